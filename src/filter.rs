@@ -1,0 +1,570 @@
+//! The filter: chooses the shard of a key and hands the rest to it.
+
+use crate::builder::Builder;
+use crate::error::{BuildError, InsertError};
+use crate::geometry::{self, Candidates, Geometry, Plan};
+use crate::hashing::DefaultHashBuilder;
+use crate::shard::{Admission, Shard};
+use crate::table::Format;
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
+
+/// A concurrent cuckoo filter: an approximate set of keys with removal, shared by all the threads of a program.
+///
+/// Every method takes `&self`; put the filter into an [`Arc`](std::sync::Arc) or a `static` and use it from any thread.
+/// Keys are hashed, not kept: a filter of `K` answers about `K` only, so that a `u64` looked up in a filter of `u32` is
+/// a compile error and not a silent "no". `CuckooFilter<str>` takes `&String`, `CuckooFilter<[u8]>` takes `b"abc"`: a
+/// reference to anything that dereferences to the key type.
+///
+/// # Classes and copies
+/// Keys of equal fingerprint and equal bucket pair are one *class*, and the filter cannot tell them apart: that is
+/// where false positives come from. What this page calls exact is exact for classes. A filter is a multiset of classes:
+/// [`insert`](CuckooFilter::insert) stores a copy each time, up to 8 for each class.
+///
+/// # Consistency
+/// - Operations on one key are linearizable: each takes effect at one moment between its call and its return, and a
+///   key whose insertion returned before a look-up began, and that nobody removed, is found. Only where the slots of a
+///   width straddle words (all but 4, 8, 16 and 32 bits) may a look-up also see a slot in the middle of being written,
+///   and say "yes" to an absent key once.
+/// - A look-up takes no lock, writes no shared memory and waits for nobody; it repeats only when a writer finished a
+///   relocation in the key's stripe meanwhile, so it is lock-free, not wait-free.
+/// - Writers lock one or two stripes at a time, three to finish a relocation, all of a shard to refuse a key or clear.
+/// - [`len`](CuckooFilter::len) and what is computed from it add up counts that are read one after the other.
+///
+/// ```
+/// use concurrent_cuckoo_filter::CuckooFilter;
+///
+/// let filter = CuckooFilter::<str>::with_capacity(1_000);
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| filter.insert("mailinator.com"));
+///     scope.spawn(|| filter.insert("0-mail.com"));
+/// });
+/// assert!(filter.contains("mailinator.com"));
+/// assert!(filter.remove("mailinator.com"));
+/// assert!(!filter.contains("mailinator.com"));
+/// assert_eq!(filter.len(), 1);
+/// ```
+pub struct CuckooFilter<K: ?Sized, S = DefaultHashBuilder> {
+    geometry: Geometry,
+    format: Format,
+    shards: Box<[Shard]>,
+    hasher: S,
+    fingerprint_bits: u32,
+    capacity: usize,
+    slots: usize,
+    key: PhantomData<fn(&K)>,
+}
+
+impl<K: ?Sized> CuckooFilter<K> {
+    /// Builds a filter for this many keys at a false-positive rate of 0.1 %, hashed with random seeds.
+    ///
+    /// # Panics
+    /// As `Vec` does: if the size overflows the address space or the system refuses the memory.
+    /// [`Builder::build`] returns an error instead.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100_000);
+    /// assert_eq!(filter.capacity(), 100_000);
+    /// assert_eq!(filter.fingerprint_bits(), 13);
+    /// ```
+    #[must_use]
+    pub fn with_capacity(keys: usize) -> Self {
+        Self::with_capacity_and_hasher(keys, DefaultHashBuilder::new())
+    }
+
+    /// Begins a filter with a rate, a width, a hasher or a number of stripes of the caller's choice.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::builder().capacity(1_000).false_positive_rate(0.0001).build()?;
+    /// assert_eq!(filter.fingerprint_bits(), 17);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn builder() -> Builder<K> {
+        Builder::new()
+    }
+}
+
+impl<K: ?Sized, S> CuckooFilter<K, S> {
+    /// Builds a filter for this many keys at a false-positive rate of 0.1 %, with this hash function.
+    ///
+    /// # Panics
+    /// As [`with_capacity`](CuckooFilter::with_capacity).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    /// use std::hash::RandomState;
+    ///
+    /// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, RandomState::new());
+    /// assert!(filter.insert("key").is_ok());
+    /// ```
+    #[must_use]
+    pub fn with_capacity_and_hasher(keys: usize, hasher: S) -> Self {
+        match Builder::<K>::new().capacity(keys).hasher(hasher).build() {
+            Ok(filter) => filter,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    pub(crate) fn from_plan(capacity: usize, plan: &Plan, hasher: S) -> Result<Self, BuildError> {
+        let bytes = Self::bytes_of(plan);
+        let out_of_memory = || BuildError::OutOfMemory { bytes };
+        // Asked for at once and given back, so that a system which refuses the whole says so before shard after shard
+        // has taken all that there is.
+        let mut whole = Vec::<u8>::new();
+        whole.try_reserve_exact(bytes).map_err(|_| out_of_memory())?;
+        // Or the compiler, which may take an unused allocation for granted, would leave it out.
+        drop(core::hint::black_box(whole));
+        let mut shards = Vec::new();
+        shards.try_reserve_exact(plan.shards).map_err(|_| out_of_memory())?;
+        for _ in 0..plan.shards {
+            shards.push(Shard::new(plan.words, plan.stripes, plan.stripe_shift).ok_or_else(out_of_memory)?);
+        }
+        Ok(CuckooFilter {
+            geometry: Geometry::new(plan),
+            format: Format::new(plan.width),
+            shards: shards.into_boxed_slice(),
+            hasher,
+            fingerprint_bits: plan.width,
+            capacity,
+            slots: plan.slots(),
+            key: PhantomData,
+        })
+    }
+
+    /// The memory of a filter of this plan.
+    pub(crate) fn bytes_of(plan: &Plan) -> usize {
+        size_of::<Self>() + plan.shards * (size_of::<Shard>() + Shard::heap_bytes_of(plan))
+    }
+
+    #[inline]
+    fn locate(&self, hash: u64) -> (&Shard, Candidates) {
+        let (shard, key) = self.geometry.locate(hash);
+        (&self.shards[shard], key)
+    }
+
+    /// Stores a copy of the key with this hash. As [`insert`](CuckooFilter::insert).
+    ///
+    /// # Errors
+    /// As [`insert`](CuckooFilter::insert).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// let hash = filter.hash("key");
+    /// filter.insert_hash(hash)?;
+    /// assert!(filter.contains("key"));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
+        let (shard, key) = self.locate(hash);
+        shard.insert(&self.geometry, &self.format, key, Admission::Copies).map(|_| ())
+    }
+
+    /// Stores the key with this hash if it is absent. As [`insert_unique`](CuckooFilter::insert_unique).
+    ///
+    /// # Errors
+    /// As [`insert_unique`](CuckooFilter::insert_unique).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// assert_eq!(filter.insert_unique_hash(7), Ok(true));
+    /// assert_eq!(filter.insert_unique_hash(7), Ok(false));
+    /// ```
+    #[inline]
+    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        let (shard, key) = self.locate(hash);
+        shard.insert(&self.geometry, &self.format, key, Admission::Unique)
+    }
+
+    /// Says whether the key with this hash is present. As [`contains`](CuckooFilter::contains).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert("key")?;
+    /// assert!(filter.contains_hash(filter.hash("key")));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let (shard, key) = self.locate(hash);
+        shard.contains(&self.format, key)
+    }
+
+    /// Counts the copies of the key with this hash. As [`count`](CuckooFilter::count).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert_hash(7)?;
+    /// filter.insert_hash(7)?;
+    /// assert_eq!(filter.count_hash(7), 2);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn count_hash(&self, hash: u64) -> usize {
+        let (shard, key) = self.locate(hash);
+        shard.count(&self.format, key)
+    }
+
+    /// Removes one copy of the key with this hash. As [`remove`](CuckooFilter::remove).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert_hash(7)?;
+    /// assert!(filter.remove_hash(7));
+    /// assert!(!filter.remove_hash(7));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn remove_hash(&self, hash: u64) -> bool {
+        let (shard, key) = self.locate(hash);
+        shard.remove(&self.format, key)
+    }
+
+    /// Removes every copy of the key with this hash. As [`remove_all`](CuckooFilter::remove_all).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert_hash(7)?;
+    /// filter.insert_hash(7)?;
+    /// assert_eq!(filter.remove_all_hash(7), 2);
+    /// assert!(filter.is_empty());
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn remove_all_hash(&self, hash: u64) -> usize {
+        let (shard, key) = self.locate(hash);
+        shard.remove_all(&self.format, key)
+    }
+
+    /// Removes everything, a shard at a time.
+    ///
+    /// It is not atomic across keys: look-ups meanwhile find some keys and miss others, and what other threads insert
+    /// meanwhile may stay or go. Each key by itself is either there or gone. Memory stays reserved.
+    ///
+    /// # Complexity
+    /// Reads every word and writes those that hold keys, with all stripes of one shard (2^16 buckets at the most)
+    /// locked at a time.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert("key")?;
+    /// filter.clear();
+    /// assert!(filter.is_empty());
+    /// assert!(!filter.contains("key"));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            shard.clear();
+        }
+    }
+
+    /// Counts the stored copies.
+    ///
+    /// A sum over all stripes, each read at a moment of its own: exact when nobody writes; beside writers it may miss or
+    /// include what changes meanwhile.
+    ///
+    /// # Complexity
+    /// Reads one number for each stripe, 1024 or about as many shards as there are at the most; takes no lock.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert("key")?;
+    /// filter.insert("key")?;
+    /// assert_eq!(filter.len(), 2);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(Shard::len).sum::<u64>() as usize
+    }
+
+    /// Says whether [`len`](CuckooFilter::len) is 0.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// assert!(CuckooFilter::<str>::with_capacity(100).is_empty());
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of keys that was asked for. The table has room for a few more, without promise.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// assert_eq!(CuckooFilter::<str>::with_capacity(100).capacity(), 100);
+    /// ```
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The part of all slots that is in use: [`len`](CuckooFilter::len) / slots. About 0.95 at full capacity, less in
+    /// filters of a few hundred keys.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(1_000_000);
+    /// for key in 0..1_000_000 {
+    ///     filter.insert(&key)?;
+    /// }
+    /// assert!(filter.load_factor() > 0.95);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.slots as f64
+    }
+
+    /// Bits of a fingerprint, 4 to 32.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// assert_eq!(CuckooFilter::<str>::with_capacity(100_000).fingerprint_bits(), 13);
+    /// ```
+    #[must_use]
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.fingerprint_bits
+    }
+
+    /// The part of absent keys that [`contains`](CuckooFilter::contains) takes for present, at the present load:
+    /// 1 - exp(-8 load / (2^f - 1)) for fingerprints of f bits.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(10_000);
+    /// assert_eq!(filter.expected_false_positive_rate(), 0.0);
+    /// for key in 0..10_000 {
+    ///     filter.insert(&key)?;
+    /// }
+    /// let rate = filter.expected_false_positive_rate();
+    /// assert!(0.0005 < rate && rate <= 0.001);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn expected_false_positive_rate(&self) -> f64 {
+        geometry::expected_false_positive_rate(self.load_factor(), self.fingerprint_bits)
+    }
+
+    /// Bytes of memory, everything included: table, stripes and the value itself. Much of it may not be backed by pages
+    /// before keys arrive. [`Builder::memory_usage`] tells it beforehand.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let bytes = CuckooFilter::<str>::with_capacity(1_000_000).memory_usage();
+    /// assert!((bytes as f64) < 1.015 * 1_000_000.0 * 13.0 / 8.0 / 0.95);
+    /// ```
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        let shards = self.shards.iter().map(|shard| size_of::<Shard>() + shard.heap_bytes());
+        size_of::<Self>() + shards.sum::<usize>()
+    }
+
+    /// The hash function.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    /// use std::hash::BuildHasher;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// assert_eq!(filter.hasher().hash_one("key"), filter.hash("key"));
+    /// ```
+    #[must_use]
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+}
+
+impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
+    /// Hashes the key, for the methods that end in `_hash`: to hash once and ask several filters that share a hasher, or
+    /// to hash where the key is and ask elsewhere.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// assert_eq!(filter.hash("key"), filter.hash(&String::from("key")));
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn hash(&self, key: &K) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// Stores a copy of the key, whether it is present or not.
+    ///
+    /// Every copy takes a slot until it is removed. For a set rather than a multiset, use
+    /// [`insert_unique`](CuckooFilter::insert_unique).
+    ///
+    /// # Errors
+    /// [`InsertError::Full`] and [`InsertError::TooManyCopies`] leave the filter as it was.
+    ///
+    /// # Complexity
+    /// Two buckets, one or two locks. Where both buckets are full, about 1.4 relocations at 95 % load, each under locks
+    /// of its own. A refusal searches up to 2000 buckets twice, the second time with all stripes of the shard locked.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert("key")?;
+    /// filter.insert("key")?;
+    /// assert_eq!(filter.count("key"), 2);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[inline]
+    pub fn insert(&self, key: &K) -> Result<(), InsertError> {
+        self.insert_hash(self.hash(key))
+    }
+
+    /// Stores the key if it is absent and says whether it was.
+    ///
+    /// Of several threads that do this with one key at the same time, at most one gets `Ok(true)`; exactly one, if the
+    /// key's class was absent and nobody removes it or is refused. `Ok(false)` may be a false positive, like the "yes"
+    /// of a look-up.
+    ///
+    /// # Errors
+    /// [`InsertError::Full`] leaves the filter as it was.
+    ///
+    /// # Complexity
+    /// As [`insert`](CuckooFilter::insert).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let seen = CuckooFilter::<str>::with_capacity(100);
+    /// assert!(seen.insert_unique("event 1")?);
+    /// assert!(!seen.insert_unique("event 1")?);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[inline]
+    pub fn insert_unique(&self, key: &K) -> Result<bool, InsertError> {
+        self.insert_unique_hash(self.hash(key))
+    }
+
+    /// Says whether the key is present: "no" is certain, "yes" is wrong at the
+    /// [expected rate](CuckooFilter::expected_false_positive_rate).
+    ///
+    /// Takes no lock and waits for no writer, not even one that was stopped in the middle of its work.
+    ///
+    /// # Complexity
+    /// One version and two buckets, three cache lines in all (five where both buckets straddle two); the version once
+    /// more for a "no".
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<[u8]>::with_capacity(100);
+    /// filter.insert(b"abc")?;
+    /// assert!(filter.contains(b"abc"));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, key: &K) -> bool {
+        self.contains_hash(self.hash(key))
+    }
+
+    /// Counts the copies of the key, 0 to 8. Exact for its class: other keys of the class count too.
+    ///
+    /// # Complexity
+    /// Two buckets, under one or two locks.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// assert_eq!(filter.count("key"), 0);
+    /// filter.insert("key")?;
+    /// assert_eq!(filter.count("key"), 1);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn count(&self, key: &K) -> usize {
+        self.count_hash(self.hash(key))
+    }
+
+    /// Removes one copy of the key and says whether there was one. A present key is always removed, whatever other
+    /// threads do meanwhile.
+    ///
+    /// Remove only what was inserted. The removal of a key that never was may, as often as a look-up is wrong, take
+    /// away the copy of another key of its class, which is then missed.
+    ///
+    /// # Complexity
+    /// Two buckets, under one or two locks.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert("key")?;
+    /// assert!(filter.remove("key"));
+    /// assert!(!filter.remove("key"));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn remove(&self, key: &K) -> bool {
+        self.remove_hash(self.hash(key))
+    }
+
+    /// Removes every copy of the key and says how many there were.
+    ///
+    /// This takes the copies of other keys of the class too. Prefer [`remove`](CuckooFilter::remove) unless the key
+    /// alone is known to be stored.
+    ///
+    /// # Complexity
+    /// Two buckets, under one or two locks.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert("key")?;
+    /// filter.insert("key")?;
+    /// assert_eq!(filter.remove_all("key"), 2);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn remove_all(&self, key: &K) -> usize {
+        self.remove_all_hash(self.hash(key))
+    }
+}
+
+impl<K: ?Sized, S> fmt::Debug for CuckooFilter<K, S> {
+    /// Shows size, load and rate, not contents.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CuckooFilter")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity)
+            .field("load_factor", &self.load_factor())
+            .field("fingerprint_bits", &self.fingerprint_bits)
+            .field("expected_false_positive_rate", &self.expected_false_positive_rate())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,212 @@
+//! How large: from a number of keys and a rate to shards, buckets, bits and stripes.
+
+use crate::lanes::SLOTS;
+use core::ops::RangeInclusive;
+
+/// The widths that a table can pack.
+pub(crate) const FINGERPRINT_BITS: RangeInclusive<u32> = 4..=32;
+
+/// Buckets in a shard at the most: 2^18 slots, which at 16 bits sit in an L2 cache. Large filters have shards of half
+/// that and more; shards of 2^12 buckets begin to refuse keys at 95 % load.
+const SHARD_BUCKETS: u64 = 1 << 16;
+
+/// The load that a large table reaches without refusing a key.
+const LOAD: f64 = 0.955;
+
+/// Below this many bits there are so few classes that one can overflow before the table is full, so a rate that would
+/// be met by fewer gets this many.
+const BITS_THAT_KEEP_THE_CAPACITY: u32 = 6;
+
+/// Stripes begin at multiples of 16 buckets at least: at every width these are whole words.
+const STRIPE_SHIFT: u32 = 4;
+
+/// The memory of a stripe: a cache line, or the pair of lines that x86-64 fetches together.
+const STRIPE_BYTES: u64 = size_of::<crossbeam_utils::CachePadded<u64>>() as u64;
+
+/// All stripes together stay below this part of the table from [`LARGE`] keys up.
+const STRIPE_SHARE: u64 = 100;
+const LARGE: usize = 100_000;
+
+/// What a filter below [`LARGE`] keys may have all the same: little memory, and fewer writers that meet.
+const STRIPES_OF_SMALL_FILTERS: u64 = 8;
+
+/// Enough that two of some dozens of writers rarely meet, and few enough that all versions stay in a core's cache.
+const MOST_STRIPES: u64 = 1024;
+
+/// The shape of a filter, before any memory is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) shards: usize,
+    /// Buckets a shard: even, so that the two candidates of a key are never one bucket.
+    pub(crate) buckets: u32,
+    /// Bits a fingerprint.
+    pub(crate) width: u32,
+    /// A stripe is `1 << stripe_shift` buckets.
+    pub(crate) stripe_shift: u32,
+    /// `u64` words a shard.
+    pub(crate) words: usize,
+    /// Stripes a shard.
+    pub(crate) stripes: usize,
+}
+
+/// The size does not fit the address space.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unplannable;
+
+impl Plan {
+    /// Plans a filter of `capacity` keys, with about `stripes` stripes in all if that is given.
+    pub(crate) fn new(capacity: usize, width: u32, stripes: Option<usize>) -> Result<Self, Unplannable> {
+        debug_assert!(FINGERPRINT_BITS.contains(&width));
+        let (shards, buckets) = buckets_for(capacity);
+        let words = (buckets * SLOTS as u64 * u64::from(width)).div_ceil(64);
+        let bytes = u128::from(shards) * u128::from(words) * 8;
+        // As much as one address space holds; what the machine refuses is told when it refuses.
+        if bytes > isize::MAX as u128 {
+            return Err(Unplannable);
+        }
+        let stripe_shift = match stripes {
+            Some(asked) => shift_for_at_least((asked as u64).div_ceil(shards), buckets),
+            None => shift_for_at_most(default_stripes(capacity, bytes as u64) / shards, buckets),
+        };
+        Ok(Plan {
+            shards: usize::try_from(shards).map_err(|_| Unplannable)?,
+            buckets: buckets as u32,
+            width,
+            stripe_shift,
+            words: usize::try_from(words).map_err(|_| Unplannable)?,
+            stripes: buckets.div_ceil(1 << stripe_shift) as usize,
+        })
+    }
+
+    /// Slots of the whole filter.
+    pub(crate) fn slots(&self) -> usize {
+        self.shards * self.buckets as usize * SLOTS
+    }
+}
+
+/// The load of a filter that holds all of its capacity.
+fn load_at(capacity: usize) -> f64 {
+    let (shards, buckets) = buckets_for(capacity);
+    capacity as f64 / (shards as f64 * buckets as f64 * SLOTS as f64)
+}
+
+/// Shards, and buckets in each.
+///
+/// A table of s slots holds 0.955 s keys less a few times sqrt(s), the spread of the fullest pair; up to the size of a
+/// shard, the spread grows no further. Found by building filters of each size (DESIGN.md, "Sizes").
+fn buckets_for(capacity: usize) -> (u64, u64) {
+    let keys = capacity as f64;
+    let slots = keys / LOAD + (2.5 * keys.sqrt()).min(2000.0) + 6.0;
+    let buckets = (slots / SLOTS as f64).ceil() as u64;
+    let shards = buckets.div_ceil(SHARD_BUCKETS);
+    let even = buckets.div_ceil(shards).next_multiple_of(2);
+    (shards, even)
+}
+
+fn default_stripes(capacity: usize, table_bytes: u64) -> u64 {
+    let affordable = table_bytes / STRIPE_SHARE / STRIPE_BYTES;
+    let least = if capacity < LARGE { STRIPES_OF_SMALL_FILTERS } else { 1 };
+    affordable.clamp(least, MOST_STRIPES)
+}
+
+/// The smallest stripes of which a shard has at most `most` (and one stripe if that is 0).
+fn shift_for_at_most(most: u64, buckets: u64) -> u32 {
+    let mut shift = STRIPE_SHIFT;
+    while buckets.div_ceil(1 << shift) > most.max(1) {
+        shift += 1;
+    }
+    shift
+}
+
+/// The largest stripes of which a shard has at least `least`, as far as 16 buckets a stripe allow.
+fn shift_for_at_least(least: u64, buckets: u64) -> u32 {
+    let mut shift = STRIPE_SHIFT;
+    while buckets.div_ceil(1 << (shift + 1)) >= least && buckets > 1 << shift {
+        shift += 1;
+    }
+    shift
+}
+
+/// The chance that the look-up of an absent key finds an equal fingerprint in one of 8 slots, each full with
+/// probability `load` and then equal with probability 1 / (2^f - 1): 1 - exp(-8 load / (2^f - 1)). Fan, Andersen,
+/// Kaminsky and Mitzenmacher (CoNEXT 2014), section 5.1, give its first term as 2b / 2^f.
+pub(crate) fn expected_false_positive_rate(load: f64, width: u32) -> f64 {
+    let fingerprints = f64::from(u32::MAX >> (32 - width));
+    -(-2.0 * SLOTS as f64 * load / fingerprints).exp_m1()
+}
+
+/// The narrowest fingerprint with which a filter that holds all of its capacity keeps the rate; `None` if that takes
+/// more than 32 bits.
+pub(crate) fn fingerprint_bits_for(capacity: usize, rate: f64) -> Option<u32> {
+    let load = load_at(capacity);
+    (BITS_THAT_KEEP_THE_CAPACITY..=*FINGERPRINT_BITS.end())
+        .find(|&width| expected_false_positive_rate(load, width) <= rate)
+}
+
+/// The rate with the widest fingerprint.
+pub(crate) fn lowest_rate(capacity: usize) -> f64 {
+    expected_false_positive_rate(load_at(capacity), *FINGERPRINT_BITS.end())
+}
+
+#[cfg(all(test, not(cuckoo_loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_plan_holds_its_keys_in_whole_words_and_bounded_stripes(
+            capacity in prop_oneof![0usize..2000, 0usize..100_000_000],
+            width in FINGERPRINT_BITS,
+            stripes in prop::option::of(1usize..5000),
+        ) {
+            let plan = Plan::new(capacity, width, stripes).unwrap();
+            prop_assert!(plan.slots() >= capacity);
+            prop_assert!(plan.buckets % 2 == 0);
+            prop_assert!(u64::from(plan.buckets) <= SHARD_BUCKETS);
+            prop_assert!(plan.shards == 1 || u64::from(plan.buckets) > SHARD_BUCKETS / 2);
+            prop_assert!(plan.words * 64 >= plan.buckets as usize * SLOTS * width as usize);
+            prop_assert!((plan.words - 1) * 64 < plan.buckets as usize * SLOTS * width as usize);
+            // Stripes cover the shard, and none is empty.
+            prop_assert!(plan.stripes << plan.stripe_shift >= plan.buckets as usize);
+            prop_assert!((plan.stripes - 1) << plan.stripe_shift < plan.buckets as usize);
+            // Each begins at a word.
+            prop_assert!((SLOTS * width as usize) << plan.stripe_shift & 63 == 0);
+            let table = plan.shards * plan.words * 8;
+            let total = plan.shards * plan.stripes;
+            match stripes {
+                None if capacity >= LARGE => prop_assert!(
+                    plan.stripes == 1 || total * STRIPE_BYTES as usize * STRIPE_SHARE as usize <= table
+                ),
+                None => prop_assert!(total <= STRIPES_OF_SMALL_FILTERS as usize),
+                Some(asked) => {
+                    let possible = plan.shards * (plan.buckets as usize).div_ceil(1 << STRIPE_SHIFT);
+                    prop_assert!(total >= asked.min(possible));
+                }
+            }
+        }
+
+        #[test]
+        fn the_bits_for_a_rate_keep_it_at_full_capacity(capacity in 0usize..10_000_000, exponent in 1f64..8.0) {
+            let rate = 10f64.powf(-exponent);
+            let width = fingerprint_bits_for(capacity, rate).unwrap();
+            let load = capacity as f64 / Plan::new(capacity, width, None).unwrap().slots() as f64;
+            prop_assert!(expected_false_positive_rate(load, width) <= rate);
+            // And one bit less would not, unless that were too few to keep the capacity.
+            prop_assert!(width == 6 || expected_false_positive_rate(load, width - 1) > rate);
+        }
+    }
+
+    #[test]
+    fn known_sizes() {
+        // The paper of Fan and others asks for 0.19 % and takes 12 bits at 95 % load; exactly, 0.1866 %.
+        assert!((expected_false_positive_rate(0.95, 12) - 0.001854).abs() < 1e-6);
+        assert_eq!(fingerprint_bits_for(1_000_000, 0.001), Some(13));
+        assert_eq!(fingerprint_bits_for(1_000_000, 1e-10), None);
+        let plan = Plan::new(1_000_000, 16, None).unwrap();
+        assert_eq!((plan.shards, plan.buckets), (5, 52_458));
+        assert_eq!(Plan::new(0, 16, None).unwrap().slots(), 8);
+        assert_eq!(Plan::new(usize::MAX, 32, None), Err(Unplannable));
+        assert_eq!(Plan::new(usize::MAX, 4, None), Err(Unplannable));
+    }
+}

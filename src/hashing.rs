@@ -1,0 +1,111 @@
+//! The default hash function, behind a name of our own.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hasher};
+
+/// Builds the hashers of a filter that was given no other: ahash with 256 bits of seed.
+///
+/// [`DefaultHashBuilder::new`] takes random seeds, so each filter hashes differently, and nobody who does not know the
+/// seeds can choose keys that collide. Equal seeds give equal hashes within one build of a program; ahash promises
+/// nothing between platforms or between its own versions.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder};
+///
+/// let seeded = || CuckooFilter::<str, _>::with_capacity_and_hasher(100, DefaultHashBuilder::with_seeds(1, 2, 3, 4));
+/// assert_eq!(seeded().hash("key"), seeded().hash("key"));
+///
+/// let random = || CuckooFilter::<str>::with_capacity(100);
+/// assert_ne!(random().hash("key"), random().hash("key"));
+/// ```
+#[derive(Clone)]
+pub struct DefaultHashBuilder(ahash::RandomState);
+
+impl DefaultHashBuilder {
+    /// Takes random seeds, different ones at each call.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::DefaultHashBuilder;
+    /// use std::hash::BuildHasher;
+    ///
+    /// assert_ne!(DefaultHashBuilder::new().hash_one("key"), DefaultHashBuilder::new().hash_one("key"));
+    /// ```
+    #[must_use]
+    pub fn new() -> Self {
+        DefaultHashBuilder(ahash::RandomState::new())
+    }
+
+    /// Takes these seeds, for results that can be repeated. Seeds that others know or can guess open the filter to
+    /// chosen collisions.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::DefaultHashBuilder;
+    /// use std::hash::BuildHasher;
+    ///
+    /// let hash = |d| DefaultHashBuilder::with_seeds(1, 2, 3, d).hash_one("key");
+    /// assert_eq!(hash(4), hash(4));
+    /// assert_ne!(hash(4), hash(5));
+    /// ```
+    #[must_use]
+    pub fn with_seeds(a: u64, b: u64, c: u64, d: u64) -> Self {
+        DefaultHashBuilder(ahash::RandomState::with_seeds(a, b, c, d))
+    }
+}
+
+impl Default for DefaultHashBuilder {
+    /// As [`DefaultHashBuilder::new`].
+    fn default() -> Self {
+        DefaultHashBuilder::new()
+    }
+}
+
+impl fmt::Debug for DefaultHashBuilder {
+    /// Does not show the seeds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DefaultHashBuilder").finish_non_exhaustive()
+    }
+}
+
+impl BuildHasher for DefaultHashBuilder {
+    type Hasher = DefaultHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> DefaultHasher {
+        DefaultHasher(self.0.build_hasher())
+    }
+}
+
+/// The hasher of [`DefaultHashBuilder`].
+#[derive(Clone)]
+pub struct DefaultHasher(ahash::AHasher);
+
+impl fmt::Debug for DefaultHasher {
+    /// Does not show the state.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DefaultHasher").finish_non_exhaustive()
+    }
+}
+
+/// Hands the call on to ahash, which has a fast way for each of these.
+macro_rules! forward {
+    ($($method:ident: $type:ty),* $(,)?) => {
+        $(
+            #[inline]
+            fn $method(&mut self, value: $type) {
+                self.0.$method(value);
+            }
+        )*
+    };
+}
+
+impl Hasher for DefaultHasher {
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+
+    forward! {
+        write: &[u8], write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128,
+        write_usize: usize,
+    }
+}

@@ -1,0 +1,115 @@
+//! Compares all the slots of a run at once, in one 64-bit register (SWAR).
+//!
+//! A *run* is some whole slots side by side in the low bits of a `u64`; above them stands whatever the table holds
+//! next. A bucket of 4 slots is one run of 4 up to 16 bits a slot, and two runs of 2 above. Slots within a run are named
+//! by the bit at which they begin.
+//!
+//! ```text
+//! width 13:  63 ... 52 | 51 .. 39 | 38 .. 26 | 25 .. 13 | 12 .. 0
+//!            whatever    slot 39    slot 26    slot 13    slot 0
+//! ```
+
+/// Slots in a bucket, at every width.
+pub(crate) const SLOTS: usize = 4;
+
+/// The masks for one width.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lanes {
+    /// The lowest bit of each slot of the run.
+    low: u64,
+    /// The highest bit of each slot of the run.
+    high: u64,
+    width: u32,
+}
+
+impl Lanes {
+    /// The lanes of a run of as many slots as a bucket puts into one: 4 up to 16 bits, 2 above.
+    pub(crate) fn new(width: u32) -> Self {
+        debug_assert!((4..=32).contains(&width));
+        let slots = if width <= 16 { 4 } else { 2 };
+        let low = (0..slots).fold(0, |mask, slot| mask | 1u64 << (slot * width));
+        Lanes { low, high: low << (width - 1), width }
+    }
+
+    /// The fingerprint repeated in every slot of a run. `repeat(0)` is the pattern of empty slots.
+    #[inline]
+    pub(crate) fn repeat(self, fingerprint: u32) -> u64 {
+        u64::from(fingerprint).wrapping_mul(self.low)
+    }
+
+    /// Whether any slot of the run equals the pattern's.
+    ///
+    /// The subtraction borrows into the slots above an equal one, which may then look equal too; none looks equal
+    /// unless one below it is, so "any" and "the lowest" are exact. A hash table compares the key afterwards; a filter
+    /// does not, so [`Lanes::count`] takes the form without a borrow.
+    #[inline]
+    pub(crate) fn any(self, run: u64, pattern: u64) -> bool {
+        self.zeroes_from_lowest(run ^ pattern) != 0
+    }
+
+    /// The bit at which the lowest equal slot begins.
+    #[inline]
+    pub(crate) fn lowest(self, run: u64, pattern: u64) -> Option<u32> {
+        let found = self.zeroes_from_lowest(run ^ pattern);
+        (found != 0).then(|| found.trailing_zeros() + 1 - self.width)
+    }
+
+    /// The number of equal slots, exactly.
+    #[inline]
+    pub(crate) fn count(self, run: u64, pattern: u64) -> u32 {
+        let difference = run ^ pattern;
+        // Every bit of a slot but its highest. Adding them carries into the highest bit exactly when a lower bit of
+        // the difference is set, and never beyond it.
+        let below_high = self.high - self.low;
+        let differs = ((difference & below_high) + below_high) | difference;
+        (!differs & self.high).count_ones()
+    }
+
+    #[inline]
+    fn zeroes_from_lowest(self, difference: u64) -> u64 {
+        difference.wrapping_sub(self.low) & !difference & self.high
+    }
+}
+
+#[cfg(all(test, not(cuckoo_loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn slots_of(width: u32) -> u32 {
+        if width <= 16 { 4 } else { 2 }
+    }
+
+    fn mask(width: u32) -> u32 {
+        u32::MAX >> (32 - width)
+    }
+
+    /// Packs the slots, with `above` in the bits that are left.
+    fn pack(width: u32, slots: &[u32], above: u64) -> u64 {
+        let used = slots_of(width) * width;
+        let above = if used == 64 { 0 } else { above << used };
+        slots.iter().enumerate().fold(above, |run, (i, &slot)| run | u64::from(slot) << (i as u32 * width))
+    }
+
+    proptest! {
+        #[test]
+        fn agree_with_a_loop_over_the_slots(
+            width in 4u32..=32,
+            // Few values near the ends of the range, so that equal slots and borrows are common.
+            picks in prop::collection::vec(0u32..6, 4),
+            wanted in 0u32..6,
+            above: u64,
+        ) {
+            let value = |pick: u32| [0, 1, 2, mask(width), mask(width) - 1, 1 << (width - 1)][pick as usize];
+            let slots: Vec<u32> =
+                picks.iter().take(slots_of(width) as usize).map(|&pick| value(pick)).collect();
+            let lanes = Lanes::new(width);
+            let (run, wanted) = (pack(width, &slots, above), value(wanted));
+            let pattern = lanes.repeat(wanted);
+            let lowest = slots.iter().position(|&slot| slot == wanted).map(|slot| slot as u32 * width);
+            prop_assert_eq!(lanes.any(run, pattern), lowest.is_some());
+            prop_assert_eq!(lanes.lowest(run, pattern), lowest);
+            prop_assert_eq!(lanes.count(run, pattern) as usize, slots.iter().filter(|&&slot| slot == wanted).count());
+        }
+    }
+}

@@ -1,0 +1,23 @@
+#![doc = include_str!("../README.md")]
+
+mod builder;
+mod error;
+mod fail_point;
+mod filter;
+mod geometry;
+mod hashing;
+mod lanes;
+mod path;
+mod shard;
+mod stripe;
+mod sync;
+mod table;
+
+pub use builder::Builder;
+pub use error::{BuildError, InsertError};
+pub use filter::CuckooFilter;
+pub use hashing::{DefaultHashBuilder, DefaultHasher};
+
+#[cfg(all(test, cuckoo_loom))]
+#[path = "../loom-tests/mod.rs"]
+mod loom_tests;

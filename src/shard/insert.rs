@@ -1,0 +1,70 @@
+//! Insertion where there is room.
+
+use super::Shard;
+use crate::error::InsertError;
+use crate::geometry::{Candidates, Geometry};
+use crate::lanes::SLOTS;
+use crate::stripe::Locked;
+use crate::table::Format;
+
+/// Whether a class that is present may be stored again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Another copy each time.
+    Copies,
+    /// Only if the class is absent.
+    Unique,
+}
+
+impl Shard {
+    /// Stores a copy of the class: `Ok(true)`. `Ok(false)` if it was to be unique and is present.
+    #[inline]
+    pub(crate) fn insert(
+        &self,
+        geometry: &Geometry,
+        format: &Format,
+        key: Candidates,
+        admission: Admission,
+    ) -> Result<bool, InsertError> {
+        match self.place(format, key, admission) {
+            Some(result) => result,
+            None => self.insert_by_path(geometry, format, key, admission),
+        }
+    }
+
+    /// Inserts if that takes no relocation; `None` if the pair is full.
+    #[inline]
+    pub(crate) fn place(
+        &self,
+        format: &Format,
+        key: Candidates,
+        admission: Admission,
+    ) -> Option<Result<bool, InsertError>> {
+        let locked = self.stripes.lock_pair(key.first, key.second);
+        self.place_locked(&locked, format, key, admission)
+    }
+
+    /// The same, under locks that cover the pair. What the class was before they were taken does not matter (H4).
+    #[inline]
+    pub(super) fn place_locked(
+        &self,
+        locked: &Locked,
+        format: &Format,
+        key: Candidates,
+        admission: Admission,
+    ) -> Option<Result<bool, InsertError>> {
+        if admission == Admission::Unique && self.copies(locked, format, key) > 0 {
+            return Some(Ok(false));
+        }
+        for bucket in [key.first, key.second] {
+            if let Some(slot) = self.table.find_empty(locked, format, bucket) {
+                // A plain store: a look-up that does not see it yet began before this insertion ended.
+                self.table.store(locked, format, bucket, slot, key.fingerprint);
+                locked.count(key, |count| count + 1);
+                return Some(Ok(true));
+            }
+        }
+        let slots = if key.coincide() { SLOTS } else { 2 * SLOTS };
+        (self.copies(locked, format, key) as usize == slots).then_some(Err(InsertError::TooManyCopies))
+    }
+}

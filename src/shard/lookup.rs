@@ -1,0 +1,53 @@
+//! Reads: the look-up without locks, and the exact count under them.
+
+use super::Shard;
+use crate::geometry::Candidates;
+use crate::stripe::Locked;
+use crate::table::Format;
+
+impl Shard {
+    /// Whether the class is present. Takes no lock, writes nothing.
+    ///
+    /// A hit needs no check: the fingerprint was seen in one of its two buckets. A miss counts only if no relocation of
+    /// the class came between; if one did, a writer has finished a move, and the look-up begins again (H1, H2).
+    #[inline]
+    pub(crate) fn contains(&self, format: &Format, key: Candidates) -> bool {
+        self.look_once(format, key).unwrap_or_else(|| self.look_again(format, key))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_again(&self, format: &Format, key: Candidates) -> bool {
+        loop {
+            if let Some(found) = self.look_once(format, key) {
+                return found;
+            }
+        }
+    }
+
+    /// `None` if a relocation came between.
+    #[inline]
+    fn look_once(&self, format: &Format, key: Candidates) -> Option<bool> {
+        let version = self.stripes.version(key);
+        if self.table.contains(format, key.fingerprint, key.first, key.second) {
+            return Some(true);
+        }
+        self.stripes.is_still(key, version).then_some(false)
+    }
+
+    /// Copies of the class. Takes the pair's locks: in the middle of a relocation both copies stand in the table.
+    pub(crate) fn count(&self, format: &Format, key: Candidates) -> usize {
+        let locked = self.stripes.lock_pair(key.first, key.second);
+        self.copies(&locked, format, key) as usize
+    }
+
+    /// Copies of the class, under the pair's locks. Coinciding candidates are one bucket, counted once.
+    #[inline]
+    pub(super) fn copies(&self, locked: &Locked, format: &Format, key: Candidates) -> u32 {
+        let in_first = self.table.copies(locked, format, key.fingerprint, key.first);
+        if key.coincide() {
+            return in_first;
+        }
+        in_first + self.table.copies(locked, format, key.fingerprint, key.second)
+    }
+}

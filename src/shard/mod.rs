@@ -1,0 +1,52 @@
+//! A shard: some buckets with their stripes, a small filter of its own. The protocol lives here.
+//!
+//! | operation        | locks                       | bumps the version            | file   |
+//! |------------------|-----------------------------|------------------------------|--------|
+//! | look-up          | none                        | no                           | lookup |
+//! | insert           | the pair                    | no                           | insert |
+//! | ... by a path    | two stripes a hop, three at the last | at each relocation  | relocate |
+//! | ... refused      | all of the shard            | no                           | relocate |
+//! | count            | the pair                    | no                           | lookup |
+//! | remove           | the pair                    | if copies of the class stay  | remove |
+//! | clear            | all of the shard            | yes                          | remove |
+//!
+//! Why this is enough is argued case by case in DESIGN.md, "The protocol".
+
+mod insert;
+mod lookup;
+mod relocate;
+mod remove;
+
+pub(crate) use insert::Admission;
+
+use crate::geometry::Plan;
+use crate::stripe::Stripes;
+use crate::table::Table;
+
+/// The words and the stripes of a run of buckets.
+pub(crate) struct Shard {
+    table: Table,
+    stripes: Stripes,
+}
+
+impl Shard {
+    /// `None` when there is no memory.
+    pub(crate) fn new(words: usize, stripes: usize, stripe_shift: u32) -> Option<Self> {
+        Some(Shard { table: Table::new(words)?, stripes: Stripes::new(stripes, stripe_shift)? })
+    }
+
+    /// Memory behind a shard of this plan, in bytes.
+    pub(crate) fn heap_bytes_of(plan: &Plan) -> usize {
+        Table::bytes_of(plan.words) + Stripes::bytes_of(plan.stripes)
+    }
+
+    /// Memory behind this value, in bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.table.bytes() + self.stripes.bytes()
+    }
+
+    /// Stored fingerprints. Each stripe is read at a moment of its own.
+    pub(crate) fn len(&self) -> u64 {
+        self.stripes.total()
+    }
+}

@@ -1,0 +1,184 @@
+//! The stripes of a shard: one lock, one version and one element count for each group of buckets, and the one place
+//! that decides which lock comes first.
+//!
+//! | field   | written by                  | read by                                   |
+//! |---------|-----------------------------|-------------------------------------------|
+//! | lock    | writers                     | writers                                   |
+//! | version | the holder of the lock      | look-ups: once, and once more on a miss   |
+//! | count   | the holder of the lock      | `len`, at any time                        |
+
+use crate::fail_point::{Step, reached};
+use crate::geometry::{Bucket, Candidates};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, load_locked, lock};
+use core::panic::{RefUnwindSafe, UnwindSafe};
+use core::sync::atomic::Ordering;
+use crossbeam_utils::CachePadded;
+
+/// What a look-up saw when it began.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Version(u64);
+
+#[derive(Default)]
+struct Stripe {
+    lock: Mutex,
+    version: AtomicU64,
+    count: AtomicU64,
+}
+
+/// All stripes of a shard. The stripe of a class is that of its lower bucket.
+pub(crate) struct Stripes {
+    stripes: Box<[CachePadded<Stripe>]>,
+    /// A stripe is `1 << shift` buckets.
+    shift: u32,
+}
+
+// No code of a user's runs while a stripe is locked, so no panic leaves one half changed.
+impl UnwindSafe for Stripes {}
+impl RefUnwindSafe for Stripes {}
+
+/// Locked stripes, unlocked when dropped. A writer shows one to change a word.
+pub(crate) struct Locked<'a> {
+    stripes: &'a Stripes,
+    guards: Guards<'a>,
+}
+
+enum Guards<'a> {
+    /// `usize::MAX` is no stripe.
+    Few { numbers: [usize; 3], _guards: [Option<MutexGuard<'a>>; 3] },
+    All { _guards: Vec<MutexGuard<'a>> },
+}
+
+impl Stripes {
+    /// `None` when there is no memory.
+    pub(crate) fn new(count: usize, shift: u32) -> Option<Self> {
+        let mut stripes = Vec::new();
+        stripes.try_reserve_exact(count).ok()?;
+        stripes.resize_with(count, Default::default);
+        Some(Stripes { stripes: stripes.into_boxed_slice(), shift })
+    }
+
+    pub(crate) fn bytes_of(stripes: usize) -> usize {
+        stripes * size_of::<CachePadded<Stripe>>()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.stripes)
+    }
+
+    #[inline]
+    fn of(&self, bucket: Bucket) -> &Stripe {
+        &self.stripes[bucket.index() >> self.shift]
+    }
+
+    /// The version under which a look-up of the class begins.
+    #[inline]
+    pub(crate) fn version(&self, key: Candidates) -> Version {
+        // Acquire: pairs with the Release in `Locked::bump`. Who sees the new version sees the copy that was made
+        // before it (H1, models relocation_*).
+        Version(self.of(key.lower()).version.load(Ordering::Acquire))
+    }
+
+    /// Whether no relocation of the class came between [`Stripes::version`] and the reads of the buckets.
+    #[inline]
+    pub(crate) fn is_still(&self, key: Candidates, version: Version) -> bool {
+        // Relaxed: the Acquire loads of the buckets stand before it. One that saw a cleared slot synchronised with the
+        // clearing store, and the bump happened before that (H1, H2).
+        self.of(key.lower()).version.load(Ordering::Relaxed) == version.0
+    }
+
+    /// Locks the stripes of both candidates.
+    #[inline]
+    pub(crate) fn lock_pair(&self, first: Bucket, second: Bucket) -> Locked<'_> {
+        let (low, high) = if first < second { (first, second) } else { (second, first) };
+        self.lock_ascending([low.index() >> self.shift, high.index() >> self.shift, usize::MAX])
+    }
+
+    /// Locks the stripes of three buckets: the candidates of a new key, and the bucket that one of their fingerprints
+    /// moves to.
+    pub(crate) fn lock_three(&self, buckets: [Bucket; 3]) -> Locked<'_> {
+        let mut stripes = buckets.map(|bucket| bucket.index() >> self.shift);
+        stripes.sort_unstable();
+        self.lock_ascending(stripes)
+    }
+
+    /// Locks each stripe once, the lowest first, whatever the order of the buckets was: the one lock order of a shard
+    /// (H3, models crossing_pairs_* and crossing_last_hops). Equal numbers stand side by side; `usize::MAX` is none.
+    #[inline]
+    fn lock_ascending(&self, numbers: [usize; 3]) -> Locked<'_> {
+        let mut previous = usize::MAX;
+        let guards = numbers.map(|number| {
+            let repeated = number == previous;
+            previous = number;
+            (!repeated && number != usize::MAX).then(|| lock(&self.stripes[number].lock))
+        });
+        reached(Step::Locked);
+        Locked { stripes: self, guards: Guards::Few { numbers, _guards: guards } }
+    }
+
+    /// Locks all stripes of the shard, in the same order.
+    pub(crate) fn lock_all(&self) -> Locked<'_> {
+        let guards = self.stripes.iter().map(|stripe| lock(&stripe.lock)).collect();
+        reached(Step::Locked);
+        Locked { stripes: self, guards: Guards::All { _guards: guards } }
+    }
+
+    /// The sum of the counts, each read at a moment of its own.
+    pub(crate) fn total(&self) -> u64 {
+        // Relaxed: a number on its own, which orders nothing.
+        self.stripes.iter().map(|stripe| stripe.count.load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl Locked<'_> {
+    /// Whether the stripe of the bucket is among the locked ones.
+    fn holds(&self, bucket: Bucket) -> bool {
+        match &self.guards {
+            Guards::All { .. } => true,
+            Guards::Few { numbers, .. } => numbers.contains(&(bucket.index() >> self.stripes.shift)),
+        }
+    }
+
+    /// Checks, in debug builds, that the bucket's words may be written.
+    #[inline]
+    pub(crate) fn assert_holds(&self, bucket: Bucket) {
+        debug_assert!(self.holds(bucket), "bucket {} is written without its stripe", bucket.get());
+    }
+
+    /// Advances the version of the class: look-ups of it that are under way and find nothing begin again.
+    pub(crate) fn bump(&self, key: Candidates) {
+        self.assert_holds(key.lower());
+        advance(&self.stripes.of(key.lower()).version);
+    }
+
+    /// Advances the version of every stripe; all must be locked.
+    pub(crate) fn bump_all(&self) {
+        for stripe in &self.stripes.stripes {
+            advance(&stripe.version);
+        }
+    }
+
+    /// Changes the number of stored copies of the class, beside the store that changes them (H9).
+    #[inline]
+    pub(crate) fn count(&self, key: Candidates, change: impl FnOnce(u64) -> u64) {
+        self.assert_holds(key.lower());
+        let count = &self.stripes.of(key.lower()).count;
+        // Relaxed: written under the lock, read on its own.
+        count.store(change(load_locked(count)), Ordering::Relaxed);
+        reached(Step::Counted);
+    }
+
+    /// Sets every count to 0; all must be locked.
+    pub(crate) fn count_nothing(&self) {
+        for stripe in &self.stripes.stripes {
+            stripe.count.store(0, Ordering::Relaxed);
+        }
+        reached(Step::Counted);
+    }
+}
+
+fn advance(version: &AtomicU64) {
+    // Release: pairs with the Acquire in `Stripes::version`; the copy stands before it (H1, models relocation_*). A
+    // u64 does not come round again.
+    version.store(load_locked(version) + 1, Ordering::Release);
+    reached(Step::Bumped);
+}

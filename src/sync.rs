@@ -1,0 +1,59 @@
+//! The only file that knows loom, parking_lot or the atomics of std.
+//!
+//! Everything shared between threads is one of the names below. In a model (`--cfg cuckoo_loom`, tests only) they are
+//! loom's, so that the models in `loom-tests` explore the code that ships.
+
+pub(crate) use shim::{AtomicU64, Mutex, MutexGuard, load_locked, lock, zeroed_words};
+
+#[cfg(not(all(test, cuckoo_loom)))]
+mod shim {
+    use core::sync::atomic::Ordering;
+
+    pub(crate) use core::sync::atomic::AtomicU64;
+    pub(crate) type Mutex = parking_lot::Mutex<()>;
+    pub(crate) type MutexGuard<'a> = parking_lot::MutexGuard<'a, ()>;
+
+    /// Parks the thread until it owns the mutex.
+    #[inline]
+    pub(crate) fn lock(mutex: &Mutex) -> MutexGuard<'_> {
+        mutex.lock()
+    }
+
+    /// Reads a word that only the holder of its stripe's lock writes, by that holder.
+    #[inline]
+    pub(crate) fn load_locked(word: &AtomicU64) -> u64 {
+        // Relaxed: the lock orders this read after every write to the word.
+        word.load(Ordering::Relaxed)
+    }
+
+    /// Reserves `len` words of zero. The system hands out zeroed pages when they are first touched; nothing is written
+    /// here. `None` when there is no memory.
+    pub(crate) fn zeroed_words(len: usize) -> Option<Box<[AtomicU64]>> {
+        zerocopy::FromZeros::new_box_zeroed_with_elems(len).ok()
+    }
+}
+
+#[cfg(all(test, cuckoo_loom))]
+mod shim {
+    pub(crate) use loom::sync::atomic::AtomicU64;
+    pub(crate) type Mutex = loom::sync::Mutex<()>;
+    pub(crate) type MutexGuard<'a> = loom::sync::MutexGuard<'a, ()>;
+
+    pub(crate) fn lock(mutex: &Mutex) -> MutexGuard<'_> {
+        mutex.lock().expect("no thread panics while it holds a stripe")
+    }
+
+    /// An ordinary load would hide the loads of other threads from this thread's next store to the same word, and a
+    /// model would explore a single interleaving (tokio-rs/loom #166). This one is invisible to loom's reduction, and
+    /// loom itself checks that the lock orders it.
+    #[allow(unsafe_code)]
+    pub(crate) fn load_locked(word: &AtomicU64) -> u64 {
+        // SAFETY: 1. only the holder of the stripe's lock stores to the word, and the caller holds it; 2. if that were
+        // not so, loom would panic here.
+        unsafe { word.unsync_load() }
+    }
+
+    pub(crate) fn zeroed_words(len: usize) -> Option<Box<[AtomicU64]>> {
+        Some((0..len).map(|_| AtomicU64::new(0)).collect())
+    }
+}
