@@ -114,10 +114,9 @@ impl fmt::Display for BuildError {
             BuildError::NoCapacity => {
                 write!(f, "no capacity was asked for; give the number of keys that the filter is to hold")
             }
-            BuildError::RateOutOfRange { asked } => write!(
-                f,
-                "a false-positive rate of {asked} was asked for; it must lie between 0 and 1, both excluded"
-            ),
+            BuildError::RateOutOfRange { asked } => {
+                write!(f, "a false-positive rate of {asked} was asked for; it must lie between 0 and 1, both excluded")
+            }
             BuildError::RateTooLow { asked, lowest } => write!(
                 f,
                 "a false-positive rate of {asked:e} was asked for; the widest fingerprint, of 32 bits, reaches {lowest:.2e}"

@@ -1,8 +1,7 @@
-//! Named steps of the writers, where a test can freeze a thread. Nothing is left of them outside unit tests.
+//! Named steps of the operations, where a test can look on or freeze a thread. Nothing is left of them outside unit tests.
 
-/// A step that a writer has just finished.
+/// A step that has just been finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(all(test, not(cuckoo_loom))), allow(dead_code))]
 pub(crate) enum Step {
     /// The stripes of the operation are locked.
     Locked,
@@ -16,17 +15,19 @@ pub(crate) enum Step {
     Cleared,
     /// The element count is up to date.
     Counted,
+    /// A look-up found the version changed and begins again.
+    Repeated,
 }
 
 /// Marks the end of a step.
-#[cfg(not(all(test, not(cuckoo_loom))))]
+#[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn reached(_: Step) {}
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(test)]
 pub(crate) use hooked::{reached, with_hook};
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(test)]
 mod hooked {
     use super::Step;
     use std::cell::RefCell;
@@ -46,7 +47,7 @@ mod hooked {
         });
     }
 
-    /// Runs `work` with `hook` called at each step that this thread's writers pass.
+    /// Runs `work` with `hook` called at each step that this thread passes. In a model, all threads are one.
     pub(crate) fn with_hook<T>(hook: impl FnMut(Step) + 'static, work: impl FnOnce() -> T) -> T {
         HOOK.set(Some(Box::new(hook)));
         let result = work();

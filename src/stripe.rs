@@ -44,8 +44,13 @@ pub(crate) struct Locked<'a> {
 
 enum Guards<'a> {
     /// `usize::MAX` is no stripe.
-    Few { numbers: [usize; 3], _guards: [Option<MutexGuard<'a>>; 3] },
-    All { _guards: Vec<MutexGuard<'a>> },
+    Few {
+        numbers: [usize; 3],
+        _guards: [Option<MutexGuard<'a>>; 3],
+    },
+    All {
+        _guards: Vec<MutexGuard<'a>>,
+    },
 }
 
 impl Stripes {

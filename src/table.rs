@@ -63,7 +63,9 @@ impl Format {
     fn runs(&self, bucket: Bucket) -> (impl Iterator<Item = u64> + use<>, u64) {
         let begin = u64::from(bucket.get()) * self.bucket_bits();
         match self.packing {
-            Packing::Word | Packing::Part { .. } | Packing::Straddling => ([begin, begin].into_iter().take(1), self.bucket_bits()),
+            Packing::Word | Packing::Part { .. } | Packing::Straddling => {
+                ([begin, begin].into_iter().take(1), self.bucket_bits())
+            }
             Packing::Wide => {
                 let half = self.bucket_bits() / 2;
                 ([begin, begin + half].into_iter().take(2), half)

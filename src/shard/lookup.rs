@@ -1,6 +1,7 @@
 //! Reads: the look-up without locks, and the exact count under them.
 
 use super::Shard;
+use crate::fail_point::{Step, reached};
 use crate::geometry::Candidates;
 use crate::stripe::Locked;
 use crate::table::Format;
@@ -19,6 +20,7 @@ impl Shard {
     #[inline(never)]
     fn look_again(&self, format: &Format, key: Candidates) -> bool {
         loop {
+            reached(Step::Repeated);
             if let Some(found) = self.look_once(format, key) {
                 return found;
             }

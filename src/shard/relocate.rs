@@ -61,13 +61,18 @@ impl Shard {
             if hops.peek().is_none() {
                 return self.last_hop(format, hop, key, admission);
             }
-            let locked = self.stripes.lock_pair(hop.from, hop.to);
-            if !self.relocate(&locked, format, hop) {
+            if !self.hop(format, hop) {
                 return None;
             }
         }
         // Room appeared in the pair itself while it was searched.
         self.place(format, key, admission)
+    }
+
+    /// A hop within the path, under the locks of its own pair.
+    pub(crate) fn hop(&self, format: &Format, hop: Hop) -> bool {
+        let locked = self.stripes.lock_pair(hop.from, hop.to);
+        self.relocate(&locked, format, hop)
     }
 
     /// The hop out of the pair of the key, and its insertion, in one critical section: nobody else gets the hole. The
@@ -114,7 +119,7 @@ impl Shard {
     ///
     /// Copy, bump, clear: at every moment the fingerprint stands in one bucket or in both, and a look-up that saw
     /// neither copy sees that the version changed (H1).
-    pub(super) fn relocate(&self, locked: &Locked, format: &Format, hop: Hop) -> bool {
+    fn relocate(&self, locked: &Locked, format: &Format, hop: Hop) -> bool {
         let Some(old) = self.table.find(locked, format, hop.fingerprint, hop.from) else { return false };
         let Some(new) = self.table.find_empty(locked, format, hop.to) else { return false };
         let class = Candidates { fingerprint: hop.fingerprint, first: hop.from, second: hop.to };

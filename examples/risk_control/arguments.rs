@@ -1,0 +1,76 @@
+//! What the user asks for.
+
+use clap::Parser;
+use concurrent_cuckoo_filter::{BuildError, CuckooFilter};
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+const MOST_THREADS: usize = 1024;
+const LONGEST_RUN: f64 = 86_400.0;
+
+/// Checks sign-ups against a list of throw-away e-mail domains, kept in a concurrent cuckoo filter.
+///
+/// Loads the list into a filter. Then, for some seconds, worker threads look up the domains of prepared sign-ups (a
+/// quarter of them listed, three quarters not), while one more thread keeps taking domains off a tenth of the list and
+/// putting them back. At the end it prints speed, errors and memory.
+///
+/// The exit code is 0 if every domain that stayed on the list was found by every look-up, 1 if one was missed or the
+/// run was not possible, 2 if the options cannot be understood.
+#[derive(Parser)]
+#[command(name = "risk_control")]
+pub(crate) struct Arguments {
+    /// The list: a UTF-8 file with one key a line. White space around keys, blank lines and repeated keys are skipped
+    /// [default: the 121,570 domains in examples/data]
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
+
+    /// The part of unlisted domains that may be taken for listed: above 0, below 1
+    #[arg(long, value_name = "RATE", default_value_t = 0.001, allow_negative_numbers = true)]
+    pub(crate) rate: f64,
+
+    /// Threads that look up, 1 to 1024; the one that changes the list comes on top [default: as many as the machine
+    /// runs at once]
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<usize>,
+
+    /// How long to run, in seconds; parts of a second are fine
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, allow_negative_numbers = true)]
+    seconds: f64,
+}
+
+impl Arguments {
+    /// Refuses what cannot work, before a long list is loaded for nothing.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        // What is possible depends on the list too, and is told again once that is known; this is so for every list.
+        let any_list = CuckooFilter::<str>::builder().capacity(1).false_positive_rate(self.rate);
+        if let Err(error @ BuildError::RateOutOfRange { .. }) = any_list.memory_usage() {
+            return Err(error.to_string());
+        }
+        if let Some(threads) = self.threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
+            return Err(format!("{threads} threads were asked for; 1 to {MOST_THREADS} are possible"));
+        }
+        self.duration().map(|_| ())
+    }
+
+    pub(crate) fn list(&self) -> PathBuf {
+        let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/disposable-email-domains.txt");
+        self.list.clone().unwrap_or_else(|| ours.into())
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| available_parallelism().map_or(1, |threads| threads.get().min(MOST_THREADS)))
+    }
+
+    pub(crate) fn duration(&self) -> Result<Duration, String> {
+        Duration::try_from_secs_f64(self.seconds)
+            .ok()
+            .filter(|duration| !duration.is_zero() && duration.as_secs_f64() <= LONGEST_RUN)
+            .ok_or_else(|| {
+                format!(
+                    "a run of {:?} seconds was asked for; more than 0, up to {LONGEST_RUN} are possible",
+                    self.seconds
+                )
+            })
+    }
+}

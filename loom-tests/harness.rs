@@ -1,0 +1,181 @@
+//! What every model has: a tiny shard, keys by their place, and the runner that counts.
+
+use crate::fail_point::{Step, with_hook};
+use crate::geometry::{Bucket, Candidates, Fingerprint};
+use crate::path::Hop;
+use crate::shard::{Admission, Shard};
+use crate::table::Format;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A shard and how its slots are packed. `std`'s `Arc` shares it: three times fewer states than loom's.
+pub(super) struct World {
+    pub(super) shard: Shard,
+    pub(super) format: Format,
+}
+
+impl World {
+    /// A stripe is `1 << stripe_shift` buckets, which must be whole words.
+    pub(super) fn new(width: u32, buckets: u32, stripe_shift: u32) -> Arc<Self> {
+        assert_eq!((4 * width << stripe_shift) % 64, 0, "a stripe must begin at a word");
+        let words = (buckets * 4 * width).div_ceil(64) as usize;
+        let stripes = buckets.div_ceil(1 << stripe_shift) as usize;
+        let shard = Shard::new(words, stripes, stripe_shift).expect("memory");
+        Arc::new(World { shard, format: Format::new(width) })
+    }
+
+    pub(super) fn contains(&self, key: Candidates) -> bool {
+        self.shard.contains(&self.format, key)
+    }
+
+    /// Inserts where there is room; says whether there was.
+    pub(super) fn insert(&self, key: Candidates) -> bool {
+        match self.shard.place(&self.format, key, Admission::Copies) {
+            Some(Ok(true)) => true,
+            None => false,
+            Some(other) => panic!("a copy was refused: {other:?}"),
+        }
+    }
+
+    /// `None` if the pair is full.
+    pub(super) fn insert_unique(&self, key: Candidates) -> Option<bool> {
+        self.shard.place(&self.format, key, Admission::Unique).map(|result| result.expect("no refusal"))
+    }
+
+    /// Carries a path out for the key; `None` if it was spoiled.
+    pub(super) fn carry_out(&self, path: &[Hop], key: Candidates, admission: Admission) -> Option<bool> {
+        let result = self.shard.carry_out(&self.format, path.iter().copied(), key, admission);
+        result.map(|result| result.expect("no refusal"))
+    }
+
+    pub(super) fn hop(&self, hop: Hop) -> bool {
+        self.shard.hop(&self.format, hop)
+    }
+
+    pub(super) fn remove(&self, key: Candidates) -> bool {
+        self.shard.remove(&self.format, key)
+    }
+
+    pub(super) fn remove_all(&self, key: Candidates) -> usize {
+        self.shard.remove_all(&self.format, key)
+    }
+
+    pub(super) fn count(&self, key: Candidates) -> usize {
+        self.shard.count(&self.format, key)
+    }
+
+    /// Fills the bucket with fingerprints from `from` on, whose alternate is `alternate`.
+    pub(super) fn fill(&self, bucket: u32, slots: u32, from: u32, alternate: u32) {
+        for fingerprint in from..from + slots {
+            assert!(self.insert(key(fingerprint, bucket, alternate)));
+        }
+    }
+
+    /// Checks what must hold once all threads have ended: the copies of each class, and their sum.
+    pub(super) fn holds(&self, classes: &[(Candidates, usize)], others: u64) {
+        for &(class, copies) in classes {
+            assert_eq!(self.count(class), copies, "copies of {class:?}");
+            assert_eq!(self.contains(class), copies > 0, "the look-up of {class:?} agrees with its count");
+        }
+        let sum: usize = classes.iter().map(|&(_, copies)| copies).sum();
+        assert_eq!(self.shard.len(), sum as u64 + others, "the count is the number of stored copies");
+    }
+}
+
+/// A class by its place. `first` is where it is put and looked for first.
+pub(super) fn key(fingerprint: u32, first: u32, second: u32) -> Candidates {
+    let fingerprint = Fingerprint::from_slot(fingerprint).expect("not 0");
+    Candidates { fingerprint, first: Bucket::new(first), second: Bucket::new(second) }
+}
+
+/// The same class, found by its other candidate.
+pub(super) fn turned(key: Candidates) -> Candidates {
+    Candidates { first: key.second, second: key.first, ..key }
+}
+
+/// The move of a key from its first candidate to its second.
+pub(super) fn hop(key: Candidates) -> Hop {
+    Hop { fingerprint: key.fingerprint, from: key.first, to: key.second }
+}
+
+/// A look-up that reads the source of the move first never has to repeat: if it saw the slot cleared, it sees the copy.
+pub(super) fn outcomes(looked_up: Candidates, moved: Candidates) -> &'static [&'static str] {
+    if looked_up.first == moved.second { &["found", "repeated"] } else { &["found"] }
+}
+
+/// What was seen, over all executions of a model.
+#[derive(Clone, Default)]
+pub(super) struct Seen(Arc<Mutex<BTreeMap<String, usize>>>);
+
+impl Seen {
+    pub(super) fn note(&self, outcome: impl Into<String>) {
+        *self.map().entry(outcome.into()).or_default() += 1;
+    }
+
+    fn map(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// A model: how much of it there is to explore, and what must come up.
+pub(super) struct Model {
+    /// As printed.
+    pub(super) name: &'static str,
+    /// Executions of the committed code. At least 90 % must be explored.
+    pub(super) executions: usize,
+    /// The bound of preemptions: none for two threads, 3 for three.
+    pub(super) preemptions: Option<usize>,
+    /// Outcomes that must have been noted at least once; "repeated" is a look-up that began again.
+    pub(super) outcomes: &'static [&'static str],
+}
+
+impl Model {
+    pub(super) fn explore(self, body: impl Fn(&Seen) + Send + Sync + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = self.preemptions;
+        builder.max_branches = 10_000;
+        let (seen, repeated, each) = (Seen::default(), Seen::default(), Seen::default());
+        let (inside, count) = (seen.clone(), each.clone());
+        let hook = {
+            let repeated = repeated.clone();
+            move |step| {
+                if step == Step::Repeated {
+                    repeated.note("repeated");
+                }
+            }
+        };
+        with_hook(hook, || {
+            builder.check(move || {
+                count.note("execution");
+                body(&inside);
+            });
+        });
+        let executions = each.map().get("execution").copied().unwrap_or_default();
+        let mut outcomes = seen.map().clone();
+        outcomes.append(&mut repeated.map());
+        println!("model {:<60} {executions:>8} executions (committed {})  {outcomes:?}", self.name, self.executions);
+        for &outcome in self.outcomes {
+            assert!(outcomes.contains_key(outcome), "{}: never seen: {outcome}", self.name);
+        }
+        assert!(
+            executions * 10 >= self.executions * 9,
+            "{}: {executions} executions explored, {} committed",
+            self.name,
+            self.executions
+        );
+    }
+}
+
+/// Runs the threads in this order and waits for them. Who only joins afterwards sees all that they did.
+pub(super) fn run(threads: Vec<Box<dyn FnOnce() + Send>>) {
+    let spawned: Vec<_> = threads.into_iter().map(loom::thread::spawn).collect();
+    for thread in spawned {
+        thread.join().expect("no thread panics");
+    }
+}
+
+/// Both orders of two threads, `swapped` or not: loom's reduction depends on who is first.
+pub(super) fn run_two(swapped: bool, one: impl FnOnce() + Send + 'static, other: impl FnOnce() + Send + 'static) {
+    let (one, other): (Box<dyn FnOnce() + Send>, Box<dyn FnOnce() + Send>) = (Box::new(one), Box::new(other));
+    run(if swapped { vec![other, one] } else { vec![one, other] });
+}

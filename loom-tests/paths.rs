@@ -1,0 +1,124 @@
+//! H1, H4, H5: paths of several hops, whole and spoiled.
+
+use super::harness::*;
+use crate::geometry::{Candidates, Fingerprint};
+use crate::shard::Admission;
+use std::sync::Arc;
+
+/// A bucket of 32-bit slots, two words: the key in the upper one, an empty slot in the lower, the rest filled.
+///
+/// The hole that a path leaves and the slot that its next hop fills are then in different words. A thread's second store
+/// to one word hides the loads between the two from loom, and with both in one word a model explores next to nothing.
+fn key_above_a_hole(world: &World, key: Candidates, fillers: u32) {
+    world.fill(key.first.get(), 3, fillers, key.second.get());
+    assert!(world.insert(key));
+    let lowest = Candidates { fingerprint: Fingerprint::from_slot(fillers).expect("not 0"), ..key };
+    assert!(world.remove(lowest));
+}
+
+/// A path through buckets 0, 1, 2 and so on, carried out from its end while one of its keys is looked up.
+fn path_is_never_missed(name: &'static str, hops: u32, stripe_shift: u32, executions: &[usize]) {
+    let on_path: Vec<_> = (0..hops).map(|at| key(7 + at, at, at + 1)).collect();
+    let mut executions = executions.iter();
+    for &moved in &on_path {
+        for looked_up in [moved, turned(moved)] {
+            let executions = *executions.next().expect("a number for each");
+            let on_path = on_path.clone();
+            Model { name, executions, preemptions: None, outcomes: outcomes(looked_up, moved) }.explore(move |seen| {
+                // The new key's pair is bucket 0 and one beyond the path, both full.
+                let world = World::new(32, hops + 2, stripe_shift);
+                let new = key(20, 0, hops + 1);
+                world.fill(0, 3, 100, hops + 1);
+                assert!(world.insert(on_path[0]));
+                world.fill(hops + 1, 4, 200, 0);
+                for (&key, fillers) in on_path[1..].iter().zip([300, 400]) {
+                    key_above_a_hole(&world, key, fillers);
+                }
+                let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+                let path: Vec<_> = on_path.iter().rev().map(|&key| hop(key)).collect();
+                run_two(
+                    false,
+                    move || {
+                        assert!(reader.contains(looked_up), "a key on the path was missed");
+                        seen.note("found");
+                    },
+                    move || assert_eq!(writer.carry_out(&path, new, Admission::Copies), Some(true)),
+                );
+                let mut classes: Vec<_> = on_path.iter().map(|&key| (key, 1)).collect();
+                classes.push((new, 1));
+                world.holds(&classes, 7 + 2 * (u64::from(hops) - 1));
+            });
+        }
+    }
+}
+
+#[test]
+fn path_of_two_hops_is_never_missed() {
+    path_is_never_missed("path_of_two_hops_is_never_missed", 2, 0, &[1866, 14865, 1404, 5310]);
+}
+
+#[test]
+fn path_of_three_hops_is_never_missed() {
+    path_is_never_missed("path_of_three_hops_is_never_missed", 3, 1, &[3612, 29610, 4014, 94734, 1404, 5310]);
+}
+
+/// A key of the path is removed while the path is carried out: it is removed once, wherever it is, and the new key is
+/// in or not in, with the count to match.
+#[test]
+fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
+    let name = "path_spoiled_by_a_removal_leaves_the_counts_exact";
+    for (swapped, executions) in [(false, 15), (true, 30)] {
+        let outcomes: &[&str] = &["inserted", "spoiled"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let world = World::new(16, 3, 0);
+            let (near, far, new) = (key(7, 0, 1), key(8, 1, 2), key(9, 0, 1));
+            assert!(world.insert(near) && world.insert(far));
+            world.fill(0, 3, 20, 1);
+            world.fill(1, 3, 30, 0);
+            let (remover, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            let inserted = Arc::new(std::sync::Mutex::new(false));
+            let result = Arc::clone(&inserted);
+            run_two(
+                swapped,
+                move || assert!(remover.remove(far), "a present key was not removed"),
+                move || {
+                    let path = [hop(far), hop(near)];
+                    let placed = writer.carry_out(&path, new, Admission::Copies);
+                    seen.note(if placed.is_some() { "inserted" } else { "spoiled" });
+                    *result.lock().unwrap() = placed.is_some();
+                },
+            );
+            let inserted = *inserted.lock().unwrap();
+            world.holds(&[(near, 1), (far, 0), (new, usize::from(inserted))], 6);
+        });
+    }
+}
+
+/// Two insertions have found the same path: one carries it out, and the other sees that its hop is stale.
+#[test]
+fn path_found_twice_is_carried_out_once() {
+    let name = "path_found_twice_is_carried_out_once";
+    Model { name, executions: 15, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+        let world = World::new(16, 3, 0);
+        let (moved, one, other) = (key(7, 0, 1), key(8, 0, 2), key(9, 0, 2));
+        assert!(world.insert(moved));
+        world.fill(0, 3, 20, 2);
+        world.fill(1, 3, 30, 2);
+        world.fill(2, 4, 40, 0);
+        let placed = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let threads = [one, other].map(|new| {
+            let (world, placed) = (Arc::clone(&world), Arc::clone(&placed));
+            move || {
+                let result = world.carry_out(&[hop(moved)], new, Admission::Copies);
+                placed.lock().unwrap().push((new, usize::from(result.is_some())));
+            }
+        });
+        let [first, second] = threads;
+        run_two(false, first, second);
+        let mut classes = placed.lock().unwrap().clone();
+        assert_eq!(classes[0].1 + classes[1].1, 1, "there was one hole");
+        seen.note(if classes.contains(&(one, 1)) { "first" } else { "second" });
+        classes.push((moved, 1));
+        world.holds(&classes, 10);
+    });
+}

@@ -1,0 +1,200 @@
+//! H3, H4, H9: writers against writers, and the counts after each.
+
+use super::harness::*;
+use crate::shard::Admission;
+use std::sync::{Arc, Mutex};
+
+/// Notes of threads for the check after them, invisible to loom.
+type Notes<T> = Arc<Mutex<Vec<T>>>;
+
+#[test]
+fn inserts_for_the_last_slot_have_one_winner() {
+    let name = "inserts_for_the_last_slot_have_one_winner";
+    Model { name, executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+        let world = World::new(16, 2, 0);
+        world.fill(0, 4, 20, 1);
+        world.fill(1, 3, 30, 0);
+        let winners: Notes<usize> = Arc::default();
+        let keys = [key(7, 0, 1), key(8, 1, 0)];
+        let [one, other] = [0, 1].map(|thread| {
+            let (world, winners) = (Arc::clone(&world), Arc::clone(&winners));
+            move || {
+                if world.insert(keys[thread]) {
+                    winners.lock().unwrap().push(thread);
+                }
+            }
+        });
+        run_two(false, one, other);
+        let winners = winners.lock().unwrap().clone();
+        assert_eq!(winners.len(), 1, "there was one slot");
+        seen.note(["first", "second"][winners[0]]);
+        world.holds(&[(keys[winners[0]], 1), (keys[1 - winners[0]], 0)], 7);
+    });
+}
+
+/// A full pair: one thread frees a slot and takes it back, another wants it. Whoever loses is told.
+#[test]
+fn insert_against_remove_and_insert_at_a_full_pair() {
+    let name = "insert_against_remove_and_insert_at_a_full_pair";
+    let outcomes: &[&str] = &["wanted lost", "wanted won"];
+    for (swapped, executions) in [(false, 15), (true, 39)] {
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let world = World::new(16, 2, 0);
+            let (wanted, churned) = (key(7, 0, 1), key(8, 1, 0));
+            world.fill(0, 4, 20, 1);
+            world.fill(1, 3, 30, 0);
+            assert!(world.insert(churned));
+            let (inserter, churner) = (Arc::clone(&world), Arc::clone(&world));
+            let present: Notes<(_, usize)> = Arc::default();
+            let (note, other_note) = (Arc::clone(&present), Arc::clone(&present));
+            run_two(
+                swapped,
+                move || {
+                    // Not in one expression: loom would switch threads with the guard of std held.
+                    let inserted = inserter.insert(wanted);
+                    note.lock().unwrap().push((wanted, usize::from(inserted)));
+                },
+                move || {
+                    assert!(churner.remove(churned), "a present key was not removed");
+                    let back = churner.insert(churned);
+                    other_note.lock().unwrap().push((churned, usize::from(back)));
+                },
+            );
+            let present = present.lock().unwrap().clone();
+            assert_eq!(present[0].1 + present[1].1, 1, "there was one slot");
+            seen.note(if present.contains(&(wanted, 1)) { "wanted won" } else { "wanted lost" });
+            world.holds(&present, 7);
+        });
+    }
+}
+
+/// A present key is removed, whether it has moved yet or not.
+#[test]
+fn removal_against_a_move_always_removes() {
+    let name = "removal_against_a_move_always_removes";
+    for (swapped, executions) in [(false, 12), (true, 15)] {
+        let outcomes: &[&str] = &["moved first", "removed first"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let world = World::new(16, 2, 0);
+            let moved = key(7, 0, 1);
+            assert!(world.insert(moved));
+            let (remover, mover, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            run_two(
+                swapped,
+                move || assert!(remover.remove(turned(moved)), "a present key was not removed"),
+                move || seen.note(if mover.hop(hop(moved)) { "moved first" } else { "removed first" }),
+            );
+            world.holds(&[(moved, 0)], 0);
+        });
+    }
+}
+
+#[test]
+fn removals_of_one_copy_have_one_winner() {
+    let name = "removals_of_one_copy_have_one_winner";
+    Model { name, executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+        let world = World::new(16, 2, 0);
+        let class = key(7, 0, 1);
+        assert!(world.insert(class));
+        let winners: Notes<&str> = Arc::default();
+        let [one, other] = [(class, "first"), (turned(class), "second")].map(|(class, name)| {
+            let (world, winners) = (Arc::clone(&world), Arc::clone(&winners));
+            move || {
+                if world.remove(class) {
+                    winners.lock().unwrap().push(name);
+                }
+            }
+        });
+        run_two(false, one, other);
+        let winners = winners.lock().unwrap().clone();
+        assert_eq!(winners.len(), 1, "one copy is removed once");
+        seen.note(winners[0]);
+        world.holds(&[(class, 0)], 0);
+    });
+}
+
+/// `count` takes the locks: in the middle of a relocation both copies stand in the table.
+#[test]
+fn count_against_a_move_is_exact() {
+    let name = "count_against_a_move_is_exact";
+    for (swapped, executions) in [(false, 12), (true, 12)] {
+        Model { name, executions, preemptions: None, outcomes: &["counted"] }.explore(move |seen| {
+            let world = World::new(16, 2, 0);
+            let moved = key(7, 0, 1);
+            assert!(world.insert(moved));
+            let (counter, mover, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            run_two(
+                swapped,
+                move || {
+                    assert_eq!(counter.count(moved), 1, "a key that moves was counted twice or not at all");
+                    seen.note("counted");
+                },
+                move || assert!(mover.hop(hop(moved))),
+            );
+            world.holds(&[(moved, 1)], 0);
+        });
+    }
+}
+
+/// Insertions and removals of other keys in the same stripe add up.
+#[test]
+fn counts_of_concurrent_changes_add_up() {
+    let name = "counts_of_concurrent_changes_add_up";
+    Model { name, executions: 27, preemptions: None, outcomes: &["added up"] }.explore(|seen| {
+        let world = World::new(16, 2, 1);
+        let (old, one, other) = (key(7, 0, 1), key(8, 0, 1), key(9, 1, 0));
+        assert!(world.insert(old));
+        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
+        run_two(
+            false,
+            move || {
+                assert!(writer.insert(one));
+                assert!(writer.remove(old));
+            },
+            move || assert!(other_writer.insert(other)),
+        );
+        world.holds(&[(old, 0), (one, 1), (other, 1)], 0);
+        seen.note("added up");
+    });
+}
+
+/// Two pairs of the same two stripes, named in opposite order: no deadlock.
+#[test]
+fn crossing_pairs_do_not_deadlock() {
+    let name = "crossing_pairs_do_not_deadlock";
+    Model { name, executions: 15, preemptions: None, outcomes: &["both"] }.explore(|seen| {
+        let world = World::new(16, 2, 0);
+        let (one, other) = (key(7, 0, 1), key(8, 1, 0));
+        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
+        run_two(false, move || assert!(writer.insert(one)), move || assert!(other_writer.insert(other)));
+        world.holds(&[(one, 1), (other, 1)], 0);
+        seen.note("both");
+    });
+}
+
+/// Two last hops out of the same full pair, named in opposite order, into the same third stripe: no deadlock, and both
+/// keys get in.
+#[test]
+fn crossing_last_hops_do_not_deadlock() {
+    let name = "crossing_last_hops_do_not_deadlock";
+    Model { name, executions: 21, preemptions: None, outcomes: &["both"] }.explore(|seen| {
+        let world = World::new(16, 4, 0);
+        let (near, far) = (key(7, 0, 3), key(8, 1, 3));
+        let (one, other) = (key(9, 0, 1), key(10, 1, 0));
+        assert!(world.insert(near) && world.insert(far));
+        world.fill(0, 3, 20, 1);
+        world.fill(1, 3, 30, 0);
+        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
+        run_two(
+            false,
+            move || {
+                assert_eq!(writer.carry_out(&[hop(near)], one, Admission::Copies), Some(true));
+            },
+            move || {
+                assert_eq!(other_writer.carry_out(&[hop(far)], other, Admission::Copies), Some(true));
+            },
+        );
+        world.holds(&[(near, 1), (far, 1), (one, 1), (other, 1)], 6);
+        seen.note("both");
+    });
+}

@@ -1,0 +1,290 @@
+//! What cannot be built is an error that says why, and what can be built has the size that was asked for.
+
+use concurrent_cuckoo_filter::{BuildError, Builder, CuckooFilter};
+use std::error::Error;
+use std::panic::catch_unwind;
+
+fn builder() -> Builder<u64> {
+    CuckooFilter::builder().capacity(1000)
+}
+
+/// The error of a wish, the same from `build` and from `memory_usage`.
+fn refusal(builder: Builder<u64>) -> BuildError {
+    let error = builder.memory_usage().unwrap_err();
+    let again = builder.build().unwrap_err();
+    assert_eq!(error.to_string(), again.to_string());
+    let message = error.to_string();
+    assert!(message.chars().next().is_some_and(|first| !first.is_uppercase()), "{message}");
+    assert!(!message.ends_with('.') && !message.contains('\n'), "{message}");
+    error
+}
+
+#[test]
+fn a_rate_that_is_none_is_refused() {
+    for rate in [f64::NAN, 0.0, -0.0, 1.0, -0.5, 1.5, f64::INFINITY, f64::NEG_INFINITY, f64::MIN, f64::MAX] {
+        let error = refusal(builder().false_positive_rate(rate));
+        assert!(matches!(error, BuildError::RateOutOfRange { asked, .. } if asked.to_bits() == rate.to_bits()));
+        let message = error.to_string();
+        assert!(message.contains(&rate.to_string()), "{message}");
+        assert!(message.contains("between 0 and 1"), "{message}");
+    }
+}
+
+#[test]
+fn a_rate_too_low_is_refused_with_the_lowest_that_is_possible() {
+    for rate in [1e-9, 1e-12, f64::MIN_POSITIVE, f64::from_bits(1)] {
+        let error = refusal(builder().false_positive_rate(rate));
+        let BuildError::RateTooLow { asked, lowest, .. } = error else { panic!("{error:?}") };
+        assert_eq!(asked, rate);
+        assert!(rate < lowest && lowest < 2e-9);
+        assert!(error.to_string().contains("32 bits"), "{error}");
+        // What the error calls possible is possible.
+        assert_eq!(builder().false_positive_rate(lowest).build().unwrap().fingerprint_bits(), 32);
+    }
+    assert!(refusal(builder().false_positive_rate(1e-12)).to_string().contains("1e-12"));
+}
+
+#[test]
+fn any_rate_between_is_met() {
+    for rate in [0.999_999, 0.5, 0.11, 0.01, 1e-3, 1e-6, 1.9e-9] {
+        let filter = builder().false_positive_rate(rate).build().unwrap();
+        for key in 0..1000 {
+            filter.insert(&key).unwrap();
+        }
+        assert!(filter.expected_false_positive_rate() <= rate, "{rate}");
+    }
+}
+
+#[test]
+fn a_width_out_of_range_is_refused() {
+    for bits in [0, 1, 3, 33, 64, u32::MAX] {
+        let error = refusal(builder().fingerprint_bits(bits));
+        assert!(matches!(error, BuildError::FingerprintBitsOutOfRange { asked, .. } if asked == bits));
+        let message = error.to_string();
+        assert!(message.contains(&format!("{bits} bits")) && message.contains("4 to 32"), "{message}");
+    }
+    for bits in 4..=32 {
+        assert_eq!(builder().fingerprint_bits(bits).build().unwrap().fingerprint_bits(), bits);
+    }
+}
+
+#[test]
+fn a_rate_and_a_width_together_are_refused() {
+    let error = refusal(builder().false_positive_rate(0.01).fingerprint_bits(12));
+    assert!(matches!(error, BuildError::RateAndFingerprintBits { rate: 0.01, bits: 12, .. }));
+    let message = error.to_string();
+    assert!(message.contains("0.01") && message.contains("12 bits") && message.contains("one of them"), "{message}");
+}
+
+#[test]
+fn no_stripes_are_refused() {
+    let error = refusal(builder().stripes(0));
+    assert!(matches!(error, BuildError::NoStripes { .. }));
+    assert!(error.to_string().contains("at least 1"), "{error}");
+}
+
+#[test]
+fn a_filter_without_a_capacity_is_refused() {
+    let error = refusal(CuckooFilter::builder());
+    assert!(matches!(error, BuildError::NoCapacity { .. }));
+    assert!(error.to_string().contains("capacity"), "{error}");
+}
+
+#[test]
+fn a_capacity_beyond_the_address_space_is_refused() {
+    for capacity in [usize::MAX, usize::MAX - 1, usize::MAX / 2, isize::MAX as usize] {
+        for bits in [16, 32] {
+            let error = refusal(CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits));
+            let BuildError::TooLarge { capacity: asked, fingerprint_bits, .. } = error else { panic!("{error:?}") };
+            assert_eq!((asked, fingerprint_bits), (capacity, bits));
+            let message = error.to_string();
+            assert!(message.contains(&capacity.to_string()) && message.contains("address space"), "{message}");
+        }
+    }
+}
+
+/// More than any machine's page tables reach, but not more than an `isize`: only the system can say no.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn memory_that_the_system_refuses_is_an_error_and_not_an_abort() {
+    for capacity in [usize::MAX / 64, 10usize.pow(17), 10usize.pow(16), 10usize.pow(15)] {
+        for bits in [4, 32] {
+            let builder = CuckooFilter::<u64>::builder().capacity(capacity).fingerprint_bits(bits);
+            let said = builder.memory_usage().unwrap();
+            let error = builder.build().unwrap_err();
+            let BuildError::OutOfMemory { bytes, .. } = error else { panic!("{error:?}") };
+            assert_eq!(bytes, said);
+            assert!(error.to_string().contains(&bytes.to_string()), "{error}");
+        }
+    }
+}
+
+/// 10^13 keys take 17 TB. A Linux that promises no more than it has (0, the default, and 2) says no.
+#[cfg(target_os = "linux")]
+#[test]
+fn seventeen_terabytes_are_refused_without_a_panic() {
+    let overcommit = std::fs::read_to_string("/proc/sys/vm/overcommit_memory").unwrap_or_default();
+    if overcommit.trim() == "1" {
+        println!("not tried: this system grants memory that it does not have");
+        return;
+    }
+    let builder = CuckooFilter::<u64>::builder().capacity(10usize.pow(13));
+    assert!(builder.memory_usage().unwrap() > 16_000_000_000_000);
+    assert!(matches!(builder.build(), Err(BuildError::OutOfMemory { .. })));
+}
+
+#[test]
+fn the_first_impossible_wish_does_not_hide_a_panic_in_the_next() {
+    for capacity in [0, 1, usize::MAX] {
+        for rate in [None, Some(f64::NAN), Some(0.5), Some(1e-300)] {
+            for bits in [None, Some(0), Some(16), Some(u32::MAX)] {
+                for stripes in [None, Some(0), Some(1), Some(usize::MAX)] {
+                    let mut builder = CuckooFilter::<u64>::builder().capacity(capacity);
+                    if let Some(rate) = rate {
+                        builder = builder.false_positive_rate(rate);
+                    }
+                    if let Some(bits) = bits {
+                        builder = builder.fingerprint_bits(bits);
+                    }
+                    if let Some(stripes) = stripes {
+                        builder = builder.stripes(stripes);
+                    }
+                    let _ = format!("{builder:?}");
+                    let possible = capacity < 2
+                        && matches!((rate, bits), (None, None | Some(16)) | (Some(0.5), None))
+                        && stripes != Some(0);
+                    // An empty table meets any rate.
+                    let possible = possible || (capacity, rate, bits) == (0, Some(1e-300), None) && stripes != Some(0);
+                    assert_eq!(builder.build().is_ok(), possible, "{capacity} {rate:?} {bits:?} {stripes:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn with_capacity_panics_as_vec_does() {
+    let panic = catch_unwind(|| CuckooFilter::<str>::with_capacity(usize::MAX)).unwrap_err();
+    let message = panic.downcast_ref::<String>().expect("a panic with the error's sentence");
+    assert!(message.contains("address space"), "{message}");
+}
+
+#[test]
+fn the_smallest_filters_work() {
+    for capacity in [0, 1] {
+        for bits in 4..=32 {
+            let filter = CuckooFilter::<str>::builder().capacity(capacity).fingerprint_bits(bits).build().unwrap();
+            assert_eq!((filter.capacity(), filter.len(), filter.is_empty()), (capacity, 0, true));
+            assert_eq!((filter.load_factor(), filter.expected_false_positive_rate()), (0.0, 0.0));
+            assert!(!filter.contains("key") && !filter.remove("key"));
+            assert_eq!((filter.count("key"), filter.remove_all("key")), (0, 0));
+            if capacity > 0 {
+                filter.insert("key").unwrap();
+                assert!(filter.contains("key"));
+                assert_eq!(filter.insert_unique("key"), Ok(false));
+                assert!(filter.remove("key"));
+                assert!(filter.is_empty());
+            }
+            filter.clear();
+            assert!(filter.is_empty());
+        }
+    }
+}
+
+#[test]
+fn any_number_of_stripes_works() {
+    for stripes in [1, 2, 3, 7, 64, 1000, 100_000, usize::MAX] {
+        let builder = CuckooFilter::<u32>::builder().capacity(10_000).stripes(stripes);
+        let bytes = builder.memory_usage().unwrap();
+        let filter = builder.build().unwrap();
+        assert_eq!(filter.memory_usage(), bytes);
+        for key in 0..10_000 {
+            filter.insert(&key).unwrap();
+        }
+        assert!((0..10_000).all(|key| filter.remove(&key)));
+        assert!(filter.is_empty());
+    }
+}
+
+/// A size rounded to a power of two would double where this grows by a hundredth.
+#[test]
+fn memory_grows_as_smoothly_as_the_capacity() {
+    for bits in [8, 13, 16] {
+        let memory = |capacity| {
+            let bytes =
+                CuckooFilter::<u64>::builder().capacity(capacity).fingerprint_bits(bits).memory_usage().unwrap();
+            bytes as f64
+        };
+        let mut capacity = 100_000;
+        while capacity < 100_000_000 {
+            let next = capacity + capacity / 100;
+            let growth = memory(next) / memory(capacity);
+            assert!(growth > 1.0 && growth < 1.03, "{capacity} to {next} keys at {bits} bits: {growth}");
+            capacity = next;
+        }
+    }
+}
+
+#[test]
+fn a_builder_can_be_used_twice() {
+    let builder = builder().false_positive_rate(0.01);
+    let (first, second) = (builder.clone().build().unwrap(), builder.build().unwrap());
+    assert_eq!(first.fingerprint_bits(), second.fingerprint_bits());
+    assert_eq!(first.memory_usage(), second.memory_usage());
+    // Each has seeds of its own.
+    assert!((0..10).any(|key| first.hash(&key) != second.hash(&key)));
+}
+
+#[test]
+fn debug_shows_size_load_and_rate_but_no_contents() {
+    let build = || CuckooFilter::<str>::builder().capacity(8).fingerprint_bits(16).build().unwrap();
+    let (filter, other) = (build(), build());
+    for key in ["secret", "another"] {
+        filter.insert(key).unwrap();
+        other.insert(&format!("{key} not")).unwrap();
+    }
+    let shown = format!("{filter:?}");
+    for part in [
+        "len: 2".to_string(),
+        "capacity: 8".to_string(),
+        "fingerprint_bits: 16".to_string(),
+        format!("load_factor: {:?}", filter.load_factor()),
+        format!("rate: {:?}", filter.expected_false_positive_rate()),
+    ] {
+        assert!(shown.contains(&part), "{part} in {shown}");
+    }
+    assert!(!shown.contains("secret"));
+    // Other keys, other seeds, the same text: nothing in it depends on them.
+    assert_eq!(shown, format!("{other:?}"));
+}
+
+#[test]
+fn errors_are_ordinary_errors() {
+    let error: Box<dyn Error + Send + Sync + 'static> = Box::new(refusal(builder().stripes(0)));
+    assert!(error.source().is_none());
+    assert!(error.is::<BuildError>());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_is_reserved_not_written() {
+    let resident = || {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        // In pages; 4 KiB at the least.
+        statm.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 4096
+    };
+    let before = resident();
+    let filter = match CuckooFilter::<u64>::builder().capacity(1_030_000_000).fingerprint_bits(32).build() {
+        Ok(filter) => filter,
+        Err(BuildError::OutOfMemory { .. }) => return println!("not tried: this system has no 4 GiB"),
+        Err(error) => panic!("{error}"),
+    };
+    assert!(filter.memory_usage() > 4 << 30);
+    filter.insert(&1).unwrap();
+    assert!(filter.contains(&1) && !filter.contains(&2));
+    filter.clear();
+    let growth = resident().saturating_sub(before);
+    println!("{} bytes built, {growth} more resident", filter.memory_usage());
+    // The other tests of this file run beside this one and take a few MiB.
+    assert!(growth < 256 << 20, "{growth} bytes became resident, of {}", filter.memory_usage());
+}

@@ -1,0 +1,254 @@
+//! What goes wrong outside the filter leaves it whole: a `Hash` or a hasher that panics. And what the types promise:
+//! who may share a filter, what an error is, what a key may be given as.
+
+use concurrent_cuckoo_filter::{BuildError, Builder, CuckooFilter, DefaultHashBuilder, InsertError};
+use std::any::Any;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::error::Error;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A key whose `Hash` panics, after it has hashed a part, when it is armed.
+struct Bomb {
+    number: u64,
+    armed: bool,
+}
+
+impl Hash for Bomb {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+        assert!(!self.armed, "the bomb of key {}", self.number);
+        self.number.hash(state);
+    }
+}
+
+/// Hashers that panic for key 13.
+#[derive(Clone, Default)]
+struct Superstitious(DefaultHashBuilder);
+
+impl BuildHasher for Superstitious {
+    type Hasher = <DefaultHashBuilder as BuildHasher>::Hasher;
+
+    fn build_hasher(&self) -> Self::Hasher {
+        self.0.build_hasher()
+    }
+
+    fn hash_one<T: Hash>(&self, key: T) -> u64 {
+        let hash = self.0.hash_one(key);
+        assert_ne!(hash, self.0.hash_one(13u32), "not this one");
+        hash
+    }
+}
+
+fn panics<R>(work: impl FnOnce() -> R + UnwindSafe) {
+    assert!(catch_unwind(|| drop(work())).is_err());
+}
+
+/// Every operation on every key, from a thread of its own: a stripe left locked would stop it for ever.
+fn works_from_another_thread<K, S>(filter: &CuckooFilter<K, S>, keys: &[K])
+where
+    K: Hash + Sync,
+    S: BuildHasher + Sync,
+{
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for key in keys {
+                assert!(filter.contains(key));
+                assert_eq!(filter.count(key), 1);
+                assert_eq!(filter.insert_unique(key), Ok(false));
+                assert!(filter.remove(key));
+                assert!(!filter.contains(key));
+                assert_eq!(filter.insert_unique(key), Ok(true));
+                assert_eq!(filter.insert(key), Ok(()));
+                assert_eq!(filter.remove_all(key), 2);
+                assert_eq!(filter.insert(key), Ok(()));
+            }
+        });
+    });
+}
+
+#[test]
+fn a_hash_that_panics_leaves_nothing_locked_or_changed() {
+    // One stripe: any lock left is in everybody's way. A full table: insertions lock all they can.
+    let filter = CuckooFilter::<Bomb>::builder().capacity(100).fingerprint_bits(32).stripes(1).build().unwrap();
+    let keys: Vec<Bomb> = (0..100).map(|number| Bomb { number, armed: false }).collect();
+    for key in &keys {
+        filter.insert(key).unwrap();
+    }
+    for number in [0, 50, 1000] {
+        let bomb = &Bomb { number, armed: true };
+        panics(|| filter.hash(bomb));
+        panics(|| filter.contains(bomb));
+        panics(|| filter.count(bomb));
+        panics(|| filter.insert(bomb));
+        panics(|| filter.insert_unique(bomb));
+        panics(|| filter.remove(bomb));
+        panics(|| filter.remove_all(bomb));
+        assert_eq!(filter.len(), 100);
+        assert!(keys.iter().all(|key| filter.contains(key) && filter.count(key) == 1));
+        works_from_another_thread(&filter, &keys);
+        assert_eq!(filter.len(), 100);
+    }
+}
+
+#[test]
+fn a_hasher_that_panics_leaves_nothing_locked_or_changed() {
+    let filter = CuckooFilter::<u32, _>::with_capacity_and_hasher(100, Superstitious::default());
+    let keys: Vec<u32> = (100..110).collect();
+    for key in &keys {
+        filter.insert(key).unwrap();
+    }
+    panics(|| filter.insert(&13));
+    panics(|| filter.insert_unique(&13));
+    panics(|| filter.contains(&13));
+    panics(|| filter.remove(&13));
+    assert_eq!(filter.len(), 10);
+    assert!(keys.iter().all(|key| filter.remove(key)));
+    assert!(filter.is_empty());
+}
+
+#[test]
+fn a_hash_that_panics_in_one_thread_does_not_disturb_the_others() {
+    let filter = &CuckooFilter::<Bomb>::builder().capacity(1000).fingerprint_bits(32).build().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            scope.spawn(move || {
+                for i in 0..200 {
+                    let key = Bomb { number: thread * 200 + i, armed: false };
+                    assert_eq!(filter.insert_unique(&key), Ok(true));
+                    if i % 20 == thread {
+                        panics(|| filter.remove(&Bomb { armed: true, ..key }));
+                    }
+                    assert!(filter.contains(&key));
+                }
+            });
+        }
+    });
+    assert_eq!(filter.len(), 800);
+    assert!((0..800).all(|number| filter.remove(&Bomb { number, armed: false })));
+    assert!(filter.is_empty());
+}
+
+/// A filter hashes inside of a hash: no lock is held while the user's code runs, so this is no deadlock.
+#[test]
+fn a_hash_may_use_the_filter_that_asks_for_it() {
+    struct Nested<'a>(u64, &'a CuckooFilter<u64>);
+
+    impl Hash for Nested<'_> {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            self.1.insert_unique(&self.0).unwrap();
+            self.0.hash(state);
+        }
+    }
+
+    let inner = CuckooFilter::<u64>::builder().capacity(10).stripes(1).build().unwrap();
+    let outer = CuckooFilter::<Nested<'_>>::builder().capacity(10).stripes(1).build().unwrap();
+    outer.insert(&Nested(1, &inner)).unwrap();
+    assert!(outer.contains(&Nested(1, &inner)));
+    assert_eq!((inner.len(), outer.len()), (1, 1));
+}
+
+fn shared<T: Send + Sync + UnwindSafe + RefUnwindSafe + 'static>() {}
+
+/// Keys are hashed, not kept, so nothing that a key cannot do holds a filter back.
+#[test]
+fn a_filter_of_any_key_can_be_shared() {
+    shared::<CuckooFilter<u64>>();
+    shared::<CuckooFilter<str>>();
+    shared::<CuckooFilter<[u8]>>();
+    shared::<CuckooFilter<Rc<u8>>>();
+    shared::<CuckooFilter<Cell<u8>>>();
+    shared::<CuckooFilter<RefCell<String>>>();
+    shared::<CuckooFilter<*mut u8>>();
+    shared::<CuckooFilter<&'static mut u8>>();
+    shared::<CuckooFilter<dyn Any>>();
+    shared::<CuckooFilter<dyn Fn(Rc<u8>)>>();
+    shared::<CuckooFilter<Rc<u8>, RandomState>>();
+    shared::<Arc<CuckooFilter<Rc<u8>>>>();
+    shared::<Builder<Rc<u8>>>();
+    shared::<DefaultHashBuilder>();
+}
+
+#[test]
+fn filters_of_keys_that_stay_in_one_thread_work_in_all() {
+    let filter = Arc::new(CuckooFilter::<Rc<str>>::with_capacity(10));
+    filter.insert(&Rc::from("key")).unwrap();
+    let other = Arc::clone(&filter);
+    std::thread::spawn(move || assert!(other.remove(&Rc::from("key")))).join().unwrap();
+    assert!(filter.is_empty());
+
+    // Nothing can be hashed here, but the twins and the sizes are there.
+    let filter = CuckooFilter::<dyn Any>::with_capacity(10);
+    filter.insert_hash(1).unwrap();
+    assert!(filter.contains_hash(1));
+    assert_eq!(filter.len(), 1);
+}
+
+#[test]
+fn a_filter_can_be_a_static() {
+    static SEEN: std::sync::LazyLock<CuckooFilter<str>> = std::sync::LazyLock::new(|| CuckooFilter::with_capacity(10));
+    std::thread::spawn(|| SEEN.insert("key")).join().unwrap().unwrap();
+    assert!(SEEN.contains("key"));
+}
+
+#[test]
+fn errors_are_errors_that_can_be_kept_compared_and_sent() {
+    fn error<T: Error + Send + Sync + Clone + PartialEq + 'static>() {}
+    error::<InsertError>();
+    error::<BuildError>();
+    fn equality_is_total<T: Eq>() {}
+    equality_is_total::<InsertError>();
+
+    let filter = CuckooFilter::<str>::with_capacity(10);
+    let failed: Result<(), Box<dyn Error + Send + Sync>> = (0..9).try_for_each(|_| Ok(filter.insert("key")?));
+    let error = failed.unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(InsertError::TooManyCopies { .. })));
+    assert_eq!(error.to_string(), "all 8 slots of this key hold copies of it already");
+
+    let failed = (0..1000u64).try_for_each(|hash| filter.insert_hash(hash)).unwrap_err();
+    assert!(matches!(failed, InsertError::Full { .. }));
+    assert_eq!(failed, failed.clone());
+    assert!(failed.to_string().contains("full"), "{failed}");
+}
+
+#[test]
+fn references_that_dereference_to_the_key_are_taken() {
+    let words = CuckooFilter::<str>::with_capacity(10);
+    words.insert("a").unwrap();
+    words.insert(&String::from("b")).unwrap();
+    words.insert(&Box::<str>::from("c")).unwrap();
+    words.insert(&Rc::<str>::from("d")).unwrap();
+    words.insert(&Cow::Borrowed("e")).unwrap();
+    assert!(["a", "b", "c", "d", "e"].into_iter().all(|word| words.contains(word)));
+    assert!(words.remove(&String::from("a")));
+    assert_eq!(words.count(&String::from("b")), 1);
+
+    let bytes = CuckooFilter::<[u8]>::with_capacity(10);
+    bytes.insert(b"abc").unwrap();
+    let owned: Vec<u8> = b"abc".to_vec();
+    assert!(bytes.contains(&owned));
+    assert!(bytes.contains(&[97, 98, 99]));
+    assert!(bytes.contains("abc".as_bytes()));
+    assert!(bytes.remove(b"abc"));
+
+    let tuples = CuckooFilter::<(u32, &str)>::with_capacity(10);
+    tuples.insert(&(1, "a")).unwrap();
+    assert!(tuples.contains(&(1, "a")));
+}
+
+#[test]
+fn a_panic_while_a_filter_is_borrowed_does_not_poison_it() {
+    let filter = CuckooFilter::<u64>::with_capacity(10);
+    let mut calls = 0;
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        filter.insert(&1).unwrap();
+        calls += 1;
+        panic!("somebody else's");
+    }));
+    assert!(result.is_err() && calls == 1);
+    assert!(filter.contains(&1));
+    assert!(filter.remove(&1));
+}

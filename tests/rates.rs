@@ -1,0 +1,176 @@
+//! The false-positive rate, measured: it follows 1 - exp(-8 load / (2^f - 1)) at every width and load, it keeps what
+//! was asked for at full capacity, and poor hashes change neither it nor the load that a table takes.
+
+use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder};
+use std::hash::{BuildHasher, Hasher};
+
+/// The formula, written down once more.
+fn formula(load: f64, bits: u32) -> f64 {
+    1.0 - (-8.0 * load / (2f64.powi(bits as i32) - 1.0)).exp()
+}
+
+/// Standard deviation of a rate measured with so many look-ups in a table of so many slots: the chance of the look-ups,
+/// and the chance of how many of the classes the keys happened to take.
+fn deviation(rate: f64, look_ups: usize, slots: f64, bits: u32) -> f64 {
+    let classes = slots / 8.0 * (2f64.powi(bits as i32) - 1.0);
+    (rate * (1.0 - rate) * (1.0 / look_ups as f64 + 1.0 / classes)).sqrt()
+}
+
+fn slots<K: ?Sized, S>(filter: &CuckooFilter<K, S>) -> f64 {
+    (filter.len() as f64 / filter.load_factor()).round()
+}
+
+fn random_seeds(rng: &mut fastrand::Rng) -> DefaultHashBuilder {
+    DefaultHashBuilder::with_seeds(rng.u64(..), rng.u64(..), rng.u64(..), rng.u64(..))
+}
+
+#[test]
+fn the_rate_follows_the_formula_at_every_width_and_load() {
+    const LOOK_UPS: usize = 2_000_000;
+    for bits in 4..=16 {
+        let mut rng = fastrand::Rng::with_seed(u64::from(bits));
+        let builder = CuckooFilter::<u64>::builder().capacity(95_000).fingerprint_bits(bits);
+        let filter = builder.hasher(random_seeds(&mut rng)).build().unwrap();
+        // Inserted keys are even, the others odd.
+        let mut keys = (0u64..).step_by(2);
+        for load in [0.1, 0.5, 0.8, 0.94] {
+            while filter.load_factor() < load {
+                // With 4 bits a class may overflow; its keys then count as little as any that were not tried.
+                let _ = filter.insert(&keys.next().unwrap());
+            }
+            let load = filter.load_factor();
+            let found = (0..LOOK_UPS as u64).filter(|key| filter.contains(&(2 * key + 1))).count();
+            let (measured, expected) = (found as f64 / LOOK_UPS as f64, formula(load, bits));
+            let sigma = deviation(expected, LOOK_UPS, slots(&filter), bits);
+            println!(
+                "{bits:>2} bits, load {load:.2}: measured {measured:.6}, expected {expected:.6}, off by {:+.1} sigma",
+                (measured - expected) / sigma
+            );
+            assert!((measured - expected).abs() < 6.0 * sigma, "{bits} bits, load {load}: {measured} for {expected}");
+            assert!((filter.expected_false_positive_rate() - expected).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn the_rate_asked_for_is_kept_at_full_capacity() {
+    for capacity in [20, 1000, 100_000, 1_000_000] {
+        for rate in [0.9, 0.5, 0.1, 0.03, 0.01, 0.001, 0.000_1, 0.000_01] {
+            let mut rng = fastrand::Rng::with_seed(capacity as u64);
+            let builder = CuckooFilter::<u64>::builder().capacity(capacity).false_positive_rate(rate);
+            let filter = builder.hasher(random_seeds(&mut rng)).build().unwrap();
+            for key in 0..capacity as u64 {
+                filter.insert(&key).unwrap();
+            }
+            let look_ups = 2_000_000;
+            let found = (0..look_ups as u64).filter(|key| filter.contains(&(key + (1 << 32)))).count();
+            let measured = found as f64 / look_ups as f64;
+            let sigma = deviation(rate, look_ups, slots(&filter), filter.fingerprint_bits());
+            println!("capacity {capacity:>7}: asked {rate}, {} bits, measured {measured}", filter.fingerprint_bits());
+            assert!(filter.expected_false_positive_rate() <= rate);
+            assert!(measured <= rate + 6.0 * sigma, "capacity {capacity}: {measured} for {rate}");
+        }
+    }
+}
+
+/// Hands integers through as they are.
+#[derive(Clone, Default)]
+struct Identity(u64);
+
+impl BuildHasher for Identity {
+    type Hasher = Identity;
+
+    fn build_hasher(&self) -> Identity {
+        Identity(0)
+    }
+}
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("the keys are u64");
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+type Sequence = (&'static str, fn(u64) -> u64);
+
+/// Keys as programs number them. As many as are used here stay different up to multiples of 2^40.
+const SEQUENCES: [Sequence; 12] = [
+    ("0..n", |i| i),
+    ("multiples of 3", |i| i * 3),
+    ("multiples of 1000", |i| i * 1000),
+    ("multiples of 2^8", |i| i << 8),
+    ("multiples of 2^12", |i| i << 12),
+    ("multiples of 2^16", |i| i << 16),
+    ("multiples of 2^32", |i| i << 32),
+    ("multiples of 2^40", |i| i << 40),
+    ("bits reversed", |i| i.reverse_bits()),
+    ("pointers", |i| 0x7f3a_5c00_1040 + 64 * i),
+    ("time in nanoseconds", |i| 1_700_000_000_000_000_000 + 1000 * i),
+    ("two counters of 32 bits", |i| (i % 1000) << 32 | (i / 1000)),
+];
+
+#[test]
+fn poor_hashes_keep_the_capacity_the_load_and_the_rate() {
+    const LOOK_UPS: u64 = 1_000_000;
+    let mut failed = Vec::new();
+    for (name, key) in SEQUENCES {
+        // What a hash does to one size it need not do to another; the last has several shards.
+        for (capacity, bits) in [(20_000, 13), (95_000, 8), (95_000, 13), (95_000, 16), (700_000, 13)] {
+            let builder = CuckooFilter::<u64>::builder().capacity(capacity as usize).fingerprint_bits(bits);
+            let filter = builder.hasher(Identity::default()).build().unwrap();
+            let (mut refused, mut first) = (0, None);
+            for i in 0..capacity {
+                if filter.insert(&key(i)).is_err() {
+                    refused += 1;
+                    first.get_or_insert(filter.load_factor());
+                }
+            }
+            // The sequence goes on, and random numbers beside it.
+            let found = (capacity..capacity + LOOK_UPS).filter(|&i| filter.contains(&key(i))).count();
+            let mut rng = fastrand::Rng::with_seed(1);
+            let strange = (0..LOOK_UPS).filter(|_| filter.contains(&rng.u64(..))).count();
+            let expected = filter.expected_false_positive_rate();
+            let [found, strange] = [found, strange].map(|times| times as f64 / LOOK_UPS as f64);
+            let load = first.unwrap_or_else(|| {
+                (capacity..).find(|&i| filter.insert(&key(i)).is_err());
+                filter.load_factor()
+            });
+            println!(
+                "{name:<24} {capacity:>6} keys of {bits:>2} bits: {refused} refused, first at a load of {load:.4}; \
+                 rate of the next keys {:.3}, of others {:.3} of the expected {expected:.6}",
+                found / expected,
+                strange / expected
+            );
+            let slack = 6.0 * deviation(expected, LOOK_UPS as usize, slots(&filter), bits);
+            if refused > 0 || load < 0.95 || found > expected + slack || (strange - expected).abs() > slack {
+                failed.push((name, capacity, bits, refused, load, found, strange, expected));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "(name, capacity, bits, refused, load, rates, expected): {failed:#?}");
+}
+
+#[test]
+fn raw_numbers_through_the_hash_twins_keep_the_capacity_and_the_rate() {
+    const CAPACITY: u64 = 95_000;
+    const LOOK_UPS: u64 = 1_000_000;
+    for (name, number) in SEQUENCES {
+        let filter = CuckooFilter::<str>::with_capacity(CAPACITY as usize);
+        assert!((0..CAPACITY).all(|i| filter.insert_hash(number(i)).is_ok()), "{name}");
+        assert!((0..CAPACITY).all(|i| filter.contains_hash(number(i))), "{name}");
+        let found = (CAPACITY..CAPACITY + LOOK_UPS).filter(|&i| filter.contains_hash(number(i))).count();
+        let measured = found as f64 / LOOK_UPS as f64;
+        let sigma = deviation(0.001, LOOK_UPS as usize, slots(&filter), filter.fingerprint_bits());
+        assert!(measured < 0.001 + 6.0 * sigma, "{name}: {measured}");
+        assert!((0..CAPACITY).all(|i| filter.remove_hash(number(i))), "{name}");
+        assert!(filter.is_empty());
+    }
+}

@@ -1,0 +1,352 @@
+//! Threads that change and ask at the same time, each answer checked.
+//!
+//! After libcuckoo's checked stress test: a flag beside each key says what is true. Here the flag is the number of the
+//! key's copies behind a mutex; a thread that finds it taken goes to another key, so the writers do meet inside the
+//! filter and not at the flags. With fingerprints of 32 bits no two of these keys share a class, so every answer is
+//! known exactly. With narrow ones keys share classes and only one side is certain: a key that is there is found,
+//! counted and removed. *Stable* keys go in first and never leave; readers ask for them all the time, without a flag,
+//! and must never miss one.
+//!
+//! The work is bounded by numbers of operations, not by time.
+
+use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, InsertError};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex};
+
+type Filter = CuckooFilter<u64, DefaultHashBuilder>;
+
+const WRITERS: usize = 4;
+const READERS: usize = 2;
+const MOST_COPIES: usize = 8;
+
+/// Keys from here on are never inserted.
+const ABSENT: u64 = 1 << 40;
+
+fn build(capacity: usize, bits: u32, stripes: usize) -> Filter {
+    let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).stripes(stripes);
+    builder.hasher(DefaultHashBuilder::with_seeds(1, 2, 3, capacity as u64)).build().unwrap()
+}
+
+fn slots(filter: &Filter) -> usize {
+    (filter.len() as f64 / filter.load_factor()).round() as usize
+}
+
+/// What the answers about a key with this many copies of its own may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Oracle {
+    /// No two keys share a class.
+    Exact,
+    /// Other keys may share the class of a key.
+    OneSided,
+}
+
+struct Stress {
+    filter: Filter,
+    oracle: Oracle,
+    stable: u64,
+    /// Copies of the keys `stable..stable + copies.len()`.
+    copies: Vec<Mutex<usize>>,
+    /// The writers keep the table at about this many keys.
+    level: usize,
+    refused: AtomicUsize,
+}
+
+impl Stress {
+    fn new(capacity: usize, bits: u32, stripes: usize) -> Self {
+        let filter = build(capacity, bits, stripes);
+        let mut stable = 0;
+        // Half of the table never changes. A class of 4 bits may be full before.
+        while stable < capacity.max(2) / 2 && filter.insert(&(stable as u64)).is_ok() {
+            stable += 1;
+        }
+        let slots = slots(&filter);
+        Stress {
+            oracle: if bits == 32 { Oracle::Exact } else { Oracle::OneSided },
+            stable: stable as u64,
+            copies: (0..slots).map(|_| Mutex::new(0)).collect(),
+            level: slots * 95 / 100,
+            refused: AtomicUsize::new(0),
+            filter,
+        }
+    }
+
+    fn run(&self, operations: usize) {
+        let writing = AtomicUsize::new(WRITERS);
+        let (writing, barrier) = (&writing, &Barrier::new(WRITERS + READERS));
+        std::thread::scope(|scope| {
+            for seed in 0..WRITERS as u64 {
+                scope.spawn(move || {
+                    let _done = Done(writing);
+                    barrier.wait();
+                    self.write(fastrand::Rng::with_seed(seed), operations);
+                });
+            }
+            for seed in 0..READERS as u64 {
+                scope.spawn(move || {
+                    barrier.wait();
+                    self.read(fastrand::Rng::with_seed(seed), writing);
+                });
+            }
+        });
+        self.check_at_rest();
+    }
+
+    fn write(&self, mut rng: fastrand::Rng, operations: usize) {
+        for _ in 0..operations {
+            let number = rng.usize(..self.copies.len());
+            if let Ok(mut copies) = self.copies[number].try_lock() {
+                let key = self.stable + number as u64;
+                self.ask(key, *copies);
+                // Up to the level mostly insertions, above it mostly removals.
+                let insert = rng.u32(..10) < if self.filter.len() < self.level { 8 } else { 2 };
+                match (insert, *copies) {
+                    (true, _) => *copies += self.insert(key, *copies, rng.bool()),
+                    (false, 0) if self.oracle == Oracle::OneSided => {}
+                    (false, _) => {
+                        assert_eq!(self.filter.remove(&key), *copies > 0, "removal of key {key}, {copies} copies");
+                        *copies = copies.saturating_sub(1);
+                    }
+                }
+                self.ask(key, *copies);
+            }
+        }
+    }
+
+    fn ask(&self, key: u64, copies: usize) {
+        let (found, count) = (self.filter.contains(&key), self.filter.count(&key));
+        match self.oracle {
+            Oracle::Exact => {
+                assert_eq!(found, copies > 0, "look-up of key {key}, {copies} copies");
+                assert_eq!(count, copies, "count of key {key}");
+            }
+            Oracle::OneSided => {
+                assert!(found || copies == 0, "look-up of key {key}, {copies} copies");
+                assert!(copies <= count && count <= MOST_COPIES, "count of key {key}: {count} for {copies}");
+            }
+        }
+    }
+
+    /// Inserts and says how many copies that made.
+    fn insert(&self, key: u64, copies: usize, unique: bool) -> usize {
+        let result = if unique { self.filter.insert_unique(&key) } else { self.filter.insert(&key).map(|()| true) };
+        match result {
+            Ok(new) => {
+                match (unique, self.oracle) {
+                    (true, Oracle::Exact) => assert_eq!(new, copies == 0, "unique key {key}, {copies} copies"),
+                    (true, Oracle::OneSided) => assert!(!new || copies == 0, "unique key {key}, {copies} copies"),
+                    (false, _) => assert!(copies < MOST_COPIES),
+                }
+                usize::from(new)
+            }
+            Err(error) => {
+                assert!(!unique || copies == 0, "a present key needs no room");
+                match (&error, self.oracle) {
+                    (InsertError::TooManyCopies { .. }, Oracle::Exact) => assert_eq!(copies, MOST_COPIES),
+                    (InsertError::TooManyCopies { .. }, Oracle::OneSided) => assert!(!unique),
+                    (_, _) => assert!(copies < MOST_COPIES, "8 copies are too many, not full"),
+                }
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                0
+            }
+        }
+    }
+
+    fn read(&self, mut rng: fastrand::Rng, writing: &AtomicUsize) {
+        while writing.load(Ordering::Relaxed) > 0 {
+            for _ in 0..100 {
+                let key = rng.u64(..self.stable);
+                assert!(self.filter.contains(&key), "stable key {key} was missed");
+                if self.oracle == Oracle::Exact {
+                    let key = ABSENT + rng.u64(..1000);
+                    assert!(!self.filter.contains(&key), "key {key} was never inserted");
+                }
+            }
+        }
+    }
+
+    fn check_at_rest(&self) {
+        let mut total = self.stable as usize;
+        for key in 0..self.stable {
+            self.ask(key, 1);
+        }
+        for (key, copies) in (self.stable..).zip(&self.copies) {
+            let copies = *copies.lock().unwrap();
+            self.ask(key, copies);
+            total += copies;
+        }
+        assert_eq!(self.filter.len(), total, "the count drifted");
+        println!(
+            "capacity {}, {} bits: load {:.3}, {} refusals",
+            self.filter.capacity(),
+            self.filter.fingerprint_bits(),
+            self.filter.load_factor(),
+            self.refused.load(Ordering::Relaxed)
+        );
+        // What is left can be taken away, key by key, to the last.
+        for key in 0..self.stable {
+            assert!(self.filter.remove(&key));
+        }
+        for (key, copies) in (self.stable..).zip(&self.copies) {
+            for _ in 0..*copies.lock().unwrap() {
+                assert!(self.filter.remove(&key));
+            }
+        }
+        assert!(self.filter.is_empty());
+    }
+}
+
+/// Counts a writer out, also one whose assertion failed: the readers wait for none.
+struct Done<'a>(&'a AtomicUsize);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn every_answer_is_exact_with_32_bits() {
+    for (capacity, stripes) in [(10, 1), (60, 4), (1000, 8), (20_000, 1), (20_000, 100), (500_000, 1000)] {
+        Stress::new(capacity, 32, stripes).run(200_000);
+    }
+}
+
+#[test]
+fn no_present_key_is_missed_at_any_width() {
+    for bits in [4, 5, 8, 12, 13, 16, 17, 24] {
+        for (capacity, stripes) in [(100, 4), (5000, 16)] {
+            Stress::new(capacity, bits, stripes).run(60_000);
+        }
+    }
+}
+
+/// Tables of a few buckets and 15 or 31 fingerprints: equal fingerprints in one pair all the time, where the removal of
+/// one key's copy is a relocation of another's (H2).
+#[test]
+fn equal_fingerprints_in_tiny_tables_are_never_missed() {
+    for bits in [4, 5, 12, 13] {
+        for capacity in [0, 4, 10, 30] {
+            Stress::new(capacity, bits, 2).run(50_000);
+        }
+    }
+}
+
+/// The same hazard (H2) without pause, in a table of two buckets, of which every key has both. Three other keys lie in
+/// each; the stable key has the last slot of one, so its *twin*, a key of its class, goes to the other, and the removal
+/// of the twin takes the copy that it meets first. The readers see a key change its bucket though nobody relocates.
+#[test]
+fn a_key_is_found_while_its_class_trades_places() {
+    for bits in [4, 8, 12, 13, 16] {
+        // How the six others fall onto the two buckets is chance: 3 and 3 in one round of three.
+        for round in 0..25 {
+            let (filter, alone) = (&build(0, bits, 1), build(0, bits, 1));
+            let stable = round << 32;
+            // Keys of its class show in a filter that holds nothing else.
+            alone.insert(&stable).unwrap();
+            let twins: &Vec<u64> = &(stable + 1..).filter(|key| alone.contains(key)).take(8).collect();
+            let others: Vec<u64> = (stable + 1..).filter(|key| !alone.contains(key)).take(6).collect();
+            for key in [stable].iter().chain(&others) {
+                filter.insert(key).unwrap();
+            }
+            let writing = &AtomicUsize::new(1);
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        while writing.load(Ordering::Relaxed) > 0 {
+                            for _ in 0..100 {
+                                assert!(filter.contains(&stable), "the stable key was missed, {bits} bits");
+                            }
+                        }
+                    });
+                }
+                scope.spawn(|| {
+                    let _done = Done(writing);
+                    let mut rng = fastrand::Rng::with_seed(round);
+                    for _ in 0..50_000 {
+                        let twin = rng.choice(twins).unwrap();
+                        filter.insert(twin).unwrap();
+                        assert!(filter.remove(twin), "key {twin} was there");
+                    }
+                });
+            });
+            assert!(others.iter().all(|key| filter.remove(key)));
+            assert_eq!((filter.len(), filter.count(&stable)), (1, 1));
+        }
+    }
+}
+
+/// Threads that all insert the same keys in the same order, up to a table that is full.
+#[test]
+fn of_several_threads_that_insert_one_key_at_most_one_is_told_that_it_is_new() {
+    let mut contested = 0;
+    // Many small tables, where every other insertion relocates, and a few large ones.
+    for (rounds, capacity) in [(200, 30), (20, 1000), (2, 50_000)] {
+        for bits in [4, 8, 13, 32] {
+            for round in 0..rounds {
+                let filter = &build(capacity, bits, 16);
+                let keys = (capacity + capacity / 30 + 4) as u64;
+                let first = u64::from(bits) << 32 | round << 20;
+                let told: &Vec<[AtomicU32; 3]> = &(0..keys).map(|_| Default::default()).collect();
+                let barrier = &Barrier::new(WRITERS);
+                std::thread::scope(|scope| {
+                    for _ in 0..WRITERS {
+                        scope.spawn(move || {
+                            barrier.wait();
+                            for (key, [new, known, refused]) in (first..).zip(told) {
+                                let answer = match filter.insert_unique(&key) {
+                                    Ok(true) => new,
+                                    Ok(false) => known,
+                                    Err(_) => refused,
+                                };
+                                answer.fetch_add(1, Ordering::Relaxed);
+                            }
+                        });
+                    }
+                });
+                let mut total = 0;
+                for (key, answers) in (first..).zip(told) {
+                    let [new, known, refused] = answers.each_ref().map(|times| times.load(Ordering::Relaxed));
+                    assert!(new <= 1, "{new} threads were told that key {key} is new");
+                    if refused == 0 && bits == 32 {
+                        assert_eq!((new, known), (1, WRITERS as u32 - 1), "key {key}");
+                    }
+                    if new + known > 0 {
+                        assert!(filter.contains(&key));
+                    }
+                    total += new as usize;
+                    contested += u32::from(refused > 0 && new > 0);
+                }
+                assert_eq!(filter.len(), total);
+            }
+        }
+    }
+    println!("{contested} keys were refused to one thread and new to another");
+}
+
+/// A thread clears while others insert, remove and ask: afterwards the count is that of what is there.
+#[test]
+fn clear_beside_writers_leaves_an_exact_count() {
+    for bits in [13, 16, 32] {
+        let filter = &build(2000, bits, 16);
+        std::thread::scope(|scope| {
+            for seed in 0..WRITERS as u64 {
+                scope.spawn(move || {
+                    let mut rng = fastrand::Rng::with_seed(seed);
+                    for _ in 0..100_000 {
+                        let key = rng.u64(..2000);
+                        match rng.u32(..4) {
+                            0 | 1 => drop(filter.insert_unique(&key)),
+                            2 => drop(filter.remove(&key)),
+                            _ => drop(filter.contains(&key)),
+                        }
+                    }
+                });
+            }
+            scope.spawn(|| (0..200).for_each(|_| filter.clear()));
+        });
+        let left = (0..2000).map(|key| filter.remove_all(&key)).sum::<usize>();
+        assert!(filter.is_empty(), "{left} were taken away, {} are left", filter.len());
+        filter.clear();
+        assert_eq!(filter.len(), 0);
+    }
+}
