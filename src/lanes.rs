@@ -40,34 +40,38 @@ impl Lanes {
     /// Whether any slot of the run equals the pattern's.
     ///
     /// The subtraction borrows into the slots above an equal one, which may then look equal too; none looks equal
-    /// unless one below it is, so "any" and "the lowest" are exact. A hash table compares the key afterwards; a filter
-    /// does not, so [`Lanes::count`] takes the form without a borrow.
+    /// unless one below it is, so "any" is exact. A hash table compares the key afterwards; a filter does not, so what
+    /// names slots or counts them takes [`Lanes::equal`].
     #[inline]
     pub(crate) fn any(self, run: u64, pattern: u64) -> bool {
-        self.zeroes_from_lowest(run ^ pattern) != 0
+        let difference = run ^ pattern;
+        difference.wrapping_sub(self.low) & !difference & self.high != 0
     }
 
-    /// The bit at which the lowest equal slot begins.
+    /// The slots that equal the pattern's, exactly: the highest bit of each.
     #[inline]
-    pub(crate) fn lowest(self, run: u64, pattern: u64) -> Option<u32> {
-        let found = self.zeroes_from_lowest(run ^ pattern);
-        (found != 0).then(|| found.trailing_zeros() + 1 - self.width)
-    }
-
-    /// The number of equal slots, exactly.
-    #[inline]
-    pub(crate) fn count(self, run: u64, pattern: u64) -> u32 {
+    pub(crate) fn equal(self, run: u64, pattern: u64) -> u64 {
         let difference = run ^ pattern;
         // Every bit of a slot but its highest. Adding them carries into the highest bit exactly when a lower bit of
         // the difference is set, and never beyond it.
         let below_high = self.high - self.low;
         let differs = ((difference & below_high) + below_high) | difference;
-        (!differs & self.high).count_ones()
+        !differs & self.high
     }
 
+    /// The bit at which the lowest of some equal slots begins.
     #[inline]
-    fn zeroes_from_lowest(self, difference: u64) -> u64 {
-        difference.wrapping_sub(self.low) & !difference & self.high
+    pub(crate) fn lowest(self, equal: u64) -> u32 {
+        equal.trailing_zeros() + 1 - self.width
+    }
+
+    /// The number of equal slots in up to four runs: a product adds them up in its highest slot.
+    #[inline]
+    pub(crate) fn count(self, equal: [u64; 4]) -> u32 {
+        let ones = equal.map(|equal| equal >> (self.width - 1));
+        let sum = ones[0] + ones[1] + ones[2] + ones[3];
+        let highest_slot = self.high.ilog2() + 1 - self.width;
+        (sum.wrapping_mul(self.low) >> highest_slot) as u32 & 0xf
     }
 }
 
@@ -106,10 +110,21 @@ mod tests {
             let lanes = Lanes::new(width);
             let (run, wanted) = (pack(width, &slots, above), value(wanted));
             let pattern = lanes.repeat(wanted);
-            let lowest = slots.iter().position(|&slot| slot == wanted).map(|slot| slot as u32 * width);
-            prop_assert_eq!(lanes.any(run, pattern), lowest.is_some());
-            prop_assert_eq!(lanes.lowest(run, pattern), lowest);
-            prop_assert_eq!(lanes.count(run, pattern) as usize, slots.iter().filter(|&&slot| slot == wanted).count());
+            let expected: Vec<u32> =
+                (0..slots.len() as u32).filter(|&at| slots[at as usize] == wanted).map(|at| at * width).collect();
+            let equal = lanes.equal(run, pattern);
+            let named: Vec<u32> = (0..64).filter(|bit| equal >> bit & 1 == 1).map(|bit| bit + 1 - width).collect();
+            prop_assert_eq!(lanes.any(run, pattern), !expected.is_empty());
+            prop_assert_eq!(&named, &expected);
+            if let Some(&lowest) = expected.first() {
+                prop_assert_eq!(lanes.lowest(equal), lowest);
+            }
+            let count = expected.len() as u32;
+            prop_assert_eq!(lanes.count([equal, 0, 0, 0]), count);
+            prop_assert_eq!(lanes.count([equal, 0, equal, 0]), 2 * count);
+            if width > 16 {
+                prop_assert_eq!(lanes.count([equal; 4]), 4 * count);
+            }
         }
     }
 }

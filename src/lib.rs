@@ -8,6 +8,7 @@ mod geometry;
 mod hashing;
 mod lanes;
 mod path;
+mod prefetch;
 mod shard;
 mod stripe;
 mod sync;

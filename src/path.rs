@@ -15,6 +15,9 @@ const MOST_NODES: usize = 2000;
 /// share a mark, and the search passes by a few that it could have visited.
 const MARKS: usize = 1 << 13;
 
+/// Nodes that are looked through one by one: two roots and their eight alternates.
+const FEW_NODES: usize = 10;
+
 /// One relocation: a copy of `fingerprint` moves from one of its candidate buckets to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
@@ -35,13 +38,14 @@ struct Node {
 /// it is never moved.
 pub(crate) struct Search {
     nodes: ArrayVec<Node, MOST_NODES>,
-    marks: Marks,
+    /// Made when there are many nodes. Most paths are found among the first few.
+    marks: Option<Marks>,
 }
 
 impl Search {
     #[inline]
     pub(crate) fn new() -> Self {
-        Search { nodes: ArrayVec::new(), marks: Marks([0; MARKS / 64]) }
+        Search { nodes: ArrayVec::new(), marks: None }
     }
 
     /// Searches from the two `roots`. The path is empty if a root has room, and `None` if no bucket within reach has
@@ -55,7 +59,7 @@ impl Search {
         alternate: impl Fn(Fingerprint, Bucket) -> Bucket,
     ) -> Option<Path<'_>> {
         self.nodes.clear();
-        self.marks.0.fill(0);
+        self.marks = None;
         for bucket in roots {
             if self.visit(Node { bucket, moved: None })? && has_room(bucket) {
                 return Some(self.path());
@@ -79,7 +83,12 @@ impl Search {
     /// for another node.
     #[inline]
     fn visit(&mut self, node: Node) -> Option<bool> {
-        if !self.marks.set_first(node.bucket) {
+        let first_visit = match &mut self.marks {
+            Some(marks) => marks.set_first(node.bucket),
+            None if self.nodes.len() < FEW_NODES => self.nodes.iter().all(|visited| visited.bucket != node.bucket),
+            None => self.marks.insert(Marks::of(&self.nodes)).set_first(node.bucket),
+        };
+        if !first_visit {
             return Some(false);
         }
         self.nodes.try_push(node).ok()?;
@@ -115,6 +124,15 @@ impl Iterator for Path<'_> {
 struct Marks([u64; MARKS / 64]);
 
 impl Marks {
+    #[cold]
+    fn of(nodes: &[Node]) -> Self {
+        let mut marks = Marks([0; MARKS / 64]);
+        for node in nodes {
+            marks.set_first(node.bucket);
+        }
+        marks
+    }
+
     /// Sets the mark of the bucket and says whether it was unset before.
     #[inline]
     fn set_first(&mut self, bucket: Bucket) -> bool {

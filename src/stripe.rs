@@ -36,22 +36,22 @@ pub(crate) struct Stripes {
 impl UnwindSafe for Stripes {}
 impl RefUnwindSafe for Stripes {}
 
-/// Locked stripes, unlocked when dropped. A writer shows one to change a word.
-pub(crate) struct Locked<'a> {
+/// Locked stripes, unlocked when dropped. A writer shows them to change a word.
+pub(crate) struct Locked<'a, G> {
     stripes: &'a Stripes,
-    guards: Guards<'a>,
+    /// Which; `None` is all of the shard.
+    numbers: Option<[usize; 3]>,
+    _guards: G,
 }
 
-enum Guards<'a> {
-    /// `usize::MAX` is no stripe.
-    Few {
-        numbers: [usize; 3],
-        _guards: [Option<MutexGuard<'a>>; 3],
-    },
-    All {
-        _guards: Vec<MutexGuard<'a>>,
-    },
-}
+/// The stripes of two buckets; one guard where they are one stripe.
+pub(crate) type LockedPair<'a> = Locked<'a, (MutexGuard<'a>, Option<MutexGuard<'a>>)>;
+
+/// The stripes of three buckets.
+pub(crate) type LockedThree<'a> = Locked<'a, (MutexGuard<'a>, Option<MutexGuard<'a>>, Option<MutexGuard<'a>>)>;
+
+/// All stripes of a shard.
+pub(crate) type LockedAll<'a> = Locked<'a, Vec<MutexGuard<'a>>>;
 
 impl Stripes {
     /// `None` when there is no memory.
@@ -91,40 +91,46 @@ impl Stripes {
         self.of(key.lower()).version.load(Ordering::Relaxed) == version.0
     }
 
-    /// Locks the stripes of both candidates.
+    /// Locks the stripes of both candidates, the lower first.
+    ///
+    /// Every lock of a shard is taken here and in the two functions below, once and in ascending order (H3, models
+    /// crossing_pairs_* and crossing_last_hops_*).
     #[inline]
-    pub(crate) fn lock_pair(&self, first: Bucket, second: Bucket) -> Locked<'_> {
+    pub(crate) fn lock_pair(&self, first: Bucket, second: Bucket) -> LockedPair<'_> {
         let (low, high) = if first < second { (first, second) } else { (second, first) };
-        self.lock_ascending([low.index() >> self.shift, high.index() >> self.shift, usize::MAX])
+        let (low, high) = (low.index() >> self.shift, high.index() >> self.shift);
+        let guards = (self.lock(low), self.lock_other(high, low));
+        reached(Step::Locked);
+        Locked { stripes: self, numbers: Some([low, high, high]), _guards: guards }
     }
 
     /// Locks the stripes of three buckets: the candidates of a new key, and the bucket that one of their fingerprints
     /// moves to.
-    pub(crate) fn lock_three(&self, buckets: [Bucket; 3]) -> Locked<'_> {
-        let mut stripes = buckets.map(|bucket| bucket.index() >> self.shift);
-        stripes.sort_unstable();
-        self.lock_ascending(stripes)
+    pub(crate) fn lock_three(&self, buckets: [Bucket; 3]) -> LockedThree<'_> {
+        let mut numbers = buckets.map(|bucket| bucket.index() >> self.shift);
+        numbers.sort_unstable();
+        let [low, middle, high] = numbers;
+        let guards = (self.lock(low), self.lock_other(middle, low), self.lock_other(high, middle));
+        reached(Step::Locked);
+        Locked { stripes: self, numbers: Some(numbers), _guards: guards }
     }
 
-    /// Locks each stripe once, the lowest first, whatever the order of the buckets was: the one lock order of a shard
-    /// (H3, models crossing_pairs_* and crossing_last_hops). Equal numbers stand side by side; `usize::MAX` is none.
+    /// Locks all stripes of the shard.
+    pub(crate) fn lock_all(&self) -> LockedAll<'_> {
+        let guards = (0..self.stripes.len()).map(|number| self.lock(number)).collect();
+        reached(Step::Locked);
+        Locked { stripes: self, numbers: None, _guards: guards }
+    }
+
     #[inline]
-    fn lock_ascending(&self, numbers: [usize; 3]) -> Locked<'_> {
-        let mut previous = usize::MAX;
-        let guards = numbers.map(|number| {
-            let repeated = number == previous;
-            previous = number;
-            (!repeated && number != usize::MAX).then(|| lock(&self.stripes[number].lock))
-        });
-        reached(Step::Locked);
-        Locked { stripes: self, guards: Guards::Few { numbers, _guards: guards } }
+    fn lock(&self, number: usize) -> MutexGuard<'_> {
+        lock(&self.stripes[number].lock)
     }
 
-    /// Locks all stripes of the shard, in the same order.
-    pub(crate) fn lock_all(&self) -> Locked<'_> {
-        let guards = self.stripes.iter().map(|stripe| lock(&stripe.lock)).collect();
-        reached(Step::Locked);
-        Locked { stripes: self, guards: Guards::All { _guards: guards } }
+    /// Locks the stripe unless it is the one before it, which is locked already.
+    #[inline]
+    fn lock_other(&self, number: usize, before: usize) -> Option<MutexGuard<'_>> {
+        (number != before).then(|| self.lock(number))
     }
 
     /// The sum of the counts, each read at a moment of its own.
@@ -134,13 +140,10 @@ impl Stripes {
     }
 }
 
-impl Locked<'_> {
+impl<G> Locked<'_, G> {
     /// Whether the stripe of the bucket is among the locked ones.
     fn holds(&self, bucket: Bucket) -> bool {
-        match &self.guards {
-            Guards::All { .. } => true,
-            Guards::Few { numbers, .. } => numbers.contains(&(bucket.index() >> self.stripes.shift)),
-        }
+        self.numbers.is_none_or(|numbers| numbers.contains(&(bucket.index() >> self.stripes.shift)))
     }
 
     /// Checks, in debug builds, that the bucket's words may be written.
@@ -155,13 +158,6 @@ impl Locked<'_> {
         advance(&self.stripes.of(key.lower()).version);
     }
 
-    /// Advances the version of every stripe; all must be locked.
-    pub(crate) fn bump_all(&self) {
-        for stripe in &self.stripes.stripes {
-            advance(&stripe.version);
-        }
-    }
-
     /// Changes the number of stored copies of the class, beside the store that changes them (H9).
     #[inline]
     pub(crate) fn count(&self, key: Candidates, change: impl FnOnce(u64) -> u64) {
@@ -171,8 +167,17 @@ impl Locked<'_> {
         count.store(change(load_locked(count)), Ordering::Relaxed);
         reached(Step::Counted);
     }
+}
 
-    /// Sets every count to 0; all must be locked.
+impl LockedAll<'_> {
+    /// Advances the version of every stripe.
+    pub(crate) fn bump_all(&self) {
+        for stripe in &self.stripes.stripes {
+            advance(&stripe.version);
+        }
+    }
+
+    /// Sets every count to 0.
     pub(crate) fn count_nothing(&self) {
         for stripe in &self.stripes.stripes {
             stripe.count.store(0, Ordering::Relaxed);

@@ -9,7 +9,8 @@
 use crate::fail_point::{Step, reached};
 use crate::geometry::{Bucket, Fingerprint};
 use crate::lanes::{Lanes, SLOTS};
-use crate::stripe::Locked;
+use crate::prefetch::prefetch;
+use crate::stripe::{Locked, LockedAll};
 use crate::sync::{AtomicU64, load_locked, zeroed_words};
 use core::sync::atomic::Ordering;
 
@@ -33,9 +34,72 @@ enum Packing {
     Wide,
 }
 
-/// The bit of the table at which a slot begins.
+/// A slot of a bucket, by the bit of the table at which it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(u64);
+pub(crate) struct Slot {
+    bucket: Bucket,
+    begin: u64,
+}
+
+/// Slots of one bucket that hold some value, or none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Matches {
+    bucket: Bucket,
+    /// As of [`Lanes::equal`], for the lower run, and for the higher where there are two.
+    low: u64,
+    high: u64,
+}
+
+impl Matches {
+    #[inline]
+    pub(crate) fn any(self) -> bool {
+        self.low | self.high != 0
+    }
+
+    /// These, or the others if there are none.
+    #[inline]
+    pub(crate) fn or(self, others: Matches) -> Matches {
+        if self.any() { self } else { others }
+    }
+
+    /// These or the others, whichever have a slot nearer to the beginning of their bucket.
+    #[inline]
+    pub(crate) fn or_lower(self, others: Matches) -> Matches {
+        if others.rank() < self.rank() { others } else { self }
+    }
+
+    /// Where the lowest stands, for comparison; above all of them if there is none.
+    #[inline]
+    fn rank(self) -> u32 {
+        self.low.trailing_zeros() + if self.low == 0 { self.high.trailing_zeros() } else { 0 }
+    }
+
+    /// The lowest of them.
+    #[inline]
+    pub(crate) fn lowest(self, format: &Format) -> Option<Slot> {
+        let begin = format.begin(self.bucket);
+        let begin = if self.low != 0 {
+            begin + u64::from(format.lanes.lowest(self.low))
+        } else if self.high != 0 {
+            begin + format.run_bits() + u64::from(format.lanes.lowest(self.high))
+        } else {
+            return None;
+        };
+        Some(Slot { bucket: self.bucket, begin })
+    }
+
+    /// How many there are in two buckets.
+    #[inline]
+    pub(crate) fn count(self, others: Matches, format: &Format) -> u32 {
+        format.lanes.count([self.low, self.high, others.low, others.high])
+    }
+
+    /// None, in the same bucket.
+    #[inline]
+    pub(crate) fn none(self) -> Matches {
+        Matches { low: 0, high: 0, ..self }
+    }
+}
 
 /// The words of a shard.
 pub(crate) struct Table {
@@ -58,19 +122,21 @@ impl Format {
         SLOTS as u64 * u64::from(self.width)
     }
 
-    /// Where the runs of a bucket begin, and how many bits each has.
+    /// The bit at which a bucket begins.
     #[inline]
-    fn runs(&self, bucket: Bucket) -> (impl Iterator<Item = u64> + use<>, u64) {
-        let begin = u64::from(bucket.get()) * self.bucket_bits();
-        match self.packing {
-            Packing::Word | Packing::Part { .. } | Packing::Straddling => {
-                ([begin, begin].into_iter().take(1), self.bucket_bits())
-            }
-            Packing::Wide => {
-                let half = self.bucket_bits() / 2;
-                ([begin, begin + half].into_iter().take(2), half)
-            }
-        }
+    fn begin(&self, bucket: Bucket) -> u64 {
+        u64::from(bucket.get()) * self.bucket_bits()
+    }
+
+    /// Bits of a run: a whole bucket up to 16 bits a slot, half a bucket above.
+    #[inline]
+    fn run_bits(&self) -> u64 {
+        if self.is_wide() { self.bucket_bits() / 2 } else { self.bucket_bits() }
+    }
+
+    #[inline]
+    fn is_wide(&self) -> bool {
+        matches!(self.packing, Packing::Wide)
     }
 }
 
@@ -110,7 +176,7 @@ impl Table {
             }
             Packing::Straddling => {
                 let bits = format.bucket_bits();
-                let run = |bucket: Bucket| self.run(u64::from(bucket.get()) * bits, bits, acquire);
+                let run = |bucket: Bucket| self.run(format.begin(bucket), bits, acquire);
                 matches(run(first)) | matches(run(second))
             }
             Packing::Wide => self.wide_contains(format, pattern, first) | self.wide_contains(format, pattern, second),
@@ -119,8 +185,9 @@ impl Table {
 
     #[inline(never)]
     fn wide_contains(&self, format: &Format, pattern: u64, bucket: Bucket) -> bool {
-        let (runs, bits) = format.runs(bucket);
-        runs.fold(false, |found, begin| found | format.lanes.any(self.run(begin, bits, acquire), pattern))
+        let (begin, bits) = (format.begin(bucket), format.run_bits());
+        format.lanes.any(self.run(begin, bits, acquire), pattern)
+            | format.lanes.any(self.run(begin + bits, bits, acquire), pattern)
     }
 
     /// The run of `bits` bits that begins at `begin`, with anything above it.
@@ -134,69 +201,81 @@ impl Table {
     }
 
     /// Whether the bucket has an empty slot, read beside writers: a hint.
+    #[inline]
     pub(crate) fn has_room(&self, format: &Format, bucket: Bucket) -> bool {
-        let (mut runs, bits) = format.runs(bucket);
-        runs.any(|begin| format.lanes.any(self.run(begin, bits, relaxed), 0))
+        let (begin, bits) = (format.begin(bucket), format.run_bits());
+        format.lanes.any(self.run(begin, bits, relaxed), 0)
+            || format.is_wide() && format.lanes.any(self.run(begin + bits, bits, relaxed), 0)
     }
 
     /// The four slots of the bucket, read beside writers: a hint.
+    #[inline]
     pub(crate) fn slots(&self, format: &Format, bucket: Bucket) -> [u32; SLOTS] {
-        let begin = u64::from(bucket.get()) * format.bucket_bits();
-        let width = u64::from(format.width);
-        let mask = u32::MAX >> (32 - format.width);
-        core::array::from_fn(|slot| self.run(begin + slot as u64 * width, width, relaxed) as u32 & mask)
+        let (begin, bits, width) = (format.begin(bucket), format.run_bits(), format.width);
+        let mask = u64::from(u32::MAX >> (32 - width));
+        let slot = |run: u64, number: u32| (run >> (number * width) & mask) as u32;
+        let low = self.run(begin, bits, relaxed);
+        if format.is_wide() {
+            let high = self.run(begin + bits, bits, relaxed);
+            [slot(low, 0), slot(low, 1), slot(high, 0), slot(high, 1)]
+        } else {
+            [slot(low, 0), slot(low, 1), slot(low, 2), slot(low, 3)]
+        }
     }
 
-    /// The number of slots of a locked bucket that hold the fingerprint.
+    /// Begins to fetch the bucket, for a writer that is about to wait for its locks.
     #[inline]
-    pub(crate) fn copies(&self, locked: &Locked, format: &Format, fingerprint: Fingerprint, bucket: Bucket) -> u32 {
-        locked.assert_holds(bucket);
-        let pattern = format.lanes.repeat(fingerprint.get());
-        let (runs, bits) = format.runs(bucket);
-        runs.map(|begin| format.lanes.count(self.run(begin, bits, load_locked), pattern)).sum()
+    pub(crate) fn prefetch(&self, format: &Format, bucket: Bucket) {
+        if let Some(word) = self.words.get((format.begin(bucket) / 64) as usize) {
+            prefetch(word);
+        }
     }
 
-    /// A slot of a locked bucket that holds the fingerprint.
-    #[inline]
-    pub(crate) fn find(&self, locked: &Locked, format: &Format, key: Fingerprint, bucket: Bucket) -> Option<Slot> {
-        self.find_value(locked, format, key.get(), bucket)
+    /// The slots of a locked bucket that hold the fingerprint.
+    #[inline(always)]
+    pub(crate) fn find(
+        &self,
+        locked: &Locked<'_, impl Sized>,
+        format: &Format,
+        fingerprint: Fingerprint,
+        bucket: Bucket,
+    ) -> Matches {
+        self.find_value(locked, format, fingerprint.get(), bucket)
     }
 
-    /// An empty slot of a locked bucket.
-    #[inline]
-    pub(crate) fn find_empty(&self, locked: &Locked, format: &Format, bucket: Bucket) -> Option<Slot> {
+    /// The empty slots of a locked bucket.
+    #[inline(always)]
+    pub(crate) fn find_empty(&self, locked: &Locked<'_, impl Sized>, format: &Format, bucket: Bucket) -> Matches {
         self.find_value(locked, format, 0, bucket)
     }
 
-    #[inline]
-    fn find_value(&self, locked: &Locked, format: &Format, value: u32, bucket: Bucket) -> Option<Slot> {
+    #[inline(always)]
+    fn find_value(&self, locked: &Locked<'_, impl Sized>, format: &Format, value: u32, bucket: Bucket) -> Matches {
         locked.assert_holds(bucket);
         let pattern = format.lanes.repeat(value);
-        let (mut runs, bits) = format.runs(bucket);
-        runs.find_map(|begin| {
-            let lowest = format.lanes.lowest(self.run(begin, bits, load_locked), pattern)?;
-            Some(Slot(begin + u64::from(lowest)))
-        })
+        let (begin, bits) = (format.begin(bucket), format.run_bits());
+        let equal = |begin| format.lanes.equal(self.run(begin, bits, load_locked), pattern);
+        Matches { bucket, low: equal(begin), high: if format.is_wide() { equal(begin + bits) } else { 0 } }
     }
 
     /// Puts the fingerprint into an empty slot of a locked bucket.
     #[inline]
-    pub(crate) fn store(&self, locked: &Locked, format: &Format, bucket: Bucket, slot: Slot, key: Fingerprint) {
-        locked.assert_holds(bucket);
+    pub(crate) fn store(&self, locked: &Locked<'_, impl Sized>, format: &Format, slot: Slot, key: Fingerprint) {
+        locked.assert_holds(slot.bucket);
         self.write(format, slot, key.get());
     }
 
     /// Empties a slot of a locked bucket.
     #[inline]
-    pub(crate) fn clear(&self, locked: &Locked, format: &Format, bucket: Bucket, slot: Slot) {
-        locked.assert_holds(bucket);
+    pub(crate) fn clear(&self, locked: &Locked<'_, impl Sized>, format: &Format, slot: Slot) {
+        locked.assert_holds(slot.bucket);
         self.write(format, slot, 0);
         reached(Step::Cleared);
     }
 
     /// Empties every slot. All stripes must be locked. Words that hold nothing are not written, so memory that was never
     /// used stays unused.
-    pub(crate) fn clear_all(&self, _all: &Locked) {
+    pub(crate) fn clear_all(&self, _all: &LockedAll) {
         for word in self.words.iter().filter(|word| load_locked(word) != 0) {
             word.store(0, Ordering::Release);
             reached(Step::Cleared);
@@ -208,7 +287,7 @@ impl Table {
     #[inline]
     fn write(&self, format: &Format, slot: Slot, value: u32) {
         let mask = u64::from(u32::MAX >> (32 - format.width));
-        let (word, shift) = ((slot.0 / 64) as usize, (slot.0 % 64) as u32);
+        let (word, shift) = ((slot.begin / 64) as usize, (slot.begin % 64) as u32);
         self.write_word(word, mask << shift, u64::from(value) << shift);
         if shift + format.width > 64 {
             let spilled = 64 - shift;

@@ -5,7 +5,7 @@ use crate::error::InsertError;
 use crate::geometry::{Candidates, Geometry};
 use crate::lanes::SLOTS;
 use crate::stripe::Locked;
-use crate::table::Format;
+use crate::table::{Format, Slot};
 
 /// Whether a class that is present may be stored again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ impl Shard {
         key: Candidates,
         admission: Admission,
     ) -> Option<Result<bool, InsertError>> {
+        self.table.prefetch(format, key.first);
+        self.table.prefetch(format, key.second);
         let locked = self.stripes.lock_pair(key.first, key.second);
         self.place_locked(&locked, format, key, admission)
     }
@@ -48,7 +50,7 @@ impl Shard {
     #[inline]
     pub(super) fn place_locked(
         &self,
-        locked: &Locked,
+        locked: &Locked<'_, impl Sized>,
         format: &Format,
         key: Candidates,
         admission: Admission,
@@ -56,15 +58,22 @@ impl Shard {
         if admission == Admission::Unique && self.copies(locked, format, key) > 0 {
             return Some(Ok(false));
         }
-        for bucket in [key.first, key.second] {
-            if let Some(slot) = self.table.find_empty(locked, format, bucket) {
-                // A plain store: a look-up that does not see it yet began before this insertion ended.
-                self.table.store(locked, format, bucket, slot, key.fingerprint);
-                locked.count(key, |count| count + 1);
-                return Some(Ok(true));
-            }
+        let empty = |bucket| self.table.find_empty(locked, format, bucket);
+        // Buckets fill from their lowest slot, so the lower empty slot is in the emptier bucket, more or less: pairs
+        // that are full are fewer. Chosen without a branch, for it cannot be predicted.
+        if let Some(slot) = empty(key.first).or_lower(empty(key.second)).lowest(format) {
+            self.fill(locked, format, slot, key);
+            return Some(Ok(true));
         }
         let slots = if key.coincide() { SLOTS } else { 2 * SLOTS };
         (self.copies(locked, format, key) as usize == slots).then_some(Err(InsertError::TooManyCopies))
+    }
+
+    /// Puts the key into an empty slot of its pair: a plain store, for a look-up that does not see it yet began before
+    /// this insertion ended.
+    #[inline]
+    pub(super) fn fill(&self, locked: &Locked<'_, impl Sized>, format: &Format, slot: Slot, key: Candidates) {
+        self.table.store(locked, format, slot, key.fingerprint);
+        locked.count(key, |count| count + 1);
     }
 }

@@ -4,7 +4,7 @@ use super::Shard;
 use crate::fail_point::{Step, reached};
 use crate::geometry::Candidates;
 use crate::stripe::Locked;
-use crate::table::Format;
+use crate::table::{Format, Matches};
 
 impl Shard {
     /// Whether the class is present. Takes no lock, writes nothing.
@@ -43,13 +43,19 @@ impl Shard {
         self.copies(&locked, format, key) as usize
     }
 
-    /// Copies of the class, under the pair's locks. Coinciding candidates are one bucket, counted once.
+    /// Copies of the class, under the pair's locks.
     #[inline]
-    pub(super) fn copies(&self, locked: &Locked, format: &Format, key: Candidates) -> u32 {
-        let in_first = self.table.copies(locked, format, key.fingerprint, key.first);
-        if key.coincide() {
-            return in_first;
-        }
-        in_first + self.table.copies(locked, format, key.fingerprint, key.second)
+    pub(super) fn copies(&self, locked: &Locked<'_, impl Sized>, format: &Format, key: Candidates) -> u32 {
+        let [first, second] = self.find(locked, format, key);
+        first.count(second, format)
+    }
+
+    /// The copies of the class in each of its buckets, under the pair's locks. Coinciding candidates are one bucket,
+    /// searched once.
+    #[inline]
+    pub(super) fn find(&self, locked: &Locked<'_, impl Sized>, format: &Format, key: Candidates) -> [Matches; 2] {
+        let first = self.table.find(locked, format, key.fingerprint, key.first);
+        let second = self.table.find(locked, format, key.fingerprint, key.second);
+        [first, if key.coincide() { second.none() } else { second }]
     }
 }

@@ -6,7 +6,7 @@ use crate::fail_point::{Step, reached};
 use crate::geometry::{Candidates, Geometry};
 use crate::path::{Hop, Path, Search};
 use crate::stripe::Locked;
-use crate::table::Format;
+use crate::table::{Format, Slot};
 
 /// Paths that other writers may spoil before an insertion takes the whole shard for itself.
 const ATTEMPTS: usize = 4;
@@ -72,7 +72,7 @@ impl Shard {
     /// A hop within the path, under the locks of its own pair.
     pub(crate) fn hop(&self, format: &Format, hop: Hop) -> bool {
         let locked = self.stripes.lock_pair(hop.from, hop.to);
-        self.relocate(&locked, format, hop)
+        self.relocate(&locked, format, hop).is_some()
     }
 
     /// The hop out of the pair of the key, and its insertion, in one critical section: nobody else gets the hole. The
@@ -88,10 +88,9 @@ impl Shard {
         if let Some(result) = self.place_locked(&locked, format, key, admission) {
             return Some(result);
         }
-        if !self.relocate(&locked, format, hop) {
-            return None;
-        }
-        self.place_locked(&locked, format, key, admission)
+        let freed = self.relocate(&locked, format, hop)?;
+        self.fill(&locked, format, freed, key);
+        Some(Ok(true))
     }
 
     /// Inserts with all the shard's stripes locked, where nobody spoils the path. Only this may say that the shard is
@@ -110,23 +109,24 @@ impl Shard {
         }
         for hop in self.find_path(search, geometry, format, key).into_iter().flatten() {
             let moved = self.relocate(&locked, format, hop);
-            debug_assert!(moved, "a path found under all locks is carried out under them");
+            debug_assert!(moved.is_some(), "a path found under all locks is carried out under them");
         }
         self.place_locked(&locked, format, key, admission).unwrap_or(Err(InsertError::Full))
     }
 
-    /// Moves a copy of the fingerprint to its other bucket, if it is still there and the other still has room (H4).
+    /// Moves a copy of the fingerprint to its other bucket and returns the slot that it left: `None` if it is no longer
+    /// there or the other has no room left (H4).
     ///
     /// Copy, bump, clear: at every moment the fingerprint stands in one bucket or in both, and a look-up that saw
     /// neither copy sees that the version changed (H1).
-    fn relocate(&self, locked: &Locked, format: &Format, hop: Hop) -> bool {
-        let Some(old) = self.table.find(locked, format, hop.fingerprint, hop.from) else { return false };
-        let Some(new) = self.table.find_empty(locked, format, hop.to) else { return false };
+    fn relocate(&self, locked: &Locked<'_, impl Sized>, format: &Format, hop: Hop) -> Option<Slot> {
+        let old = self.table.find(locked, format, hop.fingerprint, hop.from).lowest(format)?;
+        let new = self.table.find_empty(locked, format, hop.to).lowest(format)?;
         let class = Candidates { fingerprint: hop.fingerprint, first: hop.from, second: hop.to };
-        self.table.store(locked, format, hop.to, new, hop.fingerprint);
+        self.table.store(locked, format, new, hop.fingerprint);
         reached(Step::Copied);
         locked.bump(class);
-        self.table.clear(locked, format, hop.from, old);
-        true
+        self.table.clear(locked, format, old);
+        Some(old)
     }
 }

@@ -2,47 +2,44 @@
 
 use super::Shard;
 use crate::geometry::Candidates;
-use crate::stripe::Locked;
 use crate::table::Format;
 
 impl Shard {
     /// Removes one copy of the class. A present class is always found: nobody moves it while its stripes are locked.
+    #[inline]
     pub(crate) fn remove(&self, format: &Format, key: Candidates) -> bool {
+        self.table.prefetch(format, key.first);
+        self.table.prefetch(format, key.second);
         let locked = self.stripes.lock_pair(key.first, key.second);
-        let copies = self.copies(&locked, format, key);
-        if copies == 0 {
-            return false;
+        let [first, second] = self.find(&locked, format, key);
+        // Which bucket it is cannot be predicted: chosen without a branch.
+        let Some(slot) = first.or(second).lowest(format) else { return false };
+        // To a look-up of another key of the class, the removal of a copy that it has not read yet, after the insertion
+        // of one where it has read already, is a relocation. So where a copy stays behind the cleared slot, the version
+        // is advanced first (H2, models equal_fingerprint_*).
+        if first.count(second, format) > 1 {
+            locked.bump(key);
         }
-        self.remove_copies(&locked, format, key, copies, 1);
+        self.table.clear(&locked, format, slot);
+        locked.count(key, |count| count - 1);
         true
     }
 
-    /// Removes every copy of the class and says how many there were.
+    /// Removes every copy of the class and says how many there were. Of several copies, all but the last stay behind a
+    /// cleared slot for a moment: the version is advanced as above.
     pub(crate) fn remove_all(&self, format: &Format, key: Candidates) -> usize {
         let locked = self.stripes.lock_pair(key.first, key.second);
         let copies = self.copies(&locked, format, key);
-        self.remove_copies(&locked, format, key, copies, copies);
-        copies as usize
-    }
-
-    /// Removes `removed` of the `copies` copies of the class.
-    ///
-    /// To a look-up of another key of the class, the removal of a copy that it has not read yet, after the insertion of
-    /// one where it has read already, is a relocation. So where a copy stays behind a cleared slot, if only until the
-    /// next one is cleared, the version is advanced first (H2, models equal_fingerprint_*).
-    fn remove_copies(&self, locked: &Locked, format: &Format, key: Candidates, copies: u32, removed: u32) {
         if copies > 1 {
             locked.bump(key);
         }
-        for _ in 0..removed {
-            let held = [key.first, key.second]
-                .into_iter()
-                .find_map(|bucket| Some((bucket, self.table.find(locked, format, key.fingerprint, bucket)?)));
-            if let Some((bucket, slot)) = held {
-                self.table.clear(locked, format, bucket, slot);
+        for bucket in [key.first, key.second] {
+            while let Some(slot) = self.table.find(&locked, format, key.fingerprint, bucket).lowest(format) {
+                self.table.clear(&locked, format, slot);
             }
         }
-        locked.count(key, |count| count - u64::from(removed));
+        locked.count(key, |count| count - u64::from(copies));
+        copies as usize
     }
 
     /// Removes everything. All stripes are locked and bumped first: a look-up that misses a class had a moment at which
