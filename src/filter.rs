@@ -199,7 +199,16 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let (shard, key) = self.locate(hash);
-        shard.contains(&self.format, key)
+        shard.look_once(&self.format, key).unwrap_or_else(|| self.contains_hash_again(hash))
+    }
+
+    /// The rest of a look-up that met a relocation. Apart from the hash it is given nothing, so that a look-up that
+    /// meets none need not keep its key in memory.
+    #[cold]
+    #[inline(never)]
+    fn contains_hash_again(&self, hash: u64) -> bool {
+        let (shard, key) = self.locate(hash);
+        shard.look_again(&self.format, key)
     }
 
     /// Counts the copies of the key with this hash. As [`count`](CuckooFilter::count).

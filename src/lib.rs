@@ -22,3 +22,6 @@ pub use hashing::{DefaultHashBuilder, DefaultHasher};
 #[cfg(all(test, cuckoo_loom))]
 #[path = "../loom-tests/mod.rs"]
 mod loom_tests;
+
+#[cfg(all(test, not(cuckoo_loom)))]
+mod stopped_writer_tests;

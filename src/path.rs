@@ -143,3 +143,252 @@ impl Marks {
         first
     }
 }
+
+#[cfg(all(test, not(cuckoo_loom)))]
+mod tests {
+    use super::*;
+    use crate::geometry::{Geometry, Plan};
+    use proptest::prelude::*;
+    use std::cell::{Cell, RefCell};
+    use std::collections::{BTreeSet, HashSet, VecDeque};
+
+    fn geometry(buckets: u32, width: u32) -> Geometry {
+        Geometry::new(&Plan { shards: 1, buckets, width, stripe_shift: 4, words: 0, stripes: 0 })
+    }
+
+    /// The buckets 0 .. `count`, drawn from a geometry: nothing else makes buckets.
+    fn buckets(count: usize) -> Vec<Bucket> {
+        let even = count.next_multiple_of(2);
+        let (geometry, mut drawn) = (geometry(even as u32, 16), BTreeSet::new());
+        for hash in 0.. {
+            drawn.insert(geometry.locate(hash).1.first);
+            if drawn.len() == even {
+                break;
+            }
+        }
+        drawn.into_iter().take(count).collect()
+    }
+
+    /// A table in plain sight. The two buckets of a fingerprint add up to its sum, modulo any number of buckets: they
+    /// may coincide, as they may in a shard.
+    #[derive(Clone, Debug)]
+    struct Model {
+        slots: Vec<[u32; SLOTS]>,
+        /// By fingerprint.
+        sums: Vec<usize>,
+        buckets: Vec<Bucket>,
+    }
+
+    impl Model {
+        fn alternate(&self, fingerprint: u32, bucket: usize) -> usize {
+            let count = self.slots.len();
+            (self.sums[fingerprint as usize] % count + count - bucket) % count
+        }
+
+        fn has_room(&self, bucket: usize) -> bool {
+            self.slots[bucket].contains(&0)
+        }
+
+        fn search<'a>(&self, search: &'a mut Search, roots: [usize; 2]) -> Option<Path<'a>> {
+            search.find(
+                roots.map(|root| self.buckets[root]),
+                |bucket| self.slots[bucket.index()],
+                |bucket| self.has_room(bucket.index()),
+                |fingerprint, bucket| self.buckets[self.alternate(fingerprint.get(), bucket.index())],
+            )
+        }
+
+        /// Hops to the nearest bucket with room, by an unbounded search with nothing clever in it; `None` if none can
+        /// be reached.
+        fn distance(&self, roots: [usize; 2]) -> Option<usize> {
+            let mut seen = HashSet::from(roots);
+            let mut queue = VecDeque::from(roots.map(|root| (root, 0)));
+            while let Some((bucket, hops)) = queue.pop_front() {
+                if self.has_room(bucket) {
+                    return Some(hops);
+                }
+                for fingerprint in self.slots[bucket] {
+                    let next = self.alternate(fingerprint, bucket);
+                    if seen.insert(next) {
+                        queue.push_back((next, hops + 1));
+                    }
+                }
+            }
+            None
+        }
+
+        /// Every stored copy, by its class.
+        fn classes(&self) -> Vec<(u32, usize, usize)> {
+            let mut classes = Vec::new();
+            for (bucket, slots) in self.slots.iter().enumerate() {
+                for &fingerprint in slots.iter().filter(|&&slot| slot != 0) {
+                    let other = self.alternate(fingerprint, bucket);
+                    classes.push((fingerprint, bucket.min(other), bucket.max(other)));
+                }
+            }
+            classes.sort_unstable();
+            classes
+        }
+
+        /// Checks each hop as the path is read, from the free end to a root, and the table as it is carried out.
+        fn carry_out(&self, roots: [usize; 2], path: &[Hop]) -> Result<(), TestCaseError> {
+            let mut table = self.clone();
+            let mut visited = BTreeSet::new();
+            let mut hole = path.first().map(|hop| hop.to);
+            visited.extend(hole);
+            for hop in path {
+                let (fingerprint, from, to) = (hop.fingerprint.get(), hop.from.index(), hop.to.index());
+                prop_assert_eq!(Some(hop.to), hole, "a hop goes to where the one before it came from");
+                prop_assert_eq!(self.alternate(fingerprint, from), to);
+                prop_assert!(self.slots[from].contains(&fingerprint), "{:?} is not there", hop);
+                prop_assert!(visited.insert(hop.from), "bucket {} twice", from);
+
+                let room = table.slots[to].iter().position(|&slot| slot == 0);
+                prop_assert!(room.is_some(), "{:?} has no room to go to", hop);
+                table.slots[to][room.unwrap()] = fingerprint;
+                let held = table.slots[from].iter().position(|&slot| slot == fingerprint).unwrap();
+                table.slots[from][held] = 0;
+                prop_assert_eq!(table.classes(), self.classes());
+                hole = Some(hop.from);
+            }
+            if let Some(hole) = hole {
+                prop_assert!(roots.contains(&hole.index()));
+            }
+            prop_assert!(roots.iter().any(|&root| table.has_room(root)));
+            Ok(())
+        }
+    }
+
+    /// Tables of up to 64 buckets with few fingerprints, so that parts of them cannot be reached from others, and few
+    /// holes.
+    fn models() -> impl Strategy<Value = Model> {
+        let sizes = prop_oneof![1usize..=4, 1usize..=64];
+        (sizes, 1u32..=24).prop_flat_map(|(count, fingerprints)| {
+            (
+                prop::collection::vec(prop::array::uniform4(1..=fingerprints), count),
+                prop::collection::vec(0..count, fingerprints as usize + 1),
+                prop::collection::vec((0..count, 0..SLOTS), 0..=count / 8 + 1),
+            )
+                .prop_map(|(mut slots, sums, holes)| {
+                    for (bucket, slot) in holes {
+                        slots[bucket][slot] = 0;
+                    }
+                    let buckets = buckets(slots.len());
+                    Model { slots, sums, buckets }
+                })
+        })
+    }
+
+    proptest! {
+        /// From every pair of roots, equal ones included: a path is found exactly if there is one, it is a shortest
+        /// one, and it can be carried out.
+        #[test]
+        fn the_search_agrees_with_a_naive_one(model in models()) {
+            let count = model.slots.len();
+            let mut search = Search::new();
+            for roots in (0..count * count).map(|pair| [pair / count, pair % count]) {
+                let path: Option<Vec<Hop>> = model.search(&mut search, roots).map(Iterator::collect);
+                prop_assert_eq!(path.as_ref().map(Vec::len), model.distance(roots), "roots {:?}", roots);
+                if let Some(path) = path {
+                    model.carry_out(roots, &path)?;
+                }
+            }
+        }
+    }
+
+    /// What is rare in tables drawn at random: many hops, one way only.
+    #[test]
+    fn a_chain_is_followed_to_its_end() {
+        // Each bucket holds the fingerprint that leads to the next one, and three that lead nowhere new.
+        let count = 64;
+        let slots: Vec<_> =
+            (0..count as u32).map(|bucket| [bucket + 1, bucket + 1, bucket.max(1), bucket + 1]).collect();
+        let sums = (0..=count).map(|fingerprint| 2 * fingerprint + count - 1).collect();
+        let mut model = Model { slots, sums, buckets: buckets(count) };
+        let mut search = Search::new();
+        assert!(model.search(&mut search, [0, 0]).is_none());
+        model.slots[count - 1][2] = 0;
+        let path: Vec<Hop> = model.search(&mut search, [0, 0]).unwrap().collect();
+        assert_eq!(path.len(), count - 1);
+        model.carry_out([0, 0], &path).unwrap();
+    }
+
+    #[test]
+    fn a_root_with_room_gives_an_empty_path() {
+        let mut model = Model { slots: vec![[1; SLOTS]; 2], sums: vec![1, 1], buckets: buckets(2) };
+        model.slots[1][3] = 0;
+        for roots in [[0, 1], [1, 0], [1, 1]] {
+            assert_eq!(model.search(&mut Search::new(), roots).unwrap().count(), 0);
+        }
+        assert_eq!(model.search(&mut Search::new(), [0, 0]).unwrap().count(), 1);
+    }
+
+    const LARGE: u32 = 1 << 16;
+
+    /// A table of the largest shards, full of random fingerprints, under the alternates that ship.
+    struct Large {
+        geometry: Geometry,
+        buckets: Vec<Bucket>,
+        slots: Vec<[u32; SLOTS]>,
+    }
+
+    impl Large {
+        fn new() -> Self {
+            let mut random = fastrand::Rng::with_seed(1);
+            let slots = (0..LARGE).map(|_| std::array::from_fn(|_| random.u32(1..LARGE))).collect();
+            Large { geometry: geometry(LARGE, 16), buckets: buckets(LARGE as usize), slots }
+        }
+
+        /// The path from these roots, and the buckets that were asked for room, in turn.
+        fn search(&self, roots: [u32; 2], has_room: impl Fn(Bucket, usize) -> bool) -> (Option<Vec<Hop>>, Vec<Bucket>) {
+            let asked = RefCell::new(Vec::new());
+            let looked_through = Cell::new(0);
+            let mut search = Search::new();
+            let path = search.find(
+                roots.map(|root| self.buckets[root as usize]),
+                |bucket| {
+                    looked_through.set(looked_through.get() + 1);
+                    self.slots[bucket.index()]
+                },
+                |bucket| {
+                    asked.borrow_mut().push(bucket);
+                    has_room(bucket, asked.borrow().len())
+                },
+                |fingerprint, bucket| self.geometry.alternate(fingerprint, bucket),
+            );
+            let (path, asked) = (path.map(Iterator::collect), asked.into_inner());
+            assert!(asked.len() <= MOST_NODES, "{} buckets were visited", asked.len());
+            assert!(looked_through.get() <= asked.len());
+            assert_eq!(asked.iter().copied().collect::<BTreeSet<_>>().len(), asked.len(), "no bucket twice");
+            (path, asked)
+        }
+    }
+
+    #[test]
+    fn a_search_of_a_large_full_table_gives_up() {
+        let large = Large::new();
+        for roots in [[0, 1], [LARGE - 1, LARGE / 2], [77, 77]] {
+            let (path, asked) = large.search(roots, |_, _| false);
+            assert_eq!(path, None);
+            assert_eq!(asked.len(), MOST_NODES);
+        }
+    }
+
+    #[test]
+    fn the_last_bucket_of_a_search_may_be_the_one_with_room() {
+        let large = Large::new();
+        for nodes in [1, 2, 3, 9, 10, 11, 12, 682, MOST_NODES - 1, MOST_NODES] {
+            let (path, asked) = large.search([3, 4], |_, asked| asked == nodes);
+            assert_eq!(asked.len(), nodes);
+            let path = path.expect("a path to the bucket with room");
+            let mut hole = asked[nodes - 1];
+            for hop in path {
+                assert_eq!(hop.to, hole);
+                assert!(large.slots[hop.from.index()].contains(&hop.fingerprint.get()));
+                assert_eq!(large.geometry.alternate(hop.fingerprint, hop.from), hop.to);
+                hole = hop.from;
+            }
+            assert!(large.buckets[3..=4].contains(&hole));
+        }
+    }
+}

@@ -25,7 +25,7 @@ struct Stripe {
     count: AtomicU64,
 }
 
-/// All stripes of a shard. The stripe of a class is that of its lower bucket.
+/// All stripes of a shard. The count of a class is in the stripe of its lower bucket.
 pub(crate) struct Stripes {
     stripes: Box<[CachePadded<Stripe>]>,
     /// A stripe is `1 << shift` buckets.
@@ -75,12 +75,13 @@ impl Stripes {
         &self.stripes[bucket.index() >> self.shift]
     }
 
-    /// The version under which a look-up of the class begins.
+    /// The version under which a look-up of the class begins: that of its first bucket, which is known soonest. The
+    /// mover of a class bumps the stripes of both its buckets, so either would do.
     #[inline]
     pub(crate) fn version(&self, key: Candidates) -> Version {
         // Acquire: pairs with the Release in `Locked::bump`. Who sees the new version sees the copy that was made
         // before it (H1, models relocation_*).
-        Version(self.of(key.lower()).version.load(Ordering::Acquire))
+        Version(self.of(key.first).version.load(Ordering::Acquire))
     }
 
     /// Whether no relocation of the class came between [`Stripes::version`] and the reads of the buckets.
@@ -88,7 +89,7 @@ impl Stripes {
     pub(crate) fn is_still(&self, key: Candidates, version: Version) -> bool {
         // Relaxed: the Acquire loads of the buckets stand before it. One that saw a cleared slot synchronised with the
         // clearing store, and the bump happened before that (H1, H2).
-        self.of(key.lower()).version.load(Ordering::Relaxed) == version.0
+        self.of(key.first).version.load(Ordering::Relaxed) == version.0
     }
 
     /// Locks the stripes of both candidates, the lower first.
@@ -152,10 +153,16 @@ impl<G> Locked<'_, G> {
         debug_assert!(self.holds(bucket), "bucket {} is written without its stripe", bucket.get());
     }
 
-    /// Advances the version of the class: look-ups of it that are under way and find nothing begin again.
+    /// Advances the versions of the class, in the stripes of both its buckets: look-ups of it that are under way and find
+    /// nothing begin again.
     pub(crate) fn bump(&self, key: Candidates) {
-        self.assert_holds(key.lower());
-        advance(&self.stripes.of(key.lower()).version);
+        self.assert_holds(key.first);
+        self.assert_holds(key.second);
+        let (first, second) = (self.stripes.of(key.first), self.stripes.of(key.second));
+        advance(&first.version);
+        if !core::ptr::eq(first, second) {
+            advance(&second.version);
+        }
     }
 
     /// Changes the number of stored copies of the class, beside the store that changes them (H9).

@@ -26,12 +26,10 @@ pub(crate) struct Format {
 enum Packing {
     /// 16 bits: a bucket is a word.
     Word,
-    /// 4 and 8 bits: a bucket is a part of one word, `1 << shift` bits long.
-    Part { shift: u32 },
     /// Other widths up to 16: a bucket is one run in one or two words.
-    Straddling,
+    Run,
     /// Above 16 bits: a bucket is two runs of two slots, each in one or two words.
-    Wide,
+    TwoRuns,
 }
 
 /// A slot of a bucket, by the bit of the table at which it begins.
@@ -101,7 +99,7 @@ impl Matches {
     }
 }
 
-/// The words of a shard.
+/// The words of a shard, and one more, always zero, so that every word has a next one.
 pub(crate) struct Table {
     words: Box<[AtomicU64]>,
 }
@@ -109,10 +107,9 @@ pub(crate) struct Table {
 impl Format {
     pub(crate) fn new(width: u32) -> Self {
         let packing = match width {
+            ..16 => Packing::Run,
             16 => Packing::Word,
-            4 | 8 => Packing::Part { shift: (SLOTS as u32 * width).trailing_zeros() },
-            ..16 => Packing::Straddling,
-            _ => Packing::Wide,
+            _ => Packing::TwoRuns,
         };
         Format { lanes: Lanes::new(width), width, packing }
     }
@@ -136,18 +133,18 @@ impl Format {
 
     #[inline]
     fn is_wide(&self) -> bool {
-        matches!(self.packing, Packing::Wide)
+        matches!(self.packing, Packing::TwoRuns)
     }
 }
 
 impl Table {
     /// `None` when there is no memory.
     pub(crate) fn new(words: usize) -> Option<Self> {
-        Some(Table { words: zeroed_words(words)? })
+        Some(Table { words: zeroed_words(words + 1)? })
     }
 
     pub(crate) fn bytes_of(words: usize) -> usize {
-        words * size_of::<AtomicU64>()
+        (words + 1) * size_of::<AtomicU64>()
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -167,56 +164,60 @@ impl Table {
                 let run = |bucket: Bucket| acquire(&self.words[bucket.index()]);
                 matches(run(first)) | matches(run(second))
             }
-            Packing::Part { shift } => {
-                let run = |bucket: Bucket| {
-                    let bit = bucket.index() << shift;
-                    acquire(&self.words[bit / 64]) >> (bit % 64)
-                };
+            Packing::Run => {
+                let run = |bucket: Bucket| self.run(format.begin(bucket), acquire);
                 matches(run(first)) | matches(run(second))
             }
-            Packing::Straddling => {
-                let bits = format.bucket_bits();
-                let run = |bucket: Bucket| self.run(format.begin(bucket), bits, acquire);
-                matches(run(first)) | matches(run(second))
+            Packing::TwoRuns => {
+                self.wide_contains(format, pattern, first) | self.wide_contains(format, pattern, second)
             }
-            Packing::Wide => self.wide_contains(format, pattern, first) | self.wide_contains(format, pattern, second),
         }
     }
 
     #[inline(never)]
     fn wide_contains(&self, format: &Format, pattern: u64, bucket: Bucket) -> bool {
-        let (begin, bits) = (format.begin(bucket), format.run_bits());
-        format.lanes.any(self.run(begin, bits, acquire), pattern)
-            | format.lanes.any(self.run(begin + bits, bits, acquire), pattern)
+        let begin = format.begin(bucket);
+        format.lanes.any(self.run(begin, acquire), pattern)
+            | format.lanes.any(self.run(begin + format.run_bits(), acquire), pattern)
     }
 
-    /// The run of `bits` bits that begins at `begin`, with anything above it.
-    #[inline]
-    fn run(&self, begin: u64, bits: u64, load: impl Fn(&AtomicU64) -> u64) -> u64 {
+    /// The run that begins at this bit, with anything above it, read beside writers. Reads the word in which the run may
+    /// end without asking whether it does: a branch there could not be predicted.
+    #[inline(always)]
+    fn run(&self, begin: u64, load: impl Fn(&AtomicU64) -> u64) -> u64 {
+        let word = (begin / 64) as usize;
+        let words = &self.words[word..word + 2];
+        let (low, high) = (u128::from(load(&words[0])), u128::from(load(&words[1])));
+        ((high << 64 | low) >> (begin % 64)) as u64
+    }
+
+    /// The same for a locked bucket: reads no word that may be another stripe's.
+    #[inline(always)]
+    fn run_locked(&self, begin: u64, bits: u64) -> u64 {
         let shift = begin % 64;
-        let low = load(&self.words[(begin / 64) as usize]);
+        let low = load_locked(&self.words[(begin / 64) as usize]);
         // Where the run ends in the same word, this reads that word again, and what it adds stands above the run.
-        let high = load(&self.words[((begin + bits - 1) / 64) as usize]);
-        low >> shift | high << 1 << (63 - shift)
+        let high = load_locked(&self.words[((begin + bits - 1) / 64) as usize]);
+        low >> shift | (high << 1 << (63 - shift))
     }
 
     /// Whether the bucket has an empty slot, read beside writers: a hint.
     #[inline]
     pub(crate) fn has_room(&self, format: &Format, bucket: Bucket) -> bool {
-        let (begin, bits) = (format.begin(bucket), format.run_bits());
-        format.lanes.any(self.run(begin, bits, relaxed), 0)
-            || format.is_wide() && format.lanes.any(self.run(begin + bits, bits, relaxed), 0)
+        let begin = format.begin(bucket);
+        format.lanes.any(self.run(begin, relaxed), 0)
+            || format.is_wide() && format.lanes.any(self.run(begin + format.run_bits(), relaxed), 0)
     }
 
     /// The four slots of the bucket, read beside writers: a hint.
     #[inline]
     pub(crate) fn slots(&self, format: &Format, bucket: Bucket) -> [u32; SLOTS] {
-        let (begin, bits, width) = (format.begin(bucket), format.run_bits(), format.width);
+        let (begin, width) = (format.begin(bucket), format.width);
         let mask = u64::from(u32::MAX >> (32 - width));
         let slot = |run: u64, number: u32| (run >> (number * width) & mask) as u32;
-        let low = self.run(begin, bits, relaxed);
+        let low = self.run(begin, relaxed);
         if format.is_wide() {
-            let high = self.run(begin + bits, bits, relaxed);
+            let high = self.run(begin + format.run_bits(), relaxed);
             [slot(low, 0), slot(low, 1), slot(high, 0), slot(high, 1)]
         } else {
             [slot(low, 0), slot(low, 1), slot(low, 2), slot(low, 3)]
@@ -254,7 +255,7 @@ impl Table {
         locked.assert_holds(bucket);
         let pattern = format.lanes.repeat(value);
         let (begin, bits) = (format.begin(bucket), format.run_bits());
-        let equal = |begin| format.lanes.equal(self.run(begin, bits, load_locked), pattern);
+        let equal = |begin| format.lanes.equal(self.run_locked(begin, bits), pattern);
         Matches { bucket, low: equal(begin), high: if format.is_wide() { equal(begin + bits) } else { 0 } }
     }
 
@@ -317,4 +318,300 @@ fn acquire(word: &AtomicU64) -> u64 {
 fn relaxed(word: &AtomicU64) -> u64 {
     // Relaxed: a hint that is checked again under the locks (H4).
     word.load(Ordering::Relaxed)
+}
+
+#[cfg(all(test, not(cuckoo_loom)))]
+mod tests {
+    use super::*;
+    use crate::fail_point::with_hook;
+    use crate::geometry::{FINGERPRINT_BITS, Geometry, Plan};
+    use crate::stripe::Stripes;
+    use proptest::prelude::*;
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+    use std::rc::Rc;
+
+    /// The buckets 0 .. `count`, drawn from a geometry: nothing else makes buckets.
+    fn buckets(count: usize) -> Vec<Bucket> {
+        let even = count.next_multiple_of(2);
+        let plan = Plan { shards: 1, buckets: even as u32, width: 16, stripe_shift: 4, words: 0, stripes: 0 };
+        let (geometry, mut drawn) = (Geometry::new(&plan), BTreeSet::new());
+        for hash in 0.. {
+            drawn.insert(geometry.locate(hash).1.first);
+            if drawn.len() == even {
+                break;
+            }
+        }
+        drawn.into_iter().take(count).collect()
+    }
+
+    fn mask(width: u32) -> u32 {
+        u32::MAX >> (32 - width)
+    }
+
+    /// Fingerprints near the ends of the range and next to each other, where borrows and neighbours show.
+    fn fingerprint(width: u32, pick: usize) -> Fingerprint {
+        let picks = [
+            1,
+            2,
+            3,
+            mask(width),
+            mask(width) - 1,
+            1 << (width - 1),
+            (1 << (width - 1)) - 1,
+            0x5555_5555 & mask(width),
+        ];
+        Fingerprint::from_slot(picks[pick % picks.len()]).unwrap()
+    }
+
+    /// A table with its stripes, and beside it the slots as plain numbers.
+    struct Twin {
+        width: u32,
+        format: Format,
+        table: Table,
+        stripes: Stripes,
+        buckets: Vec<Bucket>,
+        slots: Vec<u32>,
+    }
+
+    impl Twin {
+        /// With no word to spare but the table's own.
+        fn new(width: u32, count: usize) -> Self {
+            let words = (count * SLOTS * width as usize).div_ceil(64);
+            Twin {
+                width,
+                format: Format::new(width),
+                table: Table::new(words).unwrap(),
+                stripes: Stripes::new(count.div_ceil(16), 4).unwrap(),
+                buckets: buckets(count),
+                slots: vec![0; count * SLOTS],
+            }
+        }
+
+        fn slots_of(&self, bucket: usize) -> &[u32] {
+            &self.slots[bucket * SLOTS..][..SLOTS]
+        }
+
+        fn held(&self, bucket: usize, value: u32) -> bool {
+            self.slots_of(bucket).contains(&value)
+        }
+
+        /// Puts the fingerprint into the lowest empty slot; says whether there was one.
+        fn store(&mut self, bucket: usize, key: Fingerprint) -> bool {
+            let locked = self.stripes.lock_all();
+            let at = self.buckets[bucket];
+            let found = self.table.find_empty(&locked, &self.format, at).lowest(&self.format);
+            let expected = self.slots_of(bucket).iter().position(|&slot| slot == 0);
+            assert_eq!(found, self.slot(bucket, expected), "the lowest empty slot");
+            let (Some(slot), Some(expected)) = (found, expected) else { return false };
+            self.table.store(&locked, &self.format, slot, key);
+            self.slots[bucket * SLOTS + expected] = key.get();
+            true
+        }
+
+        /// Takes the lowest copy of the fingerprint out; says whether there was one.
+        fn clear(&mut self, bucket: usize, key: Fingerprint) -> bool {
+            let locked = self.stripes.lock_all();
+            let at = self.buckets[bucket];
+            let found = self.table.find(&locked, &self.format, key, at).lowest(&self.format);
+            let expected = self.slots_of(bucket).iter().position(|&slot| slot == key.get());
+            assert_eq!(found, self.slot(bucket, expected), "the lowest copy");
+            let (Some(slot), Some(expected)) = (found, expected) else { return false };
+            self.table.clear(&locked, &self.format, slot);
+            self.slots[bucket * SLOTS + expected] = 0;
+            true
+        }
+
+        fn slot(&self, bucket: usize, slot: Option<usize>) -> Option<Slot> {
+            let begin = |slot| ((bucket * SLOTS + slot) * self.width as usize) as u64;
+            slot.map(|slot| Slot { bucket: self.buckets[bucket], begin: begin(slot) })
+        }
+
+        /// The bits of the table are those of the slots, one after the other, and nothing else: no neighbour was
+        /// touched, and nothing stands above the last slot.
+        fn check_words(&self) {
+            let mut words = vec![0u64; self.table.words.len()];
+            for (slot, &value) in self.slots.iter().enumerate() {
+                for bit in (0..self.width as usize).filter(|bit| value >> bit & 1 == 1) {
+                    let at = slot * self.width as usize + bit;
+                    words[at / 64] |= 1 << (at % 64);
+                }
+            }
+            let found: Vec<u64> = self.table.words.iter().map(relaxed).collect();
+            assert_eq!(found, words, "width {}: {:?}", self.width, self.slots);
+        }
+
+        /// All reads of a bucket, and look-ups in it and another one.
+        fn check_reads(&self, bucket: usize, other: usize, key: Fingerprint) {
+            let locked = self.stripes.lock_all();
+            let at = self.buckets[bucket];
+            assert_eq!(self.table.slots(&self.format, at), self.slots_of(bucket));
+            assert_eq!(self.table.has_room(&self.format, at), self.held(bucket, 0));
+            self.check_matches(&locked, bucket, other, key);
+            let expected = self.held(bucket, key.get()) || self.held(other, key.get());
+            for (first, second) in [(bucket, other), (other, bucket)] {
+                let found = self.table.contains(&self.format, key, self.buckets[first], self.buckets[second]);
+                assert_eq!(found, expected, "width {}: {key:?} in {first} and {second}: {:?}", self.width, self.slots);
+            }
+            let alone = self.table.contains(&self.format, key, at, at);
+            assert_eq!(alone, self.held(bucket, key.get()), "coinciding candidates");
+        }
+    }
+
+    impl Twin {
+        /// What writers see of a bucket and another one, and which of the two they take.
+        fn check_matches(&self, locked: &LockedAll, bucket: usize, other: usize, key: Fingerprint) {
+            for value in [0, key.get()] {
+                let found = [bucket, other]
+                    .map(|bucket| self.table.find_value(locked, &self.format, value, self.buckets[bucket]));
+                let held = [bucket, other].map(|bucket| {
+                    let slots = self.slots_of(bucket).iter().enumerate();
+                    slots.filter(|&(_, &slot)| slot == value).map(|(slot, _)| slot).collect::<Vec<_>>()
+                });
+                let ([one, two], [in_one, in_two]) = (found, &held);
+                let lowest = |matches: Matches| matches.lowest(&self.format);
+                let first = |bucket: usize, held: &[usize]| self.slot(bucket, held.first().copied());
+                assert_eq!((one.any(), two.any()), (!in_one.is_empty(), !in_two.is_empty()));
+                assert_eq!(one.count(two, &self.format) as usize, in_one.len() + in_two.len());
+                assert_eq!(one.count(two.none(), &self.format) as usize, in_one.len());
+                assert_eq!((lowest(one), lowest(two)), (first(bucket, in_one), first(other, in_two)));
+                assert_eq!(lowest(one.none()), None);
+                assert_eq!(lowest(one.or(two)), first(bucket, in_one).or(first(other, in_two)));
+                let lower = match (in_one.first(), in_two.first()) {
+                    (Some(here), Some(there)) if there < here => first(other, in_two),
+                    (None, _) => first(other, in_two),
+                    _ => first(bucket, in_one),
+                };
+                assert_eq!(lowest(one.or_lower(two)), lower);
+            }
+        }
+
+        /// The slot with this number in the whole table.
+        fn nth(&self, slot: usize) -> Slot {
+            self.slot(slot / SLOTS, Some(slot % SLOTS)).unwrap()
+        }
+    }
+
+    /// An operation by lot: a bucket (one of the ends of stripes and of the table, or any), another one, a fingerprint,
+    /// whether to store or to clear.
+    fn operations() -> impl Strategy<Value = Vec<(usize, usize, usize, bool)>> {
+        let bucket = || prop_oneof![prop::sample::select(vec![0, 15, 16, 31, 32, usize::MAX]), 0usize..40];
+        prop::collection::vec((bucket(), bucket(), 0usize..8, prop::bool::weighted(0.6)), 1..150)
+    }
+
+    proptest! {
+        #[test]
+        fn every_width_agrees_with_a_list_of_slots(count in 1usize..=40, operations in operations()) {
+            for width in FINGERPRINT_BITS {
+                let mut twin = Twin::new(width, count);
+                for &(bucket, other, pick, stores) in &operations {
+                    let (bucket, other) = (bucket.min(count - 1), other.min(count - 1));
+                    let key = fingerprint(width, pick);
+                    if stores {
+                        twin.store(bucket, key);
+                    } else {
+                        twin.clear(bucket, key);
+                    }
+                    twin.check_words();
+                    twin.check_reads(bucket, other, key);
+                    twin.check_reads(other, bucket, fingerprint(width, pick + 1));
+                }
+                for bucket in 0..count {
+                    for pick in 0..8 {
+                        twin.check_reads(bucket, count - 1 - bucket, fingerprint(width, pick));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fills a table to its last slot with one value, beside buckets full of another, and empties it again.
+    #[test]
+    fn every_slot_is_filled_and_emptied_alone() {
+        for width in FINGERPRINT_BITS {
+            for count in [1, 2, 3, 16, 17] {
+                for [key, other] in [[mask(width), 1], [1, mask(width)], [mask(width) - 1, mask(width)]] {
+                    let [key, other] = [key, other].map(|value| Fingerprint::from_slot(value).unwrap());
+                    for bucket in 0..count {
+                        let mut twin = Twin::new(width, count);
+                        for neighbour in (0..count).filter(|&neighbour| neighbour != bucket) {
+                            while twin.store(neighbour, other) {}
+                        }
+                        for _ in 0..SLOTS {
+                            twin.check_reads(bucket, count - 1, key);
+                            assert!(twin.store(bucket, key));
+                            twin.check_words();
+                        }
+                        assert!(!twin.store(bucket, key));
+                        for _ in 0..SLOTS {
+                            twin.check_reads(bucket, count - 1, key);
+                            assert!(twin.clear(bucket, key));
+                            twin.check_words();
+                        }
+                        assert!(!twin.clear(bucket, key));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn clearing_all_leaves_no_bit_and_writes_no_empty_word() {
+        for width in FINGERPRINT_BITS {
+            let mut twin = Twin::new(width, 35);
+            for bucket in [0, 15, 16, 34] {
+                while twin.store(bucket, fingerprint(width, 3)) {}
+            }
+            let used = twin.table.words.iter().filter(|word| relaxed(word) != 0).count();
+            let cleared = Rc::new(RefCell::new(0));
+            let noted = Rc::clone(&cleared);
+            with_hook(
+                move |step| *noted.borrow_mut() += usize::from(step == Step::Cleared),
+                || twin.table.clear_all(&twin.stripes.lock_all()),
+            );
+            assert_eq!(cleared.take(), used);
+            twin.slots.fill(0);
+            twin.check_words();
+        }
+    }
+
+    /// Between the two stores of a slot that straddles words, look-ups find everything else as it was (H6).
+    #[test]
+    fn only_the_slot_in_flux_can_be_torn() {
+        for width in FINGERPRINT_BITS {
+            let count = 17;
+            let mut torn = 0;
+            for slot in 0..count * SLOTS {
+                for (old, new) in [(0, mask(width)), (mask(width), 0), (0, 1 << (width - 1)), (1 << (width - 1), 0)] {
+                    let twin = Twin::new(width, count);
+                    let around = 0x2aaa_aaaa & mask(width);
+                    for other in 0..count * SLOTS {
+                        twin.table.write(&twin.format, twin.nth(other), if other == slot { old } else { around });
+                    }
+                    let twin = Rc::new(twin);
+                    let seen = Rc::new(RefCell::new(Vec::new()));
+                    let (reader, noted) = (Rc::clone(&twin), Rc::clone(&seen));
+                    let look = move |_| {
+                        for (bucket, &at) in reader.buckets.iter().enumerate() {
+                            for (i, found) in reader.table.slots(&reader.format, at).into_iter().enumerate() {
+                                if bucket * SLOTS + i == slot {
+                                    noted.borrow_mut().push(found);
+                                } else {
+                                    assert_eq!(found, around, "width {width}: slot {slot} is written");
+                                }
+                            }
+                            let key = Fingerprint::from_slot(around).unwrap();
+                            assert!(reader.table.contains(&reader.format, key, at, at));
+                        }
+                    };
+                    with_hook(look, || twin.table.write(&twin.format, twin.nth(slot), new));
+                    let seen = seen.take();
+                    assert_eq!(seen.last(), Some(&new));
+                    assert!(seen.len() <= 2);
+                    torn += seen.len() - 1;
+                }
+            }
+            assert_eq!(torn > 0, ![4, 8, 16, 32].contains(&width), "width {width}: {torn} slots in two words");
+        }
+    }
 }

@@ -70,7 +70,7 @@ impl Candidates {
         self.first == self.second
     }
 
-    /// The bucket whose stripe keeps the version and the count of this class, whichever candidate the key was found by.
+    /// The bucket whose stripe keeps the count of this class, whichever candidate the key was found by.
     #[inline]
     pub(crate) fn lower(self) -> Bucket {
         if self.first < self.second { self.first } else { self.second }
@@ -134,12 +134,15 @@ impl Geometry {
 }
 
 /// Spreads the hash over the whole word, so that hashes of poor quality (an identity hash of small integers, raw
-/// numbers, pointers) still give even and independent places and fingerprints: a multiplication and a folded one. The
-/// folded one alone leaves regular keys up to six times as many false positives as they should have, and refuses some
-/// (tests/rates.rs). The constants are from wyhash's secret.
+/// numbers, pointers) still give even and independent places and fingerprints.
+///
+/// A folded multiplication of the hash by a constant is linear enough to leave regular keys up to six times as many
+/// false positives as they should have, and to refuse some (tests/rates.rs); the hash multiplied by itself, twice
+/// disguised, is not. Two hashes that differ by the exclusive or of the constants, which are from wyhash's secret, are
+/// spread alike: one pair in 2^63.
 #[inline]
 fn spread(hash: u64) -> u64 {
-    let (high, low) = widening_mul(hash.wrapping_mul(0xe703_7ed1_a0b4_28db), 0xa076_1d64_78bd_642f);
+    let (high, low) = widening_mul(hash ^ 0xe703_7ed1_a0b4_28db, hash ^ 0xa076_1d64_78bd_642f);
     high ^ low
 }
 

@@ -7,34 +7,33 @@ use crate::stripe::Locked;
 use crate::table::{Format, Matches};
 
 impl Shard {
-    /// Whether the class is present. Takes no lock, writes nothing.
-    ///
-    /// A hit needs no check: the fingerprint was seen in one of its two buckets. A miss counts only if no relocation of
-    /// the class came between; if one did, a writer has finished a move, and the look-up begins again (H1, H2).
-    #[inline]
+    /// The whole of a look-up, as the filter makes it of the two parts below.
+    #[cfg(all(test, cuckoo_loom))]
     pub(crate) fn contains(&self, format: &Format, key: Candidates) -> bool {
         self.look_once(format, key).unwrap_or_else(|| self.look_again(format, key))
     }
 
-    #[cold]
-    #[inline(never)]
-    fn look_again(&self, format: &Format, key: Candidates) -> bool {
+    /// Whether the class is present; `None` if a relocation came between, and the look-up has to begin again.
+    ///
+    /// A hit needs no check: the fingerprint was seen in one of its two buckets. A miss counts only if no relocation of
+    /// the class came between; if one did, a writer has finished a move (H1, H2).
+    #[inline]
+    pub(crate) fn look_once(&self, format: &Format, key: Candidates) -> Option<bool> {
+        let version = self.stripes.version(key);
+        if self.table.contains(format, key.fingerprint, key.first, key.second) {
+            return Some(true);
+        }
+        self.stripes.is_still(key, version).then_some(false)
+    }
+
+    /// Looks until no relocation comes between.
+    pub(crate) fn look_again(&self, format: &Format, key: Candidates) -> bool {
         loop {
             reached(Step::Repeated);
             if let Some(found) = self.look_once(format, key) {
                 return found;
             }
         }
-    }
-
-    /// `None` if a relocation came between.
-    #[inline]
-    fn look_once(&self, format: &Format, key: Candidates) -> Option<bool> {
-        let version = self.stripes.version(key);
-        if self.table.contains(format, key.fingerprint, key.first, key.second) {
-            return Some(true);
-        }
-        self.stripes.is_still(key, version).then_some(false)
     }
 
     /// Copies of the class. Takes the pair's locks: in the middle of a relocation both copies stand in the table.

@@ -59,7 +59,7 @@ impl Shard {
         let mut hops = path.into_iter().peekable();
         while let Some(hop) = hops.next() {
             if hops.peek().is_none() {
-                return self.last_hop(format, hop, key, admission);
+                return self.last_hop(format, hop, key, admission).map(Ok);
             }
             if !self.hop(format, hop) {
                 return None;
@@ -77,20 +77,14 @@ impl Shard {
 
     /// The hop out of the pair of the key, and its insertion, in one critical section: nobody else gets the hole. The
     /// key is looked for, and so is room, as if there had been no search (H4, models unique_* and last_hop_*).
-    fn last_hop(
-        &self,
-        format: &Format,
-        hop: Hop,
-        key: Candidates,
-        admission: Admission,
-    ) -> Option<Result<bool, InsertError>> {
+    fn last_hop(&self, format: &Format, hop: Hop, key: Candidates, admission: Admission) -> Option<bool> {
         let locked = self.stripes.lock_three([key.first, key.second, hop.to]);
-        if let Some(result) = self.place_locked(&locked, format, key, admission) {
-            return Some(result);
+        if let Some(stored) = self.place_locked(&locked, format, key, admission) {
+            return Some(stored);
         }
         let freed = self.relocate(&locked, format, hop)?;
         self.fill(&locked, format, freed, key);
-        Some(Ok(true))
+        Some(true)
     }
 
     /// Inserts with all the shard's stripes locked, where nobody spoils the path. Only this may say that the shard is
@@ -104,14 +98,17 @@ impl Shard {
         admission: Admission,
     ) -> Result<bool, InsertError> {
         let locked = self.stripes.lock_all();
-        if let Some(result) = self.place_locked(&locked, format, key, admission) {
-            return result;
+        if let Some(stored) = self.place_locked(&locked, format, key, admission) {
+            return Ok(stored);
+        }
+        if self.is_saturated(&locked, format, key) {
+            return Err(InsertError::TooManyCopies);
         }
         for hop in self.find_path(search, geometry, format, key).into_iter().flatten() {
             let moved = self.relocate(&locked, format, hop);
             debug_assert!(moved.is_some(), "a path found under all locks is carried out under them");
         }
-        self.place_locked(&locked, format, key, admission).unwrap_or(Err(InsertError::Full))
+        self.place_locked(&locked, format, key, admission).ok_or(InsertError::Full)
     }
 
     /// Moves a copy of the fingerprint to its other bucket and returns the slot that it left: `None` if it is no longer

@@ -1,0 +1,478 @@
+//! A writer that the system stops delays no look-up: writers are frozen at each of their steps, locks in hand, while
+//! look-ups of every key go on.
+//!
+//! Each operation runs first without a stop, and its steps are written down. Then it runs again on a filter built in
+//! the same way, frozen at its first step, and again at its second, until it ends unfrozen.
+
+use crate::fail_point::{Step, with_hook};
+use crate::{CuckooFilter, InsertError};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+/// One word a bucket, parts of a word, straddling slots and buckets, two words a bucket.
+const WIDTHS: [u32; 6] = [8, 12, 13, 16, 24, 32];
+
+/// Takes 64 buckets, 16 for each stripe.
+const CAPACITY: usize = 200;
+const STRIPES: usize = 4;
+
+/// Hashes that are never inserted.
+const ABSENT: Range<u64> = 1 << 40..(1 << 40) + 300;
+
+/// A failure after this long is a look-up that waits. No test passes by time.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+type Filter = CuckooFilter<u64>;
+
+fn empty(width: u32) -> Filter {
+    Filter::builder().capacity(CAPACITY).fingerprint_bits(width).stripes(STRIPES).build().unwrap()
+}
+
+/// Keys are their hashes, so equal insertions build equal filters.
+fn filled(width: u32, hashes: &[u64]) -> Filter {
+    let filter = empty(width);
+    for &hash in hashes {
+        filter.insert_hash(hash).unwrap();
+    }
+    filter
+}
+
+/// Whether a filter can be filled with these.
+fn holds_all(width: u32, hashes: &[u64]) -> bool {
+    let filter = empty(width);
+    hashes.iter().all(|&hash| filter.insert_hash(hash).is_ok())
+}
+
+/// The steps that this thread passes in the work.
+fn steps_of<T>(work: impl FnOnce() -> T) -> (Vec<Step>, T) {
+    let steps = Rc::new(RefCell::new(Vec::new()));
+    let noted = Rc::clone(&steps);
+    let result = with_hook(move |step| noted.borrow_mut().push(step), work);
+    (steps.take(), result)
+}
+
+fn times(wanted: Step, steps: &[Step]) -> usize {
+    steps.iter().filter(|&&step| step == wanted).count()
+}
+
+/// Whether a slot in two words was written.
+fn straddles(steps: &[Step]) -> bool {
+    steps.windows(2).any(|pair| pair == [Step::WordWritten; 2])
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Operation {
+    Insert(u64),
+    InsertUnique(u64),
+    Remove(u64),
+    RemoveAll(u64),
+    Clear,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Outcome {
+    Inserted(Result<bool, InsertError>),
+    Removed(usize),
+}
+
+impl Operation {
+    fn run(self, filter: &Filter) -> Outcome {
+        match self {
+            Operation::Insert(hash) => Outcome::Inserted(filter.insert_hash(hash).map(|()| true)),
+            Operation::InsertUnique(hash) => Outcome::Inserted(filter.insert_unique_hash(hash)),
+            Operation::Remove(hash) => Outcome::Removed(usize::from(filter.remove_hash(hash))),
+            Operation::RemoveAll(hash) => Outcome::Removed(filter.remove_all_hash(hash)),
+            Operation::Clear => {
+                let len = filter.len();
+                filter.clear();
+                Outcome::Removed(len)
+            }
+        }
+    }
+
+    /// What a look-up of this key must say while the operation stands after these steps; `None` if both answers are
+    /// right. `copies` of the key were there before, and `outcome` comes of it.
+    fn answer(self, hash: u64, copies: usize, outcome: &Outcome, passed: &[Step]) -> Option<bool> {
+        let untouched = !passed.contains(&Step::WordWritten) && !passed.contains(&Step::Cleared);
+        let ended = passed.contains(&Step::Counted);
+        match (self, outcome) {
+            (Operation::Insert(own) | Operation::InsertUnique(own), Outcome::Inserted(Ok(true))) if own == hash => {
+                if copies > 0 || ended {
+                    Some(true)
+                } else {
+                    untouched.then_some(false)
+                }
+            }
+            (Operation::Remove(own) | Operation::RemoveAll(own), &Outcome::Removed(removed)) if own == hash => {
+                let cleared = times(Step::Cleared, passed);
+                let mut since = passed.rsplit(|&step| step == Step::Cleared);
+                let writing = since.next().is_some_and(|steps| steps.contains(&Step::WordWritten));
+                if removed < copies || cleared + usize::from(writing) < copies {
+                    Some(true)
+                } else {
+                    (cleared == copies).then_some(false)
+                }
+            }
+            (Operation::Clear, _) => {
+                if ended {
+                    Some(false)
+                } else {
+                    untouched.then_some(copies > 0)
+                }
+            }
+            _ => Some(copies > 0),
+        }
+    }
+
+    /// The copies of this key when all is done.
+    fn copies_after(self, hash: u64, copies: usize, outcome: &Outcome) -> usize {
+        match (self, outcome) {
+            (Operation::Insert(own) | Operation::InsertUnique(own), Outcome::Inserted(Ok(true))) if own == hash => {
+                copies + 1
+            }
+            (Operation::Remove(own) | Operation::RemoveAll(own), &Outcome::Removed(removed)) if own == hash => {
+                copies - removed
+            }
+            (Operation::Clear, _) => 0,
+            _ => copies,
+        }
+    }
+}
+
+/// An operation on a filter that holds these hashes. No other key has the class of the operation's own.
+struct Scenario {
+    width: u32,
+    stored: Vec<u64>,
+    operation: Operation,
+}
+
+impl fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of {} keys at {} bits", self.operation, self.stored.len(), self.width)
+    }
+}
+
+impl Scenario {
+    /// The steps of the operation, and what comes of it, without a stop.
+    fn rehearse(&self) -> (Vec<Step>, Outcome) {
+        let filter = filled(self.width, &self.stored);
+        steps_of(|| self.operation.run(&filter))
+    }
+
+    /// Freezes the operation at each step, and returns them.
+    fn stop_everywhere(&self, expected: &Outcome) -> Vec<Step> {
+        let (steps, outcome) = self.rehearse();
+        assert_eq!(outcome, *expected, "{self:?}");
+        for at in 0..=steps.len() {
+            self.stop_at(at, &steps, &outcome);
+        }
+        steps
+    }
+
+    /// Freezes the operation after step number `at`, or not at all if it has no more than `at` steps.
+    fn stop_at(&self, at: usize, steps: &[Step], outcome: &Outcome) {
+        let filter = Arc::new(filled(self.width, &self.stored));
+        let own = match self.operation {
+            Operation::Insert(own) | Operation::InsertUnique(own) => Some(own),
+            _ => None,
+        };
+        let copies: BTreeMap<u64, usize> =
+            self.stored.iter().copied().chain(own).chain(ABSENT).map(|hash| (hash, filter.count_hash(hash))).collect();
+        let len = filter.len();
+
+        let (frozen, freezes) = channel();
+        let (release, released) = channel::<()>();
+        let (operation, shared) = (self.operation, Arc::clone(&filter));
+        let writer = thread::spawn(move || {
+            let mut passed = 0;
+            let freeze = move |step| {
+                passed += 1;
+                if passed == at + 1 {
+                    frozen.send(step).unwrap();
+                    // Ends with an error, too, when the test has failed.
+                    let _ = released.recv();
+                }
+            };
+            with_hook(freeze, || operation.run(&shared))
+        });
+
+        match self.wait(&freezes, "the writer gets on") {
+            Some(step) => {
+                assert_eq!(Some(&step), steps.get(at), "{self:?} passes the same steps each time");
+                let passed = &steps[..=at];
+                // A slot half written may look like any fingerprint, where slots straddle words.
+                let torn = (step == Step::WordWritten || operation == Operation::Clear)
+                    && !matches!(self.width, 4 | 8 | 16 | 32);
+                let questions = copies.iter().map(|(&hash, &copies)| {
+                    let answer = operation.answer(hash, copies, outcome, passed);
+                    (hash, answer.filter(|&found| found || !torn))
+                });
+                self.look_up(&filter, questions.collect(), &format!("after {passed:?}"));
+                release.send(()).unwrap();
+            }
+            None => assert_eq!(at, steps.len(), "{self:?} passes the same steps each time"),
+        }
+        assert_eq!(writer.join().unwrap(), *outcome, "{self:?} frozen at step {at} of {steps:?}");
+
+        let mut questions = Vec::new();
+        for (&hash, &copies) in &copies {
+            let copies = operation.copies_after(hash, copies, outcome);
+            assert_eq!(filter.count_hash(hash), copies, "{self:?}: copies of {hash}");
+            questions.push((hash, Some(copies > 0)));
+        }
+        self.look_up(&filter, questions, "at the end");
+        let len_after = match (operation, outcome) {
+            (Operation::Clear, _) => 0,
+            (_, Outcome::Inserted(inserted)) => len + usize::from(*inserted == Ok(true)),
+            (_, Outcome::Removed(removed)) => len - removed,
+        };
+        assert_eq!(filter.len(), len_after, "{self:?}");
+    }
+
+    /// Asks from a thread of its own, which must end, without having repeated a look-up: while the writer stands
+    /// still, no version changes.
+    fn look_up(&self, filter: &Arc<Filter>, questions: Vec<(u64, Option<bool>)>, when: &str) {
+        let (done, answers): (Sender<Vec<_>>, _) = channel();
+        let shared = Arc::clone(filter);
+        thread::spawn(move || {
+            let (steps, wrong) = steps_of(|| {
+                let _ = shared.len();
+                let wrong = questions.into_iter().filter(|&(hash, expected)| {
+                    let found = shared.contains_hash(hash);
+                    expected.is_some_and(|expected| expected != found)
+                });
+                wrong.collect()
+            });
+            assert_eq!(steps, [], "a look-up passes no step of a writer and begins once");
+            // The test has failed and gone if nobody takes the answers.
+            let _ = done.send(wrong);
+        });
+        let wrong = self.wait(&answers, when).expect("the look-ups do not panic");
+        assert!(wrong.is_empty(), "{self:?} {when}: hashes and what look-ups should have said of them: {wrong:?}");
+    }
+
+    /// What the other thread sends; `None` if it ended instead.
+    fn wait<T>(&self, from: &Receiver<T>, what: &str) -> Option<T> {
+        use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
+        match from.recv_timeout(PATIENCE) {
+            Ok(sent) => Some(sent),
+            Err(Disconnected) => None,
+            Err(Timeout) => panic!("{self:?} {what}: still waiting after {PATIENCE:?}"),
+        }
+    }
+}
+
+/// The steps that change what others see. The versions of some stripes that are bumped one after the other count as one.
+fn changes(steps: &[Step]) -> Vec<Step> {
+    let mut changes: Vec<_> =
+        steps.iter().copied().filter(|step| !matches!(step, Step::Locked | Step::WordWritten)).collect();
+    changes.dedup_by(|next, step| [*next, *step] == [Step::Bumped; 2]);
+    changes
+}
+
+/// Inserts one hash after the other, into one filter after the other, until one is a class of its own and its insertion
+/// `fits`. Returns what was stored before it, and the hash.
+fn insertion(width: u32, fits: impl Fn(&[Step], &Result<(), InsertError>) -> bool) -> (Vec<u64>, u64) {
+    for start in (0..100).map(|filter| filter << 20) {
+        let filter = empty(width);
+        let mut stored = Vec::new();
+        for hash in start..start + 300 {
+            let absent = filter.count_hash(hash) == 0;
+            let (steps, result) = steps_of(|| filter.insert_hash(hash));
+            if absent && fits(&steps, &result) {
+                return (stored, hash);
+            }
+            if result.is_ok() {
+                stored.push(hash);
+            }
+        }
+    }
+    panic!("no such insertion at {width} bits");
+}
+
+/// 180 hashes, of which the last stands for a class of its own.
+fn stored_for_removal(width: u32) -> (Vec<u64>, u64) {
+    let mut stored: Vec<u64> = (0..180).collect();
+    let filter = filled(width, &stored);
+    let own = stored.iter().rposition(|&hash| filter.count_hash(hash) == 1).unwrap();
+    let own = stored.remove(own);
+    stored.push(own);
+    (stored, own)
+}
+
+/// Stops both ways of inserting, which pass the same changes.
+fn stop_insertions(width: u32, stored: &[u64], hash: u64, expected: Result<bool, InsertError>) -> Vec<Step> {
+    let [steps, unique] = [Operation::Insert(hash), Operation::InsertUnique(hash)].map(|operation| {
+        let scenario = Scenario { width, stored: stored.to_vec(), operation };
+        scenario.stop_everywhere(&Outcome::Inserted(expected.clone()))
+    });
+    assert_eq!(changes(&steps), changes(&unique));
+    steps
+}
+
+#[test]
+fn insertion_into_an_empty_slot() {
+    for width in WIDTHS {
+        let stored: Vec<u64> = (1000..1100).collect();
+        let filter = filled(width, &stored);
+        let hash = (0..).find(|&hash| filter.count_hash(hash) == 0).unwrap();
+        let steps = stop_insertions(width, &stored, hash, Ok(true));
+        assert_eq!(changes(&steps), [Step::Counted]);
+        assert!(steps.contains(&Step::Locked) && steps.contains(&Step::WordWritten));
+    }
+}
+
+#[test]
+fn insertion_into_a_slot_in_two_words() {
+    for width in [12, 13, 24] {
+        let (stored, hash) = insertion(width, |steps, _| straddles(steps) && !steps.contains(&Step::Copied));
+        let steps = stop_insertions(width, &stored, hash, Ok(true));
+        assert_eq!(times(Step::WordWritten, &steps), 2);
+        assert_eq!(changes(&steps), [Step::Counted]);
+    }
+}
+
+#[test]
+fn insertion_by_a_path_of_one_hop() {
+    for width in WIDTHS {
+        let (stored, hash) = insertion(width, |steps, _| times(Step::Copied, steps) == 1);
+        let steps = stop_insertions(width, &stored, hash, Ok(true));
+        assert_eq!(changes(&steps), [Step::Copied, Step::Bumped, Step::Cleared, Step::Counted]);
+    }
+}
+
+#[test]
+fn insertion_by_a_path_of_several_hops() {
+    for width in WIDTHS {
+        for hops in [2, 3] {
+            let (stored, hash) = insertion(width, |steps, _| times(Step::Copied, steps) == hops);
+            let steps = stop_insertions(width, &stored, hash, Ok(true));
+            let mut expected = [Step::Copied, Step::Bumped, Step::Cleared].repeat(hops);
+            expected.push(Step::Counted);
+            assert_eq!(changes(&steps), expected);
+            assert!(times(Step::Locked, &steps) >= hops, "each hop has locks of its own");
+        }
+    }
+}
+
+#[test]
+fn insertion_by_a_path_through_a_slot_in_two_words() {
+    for width in [12, 13, 24] {
+        let (stored, hash) = insertion(width, |steps, _| straddles(steps) && steps.contains(&Step::Copied));
+        let steps = stop_insertions(width, &stored, hash, Ok(true));
+        assert!(times(Step::WordWritten, &steps) > 2 * times(Step::Copied, &steps) + 1);
+    }
+}
+
+#[test]
+fn insertion_that_is_refused() {
+    for width in WIDTHS {
+        let (stored, hash) = insertion(width, |_, result| *result == Err(InsertError::Full));
+        let steps = stop_insertions(width, &stored, hash, Err(InsertError::Full));
+        assert_eq!(changes(&steps), []);
+        assert!(!steps.contains(&Step::WordWritten));
+        assert!(times(Step::Locked, &steps) >= 2, "the pair, then all stripes");
+    }
+}
+
+#[test]
+fn insertion_of_too_many_copies() {
+    for width in WIDTHS {
+        // Where another key has the same two buckets, the eighth copy finds the filter full.
+        let stored = (0..100).map(|hash| [vec![hash; 8], (1000..1100).collect()].concat());
+        let stored = stored.into_iter().find(|stored| holds_all(width, stored)).unwrap();
+        let operation = Operation::Insert(stored[0]);
+        let scenario = Scenario { width, stored, operation };
+        let steps = scenario.stop_everywhere(&Outcome::Inserted(Err(InsertError::TooManyCopies)));
+        assert_eq!(changes(&steps), []);
+        assert!(!steps.contains(&Step::WordWritten));
+    }
+}
+
+#[test]
+fn insertion_of_a_key_that_must_be_unique_and_is_not() {
+    for width in WIDTHS {
+        let (stored, hash) = stored_for_removal(width);
+        let scenario = Scenario { width, stored, operation: Operation::InsertUnique(hash) };
+        let steps = scenario.stop_everywhere(&Outcome::Inserted(Ok(false)));
+        assert_eq!(steps, [Step::Locked]);
+    }
+}
+
+#[test]
+fn removal_of_the_only_copy() {
+    for width in WIDTHS {
+        let (stored, hash) = stored_for_removal(width);
+        let scenario = Scenario { width, stored, operation: Operation::Remove(hash) };
+        let steps = scenario.stop_everywhere(&Outcome::Removed(1));
+        assert_eq!(changes(&steps), [Step::Cleared, Step::Counted]);
+    }
+}
+
+#[test]
+fn removal_out_of_a_slot_in_two_words() {
+    for width in [12, 13, 24] {
+        let (mut stored, hash) = insertion(width, |steps, _| straddles(steps) && !steps.contains(&Step::Copied));
+        stored.push(hash);
+        let scenario = Scenario { width, stored, operation: Operation::Remove(hash) };
+        let steps = scenario.stop_everywhere(&Outcome::Removed(1));
+        assert_eq!(times(Step::WordWritten, &steps), 2);
+        assert_eq!(changes(&steps), [Step::Cleared, Step::Counted]);
+    }
+}
+
+#[test]
+fn removal_of_one_of_some_copies_bumps_before_it_clears() {
+    for width in WIDTHS {
+        // With 5 copies, both buckets hold some.
+        for more in [1, 4] {
+            let (mut stored, hash) = stored_for_removal(width);
+            stored.extend(vec![hash; more]);
+            let scenario = Scenario { width, stored, operation: Operation::Remove(hash) };
+            let steps = scenario.stop_everywhere(&Outcome::Removed(1));
+            assert_eq!(changes(&steps), [Step::Bumped, Step::Cleared, Step::Counted]);
+            let bumped = steps.iter().position(|&step| step == Step::Bumped).unwrap();
+            assert!(!steps[..bumped].contains(&Step::WordWritten));
+        }
+    }
+}
+
+#[test]
+fn removal_of_all_copies() {
+    for width in WIDTHS {
+        for copies in [1, 2, 5] {
+            let (mut stored, hash) = stored_for_removal(width);
+            stored.extend(vec![hash; copies - 1]);
+            let scenario = Scenario { width, stored, operation: Operation::RemoveAll(hash) };
+            let steps = scenario.stop_everywhere(&Outcome::Removed(copies));
+            let mut expected = vec![Step::Cleared; copies];
+            expected.push(Step::Counted);
+            if copies > 1 {
+                expected.insert(0, Step::Bumped);
+            }
+            assert_eq!(changes(&steps), expected);
+        }
+    }
+}
+
+#[test]
+fn clearing() {
+    for width in WIDTHS {
+        let (stored, _) = stored_for_removal(width);
+        let len = stored.len();
+        let scenario = Scenario { width, stored, operation: Operation::Clear };
+        let steps = scenario.stop_everywhere(&Outcome::Removed(len));
+        let words = times(Step::Cleared, &steps);
+        assert_eq!(times(Step::Bumped, &steps), STRIPES);
+        assert!(words > 1);
+        // Every stripe is bumped before a word is cleared.
+        assert_eq!(changes(&steps), [vec![Step::Bumped], vec![Step::Cleared; words], vec![Step::Counted]].concat());
+    }
+}
