@@ -20,6 +20,8 @@ pub(crate) struct Lanes {
     /// The highest bit of each slot of the run.
     high: u64,
     width: u32,
+    /// The bit at which the highest slot of the run begins.
+    highest: u32,
 }
 
 impl Lanes {
@@ -28,7 +30,7 @@ impl Lanes {
         debug_assert!((4..=32).contains(&width));
         let slots = if width <= 16 { 4 } else { 2 };
         let low = (0..slots).fold(0, |mask, slot| mask | 1u64 << (slot * width));
-        Lanes { low, high: low << (width - 1), width }
+        Lanes { low, high: low << (width - 1), width, highest: (slots - 1) * width }
     }
 
     /// The fingerprint repeated in every slot of a run. `repeat(0)` is the pattern of empty slots.
@@ -70,8 +72,7 @@ impl Lanes {
     pub(crate) fn count(self, equal: [u64; 4]) -> u32 {
         let ones = equal.map(|equal| equal >> (self.width - 1));
         let sum = ones[0] + ones[1] + ones[2] + ones[3];
-        let highest_slot = self.high.ilog2() + 1 - self.width;
-        (sum.wrapping_mul(self.low) >> highest_slot) as u32 & 0xf
+        (sum.wrapping_mul(self.low) >> self.highest) as u32 & 0xf
     }
 }
 

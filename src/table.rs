@@ -204,6 +204,9 @@ impl Table {
     /// Whether the bucket has an empty slot, read beside writers: a hint.
     #[inline]
     pub(crate) fn has_room(&self, format: &Format, bucket: Bucket) -> bool {
+        if let Packing::Word = format.packing {
+            return format.lanes.any(relaxed(&self.words[bucket.index()]), 0);
+        }
         let begin = format.begin(bucket);
         format.lanes.any(self.run(begin, relaxed), 0)
             || format.is_wide() && format.lanes.any(self.run(begin + format.run_bits(), relaxed), 0)
@@ -254,6 +257,10 @@ impl Table {
     fn find_value(&self, locked: &Locked<'_, impl Sized>, format: &Format, value: u32, bucket: Bucket) -> Matches {
         locked.assert_holds(bucket);
         let pattern = format.lanes.repeat(value);
+        if let Packing::Word = format.packing {
+            let run = load_locked(&self.words[bucket.index()]);
+            return Matches { bucket, low: format.lanes.equal(run, pattern), high: 0 };
+        }
         let (begin, bits) = (format.begin(bucket), format.run_bits());
         let equal = |begin| format.lanes.equal(self.run_locked(begin, bits), pattern);
         Matches { bucket, low: equal(begin), high: if format.is_wide() { equal(begin + bits) } else { 0 } }
