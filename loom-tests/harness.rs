@@ -64,10 +64,20 @@ impl World {
         self.shard.count(&self.format, key)
     }
 
-    /// Fills the bucket with fingerprints from `from` on, whose alternate is `alternate`.
-    pub(super) fn fill(&self, bucket: u32, slots: u32, from: u32, alternate: u32) {
+    /// Puts the key into its first bucket, wherever an insertion would have put it.
+    pub(super) fn put(&self, key: Candidates) {
+        let here = Candidates { second: key.first, ..key };
+        let before = self.count(here);
+        assert!(self.insert(key));
+        if self.count(here) == before {
+            assert!(self.hop(hop(turned(key))));
+        }
+    }
+
+    /// Puts keys that have no other bucket into the lowest empty slots of this one, with fingerprints from `from` on.
+    pub(super) fn fill(&self, bucket: u32, slots: u32, from: u32) {
         for fingerprint in from..from + slots {
-            assert!(self.insert(key(fingerprint, bucket, alternate)));
+            assert!(self.insert(key(fingerprint, bucket, bucket)));
         }
     }
 

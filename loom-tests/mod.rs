@@ -15,7 +15,7 @@
 //! | clear             | H7             | clear, look-ups, insertions                                    |
 //!
 //! The files in `teeth` are faults: each is a patch that breaks the code by hand, and names the models that must then
-//! fail.
+//! fail and what they say.
 
 mod clear;
 mod equal_fingerprint;

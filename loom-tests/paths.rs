@@ -1,7 +1,7 @@
 //! H1, H4, H5: paths of several hops, whole and spoiled.
 
 use super::harness::*;
-use crate::geometry::{Candidates, Fingerprint};
+use crate::geometry::Candidates;
 use crate::shard::Admission;
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use std::sync::Arc;
 /// The hole that a path leaves and the slot that its next hop fills are then in different words. A thread's second store
 /// to one word hides the loads between the two from loom, and with both in one word a model explores next to nothing.
 fn key_above_a_hole(world: &World, key: Candidates, fillers: u32) {
-    world.fill(key.first.get(), 3, fillers, key.second.get());
-    assert!(world.insert(key));
-    let lowest = Candidates { fingerprint: Fingerprint::from_slot(fillers).expect("not 0"), ..key };
-    assert!(world.remove(lowest));
+    let bucket = key.first.get();
+    world.fill(bucket, 3, fillers);
+    world.put(key);
+    assert!(world.remove(self::key(fillers, bucket, bucket)));
 }
 
 /// A path through buckets 0, 1, 2 and so on, carried out from its end while one of its keys is looked up.
@@ -21,16 +21,16 @@ fn path_is_never_missed(name: &'static str, hops: u32, stripe_shift: u32, execut
     let on_path: Vec<_> = (0..hops).map(|at| key(7 + at, at, at + 1)).collect();
     let mut executions = executions.iter();
     for &moved in &on_path {
-        for looked_up in [moved, turned(moved)] {
+        for looked_up in [turned(moved), moved] {
             let executions = *executions.next().expect("a number for each");
             let on_path = on_path.clone();
             Model { name, executions, preemptions: None, outcomes: outcomes(looked_up, moved) }.explore(move |seen| {
                 // The new key's pair is bucket 0 and one beyond the path, both full.
                 let world = World::new(32, hops + 2, stripe_shift);
                 let new = key(20, 0, hops + 1);
-                world.fill(0, 3, 100, hops + 1);
-                assert!(world.insert(on_path[0]));
-                world.fill(hops + 1, 4, 200, 0);
+                world.fill(0, 3, 100);
+                world.put(on_path[0]);
+                world.fill(hops + 1, 4, 200);
                 for (&key, fillers) in on_path[1..].iter().zip([300, 400]) {
                     key_above_a_hole(&world, key, fillers);
                 }
@@ -54,12 +54,12 @@ fn path_is_never_missed(name: &'static str, hops: u32, stripe_shift: u32, execut
 
 #[test]
 fn path_of_two_hops_is_never_missed() {
-    path_is_never_missed("path_of_two_hops_is_never_missed", 2, 0, &[1866, 14865, 1404, 5310]);
+    path_is_never_missed("path_of_two_hops_is_never_missed", 2, 0, &[70725, 3903, 2031, 792]);
 }
 
 #[test]
 fn path_of_three_hops_is_never_missed() {
-    path_is_never_missed("path_of_three_hops_is_never_missed", 3, 1, &[3612, 29610, 4014, 94734, 1404, 5310]);
+    path_is_never_missed("path_of_three_hops_is_never_missed", 3, 1, &[70725, 5826, 65454, 5508, 7500, 792]);
 }
 
 /// A key of the path is removed while the path is carried out: it is removed once, wherever it is, and the new key is
@@ -72,9 +72,10 @@ fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
         Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
             let world = World::new(16, 3, 0);
             let (near, far, new) = (key(7, 0, 1), key(8, 1, 2), key(9, 0, 1));
-            assert!(world.insert(near) && world.insert(far));
-            world.fill(0, 3, 20, 1);
-            world.fill(1, 3, 30, 0);
+            world.put(near);
+            world.put(far);
+            world.fill(0, 3, 20);
+            world.fill(1, 3, 30);
             let (remover, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
             let inserted = Arc::new(std::sync::Mutex::new(false));
             let result = Arc::clone(&inserted);
@@ -94,17 +95,18 @@ fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
     }
 }
 
-/// Two insertions have found the same path: one carries it out, and the other sees that its hop is stale.
+/// Two insertions have found the same path: one carries it out, and the other sees that its hop is stale, though there
+/// would be room for another.
 #[test]
 fn path_found_twice_is_carried_out_once() {
     let name = "path_found_twice_is_carried_out_once";
     Model { name, executions: 15, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::new(16, 3, 0);
         let (moved, one, other) = (key(7, 0, 1), key(8, 0, 2), key(9, 0, 2));
-        assert!(world.insert(moved));
-        world.fill(0, 3, 20, 2);
-        world.fill(1, 3, 30, 2);
-        world.fill(2, 4, 40, 0);
+        world.put(moved);
+        world.fill(0, 3, 20);
+        world.fill(1, 2, 30);
+        world.fill(2, 4, 40);
         let placed = Arc::new(std::sync::Mutex::new(Vec::new()));
         let threads = [one, other].map(|new| {
             let (world, placed) = (Arc::clone(&world), Arc::clone(&placed));
@@ -119,6 +121,33 @@ fn path_found_twice_is_carried_out_once() {
         assert_eq!(classes[0].1 + classes[1].1, 1, "there was one hole");
         seen.note(if classes.contains(&(one, 1)) { "first" } else { "second" });
         classes.push((moved, 1));
-        world.holds(&classes, 10);
+        world.holds(&classes, 9);
+    });
+}
+
+/// Two paths end in the last empty slot of one bucket: one key moves there, and the other sees that there is no room.
+#[test]
+fn paths_that_meet_in_one_hole_move_one_key() {
+    let name = "paths_that_meet_in_one_hole_move_one_key";
+    Model { name, executions: 9, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+        let world = World::new(16, 3, 0);
+        let (one, other) = (key(7, 0, 2), key(8, 1, 2));
+        world.put(one);
+        world.put(other);
+        world.fill(2, 3, 20);
+        let moves = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let [first, second] = [(one, "first"), (other, "second")].map(|(key, name)| {
+            let (world, moves) = (Arc::clone(&world), Arc::clone(&moves));
+            move || {
+                if world.hop(hop(key)) {
+                    moves.lock().unwrap().push(name);
+                }
+            }
+        });
+        run_two(false, first, second);
+        let moves = moves.lock().unwrap().clone();
+        world.holds(&[(one, 1), (other, 1)], 3);
+        assert_eq!(moves.len(), 1, "there was one hole");
+        seen.note(moves[0]);
     });
 }

@@ -64,9 +64,10 @@ fn unique_by_path_twice_admits_one() {
         let world = World::new(16, 4, 0);
         let class = key(7, 0, 1);
         let (here, there) = (key(8, 0, 2), key(9, 1, 3));
-        assert!(world.insert(here) && world.insert(there));
-        world.fill(0, 3, 20, 1);
-        world.fill(1, 3, 30, 0);
+        world.put(here);
+        world.put(there);
+        world.fill(0, 3, 20);
+        world.fill(1, 3, 30);
         let admitted: Notes<&str> = Arc::default();
         let [one, other] = [(here, "first"), (there, "second")].map(|(moved, name)| {
             let (world, admitted, seen) = (Arc::clone(&world), Arc::clone(&admitted), seen.clone());

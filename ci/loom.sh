@@ -1,0 +1,201 @@
+#!/usr/bin/env bash
+# The models of the protocol, and their teeth.
+#
+#   ci/loom.sh            every model must pass, and every tooth must be caught (3 to 5 minutes on 2 cores)
+#   ci/loom.sh --models   the models only (1 minute, half of it the first build)
+#   ci/loom.sh --teeth NAME...
+#                         these teeth only, named as their files without .patch; the models are not run first
+#
+# A model explores the interleavings of a few threads with loom, prints how many there were, and asserts 90 % of the
+# committed number. A tooth, loom-tests/teeth/NAME.patch, breaks src/ by hand:
+#
+#   Text: what is broken, and why that must be seen.
+#   caught-by: model [model...]
+#   saying: text
+#
+#   --- a/src/...
+#
+# Each model named there must then fail, within the time limit, and its report must contain the text after "saying:".
+# The two lines may come again, for models that say something else. Not a catch: a patch that does not apply, code that
+# does not compile, a model that takes too long or fails with other words. Every model must be named by some tooth.
+#
+# Needs cargo, git and coreutils. Everything it makes is in target/loom.
+
+set -euo pipefail
+
+seconds_for_a_catch=120
+least_models=15
+
+fail() {
+    printf 'loom.sh: %s\n' "$*" >&2
+    exit 1
+}
+
+help() {
+    local line
+    while IFS= read -r line; do
+        case $line in
+            '#!'*) ;;
+            '#'*) line=${line#'#'} && printf '%s\n' "${line# }" ;;
+            *) break ;;
+        esac
+    done <"$script"
+}
+
+script=$(realpath "${BASH_SOURCE[0]}")
+root=$(dirname "$(dirname "$script")")
+what=all
+chosen=()
+case ${1-} in
+    '') ;;
+    --models) what=models ;;
+    --teeth) what=teeth && shift && chosen=("$@") && [ $# -gt 0 ] || fail "--teeth needs names; see --help" ;;
+    -h | --help) help && exit ;;
+    *) fail "unknown option $1; see --help" ;;
+esac
+[ "$what" = teeth ] || [ $# -le 1 ] || fail "too many arguments; see --help"
+
+cd "$root"
+target=$root/target/loom
+copy=$target/tooth
+mkdir -p "$target"
+# The same for all builds below, so that dependencies are compiled once.
+export CARGO_TARGET_DIR=$target RUSTFLAGS='--cfg cuckoo_loom' CARGO_TERM_COLOR=never
+# Neither a limit nor a trace that somebody's shell asks for.
+unset "${!LOOM_@}" CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_RUSTFLAGS RUST_BACKTRACE
+
+cargo_test() {
+    cargo test --quiet --profile loom --lib "$@"
+}
+
+# Reads the names of the models into `models`: name -> path of the test function.
+declare -A models=()
+list_models() {
+    local line path list
+    list=$(cargo_test loom_tests:: -- --list) || fail "the models do not compile"
+    while IFS= read -r line; do
+        [[ $line == *': test' ]] || continue
+        path=${line%': test'}
+        [ -z "${models[${path##*::}]-}" ] || fail "two models are called ${path##*::}"
+        models[${path##*::}]=$path
+    done <<<"$list"
+    [ ${#models[@]} -ge $least_models ] || fail "only ${#models[@]} models; there were at least $least_models"
+}
+
+run_models() {
+    local log=$target/models.log ran
+    # Line by line as they end: the longest take some seconds.
+    cargo test --profile loom --lib loom_tests:: -- --nocapture --test-threads=2 2>&1 | tee "$log" ||
+        fail "a model failed"
+    [[ $(<"$log") =~ test\ result:\ ok\.\ ([0-9]+)\ passed ]] || fail "no result of the models"
+    ran=${BASH_REMATCH[1]}
+    [ "$ran" -eq ${#models[@]} ] || fail "$ran of ${#models[@]} models ran"
+    printf '%s models passed\n' "$ran"
+}
+
+# Copies the working tree, as git would commit it.
+restore_copy() {
+    local file
+    rm -rf "$copy"
+    mkdir -p "$copy"
+    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+        # A file that was deleted is still listed.
+        [ ! -e "$file" ] || printf '%s\0' "$file"
+    done | xargs -0 cp --parents --target-directory "$copy" --
+}
+
+declare -A caught=()
+bites=0
+failures=()
+
+# One tooth. Says what is wrong with it and returns 1, or counts it.
+pull() {
+    local patch=$1 name names=() texts=() line model at status log catchers=()
+    name=$(basename "$patch" .patch)
+    log=$target/tooth-$name.log
+    while IFS= read -r line; do
+        case $line in
+            caught-by:*) names+=("${line#caught-by:}") ;;
+            saying:*) texts+=("${line#saying: }") ;;
+            '--- '*) break ;;
+        esac
+    done <"$patch"
+    if [ ${#names[@]} -eq 0 ] || [ ${#names[@]} -ne ${#texts[@]} ]; then
+        printf 'tooth %-44s needs a line "caught-by:" and after each of them a line "saying:"\n' "$name"
+        return 1
+    fi
+
+    restore_copy
+    # Without the ceiling git would take the copy for a part of the repository around it, and apply nothing.
+    if ! GIT_CEILING_DIRECTORIES=$target git -C "$copy" apply "$patch" >"$log" 2>&1; then
+        printf 'tooth %-44s does not apply:\n' "$name"
+        cat "$log"
+        return 1
+    fi
+    if ! (cd "$copy" && cargo_test --no-run) >"$log" 2>&1; then
+        printf 'tooth %-44s does not compile:\n' "$name"
+        cat "$log"
+        return 1
+    fi
+    for at in "${!names[@]}"; do
+        for model in ${names[at]}; do
+            if [ -z "${models[$model]-}" ]; then
+                printf 'tooth %-44s names a model that does not exist: %s\n' "$name" "$model"
+                return 1
+            fi
+            status=0
+            # A process for each: a panic that loom meets while it unwinds from another ends the process.
+            (cd "$copy" && timeout --kill-after=5 $seconds_for_a_catch \
+                cargo test --quiet --profile loom --lib -- --exact "${models[$model]}") >"$log" 2>&1 || status=$?
+            if [ $status -eq 0 ]; then
+                printf 'tooth %-44s is not caught by %s, which passed\n' "$name" "$model"
+                return 1
+            elif [ $status -eq 124 ] || [ $status -eq 137 ]; then
+                printf 'tooth %-44s is not caught by %s within %s s\n' "$name" "$model" $seconds_for_a_catch
+                return 1
+            elif [[ $(<"$log") != *'panicked at'*"${texts[at]}"* ]]; then
+                printf 'tooth %-44s makes %s fail, but not by saying "%s":\n' "$name" "$model" "${texts[at]}"
+                cat "$log"
+                return 1
+            fi
+            caught[$model]=1
+            catchers+=("$model")
+        done
+    done
+    rm "$log"
+    bites=$((bites + 1))
+    printf 'tooth %-44s caught by' "$name"
+    printf ' %s' "${catchers[@]}"
+    printf '\n'
+}
+
+list_models
+if [ "$what" != teeth ]; then
+    run_models
+fi
+[ "$what" != models ] || exit 0
+
+if [ "$what" = all ]; then
+    for patch in loom-tests/teeth/*.patch; do
+        [ -e "$patch" ] || fail "there are no teeth"
+        chosen+=("$(basename "$patch" .patch)")
+    done
+fi
+for name in "${chosen[@]}"; do
+    patch=$root/loom-tests/teeth/$name.patch
+    [ -e "$patch" ] || fail "there is no tooth $name"
+    pull "$patch" || failures+=("$name")
+done
+rm -rf "$copy"
+[ ${#failures[@]} -eq 0 ] || fail "${#failures[@]} of ${#chosen[@]} teeth did not bite: ${failures[*]}"
+
+if [ "$what" = teeth ]; then
+    printf '%s teeth bit\n' $bites
+    exit
+fi
+toothless=()
+for model in "${!models[@]}"; do
+    [ -n "${caught[$model]-}" ] || toothless+=("$model")
+done
+[ ${#toothless[@]} -eq 0 ] || fail "no tooth names these models: ${toothless[*]}"
+printf '%s models passed, %s teeth bit\n' ${#models[@]} $bites
