@@ -19,6 +19,8 @@ use core::sync::atomic::Ordering;
 pub(crate) struct Format {
     lanes: Lanes,
     width: u32,
+    /// Four times the width.
+    bucket_bits: u64,
     packing: Packing,
 }
 
@@ -111,24 +113,19 @@ impl Format {
             16 => Packing::Word,
             _ => Packing::TwoRuns,
         };
-        Format { lanes: Lanes::new(width), width, packing }
-    }
-
-    #[inline]
-    fn bucket_bits(&self) -> u64 {
-        SLOTS as u64 * u64::from(self.width)
+        Format { lanes: Lanes::new(width), width, bucket_bits: SLOTS as u64 * u64::from(width), packing }
     }
 
     /// The bit at which a bucket begins.
     #[inline]
     fn begin(&self, bucket: Bucket) -> u64 {
-        u64::from(bucket.get()) * self.bucket_bits()
+        u64::from(bucket.get()) * self.bucket_bits
     }
 
     /// Bits of a run: a whole bucket up to 16 bits a slot, half a bucket above.
     #[inline]
     fn run_bits(&self) -> u64 {
-        if self.is_wide() { self.bucket_bits() / 2 } else { self.bucket_bits() }
+        if self.is_wide() { self.bucket_bits / 2 } else { self.bucket_bits }
     }
 
     #[inline]
