@@ -93,8 +93,7 @@ impl<K: ?Sized, S> Builder<K, S> {
         self
     }
 
-    /// Sets the bits of a fingerprint, 4 to 32, instead of a rate. Widths 4, 8 and 16 are a little faster than the
-    /// others. With 4 or 5 bits so few classes of keys can be told apart that one may overflow before the capacity is
+    /// Sets the bits of a fingerprint, 4 to 32, instead of a rate. 16 bits are the fastest. With 4 or 5 bits so few classes of keys can be told apart that one may overflow before the capacity is
     /// reached.
     ///
     /// ```
@@ -164,7 +163,7 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn memory_usage(&self) -> Result<usize, BuildError> {
-        self.plan().map(|(_, plan)| CuckooFilter::<K, S>::bytes_of(&plan))
+        self.plan().map(|(_, _, bytes)| bytes)
     }
 
     /// Builds the filter, empty. Its memory is reserved, not written: the system supplies pages as keys arrive.
@@ -181,7 +180,7 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// assert_eq!(error.to_string(), "fingerprints of 40 bits were asked for; 4 to 32 are possible");
     /// ```
     pub fn build(self) -> Result<CuckooFilter<K, S>, BuildError> {
-        let (capacity, plan) = self.plan()?;
+        let (capacity, plan, _) = self.plan()?;
         let hasher = match self.hasher {
             Hasher::Given(hasher) => hasher,
             Hasher::Made(make) => make(),
@@ -189,7 +188,8 @@ impl<K: ?Sized, S> Builder<K, S> {
         CuckooFilter::from_plan(capacity, &plan, hasher)
     }
 
-    fn plan(&self) -> Result<(usize, Plan), BuildError> {
+    /// The capacity, the plan, and the bytes that it takes.
+    fn plan(&self) -> Result<(usize, Plan, usize), BuildError> {
         let capacity = self.capacity.ok_or(BuildError::NoCapacity)?;
         let width = match (self.rate, self.bits) {
             (Some(rate), Some(bits)) => return Err(BuildError::RateAndFingerprintBits { rate, bits }),
@@ -200,9 +200,10 @@ impl<K: ?Sized, S> Builder<K, S> {
         if self.stripes == Some(0) {
             return Err(BuildError::NoStripes);
         }
-        let plan = Plan::new(capacity, width, self.stripes)
-            .map_err(|geometry::Unplannable| BuildError::TooLarge { capacity, fingerprint_bits: width })?;
-        Ok((capacity, plan))
+        let too_large = BuildError::TooLarge { capacity, fingerprint_bits: width };
+        let plan = Plan::new(capacity, width, self.stripes).map_err(|geometry::Unplannable| too_large.clone())?;
+        let bytes = CuckooFilter::<K, S>::bytes_of(&plan).ok_or(too_large)?;
+        Ok((capacity, plan, bytes))
     }
 }
 

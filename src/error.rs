@@ -119,7 +119,9 @@ impl fmt::Display for BuildError {
             }
             BuildError::RateTooLow { asked, lowest } => write!(
                 f,
-                "a false-positive rate of {asked:e} was asked for; the widest fingerprint, of 32 bits, reaches {lowest:.2e}"
+                "a false-positive rate of {asked:e} was asked for; the widest fingerprint, of 32 bits, reaches {:.2e}",
+                // Rounded up, so that the rate that is named can be had.
+                lowest * 1.005
             ),
             BuildError::FingerprintBitsOutOfRange { asked } => {
                 write!(f, "fingerprints of {asked} bits were asked for; 4 to 32 are possible")

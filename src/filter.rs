@@ -10,6 +10,10 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 
+/// From here on the memory of a filter is asked for as a whole first. Less would only teach some allocators to take such
+/// sizes from a heap that they clear by writing.
+const ASK_AT_ONCE: usize = 1 << 30;
+
 /// A concurrent cuckoo filter: an approximate set of keys with removal, shared by all the threads of a program.
 ///
 /// Every method takes `&self`; put the filter into an [`Arc`](std::sync::Arc) or a `static` and use it from any thread.
@@ -27,9 +31,10 @@ use core::marker::PhantomData;
 ///   key whose insertion returned before a look-up began, and that nobody removed, is found. Only where the slots of a
 ///   width straddle words (all but 4, 8, 16 and 32 bits) may a look-up also see a slot in the middle of being written,
 ///   and say "yes" to an absent key once.
-/// - A look-up takes no lock, writes no shared memory and waits for nobody; it repeats only when a writer finished a
-///   relocation in the key's stripe meanwhile, so it is lock-free, not wait-free.
-/// - Writers lock one or two stripes at a time, three to finish a relocation, all of a shard to refuse a key or clear.
+/// - A look-up takes no lock, writes no shared memory and waits for nobody. A "no" is looked for again when in the
+///   key's stripe a key was moved or one of several copies removed meanwhile, so it is lock-free, not wait-free.
+/// - Writers lock one or two stripes at a time, three to finish a relocation, all of a shard to clear it, to refuse a
+///   key, or to insert one after others have spoiled its path four times.
 /// - [`len`](CuckooFilter::len) and what is computed from it add up counts that are read one after the other.
 ///
 /// ```
@@ -111,14 +116,16 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     }
 
     pub(crate) fn from_plan(capacity: usize, plan: &Plan, hasher: S) -> Result<Self, BuildError> {
-        let bytes = Self::bytes_of(plan);
+        let bytes = Self::bytes_of(plan).unwrap_or(usize::MAX);
         let out_of_memory = || BuildError::OutOfMemory { bytes };
-        // Asked for at once and given back, so that a system which refuses the whole says so before shard after shard
-        // has taken all that there is.
-        let mut whole = Vec::<u8>::new();
-        whole.try_reserve_exact(bytes).map_err(|_| out_of_memory())?;
-        // Or the compiler, which may take an unused allocation for granted, would leave it out.
-        drop(core::hint::black_box(whole));
+        if bytes >= ASK_AT_ONCE {
+            // Asked for at once and given back, so that a system which refuses the whole says so before shard after
+            // shard has taken all that there is.
+            let mut whole = Vec::<u8>::new();
+            whole.try_reserve_exact(bytes).map_err(|_| out_of_memory())?;
+            // Or the compiler, which may take an unused allocation for granted, would leave it out.
+            drop(core::hint::black_box(whole));
+        }
         let mut shards = Vec::new();
         shards.try_reserve_exact(plan.shards).map_err(|_| out_of_memory())?;
         for _ in 0..plan.shards {
@@ -136,9 +143,11 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
         })
     }
 
-    /// The memory of a filter of this plan.
-    pub(crate) fn bytes_of(plan: &Plan) -> usize {
-        size_of::<Self>() + plan.shards * (size_of::<Shard>() + Shard::heap_bytes_of(plan))
+    /// The memory of a filter of this plan; `None` if no address space holds it.
+    pub(crate) fn bytes_of(plan: &Plan) -> Option<usize> {
+        let shard = Shard::heap_bytes_of(plan)?.checked_add(size_of::<Shard>())?;
+        let bytes = plan.shards.checked_mul(shard)?.checked_add(size_of::<Self>())?;
+        isize::try_from(bytes).is_ok().then_some(bytes)
     }
 
     #[inline]
@@ -198,15 +207,27 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let (shard, key) = self.locate(hash);
-        shard.look_once(&self.format, key).unwrap_or_else(|| self.contains_hash_again(hash))
+        if self.format.is_word() { self.look_up::<true>(hash) } else { self.look_up_packed(hash) }
     }
 
-    /// The rest of a look-up that met a relocation. Apart from the hash it is given nothing, so that a look-up that
-    /// meets none need not keep its key in memory.
+    /// The look-up where a bucket is not a word, compiled apart: in one place with the other, both have too few
+    /// registers, and that costs 4 % of the shorter one.
+    #[inline(never)]
+    fn look_up_packed(&self, hash: u64) -> bool {
+        self.look_up::<false>(hash)
+    }
+
+    #[inline(always)]
+    fn look_up<const WORD: bool>(&self, hash: u64) -> bool {
+        let (shard, key) = self.locate(hash);
+        shard.look_once::<WORD>(&self.format, key).unwrap_or_else(|| self.look_up_again(hash))
+    }
+
+    /// The rest of a look-up that met a relocation. It is given the hash alone, so that a look-up that meets none need
+    /// not keep its key in memory.
     #[cold]
     #[inline(never)]
-    fn contains_hash_again(&self, hash: u64) -> bool {
+    fn look_up_again(&self, hash: u64) -> bool {
         let (shard, key) = self.locate(hash);
         shard.look_again(&self.format, key)
     }
@@ -438,7 +459,8 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     ///
     /// # Complexity
     /// Two buckets, one or two locks. Where both buckets are full, about 1.4 relocations at 95 % load, each under locks
-    /// of its own. A refusal searches up to 2000 buckets twice, the second time with all stripes of the shard locked.
+    /// of its own. A refusal searches up to 2000 buckets twice, and up to five times beside other writers, the last time with
+    /// all stripes of the shard locked.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -485,8 +507,8 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// Takes no lock and waits for no writer, not even one that was stopped in the middle of its work.
     ///
     /// # Complexity
-    /// One version and two buckets, three cache lines in all (five where both buckets straddle two); the version once
-    /// more for a "no".
+    /// One version and two buckets: three cache lines, and at most two more where the words of a bucket lie in two
+    /// lines (never at 16 bits); the version once more for a "no".
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

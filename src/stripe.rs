@@ -62,8 +62,8 @@ impl Stripes {
         Some(Stripes { stripes: stripes.into_boxed_slice(), shift })
     }
 
-    pub(crate) fn bytes_of(stripes: usize) -> usize {
-        stripes * size_of::<CachePadded<Stripe>>()
+    pub(crate) fn bytes_of(stripes: usize) -> Option<usize> {
+        stripes.checked_mul(size_of::<CachePadded<Stripe>>())
     }
 
     pub(crate) fn bytes(&self) -> usize {

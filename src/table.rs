@@ -128,6 +128,12 @@ impl Format {
         if self.is_wide() { self.bucket_bits / 2 } else { self.bucket_bits }
     }
 
+    /// Whether a bucket is a word.
+    #[inline]
+    pub(crate) fn is_word(&self) -> bool {
+        matches!(self.packing, Packing::Word)
+    }
+
     #[inline]
     fn is_wide(&self) -> bool {
         matches!(self.packing, Packing::TwoRuns)
@@ -140,8 +146,8 @@ impl Table {
         Some(Table { words: zeroed_words(words + 1)? })
     }
 
-    pub(crate) fn bytes_of(words: usize) -> usize {
-        (words + 1) * size_of::<AtomicU64>()
+    pub(crate) fn bytes_of(words: usize) -> Option<usize> {
+        words.checked_add(1)?.checked_mul(size_of::<AtomicU64>())
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -152,22 +158,26 @@ impl Table {
     ///
     /// Both buckets are read whatever the first one says: their lines are fetched at the same time, and which of the
     /// two holds a key cannot be predicted.
+    ///
+    /// `WORD` says that a bucket is known to be a word; if not, it is read as a run, which is right for every width.
     #[inline]
-    pub(crate) fn contains(&self, format: &Format, fingerprint: Fingerprint, first: Bucket, second: Bucket) -> bool {
+    pub(crate) fn contains<const WORD: bool>(
+        &self,
+        format: &Format,
+        fingerprint: Fingerprint,
+        first: Bucket,
+        second: Bucket,
+    ) -> bool {
         let pattern = format.lanes.repeat(fingerprint.get());
         let matches = |run| format.lanes.any(run, pattern);
-        match format.packing {
-            Packing::Word => {
-                let run = |bucket: Bucket| acquire(&self.words[bucket.index()]);
-                matches(run(first)) | matches(run(second))
-            }
-            Packing::Run => {
-                let run = |bucket: Bucket| self.run(format.begin(bucket), acquire);
-                matches(run(first)) | matches(run(second))
-            }
-            Packing::TwoRuns => {
-                self.wide_contains(format, pattern, first) | self.wide_contains(format, pattern, second)
-            }
+        if WORD {
+            let run = |bucket: Bucket| acquire(&self.words[bucket.index()]);
+            matches(run(first)) | matches(run(second))
+        } else if format.is_wide() {
+            self.wide_contains(format, pattern, first) | self.wide_contains(format, pattern, second)
+        } else {
+            let run = |bucket: Bucket| self.run(format.begin(bucket), acquire);
+            matches(run(first)) | matches(run(second))
         }
     }
 
@@ -396,6 +406,15 @@ mod tests {
             &self.slots[bucket * SLOTS..][..SLOTS]
         }
 
+        /// What a look-up is told, by the way for words where there is one and by the way for all widths.
+        fn contains(&self, key: Fingerprint, first: Bucket, second: Bucket) -> bool {
+            let packed = self.table.contains::<false>(&self.format, key, first, second);
+            if self.format.is_word() {
+                assert_eq!(self.table.contains::<true>(&self.format, key, first, second), packed);
+            }
+            packed
+        }
+
         fn held(&self, bucket: usize, value: u32) -> bool {
             self.slots_of(bucket).contains(&value)
         }
@@ -454,10 +473,10 @@ mod tests {
             self.check_matches(&locked, bucket, other, key);
             let expected = self.held(bucket, key.get()) || self.held(other, key.get());
             for (first, second) in [(bucket, other), (other, bucket)] {
-                let found = self.table.contains(&self.format, key, self.buckets[first], self.buckets[second]);
+                let found = self.contains(key, self.buckets[first], self.buckets[second]);
                 assert_eq!(found, expected, "width {}: {key:?} in {first} and {second}: {:?}", self.width, self.slots);
             }
-            let alone = self.table.contains(&self.format, key, at, at);
+            let alone = self.contains(key, at, at);
             assert_eq!(alone, self.held(bucket, key.get()), "coinciding candidates");
         }
     }
@@ -605,7 +624,7 @@ mod tests {
                                 }
                             }
                             let key = Fingerprint::from_slot(around).unwrap();
-                            assert!(reader.table.contains(&reader.format, key, at, at));
+                            assert!(reader.contains(key, at, at));
                         }
                     };
                     with_hook(look, || twin.table.write(&twin.format, twin.nth(slot), new));

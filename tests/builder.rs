@@ -90,6 +90,16 @@ fn a_filter_without_a_capacity_is_refused() {
     assert!(error.to_string().contains("capacity"), "{error}");
 }
 
+/// The words alone would fit; what would not are the stripes, one for each 16 buckets.
+#[test]
+fn stripes_that_do_not_fit_the_address_space_are_an_error() {
+    for (capacity, bits) in [(0x6000_0000_0000_0000, 6), (1 << 62, 13), (1 << 62, 4)] {
+        let builder = CuckooFilter::<u64>::builder().capacity(capacity).fingerprint_bits(bits).stripes(usize::MAX);
+        assert!(matches!(builder.memory_usage(), Err(BuildError::TooLarge { .. })), "{capacity} at {bits} bits");
+        assert!(matches!(builder.build(), Err(BuildError::TooLarge { .. })), "{capacity} at {bits} bits");
+    }
+}
+
 #[test]
 fn a_capacity_beyond_the_address_space_is_refused() {
     for capacity in [usize::MAX, usize::MAX - 1, usize::MAX / 2, isize::MAX as usize] {

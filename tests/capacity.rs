@@ -52,10 +52,10 @@ fn on_two_threads(times: usize, work: impl Fn(usize) + Sync) {
 }
 
 /// Builds filters of this capacity and fills each with as many distinct keys as were asked for.
-fn fill_to_capacity(capacity: usize, all: usize, part: usize) {
+fn fill_to_capacity(capacity: usize, all: usize, part: usize, most_in_10_000: usize) {
     let builds = if full() { all } else { part };
     let refused = Mutex::new(Vec::new());
-    for bits in [8, 13, 16] {
+    for bits in [6, 8, 13, 16] {
         let before = refused.lock().unwrap().len();
         on_two_threads(builds, |i| {
             let mut rng = fastrand::Rng::with_seed((capacity * 100 + bits as usize) as u64 ^ (i as u64) << 40);
@@ -68,30 +68,39 @@ fn fill_to_capacity(capacity: usize, all: usize, part: usize) {
             }
             assert_eq!(filter.len(), capacity);
         });
-        let refused = refused.lock().unwrap().len() - before;
-        println!("capacity {capacity:>7}, {bits:>2} bits: {builds} builds of {all}, {refused} refused a key");
+        let refused = refused.lock().unwrap();
+        let count = refused.len() - before;
+        println!("capacity {capacity:>7}, {bits:>2} bits: {builds} builds of {all}, {count} refused a key");
+        assert!(count * 10_000 <= builds * most_in_10_000, "(capacity, bits, build, keys before, error): {refused:?}");
     }
-    let refused = refused.into_inner().unwrap();
-    assert!(refused.is_empty(), "(capacity, bits, build, keys before, error): {refused:?}");
 }
 
 #[test]
 fn small_filters_take_all_keys_that_were_asked_for() {
     for capacity in [1, 2, 5, 10] {
-        fill_to_capacity(capacity, 30_000, 30_000);
+        fill_to_capacity(capacity, 30_000, 30_000, 0);
+    }
+}
+
+/// The largest capacities whose filters have two buckets less than 16, and than 32: few sums lead to their alternates,
+/// and of all sizes these come nearest to the one refused build in 10,000 that the promise leaves.
+#[test]
+fn filters_of_nearly_a_power_of_two_take_all_keys_that_were_asked_for() {
+    for capacity in [27, 79] {
+        fill_to_capacity(capacity, 100_000, 10_000, 1);
     }
 }
 
 #[test]
 fn filters_of_100_and_1000_take_all_keys_that_were_asked_for() {
-    fill_to_capacity(100, 30_000, 10_000);
-    fill_to_capacity(1000, 30_000, 2_000);
+    fill_to_capacity(100, 30_000, 10_000, 0);
+    fill_to_capacity(1000, 30_000, 2_000, 0);
 }
 
 #[test]
 fn large_filters_take_all_keys_that_were_asked_for() {
-    fill_to_capacity(100_000, 100, 20);
-    fill_to_capacity(1_000_000, 100, 4);
+    fill_to_capacity(100_000, 100, 20, 0);
+    fill_to_capacity(1_000_000, 100, 4, 0);
 }
 
 #[test]

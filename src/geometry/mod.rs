@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Index and fingerprint come from different ends of the mixed hash; they begin to share bits only in a filter of more
-//! than 2^(64 - f) buckets, or 2^32 at the most.
+//! than 2^32 buckets.
 
 mod sizing;
 
@@ -123,8 +123,8 @@ impl Geometry {
     }
 
     /// An odd number below the number of buckets, from a real mix of the fingerprint: a bare multiply-shift is linear
-    /// in it and costs 5 to 15 points of load at 4 and 5 bits. That the sums stop at a power of two costs nothing that
-    /// could be measured, and saves a multiplication.
+    /// in it and costs 5 to 15 points of load at 4 and 5 bits. That the sums stop at a power of two saves a
+    /// multiplication, and only in filters of a few buckets does it cost some load (see `sizing`).
     #[inline]
     fn sum(&self, fingerprint: Fingerprint) -> u32 {
         // 2^64 divided by the golden ratio.

@@ -93,10 +93,11 @@ fn load_at(capacity: usize) -> f64 {
 /// Shards, and buckets in each.
 ///
 /// A table of s slots holds 0.955 s keys less a few times sqrt(s), the spread of the fullest pair; up to the size of a
-/// shard, the spread grows no further. Found by building filters of each size (DESIGN.md, "Sizes").
+/// shard, the spread grows no further. The constant is for the smallest, above all those of a few buckets less than a
+/// power of two, whose candidates have few sums. Found by building filters of each size (DESIGN.md, "Sizes").
 fn buckets_for(capacity: usize) -> (u64, u64) {
     let keys = capacity as f64;
-    let slots = keys / LOAD + (2.5 * keys.sqrt()).min(2000.0) + 6.0;
+    let slots = keys / LOAD + (2.5 * keys.sqrt()).min(2000.0) + 14.0;
     let buckets = (slots / SLOTS as f64).ceil() as u64;
     let shards = buckets.div_ceil(SHARD_BUCKETS);
     let even = buckets.div_ceil(shards).next_multiple_of(2);
@@ -205,7 +206,7 @@ mod tests {
         assert_eq!(fingerprint_bits_for(1_000_000, 1e-10), None);
         let plan = Plan::new(1_000_000, 16, None).unwrap();
         assert_eq!((plan.shards, plan.buckets), (5, 52_458));
-        assert_eq!(Plan::new(0, 16, None).unwrap().slots(), 8);
+        assert_eq!(Plan::new(0, 16, None).unwrap().slots(), 16);
         assert_eq!(Plan::new(usize::MAX, 32, None), Err(Unplannable));
         assert_eq!(Plan::new(usize::MAX, 4, None), Err(Unplannable));
     }

@@ -10,17 +10,21 @@ impl Shard {
     /// The whole of a look-up, as the filter makes it of the two parts below.
     #[cfg(all(test, cuckoo_loom))]
     pub(crate) fn contains(&self, format: &Format, key: Candidates) -> bool {
-        self.look_once(format, key).unwrap_or_else(|| self.look_again(format, key))
+        let once =
+            if format.is_word() { self.look_once::<true>(format, key) } else { self.look_once::<false>(format, key) };
+        once.unwrap_or_else(|| self.look_again(format, key))
     }
 
     /// Whether the class is present; `None` if a relocation came between, and the look-up has to begin again.
     ///
+    /// `WORD` says that a bucket is known to be a word. It need not be said.
+    ///
     /// A hit needs no check: the fingerprint was seen in one of its two buckets. A miss counts only if no relocation of
     /// the class came between; if one did, a writer has finished a move (H1, H2).
     #[inline]
-    pub(crate) fn look_once(&self, format: &Format, key: Candidates) -> Option<bool> {
+    pub(crate) fn look_once<const WORD: bool>(&self, format: &Format, key: Candidates) -> Option<bool> {
         let version = self.stripes.version(key);
-        if self.table.contains(format, key.fingerprint, key.first, key.second) {
+        if self.table.contains::<WORD>(format, key.fingerprint, key.first, key.second) {
             return Some(true);
         }
         self.stripes.is_still(key, version).then_some(false)
@@ -30,7 +34,7 @@ impl Shard {
     pub(crate) fn look_again(&self, format: &Format, key: Candidates) -> bool {
         loop {
             reached(Step::Repeated);
-            if let Some(found) = self.look_once(format, key) {
+            if let Some(found) = self.look_once::<false>(format, key) {
                 return found;
             }
         }

@@ -35,9 +35,9 @@ impl Shard {
         Some(Shard { table: Table::new(words)?, stripes: Stripes::new(stripes, stripe_shift)? })
     }
 
-    /// Memory behind a shard of this plan, in bytes.
-    pub(crate) fn heap_bytes_of(plan: &Plan) -> usize {
-        Table::bytes_of(plan.words) + Stripes::bytes_of(plan.stripes)
+    /// Memory behind a shard of this plan, in bytes; `None` if that overflows.
+    pub(crate) fn heap_bytes_of(plan: &Plan) -> Option<usize> {
+        Table::bytes_of(plan.words)?.checked_add(Stripes::bytes_of(plan.stripes)?)
     }
 
     /// Memory behind this value, in bytes.
