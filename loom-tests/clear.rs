@@ -9,27 +9,8 @@ fn clear_is_one_event_for_each_class() {
     let name = "clear_is_one_event_for_each_class";
     for (class, executions) in [(key(7, 0, 1), 498), (key(7, 1, 0), 453)] {
         let outcomes: &[&str] = &["found", "missed", "repeated"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
-            let world = World::new(16, 2, 0);
-            world.put(class);
-            let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
-            run_two(
-                false,
-                move || {
-                    if reader.contains(turned(class)) {
-                        seen.note("found");
-                    } else {
-                        seen.note("missed");
-                        assert!(!reader.contains(turned(class)), "a cleared class was found again");
-                    }
-                },
-                move || {
-                    assert!(writer.insert(turned(class)));
-                    writer.shard.clear();
-                },
-            );
-            world.holds(&[(class, 0)], 0);
-        });
+        Model { name, executions, preemptions: None, outcomes }
+            .explore(move |seen| removal_is_one_event(seen, class, |world| world.shard.clear()));
     }
 }
 

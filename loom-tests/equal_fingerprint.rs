@@ -80,25 +80,7 @@ fn equal_fingerprint_removal_where_candidates_coincide() {
 fn equal_fingerprint_removal_of_all_copies_is_one_event() {
     let name = "equal_fingerprint_removal_of_all_copies_is_one_event";
     Model { name, executions: 498, preemptions: None, outcomes: &["found", "missed", "repeated"] }.explore(|seen| {
-        let world = World::new(16, 2, 0);
         let class = key(7, 0, 1);
-        world.put(class);
-        let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
-        run_two(
-            false,
-            move || {
-                if reader.contains(turned(class)) {
-                    seen.note("found");
-                } else {
-                    seen.note("missed");
-                    assert!(!reader.contains(turned(class)), "a removed class was found again");
-                }
-            },
-            move || {
-                assert!(writer.insert(turned(class)));
-                assert_eq!(writer.remove_all(class), 2);
-            },
-        );
-        world.holds(&[(class, 0)], 0);
+        removal_is_one_event(seen, class, move |world| assert_eq!(world.remove_all(class), 2));
     });
 }

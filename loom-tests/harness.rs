@@ -189,3 +189,31 @@ pub(super) fn run_two(swapped: bool, one: impl FnOnce() + Send + 'static, other:
     let (one, other): (Box<dyn FnOnce() + Send>, Box<dyn FnOnce() + Send>) = (Box::new(one), Box::new(other));
     run(if swapped { vec![other, one] } else { vec![one, other] });
 }
+
+/// What threads note for the check after them, invisible to loom. No call into loom belongs into one expression with the
+/// lock: loom would switch threads with the guard of std held.
+pub(super) type Notes<T> = Arc<Mutex<Vec<T>>>;
+
+/// The body of a model: a copy of the class that the look-up has not read yet, and then one where it has read already;
+/// `remove` takes both. Whoever missed the class does not find it again.
+pub(super) fn removal_is_one_event(seen: &Seen, class: Candidates, remove: impl FnOnce(&World) + Send + 'static) {
+    let world = World::new(16, 2, 0);
+    world.put(class);
+    let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+    run_two(
+        false,
+        move || {
+            if reader.contains(turned(class)) {
+                seen.note("found");
+            } else {
+                seen.note("missed");
+                assert!(!reader.contains(turned(class)), "a class that was gone was found again");
+            }
+        },
+        move || {
+            assert!(writer.insert(turned(class)));
+            remove(&writer);
+        },
+    );
+    world.holds(&[(class, 0)], 0);
+}

@@ -2,9 +2,7 @@
 
 use super::harness::*;
 use crate::shard::Admission;
-use std::sync::{Arc, Mutex};
-
-type Notes<T> = Arc<Mutex<Vec<T>>>;
+use std::sync::Arc;
 
 #[test]
 fn unique_twice_admits_one() {

@@ -2,10 +2,7 @@
 
 use super::harness::*;
 use crate::shard::Admission;
-use std::sync::{Arc, Mutex};
-
-/// Notes of threads for the check after them, invisible to loom.
-type Notes<T> = Arc<Mutex<Vec<T>>>;
+use std::sync::Arc;
 
 #[test]
 fn inserts_for_the_last_slot_have_one_winner() {

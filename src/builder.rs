@@ -180,12 +180,12 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// assert_eq!(error.to_string(), "fingerprints of 40 bits were asked for; 4 to 32 are possible");
     /// ```
     pub fn build(self) -> Result<CuckooFilter<K, S>, BuildError> {
-        let (capacity, plan, _) = self.plan()?;
+        let (capacity, plan, bytes) = self.plan()?;
         let hasher = match self.hasher {
             Hasher::Given(hasher) => hasher,
             Hasher::Made(make) => make(),
         };
-        CuckooFilter::from_plan(capacity, &plan, hasher)
+        CuckooFilter::from_plan(capacity, &plan, bytes, hasher)
     }
 
     /// The capacity, the plan, and the bytes that it takes.

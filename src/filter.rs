@@ -115,8 +115,8 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
         }
     }
 
-    pub(crate) fn from_plan(capacity: usize, plan: &Plan, hasher: S) -> Result<Self, BuildError> {
-        let bytes = Self::bytes_of(plan).unwrap_or(usize::MAX);
+    /// Takes the memory of the plan, `bytes` in all.
+    pub(crate) fn from_plan(capacity: usize, plan: &Plan, bytes: usize, hasher: S) -> Result<Self, BuildError> {
         let out_of_memory = || BuildError::OutOfMemory { bytes };
         if bytes >= ASK_AT_ONCE {
             // Asked for at once and given back, so that a system which refuses the whole says so before shard after
