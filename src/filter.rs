@@ -2,10 +2,10 @@
 
 use crate::builder::Builder;
 use crate::error::{BuildError, InsertError};
-use crate::geometry::{self, Candidates, Geometry, Plan};
+use crate::geometry::{self, Candidates, Geometry, Mixed, Plan};
 use crate::hashing::DefaultHashBuilder;
 use crate::shard::{Admission, Shard};
-use crate::table::Format;
+use crate::table::{Format, Layout, Packing, Run, TwoRuns, Word};
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
@@ -51,9 +51,9 @@ const ASK_AT_ONCE: usize = 1 << 30;
 /// assert_eq!(filter.len(), 1);
 /// ```
 pub struct CuckooFilter<K: ?Sized, S = DefaultHashBuilder> {
-    geometry: Geometry,
-    format: Format,
-    shards: Box<[Shard]>,
+    pub(crate) geometry: Geometry,
+    pub(crate) format: Format,
+    pub(crate) shards: Box<[Shard]>,
     hasher: S,
     fingerprint_bits: u32,
     capacity: usize,
@@ -150,6 +150,12 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
         isize::try_from(bytes).is_ok().then_some(bytes)
     }
 
+    /// Memory of all words, in bytes.
+    #[inline]
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.shards.len() * self.shards.first().map_or(0, Shard::table_bytes)
+    }
+
     #[inline]
     fn locate(&self, hash: u64) -> (&Shard, Candidates) {
         let (shard, key) = self.geometry.locate(hash);
@@ -207,29 +213,35 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        if self.format.is_word() { self.look_up::<true>(hash) } else { self.look_up_packed(hash) }
+        match self.format.packing() {
+            Packing::Word => self.look_up::<Word>(Mixed::of(hash)),
+            _ => self.look_up_packed(hash),
+        }
     }
 
     /// The look-up where a bucket is not a word, compiled apart: in one place with the other, both have too few
     /// registers, and that costs 4 % of the shorter one.
     #[inline(never)]
     fn look_up_packed(&self, hash: u64) -> bool {
-        self.look_up::<false>(hash)
+        match self.format.packing() {
+            Packing::TwoRuns => self.look_up::<TwoRuns>(Mixed::of(hash)),
+            _ => self.look_up::<Run>(Mixed::of(hash)),
+        }
     }
 
     #[inline(always)]
-    fn look_up<const WORD: bool>(&self, hash: u64) -> bool {
-        let (shard, key) = self.locate(hash);
-        shard.look_once::<WORD>(&self.format, key).unwrap_or_else(|| self.look_up_again(hash))
+    pub(crate) fn look_up<L: Layout>(&self, mixed: Mixed) -> bool {
+        let (shard, key) = self.geometry.locate_mixed(mixed);
+        self.shards[shard].look_once::<L>(&self.format, key).unwrap_or_else(|| self.look_up_again(mixed))
     }
 
     /// The rest of a look-up that met a relocation. It is given the hash alone, so that a look-up that meets none need
     /// not keep its key in memory.
     #[cold]
     #[inline(never)]
-    fn look_up_again(&self, hash: u64) -> bool {
-        let (shard, key) = self.locate(hash);
-        shard.look_again(&self.format, key)
+    pub(crate) fn look_up_again(&self, mixed: Mixed) -> bool {
+        let (shard, key) = self.geometry.locate_mixed(mixed);
+        self.shards[shard].look_again(&self.format, key)
     }
 
     /// Counts the copies of the key with this hash. As [`count`](CuckooFilter::count).

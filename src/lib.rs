@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+mod batch;
 mod builder;
+mod bulk;
 mod error;
 mod fail_point;
 mod filter;
@@ -9,15 +11,19 @@ mod hashing;
 mod lanes;
 mod path;
 mod prefetch;
+mod report;
 mod shard;
 mod stripe;
 mod sync;
 mod table;
+mod window;
 
 pub use builder::Builder;
+pub use bulk::Bulk;
 pub use error::{BuildError, InsertError};
 pub use filter::CuckooFilter;
 pub use hashing::{DefaultHashBuilder, DefaultHasher};
+pub use report::{BulkReport, Rejection, RemoveReport};
 
 #[cfg(all(test, cuckoo_loom))]
 #[path = "../loom-tests/mod.rs"]

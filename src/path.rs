@@ -11,12 +11,33 @@ use arrayvec::ArrayVec;
 /// Buckets that one search looks at. 682 reach about 96.3 % load before the first refusal, 2000 about 97.2 %.
 const MOST_NODES: usize = 2000;
 
+/// What a search looks at when many in a row were in vain: enough to find a hole two moves away.
+const LEAST_NODES: usize = 32;
+
 /// Marks of visited buckets. Shards of up to this many buckets are searched exactly; in larger ones two buckets may
 /// share a mark, and the search passes by a few that it could have visited.
 const MARKS: usize = 1 << 13;
 
 /// Nodes that are looked through one by one: two roots and their eight alternates.
 const FEW_NODES: usize = 10;
+
+/// How many buckets the next search looks at: all that it may, until one was in vain. Then half as many after each that
+/// was, and twice as many after each that was not, so that a load beyond what the table holds does not spend a whole
+/// search on each key that it refuses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort(u16);
+
+impl Effort {
+    #[inline]
+    pub(crate) fn full() -> Self {
+        Effort(MOST_NODES as u16)
+    }
+
+    pub(crate) fn learn(&mut self, found: bool) {
+        let next = if found { usize::from(self.0) * 2 } else { usize::from(self.0) / 2 };
+        self.0 = next.clamp(LEAST_NODES, MOST_NODES) as u16;
+    }
+}
 
 /// One relocation: a copy of `fingerprint` moves from one of its candidate buckets to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +59,8 @@ struct Node {
 /// it is never moved.
 pub(crate) struct Search {
     nodes: ArrayVec<Node, MOST_NODES>,
+    /// At most as many as there is memory for.
+    most_nodes: usize,
     /// Made when there are many nodes. Most paths are found among the first few.
     marks: Option<Marks>,
 }
@@ -45,7 +68,7 @@ pub(crate) struct Search {
 impl Search {
     #[inline]
     pub(crate) fn new() -> Self {
-        Search { nodes: ArrayVec::new(), marks: None }
+        Search { nodes: ArrayVec::new(), most_nodes: MOST_NODES, marks: None }
     }
 
     /// Searches from the two `roots`. The path is empty if a root has room, and `None` if no bucket within reach has
@@ -53,12 +76,15 @@ impl Search {
     #[inline]
     pub(crate) fn find(
         &mut self,
+        effort: Effort,
         roots: [Bucket; 2],
         slots_of: impl Fn(Bucket) -> [u32; SLOTS],
         has_room: impl Fn(Bucket) -> bool,
         alternate: impl Fn(Fingerprint, Bucket) -> Bucket,
+        look_ahead: impl Fn(Bucket),
     ) -> Option<Path<'_>> {
         self.nodes.clear();
+        self.most_nodes = usize::from(effort.0);
         self.marks = None;
         for bucket in roots {
             if self.visit(Node { bucket, moved: None })? && has_room(bucket) {
@@ -67,6 +93,7 @@ impl Search {
         }
         let mut parent = 0;
         while let Some(&Node { bucket: from, .. }) = self.nodes.get(parent) {
+            look_ahead(from);
             // An empty slot appears here only when another thread made it; the next try will find it.
             for fingerprint in slots_of(from).into_iter().filter_map(Fingerprint::from_slot) {
                 let bucket = alternate(fingerprint, from);
@@ -79,8 +106,7 @@ impl Search {
         None
     }
 
-    /// Takes the node up unless its bucket was visited before, and says whether it did. `None` when there is no memory
-    /// for another node.
+    /// Takes the node up unless its bucket was visited before, and says whether it did. `None` when there were enough.
     #[inline]
     fn visit(&mut self, node: Node) -> Option<bool> {
         let first_visit = match &mut self.marks {
@@ -91,7 +117,10 @@ impl Search {
         if !first_visit {
             return Some(false);
         }
-        self.nodes.try_push(node).ok()?;
+        if self.nodes.len() == self.most_nodes {
+            return None;
+        }
+        self.nodes.push(node);
         Some(true)
     }
 
@@ -191,10 +220,12 @@ mod tests {
 
         fn search<'a>(&self, search: &'a mut Search, roots: [usize; 2]) -> Option<Path<'a>> {
             search.find(
+                Effort::full(),
                 roots.map(|root| self.buckets[root]),
                 |bucket| self.slots[bucket.index()],
                 |bucket| self.has_room(bucket.index()),
                 |fingerprint, bucket| self.buckets[self.alternate(fingerprint.get(), bucket.index())],
+                |_| {},
             )
         }
 
@@ -345,6 +376,7 @@ mod tests {
             let looked_through = Cell::new(0);
             let mut search = Search::new();
             let path = search.find(
+                Effort::full(),
                 roots.map(|root| self.buckets[root as usize]),
                 |bucket| {
                     looked_through.set(looked_through.get() + 1);
@@ -355,6 +387,7 @@ mod tests {
                     has_room(bucket, asked.borrow().len())
                 },
                 |fingerprint, bucket| self.geometry.alternate(fingerprint, bucket),
+                |_| {},
             );
             let (path, asked) = (path.map(Iterator::collect), asked.into_inner());
             assert!(asked.len() <= MOST_NODES, "{} buckets were visited", asked.len());

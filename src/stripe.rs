@@ -18,6 +18,10 @@ use crossbeam_utils::CachePadded;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version(u64);
 
+/// The version of a class.
+#[derive(Clone, Copy)]
+pub(crate) struct Watch<'a>(&'a AtomicU64);
+
 #[derive(Default)]
 struct Stripe {
     lock: Mutex,
@@ -75,21 +79,11 @@ impl Stripes {
         &self.stripes[bucket.index() >> self.shift]
     }
 
-    /// The version under which a look-up of the class begins: that of its first bucket, which is known soonest. The
-    /// mover of a class bumps the stripes of both its buckets, so either would do.
-    #[inline]
-    pub(crate) fn version(&self, key: Candidates) -> Version {
-        // Acquire: pairs with the Release in `Locked::bump`. Who sees the new version sees the copy that was made
-        // before it (H1, models relocation_*).
-        Version(self.of(key.first).version.load(Ordering::Acquire))
-    }
-
-    /// Whether no relocation of the class came between [`Stripes::version`] and the reads of the buckets.
-    #[inline]
-    pub(crate) fn is_still(&self, key: Candidates, version: Version) -> bool {
-        // Relaxed: the Acquire loads of the buckets stand before it. One that saw a cleared slot synchronised with the
-        // clearing store, and the bump happened before that (H1, H2).
-        self.of(key.first).version.load(Ordering::Relaxed) == version.0
+    /// The version that look-ups of the class watch: that of its first bucket, which is known soonest. The mover of a
+    /// class bumps the stripes of both its buckets, so either would do.
+    #[inline(always)]
+    pub(crate) fn watch(&self, key: Candidates) -> Watch<'_> {
+        Watch(&self.of(key.first).version)
     }
 
     /// Locks the stripes of both candidates, the lower first.
@@ -138,6 +132,24 @@ impl Stripes {
     pub(crate) fn total(&self) -> u64 {
         // Relaxed: a number on its own, which orders nothing.
         self.stripes.iter().map(|stripe| stripe.count.load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl Watch<'_> {
+    /// The version under which a look-up begins.
+    #[inline(always)]
+    pub(crate) fn begin(self) -> Version {
+        // Acquire: pairs with the Release in `Locked::bump`. Who sees the new version sees the copy that was made
+        // before it (H1, models relocation_*).
+        Version(self.0.load(Ordering::Acquire))
+    }
+
+    /// Whether no relocation of the class came between [`Watch::begin`] and the reads of the buckets.
+    #[inline(always)]
+    pub(crate) fn is_still(self, version: Version) -> bool {
+        // Relaxed: the Acquire loads of the buckets stand before it. One that saw a cleared slot synchronised with the
+        // clearing store, and the bump happened before that (H1, H2).
+        self.0.load(Ordering::Relaxed) == version.0
     }
 }
 
@@ -194,7 +206,7 @@ impl LockedAll<'_> {
 }
 
 fn advance(version: &AtomicU64) {
-    // Release: pairs with the Acquire in `Stripes::version`; the copy stands before it (H1, models relocation_*). A
+    // Release: pairs with the Acquire in `Watch::begin`; the copy stands before it (H1, models relocation_*). A
     // u64 does not come round again.
     version.store(load_locked(version) + 1, Ordering::Release);
     reached(Step::Bumped);

@@ -6,10 +6,14 @@
 //! width 24:  word 0 = slots 0, 1, 16 bits of 2    word 1 = 8 bits of slot 2, slot 3, 32 bits of bucket 1
 //! ```
 
+mod layout;
+
+pub(crate) use layout::{Layout, Run, TwoRuns, Word};
+
 use crate::fail_point::{Step, reached};
 use crate::geometry::{Bucket, Fingerprint};
 use crate::lanes::{Lanes, SLOTS};
-use crate::prefetch::prefetch;
+use crate::prefetch::{Into, prefetch};
 use crate::stripe::{Locked, LockedAll};
 use crate::sync::{AtomicU64, load_locked, zeroed_words};
 use core::sync::atomic::Ordering;
@@ -24,8 +28,9 @@ pub(crate) struct Format {
     packing: Packing,
 }
 
+/// Which [`Layout`] the buckets have.
 #[derive(Clone, Copy, Debug)]
-enum Packing {
+pub(crate) enum Packing {
     /// 16 bits: a bucket is a word.
     Word,
     /// Other widths up to 16: a bucket is one run in one or two words.
@@ -128,10 +133,15 @@ impl Format {
         if self.is_wide() { self.bucket_bits / 2 } else { self.bucket_bits }
     }
 
-    /// Whether a bucket is a word.
     #[inline]
-    pub(crate) fn is_word(&self) -> bool {
-        matches!(self.packing, Packing::Word)
+    pub(crate) fn packing(&self) -> Packing {
+        self.packing
+    }
+
+    /// The fingerprint in each slot of a run.
+    #[inline(always)]
+    pub(crate) fn pattern(&self, fingerprint: Fingerprint) -> u64 {
+        self.lanes.repeat(fingerprint.get())
     }
 
     #[inline]
@@ -154,51 +164,15 @@ impl Table {
         size_of_val(&*self.words)
     }
 
-    /// Whether a slot of either bucket holds the fingerprint, read beside writers.
-    ///
-    /// Both buckets are read whatever the first one says: their lines are fetched at the same time, and which of the
-    /// two holds a key cannot be predicted.
-    ///
-    /// `WORD` says that a bucket is known to be a word; if not, it is read as a run, which is right for every width.
-    #[inline]
-    pub(crate) fn contains<const WORD: bool>(
-        &self,
-        format: &Format,
-        fingerprint: Fingerprint,
-        first: Bucket,
-        second: Bucket,
-    ) -> bool {
-        let pattern = format.lanes.repeat(fingerprint.get());
-        let matches = |run| format.lanes.any(run, pattern);
-        if WORD {
-            let run = |bucket: Bucket| acquire(&self.words[bucket.index()]);
-            matches(run(first)) | matches(run(second))
-        } else if format.is_wide() {
-            self.wide_contains(format, pattern, first) | self.wide_contains(format, pattern, second)
-        } else {
-            let run = |bucket: Bucket| self.run(format.begin(bucket), acquire);
-            matches(run(first)) | matches(run(second))
-        }
-    }
-
-    #[inline(never)]
-    fn wide_contains(&self, format: &Format, pattern: u64, bucket: Bucket) -> bool {
-        let begin = format.begin(bucket);
-        format.lanes.any(self.run(begin, acquire), pattern)
-            | format.lanes.any(self.run(begin + format.run_bits(), acquire), pattern)
-    }
-
-    /// The run that begins at this bit, with anything above it, read beside writers. Reads the word in which the run may
-    /// end without asking whether it does: a branch there could not be predicted.
+    /// The words from the one in which this bit is, and the place of the bit in the first of them.
     #[inline(always)]
-    fn run(&self, begin: u64, load: impl Fn(&AtomicU64) -> u64) -> u64 {
-        let word = (begin / 64) as usize;
-        let words = &self.words[word..word + 2];
-        let (low, high) = (u128::from(load(&words[0])), u128::from(load(&words[1])));
-        ((high << 64 | low) >> (begin % 64)) as u64
+    fn words_at<const N: usize>(&self, begin: u64) -> (&[AtomicU64; N], u32) {
+        let words = self.words[(begin / 64) as usize..].first_chunk();
+        (words.expect("a word to spare at the end"), (begin % 64) as u32)
     }
 
-    /// The same for a locked bucket: reads no word that may be another stripe's.
+    /// The run that begins at this bit, with anything above it, of a locked bucket: reads no word that may be another
+    /// stripe's.
     #[inline(always)]
     fn run_locked(&self, begin: u64, bits: u64) -> u64 {
         let shift = begin % 64;
@@ -208,37 +182,50 @@ impl Table {
         low >> shift | (high << 1 << (63 - shift))
     }
 
-    /// Whether the bucket has an empty slot, read beside writers: a hint.
+    /// Whether the bucket has an empty slot.
     #[inline]
-    pub(crate) fn has_room(&self, format: &Format, bucket: Bucket) -> bool {
+    pub(crate) fn has_room(&self, format: &Format, bucket: Bucket, reading: impl Reading) -> bool {
         if let Packing::Word = format.packing {
-            return format.lanes.any(relaxed(&self.words[bucket.index()]), 0);
+            return format.lanes.any(reading.load(&self.words[bucket.index()]), 0);
         }
         let begin = format.begin(bucket);
-        format.lanes.any(self.run(begin, relaxed), 0)
-            || format.is_wide() && format.lanes.any(self.run(begin + format.run_bits(), relaxed), 0)
+        let any = |begin| format.lanes.any(self.run(begin, reading), 0);
+        any(begin) || format.is_wide() && any(begin + format.run_bits())
     }
 
-    /// The four slots of the bucket, read beside writers: a hint.
+    /// The four slots of the bucket.
     #[inline]
-    pub(crate) fn slots(&self, format: &Format, bucket: Bucket) -> [u32; SLOTS] {
+    pub(crate) fn slots(&self, format: &Format, bucket: Bucket, reading: impl Reading) -> [u32; SLOTS] {
         let (begin, width) = (format.begin(bucket), format.width);
         let mask = u64::from(u32::MAX >> (32 - width));
         let slot = |run: u64, number: u32| (run >> (number * width) & mask) as u32;
-        let low = self.run(begin, relaxed);
+        let low = self.run(begin, reading);
         if format.is_wide() {
-            let high = self.run(begin + format.run_bits(), relaxed);
+            let high = self.run(begin + format.run_bits(), reading);
             [slot(low, 0), slot(low, 1), slot(high, 0), slot(high, 1)]
         } else {
             [slot(low, 0), slot(low, 1), slot(low, 2), slot(low, 3)]
         }
     }
 
-    /// Begins to fetch the bucket, for a writer that is about to wait for its locks.
+    /// The run that begins at this bit, with anything above it.
+    #[inline(always)]
+    fn run(&self, begin: u64, reading: impl Reading) -> u64 {
+        let (words, shift) = self.words_at(begin);
+        run(words, shift, |word| reading.load(word))
+    }
+
+    /// Begins to fetch all buckets.
+    pub(crate) fn prefetch_all(&self) {
+        // A line is 8 words on most machines; on others this asks for some lines twice, or for every other one.
+        self.words.chunks(8).for_each(|line| prefetch(&line[0], Into::L2));
+    }
+
+    /// Begins to fetch the bucket, for a writer.
     #[inline]
-    pub(crate) fn prefetch(&self, format: &Format, bucket: Bucket) {
+    pub(crate) fn prefetch(&self, format: &Format, bucket: Bucket, into: Into) {
         if let Some(word) = self.words.get((format.begin(bucket) / 64) as usize) {
-            prefetch(word);
+            prefetch(word, into);
         }
     }
 
@@ -320,6 +307,13 @@ impl Table {
     }
 }
 
+/// The run that begins at this bit of the first word, with anything above it.
+#[inline(always)]
+fn run(words: &[AtomicU64; 2], shift: u32, load: impl Fn(&AtomicU64) -> u64) -> u64 {
+    let [low, high] = words.each_ref().map(|word| u128::from(load(word)));
+    ((high << 64 | low) >> shift) as u64
+}
+
 /// A look-up's read of a word.
 #[inline]
 fn acquire(word: &AtomicU64) -> u64 {
@@ -327,11 +321,36 @@ fn acquire(word: &AtomicU64) -> u64 {
     word.load(Ordering::Acquire)
 }
 
-/// A search's read of a word.
-#[inline]
-fn relaxed(word: &AtomicU64) -> u64 {
-    // Relaxed: a hint that is checked again under the locks (H4).
-    word.load(Ordering::Relaxed)
+/// How a search for a path reads.
+pub(crate) trait Reading: Copy {
+    /// Whether the shard is in the cache of the reader.
+    const NEAR: bool;
+
+    fn load(self, word: &AtomicU64) -> u64;
+}
+
+/// Beside writers: a hint, checked again under locks.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside;
+
+impl Reading for Beside {
+    const NEAR: bool = false;
+
+    #[inline(always)]
+    fn load(self, word: &AtomicU64) -> u64 {
+        // Relaxed: a hint that is checked again under the locks (H4).
+        word.load(Ordering::Relaxed)
+    }
+}
+
+/// With all of the shard locked.
+impl Reading for &LockedAll<'_> {
+    const NEAR: bool = true;
+
+    #[inline(always)]
+    fn load(self, word: &AtomicU64) -> u64 {
+        load_locked(word)
+    }
 }
 
 #[cfg(all(test, not(cuckoo_loom)))]
@@ -408,11 +427,21 @@ mod tests {
 
         /// What a look-up is told, by the way for words where there is one and by the way for all widths.
         fn contains(&self, key: Fingerprint, first: Bucket, second: Bucket) -> bool {
-            let packed = self.table.contains::<false>(&self.format, key, first, second);
-            if self.format.is_word() {
-                assert_eq!(self.table.contains::<true>(&self.format, key, first, second), packed);
+            match self.format.packing() {
+                Packing::TwoRuns => self.holds::<TwoRuns>(key, first, second),
+                Packing::Run => self.holds::<Run>(key, first, second),
+                Packing::Word => {
+                    let found = self.holds::<Word>(key, first, second);
+                    assert_eq!(self.holds::<Run>(key, first, second), found);
+                    found
+                }
             }
-            packed
+        }
+
+        fn holds<L: Layout>(&self, key: Fingerprint, first: Bucket, second: Bucket) -> bool {
+            let pattern = self.format.pattern(key);
+            let holds = |bucket| L::holds(L::place(&self.table, &self.format, bucket), &self.format, pattern);
+            holds(first) | holds(second)
         }
 
         fn held(&self, bucket: usize, value: u32) -> bool {
@@ -460,7 +489,7 @@ mod tests {
                     words[at / 64] |= 1 << (at % 64);
                 }
             }
-            let found: Vec<u64> = self.table.words.iter().map(relaxed).collect();
+            let found: Vec<u64> = self.table.words.iter().map(|word| Beside.load(word)).collect();
             assert_eq!(found, words, "width {}: {:?}", self.width, self.slots);
         }
 
@@ -468,8 +497,8 @@ mod tests {
         fn check_reads(&self, bucket: usize, other: usize, key: Fingerprint) {
             let locked = self.stripes.lock_all();
             let at = self.buckets[bucket];
-            assert_eq!(self.table.slots(&self.format, at), self.slots_of(bucket));
-            assert_eq!(self.table.has_room(&self.format, at), self.held(bucket, 0));
+            assert_eq!(self.table.slots(&self.format, at, Beside), self.slots_of(bucket));
+            assert_eq!(self.table.has_room(&self.format, at, Beside), self.held(bucket, 0));
             self.check_matches(&locked, bucket, other, key);
             let expected = self.held(bucket, key.get()) || self.held(other, key.get());
             for (first, second) in [(bucket, other), (other, bucket)] {
@@ -585,7 +614,7 @@ mod tests {
             for bucket in [0, 15, 16, 34] {
                 while twin.store(bucket, fingerprint(width, 3)) {}
             }
-            let used = twin.table.words.iter().filter(|word| relaxed(word) != 0).count();
+            let used = twin.table.words.iter().filter(|word| Beside.load(word) != 0).count();
             let cleared = Rc::new(RefCell::new(0));
             let noted = Rc::clone(&cleared);
             with_hook(
@@ -616,7 +645,7 @@ mod tests {
                     let (reader, noted) = (Rc::clone(&twin), Rc::clone(&seen));
                     let look = move |_| {
                         for (bucket, &at) in reader.buckets.iter().enumerate() {
-                            for (i, found) in reader.table.slots(&reader.format, at).into_iter().enumerate() {
+                            for (i, found) in reader.table.slots(&reader.format, at, Beside).into_iter().enumerate() {
                                 if bucket * SLOTS + i == slot {
                                     noted.borrow_mut().push(found);
                                 } else {

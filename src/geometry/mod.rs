@@ -1,7 +1,7 @@
 //! Where a key lies: from a 64-bit hash to a shard, a fingerprint and two candidate buckets. Values in, values out.
 //!
 //! ```text
-//! hash --spread--> mixed: 63 .................................. 0
+//! hash --Mixed::of--> mixed: 63 .................................. 0
 //!                         | shard, then position (from the top)  |
 //!                                           | fingerprint: 31..0 |
 //! ```
@@ -77,6 +77,23 @@ impl Candidates {
     }
 }
 
+/// A hash spread over the whole word, so that hashes of poor quality (an identity hash of small integers, raw numbers,
+/// pointers) still give even and independent places and fingerprints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mixed(u64);
+
+impl Mixed {
+    /// A folded multiplication of the hash by a constant is linear enough to leave regular keys up to six times as many
+    /// false positives as they should have, and to refuse some (tests/rates.rs); the hash multiplied by itself, twice
+    /// disguised, is not. Two hashes that differ by the exclusive or of the constants, which are from wyhash's secret,
+    /// are mixed alike: one pair in 2^63.
+    #[inline]
+    pub(crate) fn of(hash: u64) -> Self {
+        let (high, low) = widening_mul(hash ^ 0xe703_7ed1_a0b4_28db, hash ^ 0xa076_1d64_78bd_642f);
+        Mixed(high ^ low)
+    }
+}
+
 /// The numbers that place a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
@@ -103,7 +120,22 @@ impl Geometry {
     /// Splits a hash into the number of its shard and its place there.
     #[inline]
     pub(crate) fn locate(&self, hash: u64) -> (usize, Candidates) {
-        let mixed = spread(hash);
+        self.locate_mixed(Mixed::of(hash))
+    }
+
+    pub(crate) fn shards(&self) -> usize {
+        self.shards as usize
+    }
+
+    /// The number of the shard alone.
+    #[inline]
+    pub(crate) fn shard(&self, Mixed(mixed): Mixed) -> usize {
+        widening_mul(mixed, self.shards).0 as usize
+    }
+
+    /// The same as [`Geometry::locate`], for a hash that is mixed already.
+    #[inline(always)]
+    pub(crate) fn locate_mixed(&self, Mixed(mixed): Mixed) -> (usize, Candidates) {
         let (shard, position) = widening_mul(mixed, self.shards);
         let first = Bucket(widening_mul(position, u64::from(self.buckets)).0 as u32);
         // An even draw from 1 ..= 2^f - 1; folding 0 onto 1 would make 1 twice as common.
@@ -131,19 +163,6 @@ impl Geometry {
         let product = u64::from(fingerprint.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (product ^ (product >> 32)) as u32 & self.sums | 1
     }
-}
-
-/// Spreads the hash over the whole word, so that hashes of poor quality (an identity hash of small integers, raw
-/// numbers, pointers) still give even and independent places and fingerprints.
-///
-/// A folded multiplication of the hash by a constant is linear enough to leave regular keys up to six times as many
-/// false positives as they should have, and to refuse some (tests/rates.rs); the hash multiplied by itself, twice
-/// disguised, is not. Two hashes that differ by the exclusive or of the constants, which are from wyhash's secret, are
-/// spread alike: one pair in 2^63.
-#[inline]
-fn spread(hash: u64) -> u64 {
-    let (high, low) = widening_mul(hash ^ 0xe703_7ed1_a0b4_28db, hash ^ 0xa076_1d64_78bd_642f);
-    high ^ low
 }
 
 /// The high and the low half of a 128-bit product.

@@ -4,6 +4,8 @@ use super::Shard;
 use crate::error::InsertError;
 use crate::geometry::{Candidates, Geometry};
 use crate::lanes::SLOTS;
+use crate::path::Effort;
+use crate::prefetch::Into;
 use crate::stripe::Locked;
 use crate::table::{Format, Slot};
 
@@ -28,7 +30,22 @@ impl Shard {
     ) -> Result<bool, InsertError> {
         match self.place(format, key, admission) {
             Some(result) => result,
-            None => self.insert_by_path(geometry, format, key, admission),
+            None => self.insert_by_path(geometry, format, key, admission, &mut Effort::full()),
+        }
+    }
+
+    /// The same for one key of many, which search for a place as hard as the ones before them make it worth while.
+    #[inline]
+    pub(crate) fn insert_next(
+        &self,
+        geometry: &Geometry,
+        format: &Format,
+        key: Candidates,
+        effort: &mut Effort,
+    ) -> Result<bool, InsertError> {
+        match self.place(format, key, Admission::Copies) {
+            Some(result) => result,
+            None => self.insert_by_path(geometry, format, key, Admission::Copies, effort),
         }
     }
 
@@ -40,8 +57,7 @@ impl Shard {
         key: Candidates,
         admission: Admission,
     ) -> Option<Result<bool, InsertError>> {
-        self.table.prefetch(format, key.first);
-        self.table.prefetch(format, key.second);
+        self.fetch(format, key, Into::L1);
         let locked = self.stripes.lock_pair(key.first, key.second);
         match self.place_locked(&locked, format, key, admission) {
             Some(stored) => Some(Ok(stored)),

@@ -8,20 +8,24 @@
 //! | ... refused      | all of the shard            | no                           | relocate |
 //! | count            | the pair                    | no                           | lookup |
 //! | remove           | the pair                    | if copies of the class stay  | remove |
+//! | many inserts, removes | all of the shard     | as each by itself            | alone  |
 //! | clear            | all of the shard            | yes                          | remove |
 //!
 //! Why this is enough is argued case by case in DESIGN.md, "The protocol".
 
+mod alone;
 mod insert;
 mod lookup;
 mod relocate;
 mod remove;
 
 pub(crate) use insert::Admission;
+pub(crate) use lookup::Aim;
 
-use crate::geometry::Plan;
+use crate::geometry::{Candidates, Plan};
+use crate::prefetch::Into;
 use crate::stripe::Stripes;
-use crate::table::Table;
+use crate::table::{Format, Table};
 
 /// The words and the stripes of a run of buckets.
 pub(crate) struct Shard {
@@ -43,6 +47,23 @@ impl Shard {
     /// Memory behind this value, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.table.bytes() + self.stripes.bytes()
+    }
+
+    /// Memory of the words, in bytes.
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    /// Begins to fetch the buckets of a key.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, format: &Format, key: Candidates, into: Into) {
+        self.table.prefetch(format, key.first, into);
+        self.table.prefetch(format, key.second, into);
+    }
+
+    /// Begins to fetch all buckets.
+    pub(crate) fn fetch_all(&self) {
+        self.table.prefetch_all();
     }
 
     /// Stored fingerprints. Each stripe is read at a moment of its own.

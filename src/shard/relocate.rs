@@ -3,10 +3,11 @@
 use super::{Admission, Shard};
 use crate::error::InsertError;
 use crate::fail_point::{Step, reached};
-use crate::geometry::{Candidates, Geometry};
-use crate::path::{Hop, Path, Search};
+use crate::geometry::{Bucket, Candidates, Fingerprint, Geometry};
+use crate::path::{Effort, Hop, Path, Search};
+use crate::prefetch::Into;
 use crate::stripe::Locked;
-use crate::table::{Format, Slot};
+use crate::table::{Beside, Format, Reading, Slot};
 
 /// Paths that other writers may spoil before an insertion takes the whole shard for itself.
 const ATTEMPTS: usize = 4;
@@ -21,29 +22,59 @@ impl Shard {
         format: &Format,
         key: Candidates,
         admission: Admission,
+        effort: &mut Effort,
     ) -> Result<bool, InsertError> {
         let mut search = Search::new();
         for _ in 0..ATTEMPTS {
-            let Some(path) = self.find_path(&mut search, geometry, format, key) else { break };
+            let path = self.find_path(&mut search, *effort, geometry, format, key, Beside);
+            let Some(path) = path else { break };
             if let Some(result) = self.carry_out(format, path, key, admission) {
+                effort.learn(true);
                 return result;
             }
         }
-        self.insert_alone(&mut search, geometry, format, key, admission)
+        self.alone(geometry, format).insert(&mut search, effort, key, admission)
     }
 
-    fn find_path<'a>(
+    /// Begins to fetch what a search for this key would look at first, if it takes one.
+    #[inline]
+    pub(crate) fn fetch_path(&self, geometry: &Geometry, format: &Format, key: Candidates) {
+        let full = |bucket| !self.table.has_room(format, bucket, Beside);
+        if full(key.first) && full(key.second) {
+            self.fetch_alternates(geometry, format, key.first);
+            self.fetch_alternates(geometry, format, key.second);
+        }
+    }
+
+    /// Begins to fetch the other buckets of the fingerprints in this one.
+    #[inline(always)]
+    fn fetch_alternates(&self, geometry: &Geometry, format: &Format, bucket: Bucket) {
+        let slots = self.table.slots(format, bucket, Beside);
+        for fingerprint in slots.into_iter().filter_map(Fingerprint::from_slot) {
+            self.table.prefetch(format, geometry.alternate(fingerprint, bucket), Into::L1);
+        }
+    }
+
+    pub(super) fn find_path<'a, R: Reading>(
         &self,
         search: &'a mut Search,
+        effort: Effort,
         geometry: &Geometry,
         format: &Format,
         key: Candidates,
+        reading: R,
     ) -> Option<Path<'a>> {
         search.find(
+            effort,
             [key.first, key.second],
-            |bucket| self.table.slots(format, bucket),
-            |bucket| self.table.has_room(format, bucket),
+            |bucket| self.table.slots(format, bucket, reading),
+            |bucket| self.table.has_room(format, bucket, reading),
             |fingerprint, bucket| geometry.alternate(fingerprint, bucket),
+            |bucket| {
+                if !R::NEAR {
+                    self.fetch_alternates(geometry, format, bucket);
+                }
+            },
         )
     }
 
@@ -87,36 +118,12 @@ impl Shard {
         Some(true)
     }
 
-    /// Inserts with all the shard's stripes locked, where nobody spoils the path. Only this may say that the shard is
-    /// full.
-    fn insert_alone(
-        &self,
-        search: &mut Search,
-        geometry: &Geometry,
-        format: &Format,
-        key: Candidates,
-        admission: Admission,
-    ) -> Result<bool, InsertError> {
-        let locked = self.stripes.lock_all();
-        if let Some(stored) = self.place_locked(&locked, format, key, admission) {
-            return Ok(stored);
-        }
-        if self.is_saturated(&locked, format, key) {
-            return Err(InsertError::TooManyCopies);
-        }
-        for hop in self.find_path(search, geometry, format, key).into_iter().flatten() {
-            let moved = self.relocate(&locked, format, hop);
-            debug_assert!(moved.is_some(), "a path found under all locks is carried out under them");
-        }
-        self.place_locked(&locked, format, key, admission).ok_or(InsertError::Full)
-    }
-
     /// Moves a copy of the fingerprint to its other bucket and returns the slot that it left: `None` if it is no longer
     /// there or the other has no room left (H4).
     ///
     /// Copy, bump, clear: at every moment the fingerprint stands in one bucket or in both, and a look-up that saw
     /// neither copy sees that the version changed (H1).
-    fn relocate(&self, locked: &Locked<'_, impl Sized>, format: &Format, hop: Hop) -> Option<Slot> {
+    pub(super) fn relocate(&self, locked: &Locked<'_, impl Sized>, format: &Format, hop: Hop) -> Option<Slot> {
         let old = self.table.find(locked, format, hop.fingerprint, hop.from).lowest(format)?;
         let new = self.table.find_empty(locked, format, hop.to).lowest(format)?;
         let class = Candidates { fingerprint: hop.fingerprint, first: hop.from, second: hop.to };

@@ -2,16 +2,23 @@
 
 use super::Shard;
 use crate::geometry::Candidates;
+use crate::prefetch::Into;
+use crate::stripe::Locked;
 use crate::table::Format;
 
 impl Shard {
     /// Removes one copy of the class. A present class is always found: nobody moves it while its stripes are locked.
     #[inline]
     pub(crate) fn remove(&self, format: &Format, key: Candidates) -> bool {
-        self.table.prefetch(format, key.first);
-        self.table.prefetch(format, key.second);
+        self.fetch(format, key, Into::L1);
         let locked = self.stripes.lock_pair(key.first, key.second);
-        let [first, second] = self.find(&locked, format, key);
+        self.remove_locked(&locked, format, key)
+    }
+
+    /// The same, under locks that cover the pair.
+    #[inline(always)]
+    pub(super) fn remove_locked(&self, locked: &Locked<'_, impl Sized>, format: &Format, key: Candidates) -> bool {
+        let [first, second] = self.find(locked, format, key);
         // Which bucket it is cannot be predicted: chosen without a branch.
         let Some(slot) = first.or(second).lowest(format) else { return false };
         // To a look-up of another key of the class, the removal of a copy that it has not read yet, after the insertion
@@ -20,7 +27,7 @@ impl Shard {
         if first.count(second, format) > 1 {
             locked.bump(key);
         }
-        self.table.clear(&locked, format, slot);
+        self.table.clear(locked, format, slot);
         locked.count(key, |count| count - 1);
         true
     }

@@ -1,0 +1,201 @@
+//! Batches on the calling thread. The buckets of some keys are on their way from memory while those before them are
+//! looked at.
+
+mod look_ups;
+
+use crate::filter::CuckooFilter;
+use crate::geometry::{Candidates, Mixed};
+use crate::path::Effort;
+use crate::prefetch::Into;
+use crate::report::{BulkReport, RemoveReport};
+use crate::shard::Shard;
+use crate::window::rolling;
+use core::borrow::Borrow;
+use core::hash::{BuildHasher, Hash};
+use look_ups::{Among, In, look_up};
+
+/// Tables up to this size are fetched into the nearest cache; the lines of larger ones come from memory, most of them.
+const NEAR_TABLE: usize = 8 << 20;
+
+impl<K: ?Sized, S> CuckooFilter<K, S> {
+    /// Looks up the keys with these hashes. As [`contains_batch`](CuckooFilter::contains_batch).
+    ///
+    /// # Panics
+    /// As [`contains_batch`](CuckooFilter::contains_batch).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert("b")?;
+    /// let mut found = [false; 2];
+    /// filter.contains_batch_hash(&["a", "b"].map(|key| filter.hash(key)), &mut found);
+    /// assert_eq!(found, [false, true]);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn contains_batch_hash(&self, hashes: &[u64], found: &mut [bool]) {
+        self.look_up_batch(hashes, |&hash| hash, found);
+    }
+
+    /// Stores a copy of each key with these hashes. As [`insert_batch`](CuckooFilter::insert_batch).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// let report = filter.insert_batch_hash(&["a", "b"].map(|key| filter.hash(key)));
+    /// assert_eq!(report.inserted, 2);
+    /// assert!(filter.contains("a"));
+    /// ```
+    pub fn insert_batch_hash(&self, hashes: &[u64]) -> BulkReport {
+        self.insert_each(hashes.iter().copied(), usize::MAX)
+    }
+
+    /// Removes one copy of each key with these hashes. As [`remove_batch`](CuckooFilter::remove_batch).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert("a")?;
+    /// let report = filter.remove_batch_hash(&["a", "b"].map(|key| filter.hash(key)));
+    /// assert_eq!((report.removed, report.missing), (1, vec![1]));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn remove_batch_hash(&self, hashes: &[u64]) -> RemoveReport {
+        self.remove_each(hashes.iter().copied(), usize::MAX)
+    }
+
+    /// How near the lines of this filter's table are fetched.
+    #[inline]
+    pub(crate) fn reach(&self) -> Into {
+        if self.table_bytes() <= NEAR_TABLE { Into::L1 } else { Into::L2 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn look_up_batch<T>(&self, keys: &[T], hash: impl Fn(&T) -> u64, found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "a batch of keys, and a number of places for their answers that differs");
+        let place = Among { geometry: &self.geometry, shards: &self.shards };
+        look_up(place, &self.format, self.reach(), keys, |key| Mixed::of(hash(key)), found);
+    }
+
+    /// Looks up keys that all lie in this shard.
+    pub(crate) fn look_up_in_shard(&self, shard: &Shard, keys: &[Mixed], found: &mut [bool]) {
+        let place = In { geometry: &self.geometry, shard };
+        look_up(place, &self.format, self.reach(), keys, |&mixed| mixed, found);
+    }
+
+    /// Inserts one after the other, each under locks of its own.
+    #[inline(always)]
+    pub(crate) fn insert_each(&self, hashes: impl Iterator<Item = u64>, list_at_most: usize) -> BulkReport {
+        let (mut report, mut index, mut effort) = (BulkReport::default(), 0, Effort::full());
+        let fetch_path = |&(shard, key): &(usize, Candidates)| {
+            self.shards[shard].fetch_path(&self.geometry, &self.format, key);
+        };
+        rolling(self.fetched(hashes), fetch_path, |(shard, key)| {
+            let result = self.shards[shard].insert_next(&self.geometry, &self.format, key, &mut effort);
+            report.note(index, result.map(|_| ()), list_at_most);
+            index += 1;
+        });
+        report
+    }
+
+    /// Removes one after the other, each under locks of its own.
+    #[inline(always)]
+    pub(crate) fn remove_each(&self, hashes: impl Iterator<Item = u64>, list_at_most: usize) -> RemoveReport {
+        let (mut report, mut index) = (RemoveReport::default(), 0);
+        rolling(
+            self.fetched(hashes),
+            |_| {},
+            |(shard, key)| {
+                report.note(index, self.shards[shard].remove(&self.format, key), list_at_most);
+                index += 1;
+            },
+        );
+        report
+    }
+
+    /// The places of the keys with these hashes, which begin to be fetched.
+    #[inline(always)]
+    fn fetched(&self, hashes: impl Iterator<Item = u64>) -> impl Iterator<Item = (usize, Candidates)> {
+        let into = self.reach();
+        hashes.map(move |hash| {
+            let (shard, key) = self.geometry.locate(hash);
+            self.shards[shard].fetch(&self.format, key, into);
+            (shard, key)
+        })
+    }
+}
+
+impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
+    /// Says of each key whether it is present: `found[i]` is what [`contains`](CuckooFilter::contains) answers for
+    /// `keys[i]`, asked at some moment during the call. Out of cache it is several times as fast as a loop, in cache it
+    /// is somewhat faster.
+    ///
+    /// `keys` holds anything that borrows as the key type: a filter of `str` takes `&[&str]` and `&[String]`, but not
+    /// `&[&String]`.
+    ///
+    /// # Panics
+    /// If `keys` and `found` differ in length.
+    ///
+    /// # Complexity
+    /// As a loop of `contains`. The lines of 16 keys are fetched at a time.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let blocked = CuckooFilter::<str>::with_capacity(100);
+    /// blocked.insert("b.com")?;
+    /// let asked = [String::from("a.com"), String::from("b.com")];
+    /// let mut found = vec![false; asked.len()];
+    /// blocked.contains_batch(&asked, &mut found);
+    /// assert_eq!(found, [false, true]);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
+        self.look_up_batch(keys, |key| self.hash(key.borrow()), found);
+    }
+
+    /// Stores a copy of each key, as a loop of [`insert`](CuckooFilter::insert) would, and says which were refused. It
+    /// goes on after a refusal. Other threads may do anything meanwhile; each key is stored at a moment of its own.
+    ///
+    /// `keys` as for [`contains_batch`](CuckooFilter::contains_batch). To use several threads for a long list, see
+    /// [`par_insert`](CuckooFilter::par_insert).
+    ///
+    /// # Complexity
+    /// As a loop of `insert`, with the lines of 16 keys fetched at a time. After a refusal, following keys are searched a
+    /// place for less and less far, down to 32 buckets, until a search succeeds: of a batch far beyond what the filter
+    /// holds, some keys may be refused that a loop would have stored.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let blocked = CuckooFilter::<str>::with_capacity(100);
+    /// let report = blocked.insert_batch(&["a.com", "b.com"]);
+    /// assert_eq!(report.inserted, 2);
+    /// assert!(report.rejected.is_empty());
+    /// ```
+    pub fn insert_batch<T: Borrow<K>>(&self, keys: &[T]) -> BulkReport {
+        self.insert_each(keys.iter().map(|key| self.hash(key.borrow())), usize::MAX)
+    }
+
+    /// Removes one copy of each key, as a loop of [`remove`](CuckooFilter::remove) would, and says of which there was
+    /// none. Remove only what was inserted.
+    ///
+    /// `keys` as for [`contains_batch`](CuckooFilter::contains_batch).
+    ///
+    /// # Complexity
+    /// As a loop of `remove`, with the lines of 16 keys fetched at a time.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let blocked = CuckooFilter::<str>::with_capacity(100);
+    /// assert_eq!(blocked.insert_batch(&["a.com", "b.com"]).inserted, 2);
+    /// let report = blocked.remove_batch(&["b.com", "c.com"]);
+    /// assert_eq!((report.removed, report.missing), (1, vec![1]));
+    /// ```
+    pub fn remove_batch<T: Borrow<K>>(&self, keys: &[T]) -> RemoveReport {
+        self.remove_each(keys.iter().map(|key| self.hash(key.borrow())), usize::MAX)
+    }
+}

@@ -1,0 +1,215 @@
+//! A block of keys, sorted by shard: what a bulk operation has in memory at a time.
+//!
+//! A block is some *tiles*, each the work of one thread at a time: it hashes the keys of the tile and sorts them by
+//! shard, each shard's in the order of the input. Then each shard takes its run of keys from every tile, and its task
+//! notes beside each key what became of it. To read that in the order of the input, a tile remembers the shard of each
+//! key: the n-th key of a shard has the n-th outcome of its run.
+
+use crate::geometry::{Geometry, Mixed};
+use core::mem;
+use parking_lot::Mutex;
+use rayon::prelude::*;
+
+/// Keys of a block at the most, 208 MiB of them. Fewer would touch a shard so briefly that hardly a line of it is used
+/// twice.
+const MOST_KEYS: usize = 1 << 24;
+
+/// Keys of a block for each shard. More would make writers wait longer for the task that holds their shard.
+const KEYS_A_SHARD: usize = 1 << 15;
+
+/// Keys of a tile at the most: what a thread sorts stays in its own cache.
+const MOST_TILE_KEYS: usize = 1 << 17;
+
+fn most_keys(geometry: Geometry) -> usize {
+    geometry.shards().saturating_mul(KEYS_A_SHARD).min(MOST_KEYS)
+}
+
+/// `None` when there is no memory.
+fn reserved<T>(len: usize) -> Option<Vec<T>> {
+    let mut vec = Vec::new();
+    vec.try_reserve_exact(len).ok()?;
+    Some(vec)
+}
+
+/// The keys of one shard in one tile, and the outcome of each.
+pub(super) type Run<'a, O> = (&'a [Mixed], &'a mut [O]);
+
+/// 12 bytes a key and the outcome; `ends` is shared by many.
+struct Tile<O> {
+    /// In the order of the input.
+    shards: Vec<u32>,
+    /// By shard.
+    sorted: Vec<Mixed>,
+    outcomes: Vec<O>,
+    /// Where the run of each shard ends.
+    ends: Vec<u32>,
+}
+
+/// Keys of a bulk operation, each with an outcome of type `O`.
+pub(super) struct Block<O> {
+    geometry: Geometry,
+    tile_keys: usize,
+    tiles: Vec<Tile<O>>,
+    /// One for each thread: memory to hash a tile into.
+    scratch: Vec<Mutex<Vec<Mixed>>>,
+}
+
+impl<O: Copy + Default + Send + Sync> Block<O> {
+    /// A block to go through so many keys. `None` when there is no memory.
+    pub(super) fn new(geometry: Geometry, keys: usize) -> Option<Self> {
+        Block::with_keys(geometry, keys.min(most_keys(geometry)))
+    }
+
+    /// The same in half the memory, where two are wanted.
+    pub(super) fn new_half(geometry: Geometry, keys: usize) -> Option<Self> {
+        Block::with_keys(geometry, keys.min(most_keys(geometry) / 2))
+    }
+
+    fn with_keys(geometry: Geometry, keys: usize) -> Option<Self> {
+        let threads = rayon::current_num_threads();
+        let tile_keys = keys.div_ceil(4 * threads).clamp(1, MOST_TILE_KEYS);
+        let (mut tiles, mut scratch) = (Vec::new(), Vec::new());
+        tiles.try_reserve_exact(keys.div_ceil(tile_keys)).ok()?;
+        for _ in 0..keys.div_ceil(tile_keys) {
+            tiles.push(Tile::new(tile_keys, geometry.shards())?);
+        }
+        scratch.try_reserve_exact(threads).ok()?;
+        for _ in 0..threads {
+            scratch.push(Mutex::new(reserved(tile_keys)?));
+        }
+        Some(Block { geometry, tile_keys, tiles, scratch })
+    }
+
+    /// Whether blocks to go through so many keys hold so many for each shard.
+    pub(super) fn is_dense(geometry: Geometry, keys: usize, a_shard: usize) -> bool {
+        keys.min(most_keys(geometry)) / geometry.shards() >= a_shard
+    }
+
+    /// Keys that the block takes at a time.
+    pub(super) fn most_keys(&self) -> usize {
+        self.tiles.len() * self.tile_keys
+    }
+
+    /// Keys that the block holds.
+    pub(super) fn keys(&self) -> usize {
+        self.tiles.iter().map(|tile| tile.sorted.len()).sum()
+    }
+
+    /// Takes as many keys as it can from the iterator, on this thread.
+    pub(super) fn fill_from(&mut self, hashes: &mut impl Iterator<Item = u64>) {
+        let mut mixed = self.scratch[0].lock();
+        for tile in &mut self.tiles {
+            mixed.clear();
+            mixed.extend(hashes.take(self.tile_keys).map(Mixed::of));
+            tile.fill(&self.geometry, &mixed);
+        }
+    }
+
+    /// Takes up to [`Block::most_keys`] keys, on all threads.
+    pub(super) fn fill<T: Sync>(&mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync) {
+        let (geometry, tile_keys, scratch) = (self.geometry, self.tile_keys, &self.scratch);
+        self.tiles.par_iter_mut().enumerate().for_each(|(number, tile)| {
+            let mut other = Vec::new();
+            // Free, unless the user's own code calls rayon, which may have this thread take another tile meanwhile.
+            let mut own = scratch[rayon::current_thread_index().unwrap_or(0) % scratch.len()].try_lock();
+            let mixed = own.as_deref_mut().unwrap_or(&mut other);
+            let begin = (number * tile_keys).min(keys.len());
+            mixed.clear();
+            mixed.extend(keys[begin..].iter().take(tile_keys).map(|key| Mixed::of(hash(key))));
+            tile.fill(&geometry, mixed);
+        });
+    }
+
+    /// Hands each shard its keys, and adds up what the tasks return.
+    pub(super) fn for_each_shard<'a, E: Send>(
+        &'a mut self,
+        each: impl IndexedParallelIterator<Item = E>,
+        task: impl Fn(E, &mut [Run<'a, O>]) -> usize + Sync + Send,
+    ) -> usize {
+        let shards = self.geometry.shards();
+        let mut tiles: Vec<_> = self.tiles.iter_mut().map(Tile::runs).collect();
+        let mut runs = Vec::with_capacity(shards * tiles.len());
+        for _ in 0..shards {
+            runs.extend(tiles.iter_mut().map(|tile| tile.next().expect("a run for each shard")));
+        }
+        each.zip(runs.par_chunks_mut(tiles.len())).map(|(each, runs)| task(each, runs)).sum()
+    }
+
+    /// Writes down the outcome of each key, in the order of the input.
+    pub(super) fn read(&self, outcomes: &mut [O]) {
+        let tiles = self.tiles.par_iter().zip(outcomes.par_chunks_mut(self.tile_keys));
+        tiles.for_each_init(Vec::new, |next, (tile, outcomes)| {
+            for (outcome, to) in tile.outcomes(next).zip(outcomes) {
+                *to = outcome;
+            }
+        });
+    }
+
+    /// The outcomes, in the order of the input.
+    pub(super) fn for_each(&self, mut tell: impl FnMut(usize, O)) {
+        let (mut index, mut next) = (0, Vec::new());
+        for tile in &self.tiles {
+            for outcome in tile.outcomes(&mut next) {
+                tell(index, outcome);
+                index += 1;
+            }
+        }
+    }
+}
+
+impl<O: Copy + Default> Tile<O> {
+    fn new(keys: usize, shards: usize) -> Option<Self> {
+        let mut ends = reserved(shards)?;
+        ends.resize(shards, 0);
+        Some(Tile { shards: reserved(keys)?, sorted: reserved(keys)?, outcomes: reserved(keys)?, ends })
+    }
+
+    /// Sorts by counting: a pass to count, a pass to put in place.
+    fn fill(&mut self, geometry: &Geometry, mixed: &[Mixed]) {
+        self.ends.fill(0);
+        self.shards.resize(mixed.len(), 0);
+        for (&mixed, to) in mixed.iter().zip(&mut self.shards) {
+            let shard = geometry.shard(mixed);
+            *to = shard as u32;
+            self.ends[shard] += 1;
+        }
+        let mut begin = 0;
+        for end in &mut self.ends {
+            begin += mem::replace(end, begin);
+        }
+        self.sorted.resize(mixed.len(), Mixed::default());
+        self.outcomes.resize(mixed.len(), O::default());
+        for (&shard, &mixed) in self.shards.iter().zip(mixed) {
+            let end = &mut self.ends[shard as usize];
+            self.sorted[*end as usize] = mixed;
+            *end += 1;
+        }
+    }
+
+    /// The run of each shard in turn.
+    fn runs(&mut self) -> impl Iterator<Item = Run<'_, O>> {
+        let (mut keys, mut outcomes, mut begin) = (&self.sorted[..], &mut self.outcomes[..], 0);
+        self.ends.iter().map(move |&end| {
+            let count = (end - mem::replace(&mut begin, end)) as usize;
+            let (run, rest) = mem::take(&mut outcomes).split_at_mut(count);
+            let (run_keys, rest_keys) = keys.split_at(count);
+            (keys, outcomes) = (rest_keys, rest);
+            (run_keys, run)
+        })
+    }
+
+    /// The outcomes in the order of the input. `next` is some memory.
+    fn outcomes<'a>(&'a self, next: &'a mut Vec<u32>) -> impl Iterator<Item = O> + 'a
+    where
+        O: 'a,
+    {
+        next.clear();
+        next.push(0);
+        next.extend_from_slice(&self.ends);
+        self.shards.iter().map(move |&shard| {
+            let place = &mut next[shard as usize];
+            *place += 1;
+            self.outcomes[*place as usize - 1]
+        })
+    }
+}

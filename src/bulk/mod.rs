@@ -1,0 +1,532 @@
+//! Many keys on many threads: hashed in parallel, sorted by shard in blocks of bounded memory, then a task a shard.
+//!
+//! ```text
+//! keys --fill--> block: tiles, each sorted by shard --for_each_shard--> outcomes --> report
+//! ```
+//!
+//! No key crosses shards, so tasks never meet. A task locks all stripes of its shard once and changes words as any writer
+//! does: look-ups go on, and a single writer waits for one task at most. Nothing of the user's runs and nothing is
+//! asked of rayon while a stripe is locked: keys are hashed before, and outcomes are reported after, all tasks.
+
+mod block;
+
+use crate::error::InsertError;
+use crate::filter::CuckooFilter;
+use crate::path::{Effort, Search};
+use crate::prefetch::Into;
+use crate::report::{BulkReport, RemoveReport};
+use crate::shard::{Admission, Shard};
+use crate::window::rolling;
+use block::{Block, Run};
+use core::borrow::Borrow;
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use rayon::prelude::*;
+
+/// Fewer keys are a batch on the calling thread: by the time others have woken up, it is done.
+const FEW_KEYS: usize = 1 << 12;
+
+/// Look-ups are sorted by shard from so many keys a shard on: then a line is used often enough to make up for that.
+const LOOK_UPS_A_SHARD: usize = 1 << 14;
+
+/// Look-ups that are not sorted: as many to a thread at a time, and as many between two calls for progress.
+const LOOK_UPS_A_JOB: usize = 1 << 14;
+const LOOK_UPS_A_BLOCK: usize = 1 << 22;
+
+/// A bulk operation with options: how long the list of refused keys may grow, and who is told of the progress.
+/// [`CuckooFilter::bulk`] makes one.
+///
+/// ```
+/// use concurrent_cuckoo_filter::CuckooFilter;
+///
+/// let filter = CuckooFilter::<u64>::with_capacity(100_000);
+/// let keys: Vec<u64> = (0..100_000).collect();
+/// let mut done = 0;
+/// let report = filter.bulk().list_at_most(100).progress(|keys| done = keys).insert(&keys);
+/// assert_eq!((report.inserted, done), (100_000, 100_000));
+/// ```
+#[must_use = "nothing is done before an operation is chosen"]
+pub struct Bulk<'a, K: ?Sized, S> {
+    filter: &'a CuckooFilter<K, S>,
+    list_at_most: usize,
+    progress: Box<dyn FnMut(usize) + 'a>,
+}
+
+/// What became of a key.
+#[derive(Clone, Copy, Default)]
+enum Outcome {
+    #[default]
+    Inserted,
+    Full,
+    TooManyCopies,
+}
+
+impl Outcome {
+    fn of(result: Result<(), InsertError>) -> Self {
+        match result {
+            Ok(()) => Outcome::Inserted,
+            Err(InsertError::Full) => Outcome::Full,
+            Err(InsertError::TooManyCopies) => Outcome::TooManyCopies,
+        }
+    }
+
+    fn result(self) -> Result<(), InsertError> {
+        match self {
+            Outcome::Inserted => Ok(()),
+            Outcome::Full => Err(InsertError::Full),
+            Outcome::TooManyCopies => Err(InsertError::TooManyCopies),
+        }
+    }
+}
+
+impl<K: ?Sized, S> CuckooFilter<K, S> {
+    /// Begins an operation on many keys with options. [`par_insert`](CuckooFilter::par_insert) and its likes are the same
+    /// without any.
+    pub fn bulk(&self) -> Bulk<'_, K, S> {
+        Bulk { filter: self, list_at_most: usize::MAX, progress: Box::new(|_| {}) }
+    }
+}
+
+impl<'a, K: ?Sized, S> Bulk<'a, K, S> {
+    /// Lists at most so many refused or missing keys, the first ones; the report only counts the others. Without this
+    /// all are listed, 16 bytes each for refused and 8 for missing ones, which is the caller's memory to spend.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(1_000);
+    /// let report = filter.bulk().list_at_most(1).insert(&["again"; 10]);
+    /// assert_eq!((report.inserted, report.rejected.len(), report.rejected_unlisted), (8, 1, 1));
+    /// ```
+    pub fn list_at_most(self, keys: usize) -> Self {
+        Bulk { list_at_most: keys, ..self }
+    }
+
+    /// Calls this on the calling thread with the number of keys that are done: at least after every 2^24 of them, and at
+    /// the end. No stripe of the filter is locked by this thread meanwhile, so it may use the filter.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(10_000);
+    /// let mut steps = vec![];
+    /// let report = filter.bulk().progress(|done| steps.push(done)).insert_iter(0..10_000_u64);
+    /// assert_eq!(report.inserted, 10_000);
+    /// assert_eq!(steps.last(), Some(&10_000));
+    /// ```
+    pub fn progress(self, tell: impl FnMut(usize) + 'a) -> Self {
+        Bulk { progress: Box::new(tell), ..self }
+    }
+}
+
+impl<K: ?Sized, S: Sync> Bulk<'_, K, S> {
+    /// As [`par_insert_hash`](CuckooFilter::par_insert_hash), with these options.
+    pub fn insert_hash(self, hashes: &[u64]) -> BulkReport {
+        self.insert_keys(hashes, |&hash| hash)
+    }
+
+    /// As [`par_insert_iter_hash`](CuckooFilter::par_insert_iter_hash), with these options.
+    pub fn insert_iter_hash(self, hashes: impl IntoIterator<Item = u64>) -> BulkReport {
+        self.insert_stream(hashes.into_iter())
+    }
+
+    /// As [`par_remove_hash`](CuckooFilter::par_remove_hash), with these options.
+    pub fn remove_hash(self, hashes: &[u64]) -> RemoveReport {
+        self.remove_keys(hashes, |&hash| hash)
+    }
+
+    /// As [`par_contains_hash`](CuckooFilter::par_contains_hash), with these options.
+    ///
+    /// # Panics
+    /// If `hashes` and `found` differ in length.
+    pub fn contains_hash(self, hashes: &[u64], found: &mut [bool]) {
+        self.look_up_keys(hashes, |&hash| hash, found);
+    }
+
+    fn insert_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync) -> BulkReport {
+        let filter = self.filter;
+        let block = if keys.len() < FEW_KEYS { None } else { Block::new(filter.geometry, keys.len()) };
+        let Some(mut block) = block else {
+            let report = filter.insert_each(keys.iter().map(hash), self.list_at_most);
+            (self.progress)(keys.len());
+            return report;
+        };
+        let mut report = BulkReport::default();
+        let mut efforts = filter.efforts();
+        let mut done = 0;
+        for keys in keys.chunks(block.most_keys()) {
+            block.fill(keys, &hash);
+            let refused = filter.insert_block(&mut block, &mut efforts);
+            self.note(&mut report, &block, done, refused);
+            done += keys.len();
+            (self.progress)(done);
+        }
+        report
+    }
+
+    /// One block is stored while the next one is filled from the iterator.
+    fn insert_stream(mut self, mut hashes: impl Iterator<Item = u64>) -> BulkReport {
+        let filter = self.filter;
+        let expected = hashes.size_hint().0.max(1 << 20);
+        let blocks = (Block::new_half(filter.geometry, expected), Block::new_half(filter.geometry, expected));
+        let (Some(mut now), Some(mut next)) = blocks else {
+            let mut done = 0;
+            let report = filter.insert_each(hashes.inspect(|_| done += 1), self.list_at_most);
+            (self.progress)(done);
+            return report;
+        };
+        let mut report = BulkReport::default();
+        let mut efforts = filter.efforts();
+        let mut done = 0;
+        now.fill_from(&mut hashes);
+        while now.keys() > 0 {
+            let mut refused = 0;
+            rayon::in_place_scope(|scope| {
+                scope.spawn(|_| refused = filter.insert_block(&mut now, &mut efforts));
+                next.fill_from(&mut hashes);
+            });
+            self.note(&mut report, &now, done, refused);
+            done += now.keys();
+            (self.progress)(done);
+            core::mem::swap(&mut now, &mut next);
+        }
+        report
+    }
+
+    /// Adds a block to the report. The keys are only gone through if some were refused.
+    fn note(&self, report: &mut BulkReport, block: &Block<Outcome>, before: usize, refused: usize) {
+        if refused == 0 {
+            report.inserted += block.keys();
+        } else {
+            block.for_each(|index, outcome| report.note(before + index, outcome.result(), self.list_at_most));
+        }
+    }
+
+    fn remove_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync) -> RemoveReport {
+        let filter = self.filter;
+        let block = if keys.len() < FEW_KEYS { None } else { Block::new(filter.geometry, keys.len()) };
+        let Some(mut block) = block else {
+            let report = filter.remove_each(keys.iter().map(hash), self.list_at_most);
+            (self.progress)(keys.len());
+            return report;
+        };
+        let mut report = RemoveReport::default();
+        let mut done = 0;
+        for keys in keys.chunks(block.most_keys()) {
+            block.fill(keys, &hash);
+            if filter.remove_block(&mut block) == 0 {
+                report.removed += keys.len();
+            } else {
+                block.for_each(|index, removed| report.note(done + index, removed, self.list_at_most));
+            }
+            done += keys.len();
+            (self.progress)(done);
+        }
+        report
+    }
+
+    fn look_up_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync, found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "a batch of keys, and a number of places for their answers that differs");
+        let filter = self.filter;
+        let many = filter.reach() == Into::L2 && Block::<bool>::is_dense(filter.geometry, keys.len(), LOOK_UPS_A_SHARD);
+        let mut block = if many { Block::<bool>::new(filter.geometry, keys.len()) } else { None };
+        let at_a_time = block.as_ref().map_or(LOOK_UPS_A_BLOCK, Block::most_keys);
+        let mut done = 0;
+        for (keys, found) in keys.chunks(at_a_time).zip(found.chunks_mut(at_a_time)) {
+            if let Some(block) = &mut block {
+                block.fill(keys, &hash);
+                filter.look_up_block(block);
+                block.read(found);
+            } else {
+                let jobs = keys.par_chunks(LOOK_UPS_A_JOB).zip(found.par_chunks_mut(LOOK_UPS_A_JOB));
+                jobs.for_each(|(keys, found)| filter.look_up_batch(keys, &hash, found));
+            }
+            done += keys.len();
+            (self.progress)(done);
+        }
+        if keys.is_empty() {
+            (self.progress)(0);
+        }
+    }
+}
+
+impl<K: ?Sized + Hash, S: BuildHasher + Sync> Bulk<'_, K, S> {
+    /// As [`par_insert`](CuckooFilter::par_insert), with these options.
+    pub fn insert<T: Borrow<K> + Sync>(self, keys: &[T]) -> BulkReport {
+        let filter = self.filter;
+        self.insert_keys(keys, |key| filter.hash(key.borrow()))
+    }
+
+    /// As [`par_insert_iter`](CuckooFilter::par_insert_iter), with these options.
+    pub fn insert_iter<T: Borrow<K>>(self, keys: impl IntoIterator<Item = T>) -> BulkReport {
+        let filter = self.filter;
+        self.insert_stream(keys.into_iter().map(|key| filter.hash(key.borrow())))
+    }
+
+    /// As [`par_remove`](CuckooFilter::par_remove), with these options.
+    pub fn remove<T: Borrow<K> + Sync>(self, keys: &[T]) -> RemoveReport {
+        let filter = self.filter;
+        self.remove_keys(keys, |key| filter.hash(key.borrow()))
+    }
+
+    /// As [`par_contains`](CuckooFilter::par_contains), with these options.
+    ///
+    /// # Panics
+    /// If `keys` and `found` differ in length.
+    pub fn contains<T: Borrow<K> + Sync>(self, keys: &[T], found: &mut [bool]) {
+        let filter = self.filter;
+        self.look_up_keys(keys, |key| filter.hash(key.borrow()), found);
+    }
+}
+
+impl<K: ?Sized, S> fmt::Debug for Bulk<'_, K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bulk").field("list_at_most", &self.list_at_most).finish_non_exhaustive()
+    }
+}
+
+/// The tasks.
+impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
+    fn efforts(&self) -> Vec<Effort> {
+        vec![Effort::full(); self.shards.len()]
+    }
+
+    /// Stores the keys of the block, and says how many were refused.
+    fn insert_block(&self, block: &mut Block<Outcome>, efforts: &mut [Effort]) -> usize {
+        block.for_each_shard(self.shards.par_iter().zip(efforts), |(shard, effort), runs| {
+            fetch_all(shard, runs);
+            let (mut refused, mut search) = (0, Search::new());
+            let alone = shard.alone(&self.geometry, &self.format);
+            for (keys, outcomes) in runs {
+                let keys = keys.iter().zip(outcomes.iter_mut()).map(|(&mixed, outcome)| {
+                    let key = self.geometry.locate_mixed(mixed).1;
+                    shard.fetch(&self.format, key, Into::L1);
+                    (key, outcome)
+                });
+                rolling(
+                    keys,
+                    |_| {},
+                    |(key, outcome)| {
+                        let result = alone.insert(&mut search, effort, key, Admission::Copies).map(|_| ());
+                        refused += usize::from(result.is_err());
+                        *outcome = Outcome::of(result);
+                    },
+                );
+            }
+            refused
+        })
+    }
+
+    /// Removes the keys of the block, and says how many were missing.
+    fn remove_block(&self, block: &mut Block<bool>) -> usize {
+        block.for_each_shard(self.shards.par_iter(), |shard, runs| {
+            fetch_all(shard, runs);
+            let mut missing = 0;
+            let alone = shard.alone(&self.geometry, &self.format);
+            for (keys, outcomes) in runs {
+                let keys = keys.iter().zip(outcomes.iter_mut()).map(|(&mixed, outcome)| {
+                    let key = self.geometry.locate_mixed(mixed).1;
+                    shard.fetch(&self.format, key, Into::L1);
+                    (key, outcome)
+                });
+                rolling(
+                    keys,
+                    |_| {},
+                    |(key, removed)| {
+                        *removed = alone.remove(key);
+                        missing += usize::from(!*removed);
+                    },
+                );
+            }
+            missing
+        })
+    }
+
+    fn look_up_block(&self, block: &mut Block<bool>) {
+        block.for_each_shard(self.shards.par_iter(), |shard, runs| {
+            fetch_all(shard, runs);
+            for (keys, found) in runs {
+                self.look_up_in_shard(shard, keys, found);
+            }
+            0
+        });
+    }
+}
+
+/// Begins to fetch the whole shard, if the keys will need most of it: lines in order come faster than lines by lot.
+fn fetch_all<O>(shard: &Shard, runs: &[Run<'_, O>]) {
+    let keys: usize = runs.iter().map(|(keys, _)| keys.len()).sum();
+    if keys * 64 >= shard.table_bytes() {
+        shard.fetch_all();
+    }
+}
+
+impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
+    /// Stores a copy of each key with these hashes, on many threads. As [`par_insert`](CuckooFilter::par_insert).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(10_000);
+    /// let hashes: Vec<u64> = (0..10_000).collect();
+    /// assert_eq!(filter.par_insert_hash(&hashes).inserted, 10_000);
+    /// ```
+    pub fn par_insert_hash(&self, hashes: &[u64]) -> BulkReport {
+        self.bulk().insert_hash(hashes)
+    }
+
+    /// Stores a copy of each key with these hashes, on many threads. As
+    /// [`par_insert_iter`](CuckooFilter::par_insert_iter).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(10_000);
+    /// assert_eq!(filter.par_insert_iter_hash(0..10_000).inserted, 10_000);
+    /// ```
+    pub fn par_insert_iter_hash(&self, hashes: impl IntoIterator<Item = u64>) -> BulkReport {
+        self.bulk().insert_iter_hash(hashes)
+    }
+
+    /// Looks up the keys with these hashes, on many threads. As [`par_contains`](CuckooFilter::par_contains).
+    ///
+    /// # Panics
+    /// If `hashes` and `found` differ in length.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert_hash(1)?;
+    /// let mut found = [false; 2];
+    /// filter.par_contains_hash(&[0, 1], &mut found);
+    /// assert_eq!(found, [false, true]);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn par_contains_hash(&self, hashes: &[u64], found: &mut [bool]) {
+        self.bulk().contains_hash(hashes, found);
+    }
+
+    /// Removes one copy of each key with these hashes, on many threads. As [`par_remove`](CuckooFilter::par_remove).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert_hash(1)?;
+    /// let report = filter.par_remove_hash(&[0, 1]);
+    /// assert_eq!((report.removed, report.missing), (1, vec![0]));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn par_remove_hash(&self, hashes: &[u64]) -> RemoveReport {
+        self.bulk().remove_hash(hashes)
+    }
+}
+
+impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
+    /// Stores a copy of each key, on all threads of the rayon pool that the caller is in (`pool.install`), or of the
+    /// global one. It goes on after a refusal, and says which keys were refused. What becomes of the keys is what a loop
+    /// of [`insert`](CuckooFilter::insert) might do with them in some order.
+    ///
+    /// Keys are hashed by all threads and sorted by shard in blocks; then a task for each shard locks it once and stores
+    /// its keys. Look-ups go on all the while and wait for nothing. A single writer waits at most for the task that holds
+    /// its shard, up to 32,768 keys unless hashes are poor. If the user's `Hash` panics, the panic goes on to the caller;
+    /// the blocks before it are stored, and no key of its own block is.
+    ///
+    /// `keys` holds anything that borrows as the key type, as for [`contains_batch`](CuckooFilter::contains_batch). Fewer
+    /// than 4096 keys are stored by this thread alone. A filter of one shard (up to about 250,000 keys) is hashed for by
+    /// all threads and filled by one: threads that meet in so few stripes are slower than one alone.
+    ///
+    /// # Complexity
+    /// Memory beyond filter and keys: 13 bytes for each key of a block of at most 2^24 keys, 4 for each shard and each
+    /// tile of a block (128 at the most, or 4 for each thread), 1 MiB for each thread: 212 MiB for 128 M slots on two
+    /// threads. Then the list of refused keys. Takes the locks of each shard once a block. After a refusal the next
+    /// search in that shard looks at half as many buckets, down to 32, and at twice as many after a success, so that an
+    /// overfull load does not spend a whole search on each key; of a load far beyond what the filter holds, some keys may
+    /// be refused that a loop would have stored.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100_000);
+    /// let keys: Vec<u64> = (0..100_000).collect();
+    /// let report = filter.par_insert(&keys);
+    /// assert_eq!(report.inserted, 100_000);
+    /// assert!(report.rejected.is_empty());
+    /// ```
+    pub fn par_insert<T: Borrow<K> + Sync>(&self, keys: &[T]) -> BulkReport {
+        self.bulk().insert(keys)
+    }
+
+    /// Stores a copy of each key of an iterator, owned or borrowed, as [`par_insert`](CuckooFilter::par_insert) does with
+    /// a slice: a list of any length streams through. Keys are numbered as they come, from 0, and the report names the
+    /// refused ones by these numbers.
+    ///
+    /// The iterator and the hash function run on this thread, and fill one block while the threads of the pool store the
+    /// one before. If either panics, the panic goes on to the caller; the keys of finished blocks are stored, up to 2^24
+    /// keys before the panic may not be.
+    ///
+    /// # Complexity
+    /// As `par_insert`, with two blocks of half the size.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    /// use std::io::{BufRead, BufReader};
+    ///
+    /// let file = BufReader::new("a.com\nb.com\n".as_bytes()); // or a `File`
+    /// let blocked = CuckooFilter::<str>::with_capacity(1_000);
+    /// let mut broken = None;
+    /// let lines = file.lines().map_while(|line| line.map_err(|error| broken = Some(error)).ok());
+    /// let report = blocked.par_insert_iter(lines);
+    /// assert!(broken.is_none());
+    /// assert_eq!(report.inserted, 2);
+    /// assert!(blocked.contains("b.com"));
+    /// ```
+    pub fn par_insert_iter<T: Borrow<K>>(&self, keys: impl IntoIterator<Item = T>) -> BulkReport {
+        self.bulk().insert_iter(keys)
+    }
+
+    /// Says of each key whether it is present, on all threads of the caller's rayon pool: `found[i]` is what
+    /// [`contains`](CuckooFilter::contains) answers for `keys[i]`, asked at some moment during the call.
+    ///
+    /// Takes no lock and waits for no writer. Very many keys (16,384 for each shard, 8.4 M for 128 M slots) are sorted by
+    /// shard first, if the table is larger than 8 MiB: a shard fits a core's cache.
+    ///
+    /// # Panics
+    /// If `keys` and `found` differ in length.
+    ///
+    /// # Complexity
+    /// As a loop of `contains`. Memory as [`par_insert`](CuckooFilter::par_insert) where keys are sorted, none otherwise.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100);
+    /// filter.insert(&1)?;
+    /// let mut found = [false; 2];
+    /// filter.par_contains(&[0, 1], &mut found);
+    /// assert_eq!(found, [false, true]);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn par_contains<T: Borrow<K> + Sync>(&self, keys: &[T], found: &mut [bool]) {
+        self.bulk().contains(keys, found);
+    }
+
+    /// Removes one copy of each key, on all threads of the caller's rayon pool, and says of which there was none. Remove
+    /// only what was inserted.
+    ///
+    /// What [`par_insert`](CuckooFilter::par_insert) says of blocks, locks, memory and panics is so here too.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100);
+    /// filter.insert(&1)?;
+    /// let report = filter.par_remove(&[0, 1]);
+    /// assert_eq!((report.removed, report.missing), (1, vec![0]));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn par_remove<T: Borrow<K> + Sync>(&self, keys: &[T]) -> RemoveReport {
+        self.bulk().remove(keys)
+    }
+}

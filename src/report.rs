@@ -1,0 +1,87 @@
+//! What came of a batch or a bulk operation.
+
+use crate::error::InsertError;
+
+/// What came of an insertion of many keys.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
+///
+/// let filter = CuckooFilter::<str>::with_capacity(1_000);
+/// let report = filter.insert_batch(&["again"; 9]);
+/// assert_eq!(report.inserted, 8);
+/// assert_eq!(report.rejected[0].index, 8);
+/// assert!(matches!(report.rejected[0].error, InsertError::TooManyCopies { .. }));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "keys may have been refused"]
+#[non_exhaustive]
+pub struct BulkReport {
+    /// Copies that were stored.
+    pub inserted: usize,
+    /// The keys that were refused, by their place in the input, in order.
+    pub rejected: Vec<Rejection>,
+    /// Refused keys beyond the length that was allowed to `rejected`
+    /// ([`Bulk::list_at_most`](crate::Bulk::list_at_most)).
+    pub rejected_unlisted: usize,
+}
+
+/// A key that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rejection {
+    /// Its place in the slice, or its number in the order in which the iterator gave it, from 0.
+    pub index: usize,
+    /// Why.
+    pub error: InsertError,
+}
+
+/// What came of a removal of many keys.
+///
+/// ```
+/// use concurrent_cuckoo_filter::CuckooFilter;
+///
+/// let filter = CuckooFilter::<str>::with_capacity(1_000);
+/// filter.insert("a")?;
+/// let report = filter.remove_batch(&["a", "b"]);
+/// assert_eq!((report.removed, report.missing), (1, vec![1]));
+/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "keys may have been missing"]
+#[non_exhaustive]
+pub struct RemoveReport {
+    /// Copies that were removed.
+    pub removed: usize,
+    /// The keys of which no copy was there, by their place in the input, in order.
+    pub missing: Vec<usize>,
+    /// Missing keys beyond the length that was allowed to `missing`
+    /// ([`Bulk::list_at_most`](crate::Bulk::list_at_most)).
+    pub missing_unlisted: usize,
+}
+
+impl BulkReport {
+    /// Notes what became of the key at `index`; lists at most so many.
+    #[inline]
+    pub(crate) fn note(&mut self, index: usize, result: Result<(), InsertError>, list_at_most: usize) {
+        match result {
+            Ok(()) => self.inserted += 1,
+            Err(error) if self.rejected.len() < list_at_most => self.rejected.push(Rejection { index, error }),
+            Err(_) => self.rejected_unlisted += 1,
+        }
+    }
+}
+
+impl RemoveReport {
+    /// Notes what became of the key at `index`; lists at most so many.
+    #[inline]
+    pub(crate) fn note(&mut self, index: usize, removed: bool, list_at_most: usize) {
+        if removed {
+            self.removed += 1;
+        } else if self.missing.len() < list_at_most {
+            self.missing.push(index);
+        } else {
+            self.missing_unlisted += 1;
+        }
+    }
+}

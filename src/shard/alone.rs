@@ -1,0 +1,65 @@
+//! A shard to oneself: all its stripes locked, for one insertion that others kept spoiling, or for many changes in a row.
+//! Look-ups go on.
+
+use super::{Admission, Shard};
+use crate::error::InsertError;
+use crate::geometry::{Candidates, Geometry};
+use crate::path::{Effort, Search};
+use crate::stripe::LockedAll;
+use crate::table::Format;
+
+/// The only writer of a shard, until dropped. It changes words by the same protocol as any (H7, models alone_*).
+pub(crate) struct Alone<'a> {
+    shard: &'a Shard,
+    geometry: &'a Geometry,
+    format: &'a Format,
+    locked: LockedAll<'a>,
+}
+
+impl Shard {
+    /// Locks the other writers out.
+    pub(crate) fn alone<'a>(&'a self, geometry: &'a Geometry, format: &'a Format) -> Alone<'a> {
+        Alone { shard: self, geometry, format, locked: self.stripes.lock_all() }
+    }
+}
+
+impl Alone<'_> {
+    /// Inserts where nobody spoils the path. Only this may say that the shard is full.
+    #[inline]
+    pub(crate) fn insert(
+        &self,
+        search: &mut Search,
+        effort: &mut Effort,
+        key: Candidates,
+        admission: Admission,
+    ) -> Result<bool, InsertError> {
+        match self.shard.place_locked(&self.locked, self.format, key, admission) {
+            Some(stored) => Ok(stored),
+            None => self.insert_by_path(search, effort, key).map(|()| true),
+        }
+    }
+
+    /// Inserts into a full pair.
+    #[inline(never)]
+    fn insert_by_path(&self, search: &mut Search, effort: &mut Effort, key: Candidates) -> Result<(), InsertError> {
+        let Alone { shard, geometry, format, ref locked } = *self;
+        if shard.is_saturated(locked, format, key) {
+            return Err(InsertError::TooManyCopies);
+        }
+        let path = shard.find_path(search, *effort, geometry, format, key, locked);
+        effort.learn(path.is_some());
+        let mut freed = None;
+        for hop in path.ok_or(InsertError::Full)? {
+            freed = shard.relocate(locked, format, hop);
+            debug_assert!(freed.is_some(), "a path found under all locks is carried out under them");
+        }
+        shard.fill(locked, format, freed.ok_or(InsertError::Full)?, key);
+        Ok(())
+    }
+
+    /// Removes one copy of the class and says whether there was one.
+    #[inline(always)]
+    pub(crate) fn remove(&self, key: Candidates) -> bool {
+        self.shard.remove_locked(&self.locked, self.format, key)
+    }
+}
