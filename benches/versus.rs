@@ -10,11 +10,14 @@
 //! ratios, their range, and the median speed of each side. Keys are drawn before the clock starts, every result is
 //! checked, and in contests of several threads the clocks start behind a barrier inside the threads.
 
+mod turns;
+
 use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder};
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use turns::Program;
 
 /// What all contestants can do.
 trait Set: Sync {
@@ -187,78 +190,8 @@ fn pass_remove<T: Set>(set: &T, field: &Field) -> f64 {
     nanos / field.present.len() as f64
 }
 
-/// Which contests to run, and for how many turns.
-struct Program {
-    words: Vec<String>,
-    turns: usize,
-}
-
-impl Program {
-    fn from_arguments() -> Self {
-        let mut program = Program { words: Vec::new(), turns: 15 };
-        let mut arguments = std::env::args().skip(1);
-        while let Some(argument) = arguments.next() {
-            match argument.as_str() {
-                // Given by `cargo bench` itself.
-                "--bench" => {}
-                "--turns" => {
-                    program.turns = arguments.next().and_then(|turns| turns.parse().ok()).unwrap_or_else(|| {
-                        eprintln!("--turns takes a number of 1 or more");
-                        std::process::exit(2);
-                    });
-                }
-                word if word.starts_with('-') => {
-                    eprintln!("usage: cargo bench --bench versus -- [--turns N] [WORD OF A CONTEST'S NAME]...");
-                    std::process::exit(2);
-                }
-                word => program.words.push(word.into()),
-            }
-        }
-        program
-    }
-
-    fn wants(&self, name: &str) -> bool {
-        self.words.iter().all(|word| name.contains(word))
-    }
-
-    /// Runs a contest: `ours` and `theirs` return the cost of a turn in nanoseconds for each operation.
-    fn contest(
-        &self,
-        name: &str,
-        at_least: impl Into<Option<f64>>,
-        mut ours: impl FnMut() -> f64,
-        mut theirs: impl FnMut() -> f64,
-    ) {
-        if !self.wants(name) {
-            return;
-        }
-        let mut turns: Vec<[f64; 3]> = (0..self.turns)
-            .map(|turn| {
-                let (a, b) = if turn % 2 == 0 {
-                    let a = ours();
-                    (a, theirs())
-                } else {
-                    let b = theirs();
-                    (ours(), b)
-                };
-                [b / a, 1e3 / a, 1e3 / b]
-            })
-            .collect();
-        let mut median = |column: usize| {
-            turns.sort_by(|x, y| x[column].total_cmp(&y[column]));
-            turns[turns.len() / 2][column]
-        };
-        let (ours, theirs, ratio) = (median(1), median(2), median(0));
-        let (low, high) = (turns[0][0], turns[turns.len() - 1][0]);
-        let bar = at_least.into().map_or_else(String::new, |bar| {
-            format!("at least {bar:.2}x: {}", if ratio >= bar { "met" } else { "MISSED" })
-        });
-        println!("{name:<52} {ratio:6.2}x ({low:.2} to {high:.2})  {ours:6.1} against {theirs:6.1} M/s  {bar}");
-    }
-}
-
 fn main() {
-    let program = Program::from_arguments();
+    let program = Program::from_arguments(15);
     println!("median of the turns' ratios (range), medians of both speeds, the ratio asked for");
     singles(&program, "2^16", &Field::new(1 << 16), &Bars { atomic_cuckoo_miss: Some(5.0), ..Bars::default() });
     let bars = Bars {
@@ -286,8 +219,7 @@ struct Bars {
 
 fn singles(program: &Program, name: &str, field: &Field, bars: &Bars) {
     let named = |contest: &str| format!("{contest} {name}");
-    if !program.words.iter().all(|word| named("miss hit insert remove atomic-cuckoo fastbloom DashSet").contains(word))
-    {
+    if !program.wants(&named("miss hit insert remove atomic-cuckoo fastbloom DashSet")) {
         return;
     }
     let ours = field.fill(field.ours(16));
@@ -348,7 +280,7 @@ fn widths(program: &Program, field: &Field) {
     let sixteen = field.fill(field.ours(16));
     for bits in [13, 12] {
         let named = |contest: &str| format!("{contest} {bits} bits against 16 bits 2^20");
-        if !program.words.iter().all(|word| named("miss hit insert").contains(word)) {
+        if !program.wants(&named("miss hit insert")) {
             continue;
         }
         let narrow = field.fill(field.ours(bits));

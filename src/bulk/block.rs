@@ -7,8 +7,8 @@
 
 use crate::geometry::{Geometry, Mixed};
 use core::mem;
-use parking_lot::Mutex;
 use rayon::prelude::*;
+use std::sync::Mutex;
 
 /// Keys of a block at the most, 208 MiB of them. Fewer would touch a shard so briefly that hardly a line of it is used
 /// twice.
@@ -20,16 +20,8 @@ const KEYS_A_SHARD: usize = 1 << 15;
 /// Keys of a tile at the most: what a thread sorts stays in its own cache.
 const MOST_TILE_KEYS: usize = 1 << 17;
 
-fn most_keys(geometry: Geometry) -> usize {
-    geometry.shards().saturating_mul(KEYS_A_SHARD).min(MOST_KEYS)
-}
-
-/// `None` when there is no memory.
-fn reserved<T>(len: usize) -> Option<Vec<T>> {
-    let mut vec = Vec::new();
-    vec.try_reserve_exact(len).ok()?;
-    Some(vec)
-}
+/// Keys of a tile at the least, for each shard: a run takes 36 bytes of its own.
+const LEAST_TILE_KEYS_A_SHARD: usize = 16;
 
 /// The keys of one shard in one tile, and the outcome of each.
 pub(super) type Run<'a, O> = (&'a [Mixed], &'a mut [O]);
@@ -67,7 +59,8 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
 
     fn with_keys(geometry: Geometry, keys: usize) -> Option<Self> {
         let threads = rayon::current_num_threads();
-        let tile_keys = keys.div_ceil(4 * threads).clamp(1, MOST_TILE_KEYS);
+        let least = LEAST_TILE_KEYS_A_SHARD.saturating_mul(geometry.shards());
+        let tile_keys = keys.div_ceil(4 * threads).min(MOST_TILE_KEYS).max(least).min(keys);
         let (mut tiles, mut scratch) = (Vec::new(), Vec::new());
         tiles.try_reserve_exact(keys.div_ceil(tile_keys)).ok()?;
         for _ in 0..keys.div_ceil(tile_keys) {
@@ -97,26 +90,25 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
 
     /// Takes as many keys as it can from the iterator, on this thread.
     pub(super) fn fill_from(&mut self, hashes: &mut impl Iterator<Item = u64>) {
-        let mut mixed = self.scratch[0].lock();
+        let (mut drawn, mut scratch) = (Vec::with_capacity(self.tile_keys), Vec::new());
         for tile in &mut self.tiles {
-            mixed.clear();
-            mixed.extend(hashes.take(self.tile_keys).map(Mixed::of));
-            tile.fill(&self.geometry, &mixed);
+            drawn.clear();
+            drawn.extend(hashes.take(self.tile_keys).map(Mixed::of));
+            tile.fill(&self.geometry, &mut scratch, drawn.iter().copied());
         }
     }
 
     /// Takes up to [`Block::most_keys`] keys, on all threads.
     pub(super) fn fill<T: Sync>(&mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync) {
-        let (geometry, tile_keys, scratch) = (self.geometry, self.tile_keys, &self.scratch);
+        let (geometry, tile_keys, all_scratch) = (self.geometry, self.tile_keys, &self.scratch);
         self.tiles.par_iter_mut().enumerate().for_each(|(number, tile)| {
             let mut other = Vec::new();
             // Free, unless the user's own code calls rayon, which may have this thread take another tile meanwhile.
-            let mut own = scratch[rayon::current_thread_index().unwrap_or(0) % scratch.len()].try_lock();
-            let mixed = own.as_deref_mut().unwrap_or(&mut other);
+            let mut own = all_scratch[rayon::current_thread_index().unwrap_or(0) % all_scratch.len()].try_lock().ok();
+            let scratch = own.as_deref_mut().unwrap_or(&mut other);
             let begin = (number * tile_keys).min(keys.len());
-            mixed.clear();
-            mixed.extend(keys[begin..].iter().take(tile_keys).map(|key| Mixed::of(hash(key))));
-            tile.fill(&geometry, mixed);
+            let keys = keys[begin..].iter().take(tile_keys);
+            tile.fill(&geometry, scratch, keys.map(|key| Mixed::of(hash(key))));
         });
     }
 
@@ -157,6 +149,18 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
     }
 }
 
+/// Keys of a block at the most, for filters of this geometry.
+fn most_keys(geometry: Geometry) -> usize {
+    geometry.shards().saturating_mul(KEYS_A_SHARD).min(MOST_KEYS)
+}
+
+/// `None` when there is no memory.
+fn reserved<T>(len: usize) -> Option<Vec<T>> {
+    let mut vec = Vec::new();
+    vec.try_reserve_exact(len).ok()?;
+    Some(vec)
+}
+
 impl<O: Copy + Default> Tile<O> {
     fn new(keys: usize, shards: usize) -> Option<Self> {
         let mut ends = reserved(shards)?;
@@ -164,22 +168,24 @@ impl<O: Copy + Default> Tile<O> {
         Some(Tile { shards: reserved(keys)?, sorted: reserved(keys)?, outcomes: reserved(keys)?, ends })
     }
 
-    /// Sorts by counting: a pass to count, a pass to put in place.
-    fn fill(&mut self, geometry: &Geometry, mixed: &[Mixed]) {
+    /// Sorts by counting: a pass to hash and count, a pass to put in place. `scratch` is memory to keep hashes in between.
+    fn fill(&mut self, geometry: &Geometry, scratch: &mut Vec<Mixed>, keys: impl ExactSizeIterator<Item = Mixed>) {
         self.ends.fill(0);
-        self.shards.resize(mixed.len(), 0);
-        for (&mixed, to) in mixed.iter().zip(&mut self.shards) {
-            let shard = geometry.shard(mixed);
-            *to = shard as u32;
+        let len = keys.len();
+        scratch.resize(len, Mixed::default());
+        self.shards.resize(len, 0);
+        self.sorted.resize(len, Mixed::default());
+        self.outcomes.resize(len, O::default());
+        for ((key, mixed), to) in keys.zip(&mut *scratch).zip(&mut self.shards) {
+            let shard = geometry.shard(key);
+            (*mixed, *to) = (key, shard as u32);
             self.ends[shard] += 1;
         }
         let mut begin = 0;
         for end in &mut self.ends {
             begin += mem::replace(end, begin);
         }
-        self.sorted.resize(mixed.len(), Mixed::default());
-        self.outcomes.resize(mixed.len(), O::default());
-        for (&shard, &mixed) in self.shards.iter().zip(mixed) {
+        for (&shard, &mixed) in self.shards.iter().zip(&*scratch) {
             let end = &mut self.ends[shard as usize];
             self.sorted[*end as usize] = mixed;
             *end += 1;

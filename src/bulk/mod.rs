@@ -167,9 +167,12 @@ impl<K: ?Sized, S: Sync> Bulk<'_, K, S> {
     /// One block is stored while the next one is filled from the iterator.
     fn insert_stream(mut self, mut hashes: impl Iterator<Item = u64>) -> BulkReport {
         let filter = self.filter;
-        let expected = hashes.size_hint().0.max(1 << 20);
-        let blocks = (Block::new_half(filter.geometry, expected), Block::new_half(filter.geometry, expected));
-        let (Some(mut now), Some(mut next)) = blocks else {
+        let first: Vec<u64> = hashes.by_ref().take(FEW_KEYS).collect();
+        let few = first.len() < FEW_KEYS;
+        let expected = hashes.size_hint().1.unwrap_or(usize::MAX).saturating_add(first.len());
+        let mut hashes = first.into_iter().chain(hashes);
+        let half = || if few { None } else { Block::new_half(filter.geometry, expected) };
+        let (Some(mut now), Some(mut next)) = (half(), half()) else {
             let mut done = 0;
             let report = filter.insert_each(hashes.inspect(|_| done += 1), self.list_at_most);
             (self.progress)(done);
@@ -438,9 +441,8 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// all threads and filled by one: threads that meet in so few stripes are slower than one alone.
     ///
     /// # Complexity
-    /// Memory beyond filter and keys: 13 bytes for each key of a block of at most 2^24 keys, 4 for each shard and each
-    /// tile of a block (128 at the most, or 4 for each thread), 1 MiB for each thread: 212 MiB for 128 M slots on two
-    /// threads. Then the list of refused keys. Takes the locks of each shard once a block. After a refusal the next
+    /// Memory beyond filter and keys: 13 bytes for each key of a block of at most 2^24 keys, 3 more at the most for its
+    /// runs, and up to 1 MiB for each thread: 213 MiB for 128 M slots on two threads. Then the list of refused keys. Takes the locks of each shard once a block. After a refusal the next
     /// search in that shard looks at half as many buckets, down to 32, and at twice as many after a success, so that an
     /// overfull load does not spend a whole search on each key; of a load far beyond what the filter holds, some keys may
     /// be refused that a loop would have stored.
