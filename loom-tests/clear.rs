@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[test]
 fn clear_is_one_event_for_each_class() {
     let name = "clear_is_one_event_for_each_class";
-    for (class, executions) in [(key(7, 0, 1), 498), (key(7, 1, 0), 453)] {
+    for (class, executions) in [(key(7, 0, 1), 657), (key(7, 1, 0), 453)] {
         let outcomes: &[&str] = &["found", "missed", "repeated"];
         Model { name, executions, preemptions: None, outcomes }
             .explore(move |seen| removal_is_one_event(seen, class, |world| world.shard.clear()));

@@ -178,7 +178,9 @@ impl Model {
 
 /// Runs the threads in this order and waits for them. Who only joins afterwards sees all that they did.
 pub(super) fn run(threads: Vec<Box<dyn FnOnce() + Send>>) {
-    let spawned: Vec<_> = threads.into_iter().map(loom::thread::spawn).collect();
+    // In words. loom's own 32 KiB are too few for a search.
+    let spawn = |thread| loom::thread::Builder::new().stack_size(1 << 14).spawn(thread).expect("a thread");
+    let spawned: Vec<_> = threads.into_iter().map(spawn).collect();
     for thread in spawned {
         thread.join().expect("no thread panics");
     }

@@ -1,0 +1,344 @@
+//! H1, H2, H3, H4, H9: a task of a bulk operation, which changes a shard many times under all its locks, beside look-ups
+//! and single writers. The search for a path runs inside: under all locks it reads as a writer does, which does not blind
+//! loom.
+
+use super::equal_fingerprint::removal_of_a_copy_is_never_missed;
+use super::harness::*;
+use crate::error::InsertError;
+use crate::geometry::{Bucket, Candidates, Fingerprint, Geometry, Plan};
+use crate::path::{Effort, Search};
+use crate::shard::Admission;
+use std::sync::Arc;
+
+const BUCKETS: u32 = 4;
+
+/// A world in which the two buckets of each key are those of a geometry, so that a search finds its way.
+#[derive(Clone)]
+struct Scene {
+    world: Arc<World>,
+    geometry: Geometry,
+}
+
+/// One change of a task's.
+#[derive(Clone, Copy)]
+enum Change {
+    Insert(Candidates),
+    InsertUnique(Candidates),
+    Remove(Candidates),
+}
+use Change::{Insert, InsertUnique, Remove};
+
+fn geometry(width: u32) -> Geometry {
+    Geometry::new(&Plan { shards: 1, buckets: BUCKETS, width, stripe_shift: 0, words: 0, stripes: 0 })
+}
+
+impl Scene {
+    fn new(width: u32, stripe_shift: u32) -> Self {
+        Scene { world: World::new(width, BUCKETS, stripe_shift), geometry: geometry(width) }
+    }
+
+    /// Key number `number` of those that lie in these buckets: 0 and 1, 2 and 3, 0 and 3, or 1 and 2.
+    fn key(&self, number: usize, first: u32, second: u32) -> Candidates {
+        let leads_there = |&fingerprint: &u32| {
+            let fingerprint = Fingerprint::from_slot(fingerprint).expect("not 0");
+            self.geometry.alternate(fingerprint, Bucket::new(first)).get() == second
+        };
+        // From here on, so that both parts of a slot that straddles hold bits.
+        let fingerprint = (0xa5c..).filter(leads_there).nth(number).expect("every other fingerprint leads there");
+        key(fingerprint, first, second)
+    }
+
+    /// Puts keys of these buckets, from number `from` on, into the first of them.
+    fn fill(&self, first: u32, second: u32, slots: usize, from: usize) {
+        for number in from..from + slots {
+            let key = self.key(number, first, second);
+            assert!(self.world.insert(Candidates { second: key.first, ..key }));
+        }
+    }
+
+    /// A full pair: `from` and the bucket beside it. One of its keys, which has `below` slots below it, may move to
+    /// `3 - from`, where as many are filled. Keys of the pair from number 7 on are not there yet.
+    fn full_pair(width: u32, stripe_shift: u32, from: u32, below: usize) -> (Self, Candidates) {
+        let scene = Scene::new(width, stripe_shift);
+        let (beside, to) = (from ^ 1, 3 - from);
+        let moved = scene.key(0, from, to);
+        scene.fill(to, from, below, 1);
+        scene.fill(from, beside, below, 0);
+        scene.world.put(moved);
+        scene.fill(from, beside, 3 - below, below);
+        scene.fill(beside, from, 4, 3);
+        (scene, moved)
+    }
+
+    /// Makes the changes under one lock, as a task of a bulk operation does. Says what each did; `None` is "full".
+    fn task(&self, changes: &[Change]) -> Vec<Option<bool>> {
+        let (mut search, mut effort) = (Search::new(), Effort::full());
+        let alone = self.world.shard.alone(&self.geometry, &self.world.format);
+        let mut insert = |key, admission| match alone.insert(&mut search, &mut effort, key, admission) {
+            Ok(stored) => Some(stored),
+            Err(InsertError::Full) => None,
+            Err(InsertError::TooManyCopies) => panic!("there are few copies of {key:?}"),
+        };
+        let change = |&change: &Change| match change {
+            Insert(key) => insert(key, Admission::Copies),
+            InsertUnique(key) => insert(key, Admission::Unique),
+            Remove(key) => Some(alone.remove(key)),
+        };
+        changes.iter().map(change).collect()
+    }
+}
+
+/// The task inserts into a full pair, so that a key must move; if `twice`, it then takes the slot for another key.
+fn alone_moves_are_never_missed(
+    name: &'static str,
+    width: u32,
+    stripe_shift: u32,
+    below: usize,
+    twice: bool,
+    executions: [usize; 8],
+) {
+    let mut executions = executions.into_iter();
+    for (swapped, from) in [(false, 0), (false, 3), (true, 0), (true, 3)] {
+        for away in [false, true] {
+            let executions = executions.next().expect("8 numbers");
+            // As in `outcomes`: who reads the source first never has to repeat.
+            let outcomes: &[&str] = if away { &["found"] } else { &["found", "repeated"] };
+            Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+                let (scene, moved) = Scene::full_pair(width, stripe_shift, from, below);
+                let [new, other] = [7, 8].map(|number| scene.key(number, from, from ^ 1));
+                let (world, writer, seen) = (Arc::clone(&scene.world), scene.clone(), seen.clone());
+                run_two(
+                    swapped,
+                    move || {
+                        let looked_up = if away { moved } else { turned(moved) };
+                        assert!(world.contains(looked_up), "a key that a task only moved was missed");
+                        seen.note("found");
+                    },
+                    move || {
+                        let changes = [Insert(new), Remove(new), Insert(other)];
+                        let done = writer.task(if twice { &changes } else { &changes[..1] });
+                        assert!(done.iter().all(|&done| done == Some(true)), "the task finds its way");
+                    },
+                );
+                let stored = if twice { other } else { new };
+                scene.world.holds(&[(moved, 1), (stored, 1)], 7 + below as u64);
+            });
+        }
+    }
+}
+
+#[test]
+fn alone_moves_are_never_missed_at_16_bits() {
+    let name = "alone_moves_are_never_missed_at_16_bits";
+    alone_moves_are_never_missed(name, 16, 0, 0, true, [3090, 591, 3090, 591, 4035, 1326, 4035, 1326]);
+}
+
+/// Slot 2 of bucket 3 straddles two words.
+#[test]
+fn alone_moves_are_never_missed_at_13_bits() {
+    let name = "alone_moves_are_never_missed_at_13_bits";
+    alone_moves_are_never_missed(name, 13, 4, 2, false, [2277, 522, 12777, 1791, 2715, 954, 15696, 3810]);
+}
+
+/// Slot 2 of bucket 0 straddles two words.
+#[test]
+fn alone_moves_are_never_missed_at_24_bits() {
+    let name = "alone_moves_are_never_missed_at_24_bits";
+    alone_moves_are_never_missed(name, 24, 1, 2, false, [9981, 1791, 2115, 522, 12675, 3810, 2493, 954]);
+}
+
+/// As the models of equal_fingerprint, by a task.
+#[test]
+fn alone_removal_of_a_copy_is_never_missed() {
+    let name = "alone_removal_of_a_copy_is_never_missed";
+    removal_of_a_copy_is_never_missed(name, 16, 0, [165, 165, 225, 225], |world, stays| {
+        let scene = Scene { world: Arc::clone(world), geometry: geometry(16) };
+        assert_eq!(scene.task(&[Insert(turned(stays)), Remove(stays)]), [Some(true); 2]);
+    });
+}
+
+#[test]
+fn alone_and_single_insert_for_the_last_slot_have_one_winner() {
+    let name = "alone_and_single_insert_for_the_last_slot_have_one_winner";
+    for (swapped, executions) in [(false, 12), (true, 12)] {
+        let outcomes: &[&str] = &["single", "task"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let scene = Scene::new(16, 0);
+            let [one, other] = [scene.key(7, 0, 1), scene.key(8, 1, 0)];
+            scene.fill(0, 1, 4, 0);
+            scene.fill(1, 0, 3, 4);
+            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
+            let winners: Notes<&str> = Arc::default();
+            let (note, other_note) = (Arc::clone(&winners), Arc::clone(&winners));
+            run_two(
+                swapped,
+                move || {
+                    if world.insert(one) {
+                        note.lock().unwrap().push("single");
+                    }
+                },
+                move || {
+                    if writer.task(&[Insert(other)]) == [Some(true)] {
+                        other_note.lock().unwrap().push("task");
+                    }
+                },
+            );
+            let winners = winners.lock().unwrap().clone();
+            assert_eq!(winners.len(), 1, "there was one slot");
+            seen.note(winners[0]);
+            let single = usize::from(winners[0] == "single");
+            scene.world.holds(&[(one, single), (other, 1 - single)], 7);
+        });
+    }
+}
+
+/// Insertions and removals in the same stripes add up. The single pair is named upper bucket first: no deadlock.
+#[test]
+fn alone_and_single_changes_add_up() {
+    let name = "alone_and_single_changes_add_up";
+    for (swapped, executions) in [(false, 15), (true, 18)] {
+        Model { name, executions, preemptions: None, outcomes: &["added up"] }.explore(move |seen| {
+            let scene = Scene::new(16, 0);
+            let [old, one, two, other] = [0, 1, 2, 3].map(|number| scene.key(number, 3, 2));
+            scene.world.put(old);
+            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
+            run_two(
+                swapped,
+                move || assert!(world.insert(other)),
+                move || assert_eq!(writer.task(&[Insert(one), Remove(old), Insert(two)]), [Some(true); 3]),
+            );
+            scene.world.holds(&[(old, 0), (one, 1), (two, 1), (other, 1)], 0);
+            seen.note("added up");
+        });
+    }
+}
+
+/// A single insertion has found the path that the task finds too. There is one hole: the path is spoiled, or the task is
+/// told that the shard is full.
+#[test]
+fn alone_and_a_path_for_one_hole_have_one_winner() {
+    let name = "alone_and_a_path_for_one_hole_have_one_winner";
+    for (swapped, executions) in [(false, 15), (true, 15)] {
+        let outcomes: &[&str] = &["path", "task"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let (scene, moved) = Scene::full_pair(16, 0, 0, 3);
+            let [one, other] = [scene.key(7, 1, 0), scene.key(8, 0, 1)];
+            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
+            let winners: Notes<&str> = Arc::default();
+            let (note, other_note) = (Arc::clone(&winners), Arc::clone(&winners));
+            run_two(
+                swapped,
+                move || {
+                    if world.carry_out(&[hop(moved)], one, Admission::Copies) == Some(true) {
+                        note.lock().unwrap().push("path");
+                    }
+                },
+                move || {
+                    if writer.task(&[Insert(other)]) == [Some(true)] {
+                        other_note.lock().unwrap().push("task");
+                    }
+                },
+            );
+            let winners = winners.lock().unwrap().clone();
+            assert_eq!(winners.len(), 1, "there was one hole");
+            seen.note(winners[0]);
+            let path = usize::from(winners[0] == "path");
+            scene.world.holds(&[(moved, 1), (one, path), (other, 1 - path)], 10);
+        });
+    }
+}
+
+/// A present key is removed, whether the task has moved it yet or not. If it has, there is room for one new key, else
+/// for two.
+#[test]
+fn alone_move_against_removal_always_removes() {
+    let name = "alone_move_against_removal_always_removes";
+    for (swapped, executions) in [(false, 18), (true, 18)] {
+        let outcomes: &[&str] = &["moved first", "removed first"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let (scene, moved) = Scene::full_pair(16, 0, 0, 3);
+            let [new, beyond] = [scene.key(7, 0, 1), scene.key(4, 3, 0)];
+            let (world, writer, seen) = (Arc::clone(&scene.world), scene.clone(), seen.clone());
+            let stored: Notes<Vec<Option<bool>>> = Arc::default();
+            let note = Arc::clone(&stored);
+            run_two(
+                swapped,
+                move || assert!(world.remove(turned(moved)), "a present key was not removed"),
+                move || {
+                    let done = writer.task(&[Insert(new), Insert(beyond)]);
+                    note.lock().unwrap().push(done);
+                },
+            );
+            let stored = stored.lock().unwrap()[0].clone();
+            assert_eq!(stored[0], Some(true), "the removal made room, or the move did");
+            let room = stored[1] == Some(true);
+            seen.note(if room { "removed first" } else { "moved first" });
+            scene.world.holds(&[(moved, 0), (new, 1), (beyond, usize::from(room))], 10);
+        });
+    }
+}
+
+/// The key that one thread inserts uniquely is inserted by the task, too.
+#[test]
+fn alone_against_unique_counts_right() {
+    let name = "alone_against_unique_counts_right";
+    for (swapped, executions) in [(false, 15), (true, 12)] {
+        let outcomes: &[&str] = &["admitted", "present"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let scene = Scene::new(16, 0);
+            let [class, other] = [scene.key(0, 0, 1), scene.key(1, 0, 1)];
+            let (world, writer, seen) = (Arc::clone(&scene.world), scene.clone(), seen.clone());
+            let copies: Notes<usize> = Arc::default();
+            let note = Arc::clone(&copies);
+            run_two(
+                swapped,
+                move || {
+                    let admitted = world.insert_unique(class).expect("there is room");
+                    seen.note(if admitted { "admitted" } else { "present" });
+                    note.lock().unwrap().push(1 + usize::from(admitted));
+                },
+                move || assert_eq!(writer.task(&[Insert(other), Insert(turned(class))]), [Some(true); 2]),
+            );
+            let copies = copies.lock().unwrap()[0];
+            scene.world.holds(&[(class, copies), (other, 1)], 0);
+        });
+    }
+}
+
+/// `insert_unique` in its last resort, under all locks, against another by a path: whoever is second sees the key.
+#[test]
+fn alone_unique_against_a_path_admits_one() {
+    let name = "alone_unique_against_a_path_admits_one";
+    for (swapped, executions) in [(false, 15), (true, 15)] {
+        let outcomes: &[&str] = &["path", "task"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let (scene, moved) = Scene::full_pair(16, 0, 0, 0);
+            let class = scene.key(7, 0, 1);
+            // Two may move, so that there would be room for a second copy.
+            let also = scene.key(0, 1, 2);
+            let instead_of = scene.key(6, 1, 0);
+            assert!(scene.world.remove(Candidates { second: instead_of.first, ..instead_of }));
+            scene.world.put(also);
+            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
+            let admitted: Notes<&str> = Arc::default();
+            let (note, other_note) = (Arc::clone(&admitted), Arc::clone(&admitted));
+            run_two(
+                swapped,
+                move || match world.carry_out(&[hop(moved)], turned(class), Admission::Unique) {
+                    Some(true) => note.lock().unwrap().push("path"),
+                    Some(false) => {}
+                    None => panic!("the key is looked for before the path"),
+                },
+                move || match writer.task(&[InsertUnique(class)])[0] {
+                    Some(true) => other_note.lock().unwrap().push("task"),
+                    Some(false) => {}
+                    None => panic!("there is room"),
+                },
+            );
+            let admitted = admitted.lock().unwrap().clone();
+            assert_eq!(admitted.len(), 1, "exactly one is admitted");
+            seen.note(admitted[0]);
+            scene.world.holds(&[(class, 1), (moved, 1), (also, 1)], 6);
+        });
+    }
+}
