@@ -61,6 +61,15 @@ pub struct RemoveReport {
 }
 
 impl BulkReport {
+    /// Adds the report of later keys, the first of which is number `before`.
+    pub(crate) fn append(&mut self, later: BulkReport, before: usize, list_at_most: usize) {
+        self.inserted += later.inserted;
+        self.rejected_unlisted += later.rejected_unlisted;
+        for Rejection { index, error } in later.rejected {
+            self.note(before + index, Err(error), list_at_most);
+        }
+    }
+
     /// Notes what became of the key at `index`; lists at most so many.
     #[inline]
     pub(crate) fn note(&mut self, index: usize, result: Result<(), InsertError>, list_at_most: usize) {
@@ -73,6 +82,15 @@ impl BulkReport {
 }
 
 impl RemoveReport {
+    /// Adds the report of later keys, the first of which is number `before`.
+    pub(crate) fn append(&mut self, later: RemoveReport, before: usize, list_at_most: usize) {
+        self.removed += later.removed;
+        self.missing_unlisted += later.missing_unlisted;
+        for index in later.missing {
+            self.note(before + index, false, list_at_most);
+        }
+    }
+
     /// Notes what became of the key at `index`; lists at most so many.
     #[inline]
     pub(crate) fn note(&mut self, index: usize, removed: bool, list_at_most: usize) {

@@ -4,7 +4,7 @@
 //! | field   | written by                  | read by                                   |
 //! |---------|-----------------------------|-------------------------------------------|
 //! | lock    | writers                     | writers                                   |
-//! | version | the holder of the lock      | look-ups: once, and once more on a miss   |
+//! | version | the holder of the lock      | look-ups: once, and once more for a miss  |
 //! | count   | the holder of the lock      | `len`, at any time                        |
 
 use crate::fail_point::{Step, reached};

@@ -1,5 +1,5 @@
 //! A window over a sequence: each item is worked on some items after it was drawn, while what it needs is on its way
-//! from memory.
+//! from memory. For writers; look-ups are so short that they need a window of their own (`batch/look_ups`).
 
 use arrayvec::ArrayVec;
 use core::mem;
@@ -10,7 +10,8 @@ const AHEAD: usize = 16;
 /// Calls `work` for each item, in order, `AHEAD` items after the iterator yielded it; and `half_way` between the two,
 /// when what was asked for has arrived and may tell what else is needed.
 #[inline(always)]
-pub(crate) fn rolling<T>(mut items: impl Iterator<Item = T>, half_way: impl Fn(&T), mut work: impl FnMut(T)) {
+pub(crate) fn rolling<T>(items: impl Iterator<Item = T>, half_way: impl Fn(&T), mut work: impl FnMut(T)) {
+    let mut items = items.fuse();
     let mut window: ArrayVec<T, AHEAD> = items.by_ref().take(AHEAD).collect();
     window.iter().take(AHEAD / 2).for_each(&half_way);
     let mut oldest = 0;

@@ -65,7 +65,7 @@ impl Program {
         let bar = at_least.into().map_or_else(String::new, |bar| {
             format!("at least {bar:.2}x: {}", if ratio >= bar { "met" } else { "MISSED" })
         });
-        println!("{name:<52} {ratio:6.2}x ({low:.2} to {high:.2})  {ours:6.1} against {theirs:6.1} M/s  {bar}");
+        println!("{name:<64} {ratio:6.2}x ({low:.2} to {high:.2})  {ours:6.1} against {theirs:6.1} M/s  {bar}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the user asks for.
 
+use crate::memory::Announced;
 use clap::Parser;
 use concurrent_cuckoo_filter::{BuildError, CuckooFilter};
 use std::path::PathBuf;
@@ -11,9 +12,9 @@ const LONGEST_RUN: f64 = 86_400.0;
 
 /// Checks sign-ups against a list of throw-away e-mail domains, kept in a concurrent cuckoo filter.
 ///
-/// Loads the list into a filter. Then, for some seconds, worker threads look up the domains of prepared sign-ups (a
-/// quarter of them listed, three quarters not), while one more thread keeps taking domains off a tenth of the list and
-/// putting them back. At the end it prints speed, errors and memory.
+/// Tells how much memory it is going to take, and loads the list into a filter. Then, for some seconds, worker threads
+/// look up the domains of prepared sign-ups (a quarter of them listed, three quarters not), while one more thread keeps
+/// taking domains off a tenth of the list and putting them back. At the end it prints speed, errors and memory.
 ///
 /// The exit code is 0 if every domain that stayed on the list was found by every look-up, 1 if one was missed or the
 /// run was not possible, 2 if the options cannot be understood.
@@ -24,6 +25,11 @@ pub(crate) struct Arguments {
     /// [default: the 121,570 domains in examples/data]
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
+
+    /// Keys beside the list: so many, made from their numbers as they are needed, such as 00000000000f4240.example. They
+    /// are loaded into the same filter, stay in it, and are half of the listed ones that are looked up
+    #[arg(long, value_name = "COUNT", default_value_t = 0, allow_negative_numbers = true)]
+    pub(crate) keys: usize,
 
     /// The part of unlisted domains that may be taken for listed: above 0, below 1
     #[arg(long, value_name = "RATE", default_value_t = 0.001, allow_negative_numbers = true)]
@@ -43,9 +49,14 @@ impl Arguments {
     /// Refuses what cannot work, before a long list is loaded for nothing.
     pub(crate) fn check(&self) -> Result<(), String> {
         // What is possible depends on the list too, and is told again once that is known; this is so for every list.
-        let any_list = CuckooFilter::<str>::builder().capacity(1).false_positive_rate(self.rate);
-        if let Err(error @ BuildError::RateOutOfRange { .. }) = any_list.memory_usage() {
-            return Err(error.to_string());
+        let keys = self.keys.max(1);
+        let any_list = CuckooFilter::<str>::builder().capacity(keys).false_positive_rate(self.rate);
+        match Announced::new(&any_list, keys, 0) {
+            Err(error @ (BuildError::RateOutOfRange { .. } | BuildError::TooLarge { .. })) => {
+                return Err(error.to_string());
+            }
+            Ok(announced) => announced.check()?,
+            Err(_) => {}
         }
         if let Some(threads) = self.threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
             return Err(format!("{threads} threads were asked for; 1 to {MOST_THREADS} are possible"));

@@ -1,7 +1,6 @@
-//! The list: from a file to keys, and from keys into the filter.
+//! The list: from a file to keys.
 
-use concurrent_cuckoo_filter::CuckooFilter;
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use crate::progress::{bar, spinner};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -10,11 +9,10 @@ use std::path::Path;
 /// A longer line is no key, and reading on could take all the memory there is. In bytes.
 const LONGEST_LINE: u64 = 4096;
 
-/// A shorter list is loaded before anybody could read a progress bar. In bytes, or in keys of about as many.
+/// A shorter list is read before anybody could read a progress bar. In bytes.
 const LONG_LIST: u64 = 1 << 23;
-const MANY_KEYS: u64 = LONG_LIST / 16;
 
-/// Lines or keys between two movements of the progress bar.
+/// Lines between two movements of the progress bar.
 const STEP: usize = 1 << 12;
 
 /// The keys of a file, one a line, nothing around them.
@@ -28,7 +26,8 @@ pub(crate) fn read(path: &Path) -> Result<Text, String> {
     let cannot = |error| format!("cannot read {path:?}: {error}");
     let file = File::open(path).map_err(cannot)?;
     let about = file.metadata().map_err(cannot)?;
-    let progress = if about.is_file() { bar("reading", about.len(), LONG_LIST) } else { spinner("reading") };
+    let reading = "reading the list";
+    let progress = if about.is_file() { bar(reading, about.len(), LONG_LIST) } else { spinner(reading) };
     let mut file = BufReader::with_capacity(1 << 16, file);
 
     let mut text = Text { keys: String::new(), blank_lines: 0 };
@@ -88,39 +87,4 @@ impl<'t> List<'t> {
         }
         List { keys, exact, repeated_lines }
     }
-
-    /// Gives each key a copy of its own.
-    ///
-    /// Keys are known to be distinct here, so this is `insert`. `insert_unique` would take a key for present when
-    /// another one shares its fingerprint and buckets; the two would share a copy, and taking one of them off the list
-    /// would take off the other too. A list that never changes may well use it.
-    pub(crate) fn store_in(&self, filter: &CuckooFilter<str>) -> Result<(), String> {
-        let progress = bar("filling", self.keys.len() as u64, MANY_KEYS);
-        for keys in self.keys.chunks(STEP) {
-            for key in keys {
-                // Within the capacity this is not expected. A service would build a filter anew, with other seeds.
-                filter.insert(key).map_err(|error| format!("the filter took no copy of {key:?}: {error}"))?;
-            }
-            progress.inc(keys.len() as u64);
-        }
-        Ok(())
-    }
-}
-
-/// A bar on stderr, gone when it is dropped; nothing at all where that is no terminal, or when there is little to do.
-fn bar(doing: &'static str, length: u64, shown_from: u64) -> ProgressBar {
-    if length < shown_from {
-        return ProgressBar::hidden();
-    }
-    styled(ProgressBar::new(length), doing, "{msg} the list {wide_bar} {percent:>3} %")
-}
-
-/// The same for a pipe, whose end is not known.
-fn spinner(doing: &'static str) -> ProgressBar {
-    styled(ProgressBar::no_length(), doing, "{msg} the list {spinner} {bytes}")
-}
-
-fn styled(progress: ProgressBar, doing: &'static str, template: &str) -> ProgressBar {
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    progress.with_style(style).with_message(doing).with_finish(ProgressFinish::AndClear)
 }

@@ -6,11 +6,15 @@
 //! cargo run --release --example risk_control -- --help
 //! ```
 //!
-//! `list` reads the file, `sign_ups` prepares what is asked, `run` is the service and the place to see how the filter
-//! is used, `report` prints what came of it.
+//! `list` reads the file, `made` makes keys beside it, `sign_ups` prepares what is asked. `load` and `run`, the service,
+//! are the places to see how the filter is used. `memory` and `report` tell what it takes and what came of it.
 
 mod arguments;
 mod list;
+mod load;
+mod made;
+mod memory;
+mod progress;
 mod report;
 mod run;
 mod sign_ups;
@@ -19,9 +23,10 @@ use arguments::Arguments;
 use clap::Parser;
 use concurrent_cuckoo_filter::CuckooFilter;
 use list::List;
+use memory::Announced;
 use report::Report;
 use sign_ups::SignUps;
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -30,10 +35,14 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Unlike `eprintln!`, this does not panic when nobody can hear it.
-            let _ = writeln!(std::io::stderr(), "risk_control: {error}");
+            let _ = writeln!(io::stderr(), "risk_control: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn cannot_write(error: io::Error) -> String {
+    format!("cannot write the report: {error}")
 }
 
 /// Does it all. An error is one line for the user.
@@ -45,28 +54,38 @@ fn serve(arguments: &Arguments) -> Result<(), String> {
     let list = List::new(&text);
     let read_in = start.elapsed();
 
-    let start = Instant::now();
-    let filter = CuckooFilter::<str>::builder()
-        .capacity(list.keys.len())
-        .false_positive_rate(arguments.rate)
-        .build()
-        .map_err(|error| error.to_string())?;
-    list.store_in(&filter)?;
-    let filled_in = start.elapsed();
+    // Before the memory is announced, so that it counts as taken.
+    let sign_ups = SignUps::prepare(&list, arguments.keys);
 
-    let sign_ups = SignUps::prepare(&list);
+    let keys = list.keys.len().saturating_add(arguments.keys);
+    let builder = CuckooFilter::<str>::builder().capacity(keys).false_positive_rate(arguments.rate);
+    let announced = Announced::new(&builder, keys, arguments.threads() + 1).map_err(|error| error.to_string())?;
+    announced.check()?;
+    report::announce(&announced).map_err(cannot_write)?;
+
+    let start = Instant::now();
+    let filter = builder.build().map_err(|error| error.to_string())?;
+    load::listed(&filter, &list)?;
+    let filled_in = start.elapsed();
+    let start = Instant::now();
+    load::made(&filter, arguments.keys)?;
+    let made_in = start.elapsed();
+
     let outcome = run::run(&filter, &sign_ups, arguments.threads(), arguments.duration()?)?;
 
     let report = Report {
         asked_rate: arguments.rate,
         text: &text,
         list: &list,
+        made: arguments.keys,
         read_in,
         filled_in,
+        made_in,
+        announced: &announced,
         filter: &filter,
         sign_ups: &sign_ups,
         outcome: &outcome,
     };
-    report.print().map_err(|error| format!("cannot write the report: {error}"))?;
-    outcome.check(&filter, &list)
+    report.print().map_err(cannot_write)?;
+    outcome.check(&filter, &list, arguments.keys)
 }

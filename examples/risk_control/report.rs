@@ -1,6 +1,8 @@
 //! What came of it, for a person to read.
 
 use crate::list::{List, Text};
+use crate::made::MadeKey;
+use crate::memory::{self, Announced, mebibytes};
 use crate::run::{Outcome, TIMED_ONE_IN};
 use crate::sign_ups::{Kind, SignUps};
 use concurrent_cuckoo_filter::CuckooFilter;
@@ -12,11 +14,33 @@ pub(crate) struct Report<'a> {
     pub(crate) asked_rate: f64,
     pub(crate) text: &'a Text,
     pub(crate) list: &'a List<'a>,
+    /// How many.
+    pub(crate) made: usize,
     pub(crate) read_in: Duration,
     pub(crate) filled_in: Duration,
+    pub(crate) made_in: Duration,
+    pub(crate) announced: &'a Announced,
     pub(crate) filter: &'a CuckooFilter<str>,
     pub(crate) sign_ups: &'a SignUps<'a>,
     pub(crate) outcome: &'a Outcome,
+}
+
+/// Tells of the memory before it is taken.
+pub(crate) fn announce(announced: &Announced) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let taken = match announced.taken {
+        Some(bytes) => format!("taken so far (list, sign-ups, program) {:.1} MiB", mebibytes(bytes)),
+        None => "on top of list, sign-ups and program".into(),
+    };
+    writeln!(
+        out,
+        "announced        {:.1} MiB at the most: filter {:.1} MiB, its load {:.1} MiB, threads {:.1} MiB, {taken}",
+        mebibytes(announced.total()),
+        mebibytes(announced.filter),
+        mebibytes(announced.load),
+        mebibytes(announced.threads),
+    )?;
+    out.flush()
 }
 
 impl Report<'_> {
@@ -39,6 +63,15 @@ impl Report<'_> {
             millis(self.filled_in),
             scaled(list.keys.len() as f64 / self.filled_in.as_secs_f64()),
         )?;
+        if self.made > 0 {
+            writeln!(
+                out,
+                "made keys        {}, filled in within {:.1} ms, {}keys a second",
+                grouped(self.made as u64),
+                millis(self.made_in),
+                scaled(self.made as f64 / self.made_in.as_secs_f64()),
+            )?;
+        }
         writeln!(
             out,
             "run              {} s, threads that look up: {}, that change the list: 1; {} sign-ups prepared",
@@ -79,12 +112,14 @@ impl Report<'_> {
         if self.sign_ups.churned.is_empty() {
             writeln!(out, "                 (the only key of the list stays on it)")?;
         }
-        let exact = bytes_of_a_hash_set(list);
+        let keys = list.keys.len() + self.made;
+        let text: usize = list.keys.iter().map(|key| key.len()).sum();
+        let exact = bytes_of_a_hash_set(keys, text + self.made * MadeKey::LEN);
         writeln!(
             out,
             "memory           filter {} bytes, {:.1} bits a key; exact HashSet<String> {} bytes, {:.1} times as many",
             grouped(filter.memory_usage() as u64),
-            filter.memory_usage() as f64 * 8.0 / list.keys.len() as f64,
+            filter.memory_usage() as f64 * 8.0 / keys as f64,
             grouped(exact as u64),
             exact as f64 / filter.memory_usage() as f64,
         )?;
@@ -92,6 +127,16 @@ impl Report<'_> {
             out,
             "                 (the set's are computed: table, control bytes, text; without the allocator's own)"
         )?;
+        if let (Some(peak), Some(_)) = (memory::peak(), self.announced.taken) {
+            let announced = self.announced.total();
+            writeln!(
+                out,
+                "peak             {:.1} MiB taken by the program, {} than the {:.1} MiB that were announced",
+                mebibytes(peak),
+                if peak <= announced { "no more" } else { "MORE" },
+                mebibytes(announced),
+            )?;
+        }
         out.flush()
     }
 
@@ -115,16 +160,17 @@ impl Report<'_> {
     }
 }
 
-/// The memory of a `HashSet<String>` with these keys and no room to spare beyond what its table always has.
-fn bytes_of_a_hash_set(list: &List) -> usize {
+/// The memory of a `HashSet<String>` with so many keys, of so many bytes of text, and no room to spare beyond what its
+/// table always has.
+fn bytes_of_a_hash_set(keys: usize, text: usize) -> usize {
     // A table has a power of two of places, each a `String` and a control byte, and one group of 16 control bytes more.
     // It is filled to 7/8, or with 3 of 4 and 7 of 8 places.
-    let places = match HashSet::<String>::with_capacity(list.keys.len()).capacity() {
-        capacity @ ..8 => (capacity + 1).next_power_of_two(),
-        capacity => (capacity * 8 / 7).next_power_of_two(),
+    let places = match keys {
+        ..4 => 4,
+        4..8 => 8,
+        8.. => (keys * 8 / 7).next_power_of_two(),
     };
     let table = places * (size_of::<String>() + 1) + 16;
-    let text: usize = list.keys.iter().map(|key| key.len()).sum();
     size_of::<HashSet<String>>() + table + text
 }
 

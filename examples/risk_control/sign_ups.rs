@@ -1,6 +1,7 @@
 //! What the workers ask, prepared before any clock starts.
 
 use crate::list::List;
+use crate::made::MadeKey;
 use fastrand::Rng;
 
 /// How many sign-ups are prepared; the workers go through them again and again, each from another place.
@@ -8,6 +9,9 @@ const PREPARED: usize = 1 << 20;
 
 /// One listed domain in so many.
 const LISTED_ONE_IN: usize = 4;
+
+/// One made key in so many listed ones, if there are any.
+const MADE_ONE_IN: usize = 2;
 
 /// The part of the list that the writer takes off and puts back: one key in so many.
 const CHURNED_ONE_IN: usize = 10;
@@ -36,7 +40,8 @@ pub(crate) struct SignUps<'t> {
 }
 
 impl<'t> SignUps<'t> {
-    pub(crate) fn prepare(list: &List<'t>) -> Self {
+    /// What is asked of a list, and of so many made keys beside it, which all stay.
+    pub(crate) fn prepare(list: &List<'t>, made: usize) -> Self {
         let mut random = Rng::with_seed(1);
         let mut stays = list.keys.clone();
         random.shuffle(&mut stays);
@@ -48,6 +53,10 @@ impl<'t> SignUps<'t> {
             if random.usize(..LISTED_ONE_IN) > 0 {
                 return SignUp { domain: unlisted(list, &mut random), kind: Kind::Unlisted };
             }
+            if made > 0 && random.usize(..MADE_ONE_IN) == 0 {
+                let key = MadeKey::new(random.u64(..made as u64));
+                return SignUp { domain: key.as_str().into(), kind: Kind::Stays };
+            }
             let drawn = random.usize(..list.keys.len());
             match stays.get(drawn) {
                 Some(&domain) => SignUp { domain: domain.into(), kind: Kind::Stays },
@@ -58,7 +67,7 @@ impl<'t> SignUps<'t> {
     }
 }
 
-/// Makes up a domain that is not on the list.
+/// Makes up a domain that is neither on the list nor a made key: those end otherwise.
 fn unlisted(list: &List, random: &mut Rng) -> Box<str> {
     const CONSONANTS: &[u8] = b"bcdfghjklmnprstvwxz";
     const VOWELS: &[u8] = b"aeiouy";

@@ -74,7 +74,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 
     #[inline(always)]
     pub(crate) fn look_up_batch<T>(&self, keys: &[T], hash: impl Fn(&T) -> u64, found: &mut [bool]) {
-        assert_eq!(keys.len(), found.len(), "a batch of keys, and a number of places for their answers that differs");
+        assert_eq!(keys.len(), found.len(), "the number of keys and the number of places for their answers differ");
         let place = Among { geometry: &self.geometry, shards: &self.shards };
         look_up(place, &self.format, self.reach(), keys, |key| Mixed::of(hash(key)), found);
     }
@@ -164,7 +164,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     ///
     /// # Complexity
     /// As a loop of `insert`, with the lines of 16 keys fetched at a time. After a refusal, following keys are searched a
-    /// place for less and less far, down to 32 buckets, until a search succeeds: of a batch far beyond what the filter
+    /// place for less and less far, down to 32 buckets, until a search succeeds: of a batch beyond what the filter
     /// holds, some keys may be refused that a loop would have stored.
     ///
     /// ```

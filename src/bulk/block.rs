@@ -42,32 +42,34 @@ pub(super) struct Block<O> {
     geometry: Geometry,
     tile_keys: usize,
     tiles: Vec<Tile<O>>,
-    /// One for each thread: memory to hash a tile into.
+    /// Memory to hash a tile into: one for each thread, or two where one thread fills the block.
     scratch: Vec<Mutex<Vec<Mixed>>>,
 }
 
 impl<O: Copy + Default + Send + Sync> Block<O> {
     /// A block to go through so many keys. `None` when there is no memory.
     pub(super) fn new(geometry: Geometry, keys: usize) -> Option<Self> {
-        Block::with_keys(geometry, keys.min(most_keys(geometry)))
+        Block::with_keys(geometry, keys.min(most_keys(geometry)), rayon::current_num_threads())
     }
 
-    /// The same in half the memory, where two are wanted.
-    pub(super) fn new_half(geometry: Geometry, keys: usize) -> Option<Self> {
-        Block::with_keys(geometry, keys.min(most_keys(geometry) / 2))
+    /// One of two blocks to go through so many keys, for [`Block::fill_from`].
+    pub(super) fn for_stream(geometry: Geometry, keys: usize) -> Option<Self> {
+        Block::with_keys(geometry, keys.min(most_keys(geometry)).div_ceil(2), 2)
     }
 
-    fn with_keys(geometry: Geometry, keys: usize) -> Option<Self> {
-        let threads = rayon::current_num_threads();
+    fn with_keys(geometry: Geometry, keys: usize, scratches: usize) -> Option<Self> {
+        let keys = keys.max(1);
         let least = LEAST_TILE_KEYS_A_SHARD.saturating_mul(geometry.shards());
-        let tile_keys = keys.div_ceil(4 * threads).min(MOST_TILE_KEYS).max(least).min(keys);
+        let tile_keys = keys.div_ceil(4 * rayon::current_num_threads()).min(MOST_TILE_KEYS).max(least);
+        let count = keys.div_ceil(tile_keys);
+        let tile_keys = keys.div_ceil(count);
         let (mut tiles, mut scratch) = (Vec::new(), Vec::new());
-        tiles.try_reserve_exact(keys.div_ceil(tile_keys)).ok()?;
-        for _ in 0..keys.div_ceil(tile_keys) {
+        tiles.try_reserve_exact(count).ok()?;
+        for _ in 0..count {
             tiles.push(Tile::new(tile_keys, geometry.shards())?);
         }
-        scratch.try_reserve_exact(threads).ok()?;
-        for _ in 0..threads {
+        scratch.try_reserve_exact(scratches).ok()?;
+        for _ in 0..scratches {
             scratch.push(Mutex::new(reserved(tile_keys)?));
         }
         Some(Block { geometry, tile_keys, tiles, scratch })
@@ -90,11 +92,12 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
 
     /// Takes as many keys as it can from the iterator, on this thread.
     pub(super) fn fill_from(&mut self, hashes: &mut impl Iterator<Item = u64>) {
-        let (mut drawn, mut scratch) = (Vec::with_capacity(self.tile_keys), Vec::new());
+        let [drawn, scratch] = &mut self.scratch[..] else { unreachable!("a block for a stream") };
+        let (Ok(drawn), Ok(scratch)) = (drawn.get_mut(), scratch.get_mut()) else { unreachable!("no panic survives") };
         for tile in &mut self.tiles {
             drawn.clear();
             drawn.extend(hashes.take(self.tile_keys).map(Mixed::of));
-            tile.fill(&self.geometry, &mut scratch, drawn.iter().copied());
+            tile.fill(&self.geometry, scratch, drawn.iter().copied());
         }
     }
 
@@ -131,7 +134,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
     pub(super) fn read(&self, outcomes: &mut [O]) {
         let tiles = self.tiles.par_iter().zip(outcomes.par_chunks_mut(self.tile_keys));
         tiles.for_each_init(Vec::new, |next, (tile, outcomes)| {
-            for (outcome, to) in tile.outcomes(next).zip(outcomes) {
+            for (outcome, to) in tile.in_input_order(next).zip(outcomes) {
                 *to = outcome;
             }
         });
@@ -141,7 +144,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
     pub(super) fn for_each(&self, mut tell: impl FnMut(usize, O)) {
         let (mut index, mut next) = (0, Vec::new());
         for tile in &self.tiles {
-            for outcome in tile.outcomes(&mut next) {
+            for outcome in tile.in_input_order(&mut next) {
                 tell(index, outcome);
                 index += 1;
             }
@@ -205,7 +208,7 @@ impl<O: Copy + Default> Tile<O> {
     }
 
     /// The outcomes in the order of the input. `next` is some memory.
-    fn outcomes<'a>(&'a self, next: &'a mut Vec<u32>) -> impl Iterator<Item = O> + 'a
+    fn in_input_order<'a>(&'a self, next: &'a mut Vec<u32>) -> impl Iterator<Item = O> + 'a
     where
         O: 'a,
     {

@@ -4,18 +4,19 @@
 //! keys --fill--> block: tiles, each sorted by shard --for_each_shard--> outcomes --> report
 //! ```
 //!
-//! No key crosses shards, so tasks never meet. A task locks all stripes of its shard once and changes words as any writer
-//! does: look-ups go on, and a single writer waits for one task at most. Nothing of the user's runs and nothing is
-//! asked of rayon while a stripe is locked: keys are hashed before, and outcomes are reported after, all tasks.
+//! No key crosses shards, so tasks never meet. A task locks all stripes of its shard once for thousands of keys and changes
+//! words as any writer does: look-ups go on, and a single writer waits for one task at most. A thread that has a stripe
+//! locked runs nothing of the user's and asks nothing of rayon: keys are hashed before a task, and reported after it.
 
 mod block;
 
 use crate::error::InsertError;
 use crate::filter::CuckooFilter;
+use crate::geometry::Candidates;
 use crate::path::{Effort, Search};
 use crate::prefetch::Into;
 use crate::report::{BulkReport, RemoveReport};
-use crate::shard::{Admission, Shard};
+use crate::shard::{Admission, Alone, Shard};
 use crate::window::rolling;
 use block::{Block, Run};
 use core::borrow::Borrow;
@@ -23,8 +24,17 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use rayon::prelude::*;
 
-/// Fewer keys are a batch on the calling thread: by the time others have woken up, it is done.
-const FEW_KEYS: usize = 1 << 12;
+/// Fewer keys are one batch on the calling thread: by the time others have woken up, it is done.
+const FEW_KEYS: usize = BATCH_KEYS;
+
+/// Fewer keys for each shard are batches on all threads: a task would find nothing of its shard in the cache.
+const FEW_KEYS_A_SHARD: usize = 1 << 8;
+
+/// Keys of such a batch.
+const BATCH_KEYS: usize = 1 << 12;
+
+/// Keys that a task works on before it lets other writers have their turn.
+const KEYS_UNDER_LOCKS: usize = 1 << 12;
 
 /// Look-ups are sorted by shard from so many keys a shard on: then a line is used often enough to make up for that.
 const LOOK_UPS_A_SHARD: usize = 1 << 14;
@@ -46,10 +56,10 @@ const LOOK_UPS_A_BLOCK: usize = 1 << 22;
 /// assert_eq!((report.inserted, done), (100_000, 100_000));
 /// ```
 #[must_use = "nothing is done before an operation is chosen"]
-pub struct Bulk<'a, K: ?Sized, S> {
+pub struct Bulk<'a, K: ?Sized, S, P = fn(usize)> {
     filter: &'a CuckooFilter<K, S>,
     list_at_most: usize,
-    progress: Box<dyn FnMut(usize) + 'a>,
+    progress: P,
 }
 
 /// What became of a key.
@@ -83,11 +93,11 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// Begins an operation on many keys with options. [`par_insert`](CuckooFilter::par_insert) and its likes are the same
     /// without any.
     pub fn bulk(&self) -> Bulk<'_, K, S> {
-        Bulk { filter: self, list_at_most: usize::MAX, progress: Box::new(|_| {}) }
+        Bulk { filter: self, list_at_most: usize::MAX, progress: |_| {} }
     }
 }
 
-impl<'a, K: ?Sized, S> Bulk<'a, K, S> {
+impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
     /// Lists at most so many refused or missing keys, the first ones; the report only counts the others. Without this
     /// all are listed, 16 bytes each for refused and 8 for missing ones, which is the caller's memory to spend.
     ///
@@ -102,8 +112,8 @@ impl<'a, K: ?Sized, S> Bulk<'a, K, S> {
         Bulk { list_at_most: keys, ..self }
     }
 
-    /// Calls this on the calling thread with the number of keys that are done: at least after every 2^24 of them, and at
-    /// the end. No stripe of the filter is locked by this thread meanwhile, so it may use the filter.
+    /// Calls this on the calling thread with the number of keys that are done: after each block, which is 2^24 keys at the
+    /// most, and at the end. This thread has no stripe locked meanwhile, so it may use the filter.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -114,12 +124,12 @@ impl<'a, K: ?Sized, S> Bulk<'a, K, S> {
     /// assert_eq!(report.inserted, 10_000);
     /// assert_eq!(steps.last(), Some(&10_000));
     /// ```
-    pub fn progress(self, tell: impl FnMut(usize) + 'a) -> Self {
-        Bulk { progress: Box::new(tell), ..self }
+    pub fn progress<Q: FnMut(usize)>(self, tell: Q) -> Bulk<'a, K, S, Q> {
+        Bulk { filter: self.filter, list_at_most: self.list_at_most, progress: tell }
     }
 }
 
-impl<K: ?Sized, S: Sync> Bulk<'_, K, S> {
+impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     /// As [`par_insert_hash`](CuckooFilter::par_insert_hash), with these options.
     pub fn insert_hash(self, hashes: &[u64]) -> BulkReport {
         self.insert_keys(hashes, |&hash| hash)
@@ -145,13 +155,15 @@ impl<K: ?Sized, S: Sync> Bulk<'_, K, S> {
 
     fn insert_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync) -> BulkReport {
         let filter = self.filter;
-        let block = if keys.len() < FEW_KEYS { None } else { Block::new(filter.geometry, keys.len()) };
-        let Some(mut block) = block else {
-            let report = filter.insert_each(keys.iter().map(hash), self.list_at_most);
+        let mut report = BulkReport::default();
+        let Some(mut block) = filter.block(keys.len()) else {
+            let reports = batches(keys, |keys| filter.insert_each(keys.iter().map(&hash), self.list_at_most));
+            for (number, batch) in reports.into_iter().enumerate() {
+                report.append(batch, number * BATCH_KEYS, self.list_at_most);
+            }
             (self.progress)(keys.len());
             return report;
         };
-        let mut report = BulkReport::default();
         let mut efforts = filter.efforts();
         let mut done = 0;
         for keys in keys.chunks(block.most_keys()) {
@@ -165,13 +177,14 @@ impl<K: ?Sized, S: Sync> Bulk<'_, K, S> {
     }
 
     /// One block is stored while the next one is filled from the iterator.
-    fn insert_stream(mut self, mut hashes: impl Iterator<Item = u64>) -> BulkReport {
+    fn insert_stream(mut self, hashes: impl Iterator<Item = u64>) -> BulkReport {
         let filter = self.filter;
+        let mut hashes = hashes.fuse();
         let first: Vec<u64> = hashes.by_ref().take(FEW_KEYS).collect();
         let few = first.len() < FEW_KEYS;
         let expected = hashes.size_hint().1.unwrap_or(usize::MAX).saturating_add(first.len());
         let mut hashes = first.into_iter().chain(hashes);
-        let half = || if few { None } else { Block::new_half(filter.geometry, expected) };
+        let half = || if few { None } else { Block::for_stream(filter.geometry, expected) };
         let (Some(mut now), Some(mut next)) = (half(), half()) else {
             let mut done = 0;
             let report = filter.insert_each(hashes.inspect(|_| done += 1), self.list_at_most);
@@ -207,13 +220,15 @@ impl<K: ?Sized, S: Sync> Bulk<'_, K, S> {
 
     fn remove_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync) -> RemoveReport {
         let filter = self.filter;
-        let block = if keys.len() < FEW_KEYS { None } else { Block::new(filter.geometry, keys.len()) };
-        let Some(mut block) = block else {
-            let report = filter.remove_each(keys.iter().map(hash), self.list_at_most);
+        let mut report = RemoveReport::default();
+        let Some(mut block) = filter.block(keys.len()) else {
+            let reports = batches(keys, |keys| filter.remove_each(keys.iter().map(&hash), self.list_at_most));
+            for (number, batch) in reports.into_iter().enumerate() {
+                report.append(batch, number * BATCH_KEYS, self.list_at_most);
+            }
             (self.progress)(keys.len());
             return report;
         };
-        let mut report = RemoveReport::default();
         let mut done = 0;
         for keys in keys.chunks(block.most_keys()) {
             block.fill(keys, &hash);
@@ -229,7 +244,7 @@ impl<K: ?Sized, S: Sync> Bulk<'_, K, S> {
     }
 
     fn look_up_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync, found: &mut [bool]) {
-        assert_eq!(keys.len(), found.len(), "a batch of keys, and a number of places for their answers that differs");
+        assert_eq!(keys.len(), found.len(), "the number of keys and the number of places for their answers differ");
         let filter = self.filter;
         let many = filter.reach() == Into::L2 && Block::<bool>::is_dense(filter.geometry, keys.len(), LOOK_UPS_A_SHARD);
         let mut block = if many { Block::<bool>::new(filter.geometry, keys.len()) } else { None };
@@ -253,7 +268,7 @@ impl<K: ?Sized, S: Sync> Bulk<'_, K, S> {
     }
 }
 
-impl<K: ?Sized + Hash, S: BuildHasher + Sync> Bulk<'_, K, S> {
+impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     /// As [`par_insert`](CuckooFilter::par_insert), with these options.
     pub fn insert<T: Borrow<K> + Sync>(self, keys: &[T]) -> BulkReport {
         let filter = self.filter;
@@ -282,7 +297,7 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> Bulk<'_, K, S> {
     }
 }
 
-impl<K: ?Sized, S> fmt::Debug for Bulk<'_, K, S> {
+impl<K: ?Sized, S, P> fmt::Debug for Bulk<'_, K, S, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bulk").field("list_at_most", &self.list_at_most).finish_non_exhaustive()
     }
@@ -290,6 +305,12 @@ impl<K: ?Sized, S> fmt::Debug for Bulk<'_, K, S> {
 
 /// The tasks.
 impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
+    /// A block to sort so many keys by shard; `None` where they are too few for that, or there is no memory.
+    fn block<O: Copy + Default + Send + Sync>(&self, keys: usize) -> Option<Block<O>> {
+        let many = keys >= FEW_KEYS && keys / self.shards.len() >= FEW_KEYS_A_SHARD;
+        if many { Block::new(self.geometry, keys) } else { None }
+    }
+
     fn efforts(&self) -> Vec<Effort> {
         vec![Effort::full(); self.shards.len()]
     }
@@ -297,25 +318,12 @@ impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
     /// Stores the keys of the block, and says how many were refused.
     fn insert_block(&self, block: &mut Block<Outcome>, efforts: &mut [Effort]) -> usize {
         block.for_each_shard(self.shards.par_iter().zip(efforts), |(shard, effort), runs| {
-            fetch_all(shard, runs);
             let (mut refused, mut search) = (0, Search::new());
-            let alone = shard.alone(&self.geometry, &self.format);
-            for (keys, outcomes) in runs {
-                let keys = keys.iter().zip(outcomes.iter_mut()).map(|(&mixed, outcome)| {
-                    let key = self.geometry.locate_mixed(mixed).1;
-                    shard.fetch(&self.format, key, Into::L1);
-                    (key, outcome)
-                });
-                rolling(
-                    keys,
-                    |_| {},
-                    |(key, outcome)| {
-                        let result = alone.insert(&mut search, effort, key, Admission::Copies).map(|_| ());
-                        refused += usize::from(result.is_err());
-                        *outcome = Outcome::of(result);
-                    },
-                );
-            }
+            self.change(shard, runs, |alone, key, outcome| {
+                let result = alone.insert(&mut search, effort, key, Admission::Copies).map(|_| ());
+                refused += usize::from(result.is_err());
+                *outcome = Outcome::of(result);
+            });
             refused
         })
     }
@@ -323,26 +331,38 @@ impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
     /// Removes the keys of the block, and says how many were missing.
     fn remove_block(&self, block: &mut Block<bool>) -> usize {
         block.for_each_shard(self.shards.par_iter(), |shard, runs| {
-            fetch_all(shard, runs);
             let mut missing = 0;
-            let alone = shard.alone(&self.geometry, &self.format);
-            for (keys, outcomes) in runs {
-                let keys = keys.iter().zip(outcomes.iter_mut()).map(|(&mixed, outcome)| {
+            self.change(shard, runs, |alone, key, removed| {
+                *removed = alone.remove(key);
+                missing += usize::from(!*removed);
+            });
+            missing
+        })
+    }
+
+    /// Works on the keys of a shard, alone but for a moment after every [`KEYS_UNDER_LOCKS`] keys.
+    #[inline(always)]
+    fn change<O>(&self, shard: &Shard, runs: &mut [Run<'_, O>], mut work: impl FnMut(&Alone<'_>, Candidates, &mut O)) {
+        fetch_all(shard, runs);
+        let mut locked = None;
+        let mut left = 0;
+        for (keys, outcomes) in runs {
+            for (keys, outcomes) in keys.chunks(KEYS_UNDER_LOCKS).zip(outcomes.chunks_mut(KEYS_UNDER_LOCKS)) {
+                if left < keys.len() {
+                    // Unlocked before it is locked again.
+                    drop(locked.take());
+                    left = KEYS_UNDER_LOCKS;
+                }
+                left -= keys.len();
+                let alone = locked.get_or_insert_with(|| shard.alone(&self.geometry, &self.format));
+                let keys = keys.iter().zip(outcomes).map(|(&mixed, outcome)| {
                     let key = self.geometry.locate_mixed(mixed).1;
                     shard.fetch(&self.format, key, Into::L1);
                     (key, outcome)
                 });
-                rolling(
-                    keys,
-                    |_| {},
-                    |(key, removed)| {
-                        *removed = alone.remove(key);
-                        missing += usize::from(!*removed);
-                    },
-                );
+                rolling(keys, |_| {}, |(key, outcome)| work(alone, key, outcome));
             }
-            missing
-        })
+        }
     }
 
     fn look_up_block(&self, block: &mut Block<bool>) {
@@ -354,6 +374,11 @@ impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
             0
         });
     }
+}
+
+/// Works on some keys at a time: few by this thread, many by all.
+fn batches<T: Sync, R: Send>(keys: &[T], work: impl Fn(&[T]) -> R + Sync + Send) -> Vec<R> {
+    if keys.len() <= BATCH_KEYS { vec![work(keys)] } else { keys.par_chunks(BATCH_KEYS).map(work).collect() }
 }
 
 /// Begins to fetch the whole shard, if the keys will need most of it: lines in order come faster than lines by lot.
@@ -431,21 +456,22 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// global one. It goes on after a refusal, and says which keys were refused. What becomes of the keys is what a loop
     /// of [`insert`](CuckooFilter::insert) might do with them in some order.
     ///
-    /// Keys are hashed by all threads and sorted by shard in blocks; then a task for each shard locks it once and stores
-    /// its keys. Look-ups go on all the while and wait for nothing. A single writer waits at most for the task that holds
-    /// its shard, up to 32,768 keys unless hashes are poor. If the user's `Hash` panics, the panic goes on to the caller;
-    /// the blocks before it are stored, and no key of its own block is.
+    /// Keys are hashed by all threads and sorted by shard in blocks; then a task for each shard locks it and stores its
+    /// keys. Look-ups go on all the while and wait for nothing. A single writer waits at most for the task that holds its
+    /// shard, which lets others have their turn after every 4096 keys. If the user's `Hash` panics, the panic goes on to
+    /// the caller; keys of the blocks before are stored, others may not be.
     ///
     /// `keys` holds anything that borrows as the key type, as for [`contains_batch`](CuckooFilter::contains_batch). Fewer
-    /// than 4096 keys are stored by this thread alone. A filter of one shard (up to about 250,000 keys) is hashed for by
+    /// than 4096 keys are stored by this thread alone, and fewer than 256 for each shard by all threads as batches are, with
+    /// locks for each key. A filter of one shard (up to about 250,000 keys) is hashed for by
     /// all threads and filled by one: threads that meet in so few stripes are slower than one alone.
     ///
     /// # Complexity
     /// Memory beyond filter and keys: 13 bytes for each key of a block of at most 2^24 keys, 3 more at the most for its
-    /// runs, and up to 1 MiB for each thread: 213 MiB for 128 M slots on two threads. Then the list of refused keys. Takes the locks of each shard once a block. After a refusal the next
+    /// runs, and 1 MiB for each thread: 213 MiB for 128 M slots on two threads. Then the list of refused keys. Takes the locks of each shard once a block. After a refusal the next
     /// search in that shard looks at half as many buckets, down to 32, and at twice as many after a success, so that an
-    /// overfull load does not spend a whole search on each key; of a load far beyond what the filter holds, some keys may
-    /// be refused that a loop would have stored.
+    /// overfull load does not spend a whole search on each key; of a load beyond what the filter holds, some keys may be
+    /// refused that a loop would have stored.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -464,9 +490,11 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// a slice: a list of any length streams through. Keys are numbered as they come, from 0, and the report names the
     /// refused ones by these numbers.
     ///
+    /// An iterator of `&String` does not fit a filter of `str`; `.map(String::as_str)` makes it fit.
+    ///
     /// The iterator and the hash function run on this thread, and fill one block while the threads of the pool store the
-    /// one before. If either panics, the panic goes on to the caller; the keys of finished blocks are stored, up to 2^24
-    /// keys before the panic may not be.
+    /// one before; an iterator must not wait for other work of the same pool. If either panics, the panic goes on to the
+    /// caller; up to 2^24 keys before it may not be stored.
     ///
     /// # Complexity
     /// As `par_insert`, with two blocks of half the size.
@@ -492,7 +520,8 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// [`contains`](CuckooFilter::contains) answers for `keys[i]`, asked at some moment during the call.
     ///
     /// Takes no lock and waits for no writer. Very many keys (16,384 for each shard, 8.4 M for 128 M slots) are sorted by
-    /// shard first, if the table is larger than 8 MiB: a shard fits a core's cache.
+    /// shard first, if the table is larger than 8 MiB and has at most 2^28 slots: a shard fits a core's cache. In larger
+    /// tables a block has too few keys for each shard to make up for the sorting.
     ///
     /// # Panics
     /// If `keys` and `found` differ in length.

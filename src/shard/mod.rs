@@ -19,6 +19,7 @@ mod lookup;
 mod relocate;
 mod remove;
 
+pub(crate) use alone::Alone;
 pub(crate) use insert::Admission;
 pub(crate) use lookup::Aim;
 
