@@ -149,7 +149,7 @@ fn look_ups(program: &Program, slots: u32, against_loop: Option<f64>, against_li
 fn large(program: &Program, slots: u32, asked: impl Fn(f64) -> Option<f64>) {
     let named = |contest: &str| format!("{contest} 2^{slots}");
     if !program.wants(&named(
-        "par_contains par_insert insert_batch overfull memory of waits par_remove remove_batch, 1 thread, 2 threads, \
+        "par_contains par_insert insert_batch overfull memory of waits par_remove remove_batch par_insert, 1 thread, 2 threads, \
          against a parallel loop the two-line limit atomic-cuckoo-filter's",
     )) {
         return;

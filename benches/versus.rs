@@ -219,7 +219,7 @@ struct Bars {
 
 fn singles(program: &Program, name: &str, field: &Field, bars: &Bars) {
     let named = |contest: &str| format!("{contest} {name}");
-    if !program.wants(&named("miss hit insert remove atomic-cuckoo fastbloom DashSet")) {
+    if !program.wants(&named("miss hit insert remove against atomic-cuckoo-filter fastbloom DashSet")) {
         return;
     }
     let ours = field.fill(field.ours(16));
