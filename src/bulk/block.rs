@@ -42,7 +42,7 @@ pub(super) struct Block<O> {
     geometry: Geometry,
     tile_keys: usize,
     tiles: Vec<Tile<O>>,
-    /// Memory to hash a tile into: one for each thread, or two where one thread fills the block.
+    /// Memory to hash a tile into, one for each thread that fills the block.
     scratch: Vec<Mutex<Vec<Mixed>>>,
 }
 
@@ -54,7 +54,12 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
 
     /// One of two blocks to go through so many keys, for [`Block::fill_from`].
     pub(super) fn for_stream(geometry: Geometry, keys: usize) -> Option<Self> {
-        Block::with_keys(geometry, keys.min(most_keys(geometry)).div_ceil(2), 2)
+        Block::with_keys(geometry, keys.min(most_keys(geometry)).div_ceil(2), 0)
+    }
+
+    /// Memory for [`Block::fill_from`].
+    pub(super) fn scratch(&self) -> Option<Vec<Mixed>> {
+        reserved(self.tile_keys)
     }
 
     fn with_keys(geometry: Geometry, keys: usize, scratches: usize) -> Option<Self> {
@@ -90,14 +95,10 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         self.tiles.iter().map(|tile| tile.sorted.len()).sum()
     }
 
-    /// Takes as many keys as it can from the iterator, on this thread.
-    pub(super) fn fill_from(&mut self, hashes: &mut impl Iterator<Item = u64>) {
-        let [drawn, scratch] = &mut self.scratch[..] else { unreachable!("a block for a stream") };
-        let (Ok(drawn), Ok(scratch)) = (drawn.get_mut(), scratch.get_mut()) else { unreachable!("no panic survives") };
+    /// Takes as many keys as it can from the iterator, on this thread. `scratch` is some memory.
+    pub(super) fn fill_from(&mut self, hashes: &mut impl Iterator<Item = u64>, scratch: &mut Vec<Mixed>) {
         for tile in &mut self.tiles {
-            drawn.clear();
-            drawn.extend(hashes.take(self.tile_keys).map(Mixed::of));
-            tile.fill(&self.geometry, scratch, drawn.iter().copied());
+            tile.fill(&self.geometry, scratch, self.tile_keys, hashes.take(self.tile_keys).map(Mixed::of));
         }
     }
 
@@ -111,7 +112,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
             let scratch = own.as_deref_mut().unwrap_or(&mut other);
             let begin = (number * tile_keys).min(keys.len());
             let keys = keys[begin..].iter().take(tile_keys);
-            tile.fill(&geometry, scratch, keys.map(|key| Mixed::of(hash(key))));
+            tile.fill(&geometry, scratch, keys.len(), keys.map(|key| Mixed::of(hash(key))));
         });
     }
 
@@ -171,23 +172,24 @@ impl<O: Copy + Default> Tile<O> {
         Some(Tile { shards: reserved(keys)?, sorted: reserved(keys)?, outcomes: reserved(keys)?, ends })
     }
 
-    /// Sorts by counting: a pass to hash and count, a pass to put in place. `scratch` is memory to keep hashes in between.
-    fn fill(&mut self, geometry: &Geometry, scratch: &mut Vec<Mixed>, keys: impl ExactSizeIterator<Item = Mixed>) {
+    /// Sorts `most` keys or fewer by counting: a pass to hash and count, a pass to put in place. `scratch` is memory to
+    /// keep hashes in between.
+    fn fill(&mut self, geometry: &Geometry, scratch: &mut Vec<Mixed>, most: usize, keys: impl Iterator<Item = Mixed>) {
         self.ends.fill(0);
-        let len = keys.len();
-        scratch.resize(len, Mixed::default());
-        self.shards.resize(len, 0);
-        self.sorted.resize(len, Mixed::default());
-        self.outcomes.resize(len, O::default());
+        scratch.resize(most, Mixed::default());
+        self.shards.resize(most, 0);
         for ((key, mixed), to) in keys.zip(&mut *scratch).zip(&mut self.shards) {
             let shard = geometry.shard(key);
             (*mixed, *to) = (key, shard as u32);
             self.ends[shard] += 1;
         }
-        let mut begin = 0;
+        let mut count = 0;
         for end in &mut self.ends {
-            begin += mem::replace(end, begin);
+            count += mem::replace(end, count);
         }
+        self.shards.truncate(count as usize);
+        self.sorted.resize(count as usize, Mixed::default());
+        self.outcomes.resize(count as usize, O::default());
         for (&shard, &mixed) in self.shards.iter().zip(&*scratch) {
             let end = &mut self.ends[shard as usize];
             self.sorted[*end as usize] = mixed;

@@ -36,6 +36,9 @@ const BATCH_KEYS: usize = 1 << 12;
 /// Keys that a task works on before it lets other writers have their turn.
 const KEYS_UNDER_LOCKS: usize = 1 << 12;
 
+/// Keys whose lines are on their way while a task works on one.
+const KEYS_AHEAD: usize = 16;
+
 /// Look-ups are sorted by shard from so many keys a shard on: then a line is used often enough to make up for that.
 const LOOK_UPS_A_SHARD: usize = 1 << 14;
 
@@ -185,7 +188,9 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         let expected = hashes.size_hint().1.unwrap_or(usize::MAX).saturating_add(first.len());
         let mut hashes = first.into_iter().chain(hashes);
         let half = || if few { None } else { Block::for_stream(filter.geometry, expected) };
-        let (Some(mut now), Some(mut next)) = (half(), half()) else {
+        let blocks = half().zip(half());
+        let scratch = blocks.as_ref().and_then(|(block, _)| block.scratch());
+        let Some(((mut now, mut next), mut scratch)) = blocks.zip(scratch) else {
             let mut done = 0;
             let report = filter.insert_each(hashes.inspect(|_| done += 1), self.list_at_most);
             (self.progress)(done);
@@ -194,12 +199,12 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         let mut report = BulkReport::default();
         let mut efforts = filter.efforts();
         let mut done = 0;
-        now.fill_from(&mut hashes);
+        now.fill_from(&mut hashes, &mut scratch);
         while now.keys() > 0 {
             let mut refused = 0;
             rayon::in_place_scope(|scope| {
                 scope.spawn(|_| refused = filter.insert_block(&mut now, &mut efforts));
-                next.fill_from(&mut hashes);
+                next.fill_from(&mut hashes, &mut scratch);
             });
             self.note(&mut report, &now, done, refused);
             done += now.keys();
@@ -360,7 +365,7 @@ impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
                     shard.fetch(&self.format, key, Into::L1);
                     (key, outcome)
                 });
-                rolling(keys, |_| {}, |(key, outcome)| work(alone, key, outcome));
+                rolling::<KEYS_AHEAD, _>(keys, |_| {}, |(key, outcome)| work(alone, key, outcome));
             }
         }
     }

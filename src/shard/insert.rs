@@ -28,24 +28,24 @@ impl Shard {
         key: Candidates,
         admission: Admission,
     ) -> Result<bool, InsertError> {
-        match self.place(format, key, admission) {
-            Some(result) => result,
-            None => self.insert_by_path(geometry, format, key, admission, &mut Effort::full()),
-        }
+        self.fetch(format, key, Into::L1);
+        self.insert_fetched(geometry, format, key, admission, &mut Effort::full())
     }
 
-    /// The same for one key of many, which search for a place as hard as the ones before them make it worth while.
-    #[inline]
-    pub(crate) fn insert_next(
+    /// The same for a key whose buckets are on their way: one of many, which search for a place as hard as the ones
+    /// before them make it worth while.
+    #[inline(always)]
+    pub(crate) fn insert_fetched(
         &self,
         geometry: &Geometry,
         format: &Format,
         key: Candidates,
+        admission: Admission,
         effort: &mut Effort,
     ) -> Result<bool, InsertError> {
-        match self.place(format, key, Admission::Copies) {
+        match self.place(format, key, admission) {
             Some(result) => result,
-            None => self.insert_by_path(geometry, format, key, Admission::Copies, effort),
+            None => self.insert_by_path(geometry, format, key, admission, effort),
         }
     }
 
@@ -57,7 +57,6 @@ impl Shard {
         key: Candidates,
         admission: Admission,
     ) -> Option<Result<bool, InsertError>> {
-        self.fetch(format, key, Into::L1);
         let locked = self.stripes.lock_pair(key.first, key.second);
         match self.place_locked(&locked, format, key, admission) {
             Some(stored) => Some(Ok(stored)),

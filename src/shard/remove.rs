@@ -11,6 +11,12 @@ impl Shard {
     #[inline]
     pub(crate) fn remove(&self, format: &Format, key: Candidates) -> bool {
         self.fetch(format, key, Into::L1);
+        self.remove_fetched(format, key)
+    }
+
+    /// The same for a key whose buckets are on their way.
+    #[inline(always)]
+    pub(crate) fn remove_fetched(&self, format: &Format, key: Candidates) -> bool {
         let locked = self.stripes.lock_pair(key.first, key.second);
         self.remove_locked(&locked, format, key)
     }

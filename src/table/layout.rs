@@ -90,12 +90,12 @@ impl Layout for TwoRuns {
     fn holds((words, shift): Self::Place<'_>, format: &Format, pattern: u64) -> bool {
         let [low, middle, high] = words.each_ref().map(acquire);
         let second = shift + format.run_bits() as u32;
-        let lower = (u128::from(middle) << 64 | u128::from(low)) >> shift;
-        let higher = if second < 64 {
-            (u128::from(middle) << 64 | u128::from(low)) >> second
-        } else {
-            (u128::from(high) << 64 | u128::from(middle)) >> (second - 64)
-        };
-        format.lanes.any(lower as u64, pattern) | format.lanes.any(higher as u64, pattern)
+        let from =
+            |low: u64, high: u64, shift: u32| ((u128::from(high) << 64 | u128::from(low)) >> (shift % 64)) as u64;
+        let lower = from(low, middle, shift);
+        // Chosen without a branch: in which word the second run begins cannot be predicted.
+        let later = u64::from(second / 64).wrapping_neg();
+        let higher = from(low ^ ((low ^ middle) & later), middle ^ ((middle ^ high) & later), second);
+        format.lanes.any(lower, pattern) | format.lanes.any(higher, pattern)
     }
 }
