@@ -5,7 +5,7 @@ use crate::error::{BuildError, InsertError};
 use crate::geometry::{self, Candidates, Geometry, Mixed, Plan};
 use crate::hashing::DefaultHashBuilder;
 use crate::shard::{Admission, Shard};
-use crate::table::{Format, Layout, Packing, Run, TwoRuns, Word};
+use crate::table::{Format, Layout, Packing, Part, Run, TwoRuns, Word};
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
@@ -225,6 +225,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     fn look_up_packed(&self, hash: u64) -> bool {
         match self.format.packing() {
             Packing::TwoRuns => self.look_up::<TwoRuns>(Mixed::of(hash)),
+            Packing::Part => self.look_up::<Part>(Mixed::of(hash)),
             _ => self.look_up::<Run>(Mixed::of(hash)),
         }
     }

@@ -8,7 +8,7 @@
 
 mod layout;
 
-pub(crate) use layout::{Layout, Run, TwoRuns, Word};
+pub(crate) use layout::{Layout, Part, Run, TwoRuns, Word};
 
 use crate::fail_point::{Step, reached};
 use crate::geometry::{Bucket, Fingerprint};
@@ -33,6 +33,8 @@ pub(crate) struct Format {
 pub(crate) enum Packing {
     /// 16 bits: a bucket is a word.
     Word,
+    /// 4 and 8 bits: a bucket is a part of a word.
+    Part,
     /// Other widths up to 16: a bucket is one run in one or two words.
     Run,
     /// Above 16 bits: a bucket is two runs of two slots, each in one or two words.
@@ -114,6 +116,7 @@ pub(crate) struct Table {
 impl Format {
     pub(crate) fn new(width: u32) -> Self {
         let packing = match width {
+            4 | 8 => Packing::Part,
             ..16 => Packing::Run,
             16 => Packing::Word,
             _ => Packing::TwoRuns,
@@ -432,6 +435,11 @@ mod tests {
                 Packing::Run => self.holds::<Run>(key, first, second),
                 Packing::Word => {
                     let found = self.holds::<Word>(key, first, second);
+                    assert_eq!(self.holds::<Run>(key, first, second), found);
+                    found
+                }
+                Packing::Part => {
+                    let found = self.holds::<Part>(key, first, second);
                     assert_eq!(self.holds::<Run>(key, first, second), found);
                     found
                 }

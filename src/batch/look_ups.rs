@@ -3,7 +3,7 @@
 use crate::geometry::{Candidates, Geometry, Mixed};
 use crate::prefetch::Into;
 use crate::shard::{Aim, Shard};
-use crate::table::{Format, Layout, Packing, Run, TwoRuns, Word};
+use crate::table::{Format, Layout, Packing, Part, Run, TwoRuns, Word};
 
 /// Keys that are looked up side by side: a loop of so many is unrolled.
 const GROUP: usize = 4;
@@ -58,6 +58,8 @@ pub(super) fn look_up<'a, T>(
     match (format.packing(), into) {
         (Packing::Word, Into::L1) => window::<Word, true, T>(place, format, keys, mix, found),
         (Packing::Word, Into::L2) => window::<Word, false, T>(place, format, keys, mix, found),
+        (Packing::Part, Into::L1) => window::<Part, true, T>(place, format, keys, mix, found),
+        (Packing::Part, Into::L2) => window::<Part, false, T>(place, format, keys, mix, found),
         (Packing::Run, Into::L1) => window::<Run, true, T>(place, format, keys, mix, found),
         (Packing::Run, Into::L2) => window::<Run, false, T>(place, format, keys, mix, found),
         (Packing::TwoRuns, Into::L1) => window::<TwoRuns, true, T>(place, format, keys, mix, found),

@@ -215,7 +215,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// [`par_insert`](CuckooFilter::par_insert).
     ///
     /// # Complexity
-    /// As a loop of `insert`, with the lines of 16 keys fetched at a time. After a refusal, following keys are searched a
+    /// As a loop of `insert`, with the lines of up to 16 keys fetched at a time. After a refusal, following keys are searched a
     /// place for less and less far, down to 32 buckets, until a search succeeds: of a batch beyond what the filter
     /// holds, some keys may be refused that a loop would have stored.
     ///
@@ -237,7 +237,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// `keys` as for [`contains_batch`](CuckooFilter::contains_batch).
     ///
     /// # Complexity
-    /// As a loop of `remove`, with the lines of 16 keys fetched at a time.
+    /// As a loop of `remove`, with the lines of up to 16 keys fetched at a time.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

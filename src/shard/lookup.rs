@@ -5,9 +5,9 @@ use crate::fail_point::{Step, reached};
 use crate::geometry::Candidates;
 use crate::prefetch::Into;
 use crate::stripe::{Locked, Watch};
-#[cfg(all(test, cuckoo_loom))]
-use crate::table::Word;
 use crate::table::{Format, Layout, Matches, Packing, Run, TwoRuns};
+#[cfg(all(test, cuckoo_loom))]
+use crate::table::{Part, Word};
 
 /// A look-up that knows where its words are and has not read them.
 #[derive(Clone, Copy)]
@@ -49,6 +49,7 @@ impl Shard {
     pub(crate) fn contains(&self, format: &Format, key: Candidates) -> bool {
         let once = match format.packing() {
             Packing::Word => self.look_once::<Word>(format, key),
+            Packing::Part => self.look_once::<Part>(format, key),
             Packing::Run => self.look_once::<Run>(format, key),
             Packing::TwoRuns => self.look_once::<TwoRuns>(format, key),
         };
@@ -84,7 +85,7 @@ impl Shard {
         loop {
             reached(Step::Repeated);
             let once = match format.packing() {
-                Packing::Word | Packing::Run => self.look_once::<Run>(format, key),
+                Packing::Word | Packing::Part | Packing::Run => self.look_once::<Run>(format, key),
                 Packing::TwoRuns => self.look_once::<TwoRuns>(format, key),
             };
             if let Some(found) = once {

@@ -6,7 +6,8 @@ use crate::geometry::Bucket;
 use crate::prefetch::{Into, prefetch};
 use crate::sync::AtomicU64;
 
-/// How a bucket lies in words, known when it is compiled. [`Run`] is right for [`Word`]'s width too.
+/// How a bucket lies in words, known when it is compiled. [`Run`] is right for the widths of [`Word`] and [`Part`]
+/// too.
 pub(crate) trait Layout: Copy {
     /// Where the words of a bucket are.
     type Place<'a>: Copy;
@@ -24,6 +25,10 @@ pub(crate) trait Layout: Copy {
 /// A bucket is a word.
 #[derive(Clone, Copy)]
 pub(crate) enum Word {}
+
+/// A bucket is a part of a word.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {}
 
 /// A bucket is one run in one or two words.
 #[derive(Clone, Copy)]
@@ -49,6 +54,26 @@ impl Layout for Word {
     #[inline(always)]
     fn holds(word: &AtomicU64, format: &Format, pattern: u64) -> bool {
         format.lanes.any(acquire(word), pattern)
+    }
+}
+
+impl Layout for Part {
+    type Place<'a> = (&'a AtomicU64, u32);
+
+    #[inline(always)]
+    fn place<'a>(table: &'a Table, format: &Format, bucket: Bucket) -> Self::Place<'a> {
+        let begin = format.begin(bucket);
+        (&table.words[(begin / 64) as usize], (begin % 64) as u32)
+    }
+
+    #[inline(always)]
+    fn fetch((word, _): Self::Place<'_>, into: Into) {
+        prefetch(word, into);
+    }
+
+    #[inline(always)]
+    fn holds((word, shift): Self::Place<'_>, format: &Format, pattern: u64) -> bool {
+        format.lanes.any(acquire(word) >> shift, pattern)
     }
 }
 
