@@ -1,40 +1,49 @@
-//! Contests in one process, turn by turn: what benchmarks share that print ratios.
+//! Contests turn by turn, and which of them to run.
 
-/// Which contests to run, and for how many turns.
+/// What the command line asks for.
 pub(crate) struct Program {
     words: Vec<String>,
-    turns: usize,
+    turns: Option<usize>,
     /// The size of the large table, as a power of two, if one is asked for.
     pub(crate) large: Option<u32>,
 }
 
 impl Program {
-    pub(crate) fn from_arguments(turns: usize) -> Self {
-        let mut program = Program { words: Vec::new(), turns, large: None };
+    pub(crate) fn from_arguments() -> Self {
+        let mut program = Program { words: Vec::new(), turns: None, large: None };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 // Given by `cargo bench` itself.
                 "--bench" => {}
-                "--turns" => {
-                    program.turns = number(arguments.next(), 1..=1000);
-                }
+                "--turns" => program.turns = Some(number(arguments.next(), 1..=1000)),
                 "--large" => program.large = Some(number(arguments.next(), 17..=32) as u32),
-                word if word.starts_with('-') => {
-                    refuse(&format!("there is no option {word}"));
-                }
+                word if word.starts_with('-') => refuse(&format!("there is no option {word}")),
                 word => program.words.push(word.into()),
             }
         }
         program
     }
 
+    /// Contests of this many turns, if no other number is asked for.
+    pub(crate) fn contests(&self, turns: usize) -> Contests {
+        Contests { words: self.words.clone(), turns: self.turns.unwrap_or(turns) }
+    }
+}
+
+/// Which contests to run, and for how many turns.
+pub(crate) struct Contests {
+    words: Vec<String>,
+    turns: usize,
+}
+
+impl Contests {
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.words.iter().all(|word| name.contains(word))
     }
 
     /// Runs a contest: `ours` and `theirs` return the cost of a turn in nanoseconds for each operation.
-    pub(crate) fn contest(
+    pub(crate) fn run(
         &self,
         name: &str,
         at_least: impl Into<Option<f64>>,
@@ -76,6 +85,6 @@ fn number(argument: Option<String>, possible: std::ops::RangeInclusive<usize>) -
 }
 
 fn refuse(why: &str) -> ! {
-    eprintln!("{why}\nusage: cargo bench --bench NAME -- [--turns N] [--large LOG2] [WORD OF A CONTEST'S NAME]...");
+    eprintln!("{why}; possible are --turns N, --large LOG2 and words of a contest's name");
     std::process::exit(2);
 }

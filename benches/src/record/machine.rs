@@ -1,0 +1,126 @@
+//! Where and from what a record was measured.
+
+use super::Record;
+use jiff::Timestamp;
+use std::fs;
+use std::process::Command;
+
+/// The day in UTC, as `2026-01-31`.
+pub(crate) fn today() -> String {
+    Timestamp::now().strftime("%F").to_string()
+}
+
+/// Adds command, commit, machine and toolchain.
+pub(crate) fn describe(record: &mut Record, turns: usize) {
+    let cores = std::thread::available_parallelism().map_or_else(|_| unknown(), |cores| cores.to_string());
+    let lines = [
+        ("command", command()),
+        ("turns", turns.to_string()),
+        ("commit", commit()),
+        ("processor", field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into())),
+        ("cores", cores),
+        ("caches", caches()),
+        ("memory", memory()),
+        ("huge pages", huge_pages()),
+        ("system", system()),
+        ("compiler", output("rustc", &["--version"]).unwrap_or_else(unknown)),
+        ("profile", profile()),
+        ("target features", target_features()),
+    ];
+    let lines: Vec<String> = lines.into_iter().map(|(name, value)| format!("- {name}: {value}")).collect();
+    record.text(&lines.join("\n"));
+}
+
+fn unknown() -> String {
+    "unknown".into()
+}
+
+fn command() -> String {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let given = if arguments.is_empty() { String::new() } else { format!(" -- {}", arguments.join(" ")) };
+    format!("`cargo run --release -p compare{given}`")
+}
+
+fn commit() -> String {
+    let Some(commit) = output("git", &["rev-parse", "--short=12", "HEAD"]) else {
+        return unknown();
+    };
+    match output("git", &["status", "--porcelain", "--untracked-files=no"]) {
+        Some(changes) if changes.is_empty() => format!("{commit}, the tree as committed"),
+        _ => format!("{commit}, with changes that are not committed"),
+    }
+}
+
+fn caches() -> String {
+    let of = |index: usize, file: &str| {
+        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{file}");
+        fs::read_to_string(path).map(|text| text.trim().to_string())
+    };
+    let described: Vec<String> = (0..)
+        .map_while(|index| {
+            let (level, kind, size) = (of(index, "level").ok()?, of(index, "type").ok()?, of(index, "size").ok()?);
+            let kind = if kind == "Unified" { String::new() } else { format!(" {}", kind.to_lowercase()) };
+            Some(format!("L{level}{kind} {size}"))
+        })
+        .collect();
+    if described.is_empty() { unknown() } else { described.join(", ") }
+}
+
+fn memory() -> String {
+    field("/proc/meminfo", "MemTotal")
+        .and_then(|size| size.trim_end_matches(" kB").trim().parse::<f64>().ok())
+        .map_or_else(unknown, |kib| format!("{:.1} GiB", kib / f64::from(1 << 20)))
+}
+
+/// The mode in use stands in brackets.
+fn huge_pages() -> String {
+    fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").map_or_else(
+        |_| unknown(),
+        |modes| modes.split(['[', ']']).nth(1).map_or_else(unknown, |mode| format!("transparent, {mode}")),
+    )
+}
+
+fn system() -> String {
+    let name = fs::read_to_string("/etc/os-release").ok().and_then(|text| {
+        text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")).map(|name| name.trim_matches('"').to_string())
+    });
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let name = name.unwrap_or_else(|| std::env::consts::OS.into());
+    format!("{name}, {} {}", std::env::consts::OS, kernel.trim()).trim_end().into()
+}
+
+fn profile() -> String {
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    match option_env!("RUSTFLAGS") {
+        Some(flags) if !flags.is_empty() => format!("{profile}, RUSTFLAGS `{flags}`"),
+        _ => profile.into(),
+    }
+}
+
+/// Those that the compiler was free to use, of the ones that matter here.
+fn target_features() -> String {
+    let features = [
+        ("sse4.2", cfg!(target_feature = "sse4.2")),
+        ("aes", cfg!(target_feature = "aes")),
+        ("bmi2", cfg!(target_feature = "bmi2")),
+        ("avx2", cfg!(target_feature = "avx2")),
+        ("avx512f", cfg!(target_feature = "avx512f")),
+        ("neon", cfg!(target_feature = "neon")),
+    ];
+    let used: Vec<&str> = features.into_iter().filter(|feature| feature.1).map(|feature| feature.0).collect();
+    let beyond = if used.is_empty() { "those of the base target".into() } else { used.join(", ") };
+    format!("{}: {beyond}", std::env::consts::ARCH)
+}
+
+/// The value after `name:` in a file of the system's.
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_string())
+}
+
+/// What a program prints, if it can be run.
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
