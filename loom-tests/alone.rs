@@ -168,26 +168,10 @@ fn alone_and_single_insert_for_the_last_slot_have_one_winner() {
             scene.fill(0, 1, 4, 0);
             scene.fill(1, 0, 3, 4);
             let (world, writer) = (Arc::clone(&scene.world), scene.clone());
-            let winners: Notes<&str> = Arc::default();
-            let (note, other_note) = (Arc::clone(&winners), Arc::clone(&winners));
-            run_two(
-                swapped,
-                move || {
-                    if world.insert(one) {
-                        note.lock().unwrap().push("single");
-                    }
-                },
-                move || {
-                    if writer.task(&[Insert(other)]) == [Some(true)] {
-                        other_note.lock().unwrap().push("task");
-                    }
-                },
-            );
-            let winners = winners.lock().unwrap().clone();
-            assert_eq!(winners.len(), 1, "there was one slot");
-            seen.note(winners[0]);
-            let single = usize::from(winners[0] == "single");
-            scene.world.holds(&[(one, single), (other, 1 - single)], 7);
+            let won =
+                run_two(swapped, move || world.insert(one), move || writer.task(&[Insert(other)]) == [Some(true)]);
+            let [single, task] = seen.one_winner(["single", "task"], won, "there was one slot");
+            scene.world.holds(&[(one, single), (other, task)], 7);
         });
     }
 }
@@ -224,26 +208,13 @@ fn alone_and_a_path_for_one_hole_have_one_winner() {
             let (scene, moved) = Scene::full_pair(16, 0, 0, 3);
             let [one, other] = [scene.key(7, 1, 0), scene.key(8, 0, 1)];
             let (world, writer) = (Arc::clone(&scene.world), scene.clone());
-            let winners: Notes<&str> = Arc::default();
-            let (note, other_note) = (Arc::clone(&winners), Arc::clone(&winners));
-            run_two(
+            let won = run_two(
                 swapped,
-                move || {
-                    if world.carry_out(&[hop(moved)], one, Admission::Copies) == Some(true) {
-                        note.lock().unwrap().push("path");
-                    }
-                },
-                move || {
-                    if writer.task(&[Insert(other)]) == [Some(true)] {
-                        other_note.lock().unwrap().push("task");
-                    }
-                },
+                move || world.carry_out(&[hop(moved)], one, Admission::Copies) == Some(true),
+                move || writer.task(&[Insert(other)]) == [Some(true)],
             );
-            let winners = winners.lock().unwrap().clone();
-            assert_eq!(winners.len(), 1, "there was one hole");
-            seen.note(winners[0]);
-            let path = usize::from(winners[0] == "path");
-            scene.world.holds(&[(moved, 1), (one, path), (other, 1 - path)], 10);
+            let [path, task] = seen.one_winner(["path", "task"], won, "there was one hole");
+            scene.world.holds(&[(moved, 1), (one, path), (other, task)], 10);
         });
     }
 }
@@ -258,18 +229,12 @@ fn alone_move_against_removal_always_removes() {
         Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
             let (scene, moved) = Scene::full_pair(16, 0, 0, 3);
             let [new, beyond] = [scene.key(7, 0, 1), scene.key(4, 3, 0)];
-            let (world, writer, seen) = (Arc::clone(&scene.world), scene.clone(), seen.clone());
-            let stored: Notes<Vec<Option<bool>>> = Arc::default();
-            let note = Arc::clone(&stored);
-            run_two(
+            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
+            let ((), stored) = run_two(
                 swapped,
                 move || assert!(world.remove(turned(moved)), "a present key was not removed"),
-                move || {
-                    let done = writer.task(&[Insert(new), Insert(beyond)]);
-                    note.lock().unwrap().push(done);
-                },
+                move || writer.task(&[Insert(new), Insert(beyond)]),
             );
-            let stored = stored.lock().unwrap()[0].clone();
             assert_eq!(stored[0], Some(true), "the removal made room, or the move did");
             let room = stored[1] == Some(true);
             seen.note(if room { "removed first" } else { "moved first" });
@@ -287,20 +252,14 @@ fn alone_against_unique_counts_right() {
         Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
             let scene = Scene::new(16, 0);
             let [class, other] = [scene.key(0, 0, 1), scene.key(1, 0, 1)];
-            let (world, writer, seen) = (Arc::clone(&scene.world), scene.clone(), seen.clone());
-            let copies: Notes<usize> = Arc::default();
-            let note = Arc::clone(&copies);
-            run_two(
+            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
+            let (admitted, ()) = run_two(
                 swapped,
-                move || {
-                    let admitted = world.insert_unique(class).expect("there is room");
-                    seen.note(if admitted { "admitted" } else { "present" });
-                    note.lock().unwrap().push(1 + usize::from(admitted));
-                },
+                move || world.insert_unique(class).expect("there is room"),
                 move || assert_eq!(writer.task(&[Insert(other), Insert(turned(class))]), [Some(true); 2]),
             );
-            let copies = copies.lock().unwrap()[0];
-            scene.world.holds(&[(class, copies), (other, 1)], 0);
+            seen.note(if admitted { "admitted" } else { "present" });
+            scene.world.holds(&[(class, 1 + usize::from(admitted)), (other, 1)], 0);
         });
     }
 }
@@ -320,24 +279,15 @@ fn alone_unique_against_a_path_admits_one() {
             assert!(scene.world.remove(Candidates { second: instead_of.first, ..instead_of }));
             scene.world.put(also);
             let (world, writer) = (Arc::clone(&scene.world), scene.clone());
-            let admitted: Notes<&str> = Arc::default();
-            let (note, other_note) = (Arc::clone(&admitted), Arc::clone(&admitted));
-            run_two(
+            let admitted = run_two(
                 swapped,
-                move || match world.carry_out(&[hop(moved)], turned(class), Admission::Unique) {
-                    Some(true) => note.lock().unwrap().push("path"),
-                    Some(false) => {}
-                    None => panic!("the key is looked for before the path"),
+                move || {
+                    let admitted = world.carry_out(&[hop(moved)], turned(class), Admission::Unique);
+                    admitted.expect("the key is looked for before the path")
                 },
-                move || match writer.task(&[InsertUnique(class)])[0] {
-                    Some(true) => other_note.lock().unwrap().push("task"),
-                    Some(false) => {}
-                    None => panic!("there is room"),
-                },
+                move || writer.task(&[InsertUnique(class)])[0].expect("there is room"),
             );
-            let admitted = admitted.lock().unwrap().clone();
-            assert_eq!(admitted.len(), 1, "exactly one is admitted");
-            seen.note(admitted[0]);
+            seen.one_winner(["path", "task"], admitted, "exactly one is admitted");
             scene.world.holds(&[(class, 1), (moved, 1), (also, 1)], 6);
         });
     }

@@ -5,6 +5,7 @@ use crate::geometry::{Bucket, Candidates, Fingerprint};
 use crate::path::Hop;
 use crate::shard::{Admission, Shard};
 use crate::table::Format;
+use loom::thread::{Builder, JoinHandle};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -17,7 +18,7 @@ pub(super) struct World {
 impl World {
     /// A stripe is `1 << stripe_shift` buckets, which must be whole words.
     pub(super) fn new(width: u32, buckets: u32, stripe_shift: u32) -> Arc<Self> {
-        assert_eq!((4 * width << stripe_shift) % 64, 0, "a stripe must begin at a word");
+        assert_eq!(((4 * width) << stripe_shift) % 64, 0, "a stripe must begin at a word");
         let words = (buckets * 4 * width).div_ceil(64) as usize;
         let stripes = buckets.div_ceil(1 << stripe_shift) as usize;
         let shard = Shard::new(words, stripes, stripe_shift).expect("memory");
@@ -122,6 +123,14 @@ impl Seen {
         *self.map().entry(outcome.into()).or_default() += 1;
     }
 
+    /// Notes by name which of two threads won, and counts the wins of each. If not exactly one won, says the `rule`.
+    pub(super) fn one_winner(&self, names: [&str; 2], won: (bool, bool), rule: &str) -> [usize; 2] {
+        let wins = [won.0, won.1].map(usize::from);
+        assert_eq!(wins.iter().sum::<usize>(), 1, "{rule}");
+        self.note(names[wins[1]]);
+        wins
+    }
+
     fn map(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -176,25 +185,31 @@ impl Model {
     }
 }
 
-/// Runs the threads in this order and waits for them. Who only joins afterwards sees all that they did.
-pub(super) fn run(threads: Vec<Box<dyn FnOnce() + Send>>) {
-    // In words. loom's own 32 KiB are too few for a search.
-    let spawn = |thread| loom::thread::Builder::new().stack_size(1 << 14).spawn(thread).expect("a thread");
-    let spawned: Vec<_> = threads.into_iter().map(spawn).collect();
-    for thread in spawned {
-        thread.join().expect("no thread panics");
+/// Runs two threads, spawned in this order or `swapped`: loom's reduction depends on who is first. Says what each
+/// returned. Who only joins afterwards sees all that they did.
+pub(super) fn run_two<A: Send + 'static, B: Send + 'static>(
+    swapped: bool,
+    one: impl FnOnce() -> A + Send + 'static,
+    other: impl FnOnce() -> B + Send + 'static,
+) -> (A, B) {
+    if swapped {
+        let (other, one) = (spawn(other), spawn(one));
+        let other = join(other);
+        (join(one), other)
+    } else {
+        let (one, other) = (spawn(one), spawn(other));
+        (join(one), join(other))
     }
 }
 
-/// Both orders of two threads, `swapped` or not: loom's reduction depends on who is first.
-pub(super) fn run_two(swapped: bool, one: impl FnOnce() + Send + 'static, other: impl FnOnce() + Send + 'static) {
-    let (one, other): (Box<dyn FnOnce() + Send>, Box<dyn FnOnce() + Send>) = (Box::new(one), Box::new(other));
-    run(if swapped { vec![other, one] } else { vec![one, other] });
+fn spawn<R: Send + 'static>(thread: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
+    // In words. loom's own 32 KiB are too few for a search.
+    Builder::new().stack_size(1 << 14).spawn(thread).expect("a thread")
 }
 
-/// What threads note for the check after them, invisible to loom. No call into loom belongs into one expression with the
-/// lock: loom would switch threads with the guard of std held.
-pub(super) type Notes<T> = Arc<Mutex<Vec<T>>>;
+fn join<R>(thread: JoinHandle<R>) -> R {
+    thread.join().expect("no thread panics")
+}
 
 /// The body of a model: a copy of the class that the look-up has not read yet, and then one where it has read already;
 /// `remove` takes both. Whoever missed the class does not find it again.

@@ -76,20 +76,13 @@ fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
             world.put(far);
             world.fill(0, 3, 20);
             world.fill(1, 3, 30);
-            let (remover, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
-            let inserted = Arc::new(std::sync::Mutex::new(false));
-            let result = Arc::clone(&inserted);
-            run_two(
+            let (remover, writer) = (Arc::clone(&world), Arc::clone(&world));
+            let ((), inserted) = run_two(
                 swapped,
                 move || assert!(remover.remove(far), "a present key was not removed"),
-                move || {
-                    let path = [hop(far), hop(near)];
-                    let placed = writer.carry_out(&path, new, Admission::Copies);
-                    seen.note(if placed.is_some() { "inserted" } else { "spoiled" });
-                    *result.lock().unwrap() = placed.is_some();
-                },
+                move || writer.carry_out(&[hop(far), hop(near)], new, Admission::Copies).is_some(),
             );
-            let inserted = *inserted.lock().unwrap();
+            seen.note(if inserted { "inserted" } else { "spoiled" });
             world.holds(&[(near, 1), (far, 0), (new, usize::from(inserted))], 6);
         });
     }
@@ -107,21 +100,13 @@ fn path_found_twice_is_carried_out_once() {
         world.fill(0, 3, 20);
         world.fill(1, 2, 30);
         world.fill(2, 4, 40);
-        let placed = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let threads = [one, other].map(|new| {
-            let (world, placed) = (Arc::clone(&world), Arc::clone(&placed));
-            move || {
-                let result = world.carry_out(&[hop(moved)], new, Admission::Copies);
-                placed.lock().unwrap().push((new, usize::from(result.is_some())));
-            }
+        let [writer, other_writer] = [one, other].map(|new| {
+            let world = Arc::clone(&world);
+            move || world.carry_out(&[hop(moved)], new, Admission::Copies).is_some()
         });
-        let [first, second] = threads;
-        run_two(false, first, second);
-        let mut classes = placed.lock().unwrap().clone();
-        assert_eq!(classes[0].1 + classes[1].1, 1, "there was one hole");
-        seen.note(if classes.contains(&(one, 1)) { "first" } else { "second" });
-        classes.push((moved, 1));
-        world.holds(&classes, 9);
+        let won = run_two(false, writer, other_writer);
+        let [first, second] = seen.one_winner(["first", "second"], won, "there was one hole");
+        world.holds(&[(one, first), (other, second), (moved, 1)], 9);
     });
 }
 
@@ -135,19 +120,9 @@ fn paths_that_meet_in_one_hole_move_one_key() {
         world.put(one);
         world.put(other);
         world.fill(2, 3, 20);
-        let moves = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let [first, second] = [(one, "first"), (other, "second")].map(|(key, name)| {
-            let (world, moves) = (Arc::clone(&world), Arc::clone(&moves));
-            move || {
-                if world.hop(hop(key)) {
-                    moves.lock().unwrap().push(name);
-                }
-            }
-        });
-        run_two(false, first, second);
-        let moves = moves.lock().unwrap().clone();
+        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
+        let moved = run_two(false, move || writer.hop(hop(one)), move || other_writer.hop(hop(other)));
         world.holds(&[(one, 1), (other, 1)], 3);
-        assert_eq!(moves.len(), 1, "there was one hole");
-        seen.note(moves[0]);
+        seen.one_winner(["first", "second"], moved, "there was one hole");
     });
 }

@@ -10,19 +10,12 @@ fn unique_twice_admits_one() {
     Model { name, executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::new(16, 2, 0);
         let class = key(7, 0, 1);
-        let admitted: Notes<&str> = Arc::default();
-        let [one, other] = [(class, "first"), (turned(class), "second")].map(|(class, name)| {
-            let (world, admitted) = (Arc::clone(&world), Arc::clone(&admitted));
-            move || {
-                if world.insert_unique(class).expect("there is room") {
-                    admitted.lock().unwrap().push(name);
-                }
-            }
+        let [one, other] = [class, turned(class)].map(|class| {
+            let world = Arc::clone(&world);
+            move || world.insert_unique(class).expect("there is room")
         });
-        run_two(false, one, other);
-        let admitted = admitted.lock().unwrap().clone();
-        assert_eq!(admitted.len(), 1, "exactly one is admitted");
-        seen.note(admitted[0]);
+        let admitted = run_two(false, one, other);
+        seen.one_winner(["first", "second"], admitted, "exactly one is admitted");
         world.holds(&[(class, 1)], 0);
     });
 }
@@ -35,20 +28,14 @@ fn unique_against_insert_counts_right() {
         Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             let class = key(7, 0, 1);
-            let copies: Notes<usize> = Arc::default();
-            let (unique, writer, seen, note) =
-                (Arc::clone(&world), Arc::clone(&world), seen.clone(), Arc::clone(&copies));
-            run_two(
+            let (unique, writer) = (Arc::clone(&world), Arc::clone(&world));
+            let (admitted, ()) = run_two(
                 swapped,
-                move || {
-                    let admitted = unique.insert_unique(class).expect("there is room");
-                    seen.note(if admitted { "admitted" } else { "present" });
-                    note.lock().unwrap().push(1 + usize::from(admitted));
-                },
+                move || unique.insert_unique(class).expect("there is room"),
                 move || assert!(writer.insert(turned(class))),
             );
-            let copies = copies.lock().unwrap()[0];
-            world.holds(&[(class, copies)], 0);
+            seen.note(if admitted { "admitted" } else { "present" });
+            world.holds(&[(class, 1 + usize::from(admitted))], 0);
         });
     }
 }
@@ -66,19 +53,19 @@ fn unique_by_path_twice_admits_one() {
         world.put(there);
         world.fill(0, 3, 20);
         world.fill(1, 3, 30);
-        let admitted: Notes<&str> = Arc::default();
-        let [one, other] = [(here, "first"), (there, "second")].map(|(moved, name)| {
-            let (world, admitted, seen) = (Arc::clone(&world), Arc::clone(&admitted), seen.clone());
-            move || match world.carry_out(&[hop(moved)], class, Admission::Unique) {
-                Some(true) => admitted.lock().unwrap().push(name),
-                Some(false) => seen.note("present"),
-                None => panic!("nobody spoils the path"),
+        let [one, other] = [here, there].map(|moved| {
+            let (world, seen) = (Arc::clone(&world), seen.clone());
+            move || {
+                let result = world.carry_out(&[hop(moved)], class, Admission::Unique);
+                let admitted = result.expect("nobody spoils the path");
+                if !admitted {
+                    seen.note("present");
+                }
+                admitted
             }
         });
-        run_two(false, one, other);
-        let admitted = admitted.lock().unwrap().clone();
-        assert_eq!(admitted.len(), 1, "exactly one is admitted");
-        seen.note(admitted[0]);
+        let admitted = run_two(false, one, other);
+        seen.one_winner(["first", "second"], admitted, "exactly one is admitted");
         world.holds(&[(class, 1), (here, 1), (there, 1)], 6);
     });
 }

@@ -11,21 +11,11 @@ fn inserts_for_the_last_slot_have_one_winner() {
         let world = World::new(16, 2, 0);
         world.fill(0, 4, 20);
         world.fill(1, 3, 30);
-        let winners: Notes<usize> = Arc::default();
-        let keys = [key(7, 0, 1), key(8, 1, 0)];
-        let [one, other] = [0, 1].map(|thread| {
-            let (world, winners) = (Arc::clone(&world), Arc::clone(&winners));
-            move || {
-                if world.insert(keys[thread]) {
-                    winners.lock().unwrap().push(thread);
-                }
-            }
-        });
-        run_two(false, one, other);
-        let winners = winners.lock().unwrap().clone();
-        assert_eq!(winners.len(), 1, "there was one slot");
-        seen.note(["first", "second"][winners[0]]);
-        world.holds(&[(keys[winners[0]], 1), (keys[1 - winners[0]], 0)], 7);
+        let (one, other) = (key(7, 0, 1), key(8, 1, 0));
+        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
+        let won = run_two(false, move || writer.insert(one), move || other_writer.insert(other));
+        let [first, second] = seen.one_winner(["first", "second"], won, "there was one slot");
+        world.holds(&[(one, first), (other, second)], 7);
     });
 }
 
@@ -42,25 +32,16 @@ fn insert_against_remove_and_insert_at_a_full_pair() {
             world.fill(1, 3, 30);
             world.put(churned);
             let (inserter, churner) = (Arc::clone(&world), Arc::clone(&world));
-            let present: Notes<(_, usize)> = Arc::default();
-            let (note, other_note) = (Arc::clone(&present), Arc::clone(&present));
-            run_two(
+            let won = run_two(
                 swapped,
-                move || {
-                    // Not in one expression: loom would switch threads with the guard of std held.
-                    let inserted = inserter.insert(wanted);
-                    note.lock().unwrap().push((wanted, usize::from(inserted)));
-                },
+                move || inserter.insert(wanted),
                 move || {
                     assert!(churner.remove(churned), "a present key was not removed");
-                    let back = churner.insert(churned);
-                    other_note.lock().unwrap().push((churned, usize::from(back)));
+                    churner.insert(churned)
                 },
             );
-            let present = present.lock().unwrap().clone();
-            assert_eq!(present[0].1 + present[1].1, 1, "there was one slot");
-            seen.note(if present.contains(&(wanted, 1)) { "wanted won" } else { "wanted lost" });
-            world.holds(&present, 7);
+            let [inserted, back] = seen.one_winner(["wanted won", "wanted lost"], won, "there was one slot");
+            world.holds(&[(wanted, inserted), (churned, back)], 7);
         });
     }
 }
@@ -93,19 +74,9 @@ fn removals_of_one_copy_have_one_winner() {
         let world = World::new(16, 2, 0);
         let class = key(7, 0, 1);
         world.put(class);
-        let winners: Notes<&str> = Arc::default();
-        let [one, other] = [(class, "first"), (turned(class), "second")].map(|(class, name)| {
-            let (world, winners) = (Arc::clone(&world), Arc::clone(&winners));
-            move || {
-                if world.remove(class) {
-                    winners.lock().unwrap().push(name);
-                }
-            }
-        });
-        run_two(false, one, other);
-        let winners = winners.lock().unwrap().clone();
-        assert_eq!(winners.len(), 1, "one copy is removed once");
-        seen.note(winners[0]);
+        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
+        let removed = run_two(false, move || writer.remove(class), move || other_writer.remove(turned(class)));
+        seen.one_winner(["first", "second"], removed, "one copy is removed once");
         world.holds(&[(class, 0)], 0);
     });
 }

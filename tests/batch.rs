@@ -1,59 +1,34 @@
 //! A batch does what a loop of single operations does: the same answers, the same refusals at the same places, the same
 //! filter afterwards. Filters of one shape with equal seeds are compared, so false positives must be equal too.
 
-use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, DefaultHashBuilder, InsertError, RemoveReport};
-use std::any::Any;
+#[path = "common/bomb.rs"]
+mod bomb;
+#[path = "common/filters.rs"]
+mod filters;
+#[path = "common/panics.rs"]
+mod panics;
+#[path = "common/singles.rs"]
+mod singles;
+#[path = "common/watchdog.rs"]
+mod watchdog;
+
+use bomb::{Bomb, bombs};
+use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, InsertError, RemoveReport};
+use filters::{ABSENT, Filter};
+use panics::panics;
+use singles::{WIDTHS, answers, build, check_overfull, hashes_of, indices};
+use singles::{inserted_one_by_one, is_one_too_many, refused};
 use std::borrow::{Borrow, Cow};
-use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
-
-type Filter = CuckooFilter<u64, DefaultHashBuilder>;
-
-const WIDTHS: [u32; 9] = [4, 6, 8, 12, 13, 16, 17, 24, 32];
+use watchdog::watchdog;
 
 /// Around the groups of 4, the window of 16, and the 4096 from which a bulk operation is no batch.
 const LENGTHS: [usize; 12] = [0, 1, 3, 4, 15, 16, 17, 127, 129, 4095, 4096, 4097];
 
-/// Keys from here on are never inserted.
-const ABSENT: u64 = 1 << 40;
-
-fn build(capacity: usize, bits: u32) -> Filter {
-    let hasher = DefaultHashBuilder::with_seeds(1, 2, 3, capacity as u64);
-    CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher).build().unwrap()
-}
-
 /// Each key twice, here and there the one that is too many.
 fn with_copies(length: usize) -> Vec<u64> {
     (0..length as u64).map(|i| if i % 11 == 0 { 0 } else { i / 2 + 1 }).collect()
-}
-
-fn hashes_of(filter: &Filter, keys: &[u64]) -> Vec<u64> {
-    keys.iter().map(|key| filter.hash(key)).collect()
-}
-
-/// What `contains` says of each key.
-fn answers(filter: &Filter, keys: &[u64]) -> Vec<bool> {
-    keys.iter().map(|key| filter.contains(key)).collect()
-}
-
-fn is_one_too_many(error: &InsertError) -> bool {
-    matches!(error, InsertError::TooManyCopies { .. })
-}
-
-fn is_full(error: &InsertError) -> bool {
-    matches!(error, InsertError::Full { .. })
-}
-
-fn inserted_one_by_one(filter: &Filter, keys: &[u64]) -> Vec<(usize, InsertError)> {
-    keys.iter().enumerate().filter_map(|(index, key)| Some((index, filter.insert(key).err()?))).collect()
-}
-
-fn refused(report: &BulkReport) -> Vec<(usize, InsertError)> {
-    report.rejected.iter().map(|rejection| (rejection.index, rejection.error.clone())).collect()
 }
 
 /// One filter is given batches of keys, one batches of their hashes, one a key at a time.
@@ -185,7 +160,7 @@ fn copies_beyond_the_eighth_are_refused_by_their_index() {
             }
             let report = filter.insert_batch(&keys);
             assert!(report.rejected.iter().all(|rejection| is_one_too_many(&rejection.error)));
-            let refused = report.rejected.iter().map(|rejection| rejection.index as u64);
+            let refused = indices(&report).into_iter().map(|index| index as u64);
             if bits >= 24 {
                 let expected = (8..12).map(|round| round * (others + 1));
                 assert!(refused.eq(expected), "{others} others");
@@ -208,21 +183,13 @@ fn a_batch_beyond_what_the_filter_holds_is_refused_key_by_key() {
         let report = filter.insert_batch(&keys);
         // Up to the first refusal both search as hard for a place.
         assert_eq!(refused(&report)[0], expected[0]);
-        assert!(report.rejected.iter().all(|rejection| is_full(&rejection.error)));
-        assert!(report.rejected.is_sorted_by_key(|rejection| rejection.index));
-        assert_eq!(report.inserted, filter.len());
-        assert_eq!(report.inserted + report.rejected.len(), keys.len());
+        check_overfull(&keys, &filter, &report);
         assert!(filter.len() * 100 >= singles.len() * 99, "{} of {}", filter.len(), singles.len());
 
-        let refused: HashSet<usize> = report.rejected.iter().map(|rejection| rejection.index).collect();
-        let (out, stored): (Vec<u64>, Vec<u64>) = keys.iter().partition(|&&key| refused.contains(&(key as usize)));
-        assert!(stored.iter().all(|key| filter.count(key) == 1));
-        assert!(out.iter().all(|key| !filter.contains(key)));
-
         // Only what was stored can be taken away, and then there is room again.
+        let (stored, out) = (report.inserted, indices(&report));
         let report = filter.remove_batch(&keys);
-        assert_eq!(report.removed, stored.len());
-        assert!(report.missing.iter().map(|&index| index as u64).eq(out));
+        assert_eq!((report.removed, report.missing), (stored, out));
         assert!(filter.is_empty());
         let fitting = &keys[..capacity];
         assert_eq!(filter.insert_batch(fitting).inserted, capacity);
@@ -293,18 +260,6 @@ fn nothing_comes_of_nothing() {
     assert!(filter.is_empty());
 }
 
-/// What the panic says.
-fn panics<R>(work: impl FnOnce() -> R) -> String {
-    let panic: Box<dyn Any + Send> = match catch_unwind(AssertUnwindSafe(|| drop(work()))) {
-        Ok(()) => panic!("this was to panic"),
-        Err(panic) => panic,
-    };
-    match panic.downcast::<String>() {
-        Ok(message) => *message,
-        Err(panic) => panic.downcast_ref::<&str>().map_or_else(String::new, |&message| message.into()),
-    }
-}
-
 #[test]
 fn answers_that_are_not_as_many_as_the_keys_are_a_panic_that_says_so() {
     let filter = build(100, 16);
@@ -321,52 +276,23 @@ fn answers_that_are_not_as_many_as_the_keys_are_a_panic_that_says_so() {
     }
 }
 
-/// Ends the process if it is not dropped within a minute: a stripe left locked stops everybody for ever.
-fn watchdog() -> mpsc::Sender<()> {
-    let (alive, dropped) = mpsc::channel();
-    std::thread::spawn(move || {
-        if dropped.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-            eprintln!("a test hangs");
-            std::process::abort();
-        }
-    });
-    alive
-}
-
-/// A key whose `Hash` panics, after it has hashed a part, when it is armed.
-struct Bomb {
-    number: u64,
-    armed: bool,
-}
-
-impl Hash for Bomb {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.number.hash(state);
-        assert!(!self.armed, "the bomb of key {}", self.number);
-        self.number.hash(state);
-    }
-}
-
-fn bombs(numbers: std::ops::Range<u64>, armed: u64) -> Vec<Bomb> {
-    numbers.map(|number| Bomb { number, armed: number == armed }).collect()
-}
-
 #[test]
 fn a_hash_that_panics_amid_a_batch_loses_nothing() {
     let _watchdog = watchdog();
     for armed in [0, 1, 3, 4, 15, 16, 17, 31, 32, 33, 60, 98, 99] {
         // One stripe: any lock left is in everybody's way.
         let filter = CuckooFilter::<Bomb>::builder().capacity(200).fingerprint_bits(32).stripes(1).build().unwrap();
-        let old = bombs(1000..1100, 0);
+        let old = bombs(1000..1100);
         assert_eq!(filter.insert_batch(&old).inserted, 100);
 
-        let batch = bombs(0..100, armed);
+        let harmless = bombs(0..100);
+        let mut batch = harmless.clone();
+        batch[armed].armed = true;
         let message = panics(|| filter.insert_batch(&batch));
         assert_eq!(message, format!("the bomb of key {armed}"));
         // A copy for some of the keys before the bomb, the first of them.
-        let harmless = bombs(0..100, 100);
         let stored = filter.len() - 100;
-        assert!(stored <= armed as usize);
+        assert!(stored <= armed);
         assert!(harmless.iter().enumerate().all(|(index, key)| filter.count(key) == usize::from(index < stored)));
 
         panics(|| filter.contains_batch(&batch, &mut [false; 100]));

@@ -5,25 +5,37 @@
 //! memory at a time is a block: up to 32,768 keys for each shard, of an iterator half as many. A filter of up to about
 //! 250,000 keys is one shard.
 
-use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, DefaultHashBuilder, InsertError, RemoveReport};
+#[path = "common/bomb.rs"]
+mod bomb;
+#[path = "common/done.rs"]
+mod done;
+#[path = "common/filters.rs"]
+mod filters;
+#[path = "common/panics.rs"]
+mod panics;
+#[path = "common/singles.rs"]
+mod singles;
+#[path = "common/watchdog.rs"]
+mod watchdog;
+
+use bomb::{Bomb, bombs};
+use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, InsertError, RemoveReport};
+use done::Done;
+use filters::{ABSENT, Filter};
+use panics::panics;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::any::Any;
+use singles::{WIDTHS, answers, build, check_overfull, hashes_of, indices};
+use singles::{inserted_one_by_one, is_one_too_many, refused};
 use std::borrow::{Borrow, Cow};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
-
-type Filter = CuckooFilter<u64, DefaultHashBuilder>;
-
-/// Keys from here on are never inserted.
-const ABSENT: u64 = 1 << 40;
+use watchdog::watchdog;
 
 const ONE_SHARD: usize = 240_000;
 const SOME_SHARDS: usize = 1_000_000;
@@ -32,11 +44,6 @@ const MANY_SHARDS: usize = 3_200_000;
 
 /// Of an iterator, to a filter of one shard.
 const BLOCK: u64 = 1 << 14;
-
-fn build(capacity: usize, bits: u32) -> Filter {
-    let hasher = DefaultHashBuilder::with_seeds(1, 2, 3, capacity as u64);
-    CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher).build().unwrap()
-}
 
 fn pool(threads: usize) -> ThreadPool {
     ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
@@ -51,15 +58,6 @@ fn with_copies(length: usize) -> Vec<u64> {
     (0..length as u64).map(|i| if i % 1001 == 0 { 0 } else { i / 2 + 1 }).collect()
 }
 
-fn hashes_of<K: Hash, S: BuildHasher>(filter: &CuckooFilter<K, S>, keys: &[K]) -> Vec<u64> {
-    keys.iter().map(|key| filter.hash(key)).collect()
-}
-
-/// What `contains` says of each key.
-fn answers(filter: &Filter, keys: &[u64]) -> Vec<bool> {
-    keys.iter().map(|key| filter.contains(key)).collect()
-}
-
 /// Asks for all of them at once, and may not leave an answer out.
 fn par_answers(filter: &Filter, keys: &[u64], expected: &[bool]) -> Vec<bool> {
     let mut found: Vec<bool> = expected.iter().map(|present| !present).collect();
@@ -68,50 +66,6 @@ fn par_answers(filter: &Filter, keys: &[u64], expected: &[bool]) -> Vec<bool> {
     filter.par_contains_hash(&hashes_of(filter, keys), &mut by_hash);
     assert!(found == by_hash, "by key and by hash");
     found
-}
-
-fn is_one_too_many(error: &InsertError) -> bool {
-    matches!(error, InsertError::TooManyCopies { .. })
-}
-
-fn is_full(error: &InsertError) -> bool {
-    matches!(error, InsertError::Full { .. })
-}
-
-fn inserted_one_by_one(filter: &Filter, keys: &[u64]) -> Vec<(usize, InsertError)> {
-    keys.iter().enumerate().filter_map(|(index, key)| Some((index, filter.insert(key).err()?))).collect()
-}
-
-fn refused(report: &BulkReport) -> Vec<(usize, InsertError)> {
-    report.rejected.iter().map(|rejection| (rejection.index, rejection.error.clone())).collect()
-}
-
-fn indices(report: &BulkReport) -> Vec<usize> {
-    report.rejected.iter().map(|rejection| rejection.index).collect()
-}
-
-/// Ends the process if it is not dropped within a minute: a stripe left locked stops everybody for ever.
-fn watchdog() -> mpsc::Sender<()> {
-    let (alive, dropped) = mpsc::channel();
-    thread::spawn(move || {
-        if dropped.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-            eprintln!("a test hangs");
-            std::process::abort();
-        }
-    });
-    alive
-}
-
-/// What the panic says.
-fn panics<R>(work: impl FnOnce() -> R) -> String {
-    let panic: Box<dyn Any + Send> = match catch_unwind(AssertUnwindSafe(|| drop(work()))) {
-        Ok(()) => panic!("this was to panic"),
-        Err(panic) => panic,
-    };
-    match panic.downcast::<String>() {
-        Ok(message) => *message,
-        Err(panic) => panic.downcast_ref::<&str>().map_or_else(String::new, |&message| message.into()),
-    }
 }
 
 /// A loop of single operations, for bulk operations to be compared with.
@@ -257,7 +211,7 @@ fn sorted_look_ups_are_answered_in_the_order_of_the_caller() {
 
 #[test]
 fn keys_of_every_width_are_loaded_found_and_removed() {
-    for bits in [4, 6, 8, 12, 13, 16, 17, 24, 32] {
+    for bits in WIDTHS {
         let filter = build(600_000, bits);
         let keys: Vec<u64> = (0..500_000).collect();
         let report = filter.par_insert(&keys);
@@ -528,18 +482,6 @@ fn keys_thinly_spread_are_numbered_right() {
     }
 }
 
-fn check_overfull(keys: &[u64], filter: &Filter, report: &BulkReport) {
-    assert_eq!(report.inserted + report.rejected.len(), keys.len());
-    assert_eq!((report.inserted, report.rejected_unlisted), (filter.len(), 0));
-    assert!(report.rejected.is_sorted_by(|a, b| a.index < b.index));
-    assert!(report.rejected.iter().all(|rejection| is_full(&rejection.error)));
-    let refused = indices(report);
-    for (index, key) in keys.iter().enumerate() {
-        let stored = refused.binary_search(&index).is_err();
-        assert_eq!(filter.count(key), usize::from(stored), "key {key}");
-    }
-}
-
 #[test]
 fn an_overfull_load_fills_the_filter_and_names_what_it_refused() {
     // The larger one is two shards.
@@ -718,21 +660,6 @@ fn is_usable<K: Hash + Sync>(filter: &CuckooFilter<K>, keys: &[K]) {
     assert_eq!(filter.len(), len);
 }
 
-/// A key whose `Hash` panics, after it has hashed a part, when it is armed.
-#[derive(Clone)]
-struct Bomb {
-    number: u64,
-    armed: bool,
-}
-
-impl Hash for Bomb {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.number.hash(state);
-        assert!(!self.armed, "the bomb of key {}", self.number);
-        self.number.hash(state);
-    }
-}
-
 const OLD_KEYS: u64 = 20_000;
 const NEW_KEYS: u64 = 100_000;
 
@@ -746,8 +673,7 @@ struct Armed {
 
 impl Armed {
     fn new(at: u64) -> Self {
-        let harmless: Vec<Bomb> = (0..NEW_KEYS).map(|number| Bomb { number, armed: false }).collect();
-        let old: Vec<Bomb> = (ABSENT..ABSENT + OLD_KEYS).map(|number| Bomb { number, armed: false }).collect();
+        let (harmless, old) = (bombs(0..NEW_KEYS), bombs(ABSENT..ABSENT + OLD_KEYS));
         let mut batch = harmless.clone();
         batch[at as usize].armed = true;
         // One stripe: any lock left is in everybody's way.
@@ -822,7 +748,7 @@ fn a_hash_that_panics_amid_look_ups_or_a_removal_loses_nothing() {
 fn a_hash_that_panics_amid_sorted_look_ups_loses_nothing() {
     let _watchdog = watchdog();
     let filter = CuckooFilter::<Bomb>::builder().capacity(MANY_SHARDS).fingerprint_bits(32).build().unwrap();
-    let keys: Vec<Bomb> = (0..300_000).map(|number| Bomb { number, armed: false }).collect();
+    let keys = bombs(0..300_000);
     assert_eq!(filter.par_insert(&keys).inserted, keys.len());
     let mut batch = keys.clone();
     batch[200_000].armed = true;
@@ -982,15 +908,6 @@ fn loads_from_several_pools_do_not_disturb_each_other() {
     assert!(filter.is_empty());
 }
 
-/// Says that the work is over, also if it has failed: others wait for none.
-struct Done<'a>(&'a AtomicBool);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Loads up to the capacity and takes off again, while stable keys are looked up and a thread changes keys of its own.
 fn load_beside_others(capacity: usize, bits: u32, rounds: usize, threads: usize) {
     let filter = &build(capacity, bits);
@@ -1000,8 +917,8 @@ fn load_beside_others(capacity: usize, bits: u32, rounds: usize, threads: usize)
     let own = 500;
     let load: Vec<u64> = (0..(capacity - stable.len() - own as usize) as u64).collect();
     assert_eq!(filter.par_insert(stable).inserted, stable.len());
-    let done = &AtomicBool::new(false);
-    let go_on = || !done.load(Ordering::Relaxed);
+    let loading = &AtomicUsize::new(1);
+    let go_on = || loading.load(Ordering::Relaxed) > 0;
     thread::scope(|scope| {
         scope.spawn(move || {
             let mut rng = fastrand::Rng::with_seed(1);
@@ -1049,7 +966,7 @@ fn load_beside_others(capacity: usize, bits: u32, rounds: usize, threads: usize)
                 rounds += 1;
             }
         });
-        let _done = Done(done);
+        let _done = Done(loading);
         let pool = pool(threads);
         for round in 0..rounds {
             let report = pool.install(|| match round % 2 {

@@ -4,21 +4,21 @@
 //! Each test does a part of the builds by default. `FULL=1 cargo test --test capacity -- --nocapture` does all of them
 //! (about a minute on two cores) and prints what it counted.
 
-use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, InsertError};
+#[path = "common/seeds.rs"]
+mod seeds;
+
+use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
+use seeds::random_seeds;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-type Filter = CuckooFilter<u64, DefaultHashBuilder>;
 
 fn full() -> bool {
     std::env::var_os("FULL").is_some_and(|value| value == "1")
 }
 
-/// A filter whose seeds come from `rng`, so that a failure can be repeated.
-fn build(capacity: usize, bits: u32, rng: &mut fastrand::Rng) -> Filter {
-    let [a, b, c, d] = std::array::from_fn(|_| rng.u64(..));
-    let hasher = DefaultHashBuilder::with_seeds(a, b, c, d);
-    CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher).build().unwrap()
+fn build(capacity: usize, bits: u32, rng: &mut fastrand::Rng) -> CuckooFilter<u64> {
+    let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits);
+    builder.hasher(random_seeds(rng)).build().unwrap()
 }
 
 /// Random keys without end, no two alike: a counter from a random start, through a mix that is its own bijection.

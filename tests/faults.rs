@@ -1,6 +1,10 @@
 //! What goes wrong outside the filter leaves it whole: a `Hash` or a hasher that panics. And what the types promise:
 //! who may share a filter, what an error is, what a key may be given as.
 
+#[path = "common/bomb.rs"]
+mod bomb;
+
+use bomb::{Bomb, bombs};
 use concurrent_cuckoo_filter::{BuildError, Builder, CuckooFilter, DefaultHashBuilder, InsertError};
 use std::any::Any;
 use std::borrow::Cow;
@@ -10,20 +14,6 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// A key whose `Hash` panics, after it has hashed a part, when it is armed.
-struct Bomb {
-    number: u64,
-    armed: bool,
-}
-
-impl Hash for Bomb {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.number.hash(state);
-        assert!(!self.armed, "the bomb of key {}", self.number);
-        self.number.hash(state);
-    }
-}
 
 /// Hashers that panic for key 13.
 #[derive(Clone, Default)]
@@ -74,7 +64,7 @@ where
 fn a_hash_that_panics_leaves_nothing_locked_or_changed() {
     // One stripe: any lock left is in everybody's way. A full table: insertions lock all they can.
     let filter = CuckooFilter::<Bomb>::builder().capacity(100).fingerprint_bits(32).stripes(1).build().unwrap();
-    let keys: Vec<Bomb> = (0..100).map(|number| Bomb { number, armed: false }).collect();
+    let keys = bombs(0..100);
     for key in &keys {
         filter.insert(key).unwrap();
     }
@@ -128,7 +118,7 @@ fn a_hash_that_panics_in_one_thread_does_not_disturb_the_others() {
         }
     });
     assert_eq!(filter.len(), 800);
-    assert!((0..800).all(|number| filter.remove(&Bomb { number, armed: false })));
+    assert!(bombs(0..800).iter().all(|key| filter.remove(key)));
     assert!(filter.is_empty());
 }
 

@@ -1,7 +1,14 @@
 //! The false-positive rate, measured: it follows 1 - exp(-8 load / (2^f - 1)) at every width and load, it keeps what
 //! was asked for at full capacity, and poor hashes change neither it nor the load that a table takes.
 
-use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder};
+#[path = "common/seeds.rs"]
+mod seeds;
+#[path = "common/slots.rs"]
+mod slots;
+
+use concurrent_cuckoo_filter::CuckooFilter;
+use seeds::random_seeds;
+use slots::slots;
 use std::hash::{BuildHasher, Hasher};
 
 /// The formula, written down once more.
@@ -14,14 +21,6 @@ fn formula(load: f64, bits: u32) -> f64 {
 fn deviation(rate: f64, look_ups: usize, slots: f64, bits: u32) -> f64 {
     let classes = slots / 8.0 * (2f64.powi(bits as i32) - 1.0);
     (rate * (1.0 - rate) * (1.0 / look_ups as f64 + 1.0 / classes)).sqrt()
-}
-
-fn slots<K: ?Sized, S>(filter: &CuckooFilter<K, S>) -> f64 {
-    (filter.len() as f64 / filter.load_factor()).round()
-}
-
-fn random_seeds(rng: &mut fastrand::Rng) -> DefaultHashBuilder {
-    DefaultHashBuilder::with_seeds(rng.u64(..), rng.u64(..), rng.u64(..), rng.u64(..))
 }
 
 #[test]

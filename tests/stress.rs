@@ -9,26 +9,26 @@
 //!
 //! The work is bounded by numbers of operations, not by time.
 
-use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, InsertError};
+#[path = "common/done.rs"]
+mod done;
+#[path = "common/filters.rs"]
+mod filters;
+#[path = "common/slots.rs"]
+mod slots;
+
+use concurrent_cuckoo_filter::InsertError;
+use done::Done;
+use filters::{ABSENT, Filter, builder};
+use slots::slots;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
-
-type Filter = CuckooFilter<u64, DefaultHashBuilder>;
 
 const WRITERS: usize = 4;
 const READERS: usize = 2;
 const MOST_COPIES: usize = 8;
 
-/// Keys from here on are never inserted.
-const ABSENT: u64 = 1 << 40;
-
 fn build(capacity: usize, bits: u32, stripes: usize) -> Filter {
-    let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).stripes(stripes);
-    builder.hasher(DefaultHashBuilder::with_seeds(1, 2, 3, capacity as u64)).build().unwrap()
-}
-
-fn slots(filter: &Filter) -> usize {
-    (filter.len() as f64 / filter.load_factor()).round() as usize
+    builder(capacity, bits).stripes(stripes).build().unwrap()
 }
 
 /// What the answers about a key with this many copies of its own may be.
@@ -59,7 +59,7 @@ impl Stress {
         while stable < capacity.max(2) / 2 && filter.insert(&(stable as u64)).is_ok() {
             stable += 1;
         }
-        let slots = slots(&filter);
+        let slots = slots(&filter) as usize;
         Stress {
             oracle: if bits == 32 { Oracle::Exact } else { Oracle::OneSided },
             stable: stable as u64,
@@ -192,15 +192,6 @@ impl Stress {
             }
         }
         assert!(self.filter.is_empty());
-    }
-}
-
-/// Counts a writer out, also one whose assertion failed: the readers wait for none.
-struct Done<'a>(&'a AtomicUsize);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
