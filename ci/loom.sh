@@ -24,7 +24,7 @@
 set -euo pipefail
 
 seconds_for_a_catch=120
-least_models=40
+least_models=46
 
 fail() {
     printf 'loom.sh: %s\n' "$*" >&2

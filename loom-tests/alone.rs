@@ -5,7 +5,7 @@
 use super::equal_fingerprint::removal_of_a_copy_is_never_missed;
 use super::harness::*;
 use crate::error::InsertError;
-use crate::geometry::{Bucket, Candidates, Fingerprint, Geometry, Plan};
+use crate::geometry::{Bucket, Candidates, Fingerprint, Geometry};
 use crate::path::{Effort, Search};
 use crate::shard::Admission;
 use std::sync::Arc;
@@ -14,31 +14,31 @@ const BUCKETS: u32 = 4;
 
 /// A world in which the two buckets of each key are those of a geometry, so that a search finds its way.
 #[derive(Clone)]
-struct Scene {
-    world: Arc<World>,
+pub(super) struct Scene {
+    pub(super) world: Arc<World>,
     geometry: Geometry,
 }
 
 /// One change of a task's.
 #[derive(Clone, Copy)]
-enum Change {
+pub(super) enum Change {
     Insert(Candidates),
     InsertUnique(Candidates),
     Remove(Candidates),
 }
 use Change::{Insert, InsertUnique, Remove};
 
-fn geometry(width: u32) -> Geometry {
-    Geometry::new(&Plan { shards: 1, buckets: BUCKETS, width, stripe_shift: 0, words: 0, stripes: 0 })
-}
-
 impl Scene {
     fn new(width: u32, stripe_shift: u32) -> Self {
-        Scene { world: World::new(width, BUCKETS, stripe_shift), geometry: geometry(width) }
+        Scene::of(World::new(width, BUCKETS, stripe_shift))
+    }
+
+    fn of(world: Arc<World>) -> Self {
+        Scene { geometry: Geometry::new(&world.plan), world }
     }
 
     /// Key number `number` of those that lie in these buckets: 0 and 1, 2 and 3, 0 and 3, or 1 and 2.
-    fn key(&self, number: usize, first: u32, second: u32) -> Candidates {
+    pub(super) fn key(&self, number: usize, first: u32, second: u32) -> Candidates {
         let leads_there = |&fingerprint: &u32| {
             let fingerprint = Fingerprint::from_slot(fingerprint).expect("not 0");
             self.geometry.alternate(fingerprint, Bucket::new(first)).get() == second
@@ -58,7 +58,7 @@ impl Scene {
 
     /// A full pair: `from` and the bucket beside it. One of its keys, which has `below` slots below it, may move to
     /// `3 - from`, where as many are filled. Keys of the pair from number 7 on are not there yet.
-    fn full_pair(width: u32, stripe_shift: u32, from: u32, below: usize) -> (Self, Candidates) {
+    pub(super) fn full_pair(width: u32, stripe_shift: u32, from: u32, below: usize) -> (Self, Candidates) {
         let scene = Scene::new(width, stripe_shift);
         let (beside, to) = (from ^ 1, 3 - from);
         let moved = scene.key(0, from, to);
@@ -71,7 +71,7 @@ impl Scene {
     }
 
     /// Makes the changes under one lock, as a task of a bulk operation does. Says what each did; `None` is "full".
-    fn task(&self, changes: &[Change]) -> Vec<Option<bool>> {
+    pub(super) fn task(&self, changes: &[Change]) -> Vec<Option<bool>> {
         let (mut search, mut effort) = (Search::new(), Effort::full());
         let alone = self.world.shard.alone(&self.geometry, &self.world.format);
         let mut insert = |key, admission| match alone.insert(&mut search, &mut effort, key, admission) {
@@ -152,7 +152,7 @@ fn alone_moves_are_never_missed_at_24_bits() {
 fn alone_removal_of_a_copy_is_never_missed() {
     let name = "alone_removal_of_a_copy_is_never_missed";
     removal_of_a_copy_is_never_missed(name, 16, 0, [165, 165, 225, 225], |world, stays| {
-        let scene = Scene { world: Arc::clone(world), geometry: geometry(16) };
+        let scene = Scene::of(Arc::clone(world));
         assert_eq!(scene.task(&[Insert(turned(stays)), Remove(stays)]), [Some(true); 2]);
     });
 }

@@ -1,6 +1,7 @@
 //! H7: clear beside look-ups and insertions.
 
 use super::harness::*;
+use crate::shard::Shard;
 use std::sync::Arc;
 
 /// A class with a copy that the look-up has passed by and one that it has not read: cleared, it is gone for good.
@@ -28,6 +29,27 @@ fn clear_against_insert_keeps_the_count_exact() {
             let stays = world.count(new);
             seen.note(if stays == 1 { "stays" } else { "goes" });
             world.holds(&[(old, 0), (new, stays)], 0);
+        });
+    }
+}
+
+/// H9: a loaded shard has what it began with in the count of its first stripe, and a removal in another one stands below
+/// zero there. Who adds up the counts amid a clear must not find one of them gone and the other not yet.
+#[test]
+fn clear_of_a_loaded_shard_is_counted_at_once() {
+    let name = "clear_of_a_loaded_shard_is_counted_at_once";
+    for (swapped, executions) in [(false, 15), (true, 12)] {
+        Model { name, executions, preemptions: None, outcomes: &["0", "1"] }.explore(move |seen| {
+            let World { plan, format, .. } = *World::new(16, 2, 0);
+            let shard = Shard::of_words(&plan, [7 << 16 | 8, 9].into_iter(), 3).expect("memory");
+            let world = Arc::new(World { shard, format, plan });
+            assert!(world.remove(key(9, 1, 1)));
+            assert!(world.remove(key(7, 0, 0)));
+            let (clearer, reader) = (Arc::clone(&world), Arc::clone(&world));
+            let ((), len) = run_two(swapped, move || clearer.shard.clear(), move || reader.shard.len());
+            assert!(len <= 1, "there was one key, and {len} are counted");
+            seen.note(len.to_string());
+            assert_eq!(world.shard.len(), 0);
         });
     }
 }

@@ -1,7 +1,7 @@
 //! What every model has: a tiny shard, keys by their place, and the runner that counts.
 
 use crate::fail_point::{Step, with_hook};
-use crate::geometry::{Bucket, Candidates, Fingerprint};
+use crate::geometry::{Bucket, Candidates, Fingerprint, Plan};
 use crate::path::Hop;
 use crate::shard::{Admission, Shard};
 use crate::table::Format;
@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub(super) struct World {
     pub(super) shard: Shard,
     pub(super) format: Format,
+    pub(super) plan: Plan,
 }
 
 impl World {
@@ -22,7 +23,8 @@ impl World {
         let words = (buckets * 4 * width).div_ceil(64) as usize;
         let stripes = buckets.div_ceil(1 << stripe_shift) as usize;
         let shard = Shard::new(words, stripes, stripe_shift).expect("memory");
-        Arc::new(World { shard, format: Format::new(width) })
+        let plan = Plan { shards: 1, buckets, width, stripe_shift, words, stripes };
+        Arc::new(World { shard, format: Format::new(width), plan })
     }
 
     pub(super) fn contains(&self, key: Candidates) -> bool {
@@ -200,6 +202,16 @@ pub(super) fn run_two<A: Send + 'static, B: Send + 'static>(
         let (one, other) = (spawn(one), spawn(other));
         (join(one), join(other))
     }
+}
+
+/// Runs three threads, spawned in this order.
+pub(super) fn run_three<A: Send + 'static, B: Send + 'static, C: Send + 'static>(
+    first: impl FnOnce() -> A + Send + 'static,
+    second: impl FnOnce() -> B + Send + 'static,
+    third: impl FnOnce() -> C + Send + 'static,
+) -> (A, B, C) {
+    let (first, second, third) = (spawn(first), spawn(second), spawn(third));
+    (join(first), join(second), join(third))
 }
 
 fn spawn<R: Send + 'static>(thread: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {

@@ -14,6 +14,7 @@
 //! | writers           | H3, H4, H9     | insertions, removals, moves, counts                            |
 //! | unique            | H4             | `insert_unique` against itself and `insert`                    |
 //! | clear             | H7             | clear, look-ups, insertions                                    |
+//! | copy              | H7             | copies of a shard, look-ups, all who change it                 |
 //! | alone             | H1, H2, H3, H4 | tasks under all locks, look-ups, single writers                |
 //!
 //! The files in `teeth` are faults: each is a patch that breaks the code by hand, and names the models that must then
@@ -21,6 +22,7 @@
 
 mod alone;
 mod clear;
+mod copy;
 mod equal_fingerprint;
 mod harness;
 mod paths;

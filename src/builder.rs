@@ -93,8 +93,8 @@ impl<K: ?Sized, S> Builder<K, S> {
         self
     }
 
-    /// Sets the bits of a fingerprint, 4 to 32, instead of a rate. 16 bits are the fastest. With 4 or 5 bits so few classes of keys can be told apart that one may overflow before the capacity is
-    /// reached.
+    /// Sets the bits of a fingerprint, 4 to 32, instead of a rate. 16 bits are the fastest. With 4 or 5 bits so few
+    /// classes of keys can be told apart that one may overflow before the capacity is reached.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -185,7 +185,8 @@ impl<K: ?Sized, S> Builder<K, S> {
             Hasher::Given(hasher) => hasher,
             Hasher::Made(make) => make(),
         };
-        CuckooFilter::from_plan(capacity, &plan, bytes, hasher)
+        let rate = self.rate.or(self.bits.is_none().then_some(DEFAULT_RATE));
+        CuckooFilter::from_plan(capacity, rate, &plan, bytes, hasher)
     }
 
     /// The capacity, the plan, and the bytes that it takes.

@@ -2,8 +2,11 @@
 
 use core::error::Error;
 use core::fmt;
+use core::ops::Range;
+use std::io;
 
-/// Why a key was not inserted. Match with `{ .. }`: variants may gain fields. The filter is as it was: no other key and no count has changed.
+/// Why a key was not inserted. Match with `{ .. }`: variants may gain fields. The filter is as it was: no other key
+/// and no count has changed.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
@@ -145,3 +148,248 @@ impl fmt::Display for BuildError {
 }
 
 impl Error for BuildError {}
+
+/// A part of a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SnapshotPlace {
+    /// What stands before the shards.
+    Header,
+    /// A shard.
+    #[non_exhaustive]
+    Shard {
+        /// Its number, from 0.
+        number: usize,
+    },
+    /// What stands behind the shards.
+    Trailer,
+}
+
+impl fmt::Display for SnapshotPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SnapshotPlace::Header => write!(f, "the header"),
+            SnapshotPlace::Shard { number } => write!(f, "shard {number}"),
+            SnapshotPlace::Trailer => write!(f, "the trailer"),
+        }
+    }
+}
+
+/// Why a filter cannot be written or read.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, StableHashBuilder};
+///
+/// let hasher = StableHashBuilder::with_keys(1, 2);
+/// let error = CuckooFilter::<str, _>::read_from(&b"something else, of some length"[..], hasher).unwrap_err();
+/// assert!(matches!(error, SnapshotError::NotASnapshot { .. }));
+/// assert_eq!(error.to_string(), "this is not a snapshot of a filter: it does not begin as one");
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// What the reader, the writer or the system returned.
+    Io(io::Error),
+    /// The first bytes are not those of a snapshot.
+    #[non_exhaustive]
+    NotASnapshot,
+    /// A version of the format that this version of the crate does not know.
+    #[non_exhaustive]
+    UnknownVersion {
+        /// The version found.
+        found: u32,
+        /// The newest one that is known.
+        known: u32,
+    },
+    /// The bytes end too soon.
+    #[non_exhaustive]
+    CutOff {
+        /// Where they end.
+        place: SnapshotPlace,
+    },
+    /// A checksum does not match.
+    #[non_exhaustive]
+    Damaged {
+        /// Whose.
+        place: SnapshotPlace,
+    },
+    /// A number that no filter has, under a checksum that matches.
+    #[non_exhaustive]
+    Invalid {
+        /// Where it stands.
+        place: SnapshotPlace,
+        /// What it should say.
+        field: &'static str,
+        /// What it says, or what was counted instead.
+        found: u64,
+    },
+    /// The filter was filled with another hash function, or with other keys.
+    #[non_exhaustive]
+    HasherMismatch {
+        /// The name of the one that filled it.
+        saved: String,
+        /// The name of the one that was given.
+        given: &'static str,
+    },
+    /// The snapshot has no keys for its hash function: give it to
+    /// [`CuckooFilter::load_with_hasher`](crate::CuckooFilter::load_with_hasher).
+    #[non_exhaustive]
+    NoKeys {
+        /// The name of the function.
+        hasher: String,
+    },
+    /// The filter is of other keys.
+    #[non_exhaustive]
+    KeyTypeMismatch {
+        /// What it was filled with.
+        saved: &'static str,
+        /// What was asked for.
+        asked: &'static str,
+    },
+    /// Something follows the snapshot in its file.
+    #[non_exhaustive]
+    TrailingBytes,
+    /// Nothing was given to join.
+    #[non_exhaustive]
+    NoParts,
+    /// Parts of filters that were built differently.
+    #[non_exhaustive]
+    PartsDiffer {
+        /// In what.
+        what: &'static str,
+    },
+    /// Two parts have the same shard.
+    #[non_exhaustive]
+    ShardTwice {
+        /// Its number.
+        number: usize,
+    },
+    /// No part has this shard.
+    #[non_exhaustive]
+    ShardMissing {
+        /// Its number.
+        number: usize,
+        /// How many there must be.
+        shards: usize,
+    },
+    /// The filter has no such shards to write.
+    #[non_exhaustive]
+    NoSuchShards {
+        /// Those asked for.
+        asked: Range<usize>,
+        /// How many there are.
+        shards: usize,
+    },
+    /// More metadata than fits.
+    #[non_exhaustive]
+    MetadataTooLong {
+        /// Bytes given.
+        len: usize,
+        /// Bytes possible.
+        most: usize,
+    },
+    /// The system refused the memory.
+    #[non_exhaustive]
+    OutOfMemory {
+        /// How much was asked for.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SnapshotError::Io(error) => write!(f, "{error}"),
+            SnapshotError::NotASnapshot => write!(f, "this is not a snapshot of a filter: it does not begin as one"),
+            SnapshotError::UnknownVersion { found, known } => {
+                write!(f, "the snapshot is of format {found}; this version of the crate reads format {known}")
+            }
+            SnapshotError::CutOff { place } => write!(f, "the snapshot ends within {place}"),
+            SnapshotError::Damaged { place } => {
+                write!(f, "{place} of the snapshot is damaged: its checksum does not match")
+            }
+            SnapshotError::Invalid { place, field, found } => {
+                write!(f, "{place} of the snapshot is not valid: {field} is {found}")
+            }
+            SnapshotError::HasherMismatch { saved, given } if saved == given => {
+                write!(f, "the snapshot was made with the hasher {saved:?} under other keys, or its output has changed")
+            }
+            SnapshotError::HasherMismatch { saved, given } => {
+                write!(f, "the snapshot was made with the hasher {saved:?}; it cannot be read with {given:?}")
+            }
+            SnapshotError::NoKeys { hasher } => {
+                write!(f, "the snapshot does not keep the keys of its hasher {hasher:?}; give the hasher")
+            }
+            SnapshotError::KeyTypeMismatch { saved, asked } => {
+                write!(f, "the snapshot is of keys of type {saved}; it cannot be read as a filter of {asked}")
+            }
+            SnapshotError::TrailingBytes => write!(f, "something follows the snapshot in its file"),
+            SnapshotError::NoParts => write!(f, "no parts were given; at least one is needed"),
+            SnapshotError::PartsDiffer { what } => {
+                write!(f, "the parts are of filters that were built differently: their {what} differs")
+            }
+            SnapshotError::ShardTwice { number } => write!(f, "shard {number} is in two of the parts"),
+            SnapshotError::ShardMissing { number, shards } => {
+                write!(f, "shard {number} of {shards} is missing")
+            }
+            SnapshotError::NoSuchShards { asked, shards } => write!(
+                f,
+                "the shards {} to {} were asked for, the last excluded; there are {shards}, and at least one is needed",
+                asked.start, asked.end
+            ),
+            SnapshotError::MetadataTooLong { len, most } => {
+                write!(f, "{len} bytes of metadata were given; at most {most} fit")
+            }
+            SnapshotError::OutOfMemory { bytes } => write!(f, "the system refused {bytes} bytes of memory"),
+        }
+    }
+}
+
+impl Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            SnapshotError::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for SnapshotError {
+    fn from(error: io::Error) -> Self {
+        SnapshotError::Io(error)
+    }
+}
+
+/// Why two filters cannot be merged. Neither has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// They were built for another number of keys, or with another width.
+    #[non_exhaustive]
+    SizesDiffer,
+    /// They hash differently: another function, or other keys.
+    #[non_exhaustive]
+    HashersDiffer,
+    /// The system refused the memory.
+    #[non_exhaustive]
+    OutOfMemory {
+        /// How much was asked for.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for MergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MergeError::SizesDiffer => {
+                write!(f, "the filters differ in size; both must be built with the same capacity and rate or bits")
+            }
+            MergeError::HashersDiffer => {
+                write!(f, "the filters hash differently; both must be built with the same hasher and the same keys")
+            }
+            MergeError::OutOfMemory { bytes } => write!(f, "the system refused {bytes} bytes of memory"),
+        }
+    }
+}
+
+impl Error for MergeError {}

@@ -1,4 +1,5 @@
-//! Named steps of the operations, where a test can look on or freeze a thread. Nothing is left of them outside unit tests.
+//! Named steps of the operations, where a test can look on or freeze a thread. Nothing is left of them outside unit
+//! tests.
 
 /// A step that has just been finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 
-/// From here on the memory of a filter is asked for as a whole first. Less would only teach some allocators to take such
-/// sizes from a heap that they clear by writing.
+/// From here on the memory of a filter is asked for as a whole first. Less would only teach some allocators to take
+/// such sizes from a heap that they clear by writing.
 const ASK_AT_ONCE: usize = 1 << 30;
 
 /// A concurrent cuckoo filter: an approximate set of keys with removal, shared by all the threads of a program.
@@ -55,9 +55,10 @@ pub struct CuckooFilter<K: ?Sized, S = DefaultHashBuilder> {
     pub(crate) format: Format,
     pub(crate) shards: Box<[Shard]>,
     hasher: S,
-    fingerprint_bits: u32,
+    pub(crate) plan: Plan,
     capacity: usize,
-    slots: usize,
+    /// The rate that was asked for, if one was.
+    pub(crate) rate: Option<f64>,
     key: PhantomData<fn(&K)>,
 }
 
@@ -116,7 +117,13 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     }
 
     /// Takes the memory of the plan, `bytes` in all.
-    pub(crate) fn from_plan(capacity: usize, plan: &Plan, bytes: usize, hasher: S) -> Result<Self, BuildError> {
+    pub(crate) fn from_plan(
+        capacity: usize,
+        rate: Option<f64>,
+        plan: &Plan,
+        bytes: usize,
+        hasher: S,
+    ) -> Result<Self, BuildError> {
         let out_of_memory = || BuildError::OutOfMemory { bytes };
         if bytes >= ASK_AT_ONCE {
             // Asked for at once and given back, so that a system which refuses the whole says so before shard after
@@ -131,16 +138,22 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
         for _ in 0..plan.shards {
             shards.push(Shard::new(plan.words, plan.stripes, plan.stripe_shift).ok_or_else(out_of_memory)?);
         }
-        Ok(CuckooFilter {
+        Ok(CuckooFilter::of_shards(capacity, rate, plan, shards, hasher))
+    }
+
+    /// A filter of these shards, which are of this plan.
+    pub(crate) fn of_shards(capacity: usize, rate: Option<f64>, plan: &Plan, shards: Vec<Shard>, hasher: S) -> Self {
+        debug_assert_eq!(shards.len(), plan.shards);
+        CuckooFilter {
             geometry: Geometry::new(plan),
             format: Format::new(plan.width),
             shards: shards.into_boxed_slice(),
             hasher,
-            fingerprint_bits: plan.width,
+            plan: *plan,
             capacity,
-            slots: plan.slots(),
+            rate,
             key: PhantomData,
-        })
+        }
     }
 
     /// The memory of a filter of this plan; `None` if no address space holds it.
@@ -322,8 +335,8 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 
     /// Counts the stored copies.
     ///
-    /// A sum over all stripes, each read at a moment of its own: exact when nobody writes; beside writers it may miss or
-    /// include what changes meanwhile.
+    /// A sum over all stripes, each read at a moment of its own: exact when nobody writes; beside writers it may miss
+    /// or include what changes meanwhile.
     ///
     /// # Complexity
     /// Reads one number for each stripe, 1024 or about as many shards as there are at the most; takes no lock.
@@ -381,7 +394,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn load_factor(&self) -> f64 {
-        self.len() as f64 / self.slots as f64
+        self.len() as f64 / self.plan.slots() as f64
     }
 
     /// Bits of a fingerprint, 4 to 32.
@@ -393,7 +406,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
-        self.fingerprint_bits
+        self.plan.width
     }
 
     /// The part of absent keys that [`contains`](CuckooFilter::contains) takes for present, at the present load:
@@ -413,7 +426,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn expected_false_positive_rate(&self) -> f64 {
-        geometry::expected_false_positive_rate(self.load_factor(), self.fingerprint_bits)
+        geometry::expected_false_positive_rate(self.load_factor(), self.plan.width)
     }
 
     /// Bytes of memory, everything included: table, stripes and the value itself. Much of it may not be backed by pages
@@ -429,6 +442,32 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     pub fn memory_usage(&self) -> usize {
         let shards = self.shards.iter().map(|shard| size_of::<Shard>() + shard.heap_bytes());
         size_of::<Self>() + shards.sum::<usize>()
+    }
+
+    /// The number of shards: small filters of their own, between which no key ever moves. A list can be split by
+    /// [`shard_of`](CuckooFilter::shard_of), built in parts and [joined](CuckooFilter::join).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// assert_eq!(CuckooFilter::<u64>::with_capacity(1_000_000).shards(), 5);
+    /// ```
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// The shard of the key with this hash. As [`shard_of`](CuckooFilter::shard_of).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(1_000_000);
+    /// assert_eq!(filter.shard_of_hash(filter.hash(&7)), filter.shard_of(&7));
+    /// ```
+    #[must_use]
+    pub fn shard_of_hash(&self, hash: u64) -> usize {
+        self.geometry.shard(Mixed::of(hash))
     }
 
     /// The hash function.
@@ -447,8 +486,8 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 }
 
 impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
-    /// Hashes the key, for the methods that end in `_hash`: to hash once and ask several filters that share a hasher, or
-    /// to hash where the key is and ask elsewhere.
+    /// Hashes the key, for the methods that end in `_hash`: to hash once and ask several filters that share a hasher,
+    /// or to hash where the key is and ask elsewhere.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -462,6 +501,19 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
         self.hasher.hash_one(key)
     }
 
+    /// The number of the shard in which the key lies or would lie, below [`shards`](CuckooFilter::shards).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(1_000_000);
+    /// assert!(filter.shard_of(&7) < filter.shards());
+    /// ```
+    #[must_use]
+    pub fn shard_of(&self, key: &K) -> usize {
+        self.shard_of_hash(self.hash(key))
+    }
+
     /// Stores a copy of the key, whether it is present or not.
     ///
     /// Every copy takes a slot until it is removed. For a set rather than a multiset, use
@@ -471,9 +523,9 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// [`InsertError::Full`] and [`InsertError::TooManyCopies`] leave the filter as it was.
     ///
     /// # Complexity
-    /// Two buckets, one or two locks. Where both buckets are full, about 1.4 relocations at 95 % load, each under locks
-    /// of its own. A refusal searches up to 2000 buckets twice, and up to five times beside other writers, the last time with
-    /// all stripes of the shard locked.
+    /// Two buckets, one or two locks. Where both buckets are full, about 1.4 relocations at 95 % load, each under
+    /// locks of its own. A refusal searches up to 2000 buckets twice, and up to five times beside other writers, the
+    /// last time with all stripes of the shard locked.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -607,7 +659,7 @@ impl<K: ?Sized, S> fmt::Debug for CuckooFilter<K, S> {
             .field("len", &self.len())
             .field("capacity", &self.capacity)
             .field("load_factor", &self.load_factor())
-            .field("fingerprint_bits", &self.fingerprint_bits)
+            .field("fingerprint_bits", &self.plan.width)
             .field("expected_false_positive_rate", &self.expected_false_positive_rate())
             .finish_non_exhaustive()
     }

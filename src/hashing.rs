@@ -1,4 +1,11 @@
-//! The default hash function, behind a name of our own.
+//! The default hash function, behind a name of our own; and a stable one for filters that are saved.
+
+mod saved;
+mod stable;
+
+pub use saved::SavedHasher;
+pub(crate) use saved::probe;
+pub use stable::{StableHashBuilder, StableHasher};
 
 use core::fmt;
 use core::hash::{BuildHasher, Hasher};
@@ -19,7 +26,11 @@ use core::hash::{BuildHasher, Hasher};
 /// assert_ne!(random().hash("key"), random().hash("key"));
 /// ```
 #[derive(Clone)]
-pub struct DefaultHashBuilder(ahash::RandomState);
+pub struct DefaultHashBuilder {
+    state: ahash::RandomState,
+    /// Of which ahash has made its state, and which it does not tell.
+    seeds: [u64; 4],
+}
 
 impl DefaultHashBuilder {
     /// Takes random seeds, different ones at each call.
@@ -32,7 +43,9 @@ impl DefaultHashBuilder {
     /// ```
     #[must_use]
     pub fn new() -> Self {
-        DefaultHashBuilder(ahash::RandomState::new())
+        let random = ahash::RandomState::new();
+        let [a, b, c, d] = [0_u64, 1, 2, 3].map(|number| random.hash_one(number));
+        DefaultHashBuilder::with_seeds(a, b, c, d)
     }
 
     /// Takes these seeds, for results that can be repeated. Seeds that others know or can guess open the filter to
@@ -48,7 +61,7 @@ impl DefaultHashBuilder {
     /// ```
     #[must_use]
     pub fn with_seeds(a: u64, b: u64, c: u64, d: u64) -> Self {
-        DefaultHashBuilder(ahash::RandomState::with_seeds(a, b, c, d))
+        DefaultHashBuilder { state: ahash::RandomState::with_seeds(a, b, c, d), seeds: [a, b, c, d] }
     }
 }
 
@@ -71,7 +84,19 @@ impl BuildHasher for DefaultHashBuilder {
 
     #[inline]
     fn build_hasher(&self) -> DefaultHasher {
-        DefaultHasher(self.0.build_hasher())
+        DefaultHasher(self.state.build_hasher())
+    }
+}
+
+impl SavedHasher for DefaultHashBuilder {
+    const NAME: &'static str = "ahash";
+
+    fn keys(&self) -> Option<[u64; 4]> {
+        Some(self.seeds)
+    }
+
+    fn from_keys([a, b, c, d]: [u64; 4]) -> Option<Self> {
+        Some(DefaultHashBuilder::with_seeds(a, b, c, d))
     }
 }
 

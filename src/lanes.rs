@@ -1,8 +1,8 @@
 //! Compares all the slots of a run at once, in one 64-bit register (SWAR).
 //!
 //! A *run* is some whole slots side by side in the low bits of a `u64`; above them stands whatever the table holds
-//! next. A bucket of 4 slots is one run of 4 up to 16 bits a slot, and two runs of 2 above. Slots within a run are named
-//! by the bit at which they begin.
+//! next. A bucket of 4 slots is one run of 4 up to 16 bits a slot, and two runs of 2 above. Slots within a run are
+//! named by the bit at which they begin.
 //!
 //! ```text
 //! width 13:  63 ... 52 | 51 .. 39 | 38 .. 26 | 25 .. 13 | 12 .. 0

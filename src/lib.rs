@@ -13,6 +13,7 @@ mod path;
 mod prefetch;
 mod report;
 mod shard;
+mod snapshot;
 mod stripe;
 mod sync;
 mod table;
@@ -20,10 +21,11 @@ mod window;
 
 pub use builder::Builder;
 pub use bulk::Bulk;
-pub use error::{BuildError, InsertError};
+pub use error::{BuildError, InsertError, MergeError, SnapshotError, SnapshotPlace};
 pub use filter::CuckooFilter;
-pub use hashing::{DefaultHashBuilder, DefaultHasher};
-pub use report::{BulkReport, Rejection, RemoveReport};
+pub use hashing::{DefaultHashBuilder, DefaultHasher, SavedHasher, StableHashBuilder, StableHasher};
+pub use report::{BulkReport, MergeReport, Rejection, RemoveReport};
+pub use snapshot::{Snapshot, SnapshotHeader, SnapshotReader};
 
 #[cfg(all(test, cuckoo_loom))]
 #[path = "../loom-tests/mod.rs"]

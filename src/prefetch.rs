@@ -5,8 +5,8 @@
 pub(crate) enum Into {
     /// In the nearest cache.
     L1,
-    /// In the second: for lines that come from memory. More of them can be on their way than the first cache keeps track
-    /// of, which is worth 40 % where all of them miss.
+    /// In the second: for lines that come from memory. More of them can be on their way than the first cache keeps
+    /// track of, which is worth 40 % where all of them miss.
     L2,
 }
 

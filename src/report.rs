@@ -103,3 +103,14 @@ impl RemoveReport {
         }
     }
 }
+
+/// What became of all that another filter held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "what was refused is not stored"]
+#[non_exhaustive]
+pub struct MergeReport {
+    /// Copies that were stored.
+    pub inserted: usize,
+    /// Copies that found no room. Of which keys they are is not known: keys are not kept.
+    pub refused: usize,
+}

@@ -29,7 +29,8 @@ struct Stripe {
     count: AtomicU64,
 }
 
-/// All stripes of a shard. The count of a class is in the stripe of its lower bucket.
+/// All stripes of a shard. What the class of a lower bucket gains and loses is counted in its stripe; a shard that was
+/// loaded has what it began with in the first one. So a single count may stand below zero, wrapped.
 pub(crate) struct Stripes {
     stripes: Box<[CachePadded<Stripe>]>,
     /// A stripe is `1 << shift` buckets.
@@ -64,6 +65,15 @@ impl Stripes {
         stripes.try_reserve_exact(count).ok()?;
         stripes.resize_with(count, Default::default);
         Some(Stripes { stripes: stripes.into_boxed_slice(), shift })
+    }
+
+    /// Stripes of a shard that holds so many fingerprints. Whose they are does not matter: counts wrap, and only their
+    /// sum means anything.
+    pub(crate) fn with_total(count: usize, shift: u32, total: u64) -> Option<Self> {
+        let stripes = Stripes::new(count, shift)?;
+        // Relaxed: nobody else knows the stripes yet.
+        stripes.stripes.first()?.count.store(total, Ordering::Relaxed);
+        Some(stripes)
     }
 
     pub(crate) fn bytes_of(stripes: usize) -> Option<usize> {
@@ -133,7 +143,10 @@ impl Stripes {
     /// The sum of the counts, each read at a moment of its own.
     pub(crate) fn total(&self) -> u64 {
         // Relaxed: a number on its own, which orders nothing.
-        self.stripes.iter().map(|stripe| stripe.count.load(Ordering::Relaxed)).sum()
+        let counts = self.stripes.iter().map(|stripe| stripe.count.load(Ordering::Relaxed));
+        let sum = counts.fold(0, u64::wrapping_add);
+        // Below zero only where a processor makes the loads in another order.
+        if i64::try_from(sum).is_ok() { sum } else { 0 }
     }
 }
 
@@ -167,8 +180,8 @@ impl<G> Locked<'_, G> {
         debug_assert!(self.holds(bucket), "bucket {} is written without its stripe", bucket.get());
     }
 
-    /// Advances the versions of the class, in the stripes of both its buckets: look-ups of it that are under way and find
-    /// nothing begin again.
+    /// Advances the versions of the class, in the stripes of both its buckets: look-ups of it that are under way and
+    /// find nothing begin again.
     pub(crate) fn bump(&self, key: Candidates) {
         self.assert_holds(key.first);
         self.assert_holds(key.second);
@@ -198,10 +211,14 @@ impl LockedAll<'_> {
         }
     }
 
-    /// Sets every count to 0.
+    /// Makes the sum of the counts nothing, by one store: who adds them up meanwhile finds what there was or nothing,
+    /// give or take what others change (H9).
     pub(crate) fn count_nothing(&self) {
-        for stripe in &self.stripes.stripes {
-            stripe.count.store(0, Ordering::Relaxed);
+        let others = self.stripes.stripes.iter().skip(1).map(|stripe| load_locked(&stripe.count));
+        let others = others.fold(0, u64::wrapping_add);
+        if let Some(first) = self.stripes.stripes.first() {
+            // Relaxed: written under the lock, read on its own.
+            first.count.store(0_u64.wrapping_sub(others), Ordering::Relaxed);
         }
         reached(Step::Counted);
     }

@@ -159,6 +159,45 @@ impl Table {
         Some(Table { words: zeroed_words(words + 1)? })
     }
 
+    /// A table with these words.
+    pub(crate) fn of_words(words: impl ExactSizeIterator<Item = u64>) -> Option<Self> {
+        let table = Table::new(words.len())?;
+        table.fill_with(words);
+        Some(table)
+    }
+
+    /// Writes the words of a table that nobody else knows yet.
+    pub(crate) fn fill_with(&self, words: impl Iterator<Item = u64>) {
+        for (word, to) in words.zip(&self.words) {
+            // Relaxed: whoever makes the table known to other threads orders this.
+            to.store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// Copies the words, as many as `words` has. All stripes must be locked.
+    pub(crate) fn copy_to(&self, _all: &LockedAll<'_>, words: &mut [u64]) {
+        for (word, to) in self.words.iter().zip(words) {
+            *to = load_locked(word);
+        }
+    }
+
+    /// Counts the slots that are taken, in a table that nobody writes. `None` if anything stands behind the last
+    /// bucket.
+    pub(crate) fn occupied(&self, format: &Format, buckets: impl Iterator<Item = Bucket>) -> Option<u64> {
+        let (bits, mut end, mut taken) = (format.run_bits(), 0, 0);
+        let empty = |begin| format.lanes.equal(self.run(begin, Beside), format.lanes.repeat(0));
+        for bucket in buckets {
+            let begin = format.begin(bucket);
+            let high = if format.is_wide() { empty(begin + bits) } else { 0 };
+            taken += SLOTS as u64 - u64::from(format.lanes.count([empty(begin), high, 0, 0]));
+            end = begin + format.bucket_bits;
+        }
+        let behind = self.words[(end / 64) as usize..].iter().map(|word| Beside.load(word));
+        let clear =
+            behind.zip([end % 64].into_iter().chain(core::iter::repeat(0))).all(|(word, shift)| word >> shift == 0);
+        clear.then_some(taken)
+    }
+
     pub(crate) fn bytes_of(words: usize) -> Option<usize> {
         words.checked_add(1)?.checked_mul(size_of::<AtomicU64>())
     }
@@ -278,8 +317,8 @@ impl Table {
         reached(Step::Cleared);
     }
 
-    /// Empties every slot. All stripes must be locked. Words that hold nothing are not written, so memory that was never
-    /// used stays unused.
+    /// Empties every slot. All stripes must be locked. Words that hold nothing are not written, so memory that was
+    /// never used stays unused.
     pub(crate) fn clear_all(&self, _all: &LockedAll) {
         for word in self.words.iter().filter(|word| load_locked(word) != 0) {
             word.store(0, Ordering::Release);

@@ -1,8 +1,9 @@
-//! A bulk operation does what a loop of single operations does, on pools of any size, beside anything else that uses the
-//! filter, and whatever panics amid it.
+//! A bulk operation does what a loop of single operations does, on pools of any size, beside anything else that uses
+//! the filter, and whatever panics amid it.
 //!
-//! Filters of one shape with equal seeds are compared, so false positives must be equal too. What a bulk operation has in
-//! memory at a time is a block: up to 32,768 keys for each shard, of an iterator half as many. A filter of up to about
+//! Filters of one shape with equal seeds are compared, so false positives must be equal too. What a bulk operation has
+//! in memory at a time is a block: up to 32,768 keys for each shard, of an iterator half as many. A filter of up to
+//! about
 //! 250,000 keys is one shard.
 
 #[path = "common/bomb.rs"]

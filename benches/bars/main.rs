@@ -19,6 +19,7 @@ mod large;
 mod overfull;
 mod passes;
 mod singles;
+mod snapshot;
 mod threads;
 mod turns;
 mod waits;
@@ -67,4 +68,5 @@ fn large(program: &Program) {
     bulk::run(&contests, log2, &large);
     waits::run(&contests, log2, &large);
     overfull::run(&contests, log2, &large);
+    snapshot::run(&contests, log2, &large);
 }

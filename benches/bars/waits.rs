@@ -40,7 +40,7 @@ pub(crate) fn run(contests: &Contests, log2: u32, large: &impl Deref<Target = La
 }
 
 /// The times of single writes, as long as `go_on` says so of the number of pairs of them.
-fn write(filter: &CuckooFilter<u64>, go_on: impl Fn(usize) -> bool) -> Histogram<u64> {
+pub(crate) fn write(filter: &CuckooFilter<u64>, go_on: impl Fn(usize) -> bool) -> Histogram<u64> {
     let mut times = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds in order");
     let own: Vec<u64> = keys(4, 1 << 10);
     for (turn, key) in own.iter().cycle().enumerate() {
@@ -57,7 +57,7 @@ fn write(filter: &CuckooFilter<u64>, go_on: impl Fn(usize) -> bool) -> Histogram
     times
 }
 
-fn print(name: &str, times: &Histogram<u64>) {
+pub(crate) fn print(name: &str, times: &Histogram<u64>) {
     let micros = |part: f64| times.value_at_quantile(part) as f64 / 1e3;
     println!(
         "{name:<64} p50 {:.2}, p99 {:.1}, p99.9 {:.0}, p99.99 {:.0}, worst {:.0} us of {} writes",

@@ -12,9 +12,10 @@ const LONGEST_RUN: f64 = 86_400.0;
 
 /// Checks sign-ups against a list of throw-away e-mail domains, kept in a concurrent cuckoo filter.
 ///
-/// Tells how much memory it is going to take, and loads the list into a filter. Then, for some seconds, worker threads
-/// look up the domains of prepared sign-ups (a quarter of them listed, three quarters not), while one more thread keeps
-/// taking domains off a tenth of the list and putting them back. At the end it prints speed, errors and memory.
+/// Tells how much memory it is going to take, and loads the list into a filter, or the filter from a snapshot. Then,
+/// for some seconds, worker threads look up the domains of prepared sign-ups (a quarter of them listed, three quarters
+/// not), while one more thread keeps taking domains off a tenth of the list and putting them back. At the end it
+/// prints speed, errors and memory.
 ///
 /// The exit code is 0 if every domain that stayed on the list was found by every look-up, 1 if one was missed or the
 /// run was not possible, 2 if the options cannot be understood.
@@ -26,14 +27,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
 
-    /// Keys beside the list: so many, made from their numbers as they are needed, such as 00000000000f4240.example. They
-    /// are loaded into the same filter, stay in it, and are half of the listed ones that are looked up
+    /// Keys beside the list: so many, made from their numbers as they are needed, such as 00000000000f4240.example.
+    /// They are loaded into the same filter, stay in it, and are half of the listed ones that are looked up
     #[arg(long, value_name = "COUNT", default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) keys: usize,
 
     /// The part of unlisted domains that may be taken for listed: above 0, below 1
     #[arg(long, value_name = "RATE", default_value_t = 0.001, allow_negative_numbers = true)]
     pub(crate) rate: f64,
+
+    /// A file of the filter. If it is there, the filter is loaded from it instead of being filled; it must have been
+    /// saved with the same list, --keys and --rate. On the way out the filter is saved to it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) snapshot: Option<PathBuf>,
 
     /// Threads that look up, 1 to 1024; the one that changes the list comes on top [default: as many as the machine
     /// runs at once]

@@ -10,9 +10,9 @@ const MANY_KEYS: u64 = 1 << 23;
 
 /// Gives each key of the list a copy of its own.
 ///
-/// Keys are known to be distinct here, so this is an `insert` of each. `insert_unique` would take a key for present when
-/// another one shares its fingerprint and buckets; the two would share a copy, and taking one of them off the list would
-/// take off the other too. A list that never changes may well use it.
+/// Keys are known to be distinct here, so this is an `insert` of each. `insert_unique` would take a key for present
+/// when another one shares its fingerprint and buckets; the two would share a copy, and taking one of them off the
+/// list would take off the other too. A list that never changes may well use it.
 pub(crate) fn listed(filter: &CuckooFilter<str>, list: &List) -> Result<(), String> {
     let progress = bar("loading the list", list.keys.len() as u64, MANY_KEYS);
     let bulk = filter.bulk().list_at_most(1).progress(|done| progress.set_position(done as u64));

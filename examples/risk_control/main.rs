@@ -7,7 +7,8 @@
 //! ```
 //!
 //! `list` reads the file, `made` makes keys beside it, `sign_ups` prepares what is asked. `load` and `run`, the service,
-//! are the places to see how the filter is used. `memory` and `report` tell what it takes and what came of it.
+//! are the places to see how the filter is used, `snapshot` how it is saved. `memory` and `report` tell what it takes
+//! and what came of it.
 
 mod arguments;
 mod list;
@@ -18,14 +19,16 @@ mod progress;
 mod report;
 mod run;
 mod sign_ups;
+mod snapshot;
 
 use arguments::Arguments;
 use clap::Parser;
 use concurrent_cuckoo_filter::CuckooFilter;
 use list::List;
 use memory::Announced;
-use report::Report;
+use report::{Filled, Report};
 use sign_ups::SignUps;
+use snapshot::Snapshot;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -54,6 +57,9 @@ fn serve(arguments: &Arguments) -> Result<(), String> {
     let list = List::new(&text);
     let read_in = start.elapsed();
 
+    let snapshot = Snapshot::asked_for(arguments, &text, &list);
+    let found = snapshot.as_ref().map(Snapshot::is_there).transpose()?.unwrap_or(false);
+
     // Before the memory is announced, so that it counts as taken.
     let sign_ups = SignUps::prepare(&list, arguments.keys);
 
@@ -63,13 +69,21 @@ fn serve(arguments: &Arguments) -> Result<(), String> {
     announced.check()?;
     report::announce(&announced).map_err(cannot_write)?;
 
-    let start = Instant::now();
-    let filter = builder.build().map_err(|error| error.to_string())?;
-    load::listed(&filter, &list)?;
-    let filled_in = start.elapsed();
-    let start = Instant::now();
-    load::made(&filter, arguments.keys)?;
-    let made_in = start.elapsed();
+    let (filter, filled) = match &snapshot {
+        Some(snapshot) if found => {
+            let (filter, loaded) = snapshot.load()?;
+            (filter, Filled::FromSnapshot(loaded))
+        }
+        _ => {
+            let start = Instant::now();
+            let filter = builder.build().map_err(|error| error.to_string())?;
+            load::listed(&filter, &list)?;
+            let listed_in = start.elapsed();
+            let start = Instant::now();
+            load::made(&filter, arguments.keys)?;
+            (filter, Filled::FromKeys { listed_in, made_in: start.elapsed() })
+        }
+    };
 
     let outcome = run::run(&filter, &sign_ups, arguments.threads(), arguments.duration()?)?;
 
@@ -79,13 +93,17 @@ fn serve(arguments: &Arguments) -> Result<(), String> {
         list: &list,
         made: arguments.keys,
         read_in,
-        filled_in,
-        made_in,
+        filled: &filled,
         announced: &announced,
         filter: &filter,
         sign_ups: &sign_ups,
         outcome: &outcome,
     };
     report.print().map_err(cannot_write)?;
-    outcome.check(&filter, &list, arguments.keys)
+    outcome.check(&filter, &list, arguments.keys)?;
+
+    if let Some(snapshot) = &snapshot {
+        report::saved(&snapshot.save(&filter)?).map_err(cannot_write)?;
+    }
+    Ok(())
 }

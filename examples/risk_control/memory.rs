@@ -3,8 +3,8 @@
 use concurrent_cuckoo_filter::{BuildError, Builder};
 use std::fs;
 
-/// What a bulk insertion takes beside the filter: for each key of a block, as `CuckooFilter::par_insert` has it; for each
-/// thread with each of two blocks.
+/// What a bulk insertion takes beside the filter: for each key of a block, as `CuckooFilter::par_insert` has it; for
+/// each thread with each of two blocks.
 const BYTES_A_BLOCK_KEY: usize = 13;
 const MOST_BLOCK_KEYS: usize = 1 << 24;
 const LOAD_BYTES_A_THREAD: usize = 2 << 20;
@@ -50,8 +50,8 @@ impl Announced {
         self.filter + self.load + self.threads + self.taken.unwrap_or(0)
     }
 
-    /// Refuses what the machine cannot hold, where it says what it can: a system that hands out memory by the page might
-    /// only find out in the middle of the load, and end the program.
+    /// Refuses what the machine cannot hold, where it says what it can: a system that hands out memory by the page
+    /// might only find out in the middle of the load, and end the program.
     pub(crate) fn check(&self) -> Result<(), String> {
         let needed = self.filter + self.load + self.threads;
         match bytes_in("/proc/meminfo", "MemAvailable:") {

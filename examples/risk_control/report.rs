@@ -5,6 +5,7 @@ use crate::made::MadeKey;
 use crate::memory::{self, Announced, mebibytes};
 use crate::run::{Outcome, TIMED_ONE_IN};
 use crate::sign_ups::{Kind, SignUps};
+use crate::snapshot::Moved;
 use concurrent_cuckoo_filter::CuckooFilter;
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -17,12 +18,17 @@ pub(crate) struct Report<'a> {
     /// How many.
     pub(crate) made: usize,
     pub(crate) read_in: Duration,
-    pub(crate) filled_in: Duration,
-    pub(crate) made_in: Duration,
+    pub(crate) filled: &'a Filled,
     pub(crate) announced: &'a Announced,
     pub(crate) filter: &'a CuckooFilter<str>,
     pub(crate) sign_ups: &'a SignUps<'a>,
     pub(crate) outcome: &'a Outcome,
+}
+
+/// How the keys came into the filter.
+pub(crate) enum Filled {
+    FromKeys { listed_in: Duration, made_in: Duration },
+    FromSnapshot(Moved),
 }
 
 /// Tells of the memory before it is taken.
@@ -43,6 +49,18 @@ pub(crate) fn announce(announced: &Announced) -> io::Result<()> {
     out.flush()
 }
 
+/// Tells of what was saved.
+pub(crate) fn saved(moved: &Moved) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    print_moved(&mut out, "saved", moved)?;
+    out.flush()
+}
+
+fn print_moved(out: &mut impl Write, what: &str, Moved { bytes, took }: &Moved) -> io::Result<()> {
+    let speed = scaled(*bytes as f64 / took.as_secs_f64());
+    writeln!(out, "snapshot         {} bytes {what} in {:.1} ms, {speed}bytes a second", grouped(*bytes), millis(*took))
+}
+
 impl Report<'_> {
     pub(crate) fn print(&self) -> io::Result<()> {
         let Report { text, list, filter, outcome, .. } = self;
@@ -56,22 +74,7 @@ impl Report<'_> {
             grouped(text.blank_lines as u64),
             grouped(list.repeated_lines as u64),
         )?;
-        writeln!(
-            out,
-            "load             file read and checked in {:.1} ms; filter built and filled in {:.1} ms, {}keys a second",
-            millis(self.read_in),
-            millis(self.filled_in),
-            scaled(list.keys.len() as f64 / self.filled_in.as_secs_f64()),
-        )?;
-        if self.made > 0 {
-            writeln!(
-                out,
-                "made keys        {}, filled in within {:.1} ms, {}keys a second",
-                grouped(self.made as u64),
-                millis(self.made_in),
-                scaled(self.made as f64 / self.made_in.as_secs_f64()),
-            )?;
-        }
+        self.print_filled(&mut out)?;
         writeln!(
             out,
             "run              {} s, threads that look up: {}, that change the list: 1; {} sign-ups prepared",
@@ -138,6 +141,38 @@ impl Report<'_> {
             )?;
         }
         out.flush()
+    }
+
+    fn print_filled(&self, out: &mut impl Write) -> io::Result<()> {
+        write!(out, "load             file read and checked in {:.1} ms", millis(self.read_in))?;
+        match self.filled {
+            Filled::FromKeys { listed_in, made_in } => {
+                writeln!(
+                    out,
+                    "; filter built and filled in {:.1} ms, {}keys a second",
+                    millis(*listed_in),
+                    scaled(self.list.keys.len() as f64 / listed_in.as_secs_f64()),
+                )?;
+                if self.made > 0 {
+                    writeln!(
+                        out,
+                        "made keys        {}, filled in within {:.1} ms, {}keys a second",
+                        grouped(self.made as u64),
+                        millis(*made_in),
+                        scaled(self.made as f64 / made_in.as_secs_f64()),
+                    )?;
+                }
+                Ok(())
+            }
+            Filled::FromSnapshot(loaded) => {
+                writeln!(out, "; filter loaded from the snapshot")?;
+                print_moved(out, "loaded", loaded)?;
+                if self.made > 0 {
+                    writeln!(out, "made keys        {}, in the snapshot", grouped(self.made as u64))?;
+                }
+                Ok(())
+            }
+        }
     }
 
     fn print_false_positives(&self, out: &mut impl Write) -> io::Result<()> {

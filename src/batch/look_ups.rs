@@ -8,7 +8,8 @@ use crate::table::{Format, Layout, Packing, Part, Run, TwoRuns, Word};
 /// Keys that are looked up side by side: a loop of so many is unrolled.
 const GROUP: usize = 4;
 
-/// Groups on their way at a time: 16 keys, 32 buckets. Half as many leave memory idle, twice as many are slower in cache.
+/// Groups on their way at a time: 16 keys, 32 buckets. Half as many leave memory idle, twice as many are slower in
+/// cache.
 const GROUPS_AHEAD: usize = 4;
 
 /// Where the keys of a batch may lie.
@@ -67,8 +68,8 @@ pub(super) fn look_up<'a, T>(
     }
 }
 
-/// In each round one group is looked up, and the one `GROUPS_AHEAD` groups later takes its place. The loops over a group
-/// are kept apart and short: what stays in registers decides the speed.
+/// In each round one group is looked up, and the one `GROUPS_AHEAD` groups later takes its place. The loops over a
+/// group are kept apart and short: what stays in registers decides the speed.
 #[inline(never)]
 fn window<'a, L: Layout, const NEAR: bool, T>(
     place: impl Place<'a>,

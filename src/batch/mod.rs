@@ -153,8 +153,8 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
         self.table_bytes() <= NEAR_TO_WRITERS
     }
 
-    /// Calls `work` with the place of each key, in order. What it needs begins to be fetched `AHEAD` keys before, and half
-    /// way in between it may ask for more, unless the table is in the cache anyway.
+    /// Calls `work` with the place of each key, in order. What it needs begins to be fetched `AHEAD` keys before, and
+    /// half way in between it may ask for more, unless the table is in the cache anyway.
     #[inline(always)]
     fn in_order<'a, const AHEAD: usize>(
         &'a self,
@@ -215,9 +215,9 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// [`par_insert`](CuckooFilter::par_insert).
     ///
     /// # Complexity
-    /// As a loop of `insert`, with the lines of up to 16 keys fetched at a time. After a refusal, following keys are searched a
-    /// place for less and less far, down to 32 buckets, until a search succeeds: of a batch beyond what the filter
-    /// holds, some keys may be refused that a loop would have stored.
+    /// As a loop of `insert`, with the lines of up to 16 keys fetched at a time. After a refusal, following keys are
+    /// searched a place for less and less far, down to 32 buckets, until a search succeeds: of a batch beyond what the
+    /// filter holds, some keys may be refused that a loop would have stored.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

@@ -4,9 +4,10 @@
 //! keys --fill--> block: tiles, each sorted by shard --for_each_shard--> outcomes --> report
 //! ```
 //!
-//! No key crosses shards, so tasks never meet. A task locks all stripes of its shard once for thousands of keys and changes
-//! words as any writer does: look-ups go on, and a single writer waits for one task at most. A thread that has a stripe
-//! locked runs nothing of the user's and asks nothing of rayon: keys are hashed before a task, and reported after it.
+//! No key crosses shards, so tasks never meet. A task locks all stripes of its shard once for thousands of keys and
+//! changes words as any writer does: look-ups go on, and a single writer waits for one task at most. A thread that has
+//! a stripe locked runs nothing of the user's and asks nothing of rayon: keys are hashed before a task, and reported
+//! after it.
 
 mod block;
 
@@ -93,8 +94,8 @@ impl Outcome {
 }
 
 impl<K: ?Sized, S> CuckooFilter<K, S> {
-    /// Begins an operation on many keys with options. [`par_insert`](CuckooFilter::par_insert) and its likes are the same
-    /// without any.
+    /// Begins an operation on many keys with options. [`par_insert`](CuckooFilter::par_insert) and its likes are the
+    /// same without any.
     pub fn bulk(&self) -> Bulk<'_, K, S> {
         Bulk { filter: self, list_at_most: usize::MAX, progress: |_| {} }
     }
@@ -115,8 +116,8 @@ impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
         Bulk { list_at_most: keys, ..self }
     }
 
-    /// Calls this on the calling thread with the number of keys that are done: after each block, which is 2^24 keys at the
-    /// most, and at the end. This thread has no stripe locked meanwhile, so it may use the filter.
+    /// Calls this on the calling thread with the number of keys that are done: after each block, which is 2^24 keys at
+    /// the most, and at the end. This thread has no stripe locked meanwhile, so it may use the filter.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -458,26 +459,28 @@ impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
 
 impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// Stores a copy of each key, on all threads of the rayon pool that the caller is in (`pool.install`), or of the
-    /// global one. It goes on after a refusal, and says which keys were refused. What becomes of the keys is what a loop
-    /// of [`insert`](CuckooFilter::insert) might do with them in some order.
+    /// global one. It goes on after a refusal, and says which keys were refused. What becomes of the keys is what a
+    /// loop of [`insert`](CuckooFilter::insert) might do with them in some order.
     ///
-    /// Keys are hashed by all threads and sorted by shard in blocks; then a task for each shard locks it and stores its
-    /// keys. Look-ups go on all the while and wait for nothing. A single writer waits at most for the task that holds its
-    /// shard, which lets others have their turn after every 4096 keys: beside loads of 128 M slots on two threads, 99.99 % of
-    /// a third thread's writes took 50 us or less, the scheduler's share on two cores included. If the user's `Hash` panics, the panic goes on to
-    /// the caller; keys of the blocks before are stored, others may not be.
+    /// Keys are hashed by all threads and sorted by shard in blocks; then a task for each shard locks it and stores
+    /// its keys. Look-ups go on all the while and wait for nothing. A single writer waits at most for the task that
+    /// holds its shard, which lets others have their turn after every 4096 keys: beside loads of 128 M slots on two
+    /// threads, 99.99 % of a third thread's writes took 50 us or less, the scheduler's share on two cores included. If
+    /// the user's `Hash` panics, the panic goes on to the caller; keys of the blocks before are stored, others may not
+    /// be.
     ///
     /// `keys` holds anything that borrows as the key type, as for [`contains_batch`](CuckooFilter::contains_batch). Fewer
-    /// than 4096 keys are stored by this thread alone, and fewer than 256 for each shard by all threads as batches are, with
-    /// locks for each key. A filter of one shard (up to about 250,000 keys) is hashed for by
-    /// all threads and filled by one: threads that meet in so few stripes are slower than one alone.
+    /// than 4096 keys are stored by this thread alone, and fewer than 256 for each shard by all threads as batches
+    /// are, with locks for each key. A filter of one shard (up to about 250,000 keys) is hashed for by all threads and
+    /// filled by one: threads that meet in so few stripes are slower than one alone.
     ///
     /// # Complexity
-    /// Memory beyond filter and keys: 13 bytes for each key of a block of at most 2^24 keys, 3 more at the most for its
-    /// runs, and 1 MiB for each thread: 213 MiB for 128 M slots on two threads. Then the list of refused keys. Takes the locks of each shard once a block. After a refusal the next
-    /// search in that shard looks at half as many buckets, down to 32, and at twice as many after a success, so that an
-    /// overfull load does not spend a whole search on each key; of a load beyond what the filter holds, some keys may be
-    /// refused that a loop would have stored.
+    /// Memory beyond filter and keys: 13 bytes for each key of a block of at most 2^24 keys, 3 more at the most for
+    /// its runs, and 1 MiB for each thread: 213 MiB for 128 M slots on two threads. Then the list of refused keys.
+    /// Takes the locks of each shard once a block. After a refusal the next search in that shard looks at half as many
+    /// buckets, down to 32, and at twice as many after a success, so that an overfull load does not spend a whole
+    /// search on each key; of a load beyond what the filter holds, some keys may be refused that a loop would have
+    /// stored.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -492,15 +495,15 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
         self.bulk().insert(keys)
     }
 
-    /// Stores a copy of each key of an iterator, owned or borrowed, as [`par_insert`](CuckooFilter::par_insert) does with
-    /// a slice: a list of any length streams through. Keys are numbered as they come, from 0, and the report names the
-    /// refused ones by these numbers.
+    /// Stores a copy of each key of an iterator, owned or borrowed, as [`par_insert`](CuckooFilter::par_insert) does
+    /// with a slice: a list of any length streams through. Keys are numbered as they come, from 0, and the report
+    /// names the refused ones by these numbers.
     ///
     /// An iterator of `&String` does not fit a filter of `str`; `.map(String::as_str)` makes it fit.
     ///
-    /// The iterator and the hash function run on this thread, and fill one block while the threads of the pool store the
-    /// one before; an iterator must not wait for other work of the same pool. If either panics, the panic goes on to the
-    /// caller; up to 2^24 keys before it may not be stored.
+    /// The iterator and the hash function run on this thread, and fill one block while the threads of the pool store
+    /// the one before; an iterator must not wait for other work of the same pool. If either panics, the panic goes on
+    /// to the caller; up to 2^24 keys before it may not be stored.
     ///
     /// # Complexity
     /// As `par_insert`, with two blocks of half the size.
@@ -525,15 +528,16 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// Says of each key whether it is present, on all threads of the caller's rayon pool: `found[i]` is what
     /// [`contains`](CuckooFilter::contains) answers for `keys[i]`, asked at some moment during the call.
     ///
-    /// Takes no lock and waits for no writer. Very many keys (16,384 for each shard, 8.4 M for 128 M slots) are sorted by
-    /// shard first, if the table is larger than 8 MiB and has at most 2^28 slots: a shard fits a core's cache. In larger
-    /// tables a block has too few keys for each shard to make up for the sorting.
+    /// Takes no lock and waits for no writer. Very many keys (16,384 for each shard, 8.4 M for 128 M slots) are sorted
+    /// by shard first, if the table is larger than 8 MiB and has at most 2^28 slots: a shard fits a core's cache. In
+    /// larger tables a block has too few keys for each shard to make up for the sorting.
     ///
     /// # Panics
     /// If `keys` and `found` differ in length.
     ///
     /// # Complexity
-    /// As a loop of `contains`. Memory as [`par_insert`](CuckooFilter::par_insert) where keys are sorted, none otherwise.
+    /// As a loop of `contains`. Memory as [`par_insert`](CuckooFilter::par_insert) where keys are sorted, none
+    /// otherwise.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -549,8 +553,8 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
         self.bulk().contains(keys, found);
     }
 
-    /// Removes one copy of each key, on all threads of the caller's rayon pool, and says of which there was none. Remove
-    /// only what was inserted.
+    /// Removes one copy of each key, on all threads of the caller's rayon pool, and says of which there was none.
+    /// Remove only what was inserted.
     ///
     /// What [`par_insert`](CuckooFilter::par_insert) says of blocks, locks, memory and panics is so here too.
     ///

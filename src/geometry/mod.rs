@@ -123,6 +123,11 @@ impl Geometry {
         self.locate_mixed(Mixed::of(hash))
     }
 
+    /// All buckets of a shard, in order.
+    pub(crate) fn all_buckets(&self) -> impl Iterator<Item = Bucket> + use<> {
+        (0..self.buckets).map(Bucket)
+    }
+
     pub(crate) fn shards(&self) -> usize {
         self.shards as usize
     }

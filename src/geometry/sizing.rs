@@ -78,6 +78,40 @@ impl Plan {
         })
     }
 
+    /// The plan of a filter that was planned before. The error is the name of a number that no plan has, and the number.
+    pub(crate) fn of_parts(
+        shards: u64,
+        buckets: u32,
+        width: u32,
+        stripe_shift: u32,
+    ) -> Result<Self, (&'static str, u64)> {
+        let full = u64::from(buckets) > SHARD_BUCKETS / 2 || shards == 1;
+        if buckets < 2 || buckets % 2 != 0 || u64::from(buckets) > SHARD_BUCKETS || !full {
+            return Err(("number of buckets", buckets.into()));
+        }
+        if !(STRIPE_SHIFT..=SHARD_BUCKETS.ilog2()).contains(&stripe_shift) {
+            return Err(("size of a stripe", stripe_shift.into()));
+        }
+        let words = (u64::from(buckets) * SLOTS as u64 * u64::from(width)).div_ceil(64);
+        let bytes = u128::from(shards) * u128::from(words) * 8;
+        if shards == 0 || bytes > isize::MAX as u128 {
+            return Err(("number of shards", shards));
+        }
+        Ok(Plan {
+            shards: shards as usize,
+            buckets,
+            width,
+            stripe_shift,
+            words: words as usize,
+            stripes: buckets.div_ceil(1 << stripe_shift) as usize,
+        })
+    }
+
+    /// Whether a hash has the same place in filters of both plans.
+    pub(crate) fn places_alike(&self, other: &Plan) -> bool {
+        (self.shards, self.buckets, self.width) == (other.shards, other.buckets, other.width)
+    }
+
     /// Slots of the whole filter.
     pub(crate) fn slots(&self) -> usize {
         self.shards * self.buckets as usize * SLOTS

@@ -1,5 +1,5 @@
-//! A shard to oneself: all its stripes locked, for one insertion that others kept spoiling, or for many changes in a row.
-//! Look-ups go on.
+//! A shard to oneself: all its stripes locked, for one insertion that others kept spoiling, or for many changes in a
+//! row. Look-ups go on.
 
 use super::{Admission, Shard};
 use crate::error::InsertError;

@@ -98,6 +98,6 @@ impl Shard {
     #[inline]
     pub(super) fn fill(&self, locked: &Locked<'_, impl Sized>, format: &Format, slot: Slot, key: Candidates) {
         self.table.store(locked, format, slot, key.fingerprint);
-        locked.count(key, |count| count + 1);
+        locked.count(key, |count| count.wrapping_add(1));
     }
 }

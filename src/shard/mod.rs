@@ -10,10 +10,12 @@
 //! | remove           | the pair                    | if copies of the class stay  | remove |
 //! | many inserts, removes | all of the shard     | as each by itself            | alone  |
 //! | clear            | all of the shard            | yes                          | remove |
+//! | copy             | all of the shard            | no                           | copy   |
 //!
 //! Why this is enough is argued case by case in DESIGN.md, "The protocol".
 
 mod alone;
+mod copy;
 mod insert;
 mod lookup;
 mod relocate;

@@ -34,7 +34,7 @@ impl Shard {
             locked.bump(key);
         }
         self.table.clear(locked, format, slot);
-        locked.count(key, |count| count - 1);
+        locked.count(key, |count| count.wrapping_sub(1));
         true
     }
 
@@ -51,7 +51,7 @@ impl Shard {
                 self.table.clear(&locked, format, slot);
             }
         }
-        locked.count(key, |count| count - u64::from(copies));
+        locked.count(key, |count| count.wrapping_sub(u64::from(copies)));
         copies as usize
     }
 

@@ -1,0 +1,175 @@
+//! H7: a copy of a shard, as a snapshot takes it, beside those who change the shard meanwhile. Each copy is made a shard
+//! again, as when a snapshot is loaded.
+
+use super::alone::Change::{Insert, Remove};
+use super::alone::Scene;
+use super::harness::*;
+use crate::geometry::{Candidates, Geometry};
+use crate::shard::Shard;
+use std::sync::Arc;
+
+/// The words of a copy, and how many fingerprints it says are stored in them.
+type Copy = (Vec<u64>, u64);
+
+fn copy(world: &World) -> Copy {
+    let mut words = vec![0; world.plan.words];
+    let count = world.shard.copy_to(&mut words);
+    (words, count)
+}
+
+/// The shard of a copy. This class was in the shard all the time.
+fn loaded(world: &World, (words, count): Copy, stays: Candidates) -> World {
+    let World { format, plan, .. } = *world;
+    let shard = Shard::of_words(&plan, words.into_iter(), count).expect("memory");
+    let loaded = World { shard, format, plan };
+    assert!(loaded.contains(stays), "a key that was there throughout is not in the copy");
+    let taken = loaded.shard.occupied(&Geometry::new(&plan), &format);
+    assert_eq!(taken, Some(count), "the count of a copy is the number of slots taken in it");
+    loaded
+}
+
+/// Copies of the class in the first of its buckets.
+fn in_first(world: &World, key: Candidates) -> usize {
+    world.count(Candidates { second: key.first, ..key })
+}
+
+/// A key moves between the first and the last bucket, which are in different stripes. There it has `below` slots below
+/// it.
+fn copy_beside_a_move_has_the_key(
+    name: &'static str,
+    (width, buckets, stripe_shift): (u32, u32, u32),
+    below: u32,
+    executions: [usize; 4],
+) {
+    let last = buckets - 1;
+    let (up, down) = (key(0xa5c, 0, last), key(0xa5c, last, 0));
+    // Copied from the first bucket on, the key that moves down could be lost, and the one that moves up be there twice.
+    let configurations = [(false, down), (false, up), (true, down), (true, up)];
+    for ((swapped, moved), executions) in configurations.into_iter().zip(executions) {
+        let outcomes: &[&str] = &["copied before", "copied after"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let world = World::new(width, buckets, stripe_shift);
+            world.fill(0, below, 20);
+            world.fill(last, below, 30);
+            world.put(moved);
+            let (copier, mover) = (Arc::clone(&world), Arc::clone(&world));
+            let (copied, ()) = run_two(swapped, move || copy(&copier), move || assert!(mover.hop(hop(moved))));
+            let copied = loaded(&world, copied, moved);
+            copied.holds(&[(moved, 1)], u64::from(2 * below));
+            seen.note(if in_first(&copied, moved) == 1 { "copied before" } else { "copied after" });
+        });
+    }
+}
+
+#[test]
+fn copy_beside_a_move_has_the_key_at_16_bits() {
+    copy_beside_a_move_has_the_key("copy_beside_a_move_has_the_key_at_16_bits", (16, 2, 0), 0, [12; 4]);
+}
+
+/// Slot 2 of bucket 0 straddles two words.
+#[test]
+fn copy_beside_a_move_has_the_key_at_24_bits() {
+    copy_beside_a_move_has_the_key("copy_beside_a_move_has_the_key_at_24_bits", (24, 4, 1), 2, [12; 4]);
+}
+
+/// Nobody waits for a copy who only looks.
+#[test]
+fn copy_and_look_up_beside_a_move_both_find_the_key() {
+    let name = "copy_and_look_up_beside_a_move_both_find_the_key";
+    for (moved, executions) in [(key(7, 1, 0), 5414), (key(7, 0, 1), 5414)] {
+        let outcomes: &[&str] = &["copied before", "copied after", "found", "repeated"];
+        Model { name, executions, preemptions: Some(3), outcomes }.explore(move |seen| {
+            let world = World::new(16, 2, 0);
+            world.put(moved);
+            let [copier, mover, reader] = [(); 3].map(|()| Arc::clone(&world));
+            let (copied, (), found) = run_three(
+                move || copy(&copier),
+                move || assert!(mover.hop(hop(moved))),
+                move || reader.contains(turned(moved)),
+            );
+            assert!(found, "a key that only moved was missed");
+            seen.note("found");
+            let copied = loaded(&world, copied, moved);
+            copied.holds(&[(moved, 1)], 0);
+            seen.note(if in_first(&copied, moved) == 1 { "copied before" } else { "copied after" });
+        });
+    }
+}
+
+/// A key is inserted, upper bucket first: no deadlock, and the count says whether it is in the copy.
+#[test]
+fn copy_beside_an_insertion_counts_right() {
+    let name = "copy_beside_an_insertion_counts_right";
+    for (swapped, executions) in [(false, 15), (true, 15)] {
+        Model { name, executions, preemptions: None, outcomes: &["with", "without"] }.explore(move |seen| {
+            let world = World::new(16, 2, 0);
+            let (old, new) = (key(7, 0, 1), key(8, 1, 0));
+            world.put(old);
+            let (copier, writer) = (Arc::clone(&world), Arc::clone(&world));
+            let (copied, ()) = run_two(swapped, move || copy(&copier), move || assert!(writer.insert(new)));
+            let copied = loaded(&world, copied, old);
+            let with = copied.count(new);
+            seen.note(if with == 1 { "with" } else { "without" });
+            copied.holds(&[(old, 1), (new, with)], 0);
+        });
+    }
+}
+
+/// As the models of equal_fingerprint: another key of the class is inserted into the other bucket, and its removal takes
+/// the old copy.
+#[test]
+fn copy_beside_the_removal_of_a_copy_has_the_class() {
+    let name = "copy_beside_the_removal_of_a_copy_has_the_class";
+    let (up, down) = (key(7, 0, 1), key(7, 1, 0));
+    let configurations = [(false, down), (false, up), (true, down), (true, up)];
+    for ((swapped, stays), executions) in configurations.into_iter().zip([18, 18, 36, 36]) {
+        let outcomes: &[&str] = &["the old one", "both", "the new one"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let world = World::new(16, 2, 0);
+            world.put(stays);
+            let (copier, writer) = (Arc::clone(&world), Arc::clone(&world));
+            let (copied, ()) = run_two(
+                swapped,
+                move || copy(&copier),
+                move || {
+                    assert!(writer.insert(turned(stays)));
+                    assert!(writer.remove(stays));
+                },
+            );
+            let copied = loaded(&world, copied, stays);
+            let [old, new] = [stays, turned(stays)].map(|class| in_first(&copied, class));
+            seen.note(match (old, new) {
+                (1, 0) => "the old one",
+                (1, 1) => "both",
+                (0, 1) => "the new one",
+                _ => panic!("{old} and {new} copies were never there"),
+            });
+            copied.holds(&[(stays, old + new)], 0);
+        });
+    }
+}
+
+/// A task of a bulk operation is in the copy as a whole or not at all: it has the locks until it ends.
+#[test]
+fn copy_beside_a_task_has_all_of_it_or_nothing() {
+    let name = "copy_beside_a_task_has_all_of_it_or_nothing";
+    let configurations = [(false, 3), (false, 0), (true, 3), (true, 0)];
+    for ((swapped, from), executions) in configurations.into_iter().zip([21; 4]) {
+        let outcomes: &[&str] = &["all", "nothing"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let (scene, moved) = Scene::full_pair(16, 0, from, 0);
+            let [new, other] = [7, 8].map(|number| scene.key(number, from, from ^ 1));
+            let (copier, writer) = (Arc::clone(&scene.world), scene.clone());
+            let (copied, ()) = run_two(
+                swapped,
+                move || copy(&copier),
+                move || assert_eq!(writer.task(&[Insert(new), Remove(new), Insert(other)]), [Some(true); 3]),
+            );
+            let copied = loaded(&scene.world, copied, moved);
+            let done = copied.count(other);
+            seen.note(if done == 1 { "all" } else { "nothing" });
+            assert_eq!(in_first(&copied, moved), 1 - done, "the move is a part of the task");
+            copied.holds(&[(moved, 1), (new, 0), (other, done)], 7);
+        });
+    }
+}

@@ -1,0 +1,250 @@
+//! A keyed hash function with the same output everywhere, for filters that are saved.
+
+use super::SavedHasher;
+use core::fmt;
+use core::hash::{BuildHasher, Hasher};
+use siphasher::sip::SipHasher13;
+use std::hash::RandomState;
+
+/// Builds the hashers of filters that are saved and loaded elsewhere: SipHash-1-3 with a key of 128 bits.
+///
+/// Equal keys give equal hashes in every process, on every platform and with every version of this crate, for `str`,
+/// `String`, `[u8]`, arrays and `Vec`s of `u8`, `bool`, `char` and integers of a fixed width: numbers are hashed as
+/// little-endian bytes, whatever the platform, and `usize` and `isize` as 64 bits. For other key types that holds as
+/// far as their `Hash` says the same things in the same order everywhere; what is derived does, as long as the fields
+/// stay what they are.
+///
+/// SipHash is a keyed function, made so that nobody who does not know the key can choose keys that collide, and its
+/// output is fixed by its definition ([Aumasson and Bernstein, 2012](https://www.aumasson.jp/siphash/siphash.pdf)).
+/// It is slower than the default: 4 ns for a number and 10 ns for a string of 24 bytes, where that takes 1 and 3.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+///
+/// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, StableHashBuilder::with_keys(1, 2));
+/// assert_eq!(filter.hash("key"), 0x96fe_19be_2a74_4f9f);
+/// ```
+#[derive(Clone)]
+pub struct StableHashBuilder([u64; 2]);
+
+impl StableHashBuilder {
+    /// Takes a random key, a different one at each call.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::StableHashBuilder;
+    /// use std::hash::BuildHasher;
+    ///
+    /// assert_ne!(StableHashBuilder::new().hash_one("key"), StableHashBuilder::new().hash_one("key"));
+    /// ```
+    #[must_use]
+    pub fn new() -> Self {
+        let random = RandomState::new();
+        StableHashBuilder([random.hash_one(0_u8), random.hash_one(1_u8)])
+    }
+
+    /// Takes this key. Whoever knows or guesses it can choose keys that collide.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::StableHashBuilder;
+    /// use std::hash::BuildHasher;
+    ///
+    /// let hash = |key| StableHashBuilder::with_keys(1, key).hash_one("key");
+    /// assert_eq!(hash(2), hash(2));
+    /// assert_ne!(hash(2), hash(3));
+    /// ```
+    #[must_use]
+    pub fn with_keys(first: u64, second: u64) -> Self {
+        StableHashBuilder([first, second])
+    }
+}
+
+impl Default for StableHashBuilder {
+    /// As [`StableHashBuilder::new`].
+    fn default() -> Self {
+        StableHashBuilder::new()
+    }
+}
+
+impl fmt::Debug for StableHashBuilder {
+    /// Does not show the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StableHashBuilder").finish_non_exhaustive()
+    }
+}
+
+impl BuildHasher for StableHashBuilder {
+    type Hasher = StableHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> StableHasher {
+        StableHasher(SipHasher13::new_with_keys(self.0[0], self.0[1]))
+    }
+}
+
+impl SavedHasher for StableHashBuilder {
+    const NAME: &'static str = "siphash-1-3";
+
+    fn keys(&self) -> Option<[u64; 4]> {
+        Some([self.0[0], self.0[1], 0, 0])
+    }
+
+    fn from_keys([first, second, ..]: [u64; 4]) -> Option<Self> {
+        Some(StableHashBuilder([first, second]))
+    }
+}
+
+/// The hasher of [`StableHashBuilder`].
+#[derive(Clone)]
+pub struct StableHasher(SipHasher13);
+
+impl fmt::Debug for StableHasher {
+    /// Does not show the state.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StableHasher").finish_non_exhaustive()
+    }
+}
+
+/// Numbers are little-endian bytes.
+macro_rules! little_endian {
+    ($($method:ident: $type:ty),* $(,)?) => {
+        $(
+            #[inline]
+            fn $method(&mut self, value: $type) {
+                self.0.write(&value.to_le_bytes());
+            }
+        )*
+    };
+}
+
+impl Hasher for StableHasher {
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    #[inline]
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    #[inline]
+    fn write_isize(&mut self, value: isize) {
+        self.write_i64(value as i64);
+    }
+
+    little_endian! {
+        write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128,
+        write_i8: i8, write_i16: i16, write_i32: i32, write_i64: i64, write_i128: i128,
+    }
+}
+
+#[cfg(all(test, not(cuckoo_loom)))]
+mod tests {
+    use super::*;
+    use core::hash::Hash;
+    use proptest::prelude::*;
+
+    /// The key 00 01 .. 0f of the published vectors.
+    fn builder() -> StableHashBuilder {
+        StableHashBuilder::with_keys(0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908)
+    }
+
+    fn of_bytes(bytes: &[u8]) -> u64 {
+        let mut hasher = builder().build_hasher();
+        hasher.write(bytes);
+        hasher.finish()
+    }
+
+    /// The messages are 00 01 02 .., of these lengths. From the tests of the standard library's SipHash-1-3.
+    #[test]
+    fn the_function_is_siphash_1_3() {
+        let vectors = [
+            (0, 0xabac_0158_050f_c4dc),
+            (1, 0xc9f4_9bf3_7d57_ca93),
+            (2, 0x82cb_9b02_4dc7_d44d),
+            (3, 0x8bf8_0ab8_e7dd_f7fb),
+            (4, 0xcf75_5760_88d3_8328),
+            (7, 0xd392_7d98_9bb1_1140),
+            (8, 0x3690_9511_8d29_9a8e),
+            (9, 0x25a4_8eb3_6c06_3de4),
+            (15, 0xd320_d86d_2a51_9956),
+            (16, 0xcc4f_dd1a_7d90_8b66),
+            (17, 0x9cf2_6890_63db_d80c),
+            (31, 0x2370_dd1f_8c21_d1bc),
+            (32, 0x8115_7b6c_16a7_b60d),
+            (63, 0x9d19_9062_b7bb_b3a8),
+        ];
+        for (length, hash) in vectors {
+            assert_eq!(of_bytes(&(0..length).collect::<Vec<u8>>()), hash, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn keys_reach_the_function_as_the_same_bytes_everywhere() {
+        #[track_caller]
+        fn check(key: &(impl Hash + ?Sized), bytes: &[u8]) {
+            assert_eq!(builder().hash_one(key), of_bytes(bytes));
+        }
+        check(&0x01_u8, &[1]);
+        check(&0x0102_u16, &[2, 1]);
+        check(&0x0102_0304_u32, &[4, 3, 2, 1]);
+        check(&0x0102_0304_0506_0708_u64, &[8, 7, 6, 5, 4, 3, 2, 1]);
+        check(&0x0f_u128, &[15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        check(&0x0102_usize, &[2, 1, 0, 0, 0, 0, 0, 0]);
+        check(&-2_i8, &[0xfe]);
+        check(&-2_i16, &[0xfe, 0xff]);
+        check(&-2_i32, &[0xfe, 0xff, 0xff, 0xff]);
+        check(&-2_i64, &[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+        check(&-1_i128, &[0xff; 16]);
+        check(&-2_isize, &[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+        check(&true, &[1]);
+        check(&'\u{1f980}', &[0x80, 0xf9, 1, 0]);
+        check("key", b"key\xff");
+        check(&String::from("key"), b"key\xff");
+        check(&b"key"[..], b"\x03\0\0\0\0\0\0\0key");
+        check(&Vec::from("key"), b"\x03\0\0\0\0\0\0\0key");
+        check(b"key", b"\x03\0\0\0\0\0\0\0key");
+        check(&(1_u8, "a", 0x0203_u16), b"\x01a\xff\x03\x02");
+    }
+
+    proptest! {
+        /// Behind any bytes, so that numbers also come to lie across the words of the function.
+        #[test]
+        fn it_does_not_matter_how_bytes_are_fed(
+            before in prop::collection::vec(any::<u8>(), 0..20),
+            number: u128,
+            cut in 0..=16_usize,
+        ) {
+            let bytes = number.to_le_bytes();
+            let hash = |feed: &dyn Fn(&mut StableHasher)| {
+                let mut hasher = builder().build_hasher();
+                hasher.write(&before);
+                feed(&mut hasher);
+                hasher.finish()
+            };
+            let whole = hash(&|hasher| hasher.write(&bytes));
+            prop_assert_eq!(whole, of_bytes(&[&before[..], &bytes].concat()));
+            prop_assert_eq!(whole, hash(&|hasher| hasher.write_u128(number)));
+            prop_assert_eq!(whole, hash(&|hasher| {
+                hasher.write(&bytes[..cut]);
+                hasher.write(&bytes[cut..]);
+            }));
+            prop_assert_eq!(whole, hash(&|hasher| {
+                hasher.write_u64(number as u64);
+                hasher.write_i64((number >> 64) as i64);
+            }));
+            prop_assert_eq!(whole, hash(&|hasher| {
+                (0..4).for_each(|part| hasher.write_u32((number >> (32 * part)) as u32));
+            }));
+            prop_assert_eq!(whole, hash(&|hasher| {
+                (0..8).for_each(|part| hasher.write_u16((number >> (16 * part)) as u16));
+            }));
+            prop_assert_eq!(whole, hash(&|hasher| bytes.iter().for_each(|&byte| hasher.write_u8(byte))));
+        }
+    }
+}

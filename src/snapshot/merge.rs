@@ -1,0 +1,77 @@
+//! All that one filter holds, stored in another one that was built alike.
+
+use crate::error::MergeError;
+use crate::filter::CuckooFilter;
+use crate::hashing::probe;
+use crate::path::{Effort, Search};
+use crate::report::MergeReport;
+use crate::shard::{Admission, Shard};
+use core::hash::BuildHasher;
+
+/// Fingerprints that are stored before other writers have their turn.
+const UNDER_LOCKS: usize = 1 << 12;
+
+impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
+    /// Stores a copy of all that the other filter holds, while both serve. What is refused for lack of room is counted;
+    /// nothing else is lost.
+    ///
+    /// Both must have been built with the same capacity and rate or width, and the same hasher with the same keys.
+    /// Every key that the other one holds from the beginning of the call to its end is merged; one that is inserted or
+    /// removed there meanwhile may be or not. Keys that both hold are held twice afterwards, and take two removals. A
+    /// filter may be merged with itself, which doubles its copies, and two with each other at the same time.
+    ///
+    /// # Errors
+    /// [`MergeError`] if the two were built differently or there is no memory; nothing has changed then.
+    ///
+    /// # Complexity
+    /// A shard at a time is copied under the locks of the other filter, and stored under those of this one: never are
+    /// both held. Look-ups go on in both. Memory: a copy of one shard.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+    ///
+    /// let build = || CuckooFilter::<str, _>::with_capacity_and_hasher(100, StableHashBuilder::with_keys(1, 2));
+    /// let (one, other) = (build(), build());
+    /// one.insert("a.com")?;
+    /// other.insert("b.com")?;
+    /// let report = one.merge_from(&other)?;
+    /// assert_eq!((report.inserted, report.refused), (1, 0));
+    /// assert!(one.contains("a.com") && one.contains("b.com"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn merge_from(&self, other: &Self) -> Result<MergeReport, MergeError> {
+        if !self.plan.places_alike(&other.plan) {
+            return Err(MergeError::SizesDiffer);
+        }
+        if probe(self.hasher()) != probe(other.hasher()) {
+            return Err(MergeError::HashersDiffer);
+        }
+        let mut words = Vec::new();
+        let bytes = self.plan.words * size_of::<u64>();
+        words.try_reserve_exact(self.plan.words).map_err(|_| MergeError::OutOfMemory { bytes })?;
+        words.resize(self.plan.words, 0);
+        let copy = Shard::new(self.plan.words, 1, u32::BITS - 1).ok_or(MergeError::OutOfMemory { bytes })?;
+        let mut report = MergeReport::default();
+        for (shard, from) in self.shards.iter().zip(&other.shards) {
+            from.copy_to(&mut words);
+            copy.fill_with(&words);
+            self.store_all(shard, &copy, &mut report);
+        }
+        Ok(report)
+    }
+
+    /// Stores all that the copy holds.
+    fn store_all(&self, shard: &Shard, copy: &Shard, report: &mut MergeReport) {
+        let (mut search, mut effort) = (Search::new(), Effort::full());
+        let mut classes = copy.classes(&self.geometry, &self.format).peekable();
+        while classes.peek().is_some() {
+            let alone = shard.alone(&self.geometry, &self.format);
+            for key in classes.by_ref().take(UNDER_LOCKS) {
+                match alone.insert(&mut search, &mut effort, key, Admission::Copies) {
+                    Ok(_) => report.inserted += 1,
+                    Err(_) => report.refused += 1,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Filters in files: saved while they serve, checked when they are loaded.
+//!
+//! ```text
+//! write   a shard at a time: locked and copied, then unlocked, then written
+//! read    what has arrived, checked, becomes a shard; all shards become a filter
+//! file    beside the old file, synced, renamed
+//! ```
+
+mod file;
+mod format;
+mod key_type;
+mod merge;
+mod read;
+#[cfg(feature = "serde")]
+mod serde;
+mod write;
+
+pub use read::{SnapshotHeader, SnapshotReader};
+
+use crate::error::SnapshotError;
+use crate::filter::CuckooFilter;
+use crate::hashing::SavedHasher;
+use core::fmt;
+use core::ops::Range;
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// A snapshot of a filter that is yet to be written, with options. [`CuckooFilter::snapshot`] makes one.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
+///
+/// let filter = CuckooFilter::<str>::with_capacity(100);
+/// filter.insert("key")?;
+/// let mut bytes = Vec::new();
+/// filter.snapshot().metadata(b"log offset 17").write_to(&mut bytes)?;
+///
+/// let reader = SnapshotReader::new(&bytes[..])?;
+/// assert_eq!(reader.header().metadata(), b"log offset 17");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "nothing is written before `write_to` or `save` is called"]
+pub struct Snapshot<'a, K: ?Sized, S> {
+    filter: &'a CuckooFilter<K, S>,
+    metadata: &'a [u8],
+    with_keys: bool,
+    shards: Range<usize>,
+}
+
+impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
+    /// Keeps some bytes of the caller's, 64 KiB at the most, such as the position in a log up to which the filter has
+    /// followed it. Take them before the snapshot is written: what is inserted meanwhile may be in it or not.
+    pub fn metadata(mut self, bytes: &'a [u8]) -> Self {
+        self.metadata = bytes;
+        self
+    }
+
+    /// Keeps the keys of the hasher out of the snapshot. Whoever loads it has to give the hasher
+    /// ([`CuckooFilter::read_from`]).
+    ///
+    /// Who reads the keys can choose keys that collide.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+    ///
+    /// let hasher = StableHashBuilder::with_keys(1, 2);
+    /// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, hasher.clone());
+    /// filter.insert("key")?;
+    /// let mut bytes = Vec::new();
+    /// filter.snapshot().without_keys().write_to(&mut bytes)?;
+    /// assert!(CuckooFilter::<str, _>::read_from(&bytes[..], hasher)?.contains("key"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn without_keys(mut self) -> Self {
+        self.with_keys = false;
+        self
+    }
+
+    /// Writes these shards only, a part that [`CuckooFilter::join`] joins with others.
+    pub fn shards(mut self, shards: Range<usize>) -> Self {
+        self.shards = shards;
+        self
+    }
+
+    /// Writes the snapshot. As [`CuckooFilter::write_to`].
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::write_to`]; if the metadata is too long; if the filter has no such shards.
+    pub fn write_to(self, writer: impl Write) -> Result<(), SnapshotError> {
+        self.write(writer)
+    }
+
+    /// Writes the snapshot to a file. As [`CuckooFilter::save`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::write_to`] and [`CuckooFilter::save`].
+    pub fn save(self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
+        file::replace(&file::System, path.as_ref(), |file| self.write(file))
+    }
+}
+
+impl<K: ?Sized, S> fmt::Debug for Snapshot<'_, K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("metadata", &self.metadata.len())
+            .field("with_keys", &self.with_keys)
+            .field("shards", &self.shards)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
+    /// Begins a snapshot with options. [`write_to`](CuckooFilter::write_to) and its likes are the same without any.
+    pub fn snapshot(&self) -> Snapshot<'_, K, S> {
+        Snapshot { filter: self, metadata: &[], with_keys: true, shards: 0..self.shards.len() }
+    }
+
+    /// Writes the filter, while it serves.
+    ///
+    /// Every key that is in the filter from the beginning of the call to its end is in the snapshot; one that is
+    /// inserted or removed meanwhile may be or not. A shard at a time is copied under its locks and written after they
+    /// are released: look-ups never wait, and a writer waits at most for the copy of one shard, 1 MiB at the most.
+    ///
+    /// The bytes mean the same on every platform. The keys of the hasher are among them, unless
+    /// [`Snapshot::without_keys`] leaves them out.
+    ///
+    /// # Errors
+    /// What the writer returns, and if there is no memory for the copy of a shard.
+    ///
+    /// # Complexity
+    /// Each word once. Memory: twice that of a shard.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert("key")?;
+    /// let mut bytes = Vec::new();
+    /// filter.write_to(&mut bytes)?;
+    /// let loaded = CuckooFilter::<str>::read_from(&bytes[..], filter.hasher().clone())?;
+    /// assert!(loaded.contains("key"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write_to(&self, writer: impl Write) -> Result<(), SnapshotError> {
+        self.snapshot().write_to(writer)
+    }
+
+    /// Writes some shards of the filter, a part that [`join`](CuckooFilter::join) joins with others. As
+    /// [`write_to`](CuckooFilter::write_to).
+    ///
+    /// # Errors
+    /// As [`write_to`](CuckooFilter::write_to); if there are no such shards.
+    pub fn write_shards(&self, shards: Range<usize>, writer: impl Write) -> Result<(), SnapshotError> {
+        self.snapshot().shards(shards).write_to(writer)
+    }
+
+    /// Writes the filter to a file, in place of an older one: whatever stops the program or the machine meanwhile, the
+    /// file is the old one or the new one. It is written beside its place, under a name that ends in `.tmp`, synced and
+    /// renamed.
+    ///
+    /// # Errors
+    /// As [`write_to`](CuckooFilter::write_to), and what the system says of the file and its folder. The old file
+    /// stays, unless it is only the folder that could not be synced: then the new one is there, but a power cut may
+    /// undo that.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example");
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// filter.insert("key")?;
+    /// filter.save(&path)?;
+    /// assert!(CuckooFilter::<str>::load(&path)?.contains("key"));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
+        self.snapshot().save(path)
+    }
+
+    /// Reads a filter that was written with a hasher like this one. What follows it is left unread.
+    ///
+    /// Everything is checked before it is believed: the header, the checksum and the count of each shard, the hasher
+    /// and the type of the keys. Memory is taken as bytes arrive, so that a length that lies costs an error.
+    ///
+    /// # Errors
+    /// [`SnapshotError`], which says what is wrong and where.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, StableHashBuilder};
+    ///
+    /// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, StableHashBuilder::with_keys(1, 2));
+    /// let mut bytes = Vec::new();
+    /// filter.write_to(&mut bytes)?;
+    /// let other = CuckooFilter::<str, _>::read_from(&bytes[..], StableHashBuilder::with_keys(1, 3));
+    /// assert!(matches!(other, Err(SnapshotError::HasherMismatch { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn read_from(reader: impl Read, hasher: S) -> Result<Self, SnapshotError> {
+        SnapshotReader::new(reader)?.into_filter(hasher)
+    }
+
+    /// Reads a filter from a file, with the keys of the hasher that stand there.
+    ///
+    /// # Errors
+    /// As [`read_from`](CuckooFilter::read_from), if the file cannot be read, if it was written
+    /// [without the keys](Snapshot::without_keys), and if anything follows the snapshot.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        let mut file = file::open(path.as_ref())?;
+        let filter = SnapshotReader::new(&mut file)?.into_filter_with_its_keys()?;
+        read::at_end(file)?;
+        Ok(filter)
+    }
+
+    /// Reads a filter from a file that was written with a hasher like this one: for a file without the keys of its
+    /// hasher.
+    ///
+    /// # Errors
+    /// As [`load`](CuckooFilter::load), and as [`read_from`](CuckooFilter::read_from).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+    ///
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-without-keys");
+    /// let hasher = StableHashBuilder::with_keys(1, 2);
+    /// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, hasher.clone());
+    /// filter.insert("key")?;
+    /// filter.snapshot().without_keys().save(&path)?;
+    /// assert!(CuckooFilter::<str, _>::load_with_hasher(&path, hasher)?.contains("key"));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn load_with_hasher(path: impl AsRef<Path>, hasher: S) -> Result<Self, SnapshotError> {
+        let mut file = file::open(path.as_ref())?;
+        let filter = SnapshotReader::new(&mut file)?.into_filter(hasher)?;
+        read::at_end(file)?;
+        Ok(filter)
+    }
+
+    /// Joins parts that were written by [`write_shards`](CuckooFilter::write_shards) of filters built alike (capacity,
+    /// rate or width, stripes, hasher with its keys), in other processes or on other machines: a list split by
+    /// [`shard_of`](CuckooFilter::shard_of) is loaded by all of them at once.
+    ///
+    /// # Errors
+    /// As [`read_from`](CuckooFilter::read_from); if the parts are of different filters, if a shard comes twice or not
+    /// at all.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+    ///
+    /// let hasher = || StableHashBuilder::with_keys(1, 2);
+    /// let build = || CuckooFilter::<u64, _>::with_capacity_and_hasher(600_000, hasher());
+    /// let parts = [0..1, 1..build().shards()].map(|shards| {
+    ///     // In a process of its own:
+    ///     let filter = build();
+    ///     let keys: Vec<u64> = (0..10_000).filter(|key| shards.contains(&filter.shard_of(key))).collect();
+    ///     assert!(filter.par_insert(&keys).rejected.is_empty());
+    ///     let mut part = Vec::new();
+    ///     filter.write_shards(shards, &mut part).map(|()| part)
+    /// });
+    /// let [first, second] = parts;
+    /// let filter = CuckooFilter::<u64, _>::join([&first?[..], &second?[..]], hasher())?;
+    /// assert!((0..10_000).all(|key| filter.contains(&key)));
+    /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
+    /// ```
+    pub fn join<R: Read>(parts: impl IntoIterator<Item = R>, hasher: S) -> Result<Self, SnapshotError> {
+        read::join(parts, hasher)
+    }
+}

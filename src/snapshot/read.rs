@@ -1,0 +1,297 @@
+//! Reading: nothing is believed before it has arrived and was checked.
+
+use super::format::{self, CHECKSUM, Header, PREFIX, SHARD_PREFIX, TRAILER};
+use super::key_type::KeyType;
+use crate::error::{SnapshotError, SnapshotPlace};
+use crate::filter::CuckooFilter;
+use crate::geometry::{Geometry, Plan};
+use crate::hashing::{SavedHasher, probe};
+use crate::shard::Shard;
+use crate::table::Format;
+use core::fmt;
+use crc32c::crc32c_append;
+use std::io::{self, BufRead, Read};
+
+/// Bytes that are asked for at a time: as many as may have been taken in vain when a length lies.
+const CHUNK: usize = 64 << 10;
+
+/// A snapshot of which the header has been read and checked.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
+///
+/// let filter = CuckooFilter::<str>::with_capacity(100);
+/// let mut bytes = Vec::new();
+/// filter.snapshot().metadata(b"list of today").write_to(&mut bytes)?;
+///
+/// let reader = SnapshotReader::new(&bytes[..])?;
+/// assert_eq!(reader.header().capacity(), 100);
+/// assert_eq!(reader.header().metadata(), b"list of today");
+/// let loaded: CuckooFilter<str> = reader.into_filter_with_its_keys()?;
+/// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
+/// ```
+pub struct SnapshotReader<R> {
+    reader: R,
+    header: SnapshotHeader,
+    /// The checksum of the header, from which all others go on.
+    origin: u32,
+}
+
+/// What a snapshot says of itself.
+#[derive(Clone, Debug)]
+pub struct SnapshotHeader(Header);
+
+impl SnapshotHeader {
+    /// The bytes that the writer gave to [`Snapshot::metadata`](super::Snapshot::metadata).
+    #[must_use]
+    pub fn metadata(&self) -> &[u8] {
+        &self.0.metadata
+    }
+
+    /// The [name](SavedHasher::NAME) of the hash function.
+    #[must_use]
+    pub fn hasher_name(&self) -> &str {
+        &self.0.hasher
+    }
+
+    /// Whether the keys of the hash function are in the snapshot.
+    #[must_use]
+    pub fn has_keys(&self) -> bool {
+        self.0.keys.is_some()
+    }
+
+    /// The number of keys that was asked for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.0.capacity
+    }
+
+    /// Bits of a fingerprint.
+    #[must_use]
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.0.plan.width
+    }
+
+    /// The shards of the filter.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.0.plan.shards
+    }
+
+    /// The shards that this snapshot has: all of them, unless it is a part.
+    #[must_use]
+    pub fn part(&self) -> core::ops::Range<usize> {
+        self.0.part.clone()
+    }
+
+    /// Whether both are of filters built alike.
+    fn difference(&self, other: &Self) -> Option<&'static str> {
+        let (one, other) = (&self.0, &other.0);
+        [
+            (!one.plan.places_alike(&other.plan) || one.capacity != other.capacity, "size"),
+            (one.rate != other.rate, "false-positive rate"),
+            (one.key_type != other.key_type, "type of the keys"),
+            (one.hasher != other.hasher || one.probe != other.probe, "hasher or its keys"),
+        ]
+        .into_iter()
+        .find_map(|(differs, what)| differs.then_some(what))
+    }
+}
+
+impl<R: Read> SnapshotReader<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// If this is no snapshot, of a version that is not known, damaged or cut off.
+    pub fn new(mut reader: R) -> Result<Self, SnapshotError> {
+        let mut prefix = [0; PREFIX];
+        exact(&mut reader, &mut prefix, SnapshotPlace::Header)?;
+        let length = Header::length(&prefix)?;
+        let mut bytes = prefix.to_vec();
+        bytes.resize(length, 0);
+        exact(&mut reader, &mut bytes[PREFIX..], SnapshotPlace::Header)?;
+        let header = SnapshotHeader(Header::parse(&bytes)?);
+        Ok(SnapshotReader { reader, header, origin: format::origin(&bytes) })
+    }
+
+    /// What the snapshot says of itself.
+    #[must_use]
+    pub fn header(&self) -> &SnapshotHeader {
+        &self.header
+    }
+
+    /// Reads the shards, as the filter that was written with a hasher like this one. As [`CuckooFilter::read_from`].
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::read_from`].
+    pub fn into_filter<K, S>(self, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError>
+    where
+        K: ?Sized + 'static,
+        S: SavedHasher,
+    {
+        let mut parts = Parts::new(self.header.clone());
+        parts.check::<K, S>(&hasher)?;
+        self.read_into(&mut parts)?;
+        parts.into_filter(hasher)
+    }
+
+    /// Reads the shards, with the keys of the hasher that are in the snapshot. As [`CuckooFilter::load`].
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::read_from`], and if the snapshot was written [without the
+    /// keys](super::Snapshot::without_keys).
+    pub fn into_filter_with_its_keys<K, S>(self) -> Result<CuckooFilter<K, S>, SnapshotError>
+    where
+        K: ?Sized + 'static,
+        S: SavedHasher,
+    {
+        let header = &self.header.0;
+        if header.hasher != S::NAME {
+            return Err(mismatch::<S>(header));
+        }
+        let hasher = header.keys.and_then(S::from_keys);
+        let hasher = hasher.ok_or_else(|| SnapshotError::NoKeys { hasher: header.hasher.clone() })?;
+        self.into_filter(hasher)
+    }
+
+    fn read_into(mut self, parts: &mut Parts) -> Result<(), SnapshotError> {
+        let plan = parts.header.0.plan;
+        let (mut checksums, mut total) = (self.origin, 0_u64);
+        let mut bytes = Vec::new();
+        for number in self.header.0.part.clone() {
+            let place = SnapshotPlace::Shard { number };
+            let mut prefix = [0; SHARD_PREFIX];
+            exact(&mut self.reader, &mut prefix, place)?;
+            let count = format::shard_count(&prefix, number, plan.words)?;
+            take(&mut self.reader, plan.words * size_of::<u64>(), &mut bytes, place)?;
+            let mut checksum = [0; CHECKSUM];
+            exact(&mut self.reader, &mut checksum, place)?;
+            if crc32c_append(crc32c_append(self.origin, &prefix), &bytes) != u32::from_le_bytes(checksum) {
+                return Err(SnapshotError::Damaged { place });
+            }
+            parts.shards.push((number, shard(&plan, &bytes, count, place)?));
+            checksums = crc32c_append(checksums, &checksum);
+            // No sum of counts, each of slots that are there, overflows.
+            total = total.wrapping_add(count);
+        }
+        let mut trailer = [0; TRAILER];
+        exact(&mut self.reader, &mut trailer, SnapshotPlace::Trailer)?;
+        if trailer != format::trailer(self.header.0.part.len(), total, checksums) {
+            return Err(SnapshotError::Damaged { place: SnapshotPlace::Trailer });
+        }
+        Ok(())
+    }
+}
+
+impl<R> fmt::Debug for SnapshotReader<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SnapshotReader").field("header", &self.header).finish_non_exhaustive()
+    }
+}
+
+/// Shards that have arrived, of a filter that is not yet whole.
+struct Parts {
+    header: SnapshotHeader,
+    shards: Vec<(usize, Shard)>,
+}
+
+impl Parts {
+    fn new(header: SnapshotHeader) -> Self {
+        Parts { header, shards: Vec::new() }
+    }
+
+    /// Whether this is the hasher and the type of keys of the snapshot.
+    fn check<K: ?Sized + 'static, S: SavedHasher>(&self, hasher: &S) -> Result<(), SnapshotError> {
+        let header = &self.header.0;
+        let asked = KeyType::of::<K>();
+        if !header.key_type.may_be(asked) {
+            return Err(SnapshotError::KeyTypeMismatch { saved: header.key_type.name(), asked: asked.name() });
+        }
+        if header.hasher != S::NAME || header.probe != probe(hasher) {
+            return Err(mismatch::<S>(header));
+        }
+        Ok(())
+    }
+
+    fn into_filter<K: ?Sized, S>(mut self, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError> {
+        let header = &self.header.0;
+        self.shards.sort_by_key(|&(number, _)| number);
+        let numbers = self.shards.iter().map(|&(number, _)| number);
+        if let Some(number) = numbers.clone().zip(numbers.clone().skip(1)).find_map(|(a, b)| (a == b).then_some(a)) {
+            return Err(SnapshotError::ShardTwice { number });
+        }
+        let missing = numbers.zip(0..).find_map(|(number, expected)| (number != expected).then_some(expected));
+        if let Some(number) = missing.or((self.shards.len() < header.plan.shards).then_some(self.shards.len())) {
+            return Err(SnapshotError::ShardMissing { number, shards: header.plan.shards });
+        }
+        let shards = self.shards.into_iter().map(|(_, shard)| shard).collect();
+        Ok(CuckooFilter::of_shards(header.capacity, header.rate, &header.plan, shards, hasher))
+    }
+}
+
+pub(super) fn join<K, S, R>(parts: impl IntoIterator<Item = R>, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError>
+where
+    K: ?Sized + 'static,
+    S: SavedHasher,
+    R: Read,
+{
+    let mut joined: Option<Parts> = None;
+    for part in parts {
+        let reader = SnapshotReader::new(part)?;
+        let joined = joined.get_or_insert_with(|| Parts::new(reader.header.clone()));
+        joined.check::<K, S>(&hasher)?;
+        if let Some(what) = joined.header.difference(&reader.header) {
+            return Err(SnapshotError::PartsDiffer { what });
+        }
+        reader.read_into(joined)?;
+    }
+    joined.ok_or(SnapshotError::NoParts)?.into_filter(hasher)
+}
+
+/// Nothing may follow.
+pub(super) fn at_end(reader: impl BufRead) -> Result<(), SnapshotError> {
+    match reader.bytes().next().transpose()? {
+        None => Ok(()),
+        Some(_) => Err(SnapshotError::TrailingBytes),
+    }
+}
+
+fn mismatch<S: SavedHasher>(header: &Header) -> SnapshotError {
+    SnapshotError::HasherMismatch { saved: header.hasher.clone(), given: S::NAME }
+}
+
+/// A shard of bytes that have arrived, if they are what its count says.
+fn shard(plan: &Plan, bytes: &[u8], count: u64, place: SnapshotPlace) -> Result<Shard, SnapshotError> {
+    let words = bytes.chunks_exact(size_of::<u64>()).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
+    let memory = || SnapshotError::OutOfMemory { bytes: bytes.len() };
+    let shard = Shard::of_words(plan, words, count).ok_or_else(memory)?;
+    match shard.occupied(&Geometry::new(plan), &Format::new(plan.width)) {
+        Some(found) if found == count => Ok(shard),
+        Some(found) => Err(SnapshotError::Invalid { place, field: "number of fingerprints", found }),
+        None => Err(SnapshotError::Invalid { place, field: "end of the last bucket", found: 1 }),
+    }
+}
+
+/// Fills the buffer, or says where the bytes ended.
+fn exact(reader: &mut impl Read, buffer: &mut [u8], place: SnapshotPlace) -> Result<(), SnapshotError> {
+    reader.read_exact(buffer).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => SnapshotError::CutOff { place },
+        _ => SnapshotError::Io(error),
+    })
+}
+
+/// Reads so many bytes into the buffer, which grows as they arrive.
+fn take(reader: &mut impl Read, len: usize, buffer: &mut Vec<u8>, place: SnapshotPlace) -> Result<(), SnapshotError> {
+    let mut have = 0;
+    while have < len {
+        let next = have.saturating_mul(2).max(CHUNK).min(len);
+        if buffer.len() < next {
+            buffer.try_reserve(next - buffer.len()).map_err(|_| SnapshotError::OutOfMemory { bytes: next })?;
+            buffer.resize(next, 0);
+        }
+        exact(reader, &mut buffer[have..next], place)?;
+        have = next;
+    }
+    buffer.truncate(len);
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! A length that lies costs an error and not memory: what a reader takes is a small multiple of what has arrived. The
+//! only test of its program, which counts the memory of all of it.
+
+#[path = "common/sealed.rs"]
+mod sealed;
+
+use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, StableHashBuilder};
+use peak_alloc::PeakAlloc;
+use sealed::Sealed;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+
+fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
+
+fn snapshot(capacity: usize, bits: u32, stripes: usize, metadata: &[u8]) -> Vec<u8> {
+    let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).stripes(stripes);
+    let filter: Filter = builder.hasher(hasher()).build().unwrap();
+    (0..capacity as u64 / 2).for_each(|key| filter.insert(&key).unwrap());
+    let mut bytes = Vec::new();
+    filter.snapshot().metadata(metadata).write_to(&mut bytes).unwrap();
+    bytes
+}
+
+/// Reads, and checks how much memory that took at most at one time.
+#[track_caller]
+fn read(name: &str, bytes: &[u8]) -> Result<Filter, SnapshotError> {
+    // Words, their stripes, four times as large in the worst case, and the bytes of a shard. And as much as is asked
+    // for before it has arrived: 64 KiB.
+    let allowed = 6 * bytes.len() + (66 << 10);
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    let result = Filter::read_from(bytes, hasher());
+    let taken = MEMORY.peak_usage() - before;
+    println!("{name}: {} bytes took {taken}", bytes.len());
+    assert!(taken <= allowed, "{name}: {} bytes took {taken}, more than {allowed}", bytes.len());
+    result
+}
+
+/// The header of a large filter, and a shard that begins as all do.
+fn large_header(shards: u64, here: u64) -> Vec<u8> {
+    let sealed = Sealed::new(snapshot(10, 8, 1, b""))
+        .with(16, shards.to_le_bytes())
+        .with(32, here.to_le_bytes())
+        .with(40, (1_u32 << 16).to_le_bytes())
+        .with(44, 32_u32.to_le_bytes());
+    let header = 152 + 11 + 4;
+    let words = (1_u64 << 16) * 4 * 32 / 64;
+    [&sealed.bytes[..header], &[0; 16], &words.to_le_bytes()].concat()
+}
+
+#[test]
+fn a_length_that_lies_costs_no_memory() {
+    let cut_off = |result| matches!(result, Err(SnapshotError::CutOff { .. }));
+
+    for (bits, stripes) in [(4, 1 << 20), (4, 1), (16, 1 << 20), (32, 1 << 20), (32, 1)] {
+        for capacity in [10, 1000, 100_000, 600_000] {
+            let bytes = snapshot(capacity, bits, stripes, &[7; 1000]);
+            assert_eq!(read("a snapshot", &bytes).unwrap().capacity(), capacity);
+            for part in 1..4 {
+                assert!(cut_off(read("the beginning of one", &bytes[..bytes.len() * part / 4])));
+            }
+        }
+    }
+
+    for (shards, here) in [(1 << 40, 1 << 40), (1 << 40, 1), (1, 1)] {
+        let header = large_header(shards, here);
+        assert!(cut_off(read("a header of a terabyte", &header[..header.len() - 24])));
+        assert!(cut_off(read("a shard of nothing", &header)));
+        for length in [1, 1000, 100_000, 500_000] {
+            let bytes = [header.clone(), vec![0; length]].concat();
+            assert!(cut_off(read("a shard that ends soon", &bytes)));
+        }
+    }
+
+    let promised = Sealed::new(snapshot(10, 8, 1, b""))
+        .with(12, (152 + 11 + (64_u32 << 10) + 4).to_le_bytes())
+        .with(144, (64_u32 << 10).to_le_bytes());
+    assert!(cut_off(read("metadata that never comes", &promised.bytes)));
+    assert!(cut_off(read("nothing but a length", &promised.bytes[..16])));
+}
