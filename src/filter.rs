@@ -57,8 +57,8 @@ pub struct CuckooFilter<K: ?Sized, S = DefaultHashBuilder> {
     hasher: S,
     pub(crate) plan: Plan,
     capacity: usize,
-    /// The rate that was asked for, if one was.
-    pub(crate) rate: Option<f64>,
+    /// The rate that was asked for; 0 where a width was.
+    rate: f64,
     key: PhantomData<fn(&K)>,
 }
 
@@ -151,7 +151,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
             hasher,
             plan: *plan,
             capacity,
-            rate,
+            rate: rate.unwrap_or(0.0),
             key: PhantomData,
         }
     }
@@ -161,6 +161,11 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
         let shard = Shard::heap_bytes_of(plan)?.checked_add(size_of::<Shard>())?;
         let bytes = plan.shards.checked_mul(shard)?.checked_add(size_of::<Self>())?;
         isize::try_from(bytes).is_ok().then_some(bytes)
+    }
+
+    /// The rate that was asked for, if one was.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        (self.rate > 0.0).then_some(self.rate)
     }
 
     /// Memory of all words, in bytes.

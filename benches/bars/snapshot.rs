@@ -15,7 +15,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a single writer is timed beside saves.
+/// How long a single writer is timed beside saves, and beside copies.
 const SAVING: Duration = Duration::from_secs(3);
 
 /// Look-ups in a pass.
@@ -82,7 +82,7 @@ fn look_ups(contests: &Contests, log2: u32, saved: &impl Deref<Target = Saved>, 
 
 fn waits(contests: &Contests, log2: u32, saved: &impl Deref<Target = Saved>, large: &impl Deref<Target = Large>) {
     let name = named("a single writer beside saves", log2);
-    if !contests.wants(&name) {
+    if !contests.wants(&named("a single writer beside saves plain copies", log2)) {
         return;
     }
     let Large { filter, present, two, .. } = &**large;
@@ -91,20 +91,25 @@ fn waits(contests: &Contests, log2: u32, saved: &impl Deref<Target = Saved>, lar
     let base = &present[..present.len() * 8 / 10];
     assert_eq!(two.install(|| filter.par_insert(base)).inserted, base.len());
     let saved = &**saved;
-    let (stop, barrier) = (AtomicBool::new(false), Barrier::new(2));
-    let times = thread::scope(|scope| {
-        let writer = scope.spawn(|| {
+    let beside = |over_and_over: &dyn Fn() -> f64| {
+        let (stop, barrier) = (AtomicBool::new(false), Barrier::new(2));
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                barrier.wait();
+                waits::write(filter, |_| !stop.load(Ordering::Relaxed))
+            });
             barrier.wait();
-            waits::write(filter, |_| !stop.load(Ordering::Relaxed))
-        });
-        barrier.wait();
-        let start = Instant::now();
-        while start.elapsed() < SAVING {
-            saved.save(filter);
-        }
-        stop.store(true, Ordering::Relaxed);
-        writer.join().expect("no panic")
-    });
+            let start = Instant::now();
+            while start.elapsed() < SAVING {
+                over_and_over();
+            }
+            stop.store(true, Ordering::Relaxed);
+            writer.join().expect("no panic")
+        })
+    };
+    // What the system takes: nobody locks anything that the writer waits for.
+    waits::print(&named("a single writer beside plain copies", log2), &beside(&|| saved.copy()));
+    let times = beside(&|| saved.save(filter));
     waits::print(&name, &times);
     let longest = times.max() as f64 / 1e6;
     let bar = asked(log2, LONGEST_WAIT).map_or_else(String::new, |bar| {

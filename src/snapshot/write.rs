@@ -48,7 +48,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
             plan: filter.plan,
             part: self.shards.clone(),
             capacity: filter.capacity(),
-            rate: filter.rate,
+            rate: filter.rate(),
             key_type: KeyType::of::<K>(),
             hasher: S::NAME.into(),
             probe: probe(filter.hasher()),
