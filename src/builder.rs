@@ -24,7 +24,7 @@ const DEFAULT_RATE: f64 = 0.001;
 /// let filter = builder.build()?;
 /// assert_eq!(filter.fingerprint_bits(), 10);
 /// assert_eq!(filter.memory_usage(), bytes);
-/// assert!(bytes < 133_000);
+/// assert!(bytes < 134_000);
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]

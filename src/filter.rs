@@ -357,7 +357,8 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shards.iter().map(Shard::len).sum::<u64>() as usize
+        // Beside many clears, the counts of one sum may be of different fillings.
+        (self.shards.iter().map(Shard::len).sum::<u64>() as usize).min(self.plan.slots())
     }
 
     /// Says whether [`len`](CuckooFilter::len) is 0.

@@ -39,24 +39,56 @@ pub trait SavedHasher: BuildHasher + Sized {
     const NAME: &'static str;
 
     /// The keys or seeds that the snapshot may keep, so that it can be loaded without being given a hash function.
-    /// `None`, the default, if there are none to keep: then the hasher has to be given when the filter is loaded.
+    /// `None`, the default, if there are none to keep: then the hasher has to be given when the filter is loaded. Larger keys cannot be kept: return `None` too.
     fn keys(&self) -> Option<[u64; 4]> {
         None
     }
 
-    /// The function with such keys. `None`, the default, if [`keys`](SavedHasher::keys) never tells any.
+    /// The function with such keys. `None`, the default, if [`keys`](SavedHasher::keys) never tells any: the two come
+    /// as a pair.
     fn from_keys(_keys: [u64; 4]) -> Option<Self> {
         None
     }
 }
 
-/// Some values hashed, one for each way in which keys reach a hasher: a function with other output, or a `Hash` that
-/// says other things than it did, shows in them.
+/// Values of many types and lengths hashed, in four groups: texts; bytes; single numbers; and what is fed to a hasher
+/// as it lies in memory, differently on platforms of another byte order. A function with other output, or a `Hash`
+/// that says other things than it did, shows in them.
 pub(crate) fn probe(hasher: &impl BuildHasher) -> [u64; 4] {
-    [
-        hasher.hash_one("concurrent-cuckoo-filter"),
-        hasher.hash_one(&b"concurrent-cuckoo-filter"[..]),
-        hasher.hash_one(0x0123_4567_89ab_cdef_u64),
+    // Hash functions treat short and long keys differently, and each in several ways.
+    const LENGTHS: [usize; 12] = [0, 1, 3, 4, 8, 12, 16, 24, 32, 48, 100, 300];
+    let text: String = ('a'..='z').cycle().take(300).collect();
+    let texts = LENGTHS.map(|length| hasher.hash_one(&text[..length]));
+    let bytes = LENGTHS.map(|length| hasher.hash_one(&text.as_bytes()[..length]));
+    let numbers = [
+        hasher.hash_one(0x01_u8),
+        hasher.hash_one(0x0123_u16),
         hasher.hash_one(0x0123_4567_u32),
-    ]
+        hasher.hash_one(0x0123_4567_89ab_cdef_u64),
+        hasher.hash_one(0x0123_4567_89ab_cdef_0011_2233_4455_6677_u128),
+        hasher.hash_one(0x0123_4567_usize),
+        hasher.hash_one(-2_i8),
+        hasher.hash_one(-2_i16),
+        hasher.hash_one(-2_i32),
+        hasher.hash_one(-2_i64),
+        hasher.hash_one(-2_i128),
+        hasher.hash_one(-2_isize),
+        hasher.hash_one(true),
+        hasher.hash_one('\u{df}'),
+        hasher.hash_one((1_u8, 2_u32, "three")),
+        hasher.hash_one(Some(5_u64)),
+    ];
+    let as_in_memory = [
+        hasher.hash_one([0x0123_u16; 3]),
+        hasher.hash_one([0x0123_4567_u32; 3]),
+        hasher.hash_one([0x0123_4567_89ab_cdef_u64; 3]),
+        hasher.hash_one([0x0123_4567_usize; 3]),
+    ];
+    [fold(&texts), fold(&bytes), fold(&numbers), fold(&as_in_memory)]
+}
+
+/// One number of several, their order included.
+fn fold(hashes: &[u64]) -> u64 {
+    // 2^64 divided by the golden ratio; any odd number does.
+    hashes.iter().fold(0, |sum: u64, hash| (sum.rotate_left(5) ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

@@ -8,11 +8,13 @@ use std::hash::RandomState;
 
 /// Builds the hashers of filters that are saved and loaded elsewhere: SipHash-1-3 with a key of 128 bits.
 ///
-/// Equal keys give equal hashes in every process, on every platform and with every version of this crate, for `str`,
-/// `String`, `[u8]`, arrays and `Vec`s of `u8`, `bool`, `char` and integers of a fixed width: numbers are hashed as
-/// little-endian bytes, whatever the platform, and `usize` and `isize` as 64 bits. For other key types that holds as
-/// far as their `Hash` says the same things in the same order everywhere; what is derived does, as long as the fields
-/// stay what they are.
+/// Equal keys give equal hashes in every process, on every platform and with every version of this crate, for `bool`,
+/// `char`, integers, `str`, `String`, and slices, arrays and `Vec`s of `u8`: a number is hashed as its little-endian bytes,
+/// `usize` and `isize` as 64 bits. For other types that holds as far as their `Hash` says the same things in the same order
+/// everywhere. What is derived does, as long as the fields stay what they are; but slices, arrays and `Vec`s of wider
+/// integers are fed to a hasher as they lie in memory, so they hash alike only on platforms of the same byte order and,
+/// for `usize`, the same width. Should std ever feed `str` or slices differently, a saved filter is refused, not asked
+/// wrongly.
 ///
 /// SipHash is a keyed function, made so that nobody who does not know the key can choose keys that collide, and its
 /// output is fixed by its definition ([Aumasson and Bernstein, 2012](https://www.aumasson.jp/siphash/siphash.pdf)).
@@ -88,8 +90,8 @@ impl SavedHasher for StableHashBuilder {
         Some([self.0[0], self.0[1], 0, 0])
     }
 
-    fn from_keys([first, second, ..]: [u64; 4]) -> Option<Self> {
-        Some(StableHashBuilder([first, second]))
+    fn from_keys([first, second, rest @ ..]: [u64; 4]) -> Option<Self> {
+        (rest == [0, 0]).then_some(StableHashBuilder([first, second]))
     }
 }
 

@@ -62,6 +62,12 @@ impl KeyType {
         self.0
     }
 
+    /// How many groups of the hasher's probe these keys depend on: those of a known type not on what is fed to a
+    /// hasher as it lies in memory.
+    pub(super) fn probes(self) -> usize {
+        if self == KeyType::OTHER { 4 } else { 3 }
+    }
+
     /// Whether a filter of these keys may be loaded as one of those. Of other types nothing is known.
     pub(super) fn may_be(self, other: KeyType) -> bool {
         self == other || self == KeyType::OTHER || other == KeyType::OTHER

@@ -25,7 +25,7 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
     ///
     /// # Complexity
     /// A shard at a time is copied under the locks of the other filter, and stored under those of this one: never are
-    /// both held. Look-ups go on in both. Memory: a copy of one shard.
+    /// both held. Look-ups go on in both. Memory: two copies of one shard.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};

@@ -158,6 +158,10 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// file is the old one or the new one. It is written beside its place, under a name that ends in `.tmp`, synced and
     /// renamed.
     ///
+    /// The new file has the permissions that the system gives to new files, and the keys of the hasher are in it; at
+    /// the place of a symbolic link the link is replaced. What a killed process leaves behind may be removed while
+    /// nobody saves.
+    ///
     /// # Errors
     /// As [`write_to`](CuckooFilter::write_to), and what the system says of the file and its folder. The old file
     /// stays, unless it is only the folder that could not be synced: then the new one is there, but a power cut may
@@ -238,7 +242,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     }
 
     /// Joins parts that were written by [`write_shards`](CuckooFilter::write_shards) of filters built alike (capacity,
-    /// rate or width, stripes, hasher with its keys), in other processes or on other machines: a list split by
+    /// rate or width, hasher with its keys), in other processes or on other machines: a list split by
     /// [`shard_of`](CuckooFilter::shard_of) is loaded by all of them at once.
     ///
     /// # Errors

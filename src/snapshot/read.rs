@@ -87,11 +87,12 @@ impl SnapshotHeader {
     /// Whether both are of filters built alike.
     fn difference(&self, other: &Self) -> Option<&'static str> {
         let (one, other) = (&self.0, &other.0);
+        let probes = one.key_type.probes();
         [
             (!one.plan.places_alike(&other.plan) || one.capacity != other.capacity, "size"),
             (one.rate != other.rate, "false-positive rate"),
             (one.key_type != other.key_type, "type of the keys"),
-            (one.hasher != other.hasher || one.probe != other.probe, "hasher or its keys"),
+            (one.hasher != other.hasher || one.probe[..probes] != other.probe[..probes], "hasher or its keys"),
         ]
         .into_iter()
         .find_map(|(differs, what)| differs.then_some(what))
@@ -207,7 +208,8 @@ impl Parts {
         if !header.key_type.may_be(asked) {
             return Err(SnapshotError::KeyTypeMismatch { saved: header.key_type.name(), asked: asked.name() });
         }
-        if header.hasher != S::NAME || header.probe != probe(hasher) {
+        let probes = header.key_type.probes().max(asked.probes());
+        if header.hasher != S::NAME || header.probe[..probes] != probe(hasher)[..probes] {
             return Err(mismatch::<S>(header));
         }
         Ok(())

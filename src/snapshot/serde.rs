@@ -33,7 +33,7 @@ impl<'de, K: ?Sized + 'static, S: SavedHasher> Deserialize<'de> for CuckooFilter
 }
 
 fn bytes<K: ?Sized + 'static, S: SavedHasher>(filter: &CuckooFilter<K, S>) -> Result<Vec<u8>, SnapshotError> {
-    if filter.hasher().keys().is_none() {
+    if filter.hasher().keys().and_then(S::from_keys).is_none() {
         return Err(SnapshotError::NoKeys { hasher: S::NAME.into() });
     }
     let mut bytes = Vec::new();
