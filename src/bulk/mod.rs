@@ -17,7 +17,7 @@ use crate::geometry::Candidates;
 use crate::path::{Effort, Search};
 use crate::prefetch::Into;
 use crate::report::{BulkReport, RemoveReport};
-use crate::shard::{Admission, Alone, Shard};
+use crate::shard::{Admission, Alone, KEYS_UNDER_LOCKS, Shard};
 use crate::window::rolling;
 use block::{Block, Run};
 use core::borrow::Borrow;
@@ -33,9 +33,6 @@ const FEW_KEYS_A_SHARD: usize = 1 << 8;
 
 /// Keys of such a batch.
 const BATCH_KEYS: usize = 1 << 12;
-
-/// Keys that a task works on before it lets other writers have their turn.
-const KEYS_UNDER_LOCKS: usize = 1 << 12;
 
 /// Keys whose lines are on their way while a task works on one.
 const KEYS_AHEAD: usize = 16;

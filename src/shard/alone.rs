@@ -8,6 +8,9 @@ use crate::path::{Effort, Search};
 use crate::stripe::LockedAll;
 use crate::table::Format;
 
+/// Keys that are worked on before other writers have their turn.
+pub(crate) const KEYS_UNDER_LOCKS: usize = 1 << 12;
+
 /// The only writer of a shard, until dropped. It changes words by the same protocol as any (H7, models alone_*).
 pub(crate) struct Alone<'a> {
     shard: &'a Shard,

@@ -21,7 +21,7 @@ mod lookup;
 mod relocate;
 mod remove;
 
-pub(crate) use alone::Alone;
+pub(crate) use alone::{Alone, KEYS_UNDER_LOCKS};
 pub(crate) use insert::Admission;
 pub(crate) use lookup::Aim;
 

@@ -293,7 +293,7 @@ mod tests {
         filter.insert(&7).unwrap();
         for failing in 0.. {
             let disk = Rc::new(Fake { failing: vec![failing], ..Fake::with_old_file() });
-            let result = replace(&disk, Path::new(PATH), |file| filter.snapshot().write(file));
+            let result = replace(&disk, Path::new(PATH), |file| filter.snapshot().write_to(file));
             let failed = disk.calls.borrow()[failing];
             assert_eq!(result.unwrap_err().to_string(), format!("{failed} failed"));
             if failed == "sync folder" {

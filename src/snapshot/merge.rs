@@ -5,11 +5,8 @@ use crate::filter::CuckooFilter;
 use crate::hashing::probe;
 use crate::path::{Effort, Search};
 use crate::report::MergeReport;
-use crate::shard::{Admission, Shard};
+use crate::shard::{Admission, KEYS_UNDER_LOCKS, Shard};
 use core::hash::BuildHasher;
-
-/// Fingerprints that are stored before other writers have their turn.
-const UNDER_LOCKS: usize = 1 << 12;
 
 impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
     /// Stores a copy of all that the other filter holds, while both serve. What is refused for lack of room is counted;
@@ -66,7 +63,7 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
         let mut classes = copy.classes(&self.geometry, &self.format).peekable();
         while classes.peek().is_some() {
             let alone = shard.alone(&self.geometry, &self.format);
-            for key in classes.by_ref().take(UNDER_LOCKS) {
+            for key in classes.by_ref().take(KEYS_UNDER_LOCKS) {
                 match alone.insert(&mut search, &mut effort, key, Admission::Copies) {
                     Ok(_) => report.inserted += 1,
                     Err(_) => report.refused += 1,

@@ -87,7 +87,7 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// # Errors
     /// As [`CuckooFilter::write_to`]; if the metadata is too long; if the filter has no such shards.
     pub fn write_to(self, writer: impl Write) -> Result<(), SnapshotError> {
-        self.write(writer)
+        self.write(&self.header()?, writer)
     }
 
     /// Writes the snapshot to a file. As [`CuckooFilter::save`].
@@ -95,7 +95,8 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// # Errors
     /// As [`Snapshot::write_to`] and [`CuckooFilter::save`].
     pub fn save(self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
-        file::replace(&file::System, path.as_ref(), |file| self.write(file))
+        let header = self.header()?;
+        file::replace(&file::System, path.as_ref(), |file| self.write(&header, file))
     }
 }
 

@@ -170,6 +170,8 @@ impl<R: Read> SnapshotReader<R> {
             if crc32c_append(crc32c_append(self.origin, &prefix), &bytes) != u32::from_le_bytes(checksum) {
                 return Err(SnapshotError::Damaged { place });
             }
+            let bytes_of_shard = size_of::<(usize, Shard)>();
+            parts.shards.try_reserve(1).map_err(|_| SnapshotError::OutOfMemory { bytes: bytes_of_shard })?;
             parts.shards.push((number, shard(&plan, &bytes, count, place)?));
             checksums = crc32c_append(checksums, &checksum);
             // No sum of counts, each of slots that are there, overflows.
@@ -217,7 +219,7 @@ impl Parts {
 
     fn into_filter<K: ?Sized, S>(mut self, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError> {
         let header = &self.header.0;
-        self.shards.sort_by_key(|&(number, _)| number);
+        self.shards.sort_unstable_by_key(|&(number, _)| number);
         let numbers = self.shards.iter().map(|&(number, _)| number);
         if let Some(number) = numbers.clone().zip(numbers.clone().skip(1)).find_map(|(a, b)| (a == b).then_some(a)) {
             return Err(SnapshotError::ShardTwice { number });

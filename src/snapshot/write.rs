@@ -9,8 +9,8 @@ use crc32c::crc32c_append;
 use std::io::Write;
 
 impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
-    pub(super) fn write(self, mut writer: impl Write) -> Result<(), SnapshotError> {
-        let header = self.header()?;
+    /// Writes what the header announces.
+    pub(super) fn write(&self, header: &Header, mut writer: impl Write) -> Result<(), SnapshotError> {
         let mut words = filled(header.plan.words, 0_u64)?;
         let mut bytes = filled(header.plan.words * size_of::<u64>(), 0_u8)?;
         let header = header.to_bytes();
@@ -35,7 +35,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
         Ok(())
     }
 
-    fn header(&self) -> Result<Header, SnapshotError> {
+    /// Refuses what cannot be written, before anything is. The code of the user's that a snapshot takes runs here.
+    pub(super) fn header(&self) -> Result<Header, SnapshotError> {
         const { assert!(S::NAME.len() <= MOST_NAME, "the name of a hasher has 64 bytes at the most") };
         let (filter, shards) = (self.filter, self.filter.shards.len());
         if self.shards.is_empty() || self.shards.end > shards {
