@@ -76,6 +76,24 @@ impl Lanes {
     }
 }
 
+/// Counts the slots that are not empty, at a width of which words hold whole slots and nothing else.
+pub(crate) fn taken_in_words(width: u32, words: impl Iterator<Item = u64>) -> u64 {
+    let most = u64::MAX >> (64 - width);
+    // The lowest bit of each slot: 2^64 - 1 is so many times 2^width - 1.
+    let low = u64::MAX / most;
+    let below_high = (low << (width - 1)) - low;
+    let (mut taken, mut words) = (0, words.peekable());
+    while words.peek().is_some() {
+        // Each slot of the sum counts one for a word: 15 words are the most that slots of 4 bits can count.
+        let some = words.by_ref().take(most.min(1 << 16) as usize);
+        // As in `Lanes::equal`.
+        let is_taken = |word| (((word & below_high) + below_high) | word) >> (width - 1) & low;
+        let sum: u64 = some.map(is_taken).sum();
+        taken += (0..64 / width).map(|slot| sum >> (slot * width) & most).sum::<u64>();
+    }
+    taken
+}
+
 #[cfg(all(test, not(cuckoo_loom)))]
 mod tests {
     use super::*;
@@ -97,6 +115,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn slots_that_are_taken_are_counted_in_words(
+            shift in 2u32..=5,
+            picks in prop::collection::vec(0u64..4, 0..1000),
+        ) {
+            let width = 1 << shift;
+            let slot = |pick| [0, 1, 1 << (width - 1), u64::from(mask(width))][pick as usize];
+            let packed = |picks: &[u64]| picks.iter().rev().fold(0, |word, &pick| (word << (width - 1)) << 1 | slot(pick));
+            let words = picks.chunks(64 / width as usize).map(packed);
+            let taken = picks.iter().filter(|&&pick| pick != 0).count();
+            prop_assert_eq!(taken_in_words(width, words), taken as u64);
+        }
+
         #[test]
         fn agree_with_a_loop_over_the_slots(
             width in 4u32..=32,

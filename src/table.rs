@@ -12,7 +12,7 @@ pub(crate) use layout::{Layout, Part, Run, TwoRuns, Word};
 
 use crate::fail_point::{Step, reached};
 use crate::geometry::{Bucket, Fingerprint};
-use crate::lanes::{Lanes, SLOTS};
+use crate::lanes::{Lanes, SLOTS, taken_in_words};
 use crate::prefetch::{Into, prefetch};
 use crate::stripe::{Locked, LockedAll};
 use crate::sync::{AtomicU64, load_locked, zeroed_words};
@@ -181,21 +181,24 @@ impl Table {
         }
     }
 
-    /// Counts the slots that are taken, in a table that nobody writes. `None` if anything stands behind the last
-    /// bucket.
-    pub(crate) fn occupied(&self, format: &Format, buckets: impl Iterator<Item = Bucket>) -> Option<u64> {
-        let (bits, mut end, mut taken) = (format.run_bits(), 0, 0);
-        let empty = |begin| format.lanes.equal(self.run(begin, Beside), format.lanes.repeat(0));
-        for bucket in buckets {
-            let begin = format.begin(bucket);
-            let high = if format.is_wide() { empty(begin + bits) } else { 0 };
-            taken += SLOTS as u64 - u64::from(format.lanes.count([empty(begin), high, 0, 0]));
-            end = begin + format.bucket_bits;
+    /// Counts the slots that are taken, in a table of so many buckets that nobody writes. `None` if anything stands
+    /// behind the last bucket.
+    pub(crate) fn occupied(&self, format: &Format, buckets: impl ExactSizeIterator<Item = Bucket>) -> Option<u64> {
+        let end = buckets.len() as u64 * format.bucket_bits;
+        let mut behind = self.words[(end / 64) as usize..].iter().map(|word| Beside.load(word));
+        if behind.next().is_some_and(|word| word >> (end % 64) != 0) || behind.any(|word| word != 0) {
+            return None;
         }
-        let behind = self.words[(end / 64) as usize..].iter().map(|word| Beside.load(word));
-        let clear =
-            behind.zip([end % 64].into_iter().chain(core::iter::repeat(0))).all(|(word, shift)| word >> shift == 0);
-        clear.then_some(taken)
+        if 64 % format.width == 0 {
+            return Some(taken_in_words(format.width, self.words.iter().map(|word| Beside.load(word))));
+        }
+        let empty = |begin| format.lanes.equal(self.run(begin, Beside), format.lanes.repeat(0));
+        let taken = buckets.map(|bucket| {
+            let begin = format.begin(bucket);
+            let high = if format.is_wide() { empty(begin + format.run_bits()) } else { 0 };
+            SLOTS as u64 - u64::from(format.lanes.count([empty(begin), high, 0, 0]))
+        });
+        Some(taken.sum())
     }
 
     pub(crate) fn bytes_of(words: usize) -> Option<usize> {

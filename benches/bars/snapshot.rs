@@ -7,7 +7,7 @@ use crate::waits;
 use compare::Passes;
 use compare::clock::{timed, warm_timed};
 use compare::field::keys;
-use concurrent_cuckoo_filter::CuckooFilter;
+use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
 use std::cell::{LazyCell, RefCell};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,8 +47,17 @@ fn speeds(contests: &Contests, log2: u32, saved: &impl Deref<Target = Saved>, la
 
     let speeds = Speeds::default();
     contests.run(
-        &named("load against a plain copy", log2),
+        &named("load on two threads against a plain copy", log2),
         asked(log2, 0.25),
+        || speeds.note(saved.par_load(large)),
+        || saved.copy(),
+    );
+    speeds.print(&named("load on two threads", log2), log2);
+
+    let speeds = Speeds::default();
+    contests.run(
+        &named("load against a plain copy", log2),
+        None,
         || speeds.note(saved.load(&large.filter)),
         || saved.copy(),
     );
@@ -164,6 +173,15 @@ impl Saved {
     fn load(&self, filter: &CuckooFilter<u64>) -> f64 {
         let hasher = filter.hasher().clone();
         let (nanos, loaded) = timed(self.bytes.len(), || CuckooFilter::<u64>::read_from(&self.bytes[..], hasher));
+        assert_eq!(loaded.expect("a snapshot").len(), filter.len());
+        nanos
+    }
+
+    /// The same on two threads.
+    fn par_load(&self, Large { filter, two, .. }: &Large) -> f64 {
+        let hasher = filter.hasher().clone();
+        let load = || SnapshotReader::new(&self.bytes[..])?.in_parallel().into_filter::<u64, _>(hasher);
+        let (nanos, loaded) = timed(self.bytes.len(), || two.install(load));
         assert_eq!(loaded.expect("a snapshot").len(), filter.len());
         nanos
     }

@@ -124,7 +124,7 @@ impl Geometry {
     }
 
     /// All buckets of a shard, in order.
-    pub(crate) fn all_buckets(&self) -> impl Iterator<Item = Bucket> + use<> {
+    pub(crate) fn all_buckets(&self) -> impl ExactSizeIterator<Item = Bucket> + use<> {
         (0..self.buckets).map(Bucket)
     }
 

@@ -10,6 +10,7 @@ mod file;
 mod format;
 mod key_type;
 mod merge;
+mod par_read;
 mod read;
 #[cfg(feature = "serde")]
 mod serde;
@@ -213,6 +214,30 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let mut file = file::open(path.as_ref())?;
         let filter = SnapshotReader::new(&mut file)?.into_filter_with_its_keys()?;
+        read::at_end(file)?;
+        Ok(filter)
+    }
+
+    /// The same on all threads of the rayon pool that the caller is in (`pool.install`), or of the global one. As
+    /// [`SnapshotReader::in_parallel`].
+    ///
+    /// # Errors
+    /// As [`load`](CuckooFilter::load).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-par-load");
+    /// let filter = CuckooFilter::<str>::with_capacity(1_000_000);
+    /// filter.insert("key")?;
+    /// filter.save(&path)?;
+    /// assert!(CuckooFilter::<str>::par_load(&path)?.contains("key"));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn par_load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        let mut file = file::open(path.as_ref())?;
+        let filter = SnapshotReader::new(&mut file)?.in_parallel().into_filter_with_its_keys()?;
         read::at_end(file)?;
         Ok(filter)
     }

@@ -2,6 +2,7 @@
 
 use super::format::{self, CHECKSUM, Header, PREFIX, SHARD_PREFIX, TRAILER};
 use super::key_type::KeyType;
+use super::par_read;
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::CuckooFilter;
 use crate::geometry::{Geometry, Plan};
@@ -9,6 +10,7 @@ use crate::hashing::{SavedHasher, probe};
 use crate::shard::Shard;
 use crate::table::Format;
 use core::fmt;
+use core::ops::Range;
 use crc32c::crc32c_append;
 use std::io::{self, BufRead, Read};
 
@@ -35,6 +37,7 @@ pub struct SnapshotReader<R> {
     header: SnapshotHeader,
     /// The checksum of the header, from which all others go on.
     origin: u32,
+    in_parallel: bool,
 }
 
 /// What a snapshot says of itself.
@@ -80,7 +83,7 @@ impl SnapshotHeader {
 
     /// The shards that this snapshot has: all of them, unless it is a part.
     #[must_use]
-    pub fn part(&self) -> core::ops::Range<usize> {
+    pub fn part(&self) -> Range<usize> {
         self.0.part.clone()
     }
 
@@ -112,7 +115,29 @@ impl<R: Read> SnapshotReader<R> {
         bytes.resize(length, 0);
         exact(&mut reader, &mut bytes[PREFIX..], SnapshotPlace::Header)?;
         let header = SnapshotHeader(Header::parse(&bytes)?);
-        Ok(SnapshotReader { reader, header, origin: format::origin(&bytes) })
+        Ok(SnapshotReader { reader, header, origin: format::origin(&bytes), in_parallel: false })
+    }
+
+    /// Has shards checked and built on the threads of the caller's rayon pool (or of the global one), while this thread
+    /// reads the next. Worth it for filters of many shards, from memory or a fast disk: building a filter is mostly the
+    /// system's work for pages that nobody has touched, and that is shared.
+    ///
+    /// The result is the same. Memory: the bytes of one more shard for each thread.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(300_000);
+    /// filter.insert(&7)?;
+    /// let mut bytes = Vec::new();
+    /// filter.write_to(&mut bytes)?;
+    /// let loaded: CuckooFilter<u64> = SnapshotReader::new(&bytes[..])?.in_parallel().into_filter_with_its_keys()?;
+    /// assert!(loaded.contains(&7));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn in_parallel(self) -> Self {
+        SnapshotReader { in_parallel: true, ..self }
     }
 
     /// What the snapshot says of itself.
@@ -155,32 +180,16 @@ impl<R: Read> SnapshotReader<R> {
         self.into_filter(hasher)
     }
 
-    fn read_into(mut self, parts: &mut Parts) -> Result<(), SnapshotError> {
-        let plan = parts.header.0.plan;
-        let (mut checksums, mut total) = (self.origin, 0_u64);
-        let mut bytes = Vec::new();
-        for number in self.header.0.part.clone() {
-            let place = SnapshotPlace::Shard { number };
-            let mut prefix = [0; SHARD_PREFIX];
-            exact(&mut self.reader, &mut prefix, place)?;
-            let count = format::shard_count(&prefix, number, plan.words)?;
-            take(&mut self.reader, plan.words * size_of::<u64>(), &mut bytes, place)?;
-            let mut checksum = [0; CHECKSUM];
-            exact(&mut self.reader, &mut checksum, place)?;
-            if crc32c_append(crc32c_append(self.origin, &prefix), &bytes) != u32::from_le_bytes(checksum) {
-                return Err(SnapshotError::Damaged { place });
-            }
-            let bytes_of_shard = size_of::<(usize, Shard)>();
-            parts.shards.try_reserve(1).map_err(|_| SnapshotError::OutOfMemory { bytes: bytes_of_shard })?;
-            parts.shards.push((number, shard(&plan, &bytes, count, place)?));
-            checksums = crc32c_append(checksums, &checksum);
-            // No sum of counts, each of slots that are there, overflows.
-            total = total.wrapping_add(count);
+    fn read_into(self, parts: &mut Parts) -> Result<(), SnapshotError> {
+        let in_parallel = self.in_parallel;
+        let mut arriving = Arriving::new(self);
+        if in_parallel {
+            return par_read::read(arriving, parts);
         }
-        let mut trailer = [0; TRAILER];
-        exact(&mut self.reader, &mut trailer, SnapshotPlace::Trailer)?;
-        if trailer != format::trailer(self.header.0.part.len(), total, checksums) {
-            return Err(SnapshotError::Damaged { place: SnapshotPlace::Trailer });
+        let mut bytes = Vec::new();
+        while let Some(arrived) = arriving.next(bytes)? {
+            parts.push(arrived.number, arrived.shard()?)?;
+            bytes = arrived.bytes;
         }
         Ok(())
     }
@@ -192,8 +201,83 @@ impl<R> fmt::Debug for SnapshotReader<R> {
     }
 }
 
+/// The shards of a snapshot, one after another.
+pub(super) struct Arriving<R> {
+    reader: R,
+    plan: Plan,
+    numbers: Range<usize>,
+    origin: u32,
+    /// What the trailer will say.
+    shards: usize,
+    total: u64,
+    checksums: u32,
+}
+
+/// The bytes of a shard, which nobody has looked at.
+pub(super) struct Arrived {
+    pub(super) number: usize,
+    pub(super) bytes: Vec<u8>,
+    plan: Plan,
+    origin: u32,
+    prefix: [u8; SHARD_PREFIX],
+    count: u64,
+    checksum: [u8; CHECKSUM],
+}
+
+impl<R: Read> Arriving<R> {
+    fn new(SnapshotReader { reader, header, origin, .. }: SnapshotReader<R>) -> Self {
+        let Header { plan, part, .. } = header.0;
+        Arriving { reader, plan, shards: part.len(), numbers: part, origin, total: 0, checksums: origin }
+    }
+
+    /// Reads the next shard, into this memory. `None` behind the last one, when the trailer has been read and checked.
+    pub(super) fn next(&mut self, mut bytes: Vec<u8>) -> Result<Option<Arrived>, SnapshotError> {
+        let Some(number) = self.numbers.next() else { return self.trailer().map(|()| None) };
+        let place = SnapshotPlace::Shard { number };
+        let mut prefix = [0; SHARD_PREFIX];
+        exact(&mut self.reader, &mut prefix, place)?;
+        let count = format::shard_count(&prefix, number, self.plan.words)?;
+        take(&mut self.reader, self.plan.words * size_of::<u64>(), &mut bytes, place)?;
+        let mut checksum = [0; CHECKSUM];
+        exact(&mut self.reader, &mut checksum, place)?;
+        self.checksums = crc32c_append(self.checksums, &checksum);
+        // No sum of counts, each of slots that are there, overflows.
+        self.total = self.total.wrapping_add(count);
+        Ok(Some(Arrived { number, bytes, plan: self.plan, origin: self.origin, prefix, count, checksum }))
+    }
+
+    fn trailer(&mut self) -> Result<(), SnapshotError> {
+        let mut trailer = [0; TRAILER];
+        exact(&mut self.reader, &mut trailer, SnapshotPlace::Trailer)?;
+        if trailer != format::trailer(self.shards, self.total, self.checksums) {
+            return Err(SnapshotError::Damaged { place: SnapshotPlace::Trailer });
+        }
+        Ok(())
+    }
+}
+
+impl Arrived {
+    /// The shard, if the bytes are what its checksum and its count say.
+    pub(super) fn shard(&self) -> Result<Shard, SnapshotError> {
+        let Arrived { ref plan, ref bytes, count, .. } = *self;
+        let place = SnapshotPlace::Shard { number: self.number };
+        if crc32c_append(crc32c_append(self.origin, &self.prefix), bytes) != u32::from_le_bytes(self.checksum) {
+            return Err(SnapshotError::Damaged { place });
+        }
+        let words = bytes.chunks_exact(size_of::<u64>());
+        let words = words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
+        let memory = || SnapshotError::OutOfMemory { bytes: bytes.len() };
+        let shard = Shard::of_words(plan, words, count).ok_or_else(memory)?;
+        match shard.occupied(&Geometry::new(plan), &Format::new(plan.width)) {
+            Some(found) if found == count => Ok(shard),
+            Some(found) => Err(SnapshotError::Invalid { place, field: "number of fingerprints", found }),
+            None => Err(SnapshotError::Invalid { place, field: "end of the last bucket", found: 1 }),
+        }
+    }
+}
+
 /// Shards that have arrived, of a filter that is not yet whole.
-struct Parts {
+pub(super) struct Parts {
     header: SnapshotHeader,
     shards: Vec<(usize, Shard)>,
 }
@@ -201,6 +285,13 @@ struct Parts {
 impl Parts {
     fn new(header: SnapshotHeader) -> Self {
         Parts { header, shards: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, number: usize, shard: Shard) -> Result<(), SnapshotError> {
+        let bytes = size_of::<(usize, Shard)>();
+        self.shards.try_reserve(1).map_err(|_| SnapshotError::OutOfMemory { bytes })?;
+        self.shards.push((number, shard));
+        Ok(())
     }
 
     /// Whether this is the hasher and the type of keys of the snapshot.
@@ -262,18 +353,6 @@ pub(super) fn at_end(reader: impl BufRead) -> Result<(), SnapshotError> {
 
 fn mismatch<S: SavedHasher>(header: &Header) -> SnapshotError {
     SnapshotError::HasherMismatch { saved: header.hasher.clone(), given: S::NAME }
-}
-
-/// A shard of bytes that have arrived, if they are what its count says.
-fn shard(plan: &Plan, bytes: &[u8], count: u64, place: SnapshotPlace) -> Result<Shard, SnapshotError> {
-    let words = bytes.chunks_exact(size_of::<u64>()).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
-    let memory = || SnapshotError::OutOfMemory { bytes: bytes.len() };
-    let shard = Shard::of_words(plan, words, count).ok_or_else(memory)?;
-    match shard.occupied(&Geometry::new(plan), &Format::new(plan.width)) {
-        Some(found) if found == count => Ok(shard),
-        Some(found) => Err(SnapshotError::Invalid { place, field: "number of fingerprints", found }),
-        None => Err(SnapshotError::Invalid { place, field: "end of the last bucket", found: 1 }),
-    }
 }
 
 /// Fills the buffer, or says where the bytes ended.

@@ -1,0 +1,112 @@
+//! Snapshots that are checked on several threads while they are read: the same filters, and the same errors.
+
+use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
+use rayon::ThreadPoolBuilder;
+use std::io::{self, Read};
+
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+
+fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
+
+/// A snapshot of some shards.
+fn snapshot(bits: u32, keys: u64) -> Vec<u8> {
+    let builder = CuckooFilter::builder().capacity(900_000).fingerprint_bits(bits).stripes(1);
+    let filter: Filter = builder.hasher(hasher()).build().unwrap();
+    assert!(filter.shards() > 3);
+    (0..keys).for_each(|key| filter.insert(&key).unwrap());
+    let mut bytes = Vec::new();
+    filter.snapshot().metadata(b"offset 17").write_to(&mut bytes).unwrap();
+    bytes
+}
+
+/// Reads with one thread and with pools of 1, 2 and 5, from within and from outside, and checks that all say the same.
+#[track_caller]
+fn read<R: Read + Send>(name: &str, reader: impl Fn() -> R + Sync) -> Result<Filter, SnapshotError> {
+    let result = Filter::read_from(reader(), hasher());
+    let par_read = || SnapshotReader::new(reader())?.in_parallel().into_filter(hasher());
+    let in_pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(par_read);
+    for other in [par_read(), in_pool(1), in_pool(2), in_pool(5)] {
+        match (&result, other) {
+            (Ok(filter), Ok(other)) => {
+                let bytes = |filter: &Filter| {
+                    let mut bytes = Vec::new();
+                    filter.write_to(&mut bytes).unwrap();
+                    bytes
+                };
+                assert!(bytes(filter) == bytes(&other), "{name}: the filters differ");
+                assert_eq!(filter.len(), other.len(), "{name}");
+            }
+            (Err(error), Err(other)) => assert_eq!(error.to_string(), other.to_string(), "{name}"),
+            (one, other) => panic!("{name}: {one:?} and {other:?}"),
+        }
+    }
+    result
+}
+
+#[test]
+fn filters_of_every_width_are_the_same() {
+    for bits in [4, 5, 7, 8, 13, 16, 17, 24, 31, 32] {
+        let bytes = snapshot(bits, 20_000);
+        let filter = read(&format!("{bits} bits"), || &bytes[..]).unwrap();
+        assert_eq!(filter.len(), 20_000);
+        assert!((0..20_000).all(|key| filter.contains(&key)), "{bits} bits");
+    }
+}
+
+/// Every error that one thread would find first is the one that is told, whichever shard is checked first.
+#[test]
+fn of_several_errors_the_first_is_told() {
+    let bytes = snapshot(8, 1000);
+    let damaged = |places: &[usize]| {
+        let mut bytes = bytes.clone();
+        places.iter().for_each(|&place| bytes[place] ^= 1);
+        bytes
+    };
+    let mut found = Vec::new();
+    for first in (0..bytes.len()).step_by(bytes.len() / 40) {
+        let later = first + (bytes.len() - first) / 2;
+        for bytes in [damaged(&[first]), damaged(&[first, later]), damaged(&[first, later, bytes.len() - 1])] {
+            found.push(read(&format!("byte {first}"), || &bytes[..]).unwrap_err().to_string());
+            read(&format!("byte {first}, {later} in all"), || &bytes[..later]).unwrap_err();
+        }
+        read(&format!("{first} in all"), || &bytes[..first]).unwrap_err();
+    }
+    found.dedup();
+    assert!(found.len() > 4, "not every shard was named: {found:?}");
+}
+
+/// As many bytes as there are, and then an error.
+struct Failing<'a>(&'a [u8]);
+
+impl Read for Failing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.0.is_empty() { Err(io::Error::other("the line is dead")) } else { self.0.read(buffer) }
+    }
+}
+
+#[test]
+fn a_reader_that_fails_is_an_error() {
+    let bytes = snapshot(8, 1000);
+    for len in [0, 100, bytes.len() / 2, bytes.len() - 1] {
+        let error = read(&format!("after {len} bytes"), || Failing(&bytes[..len])).unwrap_err();
+        assert_eq!(error.to_string(), "the line is dead");
+    }
+}
+
+/// Tasks of the pool that wait for filters are what builds them.
+#[test]
+fn filters_are_read_from_within_tasks() {
+    let bytes = &snapshot(8, 1000)[..];
+    let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    pool.scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|_| {
+                let reader = SnapshotReader::new(bytes).unwrap().in_parallel();
+                let filter: Filter = reader.into_filter(hasher()).unwrap();
+                assert_eq!(filter.len(), 1000);
+            });
+        }
+    });
+}
