@@ -400,7 +400,11 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn load_factor(&self) -> f64 {
-        self.len() as f64 / self.plan.slots() as f64
+        self.load_factor_of(self.len())
+    }
+
+    pub(crate) fn load_factor_of(&self, len: usize) -> f64 {
+        len as f64 / self.plan.slots() as f64
     }
 
     /// Bits of a fingerprint, 4 to 32.
@@ -432,7 +436,11 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn expected_false_positive_rate(&self) -> f64 {
-        geometry::expected_false_positive_rate(self.load_factor(), self.plan.width)
+        self.expected_false_positive_rate_of(self.len())
+    }
+
+    pub(crate) fn expected_false_positive_rate_of(&self, len: usize) -> f64 {
+        geometry::expected_false_positive_rate(self.load_factor_of(len), self.plan.width)
     }
 
     /// Bytes of memory, everything included: table, stripes and the value itself. Much of it may not be backed by pages

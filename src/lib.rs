@@ -14,9 +14,11 @@ mod prefetch;
 mod report;
 mod shard;
 mod snapshot;
+mod stats;
 mod stripe;
 mod sync;
 mod table;
+mod tally;
 mod window;
 
 pub use builder::Builder;
@@ -26,6 +28,7 @@ pub use filter::CuckooFilter;
 pub use hashing::{DefaultHashBuilder, DefaultHasher, SavedHasher, StableHashBuilder, StableHasher};
 pub use report::{BulkReport, MergeReport, Rejection, RemoveReport};
 pub use snapshot::{Snapshot, SnapshotHeader, SnapshotReader};
+pub use stats::Stats;
 
 #[cfg(all(test, cuckoo_loom))]
 #[path = "../loom-tests/mod.rs"]

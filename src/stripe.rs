@@ -6,10 +6,12 @@
 //! | lock    | writers                     | writers                                   |
 //! | version | the holder of the lock      | look-ups: once, and once more for a miss  |
 //! | count   | the holder of the lock      | `len`, at any time                        |
+//! | tally   | the holder of the lock      | `stats`, at any time                      |
 
 use crate::fail_point::{Step, reached};
 use crate::geometry::{Bucket, Candidates};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, load_locked, lock};
+use crate::tally::{Event, Tallies, Tally};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
@@ -27,6 +29,7 @@ struct Stripe {
     lock: Mutex,
     version: AtomicU64,
     count: AtomicU64,
+    tally: Tally,
 }
 
 /// All stripes of a shard. What the class of a lower bucket gains and loses is counted in its stripe; a shard that was
@@ -148,6 +151,11 @@ impl Stripes {
         // Below zero only where a processor makes the loads in another order.
         if i64::try_from(sum).is_ok() { sum } else { 0 }
     }
+
+    /// Adds up what has happened in each stripe.
+    pub(crate) fn add_tallies_to(&self, tallies: &mut Tallies) {
+        self.stripes.iter().for_each(|stripe| stripe.tally.add_to(tallies));
+    }
 }
 
 impl Watch<'_> {
@@ -190,6 +198,13 @@ impl<G> Locked<'_, G> {
         if !core::ptr::eq(first, second) {
             advance(&second.version);
         }
+    }
+
+    /// Counts what happened to a key or a fingerprint of this bucket.
+    #[inline]
+    pub(crate) fn note(&self, bucket: Bucket, event: Event) {
+        self.assert_holds(bucket);
+        self.stripes.of(bucket).tally.note(event);
     }
 
     /// Changes the number of stored copies of the class, beside the store that changes them (H9).

@@ -3,7 +3,27 @@
 //! Everything shared between threads is one of the names below. In a model (`--cfg cuckoo_loom`, tests only) they are
 //! loom's, so that the models in `loom-tests` explore the code that ships.
 
+use core::sync::atomic::Ordering;
+
 pub(crate) use shim::{AtomicU64, Mutex, MutexGuard, load_locked, lock, zeroed_words};
+
+/// A number for whoever watches, which orders nothing and decides nothing. Models know nothing of it, so that they do
+/// not explore when it changes.
+#[derive(Default)]
+pub(crate) struct Tick(core::sync::atomic::AtomicU64);
+
+impl Tick {
+    /// Changes the number, by the only thread that may: the holder of a lock.
+    #[inline]
+    pub(crate) fn change_locked(&self, change: impl FnOnce(u64) -> u64) {
+        // Relaxed: the lock orders the changes, and nothing follows from them.
+        self.0.store(change(self.0.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 #[cfg(not(all(test, cuckoo_loom)))]
 mod shim {

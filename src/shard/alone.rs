@@ -1,12 +1,14 @@
 //! A shard to oneself: all its stripes locked, for one insertion that others kept spoiling, or for many changes in a
 //! row. Look-ups go on.
 
+use super::insert::too_many_copies;
 use super::{Admission, Shard};
 use crate::error::InsertError;
 use crate::geometry::{Candidates, Geometry};
 use crate::path::{Effort, Search};
 use crate::stripe::LockedAll;
 use crate::table::Format;
+use crate::tally::Event;
 
 /// Keys that are worked on before other writers have their turn.
 pub(crate) const KEYS_UNDER_LOCKS: usize = 1 << 12;
@@ -47,16 +49,22 @@ impl Alone<'_> {
     fn insert_by_path(&self, search: &mut Search, effort: &mut Effort, key: Candidates) -> Result<(), InsertError> {
         let Alone { shard, geometry, format, ref locked } = *self;
         if shard.is_saturated(locked, format, key) {
-            return Err(InsertError::TooManyCopies);
+            return Err(too_many_copies(locked, key));
         }
         let path = shard.find_path(search, *effort, geometry, format, key, locked);
         effort.learn(path.is_some());
-        let mut freed = None;
-        for hop in path.ok_or(InsertError::Full)? {
+        let Some(path) = path else {
+            locked.note(key.first, Event::RefusedFull);
+            return Err(InsertError::Full);
+        };
+        let (mut freed, mut length) = (None, 0);
+        for hop in path {
             freed = shard.relocate(locked, format, hop);
             debug_assert!(freed.is_some(), "a path found under all locks is carried out under them");
+            length += 1;
         }
         shard.fill(locked, format, freed.ok_or(InsertError::Full)?, key);
+        locked.note(key.first, Event::Path(length));
         Ok(())
     }
 

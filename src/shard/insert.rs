@@ -8,6 +8,7 @@ use crate::path::Effort;
 use crate::prefetch::Into;
 use crate::stripe::Locked;
 use crate::table::{Format, Slot};
+use crate::tally::Event;
 
 /// Whether a class that is present may be stored again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl Shard {
         let locked = self.stripes.lock_pair(key.first, key.second);
         match self.place_locked(&locked, format, key, admission) {
             Some(stored) => Some(Ok(stored)),
-            None => self.is_saturated(&locked, format, key).then_some(Err(InsertError::TooManyCopies)),
+            None => self.is_saturated(&locked, format, key).then(|| Err(too_many_copies(&locked, key))),
         }
     }
 
@@ -100,4 +101,11 @@ impl Shard {
         self.table.store(locked, format, slot, key.fingerprint);
         locked.count(key, |count| count.wrapping_add(1));
     }
+}
+
+/// Counts the refusal of a class that has all the slots of its pair.
+#[cold]
+pub(super) fn too_many_copies(locked: &Locked<'_, impl Sized>, key: Candidates) -> InsertError {
+    locked.note(key.first, Event::RefusedCopies);
+    InsertError::TooManyCopies
 }

@@ -29,6 +29,7 @@ use crate::geometry::{Candidates, Plan};
 use crate::prefetch::Into;
 use crate::stripe::Stripes;
 use crate::table::{Format, Table};
+use crate::tally::Tallies;
 
 /// The words and the stripes of a run of buckets.
 pub(crate) struct Shard {
@@ -67,6 +68,11 @@ impl Shard {
     /// Begins to fetch all buckets.
     pub(crate) fn fetch_all(&self) {
         self.table.prefetch_all();
+    }
+
+    /// Adds what has happened in each stripe.
+    pub(crate) fn add_tallies_to(&self, tallies: &mut Tallies) {
+        self.stripes.add_tallies_to(tallies);
     }
 
     /// Stored fingerprints. Each stripe is read at a moment of its own.

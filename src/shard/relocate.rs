@@ -8,6 +8,7 @@ use crate::path::{Effort, Hop, Path, Search};
 use crate::prefetch::Into;
 use crate::stripe::Locked;
 use crate::table::{Beside, Format, Reading, Slot};
+use crate::tally::Event;
 
 /// Paths that other writers may spoil before an insertion takes the whole shard for itself.
 const ATTEMPTS: usize = 4;
@@ -87,10 +88,10 @@ impl Shard {
         key: Candidates,
         admission: Admission,
     ) -> Option<Result<bool, InsertError>> {
-        let mut hops = path.into_iter().peekable();
-        while let Some(hop) = hops.next() {
+        let mut hops = path.into_iter().zip(1..).peekable();
+        while let Some((hop, length)) = hops.next() {
             if hops.peek().is_none() {
-                return self.last_hop(format, hop, key, admission).map(Ok);
+                return self.last_hop(format, hop, length, key, admission).map(Ok);
             }
             if !self.hop(format, hop) {
                 return None;
@@ -108,13 +109,21 @@ impl Shard {
 
     /// The hop out of the pair of the key, and its insertion, in one critical section: nobody else gets the hole. The
     /// key is looked for, and so is room, as if there had been no search (H4, models unique_* and last_hop_*).
-    fn last_hop(&self, format: &Format, hop: Hop, key: Candidates, admission: Admission) -> Option<bool> {
+    fn last_hop(
+        &self,
+        format: &Format,
+        hop: Hop,
+        length: usize,
+        key: Candidates,
+        admission: Admission,
+    ) -> Option<bool> {
         let locked = self.stripes.lock_three([key.first, key.second, hop.to]);
         if let Some(stored) = self.place_locked(&locked, format, key, admission) {
             return Some(stored);
         }
         let freed = self.relocate(&locked, format, hop)?;
         self.fill(&locked, format, freed, key);
+        locked.note(key.first, Event::Path(length));
         Some(true)
     }
 
@@ -126,6 +135,7 @@ impl Shard {
     pub(super) fn relocate(&self, locked: &Locked<'_, impl Sized>, format: &Format, hop: Hop) -> Option<Slot> {
         let old = self.table.find(locked, format, hop.fingerprint, hop.from).lowest(format)?;
         let new = self.table.find_empty(locked, format, hop.to).lowest(format)?;
+        locked.note(hop.from, Event::Relocated);
         let class = Candidates { fingerprint: hop.fingerprint, first: hop.from, second: hop.to };
         self.table.store(locked, format, new, hop.fingerprint);
         reached(Step::Copied);

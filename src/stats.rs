@@ -1,0 +1,67 @@
+//! What a filter tells of itself while it serves.
+
+use crate::filter::CuckooFilter;
+use crate::tally::Tallies;
+
+/// What has happened in a filter since it was built or loaded, and how full it is. [`CuckooFilter::stats`] takes it.
+///
+/// Repeated look-ups are not among the counters: a look-up writes no shared memory, not even to be counted. It repeats
+/// only when a key of its stripe was relocated meanwhile or one of several copies removed, so `relocations`, which grow
+/// slowly below 90 % load, bound how often that can have happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Stored copies, as [`CuckooFilter::len`].
+    pub len: usize,
+    /// As [`CuckooFilter::load_factor`].
+    pub load_factor: f64,
+    /// As [`CuckooFilter::expected_false_positive_rate`].
+    pub expected_false_positive_rate: f64,
+    /// Fingerprints that were moved to their other bucket to make room.
+    pub relocations: u64,
+    /// The most relocations that made room for one key.
+    pub longest_path: u64,
+    /// Insertions refused as [`InsertError::Full`](crate::InsertError::Full).
+    pub refused_full: u64,
+    /// Insertions refused as [`InsertError::TooManyCopies`](crate::InsertError::TooManyCopies).
+    pub refused_too_many_copies: u64,
+}
+
+impl<K: ?Sized, S> CuckooFilter<K, S> {
+    /// Tells how full the filter is and what has happened in it, cheap enough to be asked every second.
+    ///
+    /// Like [`len`](CuckooFilter::len), it adds up numbers that are read one after the other while others write. The
+    /// counters never fall: neither [`clear`](CuckooFilter::clear) nor a removal takes anything from them. A filter that
+    /// was loaded begins with none.
+    ///
+    /// # Complexity
+    /// Reads the line of each stripe twice, 1024 or about as many shards as there are at the most; takes no lock and
+    /// waits for nobody.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(1_000);
+    /// for _ in 0..9 {
+    ///     let _ = filter.insert("again");
+    /// }
+    /// let stats = filter.stats();
+    /// assert_eq!((stats.len, stats.refused_too_many_copies, stats.refused_full), (8, 1, 0));
+    /// assert_eq!(stats.relocations, 0);
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut tallies = Tallies::default();
+        self.shards.iter().for_each(|shard| shard.add_tallies_to(&mut tallies));
+        let len = self.len();
+        Stats {
+            len,
+            load_factor: self.load_factor_of(len),
+            expected_false_positive_rate: self.expected_false_positive_rate_of(len),
+            relocations: tallies.relocations,
+            longest_path: tallies.longest_path,
+            refused_full: tallies.refused_full,
+            refused_too_many_copies: tallies.refused_copies,
+        }
+    }
+}
