@@ -201,7 +201,7 @@ impl<G> Locked<'_, G> {
     }
 
     /// Counts what happened to a key or a fingerprint of this bucket.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note(&self, bucket: Bucket, event: Event) {
         self.assert_holds(bucket);
         self.stripes.of(bucket).tally.note(event);

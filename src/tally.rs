@@ -16,8 +16,8 @@ pub(crate) struct Tally {
 pub(crate) enum Event {
     /// A fingerprint moved to its other bucket.
     Relocated,
-    /// A key found its place at the end of so many relocations.
-    Path(usize),
+    /// A key found its place at the end of so many relocations, of which some are counted with it.
+    Path { length: u64, relocated: u64 },
     /// A key was refused for lack of room.
     RefusedFull,
     /// A key was refused because its class has all the slots of its pair.
@@ -35,11 +35,14 @@ pub(crate) struct Tallies {
 
 impl Tally {
     /// Counts, by the holder of the stripe's lock.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note(&self, event: Event) {
         match event {
             Event::Relocated => self.relocations.change_locked(|count| count + 1),
-            Event::Path(length) => self.longest_path.change_locked(|longest| longest.max(length as u64)),
+            Event::Path { length, relocated } => {
+                self.relocations.change_locked(|count| count + relocated);
+                self.longest_path.change_locked(|longest| longest.max(length));
+            }
             Event::RefusedFull => self.refused_full.change_locked(|count| count + 1),
             Event::RefusedCopies => self.refused_copies.change_locked(|count| count + 1),
         }

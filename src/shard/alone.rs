@@ -64,7 +64,7 @@ impl Alone<'_> {
             length += 1;
         }
         shard.fill(locked, format, freed.ok_or(InsertError::Full)?, key);
-        locked.note(key.first, Event::Path(length));
+        locked.note(key.first, Event::Path { length, relocated: length });
         Ok(())
     }
 

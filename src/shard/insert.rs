@@ -104,7 +104,9 @@ impl Shard {
 }
 
 /// Counts the refusal of a class that has all the slots of its pair.
-#[cold]
+///
+/// Always inlined, as what asks for it.
+#[inline(always)]
 pub(super) fn too_many_copies(locked: &Locked<'_, impl Sized>, key: Candidates) -> InsertError {
     locked.note(key.first, Event::RefusedCopies);
     InsertError::TooManyCopies

@@ -104,26 +104,23 @@ impl Shard {
     /// A hop within the path, under the locks of its own pair.
     pub(crate) fn hop(&self, format: &Format, hop: Hop) -> bool {
         let locked = self.stripes.lock_pair(hop.from, hop.to);
-        self.relocate(&locked, format, hop).is_some()
+        let moved = self.relocate(&locked, format, hop).is_some();
+        if moved {
+            locked.note(hop.from, Event::Relocated);
+        }
+        moved
     }
 
     /// The hop out of the pair of the key, and its insertion, in one critical section: nobody else gets the hole. The
     /// key is looked for, and so is room, as if there had been no search (H4, models unique_* and last_hop_*).
-    fn last_hop(
-        &self,
-        format: &Format,
-        hop: Hop,
-        length: usize,
-        key: Candidates,
-        admission: Admission,
-    ) -> Option<bool> {
+    fn last_hop(&self, format: &Format, hop: Hop, length: u64, key: Candidates, admission: Admission) -> Option<bool> {
         let locked = self.stripes.lock_three([key.first, key.second, hop.to]);
         if let Some(stored) = self.place_locked(&locked, format, key, admission) {
             return Some(stored);
         }
         let freed = self.relocate(&locked, format, hop)?;
         self.fill(&locked, format, freed, key);
-        locked.note(key.first, Event::Path(length));
+        locked.note(key.first, Event::Path { length, relocated: 1 });
         Some(true)
     }
 
@@ -135,7 +132,6 @@ impl Shard {
     pub(super) fn relocate(&self, locked: &Locked<'_, impl Sized>, format: &Format, hop: Hop) -> Option<Slot> {
         let old = self.table.find(locked, format, hop.fingerprint, hop.from).lowest(format)?;
         let new = self.table.find_empty(locked, format, hop.to).lowest(format)?;
-        locked.note(hop.from, Event::Relocated);
         let class = Candidates { fingerprint: hop.fingerprint, first: hop.from, second: hop.to };
         self.table.store(locked, format, new, hop.fingerprint);
         reached(Step::Copied);
