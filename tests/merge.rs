@@ -185,6 +185,52 @@ fn two_filters_with_each_other_while_both_serve() {
     }
 }
 
+/// Each of two filters with itself and with the other one, all four at the same time, while both are asked.
+#[test]
+fn two_filters_with_themselves_and_each_other() {
+    let _alive = watchdog();
+    for (capacity, keys, rounds) in [(20_000, 300, 100), (300_000, 20_000, 3)] {
+        for _ in 0..rounds {
+            merge_all_ways(capacity, keys);
+        }
+    }
+}
+
+fn merge_all_ways(capacity: usize, keys: u64) {
+    let filters = [of_keys(capacity, 32, 0..keys), of_keys(capacity, 32, keys..2 * keys)];
+    let merging = &AtomicUsize::new(4);
+    let barrier = &Barrier::new(6);
+    let [of_a, of_b] = std::thread::scope(|scope| {
+        for (filter, own) in filters.iter().zip([0..keys, keys..2 * keys]) {
+            scope.spawn(move || {
+                barrier.wait();
+                while merging.load(Ordering::Acquire) > 0 {
+                    own.clone().for_each(|key| assert!(filter.contains(&key), "look-up of key {key}"));
+                }
+            });
+        }
+        let merge = |into, from| {
+            scope.spawn(move || {
+                let _done = Done(merging);
+                barrier.wait();
+                Filter::merge_from(into, from).unwrap()
+            })
+        };
+        let [a, b] = filters.each_ref();
+        [[merge(a, a), merge(a, b)], [merge(b, b), merge(b, a)]].map(|two| two.map(|thread| thread.join().unwrap()))
+    });
+    for (filter, reports, own) in [(&filters[0], of_a, 0..keys), (&filters[1], of_b, keys..2 * keys)] {
+        assert!(own.clone().all(|key| filter.contains(&key)));
+        let inserted: usize = reports.iter().map(|report| report.inserted).sum();
+        assert_eq!(filter.len(), keys as usize + inserted);
+        // Of a key there may be six copies in the end, so that two buckets may have no room for one of some other key.
+        let refused: usize = reports.iter().map(|report| report.refused).sum();
+        assert!(inserted + refused >= 2 * keys as usize, "{reports:?}");
+        let not_merged = |key: &u64| filter.count(key) < if own.contains(key) { 2 } else { 1 };
+        assert!((0..2 * keys).filter(not_merged).count() <= refused, "{reports:?}");
+    }
+}
+
 fn merge_both_ways(capacity: usize, keys: u64) {
     let (a, b) = (of_keys(capacity, 32, 0..keys), of_keys(capacity, 32, keys..2 * keys));
     let merging = AtomicUsize::new(2);

@@ -146,6 +146,28 @@ fn parts_that_are_a_whole() {
 }
 
 #[test]
+fn what_stands_beside_the_shards_of_a_part_is_not_looked_at() {
+    let whole = USUAL.filter::<u64>();
+    (0..1000).for_each(|key| whole.insert(&key).unwrap());
+    let part = |shards, metadata: &[u8], with_keys: bool| {
+        let snapshot = whole.snapshot().shards(shards).metadata(metadata);
+        let snapshot = if with_keys { snapshot } else { snapshot.without_keys() };
+        let mut bytes = Vec::new();
+        snapshot.write_to(&mut bytes).unwrap();
+        bytes.extend(b"what follows a part");
+        bytes
+    };
+    let parts = [part(0..1, b"of one machine", true), part(1..2, b"of another", false)];
+    let mut readers = parts.each_ref().map(|part| &part[..]);
+    let joined = Filter::join(readers.iter_mut(), hasher()).unwrap();
+    assert_eq!(readers, [b"what follows a part"; 2]);
+    let (mut bytes, mut bytes_of_whole) = (Vec::new(), Vec::new());
+    joined.write_to(&mut bytes).unwrap();
+    whole.write_to(&mut bytes_of_whole).unwrap();
+    assert!(bytes == bytes_of_whole, "no metadata, and all shards");
+}
+
+#[test]
 fn no_parts_at_all() {
     assert!(matches!(refusal(&[]), SnapshotError::NoParts { .. }));
 }

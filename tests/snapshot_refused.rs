@@ -186,6 +186,22 @@ fn a_header_of_another_length() {
     assert!(matches!(error, SnapshotError::CutOff { place: SnapshotPlace::Header, .. }), "{error:?}");
 }
 
+/// A name of fewer than 64 bytes leaves room for it within the longest header.
+#[test]
+fn a_header_of_more_metadata_than_fits() {
+    let mut bytes = Vec::new();
+    filter().snapshot().metadata(&[7; 64 << 10]).write_to(&mut bytes).unwrap();
+    assert!(Filter::read_from(&bytes[..], hasher()).is_ok());
+    bytes.insert(HEADER, 7);
+    bytes[12..16].copy_from_slice(&(HEADER as u32 + 65_537).to_le_bytes());
+    match refusal(&Sealed::new(bytes).with(144, 65_537_u32.to_le_bytes()).bytes) {
+        SnapshotError::Invalid { place: SnapshotPlace::Header, field, found, .. } => {
+            assert_eq!((field, found), ("length of the metadata", 65_537));
+        }
+        error => panic!("{error:?}"),
+    }
+}
+
 #[test]
 fn a_shard_that_no_writer_fills_so() {
     let stored = filter().len() as u64;
@@ -336,6 +352,7 @@ fn keys_of_a_type_that_may_be_the_same() {
     assert!(load_as::<String>(&saved("key")).unwrap().contains(&String::from("key")));
     assert!(load_as::<str>(&saved(&String::from("key"))).unwrap().contains("key"));
     assert!(load_as::<Vec<u8>>(&saved(&b"key"[..])).unwrap().contains(&b"key".to_vec()));
+    assert!(load_as::<str>(&saved(&Box::<str>::from("key"))).unwrap().contains("key"));
     assert!(load_as::<Number>(&saved(&Number(7))).unwrap().contains(&Number(7)));
     assert!(load_as::<u64>(&saved(&Number(7))).unwrap().contains(&7));
     assert!(load_as::<Number>(&saved(&7_u64)).unwrap().contains(&Number(7)));

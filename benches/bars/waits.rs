@@ -1,4 +1,4 @@
-//! How long a single writer waits while a bulk load runs: another thread inserts and removes keys of its own.
+//! How long a single writer waits for others: for some that insert and remove keys of their own, and for a bulk load.
 
 use crate::large::Large;
 use crate::turns::Contests;
@@ -20,6 +20,9 @@ pub(crate) fn run(contests: &Contests, log2: u32, large: &impl Deref<Target = La
     let (base, round) = present.split_at(present.len() * 8 / 10);
     filter.clear();
     assert_eq!(two.install(|| filter.par_insert(base)).inserted, base.len());
+    for others in [1, 3] {
+        print(&format!("a single writer beside {others} like it 2^{log2}"), &beside_writers(filter, others));
+    }
     let (stop, barrier) = (AtomicBool::new(false), Barrier::new(2));
     let (alone, beside) = thread::scope(|scope| {
         let writer = scope.spawn(|| {
@@ -37,6 +40,28 @@ pub(crate) fn run(contests: &Contests, log2: u32, large: &impl Deref<Target = La
     });
     print(&format!("a single writer, alone 2^{log2}"), &alone);
     print(&format!("a single writer beside bulk loads on 2 threads 2^{log2}"), &beside);
+}
+
+/// The times of a writer beside others, all with keys of their own.
+fn beside_writers(filter: &CuckooFilter<u64>, others: u64) -> Histogram<u64> {
+    let (stop, barrier) = (AtomicBool::new(false), Barrier::new(others as usize + 1));
+    thread::scope(|scope| {
+        for number in 0..others {
+            let (stop, barrier) = (&stop, &barrier);
+            scope.spawn(move || {
+                let own: Vec<u64> = keys(5 + number, 1 << 10);
+                barrier.wait();
+                while !stop.load(Ordering::Relaxed) {
+                    own.iter().for_each(|key| filter.insert(key).expect("room"));
+                    own.iter().for_each(|key| assert!(filter.remove(key)));
+                }
+            });
+        }
+        barrier.wait();
+        let times = write(filter, |turn| turn < 1 << 22);
+        stop.store(true, Ordering::Relaxed);
+        times
+    })
 }
 
 /// The times of single writes, as long as `go_on` says so of the number of pairs of them.

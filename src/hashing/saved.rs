@@ -8,6 +8,12 @@ use core::hash::BuildHasher;
 /// snapshot keeps the name and, with some values hashed, a probe of the function, and is only loaded with one of the
 /// same name and output.
 ///
+/// The probe is 44 values: numbers, and texts and bytes of 12 lengths up to 300. A function whose output changes for
+/// one of them is found out. One that changes for others only, such as longer keys or slices of your own types, is not,
+/// and the filter then answers "no" to what it holds. So the name has to tell: whenever the output changes for any key,
+/// [`NAME`](SavedHasher::NAME) changes, too. A function of another crate may change with every version that Cargo
+/// resolves: take one whose output is defined, or pin the version and name it.
+///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, SavedHasher};
 /// use std::hash::{BuildHasher, DefaultHasher};
@@ -35,11 +41,13 @@ use core::hash::BuildHasher;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait SavedHasher: BuildHasher + Sized {
-    /// The name in the snapshot, of 64 bytes at the most. Functions of one name may differ in their keys only.
+    /// The name in the snapshot, of 64 bytes at the most. Functions of one name may differ in their keys only: one with
+    /// another output takes another name, such as "mine-2" after "mine-1", be it a new version of the same one.
     const NAME: &'static str;
 
     /// The keys or seeds that the snapshot may keep, so that it can be loaded without being given a hash function.
-    /// `None`, the default, if there are none to keep: then the hasher has to be given when the filter is loaded. Larger keys cannot be kept: return `None` too.
+    /// `None`, the default, if there are none to keep: then the hasher has to be given when the filter is loaded.
+    /// Larger keys cannot be kept: return `None` too.
     fn keys(&self) -> Option<[u64; 4]> {
         None
     }

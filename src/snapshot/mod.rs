@@ -49,8 +49,26 @@ pub struct Snapshot<'a, K: ?Sized, S> {
 }
 
 impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
-    /// Keeps some bytes of the caller's, 64 KiB at the most, such as the position in a log up to which the filter has
-    /// followed it. Take them before the snapshot is written: what is inserted meanwhile may be in it or not.
+    /// Keeps some bytes of the caller's, 64 KiB at the most, such as the position in a log of changes up to which the
+    /// filter has followed it.
+    ///
+    /// # Replaying a log
+    /// If no writer runs from the moment that the position stands for to the end of the call that writes, the snapshot
+    /// is what the filter was then: the changes behind the position that succeeded, replayed in their order, give an
+    /// equal filter (almost full, it may refuse one). Look-ups may run all the time. Writers stand still for less time
+    /// if the snapshot is written to memory.
+    ///
+    /// Beside writers, each key that changes meanwhile is in the snapshot as it was when its shard was copied. So the
+    /// snapshot has some of the changes behind the position already, and to replay these goes wrong: an insertion
+    /// stores a second copy, which a removal leaves behind; and a removal of what is gone takes the copy of another key
+    /// that the filter cannot tell apart, if there is one, and that key is then missed: a false negative.
+    ///
+    /// Such a snapshot serves a filter from which nothing will ever be removed. Take the position before the snapshot
+    /// is written, when all changes before it have been made; replay each insertion as
+    /// [`insert_unique`](CuckooFilter::insert_unique), and no removal. Then every key is found, and none is stored
+    /// again; what the log has removed may still be found, and takes up room. To remove anything later is wrong, even
+    /// what was inserted: a key that was taken for present may stand on the copy of another one, and whichever of the
+    /// two is removed first takes the other along.
     pub fn metadata(mut self, bytes: &'a [u8]) -> Self {
         self.metadata = bytes;
         self
@@ -120,8 +138,9 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// Writes the filter, while it serves.
     ///
     /// Every key that is in the filter from the beginning of the call to its end is in the snapshot; one that is
-    /// inserted or removed meanwhile may be or not. A shard at a time is copied under its locks and written after they
-    /// are released: look-ups never wait, and a writer waits at most for the copy of one shard, 1 MiB at the most.
+    /// inserted or removed meanwhile may be or not ([what that means for a log](Snapshot::metadata)). A shard at a time
+    /// is copied under its locks and written after they are released: look-ups never wait, and a writer waits at most
+    /// for the copy of one shard, 1 MiB at the most.
     ///
     /// The bytes mean the same on every platform. The keys of the hasher are among them, unless
     /// [`Snapshot::without_keys`] leaves them out.
@@ -160,14 +179,15 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// file is the old one or the new one. It is written beside its place, under a name that ends in `.tmp`, synced and
     /// renamed.
     ///
-    /// The new file has the permissions that the system gives to new files, and the keys of the hasher are in it; at
-    /// the place of a symbolic link the link is replaced. What a killed process leaves behind may be removed while
-    /// nobody saves.
+    /// The keys of the hasher may be in it, so on Unix a new file can be read and written by its owner alone; a file
+    /// that takes the place of an older one keeps the permission bits that this one had when the call began. Its owner
+    /// and group are those of the process. At the place of a symbolic link the link is replaced by a new file, and what
+    /// it points to is left alone. What a killed process leaves behind may be removed while nobody saves.
     ///
     /// # Errors
-    /// As [`write_to`](CuckooFilter::write_to), and what the system says of the file and its folder. The old file
-    /// stays, unless it is only the folder that could not be synced: then the new one is there, but a power cut may
-    /// undo that.
+    /// As [`write_to`](CuckooFilter::write_to); what the system says of the file and its folder, which on Unix must be
+    /// readable, to be synced; if something is there that is neither a file nor a link. The old file stays, unless it
+    /// is only the folder that could not be synced: then the new one is there, but a power cut may undo that.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -189,6 +209,14 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// Everything is checked before it is believed: the header, the checksum and the count of each shard, the hasher
     /// and the type of the keys. Memory is taken as bytes arrive, so that a length that lies costs an error.
     ///
+    /// # Types of keys
+    /// `str`, `[u8]`, `bool`, `char` and each type of integer are told apart; `String` counts as `str`, and `Vec<u8>`
+    /// as `[u8]`. All others have no name in the snapshot: references, tuples, arrays, types of your own. Nothing is
+    /// refused when one of these was saved or is asked for. That is right where both types hash alike, as `str` and
+    /// `Box<str>` do. Where they do not, or where the `Hash` of a type has changed since, such as by another order of
+    /// its fields, the filter answers "no" to what it holds, and nothing tells. The [metadata](Snapshot::metadata) has
+    /// room for a name of your own.
+    ///
     /// # Errors
     /// [`SnapshotError`], which says what is wrong and where.
     ///
@@ -206,7 +234,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
         SnapshotReader::new(reader)?.into_filter(hasher)
     }
 
-    /// Reads a filter from a file, with the keys of the hasher that stand there.
+    /// Reads a filter from a file, with the keys of the hasher that stand there. Which types of keys are told apart and
+    /// which are not: see [`read_from`](CuckooFilter::read_from).
     ///
     /// # Errors
     /// As [`read_from`](CuckooFilter::read_from), if the file cannot be read, if it was written
@@ -270,6 +299,9 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// Joins parts that were written by [`write_shards`](CuckooFilter::write_shards) of filters built alike (capacity,
     /// rate or width, hasher with its keys), in other processes or on other machines: a list split by
     /// [`shard_of`](CuckooFilter::shard_of) is loaded by all of them at once.
+    ///
+    /// The metadata of the parts, which may differ, goes nowhere: read it with [`SnapshotReader`]. What follows a part
+    /// in its reader is left unread.
     ///
     /// # Errors
     /// As [`read_from`](CuckooFilter::read_from); if the parts are of different filters, if a shard comes twice or not
