@@ -1,0 +1,149 @@
+//! The server: opens the list while connections are accepted, saves snapshots, and ends in order.
+
+mod connections;
+mod signals;
+
+pub use connections::Connections;
+
+use crate::config::Config;
+use crate::http::{Access, App, Service};
+use crate::list::{CloseError, List, OpenError, Options, Saved};
+use signals::Signals;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::runtime::{self, Runtime};
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Why the server ended, unless it was told to.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// The address is taken, or not one of this machine.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system would not tell of signals.
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+    /// The list cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The thread that opened the list did not come to an end.
+    #[error("the list was not opened: {0}")]
+    Opening(tokio::task::JoinError),
+    /// The list could not be closed as it should.
+    #[error("at the end: {0}")]
+    Close(#[from] CloseError),
+}
+
+/// Threads for reads of the store, and for what takes long: a snapshot, a replacement's filter. Few, because a thread
+/// that sleeps must be woken for its next read, which costs more than the read: with 64 of them and 16 connections, a
+/// look-up of a listed key took 42 to 52 us of processor time; with 4, 24 to 33.
+const BLOCKING_THREADS: usize = 4;
+
+/// The executor of the server.
+///
+/// # Errors
+/// If the system gives no threads.
+pub fn runtime() -> io::Result<Runtime> {
+    runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build()
+}
+
+/// Serves until a signal comes, or until the list cannot be opened.
+///
+/// # Errors
+/// See [`ServerError`].
+pub async fn run(config: &Config, access: Access) -> Result<(), ServerError> {
+    // From here on a signal is not missed.
+    let mut signals = Signals::new().map_err(ServerError::Signals)?;
+    let address = config.listen;
+    let cannot_listen = |source| ServerError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(cannot_listen)?;
+    announce(listener.local_addr().map_err(cannot_listen)?);
+
+    let app = App::new(config.limits(), access);
+    let mut connections = Connections::new(Service::new(app.clone()), config.max_connections, config.idle_seconds);
+    let failed = tokio::select! {
+        never = connections.accept(&listener) => match never {},
+        failed = keep(&app, config.list(), config.snapshot_minutes) => Err(failed),
+        signal = signals.next() => {
+            tracing::info!(signal, "shutting down");
+            Ok(())
+        }
+    };
+
+    app.begin_shutdown();
+    drop(listener);
+    tokio::select! {
+        closed = close(connections, &app, config.shutdown_seconds) => failed.and(closed),
+        signal = signals.next() => {
+            tracing::warn!(signal, "a second signal: ending at once");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// The one line on stdout; whoever started this program reads from it where to ask.
+fn announce(address: SocketAddr) {
+    let mut stdout = io::stdout();
+    // Nobody may be listening.
+    let _ = writeln!(stdout, "listening on http://{address}").and_then(|()| stdout.flush());
+}
+
+/// Opens the list, then saves snapshots. Ends only if the list cannot be opened.
+async fn keep(app: &App, options: Options, between_snapshots: Duration) -> ServerError {
+    let list = match open(app, options).await {
+        Ok(list) => list,
+        Err(error) => return error,
+    };
+    if between_snapshots.is_zero() {
+        return std::future::pending().await;
+    }
+    let mut times = interval(between_snapshots);
+    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    times.tick().await; // the first one comes at once
+    loop {
+        times.tick().await;
+        match list.save_snapshot().await {
+            Ok(Saved::Written { bytes, copy, took }) => tracing::info!(bytes, ?copy, ?took, "saved a snapshot"),
+            Ok(Saved::NothingNew) => tracing::debug!("no snapshot: nothing changed since the last one"),
+            Ok(Saved::Overflowing) => tracing::info!("no snapshot: a larger filter is being built"),
+            Err(error) => tracing::error!(%error, "no snapshot was saved"),
+        }
+    }
+}
+
+async fn open(app: &App, options: Options) -> Result<List, ServerError> {
+    tracing::info!(folder = %options.folder.display(), "opening the list");
+    let progress = {
+        let app = app.clone();
+        move |keys| app.loading(keys)
+    };
+    let opened = spawn_blocking(move || List::open(options, progress)).await.map_err(ServerError::Opening)??;
+    tracing::info!(keys = opened.keys, from = ?opened.how, took = ?opened.took, "the list is open");
+    app.loading(opened.keys);
+    app.serve(opened.list.clone(), Arc::new(opened.list.clone()));
+    Ok(opened.list)
+}
+
+/// Lets requests end, then closes the list.
+async fn close(connections: Connections, app: &App, time: Duration) -> Result<(), ServerError> {
+    let start = Instant::now();
+    let cut_off = connections.finish(time).await;
+    if cut_off > 0 {
+        tracing::warn!(connections = cut_off, ?time, "cut off connections whose requests did not end in time");
+    }
+    if let Some(list) = app.list() {
+        list.clone().close().await?;
+        tracing::info!(took = ?start.elapsed(), "the list is closed");
+    }
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! The real program, over real HTTP. Each test starts a server of its own, on a free port and in a folder of its own.
+
+mod access;
+mod bad_requests;
+mod common;
+mod crash;
+mod growth;
+mod limits;
+mod look_ups;
+mod metrics;
+mod page;
+mod replacement;
+mod routes;
+mod shutdown;
+mod snapshots;
+mod start;
+mod uploads;

@@ -1,0 +1,240 @@
+//! A whole new list in place of the old one.
+
+use crate::common::client::Client;
+use crate::common::folder::Folder;
+use crate::common::keys::{domains, domains_text, lines, made};
+use crate::common::raw::Raw;
+use crate::common::server::Server;
+use crate::common::wait::wait_until;
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::{fs, thread};
+
+/// Ends the threads that look keys up, also if an assertion fails.
+struct Until<'a>(&'a AtomicBool);
+
+impl Drop for Until<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn begin(server: &Server) -> Raw {
+    let mut raw = Raw::open(server);
+    raw.head("POST /v1/keys?replace=true", &["transfer-encoding: chunked", "connection: close"]);
+    raw
+}
+
+/// So many keys that some are in the store before all have come.
+fn many() -> Vec<String> {
+    made("new", 200_000)
+}
+
+fn store_bytes(folder: &Folder) -> u64 {
+    fs::metadata(folder.store()).unwrap().len()
+}
+
+/// Waits until some keys of a new list are committed, though not as the list.
+fn wait_for_keys_in_the_store(folder: &Folder, before: u64, client: &Client) {
+    wait_until("keys of the new list in the store", || store_bytes(folder) > before);
+    // One change is made after the other: when this one is, they are committed.
+    assert!(!client.remove("none"));
+}
+
+/// Waits until a replacement is under way: a second one is refused.
+fn wait_for_conflict(client: &Client) {
+    wait_until("a replacement to be under way", || {
+        // If this one is the first, it changes nothing.
+        let answer = client.post_keys("?replace=true", "no \0 key\n");
+        if answer.status == 409 {
+            assert!(answer.error(409).contains("one is made at a time"));
+        } else {
+            answer.error(400);
+        }
+        answer.status == 409
+    });
+}
+
+#[test]
+fn the_new_list_is_what_was_sent_and_nothing_else() {
+    let folder = Folder::new();
+    let server = Server::with(&folder, &["--capacity", "1000"]);
+    let client = server.client();
+    client.add_all(&made("old", 500));
+
+    let answer = client.post_keys("?replace=true", domains_text()).json(200);
+    assert_eq!(answer["keys"], domains().len());
+    assert!(answer["took_ms"].is_u64());
+    assert_eq!(client.count_listed(domains()), domains().len());
+    assert_eq!(client.count_listed(&made("old", 500)), 0);
+    let stats = client.stats();
+    assert_eq!((&stats["keys"], &stats["filter"]["len"]), (&json!(121_570), &json!(121_570)));
+    assert_eq!(stats["replacements"], 1);
+
+    // The keys of the new list are as firmly on it as those that were put: each is in the filter once.
+    assert!(!client.add(domains()[0]));
+    assert!(client.remove(domains()[1]));
+    assert!(!client.listed(domains()[1]));
+    let answer = client.post_keys("?replace=true", "a\r\nb\n\na\nb").json(200);
+    assert_eq!(answer["keys"], 2, "a key that comes again counts once");
+    assert_eq!(client.stats()["filter"]["len"], 2);
+    for nothing in ["", "\n \r\n"] {
+        let error = client.post_keys("?replace=true", nothing).error(400);
+        assert!(error.contains("the body has no key"), "{error}");
+    }
+    assert!(client.listed("a") && client.listed("b"), "an export that failed lets nobody pass");
+}
+
+#[test]
+fn what_is_on_both_lists_is_never_missed() {
+    const ROUNDS: usize = 12;
+    let folder = Folder::new();
+    let server = Server::with(&folder, &["--capacity", "10000"]);
+    let client = server.client();
+    let both = made("both", 3000);
+    let with_both = |name: &str, number| [both.clone(), made(name, number)].concat();
+    let lists = [with_both("this", 9000), with_both("that", 17_000)];
+    client.add_all(&lists[0]);
+
+    let (done, looks) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        let _until = Until(&done);
+        let (client, both, done, looks) = (&client, &both, &done, &looks);
+        for first in 0..2 {
+            scope.spawn(move || {
+                for key in both.iter().cycle().skip(first * 1500) {
+                    assert!(client.listed(key), "{key} is on both lists");
+                    looks.fetch_add(1, Ordering::Relaxed);
+                    if done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            });
+        }
+        scope.spawn(move || {
+            let asked: Vec<String> = both.iter().cloned().chain(made("neither", 3000)).collect();
+            while !done.load(Ordering::Relaxed) {
+                let answers = client.which_listed(&asked);
+                for (i, (key, listed)) in asked.iter().zip(answers).enumerate() {
+                    assert_eq!(listed, i < both.len(), "{key}");
+                }
+                looks.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        for round in 1..=ROUNDS {
+            let seen = looks.load(Ordering::Relaxed);
+            let (new, old) = (&lists[round % 2], &lists[(round + 1) % 2]);
+            let answer = client.post_keys("?replace=true", &lines(new)).json(200);
+            assert_eq!(answer["keys"], new.len());
+            assert_eq!(client.count_listed(&new[both.len()..]), new.len() - both.len());
+            assert_eq!(client.count_listed(&old[both.len()..]), 0);
+            wait_until("look-ups beside each replacement", || looks.load(Ordering::Relaxed) > seen);
+        }
+    });
+    assert_eq!(client.stats()["replacements"], ROUNDS);
+    assert!(looks.into_inner() > 20 * ROUNDS, "too few look-ups to have seen a gap");
+}
+
+#[test]
+fn a_replacement_that_breaks_off_changes_nothing() {
+    for header in ["transfer-encoding: chunked", "content-length: 100000000"] {
+        let folder = Folder::new();
+        let server = Server::start(&folder);
+        let client = server.client();
+        let old = made("old", 2000);
+        client.add_all(&old);
+
+        let mut raw = Raw::open(&server);
+        raw.head("POST /v1/keys?replace=true", &[header]);
+        let before = store_bytes(&folder);
+        if header.starts_with("transfer") {
+            raw.chunk(lines(&many()));
+        } else {
+            raw.send(lines(&many()));
+        }
+        wait_for_keys_in_the_store(&folder, before, &client);
+        wait_for_conflict(&client);
+        drop(raw);
+        wait_until("the replacement to be given up", || client.metrics()["risk_requests_in_progress"] == 0.0);
+        assert_eq!(client.count_listed(&old), old.len());
+        assert_eq!(client.count_listed(&many()), 0);
+        assert_eq!(client.stats()["keys"], 2000);
+
+        let bad = client.post_keys("?replace=true", &format!("{}a\0b\n", lines(&made("new", 5000))));
+        assert!(bad.error(400).starts_with("line 5001: "));
+        assert_eq!(client.count_listed(&old), old.len());
+        assert_eq!(client.count_listed(&many()), 0);
+        assert_eq!(client.stats()["replacements"], 0);
+
+        // Nothing of what was given up comes with the next one.
+        assert_eq!(client.post_keys("?replace=true", "next\n").json(200)["keys"], 1);
+        assert_eq!(client.stats()["keys"], 1);
+        assert_eq!(client.count_listed(&many()), 0);
+    }
+}
+
+#[test]
+fn one_list_is_replaced_at_a_time_and_changes_meanwhile_are_of_the_old_one() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let client = server.client();
+    client.add_all(&["old", "both", "gone"]);
+    let mut raw = begin(&server);
+    raw.chunk(lines(&made("new", 10_000)));
+    wait_for_conflict(&client);
+
+    assert!(client.add("put meanwhile"));
+    assert!(client.remove("gone"));
+    assert_eq!(client.post_keys("", "uploaded meanwhile\n").json(200)["added"], 1);
+    assert!(client.listed("put meanwhile") && client.listed("old") && !client.listed("new-0"));
+    assert_eq!(client.stats()["keys"], 4);
+
+    raw.chunk("both\ngone\n");
+    raw.chunk("");
+    assert!(raw.rest().contains(r#"{"keys":10002,"#));
+    let asked = ["put meanwhile", "uploaded meanwhile", "old", "both", "gone", "new-0", "new-9999"];
+    assert_eq!(client.which_listed(&asked), [false, false, false, true, true, true, true]);
+    let stats = client.stats();
+    assert_eq!((&stats["keys"], &stats["filter"]["len"]), (&json!(10_002), &json!(10_002)));
+}
+
+#[test]
+fn a_replaced_list_is_there_after_a_crash() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let client = server.client();
+    client.add_all(&made("old", 1000));
+    client.post_keys("?replace=true", &lines(&made("new", 5000))).json(200);
+    client.add("after");
+    client.remove("new-0");
+    server.kill();
+
+    let server = Server::start(&folder);
+    let client = server.client();
+    assert_eq!(client.count_listed(&made("old", 1000)), 0);
+    assert_eq!(client.count_listed(&made("new", 5000)), 4999);
+    assert!(client.listed("after") && !client.listed("new-0"));
+    let stats = client.stats();
+    assert_eq!((&stats["keys"], &stats["filter"]["len"]), (&json!(5000), &json!(5000)));
+}
+
+#[test]
+fn a_crash_amid_a_replacement_leaves_the_old_list() {
+    let folder = Folder::new();
+    let old = made("old", 1000);
+    let server = Server::start(&folder);
+    server.client().add_all(&old);
+    let mut raw = begin(&server);
+    let before = store_bytes(&folder);
+    raw.chunk(lines(&many()));
+    wait_for_keys_in_the_store(&folder, before, &server.client());
+    server.kill();
+
+    let server = Server::start(&folder);
+    let client = server.client();
+    assert_eq!(client.count_listed(&old), old.len());
+    assert_eq!(client.count_listed(&many()), 0);
+    assert_eq!(client.stats()["keys"], 1000);
+    assert_eq!(client.post_keys("?replace=true", "next\n").json(200)["keys"], 1, "nothing is left of the one before");
+    assert_eq!(client.stats()["keys"], 1);
+}

@@ -1,0 +1,96 @@
+//! The end of a server, when it is asked to.
+
+use crate::common::folder::Folder;
+use crate::common::raw::Raw;
+use crate::common::server::{Server, program_on};
+use crate::common::wait::wait_until;
+use rustix::process::Signal;
+use std::net::TcpStream;
+
+/// An upload that has begun.
+fn begin(server: &Server) -> Raw {
+    let mut raw = Raw::open(server);
+    raw.head("POST /v1/keys", &["transfer-encoding: chunked"]);
+    raw.chunk("first\n");
+    wait_until("the upload", || server.client().metrics()["risk_requests_in_progress"] == 1.0);
+    raw
+}
+
+#[test]
+fn requests_in_progress_are_answered_and_new_ones_are_not() {
+    let folder = Folder::new();
+    let server = Server::with(&folder, &["--shutdown-seconds", "60"]);
+    let mut upload = begin(&server);
+    server.signal(Signal::TERM);
+    server.wait_for_log("shutting down");
+    wait_until("new connections to be refused", || TcpStream::connect(server.address()).is_err());
+    upload.chunk("last\n");
+    upload.chunk("");
+    let answer = upload.rest();
+    assert!(
+        answer.starts_with("HTTP/1.1 200 ") && answer.ends_with(r#"{"lines":2,"added":2,"already":0}"#),
+        "{answer}"
+    );
+    let ended = server.wait();
+    assert!(ended.status.success(), "{}", ended.log);
+
+    let server = Server::start(&folder);
+    server.wait_for_log("from=Snapshot { changes: 0 }");
+    assert_eq!(server.client().which_listed(&["first", "last"]), [true, true]);
+}
+
+#[test]
+fn requests_that_do_not_end_in_time_are_cut_off() {
+    let folder = Folder::new();
+    let server = Server::with(&folder, &["--shutdown-seconds", "0.2"]);
+    server.client().add("a");
+    let mut upload = begin(&server);
+    server.signal(Signal::TERM);
+    assert_eq!(upload.rest(), "");
+    let ended = server.wait();
+    assert!(ended.status.success(), "{}", ended.log);
+    assert!(ended.log.contains("cut off"), "{}", ended.log);
+
+    let server = Server::start(&folder);
+    server.wait_for_log("from=Snapshot { changes: 0 }");
+    assert!(server.client().listed("a"));
+}
+
+#[test]
+fn idle_connections_do_not_delay_the_end() {
+    let folder = Folder::new();
+    let server = Server::with(&folder, &["--shutdown-seconds", "3600", "--idle-seconds", "3600"]);
+    let mut silent = Raw::open(&server);
+    let mut kept = Raw::open(&server);
+    kept.head("GET /healthz", &[]);
+    assert!(kept.answer_head().starts_with("http/1.1 200 "));
+    server.signal(Signal::INT);
+    assert_eq!(kept.rest(), "ok");
+    assert_eq!(silent.rest(), "");
+    let ended = server.wait();
+    assert!(ended.status.success(), "Ctrl-C, too, is a good end: {}", ended.log);
+    assert_eq!(ended.output, "", "the address is the one line on stdout");
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let folder = Folder::new();
+    let server = Server::with(&folder, &["--shutdown-seconds", "3600"]);
+    let _upload = begin(&server);
+    server.client().add("acknowledged");
+    server.signal(Signal::TERM);
+    server.wait_for_log("shutting down");
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.log);
+    assert!(Server::start(&folder).client().listed("acknowledged"));
+}
+
+#[test]
+fn a_client_that_went_away_does_not_delay_the_end() {
+    let folder = Folder::new();
+    let server = Server::loading(program_on(&folder).args(["--shutdown-seconds", "3600"]));
+    server.wait_until_ready();
+    drop(begin(&server));
+    server.stop();
+}

@@ -1,0 +1,157 @@
+//! The start: options, folders, and what is answered while the list is being loaded.
+
+use crate::common::folder::Folder;
+use crate::common::keys::made;
+use crate::common::server::{Server, program, program_on, refused};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::TcpListener;
+
+#[test]
+fn bad_options_are_refused_with_what_would_be_right() {
+    for (args, says) in [
+        (&["--listen", "somewhere"][..], "--listen"),
+        (&["--listen", "127.0.0.1"], "--listen"),
+        (&["--capacity", "0"], "from 1 on"),
+        (&["--capacity", "many"], "from 1 on"),
+        (&["--false-positive-rate", "0"], "above 0 and below 1"),
+        (&["--false-positive-rate", "1"], "above 0 and below 1"),
+        (&["--snapshot-minutes", "-1"], "from 0"),
+        (&["--max-requests", "0"], "from 1 on"),
+        (&["--idle-seconds", "0"], "above 0"),
+        (&["--log-format", "xml"], "--log-format"),
+        (&["--unknown"], "--unknown"),
+        (&["extra"], "extra"),
+        (&["--data"], "--data"),
+    ] {
+        let output = refused(program().args(args));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+        let first = error.lines().next().unwrap();
+        assert!(first.starts_with("error: ") && first.contains(says), "{args:?}: {error}");
+    }
+    let output = refused(program().env("RISK_SERVER_CAPACITY", "none"));
+    assert_eq!(output.status.code(), Some(2), "the environment is checked as well");
+}
+
+#[test]
+fn what_is_not_possible_is_told_in_one_line() {
+    let folder = Folder::new();
+    let file = folder.file("file", "");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let listener = TcpListener::bind(&taken).unwrap();
+    let one_line = |command: &mut std::process::Command, says: &str| {
+        let output = refused(command);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.starts_with("risk-server: ") && error.lines().count() == 1 && error.contains(says), "{error}");
+    };
+    one_line(program().args(["--listen", &taken, "--data"]).arg(folder.path()), &format!("cannot listen on {taken}"));
+    one_line(program_on(&folder).args(["--log", "risk_server=loud"]), "risk_server=loud");
+    drop(listener);
+
+    // What is found out while it listens already comes after the log.
+    let ended = Server::loading(program().args(["--listen", "127.0.0.1:0", "--data"]).arg(&file)).wait();
+    assert_eq!(ended.status.code(), Some(1));
+    let last = ended.log.lines().last().unwrap();
+    assert!(last.starts_with("risk-server: ") && last.contains("file"), "{}", ended.log);
+}
+
+#[test]
+fn help_and_version_are_told() {
+    let run = |option: &str| {
+        let output = program().arg(option).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(run("--version"), format!("risk-server {}\n", env!("CARGO_PKG_VERSION")));
+    let help = run("--help");
+    for option in ["listen", "data", "capacity", "false-positive-rate", "snapshot-minutes", "token-file", "log-format"]
+    {
+        let variable = format!("RISK_SERVER_{}", option.replace('-', "_").to_uppercase());
+        assert!(help.contains(&format!("--{option}")) && help.contains(&variable), "{option} in\n{help}");
+    }
+    assert!(help.contains("RISK_SERVER_TOKEN "), "{help}");
+}
+
+#[test]
+fn options_may_come_from_the_environment() {
+    let folder = Folder::new();
+    let mut command = program();
+    command.env("RISK_SERVER_LISTEN", "127.0.0.1:0").env("RISK_SERVER_DATA", folder.path().join("made/by/it"));
+    command.env("RISK_SERVER_CAPACITY", "4321").env("RISK_SERVER_LOG_FORMAT", "json");
+    let server = Server::loading(&mut command);
+    server.wait_until_ready();
+    assert_eq!(server.client().stats()["filter"]["capacity"], 4321);
+    let ended = server.stop();
+    for line in ended.log.lines() {
+        let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(line["level"].is_string() && line["fields"]["message"].is_string(), "{line}");
+    }
+    assert!(ended.log.lines().count() >= 3);
+    assert!(folder.path().join("made/by/it/filter.snapshot").exists() || ended.log.contains("closed"));
+}
+
+#[test]
+fn a_list_is_served_by_one_process() {
+    let folder = Folder::new();
+    let first = Server::start(&folder);
+    first.client().add("a");
+    let second = Server::loading(&mut program_on(&folder)).wait();
+    assert_eq!(second.status.code(), Some(1));
+    let last = second.log.lines().last().unwrap();
+    assert!(last.contains("is in use"), "{}", second.log);
+    assert!(last.contains(folder.path().to_str().unwrap()), "the file is named: {last}");
+    assert!(first.client().listed("a") && first.client().add("b"), "the first one is not disturbed");
+    first.kill();
+    assert_eq!(Server::start(&folder).client().which_listed(&["a", "b"]), [true, true]);
+}
+
+#[test]
+fn while_the_list_is_being_loaded_everything_but_look_ups_is_answered() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    server.client().add_all(&made("key", 1000));
+    server.kill();
+    // A pipe in place of the snapshot: reading it waits until somebody writes.
+    let _ = fs::remove_file(folder.snapshot());
+    mknodat(CWD, folder.snapshot(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+
+    let server = Server::loading(&mut program_on(&folder));
+    let client = server.client();
+    for (method, path) in [
+        ("GET", "/v1/check/key-0"),
+        ("POST", "/v1/check"),
+        ("PUT", "/v1/keys/new"),
+        ("DELETE", "/v1/keys/key-0"),
+        ("POST", "/v1/keys"),
+        ("POST", "/v1/keys?replace=true"),
+        ("GET", "/v1/stats"),
+    ] {
+        let answer = client.send(method, path, &[], "[\"key-0\"]");
+        assert_eq!(answer.error(503), "the list is being loaded", "{method} {path}");
+        assert_eq!(answer.header("retry-after"), "1");
+    }
+    assert_eq!(client.get("/readyz").json(503), json!({ "ready": false, "loaded_keys": 0 }));
+    assert_eq!((client.get("/healthz").status, client.get("/").status), (200, 200));
+    assert_eq!(client.metrics()["risk_ready"], 0.0);
+
+    File::options().write(true).open(folder.snapshot()).unwrap().write_all(b"no snapshot").unwrap();
+    server.wait_until_ready();
+    assert_eq!(client.count_listed(&made("key", 1000)), 1000);
+    assert!(!client.listed("new"));
+    assert_eq!(client.metrics()["risk_ready"], 1.0);
+    let ready = client.get("/readyz").json(200);
+    assert_eq!(ready, json!({ "ready": true, "loaded_keys": 1000 }));
+}
+
+#[test]
+fn a_server_that_loads_its_list_may_be_stopped() {
+    let folder = Folder::new();
+    mknodat(CWD, folder.snapshot(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let server = Server::loading(&mut program_on(&folder));
+    assert_eq!(server.client().get("/readyz").status, 503);
+    server.stop();
+}
