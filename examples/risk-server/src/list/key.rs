@@ -18,7 +18,10 @@ pub enum KeyError {
         bytes: usize,
     },
     /// A control character, such as the end of a line.
-    #[error("the key has the control character U+{:04X} at byte {at}; a key is text of one line", u32::from(*.character))]
+    #[error(
+        "the key has the control character U+{:04X} at byte {at}; a key is text of one line",
+        u32::from(*character)
+    )]
     Control {
         /// The character.
         character: char,

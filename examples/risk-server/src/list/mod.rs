@@ -25,24 +25,25 @@
 //!   key that is still on the list, and will be if the commit fails.
 //! - *A put of a present key, a delete of an absent one*: the store says that it changes nothing, so the front is left
 //!   alone. This is why repeats are harmless, where a filter alone would count or remove too much.
-//! - *Several changes of one key in one transaction*: only the state before and the state after count. Absent and
-//!   present: one insertion before the commit. Present and absent: one removal after it. The same: nothing; a put with a
-//!   delete after it is never in the store, and a delete with a put after it leaves the one fingerprint where it is. The
-//!   log gets the same net changes. Were each change made on the filter in turn, copies would pile up before the commit
-//!   (a key has room for 8), and one that the filter refuses would be in the filter and the overflow at a time.
+//! - *Several changes of one key in one transaction*: only the state before and the state after count. Absent, then
+//!   present: one insertion before the commit. Present, then absent: one removal after it. The same before and after:
+//!   nothing; a put with a delete after it is never in the store, and a delete with a put after it leaves the one
+//!   fingerprint where it is. The log gets the same net changes. Were each change made on the filter in turn, copies
+//!   would pile up before the commit (a key has room for 8), and one that the filter refuses would be in the filter and
+//!   the overflow at a time.
 //! - *A commit that fails* may be on disk or not, and redb refuses everything until it is opened again. Until then the
-//!   front keeps the puts and keeps the deletes, which is right in both cases. Then the number of the last change tells:
-//!   if the commit was made, the deletes are removed; if not, the puts are, which have surely been inserted. A failure
-//!   before the commit comes before any change of the front.
+//!   front keeps the puts and keeps the deletes, which is right in both cases. Then the number of the last change
+//!   tells: if the commit was made, the deletes are removed; if not, the puts are, which have surely been inserted. A
+//!   failure before the commit comes before any change of the front.
 //! - *A larger filter* is loaded from one moment of the store, and gets the changes after it from the log; the last
 //!   ones, and its installation, come between two transactions, so it has neither one less nor one more. Look-ups that
 //!   began before see the full one, which has all keys of that moment. If the store was opened again meanwhile, it is
 //!   thrown away: it may have read what was not committed.
 //! - *A replacement* gathers its keys in the spare table and builds a filter of them. Between two transactions: both
-//!   filters in front (1), one commit that makes the spare table the list (2), the new filter alone in front (3). Before
-//!   (2) a key of the old list is in the front, after (2) a key of the new one; a key on both always is, and the store
-//!   has it before and after. If (2) surely failed, the old filter alone is in front again; if that is not known, both
-//!   stay until it is. The log begins anew at (2): a snapshot from before is refused by its number.
+//!   filters in front (1), one commit that makes the spare table the list (2), the new filter alone in front (3).
+//!   Before (2) a key of the old list is in the front, after (2) a key of the new one; a key on both always is, and the
+//!   store has it before and after. If (2) surely failed, the old filter alone is in front again; if that is not known,
+//!   both stay until it is. The log begins anew at (2): a snapshot from before is refused by its number.
 //!
 //! # After a crash, at each point
 //!

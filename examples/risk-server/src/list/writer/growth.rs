@@ -93,3 +93,100 @@ impl Writer {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::open::{Begun, open};
+    use crate::list::options::Options;
+    use crate::list::store::Store;
+    use tokio::sync::{mpsc, oneshot};
+
+    /// A writer that does nothing by itself, and a build that never ends, but for its flag.
+    fn building(folder: &tempfile::TempDir) -> (Writer, Arc<AtomicBool>) {
+        let options = Options {
+            folder: folder.path().to_owned(),
+            capacity: 100,
+            false_positive_rate: 0.01,
+            overflow_limit: 1,
+            cache_bytes: 1 << 20,
+        };
+        let opener = Store::of_file(&options.store(), options.cache_bytes);
+        let Begun { shared, meta, .. } = open(options, opener, |_| {}).unwrap();
+        let (sender, commands) = mpsc::channel(1);
+        let mut writer = Writer::new(Arc::new(shared), commands, sender.downgrade(), meta, None, false);
+        let cancel = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&cancel);
+        let thread = std::thread::spawn(move || {
+            while !flag.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        writer.build = Some(Build { id: 7, hold: 0, cancel: Arc::clone(&cancel), thread });
+        (writer, cancel)
+    }
+
+    /// What the build would have made.
+    fn built(writer: &Writer) -> Option<Built> {
+        let side = writer.shared.side(writer.shared.options.filter_of(200).unwrap());
+        Some(Built { side, sequence: 0 })
+    }
+
+    #[test]
+    fn a_build_takes_the_place_of_the_present_filter() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut writer, cancel) = building(&folder);
+        let other = built(&writer);
+        assert!(!writer.rebuilt(6, other), "another build");
+        let built = built(&writer);
+        assert!(writer.rebuilt(7, built));
+        assert_eq!(writer.shared.front.current().filter.capacity(), 200);
+        cancel.store(true, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn a_build_that_is_not_of_the_list_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut writer, cancel) = building(&folder);
+        let built = built(&writer).unwrap();
+        built.side.insert("a stranger");
+        assert!(!writer.rebuilt(7, Some(built)));
+        assert_eq!(writer.shared.front.current().filter.capacity(), 100);
+        assert_eq!(writer.shared.counters.rebuild_failures.load(Ordering::Relaxed), 1);
+        cancel.store(true, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn a_build_is_void_when_the_store_was_opened_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut writer, cancel) = building(&folder);
+        writer.sicken(&redb::Error::PreviousIo.into());
+        writer.heal().unwrap();
+        assert!(cancel.load(Ordering::Relaxed));
+        let built = built(&writer);
+        assert!(!writer.rebuilt(7, built));
+    }
+
+    #[test]
+    fn a_build_is_void_when_the_list_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut writer, cancel) = building(&folder);
+        let (token, (reply, mut answer)) = (Arc::new(()), oneshot::channel());
+        writer.begin(Arc::downgrade(&token), reply);
+        writer.begin_waiting_replacement();
+        let id = answer.try_recv().unwrap().unwrap();
+        writer.reserve(id).unwrap();
+        assert!(cancel.load(Ordering::Relaxed));
+        let built = built(&writer);
+        assert!(!writer.rebuilt(7, built));
+        // And none is begun before the replacement is over.
+        writer.faulty = true;
+        writer.grow();
+        assert!(writer.build.is_none());
+        drop(token);
+        writer.do_chores();
+        writer.grow();
+        assert!(writer.build.is_some());
+        writer.end();
+    }
+}
