@@ -123,7 +123,7 @@ fn a_json_body_that_does_not_come_is_cut_off() {
 #[test]
 fn a_body_of_lines_may_take_long_but_not_keep_silent() {
     let folder = Folder::new();
-    let server = Server::with(&folder, &["--request-seconds", "0.2", "--idle-seconds", "2"]);
+    let server = Server::with(&folder, &["--request-seconds", "1", "--idle-seconds", "2"]);
     let client = server.client();
     let mut steady = Raw::open(&server);
     steady.head("POST /v1/keys", &["transfer-encoding: chunked"]);

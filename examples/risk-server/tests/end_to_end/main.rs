@@ -1,5 +1,8 @@
 //! The real program, over real HTTP. Each test starts a server of its own, on a free port and in a folder of its own.
 
+// Servers are ended by signals.
+#![cfg(unix)]
+
 mod access;
 mod bad_requests;
 mod common;

@@ -4,7 +4,7 @@ use crate::common::client::encoded;
 use crate::common::folder::Folder;
 use crate::common::keys::made;
 use crate::common::server::{Server, program_on};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use crate::common::wait::wait_until;
 use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -89,6 +89,7 @@ fn the_page_shows_the_state_and_tests_a_key() {
     client.add_all(&made("key", 12_345));
     client.remove("key-0");
     client.which_listed(&made("key", 1000));
+    wait_until("a snapshot", || client.stats()["snapshot"].is_object());
 
     let Some(shown) = Shown::at(&format!("{}/?key=key-1", server.url()), 4) else { return };
     assert_eq!(shown.text("class=\"verdict listed\""), "Listed");
@@ -135,8 +136,7 @@ fn the_page_shows_a_key_as_text_and_a_bad_one_with_the_reason() {
 #[test]
 fn the_page_says_that_the_list_is_being_loaded() {
     let folder = Folder::new();
-    // A pipe in place of the snapshot: reading it waits until somebody writes.
-    mknodat(CWD, folder.snapshot(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    folder.block_loading();
     let server = Server::loading(&mut program_on(&folder));
     let Some(shown) = Shown::at(&format!("{}/?key=a", server.url()), 3) else { return };
     assert_eq!(shown.text("id=\"state\""), "Not ready");

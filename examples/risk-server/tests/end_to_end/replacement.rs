@@ -19,9 +19,14 @@ impl Drop for Until<'_> {
     }
 }
 
-fn begin(server: &Server) -> Raw {
+const CHUNKED: &str = "transfer-encoding: chunked";
+
+/// A replacement that has begun, and waits for keys.
+fn begin(server: &Server, length: &str) -> Raw {
     let mut raw = Raw::open(server);
-    raw.head("POST /v1/keys?replace=true", &["transfer-encoding: chunked", "connection: close"]);
+    raw.head("POST /v1/keys?replace=true", &[length, "connection: close", "expect: 100-continue"]);
+    // The body is asked for when there is a list to put it on.
+    assert!(raw.answer_head().starts_with("http/1.1 100 "));
     raw
 }
 
@@ -39,20 +44,6 @@ fn wait_for_keys_in_the_store(folder: &Folder, before: u64, client: &Client) {
     wait_until("keys of the new list in the store", || store_bytes(folder) > before);
     // One change is made after the other: when this one is, they are committed.
     assert!(!client.remove("none"));
-}
-
-/// Waits until a replacement is under way: a second one is refused.
-fn wait_for_conflict(client: &Client) {
-    wait_until("a replacement to be under way", || {
-        // If this one is the first, it changes nothing.
-        let answer = client.post_keys("?replace=true", "no \0 key\n");
-        if answer.status == 409 {
-            assert!(answer.error(409).contains("one is made at a time"));
-        } else {
-            answer.error(400);
-        }
-        answer.status == 409
-    });
 }
 
 #[test]
@@ -137,23 +128,21 @@ fn what_is_on_both_lists_is_never_missed() {
 
 #[test]
 fn a_replacement_that_breaks_off_changes_nothing() {
-    for header in ["transfer-encoding: chunked", "content-length: 100000000"] {
+    for length in [CHUNKED, "content-length: 100000000"] {
         let folder = Folder::new();
         let server = Server::start(&folder);
         let client = server.client();
         let old = made("old", 2000);
         client.add_all(&old);
 
-        let mut raw = Raw::open(&server);
-        raw.head("POST /v1/keys?replace=true", &[header]);
+        let mut raw = begin(&server, length);
         let before = store_bytes(&folder);
-        if header.starts_with("transfer") {
+        if length == CHUNKED {
             raw.chunk(lines(&many()));
         } else {
             raw.send(lines(&many()));
         }
         wait_for_keys_in_the_store(&folder, before, &client);
-        wait_for_conflict(&client);
         drop(raw);
         wait_until("the replacement to be given up", || client.metrics()["risk_requests_in_progress"] == 0.0);
         assert_eq!(client.count_listed(&old), old.len());
@@ -179,9 +168,10 @@ fn one_list_is_replaced_at_a_time_and_changes_meanwhile_are_of_the_old_one() {
     let server = Server::start(&folder);
     let client = server.client();
     client.add_all(&["old", "both", "gone"]);
-    let mut raw = begin(&server);
+    let mut raw = begin(&server, CHUNKED);
     raw.chunk(lines(&made("new", 10_000)));
-    wait_for_conflict(&client);
+    let second = client.post_keys("?replace=true", "second\n");
+    assert!(second.error(409).contains("one is made at a time"));
 
     assert!(client.add("put meanwhile"));
     assert!(client.remove("gone"));
@@ -224,7 +214,7 @@ fn a_crash_amid_a_replacement_leaves_the_old_list() {
     let old = made("old", 1000);
     let server = Server::start(&folder);
     server.client().add_all(&old);
-    let mut raw = begin(&server);
+    let mut raw = begin(&server, CHUNKED);
     let before = store_bytes(&folder);
     raw.chunk(lines(&many()));
     wait_for_keys_in_the_store(&folder, before, &server.client());

@@ -3,9 +3,8 @@
 use crate::common::folder::Folder;
 use crate::common::keys::made;
 use crate::common::server::{Server, program, program_on, refused};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::net::TcpListener;
 
@@ -115,9 +114,7 @@ fn while_the_list_is_being_loaded_everything_but_look_ups_is_answered() {
     let server = Server::start(&folder);
     server.client().add_all(&made("key", 1000));
     server.kill();
-    // A pipe in place of the snapshot: reading it waits until somebody writes.
-    let _ = fs::remove_file(folder.snapshot());
-    mknodat(CWD, folder.snapshot(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    folder.block_loading();
 
     let server = Server::loading(&mut program_on(&folder));
     let client = server.client();
@@ -150,7 +147,7 @@ fn while_the_list_is_being_loaded_everything_but_look_ups_is_answered() {
 #[test]
 fn a_server_that_loads_its_list_may_be_stopped() {
     let folder = Folder::new();
-    mknodat(CWD, folder.snapshot(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    folder.block_loading();
     let server = Server::loading(&mut program_on(&folder));
     assert_eq!(server.client().get("/readyz").status, 503);
     server.stop();

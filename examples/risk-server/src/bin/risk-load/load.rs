@@ -48,6 +48,17 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// Adds what came of as much again.
+    pub(crate) fn add(&mut self, more: &Outcome) {
+        self.checks.merge(&more.checks);
+        self.listed += more.listed;
+        if let (Some(changes), Some(more)) = (&mut self.changes, &more.changes) {
+            changes.merge(more);
+        }
+        self.took += more.took;
+        self.processor = self.processor.zip(more.processor).map(|(one, other)| one + other);
+    }
+
     pub(crate) fn checks_per_second(&self) -> f64 {
         self.checks.count() as f64 / self.took.as_secs_f64()
     }

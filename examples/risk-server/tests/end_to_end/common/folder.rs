@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// A folder of its own, removed with all that is in it when it is dropped.
@@ -18,6 +19,13 @@ impl Folder {
 
     pub(crate) fn snapshot(&self) -> PathBuf {
         self.path().join("filter.snapshot")
+    }
+
+    /// A pipe in place of the snapshot: a server that reads it goes on loading until somebody writes to the pipe.
+    pub(crate) fn block_loading(&self) {
+        // What is there from before is not needed.
+        let _ = fs::remove_file(self.snapshot());
+        assert!(Command::new("mkfifo").arg(self.snapshot()).status().unwrap().success());
     }
 
     pub(crate) fn store(&self) -> PathBuf {

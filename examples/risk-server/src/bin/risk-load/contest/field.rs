@@ -89,7 +89,7 @@ impl Field {
             judged: contestant.variant.is_exact() || case.absent_only,
             connections,
             changes: changes.map(|per_second| (&mut contestant.churn, per_second)),
-            warm_up: (time / 5).min(Duration::from_millis(500)),
+            warm_up: time / 5,
             time,
         };
         let outcome = load::run(load, || system::processor_time(process));

@@ -6,6 +6,7 @@ mod report;
 
 use crate::args::{at_least_one, connections, percent, rate, seconds};
 use crate::fronts::Variant;
+use crate::load::Outcome;
 use crate::{keys, serve, text};
 use case::{Case, Sample};
 use clap::Args;
@@ -18,12 +19,13 @@ use std::time::{Duration, Instant};
 /// strings in the filter's place.
 ///
 /// Each variant is a process with a list of its own, and all lists are the same. In each turn every variant is measured
-/// in every case, one after the other in changing order. Checks are asked in a closed loop: each connection asks again
-/// as soon as it has its answer. Changes come by the clock, and count from the moment at which they were due. Every
-/// answer is checked. It takes about a minute more than turns x seconds x 24; let the machine be idle meanwhile.
+/// in every case, in slices of half a second at the most, one after the other in changing order. Checks are asked in a
+/// closed loop: each connection asks again as soon as it has its answer. Changes come by the clock, and count from the
+/// moment at which they were due. Every answer is checked. It takes some 30 x turns x seconds in all; let the machine be
+/// idle meanwhile.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Seconds of each measurement
+    /// Seconds of each figure in each turn
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     seconds: Duration,
 
@@ -72,6 +74,9 @@ pub(crate) struct Options {
     quick: bool,
 }
 
+/// Variants are measured in turn for no longer than this at a time, so that what slows the machine slows them all.
+const SLICE: Duration = Duration::from_millis(500);
+
 /// Keys that are asked for in one go over all questions.
 const SINGLES: usize = 100_000;
 const BATCHES: usize = 2_000;
@@ -119,21 +124,36 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let mut field = Field::start(&variants, &listed, &servers, tell)?;
     drop((listed, sample));
 
+    let slices = seconds.div_duration_f64(SLICE).ceil().max(1.0) as usize;
     let mut report = Report::new(&cases, &variants);
     for turn in 0..turns {
         for (number, (case, questions)) in cases.iter().zip(&questions).enumerate() {
-            for place in 0..variants.len() {
-                let variant = (turn + number + place) % variants.len();
-                let changes = case.writers.then_some(options.changes as f64);
-                let outcome = field.measure(variant, case, questions, options.connections, seconds, changes)?;
-                tell(&format!(
-                    "turn {} of {turns}: {case}, {}: {}/s",
-                    turn + 1,
-                    variants[variant],
-                    text::count(outcome.checks_per_second() as u64)
-                ));
-                report.add(number, variant, outcome);
+            let mut sums: Vec<Option<Outcome>> = variants.iter().map(|_| None).collect();
+            for slice in 0..slices {
+                for place in 0..variants.len() {
+                    let variant = (turn + number + slice + place) % variants.len();
+                    let changes = case.writers.then_some(options.changes as f64);
+                    let outcome = field.measure(
+                        variant,
+                        case,
+                        questions,
+                        options.connections,
+                        seconds / slices as u32,
+                        changes,
+                    )?;
+                    match &mut sums[variant] {
+                        Some(sum) => sum.add(&outcome),
+                        none => *none = Some(outcome),
+                    }
+                }
             }
+            let sums: Vec<Outcome> = sums.into_iter().flatten().collect();
+            let rate = |(variant, sum): (&Variant, &Outcome)| {
+                format!("{} {}/s", variant.name(), text::count(sum.checks_per_second() as u64))
+            };
+            let rates: Vec<String> = variants.iter().zip(&sums).map(rate).collect();
+            tell(&format!("turn {} of {turns}: {case}: {}", turn + 1, rates.join(", ")));
+            sums.into_iter().enumerate().for_each(|(variant, sum)| report.add(number, variant, sum));
         }
     }
     let run = Run {
