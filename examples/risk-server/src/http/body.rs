@@ -5,7 +5,7 @@ use axum::body::{Body, HttpBody};
 use axum::http::StatusCode;
 use futures_util::StreamExt;
 use std::time::Duration;
-use tokio::task::spawn_blocking;
+use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::timeout;
 
 /// Reads a body of at most `limit` bytes.
@@ -38,9 +38,20 @@ pub(crate) async fn blocking<T: Send + 'static>(
     time: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    in_time("the look-up", time, spawn_blocking(work))
+    let work = spawn_blocking(work);
+    let _not_later = NotLater(work.abort_handle());
+    in_time("the look-up", time, work)
         .await?
         .map_err(|error| Failure::internal(format!("a look-up did not end: {error}")))
+}
+
+/// Work that nobody waits for any more is not begun, so that none piles up behind a disk that stalls.
+struct NotLater(AbortHandle);
+
+impl Drop for NotLater {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Waits for what this server does itself.
@@ -60,6 +71,24 @@ mod tests {
         let failure = in_time("the look-up", Duration::from_millis(10), never).await.unwrap_err();
         assert_eq!(failure.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(failure.error, "the look-up took longer than 0.01 s");
+    }
+
+    #[test]
+    fn work_that_nobody_waits_for_is_not_begun() {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_time().max_blocking_threads(1).build().unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let (say, said) = std::sync::mpsc::channel();
+        runtime.block_on(async {
+            // The only thread is taken.
+            let taken = spawn_blocking(move || wait.recv());
+            let late = blocking(Duration::from_millis(10), move || say.send(())).await;
+            assert_eq!(late.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+            go.send(()).unwrap();
+            taken.await.unwrap().unwrap();
+            spawn_blocking(|| ()).await.unwrap();
+        });
+        assert!(said.recv().is_err(), "it was begun");
     }
 
     #[tokio::test]

@@ -64,10 +64,15 @@ fn list_state(registry: &mut Registry, list: &ListStats) {
     gauge(registry, "load_factor", "The part of the filter's slots that is taken", filter.load_factor);
     let expected = filter.expected_false_positive_rate;
     gauge(registry, "expected_false_positive_rate", "The part of absent keys that costs a read of the store", expected);
+    counter(registry, "filter_relocations", "Keys that the present filter moved to make room", filter.relocations);
+    gauge(registry, "filter_longest_path", "The most keys that it moved to make room for one", filter.longest_path);
+    counter(registry, "filter_faults", "Keys that a filter should have had; another was built", list.filter_faults);
     gauge(registry, "overflow_keys", "Keys that wait beside the filter for a larger one", list.overflow_keys);
     counter(registry, "inserts", "Puts that changed the list", list.puts);
     counter(registry, "removals", "Deletes that changed the list", list.deletes);
     counter(registry, "rebuilds", "Filters that were built anew because one was full", list.rebuilds);
+    counter(registry, "rebuild_failures", "Larger filters that could not be built", list.rebuild_failures);
+    counter(registry, "store_reopenings", "Times that the store's file failed", list.store_reopenings);
     counter(registry, "replacements", "Lists that were replaced as a whole", list.replacements);
 
     let refusals = Family::<[(&str, &str); 1], Counter>::default();

@@ -28,7 +28,12 @@ struct Stats {
     /// Of all reasons.
     refusals: u64,
     rebuilds: u64,
+    /// Larger filters that could not be built.
+    rebuild_failures: u64,
     replacements: u64,
+    /// 0, unless something is broken.
+    filter_faults: u64,
+    store_reopenings: u64,
     changes_since_snapshot: u64,
     snapshot_failures: u64,
     /// `null` while there is none.
@@ -62,7 +67,10 @@ pub(crate) async fn get(State(app): State<App>) -> Result<Response, Failure> {
         removals: list.deletes,
         refusals: refusals(&list),
         rebuilds: list.rebuilds,
+        rebuild_failures: list.rebuild_failures,
         replacements: list.replacements,
+        filter_faults: list.filter_faults,
+        store_reopenings: list.store_reopenings,
         changes_since_snapshot: list.changes_since_snapshot,
         snapshot_failures: list.snapshot_failures,
         snapshot: list.last_snapshot.map(|snapshot| Snapshot {

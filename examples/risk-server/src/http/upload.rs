@@ -2,6 +2,7 @@
 
 use super::answer::{Failure, json};
 use super::app::App;
+use super::body::in_time;
 use super::lines::Lines;
 use super::token::MayWrite;
 use crate::list::{Change, List};
@@ -25,7 +26,7 @@ pub(crate) async fn post(_: MayWrite, State(app): State<App>, request: Request) 
     let mut keys = Upload::new(request.into_body(), app.limits().idle);
     let answered = match replaces {
         Ok(true) => replace(list, &mut keys).await,
-        Ok(false) => Ok(add(list, &mut keys).await),
+        Ok(false) => Ok(add(list, &mut keys, app.limits().request).await),
         Err(failure) => Err(failure),
     };
     // Many clients read no answer before they have sent everything, and lose it if the connection is closed then.
@@ -53,9 +54,9 @@ struct Added {
     already: u64,
 }
 
-async fn add(list: &List, keys: &mut Upload) -> Response {
+async fn add(list: &List, keys: &mut Upload, time: Duration) -> Response {
     let mut sum = Added::default();
-    match add_all(list, keys, &mut sum).await {
+    match add_all(list, keys, time, &mut sum).await {
         Ok(()) => json(StatusCode::OK, &sum),
         Err(failure) => {
             sum.error = Some(failure.error.clone());
@@ -64,13 +65,13 @@ async fn add(list: &List, keys: &mut Upload) -> Response {
     }
 }
 
-async fn add_all(list: &List, keys: &mut Upload, sum: &mut Added) -> Result<(), Failure> {
+async fn add_all(list: &List, keys: &mut Upload, time: Duration, sum: &mut Added) -> Result<(), Failure> {
     loop {
         let mut group = Vec::new();
         let more = keys.read(|key| group.push(Change::Put(key.into()))).await;
         if !group.is_empty() {
             // Also those before a line that is none, so that the answer says where to go on.
-            let changed = list.change(group).await?;
+            let changed = in_time("a group of changes", time, list.change(group)).await??;
             let added = changed.iter().filter(|&&changed| changed).count();
             sum.lines += changed.len() as u64;
             sum.added += added as u64;

@@ -12,7 +12,9 @@
 //! 1. Each key of the committed store is in the front, so the front's "no" is right.
 //! 2. Each key of the store is once in the filter, or once in the overflow, which has the keys that the filter refused;
 //!    nothing else is, but for the moments named below. So a removal never takes the fingerprint of another key.
-//! 3. What was acknowledged is on disk: redb has synced the file when a commit returns.
+//! 3. What was acknowledged is on disk: redb has synced the file when a commit returns. (Where that failed and the file,
+//!    opened again, has the commit all the same, it is acknowledged too: a disk that loses what it was told to sync is
+//!    not covered.)
 //!
 //! # In which order the store and the front change
 //!

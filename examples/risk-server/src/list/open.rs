@@ -96,6 +96,7 @@ pub(super) fn open(options: Options, opener: Opener, progress: impl FnMut(u64)) 
         closing: AtomicBool::new(false),
         room: tokio::sync::Notify::new(),
         saving: parking_lot::Mutex::new(()),
+        save_waits: AtomicBool::new(false),
         last_snapshot: parking_lot::Mutex::new(saved.and_then(|_| snapshot_stats(&options))),
         counters,
         store,

@@ -81,8 +81,9 @@ impl Replacement {
             return Ok(());
         }
         let (reply, answer) = oneshot::channel();
-        let command = Command::Add(self.id, self.take_gathered(), reply);
-        self.sender.send(command).await.map_err(|_| ReplaceError::Closed)?;
+        // First the place, then the keys: if this future is dropped while it waits, they are still here.
+        let place = self.sender.clone().reserve_owned().await.map_err(|_| ReplaceError::Closed)?;
+        place.send(Command::Add(self.id, self.take_gathered(), reply));
         answer.await.map_err(|_| ReplaceError::Closed)?
     }
 
@@ -120,8 +121,8 @@ impl Replacement {
         tracing::info!(keys, ?took, "the list was replaced");
         let Replacement { shared, sender, token, .. } = self;
         drop(token);
-        // Until it is saved, a start loads the filter from the store. It says itself what goes wrong.
-        tokio::task::spawn_blocking(move || drop(snapshot::save(&shared, &sender)));
+        // Until it is saved, a start loads the filter from the store.
+        snapshot::save_later(shared, sender);
         Ok(Replaced { keys, took })
     }
 

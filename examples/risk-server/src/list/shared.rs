@@ -23,6 +23,8 @@ pub(super) struct Shared {
     pub(super) room: Notify,
     /// Held while a snapshot is saved: one at a time.
     pub(super) saving: Mutex<()>,
+    /// A thread of its own waits to save one.
+    pub(super) save_waits: AtomicBool,
     pub(super) last_snapshot: Mutex<Option<SnapshotStats>>,
     pub(super) counters: Counters,
 }
@@ -70,17 +72,20 @@ impl Shared {
         let side = self.front.current();
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let of = &self.counters;
+        let filter = side.filter.stats();
         // The watermark first: it never passes the sequence.
         let watermark = get(&of.watermark);
         ListStats {
             keys: get(&of.keys),
             filter: FilterStats {
-                len: side.filter.len() as u64,
+                len: filter.len as u64,
                 capacity: side.filter.capacity() as u64,
-                load_factor: side.filter.load_factor(),
+                load_factor: filter.load_factor,
                 fingerprint_bits: side.filter.fingerprint_bits(),
-                expected_false_positive_rate: side.filter.expected_false_positive_rate(),
+                expected_false_positive_rate: filter.expected_false_positive_rate,
                 memory_bytes: side.filter.memory_usage() as u64,
+                relocations: filter.relocations,
+                longest_path: filter.longest_path,
             },
             overflow_keys: side.overflow.len() as u64,
             puts: get(&of.puts),

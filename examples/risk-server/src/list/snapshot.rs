@@ -5,7 +5,9 @@ use super::file;
 use super::shared::Shared;
 use super::stats::SnapshotStats;
 use super::writer::{Command, Copied, CopyOf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
@@ -28,9 +30,22 @@ pub enum Saved {
     Overflowing,
 }
 
+/// Saves a snapshot on a thread of its own, unless one waits already: what that one copies has the same changes.
+pub(super) fn save_later(shared: Arc<Shared>, sender: Sender<Command>) {
+    if shared.save_waits.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let saver = thread::Builder::new().name("list-save".into());
+    // It says itself what goes wrong. Without a thread, the next snapshot is the first.
+    if let Err(error) = saver.spawn(move || drop(save(&shared, &sender))) {
+        tracing::error!(%error, "the system gave no thread for a snapshot");
+    }
+}
+
 /// Saves a snapshot. Blocks.
 pub(super) fn save(shared: &Shared, sender: &Sender<Command>) -> Result<Saved, SnapshotError> {
     let _one = shared.saving.lock();
+    shared.save_waits.store(false, Ordering::Release);
     let begun = Instant::now();
     let (reply, answer) = oneshot::channel();
     sender.blocking_send(Command::Copy(reply)).map_err(|_| SnapshotError::Closed)?;

@@ -51,6 +51,10 @@ pub struct FilterStats {
     pub expected_false_positive_rate: f64,
     /// Bytes of memory.
     pub memory_bytes: u64,
+    /// Fingerprints that it moved to make room.
+    pub relocations: u64,
+    /// The most of them for one key.
+    pub longest_path: u64,
 }
 
 /// Keys that a filter refused.

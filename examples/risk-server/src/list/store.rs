@@ -70,14 +70,20 @@ impl Store {
         Ok(database.as_ref().ok_or(redb::Error::DatabaseClosed)?.begin_write()?)
     }
 
-    /// Opens the database anew. Reads that are under way fail.
-    pub(super) fn reopen(&self) -> Result<(), StoreError> {
+    /// Opens the database anew, if it is the one that it may be. Reads that are under way fail.
+    pub(super) fn reopen(&self, may_be: impl FnOnce(&Meta) -> bool) -> Result<Meta, StoreError> {
         // The lock is not held while the file is opened, which may take its time: reads fail meanwhile.
         let old = self.database.write().take();
         drop(old);
         let new = (self.opener)()?;
+        let meta = Meta::read(&new.begin_read()?)?;
+        if !may_be(&meta) {
+            // It is never read from: the front is not its.
+            let message = "another store, or an older state of this one, is in its place";
+            return Err(redb::Error::Corrupted(message.into()).into());
+        }
         *self.database.write() = Some(new);
-        Ok(())
+        Ok(meta)
     }
 
     /// Closes the database. Reads that are under way fail.
@@ -194,11 +200,24 @@ mod tests {
         let made = meta(&store);
         assert_eq!((made.sequence, made.floor, made.current), (0, 0, 0));
         assert_ne!(made.id, meta(&open(&second)).id);
-        store.reopen().unwrap();
+        assert_eq!(store.reopen(|_| true).unwrap(), made);
         assert_eq!(meta(&store), made);
         store.close().unwrap();
         assert!(store.read().is_err() && store.write().is_err());
         assert_eq!(meta(&open(&first)), made);
+    }
+
+    #[test]
+    fn another_store_in_the_place_of_this_one_is_never_read() {
+        let ((_a, path), (_b, other)) = (file(), file());
+        drop(Store::open(Store::of_file(&other, 1 << 20)).unwrap());
+        let store = Store::open(Store::of_file(&path, 1 << 20)).unwrap();
+        let id = Meta::read(&store.read().unwrap()).unwrap().id;
+        std::fs::rename(&other, &path).unwrap();
+        for _ in 0..2 {
+            assert!(store.reopen(|meta| meta.id == id).is_err());
+            assert!(store.read().is_err() && store.write().is_err());
+        }
     }
 
     #[test]

@@ -36,6 +36,9 @@ fn every_family_is_there_with_its_type_and_moves_with_what_happens() {
         ("filter_keys", "gauge"),
         ("filter_capacity", "gauge"),
         ("filter_memory_bytes", "gauge"),
+        ("filter_relocations", "counter"),
+        ("filter_longest_path", "gauge"),
+        ("filter_faults", "counter"),
         ("load_factor", "gauge"),
         ("expected_false_positive_rate", "gauge"),
         ("overflow_keys", "gauge"),
@@ -43,6 +46,8 @@ fn every_family_is_there_with_its_type_and_moves_with_what_happens() {
         ("removals", "counter"),
         ("refusals", "counter"),
         ("rebuilds", "counter"),
+        ("rebuild_failures", "counter"),
+        ("store_reopenings", "counter"),
         ("replacements", "counter"),
         ("snapshot_age_seconds", "gauge"),
         ("snapshot_duration_seconds", "gauge"),
@@ -80,6 +85,8 @@ fn every_family_is_there_with_its_type_and_moves_with_what_happens() {
     ] {
         assert_eq!(metrics.get(name), Some(&value), "{name} in\n{}", answer.body);
     }
+    let relocations = stats["filter"]["relocations"].as_f64();
+    assert_eq!(metrics.get("risk_filter_relocations_total").copied(), relocations);
     let avoided = metrics["risk_lookups_total"] - metrics["risk_filter_hits_total"];
     assert_eq!(metrics["risk_store_reads_avoided_total"], avoided);
     for (name, value) in [

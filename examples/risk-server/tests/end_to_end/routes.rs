@@ -40,7 +40,8 @@ fn the_state_is_told_with_every_field() {
     {
         assert_eq!(stats[name], value, "{name} in {stats}");
     }
-    for name in ["refusals", "rebuilds", "replacements", "snapshot_failures"] {
+    let whole = ["refusals", "rebuilds", "replacements", "snapshot_failures"];
+    for name in whole.into_iter().chain(["rebuild_failures", "filter_faults", "store_reopenings"]) {
         assert_eq!(stats[name], 0, "{name} in {stats}");
     }
     assert_eq!(stats["changes_since_snapshot"], 1001);

@@ -3,6 +3,7 @@
 use super::super::error::SnapshotError;
 use super::super::file::Stamp;
 use super::{Copied, CopyOf, Writer};
+use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -21,7 +22,12 @@ impl Writer {
         }
         let begun = Instant::now();
         let stamp = Stamp { id: self.meta.id, sequence: of.sequence }.to_bytes();
-        let mut bytes = Vec::with_capacity(side.filter.memory_usage());
+        let mut bytes = Vec::new();
+        // More than it takes: then the writing does not ask for more.
+        bytes.try_reserve_exact(side.filter.memory_usage()).map_err(|_| SnapshotError::File {
+            path: self.shared.options.snapshot(),
+            source: ErrorKind::OutOfMemory.into(),
+        })?;
         side.filter.snapshot().metadata(&stamp).write_to(&mut bytes)?;
         Ok(Copied::Bytes { bytes, of, took: begun.elapsed() })
     }

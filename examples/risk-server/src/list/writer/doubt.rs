@@ -68,13 +68,10 @@ impl Writer {
     }
 
     fn reopen(&mut self) -> Result<Meta, StoreError> {
-        self.shared.store.reopen()?;
-        let meta = Meta::read(&self.shared.store.read()?)?;
-        if meta.id == self.meta.id {
-            Ok(meta)
-        } else {
-            Err(redb::Error::Corrupted("another store is in its place".into()).into())
-        }
+        let (id, last) = (self.meta.id, self.meta.sequence);
+        let in_doubt = self.doubt.as_ref().map(|doubt| doubt.meta().sequence);
+        // Anything else is not what the front is of: a file that somebody has put there.
+        self.shared.store.reopen(|now| now.id == id && (now.sequence == last || Some(now.sequence) == in_doubt))
     }
 
     /// A step of the store failed.

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 /// Each variant is a process with a list of its own, and all lists are the same. In each turn every variant is measured
 /// in every case, in slices of half a second at the most, one after the other in changing order. Checks are asked in a
 /// closed loop: each connection asks again as soon as it has its answer. Changes come by the clock, and count from the
-/// moment at which they were due. Every answer is checked. It takes some 30 x turns x seconds in all; let the machine be
-/// idle meanwhile.
+/// moment at which they were due. Every answer is checked. It takes some 30 x turns x seconds in all; let the machine
+/// be idle meanwhile.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Seconds of each figure in each turn

@@ -104,7 +104,8 @@ impl Report {
             let ratio = Ratio::of(&outcomes[0], &outcomes[nothing]);
             let verdict = if ratio.median >= ASKED { "reached" } else { "missed" };
             text += &format!(
-                "{case}: the filter answers {} of the requests that no look-up answers; at least {ASKED} is asked: {verdict}\n",
+                "{case}: the filter answers {} of the requests that no look-up answers; at least {ASKED} is asked: \
+                 {verdict}\n",
                 ratio.text(),
             );
             if let (Some(own), Some(other)) = (processor(&outcomes[0]), processor(&outcomes[nothing])) {
@@ -155,14 +156,15 @@ impl Run {
         let Run { turns, connections, listed_percent, false_positive_rate, changes, .. } = self;
         let cores = std::thread::available_parallelism().map_or_else(|_| "?".into(), |cores| cores.to_string());
         let mut text = format!(
-            "{} keys on the list, and a filter that is wrong for {false_positive_rate} of the absent ones; {turns} turns of \
-             {} for each figure; checks in a closed loop on {connections} connections; {cores} processors, shared by the \
-             server and the load; {} in all.\n\n\
-             Of the keys that are asked for, {listed_percent} of 100 are listed, but where all are absent. With writers, \
-             {changes} changes a second are due, half of them PUT and half DELETE; their times count from the moment they \
-             were due. Rates are medians of the turns, ratios are of one turn, the median (least..most); times are those of \
-             all turns. CPU/request is the server's processor time by its checks, changes included. Every hit is confirmed \
-             by the store, behind the DashSet too; without a look-up every answer is \"no\".\n",
+            "{} keys on the list, and a filter that is wrong for {false_positive_rate} of the absent ones; {turns} \
+             turns of {} for each figure; checks in a closed loop on {connections} connections; {cores} processors, \
+             shared by the server and the load; {} in all.\n\n\
+             Of the keys that are asked for, {listed_percent} of 100 are listed, but where all are absent. With \
+             writers, {changes} changes a second are due, half of them PUT and half DELETE; their times count from \
+             the moment they were due. Rates are medians of the turns, ratios are of one turn, the median \
+             (least..most); times are those of all turns. CPU/request is the server's processor time by its checks, \
+             changes included. Every hit is confirmed by the store, behind the DashSet too; without a look-up every \
+             answer is \"no\".\n",
             count(self.keys),
             time(self.seconds),
             time(self.took),

@@ -8,9 +8,9 @@
 //!                           changing --doubt---> in doubt --settle--> absent, listed
 //! ```
 //!
-//! In doubt is a key whose change was cut off, or met a replacement of the list: it may be either, until it is asked for
-//! while nobody changes anything. Every step takes a new version, so whoever reads the same word before a look-up and
-//! after it knows that the key did not change meanwhile, and what the answer has to be.
+//! In doubt is a key whose change was cut off, or met a replacement of the list: it may be either, until it is asked
+//! for while nobody changes anything. Every step takes a new version, so whoever reads the same word before a look-up
+//! and after it knows that the key did not change meanwhile, and what the answer has to be.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 

@@ -71,7 +71,8 @@ impl Counts {
     pub(super) fn summary(&self) -> String {
         let of = |number: &Count| count(number.get());
         format!(
-            "answers judged          {} ({} more about keys that changed meanwhile), in {} single and {} batch requests\n\
+            "answers judged          {} ({} more about keys that changed meanwhile), in {} single and {} batch \
+             requests\n\
              full checks             {} of every key\n\
              changes acknowledged    {} single, {} keys in {} bulk loads\n\
              replacements            {} made, {} broken off amid their list, {} met one under way\n\

@@ -1,12 +1,14 @@
 //! The life of the server: started, watched, ended, and started again.
 
 use super::memory::Sample;
+use super::plan::{Every, Plan};
 use super::program::{Program, Running};
 use super::world::{PATIENCE, Visit, World};
 use super::{audit, checker};
 use crate::client::Client;
 use crate::{http, system, text};
 use std::io;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Between two looks at the server.
@@ -14,32 +16,6 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// Files of the server's folder: the store, the snapshot, one on its way, and one that was set aside.
 const FILES: usize = 4;
-
-/// How long, and how often.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
-    pub(super) time: Duration,
-    /// Between two ends of the server, about.
-    kill_every: Duration,
-    /// After that it lives on.
-    kill_until: Duration,
-    audit_every: Duration,
-    sample_every: Duration,
-    tell_every: Duration,
-}
-
-impl Plan {
-    pub(super) fn new(time: Duration, kill_every: Duration) -> Self {
-        Plan {
-            time,
-            kill_every,
-            kill_until: time * 3 / 5,
-            audit_every: (kill_every / 3).clamp(Duration::from_millis(300), Duration::from_secs(7)),
-            sample_every: (time / 600).clamp(Duration::from_millis(200), Duration::from_secs(2)),
-            tell_every: (time / 25).clamp(Duration::from_secs(2), Duration::from_secs(15)),
-        }
-    }
-}
 
 pub(super) struct Life<'w> {
     world: &'w World,
@@ -56,19 +32,6 @@ pub(super) struct Life<'w> {
     pub(super) last_log: String,
 }
 
-/// Something that happens every so often.
-struct Every(Instant, Duration);
-
-impl Every {
-    fn is_due(&mut self) -> bool {
-        let due = self.0.elapsed() >= self.1;
-        if due {
-            self.0 = Instant::now();
-        }
-        due
-    }
-}
-
 impl<'w> Life<'w> {
     pub(super) fn new(world: &'w World, program: &'w Program, plan: Plan, rng: fastrand::Rng) -> Self {
         Life {
@@ -79,7 +42,7 @@ impl<'w> Life<'w> {
             starts: 0,
             fair_starts: 0,
             fair: true,
-            lines: Every(Instant::now(), plan.tell_every),
+            lines: Every::after(Instant::now(), plan.tell_every),
             samples: Vec::new(),
             worst_start: Duration::ZERO,
             last_log: String::new(),
@@ -126,6 +89,7 @@ impl<'w> Life<'w> {
         let begun = Instant::now();
         let mut running = self.program.start()?;
         let world = self.world;
+        world.process.store(running.server.child.id(), Relaxed);
         let loading =
             |client: &mut Client| if self.starts > 0 { checker::while_loading(world, client) } else { Ok(()) };
         let ready = running.server.wait_until_ready(PATIENCE, loading);
@@ -149,8 +113,8 @@ impl<'w> Life<'w> {
         self.world.open(visit);
 
         let until = self.plan.kill_every.mul_f64(0.25 + 1.5 * self.rng.f64());
-        let mut audits = Every(begun, self.plan.audit_every);
-        let mut samples = Every(begun, self.plan.sample_every);
+        let mut audits = Every::after(begun, self.plan.audit_every);
+        let mut samples = Every::after(begun, self.plan.sample_every);
         let mut client = Client::new(visit.address, PATIENCE);
         let mut rebuilds = 0;
         loop {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! mod (the server's life)    checker, writer, bulk (threads)    audit (every key, while nothing changes)
-//! program, memory            world (what they share), counts
+//! program, memory, plan      world (what they share), counts
 //!                            book (what is known of each key), names
 //! ```
 
@@ -14,6 +14,7 @@ mod counts;
 mod life;
 mod memory;
 mod names;
+mod plan;
 mod program;
 mod world;
 mod writer;
@@ -21,10 +22,12 @@ mod writer;
 use crate::args::{minutes, seconds};
 use crate::text;
 use clap::Args;
-use life::{Life, Plan};
+use life::Life;
+use plan::Plan;
 use program::Program;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use world::World;
 
@@ -84,6 +87,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 
     let world = Arc::new(World::new(stable, changing, wave));
     stop_on_ctrl_c(&world);
+    end_in_time(&world, plan.time);
     let program = Program::new(&server, &folder.path().join("data"));
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut life = Life::new(&world, &program, plan, rng.fork());
@@ -121,6 +125,18 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
             ))
         }
     }
+}
+
+/// Every wait has its bound; should one be forgotten, this ends the soak all the same.
+fn end_in_time(world: &Arc<World>, time: Duration) {
+    let world = Arc::clone(world);
+    std::thread::spawn(move || {
+        std::thread::sleep(time + 2 * world::PATIENCE);
+        world.fail("the soak does not come to its end".into());
+        std::thread::sleep(2 * world::PATIENCE);
+        eprintln!("risk-load: the soak hangs, its server has the number {}", world.process.load(Relaxed));
+        std::process::exit(1);
+    });
 }
 
 /// Ctrl-C ends the soak as if its time were over. Without a thread or the system's help it ends everything at once.

@@ -6,7 +6,7 @@ use super::names;
 use crate::client::Client;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,8 @@ pub(super) struct World {
     pub(super) wave: Duration,
     /// Keys of which all are as a replacement that was cut off wanted them, or none is.
     pub(super) all_or_none: Mutex<Vec<(usize, bool)>>,
+    /// The number of the server's process.
+    pub(super) process: AtomicU32,
     server: Mutex<Option<Visit>>,
     came: Condvar,
     stopping: AtomicBool,
@@ -87,6 +89,7 @@ impl World {
             begun: Instant::now(),
             wave,
             all_or_none: Mutex::default(),
+            process: AtomicU32::new(0),
             server: Mutex::default(),
             came: Condvar::new(),
             stopping: AtomicBool::new(false),
