@@ -65,13 +65,7 @@ impl Setup {
     async fn start_with(self, front: impl FnOnce(List) -> Arc<dyn Front>) -> Server {
         let (app, service) = self.loading();
         let folder = tempfile::tempdir().unwrap();
-        let options = Options {
-            folder: folder.path().to_owned(),
-            capacity: 10_000,
-            false_positive_rate: 0.001,
-            overflow_limit: 1000,
-            cache_bytes: 1 << 20,
-        };
+        let options = Options::of_test(folder.path(), 10_000);
         let opened = tokio::task::spawn_blocking(move || List::open(options, |_| {})).await.unwrap().unwrap();
         app.serve(opened.list.clone(), front(opened.list.clone()));
         Server { service, app, list: opened.list, _folder: folder }

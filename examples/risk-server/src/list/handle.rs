@@ -31,7 +31,7 @@ pub struct List(pub(super) Arc<Inner>);
 /// Gone with the last clone.
 pub(super) struct Inner {
     pub(super) shared: Arc<Shared>,
-    sender: mpsc::Sender<Command>,
+    pub(super) sender: mpsc::Sender<Command>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 

@@ -58,17 +58,25 @@ impl Options {
 }
 
 #[cfg(test)]
+impl Options {
+    /// What tests ask for, where it does not matter.
+    pub(crate) fn of_test(folder: &std::path::Path, capacity: usize) -> Self {
+        Options {
+            folder: folder.to_owned(),
+            capacity,
+            false_positive_rate: 0.001,
+            overflow_limit: 100_000,
+            cache_bytes: 1 << 20,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn options(capacity: usize) -> Options {
-        Options {
-            folder: "folder".into(),
-            capacity,
-            false_positive_rate: 0.01,
-            overflow_limit: 1,
-            cache_bytes: 1 << 20,
-        }
+        Options::of_test("folder".as_ref(), capacity)
     }
 
     #[test]

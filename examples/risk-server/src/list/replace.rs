@@ -146,3 +146,32 @@ impl From<LoadError> for ReplaceError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::open::{Begun, open};
+    use super::super::options::Options;
+    use super::super::store::Store;
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[test]
+    fn keys_stay_when_adding_them_is_given_up_while_the_writer_is_busy() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::of_test(folder.path(), 10);
+        let opener = Store::of_file(&options.store(), options.cache_bytes);
+        let Begun { shared, .. } = open(options, opener, |_| {}).unwrap();
+        let (sender, mut commands) = tokio::sync::mpsc::channel(1);
+        sender.try_send(Command::Look).unwrap();
+        let token = Token { held: None, sender: sender.clone() };
+        let gathered: Vec<Box<str>> = (1..GATHERED_KEYS).map(|number| number.to_string().into()).collect();
+        let mut replacement = Replacement { shared: Arc::new(shared), sender, id: 1, gathered, bytes: 0, token };
+
+        assert!(replacement.add(vec!["last".into()]).now_or_never().is_none(), "it waits");
+        assert_eq!(replacement.gathered.len(), GATHERED_KEYS);
+        commands.try_recv().unwrap();
+        assert!(replacement.add(vec!["more".into()]).now_or_never().is_none(), "it waits for the answer");
+        let Ok(Command::Add(1, keys, _)) = commands.try_recv() else { panic!("nothing was sent") };
+        assert_eq!(keys.len(), GATHERED_KEYS + 1);
+    }
+}

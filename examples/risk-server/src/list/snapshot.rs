@@ -35,10 +35,11 @@ pub(super) fn save_later(shared: Arc<Shared>, sender: Sender<Command>) {
     if shared.save_waits.swap(true, Ordering::AcqRel) {
         return;
     }
-    let saver = thread::Builder::new().name("list-save".into());
-    // It says itself what goes wrong. Without a thread, the next snapshot is the first.
-    if let Err(error) = saver.spawn(move || drop(save(&shared, &sender))) {
+    let (saver, of) = (thread::Builder::new().name("list-save".into()), Arc::clone(&shared));
+    // It says itself what goes wrong.
+    if let Err(error) = saver.spawn(move || drop(save(&of, &sender))) {
         tracing::error!(%error, "the system gave no thread for a snapshot");
+        shared.save_waits.store(false, Ordering::Release);
     }
 }
 

@@ -13,13 +13,7 @@ use std::time::Duration;
 
 /// Options for a list of so many keys in this folder.
 fn options(folder: &tempfile::TempDir, capacity: usize) -> Options {
-    Options {
-        folder: folder.path().to_owned(),
-        capacity,
-        false_positive_rate: 0.001,
-        overflow_limit: 100_000,
-        cache_bytes: 1 << 22,
-    }
+    Options::of_test(folder.path(), capacity)
 }
 
 fn key(number: usize) -> String {
@@ -49,4 +43,24 @@ fn check(list: &List, model: &HashSet<usize>, most: usize) {
         assert!(may[number] || !listed, "{number} is on the list, and the front says no");
         assert_eq!(may[number], list.may_be_listed(keys[number]));
     }
+}
+
+/// Each thread that waits to save holds what the list's threads share.
+#[test]
+fn saves_that_are_due_do_not_pile_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = List::open(options(&folder, 10), |_| {}).unwrap().list;
+    let (shared, sender) = (Arc::clone(&list.0.shared), list.0.sender.clone());
+    let saving = shared.saving.lock();
+    let before = Arc::strong_count(&shared);
+    for _ in 0..5 {
+        snapshot::save_later(Arc::clone(&shared), sender.clone());
+    }
+    assert_eq!(Arc::strong_count(&shared), before + 1, "one waits");
+    drop(saving);
+    while Arc::strong_count(&shared) > before {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(shared.options.snapshot().exists());
+    assert!(!shared.save_waits.load(Ordering::Acquire), "the next one is saved too");
 }

@@ -104,13 +104,7 @@ mod tests {
 
     /// A writer that does nothing by itself, and a build that never ends, but for its flag.
     fn building(folder: &tempfile::TempDir) -> (Writer, Arc<AtomicBool>) {
-        let options = Options {
-            folder: folder.path().to_owned(),
-            capacity: 100,
-            false_positive_rate: 0.01,
-            overflow_limit: 1,
-            cache_bytes: 1 << 20,
-        };
+        let options = Options { false_positive_rate: 0.01, overflow_limit: 1, ..Options::of_test(folder.path(), 100) };
         let opener = Store::of_file(&options.store(), options.cache_bytes);
         let Begun { shared, meta, .. } = open(options, opener, |_| {}).unwrap();
         let (sender, commands) = mpsc::channel(1);

@@ -27,13 +27,7 @@ async fn start(most: usize, idle: Duration) -> Running {
     let limits = Limits { body_bytes: 1000, batch_keys: 10, requests: 10, request: LONG, idle: LONG };
     let app = App::new(limits, Access { token: None, loopback_hosts_only: true });
     let folder = tempfile::tempdir().unwrap();
-    let options = Options {
-        folder: folder.path().to_owned(),
-        capacity: 1000,
-        false_positive_rate: 0.001,
-        overflow_limit: 1000,
-        cache_bytes: 1 << 20,
-    };
+    let options = Options::of_test(folder.path(), 1_000);
     let list = tokio::task::spawn_blocking(|| List::open(options, |_| {})).await.unwrap().unwrap().list;
     app.serve(list.clone(), Arc::new(list));
     let mut connections = Connections::new(Service::new(app), most, idle);
