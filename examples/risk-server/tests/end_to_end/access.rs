@@ -16,11 +16,13 @@ fn with_token(folder: &Folder) -> Server {
 
 /// Every request that writes.
 fn writes(client: &Client, headers: &[(&str, &str)]) -> [Answer; 4] {
+    // Refused before its body is read, an upload ends its connection.
+    let last = [headers, &[("connection", "close")]].concat();
     [
         client.send("PUT", "/v1/keys/new", headers, ""),
         client.send("DELETE", "/v1/keys/old", headers, ()),
-        client.send("POST", "/v1/keys", headers, "new\n"),
-        client.send("POST", "/v1/keys?replace=true", headers, "new\n"),
+        client.send("POST", "/v1/keys", &last, "new\n"),
+        client.send("POST", "/v1/keys?replace=true", &last, "new\n"),
     ]
 }
 
