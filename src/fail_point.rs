@@ -26,9 +26,13 @@ pub(crate) enum Step {
 pub(crate) fn reached(_: Step) {}
 
 #[cfg(test)]
-pub(crate) use hooked::{reached, with_hook};
+pub(crate) use hooked::reached;
+#[cfg(all(test, not(cuckoo_shuttle)))]
+pub(crate) use hooked::with_hook;
 
 #[cfg(test)]
+// Schedules look on by what operations say.
+#[cfg_attr(cuckoo_shuttle, allow(dead_code))]
 mod hooked {
     use super::Step;
     use std::cell::RefCell;
@@ -51,8 +55,16 @@ mod hooked {
     /// Runs `work` with `hook` called at each step that this thread passes. In a model, all threads are one.
     pub(crate) fn with_hook<T>(hook: impl FnMut(Step) + 'static, work: impl FnOnce() -> T) -> T {
         HOOK.set(Some(Box::new(hook)));
-        let result = work();
-        HOOK.set(None);
-        result
+        // Also when the work panics: the thread may be used again.
+        let _unset = Unset;
+        work()
+    }
+
+    struct Unset;
+
+    impl Drop for Unset {
+        fn drop(&mut self) {
+            HOOK.set(None);
+        }
     }
 }

@@ -698,3 +698,43 @@ impl<K: ?Sized, S> fmt::Debug for CuckooFilter<K, S> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_knows_the_rate_that_it_was_asked_for() {
+        let builder = || CuckooFilter::<u64>::builder().capacity(10);
+        assert_eq!(builder().false_positive_rate(0.25).build().unwrap().rate(), Some(0.25));
+        assert_eq!(builder().build().unwrap().rate(), Some(0.001));
+        assert_eq!(builder().fingerprint_bits(8).build().unwrap().rate(), None);
+    }
+
+    #[test]
+    fn load_and_rate_are_those_of_the_slots() {
+        let filter = CuckooFilter::<u64>::builder().capacity(0).fingerprint_bits(8).build().unwrap();
+        (0..4).for_each(|hash| filter.insert_hash(hash).unwrap());
+        // Four of 16 slots.
+        assert_eq!(filter.load_factor(), 0.25);
+        assert!((filter.expected_false_positive_rate() - 0.007_812_5).abs() < 1e-4);
+        let stats = filter.stats();
+        assert_eq!(stats.load_factor, filter.load_factor());
+        assert_eq!(stats.expected_false_positive_rate, filter.expected_false_positive_rate());
+    }
+
+    #[test]
+    fn a_key_lies_in_the_shard_that_is_said() {
+        let filter = CuckooFilter::<u64>::builder().capacity(1_000_000).build().unwrap();
+        assert_eq!(filter.shards(), 5);
+        for key in 0..100 {
+            let (shard, hash) = (filter.shard_of(&key), filter.hash(&key));
+            assert_eq!(filter.shard_of_hash(hash), shard);
+            let before: Vec<_> = filter.shards.iter().map(Shard::len).collect();
+            filter.insert(&key).unwrap();
+            for (number, before) in before.into_iter().enumerate() {
+                assert_eq!(filter.shards[number].len() - before, u64::from(number == shard));
+            }
+        }
+    }
+}

@@ -94,7 +94,7 @@ pub(crate) fn taken_in_words(width: u32, words: impl Iterator<Item = u64>) -> u6
     taken
 }
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

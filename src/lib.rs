@@ -34,5 +34,15 @@ pub use stats::Stats;
 #[path = "../loom-tests/mod.rs"]
 mod loom_tests;
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod stopped_writer_tests;
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod killed_writer_tests;
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod storm_tests;
+
+#[cfg(all(test, not(cuckoo_loom)))]
+#[path = "../tests/histories/mod.rs"]
+mod histories;

@@ -173,7 +173,7 @@ impl Marks {
     }
 }
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod tests {
     use super::*;
     use crate::geometry::{Geometry, Plan};
@@ -354,7 +354,22 @@ mod tests {
         assert_eq!(model.search(&mut Search::new(), [0, 0]).unwrap().count(), 1);
     }
 
-    const LARGE: u32 = 1 << 16;
+    #[test]
+    fn a_search_in_vain_halves_the_next_one_and_one_that_finds_doubles_it() {
+        let mut effort = Effort::full();
+        let mut learn = |found, times| {
+            let learned = (0..times).map(|_| {
+                effort.learn(found);
+                effort.0
+            });
+            learned.collect::<Vec<_>>()
+        };
+        assert_eq!(learn(true, 1), [2000]);
+        assert_eq!(learn(false, 7), [1000, 500, 250, 125, 62, 32, 32]);
+        assert_eq!(learn(true, 7), [64, 128, 256, 512, 1024, 2000, 2000]);
+    }
+
+    const LARGE: u32 = 65_536;
 
     /// A table of the largest shards, full of random fingerprints, under the alternates that ship.
     struct Large {
@@ -405,6 +420,25 @@ mod tests {
             assert_eq!(path, None);
             assert_eq!(asked.len(), MOST_NODES);
         }
+    }
+
+    /// In a table with more buckets than marks, of which two that are among the first ones have the same mark.
+    #[test]
+    fn the_first_buckets_of_a_search_are_told_apart() {
+        let mut large = Large::new();
+        let same_mark = [77, 77 + MARKS];
+        let [first, second] = same_mark.map(|bucket| large.buckets[bucket]);
+        let (path, _) = large.search([77, 77 + MARKS as u32], |bucket, _| bucket == second);
+        assert_eq!(path, Some(vec![]));
+        // The last of the four ways out of the first root leads to a bucket with the mark of the second one.
+        let leads_there = |&fingerprint: &u32| {
+            let fingerprint = Fingerprint::from_slot(fingerprint).unwrap();
+            large.geometry.alternate(fingerprint, first).index() == 78 + MARKS
+        };
+        let fingerprint = (1..LARGE).find(leads_there).unwrap();
+        large.slots[77][3] = fingerprint;
+        let (path, _) = large.search([77, 78], |bucket, _| bucket.index() == 78 + MARKS);
+        assert_eq!(path.unwrap().len(), 1);
     }
 
     #[test]

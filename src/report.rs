@@ -114,3 +114,37 @@ pub struct MergeReport {
     /// Copies that found no room. Of which keys they are is not known: keys are not kept.
     pub refused: usize,
 }
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_of_insertions_are_put_one_behind_the_other() {
+        let refused = |index| Rejection { index, error: InsertError::Full };
+        let report = |inserted, rejected: &[usize], rejected_unlisted| BulkReport {
+            inserted,
+            rejected: rejected.iter().copied().map(refused).collect(),
+            rejected_unlisted,
+        };
+        let mut sum = report(10, &[3], 2);
+        sum.append(report(5, &[0, 4], 1), 100, 3);
+        assert_eq!(sum, report(15, &[3, 100, 104], 3));
+        sum.append(report(7, &[6], 0), 200, 3);
+        assert_eq!(sum, report(22, &[3, 100, 104], 4));
+    }
+
+    #[test]
+    fn reports_of_removals_are_put_one_behind_the_other() {
+        let report = |removed, missing: &[usize], missing_unlisted| RemoveReport {
+            removed,
+            missing: missing.into(),
+            missing_unlisted,
+        };
+        let mut sum = report(10, &[3], 2);
+        sum.append(report(5, &[0, 4], 1), 100, 3);
+        assert_eq!(sum, report(15, &[3, 100, 104], 3));
+        sum.append(report(7, &[6], 0), 200, 3);
+        assert_eq!(sum, report(22, &[3, 100, 104], 4));
+    }
+}

@@ -17,26 +17,26 @@ use std::thread;
 use std::time::Duration;
 
 /// One word a bucket, parts of a word, straddling slots and buckets, two words a bucket.
-const WIDTHS: [u32; 6] = [8, 12, 13, 16, 24, 32];
+pub(super) const WIDTHS: [u32; 6] = [8, 12, 13, 16, 24, 32];
 
 /// Takes 64 buckets, 16 for each stripe.
 const CAPACITY: usize = 190;
 const STRIPES: usize = 4;
 
 /// Hashes that are never inserted.
-const ABSENT: Range<u64> = 1 << 40..(1 << 40) + 300;
+pub(super) const ABSENT: Range<u64> = 1 << 40..(1 << 40) + 300;
 
 /// A failure after this long is a look-up that waits. No test passes by time.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-type Filter = CuckooFilter<u64>;
+pub(super) type Filter = CuckooFilter<u64>;
 
 fn empty(width: u32) -> Filter {
     Filter::builder().capacity(CAPACITY).fingerprint_bits(width).stripes(STRIPES).build().unwrap()
 }
 
 /// Keys are their hashes, so equal insertions build equal filters.
-fn filled(width: u32, hashes: &[u64]) -> Filter {
+pub(super) fn filled(width: u32, hashes: &[u64]) -> Filter {
     let filter = empty(width);
     for &hash in hashes {
         filter.insert_hash(hash).unwrap();
@@ -45,7 +45,7 @@ fn filled(width: u32, hashes: &[u64]) -> Filter {
 }
 
 /// Whether a filter can be filled with these.
-fn holds_all(width: u32, hashes: &[u64]) -> bool {
+pub(super) fn holds_all(width: u32, hashes: &[u64]) -> bool {
     let filter = empty(width);
     hashes.iter().all(|&hash| filter.insert_hash(hash).is_ok())
 }
@@ -58,12 +58,12 @@ fn steps_of<T>(work: impl FnOnce() -> T) -> (Vec<Step>, T) {
     (steps.take(), result)
 }
 
-fn times(wanted: Step, steps: &[Step]) -> usize {
+pub(super) fn times(wanted: Step, steps: &[Step]) -> usize {
     steps.iter().filter(|&&step| step == wanted).count()
 }
 
 /// Whether a slot in two words was written.
-fn straddles(steps: &[Step]) -> bool {
+pub(super) fn straddles(steps: &[Step]) -> bool {
     steps.windows(2).any(|pair| pair == [Step::WordWritten; 2])
 }
 
@@ -279,7 +279,7 @@ fn changes(steps: &[Step]) -> Vec<Step> {
 
 /// Inserts one hash after the other, into one filter after the other, until one is a class of its own and its insertion
 /// `fits`. Returns what was stored before it, and the hash.
-fn insertion(width: u32, fits: impl Fn(&[Step], &Result<(), InsertError>) -> bool) -> (Vec<u64>, u64) {
+pub(super) fn insertion(width: u32, fits: impl Fn(&[Step], &Result<(), InsertError>) -> bool) -> (Vec<u64>, u64) {
     for start in (0..100).map(|filter| filter << 20) {
         let filter = empty(width);
         let mut stored = Vec::new();
@@ -298,7 +298,7 @@ fn insertion(width: u32, fits: impl Fn(&[Step], &Result<(), InsertError>) -> boo
 }
 
 /// 180 hashes, of which the last stands for a class of its own.
-fn stored_for_removal(width: u32) -> (Vec<u64>, u64) {
+pub(super) fn stored_for_removal(width: u32) -> (Vec<u64>, u64) {
     let mut stored: Vec<u64> = (0..180).collect();
     let filter = filled(width, &stored);
     let own = stored.iter().rposition(|&hash| filter.count_hash(hash) == 1).unwrap();

@@ -10,7 +10,7 @@
 
 use crate::fail_point::{Step, reached};
 use crate::geometry::{Bucket, Candidates};
-use crate::sync::{AtomicU64, Mutex, MutexGuard, load_locked, lock};
+use crate::sync::{AtomicU64, Mark, Mutex, MutexGuard, load_locked, lock};
 use crate::tally::{Event, Tallies, Tally};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::sync::atomic::Ordering;
@@ -38,9 +38,12 @@ pub(crate) struct Stripes {
     stripes: Box<[CachePadded<Stripe>]>,
     /// A stripe is `1 << shift` buckets.
     shift: u32,
+    /// Set if a panic interrupted a change: the counts may not be what the words say.
+    interrupted: Mark,
 }
 
-// No code of a user's runs while a stripe is locked, so no panic leaves one half changed.
+// No code of a user's runs while a stripe is locked, so only a fault of this crate could leave a change half made. Even
+// that loses no other key, and what it leaves is noted (`shard/change`).
 impl UnwindSafe for Stripes {}
 impl RefUnwindSafe for Stripes {}
 
@@ -67,7 +70,7 @@ impl Stripes {
         let mut stripes = Vec::new();
         stripes.try_reserve_exact(count).ok()?;
         stripes.resize_with(count, Default::default);
-        Some(Stripes { stripes: stripes.into_boxed_slice(), shift })
+        Some(Stripes { stripes: stripes.into_boxed_slice(), shift, interrupted: Mark::default() })
     }
 
     /// Stripes of a shard that holds so many fingerprints. Whose they are does not matter: counts wrap, and only their
@@ -141,6 +144,12 @@ impl Stripes {
     #[inline]
     fn lock_other(&self, number: usize, before: usize) -> Option<MutexGuard<'_>> {
         (number != before).then(|| self.lock(number))
+    }
+
+    /// Notes that a panic interrupted a change. Who copies the shard between the panic and this note takes the counts as
+    /// they stand; the next one does not.
+    pub(crate) fn note_interrupted(&self) {
+        self.interrupted.set(true);
     }
 
     /// The sum of the counts, each read at a moment of its own.
@@ -226,14 +235,27 @@ impl LockedAll<'_> {
         }
     }
 
-    /// Makes the sum of the counts nothing, by one store: who adds them up meanwhile finds what there was or nothing,
-    /// give or take what others change (H9).
+    /// Makes the sum of the counts nothing.
     pub(crate) fn count_nothing(&self) {
+        self.set_total(0);
+    }
+
+    /// Makes the sum of the counts what there is, if a change was interrupted.
+    pub(crate) fn mend_counts(&self, taken: impl FnOnce() -> u64) {
+        if self.stripes.interrupted.is_set() {
+            self.set_total(taken());
+            self.stripes.interrupted.set(false);
+        }
+    }
+
+    /// Makes this the sum of the counts, by one store: who adds them up meanwhile finds what there was or this, give or
+    /// take what others change (H9).
+    fn set_total(&self, total: u64) {
         let others = self.stripes.stripes.iter().skip(1).map(|stripe| load_locked(&stripe.count));
         let others = others.fold(0, u64::wrapping_add);
         if let Some(first) = self.stripes.stripes.first() {
             // Relaxed: written under the lock, read on its own.
-            first.count.store(0_u64.wrapping_sub(others), Ordering::Relaxed);
+            first.count.store(total.wrapping_sub(others), Ordering::Relaxed);
         }
         reached(Step::Counted);
     }

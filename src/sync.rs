@@ -1,7 +1,8 @@
-//! The only file that knows loom, parking_lot or the atomics of std.
+//! The only file that knows loom, shuttle, parking_lot or the atomics of std.
 //!
 //! Everything shared between threads is one of the names below. In a model (`--cfg cuckoo_loom`, tests only) they are
-//! loom's, so that the models in `loom-tests` explore the code that ships.
+//! loom's, so that the models in `loom-tests` explore the code that ships; with `--cfg cuckoo_shuttle` they are shuttle's,
+//! for the schedules of `tests/histories`.
 
 use core::sync::atomic::Ordering;
 
@@ -25,7 +26,22 @@ impl Tick {
     }
 }
 
-#[cfg(not(all(test, cuckoo_loom)))]
+/// A mark that orders nothing. Models know nothing of it either.
+#[derive(Default)]
+pub(crate) struct Mark(core::sync::atomic::AtomicBool);
+
+impl Mark {
+    pub(crate) fn set(&self, mark: bool) {
+        // Relaxed: it only says that somebody should look, under locks.
+        self.0.store(mark, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
 mod shim {
     use core::sync::atomic::Ordering;
 
@@ -71,6 +87,29 @@ mod shim {
         // SAFETY: 1. only the holder of the stripe's lock stores to the word, and the caller holds it; 2. if that were
         // not so, loom would panic here.
         unsafe { word.unsync_load() }
+    }
+
+    pub(crate) fn zeroed_words(len: usize) -> Option<Box<[AtomicU64]>> {
+        Some((0..len).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+#[cfg(all(test, cuckoo_shuttle))]
+mod shim {
+    pub(crate) use shuttle::sync::atomic::AtomicU64;
+    pub(crate) type Mutex = shuttle::sync::Mutex<()>;
+    pub(crate) type MutexGuard<'a> = shuttle::sync::MutexGuard<'a, ()>;
+
+    pub(crate) fn lock(mutex: &Mutex) -> MutexGuard<'_> {
+        mutex.lock().expect("no thread panics while it holds a stripe")
+    }
+
+    /// No place to switch: nobody writes the word meanwhile, unless the locks are broken, and then the store that
+    /// follows is one. Schedules are shorter, and what remains is tried more often.
+    #[allow(unsafe_code)]
+    pub(crate) fn load_locked(word: &AtomicU64) -> u64 {
+        // SAFETY: shuttle runs one thread at a time.
+        unsafe { word.raw_load() }
     }
 
     pub(crate) fn zeroed_words(len: usize) -> Option<Box<[AtomicU64]>> {

@@ -398,7 +398,7 @@ impl Reading for &LockedAll<'_> {
     }
 }
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod tests {
     use super::*;
     use crate::fail_point::with_hook;
@@ -674,6 +674,44 @@ mod tests {
             assert_eq!(cleared.take(), used);
             twin.slots.fill(0);
             twin.check_words();
+        }
+    }
+
+    #[test]
+    fn taken_slots_are_counted_and_nothing_may_stand_behind_the_last_bucket() {
+        for width in FINGERPRINT_BITS {
+            for count in [1, 2, 3, 16, 17] {
+                let mut twin = Twin::new(width, count);
+                let occupied = |twin: &Twin| twin.table.occupied(&twin.format, twin.buckets.iter().copied());
+                for taken in 0..count * SLOTS {
+                    assert_eq!(occupied(&twin), Some(taken as u64), "width {width}, {count} buckets");
+                    assert!(twin.store(taken / SLOTS, fingerprint(width, taken)));
+                }
+                assert_eq!(occupied(&twin), Some((count * SLOTS) as u64));
+                for bit in count * SLOTS * width as usize..twin.table.words.len() * 64 {
+                    let locked = twin.stripes.lock_all();
+                    let word = load_locked(&twin.table.words[bit / 64]);
+                    twin.table.words[bit / 64].store(word | 1 << (bit % 64), Ordering::Relaxed);
+                    assert_eq!(occupied(&twin), None, "width {width}, {count} buckets, bit {bit}");
+                    twin.table.words[bit / 64].store(word, Ordering::Relaxed);
+                    drop(locked);
+                }
+            }
+        }
+    }
+
+    /// The check of debug builds, on which the tests of the protocol rely.
+    #[test]
+    fn a_word_is_not_written_without_its_stripe() {
+        let twin = Twin::new(16, 48);
+        let key = fingerprint(16, 0);
+        for locked in [0, 15, 16, 31, 32] {
+            for bucket in [0, 15, 16, 31, 32] {
+                let locked_pair = twin.stripes.lock_pair(twin.buckets[locked], twin.buckets[locked]);
+                let write = || twin.table.store(&locked_pair, &twin.format, twin.nth(bucket * SLOTS), key);
+                let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(write)).is_ok();
+                assert_eq!(written, locked / 16 == bucket / 16, "bucket {bucket} under the lock of bucket {locked}");
+            }
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn rolling<const AHEAD: usize, T>(
     }
 }
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod tests {
     use super::*;
     use std::cell::Cell;

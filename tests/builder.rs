@@ -91,6 +91,7 @@ fn a_filter_without_a_capacity_is_refused() {
 }
 
 /// The words alone would fit; what would not are the stripes, one for each 16 buckets.
+#[cfg(target_pointer_width = "64")]
 #[test]
 fn stripes_that_do_not_fit_the_address_space_are_an_error() {
     for (capacity, bits) in [(0x6000_0000_0000_0000, 6), (1 << 62, 13), (1 << 62, 4)] {
@@ -130,7 +131,7 @@ fn memory_that_the_system_refuses_is_an_error_and_not_an_abort() {
 }
 
 /// 10^13 keys take 17 TB. A Linux that promises no more than it has (0, the default, and 2) says no.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn seventeen_terabytes_are_refused_without_a_panic() {
     let overcommit = std::fs::read_to_string("/proc/sys/vm/overcommit_memory").unwrap_or_default();

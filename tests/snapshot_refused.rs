@@ -11,6 +11,7 @@ use concurrent_cuckoo_filter::{
 };
 use folder::Folder;
 use sealed::Sealed;
+use std::error::Error;
 use std::hash::Hash;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -408,4 +409,12 @@ fn shards_that_there_are_not() {
         assert!(error.to_string().contains(&format!("shards {start} to {end} ")), "{error}");
         assert!(bytes.is_empty());
     }
+}
+
+#[test]
+fn an_error_of_the_system_is_the_source() {
+    let error = SnapshotError::from(std::io::Error::from(ErrorKind::StorageFull));
+    let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    assert_eq!(source.map(std::io::Error::kind), Some(ErrorKind::StorageFull));
+    assert!(SnapshotReader::new(&b"no snapshot"[..]).unwrap_err().source().is_none());
 }

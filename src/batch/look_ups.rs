@@ -149,3 +149,55 @@ fn group<T>(slice: &[T]) -> &[T; GROUP] {
 fn group_mut<T>(slice: &mut [T]) -> &mut [T; GROUP] {
     slice.try_into().expect("a group")
 }
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::CuckooFilter;
+    use crate::fail_point::with_hook;
+
+    /// With keys in each bucket of their pair and in both.
+    fn filter(width: u32) -> (CuckooFilter<u64>, Vec<u64>) {
+        let filter = CuckooFilter::builder().capacity(200).fingerprint_bits(width).build().unwrap();
+        for hash in (0..100).chain([0; 5]) {
+            let _ = filter.insert_hash(hash);
+        }
+        (filter, (0..150).collect())
+    }
+
+    #[test]
+    fn without_writers_a_batch_reads_each_key_once() {
+        for width in 4..=32 {
+            let (filter, hashes) = filter(width);
+            let mut found = vec![false; hashes.len()];
+            let never = |step| panic!("{step:?}");
+            for into in [Into::L1, Into::L2] {
+                let place = Among { geometry: &filter.geometry, shards: &filter.shards };
+                let look_all_up = || look_up(place, &filter.format, into, &hashes, |&hash| Mixed::of(hash), &mut found);
+                with_hook(never, look_all_up);
+                let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.count_hash(hash) > 0).collect();
+                assert_eq!(found, one_by_one, "{width} bits");
+                for length in 0..40 {
+                    let mut some = vec![!one_by_one[0]; length];
+                    look_up(place, &filter.format, into, &hashes[..length], |&hash| Mixed::of(hash), &mut some);
+                    assert_eq!(some, one_by_one[..length], "{width} bits");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_look_up_that_begins_again_gives_the_same_answer() {
+        for width in 4..=32 {
+            let (filter, hashes) = filter(width);
+            let geometry = &filter.geometry;
+            for hash in hashes {
+                let (present, mixed) = (filter.count_hash(hash) > 0, Mixed::of(hash));
+                let among = Among { geometry, shards: &filter.shards };
+                assert_eq!(look_again(among, &filter.format, mixed), present, "{hash} at {width} bits");
+                assert_eq!(look_again(In { geometry, shard: &filter.shards[0] }, &filter.format, mixed), present);
+                assert_eq!(filter.look_up_again(mixed), present);
+            }
+        }
+    }
+}

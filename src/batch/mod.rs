@@ -8,7 +8,7 @@ use crate::geometry::{Candidates, Mixed};
 use crate::path::Effort;
 use crate::prefetch::Into;
 use crate::report::{BulkReport, RemoveReport};
-use crate::shard::{Admission, Shard};
+use crate::shard::{Admission, Change, Shard};
 use crate::window::rolling;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
@@ -175,7 +175,9 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
                 half_way(shard, key);
             }
         };
+        let change = Change::of(&self.shards);
         rolling::<AHEAD, _>(fetched, half_way, |(shard, key)| work(shard, key));
+        change.end();
     }
 }
 

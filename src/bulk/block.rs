@@ -224,3 +224,101 @@ impl<O: Copy + Default> Tile<O> {
         })
     }
 }
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::geometry::Plan;
+
+    fn geometry(shards: usize) -> Geometry {
+        Geometry::new(&Plan { shards, buckets: 1 << 16, width: 16, stripe_shift: 4, words: 0, stripes: 0 })
+    }
+
+    fn on_two_threads<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+        rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap().install(work)
+    }
+
+    #[test]
+    fn a_block_has_bounded_tiles_and_room_for_all_keys_or_its_most() {
+        // Shards and keys; tiles, and keys of each.
+        for (shards, keys, tiles, tile_keys) in [
+            (1, 0, 1, 1),
+            (1, 100, 7, 15),
+            (1, 1000, 8, 125),
+            (1, 1_000_000, 8, 4096),
+            (5, 1_000_000, 8, 20_480),
+            (100, 1000, 1, 1000),
+            (100, 10_000_000, 25, 131_072),
+        ] {
+            let (block, half) = on_two_threads(|| {
+                let block = Block::<bool>::new(geometry(shards), keys).unwrap();
+                (block, Block::<bool>::for_stream(geometry(shards), keys).unwrap())
+            });
+            assert_eq!((block.tiles.len(), block.tile_keys), (tiles, tile_keys), "{keys} keys, {shards} shards");
+            assert_eq!(block.most_keys(), tiles * tile_keys);
+            assert_eq!((block.keys(), block.scratch.len(), half.scratch.len()), (0, 2, 0));
+            assert!((half.most_keys() * 2).abs_diff(block.most_keys()) <= 2 * half.tiles.len().max(tiles));
+        }
+        assert_eq!(most_keys(geometry(1)), 32_768);
+        assert_eq!(most_keys(geometry(512)), 16_777_216);
+        assert_eq!(most_keys(geometry(513)), 16_777_216);
+    }
+
+    #[test]
+    fn a_block_is_dense_if_it_has_so_many_keys_for_each_shard() {
+        let dense = |shards, keys, a_shard| Block::<bool>::is_dense(geometry(shards), keys, a_shard);
+        assert!(dense(5, 500, 100) && !dense(5, 499, 100));
+        // However many there are, a block has no more.
+        assert!(dense(1, usize::MAX, 32_768) && !dense(1, usize::MAX, 32_769));
+    }
+
+    /// A load that is refused the memory is so before it begins.
+    #[test]
+    fn memory_is_reserved_before_keys_arrive() {
+        assert!(reserved::<u64>(100).unwrap().capacity() >= 100);
+        assert!(reserved::<u64>(usize::MAX / 4).is_none());
+        let block = Block::<bool>::for_stream(geometry(1), 1000).unwrap();
+        assert!(block.scratch().unwrap().capacity() >= block.tile_keys);
+    }
+
+    /// Keys that fill all tiles, a part of one, a part of some and none: each comes to its shard once, and its outcome
+    /// back to its place.
+    #[test]
+    fn each_key_comes_to_its_shard_and_its_outcome_back() {
+        let geometry = geometry(3);
+        let number = |key: Mixed| (geometry.shard(key) as u32 + 1) * 1_000_000;
+        for count in [1000, 999, 126, 125, 124, 1, 0] {
+            let keys: Vec<u64> = (0..count).collect();
+            let mut block = on_two_threads(|| Block::<u32>::new(geometry, 1000).unwrap());
+            block.fill(&keys, |&key| key);
+            assert_eq!(block.keys(), keys.len());
+            let sum = block.for_each_shard([1u32, 2, 3].into_par_iter(), |shard, runs| {
+                let mut nth = 0;
+                for (keys, outcomes) in runs {
+                    for (&key, outcome) in keys.iter().zip(&mut **outcomes) {
+                        assert_eq!(number(key), shard * 1_000_000);
+                        nth += 1;
+                        *outcome = number(key) + nth;
+                    }
+                }
+                nth as usize
+            });
+            assert_eq!(sum, keys.len());
+            let mut nth = [0; 3];
+            let expected: Vec<u32> = keys
+                .iter()
+                .map(|&key| {
+                    let shard = geometry.shard(Mixed::of(key));
+                    nth[shard] += 1;
+                    number(Mixed::of(key)) + nth[shard]
+                })
+                .collect();
+            let mut read = vec![0; keys.len()];
+            block.read(&mut read);
+            assert_eq!(read, expected);
+            let mut told = Vec::new();
+            block.for_each(|index, outcome| told.push((index, outcome)));
+            assert_eq!(told, expected.into_iter().enumerate().collect::<Vec<_>>());
+        }
+    }
+}

@@ -568,3 +568,173 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
         self.bulk().remove(keys)
     }
 }
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::fail_point::{Step, with_hook};
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    fn filter(capacity: usize) -> CuckooFilter<u64> {
+        CuckooFilter::builder().capacity(capacity).fingerprint_bits(16).build().unwrap()
+    }
+
+    #[test]
+    fn few_keys_are_not_sorted() {
+        let sorted = |filter: &CuckooFilter<u64>, keys| filter.block::<bool>(keys).is_some();
+        let small = filter(1000);
+        assert!(!sorted(&small, 4095) && sorted(&small, 4096));
+        // Its memory is reserved, not written.
+        let large = filter(10_000_000);
+        let enough = large.shards() * 256;
+        assert!(enough > 4096 && !sorted(&large, enough - 1) && sorted(&large, enough));
+    }
+
+    #[test]
+    fn few_keys_are_one_batch() {
+        let lengths = |count: usize| batches(&vec![0u64; count], |keys| keys.len());
+        assert_eq!(lengths(0), [0]);
+        assert_eq!(lengths(4096), [4096]);
+        assert_eq!(lengths(4097), [4096, 1]);
+    }
+
+    #[test]
+    fn a_block_of_look_ups_is_answered() {
+        let filter = filter(1_000_000);
+        let hashes: Vec<u64> = (0..1000).collect();
+        assert_eq!(filter.par_insert_hash(&hashes[..500]).inserted, 500);
+        let mut block = Block::<bool>::new(filter.geometry, hashes.len()).unwrap();
+        block.fill(&hashes, |&hash| hash);
+        filter.look_up_block(&mut block);
+        let mut found = vec![false; hashes.len()];
+        block.read(&mut found);
+        let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
+        assert_eq!(found, one_by_one);
+    }
+
+    /// Into a filter of one shard, and of forty: the keys of few batches, and of blocks of which the last is not full.
+    #[test]
+    fn progress_is_told_after_each_block() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let told = |work: &dyn Fn(&mut Vec<usize>)| {
+            let mut told = Vec::new();
+            work(&mut told);
+            told
+        };
+        for (capacity, count, in_a_slice, in_a_stream) in [
+            (100_000, 0, vec![0], vec![0]),
+            (100_000, 100, vec![100], vec![100]),
+            (100_000, 4095, vec![4095], vec![4095]),
+            (100_000, 4096, vec![4096], vec![2048, 4096]),
+            (100_000, 40_000, vec![32_768, 40_000], vec![16_384, 32_768, 40_000]),
+            (10_000_000, 9000, vec![9000], vec![4500, 9000]),
+        ] {
+            let keys: Vec<u64> = (0..count).collect();
+            pool.install(|| {
+                let filter = filter(capacity);
+                let bulk = || filter.bulk();
+                let inserted = |told: &mut Vec<_>| {
+                    assert_eq!(bulk().progress(|done| told.push(done)).insert(&keys).inserted, keys.len());
+                };
+                let removed = |told: &mut Vec<_>| {
+                    assert_eq!(bulk().progress(|done| told.push(done)).remove(&keys).removed, keys.len());
+                };
+                let streamed = |told: &mut Vec<_>| {
+                    assert_eq!(bulk().progress(|done| told.push(done)).insert_iter(&keys).inserted, keys.len());
+                };
+                let looked_up = |told: &mut Vec<_>| {
+                    let mut found = vec![false; keys.len()];
+                    bulk().progress(|done| told.push(done)).contains(&keys, &mut found);
+                    assert!(found.iter().all(|&found| found));
+                };
+                assert_eq!(told(&inserted), in_a_slice);
+                assert_eq!(told(&removed), in_a_slice);
+                assert_eq!(told(&streamed), in_a_stream);
+                // Near the cache, or few for each shard: not sorted.
+                assert_eq!(told(&looked_up), [keys.len()]);
+            });
+        }
+    }
+
+    /// 9000 keys for forty shards are three batches; for one shard they are sorted.
+    #[test]
+    fn keys_are_named_by_their_place_in_any_batch() {
+        for capacity in [100_000, 10_000_000] {
+            let filter = filter(capacity);
+            let mut hashes: Vec<u64> = (0..9000).collect();
+            assert_eq!(filter.par_insert_hash(&[1 << 40; 8]).inserted, 8);
+            let places = [10, 4095, 4096, 8191, 8192, 8999];
+            places.iter().for_each(|&place| hashes[place] = 1 << 40);
+            let report = filter.par_insert_hash(&hashes);
+            let rejected: Vec<usize> = report.rejected.iter().map(|rejection| rejection.index).collect();
+            assert_eq!((report.inserted, &rejected[..]), (8994, &places[..]));
+            assert_eq!(filter.remove_all_hash(1 << 40), 8);
+            let report = filter.par_remove_hash(&hashes);
+            assert_eq!((report.removed, &report.missing[..]), (8994, &places[..]));
+            assert!(filter.is_empty());
+        }
+    }
+
+    #[test]
+    fn each_way_in_does_what_it_says() {
+        let filter = filter(1000);
+        let (keys, mut found) = ([1, 2, 3], [false; 3]);
+        let hashes = keys.map(|key| filter.hash(&key));
+        let inserted = [
+            filter.par_insert(&keys),
+            filter.par_insert_iter(keys),
+            filter.par_insert_hash(&hashes),
+            filter.par_insert_iter_hash(hashes),
+            filter.bulk().insert(&keys),
+            filter.bulk().insert_iter(keys),
+            filter.bulk().insert_hash(&hashes),
+            filter.bulk().insert_iter_hash(hashes),
+        ];
+        assert!(inserted.iter().all(|report| report.inserted == 3));
+        assert_eq!((filter.len(), filter.count(&2)), (24, 8));
+        for look_up in [0, 1, 2, 3] {
+            found.fill(false);
+            match look_up {
+                0 => filter.par_contains(&keys, &mut found),
+                1 => filter.par_contains_hash(&hashes, &mut found),
+                2 => filter.bulk().contains(&keys, &mut found),
+                _ => filter.bulk().contains_hash(&hashes, &mut found),
+            }
+            assert_eq!(found, [true; 3]);
+        }
+        let removed = [
+            filter.par_remove(&keys),
+            filter.par_remove_hash(&hashes),
+            filter.bulk().remove(&keys),
+            filter.bulk().remove_hash(&hashes),
+        ];
+        assert!(removed.iter().all(|report| report.removed == 3));
+        assert_eq!((filter.len(), filter.count(&2)), (12, 4));
+        let report = filter.bulk().list_at_most(1).insert(&[2; 6]);
+        assert_eq!((report.inserted, report.rejected.len(), report.rejected_unlisted), (4, 1, 1));
+    }
+
+    /// A task lets other writers of its shard have their turn. On one thread a block has four tiles, each with a run of
+    /// keys for the only shard.
+    #[test]
+    fn a_task_locks_its_shard_anew_after_at_most_4096_keys() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        // 4 runs of 1024, of 2048 and of 2500; 4 runs of 8192, and a block of 4096 and 3136 in one tile.
+        for (count, expected) in [(4096, 1), (8192, 2), (10_000, 4), (40_000, 10)] {
+            let hashes: Vec<u64> = (0..count).collect();
+            let times = pool.install(|| {
+                let filter = filter(100_000);
+                let counted = |work: &dyn Fn()| {
+                    let locked = Rc::new(Cell::new(0));
+                    let noted = Rc::clone(&locked);
+                    with_hook(move |step| noted.set(noted.get() + usize::from(step == Step::Locked)), work);
+                    locked.get()
+                };
+                let inserted = counted(&|| assert_eq!(filter.par_insert_hash(&hashes).inserted, hashes.len()));
+                (inserted, counted(&|| assert_eq!(filter.par_remove_hash(&hashes).removed, hashes.len())))
+            });
+            assert_eq!(times, (expected, expected), "{count} keys");
+        }
+    }
+}

@@ -183,7 +183,7 @@ pub(crate) fn lowest_rate(capacity: usize) -> f64 {
     expected_false_positive_rate(load_at(capacity), *FINGERPRINT_BITS.end())
 }
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -229,6 +229,83 @@ mod tests {
             // And one bit less would not, unless that were too few to keep the capacity.
             prop_assert!(width == 6 || expected_false_positive_rate(load, width - 1) > rate);
         }
+    }
+
+    /// Worked out apart from this code, from the formulas of DESIGN.md, "Sizes".
+    #[test]
+    fn plans_of_known_sizes() {
+        // Keys, bits and stripes asked for; shards, buckets, words, stripes and their shift.
+        for ((keys, bits, asked), expected) in [
+            ((0, 16, None), (1, 4, 4, 1, 4)),
+            ((1, 4, None), (1, 6, 2, 1, 4)),
+            ((5, 13, None), (1, 8, 7, 1, 4)),
+            ((100, 13, None), (1, 36, 30, 3, 4)),
+            ((1000, 13, None), (1, 286, 233, 5, 6)),
+            ((10_000, 32, None), (1, 2684, 5368, 6, 9)),
+            ((10_000, 32, Some(64)), (1, 2684, 5368, 84, 5)),
+            ((99_999, 4, None), (1, 26_380, 6595, 7, 12)),
+            ((100_000, 4, None), (1, 26_380, 6595, 4, 13)),
+            ((100_000, 16, None), (1, 26_380, 26_380, 13, 11)),
+            ((249_000, 16, Some(2)), (1, 65_500, 65_500, 2, 15)),
+            ((250_000, 16, None), (2, 32_882, 32_882, 17, 11)),
+            ((1_000_000, 13, None), (5, 52_458, 42_623, 26, 11)),
+            ((1_000_000, 16, Some(2000)), (5, 52_458, 52_458, 410, 7)),
+            ((1_000_000, 16, Some(usize::MAX)), (5, 52_458, 52_458, 3279, 4)),
+            ((10_000_000, 32, None), (40, 65_458, 130_916, 16, 12)),
+            ((100_000_000, 8, None), (400, 65_448, 32_724, 2, 15)),
+            ((100_000_000, 8, Some(1)), (400, 65_448, 32_724, 1, 16)),
+        ] {
+            let plan = Plan::new(keys, bits, asked).unwrap();
+            let found = (plan.shards, plan.buckets, plan.words, plan.stripes, plan.stripe_shift);
+            assert_eq!(found, expected, "{keys} keys at {bits} bits, {asked:?} stripes");
+            assert_eq!(plan.slots(), plan.shards * plan.buckets as usize * 4);
+            // A filter that is loaded has the plan that it was saved with.
+            assert_eq!(Plan::of_parts(plan.shards as u64, plan.buckets, bits, plan.stripe_shift), Ok(plan));
+        }
+        // Stripes are as large as a shard at the most.
+        assert_eq!((shift_for_at_least(1, 16), shift_for_at_least(1, 17), shift_for_at_least(1, 1 << 16)), (4, 5, 16));
+        assert_eq!((shift_for_at_least(2, 32), shift_for_at_least(3, 32), shift_for_at_least(3, 48)), (4, 4, 4));
+        assert_eq!((shift_for_at_most(0, 16), shift_for_at_most(2, 32), shift_for_at_most(2, 33)), (4, 4, 5));
+    }
+
+    #[test]
+    fn parts_that_no_plan_has_are_refused_by_name() {
+        let most = isize::MAX as u64 / (4 << 16);
+        for (shards, buckets, shift, refused) in [
+            (1, 2, 4, None),
+            (1, 0, 4, Some(("number of buckets", 0))),
+            (1, 1, 4, Some(("number of buckets", 1))),
+            (1, 3, 4, Some(("number of buckets", 3))),
+            (1, 1 << 16, 4, None),
+            (1, (1 << 16) + 2, 4, Some(("number of buckets", 65_538))),
+            // Of several shards, each has more than half of the most buckets.
+            (2, (1 << 15) + 2, 4, None),
+            (2, 1 << 15, 4, Some(("number of buckets", 32_768))),
+            (0, 2, 4, Some(("number of buckets", 2))),
+            (0, 1 << 16, 4, Some(("number of shards", 0))),
+            (1, 1 << 16, 3, Some(("size of a stripe", 3))),
+            (1, 1 << 16, 16, None),
+            (1, 1 << 16, 17, Some(("size of a stripe", 17))),
+            // 256 KiB each at 8 bits: as many as an address space holds, and one more.
+            (most, 1 << 16, 4, None),
+            (most + 1, 1 << 16, 4, Some(("number of shards", most + 1))),
+            (u64::MAX, 1 << 16, 4, Some(("number of shards", u64::MAX))),
+        ] {
+            let plan = Plan::of_parts(shards, buckets, 8, shift);
+            assert_eq!(plan.err(), refused, "{shards} shards of {buckets} buckets, stripes of 2^{shift}");
+        }
+    }
+
+    #[test]
+    fn known_rates() {
+        let rates = [(0.95, 4, 0.397_497), (0.25, 6, 0.031_247_4), (1.0, 13, 0.000_976_205), (0.5, 32, 9.313_23e-10)];
+        for (load, bits, expected) in rates {
+            let rate = expected_false_positive_rate(load, bits);
+            assert!((rate / expected - 1.0).abs() < 1e-5, "{rate} at {bits} bits and a load of {load}");
+        }
+        // 1,000,000 keys in 1,049,160 slots.
+        assert!((lowest_rate(1_000_000) / 1.775_37e-9 - 1.0).abs() < 1e-5, "{}", lowest_rate(1_000_000));
+        assert_eq!(lowest_rate(0), 0.0);
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl Hasher for StableHasher {
     }
 }
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod tests {
     use super::*;
     use core::hash::Hash;

@@ -28,6 +28,14 @@ impl Shard {
     }
 }
 
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            drop(self.shard.begin_change());
+        }
+    }
+}
+
 impl Alone<'_> {
     /// Inserts where nobody spoils the path. Only this may say that the shard is full.
     #[inline]
@@ -72,5 +80,45 @@ impl Alone<'_> {
     #[inline(always)]
     pub(crate) fn remove(&self, key: Candidates) -> bool {
         self.shard.remove_locked(&self.locked, self.format, key)
+    }
+}
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::fail_point::{Step, with_hook};
+    use crate::geometry::Plan;
+    use crate::tally::Tallies;
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    #[test]
+    fn relocations_and_refusals_are_counted() {
+        let plan = Plan::new(1000, 16, None).unwrap();
+        let (geometry, format) = (Geometry::new(&plan), Format::new(plan.width));
+        let shard = Shard::new(plan.words, plan.stripes, plan.stripe_shift).unwrap();
+        let alone = shard.alone(&geometry, &format);
+        let (mut search, mut effort, mut expected) = (Search::new(), Effort::full(), Tallies::default());
+        for hash in 0.. {
+            let copied = Rc::new(Cell::new(0));
+            let noted = Rc::clone(&copied);
+            let hook = move |step| noted.set(noted.get() + u64::from(step == Step::Copied));
+            let insert = || alone.insert(&mut search, &mut effort, geometry.locate(hash).1, Admission::Copies);
+            let inserted = with_hook(hook, insert).is_ok();
+            expected.relocations += copied.get();
+            expected.longest_path = expected.longest_path.max(copied.get());
+            if !inserted {
+                expected.refused_full += 1;
+                break;
+            }
+        }
+        let mut found = Tallies::default();
+        shard.add_tallies_to(&mut found);
+        let numbers = |tallies: &Tallies| {
+            let Tallies { relocations, longest_path, refused_full, refused_copies } = *tallies;
+            (relocations, longest_path, refused_full, refused_copies)
+        };
+        assert_eq!(numbers(&found), numbers(&expected));
+        assert!(found.longest_path >= 3, "{found:?}");
     }
 }

@@ -9,8 +9,10 @@ impl Shard {
     /// Copies the words, as many as `words` has, and says how many fingerprints are stored in them. All stripes are
     /// locked: copied stripe by stripe, a fingerprint could move from one that is not yet copied to one that is (H7,
     /// models copy_*). Look-ups go on.
-    pub(crate) fn copy_to(&self, words: &mut [u64]) -> u64 {
+    pub(crate) fn copy_to(&self, geometry: &Geometry, format: &Format, words: &mut [u64]) -> u64 {
         let locked = self.stripes.lock_all();
+        // Readers refuse a shard of which the count is wrong.
+        locked.mend_counts(|| self.occupied(geometry, format).unwrap_or(0));
         self.table.copy_to(&locked, words);
         self.stripes.total()
     }

@@ -30,7 +30,10 @@ impl Shard {
         admission: Admission,
     ) -> Result<bool, InsertError> {
         self.fetch(format, key, Into::L1);
-        self.insert_fetched(geometry, format, key, admission, &mut Effort::full())
+        let change = self.begin_change();
+        let result = self.insert_fetched(geometry, format, key, admission, &mut Effort::full());
+        change.end();
+        result
     }
 
     /// The same for a key whose buckets are on their way: one of many, which search for a place as hard as the ones

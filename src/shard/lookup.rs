@@ -6,7 +6,7 @@ use crate::geometry::Candidates;
 use crate::prefetch::Into;
 use crate::stripe::{Locked, Watch};
 use crate::table::{Format, Layout, Matches, Packing, Run, TwoRuns};
-#[cfg(all(test, cuckoo_loom))]
+#[cfg(test)]
 use crate::table::{Part, Word};
 
 /// A look-up that knows where its words are and has not read them.
@@ -45,13 +45,25 @@ impl<L: Layout> Aim<'_, L> {
 
 impl Shard {
     /// The whole of a look-up, as the filter makes it of the parts below.
-    #[cfg(all(test, cuckoo_loom))]
+    #[cfg(test)]
     pub(crate) fn contains(&self, format: &Format, key: Candidates) -> bool {
         let once = match format.packing() {
             Packing::Word => self.look_once::<Word>(format, key),
             Packing::Part => self.look_once::<Part>(format, key),
             Packing::Run => self.look_once::<Run>(format, key),
             Packing::TwoRuns => self.look_once::<TwoRuns>(format, key),
+        };
+        once.unwrap_or_else(|| self.look_again(format, key))
+    }
+
+    /// The same, as batches make it.
+    #[cfg(all(test, not(cuckoo_loom)))]
+    pub(crate) fn contains_aimed(&self, format: &Format, key: Candidates) -> bool {
+        let once = match format.packing() {
+            Packing::Word => self.aim::<Word>(format, key).look(format),
+            Packing::Part => self.aim::<Part>(format, key).look(format),
+            Packing::Run => self.aim::<Run>(format, key).look(format),
+            Packing::TwoRuns => self.aim::<TwoRuns>(format, key).look(format),
         };
         once.unwrap_or_else(|| self.look_again(format, key))
     }

@@ -140,3 +140,40 @@ impl Shard {
         Some(old)
     }
 }
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::CuckooFilter;
+    use crate::fail_point::with_hook;
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+    use std::rc::Rc;
+
+    /// Nobody spoils a path here, so each is carried out as it was found: after the look for room, one critical section
+    /// for each hop, the last of which stores the key.
+    #[test]
+    fn a_path_takes_one_critical_section_a_hop() {
+        let mut lengths = BTreeMap::new();
+        for width in [8, 13, 16, 24] {
+            let filter = CuckooFilter::<u64>::builder().capacity(2000).fingerprint_bits(width).build().unwrap();
+            for hash in 0.. {
+                let steps = Rc::new(RefCell::new(Vec::new()));
+                let noted = Rc::clone(&steps);
+                let before = filter.stats();
+                let result = with_hook(move |step| noted.borrow_mut().push(step), || filter.insert_hash(hash));
+                let times = |wanted| steps.borrow().iter().filter(|&&step| step == wanted).count();
+                let (hops, after) = (times(Step::Copied), filter.stats());
+                if result.is_err() {
+                    assert_eq!((hops, filter.len()), (0, before.len));
+                    break;
+                }
+                assert_eq!((times(Step::Locked), times(Step::Cleared)), (1 + hops, hops), "{:?}", steps.borrow());
+                assert_eq!(after.relocations - before.relocations, hops as u64);
+                assert_eq!(after.longest_path, before.longest_path.max(hops as u64));
+                *lengths.entry(hops).or_insert(0) += 1;
+            }
+        }
+        assert!(lengths.keys().any(|&hops| hops >= 3), "{lengths:?}");
+    }
+}

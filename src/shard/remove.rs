@@ -11,7 +11,10 @@ impl Shard {
     #[inline]
     pub(crate) fn remove(&self, format: &Format, key: Candidates) -> bool {
         self.fetch(format, key, Into::L1);
-        self.remove_fetched(format, key)
+        let change = self.begin_change();
+        let removed = self.remove_fetched(format, key);
+        change.end();
+        removed
     }
 
     /// The same for a key whose buckets are on their way.
@@ -41,6 +44,7 @@ impl Shard {
     /// Removes every copy of the class and says how many there were. Of several copies, all but the last stay behind a
     /// cleared slot for a moment: the version is advanced as above.
     pub(crate) fn remove_all(&self, format: &Format, key: Candidates) -> usize {
+        let change = self.begin_change();
         let locked = self.stripes.lock_pair(key.first, key.second);
         let copies = self.copies(&locked, format, key);
         if copies > 1 {
@@ -52,15 +56,18 @@ impl Shard {
             }
         }
         locked.count(key, |count| count.wrapping_sub(u64::from(copies)));
+        change.end();
         copies as usize
     }
 
     /// Removes everything. All stripes are locked and bumped first: a look-up that misses a class had a moment at which
     /// no copy of it was left (H7, models clear_*).
     pub(crate) fn clear(&self) {
+        let change = self.begin_change();
         let locked = self.stripes.lock_all();
         locked.bump_all();
         self.table.clear_all(&locked);
         locked.count_nothing();
+        change.end();
     }
 }

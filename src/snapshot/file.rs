@@ -1,7 +1,7 @@
 //! A file that is the old one or the new one, whatever happens.
 
 mod disk;
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod fake;
 
 pub(super) use disk::System;
@@ -96,7 +96,7 @@ pub(super) fn open(path: &Path) -> Result<BufReader<File>, SnapshotError> {
     Ok(BufReader::with_capacity(1 << 16, File::open(path)?))
 }
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod tests {
     use super::fake::{Fake, FakeFile, MODE, NEW_MODE, OLD, PATH};
     use super::*;

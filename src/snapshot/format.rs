@@ -228,7 +228,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

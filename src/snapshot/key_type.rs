@@ -74,7 +74,7 @@ impl KeyType {
     }
 }
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod tests {
     use super::*;
 

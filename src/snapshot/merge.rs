@@ -50,7 +50,7 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
         let copy = Shard::new(self.plan.words, 1, u32::BITS - 1).ok_or(MergeError::OutOfMemory { bytes })?;
         let mut report = MergeReport::default();
         for (shard, from) in self.shards.iter().zip(&other.shards) {
-            from.copy_to(&mut words);
+            from.copy_to(&other.geometry, &other.format, &mut words);
             copy.fill_with(&words);
             self.store_all(shard, &copy, &mut report);
         }

@@ -136,8 +136,9 @@ impl<R: Read> SnapshotReader<R> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn in_parallel(self) -> Self {
-        SnapshotReader { in_parallel: true, ..self }
+    pub fn in_parallel(mut self) -> Self {
+        self.in_parallel = true;
+        self
     }
 
     /// What the snapshot says of itself.

@@ -14,11 +14,12 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
         let mut words = filled(header.plan.words, 0_u64)?;
         let mut bytes = filled(header.plan.words * size_of::<u64>(), 0_u8)?;
         let header = header.to_bytes();
+        let filter = self.filter;
         writer.write_all(&header)?;
         let origin = format::origin(&header);
         let (mut checksums, mut total) = (origin, 0);
         for number in self.shards.clone() {
-            let count = self.filter.shards[number].copy_to(&mut words);
+            let count = filter.shards[number].copy_to(&filter.geometry, &filter.format, &mut words);
             for (word, to) in words.iter().zip(bytes.chunks_exact_mut(size_of::<u64>())) {
                 to.copy_from_slice(&word.to_le_bytes());
             }

@@ -102,7 +102,7 @@ fn bits(_: &Permissions) -> Option<Permissions> {
     None
 }
 
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod tests {
     use super::super::{open, replace};
     use super::*;
@@ -193,6 +193,31 @@ mod tests {
 
         fn mode(path: &Path) -> u32 {
             fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+        }
+
+        /// What cannot be synced stands for a disk that fails: only the system can have said so.
+        #[cfg(target_os = "linux")]
+        #[test]
+        fn the_system_is_asked_to_sync() {
+            let null = || File::options().write(true).open("/dev/null").unwrap();
+            assert!(System.sync(&mut null()).is_err());
+            assert!(System.sync_folder(&Some(null())).is_err());
+            let folder = Folder::new();
+            let opened = System.open_folder(&folder.0).unwrap();
+            assert!(opened.is_some());
+            System.sync_folder(&opened).unwrap();
+        }
+
+        #[test]
+        fn what_stands_in_the_way_is_told() {
+            let folder = Folder::new();
+            let (file, missing) = (folder.0.join("file"), folder.0.join("missing"));
+            fs::write(&file, b"").unwrap();
+            assert!(System.permissions(&missing).unwrap().is_none());
+            assert!(System.permissions(&file.join("name")).is_err(), "a file is no folder");
+            System.remove(&file).unwrap();
+            assert_eq!(System.remove(&file).unwrap_err().kind(), ErrorKind::NotFound);
+            assert!(folder.names().is_empty());
         }
 
         #[test]

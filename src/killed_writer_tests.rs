@@ -1,0 +1,253 @@
+//! A thread that dies in a critical section, by a panic, leaves the filter usable: nothing is locked, no other key is
+//! lost, and all that follows works. Threads are killed at each of their steps, by a panic in `fail_point::reached`;
+//! nothing of the crate panics there otherwise.
+//!
+//! Each operation runs first to its end, and its steps are written down. Then it runs again on a filter built in the
+//! same way, killed at its first step, and again at its second. Of operations on thousands of keys, some steps are
+//! chosen.
+
+mod operations;
+
+use crate::CuckooFilter;
+use crate::fail_point::{Step, with_hook};
+use crate::stopped_writer_tests::{ABSENT, Filter, PATIENCE};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::collections::BTreeMap;
+use std::env;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// What a killed thread dies of. Not by `panic!`, which would print each of them.
+struct Killed;
+
+/// What the operation may do to the keys that it is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Effect {
+    Nothing,
+    Adds,
+    Removes,
+}
+
+/// Which thread does the work.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    /// One of its own.
+    Thread,
+    /// Those of a rayon pool of so many.
+    Pool(usize),
+}
+
+/// An operation on a filter that holds these hashes.
+#[derive(Clone)]
+struct Scenario {
+    name: &'static str,
+    width: u32,
+    build: fn(u32, &[u64]) -> Filter,
+    stored: Vec<u64>,
+    /// The hashes that it is about.
+    own: Vec<u64>,
+    effect: Effect,
+    by: By,
+    work: fn(&Filter, &[u64]),
+}
+
+/// Fingerprint and bucket pair.
+pub(super) type Class = (u32, u32, u32);
+
+pub(super) fn class(filter: &Filter, hash: u64) -> Class {
+    let key = filter.geometry.locate(hash).1;
+    (key.fingerprint.get(), key.first.min(key.second).get(), key.first.max(key.second).get())
+}
+
+fn copies<'a>(filter: &Filter, hashes: impl IntoIterator<Item = &'a u64>) -> BTreeMap<Class, usize> {
+    hashes.into_iter().map(|&hash| (class(filter, hash), filter.count_hash(hash))).collect()
+}
+
+impl Scenario {
+    /// Runs the work with `hook` called at each step that any of its threads passes, and says whether it was killed.
+    fn run(&self, filter: &Arc<Filter>, hook: impl Fn(Step) + Clone + Send + 'static) -> bool {
+        let (work, own, filter) = (self.work, self.own.clone(), Arc::clone(filter));
+        let result = match self.by {
+            By::Thread => thread::spawn(move || with_hook(hook, || work(&filter, &own))).join(),
+            By::Pool(threads) => {
+                let pool = hooked_pool(threads, hook);
+                thread::spawn(move || pool.install(|| work(&filter, &own))).join()
+            }
+        };
+        match result {
+            Ok(()) => false,
+            Err(panic) if panic.is::<Killed>() => true,
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    fn new_filter(&self) -> Arc<Filter> {
+        Arc::new((self.build)(self.width, &self.stored))
+    }
+
+    /// Kills the operation at each step, or at some of many, and returns the steps of which it was.
+    fn kill_everywhere(&self) -> Vec<Step> {
+        let noted = Arc::new(Mutex::new(Vec::new()));
+        let note = Arc::clone(&noted);
+        assert!(!self.run(&self.new_filter(), move |step| note.lock().unwrap().push(step)));
+        let steps = std::mem::take(&mut *noted.lock().unwrap());
+        let chosen = chosen(&steps);
+        for &at in &chosen {
+            self.within_patience(at, &steps);
+        }
+        chosen.into_iter().map(|at| steps[at]).collect()
+    }
+
+    /// Kills the operation at this step, in a thread that must end.
+    fn within_patience(&self, at: usize, steps: &[Step]) {
+        let (done, ended) = channel();
+        let (scenario, steps) = (self.clone(), steps.to_vec());
+        let watched = thread::spawn(move || {
+            scenario.kill_at(at, &steps);
+            done.send(()).unwrap();
+        });
+        let ended = ended.recv_timeout(PATIENCE);
+        let named = || format!("{} at {} bits by {:?}, killed at step {at}", self.name, self.width, self.by);
+        assert_ne!(ended, Err(RecvTimeoutError::Timeout), "{} hangs", named());
+        if let Err(panic) = watched.join() {
+            eprintln!("{}:", named());
+            resume_unwind(panic);
+        }
+    }
+
+    fn kill_at(&self, at: usize, steps: &[Step]) {
+        let filter = self.new_filter();
+        let hashes: Vec<u64> = self.stored.iter().chain(&self.own).copied().collect();
+        let before = copies(&filter, &hashes);
+        let found_before: Vec<bool> = ABSENT.map(|hash| filter.contains_hash(hash)).collect();
+        let passed = Arc::new(AtomicUsize::new(0));
+        let kill = move |_| {
+            if passed.fetch_add(1, Ordering::Relaxed) == at {
+                resume_unwind(Box::new(Killed));
+            }
+        };
+        assert!(self.run(&filter, kill), "the panic reaches the caller");
+
+        // A slot half written may look like any fingerprint, where slots straddle words.
+        let torn = steps[at] == Step::WordWritten && !matches!(self.width, 4 | 8 | 16 | 32);
+        let after = self.check_copies(&filter, &hashes, &before, &steps[..=at]);
+        for (hash, found) in ABSENT.zip(found_before) {
+            let may_be_found = torn || self.own.iter().any(|&own| class(&filter, own) == class(&filter, hash));
+            assert!(may_be_found || filter.contains_hash(hash) == found, "absent hash {hash}");
+        }
+        works(&filter, &hashes, &after);
+        check_emptied(&filter, &self.stored);
+    }
+
+    /// Every copy of every key but its own is there, and none of its own is gone that it did not remove.
+    fn check_copies(
+        &self,
+        filter: &Filter,
+        hashes: &[u64],
+        before: &BTreeMap<Class, usize>,
+        passed: &[Step],
+    ) -> BTreeMap<Class, usize> {
+        let mut own = BTreeMap::new();
+        for &hash in &self.own {
+            *own.entry(class(filter, hash)).or_insert(0) += 1;
+        }
+        let after = copies(filter, hashes);
+        let mut surplus = 0;
+        for (class, &copies) in before {
+            let own = own.get(class).copied().unwrap_or(0);
+            let expected = match self.effect {
+                Effect::Nothing => copies..=copies,
+                Effect::Adds => copies..=copies + own,
+                Effect::Removes => copies.saturating_sub(own)..=copies,
+            };
+            let now = after[class];
+            assert!(*expected.start() <= now, "{now} copies of {class:?}, not {expected:?}");
+            surplus += now.saturating_sub(*expected.end());
+        }
+        // Of a relocation that was cut short, both copies stay.
+        let amid_a_move = matches!(passed.last(), Some(Step::WordWritten | Step::Copied | Step::Bumped));
+        assert!(surplus <= usize::from(amid_a_move), "{surplus} copies that nobody stored");
+        if let ([own], Effect::Adds | Effect::Removes) = (&self.own[..], self.effect) {
+            let own = class(filter, *own);
+            let changed = before[&own] != after[&own];
+            assert!(changed || !passed.contains(&Step::Counted), "what was counted was done");
+            let written = passed.contains(&Step::WordWritten);
+            assert!(!changed || written, "what was not written was not done");
+        }
+        after
+    }
+}
+
+/// Threads that call the hook at each step.
+fn hooked_pool(threads: usize, hook: impl Fn(Step) + Clone + Send + 'static) -> ThreadPool {
+    let spawn = |thread: rayon::ThreadBuilder| {
+        let hook = hook.clone();
+        thread::Builder::new().spawn(move || with_hook(hook, || thread.run())).map(drop)
+    };
+    ThreadPoolBuilder::new().num_threads(threads).spawn_handler(spawn).build().unwrap()
+}
+
+/// More of the steps of operations on thousands of keys: with `CUCKOO_FULL=1`.
+fn is_full() -> bool {
+    env::var_os("CUCKOO_FULL").is_some()
+}
+
+/// All steps, or of many some, among them the first, the middle and the last of each kind.
+fn chosen(steps: &[Step]) -> Vec<usize> {
+    let most = if is_full() { 400 } else { 40 };
+    if steps.len() <= most {
+        return (0..steps.len()).collect();
+    }
+    let mut chosen: Vec<usize> = (0..steps.len()).step_by(steps.len() / most).collect();
+    for kind in [Step::Locked, Step::WordWritten, Step::Copied, Step::Bumped, Step::Cleared, Step::Counted] {
+        let places: Vec<usize> = (0..steps.len()).filter(|&at| steps[at] == kind).collect();
+        chosen.extend(places.first().into_iter().chain(places.get(places.len() / 2)).chain(places.last()));
+    }
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen
+}
+
+/// Every operation on every key, so on every stripe, by a thread that died nowhere. The room of a copy that is removed
+/// is there for it again. What is written can be read, and is all that is there.
+fn works(filter: &Filter, hashes: &[u64], copies: &BTreeMap<Class, usize>) {
+    for &hash in hashes {
+        let copies = copies[&class(filter, hash)];
+        assert_eq!(filter.contains_hash(hash), copies > 0, "hash {hash}");
+        if copies > 0 {
+            assert_eq!(filter.insert_unique_hash(hash), Ok(false));
+            assert!(filter.remove_hash(hash));
+            assert_eq!(filter.count_hash(hash), copies - 1);
+            assert_eq!(filter.contains_hash(hash), copies > 1, "hash {hash}");
+            assert_eq!(filter.insert_hash(hash), Ok(()));
+            assert_eq!(filter.count_hash(hash), copies);
+        }
+    }
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).unwrap();
+    let read = Filter::read_from(&bytes[..], filter.hasher().clone()).unwrap();
+    assert!(hashes.iter().all(|&hash| read.count_hash(hash) == filter.count_hash(hash)));
+    assert_eq!(filter.len(), read.len(), "the count is mended");
+}
+
+/// What a crash left behind ends with a clear.
+fn check_emptied(filter: &Filter, stored: &[u64]) {
+    filter.clear();
+    assert!(filter.is_empty() && stored.iter().all(|&hash| !filter.contains_hash(hash)));
+    assert_eq!(filter.insert_batch_hash(stored).rejected, []);
+    assert_eq!(filter.len(), stored.len());
+    let copies = copies(filter, stored);
+    assert_eq!(copies.values().sum::<usize>(), stored.len());
+    assert!(copies.values().all(|&copies| copies > 0));
+    assert_eq!(filter.remove_batch_hash(stored).missing, []);
+    assert!(filter.is_empty());
+}
+
+fn filter_of_thousands(width: u32, stored: &[u64]) -> Filter {
+    let filter = CuckooFilter::builder().capacity(5000).fingerprint_bits(width).stripes(16).build().unwrap();
+    assert_eq!((filter.shards(), filter.insert_batch_hash(stored).rejected), (1, vec![]));
+    filter
+}

@@ -1,0 +1,200 @@
+//! The operations, on filters in which each takes all the steps that it can take.
+
+use super::{By, Effect, Scenario, filter_of_thousands, is_full};
+use crate::fail_point::Step::{self, Bumped, Cleared, Copied, Counted, Locked, WordWritten};
+use crate::stopped_writer_tests::{Filter, WIDTHS, filled, holds_all, insertion, stored_for_removal, straddles, times};
+use crate::{CuckooFilter, InsertError};
+use indicatif::HumanCount;
+use std::thread;
+
+/// Of these widths some slots are in two words.
+const STRADDLING: [u32; 3] = [12, 13, 24];
+
+/// Kills the operation everywhere, and says at how many steps. Among them are these.
+fn kill(scenario: &Scenario, among: &[Step]) -> usize {
+    let killed = scenario.kill_everywhere();
+    for step in among {
+        assert!(killed.contains(step), "{} at {} bits is not killed at {step:?}", scenario.name, scenario.width);
+    }
+    killed.len()
+}
+
+fn on_small(
+    name: &'static str,
+    width: u32,
+    (stored, own): (Vec<u64>, Vec<u64>),
+    effect: Effect,
+    work: fn(&Filter, &[u64]),
+) -> Scenario {
+    Scenario { name, width, build: filled, stored, own, effect, by: By::Thread, work }
+}
+
+fn insert(filter: &Filter, own: &[u64]) {
+    let _ = filter.insert_hash(own[0]);
+}
+
+fn insert_unique(filter: &Filter, own: &[u64]) {
+    let _ = filter.insert_unique_hash(own[0]);
+}
+
+fn remove(filter: &Filter, own: &[u64]) {
+    assert!(filter.remove_hash(own[0]));
+}
+
+fn remove_all(filter: &Filter, own: &[u64]) {
+    assert_eq!(filter.remove_all_hash(own[0]), own.len());
+}
+
+/// Another filter with these, filled by a thread that nobody kills.
+fn other(filter: &Filter, hashes: &[u64]) -> Filter {
+    let builder = CuckooFilter::builder().capacity(filter.capacity()).fingerprint_bits(filter.fingerprint_bits());
+    let other = builder.hasher(filter.hasher().clone()).build().unwrap();
+    thread::scope(|scope| scope.spawn(|| assert_eq!(other.insert_batch_hash(hashes).rejected, [])).join().unwrap());
+    other
+}
+
+/// The last stored hash, in so many copies.
+fn several(width: u32, copies: usize) -> (Vec<u64>, u64) {
+    let (mut stored, hash) = stored_for_removal(width);
+    stored.extend(vec![hash; copies - 1]);
+    (stored, hash)
+}
+
+/// Insertions of each kind, by both ways of inserting: into an empty slot, one in two words, by paths, refused.
+fn insertions(width: u32) -> usize {
+    let stored: Vec<u64> = (1000..1100).collect();
+    let filter = filled(width, &stored);
+    let absent = (0..).find(|&hash| filter.count_hash(hash) == 0).unwrap();
+    let mut cases = vec![("insertion", (stored, absent), vec![Locked, WordWritten, Counted])];
+    let moved = vec![Locked, WordWritten, Copied, Bumped, Cleared, Counted];
+    for hops in [1, 2, 3] {
+        let by_path = insertion(width, |steps, _| times(Copied, steps) == hops);
+        cases.push(("insertion by a path", by_path, moved.clone()));
+    }
+    if STRADDLING.contains(&width) {
+        let in_two = insertion(width, |steps, _| straddles(steps) && !steps.contains(&Copied));
+        cases.push(("insertion into two words", in_two, vec![WordWritten, Counted]));
+        let in_two = insertion(width, |steps, _| straddles(steps) && steps.contains(&Copied));
+        cases.push(("insertion by a path through two words", in_two, moved));
+    }
+    let full = insertion(width, |_, result| *result == Err(InsertError::Full));
+    cases.push(("insertion that is refused", full, vec![Locked]));
+    let copies = (0..100).map(|hash| [vec![hash; 8], (1000..1100).collect()].concat());
+    let copies = copies.into_iter().find(|stored| holds_all(width, stored)).unwrap();
+    let again = copies[0];
+    cases.push(("insertion of a ninth copy", (copies, again), vec![Locked]));
+    cases.push(("insertion of what is there", stored_for_removal(width), vec![Locked]));
+
+    let mut killed = 0;
+    for (name, (stored, hash), among) in cases {
+        let scenario = on_small(name, width, (stored.clone(), vec![hash]), Effect::Adds, insert);
+        killed += kill(&scenario, &among);
+        let present = filled(width, &stored).count_hash(hash) > 0;
+        let among = if present { vec![Locked] } else { among };
+        killed += kill(&Scenario { work: insert_unique, ..scenario }, &among);
+    }
+    killed
+}
+
+fn removals(width: u32) -> usize {
+    let mut killed = 0;
+    let steps = [Locked, WordWritten, Cleared, Counted];
+    for copies in [1, 2, 5] {
+        let more = [&steps[..], &[Bumped]].concat();
+        let among = if copies > 1 { &more[..] } else { &steps };
+        let (stored, hash) = several(width, copies);
+        let scenario = on_small("removal", width, (stored.clone(), vec![hash]), Effect::Removes, remove);
+        killed += kill(&scenario, among);
+        let all = (stored, vec![hash; copies]);
+        killed += kill(&on_small("removal of all copies", width, all, Effect::Removes, remove_all), among);
+    }
+    if STRADDLING.contains(&width) {
+        let (mut stored, hash) = insertion(width, |steps, _| straddles(steps) && !steps.contains(&Copied));
+        stored.push(hash);
+        let scenario = on_small("removal out of two words", width, (stored, vec![hash]), Effect::Removes, remove);
+        killed += kill(&scenario, &steps);
+    }
+    killed
+}
+
+#[test]
+fn single_operations() {
+    let mut killed = 0;
+    for width in WIDTHS {
+        killed += insertions(width) + removals(width);
+        let (stored, hash) = stored_for_removal(width);
+        let count = |filter: &Filter, own: &[u64]| assert_eq!(filter.count_hash(own[0]), 1);
+        killed += kill(&on_small("count", width, (stored.clone(), vec![hash]), Effect::Nothing, count), &[Locked]);
+        let clear = on_small("clear", width, (stored.clone(), stored), Effect::Removes, |filter, _| filter.clear());
+        killed += kill(&clear, &[Locked, Bumped, Cleared, Counted]);
+    }
+    println!(
+        "\nfigure 5.1: a thread killed in the critical sections of insert, insert_unique, remove, remove_all, count and \
+         clear, {} pairs of operation and step at {} widths: nothing locked, no other key lost, all usable",
+        HumanCount(killed as u64),
+        WIDTHS.len()
+    );
+}
+
+#[test]
+fn batches_snapshots_and_merging() {
+    let mut killed = 0;
+    for width in WIDTHS {
+        let stored: Vec<u64> = (0..180).collect();
+        let own: Vec<u64> = (500..550).collect();
+        let insert = |filter: &Filter, own: &[u64]| drop(filter.insert_batch_hash(own));
+        let adds = on_small("insert_batch", width, (stored.clone(), own), Effect::Adds, insert);
+        killed += kill(&adds, &[Locked, WordWritten, Copied, Bumped, Cleared, Counted]);
+        let merge = |filter: &Filter, own: &[u64]| drop(filter.merge_from(&other(filter, own)).unwrap());
+        let merge = Scenario { name: "merge_from", work: merge, ..adds.clone() };
+        killed += kill(&merge, &[Locked, WordWritten, Counted]);
+
+        let remove = |filter: &Filter, own: &[u64]| assert_eq!(filter.remove_batch_hash(own).removed, own.len());
+        let few = (stored.clone(), stored[172..].to_vec());
+        let scenario = on_small("remove_batch", width, few, Effect::Removes, remove);
+        killed += kill(&scenario, &[Locked, WordWritten, Cleared, Counted]);
+
+        let write = |filter: &Filter, _: &[u64]| filter.write_to(Vec::new()).unwrap();
+        let write = on_small("write_to", width, (stored, vec![]), Effect::Nothing, write);
+        killed += kill(&write, &[Locked]);
+        let merged = |filter: &Filter, _: &[u64]| drop(other(filter, &[]).merge_from(filter).unwrap());
+        killed += kill(&Scenario { name: "merge_from this", work: merged, ..write }, &[Locked]);
+    }
+    println!(
+        "\nfigure 5.2: the same for insert_batch, remove_batch, merge_from and snapshots, {} pairs of operation and \
+         step at {} widths",
+        HumanCount(killed as u64),
+        WIDTHS.len()
+    );
+}
+
+#[test]
+fn bulk_operations() {
+    let insert = |filter: &Filter, own: &[u64]| drop(filter.par_insert_hash(own));
+    let insert_iter = |filter: &Filter, own: &[u64]| drop(filter.par_insert_iter_hash(own.iter().copied()));
+    let remove = |filter: &Filter, own: &[u64]| assert_eq!(filter.par_remove_hash(own).removed, own.len());
+    let (few, many): (Vec<u64>, Vec<u64>) = ((0..700).collect(), (1000..5200).collect());
+    let all = [&few[..], &many].concat();
+    let mut killed = 0;
+    let widths = if is_full() { &WIDTHS[..] } else { &[13, 16] };
+    for &width in widths {
+        for by in [By::Pool(1), By::Pool(2)] {
+            let (stored, own) = (few.clone(), many.clone());
+            let build = filter_of_thousands;
+            let adds =
+                Scenario { name: "par_insert", width, build, stored, own, effect: Effect::Adds, by, work: insert };
+            let steps = [Locked, WordWritten, Copied, Bumped, Cleared, Counted];
+            killed += kill(&adds, &steps);
+            killed += kill(&Scenario { name: "par_insert_iter", work: insert_iter, ..adds.clone() }, &steps);
+            let stored = all.clone();
+            let removes = Scenario { name: "par_remove", stored, effect: Effect::Removes, work: remove, ..adds };
+            killed += kill(&removes, &[Locked, WordWritten, Cleared, Counted]);
+        }
+    }
+    println!(
+        "\nfigure 5.3: the same for par_insert, par_insert_iter and par_remove on pools of one and two threads, {} \
+         pairs of operation and step at {} widths: each panic reached the caller",
+        HumanCount(killed as u64),
+        widths.len()
+    );
+}

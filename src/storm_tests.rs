@@ -1,0 +1,238 @@
+//! A storm of moves: misses beside writers that relocate, and remove one of several copies, without pause. Each of these
+//! advances the version that a miss checks, so a miss may have to begin again; how often it did is counted here.
+//!
+//! `CUCKOO_FULL=1 cargo test --release --lib storm -- --nocapture --test-threads=1` takes the figures; without the
+//! variable each case is short. Attempts are counted by the look-up's own thread, in the hook of `Step::Repeated`, which
+//! a look-up that does not repeat never passes. Writers of unit tests read one thread-local at each of their steps,
+//! which a release does not, and are slower by that. Latencies include the clock, whose own are printed.
+
+use crate::fail_point::{Step, with_hook};
+use crate::killed_writer_tests::{Class, class};
+use crate::stopped_writer_tests::Filter;
+use hdrhistogram::Histogram;
+use indicatif::HumanCount;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::env;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+const WRITERS: [usize; 4] = [1, 2, 4, 8];
+
+/// Of one shard.
+const CAPACITY: usize = 240_000;
+
+/// Look-ups of present keys, among those of absent ones.
+const ONE_PRESENT_IN: usize = 16;
+
+/// Of the writers, during the look-ups: the system may have all of these done before the first writer runs.
+const LEAST_ROUNDS: u64 = 1000;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Storm {
+    /// Keys come and go at 95 % load, by relocations, and every fourth one is stored and removed a second time.
+    Churn,
+    /// Each writer has a class of four copies of its own, removes one and stores it again: a bump each time.
+    Trade,
+}
+
+/// What a storm runs on.
+struct Scene {
+    filter: Filter,
+    /// In the filter all the time.
+    stable: Vec<u64>,
+    /// Classes that are never in the filter.
+    absent: Vec<u64>,
+    /// In the filter, and not, for each writer.
+    own: Vec<(Vec<u64>, Vec<u64>)>,
+}
+
+impl Scene {
+    /// A filter at 95 % load.
+    fn new(stripes: Option<usize>, writers: usize) -> Self {
+        let builder = Filter::builder().capacity(CAPACITY).fingerprint_bits(16);
+        let filter = stripes.map_or(builder.clone(), |stripes| builder.stripes(stripes)).build().unwrap();
+        assert_eq!(filter.shards(), 1);
+        assert!(stripes.is_none_or(|stripes| filter.plan.stripes == stripes));
+        let keys = filter.plan.slots() as u64 * 95 / 100;
+        for hash in 0..keys {
+            filter.insert_hash(hash).unwrap();
+        }
+        // A quarter stays; the rest is shared by the writers, who have as many keys in reserve.
+        let share = keys * 3 / 4 / writers as u64;
+        let own = |writer| {
+            let first = keys / 4 + writer * share;
+            ((first..first + share).collect(), (keys + first..keys + first + share).collect())
+        };
+        let used: BTreeSet<Class> = (0..2 * keys).map(|hash| class(&filter, hash)).collect();
+        let absent = (1 << 40..).filter(|&hash| !used.contains(&class(&filter, hash))).take(1 << 14).collect();
+        Scene { stable: (0..keys / 4).collect(), absent, own: (0..writers as u64).map(own).collect(), filter }
+    }
+}
+
+/// What a writer does until it is told to stop. Counts its rounds, and the copies that it removed.
+fn write(storm: Storm, filter: &Filter, own: (Vec<u64>, Vec<u64>), stop: &AtomicBool, rounds: &AtomicU64) {
+    let (mut stored, mut spare) = own;
+    if storm == Storm::Trade {
+        (0..3).for_each(|_| filter.insert_hash(stored[0]).unwrap());
+    }
+    let mut at = 0;
+    while !stop.load(Ordering::Relaxed) {
+        rounds.fetch_add(1, Ordering::Relaxed);
+        if storm == Storm::Trade {
+            assert!(filter.remove_hash(stored[0]));
+            assert_eq!(filter.insert_hash(stored[0]), Ok(()));
+            continue;
+        }
+        at = (at + 1) % stored.len();
+        let other = at % spare.len();
+        assert!(filter.remove_hash(stored[at]), "nobody else removes it");
+        if filter.insert_hash(spare[other]).is_ok() {
+            std::mem::swap(&mut stored[at], &mut spare[other]);
+        } else if filter.insert_hash(stored[at]).is_err() {
+            // The room was taken: by keys that find none themselves sooner or later.
+            spare.push(stored.swap_remove(at));
+            continue;
+        }
+        if at % 4 == 0 && filter.insert_hash(stored[at]).is_ok() {
+            assert!(filter.remove_hash(stored[at]));
+        }
+    }
+}
+
+/// What was seen of the misses.
+struct Seen {
+    attempts: Histogram<u64>,
+    nanoseconds: Histogram<u64>,
+    seconds: f64,
+}
+
+/// Looks up absent keys, and now and then a present one: so many, and more until `enough`.
+fn read(scene: &Scene, look_ups: usize, enough: impl Fn() -> bool) -> Seen {
+    let repeats = Rc::new(Cell::new(0));
+    let counter = Rc::clone(&repeats);
+    let count = move |step| {
+        if step == Step::Repeated {
+            counter.set(counter.get() + 1);
+        }
+    };
+    let mut attempts = Histogram::new(3).unwrap();
+    let mut nanoseconds = Histogram::new_with_bounds(1, 600_000_000_000, 3).unwrap();
+    let begun = Instant::now();
+    with_hook(count, || {
+        for (number, &hash) in (0..).zip(scene.absent.iter().cycle()) {
+            if number % ONE_PRESENT_IN == 0 {
+                if number >= look_ups && enough() {
+                    break;
+                }
+                let present = scene.stable[number % scene.stable.len()];
+                assert!(scene.filter.contains_hash(present), "hash {present} was missed");
+            }
+            repeats.set(0);
+            let asked = Instant::now();
+            let found = scene.filter.contains_hash(hash);
+            nanoseconds.saturating_record((asked.elapsed().as_nanos() as u64).max(1));
+            assert!(!found, "absent hash {hash} was found");
+            attempts.record(1 + repeats.get()).unwrap();
+        }
+    });
+    Seen { attempts, nanoseconds, seconds: begun.elapsed().as_secs_f64() }
+}
+
+/// Runs a storm with so many writers.
+fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
+    let mut scene = Scene::new(stripes, writers);
+    let stop = AtomicBool::new(false);
+    let rounds: Vec<AtomicU64> = (0..writers).map(|_| AtomicU64::new(0)).collect();
+    let full = env::var_os("CUCKOO_FULL").is_some();
+    let look_ups = if full { 100_000_000 } else { 20_000 };
+    let own = std::mem::take(&mut scene.own);
+    let done = || rounds.iter().map(|rounds| rounds.load(Ordering::Relaxed)).sum::<u64>();
+    let (seen, relocations, done) = thread::scope(|scope| {
+        // Also when an answer was wrong, which is then told.
+        let _stop = Stop(&stop);
+        let spawn = |(own, rounds)| {
+            let (filter, stop) = (&scene.filter, &stop);
+            scope.spawn(move || write(storm, filter, own, stop, rounds))
+        };
+        let writers: Vec<_> = own.into_iter().zip(&rounds).map(spawn).collect();
+        let failed = || writers.iter().any(|writer| writer.is_finished());
+        // Until all of them have begun.
+        while rounds.iter().any(|rounds| rounds.load(Ordering::Relaxed) < 100) && !failed() {
+            thread::yield_now();
+        }
+        let before = (scene.filter.stats().relocations, done());
+        let seen = read(&scene, look_ups, || done() - before.1 >= LEAST_ROUNDS || failed());
+        let after = (scene.filter.stats().relocations, done());
+        (seen, after.0 - before.0, after.1 - before.1)
+    });
+    assert!(scene.stable.iter().all(|&hash| scene.filter.contains_hash(hash)));
+    let Seen { attempts, nanoseconds, seconds } = seen;
+    assert!(storm == Storm::Trade || relocations > 0, "the writers move nothing");
+    let what = match storm {
+        Storm::Churn => "replacing keys at 95 % load",
+        Storm::Trade => "trading copies, each of a class of its own, at 95 % load",
+    };
+    println!(
+        "\nfigure 6.{number}: {} misses beside {writers} writer{} {what}, {} stripe{}: attempts mean {:.4}, p99.9 {}, \
+         p99.99 {}, worst {}; latency p50 {} ns, p99 {} ns, p99.9 {} ns, p99.99 {} ns, worst {:.1} us; {} relocations \
+         and {} rounds of the writers a second",
+        HumanCount(attempts.len()),
+        plural(writers),
+        scene.filter.plan.stripes,
+        plural(scene.filter.plan.stripes),
+        attempts.mean(),
+        attempts.value_at_quantile(0.999),
+        attempts.value_at_quantile(0.9999),
+        attempts.max(),
+        nanoseconds.value_at_quantile(0.5),
+        nanoseconds.value_at_quantile(0.99),
+        HumanCount(nanoseconds.value_at_quantile(0.999)),
+        HumanCount(nanoseconds.value_at_quantile(0.9999)),
+        nanoseconds.max() as f64 / 1e3,
+        HumanCount((relocations as f64 / seconds) as u64),
+        HumanCount((done as f64 / seconds) as u64),
+    );
+    for bar in attempts.iter_recorded().take_while(|_| full) {
+        println!("  {:>4} attempts: {}", bar.value_iterated_to(), HumanCount(bar.count_at_value()));
+    }
+}
+
+/// Tells the writers to stop when it is dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+fn run_all(first: u32, storm: Storm, stripes: Option<usize>) {
+    for (number, writers) in (first..).zip(WRITERS) {
+        run(number, storm, stripes, writers);
+    }
+}
+
+#[test]
+fn misses_beside_writers_in_one_stripe() {
+    let mut clock = Histogram::<u64>::new(3).unwrap();
+    (0..10_000).for_each(|_| clock.saturating_record(Instant::now().elapsed().as_nanos() as u64));
+    println!("the clock alone: p50 {} ns, p99 {} ns", clock.value_at_quantile(0.5), clock.value_at_quantile(0.99));
+    run_all(1, Storm::Churn, Some(1));
+}
+
+#[test]
+fn misses_beside_writers_in_many_stripes() {
+    run_all(5, Storm::Churn, None);
+}
+
+#[test]
+fn misses_beside_copies_that_are_traded_in_one_stripe() {
+    run_all(9, Storm::Trade, Some(1));
+}

@@ -1,0 +1,137 @@
+//! Whether a history can be explained: after Wing and Gong, "Testing and Verifying Concurrent Objects" (1993), with
+//! the memory of failures that Lowe added ("Testing for linearizability", 2017).
+
+use super::history::{Event, History};
+use std::collections::HashSet;
+
+/// Operations that have been put in order.
+type Done = u128;
+
+impl History {
+    /// Whether there is an order of the events in which each comes at a moment between its begin and its end, and in
+    /// which every fact is true.
+    pub(super) fn is_linearizable(&self) -> bool {
+        assert!(self.events.len() <= Done::BITS as usize, "{} events", self.events.len());
+        Attempt { events: &self.events, failed: HashSet::new() }.explains(0, self.copies)
+    }
+}
+
+struct Attempt<'a> {
+    events: &'a [Event],
+    /// From here on there was no way.
+    failed: HashSet<(Done, u8)>,
+}
+
+impl Attempt<'_> {
+    fn explains(&mut self, mut done: Done, copies: u8) -> bool {
+        // What only tells and is true may as well come now: it takes nothing from what follows.
+        loop {
+            let told = self.next(done).find(|&number| {
+                let fact = self.events[number].fact;
+                fact.only_tells() && fact.after(copies).is_some()
+            });
+            let Some(number) = told else { break };
+            done |= 1 << number;
+        }
+        if done.count_ones() as usize == self.events.len() {
+            return true;
+        }
+        if !self.failed.insert((done, copies)) {
+            return false;
+        }
+        let candidates: Vec<usize> = self.next(done).filter(|&number| !self.events[number].fact.only_tells()).collect();
+        candidates.into_iter().any(|number| {
+            self.events[number].fact.after(copies).is_some_and(|copies| self.explains(done | 1 << number, copies))
+        })
+    }
+
+    /// The events that may come next: no other one that is still to come ended before they began.
+    fn next(&self, done: Done) -> impl Iterator<Item = usize> {
+        let open = move |number: &usize| done >> number & 1 == 0;
+        let events = self.events;
+        let first_end = (0..events.len()).filter(open).map(|number| events[number].end).min().unwrap_or(0);
+        (0..events.len()).filter(open).filter(move |&number| events[number].begin <= first_end)
+    }
+}
+
+#[cfg(not(cuckoo_shuttle))]
+mod tests {
+    use super::super::history::Fact;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn history(copies: u8, events: &[(Fact, u64, u64)]) -> History {
+        let events = events.iter().map(|&(fact, begin, end)| Event { fact, begin, end });
+        History { copies, events: events.collect() }
+    }
+
+    /// Tries every order.
+    fn naive(copies: u8, events: &[Event]) -> bool {
+        events.is_empty()
+            || events.iter().enumerate().any(|(number, event)| {
+                let mut others = events.to_vec();
+                others.remove(number);
+                others.iter().all(|other| other.end >= event.begin)
+                    && event.fact.after(copies).is_some_and(|copies| naive(copies, &others))
+            })
+    }
+
+    fn facts() -> impl Strategy<Value = Fact> {
+        prop_oneof![
+            3 => Just(Fact::Stored),
+            1 => Just(Fact::Full),
+            1 => Just(Fact::TooManyCopies),
+            2 => Just(Fact::Admitted),
+            1 => Just(Fact::Present),
+            1 => Just(Fact::NotAdmitted),
+            3 => any::<bool>().prop_map(Fact::Found),
+            1 => Just(Fact::FoundBesideAWriter),
+            2 => (0u8..=3).prop_map(Fact::Counted),
+            3 => any::<bool>().prop_map(Fact::Removed),
+            1 => (0u8..=3).prop_map(Fact::RemovedAll),
+            1 => Just(Fact::Cleared),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Short histories, about half of which can be explained.
+        #[test]
+        fn the_check_agrees_with_trying_every_order(
+            copies in prop_oneof![0u8..=2, Just(8)],
+            events in prop::collection::vec((facts(), 0u64..12, 0u64..6), 1..=6),
+        ) {
+            let events: Vec<_> =
+                events.into_iter().map(|(fact, begin, length)| Event { fact, begin, end: begin + length }).collect();
+            let expected = naive(copies, &events);
+            prop_assert_eq!(History { copies, events }.is_linearizable(), expected);
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_never_absent_is_not_missed() {
+        // Another copy comes and goes, whichever goes.
+        let writer = [(Fact::Stored, 0, 10), (Fact::Removed(true), 11, 20)];
+        let with = |copies, found| history(copies, &[writer[0], writer[1], (Fact::Found(found), 5, 15)]);
+        assert!(!with(1, false).is_linearizable());
+        assert!(with(1, true).is_linearizable());
+        assert!(with(0, false).is_linearizable() && with(0, true).is_linearizable());
+    }
+
+    #[test]
+    fn one_key_is_not_admitted_twice() {
+        let twice = |begin| history(0, &[(Fact::Admitted, 0, 10), (Fact::Admitted, begin, 20)]);
+        assert!(!twice(0).is_linearizable() && !twice(15).is_linearizable());
+        let mut removed = twice(5);
+        removed.events.push(Event { fact: Fact::Removed(true), begin: 8, end: 9 });
+        assert!(removed.is_linearizable());
+    }
+
+    #[test]
+    fn what_ended_before_another_began_comes_before_it() {
+        let order = |end| history(0, &[(Fact::Stored, 0, end), (Fact::Found(false), 10, 20)]);
+        assert!(order(10).is_linearizable());
+        assert!(!order(9).is_linearizable());
+    }
+}

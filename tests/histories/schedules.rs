@@ -1,0 +1,109 @@
+//! Histories of threads that shuttle switches at every access to shared memory and at every lock, in orders drawn at
+//! random and by priorities (Burckhardt and others, "A Randomized Scheduler with Probabilistic Guarantees of Finding
+//! Bugs", 2010). Every access is in order there, so this finds faults of logic; orderings are for the models of loom
+//! and for threads of the system.
+//!
+//! A failure names its scenario; `CUCKOO_SCENARIO=N` begins with that one, in the same schedules.
+
+use super::full_or;
+use super::scenario::Scenario;
+use super::world::World;
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::{Config, FailurePersistence, Runner};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Orders that are tried of each scenario.
+const SCHEDULES_A_SCENARIO: usize = 25;
+
+/// Places at which priorities change.
+const PCT_DEPTH: usize = 4;
+
+/// A search has some tens of kilobytes on its thread's stack.
+const STACK: usize = 1 << 18;
+
+/// Schedules of each of the four tests of programs, and of the test of drills.
+fn programs() -> u64 {
+    full_or(250_000, 20_000) / 4
+}
+
+fn drills() -> u64 {
+    full_or(2_000_000, 100_000)
+}
+
+fn explore<S: Scheduler + 'static>(
+    name: &str,
+    scenario: impl Fn(u64) -> Scenario,
+    schedules: u64,
+    scheduler: impl Fn(u64) -> S,
+) {
+    let scenarios = schedules / SCHEDULES_A_SCENARIO as u64;
+    let first = std::env::var("CUCKOO_SCENARIO").map_or(0, |number| number.parse().expect("a number"));
+    let mut schedules = 0;
+    for number in first..first + scenarios {
+        let scenario = Arc::new(scenario(number));
+        let mut config = Config::new();
+        config.stack_size = STACK;
+        config.failure_persistence = FailurePersistence::None;
+        let runner = Runner::new(scheduler(number), config);
+        let run = || runner.run(move || one_history(&scenario));
+        schedules += catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            eprintln!("{name}: failed in scenario {number}, number {} of this run", number - first + 1);
+            resume_unwind(panic)
+        });
+    }
+    println!("\nschedules {name}: {schedules} of {scenarios} scenarios, every history explained");
+}
+
+fn one_history(scenario: &Arc<Scenario>) {
+    let world = Arc::new(World::new(scenario));
+    // Not shuttle's: the time is no place to switch.
+    let clock = Arc::new(AtomicU64::new(0));
+    let threads = (0..scenario.programs.len()).map(|thread| {
+        let (scenario, world, clock) = (Arc::clone(scenario), Arc::clone(&world), Arc::clone(&clock));
+        shuttle::thread::spawn(move || {
+            world.run(&scenario, &scenario.programs[thread], || clock.fetch_add(1, Ordering::Relaxed))
+        })
+    });
+    let threads: Vec<_> = threads.collect();
+    let seen: Vec<_> = threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect();
+    if let Err(wrong) = world.check(scenario, &seen) {
+        panic!("on {:?}: {wrong}", scenario.shape);
+    }
+}
+
+fn random(seed: u64) -> RandomScheduler {
+    RandomScheduler::new_from_seed(seed, SCHEDULES_A_SCENARIO)
+}
+
+fn by_priority(seed: u64) -> PctScheduler {
+    PctScheduler::new_from_seed(seed, PCT_DEPTH, SCHEDULES_A_SCENARIO)
+}
+
+#[test]
+fn random_orders_of_4_threads_with_8_operations() {
+    explore("at random, 4 x 8", |number| Scenario::new(number, 4, 8), programs(), random);
+}
+
+#[test]
+fn random_orders_of_8_threads_with_12_operations() {
+    explore("at random, 8 x 12", |number| Scenario::new(number, 8, 12), programs(), random);
+}
+
+#[test]
+fn priority_orders_of_4_threads_with_8_operations() {
+    explore("by priority, 4 x 8", |number| Scenario::new(number, 4, 8), programs(), by_priority);
+}
+
+#[test]
+fn priority_orders_of_8_threads_with_12_operations() {
+    explore("by priority, 8 x 12", |number| Scenario::new(number, 8, 12), programs(), by_priority);
+}
+
+/// Where there is less to switch, the rare orders of three threads come up: a look-up that stands between its two
+/// reads while one thread inserts and another is in the middle of a removal.
+#[test]
+fn drills_of_3_threads() {
+    explore("by priority, drills", |number| Scenario::drill(number, 2), drills(), by_priority);
+}

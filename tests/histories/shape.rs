@@ -1,0 +1,97 @@
+//! The tables that histories are taken from.
+
+use crate::geometry::Plan;
+
+/// The size of a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) plan: Plan,
+    /// The number of distinct keys that it must not refuse; 0 if nothing is promised.
+    pub(super) promised: usize,
+}
+
+/// Bits, buckets, and buckets of a stripe as a power of two: as few as make whole words. Two buckets are one pair, four
+/// and more have paths, and slots straddle words at 5, 12, 13, 17 and 24 bits.
+const TINY: [(u32, u32, u32); 18] = [
+    (16, 2, 0),
+    (16, 4, 0),
+    (16, 6, 0),
+    (16, 8, 0),
+    (16, 8, 1),
+    (32, 2, 0),
+    (32, 4, 0),
+    (8, 2, 1),
+    (8, 4, 1),
+    (8, 6, 1),
+    (4, 4, 2),
+    (4, 8, 2),
+    (12, 4, 2),
+    (12, 8, 2),
+    (24, 4, 1),
+    (13, 4, 4),
+    (5, 18, 4),
+    (17, 18, 4),
+];
+
+/// The capacity of the tables that a builder would make.
+const PROMISED: usize = 100;
+
+impl Shape {
+    pub(super) fn any(rng: &mut fastrand::Rng) -> Self {
+        if rng.u32(..8) == 0 {
+            let width = rng.choice([8, 13, 16, 24]).expect("some");
+            let plan = Plan::new(PROMISED, width, Some(8)).expect("a small table");
+            assert_eq!(plan.shards, 1);
+            return Shape { plan, promised: PROMISED };
+        }
+        Shape::of(rng.choice(TINY).expect("some"))
+    }
+
+    /// A table of two buckets.
+    #[cfg(cuckoo_shuttle)]
+    pub(super) fn pair(rng: &mut fastrand::Rng) -> Self {
+        let pairs = TINY.into_iter().filter(|&(_, buckets, _)| buckets == 2).collect::<Vec<_>>();
+        Shape::of(*rng.choice(&pairs).expect("some"))
+    }
+
+    fn of((width, buckets, stripe_shift): (u32, u32, u32)) -> Self {
+        let words = (buckets * 4 * width).div_ceil(64) as usize;
+        let stripes = buckets.div_ceil(1 << stripe_shift) as usize;
+        Shape { plan: Plan { shards: 1, buckets, width, stripe_shift, words, stripes }, promised: 0 }
+    }
+
+    /// Whether a slot may lie in two words.
+    pub(super) fn straddles(self) -> bool {
+        64 % self.plan.width != 0
+    }
+}
+
+/// Slots side by side in words, as DESIGN.md describes them, read and written by plain arithmetic.
+#[derive(Clone, Debug)]
+pub(super) struct Words {
+    width: u32,
+    pub(super) words: Vec<u64>,
+}
+
+impl Words {
+    pub(super) fn new(plan: &Plan) -> Self {
+        Words { width: plan.width, words: vec![0; plan.words] }
+    }
+
+    pub(super) fn get(&self, bucket: usize, slot: usize) -> u32 {
+        let bits = (0..self.width).map(|bit| {
+            let at = (bucket * 4 + slot) * self.width as usize + bit as usize;
+            u32::from(self.words[at / 64] >> (at % 64) & 1 == 1) << bit
+        });
+        bits.sum()
+    }
+
+    pub(super) fn set(&mut self, bucket: usize, slot: usize, value: u32) {
+        for bit in 0..self.width {
+            let at = (bucket * 4 + slot) * self.width as usize + bit as usize;
+            let mask = 1 << (at % 64);
+            let word = &mut self.words[at / 64];
+            *word = if value >> bit & 1 == 1 { *word | mask } else { *word & !mask };
+        }
+    }
+}

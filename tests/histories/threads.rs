@@ -1,0 +1,171 @@
+//! Histories of threads of the system. They run on stripes of a bucket or two, in pairs and in crowds, and begin each
+//! program at the same moment. In most of them a writer dawdles after some of its steps, locks in hand, so that others
+//! meet it there even where there are few cores.
+
+use super::corrupt::corrupted;
+use super::full_or;
+use super::history::{Event, History};
+use super::scenario::Scenario;
+use super::world::{Seen, World};
+use crate::fail_point::with_hook;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::hint::spin_loop;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Threads, the steps of each, and what a writer does after some of its steps. Pairs run at the same time even on two
+/// cores.
+const CROWDS: [(usize, usize, Pause); 6] = [
+    (2, 32, Pause::None),
+    (2, 16, Pause::Spin),
+    (2, 32, Pause::Spin),
+    (3, 8, Pause::Sleep),
+    (4, 8, Pause::Sleep),
+    (8, 6, Pause::Sleep),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Pause {
+    None,
+    /// Some hundred nanoseconds.
+    Spin,
+    /// Some ten microseconds, now and then, while others run.
+    Sleep,
+}
+
+impl Pause {
+    /// Runs the work with such pauses.
+    fn within<R>(self, seed: u64, work: impl FnOnce() -> R) -> R {
+        if self == Pause::None {
+            return work();
+        }
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let pause = move |_| match self {
+            Pause::Spin => (0..rng.u32(..32)).for_each(|_| spin_loop()),
+            _ if rng.u32(..32) == 0 => thread::sleep(Duration::from_nanos(1)),
+            _ => {}
+        };
+        with_hook(pause, work)
+    }
+}
+
+/// Histories that are taken before any is checked.
+const BATCH: u64 = 250;
+
+struct Taken {
+    seed: u64,
+    scenario: Scenario,
+    world: World,
+    seen: Vec<Seen>,
+}
+
+impl Taken {
+    /// The history of each class, all of which can be explained.
+    fn check(&self) -> Vec<History> {
+        match self.world.check(&self.scenario, &self.seen) {
+            Ok(histories) => histories,
+            Err(wrong) => panic!("scenario {} on {:?}: {wrong}", self.seed, self.scenario.shape),
+        }
+    }
+}
+
+/// Takes a batch of histories.
+fn take(batch: u64) -> Vec<Taken> {
+    let (threads, steps, pause) = CROWDS[batch as usize % CROWDS.len()];
+    let jobs = (batch * BATCH..(batch + 1) * BATCH).into_par_iter().map(|seed| {
+        let scenario = Scenario::new(seed, threads, steps);
+        let world = World::new(&scenario);
+        Taken { seed, scenario, world, seen: Vec::new() }
+    });
+    let mut jobs: Vec<Taken> = jobs.collect();
+    let (barrier, arrived, start) = (&Barrier::new(threads), &AtomicUsize::new(0), Instant::now());
+    let now = || {
+        // All that this thread has written is seen by others before it asks for the time, and nothing is read before.
+        fence(Ordering::SeqCst);
+        let nanoseconds = start.elapsed().as_nanos() as u64;
+        fence(Ordering::SeqCst);
+        nanoseconds
+    };
+    let run = |thread: usize| -> Vec<Seen> {
+        let run = |(number, job): (usize, &Taken)| {
+            barrier.wait();
+            meet(arrived, threads * (number + 1));
+            job.world.run(&job.scenario, &job.scenario.programs[thread], now)
+        };
+        pause.within(batch ^ thread as u64, || jobs.iter().enumerate().map(run).collect())
+    };
+    let run = &run;
+    let seen: Vec<Vec<Seen>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+    });
+    for seen in seen {
+        for (job, seen) in jobs.iter_mut().zip(seen) {
+            job.seen.push(seen);
+        }
+    }
+    jobs
+}
+
+/// Begins when the others do: a barrier wakes them up one after the other. Not for long, for there may be fewer cores.
+fn meet(arrived: &AtomicUsize, all: usize) {
+    arrived.fetch_add(1, Ordering::AcqRel);
+    for _ in 0..1000 {
+        if arrived.load(Ordering::Acquire) >= all {
+            break;
+        }
+        spin_loop();
+    }
+}
+
+/// Whether something was asked while it changed.
+fn is_contested(history: &History) -> bool {
+    let beside = |one: &Event, other: &Event| one.begin <= other.end && other.begin <= one.end;
+    let (asked, changed): (Vec<&Event>, _) = history.events.iter().partition(|event| event.fact.only_tells());
+    asked.iter().any(|asked| changed.iter().any(|changed| beside(asked, changed)))
+}
+
+#[test]
+fn what_real_threads_say_can_be_explained() {
+    let start = Instant::now();
+    let histories = full_or(1_000_000, 50_000);
+    let (mut classes, mut contested) = (0, 0);
+    for batch in 0..histories / BATCH {
+        let taken = take(batch);
+        let counts = taken.par_iter().map(|taken| {
+            let histories = taken.check();
+            (histories.len(), histories.iter().filter(|&history| is_contested(history)).count())
+        });
+        let (all, some) = counts.reduce(|| (0, 0), |(a, b), (c, d)| (a + c, b + d));
+        classes += all;
+        contested += some;
+    }
+    assert!(contested as u64 > histories / 10, "hardly anything met: {contested} of {classes}");
+    println!(
+        "\nfigure 2.1: {histories} histories of 2 to 8 threads, 0 that no order explains; {classes} classes, {contested} \
+         of them asked while they changed; {:.0} s",
+        start.elapsed().as_secs_f64()
+    );
+}
+
+#[test]
+fn corrupted_histories_are_refused() {
+    let mut refused = BTreeMap::<&str, u64>::new();
+    for batch in 0..full_or(400, 20) {
+        // Drawn apart from those of the test above.
+        for taken in take((1 << 32) + batch) {
+            for history in taken.check() {
+                for (fault, corrupted) in corrupted(&history) {
+                    assert!(!corrupted.is_linearizable(), "{fault}, and it is taken for right: {corrupted:#?}");
+                    *refused.entry(fault).or_default() += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(refused.len(), 11, "every fault was tried: {refused:?}");
+    let all: u64 = refused.values().sum();
+    println!("\nfigure 2.2: {all} corrupted histories of {} kinds, all refused: {refused:?}", refused.len());
+}

@@ -1,0 +1,228 @@
+//! The shard that programs run on, and what must hold when they have ended.
+
+use super::history::{Event, Fact, History};
+use super::scenario::{Action, Scenario, Step, TASK_STEPS};
+use super::shape::Words;
+use crate::InsertError;
+use crate::geometry::{Candidates, Geometry};
+use crate::path::{Effort, Search};
+use crate::shard::{Admission, Shard};
+use crate::table::Format;
+
+/// After all that threads do.
+const AT_REST: u64 = u64::MAX;
+
+/// A shard with the words of a scenario.
+pub(super) struct World {
+    shard: Shard,
+    geometry: Geometry,
+    format: Format,
+}
+
+/// What one thread has seen: of single classes, and of all at once.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Each with the number of its class.
+    pub(super) events: Vec<(usize, Event)>,
+    lens: Vec<Len>,
+}
+
+/// A number of keys, told between two moments.
+struct Len {
+    len: i64,
+    begin: u64,
+    end: u64,
+}
+
+impl World {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let plan = &scenario.shape.plan;
+        let stored = scenario.classes.iter().map(|&(_, copies)| u64::from(copies)).sum();
+        let words = scenario.words.words.iter().copied();
+        World {
+            shard: Shard::of_words(plan, words, stored).expect("memory"),
+            geometry: Geometry::new(plan),
+            format: Format::new(plan.width),
+        }
+    }
+
+    /// Runs the program of one thread. `now` is the time.
+    pub(super) fn run(&self, scenario: &Scenario, program: &[Step], now: impl Fn() -> u64) -> Seen {
+        let mut seen = Seen::default();
+        for (number, &step) in program.iter().enumerate() {
+            let key = key_of(scenario, step);
+            let mut note = |class, fact, begin| seen.events.push((class, Event { fact, begin, end: now() }));
+            let begin = now();
+            match step.action {
+                Action::Copy => {
+                    let mut words = Words::new(&scenario.shape.plan);
+                    let stored = self.shard.copy_to(&self.geometry, &self.format, &mut words.words);
+                    let end = now();
+                    for (class, counted) in counts(&words, scenario, stored).into_iter().enumerate() {
+                        seen.events.push((class, Event { fact: Fact::Counted(counted), begin, end }));
+                    }
+                }
+                Action::Clear => {
+                    self.shard.clear();
+                    let end = now();
+                    for class in 0..scenario.classes.len() {
+                        seen.events.push((class, Event { fact: Fact::Cleared, begin, end }));
+                    }
+                }
+                Action::Len => {
+                    let len = self.shard.len() as i64;
+                    seen.lens.push(Len { len, begin, end: now() });
+                }
+                Action::Task => self.task(scenario, program, number, &mut note, &now),
+                action => note(step.class, self.single(action, key), begin),
+            }
+        }
+        seen
+    }
+
+    fn single(&self, action: Action, key: Candidates) -> Fact {
+        let World { shard, geometry, format } = self;
+        match action {
+            Action::Insert => stored(shard.insert(geometry, format, key, Admission::Copies)),
+            Action::InsertUnique => admitted(shard.insert(geometry, format, key, Admission::Unique)),
+            Action::LookUp => Fact::Found(shard.contains(format, key)),
+            Action::LookUpAimed => Fact::Found(shard.contains_aimed(format, key)),
+            Action::Count => Fact::Counted(shard.count(format, key) as u8),
+            Action::Remove => Fact::Removed(shard.remove(format, key)),
+            Action::RemoveAll => Fact::RemovedAll(shard.remove_all(format, key) as u8),
+            Action::Clear | Action::Copy | Action::Len | Action::Task => unreachable!("more than one key's"),
+        }
+    }
+
+    /// What a bulk operation does to a shard: the insertions and removals that the program has from here on, each seen
+    /// by others as soon as it is done.
+    fn task(
+        &self,
+        scenario: &Scenario,
+        program: &[Step],
+        number: usize,
+        note: &mut impl FnMut(usize, Fact, u64),
+        now: &impl Fn() -> u64,
+    ) {
+        let mut search = Search::new();
+        let asked = now();
+        let alone = self.shard.alone(&self.geometry, &self.format);
+        let mut begin = asked;
+        for &step in program.iter().cycle().skip(number).take(TASK_STEPS) {
+            let key = key_of(scenario, step);
+            let fact = match step.action {
+                Action::Insert => stored(alone.insert(&mut search, &mut Effort::full(), key, Admission::Copies)),
+                Action::Remove | Action::Task => Fact::Removed(alone.remove(key)),
+                _ => admitted(alone.insert(&mut search, &mut Effort::full(), key, Admission::Unique)),
+            };
+            note(step.class, fact, begin);
+            begin = now();
+        }
+    }
+
+    /// Checks all that was seen, and what is there now that every thread has ended. An error says what is wrong.
+    pub(super) fn check(&self, scenario: &Scenario, seen: &[Seen]) -> Result<Vec<History>, String> {
+        let mut words = Words::new(&scenario.shape.plan);
+        let stored = self.shard.copy_to(&self.geometry, &self.format, &mut words.words);
+        if stored != self.shard.len() {
+            return Err(format!("{stored} are stored, and {} are counted", self.shard.len()));
+        }
+        let left = counts(&words, scenario, stored);
+        let events: Vec<(usize, Event)> = seen.iter().flat_map(|seen| seen.events.iter().copied()).collect();
+        self.check_lens(scenario, seen, &events)?;
+        if scenario.shape.promised > 0 && events.iter().any(|(_, event)| event.fact == Fact::NotAdmitted) {
+            return Err(format!("a key was refused below {} keys", scenario.shape.promised));
+        }
+        let mut histories = histories(scenario, &events);
+        for (class, (history, &left)) in histories.iter_mut().zip(&left).enumerate() {
+            let key = scenario.classes[class].0;
+            for turned in [false, true] {
+                let key = if turned { Candidates { first: key.second, second: key.first, ..key } } else { key };
+                let found = self.shard.contains(&self.format, key);
+                for fact in [Fact::Counted(left), Fact::Found(found)] {
+                    history.events.push(Event { fact, begin: AT_REST, end: AT_REST });
+                }
+            }
+            if !history.is_linearizable() {
+                history.events.sort_by_key(|event| event.begin);
+                return Err(format!("no order explains what was said of {key:?}: {history:#?}"));
+            }
+        }
+        Ok(histories)
+    }
+
+    /// The sum of the counts is at most what was there, and what had begun to be inserted when it was told, without what
+    /// had been removed before it was asked for. A clear only makes it less.
+    fn check_lens(&self, scenario: &Scenario, seen: &[Seen], events: &[(usize, Event)]) -> Result<(), String> {
+        let before: i64 = scenario.classes.iter().map(|&(_, copies)| i64::from(copies)).sum();
+        for &Len { len, begin, end } in seen.iter().flat_map(|seen| &seen.lens) {
+            let changes = events.iter().map(|(_, event)| match event.fact {
+                Fact::Stored | Fact::Admitted if event.begin <= end => 1,
+                Fact::Removed(true) if event.end < begin => -1,
+                Fact::RemovedAll(copies) if event.end < begin => -i64::from(copies),
+                _ => 0,
+            });
+            let most = before + changes.sum::<i64>();
+            if len > most {
+                return Err(format!("there were {most} at the most, and {len} were counted"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The history of each class.
+fn histories(scenario: &Scenario, events: &[(usize, Event)]) -> Vec<History> {
+    let mut histories: Vec<History> =
+        scenario.classes.iter().map(|&(_, copies)| History { copies, events: Vec::new() }).collect();
+    let writes: Vec<Event> = events.iter().map(|&(_, event)| event).filter(|event| event.fact.may_write()).collect();
+    for &(class, mut event) in events {
+        let beside = |write: &Event| write.begin <= event.end && event.begin <= write.end;
+        if event.fact == Fact::Found(true) && scenario.shape.straddles() && writes.iter().any(beside) {
+            event.fact = Fact::FoundBesideAWriter;
+        }
+        histories[class].events.push(event);
+    }
+    histories
+}
+
+/// The copies of each class in the words. All that is stored is of these classes.
+fn counts(words: &Words, scenario: &Scenario, stored: u64) -> Vec<u8> {
+    let in_bucket = |bucket: usize, fingerprint| (0..4).filter(|&slot| words.get(bucket, slot) == fingerprint).count();
+    let counts: Vec<u8> = scenario
+        .classes
+        .iter()
+        .map(|(key, _)| {
+            let pair = [key.first, key.second].map(|bucket| in_bucket(bucket.index(), key.fingerprint.get()));
+            pair.iter().sum::<usize>() as u8
+        })
+        .collect();
+    let buckets = scenario.shape.plan.buckets as usize;
+    let taken = (0..buckets).map(|bucket| 4 - in_bucket(bucket, 0)).sum::<usize>();
+    assert_eq!(taken as u64, stored, "a copy of the shard counts what is in it");
+    assert_eq!(taken, counts.iter().copied().map(usize::from).sum::<usize>(), "all that is stored was inserted");
+    counts
+}
+
+fn key_of(scenario: &Scenario, step: Step) -> Candidates {
+    let key = scenario.classes[step.class].0;
+    if step.turned { Candidates { first: key.second, second: key.first, ..key } } else { key }
+}
+
+fn stored(result: Result<bool, InsertError>) -> Fact {
+    match result {
+        Ok(true) => Fact::Stored,
+        Ok(false) => panic!("a copy is always stored or refused"),
+        Err(InsertError::Full) => Fact::Full,
+        Err(InsertError::TooManyCopies) => Fact::TooManyCopies,
+    }
+}
+
+fn admitted(result: Result<bool, InsertError>) -> Fact {
+    match result {
+        Ok(true) => Fact::Admitted,
+        Ok(false) => Fact::Present,
+        Err(InsertError::Full) => Fact::NotAdmitted,
+        Err(InsertError::TooManyCopies) => panic!("a unique key has no copies"),
+    }
+}
