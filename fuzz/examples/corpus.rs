@@ -1,9 +1,10 @@
 //! Writes the files from which fuzzing starts: `cargo run --example corpus`, in the folder `fuzz`.
 
 use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+use concurrent_cuckoo_filter_fuzz::snapshot::hasher;
 use std::error::Error;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
@@ -11,7 +12,34 @@ type Filter = CuckooFilter<u64, StableHashBuilder>;
 const BEGINNING: usize = 400;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/snapshot");
+    operations()?;
+    snapshots()
+}
+
+fn folder(target: &str) -> Result<PathBuf, Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// One for each capacity (`operations/shape.rs`), at widths that differ; the numbers of the operations are those of
+/// `operations/operation.rs`.
+fn operations() -> Result<(), Box<dyn Error>> {
+    // Many keys in, in each way; some out; single ones; both filters; copies and merging.
+    let steps = [
+        &[74, 0, 249, 101, 40, 249, 105 + 0x80, 80, 249][..],
+        &[0, 7, 24, 7, 24, 90, 52, 7, 70 + 0x80, 7, 46, 3, 94, 0, 41],
+        &[113, 121, 74, 3, 8, 117, 116, 120, 127, 110, 0, 249, 112],
+    ];
+    for capacity in 0..11_u8 {
+        let shape = [capacity, capacity * 3, capacity.wrapping_mul(37)];
+        fs::write(folder("operations")?.join(format!("capacity-{capacity}")), [&shape, &steps.concat()[..]].concat())?;
+    }
+    Ok(())
+}
+
+fn snapshots() -> Result<(), Box<dyn Error>> {
+    let folder = folder("snapshot")?;
     for bits in [4, 6, 8, 13, 16, 17, 32] {
         filter(10, bits)?.save(folder.join(format!("{bits}-bits")))?;
     }
@@ -20,13 +48,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut large = Vec::new();
     filter(260_000, 4)?.write_to(&mut large)?;
     fs::write(folder.join("two-shards-cut-off"), &large[..BEGINNING])?;
+    // No snapshots: what is made of them is one, without defects and with three.
+    for defects in [0, 3] {
+        let made: Vec<u8> = [defects].into_iter().chain((1..=120_u8).map(|number| number.wrapping_mul(7))).collect();
+        fs::write(folder.join(format!("made-with-{defects}-defects")), made)?;
+    }
     Ok(())
 }
 
 /// A filter that holds its capacity, as far as that is little.
 fn filter(capacity: usize, bits: u32) -> Result<Filter, Box<dyn Error>> {
-    let hasher = StableHashBuilder::with_keys(1, 2);
-    let filter = CuckooFilter::<u64>::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher).build()?;
+    let filter = CuckooFilter::<u64>::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher()).build()?;
     for key in 0..capacity.min(10) as u64 {
         filter.insert(&key)?;
     }

@@ -1,0 +1,131 @@
+//! Snapshots made from what they say, with defects, under checksums that match.
+
+use super::EMPTY;
+use super::mend::seal;
+use crate::format::{CHECKSUM, LEAST_HEADER, Layout, SHARD_PREFIX, SLOTS, TRAILER};
+use crate::input::Input;
+use crc32c::crc32c_append;
+use std::ops::Range;
+
+/// Behind `siphash-1-3`, the name of the hasher.
+const NAME_END: usize = LEAST_HEADER - CHECKSUM + 11;
+
+const RATES: [f64; 4] = [0.0, 0.001, 0.5, 1e-9];
+/// `u64` most often.
+const KEY_TYPES: [u32; 8] = [6, 6, 6, 6, 6, 0, 0, 16];
+
+/// Where the fields of the header begin; the last is the name, or its beginning.
+const HEADER_FIELDS: [usize; 26] =
+    [0, 8, 12, 16, 24, 32, 40, 44, 48, 52, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144, 148, 152, 160];
+
+/// The three pieces of a snapshot of one shard, without their checksums.
+struct Pieces {
+    header: Vec<u8>,
+    shard: Vec<u8>,
+    trailer: Vec<u8>,
+}
+
+/// A snapshot as the input wants it: first its shape, then its defects, then its words.
+pub(super) fn snapshot(mut input: Input) -> Vec<u8> {
+    let defects = input.byte();
+    let mut pieces = Pieces { header: header(&mut input), shard: Vec::new(), trailer: Vec::new() };
+    let changes: Vec<[u8; 4]> = (0..defects % 4).map(|_| [(); 4].map(|()| input.byte())).collect();
+    let (cut, more) = if defects & 0x40 > 0 { (input.byte(), input.byte()) } else { (0, 0) };
+    pieces.fill(input.rest());
+    for change in changes {
+        pieces.spoil(change);
+    }
+    let mut bytes = pieces.sealed();
+    bytes.truncate(bytes.len() - usize::from(cut).min(bytes.len()));
+    bytes.resize(bytes.len() + usize::from(more), more);
+    bytes
+}
+
+/// The header of a filter of one shard that the crate could have written.
+fn header(input: &mut Input) -> Vec<u8> {
+    let mut header = EMPTY[..NAME_END].to_vec();
+    let buckets = u32::from(input.byte() % 24 + 1) * 2;
+    let width = u32::from(input.byte() % 29 + 4);
+    let capacity = u32::from(input.byte()).min(buckets * SLOTS as u32);
+    let shift = u32::from(input.byte() % 13 + 4);
+    let (rate, key_type) = (input.pick(&RATES), input.pick(&KEY_TYPES));
+    let options = input.byte();
+    for (at, value) in [(40, buckets), (44, width), (48, shift), (52, key_type), (56, capacity)] {
+        header[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    header[64..72].copy_from_slice(&rate.to_bits().to_le_bytes());
+    if options & 1 > 0 {
+        header[104..140].fill(0);
+    }
+    let metadata = input.take(usize::from(options >> 1) % 32);
+    header[144..148].copy_from_slice(&(metadata.len() as u32).to_le_bytes());
+    header.extend(metadata);
+    let length = (header.len() + CHECKSUM) as u32;
+    header[12..16].copy_from_slice(&length.to_le_bytes());
+    header.extend([0; CHECKSUM]);
+    header
+}
+
+impl Pieces {
+    /// Adds the shard with these words, and with 0 where there are none, and the trailer.
+    fn fill(&mut self, words: &[u8]) {
+        let layout = Layout::of(&self.header).expect("it was just made");
+        let end = (layout.buckets * SLOTS * layout.width / 8) as usize;
+        let words = &words[..words.len().min(end)];
+        let count = layout.taken(words).count() as u64;
+        for field in [0, count, layout.words as u64 / 8] {
+            self.shard.extend(field.to_le_bytes());
+        }
+        self.shard.extend(words);
+        self.shard.resize(SHARD_PREFIX + layout.words + CHECKSUM, 0);
+        self.trailer.extend(b"\xc0/cuckoo");
+        self.trailer.extend(1_u64.to_le_bytes());
+        self.trailer.extend(count.to_le_bytes());
+        self.trailer.resize(TRAILER, 0);
+    }
+
+    /// Changes a field, or a word.
+    fn spoil(&mut self, [piece, field, how, value]: [u8; 4]) {
+        let field = usize::from(field);
+        let (piece, at) = match piece % 8 {
+            0..4 => {
+                let field = field % (HEADER_FIELDS.len() - 1);
+                (&mut self.header, HEADER_FIELDS[field]..HEADER_FIELDS[field + 1])
+            }
+            4 => (&mut self.trailer, eight_at(field % 3 * 8)),
+            5 => (&mut self.shard, eight_at(field % 3 * 8)),
+            _ => {
+                let words = (self.shard.len() - SHARD_PREFIX - CHECKSUM) / 8;
+                (&mut self.shard, eight_at(SHARD_PREFIX + field % words * 8))
+            }
+        };
+        let len = at.len();
+        let field = &mut piece[at];
+        let mut eight = [0; 8];
+        eight[..len].copy_from_slice(field);
+        let old = u64::from_le_bytes(eight);
+        let value = u64::from(value);
+        let new = match how % 8 {
+            0 => value,
+            1 => old.wrapping_add(1),
+            2 => old.wrapping_sub(1),
+            3 => old.wrapping_add(value * 2),
+            4 => old ^ 1 << (value % 64),
+            5 => u64::MAX,
+            6 => value << 56,
+            _ => old.rotate_left(value as u32),
+        };
+        field.copy_from_slice(&new.to_le_bytes()[..len]);
+    }
+
+    fn sealed(mut self) -> Vec<u8> {
+        let origin = seal(&mut self.header, 0);
+        let shard = seal(&mut self.shard, origin);
+        seal(&mut self.trailer, crc32c_append(origin, &shard.to_le_bytes()));
+        [self.header, self.shard, self.trailer].concat()
+    }
+}
+
+fn eight_at(at: usize) -> Range<usize> {
+    at..at + 8
+}

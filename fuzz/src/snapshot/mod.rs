@@ -1,0 +1,117 @@
+//! Bytes read as a snapshot: what the description of the format calls one is read, as a filter that works and is written
+//! as it was read, and anything else is refused.
+//!
+//! Hardly any change of a snapshot gets past its checksums. So bytes that begin as one are read three times: as they
+//! are; with their checksums made right, which leaves numbers and lengths to be refused; and with all made right that
+//! stands around the header and the words. Other bytes say how a snapshot is to be made, and with which defects.
+
+mod made;
+mod mend;
+mod spec;
+
+use crate::Filter;
+use crate::format::{fingerprints, header_length};
+use crate::input::{Input, is_one_of};
+use concurrent_cuckoo_filter::{CuckooFilter, SnapshotHeader, SnapshotReader, StableHashBuilder};
+use std::sync::LazyLock;
+
+/// The first byte of every snapshot.
+const FIRST: u8 = 0xc0;
+
+/// One input in so many is also read in other ways, and in the sizes of several shards.
+const SELDOM: u32 = 256;
+const LONGEST: u64 = 1 << 12;
+const LONGEST_SELDOM: u64 = 1 << 18;
+
+/// In a longer snapshot the slots are not counted: that takes long.
+const COUNTED: usize = 1 << 14;
+
+/// The snapshot of a filter without keys.
+static EMPTY: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut bytes = Vec::new();
+    let filter = CuckooFilter::<u64>::builder().capacity(0).hasher(hasher()).build().expect("it is small");
+    filter.write_to(&mut bytes).expect("there is memory");
+    bytes
+});
+
+/// What the fuzzer calls.
+pub fn run(bytes: &[u8]) {
+    let seldom = is_one_of(SELDOM, bytes);
+    if bytes.first() != Some(&FIRST) {
+        return read(&made::snapshot(Input::new(bytes)), seldom);
+    }
+    read(bytes, seldom);
+    if let Some(bytes) = mend::checksums(bytes) {
+        read(&bytes, seldom);
+    }
+    if let Some(bytes) = mend::all(bytes, if seldom { LONGEST_SELDOM } else { LONGEST }) {
+        read(&bytes, seldom);
+    }
+}
+
+/// As the files of the corpus were written.
+pub fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
+
+/// Reads, and checks all that comes of it.
+fn read(bytes: &[u8], in_other_ways: bool) {
+    let reader = SnapshotReader::new(bytes);
+    assert_eq!(reader.is_ok(), spec::is_header(bytes), "the header: {:?}", reader.err());
+    let Ok(reader) = reader else { return };
+    let header = reader.header().clone();
+    let filter = reader.into_filter::<u64, _>(hasher());
+    assert_eq!(filter.is_ok(), spec::is_filter(bytes), "the filter: {:?}", filter.err());
+    if in_other_ways {
+        check_other_ways(bytes, filter.as_ref().ok(), &header);
+    }
+    let Ok(filter) = filter else { return };
+    assert_eq!(header.part(), 0..filter.shards());
+    assert_eq!((header.capacity(), header.fingerprint_bits()), (filter.capacity(), filter.fingerprint_bits()));
+
+    let again = written(&filter, &header);
+    // The type and the keys may have been left out, or belong to another hasher; of an equal header all is equal.
+    let length = header_length(&again).expect("written whole");
+    if again[..length] == bytes[..length] {
+        assert!(bytes.starts_with(&again));
+    }
+    if again.len() < COUNTED {
+        assert_eq!(fingerprints(&again).map(Iterator::count), Some(filter.len()));
+    }
+    let reread = Filter::read_from(&again[..], hasher()).expect("it was just written");
+    assert_eq!(reread.len(), filter.len());
+    assert_eq!(written(&reread, &header), again);
+    work(&filter);
+}
+
+/// On several threads, and as one part of several: the result is the same.
+fn check_other_ways(bytes: &[u8], filter: Option<&Filter>, header: &SnapshotHeader) {
+    let parallel = SnapshotReader::new(bytes).expect("it was read before").in_parallel();
+    let parallel = parallel.into_filter::<u64, _>(hasher()).ok();
+    let joined = Filter::join([bytes], hasher()).ok();
+    let expected = filter.map(|filter| written(filter, header));
+    for other in [parallel, joined] {
+        assert_eq!(other.map(|other| written(&other, header)), expected);
+    }
+}
+
+fn written(filter: &Filter, header: &SnapshotHeader) -> Vec<u8> {
+    let snapshot = filter.snapshot().metadata(header.metadata());
+    let snapshot = if header.has_keys() { snapshot } else { snapshot.without_keys() };
+    let mut bytes = Vec::new();
+    snapshot.write_to(&mut bytes).expect("what was read can be written");
+    bytes
+}
+
+/// Whatever stands in the words, nothing that is promised breaks.
+fn work(filter: &Filter) {
+    let before = filter.len();
+    for key in 0..8 {
+        if filter.insert(&key).is_ok() {
+            assert!(filter.contains(&key));
+            assert!(filter.count(&key) > 0);
+            assert!(filter.remove(&key));
+        }
+    }
+    assert_eq!(filter.len(), before);
+}
