@@ -15,7 +15,6 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::env;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -123,9 +122,14 @@ impl Scenario {
         let hashes: Vec<u64> = self.stored.iter().chain(&self.own).copied().collect();
         let before = copies(&filter, &hashes);
         let found_before: Vec<bool> = ABSENT.map(|hash| filter.contains_hash(hash)).collect();
-        let passed = Arc::new(AtomicUsize::new(0));
+        let passed = Arc::new(Mutex::new(0_usize));
         let kill = move |_| {
-            if passed.fetch_add(1, Ordering::Relaxed) == at {
+            let number = {
+                let mut passed = passed.lock().unwrap();
+                *passed += 1;
+                *passed - 1
+            };
+            if number == at {
                 resume_unwind(Box::new(Killed));
             }
         };

@@ -9,13 +9,13 @@
 use crate::fail_point::{Step, with_hook};
 use crate::killed_writer_tests::{Class, class};
 use crate::stopped_writer_tests::Filter;
+use crate::sync::{Mark, Tick};
 use hdrhistogram::Histogram;
 use indicatif::HumanCount;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::env;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -73,14 +73,14 @@ impl Scene {
 }
 
 /// What a writer does until it is told to stop. Counts its rounds, and the copies that it removed.
-fn write(storm: Storm, filter: &Filter, own: (Vec<u64>, Vec<u64>), stop: &AtomicBool, rounds: &AtomicU64) {
+fn write(storm: Storm, filter: &Filter, own: (Vec<u64>, Vec<u64>), stop: &Mark, rounds: &Tick) {
     let (mut stored, mut spare) = own;
     if storm == Storm::Trade {
         (0..3).for_each(|_| filter.insert_hash(stored[0]).unwrap());
     }
     let mut at = 0;
-    while !stop.load(Ordering::Relaxed) {
-        rounds.fetch_add(1, Ordering::Relaxed);
+    while !stop.is_set() {
+        rounds.change_locked(|count| count + 1);
         if storm == Storm::Trade {
             assert!(filter.remove_hash(stored[0]));
             assert_eq!(filter.insert_hash(stored[0]), Ok(()));
@@ -144,12 +144,12 @@ fn read(scene: &Scene, look_ups: usize, enough: impl Fn() -> bool) -> Seen {
 /// Runs a storm with so many writers.
 fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
     let mut scene = Scene::new(stripes, writers);
-    let stop = AtomicBool::new(false);
-    let rounds: Vec<AtomicU64> = (0..writers).map(|_| AtomicU64::new(0)).collect();
+    let stop = Mark::default();
+    let rounds: Vec<Tick> = (0..writers).map(|_| Tick::default()).collect();
     let full = env::var_os("CUCKOO_FULL").is_some();
     let look_ups = if full { 100_000_000 } else { 20_000 };
     let own = std::mem::take(&mut scene.own);
-    let done = || rounds.iter().map(|rounds| rounds.load(Ordering::Relaxed)).sum::<u64>();
+    let done = || rounds.iter().map(Tick::get).sum::<u64>();
     let (seen, relocations, done) = thread::scope(|scope| {
         // Also when an answer was wrong, which is then told.
         let _stop = Stop(&stop);
@@ -160,7 +160,7 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
         let writers: Vec<_> = own.into_iter().zip(&rounds).map(spawn).collect();
         let failed = || writers.iter().any(|writer| writer.is_finished());
         // Until all of them have begun.
-        while rounds.iter().any(|rounds| rounds.load(Ordering::Relaxed) < 100) && !failed() {
+        while rounds.iter().any(|rounds| rounds.get() < 100) && !failed() {
             thread::yield_now();
         }
         let before = (scene.filter.stats().relocations, done());
@@ -201,11 +201,11 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
 }
 
 /// Tells the writers to stop when it is dropped.
-struct Stop<'a>(&'a AtomicBool);
+struct Stop<'a>(&'a Mark);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.set(true);
     }
 }
 

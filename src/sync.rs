@@ -14,10 +14,10 @@ pub(crate) use shim::{AtomicU64, Mutex, MutexGuard, load_locked, lock, zeroed_wo
 pub(crate) struct Tick(core::sync::atomic::AtomicU64);
 
 impl Tick {
-    /// Changes the number, by the only thread that may: the holder of a lock.
+    /// Changes the number, by the only thread that may, such as the holder of a lock.
     #[inline]
     pub(crate) fn change_locked(&self, change: impl FnOnce(u64) -> u64) {
-        // Relaxed: the lock orders the changes, and nothing follows from them.
+        // Relaxed: one thread at a time changes it, and nothing follows from that.
         self.0.store(change(self.0.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
 
