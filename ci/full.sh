@@ -10,7 +10,8 @@
 # record says was measured, or the piece failed. A piece that fails does not keep the others from running. What a piece
 # printed is in target/full/PIECE.log.
 #
-# Needs what each of its scripts needs; those say so, and skip what cannot be had, which is told at the end.
+# Needs what each of its scripts needs; those say so, and skip what cannot be had: its rows stay as they are, and that is
+# told at the end.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,16 +26,15 @@ unit_tests() {
 }
 
 faults() {
-    unit_tests killed
     local tests=(panics snapshots rayon capacity memory)
-    CUCKOO_FULL=1 cargo test --locked "${tests[@]/#/--test=faults_}" -- --nocapture --test-threads=1
+    unit_tests killed && CUCKOO_FULL=1 cargo test --locked "${tests[@]/#/--test=faults_}" -- --nocapture --test-threads=1
 }
 
 reliability() {
     cargo run --locked --release -p reliability -- "$1"
 }
 
-# Name, the rows that it must fill, what it runs.
+# Name, the rows that it must fill, what it runs. A function is one list of commands: no other failure of it is seen.
 pieces=(
     "loom         1.1         ci/loom.sh"
     "schedules    1.2,1.3     ci/schedules.sh full"
@@ -55,9 +55,9 @@ pieces=(
 # Puts the figures of a log into their rows, and says how many rows of $2, a list of numbers or of their beginnings, got
 # none.
 write_down() {
-    local log=$1 rows=$2
+    local log=$1 rows=$2 status=0
     awk -v date="$(date +%F)" -v rows="$rows" '
-        NR == FNR {
+        FILENAME == ARGV[1] {
             if ($0 ~ /^figure [0-9]+\.[0-9]+: /) {
                 id = substr($2, 1, length($2) - 1)
                 text = $0
@@ -92,8 +92,13 @@ write_down() {
             }
             exit wrong
         }
-    ' "$log" "$record" >"$record.new" || { mv "$record.new" "$record" && return 1; }
-    mv "$record.new" "$record"
+    ' "$log" "$record" >"$record.new" || status=1
+    if [ "$(wc -l <"$record.new")" -eq "$(wc -l <"$record")" ]; then
+        mv "$record.new" "$record"
+    else
+        status=1
+    fi
+    return $status
 }
 
 run() {
@@ -102,7 +107,9 @@ run() {
     log=$logs/$name.log
     printf '\n== %s: %s (after %d s)\n' "$name" "$command" "$SECONDS"
     $command 2>&1 | tee "$log" || status=$?
-    grep '^skipped: ' "$log" | sed "s/^/$name /" >>"$logs/skipped" || true
+    if grep '^skipped: ' "$log" | sed "s/^/$name /" >>"$logs/skipped"; then
+        rows=
+    fi
     write_down "$log" "$rows" || status=1
     [ $status -eq 0 ] || failed+=("$name")
 }
@@ -124,12 +131,12 @@ for name in "$@"; do
     for piece in "${pieces[@]}"; do
         [ "${piece%% *}" != "$name" ] || found=$piece
     done
-    [ -n "$found" ] || { printf 'full.sh: there is no piece %s; see --list\n' "$name" >&2 && exit 1; }
+    [ -n "$found" ] || fail "there is no piece $name; see --list"
     chosen+=("$found")
 done
 for piece in "${chosen[@]}"; do
     run "$piece"
 done
 cat "$logs/skipped"
-[ ${#failed[@]} -eq 0 ] || { printf 'full.sh: failed: %s\n' "${failed[*]}" >&2 && exit 1; }
+[ ${#failed[@]} -eq 0 ] || fail "failed: ${failed[*]}"
 printf '\nall %s pieces passed; the figures are in %s\n' ${#chosen[@]} "$record"

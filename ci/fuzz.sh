@@ -28,7 +28,8 @@ nightly || skip 'no nightly toolchain is installed'
 tool cargo-fuzz 0.13.2 || skip 'without cargo-fuzz nothing is fuzzed'
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# What goes on elsewhere when one process has found something is of no use.
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$scratch"' EXIT
 
 # What was wrong stands before a long backtrace.
 found() {

@@ -16,48 +16,32 @@
 #   --- a/src/...
 #
 # Each model named there must then fail, within the time limit, and its report must contain the text after "saying:".
-# The two lines may come again, for models that say something else. A line "schedules: no, REASON" says why the schedules of
-# ci/schedules.sh cannot find it. Not a catch: a patch that does not apply, code that does not compile, a model that takes too
-# long or fails with other words. Every model must be named by some tooth.
+# The two lines may come again, for models that say something else. A line "schedules: no, REASON" says why the schedules
+# of ci/schedules.sh cannot find it. Not a catch: a patch that does not apply, code that does not compile, a model that
+# takes too long or fails with other words. Every model must be named by some tooth.
 #
 # Needs cargo, git and coreutils. Everything it makes is in target/loom.
 
 set -euo pipefail
 
 seconds_for_a_catch=120
-least_models=46
+least_models=50
 
-fail() {
-    printf 'loom.sh: %s\n' "$*" >&2
-    exit 1
-}
+cd "$(dirname "$0")/.."
+source ci/tool.sh
+root=$PWD
 
-help() {
-    local line
-    while IFS= read -r line; do
-        case $line in
-            '#!'*) ;;
-            '#'*) line=${line#'#'} && printf '%s\n' "${line# }" ;;
-            *) break ;;
-        esac
-    done <"$script"
-}
-
-script=$(realpath "${BASH_SOURCE[0]}")
-root=$(dirname "$(dirname "$script")")
 what=all
 chosen=()
 case ${1-} in
     '') ;;
     --models) what=models ;;
     --teeth) what=teeth && shift && chosen=("$@") && [ $# -gt 0 ] || fail "--teeth needs names; see --help" ;;
-    -h | --help) help && exit ;;
+    -h | --help) usage && exit ;;
     *) fail "unknown option $1; see --help" ;;
 esac
 [ "$what" = teeth ] || [ $# -le 1 ] || fail "too many arguments; see --help"
 
-cd "$root"
-source ci/tool.sh
 target=$root/target/loom
 mkdir -p "$target"
 # The same for all builds below, so that dependencies are compiled once.
@@ -150,8 +134,8 @@ pull() {
     printf 'tooth %-44s caught by%s\n' "$name" "$(printf ' %s' "${catchers[@]}")"
 }
 
-# Every so-many-th of the chosen teeth, from this one on, with a copy of the dependencies that are built already. No links: a
-# linker writes into the file that is there.
+# Every so-many-th of the chosen teeth, from this one on, with a copy of the dependencies that are built already. No
+# links: a linker writes into the file that is there.
 pull_some() {
     local first=$1 own=$target/worker-$1 at
     rm -rf "$own"
@@ -180,12 +164,15 @@ for name in "${chosen[@]}"; do
     [ -e "loom-tests/teeth/$name.patch" ] || fail "there is no tooth $name"
 done
 workers=$(nproc)
+workers=$((workers < ${#chosen[@]} ? workers : ${#chosen[@]}))
 bites=$target/bites
 rm -rf "$bites"
 mkdir "$bites"
 for ((worker = 0; worker < workers; worker++)); do
     pull_some "$worker" &
 done
+# A worker does not hear of Ctrl-C.
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 wait
 failures=()
 for name in "${chosen[@]}"; do

@@ -6,6 +6,7 @@
 #                        or one line that says why it cannot be had, and then returns 1
 #   nightly              whether a nightly toolchain is installed
 #   target_directory     prints where the workspace is built
+#   fail TEXT...         prints the text with the name of the calling script, and ends it with exit code 1
 #   usage                prints the comment at the head of the calling script
 #   skip TEXT...         prints "skipped: TEXT" and ends the script as passed: what it needs cannot be had here
 #   thousands NUMBER     prints 1234567 as 1,234,567
@@ -38,11 +39,16 @@ tool() {
 }
 
 nightly() {
-    { rustup toolchain list 2>/dev/null || true; } | grep '^nightly' >/dev/null
+    { rustup toolchain list 2>/dev/null || true; } | grep '^nightly-[a-z]' >/dev/null
 }
 
 usage() {
     sed -n "2,/^[^#]/ { s/^# \\{0,1\\}//p }" "ci/${0##*/}"
+}
+
+fail() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
 }
 
 skip() {

@@ -95,17 +95,17 @@ impl Scenario {
         let steps = std::mem::take(&mut *noted.lock().unwrap());
         let chosen = chosen(&steps);
         for &at in &chosen {
-            self.within_patience(at, &steps);
+            self.within_patience(at);
         }
         chosen.into_iter().map(|at| steps[at]).collect()
     }
 
     /// Kills the operation at this step, in a thread that must end.
-    fn within_patience(&self, at: usize, steps: &[Step]) {
+    fn within_patience(&self, at: usize) {
         let (done, ended) = channel();
-        let (scenario, steps) = (self.clone(), steps.to_vec());
+        let scenario = self.clone();
         let watched = thread::spawn(move || {
-            scenario.kill_at(at, &steps);
+            scenario.kill_at(at);
             done.send(()).unwrap();
         });
         let ended = ended.recv_timeout(PATIENCE);
@@ -117,27 +117,30 @@ impl Scenario {
         }
     }
 
-    fn kill_at(&self, at: usize, steps: &[Step]) {
+    fn kill_at(&self, at: usize) {
         let filter = self.new_filter();
         let hashes: Vec<u64> = self.stored.iter().chain(&self.own).copied().collect();
         let before = copies(&filter, &hashes);
         let found_before: Vec<bool> = ABSENT.map(|hash| filter.contains_hash(hash)).collect();
-        let passed = Arc::new(Mutex::new(0_usize));
-        let kill = move |_| {
+        let passed = Arc::new(Mutex::new(Vec::new()));
+        let note = Arc::clone(&passed);
+        let kill = move |step| {
             let number = {
-                let mut passed = passed.lock().unwrap();
-                *passed += 1;
-                *passed - 1
+                let mut passed = note.lock().unwrap();
+                passed.push(step);
+                passed.len() - 1
             };
             if number == at {
                 resume_unwind(Box::new(Killed));
             }
         };
         assert!(self.run(&filter, kill), "the panic reaches the caller");
+        // Others go on with their shards.
+        let passed = passed.lock().unwrap()[..=at].to_vec();
 
         // A slot half written may look like any fingerprint, where slots straddle words.
-        let torn = steps[at] == Step::WordWritten && !matches!(self.width, 4 | 8 | 16 | 32);
-        let after = self.check_copies(&filter, &hashes, &before, &steps[..=at]);
+        let torn = passed[at] == Step::WordWritten && !matches!(self.width, 4 | 8 | 16 | 32);
+        let after = self.check_copies(&filter, &hashes, &before, &passed);
         for (hash, found) in ABSENT.zip(found_before) {
             let may_be_found = torn || self.own.iter().any(|&own| class(&filter, own) == class(&filter, hash));
             assert!(may_be_found || filter.contains_hash(hash) == found, "absent hash {hash}");
@@ -253,5 +256,13 @@ fn check_emptied(filter: &Filter, stored: &[u64]) {
 fn filter_of_thousands(width: u32, stored: &[u64]) -> Filter {
     let filter = CuckooFilter::builder().capacity(5000).fingerprint_bits(width).stripes(16).build().unwrap();
     assert_eq!((filter.shards(), filter.insert_batch_hash(stored).rejected), (1, vec![]));
+    filter
+}
+
+/// One in which threads work on several shards at a time.
+fn filter_of_shards(width: u32, stored: &[u64]) -> Filter {
+    let filter = CuckooFilter::builder().capacity(500_000).fingerprint_bits(width).build().unwrap();
+    assert!(filter.shards() > 1);
+    assert_eq!(filter.insert_batch_hash(stored).rejected, []);
     filter
 }

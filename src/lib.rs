@@ -44,5 +44,4 @@ mod killed_writer_tests;
 mod storm_tests;
 
 #[cfg(all(test, not(cuckoo_loom)))]
-#[path = "../tests/histories/mod.rs"]
-mod histories;
+mod histories_tests;

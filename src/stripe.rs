@@ -10,7 +10,7 @@
 
 use crate::fail_point::{Step, reached};
 use crate::geometry::{Bucket, Candidates};
-use crate::sync::{AtomicU64, Mark, Mutex, MutexGuard, load_locked, lock};
+use crate::sync::{AtomicU64, Flag, Mutex, MutexGuard, load_locked, lock};
 use crate::tally::{Event, Tallies, Tally};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::sync::atomic::Ordering;
@@ -39,7 +39,7 @@ pub(crate) struct Stripes {
     /// A stripe is `1 << shift` buckets.
     shift: u32,
     /// Set if a panic interrupted a change: the counts may not be what the words say.
-    interrupted: Mark,
+    interrupted: Flag,
 }
 
 // No code of a user's runs while a stripe is locked, so only a fault of this crate could leave a change half made. Even
@@ -70,7 +70,7 @@ impl Stripes {
         let mut stripes = Vec::new();
         stripes.try_reserve_exact(count).ok()?;
         stripes.resize_with(count, Default::default);
-        Some(Stripes { stripes: stripes.into_boxed_slice(), shift, interrupted: Mark::default() })
+        Some(Stripes { stripes: stripes.into_boxed_slice(), shift, interrupted: Flag::default() })
     }
 
     /// Stripes of a shard that holds so many fingerprints. Whose they are does not matter: counts wrap, and only their
@@ -240,10 +240,12 @@ impl LockedAll<'_> {
         self.set_total(0);
     }
 
-    /// Makes the sum of the counts what there is, if a change was interrupted.
-    pub(crate) fn mend_counts(&self, taken: impl FnOnce() -> u64) {
+    /// Makes the sum of the counts what there is, if a change was interrupted, and what there is can be told.
+    pub(crate) fn mend_counts(&self, taken: impl FnOnce() -> Option<u64>) {
         if self.stripes.interrupted.is_set() {
-            self.set_total(taken());
+            if let Some(taken) = taken() {
+                self.set_total(taken);
+            }
             self.stripes.interrupted.set(false);
         }
     }

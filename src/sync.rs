@@ -2,7 +2,7 @@
 //!
 //! Everything shared between threads is one of the names below. In a model (`--cfg cuckoo_loom`, tests only) they are
 //! loom's, so that the models in `loom-tests` explore the code that ships; with `--cfg cuckoo_shuttle` they are shuttle's,
-//! for the schedules of `tests/histories`.
+//! for the schedules of `src/histories_tests`.
 
 use core::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ pub(crate) struct Tick(core::sync::atomic::AtomicU64);
 impl Tick {
     /// Changes the number, by the only thread that may, such as the holder of a lock.
     #[inline]
-    pub(crate) fn change_locked(&self, change: impl FnOnce(u64) -> u64) {
+    pub(crate) fn change(&self, change: impl FnOnce(u64) -> u64) {
         // Relaxed: one thread at a time changes it, and nothing follows from that.
         self.0.store(change(self.0.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
@@ -26,14 +26,14 @@ impl Tick {
     }
 }
 
-/// A mark that orders nothing. Models know nothing of it either.
+/// A flag that orders nothing. Models know nothing of it either.
 #[derive(Default)]
-pub(crate) struct Mark(core::sync::atomic::AtomicBool);
+pub(crate) struct Flag(core::sync::atomic::AtomicBool);
 
-impl Mark {
-    pub(crate) fn set(&self, mark: bool) {
-        // Relaxed: it only says that somebody should look, under locks.
-        self.0.store(mark, Ordering::Relaxed);
+impl Flag {
+    pub(crate) fn set(&self, flag: bool) {
+        // Relaxed: it says nothing of any other memory; who acts on it looks at that under locks.
+        self.0.store(flag, Ordering::Relaxed);
     }
 
     pub(crate) fn is_set(&self) -> bool {

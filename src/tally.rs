@@ -38,13 +38,13 @@ impl Tally {
     #[inline(always)]
     pub(crate) fn note(&self, event: Event) {
         match event {
-            Event::Relocated => self.relocations.change_locked(|count| count + 1),
+            Event::Relocated => self.relocations.change(|count| count + 1),
             Event::Path { length, relocated } => {
-                self.relocations.change_locked(|count| count + relocated);
-                self.longest_path.change_locked(|longest| longest.max(length));
+                self.relocations.change(|count| count + relocated);
+                self.longest_path.change(|longest| longest.max(length));
             }
-            Event::RefusedFull => self.refused_full.change_locked(|count| count + 1),
-            Event::RefusedCopies => self.refused_copies.change_locked(|count| count + 1),
+            Event::RefusedFull => self.refused_full.change(|count| count + 1),
+            Event::RefusedCopies => self.refused_copies.change(|count| count + 1),
         }
     }
 

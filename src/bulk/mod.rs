@@ -572,6 +572,7 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
 #[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod tests {
     use super::*;
+    use crate::StableHashBuilder;
     use crate::fail_point::{Step, with_hook};
     use std::cell::Cell;
     use std::rc::Rc;
@@ -678,7 +679,9 @@ mod tests {
 
     #[test]
     fn each_way_in_does_what_it_says() {
-        let filter = filter(1000);
+        // Three keys of which no two share a bucket.
+        let hasher = StableHashBuilder::with_keys(1, 2);
+        let filter = CuckooFilter::builder().capacity(1000).fingerprint_bits(16).hasher(hasher).build().unwrap();
         let (keys, mut found) = ([1, 2, 3], [false; 3]);
         let hashes = keys.map(|key| filter.hash(&key));
         let inserted = [

@@ -29,9 +29,11 @@ impl Shard {
 }
 
 impl Drop for Alone<'_> {
+    /// Whoever locks all stripes can afford to ask, once, and before they are released: the next one that locks them
+    /// finds the note.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            drop(self.shard.begin_change());
+            self.shard.stripes.note_interrupted();
         }
     }
 }

@@ -12,7 +12,7 @@ impl Shard {
     pub(crate) fn copy_to(&self, geometry: &Geometry, format: &Format, words: &mut [u64]) -> u64 {
         let locked = self.stripes.lock_all();
         // Readers refuse a shard of which the count is wrong.
-        locked.mend_counts(|| self.occupied(geometry, format).unwrap_or(0));
+        locked.mend_counts(|| self.occupied(geometry, format));
         self.table.copy_to(&locked, words);
         self.stripes.total()
     }

@@ -160,7 +160,7 @@ mod tests {
             let mut mended = false;
             shard.stripes.lock_all().mend_counts(|| {
                 mended = true;
-                taken
+                Some(taken)
             });
             mended
         };
@@ -174,6 +174,9 @@ mod tests {
         assert!(mend(147));
         assert_eq!(shard.len(), 147);
         assert!(!mend(1000));
+        shard.stripes.note_interrupted();
+        shard.stripes.lock_all().mend_counts(|| None);
+        assert_eq!(shard.len(), 147);
         shard.clear();
         assert!(!mend(1000));
         assert_eq!(shard.len(), 0);

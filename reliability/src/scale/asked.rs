@@ -1,6 +1,6 @@
 //! The rate that was asked for, at full capacity.
 
-use super::{Capacity, absent};
+use super::{Capacities, absent};
 use crate::crew::each_on_all_cores;
 use crate::figure::{count, figure, seconds_since};
 use crate::promise::{Promise, broken};
@@ -15,7 +15,7 @@ const RATES: [f64; 10] = [0.1, 0.05, 0.02, 0.01, 0.003, 0.001, 0.000_3, 0.000_1,
 const CAPACITIES: [usize; 4] = [21, 1001, 100_003, 1_000_003];
 
 /// Returns how the filters kept their capacity.
-pub(super) fn run(run: &Run, seed: u64) -> Capacity {
+pub(super) fn run(run: &Run, seed: u64) -> Capacities {
     let start = Instant::now();
     let look_ups = run.choose(10_000_000, 500_000);
     let mut rng = Rng::with_seed(seed);
@@ -37,7 +37,7 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacity {
         let hits = absent::hits(&filter, look_ups, &mut rng);
         let rate = Rate::of(look_ups, hits, slots(&filter), filter.load_factor(), filter.fingerprint_bits());
         bar.inc(1);
-        (*asked, rate, Capacity::of(shape, refused > 0))
+        (*asked, rate, *shape, refused > 0)
     });
     bar.finish_and_clear();
 
@@ -67,5 +67,7 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacity {
             seconds_since(start)
         ),
     );
-    Capacity::sum(measured.iter().map(|measured| measured.2))
+    let mut capacities = Capacities::default();
+    measured.iter().for_each(|(_, _, shape, refused)| capacities.note(shape, *refused));
+    capacities
 }

@@ -11,6 +11,7 @@ use crate::rate::most;
 use crate::run::Run;
 use crate::shape::Shape;
 use fastrand::Rng;
+use std::collections::BTreeMap;
 
 /// Widths of fingerprints that are checked: each way in which slots lie in words.
 pub(crate) const WIDTHS: [u32; 18] = [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 20, 24, 31, 32];
@@ -23,41 +24,57 @@ pub(crate) fn run(run: &Run) {
     let filled = present::run(run, rng.u64(..));
     absent::run(run, rng.u64(..));
     let asked = asked::run(run, rng.u64(..));
-    Capacity::sum([filled, asked]).check();
+    filled.join(asked).check();
 }
 
-/// Filters of 6 bits and more, and how many of them refused a key before they held their capacity.
-#[derive(Clone, Copy, Default)]
-struct Capacity {
+/// Filters of 6 bits and more by their capacities, and how many of them refused a key before they held it.
+#[derive(Default)]
+struct Capacities(BTreeMap<usize, Refusals>);
+
+#[derive(Default)]
+struct Refusals {
     filters: u64,
     refused: u64,
-    /// One that did.
+    /// A filter that refused.
     example: Option<Shape>,
 }
 
-impl Capacity {
-    fn of(shape: &Shape, refused: bool) -> Self {
-        Capacity { filters: 1, refused: refused.into(), example: refused.then_some(*shape) }
+impl Capacities {
+    fn note(&mut self, shape: &Shape, refused: bool) {
+        let refusals = Refusals { filters: 1, refused: refused.into(), example: refused.then_some(*shape) };
+        self.add(shape.capacity, refusals);
     }
 
-    fn sum(all: impl IntoIterator<Item = Capacity>) -> Self {
-        all.into_iter().fold(Capacity::default(), |a, b| Capacity {
-            filters: a.filters + b.filters,
-            refused: a.refused + b.refused,
-            example: a.example.or(b.example),
-        })
+    fn add(&mut self, capacity: usize, more: Refusals) {
+        let refusals = self.0.entry(capacity).or_default();
+        refusals.filters += more.filters;
+        refusals.refused += more.refused;
+        refusals.example = refusals.example.or(more.example);
     }
 
-    /// The promise is that of fewer than one filter in 10,000.
+    fn join(mut self, other: Capacities) -> Self {
+        other.0.into_iter().for_each(|(capacity, refusals)| self.add(capacity, refusals));
+        self
+    }
+
+    /// The promise is that of fewer than one filter in 10,000, at every size.
     fn check(self) {
-        let text = format!(
-            "{} of {} filters of 6 bits and more refused a key before they held the capacity asked for",
-            count(self.refused),
-            count(self.filters)
-        );
-        if let Some(shape) = self.example.filter(|_| self.refused > most(self.filters as f64 / 10_000.0)) {
-            broken(Promise::Capacity, &shape, None, format_args!("{text}, this one among them"));
+        for Refusals { filters, refused, example } in self.0.values() {
+            if let Some(shape) = example.filter(|_| *refused > most(*filters as f64 / 10_000.0)) {
+                let text =
+                    format_args!("{refused} of {filters} filters of its capacity refused a key before they held it");
+                broken(Promise::Capacity, &shape, None, text);
+            }
         }
-        figure("4.4", text);
+        let sum = |number: fn(&Refusals) -> u64| self.0.values().map(number).sum::<u64>();
+        figure(
+            "4.4",
+            format_args!(
+                "{} of {} filters of 6 bits and more, of {} capacities, refused a key before they held what was asked for",
+                count(sum(|refusals| refusals.refused)),
+                count(sum(|refusals| refusals.filters)),
+                self.0.len()
+            ),
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Look-ups of present keys: filters of many sizes, filled until they refuse a key, and looked up before and after the
 //! removal of a random part.
 
-use super::{Capacity, WIDTHS};
+use super::{Capacities, WIDTHS};
 use crate::crew::on_all_cores;
 use crate::figure::{count, figure, seconds_since};
 use crate::promise::{Promise, broken};
@@ -21,7 +21,7 @@ const CAPACITIES: [usize; 30] = [
 ];
 
 /// Returns how the filters kept their capacity.
-pub(super) fn run(run: &Run, seed: u64) -> Capacity {
+pub(super) fn run(run: &Run, seed: u64) -> Capacities {
     let start = Instant::now();
     let target = run.choose(1_000_000_000, 20_000_000);
     let largest = run.choose(usize::MAX, 100_000);
@@ -63,7 +63,7 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacity {
             seconds_since(start)
         ),
     );
-    Capacity::sum(turns.iter().map(|turn| turn.capacity))
+    turns.into_iter().map(|turn| turn.capacities).fold(Capacities::default(), Capacities::join)
 }
 
 fn tell(bar: &ProgressBar, done: u64) {
@@ -76,7 +76,7 @@ struct Turn {
     look_ups: u64,
     filters: u64,
     removed: u64,
-    capacity: Capacity,
+    capacities: Capacities,
 }
 
 impl Turn {
@@ -87,7 +87,7 @@ impl Turn {
         let mut keys = self.fill(&shape, &filter);
         self.filters += 1;
         if bits >= 6 {
-            self.capacity = Capacity::sum([self.capacity, Capacity::of(&shape, keys.len() < capacity)]);
+            self.capacities.note(&shape, keys.len() < capacity);
         }
         self.look_up(&shape, &filter, &keys);
         self.rng.shuffle(&mut keys);

@@ -124,9 +124,6 @@ impl World {
     pub(super) fn check(&self, scenario: &Scenario, seen: &[Seen]) -> Result<Vec<History>, String> {
         let mut words = Words::new(&scenario.shape.plan);
         let stored = self.shard.copy_to(&self.geometry, &self.format, &mut words.words);
-        if stored != self.shard.len() {
-            return Err(format!("{stored} are stored, and {} are counted", self.shard.len()));
-        }
         let left = counts(&words, scenario, stored);
         let events: Vec<(usize, Event)> = seen.iter().flat_map(|seen| seen.events.iter().copied()).collect();
         self.check_lens(scenario, seen, &events)?;
@@ -152,7 +149,8 @@ impl World {
     }
 
     /// The sum of the counts is at most what was there, and what had begun to be inserted when it was told, without what
-    /// had been removed before it was asked for. A clear only makes it less.
+    /// had been removed before it was asked for; and at least what was there, and what had been inserted before it was
+    /// asked for, without what had begun to be removed when it was told. A clear only makes it less.
     fn check_lens(&self, scenario: &Scenario, seen: &[Seen], events: &[(usize, Event)]) -> Result<(), String> {
         let before: i64 = scenario.classes.iter().map(|&(_, copies)| i64::from(copies)).sum();
         for &Len { len, begin, end } in seen.iter().flat_map(|seen| &seen.lens) {
@@ -165,6 +163,17 @@ impl World {
             let most = before + changes.sum::<i64>();
             if len > most {
                 return Err(format!("there were {most} at the most, and {len} were counted"));
+            }
+            let changes = events.iter().map(|(_, event)| match event.fact {
+                Fact::Stored | Fact::Admitted if event.end < begin => 1,
+                Fact::Removed(true) if event.begin <= end => -1,
+                Fact::RemovedAll(copies) if event.begin <= end => -i64::from(copies),
+                _ => 0,
+            });
+            let least = before + changes.sum::<i64>();
+            let is_cleared = events.iter().any(|(_, event)| event.fact == Fact::Cleared);
+            if len < least && !is_cleared {
+                return Err(format!("there were {least} at least, and {len} were counted"));
             }
         }
         Ok(())

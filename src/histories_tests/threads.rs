@@ -8,6 +8,7 @@ use super::history::{Event, History};
 use super::scenario::Scenario;
 use super::world::{Seen, World};
 use crate::fail_point::with_hook;
+use indicatif::HumanCount;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::hint::spin_loop;
@@ -145,8 +146,11 @@ fn what_real_threads_say_can_be_explained() {
     }
     assert!(contested as u64 > histories / 10, "hardly anything met: {contested} of {classes}");
     println!(
-        "\nfigure 2.1: {histories} histories of 2 to 8 threads, 0 that no order explains; {classes} classes, {contested} \
-         of them asked while they changed; {:.0} s",
+        "\nfigure 2.1: {} histories of 2 to 8 threads, 0 that no order explains; {} classes, {} of them asked while they \
+         changed; {:.0} s",
+        HumanCount(histories),
+        HumanCount(classes as u64),
+        HumanCount(contested as u64),
         start.elapsed().as_secs_f64()
     );
 }
@@ -167,5 +171,7 @@ fn corrupted_histories_are_refused() {
     }
     assert_eq!(refused.len(), 11, "every fault was tried: {refused:?}");
     let all: u64 = refused.values().sum();
-    println!("\nfigure 2.2: {all} corrupted histories of {} kinds, all refused: {refused:?}", refused.len());
+    let least = refused.values().min().map_or(0, |&least| least);
+    let (kinds, all, least) = (refused.len(), HumanCount(all), HumanCount(least));
+    println!("\nfigure 2.2: {all} corrupted histories of {kinds} kinds, at least {least} of each: all refused");
 }
