@@ -62,20 +62,26 @@ mutants() {
 }
 list() { cargo mutants --dir "$target/tree.0" --list "${files[@]}" "$@"; }
 
-# Tries the mutants that no earlier stage has settled: stage NAME SECONDS ENVIRONMENT... -- ARGUMENTS...
+# Tries the mutants that nothing has settled, and that this stage has not missed: stage NAME ENVIRONMENT... --
+# ARGUMENTS... Tests that take five times as long as without a mutant, and a minute at least, are taken to hang.
 stage() {
-    local name=$1 seconds=$2 environment=() worker pids=() code
-    shift 2
+    local name=$1 environment=() worker pids=() code
+    shift
     while [ "$1" != -- ]; do environment+=("$1") && shift; done
     shift
     printf '\n-- %s\n' "$name"
-    settle
-    [ "$(list | sort -u | comm -13 "$out/settled" - | wc -l)" -gt 0 ] || return 0
+    gather
+    printf '%s' "$name" >"$out/stage"
+    touch "$out/missed by $name"
+    sort -u "$out"/{caught,timeout,unviable}.txt "$out/missed by $name" >"$out/passed by"
+    [ "$(list | sort -u | comm -13 "$out/passed by" - | wc -l)" -gt 0 ] || return 0
     for ((worker = 0; worker < workers; worker++)); do
+        # What --iterate reads.
+        cp "$out/passed by" "$out/$worker/mutants.out/previously_caught.txt"
         (
             [ ${#environment[@]} -eq 0 ] || export "${environment[@]}"
-            mutants "$worker" --timeout "$seconds" --iterate --shard "$worker/$workers" --output "$out/$worker" \
-                "${files[@]}" "$@"
+            mutants "$worker" --timeout-multiplier 5 --minimum-test-timeout 60 --iterate --output "$out/$worker" \
+                --shard "$worker/$workers" --sharding round-robin "${files[@]}" "$@"
         ) &
         pids+=($!)
     done
@@ -85,30 +91,27 @@ stage() {
         # 2: some were missed; 3: some took too long. Anything else, such as a test that fails without a mutant, is
         # wrong.
         case $code in 0 | 2 | 3) ;; *) fail "$name: cargo-mutants ended with $code" ;; esac
-        # What does not compile for a model has been compiled before.
-        [ "$name" != models ] || rm -f "$out/$worker/mutants.out/unviable.txt"
     done
-    settle
+    gather
 }
 
-# Gathers what came of the mutants, and has --iterate pass by those that are settled: all but the missed ones.
-settle() {
-    local worker kind
-    for kind in caught timeout unviable; do
+# Gathers what came of the mutants in a stage that has ended, or that was stopped.
+gather() {
+    local worker kind name
+    name=$(cat "$out/stage" 2>/dev/null || echo none)
+    for kind in caught timeout unviable missed; do
         for ((worker = 0; worker < workers; worker++)); do
             mkdir -p "$out/$worker/mutants.out"
-            cat "$out/$worker/mutants.out/$kind.txt" 2>/dev/null || true
+            # What does not compile for a model has been compiled before.
+            [ "$name $kind" = 'models unviable' ] || cat "$out/$worker/mutants.out/$kind.txt" 2>/dev/null || true
             rm -f "$out/$worker/mutants.out/$kind.txt"
-        done >>"$out/$kind.txt"
-        sort -u -o "$out/$kind.txt" "$out/$kind.txt"
-    done
-    settled >"$out/settled"
-    for ((worker = 0; worker < workers; worker++)); do
-        cp "$out/settled" "$out/$worker/mutants.out/previously_caught.txt"
+        done >"$out/gathered"
+        case $kind in
+            missed) cat "$out/gathered" >>"$out/missed by $name" ;;
+            *) cat "$out/gathered" >>"$out/$kind.txt" ;;
+        esac
     done
 }
-
-settled() { sort -u "$out"/{caught,timeout,unviable}.txt; }
 
 if [ -n "$quick_only" ]; then
     names=(
@@ -154,23 +157,22 @@ while IFS= read -r entry; do
         fail ".cargo/mutants.toml leaves out what is not there: $entry"
 done < <(sed -n "/^    # Equivalent/,/^]/ s/^    '\(.*\)',$/\1/p" .cargo/mutants.toml)
 
-# Without optimisation: a mutant is compiled in a fraction of the time, which is what most of them cost. These tests take
-# some seconds; what has not ended after so many more hangs.
+# With little or no optimisation: a mutant is compiled in a fraction of the time, which is what most of them cost.
 quick=("$until_failure" PROPTEST_CASES=8 CARGO_PROFILE_TEST_OPT_LEVEL=0)
 slow_ones=(histories storm killed_writer two_filters)
-stage 'unit tests' 60 "${quick[@]}" RUST_TEST_THREADS=1 -- --cargo-arg=--lib -- -- "${slow_ones[@]/#/--skip=}"
+stage 'unit tests' "${quick[@]}" RUST_TEST_THREADS=1 -- --cargo-arg=--lib -- -- "${slow_ones[@]/#/--skip=}"
 some=(builder debug merge refused_memory snapshot_golden snapshot_header snapshot_refused stats)
-stage 'tests of the public face' 120 "${quick[@]}" -- "${some[@]/#/--cargo-arg=--test=}"
-stage 'all tests' 900 "$until_failure" --
-stage 'models' 600 RUSTFLAGS='--cfg cuckoo_loom' -- --profile loom --cargo-arg=--lib -- -- loom_tests::
+stage 'tests of the public face' "${quick[@]}" -- "${some[@]/#/--cargo-arg=--test=}"
+stage 'all tests' "$until_failure" CARGO_PROFILE_TEST_OPT_LEVEL=1 --
+stage 'models' RUSTFLAGS='--cfg cuckoo_loom' -- --profile loom --cargo-arg=--lib -- -- loom_tests::
 
 list | sort -u >"$out/list"
 left_out=$(comm -23 "$out/list-with-equivalents" "$out/list" | wc -l)
-settled | comm -13 - "$out/list" >"$out/missed.txt"
-count() { thousands "$(comm -12 "$out/list" "$out/$1" | wc -l)"; }
+sort -u "$out"/{caught,timeout,unviable}.txt | comm -13 - "$out/list" >"$out/missed.txt"
+count() { thousands "$(cat "${@/#/$out/}" | sort -u | comm -12 - "$out/list" | wc -l)"; }
 text='%s mutants: %s caught, %s of them by a test that ran too long, %s do not compile, %s missed; %s more are left out'
 printf "figure 8.1: $text as equivalent; %s h\n" \
-    "$(count list)" "$(thousands "$(sort -u "$out"/{caught,timeout}.txt | comm -12 - "$out/list" | wc -l)")" \
+    "$(count list)" "$(count caught.txt timeout.txt)" \
     "$(count timeout.txt)" "$(count unviable.txt)" "$(count missed.txt)" "$left_out" \
     "$(awk "BEGIN { printf \"%.1f\", ($before + $SECONDS) / 3600 }")"
 [ ! -s "$out/missed.txt" ] || { cat "$out/missed.txt" && fail 'the mutants above were missed'; }

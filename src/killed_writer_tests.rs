@@ -53,12 +53,12 @@ struct Scenario {
     work: fn(&Filter, &[u64]),
 }
 
-/// Fingerprint and bucket pair.
-pub(super) type Class = (u32, u32, u32);
+/// Shard, fingerprint and bucket pair.
+pub(super) type Class = (usize, u32, u32, u32);
 
 pub(super) fn class(filter: &Filter, hash: u64) -> Class {
-    let key = filter.geometry.locate(hash).1;
-    (key.fingerprint.get(), key.first.min(key.second).get(), key.first.max(key.second).get())
+    let (shard, key) = filter.geometry.locate(hash);
+    (shard, key.fingerprint.get(), key.first.min(key.second).get(), key.first.max(key.second).get())
 }
 
 fn copies<'a>(filter: &Filter, hashes: impl IntoIterator<Item = &'a u64>) -> BTreeMap<Class, usize> {
