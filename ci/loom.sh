@@ -44,8 +44,9 @@ esac
 
 target=$root/target/loom
 mkdir -p "$target"
-# The same for all builds below, so that dependencies are compiled once.
-export CARGO_TARGET_DIR=$target RUSTFLAGS='--cfg cuckoo_loom' CARGO_TERM_COLOR=never
+# The same for all builds below, so that dependencies are compiled once; and of what a tooth leaves alone, most is not
+# compiled again.
+export CARGO_INCREMENTAL=1 CARGO_TARGET_DIR=$target RUSTFLAGS='--cfg cuckoo_loom' CARGO_TERM_COLOR=never
 # Neither a limit nor a trace that somebody's shell asks for.
 unset "${!LOOM_@}" CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_RUSTFLAGS RUST_BACKTRACE
 

@@ -36,7 +36,8 @@ esac
 target=$PWD/target/schedules
 copy=$target/tooth
 mkdir -p "$target"
-export CARGO_TARGET_DIR=$target RUSTFLAGS='--cfg cuckoo_shuttle' CARGO_TERM_COLOR=never
+# As in ci/loom.sh.
+export CARGO_INCREMENTAL=1 CARGO_TARGET_DIR=$target RUSTFLAGS='--cfg cuckoo_shuttle' CARGO_TERM_COLOR=never
 unset CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_RUSTFLAGS RUST_BACKTRACE CUCKOO_FULL
 
 histories() {

@@ -276,7 +276,7 @@ fn errors_are_ordinary_errors() {
     assert!(error.is::<BuildError>());
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn memory_is_reserved_not_written() {
     let resident = || {
