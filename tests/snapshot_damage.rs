@@ -199,7 +199,8 @@ proptest! {
         let (from, to) = (a.min(b), a.max(b));
         let rest = if double { from } else { to };
         let bytes = [&good[..if double { to } else { from }], &good[rest..]].concat();
-        prop_assert_eq!(Filter::read_from(&bytes[..], hasher()).is_ok(), bytes == good);
+        // A reader may hold more than the snapshot: what is doubled may be as what stood there.
+        prop_assert_eq!(Filter::read_from(&bytes[..], hasher()).is_ok(), bytes.starts_with(&good));
     }
 
     /// With checksums that match, so that each field is looked at. What is loaded works.
