@@ -41,6 +41,20 @@ impl Flag {
     }
 }
 
+/// Reads a clock at a moment that stands between what this thread does before and after it: what it has written is
+/// seen by others before it asks for the time, and nothing is read ahead. For histories of real threads, whose times
+/// say what happened before what.
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+pub(crate) fn in_order<T>(clock: impl FnOnce() -> T) -> T {
+    use core::sync::atomic::fence;
+    // SeqCst: nothing less keeps a write before a later read. Each pairs with those of other threads; without them a
+    // history may be refused because a write was still under way when its operation was said to have ended.
+    fence(Ordering::SeqCst);
+    let time = clock();
+    fence(Ordering::SeqCst);
+    time
+}
+
 #[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
 mod shim {
     use core::sync::atomic::Ordering;

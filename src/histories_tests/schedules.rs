@@ -8,11 +8,11 @@
 use super::full_or;
 use super::scenario::Scenario;
 use super::world::World;
+use crate::sync::Tick;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, Runner};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Orders that are tried of each scenario.
 const SCHEDULES_A_SCENARIO: usize = 25;
@@ -58,12 +58,16 @@ fn explore<S: Scheduler + 'static>(
 
 fn one_history(scenario: &Arc<Scenario>) {
     let world = Arc::new(World::new(scenario));
-    // Not shuttle's: the time is no place to switch.
-    let clock = Arc::new(AtomicU64::new(0));
+    // Not shuttle's: the time is no place to switch, and so one thread at a time changes it.
+    let clock = Arc::new(Tick::default());
     let threads = (0..scenario.programs.len()).map(|thread| {
         let (scenario, world, clock) = (Arc::clone(scenario), Arc::clone(&world), Arc::clone(&clock));
         shuttle::thread::spawn(move || {
-            world.run(&scenario, &scenario.programs[thread], || clock.fetch_add(1, Ordering::Relaxed))
+            let now = || {
+                clock.change(|time| time + 1);
+                clock.get()
+            };
+            world.run(&scenario, &scenario.programs[thread], now)
         })
     });
     let threads: Vec<_> = threads.collect();

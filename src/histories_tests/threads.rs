@@ -8,12 +8,12 @@ use super::history::{Event, History};
 use super::scenario::Scenario;
 use super::world::{Seen, World};
 use crate::fail_point::with_hook;
+use crate::sync::{Tick, in_order};
 use indicatif::HumanCount;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::hint::spin_loop;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -82,18 +82,14 @@ fn take(batch: u64) -> Vec<Taken> {
         Taken { seed, scenario, world, seen: Vec::new() }
     });
     let mut jobs: Vec<Taken> = jobs.collect();
-    let (barrier, arrived, start) = (&Barrier::new(threads), &AtomicUsize::new(0), Instant::now());
-    let now = || {
-        // All that this thread has written is seen by others before it asks for the time, and nothing is read before.
-        fence(Ordering::SeqCst);
-        let nanoseconds = start.elapsed().as_nanos() as u64;
-        fence(Ordering::SeqCst);
-        nanoseconds
-    };
+    let (barrier, start) = (&Barrier::new(threads), Instant::now());
+    let arrived: &Vec<Tick> = &(0..threads).map(|_| Tick::default()).collect();
+    let now = || in_order(|| start.elapsed().as_nanos() as u64);
     let run = |thread: usize| -> Vec<Seen> {
         let run = |(number, job): (usize, &Taken)| {
             barrier.wait();
-            meet(arrived, threads * (number + 1));
+            arrived[thread].change(|_| number as u64 + 1);
+            meet(arrived, number as u64 + 1);
             job.world.run(&job.scenario, &job.scenario.programs[thread], now)
         };
         pause.within(batch ^ thread as u64, || jobs.iter().enumerate().map(run).collect())
@@ -112,10 +108,9 @@ fn take(batch: u64) -> Vec<Taken> {
 }
 
 /// Begins when the others do: a barrier wakes them up one after the other. Not for long, for there may be fewer cores.
-fn meet(arrived: &AtomicUsize, all: usize) {
-    arrived.fetch_add(1, Ordering::AcqRel);
+fn meet(arrived: &[Tick], all: u64) {
     for _ in 0..1000 {
-        if arrived.load(Ordering::Acquire) >= all {
+        if arrived.iter().all(|arrived| arrived.get() >= all) {
             break;
         }
         spin_loop();
