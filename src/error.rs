@@ -393,3 +393,23 @@ impl fmt::Display for MergeError {
 }
 
 impl Error for MergeError {}
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_parts_and_of_memory_name_what_was_wrong() {
+        let said = [
+            (SnapshotError::NoParts.to_string(), "at least one"),
+            (SnapshotError::PartsDiffer { what: "capacity" }.to_string(), "capacity"),
+            (SnapshotError::ShardTwice { number: 17 }.to_string(), "17"),
+            (SnapshotError::ShardMissing { number: 3, shards: 29 }.to_string(), "3 of 29"),
+            (SnapshotError::OutOfMemory { bytes: 1234 }.to_string(), "1234 bytes"),
+            (MergeError::OutOfMemory { bytes: 1234 }.to_string(), "1234 bytes"),
+        ];
+        for (text, what) in said {
+            assert!(text.contains(what), "{text}");
+        }
+    }
+}

@@ -5,7 +5,7 @@ mod folder;
 #[path = "common/watchdog.rs"]
 mod watchdog;
 
-use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
+use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
 use folder::Folder;
 use std::ffi::OsString;
 use std::fs;
@@ -123,5 +123,35 @@ mod unix {
             assert_eq!(CuckooFilter::<u64>::load(&path).unwrap().len(), 7);
         }
         assert_eq!(names(&folder.0), ["filter"]);
+    }
+}
+
+/// A file's end is checked by whoever loads it, in each way.
+#[test]
+fn every_way_of_loading_takes_the_whole_file() {
+    let folder = Folder::new("file-longer");
+    let path = &folder.0.join("filter");
+    let hasher = StableHashBuilder::with_keys(1, 2);
+    let saved = CuckooFilter::<u64, _>::with_capacity_and_hasher(100, hasher.clone());
+    saved.insert(&7).unwrap();
+    saved.save(path).unwrap();
+    type Stable = CuckooFilter<u64, StableHashBuilder>;
+    type Way = fn(&Path, &StableHashBuilder) -> Result<Stable, SnapshotError>;
+    let ways: [Way; 3] = [
+        |path, _| Stable::load(path),
+        |path, _| Stable::par_load(path),
+        |path, hasher| Stable::load_with_hasher(path, hasher.clone()),
+    ];
+    for load in ways {
+        let loaded = load(path, &hasher).unwrap();
+        assert!(loaded.contains(&7) && loaded.len() == 1);
+    }
+    let mut longer = fs::read(path).unwrap();
+    longer.push(0);
+    fs::write(path, longer).unwrap();
+    for load in ways {
+        let error = load(path, &hasher).unwrap_err();
+        assert!(matches!(error, SnapshotError::TrailingBytes { .. }), "{error}");
+        assert!(error.to_string().contains("follows"), "{error}");
     }
 }

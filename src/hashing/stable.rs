@@ -162,6 +162,11 @@ mod tests {
         hasher.finish()
     }
 
+    #[test]
+    fn each_instance_has_keys_of_its_own() {
+        assert_ne!(StableHashBuilder::new().keys(), StableHashBuilder::default().keys());
+    }
+
     /// The messages are 00 01 02 .., of these lengths. From the tests of the standard library's SipHash-1-3.
     #[test]
     fn the_function_is_siphash_1_3() {
