@@ -161,7 +161,7 @@ done < <(sed -n "/^    # Equivalent/,/^]/ s/^    '\(.*\)',$/\1/p" .cargo/mutants
 quick=("$until_failure" PROPTEST_CASES=8 CARGO_PROFILE_TEST_OPT_LEVEL=0)
 slow_ones=(histories storm killed_writer two_filters)
 stage 'unit tests' "${quick[@]}" RUST_TEST_THREADS=1 -- --cargo-arg=--lib -- -- "${slow_ones[@]/#/--skip=}"
-some=(builder debug merge refused_memory snapshot_golden snapshot_header snapshot_refused stats)
+some=(builder debug model refused_memory serde snapshot_{damage,file,golden,header,parts,refused,replay})
 stage 'tests of the public face' "${quick[@]}" -- "${some[@]/#/--cargo-arg=--test=}"
 stage 'all tests' "$until_failure" CARGO_PROFILE_TEST_OPT_LEVEL=1 --
 stage 'models' RUSTFLAGS='--cfg cuckoo_loom' -- --profile loom --cargo-arg=--lib -- -- loom_tests::

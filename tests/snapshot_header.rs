@@ -1,13 +1,17 @@
 //! What a snapshot says of itself before it is read.
 
+#[path = "common/sealed.rs"]
+mod sealed;
+
 use concurrent_cuckoo_filter::{CuckooFilter, SavedHasher, SnapshotReader, StableHashBuilder};
+use sealed::Sealed;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-/// A hash function of somebody's own, without keys.
+/// A hash function of somebody's own, without keys. Its name is short, or the longest that there may be.
 #[derive(Clone, Default)]
-struct Own(BuildHasherDefault<DefaultHasher>);
+struct Own<const LONG: bool = false>(BuildHasherDefault<DefaultHasher>);
 
-impl BuildHasher for Own {
+impl<const LONG: bool> BuildHasher for Own<LONG> {
     type Hasher = DefaultHasher;
 
     fn build_hasher(&self) -> DefaultHasher {
@@ -15,8 +19,9 @@ impl BuildHasher for Own {
     }
 }
 
-impl SavedHasher for Own {
-    const NAME: &'static str = "own";
+impl<const LONG: bool> SavedHasher for Own<LONG> {
+    const NAME: &'static str =
+        if LONG { "a name that says all there is to say: it has sixty-four letters." } else { "own" };
 }
 
 #[test]
@@ -40,7 +45,28 @@ fn a_hash_function_has_no_keys_unless_it_says_so() {
     filter.write_to(&mut bytes).unwrap();
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
     assert_eq!((reader.header().hasher_name(), reader.header().has_keys()), ("own", false));
-    assert_eq!((filter.hasher().keys(), Own::from_keys([0; 4]).is_none()), (None, true));
+    assert_eq!((filter.hasher().keys(), <Own>::from_keys([0; 4]).is_none()), (None, true));
     let loaded: CuckooFilter<u32, Own> = reader.into_filter(Own::default()).unwrap();
     assert!(loaded.contains(&7));
+}
+
+#[test]
+fn the_name_of_a_hash_function_has_64_bytes_at_the_most() {
+    assert_eq!(Own::<true>::NAME.len(), 64);
+    let filter = CuckooFilter::<u32, Own<true>>::with_capacity_and_hasher(100, Own::default());
+    filter.insert(&7).unwrap();
+    let mut bytes = Vec::new();
+    // Some of it may be taken for a longer name.
+    filter.snapshot().metadata(b"!!!").write_to(&mut bytes).unwrap();
+    let reader = SnapshotReader::new(&bytes[..]).unwrap();
+    assert_eq!(reader.header().hasher_name(), Own::<true>::NAME);
+    assert!(reader.into_filter(Own::<true>::default()).unwrap().contains(&7u32));
+
+    let longer =
+        |by: u32| Sealed::new(bytes.clone()).with(140, (64 + by).to_le_bytes()).with(144, (3 - by).to_le_bytes()).bytes;
+    assert_eq!(longer(0), bytes);
+    for by in 1..=3 {
+        let error = SnapshotReader::new(&longer(by)[..]).map(drop).unwrap_err();
+        assert!(error.to_string().contains("length of the hasher's name"), "{error}");
+    }
 }
