@@ -5,7 +5,7 @@
 #   ci/fuzz.sh             two minutes with AddressSanitizer, half of them for each target
 #   ci/fuzz.sh SECONDS     as long as you like
 #   ci/fuzz.sh full        20,000,000 executions of each target on all cores, without a sanitizer, which is several
-#                          times as fast; then each for two minutes with AddressSanitizer. Half an hour on 2 cores
+#                          times as fast; then each for two minutes with AddressSanitizer. Twenty minutes on 2 cores
 #
 # A first run builds for two minutes, a full one twice. Needs a nightly toolchain and cargo-fuzz, which is installed into
 # the target directory unless it is on the PATH. Where one of them cannot be had, that is said and nothing is run. What

@@ -3,7 +3,7 @@
 # (src/histories_tests).
 #
 #   ci/schedules.sh              20,000 schedules and 100,000 drills (10 seconds, and a minute for the first build)
-#   ci/schedules.sh full         250,000 schedules and 2,000,000 drills, and all the teeth (half an hour on 2 cores)
+#   ci/schedules.sh full         250,000 schedules and 2,000,000 drills, and all the teeth (a quarter of an hour)
 #   ci/schedules.sh teeth NAME...
 #                                these teeth only, named as their files without .patch
 #

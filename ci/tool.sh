@@ -29,7 +29,9 @@ tool() {
         mkdir -p "$root"
         log=$root/install.log
         # Flags and target directories of the caller's are for his own builds.
-        if ! env -u RUSTFLAGS -u CARGO_ENCODED_RUSTFLAGS -u CARGO_BUILD_TARGET -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 \
+        # In one folder: they share many dependencies.
+        if ! env -u RUSTFLAGS -u CARGO_ENCODED_RUSTFLAGS -u CARGO_BUILD_TARGET CARGO_PROFILE_DEV_DEBUG=0 \
+            CARGO_TARGET_DIR="${root%/*}/build" \
             cargo install "$name" --debug --locked --version "$version" --root "$root" >"$log" 2>&1; then
             printf '%s %s cannot be installed: %s\n' "$name" "$version" "$(grep -m 1 '^error' "$log" || tail -n 1 "$log")"
             return 1
