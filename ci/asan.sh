@@ -17,7 +17,7 @@ case ${1-short} in
     short)
         opt_level=1
         tests=(--lib --test model --test batch --test snapshot_damage --test snapshot_refused
-            -- --skip histories --skip killed_writer --skip storm)
+            -- "${without_slow_tests[@]}")
         ;;
     full) tests=(--lib --tests) opt_level=3 ;;
     *) usage >&2 && exit 2 ;;

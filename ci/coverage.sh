@@ -21,7 +21,7 @@ case ${1-} in
         for name in builder debug faults_snapshots merge refused_memory serde snapshot_{damage,file,header,parts,refused}; do
             tests+=(--test "$name")
         done
-        tests+=(-- --skip histories --skip killed_writer --skip storm)
+        tests+=(-- "${without_slow_tests[@]}")
         export CARGO_INCREMENTAL=0 CARGO_PROFILE_TEST_OPT_LEVEL=0 PROPTEST_CASES=8
         ;;
     *) usage >&2 && exit 2 ;;

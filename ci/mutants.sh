@@ -160,8 +160,8 @@ done < <(sed -n "/^    # Equivalent/,/^]/ s/^    '\(.*\)',$/\1/p" .cargo/mutants
 
 # With little or no optimisation: a mutant is compiled in a fraction of the time, which is what most of them cost.
 quick=("$until_failure" PROPTEST_CASES=8 CARGO_PROFILE_TEST_OPT_LEVEL=0)
-slow_ones=(histories storm killed_writer two_filters)
-stage 'unit tests' "${quick[@]}" RUST_TEST_THREADS=1 -- --cargo-arg=--lib -- -- "${slow_ones[@]/#/--skip=}"
+stage 'unit tests' "${quick[@]}" RUST_TEST_THREADS=1 -- --cargo-arg=--lib -- -- \
+    "${without_slow_tests[@]}" --skip=two_filters
 some=(builder debug model refused_memory serde snapshot_{damage,file,golden,header,parts,refused,replay})
 stage 'tests of the public face' "${quick[@]}" -- "${some[@]/#/--cargo-arg=--test=}"
 some=(faults_{capacity,panics,rayon,snapshots} merge snapshot_{churn,memory,parallel,round_trip} stats)

@@ -9,12 +9,16 @@
 #   fail TEXT...         prints the text with the name of the calling script, and ends it with exit code 1
 #   usage                prints the comment at the head of the calling script
 #   skip TEXT...         prints "skipped: TEXT" and ends the script as passed: what it needs cannot be had here
+#   ${without_slow_tests[@]}
+#                        arguments for binaries of tests: those that take most of the time of the unit tests are left out
 #   thousands NUMBER     prints 1234567 as 1,234,567
 #   copy_tree FOLDER     makes FOLDER a copy of the working tree, as git would commit it
 #   break_copy FOLDER PATCH LOG
 #                        the same, with PATCH applied; what went wrong is in LOG, and then it returns 1
 #
 # shellcheck shell=bash
+
+without_slow_tests=(--skip=histories --skip=killed_writer --skip=storm)
 
 target_directory() {
     cargo metadata --locked --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/'
