@@ -43,8 +43,9 @@ pub(super) const MOST_METADATA: usize = 64 << 10;
 /// The flag of a snapshot that keeps the keys of the hasher.
 const WITH_KEYS: u32 = 1;
 
-/// All that a snapshot says before its shards.
-#[derive(Clone, Debug, PartialEq)]
+/// All that a snapshot says before its shards, the keys of the hasher included: only tests print it.
+#[derive(Clone, PartialEq)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) struct Header {
     pub(super) plan: Plan,
     /// The shards that follow.

@@ -120,9 +120,10 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
 }
 
 impl<K: ?Sized, S> fmt::Debug for Snapshot<'_, K, S> {
+    /// Shows the options, not the metadata.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot")
-            .field("metadata", &self.metadata.len())
+            .field("metadata", &format_args!("{} bytes", self.metadata.len()))
             .field("with_keys", &self.with_keys)
             .field("shards", &self.shards)
             .finish_non_exhaustive()
