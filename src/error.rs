@@ -5,8 +5,7 @@ use core::fmt;
 use core::ops::Range;
 use std::io;
 
-/// Why a key was not inserted. Match with `{ .. }`: variants may gain fields. The filter is as it was: no other key
-/// and no count has changed.
+/// Why a key was not inserted. The filter is as it was: no other key and no count has changed.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
@@ -17,21 +16,19 @@ use std::io;
 ///         break error;
 ///     }
 /// };
-/// assert!(matches!(error, InsertError::TooManyCopies { .. }));
+/// assert_eq!(error, InsertError::TooManyCopies);
 /// assert_eq!(error.to_string(), "all 8 slots of this key hold copies of it already");
 /// assert_eq!(filter.len(), 8);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InsertError {
     /// No chain of relocations within reach makes room for the key. It was decided while the writers of the key's
     /// shard stood still. Up to the capacity that was asked for this is not expected (see
     /// [`Builder::capacity`](crate::Builder::capacity)).
-    #[non_exhaustive]
     Full,
     /// All 8 slots of the key's two buckets hold its own fingerprint. More room would not help: either the key was
     /// inserted 8 times, or other keys share its fingerprint and buckets.
-    #[non_exhaustive]
     TooManyCopies,
 }
 
@@ -62,7 +59,6 @@ impl Error for InsertError {}
 #[non_exhaustive]
 pub enum BuildError {
     /// [`Builder::capacity`](crate::Builder::capacity) was not called.
-    #[non_exhaustive]
     NoCapacity,
     /// A false-positive rate that is not a number between 0 and 1.
     #[non_exhaustive]
@@ -93,7 +89,6 @@ pub enum BuildError {
         bits: u32,
     },
     /// No stripes: without a lock nothing can be inserted.
-    #[non_exhaustive]
     NoStripes,
     /// The filter does not fit the address space.
     #[non_exhaustive]
@@ -182,7 +177,7 @@ impl fmt::Display for SnapshotPlace {
 ///
 /// let hasher = StableHashBuilder::with_keys(1, 2);
 /// let error = CuckooFilter::<str, _>::read_from(&b"something else, of some length"[..], hasher).unwrap_err();
-/// assert!(matches!(error, SnapshotError::NotASnapshot { .. }));
+/// assert!(matches!(error, SnapshotError::NotASnapshot));
 /// assert_eq!(error.to_string(), "this is not a snapshot of a filter: it does not begin as one");
 /// ```
 #[derive(Debug)]
@@ -191,7 +186,6 @@ pub enum SnapshotError {
     /// What the reader, the writer or the system returned.
     Io(io::Error),
     /// The first bytes are not those of a snapshot.
-    #[non_exhaustive]
     NotASnapshot,
     /// A version of the format that this version of the crate does not know.
     #[non_exhaustive]
@@ -247,10 +241,8 @@ pub enum SnapshotError {
         asked: &'static str,
     },
     /// Something follows the snapshot in its file.
-    #[non_exhaustive]
     TrailingBytes,
     /// Nothing was given to join.
-    #[non_exhaustive]
     NoParts,
     /// Parts of filters that were built differently.
     #[non_exhaustive]
@@ -365,10 +357,8 @@ impl From<io::Error> for SnapshotError {
 #[non_exhaustive]
 pub enum MergeError {
     /// They were built for another number of keys, or with another width.
-    #[non_exhaustive]
     SizesDiffer,
     /// They hash differently: another function, or other keys.
-    #[non_exhaustive]
     HashersDiffer,
     /// The system refused the memory.
     #[non_exhaustive]

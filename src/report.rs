@@ -11,7 +11,7 @@ use crate::error::InsertError;
 /// let report = filter.insert_batch(&["again"; 9]);
 /// assert_eq!(report.inserted, 8);
 /// assert_eq!(report.rejected[0].index, 8);
-/// assert!(matches!(report.rejected[0].error, InsertError::TooManyCopies { .. }));
+/// assert!(matches!(report.rejected[0].error, InsertError::TooManyCopies));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "keys may have been refused"]

@@ -311,7 +311,7 @@ pub(super) fn stored_for_removal(width: u32) -> (Vec<u64>, u64) {
 fn stop_insertions(width: u32, stored: &[u64], hash: u64, expected: Result<bool, InsertError>) -> Vec<Step> {
     let [steps, unique] = [Operation::Insert(hash), Operation::InsertUnique(hash)].map(|operation| {
         let scenario = Scenario { width, stored: stored.to_vec(), operation };
-        scenario.stop_everywhere(&Outcome::Inserted(expected.clone()))
+        scenario.stop_everywhere(&Outcome::Inserted(expected))
     });
     assert_eq!(changes(&steps), changes(&unique));
     steps

@@ -5,10 +5,13 @@
 mod bomb;
 
 use bomb::{Bomb, bombs};
-use concurrent_cuckoo_filter::{BuildError, Builder, CuckooFilter, DefaultHashBuilder, InsertError};
+use concurrent_cuckoo_filter::{
+    BuildError, Builder, CuckooFilter, DefaultHashBuilder, InsertError, MergeError, SnapshotError,
+};
 use std::any::Any;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::error::Error;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
@@ -195,13 +198,44 @@ fn errors_are_errors_that_can_be_kept_compared_and_sent() {
     let filter = CuckooFilter::<str>::with_capacity(10);
     let failed: Result<(), Box<dyn Error + Send + Sync>> = (0..9).try_for_each(|_| Ok(filter.insert("key")?));
     let error = failed.unwrap_err();
-    assert!(matches!(error.downcast_ref(), Some(InsertError::TooManyCopies { .. })));
+    assert!(matches!(error.downcast_ref(), Some(InsertError::TooManyCopies)));
     assert_eq!(error.to_string(), "all 8 slots of this key hold copies of it already");
 
     let failed = (0..1000u64).try_for_each(|hash| filter.insert_hash(hash)).unwrap_err();
-    assert!(matches!(failed, InsertError::Full { .. }));
-    assert_eq!(failed, failed.clone());
+    assert_eq!(failed, InsertError::Full);
     assert!(failed.to_string().contains("full"), "{failed}");
+}
+
+/// Variants without fields are named as they are, in patterns and in expressions.
+#[test]
+fn errors_are_matched_compared_and_counted_as_people_write_it() {
+    let filter = CuckooFilter::<u64>::with_capacity(10);
+    let mut refused: HashMap<InsertError, usize> = HashMap::new();
+    let (mut full, mut too_many_copies) = (0, 0);
+    let keys = (0..9).map(|_| 0).chain(0..100);
+    for error in keys.filter_map(|hash| filter.insert_hash(hash).err()) {
+        match error {
+            InsertError::Full => full += 1,
+            InsertError::TooManyCopies => too_many_copies += 1,
+            error => panic!("{error}"),
+        }
+        *refused.entry(error).or_default() += 1;
+    }
+    assert!(full > 0 && too_many_copies > 0);
+    let expected = [(InsertError::Full, full), (InsertError::TooManyCopies, too_many_copies)];
+    assert_eq!(refused, HashMap::from(expected));
+    assert_eq!(filter.insert_hash(0), Err(InsertError::TooManyCopies));
+
+    let no_capacity = CuckooFilter::<u64>::builder().build().unwrap_err();
+    assert_eq!(no_capacity, BuildError::NoCapacity);
+    assert_eq!(CuckooFilter::<u64>::builder().capacity(1).stripes(0).build().unwrap_err(), BuildError::NoStripes);
+    let (small, large) = (CuckooFilter::<u64>::with_capacity(10), CuckooFilter::with_capacity(1000));
+    assert_eq!(small.merge_from(&large), Err(MergeError::SizesDiffer));
+    assert_eq!(small.merge_from(&CuckooFilter::with_capacity(10)), Err(MergeError::HashersDiffer));
+    let unread = |bytes: &[u8]| CuckooFilter::<u64>::read_from(bytes, DefaultHashBuilder::new()).map(drop);
+    assert!(matches!(unread(b"a text, and no filter at all"), Err(SnapshotError::NotASnapshot)));
+    let no_parts = CuckooFilter::<u64>::join([&[][..]; 0], DefaultHashBuilder::new()).map(drop);
+    assert!(matches!(no_parts, Err(SnapshotError::NoParts)));
 }
 
 #[test]

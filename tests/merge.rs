@@ -137,7 +137,7 @@ fn filters_of_different_sizes() {
     let (a, before) = (of_keys(1000, 16, 0..1000), bytes_of(&of_keys(1000, 16, 0..1000)));
     for other in [of_keys(2000, 16, 0..10), of_keys(1000, 17, 0..10), of_keys(300_000, 16, 0..10)] {
         let error = a.merge_from(&other).unwrap_err();
-        assert!(matches!(error, MergeError::SizesDiffer { .. }), "{error:?}");
+        assert!(matches!(error, MergeError::SizesDiffer), "{error:?}");
         assert!(error.to_string().contains("the same capacity"), "{error}");
     }
     assert!(bytes_of(&a) == before);
@@ -162,12 +162,12 @@ fn filters_of_different_hashers() {
     let (a, b) = (of(1, 2), of(1, 3));
     b.insert(&1).unwrap();
     let error = a.merge_from(&b).unwrap_err();
-    assert!(matches!(error, MergeError::HashersDiffer { .. }), "{error:?}");
+    assert!(matches!(error, MergeError::HashersDiffer), "{error:?}");
     assert!(error.to_string().contains("the same keys"), "{error}");
     assert!(a.is_empty());
 
     let random = || CuckooFilter::<u64>::with_capacity(100);
-    assert!(matches!(random().merge_from(&random()), Err(MergeError::HashersDiffer { .. })));
+    assert!(matches!(random().merge_from(&random()), Err(MergeError::HashersDiffer)));
     let seeded = || CuckooFilter::<u64, _>::with_capacity_and_hasher(100, DefaultHashBuilder::with_seeds(1, 2, 3, 4));
     assert!(seeded().merge_from(&seeded()).is_ok());
 }

@@ -15,7 +15,7 @@ fn filter(capacity: usize, bits: u32) -> Filter {
 
 /// Fills until so many keys were refused, and says how many.
 fn overfill(filter: &Filter, keys: std::ops::Range<u64>) -> u64 {
-    keys.filter(|key| matches!(filter.insert(key), Err(InsertError::Full { .. }))).count() as u64
+    keys.filter(|key| matches!(filter.insert(key), Err(InsertError::Full))).count() as u64
 }
 
 #[test]

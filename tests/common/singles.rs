@@ -25,7 +25,7 @@ pub(super) fn inserted_one_by_one(filter: &Filter, keys: &[u64]) -> Vec<(usize, 
 }
 
 pub(super) fn refused(report: &BulkReport) -> Vec<(usize, InsertError)> {
-    report.rejected.iter().map(|rejection| (rejection.index, rejection.error.clone())).collect()
+    report.rejected.iter().map(|rejection| (rejection.index, rejection.error)).collect()
 }
 
 pub(super) fn indices(report: &BulkReport) -> Vec<usize> {
@@ -33,7 +33,7 @@ pub(super) fn indices(report: &BulkReport) -> Vec<usize> {
 }
 
 pub(super) fn is_one_too_many(error: &InsertError) -> bool {
-    matches!(error, InsertError::TooManyCopies { .. })
+    matches!(error, InsertError::TooManyCopies)
 }
 
 /// Of a load of distinct keys beyond what a filter of 32 bits holds: the report is complete and in order, and the filter
@@ -42,7 +42,7 @@ pub(super) fn check_overfull(keys: &[u64], filter: &Filter, report: &BulkReport)
     assert_eq!(report.inserted + report.rejected.len(), keys.len());
     assert_eq!((report.inserted, report.rejected_unlisted), (filter.len(), 0));
     assert!(report.rejected.is_sorted_by(|a, b| a.index < b.index));
-    assert!(report.rejected.iter().all(|rejection| matches!(rejection.error, InsertError::Full { .. })));
+    assert!(report.rejected.iter().all(|rejection| matches!(rejection.error, InsertError::Full)));
     let refused = indices(report);
     for (index, key) in keys.iter().enumerate() {
         let stored = refused.binary_search(&index).is_err();

@@ -144,8 +144,8 @@ impl Subject {
 
 pub(super) fn refusal(error: &InsertError) -> Refusal {
     match error {
-        InsertError::Full { .. } => Refusal::Full,
-        InsertError::TooManyCopies { .. } => Refusal::TooManyCopies,
+        InsertError::Full => Refusal::Full,
+        InsertError::TooManyCopies => Refusal::TooManyCopies,
         other => panic!("{other}"),
     }
 }

@@ -85,7 +85,7 @@ fn collide(target: &Shape, keys: &[u64]) -> usize {
     let again = target.build();
     let results: Vec<_> = keys.iter().map(|key| again.insert(key)).collect();
     let (first, rest) = results.split_at(8);
-    let too_many = |result: &Result<(), InsertError>| matches!(result, Err(InsertError::TooManyCopies { .. }));
+    let too_many = |result: &Result<(), InsertError>| matches!(result, Err(InsertError::TooManyCopies));
     if !first.iter().all(Result::is_ok) || !rest.iter().all(too_many) {
         let what = "keys of one class, of which 8 should go in and the others be too many copies";
         broken(Promise::Copies, target, keys[0], what);

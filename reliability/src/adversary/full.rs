@@ -104,7 +104,7 @@ impl Full {
         for _ in 0..TRIES {
             match timed(|| self.filter.insert(&key)) {
                 (_, Ok(())) => return None,
-                (nanos, Err(InsertError::Full { .. })) => least = least.min(nanos),
+                (nanos, Err(InsertError::Full)) => least = least.min(nanos),
                 (_, Err(error)) => broken(Promise::Refusal, &self.shape, key, format_args!("not full, but: {error}")),
             }
         }

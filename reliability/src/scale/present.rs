@@ -128,7 +128,7 @@ impl Turn {
     }
 
     fn check_refusal(&self, shape: &Shape, key: u64, error: &InsertError) {
-        if !matches!(error, InsertError::Full { .. } | InsertError::TooManyCopies { .. }) {
+        if !matches!(error, InsertError::Full | InsertError::TooManyCopies) {
             broken(Promise::Refusal, shape, key, format_args!("refused with: {error}"));
         }
     }

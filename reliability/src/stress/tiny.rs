@@ -181,7 +181,7 @@ impl Tiny {
                 broken(Promise::Admission, &self.shape, key, format_args!("new with {copies} copies"))
             }
             Ok(stored) => stored,
-            Err(InsertError::TooManyCopies { .. }) if unique => {
+            Err(InsertError::TooManyCopies) if unique => {
                 broken(Promise::Admission, &self.shape, key, "a unique insertion makes no second copy")
             }
             Err(error) if unique && copies > 0 => {

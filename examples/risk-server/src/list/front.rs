@@ -78,7 +78,7 @@ pub(super) struct Refused {
 impl Refused {
     fn count(&self, error: &InsertError) {
         let counter = match error {
-            InsertError::TooManyCopies { .. } => &self.too_many_copies,
+            InsertError::TooManyCopies => &self.too_many_copies,
             _ => &self.full,
         };
         counter.fetch_add(1, Ordering::Relaxed);
