@@ -4,6 +4,7 @@ use core::error::Error;
 use core::fmt;
 use core::ops::Range;
 use std::io;
+use std::path::{Path, PathBuf};
 
 /// Why a key was not inserted. The filter is as it was: no other key and no count has changed.
 ///
@@ -183,7 +184,8 @@ impl fmt::Display for SnapshotPlace {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// What the reader, the writer or the system returned.
+    /// What the reader, the writer or the system returned. Where a file is saved or loaded, the error names it, and has
+    /// the system's own error as its source.
     Io(io::Error),
     /// The first bytes are not those of a snapshot.
     NotASnapshot,
@@ -215,7 +217,7 @@ pub enum SnapshotError {
         /// What it should say.
         field: &'static str,
         /// What it says, or what was counted instead.
-        found: u64,
+        found: String,
     },
     /// The filter was filled with another hash function, or with other keys.
     #[non_exhaustive]
@@ -242,6 +244,14 @@ pub enum SnapshotError {
     },
     /// Something follows the snapshot in its file.
     TrailingBytes,
+    /// The snapshot is a part of a filter: [`CuckooFilter::join`](crate::CuckooFilter::join) reads it, with the others.
+    #[non_exhaustive]
+    PartAlone {
+        /// The shards that it has.
+        part: Range<usize>,
+        /// How many there are.
+        shards: usize,
+    },
     /// Nothing was given to join.
     NoParts,
     /// Parts of filters that were built differently.
@@ -316,13 +326,19 @@ impl fmt::Display for SnapshotError {
                 write!(f, "the snapshot is of keys of type {saved}; it cannot be read as a filter of {asked}")
             }
             SnapshotError::TrailingBytes => write!(f, "something follows the snapshot in its file"),
+            SnapshotError::PartAlone { part, shards } => write!(
+                f,
+                "the snapshot is a part of a filter, with shards {} to {} of {shards}, the last excluded; \
+                 `CuckooFilter::join` reads it together with the others",
+                part.start, part.end
+            ),
             SnapshotError::NoParts => write!(f, "no parts were given; at least one is needed"),
             SnapshotError::PartsDiffer { what } => {
                 write!(f, "the parts are of filters that were built differently: their {what} differs")
             }
             SnapshotError::ShardTwice { number } => write!(f, "shard {number} is in two of the parts"),
             SnapshotError::ShardMissing { number, shards } => {
-                write!(f, "shard {number} of {shards} is missing")
+                write!(f, "shard {number} of {shards} is in none of the parts")
             }
             SnapshotError::NoSuchShards { asked, shards } => write!(
                 f,
@@ -349,6 +365,37 @@ impl Error for SnapshotError {
 impl From<io::Error> for SnapshotError {
     fn from(error: io::Error) -> Self {
         SnapshotError::Io(error)
+    }
+}
+
+impl SnapshotError {
+    /// Names the file in what the system said of it.
+    pub(crate) fn of_file(self, path: &Path) -> Self {
+        match self {
+            SnapshotError::Io(error) => {
+                SnapshotError::Io(io::Error::new(error.kind(), OfFile { path: path.into(), error }))
+            }
+            other => other,
+        }
+    }
+}
+
+/// What the system said of a file.
+#[derive(Debug)]
+struct OfFile {
+    path: PathBuf,
+    error: io::Error,
+}
+
+impl fmt::Display for OfFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.path, self.error)
+    }
+}
+
+impl Error for OfFile {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
     }
 }
 

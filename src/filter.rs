@@ -97,6 +97,7 @@ impl<K: ?Sized> CuckooFilter<K> {
     /// assert_eq!(filter.fingerprint_bits(), 13);
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn with_capacity(keys: usize) -> Self {
         Self::with_capacity_and_hasher(keys, DefaultHashBuilder::new())
     }
@@ -129,6 +130,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// assert!(filter.insert("key").is_ok());
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn with_capacity_and_hasher(keys: usize, hasher: S) -> Self {
         match Builder::<K>::new().capacity(keys).hasher(hasher).build() {
             Ok(filter) => filter,

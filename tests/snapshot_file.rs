@@ -7,8 +7,10 @@ mod watchdog;
 
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
 use folder::Folder;
+use std::error::Error;
 use std::ffi::OsString;
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Barrier;
 use watchdog::watchdog;
@@ -69,13 +71,96 @@ fn what_cannot_be_saved_leaves_no_file() {
     assert_eq!(names(&folder.0), ["filter"]);
 }
 
+type Stable = CuckooFilter<u64, StableHashBuilder>;
+
+/// Every way of loading a file.
+const WAYS: [fn(&Path) -> Result<Stable, SnapshotError>; 3] =
+    [|path| Stable::load(path), |path| Stable::par_load(path), |path| Stable::load_with_hasher(path, stable())];
+
+fn stable() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
+
+/// The kind of an error of the system that names this file, and has the system's own as its source.
+#[track_caller]
+fn kind_of<T>(result: Result<T, SnapshotError>, path: &Path) -> ErrorKind {
+    let Err(error) = result else { panic!("this was to fail") };
+    assert!(error.to_string().starts_with(&format!("{path:?}: ")), "{error}");
+    let SnapshotError::Io(error) = error else { panic!("not an error of the system: {error}") };
+    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>()).expect("the system's own error");
+    assert_eq!(source.kind(), error.kind());
+    assert_eq!(error.to_string(), format!("{path:?}: {source}"));
+    error.kind()
+}
+
+#[test]
+fn errors_of_the_system_name_the_file() {
+    let folder = Folder::new("file-named");
+    let missing = folder.0.join("missing");
+    for load in WAYS {
+        assert_eq!(kind_of(load(&missing), &missing), ErrorKind::NotFound);
+        assert_eq!(kind_of(load(&folder.0), &folder.0), ErrorKind::InvalidInput);
+    }
+    for (path, kind) in [
+        (missing.join("filter"), ErrorKind::NotFound),
+        (folder.0.clone(), ErrorKind::InvalidInput),
+        (folder.0.join(".."), ErrorKind::InvalidInput),
+    ] {
+        assert_eq!(kind_of(filter(7).save(&path), &path), kind);
+        assert_eq!(kind_of(filter(7).snapshot().metadata(b"more").save(&path), &path), kind);
+    }
+    // Other errors are what they were.
+    fs::write(&missing, b"text").unwrap();
+    assert!(matches!(Stable::load(&missing), Err(SnapshotError::NotASnapshot)));
+}
+
+/// It can be opened, and not be read.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_error_in_the_middle_of_a_file_names_it() {
+    let path = Path::new("/proc/self/mem");
+    for load in WAYS {
+        kind_of(load(path), path);
+    }
+}
+
+/// A file system's longest name has 255 bytes.
+#[test]
+fn names_may_be_as_long_as_the_system_takes_them() {
+    let folder = Folder::new("file-long-names");
+    for name in ["a".repeat(233), "b".repeat(234), "c".repeat(255), "\u{20ac}".repeat(85), "\u{1f980}".repeat(63)] {
+        let path = folder.0.join(&name);
+        filter(7).save(&path).unwrap();
+        filter(8).save(&path).unwrap();
+        assert_eq!(CuckooFilter::<u64>::load(&path).unwrap().len(), 8);
+        assert_eq!(names(&folder.0), [&name[..]]);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
 #[cfg(unix)]
 mod unix {
     use super::*;
-    use concurrent_cuckoo_filter::SnapshotError;
     use std::fs::{File, Permissions};
-    use std::io::ErrorKind;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::process::Command;
+
+    /// To open one is to wait for somebody who writes.
+    #[test]
+    fn a_named_pipe_is_refused_and_not_waited_for() {
+        let _alive = watchdog();
+        let folder = Folder::new("file-pipe");
+        let (pipe, link) = (folder.0.join("pipe"), folder.0.join("link"));
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        symlink(&pipe, &link).unwrap();
+        for load in WAYS {
+            for path in [&pipe, &link] {
+                assert_eq!(kind_of(load(path), path), ErrorKind::InvalidInput);
+                assert!(load(path).unwrap_err().to_string().contains("not a regular file"));
+            }
+        }
+        assert_eq!(kind_of(filter(7).save(&pipe), &pipe), ErrorKind::InvalidInput);
+    }
 
     fn mode(path: &Path) -> u32 {
         fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
@@ -131,26 +216,18 @@ mod unix {
 fn every_way_of_loading_takes_the_whole_file() {
     let folder = Folder::new("file-longer");
     let path = &folder.0.join("filter");
-    let hasher = StableHashBuilder::with_keys(1, 2);
-    let saved = CuckooFilter::<u64, _>::with_capacity_and_hasher(100, hasher.clone());
+    let saved = Stable::with_capacity_and_hasher(100, stable());
     saved.insert(&7).unwrap();
     saved.save(path).unwrap();
-    type Stable = CuckooFilter<u64, StableHashBuilder>;
-    type Way = fn(&Path, &StableHashBuilder) -> Result<Stable, SnapshotError>;
-    let ways: [Way; 3] = [
-        |path, _| Stable::load(path),
-        |path, _| Stable::par_load(path),
-        |path, hasher| Stable::load_with_hasher(path, hasher.clone()),
-    ];
-    for load in ways {
-        let loaded = load(path, &hasher).unwrap();
+    for load in WAYS {
+        let loaded = load(path).unwrap();
         assert!(loaded.contains(&7) && loaded.len() == 1);
     }
     let mut longer = fs::read(path).unwrap();
     longer.push(0);
     fs::write(path, longer).unwrap();
-    for load in ways {
-        let error = load(path, &hasher).unwrap_err();
+    for load in WAYS {
+        let error = load(path).unwrap_err();
         assert!(matches!(error, SnapshotError::TrailingBytes), "{error}");
         assert!(error.to_string().contains("follows"), "{error}");
     }

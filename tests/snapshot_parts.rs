@@ -186,6 +186,23 @@ fn a_shard_that_comes_twice() {
     }
 }
 
+/// However many parts follow, and however long they are: the second one is refused by its header.
+#[test]
+fn a_part_that_comes_again_is_refused_before_it_is_read() {
+    let (first, second) = (USUAL.part(&1_u64, 0..1), USUAL.part(&1_u64, 1..2));
+    let header = 152 + "siphash-1-3".len() + 4;
+    for parts in [[&first, &first, &second], [&first, &second, &first]] {
+        let mut unread = Vec::new();
+        let mut readers = parts.map(|part| &part[..]);
+        let error = Filter::join(readers.iter_mut(), hasher()).map(drop).unwrap_err();
+        assert!(matches!(error, SnapshotError::ShardTwice { number: 0, .. }), "{error:?}");
+        unread.extend(readers.iter().map(|rest| rest.len()));
+        let again = if parts[1] == parts[0] { 1 } else { 2 };
+        assert_eq!(unread[again], first.len() - header);
+        assert!(unread[again + 1..].iter().zip(&parts[again + 1..]).all(|(&rest, part)| rest == part.len()));
+    }
+}
+
 #[test]
 fn a_shard_that_does_not_come() {
     let build = Build { capacity: 700_000, ..USUAL };
@@ -199,10 +216,23 @@ fn a_shard_that_does_not_come() {
             "{error:?}"
         );
     }
-    // Neither is a part by itself a filter.
-    let part = part(0..2);
-    let alone = Filter::read_from(&part[..], hasher());
-    assert!(matches!(alone, Err(SnapshotError::ShardMissing { number: 2, shards: 3, .. })), "{alone:?}");
+}
+
+/// Known from its header: of its shards none is read.
+#[test]
+fn a_part_that_is_not_joined() {
+    let build = Build { capacity: 700_000, ..USUAL };
+    for (shards, told) in [(0..2, "shards 0 to 2 of 3"), (1..3, "shards 1 to 3 of 3"), (1..2, "shards 1 to 2 of 3")] {
+        let part = build.part(&1_u64, shards.clone());
+        let mut rest = &part[..];
+        let error = Filter::read_from(&mut rest, hasher()).unwrap_err();
+        match &error {
+            SnapshotError::PartAlone { part, shards: 3, .. } => assert_eq!(*part, shards),
+            error => panic!("{error:?}"),
+        }
+        assert!(error.to_string().contains(told) && error.to_string().contains("`CuckooFilter::join`"), "{error}");
+        assert_eq!(part.len() - rest.len(), 152 + "siphash-1-3".len() + 4);
+    }
 }
 
 #[test]

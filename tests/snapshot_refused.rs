@@ -74,6 +74,14 @@ fn something_else_is_no_snapshot() {
     for other in [&b"The first line of some text."[..], &[0; 200], &bytes()[1..], &[bytes(), bytes()].concat()[7..]] {
         assert!(matches!(refusal(other), SnapshotError::NotASnapshot));
     }
+    // Shorter than a header, too.
+    for short in [&b"h"[..], b"hi", b"text\n", b"\xc0cuckoo\r\n", b"fifteen letters"] {
+        assert!(matches!(refusal(short), SnapshotError::NotASnapshot), "{short:?}");
+    }
+    for cut in 0..16 {
+        let error = refusal(&bytes()[..cut]);
+        assert!(matches!(error, SnapshotError::CutOff { place: SnapshotPlace::Header, .. }), "{cut} bytes: {error:?}");
+    }
     let mut as_text = bytes();
     as_text[7] = b'\r';
     assert!(matches!(refusal(&as_text), SnapshotError::NotASnapshot));
@@ -92,10 +100,11 @@ fn a_version_that_is_not_known() {
 }
 
 /// The field that the error must name, the number that it must tell, and changes.
-type Case = (&'static str, u64, Vec<(usize, Vec<u8>)>);
+type Case<N> = (&'static str, N, Vec<(usize, Vec<u8>)>);
 
-fn check_header_fields(cases: impl IntoIterator<Item = Case>) {
+fn check_header_fields<N: ToString>(cases: impl IntoIterator<Item = Case<N>>) {
     for (expected, number, changes) in cases {
+        let number = number.to_string();
         let sealed = changes.iter().fold(sealed(), |sealed, (at, value)| sealed.with(*at, value));
         match refusal(&sealed.bytes) {
             SnapshotError::Invalid { place: SnapshotPlace::Header, field, found, .. } => {
@@ -152,8 +161,19 @@ fn a_part_that_no_filter_has() {
 
 #[test]
 fn a_wish_that_no_builder_takes() {
-    let rates = [1.0, 1.5, -0.5, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(f64::to_bits);
-    check_header_fields(rates.map(|rate| ("false-positive rate", rate, vec![of_u64(64, rate)])));
+    let rates = [
+        (1.0, "1.0"),
+        (1.5, "1.5"),
+        (-0.5, "-0.5"),
+        (-0.0, "-0.0"),
+        (1e300, "1e300"),
+        (f64::NAN, "NaN"),
+        (f64::INFINITY, "inf"),
+        (f64::NEG_INFINITY, "-inf"),
+    ];
+    check_header_fields(rates.map(|(rate, shown)| ("false-positive rate", shown, vec![of_u64(64, rate.to_bits())])));
+    let error = refusal(&sealed().with(64, f64::NAN.to_le_bytes()).bytes);
+    assert_eq!(error.to_string(), "the header of the snapshot is not valid: false-positive rate is NaN");
 }
 
 #[test]
@@ -173,8 +193,9 @@ fn other_fields_that_no_writer_fills_so() {
         ("length of the hasher's name", u64::from(u32::MAX), vec![of_u32(140, u32::MAX), of_u32(144, 12)]),
         ("length of the hasher's name", 11, vec![of_u32(144, 1)]),
         ("length of the hasher's name", 11, vec![of_u32(144, u32::MAX)]),
-        ("hasher's name", 11, vec![(152, b"\xff".into())]),
     ]);
+    let name = "\"\\xffiphash-1-3\", not UTF-8";
+    check_header_fields([("hasher's name", name, vec![(152, b"\xff".into())])]);
 }
 
 #[test]
@@ -197,7 +218,7 @@ fn a_header_of_more_metadata_than_fits() {
     bytes[12..16].copy_from_slice(&(HEADER as u32 + 65_537).to_le_bytes());
     match refusal(&Sealed::new(bytes).with(144, 65_537_u32.to_le_bytes()).bytes) {
         SnapshotError::Invalid { place: SnapshotPlace::Header, field, found, .. } => {
-            assert_eq!((field, found), ("length of the metadata", 65_537));
+            assert_eq!((field, &found[..]), ("length of the metadata", "65537"));
         }
         error => panic!("{error:?}"),
     }
@@ -206,18 +227,19 @@ fn a_header_of_more_metadata_than_fits() {
 #[test]
 fn a_shard_that_no_writer_fills_so() {
     let stored = filter().len() as u64;
+    let in_words = |number: u64| number.to_string();
     for (expected, number, at, value) in [
-        ("number of the shard", 1, 0, 1_u64),
-        ("number of the shard", u64::MAX, 0, u64::MAX),
-        ("number of fingerprints", stored, 8, stored + 1),
-        ("number of fingerprints", stored, 8, stored - 1),
-        ("number of fingerprints", stored, 8, u64::MAX),
-        ("number of words", 14, 16, 14),
-        ("number of words", 16, 16, 16),
-        ("number of words", u64::MAX, 16, u64::MAX),
+        ("number of the shard", in_words(1), 0, 1_u64),
+        ("number of the shard", in_words(u64::MAX), 0, u64::MAX),
+        ("number of fingerprints", in_words(stored), 8, stored + 1),
+        ("number of fingerprints", in_words(stored), 8, stored - 1),
+        ("number of fingerprints", in_words(stored), 8, u64::MAX),
+        ("number of words", in_words(14), 16, 14),
+        ("number of words", in_words(16), 16, 16),
+        ("number of words", in_words(u64::MAX), 16, u64::MAX),
         // The last word: the lowest spare bit, and the highest.
-        ("end of the last bucket", 1, 24 + 14 * 8, 1 << 40),
-        ("end of the last bucket", 1, 24 + 14 * 8, 1 << 63),
+        ("end of the last bucket", "not 0".into(), 24 + 14 * 8, 1 << 40),
+        ("end of the last bucket", "not 0".into(), 24 + 14 * 8, 1 << 63),
     ] {
         match refusal(&sealed().with(HEADER + at, value.to_le_bytes()).bytes) {
             SnapshotError::Invalid { place: SnapshotPlace::Shard { number: 0, .. }, field, found, .. } => {
@@ -237,7 +259,8 @@ fn a_fingerprint_more_or_less_than_are_counted() {
         let (byte, bit) = (slot * 13 / 8, slot * 13 % 8);
         let sealed = Sealed::new(bytes.clone()).with(HEADER + 24 + byte, (1_u16 << bit).to_le_bytes());
         let error = refusal(&sealed.bytes);
-        assert!(matches!(error, SnapshotError::Invalid { field: "number of fingerprints", found: 1, .. }), "{error:?}");
+        assert!(matches!(error, SnapshotError::Invalid { field: "number of fingerprints", .. }), "{error:?}");
+        assert!(error.to_string().ends_with("number of fingerprints is 1"), "{error}");
         let (in_shard, in_all) = (HEADER + 8, bytes.len() - 28 + 16);
         let counted = sealed.with(in_shard, 1_u64.to_le_bytes()).with(in_all, 1_u64.to_le_bytes());
         assert_eq!(Filter::read_from(&counted.bytes[..], hasher()).unwrap().len(), 1);

@@ -43,6 +43,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// assert_eq!(found, [false, true]);
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
+    #[track_caller]
     pub fn contains_batch_hash(&self, hashes: &[u64], found: &mut [bool]) {
         self.look_up_batch(hashes, |&hash| hash, found);
     }
@@ -83,6 +84,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     }
 
     #[inline(always)]
+    #[track_caller]
     pub(crate) fn look_up_batch<T>(&self, keys: &[T], hash: impl Fn(&T) -> u64, found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "the number of keys and the number of places for their answers differ");
         let place = Among { geometry: &self.geometry, shards: &self.shards };
@@ -206,6 +208,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// assert_eq!(found, [false, true]);
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
+    #[track_caller]
     pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
         self.look_up_batch(keys, |key| self.hash(key.borrow()), found);
     }

@@ -150,6 +150,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     ///
     /// # Panics
     /// If `hashes` and `found` differ in length.
+    #[track_caller]
     pub fn contains_hash(self, hashes: &[u64], found: &mut [bool]) {
         self.look_up_keys(hashes, |&hash| hash, found);
     }
@@ -246,6 +247,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         report
     }
 
+    #[track_caller]
     fn look_up_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync, found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "the number of keys and the number of places for their answers differ");
         let filter = self.filter;
@@ -294,6 +296,7 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P>
     ///
     /// # Panics
     /// If `keys` and `found` differ in length.
+    #[track_caller]
     pub fn contains<T: Borrow<K> + Sync>(self, keys: &[T], found: &mut [bool]) {
         let filter = self.filter;
         self.look_up_keys(keys, |key| filter.hash(key.borrow()), found);
@@ -434,6 +437,7 @@ impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
     /// assert_eq!(found, [false, true]);
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
+    #[track_caller]
     pub fn par_contains_hash(&self, hashes: &[u64], found: &mut [bool]) {
         self.bulk().contains_hash(hashes, found);
     }
@@ -546,6 +550,7 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// assert_eq!(found, [false, true]);
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
+    #[track_caller]
     pub fn par_contains<T: Borrow<K> + Sync>(&self, keys: &[T], found: &mut [bool]) {
         self.bulk().contains(keys, found);
     }

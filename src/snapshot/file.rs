@@ -6,17 +6,21 @@ mod fake;
 
 pub(super) use disk::System;
 
+use super::read::at_end;
 use crate::error::SnapshotError;
 use core::hash::BuildHasher;
 use disk::Disk;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::hash::RandomState;
 use std::io::{self, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// How many names are tried for a new file.
 const NAMES: usize = 16;
+
+/// Characters of a file's name, of four bytes at the most, that the name of the new file begins with.
+const NAME_CHARS: usize = 32;
 
 /// Puts a file in the place of an older one: written beside it, synced, renamed, the folder synced. What can be known
 /// to fail does so before anything is written. What was written is removed when anything fails before the renaming.
@@ -78,22 +82,44 @@ impl<D: Disk> Drop for Beside<'_, D> {
 }
 
 fn folder_and_name(path: &Path) -> io::Result<(&Path, &OsStr)> {
-    let no_name = || io::Error::new(ErrorKind::InvalidInput, format!("{} is not the name of a file", path.display()));
+    let no_name = || io::Error::new(ErrorKind::InvalidInput, "this is not the name of a file");
     let name = path.file_name().ok_or_else(no_name)?;
     let folder = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     Ok((folder, name))
 }
 
-/// A random name: the numbers of processes come again, and what a killed one has left may still be there.
+/// A random name: the numbers of processes come again, and what a killed one has left may still be there. Of the file's
+/// own name it has the beginning, so that it is not too long where that one is just not.
 fn beside(folder: &Path, name: &OsStr) -> PathBuf {
-    let mut temporary = OsStr::new(".").to_os_string();
-    temporary.push(name);
-    temporary.push(format!(".{:016x}.tmp", RandomState::new().hash_one(())));
-    folder.join(temporary)
+    let begin: String = name.to_string_lossy().chars().take(NAME_CHARS).collect();
+    folder.join(format!(".{begin}.{:016x}.tmp", RandomState::new().hash_one(())))
 }
 
-pub(super) fn open(path: &Path) -> Result<BufReader<File>, SnapshotError> {
-    Ok(BufReader::with_capacity(1 << 16, File::open(path)?))
+/// Reads a file that holds nothing else.
+pub(super) fn load<T>(
+    path: &Path,
+    read: impl FnOnce(&mut BufReader<File>) -> Result<T, SnapshotError>,
+) -> Result<T, SnapshotError> {
+    let loaded = open(path).map_err(SnapshotError::Io).and_then(|file| {
+        let mut file = BufReader::with_capacity(1 << 16, file);
+        let loaded = read(&mut file)?;
+        at_end(file)?;
+        Ok(loaded)
+    });
+    loaded.map_err(|error| error.of_file(path))
+}
+
+/// Opens a regular file, and nothing else: to open a named pipe is to wait for somebody who writes to it.
+fn open(path: &Path) -> io::Result<File> {
+    let check = |metadata: Metadata| {
+        let message = "this is not a regular file; `CuckooFilter::read_from` reads from anything else";
+        if metadata.is_file() { Ok(()) } else { Err(io::Error::new(ErrorKind::InvalidInput, message)) }
+    };
+    check(fs::metadata(path)?)?;
+    let file = File::open(path)?;
+    // Something else may have taken its place meanwhile.
+    check(file.metadata()?)?;
+    Ok(file)
 }
 
 #[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]

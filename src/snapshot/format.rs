@@ -95,7 +95,7 @@ impl Header {
         if (FIXED + CHECKSUM..=FIXED + MOST_NAME + MOST_METADATA + CHECKSUM).contains(&length) {
             Ok(length)
         } else {
-            Err(invalid("length of the header", length as u64))
+            Err(invalid("length of the header", length))
         }
     }
 
@@ -114,7 +114,7 @@ impl Header {
         let [flags, name, metadata, reserved] = [fields.u32(), fields.u32(), fields.u32(), fields.u32()];
 
         if !FINGERPRINT_BITS.contains(&width) {
-            return Err(invalid("bits of a fingerprint", width.into()));
+            return Err(invalid("bits of a fingerprint", width));
         }
         let plan =
             Plan::of_parts(shards, buckets, width, stripe_shift).map_err(|(field, found)| invalid(field, found))?;
@@ -124,24 +124,25 @@ impl Header {
         let capacity = capacity.ok_or_else(|| invalid("capacity", asked_for))?;
         let asked = f64::from_bits(rate);
         if rate != 0 && !(asked > 0.0 && asked < 1.0) {
-            return Err(invalid("false-positive rate", rate));
+            return Err(invalid("false-positive rate", format!("{asked:?}")));
         }
         if flags > WITH_KEYS || flags == 0 && keys != [0; 4] {
-            return Err(invalid("flags", flags.into()));
+            return Err(invalid("flags", flags));
         }
         if reserved != 0 {
-            return Err(invalid("reserved field", reserved.into()));
+            return Err(invalid("reserved field", reserved));
         }
-        let key_type = KeyType::of_tag(tag).ok_or_else(|| invalid("key type", tag.into()))?;
+        let key_type = KeyType::of_tag(tag).ok_or_else(|| invalid("key type", tag))?;
         let rest = fields.0;
         if name as usize > MOST_NAME || (name as usize).checked_add(metadata as usize) != Some(rest.len()) {
-            return Err(invalid("length of the hasher's name", name.into()));
+            return Err(invalid("length of the hasher's name", name));
         }
         if metadata as usize > MOST_METADATA {
-            return Err(invalid("length of the metadata", metadata.into()));
+            return Err(invalid("length of the metadata", metadata));
         }
         let (name, metadata) = rest.split_at(name as usize);
-        let hasher = core::str::from_utf8(name).map_err(|_| invalid("hasher's name", name.len() as u64))?;
+        let not_utf8 = |_| invalid("hasher's name", format!("\"{}\", not UTF-8", name.escape_ascii()));
+        let hasher = core::str::from_utf8(name).map_err(not_utf8)?;
         Ok(Header {
             plan,
             part,
@@ -156,6 +157,16 @@ impl Header {
     }
 }
 
+/// What is wrong with bytes that are fewer than [`PREFIX`].
+pub(super) fn too_short(bytes: &[u8]) -> SnapshotError {
+    let magic = bytes.len().min(MAGIC.len());
+    if bytes[..magic] == MAGIC[..magic] {
+        SnapshotError::CutOff { place: SnapshotPlace::Header }
+    } else {
+        SnapshotError::NotASnapshot
+    }
+}
+
 /// The checksum of a header, from which all others go on, so that a shard of another snapshot is out of place. It
 /// leaves out the checksum that the header ends with: over both, it would be the same for every header.
 pub(super) fn origin(header: &[u8]) -> u32 {
@@ -163,8 +174,8 @@ pub(super) fn origin(header: &[u8]) -> u32 {
 }
 
 /// A field that no writer fills so.
-pub(super) fn invalid(field: &'static str, found: u64) -> SnapshotError {
-    SnapshotError::Invalid { place: SnapshotPlace::Header, field, found }
+fn invalid(field: &'static str, found: impl ToString) -> SnapshotError {
+    SnapshotError::Invalid { place: SnapshotPlace::Header, field, found: found.to_string() }
 }
 
 /// What stands before the words of a shard.
@@ -182,10 +193,10 @@ pub(super) fn shard_count(prefix: &[u8; SHARD_PREFIX], number: usize, words: usi
     let place = SnapshotPlace::Shard { number };
     let (found, count, length) = (fields.u64(), fields.u64(), fields.u64());
     if found != number as u64 {
-        return Err(SnapshotError::Invalid { place, field: "number of the shard", found });
+        return Err(SnapshotError::Invalid { place, field: "number of the shard", found: found.to_string() });
     }
     if length != words as u64 {
-        return Err(SnapshotError::Invalid { place, field: "number of words", found: length });
+        return Err(SnapshotError::Invalid { place, field: "number of words", found: length.to_string() });
     }
     Ok(count)
 }

@@ -114,8 +114,9 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// # Errors
     /// As [`Snapshot::write_to`] and [`CuckooFilter::save`].
     pub fn save(self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
-        let header = self.header()?;
-        file::replace(&file::System, path.as_ref(), |file| self.write(&header, file))
+        let (header, path) = (self.header()?, path.as_ref());
+        let replaced = file::replace(&file::System, path, |file| self.write(&header, file));
+        replaced.map_err(|error| error.of_file(path))
     }
 }
 
@@ -219,7 +220,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// room for a name of your own.
     ///
     /// # Errors
-    /// [`SnapshotError`], which says what is wrong and where.
+    /// [`SnapshotError`], which says what is wrong and where. A [part](CuckooFilter::write_shards) is read by
+    /// [`join`](CuckooFilter::join) only.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, StableHashBuilder};
@@ -239,13 +241,11 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// which are not: see [`read_from`](CuckooFilter::read_from).
     ///
     /// # Errors
-    /// As [`read_from`](CuckooFilter::read_from), if the file cannot be read, if it was written
-    /// [without the keys](Snapshot::without_keys), and if anything follows the snapshot.
+    /// As [`read_from`](CuckooFilter::read_from), if the file cannot be read or is not a regular one, if it was written
+    /// [without the keys](Snapshot::without_keys), and if anything follows the snapshot. What comes through a pipe is
+    /// for [`SnapshotReader`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        let mut file = file::open(path.as_ref())?;
-        let filter = SnapshotReader::new(&mut file)?.into_filter_with_its_keys()?;
-        read::at_end(file)?;
-        Ok(filter)
+        file::load(path.as_ref(), |file| SnapshotReader::new(file)?.into_filter_with_its_keys())
     }
 
     /// The same on all threads of the rayon pool that the caller is in (`pool.install`), or of the global one. As
@@ -266,10 +266,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn par_load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        let mut file = file::open(path.as_ref())?;
-        let filter = SnapshotReader::new(&mut file)?.in_parallel().into_filter_with_its_keys()?;
-        read::at_end(file)?;
-        Ok(filter)
+        file::load(path.as_ref(), |file| SnapshotReader::new(file)?.in_parallel().into_filter_with_its_keys())
     }
 
     /// Reads a filter from a file that was written with a hasher like this one: for a file without the keys of its
@@ -291,10 +288,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn load_with_hasher(path: impl AsRef<Path>, hasher: S) -> Result<Self, SnapshotError> {
-        let mut file = file::open(path.as_ref())?;
-        let filter = SnapshotReader::new(&mut file)?.into_filter(hasher)?;
-        read::at_end(file)?;
-        Ok(filter)
+        file::load(path.as_ref(), |file| SnapshotReader::new(file)?.into_filter(hasher))
     }
 
     /// Joins parts that were written by [`write_shards`](CuckooFilter::write_shards) of filters built alike (capacity,
@@ -305,8 +299,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// in its reader is left unread.
     ///
     /// # Errors
-    /// As [`read_from`](CuckooFilter::read_from); if the parts are of different filters, if a shard comes twice or not
-    /// at all.
+    /// As [`read_from`](CuckooFilter::read_from); if the parts are of different filters, if a shard is missing, or if a
+    /// part has one that an earlier part had: nothing behind its header is read then.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};

@@ -12,6 +12,7 @@ use crate::table::Format;
 use core::fmt;
 use core::ops::Range;
 use crc32c::crc32c_append;
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
 /// Bytes that are asked for at a time: as many as may have been taken in vain when a length lies.
@@ -123,11 +124,10 @@ impl<R: Read> SnapshotReader<R> {
     /// # Errors
     /// If this is no snapshot, of a version that is not known, damaged or cut off.
     pub fn new(mut reader: R) -> Result<Self, SnapshotError> {
-        let mut prefix = [0; PREFIX];
-        exact(&mut reader, &mut prefix, SnapshotPlace::Header)?;
-        let length = Header::length(&prefix)?;
-        let mut bytes = prefix.to_vec();
-        bytes.resize(length, 0);
+        let mut bytes = Vec::with_capacity(PREFIX);
+        reader.by_ref().take(PREFIX as u64).read_to_end(&mut bytes)?;
+        let prefix = bytes.first_chunk().ok_or_else(|| format::too_short(&bytes))?;
+        bytes.resize(Header::length(prefix)?, 0);
         exact(&mut reader, &mut bytes[PREFIX..], SnapshotPlace::Header)?;
         let header = SnapshotHeader(Header::parse(&bytes)?);
         Ok(SnapshotReader { reader, header, origin: format::origin(&bytes), in_parallel: false })
@@ -173,6 +173,10 @@ impl<R: Read> SnapshotReader<R> {
     {
         let mut parts = Parts::new(self.header.clone());
         parts.check::<K, S>(&hasher)?;
+        let (part, shards) = (self.header.part(), self.header.shards());
+        if part.len() < shards {
+            return Err(SnapshotError::PartAlone { part, shards });
+        }
         self.read_into(&mut parts)?;
         parts.into_filter(hasher)
     }
@@ -284,11 +288,12 @@ impl Arrived {
         let words = words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
         let memory = || SnapshotError::OutOfMemory { bytes: bytes.len() };
         let shard = Shard::of_words(plan, words, count).ok_or_else(memory)?;
-        match shard.occupied(&Geometry::new(plan), &Format::new(plan.width)) {
-            Some(found) if found == count => Ok(shard),
-            Some(found) => Err(SnapshotError::Invalid { place, field: "number of fingerprints", found }),
-            None => Err(SnapshotError::Invalid { place, field: "end of the last bucket", found: 1 }),
-        }
+        let (field, found) = match shard.occupied(&Geometry::new(plan), &Format::new(plan.width)) {
+            Some(found) if found == count => return Ok(shard),
+            Some(found) => ("number of fingerprints", found.to_string()),
+            None => ("end of the last bucket", String::from("not 0")),
+        };
+        Err(SnapshotError::Invalid { place, field, found })
     }
 }
 
@@ -328,9 +333,6 @@ impl Parts {
         let header = &self.header.0;
         self.shards.sort_unstable_by_key(|&(number, _)| number);
         let numbers = self.shards.iter().map(|&(number, _)| number);
-        if let Some(number) = numbers.clone().zip(numbers.clone().skip(1)).find_map(|(a, b)| (a == b).then_some(a)) {
-            return Err(SnapshotError::ShardTwice { number });
-        }
         let missing = numbers.zip(0..).find_map(|(number, expected)| (number != expected).then_some(expected));
         if let Some(number) = missing.or((self.shards.len() < header.plan.shards).then_some(self.shards.len())) {
             return Err(SnapshotError::ShardMissing { number, shards: header.plan.shards });
@@ -347,6 +349,8 @@ where
     R: Read,
 {
     let mut joined: Option<Parts> = None;
+    // Where the part that begins with a shard ends.
+    let mut ends = BTreeMap::new();
     for part in parts {
         let reader = SnapshotReader::new(part)?;
         let joined = joined.get_or_insert_with(|| Parts::new(reader.header.clone()));
@@ -354,6 +358,13 @@ where
         if let Some(what) = joined.header.difference(&reader.header) {
             return Err(SnapshotError::PartsDiffer { what });
         }
+        // Before its shards are read: they would only be kept to be refused.
+        let part = reader.header.part();
+        let nearest = ends.range(..part.end).next_back();
+        if let Some((&start, _)) = nearest.filter(|&(_, &end)| end > part.start) {
+            return Err(SnapshotError::ShardTwice { number: part.start.max(start) });
+        }
+        ends.insert(part.start, part.end);
         reader.read_into(joined)?;
     }
     joined.ok_or(SnapshotError::NoParts)?.into_filter(hasher)
