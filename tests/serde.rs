@@ -1,7 +1,5 @@
 //! The feature `serde`: by way of it a filter is the one that its snapshot is, and what a snapshot refuses is refused.
 
-#![cfg(feature = "serde")]
-
 use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, SavedHasher, StableHashBuilder};
 use postcard::{from_bytes, to_stdvec};
 use serde::de::Deserialize;

@@ -45,7 +45,8 @@ const LOOK_UPS_A_JOB: usize = 1 << 14;
 const LOOK_UPS_A_BLOCK: usize = 1 << 22;
 
 /// A bulk operation with options: how long the list of refused keys may grow, and who is told of the progress.
-/// [`CuckooFilter::bulk`] makes one.
+/// [`CuckooFilter::bulk`] makes one. The operations panic as [`par_insert`](CuckooFilter::par_insert) does if the system
+/// refuses rayon its threads.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -475,6 +476,11 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// are, with locks for each key. A filter of one shard (up to about 250,000 keys) is hashed for by all threads and
     /// filled by one: threads that meet in so few stripes are slower than one alone.
     ///
+    /// # Panics
+    /// If the caller is in no pool and the system refuses rayon the threads of its global one, which the first parallel
+    /// operation of a program starts. Nothing has been stored then, and later operations outside a pool panic too.
+    /// `rayon::ThreadPoolBuilder::build` returns an error instead: build a pool, and call this within its `install`.
+    ///
     /// # Complexity
     /// Memory beyond filter and keys: 13 bytes for each key of a block of at most 2^24 keys, 3 more at the most for
     /// its runs, and 1 MiB for each thread: 213 MiB for 128 M slots on two threads. Then the list of refused keys.
@@ -506,6 +512,9 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// the one before; an iterator must not wait for other work of the same pool. If either panics, the panic goes on
     /// to the caller; up to 2^24 keys before it may not be stored.
     ///
+    /// # Panics
+    /// As `par_insert`, if there are no threads.
+    ///
     /// # Complexity
     /// As `par_insert`, with two blocks of half the size.
     ///
@@ -534,7 +543,7 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// larger tables a block has too few keys for each shard to make up for the sorting.
     ///
     /// # Panics
-    /// If `keys` and `found` differ in length.
+    /// If `keys` and `found` differ in length; as [`par_insert`](CuckooFilter::par_insert), if there are no threads.
     ///
     /// # Complexity
     /// As a loop of `contains`. Memory as [`par_insert`](CuckooFilter::par_insert) where keys are sorted, none

@@ -254,6 +254,9 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// # Errors
     /// As [`load`](CuckooFilter::load).
     ///
+    /// # Panics
+    /// As [`par_insert`](CuckooFilter::par_insert), if the system refuses rayon its threads.
+    ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     ///

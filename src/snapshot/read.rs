@@ -139,6 +139,8 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// The result is the same. Memory: the bytes of one more shard for each thread.
     ///
+    /// What reads the shards then panics, as [`CuckooFilter::par_insert`] does, if the system refuses rayon its threads.
+    ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
     ///
