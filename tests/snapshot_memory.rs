@@ -1,5 +1,6 @@
-//! A length that lies costs an error and not memory: what a reader takes is a small multiple of what has arrived. The
-//! only test of its program, which counts the memory of all of it.
+//! Memory that is taken: a length that lies costs an error and not memory, for what a reader takes is a small multiple of
+//! what has arrived; and a bulk load takes what its documentation says. The memory of the whole program is counted, so
+//! its tests run one after the other.
 
 #[path = "common/sealed.rs"]
 mod sealed;
@@ -7,9 +8,12 @@ mod sealed;
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
 use peak_alloc::PeakAlloc;
 use sealed::Sealed;
+use std::sync::{Mutex, PoisonError};
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
@@ -26,6 +30,14 @@ fn snapshot(capacity: usize, bits: u32, stripes: usize, metadata: &[u8]) -> Vec<
     bytes
 }
 
+/// What the work returns, and how much memory it took at most at one time, what it returns included.
+fn taken<R>(work: impl FnOnce() -> R) -> (R, usize) {
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    let result = work();
+    (result, MEMORY.peak_usage() - before)
+}
+
 /// Reads, and checks how much memory that took at most at one time.
 #[track_caller]
 fn read(name: &str, bytes: &[u8]) -> Result<Filter, SnapshotError> {
@@ -36,10 +48,7 @@ fn read(name: &str, bytes: &[u8]) -> Result<Filter, SnapshotError> {
     let read_from = || Filter::read_from(bytes, hasher());
     let par_read = || SnapshotReader::new(bytes)?.in_parallel().into_filter(hasher());
     let [result, _] = [(&read_from as &dyn Fn() -> _, allowed), (&par_read, par_allowed)].map(|(read, allowed)| {
-        let before = MEMORY.current_usage();
-        MEMORY.reset_peak_usage();
-        let result = read();
-        let taken = MEMORY.peak_usage() - before;
+        let (result, taken) = taken(read);
         println!("{name}: {} bytes took {taken}", bytes.len());
         assert!(taken <= allowed, "{name}: {} bytes took {taken}, more than {allowed}", bytes.len());
         result
@@ -59,8 +68,29 @@ fn large_header(shards: u64, here: u64) -> Vec<u8> {
     [&sealed.bytes[..header], &[0; 16], &words.to_le_bytes()].concat()
 }
 
+/// Of 13 bytes a key in a block, 3 more at the most for its runs, and 1 MiB for each thread.
+#[test]
+fn a_bulk_load_takes_what_it_says() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let filter: Filter = CuckooFilter::builder().capacity(10_000_000).hasher(hasher()).build().unwrap();
+    let keys: Vec<u64> = (0..2_000_000).collect();
+    let block = filter.shards() << 15;
+    assert!(block < keys.len());
+    // The pool's own memory is taken once.
+    pool.install(|| rayon::join(|| (), || ()));
+    let load = || assert_eq!(filter.par_insert(&keys).rejected, []);
+    let stream = || assert_eq!(filter.par_insert_iter(&keys).rejected, []);
+    for work in [&load as &(dyn Fn() + Sync), &stream] {
+        let ((), taken) = taken(|| pool.install(work));
+        println!("{taken} bytes for blocks of {block} keys");
+        assert!((13 * block..16 * block + (2 << 20)).contains(&taken), "{taken} bytes for blocks of {block} keys");
+    }
+}
+
 #[test]
 fn a_length_that_lies_costs_no_memory() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // The pool's own memory is taken once.
     rayon::join(|| (), || ());
     let cut_off = |result| matches!(result, Err(SnapshotError::CutOff { .. }));
@@ -77,11 +107,17 @@ fn a_length_that_lies_costs_no_memory() {
 
     for (shards, here) in [(1 << 40, 1 << 40), (1 << 40, 1), (1, 1)] {
         let header = large_header(shards, here);
-        assert!(cut_off(read("a header of a terabyte", &header[..header.len() - 24])));
-        assert!(cut_off(read("a shard of nothing", &header)));
+        let refused = |name, bytes: &[u8]| match read(name, bytes) {
+            Err(SnapshotError::PartAlone { .. }) => here < shards,
+            result => here == shards && cut_off(result),
+        };
+        assert!(refused("a header of a terabyte", &header[..header.len() - 24]));
+        assert!(refused("a shard of nothing", &header));
         for length in [1, 1000, 100_000, 500_000] {
             let bytes = [header.clone(), vec![0; length]].concat();
-            assert!(cut_off(read("a shard that ends soon", &bytes)));
+            assert!(refused("a shard that ends soon", &bytes));
+            let (joined, taken) = taken(|| Filter::join([&bytes[..]], hasher()));
+            assert!(cut_off(joined) && taken <= 6 * bytes.len() + (66 << 10), "{length} bytes took {taken}");
         }
     }
 

@@ -8,7 +8,7 @@
 use crate::geometry::{Geometry, Mixed};
 use core::mem;
 use rayon::prelude::*;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 /// Keys of a block at the most, 208 MiB of them. Fewer would touch a shard so briefly that hardly a line of it is used
 /// twice.
@@ -22,6 +22,9 @@ const MOST_TILE_KEYS: usize = 1 << 17;
 
 /// Keys of a tile at the least, for each shard: a run takes 36 bytes of its own.
 const LEAST_TILE_KEYS_A_SHARD: usize = 16;
+
+/// Shards for which keys are sorted, at the most. With more, even a block of one tile would have too few keys for each.
+const MOST_SHARDS: usize = MOST_KEYS / LEAST_TILE_KEYS_A_SHARD;
 
 /// The keys of one shard in one tile, and the outcome of each.
 pub(super) type Run<'a, O> = (&'a [Mixed], &'a mut [O]);
@@ -42,19 +45,39 @@ pub(super) struct Block<O> {
     geometry: Geometry,
     tile_keys: usize,
     tiles: Vec<Tile<O>>,
-    /// Memory to hash a tile into, one for each thread that fills the block.
-    scratch: Vec<Mutex<Vec<Mixed>>>,
+    /// Memory to hash tiles into: for as many as are filled at the same time.
+    scratch: Mutex<Vec<Vec<Mixed>>>,
+}
+
+/// How the keys of a block are divided. The memory of the block follows from it: 13 bytes a key, 36 for each shard of
+/// each tile, and 8 for each key of a tile that is being filled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Shape {
+    tiles: usize,
+    tile_keys: usize,
+}
+
+impl Shape {
+    /// `None` for more than [`MOST_SHARDS`].
+    fn new(shards: usize, keys: usize, threads: usize) -> Option<Self> {
+        let keys = keys.max(1);
+        let wanted = keys.div_ceil(4 * threads).min(MOST_TILE_KEYS);
+        // Rounded down: all runs together are never more than MOST_SHARDS.
+        let most = (keys / LEAST_TILE_KEYS_A_SHARD / shards).max(1);
+        let tiles = keys.div_ceil(wanted).min(most);
+        (shards <= MOST_SHARDS).then_some(Shape { tiles, tile_keys: keys.div_ceil(tiles) })
+    }
 }
 
 impl<O: Copy + Default + Send + Sync> Block<O> {
-    /// A block to go through so many keys. `None` when there is no memory.
+    /// A block to go through so many keys. `None` when there is no memory, or there are too many shards.
     pub(super) fn new(geometry: Geometry, keys: usize) -> Option<Self> {
-        Block::with_keys(geometry, keys.min(most_keys(geometry)), rayon::current_num_threads())
+        Block::with_keys(geometry, keys.min(most_keys(geometry.shards())), rayon::current_num_threads())
     }
 
     /// One of two blocks to go through so many keys, for [`Block::fill_from`].
     pub(super) fn for_stream(geometry: Geometry, keys: usize) -> Option<Self> {
-        Block::with_keys(geometry, keys.min(most_keys(geometry)).div_ceil(2), 0)
+        Block::with_keys(geometry, keys.min(most_keys(geometry.shards())).div_ceil(2), 0)
     }
 
     /// Memory for [`Block::fill_from`].
@@ -62,27 +85,22 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         reserved(self.tile_keys)
     }
 
-    fn with_keys(geometry: Geometry, keys: usize, scratches: usize) -> Option<Self> {
-        let keys = keys.max(1);
-        let least = LEAST_TILE_KEYS_A_SHARD.saturating_mul(geometry.shards());
-        let tile_keys = keys.div_ceil(4 * rayon::current_num_threads()).min(MOST_TILE_KEYS).max(least);
-        let count = keys.div_ceil(tile_keys);
-        let tile_keys = keys.div_ceil(count);
-        let (mut tiles, mut scratch) = (Vec::new(), Vec::new());
-        tiles.try_reserve_exact(count).ok()?;
+    /// For so many threads that fill it.
+    fn with_keys(geometry: Geometry, keys: usize, filling: usize) -> Option<Self> {
+        let Shape { tiles: count, tile_keys } = Shape::new(geometry.shards(), keys, rayon::current_num_threads())?;
+        let (mut tiles, mut scratch) = (reserved(count)?, reserved(count)?);
         for _ in 0..count {
             tiles.push(Tile::new(tile_keys, geometry.shards())?);
         }
-        scratch.try_reserve_exact(scratches).ok()?;
-        for _ in 0..scratches {
-            scratch.push(Mutex::new(reserved(tile_keys)?));
+        for _ in 0..filling.min(count) {
+            scratch.push(reserved(tile_keys)?);
         }
-        Some(Block { geometry, tile_keys, tiles, scratch })
+        Some(Block { geometry, tile_keys, tiles, scratch: Mutex::new(scratch) })
     }
 
     /// Whether blocks to go through so many keys hold so many for each shard.
     pub(super) fn is_dense(geometry: Geometry, keys: usize, a_shard: usize) -> bool {
-        keys.min(most_keys(geometry)) / geometry.shards() >= a_shard
+        keys.min(most_keys(geometry.shards())) / geometry.shards() >= a_shard
     }
 
     /// Keys that the block takes at a time.
@@ -105,14 +123,14 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
     /// Takes up to [`Block::most_keys`] keys, on all threads.
     pub(super) fn fill<T: Sync>(&mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync) {
         let (geometry, tile_keys, all_scratch) = (self.geometry, self.tile_keys, &self.scratch);
+        let locked = || all_scratch.lock().unwrap_or_else(PoisonError::into_inner);
         self.tiles.par_iter_mut().enumerate().for_each(|(number, tile)| {
-            let mut other = Vec::new();
-            // Free, unless the user's own code calls rayon, which may have this thread take another tile meanwhile.
-            let mut own = all_scratch[rayon::current_thread_index().unwrap_or(0) % all_scratch.len()].try_lock().ok();
-            let scratch = own.as_deref_mut().unwrap_or(&mut other);
+            // None is left if the user's own code calls rayon, which may have this thread take another tile meanwhile.
+            let mut scratch = locked().pop().unwrap_or_default();
             let begin = (number * tile_keys).min(keys.len());
             let keys = keys[begin..].iter().take(tile_keys);
-            tile.fill(&geometry, scratch, keys.len(), keys.map(|key| Mixed::of(hash(key))));
+            tile.fill(&geometry, &mut scratch, keys.len(), keys.map(|key| Mixed::of(hash(key))));
+            locked().push(scratch);
         });
     }
 
@@ -153,9 +171,9 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
     }
 }
 
-/// Keys of a block at the most, for filters of this geometry.
-fn most_keys(geometry: Geometry) -> usize {
-    geometry.shards().saturating_mul(KEYS_A_SHARD).min(MOST_KEYS)
+/// Keys of a block at the most, for filters of so many shards.
+fn most_keys(shards: usize) -> usize {
+    shards.saturating_mul(KEYS_A_SHARD).min(MOST_KEYS)
 }
 
 /// `None` when there is no memory.
@@ -243,7 +261,7 @@ mod tests {
         // Shards and keys; tiles, and keys of each.
         for (shards, keys, tiles, tile_keys) in [
             (1, 0, 1, 1),
-            (1, 100, 7, 15),
+            (1, 100, 6, 17),
             (1, 1000, 8, 125),
             (1, 1_000_000, 8, 4096),
             (5, 1_000_000, 8, 20_480),
@@ -256,12 +274,76 @@ mod tests {
             });
             assert_eq!((block.tiles.len(), block.tile_keys), (tiles, tile_keys), "{keys} keys, {shards} shards");
             assert_eq!(block.most_keys(), tiles * tile_keys);
-            assert_eq!((block.keys(), block.scratch.len(), half.scratch.len()), (0, 2, 0));
+            assert_eq!((block.keys(), scratches(&block), scratches(&half)), (0, tiles.min(2), 0));
             assert!((half.most_keys() * 2).abs_diff(block.most_keys()) <= 2 * half.tiles.len().max(tiles));
         }
-        assert_eq!(most_keys(geometry(1)), 32_768);
-        assert_eq!(most_keys(geometry(512)), 16_777_216);
-        assert_eq!(most_keys(geometry(513)), 16_777_216);
+        assert_eq!(most_keys(1), 32_768);
+        assert_eq!(most_keys(512), 16_777_216);
+        assert_eq!(most_keys(513), 16_777_216);
+    }
+
+    fn scratches<O>(block: &Block<O>) -> usize {
+        block.scratch.lock().unwrap().len()
+    }
+
+    const MIB: usize = 1 << 20;
+
+    /// The memory of a block of this shape and of the list of its runs, when so many threads fill it.
+    fn bytes(Shape { tiles, tile_keys }: Shape, shards: usize, threads: usize) -> usize {
+        13 * tiles * tile_keys + 36 * shards * tiles + 8 * threads.min(tiles) * tile_keys
+    }
+
+    /// What the documentation of `par_insert` says, for all sizes from one shard to more than there can be.
+    #[test]
+    fn the_memory_of_a_block_is_bounded() {
+        let sizes = (0..=40).flat_map(|log| [(1 << log) - 1, 1 << log, (1 << log) + 1, 3 << log]).skip(1);
+        let sizes: Vec<usize> = sizes.map(|size: u64| usize::try_from(size).unwrap_or(usize::MAX)).collect();
+        for &shards in &sizes {
+            for keys in sizes.iter().map(|&keys| keys.min(most_keys(shards))) {
+                for threads in [1, 2, 3, 16, 64, 100, 1024] {
+                    let Some(shape) = Shape::new(shards, keys, threads) else {
+                        assert!(shards > 1 << 20);
+                        continue;
+                    };
+                    let told = format!("{shards} shards, {keys} keys, {threads} threads: {shape:?}");
+                    assert!(shape.tiles * shape.tile_keys >= keys, "{told}");
+                    assert!(bytes(shape, shards, threads) <= 373 * MIB, "{told}");
+                    if shards <= 8192 {
+                        assert!(bytes(shape, shards, threads) <= (245 + threads) * MIB, "{told}");
+                    }
+                }
+            }
+        }
+        assert!(Shape::new(1 << 20, 1 << 24, 1).is_some() && Shape::new((1 << 20) + 1, 1 << 24, 1).is_none());
+        // 128 M slots on two threads; 2^31 slots; 2^34 slots on 16 and on 64 threads.
+        for (shards, threads, mib) in [(512, 2, 212), (8192, 2, 246), (65_536, 16, 372), (65_536, 64, 372)] {
+            let shape = Shape::new(shards, most_keys(shards), threads).unwrap();
+            assert_eq!(bytes(shape, shards, threads) / MIB, mib, "{shards} shards, {threads} threads");
+        }
+    }
+
+    /// What a block has taken is what its shape says, before it is filled, while it is, and afterwards.
+    #[test]
+    fn a_block_takes_the_memory_of_its_shape() {
+        for (shards, keys, threads) in [(1, 10_000, 2), (40, 1_000_000, 2), (10_000, 2_000_000, 3), (300, 300_000, 5)] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let mut block = Block::<u8>::new(geometry(shards), keys).unwrap();
+                let hashes: Vec<u64> = (0..block.most_keys() as u64).collect();
+                let shape = Shape::new(shards, keys.min(most_keys(shards)), threads).unwrap();
+                for _ in 0..2 {
+                    let mut taken = 0;
+                    for tile in &block.tiles {
+                        taken += 4 * tile.shards.capacity() + 8 * tile.sorted.capacity() + tile.outcomes.capacity();
+                        taken += 4 * tile.ends.capacity();
+                    }
+                    taken += block.scratch.lock().unwrap().iter().map(|scratch| 8 * scratch.capacity()).sum::<usize>();
+                    let runs = shards * block.tiles.len() * size_of::<Run<'_, u8>>();
+                    assert_eq!(taken + runs, bytes(shape, shards, threads), "{shards} shards, {threads} threads");
+                    block.fill(&hashes, |&hash| hash);
+                }
+            });
+        }
     }
 
     #[test]

@@ -483,7 +483,8 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     ///
     /// # Complexity
     /// Memory beyond filter and keys: 13 bytes for each key of a block of at most 2^24 keys, 3 more at the most for
-    /// its runs, and 1 MiB for each thread: 213 MiB for 128 M slots on two threads. Then the list of refused keys.
+    /// its runs, and 8 for each key that a thread is sorting: 213 MiB for 128 M slots on two threads, at most 245 MiB
+    /// and 1 MiB for each thread up to 2^31 slots, and never more than 373 MiB. Then the list of refused keys.
     /// Takes the locks of each shard once a block. After a refusal the next search in that shard looks at half as many
     /// buckets, down to 32, and at twice as many after a success, so that an overfull load does not spend a whole
     /// search on each key; of a load beyond what the filter holds, some keys may be refused that a loop would have
