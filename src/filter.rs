@@ -31,8 +31,9 @@ const ASK_AT_ONCE: usize = 1 << 30;
 ///   key whose insertion returned before a look-up began, and that nobody removed, is found. Only where the slots of a
 ///   width straddle words (all but 4, 8, 16 and 32 bits) may a look-up also see a slot in the middle of being written,
 ///   and say "yes" to an absent key once.
-/// - A look-up takes no lock, writes no shared memory and waits for nobody. A "no" is looked for again when in the
-///   key's stripe a key was moved or one of several copies removed meanwhile, so it is lock-free, not wait-free.
+/// - A lookup takes no lock, writes no shared memory and waits for no writer. It repeats only if meanwhile, in the key's
+///   stripe, a key was relocated, one of several copies of a class was removed, or the filter was cleared: lock-free, not
+///   wait-free.
 /// - Writers lock one or two stripes at a time, three to finish a relocation, all of a shard to clear it, to refuse a
 ///   key, or to insert one after others have spoiled its path four times.
 /// - [`len`](CuckooFilter::len) and what is computed from it add up counts that are read one after the other.

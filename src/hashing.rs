@@ -12,9 +12,16 @@ use core::hash::{BuildHasher, Hasher};
 
 /// Builds the hashers of a filter that was given no other: ahash with 256 bits of seed.
 ///
-/// [`DefaultHashBuilder::new`] takes random seeds, so each filter hashes differently, and nobody who does not know the
-/// seeds can choose keys that collide. Equal seeds give equal hashes within one build of a program; ahash promises
-/// nothing between platforms or between its own versions.
+/// [`DefaultHashBuilder::new`] takes random seeds, so each filter hashes differently: keys that collide in one filter do
+/// not in another, and without the seeds they cannot be computed in advance. Seeds hide nothing from a party that can
+/// insert keys and ask about others: it finds false positives, and keys that collide, by asking. Where that matters, limit
+/// what one party may insert and ask, confirm a "yes" in an exact store, and rebuild with new seeds if refusals as
+/// [`TooManyCopies`](crate::InsertError::TooManyCopies) become frequent. ahash is fast, and not a cryptographic function:
+/// [`StableHashBuilder`] is made to keep its key secret from those who see hashes.
+///
+/// Equal seeds give equal hashes within one build of a program; ahash promises nothing between platforms or between its
+/// own versions. So this crate depends on one version of it, and the [name](SavedHasher::NAME) in a snapshot says which
+/// one, and which of its ways was compiled: with AES instructions, where the target has them enabled, or without.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder};
@@ -48,8 +55,7 @@ impl DefaultHashBuilder {
         DefaultHashBuilder::with_seeds(a, b, c, d)
     }
 
-    /// Takes these seeds, for results that can be repeated. Seeds that others know or can guess open the filter to
-    /// chosen collisions.
+    /// Takes these seeds, for results that can be repeated. Whoever knows or guesses them can compute keys that collide.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::DefaultHashBuilder;
@@ -88,8 +94,29 @@ impl BuildHasher for DefaultHashBuilder {
     }
 }
 
+/// Whether ahash multiplies to 128 bits without AES: the list of its build script, in which "riscv64gc" is never the name of
+/// an architecture.
+const LONG_PRODUCTS: bool = cfg!(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    target_arch = "mips64",
+    target_arch = "powerpc64",
+    target_arch = "s390x",
+));
+
 impl SavedHasher for DefaultHashBuilder {
-    const NAME: &'static str = "ahash";
+    /// The version of ahash and the way that it takes: for each a function of its own.
+    const NAME: &'static str = {
+        let aes = cfg!(all(any(target_arch = "x86", target_arch = "x86_64"), target_feature = "aes", not(miri)));
+        match (aes, cfg!(target_feature = "ssse3"), LONG_PRODUCTS, cfg!(target_endian = "big")) {
+            (true, true, ..) => "ahash-0.8.12-aes",
+            (true, false, ..) => "ahash-0.8.12-aes-sse2",
+            (false, _, true, false) => "ahash-0.8.12-fallback",
+            (false, _, true, true) => "ahash-0.8.12-fallback-be",
+            (false, _, false, false) => "ahash-0.8.12-fallback-short",
+            (false, _, false, true) => "ahash-0.8.12-fallback-short-be",
+        }
+    };
 
     fn keys(&self) -> Option<[u64; 4]> {
         Some(self.seeds)

@@ -5,9 +5,9 @@ use crate::tally::Tallies;
 
 /// What has happened in a filter since it was built or loaded, and how full it is. [`CuckooFilter::stats`] takes it.
 ///
-/// Repeated look-ups are not among the counters: a look-up writes no shared memory, not even to be counted. It repeats
-/// only when a key of its stripe was relocated meanwhile or one of several copies removed, so `relocations`, which grow
-/// slowly below 90 % load, bound how often that can have happened.
+/// Repeated lookups are not among the counters: a lookup writes no shared memory, not even to be counted. It repeats only
+/// if meanwhile, in its stripe, a key was relocated, one of several copies of a class was removed, or the filter was
+/// cleared. Only relocations are counted here.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {

@@ -3,7 +3,7 @@
 #[path = "common/sealed.rs"]
 mod sealed;
 
-use concurrent_cuckoo_filter::{CuckooFilter, SavedHasher, SnapshotReader, StableHashBuilder};
+use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotReader, StableHashBuilder};
 use sealed::Sealed;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
@@ -48,6 +48,32 @@ fn a_hash_function_has_no_keys_unless_it_says_so() {
     assert_eq!((filter.hasher().keys(), <Own>::from_keys([0; 4]).is_none()), (None, true));
     let loaded: CuckooFilter<u32, Own> = reader.into_filter(Own::default()).unwrap();
     assert!(loaded.contains(&7));
+}
+
+/// The version that is compiled, and its code path: with other instructions it is another function.
+#[test]
+fn the_name_of_the_default_hash_function_says_which_one_it_is() {
+    let name = DefaultHashBuilder::NAME;
+    let locked = include_str!("../Cargo.lock").split("[[package]]").find(|package| package.contains("\"ahash\"\n"));
+    let version = locked.and_then(|package| package.split("version = \"").nth(1)).expect("ahash is a dependency");
+    let version = version.split('"').next().unwrap();
+    assert!(include_str!("../Cargo.toml").contains(&format!("\nahash = {{ version = \"={version}\"")), "{version}");
+    let path = name.strip_prefix(&format!("ahash-{version}-")).expect(name);
+    let aes = cfg!(all(any(target_arch = "x86", target_arch = "x86_64"), target_feature = "aes"));
+    assert!(path.starts_with(if aes { "aes" } else { "fallback" }), "{name}");
+    if cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
+        assert_eq!(path.contains("short"), !aes && cfg!(target_arch = "x86"), "{name}");
+    }
+    assert_eq!(path.ends_with("-be"), cfg!(target_endian = "big"), "{name}");
+    let known =
+        [("fallback", 0x9716_1657_c07a_c4ac), ("aes", 0xa9ba_e16d_d79a_e9cd), ("aes-sse2", 0x08b5_b01d_3465_88c9)];
+    if let Some((_, hash)) = known.into_iter().find(|&(known, _)| known == path) {
+        assert_eq!(DefaultHashBuilder::with_seeds(1, 2, 3, 4).hash_one(7_u64), hash, "{name}");
+    }
+    let filter = CuckooFilter::<u32>::with_capacity(100);
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).unwrap();
+    assert_eq!(SnapshotReader::new(&bytes[..]).unwrap().header().hasher_name(), name);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A file that is the old one or the new one, whatever happens.
+//! A file that is the old one or the new one: on Unix, whatever happens.
 
 mod disk;
 #[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]

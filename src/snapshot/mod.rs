@@ -77,7 +77,7 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// Keeps the keys of the hasher out of the snapshot. Whoever loads it has to give the hasher
     /// ([`CuckooFilter::read_from`]).
     ///
-    /// Who reads the keys can choose keys that collide.
+    /// Whoever reads the keys can compute keys of the filter that collide.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
@@ -177,9 +177,9 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
         self.snapshot().shards(shards).write_to(writer)
     }
 
-    /// Writes the filter to a file, in place of an older one: whatever stops the program or the machine meanwhile, the
-    /// file is the old one or the new one. It is written beside its place, under a name that ends in `.tmp`, synced and
-    /// renamed.
+    /// Writes the filter to a file, in place of an older one. On Unix, whatever stops the program or the machine meanwhile,
+    /// the file is the old one or the new one: it is written beside its place, under a name that ends in `.tmp`, synced and
+    /// renamed, and the folder is synced. Elsewhere the same is done but for the folder, and the rest is up to the system.
     ///
     /// The keys of the hasher may be in it, so on Unix a new file can be read and written by its owner alone; a file
     /// that takes the place of an older one keeps the permission bits that this one had when the call began. Its owner
@@ -210,6 +210,10 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     ///
     /// Everything is checked before it is believed: the header, the checksum and the count of each shard, the hasher
     /// and the type of the keys. Memory is taken as bytes arrive, so that a length that lies costs an error.
+    ///
+    /// What these checks can miss: of damage to more than 32 bits, one in 2^32, for checksums have 32 bits; a hash function
+    /// whose output has changed under the same name, but for none of the values that are probed ([`SavedHasher`]); and
+    /// intent. A filter that is damaged or asked with another function may answer "no" to what it holds.
     ///
     /// # Types of keys
     /// `str`, `[u8]`, `bool`, `char` and each type of integer are told apart; `String` counts as `str`, and `Vec<u8>`
