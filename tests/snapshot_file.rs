@@ -73,8 +73,10 @@ fn what_cannot_be_saved_leaves_no_file() {
 
 type Stable = CuckooFilter<u64, StableHashBuilder>;
 
+type Way = fn(&Path) -> Result<Stable, SnapshotError>;
+
 /// Every way of loading a file.
-const WAYS: [fn(&Path) -> Result<Stable, SnapshotError>; 3] =
+const WAYS: [Way; 3] =
     [|path| Stable::load(path), |path| Stable::par_load(path), |path| Stable::load_with_hasher(path, stable())];
 
 fn stable() -> StableHashBuilder {
