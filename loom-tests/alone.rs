@@ -33,7 +33,7 @@ impl Scene {
         Scene::of(World::new(width, BUCKETS, stripe_shift))
     }
 
-    fn of(world: Arc<World>) -> Self {
+    pub(super) fn of(world: Arc<World>) -> Self {
         Scene { geometry: Geometry::new(&world.plan), world }
     }
 
