@@ -251,20 +251,25 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_mixed(Mixed::of(hash))
+    }
+
+    #[inline(always)]
+    pub(crate) fn contains_mixed(&self, mixed: Mixed) -> bool {
         match self.format.packing() {
-            Packing::Word => self.look_up::<Word>(Mixed::of(hash)),
-            _ => self.look_up_packed(hash),
+            Packing::Word => self.look_up::<Word>(mixed),
+            _ => self.look_up_packed(mixed),
         }
     }
 
     /// The look-up where a bucket is not a word, compiled apart: in one place with the other, both have too few
     /// registers, and that costs 4 % of the shorter one.
     #[inline(never)]
-    fn look_up_packed(&self, hash: u64) -> bool {
+    fn look_up_packed(&self, mixed: Mixed) -> bool {
         match self.format.packing() {
-            Packing::TwoRuns => self.look_up::<TwoRuns>(Mixed::of(hash)),
-            Packing::Part => self.look_up::<Part>(Mixed::of(hash)),
-            _ => self.look_up::<Run>(Mixed::of(hash)),
+            Packing::TwoRuns => self.look_up::<TwoRuns>(mixed),
+            Packing::Part => self.look_up::<Part>(mixed),
+            _ => self.look_up::<Run>(mixed),
         }
     }
 
