@@ -104,7 +104,7 @@ fn removals_of_all_copies_are_visible_when_they_return() {
 #[test]
 fn clears_are_visible_when_they_return() {
     let name = "clears_are_visible_when_they_return";
-    changes_are_visible_when_they_return(name, 288, || pair(1), true, |world, _| world.shard.clear());
+    changes_are_visible_when_they_return(name, 288, || pair(1), true, |world, _| world.filter.clear());
 }
 
 #[test]

@@ -155,6 +155,21 @@ impl Stripes {
         self.interrupted.set(true);
     }
 
+    /// What each stripe counts.
+    #[cfg(all(test, not(cuckoo_shuttle)))]
+    pub(crate) fn counts(&self) -> Vec<u64> {
+        // Relaxed: nobody writes.
+        self.stripes.iter().map(|stripe| stripe.count.load(Ordering::Relaxed)).collect()
+    }
+
+    /// How often each of these buckets' stripes is named.
+    #[cfg(all(test, not(cuckoo_shuttle)))]
+    pub(crate) fn histogram(&self, buckets: impl Iterator<Item = Bucket>) -> Vec<u64> {
+        let mut times = vec![0; self.stripes.len()];
+        buckets.for_each(|bucket| times[bucket.index() >> self.shift] += 1);
+        times
+    }
+
     /// The sum of the counts, each read at a moment of its own.
     pub(crate) fn total(&self) -> u64 {
         // Relaxed: a number on its own, which orders nothing.
