@@ -16,7 +16,7 @@ pub(crate) enum Step {
     Cleared,
     /// The element count is up to date.
     Counted,
-    /// A look-up has read one of its two buckets: it passes here twice before it looks at the version again.
+    /// A lookup has read one of its two buckets: it passes here twice before it looks at the version again.
     BucketRead,
     /// A look-up found the version changed and begins again.
     Repeated,

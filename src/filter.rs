@@ -30,9 +30,8 @@ const ASK_AT_ONCE: usize = 1 << 30;
 /// - Operations on one key are linearizable: each takes effect at one moment between its call and its return, and a
 ///   key whose insertion returned before a look-up began, and that nobody removed, is found. A write is visible to every
 ///   thread when it returns: of two threads that each insert a key and then look up the other's, at least one finds it.
-///   Only where the slots of a
-///   width straddle words (all but 4, 8, 16 and 32 bits) may a look-up also see a slot in the middle of being written,
-///   and say "yes" to an absent key once.
+///   Only where the slots of a width straddle words (all but 4, 8, 16 and 32 bits) may a look-up also see a slot in the
+///   middle of being written, and say "yes" to an absent key once.
 /// - A look-up takes no lock, writes no shared memory and waits for nobody. A "no" is looked for again when in the
 ///   key's stripe a key was moved or one of several copies removed meanwhile, so it is lock-free, not wait-free.
 /// - Writers lock one or two stripes at a time, three to finish a relocation, all of a shard to clear it, to refuse a

@@ -202,8 +202,9 @@ impl Race {
     fn run_among(&self, ask: Ask, others: &[(u64, bool)], position: usize) {
         let mut asked = others.to_vec();
         asked.insert(position, (self.key, true));
-        let raced = (1..=2 * asked.len()).any(|at| self.run(ask, false, &asked, at, 1) > 0);
-        assert!(raced, "{self:?}: no lookup missed the key at first");
+        // Others of its stripe look again, too.
+        let raced = (1..=2 * asked.len()).filter(|&at| self.run(ask, false, &asked, at, 1) > 0).count();
+        assert!(raced > 0, "{self:?}: no lookup missed the key at first");
     }
 
     /// Keys whose buckets none of the others here touches.
@@ -265,7 +266,7 @@ fn a_key_that_moves_is_found_among_others() {
         let absent = race.bystanders().filter(|&hash| !filter.contains_hash(hash));
         let pairs = race.stable.iter().zip(absent).flat_map(|(&stable, absent)| [(stable, true), (absent, false)]);
         let others: Vec<_> = pairs.collect();
-        for count in 0..others.len() {
+        for count in (0..others.len()).step_by(3) {
             for position in [0, count / 2, count] {
                 race.run_among(contains_batch_hash, &others[..count], position);
             }
