@@ -57,15 +57,19 @@ impl Flag {
     }
 }
 
-/// Reads a clock and then keeps the thread from reading anything ahead of it. For histories of real threads, whose times
-/// say what happened before what.
+/// Reads a clock at a moment that stands between what this thread does before and after it. For histories of real threads,
+/// whose times say what happened before what: the processor may read a clock before an earlier load has its value, and
+/// load ahead of the clock.
 ///
-/// There is no fence before the clock: that a write is visible when it returns is for the filter to see to.
+/// The fences also hide a write that is not visible yet when it returns. That none is so is for the models and
+/// `tests/stress.rs` to show.
 #[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
-pub(crate) fn then_read<T>(clock: impl FnOnce() -> T) -> T {
+pub(crate) fn in_order<T>(clock: impl FnOnce() -> T) -> T {
+    use core::sync::atomic::fence;
+    // SeqCst, both: full barriers, which pair with those of other threads. Without the first one histories were refused.
+    fence(Ordering::SeqCst);
     let time = clock();
-    // SeqCst: a full barrier, for a processor may load ahead of the instruction that reads the clock. Pairs with nothing.
-    core::sync::atomic::fence(Ordering::SeqCst);
+    fence(Ordering::SeqCst);
     time
 }
 

@@ -8,7 +8,7 @@ use super::history::{Event, History};
 use super::scenario::Scenario;
 use super::world::{Seen, World};
 use crate::fail_point::with_hook;
-use crate::sync::{Tick, then_read};
+use crate::sync::{Tick, in_order};
 use indicatif::HumanCount;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ fn take(batch: u64) -> Vec<Taken> {
     let mut jobs: Vec<Taken> = jobs.collect();
     let (barrier, start) = (&Barrier::new(threads), Instant::now());
     let arrived: &Vec<Tick> = &(0..threads).map(|_| Tick::default()).collect();
-    let now = || then_read(|| start.elapsed().as_nanos() as u64);
+    let now = || in_order(|| start.elapsed().as_nanos() as u64);
     let run = |thread: usize| -> Vec<Seen> {
         let run = |(number, job): (usize, &Taken)| {
             barrier.wait();
