@@ -25,7 +25,7 @@
 set -euo pipefail
 
 seconds_for_a_catch=120
-least_models=50
+least_models=65
 
 cd "$(dirname "$0")/.."
 source ci/tool.sh

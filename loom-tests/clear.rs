@@ -11,7 +11,7 @@ fn clear_is_one_event_for_each_class() {
     for (class, executions) in [(key(7, 0, 1), 657), (key(7, 1, 0), 453)] {
         let outcomes: &[&str] = &["found", "missed", "repeated"];
         Model { name, executions, preemptions: None, outcomes }
-            .explore(move |seen| removal_is_one_event(seen, class, |world| world.shard.clear()));
+            .explore(move |seen| removal_is_one_event(seen, class, 1, |world| world.filter.clear()));
     }
 }
 
@@ -25,7 +25,7 @@ fn clear_against_insert_keeps_the_count_exact() {
             let (old, new) = (key(7, 1, 0), key(8, 0, 1));
             world.put(old);
             let (clearer, writer) = (Arc::clone(&world), Arc::clone(&world));
-            run_two(swapped, move || clearer.shard.clear(), move || assert!(writer.insert(new)));
+            run_two(swapped, move || clearer.shard().clear(), move || assert!(writer.insert(new)));
             let stays = world.count(new);
             seen.note(if stays == 1 { "stays" } else { "goes" });
             world.holds(&[(old, 0), (new, stays)], 0);
@@ -40,16 +40,16 @@ fn clear_of_a_loaded_shard_is_counted_at_once() {
     let name = "clear_of_a_loaded_shard_is_counted_at_once";
     for (swapped, executions) in [(false, 15), (true, 12)] {
         Model { name, executions, preemptions: None, outcomes: &["0", "1"] }.explore(move |seen| {
-            let World { plan, format, .. } = *World::new(16, 2, 0);
+            let plan = plan(16, 2, 0);
             let shard = Shard::of_words(&plan, [7 << 16 | 8, 9].into_iter(), 3).expect("memory");
-            let world = Arc::new(World { shard, format, plan });
+            let world = Arc::new(World::of(plan, shard));
             assert!(world.remove(key(9, 1, 1)));
             assert!(world.remove(key(7, 0, 0)));
             let (clearer, reader) = (Arc::clone(&world), Arc::clone(&world));
-            let ((), len) = run_two(swapped, move || clearer.shard.clear(), move || reader.shard.len());
+            let ((), len) = run_two(swapped, move || clearer.shard().clear(), move || reader.shard().len());
             assert!(len <= 1, "there was one key, and {len} are counted");
             seen.note(len.to_string());
-            assert_eq!(world.shard.len(), 0);
+            assert_eq!(world.shard().len(), 0);
         });
     }
 }

@@ -4,7 +4,7 @@
 use super::alone::Change::{Insert, Remove};
 use super::alone::Scene;
 use super::harness::*;
-use crate::geometry::{Candidates, Geometry};
+use crate::geometry::Candidates;
 use crate::shard::Shard;
 use std::sync::Arc;
 
@@ -13,17 +13,16 @@ type Copy = (Vec<u64>, u64);
 
 fn copy(world: &World) -> Copy {
     let mut words = vec![0; world.plan.words];
-    let count = world.shard.copy_to(&Geometry::new(&world.plan), &world.format, &mut words);
+    let count = world.shard().copy_to(&world.filter.geometry, world.format(), &mut words);
     (words, count)
 }
 
 /// The shard of a copy. This class was in the shard all the time.
 fn loaded(world: &World, (words, count): Copy, stays: Candidates) -> World {
-    let World { format, plan, .. } = *world;
-    let shard = Shard::of_words(&plan, words.into_iter(), count).expect("memory");
-    let loaded = World { shard, format, plan };
+    let shard = Shard::of_words(&world.plan, words.into_iter(), count).expect("memory");
+    let loaded = World::of(world.plan, shard);
     assert!(loaded.contains(stays), "a key that was there throughout is not in the copy");
-    let taken = loaded.shard.occupied(&Geometry::new(&plan), &format);
+    let taken = loaded.shard().occupied(&loaded.filter.geometry, loaded.format());
     assert_eq!(taken, Some(count), "the count of a copy is the number of slots taken in it");
     loaded
 }
@@ -42,7 +41,8 @@ fn copy_beside_a_move_has_the_key(
     executions: [usize; 4],
 ) {
     let last = buckets - 1;
-    let (up, down) = (key(0xa5c, 0, last), key(0xa5c, last, 0));
+    let up = key_in(&plan(width, buckets, stripe_shift), 0, 0, last);
+    let down = turned(up);
     // Copied from the first bucket on, the key that moves down could be lost, and the one that moves up be there twice.
     let configurations = [(false, down), (false, up), (true, down), (true, up)];
     for ((swapped, moved), executions) in configurations.into_iter().zip(executions) {

@@ -1,39 +1,71 @@
-//! What every model has: a tiny shard, keys by their place, and the runner that counts.
+//! What every model has: a tiny filter, keys by their place, and the runner that counts.
 
 use crate::fail_point::{Step, with_hook};
-use crate::geometry::{Bucket, Candidates, Fingerprint, Plan};
+use crate::geometry::{Bucket, Candidates, Fingerprint, Geometry, Mixed, Plan};
 use crate::path::Hop;
 use crate::shard::{Admission, Shard};
 use crate::table::Format;
+use crate::{CuckooFilter, DefaultHashBuilder};
 use loom::thread::{Builder, JoinHandle};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A shard and how its slots are packed. `std`'s `Arc` shares it: three times fewer states than loom's.
+/// A filter of one shard. `std`'s `Arc` shares it: three times fewer states than loom's.
 pub(super) struct World {
-    pub(super) shard: Shard,
-    pub(super) format: Format,
+    pub(super) filter: CuckooFilter<u64>,
     pub(super) plan: Plan,
 }
 
+/// A table of so many buckets, and one more if they are odd. A stripe is `1 << stripe_shift` buckets, which must be whole
+/// words.
+pub(super) fn plan(width: u32, buckets: u32, stripe_shift: u32) -> Plan {
+    assert_eq!(((4 * width) << stripe_shift) % 64, 0, "a stripe must begin at a word");
+    let buckets = buckets.next_multiple_of(2);
+    let words = (buckets * 4 * width).div_ceil(64) as usize;
+    let stripes = buckets.div_ceil(1 << stripe_shift) as usize;
+    Plan { shards: 1, buckets, width, stripe_shift, words, stripes }
+}
+
 impl World {
-    /// A stripe is `1 << stripe_shift` buckets, which must be whole words.
     pub(super) fn new(width: u32, buckets: u32, stripe_shift: u32) -> Arc<Self> {
-        assert_eq!(((4 * width) << stripe_shift) % 64, 0, "a stripe must begin at a word");
-        let words = (buckets * 4 * width).div_ceil(64) as usize;
-        let stripes = buckets.div_ceil(1 << stripe_shift) as usize;
-        let shard = Shard::new(words, stripes, stripe_shift).expect("memory");
-        let plan = Plan { shards: 1, buckets, width, stripe_shift, words, stripes };
-        Arc::new(World { shard, format: Format::new(width), plan })
+        let plan = plan(width, buckets, stripe_shift);
+        let shard = Shard::new(plan.words, plan.stripes, plan.stripe_shift).expect("memory");
+        Arc::new(World::of(plan, shard))
+    }
+
+    pub(super) fn of(plan: Plan, shard: Shard) -> Self {
+        let hasher = DefaultHashBuilder::with_seeds(1, 2, 3, 4);
+        World { filter: CuckooFilter::of_shards(0, None, &plan, vec![shard], hasher), plan }
+    }
+
+    pub(super) fn shard(&self) -> &Shard {
+        &self.filter.shards[0]
+    }
+
+    pub(super) fn format(&self) -> &Format {
+        &self.filter.format
+    }
+
+    fn mixed(&self, key: Candidates) -> Mixed {
+        self.filter.geometry.leading_to(key).unwrap_or_else(|| panic!("no hash leads to {key:?}"))
     }
 
     pub(super) fn contains(&self, key: Candidates) -> bool {
-        self.shard.contains(&self.format, key)
+        self.filter.contains_mixed(self.mixed(key))
+    }
+
+    /// Looks the key up in a batch, among others.
+    pub(super) fn contains_among(&self, keys: &[Candidates], key: Candidates) -> bool {
+        let keys: Vec<_> = keys.iter().chain([&key]).map(|&key| self.mixed(key)).collect();
+        let mut found = vec![false; keys.len()];
+        self.filter.look_up_batch(&keys, |&mixed| mixed, &mut found);
+        found.pop().expect("an answer for each")
     }
 
     /// Inserts where there is room; says whether there was.
     pub(super) fn insert(&self, key: Candidates) -> bool {
-        match self.shard.place(&self.format, key, Admission::Copies) {
+        match self.shard().place(self.format(), key, Admission::Copies) {
             Some(Ok(true)) => true,
             None => false,
             Some(other) => panic!("a copy was refused: {other:?}"),
@@ -42,29 +74,29 @@ impl World {
 
     /// `None` if the pair is full.
     pub(super) fn insert_unique(&self, key: Candidates) -> Option<bool> {
-        self.shard.place(&self.format, key, Admission::Unique).map(|result| result.expect("no refusal"))
+        self.shard().place(self.format(), key, Admission::Unique).map(|result| result.expect("no refusal"))
     }
 
     /// Carries a path out for the key; `None` if it was spoiled.
     pub(super) fn carry_out(&self, path: &[Hop], key: Candidates, admission: Admission) -> Option<bool> {
-        let result = self.shard.carry_out(&self.format, path.iter().copied(), key, admission);
+        let result = self.shard().carry_out(self.format(), path.iter().copied(), key, admission);
         result.map(|result| result.expect("no refusal"))
     }
 
     pub(super) fn hop(&self, hop: Hop) -> bool {
-        self.shard.hop(&self.format, hop)
+        self.shard().hop(self.format(), hop)
     }
 
     pub(super) fn remove(&self, key: Candidates) -> bool {
-        self.shard.remove(&self.format, key)
+        self.shard().remove(self.format(), key)
     }
 
     pub(super) fn remove_all(&self, key: Candidates) -> usize {
-        self.shard.remove_all(&self.format, key)
+        self.shard().remove_all(self.format(), key)
     }
 
     pub(super) fn count(&self, key: Candidates) -> usize {
-        self.shard.count(&self.format, key)
+        self.shard().count(self.format(), key)
     }
 
     /// Puts the key into its first bucket, wherever an insertion would have put it.
@@ -88,10 +120,13 @@ impl World {
     pub(super) fn holds(&self, classes: &[(Candidates, usize)], others: u64) {
         for &(class, copies) in classes {
             assert_eq!(self.count(class), copies, "copies of {class:?}");
-            assert_eq!(self.contains(class), copies > 0, "the look-up of {class:?} agrees with its count");
+            // Some models are of classes that no key has.
+            if self.filter.geometry.leading_to(class).is_some() {
+                assert_eq!(self.contains(class), copies > 0, "the look-up of {class:?} agrees with its count");
+            }
         }
         let sum: usize = classes.iter().map(|&(_, copies)| copies).sum();
-        assert_eq!(self.shard.len(), sum as u64 + others, "the count is the number of stored copies");
+        assert_eq!(self.shard().len(), sum as u64 + others, "the count is the number of stored copies");
     }
 }
 
@@ -99,6 +134,20 @@ impl World {
 pub(super) fn key(fingerprint: u32, first: u32, second: u32) -> Candidates {
     let fingerprint = Fingerprint::from_slot(fingerprint).expect("not 0");
     Candidates { fingerprint, first: Bucket::new(first), second: Bucket::new(second) }
+}
+
+/// Key number `number` of those that lie in these buckets of a table.
+pub(super) fn key_in(plan: &Plan, number: usize, first: u32, second: u32) -> Candidates {
+    let (geometry, fingerprints) = (Geometry::new(plan), u32::MAX >> (32 - plan.width));
+    let leads_there = |&fingerprint: &u32| {
+        let fingerprint = Fingerprint::from_slot(fingerprint).expect("not 0");
+        geometry.alternate(fingerprint, Bucket::new(first)).get() == second
+    };
+    // With bits at both ends, so that both parts of a slot that straddles hold some.
+    let from = 0xa5ca_5ca5 >> (32 - plan.width);
+    let both_ends = (from..=fingerprints).filter(|fingerprint| fingerprint & 0xf != 0);
+    let fingerprint = both_ends.chain(1..from).filter(leads_there).nth(number);
+    key(fingerprint.expect("some fingerprints lead there"), first, second)
 }
 
 /// The same class, found by its other candidate.
@@ -157,16 +206,20 @@ impl Model {
         builder.max_branches = 10_000;
         let (seen, repeated, each) = (Seen::default(), Seen::default(), Seen::default());
         let (inside, count) = (seen.clone(), each.clone());
+        // In the execution that runs.
+        let again = Arc::new(AtomicUsize::new(0));
         let hook = {
-            let repeated = repeated.clone();
+            let (repeated, again) = (repeated.clone(), Arc::clone(&again));
             move |step| {
                 if step == Step::Repeated {
-                    repeated.note("repeated");
+                    let times = again.fetch_add(1, Ordering::Relaxed) + 1;
+                    repeated.note(if times == 1 { "repeated" } else { "repeated twice" });
                 }
             }
         };
         with_hook(hook, || {
             builder.check(move || {
+                again.store(0, Ordering::Relaxed);
                 count.note("execution");
                 body(&inside);
             });
@@ -223,9 +276,14 @@ fn join<R>(thread: JoinHandle<R>) -> R {
     thread.join().expect("no thread panics")
 }
 
-/// The body of a model: a copy of the class that the look-up has not read yet, and then one where it has read already;
-/// `remove` takes both. Whoever missed the class does not find it again.
-pub(super) fn removal_is_one_event(seen: &Seen, class: Candidates, remove: impl FnOnce(&World) + Send + 'static) {
+/// The body of a model: a copy of the class that the look-up has not read yet, and then `more` of them, the first of them
+/// where it has read already; `remove` takes all. Whoever missed the class does not find it again.
+pub(super) fn removal_is_one_event(
+    seen: &Seen,
+    class: Candidates,
+    more: usize,
+    remove: impl FnOnce(&World) + Send + 'static,
+) {
     let world = World::new(16, 2, 0);
     world.put(class);
     let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
@@ -240,7 +298,7 @@ pub(super) fn removal_is_one_event(seen: &Seen, class: Candidates, remove: impl 
             }
         },
         move || {
-            assert!(writer.insert(turned(class)));
+            (0..more).for_each(|_| assert!(writer.insert(turned(class))));
             remove(&writer);
         },
     );

@@ -13,6 +13,7 @@
 //! | paths             | H1, H4, H5     | look-ups and removals, paths of two and three hops             |
 //! | writers           | H3, H4, H9     | insertions, removals, moves, counts                            |
 //! | unique            | H4             | `insert_unique` against itself and `insert`                    |
+//! | visibility        |                | writes of two keys, each by a thread that then asks for the other |
 //! | clear             | H7             | clear, look-ups, insertions                                    |
 //! | copy              | H7             | copies of a shard, look-ups, all who change it                 |
 //! | alone             | H1, H2, H3, H4 | tasks under all locks, look-ups, single writers                |
@@ -28,4 +29,5 @@ mod harness;
 mod paths;
 mod relocation;
 mod unique;
+mod visibility;
 mod writers;

@@ -18,19 +18,22 @@ fn key_above_a_hole(world: &World, key: Candidates, fillers: u32) {
 
 /// A path through buckets 0, 1, 2 and so on, carried out from its end while one of its keys is looked up.
 fn path_is_never_missed(name: &'static str, hops: u32, stripe_shift: u32, executions: &[usize]) {
-    let on_path: Vec<_> = (0..hops).map(|at| key(7 + at, at, at + 1)).collect();
+    // The new key's pair is bucket 0 and one beyond the path, both full.
+    let beyond = (hops + 1) | 1;
+    let buckets = (beyond + 1).next_power_of_two();
+    let plan = plan(32, buckets, stripe_shift);
+    let on_path: Vec<_> = (0..hops).map(|at| key_in(&plan, 0, at, at + 1)).collect();
+    let new = key_in(&plan, 1, 0, beyond);
     let mut executions = executions.iter();
     for &moved in &on_path {
         for looked_up in [turned(moved), moved] {
             let executions = *executions.next().expect("a number for each");
             let on_path = on_path.clone();
             Model { name, executions, preemptions: None, outcomes: outcomes(looked_up, moved) }.explore(move |seen| {
-                // The new key's pair is bucket 0 and one beyond the path, both full.
-                let world = World::new(32, hops + 2, stripe_shift);
-                let new = key(20, 0, hops + 1);
+                let world = World::new(32, buckets, stripe_shift);
                 world.fill(0, 3, 100);
                 world.put(on_path[0]);
-                world.fill(hops + 1, 4, 200);
+                world.fill(beyond, 4, 200);
                 for (&key, fillers) in on_path[1..].iter().zip([300, 400]) {
                     key_above_a_hole(&world, key, fillers);
                 }

@@ -136,6 +136,7 @@ fn crossing_pairs_do_not_deadlock() {
         let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
         run_two(false, move || assert!(writer.insert(one)), move || assert!(other_writer.insert(other)));
         world.holds(&[(one, 1), (other, 1)], 0);
+        world.shard().assert_counted_where_they_belong(&world.filter.geometry, world.format());
         seen.note("both");
     });
 }

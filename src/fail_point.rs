@@ -16,6 +16,8 @@ pub(crate) enum Step {
     Cleared,
     /// The element count is up to date.
     Counted,
+    /// A lookup has read one of its two buckets: it passes here twice before it looks at the version again.
+    BucketRead,
     /// A look-up found the version changed and begins again.
     Repeated,
 }
@@ -35,21 +37,21 @@ pub(crate) use hooked::with_hook;
 #[cfg_attr(cuckoo_shuttle, allow(dead_code))]
 mod hooked {
     use super::Step;
-    use std::cell::RefCell;
+    use std::cell::Cell;
 
     type Hook = Box<dyn FnMut(Step)>;
 
     thread_local! {
-        static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
+        static HOOK: Cell<Option<Hook>> = const { Cell::new(None) };
     }
 
-    /// Marks the end of a step: calls this thread's hook, if it has one.
+    /// Marks the end of a step: calls this thread's hook, if it has one. A hook may use the filter itself: it is not told
+    /// of its own steps.
     pub(crate) fn reached(step: Step) {
-        HOOK.with_borrow_mut(|hook| {
-            if let Some(hook) = hook {
-                hook(step);
-            }
-        });
+        if let Some(mut hook) = HOOK.take() {
+            hook(step);
+            HOOK.set(Some(hook));
+        }
     }
 
     /// Runs `work` with `hook` called at each step that this thread passes. In a model, all threads are one.

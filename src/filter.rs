@@ -28,9 +28,10 @@ const ASK_AT_ONCE: usize = 1 << 30;
 ///
 /// # Consistency
 /// - Operations on one key are linearizable: each takes effect at one moment between its call and its return, and a
-///   key whose insertion returned before a look-up began, and that nobody removed, is found. Only where the slots of a
-///   width straddle words (all but 4, 8, 16 and 32 bits) may a look-up also see a slot in the middle of being written,
-///   and say "yes" to an absent key once.
+///   key whose insertion returned before a lookup began, and that nobody removed, is found. A write is visible to every
+///   thread when it returns: of two threads that each insert a key and then look up the other's, at least one finds it.
+///   Only where the slots of a width straddle words (all but 4, 8, 16 and 32 bits) may a lookup also see a slot in the
+///   middle of being written, and say "yes" to an absent key once.
 /// - A lookup takes no lock, writes no shared memory and waits for no writer. It repeats only if meanwhile, in the key's
 ///   stripe, a key was relocated, one of several copies of a class was removed, or the filter was cleared: lock-free, not
 ///   wait-free.
@@ -254,20 +255,25 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_mixed(Mixed::of(hash))
+    }
+
+    #[inline(always)]
+    pub(crate) fn contains_mixed(&self, mixed: Mixed) -> bool {
         match self.format.packing() {
-            Packing::Word => self.look_up::<Word>(Mixed::of(hash)),
-            _ => self.look_up_packed(hash),
+            Packing::Word => self.look_up::<Word>(mixed),
+            _ => self.look_up_packed(mixed),
         }
     }
 
     /// The look-up where a bucket is not a word, compiled apart: in one place with the other, both have too few
     /// registers, and that costs 4 % of the shorter one.
     #[inline(never)]
-    fn look_up_packed(&self, hash: u64) -> bool {
+    fn look_up_packed(&self, mixed: Mixed) -> bool {
         match self.format.packing() {
-            Packing::TwoRuns => self.look_up::<TwoRuns>(Mixed::of(hash)),
-            Packing::Part => self.look_up::<Part>(Mixed::of(hash)),
-            _ => self.look_up::<Run>(Mixed::of(hash)),
+            Packing::TwoRuns => self.look_up::<TwoRuns>(mixed),
+            Packing::Part => self.look_up::<Part>(mixed),
+            _ => self.look_up::<Run>(mixed),
         }
     }
 

@@ -189,7 +189,7 @@ impl Scenario {
 }
 
 /// Threads that call the hook at each step.
-fn hooked_pool(threads: usize, hook: impl Fn(Step) + Clone + Send + 'static) -> ThreadPool {
+pub(super) fn hooked_pool(threads: usize, hook: impl Fn(Step) + Clone + Send + 'static) -> ThreadPool {
     let spawn = |thread: rayon::ThreadBuilder| {
         let hook = hook.clone();
         thread::Builder::new().spawn(move || with_hook(hook, || thread.run())).map(drop)

@@ -43,5 +43,8 @@ mod killed_writer_tests;
 #[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod storm_tests;
 
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod raced_lookup_tests;
+
 #[cfg(all(test, not(cuckoo_loom)))]
 mod histories_tests;

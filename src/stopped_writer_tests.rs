@@ -250,7 +250,8 @@ impl Scenario {
                 });
                 wrong.collect()
             });
-            assert_eq!(steps, [], "a look-up passes no step of a writer and begins once");
+            let only_reads = steps.iter().all(|&step| step == Step::BucketRead);
+            assert!(only_reads, "a look-up passes no step of a writer and begins once: {steps:?}");
             // The test has failed and gone if nobody takes the answers.
             let _ = done.send(wrong);
         });

@@ -10,7 +10,7 @@
 
 use crate::fail_point::{Step, reached};
 use crate::geometry::{Bucket, Candidates};
-use crate::sync::{AtomicU64, Flag, Mutex, MutexGuard, load_locked, lock};
+use crate::sync::{AtomicU64, Flag, Mutex, MutexGuard, VisibleOnDrop, load_locked, lock};
 use crate::tally::{Event, Tallies, Tally};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::sync::atomic::Ordering;
@@ -47,12 +47,15 @@ pub(crate) struct Stripes {
 impl UnwindSafe for Stripes {}
 impl RefUnwindSafe for Stripes {}
 
-/// Locked stripes, unlocked when dropped. A writer shows them to change a word.
+/// Locked stripes, unlocked when dropped, and what was written under them is then visible to every thread. A writer shows
+/// them to change a word.
 pub(crate) struct Locked<'a, G> {
     stripes: &'a Stripes,
     /// Which; `None` is all of the shard.
     numbers: Option<[usize; 3]>,
+    // Fields are dropped in this order.
     _guards: G,
+    _visible: VisibleOnDrop,
 }
 
 /// The stripes of two buckets; one guard where they are one stripe.
@@ -114,7 +117,7 @@ impl Stripes {
         let (low, high) = (low.index() >> self.shift, high.index() >> self.shift);
         let guards = (self.lock(low), self.lock_other(high, low));
         reached(Step::Locked);
-        Locked { stripes: self, numbers: Some([low, high, high]), _guards: guards }
+        Locked { stripes: self, numbers: Some([low, high, high]), _guards: guards, _visible: VisibleOnDrop }
     }
 
     /// Locks the stripes of three buckets: the candidates of a new key, and the bucket that one of their fingerprints
@@ -125,14 +128,14 @@ impl Stripes {
         let [low, middle, high] = numbers;
         let guards = (self.lock(low), self.lock_other(middle, low), self.lock_other(high, middle));
         reached(Step::Locked);
-        Locked { stripes: self, numbers: Some(numbers), _guards: guards }
+        Locked { stripes: self, numbers: Some(numbers), _guards: guards, _visible: VisibleOnDrop }
     }
 
     /// Locks all stripes of the shard.
     pub(crate) fn lock_all(&self) -> LockedAll<'_> {
         let guards = (0..self.stripes.len()).map(|number| self.lock(number)).collect();
         reached(Step::Locked);
-        Locked { stripes: self, numbers: None, _guards: guards }
+        Locked { stripes: self, numbers: None, _guards: guards, _visible: VisibleOnDrop }
     }
 
     #[inline]
@@ -150,6 +153,21 @@ impl Stripes {
     /// they stand; the next one does not.
     pub(crate) fn note_interrupted(&self) {
         self.interrupted.set(true);
+    }
+
+    /// What each stripe counts.
+    #[cfg(all(test, not(cuckoo_shuttle)))]
+    pub(crate) fn counts(&self) -> Vec<u64> {
+        // Relaxed: nobody writes.
+        self.stripes.iter().map(|stripe| stripe.count.load(Ordering::Relaxed)).collect()
+    }
+
+    /// How often each of these buckets' stripes is named.
+    #[cfg(all(test, not(cuckoo_shuttle)))]
+    pub(crate) fn histogram(&self, buckets: impl Iterator<Item = Bucket>) -> Vec<u64> {
+        let mut times = vec![0; self.stripes.len()];
+        buckets.for_each(|bucket| times[bucket.index() >> self.shift] += 1);
+        times
     }
 
     /// The sum of the counts, each read at a moment of its own.

@@ -8,6 +8,22 @@ use core::sync::atomic::Ordering;
 
 pub(crate) use shim::{AtomicU64, Mutex, MutexGuard, load_locked, lock, zeroed_words};
 
+/// Stands behind the guards of a critical section and is dropped after them: from then on, everything that was written
+/// under them is visible to every thread.
+///
+/// A lock alone does not give that. A writer that goes on to read may read while its own stores are still on their way
+/// (store buffering): of two threads that each insert a key and then look up the other's, both could be told "no".
+pub(crate) struct VisibleOnDrop;
+
+impl Drop for VisibleOnDrop {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SeqCst: nothing less keeps a store before a later load of another word. Pairs with this fence in other writers
+        // (models *_are_visible_when_they_return).
+        shim::fence_after_unlock();
+    }
+}
+
 /// A number for whoever watches, which orders nothing and decides nothing. Models know nothing of it, so that they do
 /// not explore when it changes.
 #[derive(Default)]
@@ -41,14 +57,16 @@ impl Flag {
     }
 }
 
-/// Reads a clock at a moment that stands between what this thread does before and after it: what it has written is
-/// seen by others before it asks for the time, and nothing is read ahead. For histories of real threads, whose times
-/// say what happened before what.
+/// Reads a clock at a moment that stands between what this thread does before and after it. For histories of real threads,
+/// whose times say what happened before what: the processor may read a clock before an earlier load has its value, and
+/// load ahead of the clock.
+///
+/// The fences also hide a write that is not visible yet when it returns. That none is so is for the models and
+/// `tests/stress.rs` to show.
 #[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 pub(crate) fn in_order<T>(clock: impl FnOnce() -> T) -> T {
     use core::sync::atomic::fence;
-    // SeqCst: nothing less keeps a write before a later read. Each pairs with those of other threads; without them a
-    // history may be refused because a write was still under way when its operation was said to have ended.
+    // SeqCst, both: full barriers, which pair with those of other threads. Without the first one histories were refused.
     fence(Ordering::SeqCst);
     let time = clock();
     fence(Ordering::SeqCst);
@@ -76,6 +94,18 @@ mod shim {
         word.load(Ordering::Relaxed)
     }
 
+    /// The fence of [`VisibleOnDrop`](super::VisibleOnDrop).
+    #[inline(always)]
+    pub(crate) fn fence_after_unlock() {
+        // On x86-64 the processor has drained the stores already. parking_lot unlocks by a `compare_exchange` whether or
+        // not another thread waits, which is a `lock cmpxchg`, and every locked instruction is a full barrier. What is
+        // left to do is to keep the compiler from moving a load above it. `tests/stress.rs` watches the lock.
+        #[cfg(target_arch = "x86_64")]
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+        #[cfg(not(target_arch = "x86_64"))]
+        core::sync::atomic::fence(Ordering::SeqCst);
+    }
+
     /// Reserves `len` words of zero. The system hands out zeroed pages when they are first touched; nothing is written
     /// here. `None` when there is no memory.
     pub(crate) fn zeroed_words(len: usize) -> Option<Box<[AtomicU64]>> {
@@ -85,6 +115,8 @@ mod shim {
 
 #[cfg(all(test, cuckoo_loom))]
 mod shim {
+    use core::sync::atomic::Ordering;
+
     pub(crate) use loom::sync::atomic::AtomicU64;
     pub(crate) type Mutex = loom::sync::Mutex<()>;
     pub(crate) type MutexGuard<'a> = loom::sync::MutexGuard<'a, ()>;
@@ -101,6 +133,10 @@ mod shim {
         // SAFETY: 1. only the holder of the stripe's lock stores to the word, and the caller holds it; 2. if that were
         // not so, loom would panic here.
         unsafe { word.unsync_load() }
+    }
+
+    pub(crate) fn fence_after_unlock() {
+        loom::sync::atomic::fence(Ordering::SeqCst);
     }
 
     pub(crate) fn zeroed_words(len: usize) -> Option<Box<[AtomicU64]>> {
@@ -125,6 +161,9 @@ mod shim {
         // SAFETY: shuttle runs one thread at a time.
         unsafe { word.raw_load() }
     }
+
+    /// Every access is in order here.
+    pub(crate) fn fence_after_unlock() {}
 
     pub(crate) fn zeroed_words(len: usize) -> Option<Box<[AtomicU64]>> {
         Some((0..len).map(|_| AtomicU64::new(0)).collect())

@@ -20,7 +20,7 @@ use concurrent_cuckoo_filter::InsertError;
 use done::Done;
 use filters::{ABSENT, Filter, builder};
 use slots::slots;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 
 const WRITERS: usize = 4;
@@ -340,4 +340,57 @@ fn clear_beside_writers_leaves_an_exact_count() {
         filter.clear();
         assert_eq!(filter.len(), 0);
     }
+}
+
+/// A write is visible to every thread when it returns: of two threads that each write one key and then look up the
+/// other's, at least one sees what the other has done. On x86-64 that rests on the unlock of a stripe being a locked
+/// instruction. With a lock that is released by a plain store, one round in some tens of thousands fails on two cores.
+#[test]
+fn of_two_threads_that_write_and_then_ask_one_sees_the_other() {
+    const ROUNDS: u64 = 200_000;
+    // In different stripes, most of them.
+    const KEYS: u64 = 64;
+    let filter = &build(10_000, 32, 64);
+    let arrived = &[AtomicU64::new(0), AtomicU64::new(0)];
+    let answers = [0, 1].map(|own| {
+        let other = 1 - own;
+        let meet = move |phase: u64| {
+            arrived[own].store(phase, Ordering::Release);
+            for spins in 1.. {
+                if arrived[other].load(Ordering::Acquire) >= phase {
+                    break;
+                }
+                // There may be one core for both.
+                if spins % 100 == 0 {
+                    std::thread::yield_now();
+                }
+                std::hint::spin_loop();
+            }
+        };
+        move || {
+            let rounds = (0..ROUNDS).map(|round| {
+                let key = |thread: usize| 2 * (round % KEYS) + thread as u64;
+                meet(2 * round + 1);
+                let inserted = filter.insert(&key(own)).is_ok();
+                let saw_insertion = filter.contains(&key(other));
+                meet(2 * round + 2);
+                let removed = filter.remove(&key(own));
+                let saw_removal = !filter.contains(&key(other));
+                // Told at the end: a thread that panics here would leave the other one waiting.
+                (inserted && removed, [saw_insertion, saw_removal])
+            });
+            rounds.collect::<Vec<_>>()
+        }
+    });
+    let [one, other] = std::thread::scope(|scope| {
+        answers.map(|thread| scope.spawn(thread)).map(|thread| thread.join().expect("no thread panics"))
+    });
+    let mut unseen = [0; 2];
+    for ((changed, saw), (other_changed, other_saw)) in one.into_iter().zip(other) {
+        assert!(changed && other_changed, "nobody else has these keys");
+        for ((unseen, saw), other_saw) in unseen.iter_mut().zip(saw).zip(other_saw) {
+            *unseen += u32::from(!saw && !other_saw);
+        }
+    }
+    assert_eq!(unseen, [0; 2], "insertions and removals that neither thread saw, of {ROUNDS}");
 }

@@ -45,7 +45,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn contains_batch_hash(&self, hashes: &[u64], found: &mut [bool]) {
-        self.look_up_batch(hashes, |&hash| hash, found);
+        self.look_up_batch(hashes, |&hash| Mixed::of(hash), found);
     }
 
     /// Stores a copy of each key with these hashes. As [`insert_batch`](CuckooFilter::insert_batch).
@@ -85,10 +85,10 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn look_up_batch<T>(&self, keys: &[T], hash: impl Fn(&T) -> u64, found: &mut [bool]) {
+    pub(crate) fn look_up_batch<T>(&self, keys: &[T], mix: impl Fn(&T) -> Mixed, found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "the number of keys and the number of places for their answers differ");
         let place = Among { geometry: &self.geometry, shards: &self.shards };
-        look_up(place, &self.format, self.reach(), keys, |key| Mixed::of(hash(key)), found);
+        look_up(place, &self.format, self.reach(), keys, mix, found);
     }
 
     /// Looks up keys that all lie in this shard.
@@ -210,7 +210,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
-        self.look_up_batch(keys, |key| self.hash(key.borrow()), found);
+        self.look_up_batch(keys, |key| Mixed::of(self.hash(key.borrow())), found);
     }
 
     /// Stores a copy of each key, as a loop of [`insert`](CuckooFilter::insert) would, and says which were refused. It

@@ -13,7 +13,7 @@ mod block;
 
 use crate::error::InsertError;
 use crate::filter::CuckooFilter;
-use crate::geometry::Candidates;
+use crate::geometry::{Candidates, Mixed};
 use crate::path::{Effort, Search};
 use crate::prefetch::Into;
 use crate::report::{BulkReport, RemoveReport};
@@ -263,7 +263,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
                 block.read(found);
             } else {
                 let jobs = keys.par_chunks(LOOK_UPS_A_JOB).zip(found.par_chunks_mut(LOOK_UPS_A_JOB));
-                jobs.for_each(|(keys, found)| filter.look_up_batch(keys, &hash, found));
+                jobs.for_each(|(keys, found)| filter.look_up_batch(keys, |key| Mixed::of(hash(key)), found));
             }
             done += keys.len();
             (self.progress)(done);

@@ -150,6 +150,18 @@ impl Geometry {
         (shard as usize, Candidates { fingerprint, first, second: self.alternate(fingerprint, first) })
     }
 
+    /// A hash, mixed, that leads to this class in a filter of one shard and finds it by its first candidate: the inverse
+    /// of [`Geometry::locate_mixed`]. `None` if the candidates are not those of any key.
+    #[cfg(test)]
+    pub(crate) fn leading_to(&self, key: Candidates) -> Option<Mixed> {
+        assert_eq!(self.shards, 1);
+        // The least numbers that the two draws take there.
+        let position = (u64::from(key.first.0) << 32).div_ceil(u64::from(self.buckets));
+        let drawn = (u64::from(key.fingerprint.0 - 1) << 32).div_ceil(u64::from(self.fingerprints));
+        let mixed = Mixed(position << 32 | drawn);
+        (self.locate_mixed(mixed) == (0, key)).then_some(mixed)
+    }
+
     /// The other candidate bucket of a fingerprint that lies in `bucket`. Its own inverse.
     ///
     /// The two candidates add up to `sum(fingerprint)` modulo the number of buckets. That number is even and the sum is
@@ -208,6 +220,21 @@ mod tests {
             prop_assert!(!key.coincide());
             prop_assert_eq!(geometry.alternate(key.fingerprint, key.first), key.second);
             prop_assert_eq!(geometry.alternate(key.fingerprint, key.second), key.first);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_class_has_a_hash_that_leads_to_each_of_its_buckets(
+            hash: u64,
+            half_buckets in 1u32..=1 << 15,
+            width in 4u32..=32,
+        ) {
+            let geometry = geometry(1, half_buckets, width);
+            let key = geometry.locate(hash).1;
+            let turned = Candidates { first: key.second, second: key.first, ..key };
+            prop_assert!(geometry.leading_to(key).is_some() && geometry.leading_to(turned).is_some());
+            prop_assert_eq!(geometry.leading_to(Candidates { second: key.first, ..key }), None);
         }
     }
 

@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 pub(super) enum Action {
     Insert,
     InsertUnique,
-    /// As `contains` does, and as `contains_batch` does.
     LookUp,
-    LookUpAimed,
+    LookUpBatch,
     Count,
     Remove,
     RemoveAll,
@@ -64,7 +63,7 @@ impl Scenario {
         }
         let writes =
             [Action::Insert, Action::InsertUnique, Action::Remove, Action::RemoveAll, Action::Clear, Action::Task];
-        let looks = [Action::LookUp, Action::LookUpAimed];
+        let looks = [Action::LookUp, Action::LookUpBatch];
         let programs = [&looks[..], &writes, &writes].map(|actions| {
             let step = |_| Step { action: *rng.choice(actions).expect("some"), class, turned: rng.bool() };
             (0..steps).map(step).collect()
@@ -83,7 +82,7 @@ impl Scenario {
             if tasks > 1 && action == Action::Task {
                 action = Action::LookUp;
             }
-            let any = matches!(action, Action::LookUp | Action::LookUpAimed | Action::Count)
+            let any = matches!(action, Action::LookUp | Action::LookUpBatch | Action::Count)
                 && rng.u32(..4) < actions.strange;
             let class = if any { rng.usize(..self.classes.len()) } else { rng.choice(hot).copied().expect("some") };
             Step { action, class, turned: rng.bool() }
@@ -123,7 +122,7 @@ impl Actions {
         }
         match rng.u32(..100) {
             0..50 => Action::LookUp,
-            50..80 => Action::LookUpAimed,
+            50..80 => Action::LookUpBatch,
             80..90 => Action::Count,
             90..95 => Action::Copy,
             _ => Action::Len,

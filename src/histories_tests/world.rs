@@ -3,20 +3,20 @@
 use super::history::{Event, Fact, History};
 use super::scenario::{Action, Scenario, Step, TASK_STEPS};
 use super::shape::Words;
-use crate::InsertError;
-use crate::geometry::{Candidates, Geometry};
+use crate::geometry::{Candidates, Mixed};
 use crate::path::{Effort, Search};
 use crate::shard::{Admission, Shard};
-use crate::table::Format;
+use crate::{CuckooFilter, DefaultHashBuilder, InsertError};
 
 /// After all that threads do.
 const AT_REST: u64 = u64::MAX;
 
-/// A shard with the words of a scenario.
+/// Look-ups of one key in a batch: those of a window, and of the few keys behind it.
+const BATCH: usize = 5;
+
+/// A filter of one shard, with the words of a scenario.
 pub(super) struct World {
-    shard: Shard,
-    geometry: Geometry,
-    format: Format,
+    filter: CuckooFilter<u64>,
 }
 
 /// What one thread has seen: of single classes, and of all at once.
@@ -39,11 +39,21 @@ impl World {
         let plan = &scenario.shape.plan;
         let stored = scenario.classes.iter().map(|&(_, copies)| u64::from(copies)).sum();
         let words = scenario.words.words.iter().copied();
-        World {
-            shard: Shard::of_words(plan, words, stored).expect("memory"),
-            geometry: Geometry::new(plan),
-            format: Format::new(plan.width),
-        }
+        let shards = vec![Shard::of_words(plan, words, stored).expect("memory")];
+        let hasher = DefaultHashBuilder::with_seeds(1, 2, 3, 4);
+        World { filter: CuckooFilter::of_shards(0, None, plan, shards, hasher) }
+    }
+
+    fn shard(&self) -> &Shard {
+        &self.filter.shards[0]
+    }
+
+    fn mixed(&self, key: Candidates) -> Mixed {
+        self.filter.geometry.leading_to(key).expect("classes are drawn from the geometry")
+    }
+
+    fn contains(&self, key: Candidates) -> bool {
+        self.filter.contains_mixed(self.mixed(key))
     }
 
     /// Runs the program of one thread. `now` is the time.
@@ -56,22 +66,30 @@ impl World {
             match step.action {
                 Action::Copy => {
                     let mut words = Words::new(&scenario.shape.plan);
-                    let stored = self.shard.copy_to(&self.geometry, &self.format, &mut words.words);
+                    let stored = self.shard().copy_to(&self.filter.geometry, &self.filter.format, &mut words.words);
                     let end = now();
                     for (class, counted) in counts(&words, scenario, stored).into_iter().enumerate() {
                         seen.events.push((class, Event { fact: Fact::Counted(counted), begin, end }));
                     }
                 }
                 Action::Clear => {
-                    self.shard.clear();
+                    self.filter.clear();
                     let end = now();
                     for class in 0..scenario.classes.len() {
                         seen.events.push((class, Event { fact: Fact::Cleared, begin, end }));
                     }
                 }
                 Action::Len => {
-                    let len = self.shard.len() as i64;
+                    let len = self.shard().len() as i64;
                     seen.lens.push(Len { len, begin, end: now() });
+                }
+                Action::LookUpBatch => {
+                    let (keys, mut found) = ([self.mixed(key); BATCH], [false; BATCH]);
+                    self.filter.look_up_batch(&keys, |&mixed| mixed, &mut found);
+                    // Answers that are the same say the same.
+                    for answer in [true, false].into_iter().filter(|answer| found.contains(answer)) {
+                        note(step.class, Fact::Found(answer), begin);
+                    }
                 }
                 Action::Task => self.task(scenario, program, number, &mut note, &now),
                 action => note(step.class, self.single(action, key), begin),
@@ -81,16 +99,17 @@ impl World {
     }
 
     fn single(&self, action: Action, key: Candidates) -> Fact {
-        let World { shard, geometry, format } = self;
+        let (shard, CuckooFilter { geometry, format, .. }) = (self.shard(), &self.filter);
         match action {
             Action::Insert => stored(shard.insert(geometry, format, key, Admission::Copies)),
             Action::InsertUnique => admitted(shard.insert(geometry, format, key, Admission::Unique)),
-            Action::LookUp => Fact::Found(shard.contains(format, key)),
-            Action::LookUpAimed => Fact::Found(shard.contains_aimed(format, key)),
+            Action::LookUp => Fact::Found(self.contains(key)),
             Action::Count => Fact::Counted(shard.count(format, key) as u8),
             Action::Remove => Fact::Removed(shard.remove(format, key)),
             Action::RemoveAll => Fact::RemovedAll(shard.remove_all(format, key) as u8),
-            Action::Clear | Action::Copy | Action::Len | Action::Task => unreachable!("more than one key's"),
+            Action::LookUpBatch | Action::Clear | Action::Copy | Action::Len | Action::Task => {
+                unreachable!("more than one fact")
+            }
         }
     }
 
@@ -106,7 +125,7 @@ impl World {
     ) {
         let mut search = Search::new();
         let asked = now();
-        let alone = self.shard.alone(&self.geometry, &self.format);
+        let alone = self.shard().alone(&self.filter.geometry, &self.filter.format);
         let mut begin = asked;
         for &step in program.iter().cycle().skip(number).take(TASK_STEPS) {
             let key = key_of(scenario, step);
@@ -123,7 +142,7 @@ impl World {
     /// Checks all that was seen, and what is there now that every thread has ended. An error says what is wrong.
     pub(super) fn check(&self, scenario: &Scenario, seen: &[Seen]) -> Result<Vec<History>, String> {
         let mut words = Words::new(&scenario.shape.plan);
-        let stored = self.shard.copy_to(&self.geometry, &self.format, &mut words.words);
+        let stored = self.shard().copy_to(&self.filter.geometry, &self.filter.format, &mut words.words);
         let left = counts(&words, scenario, stored);
         let events: Vec<(usize, Event)> = seen.iter().flat_map(|seen| seen.events.iter().copied()).collect();
         self.check_lens(scenario, seen, &events)?;
@@ -135,7 +154,7 @@ impl World {
             let key = scenario.classes[class].0;
             for turned in [false, true] {
                 let key = if turned { Candidates { first: key.second, second: key.first, ..key } } else { key };
-                let found = self.shard.contains(&self.format, key);
+                let found = self.contains(key);
                 for fact in [Fact::Counted(left), Fact::Found(found)] {
                     history.events.push(Event { fact, begin: AT_REST, end: AT_REST });
                 }

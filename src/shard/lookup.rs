@@ -6,8 +6,6 @@ use crate::geometry::Candidates;
 use crate::prefetch::Into;
 use crate::stripe::{Locked, Watch};
 use crate::table::{Format, Layout, Matches, Packing, Run, TwoRuns};
-#[cfg(test)]
-use crate::table::{Part, Word};
 
 /// A look-up that knows where its words are and has not read them.
 #[derive(Clone, Copy)]
@@ -36,45 +34,29 @@ impl<L: Layout> Aim<'_, L> {
     #[inline(always)]
     pub(crate) fn look(self, format: &Format) -> Option<bool> {
         let version = self.version.begin();
-        let found = L::holds(self.first, format, self.pattern) | L::holds(self.second, format, self.pattern);
+        let found = holds::<L>(self.first, format, self.pattern) | holds::<L>(self.second, format, self.pattern);
         // One branch, never taken but beside writers: whether a key is found cannot be predicted.
         let certain = found | self.version.is_still(version);
         certain.then_some(found)
     }
 }
 
+/// Reads a bucket.
+#[inline(always)]
+fn holds<L: Layout>(place: L::Place<'_>, format: &Format, pattern: u64) -> bool {
+    let holds = L::holds(place, format, pattern);
+    reached(Step::BucketRead);
+    holds
+}
+
 impl Shard {
-    /// The whole of a look-up, as the filter makes it of the parts below.
-    #[cfg(test)]
-    pub(crate) fn contains(&self, format: &Format, key: Candidates) -> bool {
-        let once = match format.packing() {
-            Packing::Word => self.look_once::<Word>(format, key),
-            Packing::Part => self.look_once::<Part>(format, key),
-            Packing::Run => self.look_once::<Run>(format, key),
-            Packing::TwoRuns => self.look_once::<TwoRuns>(format, key),
-        };
-        once.unwrap_or_else(|| self.look_again(format, key))
-    }
-
-    /// The same, as batches make it.
-    #[cfg(all(test, not(cuckoo_loom)))]
-    pub(crate) fn contains_aimed(&self, format: &Format, key: Candidates) -> bool {
-        let once = match format.packing() {
-            Packing::Word => self.aim::<Word>(format, key).look(format),
-            Packing::Part => self.aim::<Part>(format, key).look(format),
-            Packing::Run => self.aim::<Run>(format, key).look(format),
-            Packing::TwoRuns => self.aim::<TwoRuns>(format, key).look(format),
-        };
-        once.unwrap_or_else(|| self.look_again(format, key))
-    }
-
     /// As [`Shard::aim`] and [`Aim::look`] in one. Each address is worked out when it is needed: all of them at once
     /// take too many registers, 5 to 17 % of a look-up.
     #[inline]
     pub(crate) fn look_once<L: Layout>(&self, format: &Format, key: Candidates) -> Option<bool> {
         let version = self.stripes.watch(key).begin();
         let pattern = format.pattern(key.fingerprint);
-        let holds = |bucket| L::holds(L::place(&self.table, format, bucket), format, pattern);
+        let holds = |bucket| holds::<L>(L::place(&self.table, format, bucket), format, pattern);
         if holds(key.first) | holds(key.second) {
             return Some(true);
         }

@@ -1,0 +1,325 @@
+//! Lookups whose key moves while they look, from the bucket that they have not read yet to the one that they have. The key
+//! is there all the time, so the answer is "yes": for every way to ask a filter, and with the move at each step.
+//!
+//! All of it runs on one thread: the hook of [`Step::BucketRead`], which a lookup passes after each of its two buckets,
+//! makes the move by operations of the public face. In which order a batch reads its keys does not matter here.
+
+use crate::CuckooFilter;
+use crate::fail_point::{Step, with_hook};
+use crate::geometry::Bucket;
+use crate::killed_writer_tests::hooked_pool;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+use std::iter::repeat_n;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Part of a word; a run in one or two words; a word; two runs.
+const WIDTHS: [u32; 6] = [4, 8, 13, 16, 20, 32];
+
+/// Takes one shard of some 60 buckets.
+const SMALL: usize = 190;
+
+/// The longest batch: several blocks and windows, and what is left over.
+const LONGEST: usize = 100;
+
+/// Keys are their hashes.
+#[derive(Clone, Copy, Default)]
+struct Identity(u64);
+
+impl BuildHasher for Identity {
+    type Hasher = Self;
+
+    fn build_hasher(&self) -> Self {
+        Identity(0)
+    }
+}
+
+impl Hasher for Identity {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are numbers")
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type Filter = CuckooFilter<u64, Identity>;
+
+type Ask = fn(&Filter, &[u64], &mut [bool]);
+
+fn contains(filter: &Filter, keys: &[u64], found: &mut [bool]) {
+    keys.iter().zip(found).for_each(|(key, found)| *found = filter.contains(key));
+}
+
+fn contains_hash(filter: &Filter, keys: &[u64], found: &mut [bool]) {
+    keys.iter().zip(found).for_each(|(&key, found)| *found = filter.contains_hash(key));
+}
+
+fn contains_batch(filter: &Filter, keys: &[u64], found: &mut [bool]) {
+    filter.contains_batch(keys, found);
+}
+
+fn contains_batch_hash(filter: &Filter, keys: &[u64], found: &mut [bool]) {
+    filter.contains_batch_hash(keys, found);
+}
+
+fn par_contains(filter: &Filter, keys: &[u64], found: &mut [bool]) {
+    filter.par_contains(keys, found);
+}
+
+fn par_contains_hash(filter: &Filter, keys: &[u64], found: &mut [bool]) {
+    filter.par_contains_hash(keys, found);
+}
+
+/// Shard and fingerprint of a hash, and its buckets in the order in which a lookup reads them.
+fn place(filter: &Filter, hash: u64) -> (usize, u32, Bucket, Bucket) {
+    let (shard, key) = filter.geometry.locate(hash);
+    (shard, key.fingerprint.get(), key.first, key.second)
+}
+
+/// What moves the key to its other bucket.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    /// The insertion of this key, which relocates it.
+    Relocation(u64),
+    /// The insertion of another copy, into the other bucket, and a removal that takes the old one (H2).
+    Trade,
+}
+
+/// A filter with a key in the bucket that a lookup of it reads last, and with the other bucket empty.
+#[derive(Clone, Debug)]
+struct Race {
+    width: u32,
+    capacity: usize,
+    key: u64,
+    /// A key of the same class whose lookups read its buckets the other way round; a trade needs it.
+    turned: Option<u64>,
+    /// Keeps the key out of the bucket that is read first, until it is removed.
+    blocker: u64,
+    moves: Move,
+    /// Keys that the move does not touch.
+    stable: Vec<u64>,
+}
+
+impl Race {
+    fn empty(width: u32, capacity: usize) -> Filter {
+        CuckooFilter::builder().capacity(capacity).fingerprint_bits(width).hasher(Identity(0)).build().expect("memory")
+    }
+
+    /// A key that another one relocates.
+    fn by_relocation(width: u32, capacity: usize) -> Self {
+        let filter = Race::empty(width, capacity);
+        let key = 1;
+        // Fills the bucket of the key and its own other one, from which nothing but the key can move.
+        let crowd = stranger(&filter, key, false);
+        let (blocker, moves) = (stranger(&filter, key, true), Move::Relocation(crowd));
+        Race { width, capacity, key, turned: None, blocker, moves, stable: Vec::new() }
+    }
+
+    /// A key that is traded for another copy.
+    fn by_trade(width: u32) -> Self {
+        let filter = Race::empty(width, SMALL);
+        let mut known = HashMap::new();
+        let pair = (0..).find_map(|hash| {
+            let (shard, fingerprint, first, second) = place(&filter, hash);
+            known.insert((shard, fingerprint, first.get(), second.get()), hash);
+            Some((hash, *known.get(&(shard, fingerprint, second.get(), first.get()))?))
+        });
+        let (key, turned) = pair.expect("hashes do not end");
+        let blocker = stranger(&filter, key, true);
+        Race { width, capacity: SMALL, key, turned: Some(turned), blocker, moves: Move::Trade, stable: Vec::new() }
+    }
+
+    fn filter(&self) -> Filter {
+        let filter = Race::empty(self.width, self.capacity);
+        repeat_n(self.blocker, 8).for_each(|hash| filter.insert_hash(hash).expect("room"));
+        filter.insert_hash(self.key).expect("room in its second bucket");
+        assert_eq!(filter.remove_all_hash(self.blocker), 8);
+        if let Move::Relocation(crowd) = self.moves {
+            repeat_n(crowd, 7).for_each(|hash| filter.insert_hash(hash).expect("room"));
+        }
+        self.stable.iter().for_each(|&hash| filter.insert_hash(hash).expect("room"));
+        filter
+    }
+
+    /// Moves the key out of the bucket that its lookups read last or, once it is there, out of the other one.
+    fn make(&self, filter: &Filter, back: bool) {
+        filter.insert_hash(if let Move::Relocation(crowd) = self.moves { crowd } else { self.key }).expect("room");
+        if let Some(turned) = self.turned {
+            assert!(filter.remove_hash(if back { self.key } else { turned }));
+        }
+    }
+
+    /// Asks for the keys, with `moves` moves of the key one after the other from read number `at` on. Says how many
+    /// lookups began again.
+    fn run(&self, ask: Ask, pooled: bool, asked: &[(u64, bool)], at: usize, moves: usize) -> usize {
+        let filter = Arc::new(self.filter());
+        let counters = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let (race, shared, noted) = (self.clone(), Arc::clone(&filter), Arc::clone(&counters));
+        let hook = move |step| {
+            let [reads, repeats] = &*noted;
+            match step {
+                Step::BucketRead => {
+                    let read = reads.fetch_add(1, Ordering::Relaxed) + 1;
+                    if (at..at + moves).contains(&read) {
+                        race.make(&shared, (read - at) % 2 == 1);
+                    }
+                }
+                Step::Repeated => drop(repeats.fetch_add(1, Ordering::Relaxed)),
+                _ => {}
+            }
+        };
+        let (keys, answers): (Vec<u64>, Vec<bool>) = asked.iter().copied().unzip();
+        let mut found: Vec<bool> = answers.iter().map(|answer| !answer).collect();
+        if pooled {
+            hooked_pool(1, hook).install(|| ask(&filter, &keys, &mut found));
+        } else {
+            with_hook(hook, || ask(&filter, &keys, &mut found));
+        }
+        if let Some(wrong) = (0..keys.len()).find(|&number| found[number] != answers[number]) {
+            let (answer, keys) = (answers[wrong], keys.len());
+            panic!("{self:?}, moved after read {at}: number {wrong} of {keys} keys should have been {answer}");
+        }
+        assert_eq!(filter.count_hash(self.key), 1);
+        counters[1].load(Ordering::Relaxed)
+    }
+
+    /// Asks for the key so many times at once, and moves it after each read in turn. Between its two reads each of them
+    /// misses it, and has to look again.
+    fn run_all(&self, ask: Ask, pooled: bool, copies: usize) {
+        let asked = vec![(self.key, true); copies];
+        let raced = (1..=2 * copies).filter(|&at| self.run(ask, pooled, &asked, at, 1) > 0).count();
+        assert!(raced >= copies, "{self:?}: {raced} of {copies} lookups missed the key at first");
+    }
+
+    /// Asks for the key at this position, among keys that are there and keys that are not.
+    fn run_among(&self, ask: Ask, others: &[(u64, bool)], position: usize) {
+        let mut asked = others.to_vec();
+        asked.insert(position, (self.key, true));
+        // Others of its stripe look again, too.
+        let raced = (1..=2 * asked.len()).filter(|&at| self.run(ask, false, &asked, at, 1) > 0).count();
+        assert!(raced > 0, "{self:?}: no lookup missed the key at first");
+    }
+
+    /// Keys whose buckets none of the others here touches.
+    fn bystanders(&self) -> impl Iterator<Item = u64> + use<> {
+        let filter = Race::empty(self.width, self.capacity);
+        let buckets = |hash| {
+            let (_, _, first, second) = place(&filter, hash);
+            [first, second]
+        };
+        let crowd = if let Move::Relocation(crowd) = self.moves { crowd } else { self.key };
+        let touched = [self.key, self.blocker, crowd].map(buckets).concat();
+        (1 << 40..).filter(move |&hash| {
+            let (_, _, first, second) = place(&filter, hash);
+            !touched.contains(&first) && !touched.contains(&second)
+        })
+    }
+}
+
+/// A key that shares one bucket with this one, the one that lookups of it read first or the one that they read last.
+fn stranger(filter: &Filter, key: u64, in_first: bool) -> u64 {
+    let (shard, _, first, second) = place(filter, key);
+    let [shared, other] = if in_first { [first, second] } else { [second, first] };
+    let shares = |&hash: &u64| {
+        let (its_shard, _, one, two) = place(filter, hash);
+        its_shard == shard && [one, two].contains(&shared) && ![one, two].contains(&other)
+    };
+    (1 << 20..).find(shares).expect("hashes do not end")
+}
+
+fn races() -> impl Iterator<Item = Race> {
+    WIDTHS.into_iter().flat_map(|width| [Race::by_relocation(width, SMALL), Race::by_trade(width)])
+}
+
+#[test]
+fn a_key_that_moves_is_found_by_itself() {
+    for race in races() {
+        race.run_all(contains, false, 1);
+        race.run_all(contains_hash, false, 3);
+    }
+}
+
+#[test]
+fn a_key_that_moves_is_found_at_each_place_of_a_batch() {
+    for race in races() {
+        for copies in 1..=LONGEST {
+            race.run_all(contains_batch_hash, false, copies);
+        }
+        for copies in [1, 2, 3, 4, 5, 33] {
+            race.run_all(contains_batch, false, copies);
+        }
+    }
+}
+
+#[test]
+fn a_key_that_moves_is_found_among_others() {
+    for mut race in races() {
+        race.stable = race.bystanders().take(LONGEST / 2).collect();
+        let filter = race.filter();
+        let absent = race.bystanders().filter(|&hash| !filter.contains_hash(hash));
+        let pairs = race.stable.iter().zip(absent).flat_map(|(&stable, absent)| [(stable, true), (absent, false)]);
+        let others: Vec<_> = pairs.collect();
+        for count in (0..others.len()).step_by(3) {
+            for position in [0, count / 2, count] {
+                race.run_among(contains_batch_hash, &others[..count], position);
+            }
+        }
+    }
+}
+
+/// As long as its key moves, and no longer: nothing but the moves bounds how often a lookup looks again.
+#[test]
+fn a_key_is_looked_for_until_it_stays_where_it_is() {
+    const TIMES: usize = 50;
+    for race in WIDTHS.map(Race::by_trade) {
+        let ways: [(Ask, bool); 4] =
+            [(contains, false), (contains_hash, false), (contains_batch_hash, false), (par_contains_hash, true)];
+        for (ask, pooled) in ways {
+            // Away from the first bucket before each look at it, and away from the second before each look at that.
+            let repeats = race.run(ask, pooled, &[(race.key, true)], 1, 2 * TIMES);
+            assert_eq!(repeats, TIMES, "{race:?}");
+            for copies in [2, 4, 5, 40] {
+                race.run(ask, pooled, &vec![(race.key, true); copies], 1, 2 * TIMES);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_that_moves_is_found_by_a_parallel_lookup() {
+    for race in races() {
+        for copies in [1, 2, 3, 4, 7, 33] {
+            race.run_all(par_contains_hash, true, copies);
+        }
+        race.run_all(par_contains, true, 5);
+    }
+}
+
+/// So many keys in so large a table that each shard is asked for those that lie in it; and a batch in a table beyond the
+/// cache.
+#[test]
+fn a_key_that_moves_is_found_in_a_large_table() {
+    for width in WIDTHS {
+        // 9 MiB of them.
+        let slots = (9 << 23) / width as usize;
+        let race = Race::by_relocation(width, slots / 20 * 19);
+        let shards = Race::empty(width, race.capacity).shards();
+        assert!(shards > 1);
+        // 2^14 for each shard, and some that do not fill a group.
+        let copies = shards * (1 << 14) + 3;
+        let asked = vec![(race.key, true); copies];
+        let places = [1, 2, 3, 100, 101, copies, copies + 1, 2 * copies - 1, 2 * copies];
+        let raced = places.into_iter().filter(|&at| race.run(par_contains_hash, true, &asked, at, 1) > 0).count();
+        assert!(raced >= 4, "{race:?}: {raced} times a lookup missed the key at first");
+        for copies in [1, 2, 3, 4, 5, 33] {
+            race.run_all(contains_batch_hash, false, copies);
+        }
+    }
+}
