@@ -39,6 +39,9 @@ pub enum ServerError {
     /// The thread that opened the list did not come to an end.
     #[error("the list was not opened: {0}")]
     Opening(tokio::task::JoinError),
+    /// A second signal came before the list was closed.
+    #[error("{0} came a second time: ended at once, without a snapshot")]
+    Interrupted(&'static str),
     /// The list could not be closed as it should.
     #[error("at the end: {0}")]
     Close(#[from] CloseError),
@@ -84,10 +87,7 @@ pub async fn run(config: &Config, access: Access) -> Result<(), ServerError> {
     drop(listener);
     tokio::select! {
         closed = close(connections, &app, config.shutdown_seconds) => failed.and(closed),
-        signal = signals.next() => {
-            tracing::warn!(signal, "a second signal: ending at once");
-            std::process::exit(1);
-        }
+        signal = signals.next() => Err(ServerError::Interrupted(signal)),
     }
 }
 
