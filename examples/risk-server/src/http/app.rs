@@ -3,6 +3,7 @@
 use super::answer::Failure;
 use super::counters::Counters;
 use super::front::Front;
+use super::host::Hosts;
 use super::token::Token;
 use crate::list::List;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,9 +30,8 @@ pub struct Limits {
 pub struct Access {
     /// What a writing request must show.
     pub token: Option<Token>,
-    /// Whether only names of this machine are answered to. A web page that points a name of its own at 127.0.0.1 could
-    /// otherwise read the answers, in the browser of whoever runs this server.
-    pub loopback_hosts_only: bool,
+    /// Which names are answered to.
+    pub hosts: Hosts,
 }
 
 /// What all requests share. Clones are the same.
@@ -96,7 +96,7 @@ impl App {
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        self.0.serving.get().is_some() && !self.0.stopping.load(Ordering::Relaxed)
+        self.list().is_some_and(List::is_open) && !self.0.stopping.load(Ordering::Relaxed)
     }
 
     pub(crate) fn loaded_keys(&self) -> u64 {

@@ -22,7 +22,12 @@ const OPEN_METRICS: HeaderValue =
 pub(crate) async fn get(State(app): State<App>) -> Result<Response, Failure> {
     // The numbers are read where they are kept; a registry of this moment knows how they are written.
     let mut registry = Registry::with_prefix("risk");
-    gauge(&mut registry, "ready", "Whether the list is loaded and no shutdown has begun", u32::from(app.is_ready()));
+    gauge(
+        &mut registry,
+        "ready",
+        "Whether the list is loaded and takes changes, and no shutdown has begun",
+        u32::from(app.is_ready()),
+    );
     gauge(&mut registry, "uptime_seconds", "Time since the start", app.uptime().as_secs_f64());
     lookups(&mut registry, &app.counters().lookups());
     if let Some(list) = app.list() {
@@ -97,6 +102,9 @@ fn list_state(registry: &mut Registry, list: &ListStats) {
 fn requests(registry: &mut Registry, counters: &Counters) {
     let in_progress = counters.requests_in_progress();
     gauge(registry, "requests_in_progress", "Requests that are being answered", in_progress);
+    let (open, most) = counters.connections();
+    gauge(registry, "connections", "Connections that are open", open);
+    gauge(registry, "max_connections", "Connections that may be open; further ones wait", most);
 
     let answers: Vec<Answered> = counters.answers().collect();
     let requests = Family::<[(&str, &str); 2], Counter>::default();

@@ -156,6 +156,19 @@ fn on_a_loopback_address_only_names_of_this_machine_are_answered() {
     }
 }
 
+/// A proxy may pass on the name that it was asked for.
+#[test]
+fn names_that_are_allowed_are_answered_too() {
+    let folder = Folder::new();
+    let server = Server::with(&folder, &["--allowed-host", "list.example.com", "--allowed-host", "other.example.com"]);
+    let client = server.client();
+    for host in ["list.example.com", "Other.Example.com:443", "localhost"] {
+        assert_eq!(client.send("GET", "/v1/stats", &[("host", host)], ()).json(200)["keys"], 0);
+    }
+    let error = client.send("GET", "/v1/stats", &[("host", "evil.example.com")], ()).error(421);
+    assert!(error.contains("--allowed-host"), "{error}");
+}
+
 /// A browser sends requests of any page to any server, this one included.
 #[test]
 fn pages_of_other_origins_change_nothing() {

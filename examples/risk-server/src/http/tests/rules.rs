@@ -100,7 +100,7 @@ async fn a_writing_request_needs_the_token() {
 #[tokio::test]
 async fn only_names_of_this_machine_are_answered_to_if_asked() {
     let mut setup = Setup::default();
-    setup.access.loopback_hosts_only = true;
+    setup.access.hosts = Hosts::Only([].into());
     let (_, service) = setup.loading();
     let get = async |uri: &'static str, version, hosts: &[&'static str]| {
         let mut request = Request::new(Body::empty());

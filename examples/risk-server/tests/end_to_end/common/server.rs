@@ -37,6 +37,8 @@ pub(crate) fn program() -> Command {
             command.env_remove(name);
         }
     }
+    // No test but that of the drain has anybody to tell.
+    command.env("RISK_SERVER_DRAIN_SECONDS", "0");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
