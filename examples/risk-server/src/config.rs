@@ -62,10 +62,14 @@ pub struct Config {
     #[arg(long, env = "RISK_SERVER_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Bytes of a JSON body at the most; a body of lines may have any length
+    /// Bytes of a JSON body at the most; a body of lines may have any length, unless it is in gzip
     #[arg(long, env = "RISK_SERVER_MAX_BODY_BYTES", value_name = "BYTES", default_value_t = 4 << 20)]
     #[arg(value_parser = at_least_one)]
     pub max_body_bytes: usize,
+
+    /// Bytes of a body of lines in gzip at the most, when it is decoded
+    #[arg(long, env = "RISK_SERVER_MAX_DECODED_BYTES", value_name = "BYTES", default_value_t = 1 << 30)]
+    pub max_decoded_bytes: u64,
 
     /// Keys of one batch at the most
     #[arg(long, env = "RISK_SERVER_MAX_BATCH", value_name = "KEYS", default_value_t = 10_000)]
@@ -208,6 +212,7 @@ impl Config {
             requests: self.max_requests,
             request: self.request_seconds,
             idle: self.idle_seconds,
+            decoded_bytes: self.max_decoded_bytes,
         }
     }
 

@@ -5,7 +5,7 @@ use super::app::App;
 use super::{check, health, keys, metrics, page, stats, upload};
 use axum::Router;
 use axum::http::StatusCode;
-use axum::routing::{get, post, put};
+use axum::routing::{delete, get, post, put};
 
 /// All routes. What is behind a key's prefix is read by the handler, so that a '/' in a key needs no escape.
 pub(crate) fn routes(app: App) -> Router {
@@ -15,7 +15,8 @@ pub(crate) fn routes(app: App) -> Router {
         .route("/v1/check", post(check::many))
         .route("/v1/check/", get(check::one))
         .route("/v1/check/{*key}", get(check::one))
-        .route("/v1/keys", post(upload::post))
+        .route("/v1/keys", upload::route())
+        .route("/v1/replacement", delete(upload::cancel))
         .route("/v1/keys/", put(keys::put).delete(keys::delete))
         .route("/v1/keys/{*key}", put(keys::put).delete(keys::delete));
     with_refusals(routes).with_state(app)

@@ -38,7 +38,14 @@ struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         Setup {
-            limits: Limits { body_bytes: 1 << 20, batch_keys: 1000, requests: 100, request: LONG, idle: LONG },
+            limits: Limits {
+                body_bytes: 1 << 20,
+                batch_keys: 1000,
+                requests: 100,
+                request: LONG,
+                idle: LONG,
+                decoded_bytes: 1 << 20,
+            },
             access: Access { token: None, hosts: Hosts::Any },
         }
     }

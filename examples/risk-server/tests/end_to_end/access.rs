@@ -15,7 +15,7 @@ fn with_token(folder: &Folder) -> Server {
 }
 
 /// Every request that writes.
-fn writes(client: &Client, headers: &[(&str, &str)]) -> [Answer; 4] {
+fn writes(client: &Client, headers: &[(&str, &str)]) -> [Answer; 5] {
     // Refused before its body is read, an upload ends its connection.
     let last = [headers, &[("connection", "close")]].concat();
     [
@@ -23,6 +23,7 @@ fn writes(client: &Client, headers: &[(&str, &str)]) -> [Answer; 4] {
         client.send("DELETE", "/v1/keys/old", headers, ()),
         client.send("POST", "/v1/keys", &last, "new\n"),
         client.send("POST", "/v1/keys?replace=true", &last, "new\n"),
+        client.send("DELETE", "/v1/replacement", headers, ()),
     ]
 }
 

@@ -199,5 +199,16 @@ fn a_body_of_lines_may_take_long_but_not_keep_silent() {
     }
     assert_eq!(client.which_listed(&["before", "begun", "replaced", "steady-0"]), [true, false, false, true]);
     assert_eq!(client.stats()["keys"], 26);
+
+    // Nor may a new list come so slowly that no other one ever can.
+    let mut dripping = Raw::open(&server);
+    dripping.head("POST /v1/keys?replace=true", &["transfer-encoding: chunked", "connection: close"]);
+    let mut sent = 0;
+    wait_until("a dripping list to be given up", || {
+        sent += 1;
+        sleep(Duration::from_millis(50));
+        dripping.try_send("1\r\n\n\r\n").is_err() || client.metrics()["risk_requests_in_progress"] == 0.0
+    });
+    assert!(sent > 10, "{sent}");
     assert_eq!(client.post_keys("?replace=true", "a\n").json(200)["keys"], 1, "the next one may replace the list");
 }

@@ -28,7 +28,7 @@ async fn start(most: usize, idle: Duration) -> Running {
 }
 
 async fn start_with(most: usize, first_byte: Duration, idle: Duration) -> Running {
-    let limits = Limits { body_bytes: 1000, batch_keys: 10, requests: 10, request: LONG, idle: LONG };
+    let limits = Limits { body_bytes: 1000, batch_keys: 10, requests: 10, request: LONG, idle: LONG, decoded_bytes: 0 };
     let app = App::new(limits, Access { token: None, hosts: Hosts::Any });
     let folder = tempfile::tempdir().unwrap();
     let options = Options::of_test(folder.path(), 1_000);
