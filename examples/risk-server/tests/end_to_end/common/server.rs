@@ -81,7 +81,7 @@ impl Server {
     pub(crate) fn loading(command: &mut Command) -> Self {
         let mut child = command.spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
-        let mut reader = child.stderr.take().map(|mut stderr| {
+        let reader = child.stderr.take().map(|mut stderr| {
             let log = Arc::clone(&log);
             thread::spawn(move || copy(&mut stderr, &log))
         });
@@ -93,7 +93,9 @@ impl Server {
             // Its log ends with it.
             let _ = child.kill();
             child.wait().unwrap();
-            reader.take().map(|reader| reader.join().unwrap());
+            if let Some(reader) = reader {
+                reader.join().unwrap();
+            }
             panic!("the server said {line:?}; its log:\n{}", log.lock().unwrap());
         };
         let mut address: SocketAddr = address;
@@ -151,7 +153,9 @@ impl Server {
         let status = wait_for("the server to end", || self.child.try_wait().unwrap());
         let mut output = String::new();
         self.stdout.read_to_string(&mut output).unwrap();
-        self.reader.take().map(|reader| reader.join().unwrap());
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
         Ended { status, log: self.log(), output }
     }
 }
