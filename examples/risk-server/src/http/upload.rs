@@ -26,14 +26,14 @@ pub(super) const GROUP: usize = 4096;
 /// In each idle time, so many bytes of a new list must come: it keeps others from being made.
 const LEAST_PROGRESS: usize = 1024;
 
-/// The body came with an encoding.
+/// The body came in gzip, or in what is refused.
 #[derive(Clone)]
 struct Encoded;
 
 /// Bodies in gzip are decoded, and may be longer than they were sent.
 pub(crate) fn route() -> MethodRouter<App> {
     let note = async |mut request: Request| {
-        if request.headers().contains_key(CONTENT_ENCODING) {
+        if request.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
             request.extensions_mut().insert(Encoded);
         }
         request

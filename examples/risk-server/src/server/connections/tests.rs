@@ -116,7 +116,7 @@ async fn a_connection_that_keeps_silent_is_closed() {
 
 #[tokio::test]
 async fn a_connection_that_sends_nothing_is_closed_sooner_than_one_that_has() {
-    let server = start_with(10, Duration::from_millis(20), LONG).await;
+    let server = start_with(10, Duration::from_secs(1), LONG).await;
     let mut begun = server.connect().await;
     begun.write_all(&HEALTHZ[..1]).await.unwrap();
     closed_soon(&mut server.connect().await).await;
