@@ -1,9 +1,10 @@
 //! What the user asks for: options of the command line, or variables of the environment.
 
-use crate::http::{Access, Limits, Token, TokenError};
+use crate::http::{Access, Hosts, Limits, Token, TokenError};
 use crate::list;
+use axum::http::uri::Authority;
 use clap::{Parser, ValueEnum};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
@@ -20,13 +21,23 @@ const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 /// An exact list of keys behind HTTP, with a concurrent cuckoo filter in front of its store.
 ///
 /// Says on stdout where it listens, and logs to stderr. On SIGTERM or Ctrl-C it ends the requests in progress, saves a
-/// snapshot and exits; a second one ends it at once.
+/// snapshot and exits; a second one, a second later or more, ends it at once.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "risk-server", version, after_help = AFTER_HELP, hide_possible_values = true)]
 pub struct Config {
-    /// The address to listen on; port 0 takes a free one. Others than those of this machine need a token
+    /// The address to listen on; port 0 takes a free one, and :8080 is 0.0.0.0:8080. Others than those of this machine need a token
     #[arg(long, env = "RISK_SERVER_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(value_parser = address)]
     pub listen: SocketAddr,
+
+    /// A second address, which answers health and metrics only, and does not wait for connections to the first one
+    #[arg(long, env = "RISK_SERVER_ADMIN", value_name = "ADDRESS:PORT", value_parser = address)]
+    pub admin: Option<SocketAddr>,
+
+    /// A name that requests may be sent to, as a proxy passes it on; may be given several times, or with commas. Without
+    /// one, an address of this machine answers to names of this machine, and any other address to every name
+    #[arg(long, env = "RISK_SERVER_ALLOWED_HOST", value_name = "NAME", value_parser = host_name, value_delimiter = ',')]
+    pub allowed_host: Vec<String>,
 
     /// The folder of the list's store and its snapshot; made if absent
     #[arg(long, env = "RISK_SERVER_DATA", value_name = "FOLDER", default_value = "risk-server-data")]
@@ -51,10 +62,14 @@ pub struct Config {
     #[arg(long, env = "RISK_SERVER_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Bytes of a JSON body at the most; a body of lines may have any length
+    /// Bytes of a JSON body at the most; a body of lines may have any length, unless it is in gzip
     #[arg(long, env = "RISK_SERVER_MAX_BODY_BYTES", value_name = "BYTES", default_value_t = 4 << 20)]
     #[arg(value_parser = at_least_one)]
     pub max_body_bytes: usize,
+
+    /// Bytes of a body of lines in gzip at the most, when it is decoded
+    #[arg(long, env = "RISK_SERVER_MAX_DECODED_BYTES", value_name = "BYTES", default_value_t = 1 << 30)]
+    pub max_decoded_bytes: u64,
 
     /// Keys of one batch at the most
     #[arg(long, env = "RISK_SERVER_MAX_BATCH", value_name = "KEYS", default_value_t = 10_000)]
@@ -76,10 +91,20 @@ pub struct Config {
     #[arg(value_parser = some_seconds, allow_negative_numbers = true)]
     pub request_seconds: Duration,
 
+    /// Seconds that a new connection may be silent; connections that nobody uses keep others waiting
+    #[arg(long, env = "RISK_SERVER_FIRST_BYTE_SECONDS", value_name = "SECONDS", default_value = "5")]
+    #[arg(value_parser = some_seconds, allow_negative_numbers = true)]
+    pub first_byte_seconds: Duration,
+
     /// Seconds that a connection may be silent, before a request, in its head, or in a body of lines
     #[arg(long, env = "RISK_SERVER_IDLE_SECONDS", value_name = "SECONDS", default_value = "30")]
     #[arg(value_parser = some_seconds, allow_negative_numbers = true)]
     pub idle_seconds: Duration,
+
+    /// Seconds from SIGTERM, when /readyz begins to say 503, to the end of listening; Ctrl-C does not wait
+    #[arg(long, env = "RISK_SERVER_DRAIN_SECONDS", value_name = "SECONDS", default_value = "3")]
+    #[arg(value_parser = seconds, allow_negative_numbers = true)]
+    pub drain_seconds: Duration,
 
     /// Seconds that requests in progress have at a shutdown
     #[arg(long, env = "RISK_SERVER_SHUTDOWN_SECONDS", value_name = "SECONDS", default_value = "10")]
@@ -162,11 +187,20 @@ impl Config {
             }
             (None, None) => None,
         };
-        let loopback = self.listen.ip().to_canonical().is_loopback();
-        if token.is_none() && !loopback {
+        if token.is_none() && !is_loopback(self.listen) {
             return Err(ConfigError::TokenNeeded(self.listen));
         }
-        Ok(Access { token, loopback_hosts_only: loopback })
+        Ok(Access { token, hosts: self.hosts(self.listen) })
+    }
+
+    /// Which names are answered to at an address.
+    #[must_use]
+    pub fn hosts(&self, address: SocketAddr) -> Hosts {
+        if self.allowed_host.is_empty() && !is_loopback(address) {
+            Hosts::Any
+        } else {
+            Hosts::Only(self.allowed_host.as_slice().into())
+        }
     }
 
     /// What a request may take.
@@ -178,6 +212,7 @@ impl Config {
             requests: self.max_requests,
             request: self.request_seconds,
             idle: self.idle_seconds,
+            decoded_bytes: self.max_decoded_bytes,
         }
     }
 
@@ -192,6 +227,28 @@ impl Config {
             cache_bytes: self.cache_mib << 20,
         }
     }
+}
+
+fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    // Of the addresses of a name such as localhost, the one that every client tries.
+    let found = full.to_socket_addrs().map(|addresses| addresses.min_by_key(SocketAddr::is_ipv6));
+    let error = match found {
+        Ok(Some(address)) => return Ok(address),
+        Ok(None) => "this name has no address".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(format!("{error}; an address and a port are needed, such as 127.0.0.1:8080, localhost:8080 or :8080"))
+}
+
+fn host_name(text: &str) -> Result<String, String> {
+    let authority = text.parse::<Authority>().ok().filter(|authority| authority.host() == text);
+    let name = authority.map(|authority| authority.host().to_owned());
+    name.ok_or_else(|| "a name is needed as it stands in URLs, without scheme and port: list.example.com".to_owned())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

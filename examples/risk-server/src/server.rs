@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::http::{Access, App, Service};
 use crate::list::{CloseError, List, OpenError, Options, Saved};
 use signals::Signals;
+use std::convert::Infallible;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::{self, Runtime};
 use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 /// Why the server ended, unless it was told to.
 #[derive(Debug, Error)]
@@ -39,6 +40,9 @@ pub enum ServerError {
     /// The thread that opened the list did not come to an end.
     #[error("the list was not opened: {0}")]
     Opening(tokio::task::JoinError),
+    /// A second signal came before the list was closed.
+    #[error("{0} came a second time: ended at once, without a snapshot")]
+    Interrupted(&'static str),
     /// The list could not be closed as it should.
     #[error("at the end: {0}")]
     Close(#[from] CloseError),
@@ -49,6 +53,9 @@ pub enum ServerError {
 /// look-up of a listed key took 42 to 52 us of processor time; with 4, 24 to 33.
 const BLOCKING_THREADS: usize = 4;
 
+/// Connections to the address for health and metrics. A few programs ask there.
+const ADMIN_CONNECTIONS: usize = 100;
+
 /// The executor of the server.
 ///
 /// # Errors
@@ -57,38 +64,54 @@ pub fn runtime() -> io::Result<Runtime> {
     runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build()
 }
 
-/// Serves until a signal comes, or until the list cannot be opened.
+/// Serves until a signal comes, the list cannot be opened, or nothing changes it any more.
 ///
 /// # Errors
 /// See [`ServerError`].
 pub async fn run(config: &Config, access: Access) -> Result<(), ServerError> {
     // From here on a signal is not missed.
     let mut signals = Signals::new().map_err(ServerError::Signals)?;
-    let address = config.listen;
-    let cannot_listen = |source| ServerError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(cannot_listen)?;
-    announce(listener.local_addr().map_err(cannot_listen)?);
-
     let app = App::new(config.limits(), access);
-    let mut connections = Connections::new(Service::new(app.clone()), config.max_connections, config.idle_seconds);
-    let failed = tokio::select! {
+    let connections = |service, most| Connections::new(service, most, config.first_byte_seconds, config.idle_seconds);
+    let (listener, address) = listen(config.listen).await?;
+    if let Some(admin) = config.admin {
+        let (listener, address) = listen(admin).await?;
+        tracing::info!(%address, "health and metrics are answered here too");
+        let mut connections = connections(Service::admin(app.clone(), config.hosts(admin)), ADMIN_CONNECTIONS);
+        // To the very end: a server that shuts down is watched, too.
+        tokio::spawn(async move { connections.accept(&listener).await });
+    }
+    announce(address);
+
+    let mut connections = connections(Service::new(app.clone()), config.max_connections);
+    let (ended, drain) = tokio::select! {
         never = connections.accept(&listener) => match never {},
-        failed = keep(&app, config.list(), config.snapshot_minutes) => Err(failed),
+        ended = keep(&app, config.list(), config.snapshot_minutes) => (ended, Duration::ZERO),
         signal = signals.next() => {
-            tracing::info!(signal, "shutting down");
-            Ok(())
+            // Whoever sends SIGINT looks on; SIGTERM comes from what also has to tell others to send no more.
+            let drain = if signal == "SIGTERM" { config.drain_seconds } else { Duration::ZERO };
+            tracing::info!(signal, ?drain, "shutting down");
+            (Ok(()), drain)
         }
     };
 
     app.begin_shutdown();
+    tokio::select! {
+        never = connections.accept(&listener) => match never {},
+        () = sleep(drain) => {}
+        signal = signals.next() => return Err(ServerError::Interrupted(signal)),
+    }
     drop(listener);
     tokio::select! {
-        closed = close(connections, &app, config.shutdown_seconds) => failed.and(closed),
-        signal = signals.next() => {
-            tracing::warn!(signal, "a second signal: ending at once");
-            std::process::exit(1);
-        }
+        closed = close(connections, &app, config.shutdown_seconds) => ended.and(closed),
+        signal = signals.next() => Err(ServerError::Interrupted(signal)),
     }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
+    let bound = TcpListener::bind(address).await;
+    let bound = bound.and_then(|listener| listener.local_addr().map(|address| (listener, address)));
+    bound.map_err(|source| ServerError::Listen { address, source })
 }
 
 /// The one line on stdout; whoever started this program reads from it where to ask.
@@ -98,12 +121,17 @@ fn announce(address: SocketAddr) {
     let _ = writeln!(stdout, "listening on http://{address}").and_then(|()| stdout.flush());
 }
 
-/// Opens the list, then saves snapshots. Ends only if the list cannot be opened.
-async fn keep(app: &App, options: Options, between_snapshots: Duration) -> ServerError {
-    let list = match open(app, options).await {
-        Ok(list) => list,
-        Err(error) => return error,
-    };
+/// Opens the list, then saves snapshots. Ends if the list cannot be opened, or takes no changes any more: why, is found
+/// out when it is closed.
+async fn keep(app: &App, options: Options, between_snapshots: Duration) -> Result<(), ServerError> {
+    let list = open(app, options).await?;
+    tokio::select! {
+        () = list.ended() => Ok(()),
+        never = save_snapshots(&list, between_snapshots) => match never {},
+    }
+}
+
+async fn save_snapshots(list: &List, between_snapshots: Duration) -> Infallible {
     if between_snapshots.is_zero() {
         return std::future::pending().await;
     }

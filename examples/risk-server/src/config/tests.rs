@@ -17,13 +17,19 @@ fn without_options_it_listens_on_this_machine_only() {
     assert_eq!((config.limits().requests, config.limits().request), (1024, Duration::from_secs(10)));
     assert_eq!((config.list().capacity, config.list().cache_bytes), (1_000_000, 64 << 20));
     let access = config.access_with(None).unwrap();
-    assert!(access.token.is_none() && access.loopback_hosts_only);
+    assert!(access.token.is_none() && matches!(access.hosts, Hosts::Only(names) if names.is_empty()));
 }
 
 #[test]
 fn what_cannot_be_is_refused_in_one_line_that_says_what_can() {
     for (option, value, expected) in [
-        ("--listen", "localhost", "invalid socket address"),
+        ("--listen", "localhost", "such as 127.0.0.1:8080, localhost:8080 or :8080"),
+        ("--listen", "127.0.0.1:x", "an address and a port are needed"),
+        ("--admin", "9090", "an address and a port are needed"),
+        ("--allowed-host", "", "list.example.com"),
+        ("--allowed-host", "https://list.example.com", "without scheme"),
+        ("--allowed-host", "list.example.com:443", "without scheme and port"),
+        ("--allowed-host", "me@list.example.com", "as it stands in URLs"),
         ("--capacity", "0", "a whole number from 1 on"),
         ("--capacity", "1.5", "a whole number from 1 on"),
         ("--false-positive-rate", "0", "above 0 and below 1"),
@@ -54,17 +60,34 @@ fn parts_of_a_minute_and_a_second_are_possible() {
 }
 
 #[test]
+fn an_address_may_be_a_name_or_left_out() {
+    assert!(parse(&["--listen", "localhost:8080"]).unwrap().listen.ip().is_loopback());
+    assert_eq!(parse(&["--listen", ":8080"]).unwrap().listen.to_string(), "0.0.0.0:8080");
+    assert_eq!(parse(&["--admin", "[::1]:9090"]).unwrap().admin.unwrap().to_string(), "[::1]:9090");
+}
+
+#[test]
+fn hosts_that_are_named_are_the_only_ones_on_any_address() {
+    for listen in ["127.0.0.1:80", "0.0.0.0:80"] {
+        let arguments = ["--listen", listen, "--allowed-host", "a.example,b.example", "--allowed-host", "[::2]"];
+        let access = parse(&arguments).unwrap().access_with(Some("secret".to_owned())).unwrap();
+        let Hosts::Only(names) = access.hosts else { panic!("any host is answered") };
+        assert_eq!(*names, ["a.example", "b.example", "[::2]"]);
+    }
+}
+
+#[test]
 fn an_address_that_others_can_reach_needs_a_token() {
     for listen in ["0.0.0.0:80", "[::]:80", "192.168.1.1:0"] {
         let config = parse(&["--listen", listen]).unwrap();
         let error = config.access_with(None).unwrap_err().to_string();
         assert!(error.starts_with(listen) && error.contains("--token-file or RISK_SERVER_TOKEN"), "{error}");
         let access = config.access_with(Some("secret".to_owned())).unwrap();
-        assert!(access.token.is_some() && !access.loopback_hosts_only);
+        assert!(access.token.is_some() && matches!(access.hosts, Hosts::Any));
     }
     for listen in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
         let access = parse(&["--listen", listen]).unwrap().access_with(None).unwrap();
-        assert!(access.loopback_hosts_only, "{listen}");
+        assert!(matches!(access.hosts, Hosts::Only(_)), "{listen}");
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::list::{ChangeError, ReplaceError, StoreError};
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -31,13 +31,13 @@ pub(crate) fn with_type(status: StatusCode, content_type: HeaderValue, body: Bod
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     pub(crate) error: Cow<'static, str>,
-    /// What `WWW-Authenticate` says.
-    challenge: Option<HeaderValue>,
+    /// What the status asks for.
+    header: Option<(HeaderName, HeaderValue)>,
 }
 
 impl Failure {
     pub(crate) fn new(status: StatusCode, error: impl Into<Cow<'static, str>>) -> Self {
-        Failure { status, error: error.into(), challenge: None }
+        Failure { status, error: error.into(), header: None }
     }
 
     pub(crate) fn bad_request(error: impl Into<Cow<'static, str>>) -> Self {
@@ -46,7 +46,11 @@ impl Failure {
 
     /// Worth trying again.
     pub(crate) fn unavailable(error: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, error).retry_after("1")
+    }
+
+    fn retry_after(self, seconds: &'static str) -> Self {
+        Failure { header: Some((RETRY_AFTER, HeaderValue::from_static(seconds))), ..self }
     }
 
     /// Nobody but this program is to blame.
@@ -55,8 +59,8 @@ impl Failure {
     }
 
     pub(crate) fn unauthorized(error: &'static str, challenge: &'static str) -> Self {
-        let challenge = Some(HeaderValue::from_static(challenge));
-        Failure { challenge, ..Self::new(StatusCode::UNAUTHORIZED, error) }
+        let header = Some((WWW_AUTHENTICATE, HeaderValue::from_static(challenge)));
+        Failure { header, ..Self::new(StatusCode::UNAUTHORIZED, error) }
     }
 
     /// The answer, with more in its body than the error.
@@ -65,12 +69,7 @@ impl Failure {
             tracing::error!(error = %self.error, "a request failed");
         }
         let mut response = json(self.status, body);
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        if let Some(challenge) = &self.challenge {
-            response.headers_mut().insert(WWW_AUTHENTICATE, challenge.clone());
-        }
+        response.headers_mut().extend(self.header.clone());
         response
     }
 }
@@ -103,7 +102,11 @@ impl From<ChangeError> for Failure {
 impl From<ReplaceError> for Failure {
     fn from(error: ReplaceError) -> Self {
         match error {
-            ReplaceError::UnderWay => Self::new(StatusCode::CONFLICT, error.to_string()),
+            ReplaceError::UnderWay => Self::new(
+                StatusCode::CONFLICT,
+                format!("{error}: wait for its end, or cancel it with DELETE /v1/replacement"),
+            )
+            .retry_after("10"),
             ReplaceError::Key { .. } => Self::bad_request(error.to_string()),
             _ => Self::unavailable(error.to_string()),
         }

@@ -3,11 +3,14 @@
 use super::answer::Failure;
 use super::counters::Counters;
 use super::front::Front;
+use super::host::Hosts;
 use super::token::Token;
 use crate::list::List;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// What a request may take.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +25,8 @@ pub struct Limits {
     pub request: Duration,
     /// Between two pieces of a streamed body.
     pub idle: Duration,
+    /// Bytes of a streamed body that came with gzip, when it is decoded.
+    pub decoded_bytes: u64,
 }
 
 /// Who may ask what.
@@ -29,9 +34,8 @@ pub struct Limits {
 pub struct Access {
     /// What a writing request must show.
     pub token: Option<Token>,
-    /// Whether only names of this machine are answered to. A web page that points a name of its own at 127.0.0.1 could
-    /// otherwise read the answers, in the browser of whoever runs this server.
-    pub loopback_hosts_only: bool,
+    /// Which names are answered to.
+    pub hosts: Hosts,
 }
 
 /// What all requests share. Clones are the same.
@@ -46,6 +50,8 @@ struct Shared {
     stopping: AtomicBool,
     started: Instant,
     counters: Counters,
+    /// Cancels the replacement whose keys come in, and is told when that is done.
+    cancel: Mutex<Option<oneshot::Sender<oneshot::Sender<()>>>>,
 }
 
 /// The list, once it is open.
@@ -66,6 +72,7 @@ impl App {
             stopping: AtomicBool::new(false),
             started: Instant::now(),
             counters: Counters::default(),
+            cancel: Mutex::new(None),
         }))
     }
 
@@ -96,11 +103,25 @@ impl App {
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        self.0.serving.get().is_some() && !self.0.stopping.load(Ordering::Relaxed)
+        self.list().is_some_and(List::is_open) && !self.0.stopping.load(Ordering::Relaxed)
     }
 
     pub(crate) fn loaded_keys(&self) -> u64 {
         self.0.loaded_keys.load(Ordering::Relaxed)
+    }
+
+    /// Resolves when the replacement that has begun is cancelled.
+    pub(crate) fn cancelled(&self) -> oneshot::Receiver<oneshot::Sender<()>> {
+        let (cancel, cancelled) = oneshot::channel();
+        *self.0.cancel.lock() = Some(cancel);
+        cancelled
+    }
+
+    /// Cancels the replacement whose keys come in, if there is one.
+    pub(crate) async fn cancel(&self) -> bool {
+        let Some(cancel) = self.0.cancel.lock().take() else { return false };
+        let (told, done) = oneshot::channel();
+        cancel.send(told).is_ok() && done.await.is_ok()
     }
 
     pub(crate) fn uptime(&self) -> Duration {

@@ -13,6 +13,8 @@ pub(crate) struct Counters {
     filter_hits: AtomicU64,
     confirmed_hits: AtomicU64,
     requests_in_progress: AtomicUsize,
+    connections: AtomicUsize,
+    max_connections: AtomicUsize,
     routes: [RouteCounters; Route::ALL.len()],
 }
 
@@ -88,6 +90,16 @@ impl Counters {
 
     pub(crate) fn requests_in_progress(&self) -> usize {
         self.requests_in_progress.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_connections(&self, open: usize, most: usize) {
+        self.connections.store(open, Ordering::Relaxed);
+        self.max_connections.store(most, Ordering::Relaxed);
+    }
+
+    /// Those that are open, and how many may be.
+    pub(crate) fn connections(&self) -> (usize, usize) {
+        (self.connections.load(Ordering::Relaxed), self.max_connections.load(Ordering::Relaxed))
     }
 
     pub(crate) fn lookups(&self) -> Lookups {

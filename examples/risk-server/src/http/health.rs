@@ -12,7 +12,8 @@ pub(crate) async fn healthz() -> &'static str {
     "ok"
 }
 
-/// Says whether look-ups are answered: not before the list is loaded, and not once a shutdown has begun.
+/// Says whether the list is served: not before it is loaded, not once it takes no changes, and not once a shutdown has
+/// begun.
 pub(crate) async fn readyz(State(app): State<App>) -> Response {
     #[derive(Serialize)]
     struct Ready {

@@ -6,34 +6,98 @@ use super::counters::{Answered, Counters, Lookups};
 use super::stats::age_seconds;
 use crate::list::ListStats;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::header::ACCEPT;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+use std::env::consts::{ARCH, OS};
 
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// Tells the state.
-pub(crate) async fn get(State(app): State<App>) -> Result<Response, Failure> {
+const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// Tells the state, as OpenMetrics, or in the older text format of Prometheus to whoever asks for text only.
+pub(crate) async fn get(State(app): State<App>, headers: HeaderMap) -> Result<Response, Failure> {
     // The numbers are read where they are kept; a registry of this moment knows how they are written.
-    let mut registry = Registry::with_prefix("risk");
-    gauge(&mut registry, "ready", "Whether the list is loaded and no shutdown has begun", u32::from(app.is_ready()));
-    gauge(&mut registry, "uptime_seconds", "Time since the start", app.uptime().as_secs_f64());
-    lookups(&mut registry, &app.counters().lookups());
-    if let Some(list) = app.list() {
-        list_state(&mut registry, &list.stats());
+    let mut root = Registry::default();
+    #[cfg(target_os = "linux")]
+    if let Err(error) = process(root.sub_registry_with_prefix("process")) {
+        tracing::debug!(%error, "the system tells nothing of this process");
     }
-    requests(&mut registry, app.counters());
+    let registry = root.sub_registry_with_prefix("risk");
+    let build = [
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("os", OS),
+        ("arch", ARCH),
+        ("profile", if cfg!(debug_assertions) { "debug" } else { "release" }),
+    ];
+    registry.register("build", "What this program was built as", Info::new(build));
+    gauge(registry, "ready", "Whether the list takes changes and no shutdown has begun", u32::from(app.is_ready()));
+    gauge(registry, "uptime_seconds", "Time since the start", app.uptime().as_secs_f64());
+    lookups(registry, &app.counters().lookups());
+    if let Some(list) = app.list() {
+        list_state(registry, &list.stats());
+    }
+    requests(registry, app.counters());
 
     let mut text = String::new();
-    text::encode(&mut text, &registry)
+    text::encode(&mut text, &root)
         .map_err(|error| Failure::internal(format!("the metrics cannot be written: {error}")))?;
+    let accepts = |format| {
+        let mut accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        accepted.any(|value| value.contains(format))
+    };
+    if accepts("text/plain") && !accepts("application/openmetrics-text") {
+        return Ok(with_type(StatusCode::OK, PROMETHEUS, prometheus(&text).into()));
+    }
     Ok(with_type(StatusCode::OK, OPEN_METRICS, text.into()))
+}
+
+/// The same in the older format, where a family has the name of its samples, and there are fewer kinds.
+fn prometheus(open_metrics: &str) -> String {
+    let (mut text, mut help) = (String::with_capacity(open_metrics.len()), "");
+    for line in open_metrics.lines() {
+        if let Some(about) = line.strip_prefix("# HELP ") {
+            help = about.split_once(' ').map_or("", |(_, help)| help);
+        } else if let Some((family, kind)) = line.strip_prefix("# TYPE ").and_then(|family| family.split_once(' ')) {
+            let (suffix, kind) = match kind {
+                "counter" => ("_total", "counter"),
+                "info" => ("_info", "gauge"),
+                kind => ("", kind),
+            };
+            text += &format!("# HELP {family}{suffix} {help}\n# TYPE {family}{suffix} {kind}\n");
+        } else if !line.starts_with('#') {
+            text = text + line + "\n";
+        }
+    }
+    text
+}
+
+/// What the system knows of this process, by the names that Prometheus has for it.
+#[cfg(target_os = "linux")]
+fn process(registry: &mut Registry) -> procfs::ProcResult<()> {
+    use procfs::process::{LimitValue, Process};
+    let process = Process::myself()?;
+    let (stat, tick) = (process.stat()?, procfs::ticks_per_second() as f64);
+    let seconds = (stat.utime + stat.stime) as f64 / tick;
+    registry.register("cpu_seconds", "Processor time", ConstCounter::new(seconds));
+    let started = procfs::boot_time_secs()? as f64 + stat.starttime as f64 / tick;
+    gauge(registry, "start_time_seconds", "When it started, since 1970", started);
+    gauge(registry, "resident_memory_bytes", "Memory that it holds", stat.rss * procfs::page_size());
+    gauge(registry, "virtual_memory_bytes", "Addresses that it has", stat.vsize);
+    gauge(registry, "threads", "Its threads", stat.num_threads);
+    gauge(registry, "open_fds", "Files and connections that are open", process.fd_count()? as u64);
+    if let LimitValue::Value(most) = process.limits()?.max_open_files.soft_limit {
+        gauge(registry, "max_fds", "Files and connections that may be open", most);
+    }
+    Ok(())
 }
 
 fn gauge<N>(registry: &mut Registry, name: &str, help: &str, value: N)
@@ -73,6 +137,8 @@ fn list_state(registry: &mut Registry, list: &ListStats) {
     counter(registry, "rebuilds", "Filters that were built anew because one was full", list.rebuilds);
     counter(registry, "rebuild_failures", "Larger filters that could not be built", list.rebuild_failures);
     counter(registry, "store_reopenings", "Times that the store's file failed", list.store_reopenings);
+    gauge(registry, "store_bytes", "Size of the store's file", list.store_bytes);
+    counter(registry, "write_failures", "Requests to change the list that the store failed", list.write_failures);
     counter(registry, "replacements", "Lists that were replaced as a whole", list.replacements);
 
     let refusals = Family::<[(&str, &str); 1], Counter>::default();
@@ -97,6 +163,9 @@ fn list_state(registry: &mut Registry, list: &ListStats) {
 fn requests(registry: &mut Registry, counters: &Counters) {
     let in_progress = counters.requests_in_progress();
     gauge(registry, "requests_in_progress", "Requests that are being answered", in_progress);
+    let (open, most) = counters.connections();
+    gauge(registry, "connections", "Connections that are open", open);
+    gauge(registry, "max_connections", "Connections that may be open; further ones wait", most);
 
     let answers: Vec<Answered> = counters.answers().collect();
     let requests = Family::<[(&str, &str); 2], Counter>::default();

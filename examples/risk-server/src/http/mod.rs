@@ -33,5 +33,6 @@ mod upload;
 
 pub use app::{Access, App, Limits};
 pub use front::Front;
+pub use host::Hosts;
 pub use service::Service;
 pub use token::{MAX_TOKEN_BYTES, Token, TokenError};

@@ -10,6 +10,7 @@ pub(crate) enum Route {
     Put,
     Delete,
     Upload,
+    Cancel,
     Stats,
     Metrics,
     Health,
@@ -20,12 +21,13 @@ pub(crate) enum Route {
 }
 
 impl Route {
-    pub(crate) const ALL: [Route; 11] = [
+    pub(crate) const ALL: [Route; 12] = [
         Route::Check,
         Route::CheckBatch,
         Route::Put,
         Route::Delete,
         Route::Upload,
+        Route::Cancel,
         Route::Stats,
         Route::Metrics,
         Route::Health,
@@ -42,6 +44,7 @@ impl Route {
             _ if path.starts_with("/v1/keys/") && *method == Method::PUT => Route::Put,
             _ if path.starts_with("/v1/keys/") && *method == Method::DELETE => Route::Delete,
             "/v1/keys" if *method == Method::POST => Route::Upload,
+            "/v1/replacement" if *method == Method::DELETE => Route::Cancel,
             "/v1/stats" if reads => Route::Stats,
             "/metrics" if reads => Route::Metrics,
             "/healthz" if reads => Route::Health,
@@ -59,6 +62,7 @@ impl Route {
             Route::Put => "put",
             Route::Delete => "delete",
             Route::Upload => "upload",
+            Route::Cancel => "cancel",
             Route::Stats => "stats",
             Route::Metrics => "metrics",
             Route::Health => "healthz",

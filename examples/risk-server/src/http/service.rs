@@ -3,8 +3,9 @@
 use super::answer::Failure;
 use super::app::App;
 use super::counters::Place;
+use super::host::Hosts;
 use super::route::Route;
-use super::{host, routes};
+use super::routes;
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{Request, StatusCode};
@@ -21,6 +22,8 @@ use tower_http::csrf::{Csrf, CsrfLayer, ProtectionError};
 #[derive(Clone)]
 pub struct Service {
     app: App,
+    hosts: Hosts,
+    is_admin: bool,
     routes: Csrf<Router, fn(ProtectionError) -> Response>,
 }
 
@@ -28,13 +31,30 @@ impl Service {
     /// Answers from what the app has.
     #[must_use]
     pub fn new(app: App) -> Self {
+        Self::with(routes::routes(app.clone()), app.access().hosts.clone(), app, false)
+    }
+
+    /// Answers whoever watches the app, and nothing else.
+    #[must_use]
+    pub fn admin(app: App, hosts: Hosts) -> Self {
+        Self::with(routes::admin(app.clone()), hosts, app, true)
+    }
+
+    fn with(routes: Router, hosts: Hosts, app: App, is_admin: bool) -> Self {
         let refuse: fn(ProtectionError) -> Response = |_| {
             let error = "a page of another origin asks for this; only GET is answered to those";
             Failure::new(StatusCode::FORBIDDEN, error).into_response()
         };
         // Browsers send requests of any page to any server, this one on 127.0.0.1 included.
         let same_origin = CsrfLayer::new().with_rejection_response(refuse);
-        Service { routes: same_origin.layer(routes::routes(app.clone())), app }
+        Service { routes: same_origin.layer(routes), hosts, is_admin, app }
+    }
+
+    /// Tells how many connections are open, of at most so many.
+    pub(crate) fn note_connections(&self, open: usize, most: usize) {
+        if !self.is_admin {
+            self.app.counters().note_connections(open, most);
+        }
     }
 
     /// Answers a request. Whatever is wrong with it is told in the answer.
@@ -63,9 +83,7 @@ impl Service {
 
     /// Lets a request in, with a place among those in progress if it needs one.
     fn admit<B>(&self, request: &Request<B>, route: Route) -> Result<Option<Place<'_>>, Failure> {
-        if self.app.access().loopback_hosts_only {
-            host::check(request.version(), request.uri(), request.headers())?;
-        }
+        self.hosts.check(request.version(), request.uri(), request.headers())?;
         if route.needs_no_place() {
             return Ok(None);
         }

@@ -34,6 +34,8 @@ struct Stats {
     /// 0, unless something is broken.
     filter_faults: u64,
     store_reopenings: u64,
+    store_bytes: u64,
+    write_failures: u64,
     changes_since_snapshot: u64,
     snapshot_failures: u64,
     /// `null` while there is none.
@@ -71,6 +73,8 @@ pub(crate) async fn get(State(app): State<App>) -> Result<Response, Failure> {
         replacements: list.replacements,
         filter_faults: list.filter_faults,
         store_reopenings: list.store_reopenings,
+        store_bytes: list.store_bytes,
+        write_failures: list.write_failures,
         changes_since_snapshot: list.changes_since_snapshot,
         snapshot_failures: list.snapshot_failures,
         snapshot: list.last_snapshot.map(|snapshot| Snapshot {

@@ -6,7 +6,7 @@ mod rules;
 mod state;
 mod upload;
 
-use super::{Access, App, Front, Limits, Service, Token};
+use super::{Access, App, Front, Hosts, Limits, Service, Token};
 use crate::list::{Change, List, Options};
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Method, Request, header};
@@ -38,8 +38,15 @@ struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         Setup {
-            limits: Limits { body_bytes: 1 << 20, batch_keys: 1000, requests: 100, request: LONG, idle: LONG },
-            access: Access { token: None, loopback_hosts_only: false },
+            limits: Limits {
+                body_bytes: 1 << 20,
+                batch_keys: 1000,
+                requests: 100,
+                request: LONG,
+                idle: LONG,
+                decoded_bytes: 1 << 20,
+            },
+            access: Access { token: None, hosts: Hosts::Any },
         }
     }
 }

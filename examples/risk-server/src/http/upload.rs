@@ -1,37 +1,82 @@
 //! Many keys at once: `POST /v1/keys`, one a line.
 
 use super::answer::{Failure, json};
-use super::app::App;
+use super::app::{App, Limits};
 use super::body::in_time;
 use super::lines::Lines;
 use super::token::MayWrite;
-use crate::list::{Change, List};
-use axum::body::{Body, BodyDataStream, Bytes};
+use crate::list::{Change, List, Replacement};
+use axum::body::{BodyDataStream, Bytes};
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::map_request;
 use axum::response::Response;
+use axum::routing::{self, MethodRouter};
 use futures_util::StreamExt;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
+use tower_http::decompression::RequestDecompressionLayer;
 
 /// Keys that are sent to the list together: enough that a commit for each such group is a small part of the work.
 pub(super) const GROUP: usize = 4096;
 
+/// In each idle time, so many bytes of a new list must come: it keeps others from being made.
+const LEAST_PROGRESS: usize = 1024;
+
+/// The body came in gzip, or in what is refused.
+#[derive(Clone)]
+struct Encoded;
+
+/// Bodies in gzip are decoded, and may be longer than they were sent.
+pub(crate) fn route() -> MethodRouter<App> {
+    let note = async |mut request: Request| {
+        if request.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+            request.extensions_mut().insert(Encoded);
+        }
+        request
+    };
+    // Each layer stands around the one before.
+    routing::post(post).layer(RequestDecompressionLayer::new().pass_through_unaccepted(true)).layer(map_request(note))
+}
+
 /// Puts the keys of the body on the list or, with `?replace=true`, in its place.
-pub(crate) async fn post(_: MayWrite, State(app): State<App>, request: Request) -> Result<Response, Failure> {
+async fn post(_: MayWrite, State(app): State<App>, request: Request) -> Result<Response, Failure> {
     let list = &app.serving()?.list;
-    let replaces = replaces(request.uri().query());
-    let mut keys = Upload::new(request.into_body(), app.limits().idle);
+    let replaces = check_type(request.headers()).and_then(|()| replaces(request.uri().query()));
+    let mut keys = Upload::new(request, app.limits());
     let answered = match replaces {
-        Ok(true) => replace(list, &mut keys).await,
+        Ok(true) => {
+            keys.least = LEAST_PROGRESS;
+            replace(&app, list, &mut keys).await
+        }
         Ok(false) => Ok(add(list, &mut keys, app.limits().request).await),
         Err(failure) => Err(failure),
     };
     // Many clients read no answer before they have sent everything, and lose it if the connection is closed then.
     keys.skip(app.limits().request).await;
     answered
+}
+
+/// Forms, multipart bodies and JSON would be taken for lines.
+fn check_type(headers: &HeaderMap) -> Result<(), Failure> {
+    let unsupported = |error: &'static str| Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
+    let content_type = headers.get(CONTENT_TYPE).map_or(&b"text/plain"[..], HeaderValue::as_bytes).to_ascii_lowercase();
+    if !(content_type.starts_with(b"text/") || content_type.starts_with(b"application/octet-stream")) {
+        return unsupported(
+            "the body is not a text of keys, one a line; send 'Content-Type: text/plain', such as: \
+             curl -H 'Content-Type: text/plain' --data-binary @FILE",
+        );
+    }
+    // What could be decoded has lost this header.
+    match headers.get(CONTENT_ENCODING) {
+        Some(encoding) if encoding != "identity" => {
+            unsupported("the body is encoded in a way that is not known here; send it as it is, or with gzip")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn replaces(query: Option<&str>) -> Result<bool, Failure> {
@@ -83,18 +128,32 @@ async fn add_all(list: &List, keys: &mut Upload, time: Duration, sum: &mut Added
     }
 }
 
-async fn replace(list: &List, keys: &mut Upload) -> Result<Response, Failure> {
+async fn replace(app: &App, list: &List, keys: &mut Upload) -> Result<Response, Failure> {
     #[derive(Serialize)]
     struct Replaced {
         keys: u64,
         took_ms: u128,
     }
     let start = Instant::now();
-    let mut empty = true;
     let mut replacement = list.begin_replacement().await?;
+    let cancelled = app.cancelled();
+    tokio::select! {
+        // An error drops the replacement, which changes nothing then.
+        filled = fill(&mut replacement, keys) => filled?,
+        Ok(done) = cancelled => {
+            drop(replacement);
+            let _ = done.send(());
+            return Err(Failure::new(StatusCode::CONFLICT, "the replacement was cancelled; the list is as it was"));
+        }
+    }
+    let replaced = replacement.commit().await?;
+    Ok(json(StatusCode::OK, &Replaced { keys: replaced.keys, took_ms: start.elapsed().as_millis() }))
+}
+
+async fn fill(replacement: &mut Replacement, keys: &mut Upload) -> Result<(), Failure> {
+    let mut empty = true;
     loop {
         let mut group = Vec::new();
-        // An error drops the replacement, which changes nothing then.
         let more = keys.read(|key| group.push(key.into())).await?;
         if !group.is_empty() {
             empty = false;
@@ -110,8 +169,17 @@ async fn replace(list: &List, keys: &mut Upload) -> Result<Response, Failure> {
             "the body has no key, and no list is replaced by nothing; delete its keys instead",
         ));
     }
-    let replaced = replacement.commit().await?;
-    Ok(json(StatusCode::OK, &Replaced { keys: replaced.keys, took_ms: start.elapsed().as_millis() }))
+    Ok(())
+}
+
+/// Cancels the replacement whose keys come in. One that is complete is made all the same.
+pub(crate) async fn cancel(_: MayWrite, State(app): State<App>) -> Result<Response, Failure> {
+    #[derive(Serialize)]
+    struct Cancelled {
+        cancelled: bool,
+    }
+    app.serving()?;
+    Ok(json(StatusCode::OK, &Cancelled { cancelled: app.cancel().await }))
 }
 
 /// The keys of a body.
@@ -119,13 +187,30 @@ struct Upload {
     /// None once nothing more of it comes.
     pieces: Option<BodyDataStream>,
     lines: Lines,
-    /// Between two pieces.
+    is_encoded: bool,
+    /// Bytes that may come yet.
+    room: u64,
+    /// So many bytes must come in the time for which the connection may be idle.
+    least: usize,
     idle: Duration,
+    /// Those that have come, and the rest of that time. Only waiting counts: the store may take its own time.
+    come: usize,
+    patience: Duration,
 }
 
 impl Upload {
-    fn new(body: Body, idle: Duration) -> Self {
-        Upload { pieces: Some(body.into_data_stream()), lines: Lines::default(), idle }
+    fn new(request: Request, limits: &Limits) -> Self {
+        let is_encoded = request.extensions().get::<Encoded>().is_some();
+        Upload {
+            pieces: Some(request.into_body().into_data_stream()),
+            lines: Lines::default(),
+            is_encoded,
+            room: if is_encoded { limits.decoded_bytes } else { u64::MAX },
+            least: 1,
+            idle: limits.idle,
+            come: 0,
+            patience: limits.idle,
+        }
     }
 
     /// Hands over some [`GROUP`] keys, and says whether there may be more. Those before an error are handed over too.
@@ -151,17 +236,42 @@ impl Upload {
     /// The next piece of the body, which may be cut anywhere; none at its end.
     async fn piece(&mut self) -> Result<Option<Bytes>, Failure> {
         let Some(pieces) = &mut self.pieces else { return Ok(None) };
-        let error = match timeout(self.idle, pieces.next()).await {
-            Ok(Some(Ok(piece))) => return Ok(Some(piece)),
+        let begun = Instant::now();
+        let error = match timeout(self.patience, pieces.next()).await {
+            Ok(Some(Ok(piece))) if piece.len() as u64 <= self.room => {
+                self.note(piece.len(), begun.elapsed());
+                return Ok(Some(piece));
+            }
+            Ok(Some(Ok(_))) => {
+                let error = "the body is longer than --max-decoded-bytes allows when it is decoded; send it in parts";
+                Some(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, error))
+            }
             Ok(None) => None,
-            Ok(Some(Err(error))) => Some(Failure::bad_request(format!("the body broke off: {error}"))),
+            Ok(Some(Err(error))) => {
+                let or = if self.is_encoded { ", or is not in gzip" } else { "" };
+                Some(Failure::bad_request(format!("the body broke off{or}: {error}")))
+            }
             Err(_) => {
-                let error = format!("nothing more of the body came for {} s", self.idle.as_secs_f64());
+                let idle = self.idle.as_secs_f64();
+                let error = match self.least {
+                    1 => format!("nothing more of the body came for {idle} s"),
+                    least => format!("fewer than {least} bytes of the body came in {idle} s"),
+                };
                 Some(Failure::new(StatusCode::REQUEST_TIMEOUT, error))
             }
         };
         self.pieces = None;
         error.map_or(Ok(None), Err)
+    }
+
+    fn note(&mut self, bytes: usize, waited: Duration) {
+        self.come += bytes;
+        self.room -= bytes as u64;
+        if self.come >= self.least {
+            (self.come, self.patience) = (0, self.idle);
+        } else {
+            self.patience = self.patience.saturating_sub(waited);
+        }
     }
 
     /// Reads on to the end of the body, for nothing and within this time.

@@ -141,6 +141,9 @@ pub enum SnapshotError {
 /// What went wrong while a list was closed. It is closed, and nothing that was committed is lost.
 #[derive(Debug, Error)]
 pub enum CloseError {
+    /// The filter may be anything then, so no snapshot was saved: the next start loads all keys from the store.
+    #[error("the thread that changes the list panicked; the log says where")]
+    Panicked,
     /// No snapshot was saved: the next start takes longer.
     #[error("no snapshot was saved: {0}")]
     Snapshot(#[from] SnapshotError),

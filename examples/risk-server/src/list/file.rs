@@ -1,14 +1,30 @@
-//! The file of a snapshot, and the words in which it says which list it is of.
+//! The files of a list, and the words in which a snapshot says which list it is of.
 
 use super::options::{Filter, Options};
 use super::store::Meta;
 use concurrent_cuckoo_filter::SnapshotReader;
-use std::fs::File;
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 /// A file that is being written, and is left behind if the process is killed meanwhile.
 const TEMPORARY: (&str, &str) = (".filter.snapshot.", ".tmp");
+
+/// Makes the folder and those above it, for the owner alone. One that exists stays as it is.
+pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+    let mut folder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    folder.recursive(true).create(path)
+}
+
+/// Opens the file of the store, or makes it, for the owner alone. One that exists stays as it is.
+pub(super) fn open_store(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
+    file.read(true).write(true).create(true).truncate(false).open(path)
+}
 
 /// Which state of which list a snapshot is of: the metadata of the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

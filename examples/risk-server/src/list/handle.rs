@@ -165,6 +165,17 @@ impl List {
         self.0.shared.stats()
     }
 
+    /// Whether changes are taken: the list is not closed, and the thread that makes them lives.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !self.0.sender.is_closed()
+    }
+
+    /// Waits until the list takes no more changes.
+    pub async fn ended(&self) {
+        self.0.sender.closed().await;
+    }
+
     /// Closes the list, for all clones: what was sent before is done, a snapshot is saved, and the store is closed. The
     /// front of a closed list still answers, its store does not.
     ///
@@ -180,11 +191,9 @@ impl List {
         };
         let closed = tokio::task::spawn_blocking(move || {
             let saved = copied.map(|copied| snapshot::save_last(&self.0.shared, copied));
-            if let Some(thread) = self.0.thread.lock().take() {
-                // If it panicked, that was told then.
-                let _ = thread.join();
-            }
+            let joined = self.0.thread.lock().take().map_or(Ok(()), JoinHandle::join);
             let closed = self.0.shared.store.close();
+            joined.map_err(|_| CloseError::Panicked)?;
             saved.transpose()?;
             closed.map_err(CloseError::Store)
         });

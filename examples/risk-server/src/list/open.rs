@@ -50,7 +50,7 @@ pub(super) fn open(options: Options, opener: Opener, progress: impl FnMut(u64)) 
     // Before there is a folder: what cannot be built is refused.
     options.filter_of(options.capacity)?;
     let folder = |source| OpenError::Folder { path: options.folder.clone(), source };
-    std::fs::create_dir_all(&options.folder).map_err(folder)?;
+    file::make_folder(&options.folder).map_err(folder)?;
     let path = options.store();
     let store = Store::open(opener).map_err(|error| match error {
         StoreOpenError::InUse => OpenError::InUse { path: path.clone() },

@@ -44,6 +44,8 @@ pub(super) struct Counters {
     pub(super) faults: AtomicU64,
     pub(super) reopenings: AtomicU64,
     pub(super) snapshot_failures: AtomicU64,
+    pub(super) write_failures: AtomicU64,
+    pub(super) store_bytes: AtomicU64,
 }
 
 impl Shared {
@@ -59,6 +61,13 @@ impl Shared {
     /// Whether puts wait for a larger filter.
     pub(super) fn is_overflowing(&self) -> bool {
         self.front.current().overflow.len() > self.options.overflow_limit
+    }
+
+    /// Notes the size of the store's file, for the numbers. What cannot be read stays as it was.
+    pub(super) fn measure_store(&self) {
+        if let Ok(file) = std::fs::metadata(self.options.store()) {
+            self.counters.store_bytes.store(file.len(), Ordering::Relaxed);
+        }
     }
 
     /// Says which keys the store has, all at one moment.
@@ -96,6 +105,8 @@ impl Shared {
             replacements: get(&of.replacements),
             filter_faults: get(&of.faults),
             store_reopenings: get(&of.reopenings),
+            store_bytes: get(&of.store_bytes),
+            write_failures: get(&of.write_failures),
             changes_since_snapshot: get(&of.sequence).saturating_sub(watermark),
             last_snapshot: *self.last_snapshot.lock(),
             snapshot_failures: get(&of.snapshot_failures),

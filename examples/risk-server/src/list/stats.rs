@@ -28,6 +28,10 @@ pub struct ListStats {
     pub filter_faults: u64,
     /// How often the store was opened anew because its file had failed.
     pub store_reopenings: u64,
+    /// The size of the store's file.
+    pub store_bytes: u64,
+    /// Requests to change the list that the store failed, or may have failed.
+    pub write_failures: u64,
     /// Changes that the newest snapshot does not have; all that were ever made, without a snapshot.
     pub changes_since_snapshot: u64,
     /// The newest snapshot that was saved since the list was opened, or that it was opened from.

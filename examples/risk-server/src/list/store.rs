@@ -1,7 +1,9 @@
 //! The committed list: tables of one redb file.
 
 use super::error::StoreError;
+use super::file::open_store;
 use parking_lot::RwLock;
+use redb::backends::FileBackend;
 use redb::{
     Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
     TableHandle, WriteTransaction,
@@ -52,7 +54,9 @@ impl Store {
     /// How a file is opened with so much memory for its pages.
     pub(super) fn of_file(path: &Path, cache_bytes: usize) -> Opener {
         let path = path.to_owned();
-        Box::new(move || Database::builder().set_cache_size(cache_bytes).create(&path))
+        Box::new(move || {
+            Database::builder().set_cache_size(cache_bytes).create_with_backend(FileBackend::new(open_store(&path)?)?)
+        })
     }
 
     /// One moment of the store.

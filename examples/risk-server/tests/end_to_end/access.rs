@@ -15,7 +15,7 @@ fn with_token(folder: &Folder) -> Server {
 }
 
 /// Every request that writes.
-fn writes(client: &Client, headers: &[(&str, &str)]) -> [Answer; 4] {
+fn writes(client: &Client, headers: &[(&str, &str)]) -> [Answer; 5] {
     // Refused before its body is read, an upload ends its connection.
     let last = [headers, &[("connection", "close")]].concat();
     [
@@ -23,6 +23,7 @@ fn writes(client: &Client, headers: &[(&str, &str)]) -> [Answer; 4] {
         client.send("DELETE", "/v1/keys/old", headers, ()),
         client.send("POST", "/v1/keys", &last, "new\n"),
         client.send("POST", "/v1/keys?replace=true", &last, "new\n"),
+        client.send("DELETE", "/v1/replacement", headers, ()),
     ]
 }
 
@@ -154,6 +155,19 @@ fn on_a_loopback_address_only_names_of_this_machine_are_answered() {
     for host in ["localhost", "localhost:1234", "127.0.0.1", "[::1]:80"] {
         assert_eq!(client.send("GET", "/v1/stats", &[("host", host)], ()).json(200)["keys"], 0);
     }
+}
+
+/// A proxy may pass on the name that it was asked for.
+#[test]
+fn names_that_are_allowed_are_answered_too() {
+    let folder = Folder::new();
+    let server = Server::with(&folder, &["--allowed-host", "list.example.com", "--allowed-host", "other.example.com"]);
+    let client = server.client();
+    for host in ["list.example.com", "Other.Example.com:443", "localhost"] {
+        assert_eq!(client.send("GET", "/v1/stats", &[("host", host)], ()).json(200)["keys"], 0);
+    }
+    let error = client.send("GET", "/v1/stats", &[("host", "evil.example.com")], ()).error(421);
+    assert!(error.contains("--allowed-host"), "{error}");
 }
 
 /// A browser sends requests of any page to any server, this one included.

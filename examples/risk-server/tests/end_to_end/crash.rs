@@ -2,11 +2,13 @@
 
 use crate::common::client::{Client, key_path};
 use crate::common::folder::Folder;
-use crate::common::keys::lines;
+use crate::common::keys::{lines, made};
 use crate::common::server::Server;
 use crate::common::wait::wait_until;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -127,4 +129,28 @@ fn what_was_acknowledged_is_there_after_a_kill_at_any_moment() {
     });
     let stats = client.stats();
     assert_eq!((&stats["keys"], &stats["filter"]["len"], &stats["overflow_keys"]), (&0.into(), &0.into(), &0.into()));
+}
+
+/// redb panics where it reads a page that is none.
+#[test]
+fn a_writer_that_panics_ends_the_server_with_a_message() {
+    let folder = Folder::new();
+    let server = Server::with(&folder, &["--cache-mib", "1", "--snapshot-minutes", "0"]);
+    let client = server.client();
+    client.add_all(&made("key", 200_000));
+    let store = File::options().write(true).open(folder.store()).unwrap();
+    let length = store.metadata().unwrap().len() as usize;
+    store.write_all_at(&vec![0xff; length - (1 << 16)], 1 << 16).unwrap();
+
+    let mut number = 0;
+    wait_until("the writer to panic", || {
+        number += 1;
+        let put = client.try_send("PUT", &key_path(&format!("new-{number}")), &[], "");
+        server.log().contains("list-writer") || put.is_err()
+    });
+    let ended = server.wait();
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.log);
+    assert!(ended.log.contains("list-writer"), "{}", ended.log);
+    let last = ended.log.lines().last().unwrap();
+    assert!(last.starts_with("risk-server: ") && last.contains("the thread that changes the list panicked"), "{last}");
 }

@@ -1,5 +1,6 @@
 //! What one client may take from the others: places, connections and time.
 
+use crate::common::client::Client;
 use crate::common::folder::Folder;
 use crate::common::raw::Raw;
 use crate::common::server::Server;
@@ -85,6 +86,56 @@ fn beyond_the_limit_of_connections_one_waits_for_another_to_end() {
     assert!(metrics.contains(healths), "it was answered before its turn: {metrics}");
 }
 
+/// The address that is told in the log.
+fn admin(server: &Server) -> Client {
+    server.wait_for_log("health and metrics are answered here too");
+    let log = server.log();
+    let address = log.split("address=").nth(1).unwrap().split_whitespace().next().unwrap();
+    Client::new(&format!("http://{address}"))
+}
+
+#[test]
+fn health_and_metrics_have_an_address_of_their_own_if_asked_for() {
+    let folder = Folder::new();
+    let args = ["--admin", "127.0.0.1:0", "--max-connections", "3", "--first-byte-seconds", "3600"];
+    let args = [&args[..], &["--idle-seconds", "3600"]].concat();
+    let server = Server::with(&folder, &args);
+    let admin = admin(&server);
+    let full = || admin.metrics()["risk_connections"] == 3.0;
+    // One that has just been closed may still have its place.
+    let mut open = Vec::new();
+    wait_until("as many connections as may be", || {
+        open.push(Raw::open(&server));
+        full()
+    });
+    assert_eq!(admin.metrics()["risk_max_connections"], 3.0);
+    server.wait_for_log("the limit of connections is reached");
+
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(admin.get(path).status, 200, "{path}");
+    }
+    for path in ["/", "/v1/stats", "/v1/check/a"] {
+        admin.get(path).error(404);
+    }
+    admin.put("/v1/keys/a").error(404);
+    admin.send("GET", "/metrics", &[("host", "evil.example.com")], ()).error(421);
+    assert!(full());
+    drop(open);
+    wait_until("connections to be closed", || admin.metrics()["risk_connections"] == 0.0);
+}
+
+#[test]
+fn a_connection_that_sends_nothing_is_closed() {
+    let folder = Folder::new();
+    let args = ["--max-connections", "2", "--first-byte-seconds", "2", "--idle-seconds", "3600"];
+    let server = Server::with(&folder, &args);
+    let mut silent = [Raw::open(&server), Raw::open(&server), Raw::open(&server), Raw::open(&server)];
+    assert_eq!(server.client().get("/healthz").status, 200);
+    for raw in &mut silent {
+        assert_eq!(raw.rest(), "");
+    }
+}
+
 #[test]
 fn a_head_that_does_not_come_is_cut_off() {
     let folder = Folder::new();
@@ -148,5 +199,15 @@ fn a_body_of_lines_may_take_long_but_not_keep_silent() {
     }
     assert_eq!(client.which_listed(&["before", "begun", "replaced", "steady-0"]), [true, false, false, true]);
     assert_eq!(client.stats()["keys"], 26);
+
+    // Nor may a new list come so slowly that no other one ever can.
+    let mut dripping = Raw::open(&server);
+    dripping.head("POST /v1/keys?replace=true", &["transfer-encoding: chunked", "connection: close"]);
+    wait_for_requests(&server, 1);
+    wait_until("a dripping list to be given up", || {
+        sleep(Duration::from_millis(50));
+        let _ = dripping.try_send("1\r\n\n\r\n");
+        client.metrics()["risk_requests_in_progress"] == 0.0
+    });
     assert_eq!(client.post_keys("?replace=true", "a\n").json(200)["keys"], 1, "the next one may replace the list");
 }

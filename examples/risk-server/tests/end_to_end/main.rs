@@ -9,6 +9,7 @@ mod common;
 mod crash;
 mod growth;
 mod limits;
+mod logs;
 mod look_ups;
 mod metrics;
 mod page;

@@ -146,6 +146,46 @@ fn the_page_says_that_the_list_is_being_loaded() {
     assert!(answer.contains("the list is being loaded"), "{answer}");
 }
 
+#[test]
+fn after_a_replacement_the_page_does_not_say_that_nothing_was_removed() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let client = server.client();
+    let Some(shown) = Shown::at(&server.url(), 2) else { return };
+    assert_eq!(shown.stat("changes"), "0 added, 0 removed");
+    client.add("old");
+    client.post_keys("?replace=true", "new\n").json(200);
+    assert_eq!(Shown::at(&server.url(), 2).unwrap().stat("changes"), "1 added, replaced 1 time");
+}
+
+/// Shows the page on a narrow screen (a window cannot be as narrow), and tells which labels of its charts are not inside
+/// their cards.
+const NARROW: &str = "<!doctype html><body><iframe src=page width=360 height=800></iframe><script>setInterval(() => {
+  const is_outside = label => {
+    const [inner, outer] = [label, label.closest('.card')].map(element => element.getBoundingClientRect());
+    return inner.left < outer.left || inner.right > outer.right;
+  };
+  const labels = [...frames[0].document.querySelectorAll('.plot text')];
+  document.body.dataset.width = frames[0].innerWidth;
+  document.body.dataset.labels = labels.length;
+  document.body.dataset.outside = labels.filter(is_outside).map(label => label.textContent);
+}, 100);</script>";
+
+#[test]
+fn on_a_narrow_screen_the_labels_stay_inside_their_cards() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    for rate in [0.02, 2.5e-5, 2.5e-6, 2.5e-8, 1e-300] {
+        let mut stats = server.client().stats();
+        stats["filter"]["expected_false_positive_rate"] = rate.into();
+        let Some(shown) = Shown::at(&format!("{}/narrow", broken_server(|_| true, stats.to_string())), 4) else {
+            return;
+        };
+        let told = |name: &str| shown.0.split_once(&format!("data-{name}=\"")).unwrap().1.split('"').next().unwrap();
+        assert_eq!((told("width"), told("labels"), told("outside")), ("360", "18", ""), "{rate}");
+    }
+}
+
 /// Serves the page, and breaks off all other requests but those from `first` on.
 fn broken_server(good: impl Fn(usize) -> bool + Send + 'static, stats: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -158,7 +198,8 @@ fn broken_server(good: impl Fn(usize) -> bool + Send + 'static, stats: String) -
             let mut request = String::new();
             let _ = BufReader::new(&stream).read_line(&mut request);
             let (kind, body) = match request.split(' ').nth(1) {
-                Some("/") => ("text/html", PAGE),
+                Some("/" | "/page") => ("text/html", PAGE),
+                Some("/narrow") => ("text/html", NARROW),
                 Some("/v1/stats") => {
                     asked += 1;
                     if !good(asked) {

@@ -189,6 +189,26 @@ fn one_list_is_replaced_at_a_time_and_changes_meanwhile_are_of_the_old_one() {
 }
 
 #[test]
+fn a_replacement_may_be_cancelled() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let client = server.client();
+    client.add("old");
+    let mut raw = begin(&server, CHUNKED);
+    raw.chunk(lines(&made("new", 10_000)));
+    let second = client.post_keys("?replace=true", "second\n");
+    assert_eq!((second.status, second.header("retry-after")), (409, "10"));
+    // A replacement is told of this only when its keys come in.
+    assert_eq!(client.delete("/v1/replacement").json(200), json!({ "cancelled": true }));
+    assert_eq!(client.delete("/v1/replacement").json(200), json!({ "cancelled": false }));
+    assert_eq!(client.post_keys("?replace=true", "third\n").json(200)["keys"], 1);
+    raw.chunk("");
+    let answer = raw.rest();
+    assert!(answer.starts_with("HTTP/1.1 409 ") && answer.contains("was cancelled"), "{answer}");
+    assert_eq!(client.which_listed(&["old", "new-0", "third"]), [false, false, true]);
+}
+
+#[test]
 fn a_replaced_list_is_there_after_a_crash() {
     let folder = Folder::new();
     let server = Server::start(&folder);

@@ -41,7 +41,7 @@ fn the_state_is_told_with_every_field() {
         assert_eq!(stats[name], value, "{name} in {stats}");
     }
     let whole = ["refusals", "rebuilds", "replacements", "snapshot_failures"];
-    for name in whole.into_iter().chain(["rebuild_failures", "filter_faults", "store_reopenings"]) {
+    for name in whole.into_iter().chain(["rebuild_failures", "filter_faults", "store_reopenings", "write_failures"]) {
         assert_eq!(stats[name], 0, "{name} in {stats}");
     }
     assert_eq!(stats["changes_since_snapshot"], 1001);
@@ -78,6 +78,7 @@ fn an_unknown_path_and_a_wrong_method_are_told_so() {
         ("POST", "/v1/keys/a", "PUT,DELETE"),
         ("GET", "/v1/keys", "POST"),
         ("PUT", "/v1/keys", "POST"),
+        ("POST", "/v1/replacement", "DELETE"),
         ("DELETE", "/v1/stats", "GET,HEAD"),
         ("POST", "/metrics", "GET,HEAD"),
         ("POST", "/healthz", "GET,HEAD"),

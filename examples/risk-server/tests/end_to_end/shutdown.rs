@@ -6,6 +6,8 @@ use crate::common::server::{Server, program_on};
 use crate::common::wait::wait_until;
 use rustix::process::Signal;
 use std::net::TcpStream;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// An upload that has begun.
 fn begin(server: &Server) -> Raw {
@@ -80,10 +82,59 @@ fn a_second_signal_ends_it_at_once() {
     server.client().add("acknowledged");
     server.signal(Signal::TERM);
     server.wait_for_log("shutting down");
+    // Sooner, it would be an echo of the first one.
+    sleep(Duration::from_millis(1100));
     server.signal(Signal::TERM);
     let ended = server.wait();
     assert_eq!(ended.status.code(), Some(1), "{}", ended.log);
     assert!(Server::start(&folder).client().listed("acknowledged"));
+}
+
+#[test]
+fn two_signals_at_the_same_time_are_one() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    server.client().add("a");
+    // While it is stopped, both wait for it.
+    for signal in [Signal::STOP, Signal::TERM, Signal::INT, Signal::CONT] {
+        server.signal(signal);
+    }
+    let ended = server.wait();
+    assert!(ended.status.success(), "{}: {}", ended.status, ended.log);
+    let server = Server::start(&folder);
+    server.wait_for_log("from=Snapshot { changes: 0 }");
+    assert!(server.client().listed("a"));
+}
+
+#[test]
+fn a_terminal_that_is_closed_does_not_end_it() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    for _ in 0..10 {
+        server.signal(Signal::HUP);
+        assert_eq!(server.client().get("/readyz").status, 200);
+    }
+    server.stop();
+}
+
+#[test]
+fn a_server_that_drains_is_not_ready_and_answers_all_the_same() {
+    let folder = Folder::new();
+    let server = Server::with(&folder, &["--drain-seconds", "3600"]);
+    server.signal(Signal::TERM);
+    let client = server.client();
+    wait_until("the server to be not ready", || client.get("/readyz").status == 503);
+    // Each on a connection of its own.
+    assert!(server.client().add("a") && server.client().listed("a"));
+    assert_eq!(server.client().get("/healthz").status, 200);
+    assert_eq!(server.client().get("/readyz").status, 503);
+    drop(server);
+
+    let server = Server::with(&folder, &["--drain-seconds", "0.2"]);
+    assert!(server.stop().log.contains("drain=200ms"));
+    let server = Server::with(&folder, &["--drain-seconds", "3600"]);
+    server.signal(Signal::INT);
+    assert!(server.wait().status.success(), "Ctrl-C does not wait");
 }
 
 #[test]

@@ -7,12 +7,16 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 #[test]
 fn bad_options_are_refused_with_what_would_be_right() {
     for (args, says) in [
         (&["--listen", "somewhere"][..], "--listen"),
-        (&["--listen", "127.0.0.1"], "--listen"),
+        (&["--listen", "127.0.0.1"], "localhost:8080 or :8080"),
+        (&["--admin", "127.0.0.1"], "--admin"),
+        (&["--allowed-host", "http://a.example"], "without scheme"),
         (&["--capacity", "0"], "from 1 on"),
         (&["--capacity", "many"], "from 1 on"),
         (&["--false-positive-rate", "0"], "above 0 and below 1"),
@@ -91,6 +95,40 @@ fn options_may_come_from_the_environment() {
     }
     assert!(ended.log.lines().count() >= 3);
     assert!(folder.path().join("made/by/it/filter.snapshot").exists() || ended.log.contains("closed"));
+}
+
+#[test]
+fn a_listening_address_may_be_a_name_or_left_out() {
+    let folder = Folder::new();
+    let mut command = program();
+    command.args(["--listen", "localhost:0", "--data"]).arg(folder.path());
+    let server = Server::loading(&mut command);
+    assert!(server.address().ip().is_loopback());
+    server.wait_until_ready();
+    server.stop();
+
+    let mut command = program();
+    command.args(["--listen", ":0", "--data"]).arg(folder.path());
+    let error = String::from_utf8(refused(&mut command).stderr).unwrap();
+    assert!(error.contains("0.0.0.0:0 can be reached from other machines"), "{error}");
+    Server::loading(command.env("RISK_SERVER_TOKEN", "secret")).wait_until_ready();
+}
+
+#[test]
+fn the_list_is_for_its_owner_alone() {
+    let outer = Folder::new();
+    let folder = outer.path().join("made/by/it");
+    let mut command = program();
+    command.args(["--listen", "127.0.0.1:0", "--data"]).arg(&folder);
+    let server = Server::loading(&mut command);
+    server.wait_until_ready();
+    server.client().add("a");
+    server.stop();
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&folder), mode(folder.parent().unwrap())), (0o700, 0o700));
+    for name in ["list.redb", "filter.snapshot"] {
+        assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
+    }
 }
 
 #[test]

@@ -36,10 +36,42 @@ async fn it_is_ready_from_the_list_to_the_shutdown() {
 }
 
 #[tokio::test]
+async fn it_is_not_ready_once_nothing_writes() {
+    let server = start().await;
+    server.list.clone().close().await.unwrap();
+    assert_eq!(server.get("/readyz").await.json()["ready"], false);
+    assert_eq!((server.get("/readyz").await.status, server.get("/healthz").await.status), (503, 200));
+    assert!(server.get("/metrics").await.text.contains("\nrisk_ready 0\n"));
+}
+
+#[tokio::test]
+async fn who_watches_is_answered_elsewhere_and_nobody_else() {
+    let server = Setup::token("secret").start().await;
+    let admin = Service::admin(server.app.clone(), Hosts::Any);
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(ask(&admin, request("GET", path, "")).await.status, 200, "{path}");
+        ask(&admin, request("POST", path, "")).await.error(405);
+    }
+    for (method, path) in [("GET", "/"), ("GET", "/v1/stats"), ("GET", "/v1/check/a"), ("PUT", "/v1/keys/a")] {
+        ask(&admin, request(method, path, "")).await.error(404);
+    }
+}
+
+#[tokio::test]
 async fn every_path_and_method_has_its_answer_and_its_name_in_metrics() {
     let server = start().await;
-    let paths =
-        ["/", "/healthz", "/readyz", "/metrics", "/v1/stats", "/v1/check", "/v1/check/a", "/v1/keys", "/v1/keys/a"];
+    let paths = [
+        "/",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/v1/stats",
+        "/v1/check",
+        "/v1/check/a",
+        "/v1/keys",
+        "/v1/keys/a",
+        "/v1/replacement",
+    ];
     let mut named = 0;
     for path in paths {
         for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
@@ -66,8 +98,13 @@ async fn every_path_and_method_has_its_answer_and_its_name_in_metrics() {
 #[tokio::test]
 async fn a_writing_request_needs_the_token() {
     let server = Setup::token("secret").start().await;
-    let writing =
-        [("PUT", "/v1/keys/a"), ("DELETE", "/v1/keys/a"), ("POST", "/v1/keys"), ("POST", "/v1/keys?replace=true")];
+    let writing = [
+        ("PUT", "/v1/keys/a"),
+        ("DELETE", "/v1/keys/a"),
+        ("POST", "/v1/keys"),
+        ("POST", "/v1/keys?replace=true"),
+        ("DELETE", "/v1/replacement"),
+    ];
     let with = async |(method, path): (&str, &str), authorization: Option<&'static str>| {
         let mut request = request(method, path, "a\n");
         if let Some(authorization) = authorization {
@@ -100,7 +137,7 @@ async fn a_writing_request_needs_the_token() {
 #[tokio::test]
 async fn only_names_of_this_machine_are_answered_to_if_asked() {
     let mut setup = Setup::default();
-    setup.access.loopback_hosts_only = true;
+    setup.access.hosts = Hosts::Only([].into());
     let (_, service) = setup.loading();
     let get = async |uri: &'static str, version, hosts: &[&'static str]| {
         let mut request = Request::new(Body::empty());

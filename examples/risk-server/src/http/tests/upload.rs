@@ -1,6 +1,9 @@
 use super::*;
 use crate::http::upload::GROUP;
+use flate2::Compression;
+use flate2::read::GzEncoder;
 use serde_json::json;
+use std::io::Read;
 
 #[tokio::test]
 async fn each_line_is_a_key() {
@@ -104,9 +107,12 @@ async fn a_body_that_keeps_silent_is_not_waited_for() {
     let mut setup = Setup::default();
     setup.limits.idle = Duration::from_millis(20);
     let server = setup.start().await;
-    for path in ["/v1/keys", "/v1/keys?replace=true"] {
+    for (path, says) in [
+        ("/v1/keys", "nothing more of the body came for 0.02 s"),
+        ("/v1/keys?replace=true", "fewer than 1024 bytes of the body came in 0.02 s"),
+    ] {
         let error = server.ask("POST", path, stalled_after("a\n")).await.error(408);
-        assert!(error.contains("nothing more of the body came for 0.02 s"), "{error}");
+        assert!(error.contains(says), "{error}");
     }
     // What came before the silence was added, but replaced nothing.
     assert_eq!(server.listed(&["a"]).await, [true]);
@@ -153,6 +159,94 @@ async fn one_replacement_is_made_at_a_time() {
     let (first, ()) = tokio::join!(first, second);
     assert_eq!(first.json()["keys"], 2);
     assert_eq!(server.listed(&["first", "second"]).await, [true, false]);
+}
+
+#[tokio::test]
+async fn a_replacement_is_cancelled_and_another_one_may_begin_at_once() {
+    let server = start().await;
+    server.put(&["old"]).await;
+    let cancel = async || server.ask("DELETE", "/v1/replacement", "").await.json()["cancelled"] == true;
+    assert!(!cancel().await, "there is none");
+    let path = "/v1/keys?replace=true";
+    let (sender, body) = channel();
+    let other = async {
+        sender.send("first\n").await.unwrap();
+        sender.send("zwei\n").await.unwrap();
+        let refused = server.ask("POST", path, "second\n").await;
+        assert!(refused.error(409).contains("cancel it with DELETE /v1/replacement"));
+        assert_eq!(refused.header("retry-after"), Some("10"));
+        assert!(cancel().await && !cancel().await);
+        assert_eq!(server.ask("POST", path, "second\n").await.json()["keys"], 1);
+        drop(sender);
+    };
+    let (first, ()) = tokio::join!(server.ask("POST", path, body), other);
+    assert!(first.error(409).contains("cancelled"));
+    assert_eq!(first.header("retry-after"), None);
+    assert_eq!(server.listed(&["old", "first", "second"]).await, [false, false, true]);
+    assert!(!cancel().await, "it was made");
+}
+
+/// An upload with these headers.
+async fn upload(server: &Server, headers: &[(&'static str, &str)], body: impl Into<Body>) -> Answer {
+    let mut request = request("POST", "/v1/keys", body);
+    for &(name, value) in headers {
+        request.headers_mut().insert(name, value.parse().unwrap());
+    }
+    ask(&server.service, request).await
+}
+
+#[tokio::test]
+async fn only_a_text_is_taken_for_lines() {
+    let server = start().await;
+    for content_type in
+        ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "Application/JSON", "text", "\u{e9}"]
+    {
+        let error = upload(&server, &[("content-type", content_type)], "a\n").await.error(415);
+        assert!(error.contains("curl -H 'Content-Type: text/plain' --data-binary @FILE"), "{error}");
+    }
+    assert_eq!(server.listed(&["a"]).await, [false]);
+    for content_type in ["text/plain", "Text/CSV; charset=utf-8", "application/octet-stream"] {
+        let answer = upload(&server, &[("content-type", content_type)], "a\n").await;
+        assert_eq!(answer.json()["lines"], 1, "{content_type}");
+    }
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    GzEncoder::new(text, Compression::default()).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+#[tokio::test]
+async fn an_upload_may_come_in_gzip() {
+    let server = start().await;
+    let text: String = (0..9000).map(|number| format!("{number}\n")).collect();
+    let bytes = gzip(text.as_bytes());
+    let encoded = [("content-encoding", "gzip")];
+    let answer = upload(&server, &encoded, in_pieces(bytes.chunks(100))).await;
+    assert_eq!(answer.json(), json!({"lines": 9000, "added": 9000, "already": 0}));
+    assert_eq!(upload(&server, &[("content-encoding", "identity")], text.clone()).await.json()["already"], 9000);
+
+    for broken in [&bytes[..bytes.len() / 2], text.as_bytes()] {
+        let error = upload(&server, &encoded, broken.to_vec()).await.error(400);
+        assert!(error.contains("broke off, or is not in gzip"), "{error}");
+    }
+    for other in ["zstd", "br", "deflate", "gzip, gzip"] {
+        let error = upload(&server, &[("content-encoding", other)], "a\n").await.error(415);
+        assert!(error.contains("with gzip"), "{other}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn what_comes_in_gzip_is_not_decoded_without_end() {
+    let server = start().await;
+    let limit = Setup::default().limits.decoded_bytes;
+    let bomb = gzip(&b"a\n".repeat(limit as usize));
+    assert!(bomb.len() < 10_000);
+    let error = upload(&server, &[("content-encoding", "gzip")], bomb).await.error(413);
+    assert!(error.contains("--max-decoded-bytes"), "{error}");
+    let plain = upload(&server, &[], "a\n".repeat(limit as usize)).await;
+    assert_eq!(plain.json()["lines"], limit, "what is not decoded may have any length");
 }
 
 #[tokio::test]

@@ -76,6 +76,7 @@ async fn after_one_failure_the_front_and_the_store_agree_whether_the_changes_wer
     }
     assert!(refused > 3 && made > 0, "{refused} refused, {made} made although their commit failed");
     assert_eq!(list.stats().store_reopenings, refused + made);
+    assert!(list.stats().write_failures >= refused, "some were refused in a pause");
     list.close().await.unwrap();
 }
 

@@ -48,6 +48,7 @@ impl Writer {
             }
             Err(error) => {
                 tracing::error!(%error, "changes were not acknowledged");
+                self.note_write_failures(group.len());
                 for changes in group {
                     let _ = changes.reply.send(Err(error.clone()));
                 }

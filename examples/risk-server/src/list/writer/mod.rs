@@ -94,6 +94,7 @@ impl Writer {
     pub(super) fn run(mut self) {
         let mut next = None;
         loop {
+            self.shared.measure_store();
             self.grow();
             let command = match next.take() {
                 Some(command) => Some(command),
@@ -115,9 +116,13 @@ impl Writer {
                 Some(Command::Saved(of)) => self.note_saved(of),
                 Some(Command::Rebuilt(id, built, reply)) => drop(reply.send(self.rebuilt(id, built))),
                 Some(Command::Begin(token, reply)) => self.begin(token, reply),
-                Some(Command::Add(id, keys, reply)) => drop(reply.send(self.add(id, keys))),
+                Some(Command::Add(id, keys, reply)) => {
+                    drop(reply.send(self.add(id, keys).inspect_err(|_| self.note_write_failures(1))))
+                }
                 Some(Command::Reserve(id, reply)) => drop(reply.send(self.reserve(id))),
-                Some(Command::Switch(id, side, reply)) => drop(reply.send(self.switch(id, side))),
+                Some(Command::Switch(id, side, reply)) => {
+                    drop(reply.send(self.switch(id, side).inspect_err(|_| self.note_write_failures(1))))
+                }
                 Some(Command::Look) => self.look(),
                 Some(Command::Close(reply)) => {
                     let _ = reply.send(self.copy());
@@ -159,6 +164,10 @@ impl Writer {
             build.cancel.store(true, Ordering::Relaxed);
             let _ = build.thread.join();
         }
+    }
+
+    fn note_write_failures(&self, requests: usize) {
+        self.add_to(|counters| &counters.write_failures, requests as u64);
     }
 
     fn add_to(&self, counter: impl FnOnce(&super::shared::Counters) -> &AtomicU64, number: u64) {

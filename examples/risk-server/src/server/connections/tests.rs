@@ -1,5 +1,5 @@
 use super::*;
-use crate::http::{Access, App, Limits};
+use crate::http::{Access, App, Hosts, Limits};
 use crate::list::{List, Options};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,13 +24,17 @@ struct Running {
 }
 
 async fn start(most: usize, idle: Duration) -> Running {
-    let limits = Limits { body_bytes: 1000, batch_keys: 10, requests: 10, request: LONG, idle: LONG };
-    let app = App::new(limits, Access { token: None, loopback_hosts_only: true });
+    start_with(most, idle, idle).await
+}
+
+async fn start_with(most: usize, first_byte: Duration, idle: Duration) -> Running {
+    let limits = Limits { body_bytes: 1000, batch_keys: 10, requests: 10, request: LONG, idle: LONG, decoded_bytes: 0 };
+    let app = App::new(limits, Access { token: None, hosts: Hosts::Any });
     let folder = tempfile::tempdir().unwrap();
     let options = Options::of_test(folder.path(), 1_000);
     let list = tokio::task::spawn_blocking(|| List::open(options, |_| {})).await.unwrap().unwrap().list;
     app.serve(list.clone(), Arc::new(list));
-    let mut connections = Connections::new(Service::new(app), most, idle);
+    let mut connections = Connections::new(Service::new(app), most, first_byte, idle);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, mut stopped) = oneshot::channel();
@@ -108,6 +112,17 @@ async fn a_connection_that_keeps_silent_is_closed() {
     answered_before.write_all(HEALTHZ).await.unwrap();
     answered(&mut answered_before).await;
     closed_soon(&mut answered_before).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_sends_nothing_is_closed_sooner_than_one_that_has() {
+    let server = start_with(10, Duration::from_secs(1), LONG).await;
+    let mut begun = server.connect().await;
+    begun.write_all(&HEALTHZ[..1]).await.unwrap();
+    closed_soon(&mut server.connect().await).await;
+    closed_soon(&mut server.connect().await).await;
+    begun.write_all(&HEALTHZ[1..]).await.unwrap();
+    answered(&mut begun).await;
 }
 
 async fn closed_soon(stream: &mut TcpStream) {

@@ -37,6 +37,8 @@ pub(crate) fn program() -> Command {
             command.env_remove(name);
         }
     }
+    // No test but that of the drain has anybody to tell.
+    command.env("RISK_SERVER_DRAIN_SECONDS", "0");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -75,14 +77,13 @@ impl Server {
         server
     }
 
-    /// A server that listens, and may still load its list.
+    /// A server that listens, and may still load its list. There is no log if the command sends it elsewhere.
     pub(crate) fn loading(command: &mut Command) -> Self {
         let mut child = command.spawn().unwrap();
-        let mut stderr = child.stderr.take().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
-        let reader = thread::spawn({
+        let reader = child.stderr.take().map(|mut stderr| {
             let log = Arc::clone(&log);
-            move || copy(&mut stderr, &log)
+            thread::spawn(move || copy(&mut stderr, &log))
         });
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -92,14 +93,16 @@ impl Server {
             // Its log ends with it.
             let _ = child.kill();
             child.wait().unwrap();
-            reader.join().unwrap();
+            if let Some(reader) = reader {
+                reader.join().unwrap();
+            }
             panic!("the server said {line:?}; its log:\n{}", log.lock().unwrap());
         };
         let mut address: SocketAddr = address;
         if address.ip().is_unspecified() {
             address.set_ip(Ipv4Addr::LOCALHOST.into());
         }
-        Server { child, address, stdout, log, reader: Some(reader) }
+        Server { child, address, stdout, log, reader }
     }
 
     pub(crate) fn wait_until_ready(&self) {
@@ -150,7 +153,9 @@ impl Server {
         let status = wait_for("the server to end", || self.child.try_wait().unwrap());
         let mut output = String::new();
         self.stdout.read_to_string(&mut output).unwrap();
-        self.reader.take().unwrap().join().unwrap();
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
         Ended { status, log: self.log(), output }
     }
 }

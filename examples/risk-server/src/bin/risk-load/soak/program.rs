@@ -60,7 +60,8 @@ impl Program {
             }
         }
         command.args(["--listen", "127.0.0.1:0", "--log-format", "json", "--capacity", CAPACITY]);
-        command.args(["--snapshot-minutes", SNAPSHOT_MINUTES, "--cache-mib", CACHE_MIB, "--data"]).arg(&self.folder);
+        command.args(["--snapshot-minutes", SNAPSHOT_MINUTES, "--cache-mib", CACHE_MIB]);
+        command.args(["--drain-seconds", "0", "--data"]).arg(&self.folder);
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         // Ctrl-C is for this program, which ends the server as it should.
         #[cfg(unix)]
@@ -108,7 +109,7 @@ impl Log {
         if let Some(from) = json["fields"]["from"].as_str() {
             self.from = Some(from.to_owned());
         }
-        // A panic is no JSON.
+        // The last words of a server that failed are no JSON.
         if json["level"] == "ERROR" || json.is_null() {
             self.bad.get_or_insert_with(|| line.clone());
         }
