@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# AddressSanitizer and LeakSanitizer over the tests of the library: its only unsafe code is a prefetch, so what this
-# looks at is mostly that of others, used by it.
+# AddressSanitizer and LeakSanitizer over the tests of the library: what is unsafe in src/sys, and what others do that
+# it uses. Reads in inline assembly (src/sys/unaligned.rs) are not instrumented; debug builds check where they lie.
 #
 #   ci/asan.sh          unit tests but the slow ones, operations against a multiset, batches, damaged and refused
 #                       snapshots (two minutes)

@@ -8,7 +8,7 @@
 # Needs cargo-hack, cargo-machete, cargo-deny and cargo-public-api, which are installed into the target directory unless
 # they are on the PATH, and for the API a nightly toolchain. What cannot be had is said to be skipped, and the rest
 # goes on. Advisories are not checked: their database is no registry. The oldest Rust that is supported is tried by
-# ci/other-machines.sh.
+# .ci/run where it is installed.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."

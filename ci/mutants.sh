@@ -2,7 +2,7 @@
 # Mutation testing: operators, conditions and results of the library are changed, one at a time, and some test must fail.
 #
 #   ci/mutants.sh             all mutants (hours on 2 cores). Stopped and started again, it goes on where it was
-#   ci/mutants.sh FILE...     those of these files, such as src/table.rs
+#   ci/mutants.sh FILE...     those of these files, such as src/raw/table.rs
 #   ci/mutants.sh --quick     a few of the heart, by name
 #
 # Five stages, each for what the one before it missed: unit tests; some quick ones of the public face; slower ones of
@@ -119,18 +119,18 @@ if [ -n "$quick_only" ]; then
         'replace & with \^ in Lanes::equal$'
         'replace \+ with \* in advance$'
         'delete ! in Locked.*::bump$'
-        'replace == with != in Watch.*::is_still$'
-        'replace \| with & in Shard::look_once$'
-        'replace > with >= in Shard::remove_locked$'
-        'replace Shard::relocate -> Option<Slot> with None$'
+        'replace == with != in VersionRef.*::is_still$'
+        'replace \| with & in RawFilter::look$'
+        'replace > with >= in Shard.*::remove_locked$'
+        'replace Shard.*::relocate -> Option<Slot> with None$'
     )
     out=$target/quick
     rm -rf "$out"
     # Tests that fail without a mutant are for others to find.
     export PROPTEST_CASES=8 CARGO_PROFILE_TEST_OPT_LEVEL=0 "${until_failure?}"
     (mutants 0 --baseline skip --timeout 60 --output "$out" --cargo-arg=--lib \
-        --file src/lanes.rs --file src/stripe.rs --file 'src/shard/*.rs' "${names[@]/#/--re=}" \
-        -- -- lanes:: shard:: stopped_writer_tests::) || fail 'not all were caught'
+        --file src/layout/lanes.rs --file 'src/raw/*.rs' "${names[@]/#/--re=}" \
+        -- -- lanes:: raw:: stopped_writer_tests::) || fail 'not all were caught'
     for name in "${names[@]}"; do
         grep -qE "$name" "$out/mutants.out/caught.txt" || fail "no mutant is called $name any longer: choose another one"
     done

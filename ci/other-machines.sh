@@ -5,10 +5,10 @@
 #   ci/other-machines.sh         unit tests, golden files, snapshots, and operations against a multiset (some minutes)
 #   ci/other-machines.sh full    all tests but those that are named below (some twenty minutes on 2 cores)
 #
-# Debian 12 has Rust 1.85 for both as rustc-web. From Debian's mirror it takes that, cross linkers and qemu, 320 MB, and
-# unpacks them in target/other-machines: nothing is installed, and root is not needed. i386 runs by itself on an x86-64
-# processor, s390x under qemu, which is some ten times slower. Where apt, the mirror or the processor is another one,
-# that is said and nothing is run.
+# Debian 12's security updates have Rust 1.96 for both as rustc-web: nothing is run while the crate needs a newer one. From Debian's mirror it
+# takes that, cross linkers and qemu, 320 MB, and unpacks them in target/other-machines: nothing is installed, and root is
+# not needed. i386 runs by itself on an x86-64 processor, s390x under qemu, which is some ten times slower. Where apt, the
+# mirror or the processor is another one, that is said and nothing is run.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,6 +18,12 @@ case ${1-short} in
     short | full) what=${1-short} ;;
     *) usage >&2 && exit 2 ;;
 esac
+
+# What Debian has for all three machines.
+debian_rust=1.96
+minimum=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+printf '%s\n' "$minimum" $debian_rust | sort --check=quiet --version-sort ||
+    skip "this takes Rust $minimum for i386 and s390x, and Debian 12 has $debian_rust"
 
 case "$(uname -m) $(command -v apt-get) $(command -v dpkg)" in
     'x86_64 /'*' /'*) ;;
@@ -38,7 +44,7 @@ debian() {
 
 unpack() {
     local package packages=(
-        rustc-web libstd-rust-web-1.85 libstd-rust-web-dev libllvm19
+        rustc-web libstd-rust-web-$debian_rust libstd-rust-web-dev libllvm22
         libstd-rust-web-dev:i386 libstd-rust-web-dev:s390x qemu-user-static
     )
     for package in i686:i386 s390x:s390x; do
@@ -48,6 +54,7 @@ unpack() {
     rm -rf "$root" "$place/debs"
     mkdir -p "$root" "$place"/{debs,lists/partial,cache/archives/partial}
     echo "deb [signed-by=$keys] http://deb.debian.org/debian bookworm main" >"$place/sources.list"
+    echo "deb [signed-by=$keys] http://deb.debian.org/debian-security bookworm-security main" >>"$place/sources.list"
     cat >"$place/apt.conf" <<END
 Dir::State::Lists "$place/lists";
 Dir::State::status "/dev/null";

@@ -1,11 +1,10 @@
 //! What every model has: a tiny filter, keys by their place, and the runner that counts.
 
-use crate::fail_point::{Step, with_hook};
-use crate::geometry::{Bucket, Candidates, Fingerprint, Geometry, Mixed, Plan};
-use crate::path::Hop;
-use crate::shard::{Admission, Shard};
-use crate::table::Format;
-use crate::{CuckooFilter, DefaultHashBuilder};
+use crate::batch::look_up_batch;
+use crate::layout::{Bucket, Class, Fingerprint, Geometry, Hop, Mixed, Plan};
+use crate::raw::{Admission, RawFilter, Shard};
+use crate::sys::memory::HugePages;
+use crate::sys::steps::{Step, with_hook};
 use loom::thread::{Builder, JoinHandle};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,100 +12,100 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A filter of one shard. `std`'s `Arc` shares it: three times fewer states than loom's.
 pub(super) struct World {
-    pub(super) filter: CuckooFilter<u64>,
-    pub(super) plan: Plan,
+    pub(super) raw: RawFilter,
 }
 
-/// A table of so many buckets, and one more if they are odd. A stripe is `1 << stripe_shift` buckets, which must be whole
-/// words.
+/// A table of this many buckets, rounded up to an even number. A stripe is `1 << stripe_shift` buckets, which must be
+/// whole words.
 pub(super) fn plan(width: u32, buckets: u32, stripe_shift: u32) -> Plan {
     assert_eq!(((4 * width) << stripe_shift) % 64, 0, "a stripe must begin at a word");
-    let buckets = buckets.next_multiple_of(2);
-    let words = (buckets * 4 * width).div_ceil(64) as usize;
-    let stripes = buckets.div_ceil(1 << stripe_shift) as usize;
-    Plan { shards: 1, buckets, width, stripe_shift, words, stripes }
+    Plan::one_shard(width, buckets.next_multiple_of(2), stripe_shift)
 }
 
 impl World {
     pub(super) fn new(width: u32, buckets: u32, stripe_shift: u32) -> Arc<Self> {
-        let plan = plan(width, buckets, stripe_shift);
-        let shard = Shard::new(plan.words, plan.stripes, plan.stripe_shift).expect("memory");
-        Arc::new(World::of(plan, shard))
+        Arc::new(World::of(&plan(width, buckets, stripe_shift)))
     }
 
-    pub(super) fn of(plan: Plan, shard: Shard) -> Self {
-        let hasher = DefaultHashBuilder::with_seeds(1, 2, 3, 4);
-        World { filter: CuckooFilter::of_shards(0, None, &plan, vec![shard], hasher), plan }
+    fn of(plan: &Plan) -> Self {
+        World { raw: RawFilter::new(plan, HugePages::Unadvised).expect("memory") }
     }
 
-    pub(super) fn shard(&self) -> &Shard {
-        &self.filter.shards[0]
+    /// With these words, in which `count` fingerprints are stored, as when a snapshot is loaded.
+    pub(super) fn loaded(plan: &Plan, words: impl Iterator<Item = u64>, count: u64) -> Self {
+        let world = World::of(plan);
+        world.shard().fill_with(words, count);
+        world
     }
 
-    pub(super) fn format(&self) -> &Format {
-        &self.filter.format
+    pub(super) fn shard(&self) -> Shard<'_> {
+        self.raw.shard(0)
     }
 
-    fn mixed(&self, key: Candidates) -> Mixed {
-        self.filter.geometry.leading_to(key).unwrap_or_else(|| panic!("no hash leads to {key:?}"))
+    pub(super) fn plan(&self) -> &Plan {
+        self.raw.plan()
     }
 
-    pub(super) fn contains(&self, key: Candidates) -> bool {
-        self.filter.contains_mixed(self.mixed(key))
+    fn mixed(&self, key: Class) -> Mixed {
+        self.raw.geometry().leading_to(key).unwrap_or_else(|| panic!("no hash leads to {key:?}"))
     }
 
-    /// Looks the key up in a batch, among others.
-    pub(super) fn contains_among(&self, keys: &[Candidates], key: Candidates) -> bool {
-        let keys: Vec<_> = keys.iter().chain([&key]).map(|&key| self.mixed(key)).collect();
-        let mut found = vec![false; keys.len()];
-        self.filter.look_up_batch(&keys, |&mixed| mixed, &mut found);
-        found.pop().expect("an answer for each")
+    pub(super) fn contains(&self, key: Class) -> bool {
+        self.raw.contains(self.mixed(key))
     }
 
-    /// Inserts where there is room; says whether there was.
-    pub(super) fn insert(&self, key: Candidates) -> bool {
-        match self.shard().place(self.format(), key, Admission::Copies) {
+    /// Looks the keys up in a batch.
+    pub(super) fn contains_each<const KEYS: usize>(&self, keys: [Class; KEYS]) -> [bool; KEYS] {
+        let (keys, mut found) = (keys.map(|key| self.mixed(key)), [false; KEYS]);
+        look_up_batch(&self.raw, &keys, |&mixed| mixed, &mut found);
+        found
+    }
+
+    /// Inserts under the locks of the pair if there is room; says whether there was.
+    pub(super) fn insert(&self, key: Class) -> bool {
+        match self.shard().insert_into_pair(key, Admission::Copies) {
             Some(Ok(true)) => true,
             None => false,
             Some(other) => panic!("a copy was refused: {other:?}"),
         }
     }
 
+    /// Inserts into the first bucket of the key under the lock of its stripe, as insertions do that have seen room there;
+    /// says whether there was.
+    pub(super) fn insert_here(&self, key: Class) -> bool {
+        self.shard().insert_into(key.first, key)
+    }
+
     /// `None` if the pair is full.
-    pub(super) fn insert_unique(&self, key: Candidates) -> Option<bool> {
-        self.shard().place(self.format(), key, Admission::Unique).map(|result| result.expect("no refusal"))
+    pub(super) fn insert_unique(&self, key: Class) -> Option<bool> {
+        self.shard().insert_into_pair(key, Admission::Unique).map(|result| result.expect("no refusal"))
     }
 
     /// Carries a path out for the key; `None` if it was spoiled.
-    pub(super) fn carry_out(&self, path: &[Hop], key: Candidates, admission: Admission) -> Option<bool> {
-        let result = self.shard().carry_out(self.format(), path.iter().copied(), key, admission);
+    pub(super) fn carry_out(&self, path: &[Hop], key: Class, admission: Admission) -> Option<bool> {
+        let result = self.shard().carry_out(path.iter().copied(), key, admission);
         result.map(|result| result.expect("no refusal"))
     }
 
     pub(super) fn hop(&self, hop: Hop) -> bool {
-        self.shard().hop(self.format(), hop)
+        self.shard().hop(hop)
     }
 
-    pub(super) fn remove(&self, key: Candidates) -> bool {
-        self.shard().remove(self.format(), key)
+    pub(super) fn remove(&self, key: Class) -> bool {
+        self.shard().remove(key)
     }
 
-    pub(super) fn remove_all(&self, key: Candidates) -> usize {
-        self.shard().remove_all(self.format(), key)
+    pub(super) fn remove_all(&self, key: Class) -> usize {
+        self.shard().remove_all(key)
     }
 
-    pub(super) fn count(&self, key: Candidates) -> usize {
-        self.shard().count(self.format(), key)
+    pub(super) fn count(&self, key: Class) -> usize {
+        self.shard().count(key)
     }
 
-    /// Puts the key into its first bucket, wherever an insertion would have put it.
-    pub(super) fn put(&self, key: Candidates) {
-        let here = Candidates { second: key.first, ..key };
-        let before = self.count(here);
-        assert!(self.insert(key));
-        if self.count(here) == before {
-            assert!(self.hop(hop(turned(key))));
-        }
+    /// Puts the key into its first bucket.
+    pub(super) fn put(&self, key: Class) {
+        assert!(self.insert_here(key));
     }
 
     /// Puts keys that have no other bucket into the lowest empty slots of this one, with fingerprints from `from` on.
@@ -116,13 +115,19 @@ impl World {
         }
     }
 
-    /// Checks what must hold once all threads have ended: the copies of each class, and their sum.
-    pub(super) fn holds(&self, classes: &[(Candidates, usize)], others: u64) {
+    /// Checks what must hold once all threads have ended: the copies of each class, their sum, and where they are counted.
+    pub(super) fn holds(&self, classes: &[(Class, usize)], others: u64) {
+        self.holds_in_all(classes, others);
+        self.shard().assert_counted_where_they_belong();
+    }
+
+    /// The same for a shard that was loaded or cleared: of its counts, only the sum means anything.
+    pub(super) fn holds_in_all(&self, classes: &[(Class, usize)], others: u64) {
         for &(class, copies) in classes {
             assert_eq!(self.count(class), copies, "copies of {class:?}");
             // Some models are of classes that no key has.
-            if self.filter.geometry.leading_to(class).is_some() {
-                assert_eq!(self.contains(class), copies > 0, "the look-up of {class:?} agrees with its count");
+            if self.raw.geometry().leading_to(class).is_some() {
+                assert_eq!(self.contains(class), copies > 0, "the lookup of {class:?} agrees with its count");
             }
         }
         let sum: usize = classes.iter().map(|&(_, copies)| copies).sum();
@@ -131,37 +136,32 @@ impl World {
 }
 
 /// A class by its place. `first` is where it is put and looked for first.
-pub(super) fn key(fingerprint: u32, first: u32, second: u32) -> Candidates {
+pub(super) fn key(fingerprint: u32, first: u32, second: u32) -> Class {
     let fingerprint = Fingerprint::from_slot(fingerprint).expect("not 0");
-    Candidates { fingerprint, first: Bucket::new(first), second: Bucket::new(second) }
+    Class { fingerprint, first: Bucket::new(first), second: Bucket::new(second) }
 }
 
 /// Key number `number` of those that lie in these buckets of a table.
-pub(super) fn key_in(plan: &Plan, number: usize, first: u32, second: u32) -> Candidates {
-    let (geometry, fingerprints) = (Geometry::new(plan), u32::MAX >> (32 - plan.width));
+pub(super) fn key_in(plan: &Plan, number: usize, first: u32, second: u32) -> Class {
+    let (geometry, fingerprints) = (Geometry::new(plan), u32::MAX >> (32 - plan.slot_bits));
     let leads_there = |&fingerprint: &u32| {
         let fingerprint = Fingerprint::from_slot(fingerprint).expect("not 0");
         geometry.alternate(fingerprint, Bucket::new(first)).get() == second
     };
     // With bits at both ends, so that both parts of a slot that straddles hold some.
-    let from = 0xa5ca_5ca5 >> (32 - plan.width);
+    let from = 0xa5ca_5ca5 >> (32 - plan.slot_bits);
     let both_ends = (from..=fingerprints).filter(|fingerprint| fingerprint & 0xf != 0);
     let fingerprint = both_ends.chain(1..from).filter(leads_there).nth(number);
     key(fingerprint.expect("some fingerprints lead there"), first, second)
 }
 
-/// The same class, found by its other candidate.
-pub(super) fn turned(key: Candidates) -> Candidates {
-    Candidates { first: key.second, second: key.first, ..key }
-}
-
 /// The move of a key from its first candidate to its second.
-pub(super) fn hop(key: Candidates) -> Hop {
+pub(super) fn hop(key: Class) -> Hop {
     Hop { fingerprint: key.fingerprint, from: key.first, to: key.second }
 }
 
-/// A look-up that reads the source of the move first never has to repeat: if it saw the slot cleared, it sees the copy.
-pub(super) fn outcomes(looked_up: Candidates, moved: Candidates) -> &'static [&'static str] {
+/// A lookup that reads the source of the move first never has to repeat: if it saw the slot cleared, it sees the copy.
+pub(super) fn outcomes(looked_up: Class, moved: Class) -> &'static [&'static str] {
     if looked_up.first == moved.second { &["found", "repeated"] } else { &["found"] }
 }
 
@@ -195,7 +195,7 @@ pub(super) struct Model {
     pub(super) executions: usize,
     /// The bound of preemptions: none for two threads, 3 for three.
     pub(super) preemptions: Option<usize>,
-    /// Outcomes that must have been noted at least once; "repeated" is a look-up that began again.
+    /// Outcomes that must have been noted at least once; "repeated" is a lookup that began again.
     pub(super) outcomes: &'static [&'static str],
 }
 
@@ -241,7 +241,7 @@ impl Model {
 }
 
 /// Runs two threads, spawned in this order or `swapped`: loom's reduction depends on who is first. Says what each
-/// returned. Who only joins afterwards sees all that they did.
+/// returned. A thread that only joins afterwards sees all that they did.
 pub(super) fn run_two<A: Send + 'static, B: Send + 'static>(
     swapped: bool,
     one: impl FnOnce() -> A + Send + 'static,
@@ -268,19 +268,19 @@ pub(super) fn run_three<A: Send + 'static, B: Send + 'static, C: Send + 'static>
 }
 
 fn spawn<R: Send + 'static>(thread: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
-    // In words. loom's own 32 KiB are too few for a search.
-    Builder::new().stack_size(1 << 14).spawn(thread).expect("a thread")
+    // In words. A search in a build without optimisation, as that of a tooth is, takes more than loom gives.
+    Builder::new().stack_size(1 << 16).spawn(thread).expect("a thread")
 }
 
 fn join<R>(thread: JoinHandle<R>) -> R {
     thread.join().expect("no thread panics")
 }
 
-/// The body of a model: a copy of the class that the look-up has not read yet, and then `more` of them, the first of them
+/// The body of a model: a copy of the class that the lookup has not read yet, and then `more` of them, the first of them
 /// where it has read already; `remove` takes all. Whoever missed the class does not find it again.
 pub(super) fn removal_is_one_event(
     seen: &Seen,
-    class: Candidates,
+    class: Class,
     more: usize,
     remove: impl FnOnce(&World) + Send + 'static,
 ) {
@@ -290,17 +290,17 @@ pub(super) fn removal_is_one_event(
     run_two(
         false,
         move || {
-            if reader.contains(turned(class)) {
+            if reader.contains(class.turned()) {
                 seen.note("found");
             } else {
                 seen.note("missed");
-                assert!(!reader.contains(turned(class)), "a class that was gone was found again");
+                assert!(!reader.contains(class.turned()), "a class that was gone was found again");
             }
         },
         move || {
-            (0..more).for_each(|_| assert!(writer.insert(turned(class))));
+            (0..more).for_each(|_| assert!(writer.insert(class.turned())));
             remove(&writer);
         },
     );
-    world.holds(&[(class, 0)], 0);
+    world.holds_in_all(&[(class, 0)], 0);
 }

@@ -2,30 +2,36 @@
 //!
 //! Each model prints how many executions loom explored and asserts 90 % of the committed number, and the outcomes that
 //! must have been seen: a model that explores a single interleaving passes with every fault in it. What makes them
-//! explore is `sync::load_locked`; what keeps them small is that the path search, which reads words that its thread
+//! explore is `sys::sync::load_locked`; what keeps them small is that the path search, which reads words that its thread
 //! writes later, stands outside: paths are data here, stale ones included. Only the search under all locks, which reads by
-//! `load_locked`, is inside (alone).
+//! `load_locked`, is inside (exclusive), and
+//! a few models run whole insertions, whose look is harmless there: what they find is decided by the order of the locks
+//! (one_lock).
 //!
-//! | file              | hazards        | what meets what                                                |
-//! |-------------------|----------------|----------------------------------------------------------------|
-//! | relocation        | H1, H6         | look-ups, batches', too; moves, stable neighbours in the words |
-//! | equal_fingerprint | H2             | look-ups, insertion and removal of another key of the class    |
-//! | paths             | H1, H4, H5     | look-ups and removals, paths of two and three hops             |
-//! | writers           | H3, H4, H9     | insertions, removals, moves, counts                            |
-//! | unique            | H4             | `insert_unique` against itself and `insert`                    |
-//! | visibility        |                | writes of two keys, each by a thread that then asks for the other |
-//! | clear             | H7             | clear, look-ups, insertions                                    |
-//! | copy              | H7             | copies of a shard, look-ups, all who change it                 |
-//! | alone             | H1, H2, H3, H4 | tasks under all locks, look-ups, single writers                |
+//! | file              | hazards            | what meets what                                                       |
+//! |-------------------|--------------------|-----------------------------------------------------------------------|
+//! | relocation        | H1, H6             | lookups; moves, stable neighbours in the same words                   |
+//! | block             | H1                 | lookups in blocks; moves of one of the keys or of both                |
+//! | equal_fingerprint | H2                 | lookups; insertion and removal of another key of the class            |
+//! | paths             | H1, H4, H5         | lookups and removals; paths of two and three hops                     |
+//! | writers           | H3, H4, H9         | insertions, removals, moves, counts                                   |
+//! | one_lock          | H2, H3, H4, H9     | insertions under one lock; lookups and every other writer             |
+//! | unique            | H4                 | `insert_unique`; itself and `insert`                                  |
+//! | visibility        |                    | writes of two keys, each by a thread that then asks for the other key |
+//! | clear             | H7                 | clear; lookups, insertions                                            |
+//! | copy              | H7                 | copies of a shard; lookups, all that changes it                       |
+//! | exclusive         | H1, H2, H3, H4, H9 | tasks under all locks; lookups, single writers                        |
 //!
 //! The files in `teeth` are faults: each is a patch that breaks the code by hand, and names the models that must then
 //! fail and what they say.
 
-mod alone;
+mod block;
 mod clear;
 mod copy;
 mod equal_fingerprint;
+mod exclusive;
 mod harness;
+mod one_lock;
 mod paths;
 mod relocation;
 mod unique;

@@ -1,7 +1,7 @@
 //! H4: of several threads that insert one key uniquely, at most one is told that it was new.
 
 use super::harness::*;
-use crate::shard::Admission;
+use crate::raw::Admission;
 use std::sync::Arc;
 
 #[test]
@@ -10,7 +10,7 @@ fn unique_twice_admits_one() {
     Model { name, executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::new(16, 2, 0);
         let class = key(7, 0, 1);
-        let [one, other] = [class, turned(class)].map(|class| {
+        let [one, other] = [class, class.turned()].map(|class| {
             let world = Arc::clone(&world);
             move || world.insert_unique(class).expect("there is room")
         });
@@ -23,7 +23,7 @@ fn unique_twice_admits_one() {
 #[test]
 fn unique_against_insert_counts_right() {
     let name = "unique_against_insert_counts_right";
-    for (swapped, executions) in [(false, 15), (true, 12)] {
+    for (swapped, executions) in [(false, 12), (true, 12)] {
         let outcomes: &[&str] = &["admitted", "present"];
         Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
             let world = World::new(16, 2, 0);
@@ -32,7 +32,7 @@ fn unique_against_insert_counts_right() {
             let (admitted, ()) = run_two(
                 swapped,
                 move || unique.insert_unique(class).expect("there is room"),
-                move || assert!(writer.insert(turned(class))),
+                move || assert!(writer.insert(class.turned())),
             );
             seen.note(if admitted { "admitted" } else { "present" });
             world.holds(&[(class, 1 + usize::from(admitted))], 0);

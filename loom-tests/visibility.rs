@@ -1,11 +1,11 @@
 //! Store buffering: a write is visible to every thread when it returns, so of two threads that each write one key and then
 //! look up the other's, at least one sees what the other has done. No model of a single class shows it.
 
-use super::alone::Change::Insert;
-use super::alone::Scene;
+use super::exclusive::Change::Insert;
+use super::exclusive::Scene;
 use super::harness::*;
-use crate::geometry::Candidates;
-use crate::shard::Admission;
+use crate::layout::Class;
+use crate::raw::Admission;
 use std::sync::Arc;
 
 /// Each thread makes the change in a world of its own and then asks the other world for it, so that the threads have no
@@ -13,9 +13,9 @@ use std::sync::Arc;
 fn changes_are_visible_when_they_return(
     name: &'static str,
     executions: usize,
-    scene: fn() -> (Arc<World>, Candidates),
+    scene: fn() -> (Arc<World>, Class),
     before: bool,
-    change: fn(&Arc<World>, Candidates),
+    change: fn(&Arc<World>, Class),
 ) {
     let outcomes: &[&str] = &["both", "first", "second"];
     Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
@@ -40,7 +40,7 @@ fn changes_are_visible_when_they_return(
     });
 }
 
-fn pair(copies: usize) -> (Arc<World>, Candidates) {
+fn pair(copies: usize) -> (Arc<World>, Class) {
     let (world, key) = (World::new(16, 2, 0), key(7, 0, 1));
     (0..copies).for_each(|_| assert!(world.insert(key)));
     (world, key)
@@ -50,6 +50,12 @@ fn pair(copies: usize) -> (Arc<World>, Candidates) {
 fn insertions_are_visible_when_they_return() {
     let name = "insertions_are_visible_when_they_return";
     changes_are_visible_when_they_return(name, 30, || pair(0), false, |world, key| assert!(world.insert(key)));
+}
+
+#[test]
+fn one_lock_insertions_are_visible_when_they_return() {
+    let name = "one_lock_insertions_are_visible_when_they_return";
+    changes_are_visible_when_they_return(name, 30, || pair(0), false, |world, key| assert!(world.insert_here(key)));
 }
 
 #[test]
@@ -104,7 +110,7 @@ fn removals_of_all_copies_are_visible_when_they_return() {
 #[test]
 fn clears_are_visible_when_they_return() {
     let name = "clears_are_visible_when_they_return";
-    changes_are_visible_when_they_return(name, 288, || pair(1), true, |world, _| world.filter.clear());
+    changes_are_visible_when_they_return(name, 288, || pair(1), true, |world, _| world.raw.clear());
 }
 
 #[test]

@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InsertError {
-    /// No chain of relocations within reach makes room for the key. It was decided while the writers of the key's
-    /// shard stood still. Up to the capacity that was asked for this is not expected (see
+    /// No chain of relocations within reach makes room for the key. This was decided with all other writers of the key's
+    /// shard locked out. Up to the capacity that was asked for this is not expected (see
     /// [`Builder::capacity`](crate::Builder::capacity)).
     Full,
     /// All 8 slots of the key's two buckets hold its own fingerprint. More room would not help: either the key was

@@ -2,10 +2,13 @@
 
 mod saved;
 mod stable;
+mod well_mixed;
 
 pub use saved::SavedHasher;
 pub(crate) use saved::probe;
 pub use stable::{StableHashBuilder, StableHasher};
+use well_mixed::forward;
+pub use well_mixed::{WellMixed, WellMixedHasher};
 
 use core::fmt;
 use core::hash::{BuildHasher, Hasher};
@@ -22,6 +25,8 @@ use core::hash::{BuildHasher, Hasher};
 /// Equal seeds give equal hashes within one build of a program; ahash promises nothing between platforms or between its
 /// own versions. So this crate depends on one version of it, and the [name](SavedHasher::NAME) in a snapshot says which
 /// one, and which of its ways was compiled: with AES instructions, where the target has them enabled, or without.
+///
+/// Its hashes are [`WellMixed`]: a filter spends no time on mixing them again.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder};
@@ -90,7 +95,7 @@ impl BuildHasher for DefaultHashBuilder {
 
     #[inline]
     fn build_hasher(&self) -> DefaultHasher {
-        DefaultHasher(self.state.build_hasher())
+        DefaultHasher(WellMixedHasher::new(self.state.build_hasher()))
     }
 }
 
@@ -129,7 +134,7 @@ impl SavedHasher for DefaultHashBuilder {
 
 /// The hasher of [`DefaultHashBuilder`].
 #[derive(Clone)]
-pub struct DefaultHasher(ahash::AHasher);
+pub struct DefaultHasher(WellMixedHasher<ahash::AHasher>);
 
 impl fmt::Debug for DefaultHasher {
     /// Does not show the state.
@@ -139,17 +144,6 @@ impl fmt::Debug for DefaultHasher {
 }
 
 /// Hands the call on to ahash, which has a fast way for each of these.
-macro_rules! forward {
-    ($($method:ident: $type:ty),* $(,)?) => {
-        $(
-            #[inline]
-            fn $method(&mut self, value: $type) {
-                self.0.$method(value);
-            }
-        )*
-    };
-}
-
 impl Hasher for DefaultHasher {
     #[inline]
     fn finish(&self) -> u64 {

@@ -9,8 +9,9 @@
 mod operations;
 
 use crate::CuckooFilter;
-use crate::fail_point::{Step, with_hook};
+use crate::layout::Mixed;
 use crate::stopped_writer_tests::{ABSENT, Filter, PATIENCE};
+use crate::sys::steps::{Step, with_hook};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::env;
@@ -57,7 +58,7 @@ struct Scenario {
 pub(super) type Class = (usize, u32, u32, u32);
 
 pub(super) fn class(filter: &Filter, hash: u64) -> Class {
-    let (shard, key) = filter.geometry.locate(hash);
+    let (shard, key) = filter.raw.geometry().locate(Mixed::of(hash));
     (shard, key.fingerprint.get(), key.first.min(key.second).get(), key.first.max(key.second).get())
 }
 

@@ -4,28 +4,22 @@ mod batch;
 mod builder;
 mod bulk;
 mod error;
-mod fail_point;
 mod filter;
-mod geometry;
 mod hashing;
-mod lanes;
-mod path;
-mod prefetch;
+mod layout;
+mod raw;
 mod report;
-mod shard;
 mod snapshot;
 mod stats;
-mod stripe;
-mod sync;
-mod table;
-mod tally;
-mod window;
+mod sys;
 
 pub use builder::Builder;
 pub use bulk::Bulk;
 pub use error::{BuildError, InsertError, MergeError, SnapshotError, SnapshotPlace};
 pub use filter::CuckooFilter;
-pub use hashing::{DefaultHashBuilder, DefaultHasher, SavedHasher, StableHashBuilder, StableHasher};
+pub use hashing::{
+    DefaultHashBuilder, DefaultHasher, SavedHasher, StableHashBuilder, StableHasher, WellMixed, WellMixedHasher,
+};
 pub use report::{BulkReport, MergeReport, Rejection, RemoveReport};
 pub use snapshot::{Snapshot, SnapshotHeader, SnapshotReader};
 pub use stats::Stats;

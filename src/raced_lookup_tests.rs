@@ -5,9 +5,9 @@
 //! makes the move by operations of the public face. In which order a batch reads its keys does not matter here.
 
 use crate::CuckooFilter;
-use crate::fail_point::{Step, with_hook};
-use crate::geometry::Bucket;
 use crate::killed_writer_tests::hooked_pool;
+use crate::layout::{Bucket, Mixed};
+use crate::sys::steps::{Step, with_hook};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 use std::iter::repeat_n;
@@ -79,7 +79,7 @@ fn par_contains_hash(filter: &Filter, keys: &[u64], found: &mut [bool]) {
 
 /// Shard and fingerprint of a hash, and its buckets in the order in which a lookup reads them.
 fn place(filter: &Filter, hash: u64) -> (usize, u32, Bucket, Bucket) {
-    let (shard, key) = filter.geometry.locate(hash);
+    let (shard, key) = filter.raw.geometry().locate(Mixed::of(hash));
     (shard, key.fingerprint.get(), key.first, key.second)
 }
 

@@ -1,7 +1,6 @@
 //! What a filter tells of itself while it serves.
 
 use crate::filter::CuckooFilter;
-use crate::tally::Tallies;
 
 /// What has happened in a filter since it was built or loaded, and how full it is. [`CuckooFilter::stats`] takes it.
 ///
@@ -36,7 +35,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     ///
     /// # Complexity
     /// Reads the line of each stripe twice, 1024 or about as many shards as there are at the most; takes no lock and
-    /// waits for nobody.
+    /// waits for no writer.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -51,17 +50,16 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let mut tallies = Tallies::default();
-        self.shards.iter().for_each(|shard| shard.add_tallies_to(&mut tallies));
+        let totals = self.raw.totals();
         let len = self.len();
         Stats {
             len,
             load_factor: self.load_factor_of(len),
             expected_false_positive_rate: self.expected_false_positive_rate_of(len),
-            relocations: tallies.relocations,
-            longest_path: tallies.longest_path,
-            refused_full: tallies.refused_full,
-            refused_too_many_copies: tallies.refused_copies,
+            relocations: totals.relocations,
+            longest_path: totals.longest_path,
+            refused_full: totals.refused_full,
+            refused_too_many_copies: totals.refused_copies,
         }
     }
 }

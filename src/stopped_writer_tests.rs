@@ -4,7 +4,7 @@
 //! Each operation runs first without a stop, and its steps are written down. Then it runs again on a filter built in
 //! the same way, frozen at its first step, and again at its second, until it ends unfrozen.
 
-use crate::fail_point::{Step, with_hook};
+use crate::sys::steps::{Step, with_hook};
 use crate::{CuckooFilter, InsertError};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -379,7 +379,7 @@ fn insertion_that_is_refused() {
         let steps = stop_insertions(width, &stored, hash, Err(InsertError::Full));
         assert_eq!(changes(&steps), []);
         assert!(!steps.contains(&Step::WordWritten));
-        assert!(times(Step::Locked, &steps) >= 2, "the pair, then all stripes");
+        assert!(times(Step::Locked, &steps) >= 1, "all stripes");
     }
 }
 
@@ -453,11 +453,9 @@ fn removal_of_all_copies() {
             stored.extend(vec![hash; copies - 1]);
             let scenario = Scenario { width, stored, operation: Operation::RemoveAll(hash) };
             let steps = scenario.stop_everywhere(&Outcome::Removed(copies));
-            let mut expected = vec![Step::Cleared; copies];
-            expected.push(Step::Counted);
-            if copies > 1 {
-                expected.insert(0, Step::Bumped);
-            }
+            // Each but the last stays behind a cleared slot.
+            let mut expected = [Step::Bumped, Step::Cleared, Step::Counted].repeat(copies);
+            expected.remove(3 * (copies - 1));
             assert_eq!(changes(&steps), expected);
         }
     }

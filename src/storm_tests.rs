@@ -6,10 +6,10 @@
 //! a look-up that does not repeat never passes. Writers of unit tests read one thread-local at each of their steps,
 //! which a release does not, and are slower by that. Latencies include the clock, whose own are printed.
 
-use crate::fail_point::{Step, with_hook};
 use crate::killed_writer_tests::{Class, class};
 use crate::stopped_writer_tests::Filter;
-use crate::sync::{Flag, Tick};
+use crate::sys::steps::{Step, with_hook};
+use crate::sys::sync::{Flag, RelaxedCounter};
 use hdrhistogram::Histogram;
 use indicatif::HumanCount;
 use std::cell::Cell;
@@ -55,8 +55,8 @@ impl Scene {
         let builder = Filter::builder().capacity(CAPACITY).fingerprint_bits(16);
         let filter = stripes.map_or(builder.clone(), |stripes| builder.stripes(stripes)).build().unwrap();
         assert_eq!(filter.shards(), 1);
-        assert!(stripes.is_none_or(|stripes| filter.plan.stripes == stripes));
-        let keys = filter.plan.slots() as u64 * 95 / 100;
+        assert!(stripes.is_none_or(|stripes| filter.plan().stripes == stripes));
+        let keys = filter.plan().slots() as u64 * 95 / 100;
         for hash in 0..keys {
             filter.insert_hash(hash).unwrap();
         }
@@ -73,7 +73,7 @@ impl Scene {
 }
 
 /// What a writer does until it is told to stop. Counts its rounds, and the copies that it removed.
-fn write(storm: Storm, filter: &Filter, own: (Vec<u64>, Vec<u64>), stop: &Flag, rounds: &Tick) {
+fn write(storm: Storm, filter: &Filter, own: (Vec<u64>, Vec<u64>), stop: &Flag, rounds: &RelaxedCounter) {
     let (mut stored, mut spare) = own;
     if storm == Storm::Trade {
         (0..3).for_each(|_| filter.insert_hash(stored[0]).unwrap());
@@ -145,11 +145,11 @@ fn read(scene: &Scene, look_ups: usize, enough: impl Fn() -> bool) -> Seen {
 fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
     let mut scene = Scene::new(stripes, writers);
     let stop = Flag::default();
-    let rounds: Vec<Tick> = (0..writers).map(|_| Tick::default()).collect();
+    let rounds: Vec<RelaxedCounter> = (0..writers).map(|_| RelaxedCounter::default()).collect();
     let full = env::var_os("CUCKOO_FULL").is_some();
     let look_ups = if full { 100_000_000 } else { 20_000 };
     let own = std::mem::take(&mut scene.own);
-    let done = || rounds.iter().map(Tick::get).sum::<u64>();
+    let done = || rounds.iter().map(RelaxedCounter::get).sum::<u64>();
     let (seen, relocations, done) = thread::scope(|scope| {
         // Also when an answer was wrong, which is then told.
         let _stop = Stop(&stop);
@@ -183,8 +183,8 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
          and {} rounds of the writers a second",
         HumanCount(attempts.len()),
         plural(writers),
-        scene.filter.plan.stripes,
-        plural(scene.filter.plan.stripes),
+        scene.filter.plan().stripes,
+        plural(scene.filter.plan().stripes),
         attempts.mean(),
         attempts.value_at_quantile(0.999),
         attempts.value_at_quantile(0.9999),

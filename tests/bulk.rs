@@ -812,7 +812,7 @@ impl Hash for Helped {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let (a, b) = rayon::join(|| self.0 / 3, || self.0 - self.0 / 3);
         state.write_u64(a + b);
-        if self.0 % 10_000 == 0 {
+        if self.0.is_multiple_of(10_000) {
             // Long enough that another thread takes one half, and this one must wait for it.
             let begun = AtomicBool::new(false);
             let wait = || (0..5).take_while(|_| !begun.load(Ordering::Relaxed)).for_each(|_| nap(50));

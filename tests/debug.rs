@@ -2,6 +2,7 @@
 
 use concurrent_cuckoo_filter::{
     CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder,
+    WellMixed,
 };
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -74,6 +75,8 @@ where
     shown.add(&filter);
     shown.add(hasher);
     shown.add(&hasher.build_hasher());
+    shown.add(&WellMixed(hasher.clone()));
+    shown.add(&WellMixed(hasher.clone()).build_hasher());
     shown.add(&filter.bulk());
     shown.add(&filter.insert_batch(&["secret"; 9]));
     shown.add(&filter.insert_batch(&["secret"; 9]).rejected[0]);

@@ -49,7 +49,7 @@ fn work(filter: &Filter, task: u64) {
     assert_eq!(filter.par_remove(&keys).missing, []);
     assert_eq!(filter.remove_batch(&keys).missing, []);
     assert_eq!(filter.insert_batch(&keys).rejected, []);
-    if task % 4 == 0 {
+    if task.is_multiple_of(4) {
         let mut bytes = Vec::new();
         filter.write_to(&mut bytes).unwrap();
         let reader = SnapshotReader::new(&bytes[..]).unwrap().in_parallel();

@@ -7,8 +7,8 @@ use concurrent_cuckoo_filter::{CuckooFilter, MergeError, SnapshotError, StableHa
 use refusing::{ARMED, LARGE, LEFT, REFUSED, TAKES_PART, TRACED};
 use std::sync::atomic::Ordering;
 
-/// A shard of 2684 buckets of 128 bits.
-const SHARD: usize = 2684 * 16;
+/// A shard of 2658 buckets of 128 bits.
+const SHARD: usize = 2658 * 16;
 
 /// Does the work while no allocation as large as a shard is granted.
 fn refused<T>(work: impl FnOnce() -> T) -> T {

@@ -223,11 +223,10 @@ proptest! {
         if let Ok(filter) = Filter::read_from(&sealed.bytes[..], hasher()) {
             use_it(&filter);
         }
-        if let Ok(reader) = SnapshotReader::new(&sealed.bytes[..]) {
-            if let Ok(filter) = reader.into_filter_with_its_keys::<u64, StableHashBuilder>() {
+        if let Ok(reader) = SnapshotReader::new(&sealed.bytes[..])
+            && let Ok(filter) = reader.into_filter_with_its_keys::<u64, StableHashBuilder>() {
                 use_it(&filter);
             }
-        }
     }
 
     /// Any contents at all, counted rightly.

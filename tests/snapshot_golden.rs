@@ -48,7 +48,7 @@ const FORMAT_1: [Golden; 7] = [
     Golden { name: "empty-without-keys", keys: 0..0, with_keys: false, ..PLAIN },
     Golden { name: "rate-and-metadata", width: Width::Rate(0.001), metadata: b"log offset 17", ..PLAIN },
     // The second of two shards: none of a filter that has two is smaller than 64 KiB.
-    Golden { name: "part", capacity: 250_000, width: Width::Bits(4), keys: 0..20, shards: 1..2, ..PLAIN },
+    Golden { name: "part", capacity: 260_000, width: Width::Bits(4), keys: 0..20, shards: 1..2, ..PLAIN },
 ];
 
 impl Golden {

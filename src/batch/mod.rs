@@ -1,21 +1,13 @@
-//! Batches on the calling thread. The buckets of some keys are on their way from memory while those before them are
-//! looked at.
-
-mod look_ups;
+//! Batches on the calling thread. The buckets of some keys are fetched from memory while the keys before them are worked
+//! on: lookups in blocks (`raw/block`), insertions and removals in a window (`raw/window`).
 
 use crate::filter::CuckooFilter;
-use crate::geometry::{Candidates, Mixed};
-use crate::path::Effort;
-use crate::prefetch::Into;
+use crate::layout::{Class, Mixed, SearchBudget};
+use crate::raw::{Admission, BLOCK, RawFilter, Shard, rolling};
 use crate::report::{BulkReport, RemoveReport};
-use crate::shard::{Admission, Change, Shard};
-use crate::window::rolling;
+use crate::sys::prefetch::CacheLevel;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
-use look_ups::{Among, In, look_up};
-
-/// Tables up to this size are fetched into the nearest cache; the lines of larger ones come from memory, most of them.
-const NEAR_TABLE: usize = 8 << 20;
 
 /// Writers have no use for a window in tables up to this size. Measured: twice as large they are 20 % faster with one,
 /// half as large 10 % slower.
@@ -45,7 +37,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn contains_batch_hash(&self, hashes: &[u64], found: &mut [bool]) {
-        self.look_up_batch(hashes, |&hash| Mixed::of(hash), found);
+        look_up_batch(&self.raw, hashes, |&hash| Mixed::of(hash), found);
     }
 
     /// Stores a copy of each key with these hashes. As [`insert_batch`](CuckooFilter::insert_batch).
@@ -59,7 +51,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// assert!(filter.contains("a"));
     /// ```
     pub fn insert_batch_hash(&self, hashes: &[u64]) -> BulkReport {
-        self.insert_each(hashes.iter().copied(), usize::MAX)
+        self.raw.insert_each(hashes.iter().copied().map(Mixed::of), usize::MAX)
     }
 
     /// Removes one copy of each key with these hashes. As [`remove_batch`](CuckooFilter::remove_batch).
@@ -74,32 +66,30 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     pub fn remove_batch_hash(&self, hashes: &[u64]) -> RemoveReport {
-        self.remove_each(hashes.iter().copied(), usize::MAX)
+        self.raw.remove_each(hashes.iter().copied().map(Mixed::of), usize::MAX)
     }
+}
 
-    /// How near the lines of this filter's table are fetched.
-    #[inline]
-    pub(crate) fn reach(&self) -> Into {
-        if self.table_bytes() <= NEAR_TABLE { Into::L1 } else { Into::L2 }
-    }
+/// Looks up the keys, a block at a time.
+///
+/// # Panics
+/// If `keys` and `found` differ in length.
+#[track_caller]
+pub(crate) fn look_up_batch<T>(raw: &RawFilter, keys: &[T], mixed: impl Fn(&T) -> Mixed, found: &mut [bool]) {
+    assert_eq!(keys.len(), found.len(), "the number of keys and the number of places for their answers differ");
+    let mut blocks = keys.chunks(BLOCK);
+    let mut next = |hashes: &mut [Mixed; BLOCK]| {
+        for (key, to) in blocks.next().unwrap_or_default().iter().zip(hashes) {
+            *to = mixed(key);
+        }
+    };
+    raw.contains_each(&mut next, found);
+}
 
-    #[inline(always)]
-    #[track_caller]
-    pub(crate) fn look_up_batch<T>(&self, keys: &[T], mix: impl Fn(&T) -> Mixed, found: &mut [bool]) {
-        assert_eq!(keys.len(), found.len(), "the number of keys and the number of places for their answers differ");
-        let place = Among { geometry: &self.geometry, shards: &self.shards };
-        look_up(place, &self.format, self.reach(), keys, mix, found);
-    }
-
-    /// Looks up keys that all lie in this shard.
-    pub(crate) fn look_up_in_shard(&self, shard: &Shard, keys: &[Mixed], found: &mut [bool]) {
-        let place = In { geometry: &self.geometry, shard };
-        look_up(place, &self.format, self.reach(), keys, |&mixed| mixed, found);
-    }
-
+impl RawFilter {
     /// Inserts one after the other, each under locks of its own.
     #[inline(always)]
-    pub(crate) fn insert_each(&self, hashes: impl Iterator<Item = u64>, list_at_most: usize) -> BulkReport {
+    pub(crate) fn insert_each(&self, hashes: impl Iterator<Item = Mixed>, list_at_most: usize) -> BulkReport {
         if self.is_near_to_writers() {
             self.insert_in_order::<ONE_AHEAD>(hashes, list_at_most)
         } else {
@@ -110,13 +100,12 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     #[inline(never)]
     fn insert_in_order<const AHEAD: usize>(
         &self,
-        hashes: impl Iterator<Item = u64>,
+        hashes: impl Iterator<Item = Mixed>,
         list_at_most: usize,
     ) -> BulkReport {
-        let (mut report, mut index, mut effort) = (BulkReport::default(), 0, Effort::full());
-        let fetch_path = |shard: &Shard, key| shard.fetch_path(&self.geometry, &self.format, key);
-        self.in_order::<AHEAD>(hashes, fetch_path, |shard, key| {
-            let result = shard.insert_fetched(&self.geometry, &self.format, key, Admission::Copies, &mut effort);
+        let (mut report, mut index, mut budget) = (BulkReport::default(), 0, SearchBudget::full());
+        self.in_order::<AHEAD>(hashes, Shard::fetch_path, |shard, class| {
+            let result = shard.insert_fetched(class, Admission::Copies, &mut budget);
             report.note(index, result.map(|_| ()), list_at_most);
             index += 1;
         });
@@ -125,7 +114,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 
     /// Removes one after the other, each under locks of its own.
     #[inline(always)]
-    pub(crate) fn remove_each(&self, hashes: impl Iterator<Item = u64>, list_at_most: usize) -> RemoveReport {
+    pub(crate) fn remove_each(&self, hashes: impl Iterator<Item = Mixed>, list_at_most: usize) -> RemoveReport {
         if self.is_near_to_writers() {
             self.remove_in_order::<ONE_AHEAD>(hashes, list_at_most)
         } else {
@@ -136,15 +125,15 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     #[inline(never)]
     fn remove_in_order<const AHEAD: usize>(
         &self,
-        hashes: impl Iterator<Item = u64>,
+        hashes: impl Iterator<Item = Mixed>,
         list_at_most: usize,
     ) -> RemoveReport {
         let (mut report, mut index) = (RemoveReport::default(), 0);
         self.in_order::<AHEAD>(
             hashes,
             |_, _| {},
-            |shard, key| {
-                report.note(index, shard.remove_fetched(&self.format, key), list_at_most);
+            |shard, class| {
+                report.note(index, shard.remove_fetched(class), list_at_most);
                 index += 1;
             },
         );
@@ -160,33 +149,27 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     #[inline(always)]
     fn in_order<'a, const AHEAD: usize>(
         &'a self,
-        hashes: impl Iterator<Item = u64>,
-        half_way: impl Fn(&Shard, Candidates),
-        mut work: impl FnMut(&'a Shard, Candidates),
+        hashes: impl Iterator<Item = Mixed>,
+        half_way: impl Fn(Shard<'a>, Class),
+        mut work: impl FnMut(Shard<'a>, Class),
     ) {
-        let into = self.reach();
-        let located = hashes.map(|hash| {
-            let (shard, key) = self.geometry.locate(hash);
-            (&self.shards[shard], key)
-        });
-        let fetched = located.inspect(|&(shard, key)| {
-            shard.fetch(&self.format, key, if AHEAD == ONE_AHEAD { Into::L1 } else { into });
-        });
-        let half_way = |&(shard, key): &(&Shard, Candidates)| {
+        let level = if AHEAD == ONE_AHEAD || self.is_near() { CacheLevel::L1 } else { CacheLevel::L2 };
+        let located = hashes.map(|mixed| self.locate(mixed));
+        let fetched = located.inspect(|&(shard, class)| shard.fetch(class, level));
+        let half_way = |&(shard, class): &(Shard<'a>, Class)| {
             if AHEAD > ONE_AHEAD {
-                half_way(shard, key);
+                half_way(shard, class);
             }
         };
-        let change = Change::of(&self.shards);
-        rolling::<AHEAD, _>(fetched, half_way, |(shard, key)| work(shard, key));
+        let change = self.begin_change();
+        rolling::<AHEAD, _>(fetched, half_way, |(shard, class)| work(shard, class));
         change.end();
     }
 }
 
 impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// Says of each key whether it is present: `found[i]` is what [`contains`](CuckooFilter::contains) answers for
-    /// `keys[i]`, asked at some moment during the call. Out of cache it is several times as fast as a loop, in cache it
-    /// is somewhat faster.
+    /// `keys[i]`, asked at some moment during the call. It is faster than a loop, out of cache several times as fast.
     ///
     /// `keys` holds anything that borrows as the key type: a filter of `str` takes `&[&str]` and `&[String]`, but not
     /// `&[&String]`.
@@ -195,7 +178,8 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// If `keys` and `found` differ in length.
     ///
     /// # Complexity
-    /// As a loop of `contains`. The lines of 16 keys are fetched at a time.
+    /// As a loop of `contains`, in blocks of 32 keys: the lines of one block are fetched while the one before is compared.
+    /// Where `contains` would repeat, the block is looked up again, key by key.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -210,7 +194,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
-        self.look_up_batch(keys, |key| Mixed::of(self.hash(key.borrow())), found);
+        look_up_batch(&self.raw, keys, |key| self.mixed(key.borrow()), found);
     }
 
     /// Stores a copy of each key, as a loop of [`insert`](CuckooFilter::insert) would, and says which were refused. It
@@ -233,7 +217,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// assert!(report.rejected.is_empty());
     /// ```
     pub fn insert_batch<T: Borrow<K>>(&self, keys: &[T]) -> BulkReport {
-        self.insert_each(keys.iter().map(|key| self.hash(key.borrow())), usize::MAX)
+        self.raw.insert_each(keys.iter().map(|key| self.mixed(key.borrow())), usize::MAX)
     }
 
     /// Removes one copy of each key, as a loop of [`remove`](CuckooFilter::remove) would, and says of which there was
@@ -253,6 +237,6 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// assert_eq!((report.removed, report.missing), (1, vec![1]));
     /// ```
     pub fn remove_batch<T: Borrow<K>>(&self, keys: &[T]) -> RemoveReport {
-        self.remove_each(keys.iter().map(|key| self.hash(key.borrow())), usize::MAX)
+        self.raw.remove_each(keys.iter().map(|key| self.mixed(key.borrow())), usize::MAX)
     }
 }

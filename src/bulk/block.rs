@@ -2,10 +2,10 @@
 //!
 //! A block is some *tiles*, each the work of one thread at a time: it hashes the keys of the tile and sorts them by
 //! shard, each shard's in the order of the input. Then each shard takes its run of keys from every tile, and its task
-//! notes beside each key what became of it. To read that in the order of the input, a tile remembers the shard of each
+//! notes next to each key what became of it. To read that in the order of the input, a tile remembers the shard of each
 //! key: the n-th key of a shard has the n-th outcome of its run.
 
-use crate::geometry::{Geometry, Mixed};
+use crate::layout::{Geometry, Mixed};
 use core::mem;
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
@@ -70,12 +70,12 @@ impl Shape {
 }
 
 impl<O: Copy + Default + Send + Sync> Block<O> {
-    /// A block to go through so many keys. `None` when there is no memory, or there are too many shards.
+    /// A block to go through `keys` keys. `None` when there is no memory, or there are too many shards.
     pub(super) fn new(geometry: Geometry, keys: usize) -> Option<Self> {
         Block::with_keys(geometry, keys.min(most_keys(geometry.shards())), rayon::current_num_threads())
     }
 
-    /// One of two blocks to go through so many keys, for [`Block::fill_from`].
+    /// One of two blocks to go through `keys` keys, for [`Block::fill_from`].
     pub(super) fn for_stream(geometry: Geometry, keys: usize) -> Option<Self> {
         Block::with_keys(geometry, keys.min(most_keys(geometry.shards())).div_ceil(2), 0)
     }
@@ -85,7 +85,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         reserved(self.tile_keys)
     }
 
-    /// For so many threads that fill it.
+    /// With memory for `filling` threads to fill it.
     fn with_keys(geometry: Geometry, keys: usize, filling: usize) -> Option<Self> {
         let Shape { tiles: count, tile_keys } = Shape::new(geometry.shards(), keys, rayon::current_num_threads())?;
         let (mut tiles, mut scratch) = (reserved(count)?, reserved(count)?);
@@ -98,7 +98,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         Some(Block { geometry, tile_keys, tiles, scratch: Mutex::new(scratch) })
     }
 
-    /// Whether blocks to go through so many keys hold so many for each shard.
+    /// Whether blocks to go through `keys` keys hold at least `a_shard` for each shard.
     pub(super) fn is_dense(geometry: Geometry, keys: usize, a_shard: usize) -> bool {
         keys.min(most_keys(geometry.shards())) / geometry.shards() >= a_shard
     }
@@ -114,14 +114,14 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
     }
 
     /// Takes as many keys as it can from the iterator, on this thread. `scratch` is some memory.
-    pub(super) fn fill_from(&mut self, hashes: &mut impl Iterator<Item = u64>, scratch: &mut Vec<Mixed>) {
+    pub(super) fn fill_from(&mut self, hashes: &mut impl Iterator<Item = Mixed>, scratch: &mut Vec<Mixed>) {
         for tile in &mut self.tiles {
-            tile.fill(&self.geometry, scratch, self.tile_keys, hashes.take(self.tile_keys).map(Mixed::of));
+            tile.fill(&self.geometry, scratch, self.tile_keys, hashes.take(self.tile_keys));
         }
     }
 
     /// Takes up to [`Block::most_keys`] keys, on all threads.
-    pub(super) fn fill<T: Sync>(&mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync) {
+    pub(super) fn fill<T: Sync>(&mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync) {
         let (geometry, tile_keys, all_scratch) = (self.geometry, self.tile_keys, &self.scratch);
         let locked = || all_scratch.lock().unwrap_or_else(PoisonError::into_inner);
         self.tiles.par_iter_mut().enumerate().for_each(|(number, tile)| {
@@ -129,7 +129,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
             let mut scratch = locked().pop().unwrap_or_default();
             let begin = (number * tile_keys).min(keys.len());
             let keys = keys[begin..].iter().take(tile_keys);
-            tile.fill(&geometry, &mut scratch, keys.len(), keys.map(|key| Mixed::of(hash(key))));
+            tile.fill(&geometry, &mut scratch, keys.len(), keys.map(&hash));
             locked().push(scratch);
         });
     }
@@ -171,7 +171,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
     }
 }
 
-/// Keys of a block at the most, for filters of so many shards.
+/// Keys of a block at the most, for filters of this many shards.
 fn most_keys(shards: usize) -> usize {
     shards.saturating_mul(KEYS_A_SHARD).min(MOST_KEYS)
 }
@@ -246,10 +246,10 @@ impl<O: Copy + Default> Tile<O> {
 #[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
 mod tests {
     use super::*;
-    use crate::geometry::Plan;
+    use crate::layout::Plan;
 
     fn geometry(shards: usize) -> Geometry {
-        Geometry::new(&Plan { shards, buckets: 1 << 16, width: 16, stripe_shift: 4, words: 0, stripes: 0 })
+        Geometry::new(&Plan { shards, ..Plan::one_shard(16, 1 << 16, 4) })
     }
 
     fn on_two_threads<T: Send>(work: impl FnOnce() -> T + Send) -> T {
@@ -340,7 +340,7 @@ mod tests {
                     taken += block.scratch.lock().unwrap().iter().map(|scratch| 8 * scratch.capacity()).sum::<usize>();
                     let runs = shards * block.tiles.len() * size_of::<Run<'_, u8>>();
                     assert_eq!(taken + runs, bytes(shape, shards, threads), "{shards} shards, {threads} threads");
-                    block.fill(&hashes, |&hash| hash);
+                    block.fill(&hashes, |&hash| Mixed::of(hash));
                 }
             });
         }
@@ -372,7 +372,7 @@ mod tests {
         for count in [1000, 999, 126, 125, 124, 1, 0] {
             let keys: Vec<u64> = (0..count).collect();
             let mut block = on_two_threads(|| Block::<u32>::new(geometry, 1000).unwrap());
-            block.fill(&keys, |&key| key);
+            block.fill(&keys, |&key| Mixed::of(key));
             assert_eq!(block.keys(), keys.len());
             let sum = block.for_each_shard([1u32, 2, 3].into_par_iter(), |shard, runs| {
                 let mut nth = 0;

@@ -5,20 +5,18 @@
 //! ```
 //!
 //! No key crosses shards, so tasks never meet. A task locks all stripes of its shard once for thousands of keys and
-//! changes words as any writer does: look-ups go on, and a single writer waits for one task at most. A thread that has
-//! a stripe locked runs nothing of the user's and asks nothing of rayon: keys are hashed before a task, and reported
-//! after it.
+//! changes words as any writer does: lookups go on, and a single writer waits for one task at most. A thread that has
+//! a stripe locked runs no user code and asks nothing of rayon: keys are hashed before a task, and reported after it.
 
 mod block;
 
+use crate::batch::look_up_batch;
 use crate::error::InsertError;
 use crate::filter::CuckooFilter;
-use crate::geometry::{Candidates, Mixed};
-use crate::path::{Effort, Search};
-use crate::prefetch::Into;
+use crate::layout::{Class, Geometry, Mixed, Search, SearchBudget};
+use crate::raw::{Admission, Exclusive, KEYS_UNDER_LOCKS, RawFilter, Shard, rolling};
 use crate::report::{BulkReport, RemoveReport};
-use crate::shard::{Admission, Alone, KEYS_UNDER_LOCKS, Shard};
-use crate::window::rolling;
+use crate::sys::prefetch::CacheLevel;
 use block::{Block, Run};
 use core::borrow::Borrow;
 use core::fmt;
@@ -37,10 +35,10 @@ const BATCH_KEYS: usize = 1 << 12;
 /// Keys whose lines are on their way while a task works on one.
 const KEYS_AHEAD: usize = 16;
 
-/// Look-ups are sorted by shard from so many keys a shard on: then a line is used often enough to make up for that.
+/// Lookups are sorted by shard from this many keys a shard on: then a line is used often enough to make up for that.
 const LOOK_UPS_A_SHARD: usize = 1 << 14;
 
-/// Look-ups that are not sorted: as many to a thread at a time, and as many between two calls for progress.
+/// Lookups that are not sorted: as many to a thread at a time, and as many between two calls for progress.
 const LOOK_UPS_A_JOB: usize = 1 << 14;
 const LOOK_UPS_A_BLOCK: usize = 1 << 22;
 
@@ -134,17 +132,17 @@ impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
 impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     /// As [`par_insert_hash`](CuckooFilter::par_insert_hash), with these options.
     pub fn insert_hash(self, hashes: &[u64]) -> BulkReport {
-        self.insert_keys(hashes, |&hash| hash)
+        self.insert_keys(hashes, |&hash| Mixed::of(hash))
     }
 
     /// As [`par_insert_iter_hash`](CuckooFilter::par_insert_iter_hash), with these options.
     pub fn insert_iter_hash(self, hashes: impl IntoIterator<Item = u64>) -> BulkReport {
-        self.insert_stream(hashes.into_iter())
+        self.insert_stream(hashes.into_iter().map(Mixed::of))
     }
 
     /// As [`par_remove_hash`](CuckooFilter::par_remove_hash), with these options.
     pub fn remove_hash(self, hashes: &[u64]) -> RemoveReport {
-        self.remove_keys(hashes, |&hash| hash)
+        self.remove_keys(hashes, |&hash| Mixed::of(hash))
     }
 
     /// As [`par_contains_hash`](CuckooFilter::par_contains_hash), with these options.
@@ -153,25 +151,25 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     /// If `hashes` and `found` differ in length.
     #[track_caller]
     pub fn contains_hash(self, hashes: &[u64], found: &mut [bool]) {
-        self.look_up_keys(hashes, |&hash| hash, found);
+        self.look_up_keys(hashes, |&hash| Mixed::of(hash), found);
     }
 
-    fn insert_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync) -> BulkReport {
-        let filter = self.filter;
+    fn insert_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync) -> BulkReport {
+        let raw = &self.filter.raw;
         let mut report = BulkReport::default();
-        let Some(mut block) = filter.block(keys.len()) else {
-            let reports = batches(keys, |keys| filter.insert_each(keys.iter().map(&hash), self.list_at_most));
+        let Some(mut block) = raw.block(keys.len()) else {
+            let reports = batches(keys, |keys| raw.insert_each(keys.iter().map(&hash), self.list_at_most));
             for (number, batch) in reports.into_iter().enumerate() {
                 report.append(batch, number * BATCH_KEYS, self.list_at_most);
             }
             (self.progress)(keys.len());
             return report;
         };
-        let mut efforts = filter.efforts();
+        let mut budgets = raw.budgets();
         let mut done = 0;
         for keys in keys.chunks(block.most_keys()) {
             block.fill(keys, &hash);
-            let refused = filter.insert_block(&mut block, &mut efforts);
+            let refused = raw.insert_block(&mut block, &mut budgets);
             self.note(&mut report, &block, done, refused);
             done += keys.len();
             (self.progress)(done);
@@ -180,30 +178,30 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     }
 
     /// One block is stored while the next one is filled from the iterator.
-    fn insert_stream(mut self, hashes: impl Iterator<Item = u64>) -> BulkReport {
-        let filter = self.filter;
+    fn insert_stream(mut self, hashes: impl Iterator<Item = Mixed>) -> BulkReport {
+        let raw = &self.filter.raw;
         let mut hashes = hashes.fuse();
-        let first: Vec<u64> = hashes.by_ref().take(FEW_KEYS).collect();
+        let first: Vec<Mixed> = hashes.by_ref().take(FEW_KEYS).collect();
         let few = first.len() < FEW_KEYS;
         let expected = hashes.size_hint().1.unwrap_or(usize::MAX).saturating_add(first.len());
         let mut hashes = first.into_iter().chain(hashes);
-        let half = || if few { None } else { Block::for_stream(filter.geometry, expected) };
+        let half = || if few { None } else { Block::for_stream(*raw.geometry(), expected) };
         let blocks = half().zip(half());
         let scratch = blocks.as_ref().and_then(|(block, _)| block.scratch());
         let Some(((mut now, mut next), mut scratch)) = blocks.zip(scratch) else {
             let mut done = 0;
-            let report = filter.insert_each(hashes.inspect(|_| done += 1), self.list_at_most);
+            let report = raw.insert_each(hashes.inspect(|_| done += 1), self.list_at_most);
             (self.progress)(done);
             return report;
         };
         let mut report = BulkReport::default();
-        let mut efforts = filter.efforts();
+        let mut budgets = raw.budgets();
         let mut done = 0;
         now.fill_from(&mut hashes, &mut scratch);
         while now.keys() > 0 {
             let mut refused = 0;
             rayon::in_place_scope(|scope| {
-                scope.spawn(|_| refused = filter.insert_block(&mut now, &mut efforts));
+                scope.spawn(|_| refused = raw.insert_block(&mut now, &mut budgets));
                 next.fill_from(&mut hashes, &mut scratch);
             });
             self.note(&mut report, &now, done, refused);
@@ -223,11 +221,11 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         }
     }
 
-    fn remove_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync) -> RemoveReport {
-        let filter = self.filter;
+    fn remove_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync) -> RemoveReport {
+        let raw = &self.filter.raw;
         let mut report = RemoveReport::default();
-        let Some(mut block) = filter.block(keys.len()) else {
-            let reports = batches(keys, |keys| filter.remove_each(keys.iter().map(&hash), self.list_at_most));
+        let Some(mut block) = raw.block(keys.len()) else {
+            let reports = batches(keys, |keys| raw.remove_each(keys.iter().map(&hash), self.list_at_most));
             for (number, batch) in reports.into_iter().enumerate() {
                 report.append(batch, number * BATCH_KEYS, self.list_at_most);
             }
@@ -237,7 +235,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         let mut done = 0;
         for keys in keys.chunks(block.most_keys()) {
             block.fill(keys, &hash);
-            if filter.remove_block(&mut block) == 0 {
+            if raw.remove_block(&mut block) == 0 {
                 report.removed += keys.len();
             } else {
                 block.for_each(|index, removed| report.note(done + index, removed, self.list_at_most));
@@ -249,21 +247,21 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     }
 
     #[track_caller]
-    fn look_up_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> u64 + Sync, found: &mut [bool]) {
+    fn look_up_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync, found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "the number of keys and the number of places for their answers differ");
-        let filter = self.filter;
-        let many = filter.reach() == Into::L2 && Block::<bool>::is_dense(filter.geometry, keys.len(), LOOK_UPS_A_SHARD);
-        let mut block = if many { Block::<bool>::new(filter.geometry, keys.len()) } else { None };
+        let raw = &self.filter.raw;
+        let many = !raw.is_near() && Block::<bool>::is_dense(*raw.geometry(), keys.len(), LOOK_UPS_A_SHARD);
+        let mut block = if many { Block::<bool>::new(*raw.geometry(), keys.len()) } else { None };
         let at_a_time = block.as_ref().map_or(LOOK_UPS_A_BLOCK, Block::most_keys);
         let mut done = 0;
         for (keys, found) in keys.chunks(at_a_time).zip(found.chunks_mut(at_a_time)) {
             if let Some(block) = &mut block {
                 block.fill(keys, &hash);
-                filter.look_up_block(block);
+                raw.look_up_block(block);
                 block.read(found);
             } else {
                 let jobs = keys.par_chunks(LOOK_UPS_A_JOB).zip(found.par_chunks_mut(LOOK_UPS_A_JOB));
-                jobs.for_each(|(keys, found)| filter.look_up_batch(keys, |key| Mixed::of(hash(key)), found));
+                jobs.for_each(|(keys, found)| look_up_batch(raw, keys, &hash, found));
             }
             done += keys.len();
             (self.progress)(done);
@@ -278,19 +276,19 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P>
     /// As [`par_insert`](CuckooFilter::par_insert), with these options.
     pub fn insert<T: Borrow<K> + Sync>(self, keys: &[T]) -> BulkReport {
         let filter = self.filter;
-        self.insert_keys(keys, |key| filter.hash(key.borrow()))
+        self.insert_keys(keys, |key| filter.mixed(key.borrow()))
     }
 
     /// As [`par_insert_iter`](CuckooFilter::par_insert_iter), with these options.
     pub fn insert_iter<T: Borrow<K>>(self, keys: impl IntoIterator<Item = T>) -> BulkReport {
         let filter = self.filter;
-        self.insert_stream(keys.into_iter().map(|key| filter.hash(key.borrow())))
+        self.insert_stream(keys.into_iter().map(|key| filter.mixed(key.borrow())))
     }
 
     /// As [`par_remove`](CuckooFilter::par_remove), with these options.
     pub fn remove<T: Borrow<K> + Sync>(self, keys: &[T]) -> RemoveReport {
         let filter = self.filter;
-        self.remove_keys(keys, |key| filter.hash(key.borrow()))
+        self.remove_keys(keys, |key| filter.mixed(key.borrow()))
     }
 
     /// As [`par_contains`](CuckooFilter::par_contains), with these options.
@@ -300,7 +298,7 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P>
     #[track_caller]
     pub fn contains<T: Borrow<K> + Sync>(self, keys: &[T], found: &mut [bool]) {
         let filter = self.filter;
-        self.look_up_keys(keys, |key| filter.hash(key.borrow()), found);
+        self.look_up_keys(keys, |key| filter.mixed(key.borrow()), found);
     }
 }
 
@@ -311,23 +309,23 @@ impl<K: ?Sized, S, P> fmt::Debug for Bulk<'_, K, S, P> {
 }
 
 /// The tasks.
-impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
+impl RawFilter {
     /// A block to sort so many keys by shard; `None` where they are too few for that, or there is no memory.
     fn block<O: Copy + Default + Send + Sync>(&self, keys: usize) -> Option<Block<O>> {
-        let many = keys >= FEW_KEYS && keys / self.shards.len() >= FEW_KEYS_A_SHARD;
-        if many { Block::new(self.geometry, keys) } else { None }
+        let many = keys >= FEW_KEYS && keys / self.geometry().shards() >= FEW_KEYS_A_SHARD;
+        if many { Block::new(*self.geometry(), keys) } else { None }
     }
 
-    fn efforts(&self) -> Vec<Effort> {
-        vec![Effort::full(); self.shards.len()]
+    fn budgets(&self) -> Vec<SearchBudget> {
+        vec![SearchBudget::full(); self.geometry().shards()]
     }
 
     /// Stores the keys of the block, and says how many were refused.
-    fn insert_block(&self, block: &mut Block<Outcome>, efforts: &mut [Effort]) -> usize {
-        block.for_each_shard(self.shards.par_iter().zip(efforts), |(shard, effort), runs| {
+    fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget]) -> usize {
+        block.for_each_shard(self.par_shards().zip(budgets), |(shard, budget), runs| {
             let (mut refused, mut search) = (0, Search::new());
-            self.change(shard, runs, |alone, key, outcome| {
-                let result = alone.insert(&mut search, effort, key, Admission::Copies).map(|_| ());
+            change(self.geometry(), shard, runs, |shard, class, outcome| {
+                let result = shard.insert(&mut search, budget, class, Admission::Copies).map(|_| ());
                 refused += usize::from(result.is_err());
                 *outcome = Outcome::of(result);
             });
@@ -337,49 +335,58 @@ impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
 
     /// Removes the keys of the block, and says how many were missing.
     fn remove_block(&self, block: &mut Block<bool>) -> usize {
-        block.for_each_shard(self.shards.par_iter(), |shard, runs| {
+        block.for_each_shard(self.par_shards(), |shard, runs| {
             let mut missing = 0;
-            self.change(shard, runs, |alone, key, removed| {
-                *removed = alone.remove(key);
+            change(self.geometry(), shard, runs, |shard, class, removed| {
+                *removed = shard.remove(class);
                 missing += usize::from(!*removed);
             });
             missing
         })
     }
 
-    /// Works on the keys of a shard, alone but for a moment after every [`KEYS_UNDER_LOCKS`] keys.
-    #[inline(always)]
-    fn change<O>(&self, shard: &Shard, runs: &mut [Run<'_, O>], mut work: impl FnMut(&Alone<'_>, Candidates, &mut O)) {
-        fetch_all(shard, runs);
-        let mut locked = None;
-        let mut left = 0;
-        for (keys, outcomes) in runs {
-            for (keys, outcomes) in keys.chunks(KEYS_UNDER_LOCKS).zip(outcomes.chunks_mut(KEYS_UNDER_LOCKS)) {
-                if left < keys.len() {
-                    // Unlocked before it is locked again.
-                    drop(locked.take());
-                    left = KEYS_UNDER_LOCKS;
-                }
-                left -= keys.len();
-                let alone = locked.get_or_insert_with(|| shard.alone(&self.geometry, &self.format));
-                let keys = keys.iter().zip(outcomes).map(|(&mixed, outcome)| {
-                    let key = self.geometry.locate_mixed(mixed).1;
-                    shard.fetch(&self.format, key, Into::L1);
-                    (key, outcome)
-                });
-                rolling::<KEYS_AHEAD, _>(keys, |_| {}, |(key, outcome)| work(alone, key, outcome));
-            }
-        }
+    fn par_shards(&self) -> impl IndexedParallelIterator<Item = Shard<'_>> {
+        (0..self.geometry().shards()).into_par_iter().map(|number| self.shard(number))
     }
 
     fn look_up_block(&self, block: &mut Block<bool>) {
-        block.for_each_shard(self.shards.par_iter(), |shard, runs| {
+        block.for_each_shard(self.par_shards(), |shard, runs| {
             fetch_all(shard, runs);
             for (keys, found) in runs {
-                self.look_up_in_shard(shard, keys, found);
+                look_up_batch(self, keys, |&mixed| mixed, found);
             }
             0
         });
+    }
+}
+
+/// Works on the keys of a shard, with all others locked out but for a moment after every [`KEYS_UNDER_LOCKS`] keys.
+#[inline(always)]
+fn change<O>(
+    geometry: &Geometry,
+    shard: Shard<'_>,
+    runs: &mut [Run<'_, O>],
+    mut work: impl FnMut(&Exclusive<'_>, Class, &mut O),
+) {
+    fetch_all(shard, runs);
+    let mut locked = None;
+    let mut left = 0;
+    for (keys, outcomes) in runs {
+        for (keys, outcomes) in keys.chunks(KEYS_UNDER_LOCKS).zip(outcomes.chunks_mut(KEYS_UNDER_LOCKS)) {
+            if left < keys.len() {
+                // Unlocked before it is locked again.
+                drop(locked.take());
+                left = KEYS_UNDER_LOCKS;
+            }
+            left -= keys.len();
+            let exclusive = locked.get_or_insert_with(|| shard.exclusive());
+            let keys = keys.iter().zip(outcomes).map(|(&mixed, outcome)| {
+                let class = geometry.locate(mixed).1;
+                shard.fetch(class, CacheLevel::L1);
+                (class, outcome)
+            });
+            rolling::<KEYS_AHEAD, _>(keys, |_| {}, |(class, outcome)| work(exclusive, class, outcome));
+        }
     }
 }
 
@@ -388,8 +395,8 @@ fn batches<T: Sync, R: Send>(keys: &[T], work: impl Fn(&[T]) -> R + Sync + Send)
     if keys.len() <= BATCH_KEYS { vec![work(keys)] } else { keys.par_chunks(BATCH_KEYS).map(work).collect() }
 }
 
-/// Begins to fetch the whole shard, if the keys will need most of it: lines in order come faster than lines by lot.
-fn fetch_all<O>(shard: &Shard, runs: &[Run<'_, O>]) {
+/// Begins to fetch the whole shard, if the keys will need most of it: sequential access is faster than random.
+fn fetch_all<O>(shard: Shard<'_>, runs: &[Run<'_, O>]) {
     let keys: usize = runs.iter().map(|(keys, _)| keys.len()).sum();
     if keys * 64 >= shard.table_bytes() {
         shard.fetch_all();
@@ -465,8 +472,8 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// loop of [`insert`](CuckooFilter::insert) might do with them in some order.
     ///
     /// Keys are hashed by all threads and sorted by shard in blocks; then a task for each shard locks it and stores
-    /// its keys. Look-ups go on all the while and wait for nothing. A single writer waits at most for the task that
-    /// holds its shard, which lets others have their turn after every 4096 keys: beside loads of 128 M slots on two
+    /// its keys. Lookups go on all the while and wait for nothing. A single writer waits at most for the task that
+    /// holds its shard, which lets others have their turn after every 4096 keys: during loads of 128 M slots on two
     /// threads, 99.99 % of a third thread's writes took 50 us or less, the scheduler's share on two cores included. If
     /// the user's `Hash` panics, the panic goes on to the caller; keys of the blocks before are stored, others may not
     /// be.
@@ -588,7 +595,7 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
 mod tests {
     use super::*;
     use crate::StableHashBuilder;
-    use crate::fail_point::{Step, with_hook};
+    use crate::sys::steps::{Step, with_hook};
     use std::cell::Cell;
     use std::rc::Rc;
 
@@ -598,7 +605,7 @@ mod tests {
 
     #[test]
     fn few_keys_are_not_sorted() {
-        let sorted = |filter: &CuckooFilter<u64>, keys| filter.block::<bool>(keys).is_some();
+        let sorted = |filter: &CuckooFilter<u64>, keys| filter.raw.block::<bool>(keys).is_some();
         let small = filter(1000);
         assert!(!sorted(&small, 4095) && sorted(&small, 4096));
         // Its memory is reserved, not written.
@@ -620,9 +627,9 @@ mod tests {
         let filter = filter(1_000_000);
         let hashes: Vec<u64> = (0..1000).collect();
         assert_eq!(filter.par_insert_hash(&hashes[..500]).inserted, 500);
-        let mut block = Block::<bool>::new(filter.geometry, hashes.len()).unwrap();
-        block.fill(&hashes, |&hash| hash);
-        filter.look_up_block(&mut block);
+        let mut block = Block::<bool>::new(*filter.raw.geometry(), hashes.len()).unwrap();
+        block.fill(&hashes, |&hash| Mixed::of(hash));
+        filter.raw.look_up_block(&mut block);
         let mut found = vec![false; hashes.len()];
         block.read(&mut found);
         let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();

@@ -43,6 +43,11 @@ use core::hash::BuildHasher;
 pub trait SavedHasher: BuildHasher + Sized {
     /// The name in the snapshot, of 64 bytes at the most. Functions of one name may differ in their keys only: one with
     /// another output takes another name, such as "mine-2" after "mine-1", be it a new version of the same one.
+    ///
+    /// **Do not take the name of a hasher of this crate**, not even for a type that wraps it and has its output. Filters mix
+    /// the hashes of your types and not those of [`DefaultHashBuilder`](crate::DefaultHashBuilder) and
+    /// [`StableHashBuilder`](crate::StableHashBuilder), so their keys lie elsewhere. The name is all that tells: under the
+    /// same one the snapshot loads, and the filter answers "no" to what it holds.
     const NAME: &'static str;
 
     /// The keys or seeds that the snapshot may keep, so that it can be loaded without being given a hash function.

@@ -55,6 +55,12 @@ impl Fact {
         !matches!(self, Fact::Found(_) | Fact::FoundBesideAWriter | Fact::Counted(_) | Fact::Present)
     }
 
+    /// Whether this is said by insertions, which may relocate other fingerprints.
+    pub(super) fn may_relocate(self) -> bool {
+        let refused = matches!(self, Fact::Full | Fact::TooManyCopies | Fact::Present | Fact::NotAdmitted);
+        refused || matches!(self, Fact::Stored | Fact::Admitted)
+    }
+
     /// How many copies this adds or takes away, whatever there were; `None` for a clear.
     #[cfg(not(cuckoo_shuttle))]
     pub(super) fn difference(self) -> Option<i32> {

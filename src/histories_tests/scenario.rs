@@ -1,7 +1,7 @@
 //! A table with something in it, and a program for each thread, all drawn from one number.
 
 use super::shape::{Shape, Words};
-use crate::geometry::{Bucket, Candidates, Fingerprint, Geometry};
+use crate::layout::{Bucket, Class, Fingerprint, Geometry};
 use std::collections::BTreeMap;
 
 /// What a thread does next.
@@ -38,7 +38,7 @@ pub(super) struct Scenario {
     pub(super) shape: Shape,
     pub(super) words: Words,
     /// With the copies of each that the words hold.
-    pub(super) classes: Vec<(Candidates, u8)>,
+    pub(super) classes: Vec<(Class, u8)>,
     pub(super) programs: Vec<Vec<Step>>,
 }
 
@@ -138,14 +138,14 @@ struct Draft {
     words: Words,
     /// The fingerprints that are in use: the fewer, the more often they are equal.
     alphabet: Vec<Fingerprint>,
-    classes: Vec<(Candidates, u8)>,
+    classes: Vec<(Class, u8)>,
     /// By fingerprint and lower bucket.
     numbers: BTreeMap<(u32, u32), usize>,
 }
 
 impl Draft {
     fn new(shape: Shape, rng: &mut fastrand::Rng) -> Self {
-        let most = u32::MAX >> (32 - shape.plan.width);
+        let most = u32::MAX >> (32 - shape.plan.slot_bits);
         let letters = if shape.promised > 0 { 4096 } else { *rng.choice(&[2, 4, 16, 64]).expect("some") };
         let geometry = Geometry::new(&shape.plan);
         Draft {
@@ -166,7 +166,7 @@ impl Draft {
         let other = self.geometry.alternate(fingerprint, bucket);
         let (first, second) = if bucket < other { (bucket, other) } else { (other, bucket) };
         *self.numbers.entry((fingerprint.get(), first.get())).or_insert_with(|| {
-            self.classes.push((Candidates { fingerprint, first, second }, 0));
+            self.classes.push((Class { fingerprint, first, second }, 0));
             self.classes.len() - 1
         })
     }

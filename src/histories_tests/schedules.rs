@@ -8,7 +8,7 @@
 use super::full_or;
 use super::scenario::Scenario;
 use super::world::World;
-use crate::sync::Tick;
+use crate::sys::sync::RelaxedCounter;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, Runner};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -59,7 +59,7 @@ fn explore<S: Scheduler + 'static>(
 fn one_history(scenario: &Arc<Scenario>) {
     let world = Arc::new(World::new(scenario));
     // Not shuttle's: the time is no place to switch, and so one thread at a time changes it.
-    let clock = Arc::new(Tick::default());
+    let clock = Arc::new(RelaxedCounter::default());
     let threads = (0..scenario.programs.len()).map(|thread| {
         let (scenario, world, clock) = (Arc::clone(scenario), Arc::clone(&world), Arc::clone(&clock));
         shuttle::thread::spawn(move || {

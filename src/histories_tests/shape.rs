@@ -1,6 +1,6 @@
 //! The tables that histories are taken from.
 
-use crate::geometry::Plan;
+use crate::layout::Plan;
 
 /// The size of a table.
 #[derive(Clone, Copy, Debug)]
@@ -55,14 +55,12 @@ impl Shape {
     }
 
     fn of((width, buckets, stripe_shift): (u32, u32, u32)) -> Self {
-        let words = (buckets * 4 * width).div_ceil(64) as usize;
-        let stripes = buckets.div_ceil(1 << stripe_shift) as usize;
-        Shape { plan: Plan { shards: 1, buckets, width, stripe_shift, words, stripes }, promised: 0 }
+        Shape { plan: Plan::one_shard(width, buckets, stripe_shift), promised: 0 }
     }
 
     /// Whether a slot may lie in two words.
     pub(super) fn straddles(self) -> bool {
-        64 % self.plan.width != 0
+        64 % self.plan.slot_bits != 0
     }
 }
 
@@ -75,7 +73,7 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) fn new(plan: &Plan) -> Self {
-        Words { width: plan.width, words: vec![0; plan.words] }
+        Words { width: plan.slot_bits, words: vec![0; plan.words] }
     }
 
     pub(super) fn get(&self, bucket: usize, slot: usize) -> u32 {

@@ -7,8 +7,8 @@ use super::full_or;
 use super::history::{Event, History};
 use super::scenario::Scenario;
 use super::world::{Seen, World};
-use crate::fail_point::with_hook;
-use crate::sync::{Tick, in_order};
+use crate::sys::steps::with_hook;
+use crate::sys::sync::{RelaxedCounter, in_order};
 use indicatif::HumanCount;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ fn take(batch: u64) -> Vec<Taken> {
     });
     let mut jobs: Vec<Taken> = jobs.collect();
     let (barrier, start) = (&Barrier::new(threads), Instant::now());
-    let arrived: &Vec<Tick> = &(0..threads).map(|_| Tick::default()).collect();
+    let arrived: &Vec<RelaxedCounter> = &(0..threads).map(|_| RelaxedCounter::default()).collect();
     let now = || in_order(|| start.elapsed().as_nanos() as u64);
     let run = |thread: usize| -> Vec<Seen> {
         let run = |(number, job): (usize, &Taken)| {
@@ -108,7 +108,7 @@ fn take(batch: u64) -> Vec<Taken> {
 }
 
 /// Begins when the others do: a barrier wakes them up one after the other. Not for long, for there may be fewer cores.
-fn meet(arrived: &[Tick], all: u64) {
+fn meet(arrived: &[RelaxedCounter], all: u64) {
     for _ in 0..1000 {
         if arrived.iter().all(|arrived| arrived.get() >= all) {
             break;

@@ -3,20 +3,21 @@
 use super::history::{Event, Fact, History};
 use super::scenario::{Action, Scenario, Step, TASK_STEPS};
 use super::shape::Words;
-use crate::geometry::{Candidates, Mixed};
-use crate::path::{Effort, Search};
-use crate::shard::{Admission, Shard};
-use crate::{CuckooFilter, DefaultHashBuilder, InsertError};
+use crate::InsertError;
+use crate::batch::look_up_batch;
+use crate::layout::{Class, Mixed, Search, SearchBudget};
+use crate::raw::{Admission, RawFilter, Shard};
+use crate::sys::memory::HugePages;
 
 /// After all that threads do.
 const AT_REST: u64 = u64::MAX;
 
-/// Look-ups of one key in a batch: those of a window, and of the few keys behind it.
+/// Lookups of one key in a batch: two whole blocks, and one that is not full.
 const BATCH: usize = 5;
 
 /// A filter of one shard, with the words of a scenario.
 pub(super) struct World {
-    filter: CuckooFilter<u64>,
+    raw: RawFilter,
 }
 
 /// What one thread has seen: of single classes, and of all at once.
@@ -32,6 +33,8 @@ struct Len {
     len: i64,
     begin: u64,
     end: u64,
+    /// Relocations that were noted between the two.
+    moves: i64,
 }
 
 impl World {
@@ -39,21 +42,21 @@ impl World {
         let plan = &scenario.shape.plan;
         let stored = scenario.classes.iter().map(|&(_, copies)| u64::from(copies)).sum();
         let words = scenario.words.words.iter().copied();
-        let shards = vec![Shard::of_words(plan, words, stored).expect("memory")];
-        let hasher = DefaultHashBuilder::with_seeds(1, 2, 3, 4);
-        World { filter: CuckooFilter::of_shards(0, None, plan, shards, hasher) }
+        let raw = RawFilter::new(plan, HugePages::Unadvised).expect("memory");
+        raw.shard(0).fill_with(words, stored);
+        World { raw }
     }
 
-    fn shard(&self) -> &Shard {
-        &self.filter.shards[0]
+    fn shard(&self) -> Shard<'_> {
+        self.raw.shard(0)
     }
 
-    fn mixed(&self, key: Candidates) -> Mixed {
-        self.filter.geometry.leading_to(key).expect("classes are drawn from the geometry")
+    fn mixed(&self, key: Class) -> Mixed {
+        self.raw.geometry().leading_to(key).expect("classes are drawn from the geometry")
     }
 
-    fn contains(&self, key: Candidates) -> bool {
-        self.filter.contains_mixed(self.mixed(key))
+    fn contains(&self, key: Class) -> bool {
+        self.raw.contains(self.mixed(key))
     }
 
     /// Runs the program of one thread. `now` is the time.
@@ -66,26 +69,30 @@ impl World {
             match step.action {
                 Action::Copy => {
                     let mut words = Words::new(&scenario.shape.plan);
-                    let stored = self.shard().copy_to(&self.filter.geometry, &self.filter.format, &mut words.words);
+                    let stored = self.shard().copy_to(&mut words.words);
                     let end = now();
                     for (class, counted) in counts(&words, scenario, stored).into_iter().enumerate() {
                         seen.events.push((class, Event { fact: Fact::Counted(counted), begin, end }));
                     }
                 }
                 Action::Clear => {
-                    self.filter.clear();
+                    self.raw.clear();
                     let end = now();
                     for class in 0..scenario.classes.len() {
                         seen.events.push((class, Event { fact: Fact::Cleared, begin, end }));
                     }
                 }
                 Action::Len => {
+                    let moves = self.raw.totals().relocations;
+                    let begin = now();
                     let len = self.shard().len() as i64;
-                    seen.lens.push(Len { len, begin, end: now() });
+                    let end = now();
+                    let moves = (self.raw.totals().relocations - moves) as i64;
+                    seen.lens.push(Len { len, begin, end, moves });
                 }
                 Action::LookUpBatch => {
                     let (keys, mut found) = ([self.mixed(key); BATCH], [false; BATCH]);
-                    self.filter.look_up_batch(&keys, |&mixed| mixed, &mut found);
+                    look_up_batch(&self.raw, &keys, |&mixed| mixed, &mut found);
                     // Answers that are the same say the same.
                     for answer in [true, false].into_iter().filter(|answer| found.contains(answer)) {
                         note(step.class, Fact::Found(answer), begin);
@@ -98,15 +105,15 @@ impl World {
         seen
     }
 
-    fn single(&self, action: Action, key: Candidates) -> Fact {
-        let (shard, CuckooFilter { geometry, format, .. }) = (self.shard(), &self.filter);
+    fn single(&self, action: Action, key: Class) -> Fact {
+        let shard = self.shard();
         match action {
-            Action::Insert => stored(shard.insert(geometry, format, key, Admission::Copies)),
-            Action::InsertUnique => admitted(shard.insert(geometry, format, key, Admission::Unique)),
+            Action::Insert => stored(shard.insert(key, Admission::Copies)),
+            Action::InsertUnique => admitted(shard.insert(key, Admission::Unique)),
             Action::LookUp => Fact::Found(self.contains(key)),
-            Action::Count => Fact::Counted(shard.count(format, key) as u8),
-            Action::Remove => Fact::Removed(shard.remove(format, key)),
-            Action::RemoveAll => Fact::RemovedAll(shard.remove_all(format, key) as u8),
+            Action::Count => Fact::Counted(shard.count(key) as u8),
+            Action::Remove => Fact::Removed(shard.remove(key)),
+            Action::RemoveAll => Fact::RemovedAll(shard.remove_all(key) as u8),
             Action::LookUpBatch | Action::Clear | Action::Copy | Action::Len | Action::Task => {
                 unreachable!("more than one fact")
             }
@@ -125,14 +132,14 @@ impl World {
     ) {
         let mut search = Search::new();
         let asked = now();
-        let alone = self.shard().alone(&self.filter.geometry, &self.filter.format);
+        let alone = self.shard().exclusive();
         let mut begin = asked;
         for &step in program.iter().cycle().skip(number).take(TASK_STEPS) {
             let key = key_of(scenario, step);
             let fact = match step.action {
-                Action::Insert => stored(alone.insert(&mut search, &mut Effort::full(), key, Admission::Copies)),
+                Action::Insert => stored(alone.insert(&mut search, &mut SearchBudget::full(), key, Admission::Copies)),
                 Action::Remove | Action::Task => Fact::Removed(alone.remove(key)),
-                _ => admitted(alone.insert(&mut search, &mut Effort::full(), key, Admission::Unique)),
+                _ => admitted(alone.insert(&mut search, &mut SearchBudget::full(), key, Admission::Unique)),
             };
             note(step.class, fact, begin);
             begin = now();
@@ -142,7 +149,7 @@ impl World {
     /// Checks all that was seen, and what is there now that every thread has ended. An error says what is wrong.
     pub(super) fn check(&self, scenario: &Scenario, seen: &[Seen]) -> Result<Vec<History>, String> {
         let mut words = Words::new(&scenario.shape.plan);
-        let stored = self.shard().copy_to(&self.filter.geometry, &self.filter.format, &mut words.words);
+        let stored = self.shard().copy_to(&mut words.words);
         let left = counts(&words, scenario, stored);
         let events: Vec<(usize, Event)> = seen.iter().flat_map(|seen| seen.events.iter().copied()).collect();
         self.check_lens(scenario, seen, &events)?;
@@ -153,7 +160,7 @@ impl World {
         for (class, (history, &left)) in histories.iter_mut().zip(&left).enumerate() {
             let key = scenario.classes[class].0;
             for turned in [false, true] {
-                let key = if turned { Candidates { first: key.second, second: key.first, ..key } } else { key };
+                let key = if turned { Class { first: key.second, second: key.first, ..key } } else { key };
                 let found = self.contains(key);
                 for fact in [Fact::Counted(left), Fact::Found(found)] {
                     history.events.push(Event { fact, begin: AT_REST, end: AT_REST });
@@ -169,17 +176,23 @@ impl World {
 
     /// The sum of the counts is at most what was there, and what had begun to be inserted when it was told, without what
     /// had been removed before it was asked for; and at least what was there, and what had been inserted before it was
-    /// asked for, without what had begun to be removed when it was told. A clear only makes it less.
+    /// asked for, without what had begun to be removed when it was told. A clear only makes it less. A fingerprint that
+    /// moves from stripe to stripe meanwhile may be counted twice or not at all.
     fn check_lens(&self, scenario: &Scenario, seen: &[Seen], events: &[(usize, Event)]) -> Result<(), String> {
         let before: i64 = scenario.classes.iter().map(|&(_, copies)| i64::from(copies)).sum();
-        for &Len { len, begin, end } in seen.iter().flat_map(|seen| &seen.lens) {
+        // Of a path, relocations are noted once it is carried out, or each at its end.
+        let longest_path = (self.raw.totals().longest_path as i64).max(1);
+        for &Len { len, begin, end, moves } in seen.iter().flat_map(|seen| &seen.lens) {
             let changes = events.iter().map(|(_, event)| match event.fact {
                 Fact::Stored | Fact::Admitted if event.begin <= end => 1,
                 Fact::Removed(true) if event.end < begin => -1,
                 Fact::RemovedAll(copies) if event.end < begin => -i64::from(copies),
                 _ => 0,
             });
-            let most = before + changes.sum::<i64>();
+            let under_way =
+                events.iter().filter(|(_, event)| event.fact.may_relocate() && event.begin <= end && end <= event.end);
+            let moves = moves + under_way.count() as i64 * longest_path;
+            let most = before + changes.sum::<i64>() + moves;
             if len > most {
                 return Err(format!("there were {most} at the most, and {len} were counted"));
             }
@@ -189,7 +202,7 @@ impl World {
                 Fact::RemovedAll(copies) if event.begin <= end => -i64::from(copies),
                 _ => 0,
             });
-            let least = before + changes.sum::<i64>();
+            let least = before + changes.sum::<i64>() - moves;
             let is_cleared = events.iter().any(|(_, event)| event.fact == Fact::Cleared);
             if len < least && !is_cleared {
                 return Err(format!("there were {least} at least, and {len} were counted"));
@@ -232,9 +245,9 @@ fn counts(words: &Words, scenario: &Scenario, stored: u64) -> Vec<u8> {
     counts
 }
 
-fn key_of(scenario: &Scenario, step: Step) -> Candidates {
+fn key_of(scenario: &Scenario, step: Step) -> Class {
     let key = scenario.classes[step.class].0;
-    if step.turned { Candidates { first: key.second, second: key.first, ..key } } else { key }
+    if step.turned { Class { first: key.second, second: key.first, ..key } } else { key }
 }
 
 fn stored(result: Result<bool, InsertError>) -> Fact {

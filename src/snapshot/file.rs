@@ -22,7 +22,7 @@ const NAMES: usize = 16;
 /// Characters of a file's name, of four bytes at the most, that the name of the new file begins with.
 const NAME_CHARS: usize = 32;
 
-/// Puts a file in the place of an older one: written beside it, synced, renamed, the folder synced. What can be known
+/// Puts a file in the place of an older one: written next to it, synced, renamed, the folder synced. What can be known
 /// to fail does so before anything is written. What was written is removed when anything fails before the renaming.
 pub(super) fn replace<D: Disk>(
     disk: &D,

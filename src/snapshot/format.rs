@@ -6,7 +6,7 @@
 
 use super::key_type::KeyType;
 use crate::error::{SnapshotError, SnapshotPlace};
-use crate::geometry::{FINGERPRINT_BITS, Plan};
+use crate::layout::{FINGERPRINT_BITS, Plan};
 use core::ops::Range;
 use crc32c::{crc32c, crc32c_append};
 
@@ -67,7 +67,10 @@ impl Header {
         bytes.extend(MAGIC);
         put_u32(&mut bytes, [VERSION, length as u32]);
         put_u64(&mut bytes, [self.plan.shards as u64, self.part.start as u64, self.part.len() as u64]);
-        put_u32(&mut bytes, [self.plan.buckets, self.plan.width, self.plan.stripe_shift, self.key_type.tag()]);
+        put_u32(
+            &mut bytes,
+            [self.plan.buckets, self.plan.fingerprint_bits, self.plan.stripe_shift, self.key_type.tag()],
+        );
         put_u64(&mut bytes, [self.capacity as u64, self.rate.map_or(0, f64::to_bits)]);
         put_u64(&mut bytes, self.probe);
         put_u64(&mut bytes, self.keys.unwrap_or_default());
@@ -117,7 +120,7 @@ impl Header {
             return Err(invalid("bits of a fingerprint", width));
         }
         let plan =
-            Plan::of_parts(shards, buckets, width, stripe_shift).map_err(|(field, found)| invalid(field, found))?;
+            Plan::from_parts(shards, buckets, width, stripe_shift).map_err(|(field, found)| invalid(field, found))?;
         let end = first.checked_add(here).filter(|&end| here > 0 && end <= shards);
         let part = first as usize..end.ok_or_else(|| invalid("shards of this part", here))? as usize;
         let capacity = usize::try_from(asked_for).ok().filter(|&keys| keys <= plan.slots());

@@ -3,9 +3,10 @@
 use crate::error::MergeError;
 use crate::filter::CuckooFilter;
 use crate::hashing::probe;
-use crate::path::{Effort, Search};
+use crate::layout::{Plan, Search, SearchBudget};
+use crate::raw::{Admission, KEYS_UNDER_LOCKS, RawFilter, Shard};
 use crate::report::MergeReport;
-use crate::shard::{Admission, KEYS_UNDER_LOCKS, Shard};
+use crate::sys::memory::HugePages;
 use core::hash::BuildHasher;
 
 impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
@@ -22,7 +23,7 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
     ///
     /// # Complexity
     /// A shard at a time is copied under the locks of the other filter, and stored under those of this one: never are
-    /// both held. Look-ups go on in both. Memory: two copies of one shard.
+    /// both held. Lookups go on in both. Memory: two copies of one shard.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
@@ -37,37 +38,38 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn merge_from(&self, other: &Self) -> Result<MergeReport, MergeError> {
-        if !self.plan.places_alike(&other.plan) {
+        if !self.plan().places_alike(other.plan()) {
             return Err(MergeError::SizesDiffer);
         }
         if probe(self.hasher()) != probe(other.hasher()) {
             return Err(MergeError::HashersDiffer);
         }
+        let plan = Plan { shards: 1, stripes: 1, stripe_shift: u32::BITS - 1, ..*self.plan() };
+        let bytes = plan.words * size_of::<u64>();
         let mut words = Vec::new();
-        let bytes = self.plan.words * size_of::<u64>();
-        words.try_reserve_exact(self.plan.words).map_err(|_| MergeError::OutOfMemory { bytes })?;
-        words.resize(self.plan.words, 0);
-        let copy = Shard::new(self.plan.words, 1, u32::BITS - 1).ok_or(MergeError::OutOfMemory { bytes })?;
+        words.try_reserve_exact(plan.words).map_err(|_| MergeError::OutOfMemory { bytes })?;
+        words.resize(plan.words, 0);
+        let copy = RawFilter::new(&plan, HugePages::Unadvised).ok_or(MergeError::OutOfMemory { bytes })?;
         let mut report = MergeReport::default();
-        for (shard, from) in self.shards.iter().zip(&other.shards) {
-            from.copy_to(&other.geometry, &other.format, &mut words);
-            copy.fill_with(&words);
-            self.store_all(shard, &copy, &mut report);
+        for (shard, from) in self.raw.shards().zip(other.raw.shards()) {
+            let count = from.copy_to(&mut words);
+            copy.shard(0).fill_with(words.iter().copied(), count);
+            store_all(shard, copy.shard(0), &mut report);
         }
         Ok(report)
     }
+}
 
-    /// Stores all that the copy holds.
-    fn store_all(&self, shard: &Shard, copy: &Shard, report: &mut MergeReport) {
-        let (mut search, mut effort) = (Search::new(), Effort::full());
-        let mut classes = copy.classes(&self.geometry, &self.format).peekable();
-        while classes.peek().is_some() {
-            let alone = shard.alone(&self.geometry, &self.format);
-            for key in classes.by_ref().take(KEYS_UNDER_LOCKS) {
-                match alone.insert(&mut search, &mut effort, key, Admission::Copies) {
-                    Ok(_) => report.inserted += 1,
-                    Err(_) => report.refused += 1,
-                }
+/// Stores all that the copy holds.
+fn store_all(shard: Shard<'_>, copy: Shard<'_>, report: &mut MergeReport) {
+    let (mut search, mut budget) = (Search::new(), SearchBudget::full());
+    let mut classes = copy.classes().peekable();
+    while classes.peek().is_some() {
+        let exclusive = shard.exclusive();
+        for class in classes.by_ref().take(KEYS_UNDER_LOCKS) {
+            match exclusive.insert(&mut search, &mut budget, class, Admission::Copies) {
+                Ok(_) => report.inserted += 1,
+                Err(_) => report.refused += 1,
             }
         }
     }

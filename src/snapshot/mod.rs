@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! write   a shard at a time: locked and copied, then unlocked, then written
-//! read    what has arrived, checked, becomes a shard; all shards become a filter
-//! file    beside the old file, synced, renamed
+//! read    what has arrived, checked, is stored in its shard; all shards make the filter
+//! file    next to the old file, synced, renamed
 //! ```
 
 mod file;
@@ -55,10 +55,10 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// # Replaying a log
     /// If no writer runs from the moment that the position stands for to the end of the call that writes, the snapshot
     /// is what the filter was then: the changes behind the position that succeeded, replayed in their order, give an
-    /// equal filter (almost full, it may refuse one). Look-ups may run all the time. Writers stand still for less time
+    /// equal filter (almost full, it may refuse one). Lookups may run all the time. Writers stand still for less time
     /// if the snapshot is written to memory.
     ///
-    /// Beside writers, each key that changes meanwhile is in the snapshot as it was when its shard was copied. So the
+    /// Concurrently with writers, each key that changes meanwhile is in the snapshot as it was when its shard was copied. So the
     /// snapshot has some of the changes behind the position already, and to replay these goes wrong: an insertion
     /// stores a second copy, which a removal leaves behind; and a removal of what is gone takes the copy of another key
     /// that the filter cannot tell apart, if there is one, and that key is then missed: a false negative.
@@ -134,14 +134,14 @@ impl<K: ?Sized, S> fmt::Debug for Snapshot<'_, K, S> {
 impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// Begins a snapshot with options. [`write_to`](CuckooFilter::write_to) and its likes are the same without any.
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
-        Snapshot { filter: self, metadata: &[], with_keys: true, shards: 0..self.shards.len() }
+        Snapshot { filter: self, metadata: &[], with_keys: true, shards: 0..self.shards() }
     }
 
     /// Writes the filter, while it serves.
     ///
     /// Every key that is in the filter from the beginning of the call to its end is in the snapshot; one that is
     /// inserted or removed meanwhile may be or not ([what that means for a log](Snapshot::metadata)). A shard at a time
-    /// is copied under its locks and written after they are released: look-ups never wait, and a writer waits at most
+    /// is copied under its locks and written after they are released: lookups never wait, and a writer waits at most
     /// for the copy of one shard, 1 MiB at the most.
     ///
     /// The bytes mean the same on every platform. The keys of the hasher are among them, unless
@@ -178,7 +178,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     }
 
     /// Writes the filter to a file, in place of an older one. On Unix, whatever stops the program or the machine meanwhile,
-    /// the file is the old one or the new one: it is written beside its place, under a name that ends in `.tmp`, synced and
+    /// the file is the old one or the new one: it is written next to its place, under a name that ends in `.tmp`, synced and
     /// renamed, and the folder is synced. Elsewhere the same is done but for the folder, and the rest is up to the system.
     ///
     /// The keys of the hasher may be in it, so on Unix a new file can be read and written by its owner alone; a file
@@ -209,7 +209,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// Reads a filter that was written with a hasher like this one. What follows it is left unread.
     ///
     /// Everything is checked before it is believed: the header, the checksum and the count of each shard, the hasher
-    /// and the type of the keys. Memory is taken as bytes arrive, so that a length that lies costs an error.
+    /// and the type of the keys. Memory is taken as bytes arrive, and address space for the whole is reserved when the first
+    /// shard has arrived, so that a length that lies costs an error.
     ///
     /// What these checks can miss: of damage to more than 32 bits, one in 2^32, for checksums have 32 bits; a hash function
     /// whose output has changed under the same name, but for none of the values that are probed ([`SavedHasher`]); and

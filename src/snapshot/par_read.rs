@@ -1,60 +1,63 @@
-//! Reading on several threads: one reads, the others check and build what it has read.
+//! Reading on several threads: one reads, the others check and store what it has read.
 
-use super::read::{Arrived, Arriving, Parts};
+use super::read::{Arrived, Arriving};
 use crate::error::SnapshotError;
-use crate::shard::Shard;
+use crate::raw::RawFilter;
 use std::io::Read;
 use std::sync::mpsc;
 
 /// What became of the bytes of a shard, and their memory, for the next.
-struct Built {
+struct Stored {
     number: usize,
-    shard: Result<Shard, SnapshotError>,
+    result: Result<(), SnapshotError>,
     bytes: Vec<u8>,
 }
 
-impl Built {
-    fn of(arrived: Arrived) -> Self {
-        Built { number: arrived.number, shard: arrived.shard(), bytes: arrived.bytes }
+impl Stored {
+    fn new(arrived: Arrived, raw: &RawFilter) -> Self {
+        Stored { number: arrived.number, result: arrived.store_in(raw), bytes: arrived.bytes }
     }
 }
 
-/// Adds all shards to the parts. As when one thread reads, the error is that of the first shard that has one.
-pub(super) fn read(mut arriving: Arriving<impl Read>, parts: &mut Parts) -> Result<(), SnapshotError> {
-    let (give, built) = mpsc::channel();
+/// Stores all shards. As when one thread reads, the error is that of the first shard that has one.
+pub(super) fn read(
+    mut first: Option<Arrived>,
+    mut arriving: Arriving<impl Read>,
+    raw: &RawFilter,
+) -> Result<(), SnapshotError> {
+    let (give, stored) = mpsc::channel();
     let (mut under_way, mut spare, mut failed) = (0, Vec::new(), None);
-    let mut keep = |Built { number, shard, bytes }: Built, spare: &mut Vec<Vec<u8>>| {
+    let mut keep = |Stored { number, result, bytes }: Stored, spare: &mut Vec<Vec<u8>>| {
         spare.push(bytes);
-        let Err(error) = shard.and_then(|shard| parts.push(number, shard)) else { return false };
-        if failed.as_ref().is_none_or(|&(first, _)| number < first) {
-            failed = Some((number, error));
-        }
+        let Err(error) = result else { return false };
+        failed = failed.take().into_iter().chain([(number, error)]).min_by_key(|&(number, _)| number);
         true
     };
     let threads = rayon::current_num_threads();
     let read = rayon::in_place_scope(|scope| {
-        while let Some(arrived) = arriving.next(spare.pop().unwrap_or_default())? {
-            // With all threads at work this one builds too: it may be the only one, and must not wait for the others.
+        loop {
+            let next = if first.is_some() { first.take() } else { arriving.next(spare.pop().unwrap_or_default())? };
+            let Some(arrived) = next else { return Ok(()) };
+            // With all threads at work this one stores too: it may be the only one, and must not wait for the others.
             let now = if under_way < threads {
                 under_way += 1;
                 let give = give.clone();
                 // Nobody listens any more after an error, which is what was to be told.
-                scope.spawn(move |_| drop(give.send(Built::of(arrived))));
+                scope.spawn(move |_| drop(give.send(Stored::new(arrived, raw))));
                 None
             } else {
-                Some(Built::of(arrived))
+                Some(Stored::new(arrived, raw))
             };
-            let others = built.try_iter().inspect(|_| under_way -= 1);
+            let others = stored.try_iter().inspect(|_| under_way -= 1);
             // Behind a failure, what this does not ask for any more was read later.
-            if others.chain(now).any(|built| keep(built, &mut spare)) {
-                break;
+            if others.chain(now).any(|stored| keep(stored, &mut spare)) {
+                return Ok(());
             }
         }
-        Ok(())
     });
     drop(give);
-    for built in built {
-        keep(built, &mut spare);
+    for stored in stored {
+        keep(stored, &mut spare);
     }
     // What went wrong with the reading itself stands behind every shard that had arrived.
     failed.map_or(read, |(_, error)| Err(error))

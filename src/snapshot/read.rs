@@ -5,14 +5,13 @@ use super::key_type::KeyType;
 use super::par_read;
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::CuckooFilter;
-use crate::geometry::{Geometry, Plan};
 use crate::hashing::{SavedHasher, probe};
-use crate::shard::Shard;
-use crate::table::Format;
+use crate::layout::Plan;
+use crate::raw::RawFilter;
+use crate::sys::memory::HugePages;
 use core::fmt;
 use core::ops::Range;
 use crc32c::crc32c_append;
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
 /// Bytes that are asked for at a time: as many as may have been taken in vain when a length lies.
@@ -73,7 +72,7 @@ impl SnapshotHeader {
     /// Bits of a fingerprint.
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
-        self.0.plan.width
+        self.0.plan.fingerprint_bits
     }
 
     /// The shards of the filter.
@@ -133,9 +132,9 @@ impl<R: Read> SnapshotReader<R> {
         Ok(SnapshotReader { reader, header, origin: format::origin(&bytes), in_parallel: false })
     }
 
-    /// Has shards checked and built on the threads of the caller's rayon pool (or of the global one), while this thread
-    /// reads the next. Worth it for filters of many shards, from memory or a fast disk: building a filter is mostly the
-    /// system's work for pages that nobody has touched, and that is shared.
+    /// Has shards checked and stored on the threads of the caller's rayon pool (or of the global one), while this thread
+    /// reads the next. Worth it for filters of many shards, from memory or a fast disk: to store a shard is mostly the
+    /// system's work for pages that were never touched, and that is shared.
     ///
     /// The result is the same. Memory: the bytes of one more shard for each thread.
     ///
@@ -173,12 +172,12 @@ impl<R: Read> SnapshotReader<R> {
         K: ?Sized + 'static,
         S: SavedHasher,
     {
-        let mut parts = Parts::new(self.header.clone());
-        parts.check::<K, S>(&hasher)?;
         let (part, shards) = (self.header.part(), self.header.shards());
+        check::<K, S>(&self.header, &hasher)?;
         if part.len() < shards {
             return Err(SnapshotError::PartAlone { part, shards });
         }
+        let mut parts = Parts::new(self.header.clone());
         self.read_into(&mut parts)?;
         parts.into_filter(hasher)
     }
@@ -203,15 +202,18 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     fn read_into(self, parts: &mut Parts) -> Result<(), SnapshotError> {
+        parts.begin(self.header.part())?;
         let in_parallel = self.in_parallel;
         let mut arriving = Arriving::new(self);
+        let mut next = arriving.next(Vec::new())?;
+        // Announced by the header, so not before a shard has arrived.
+        let raw = parts.raw()?;
         if in_parallel {
-            return par_read::read(arriving, parts);
+            return par_read::read(next, arriving, raw);
         }
-        let mut bytes = Vec::new();
-        while let Some(arrived) = arriving.next(bytes)? {
-            parts.push(arrived.number, arrived.shard()?)?;
-            bytes = arrived.bytes;
+        while let Some(arrived) = next {
+            arrived.store_in(raw)?;
+            next = arriving.next(arrived.bytes)?;
         }
         Ok(())
     }
@@ -235,11 +237,10 @@ pub(super) struct Arriving<R> {
     checksums: u32,
 }
 
-/// The bytes of a shard, which nobody has looked at.
+/// The bytes of a shard, not yet checked.
 pub(super) struct Arrived {
     pub(super) number: usize,
     pub(super) bytes: Vec<u8>,
-    plan: Plan,
     origin: u32,
     prefix: [u8; SHARD_PREFIX],
     count: u64,
@@ -265,7 +266,7 @@ impl<R: Read> Arriving<R> {
         self.checksums = crc32c_append(self.checksums, &checksum);
         // No sum of counts, each of slots that are there, overflows.
         self.total = self.total.wrapping_add(count);
-        Ok(Some(Arrived { number, bytes, plan: self.plan, origin: self.origin, prefix, count, checksum }))
+        Ok(Some(Arrived { number, bytes, origin: self.origin, prefix, count, checksum }))
     }
 
     fn trailer(&mut self) -> Result<(), SnapshotError> {
@@ -279,19 +280,18 @@ impl<R: Read> Arriving<R> {
 }
 
 impl Arrived {
-    /// The shard, if the bytes are what its checksum and its count say.
-    pub(super) fn shard(&self) -> Result<Shard, SnapshotError> {
-        let Arrived { ref plan, ref bytes, count, .. } = *self;
+    /// Stores the shard, if the bytes are what its checksum and its count say.
+    pub(super) fn store_in(&self, raw: &RawFilter) -> Result<(), SnapshotError> {
+        let Arrived { ref bytes, count, .. } = *self;
         let place = SnapshotPlace::Shard { number: self.number };
         if crc32c_append(crc32c_append(self.origin, &self.prefix), bytes) != u32::from_le_bytes(self.checksum) {
             return Err(SnapshotError::Damaged { place });
         }
         let words = bytes.chunks_exact(size_of::<u64>());
-        let words = words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
-        let memory = || SnapshotError::OutOfMemory { bytes: bytes.len() };
-        let shard = Shard::of_words(plan, words, count).ok_or_else(memory)?;
-        let (field, found) = match shard.occupied(&Geometry::new(plan), &Format::new(plan.width)) {
-            Some(found) if found == count => return Ok(shard),
+        let shard = raw.shard(self.number);
+        shard.fill_with(words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))), count);
+        let (field, found) = match shard.occupied() {
+            Some(found) if found == count => return Ok(()),
             Some(found) => ("number of fingerprints", found.to_string()),
             None => ("end of the last bucket", String::from("not 0")),
         };
@@ -299,49 +299,68 @@ impl Arrived {
     }
 }
 
-/// Shards that have arrived, of a filter that is not yet whole.
+/// A filter of which some shards have arrived.
 pub(super) struct Parts {
     header: SnapshotHeader,
-    shards: Vec<(usize, Shard)>,
+    /// Address space for the whole, reserved when the first shard has arrived; the system supplies memory for what is
+    /// stored.
+    raw: Option<RawFilter>,
+    arrived: Vec<Range<usize>>,
 }
 
 impl Parts {
+    /// For snapshots with this header.
     fn new(header: SnapshotHeader) -> Self {
-        Parts { header, shards: Vec::new() }
+        Parts { header, raw: None, arrived: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, number: usize, shard: Shard) -> Result<(), SnapshotError> {
-        let bytes = size_of::<(usize, Shard)>();
-        self.shards.try_reserve(1).map_err(|_| SnapshotError::OutOfMemory { bytes })?;
-        self.shards.push((number, shard));
-        Ok(())
+    /// Where shards are stored.
+    fn raw(&mut self) -> Result<&RawFilter, SnapshotError> {
+        let plan = &self.header.0.plan;
+        if self.raw.is_none() {
+            self.raw = RawFilter::new(plan, HugePages::Advised);
+        }
+        let bytes = RawFilter::bytes_of(plan).unwrap_or(usize::MAX);
+        self.raw.as_ref().ok_or(SnapshotError::OutOfMemory { bytes })
     }
 
-    /// Whether this is the hasher and the type of keys of the snapshot.
-    fn check<K: ?Sized + 'static, S: SavedHasher>(&self, hasher: &S) -> Result<(), SnapshotError> {
-        let header = &self.header.0;
-        let asked = KeyType::of::<K>();
-        if !header.key_type.may_be(asked) {
-            return Err(SnapshotError::KeyTypeMismatch { saved: header.key_type.name(), asked: asked.name() });
+    /// Begins with a part; an error if some of it is there already, before it is read.
+    fn begin(&mut self, part: Range<usize>) -> Result<(), SnapshotError> {
+        let overlap = |other: &Range<usize>| (other.start.max(part.start)..other.end.min(part.end)).next();
+        if let Some(number) = self.arrived.iter().filter_map(overlap).min() {
+            return Err(SnapshotError::ShardTwice { number });
         }
-        let probes = header.key_type.probes().max(asked.probes());
-        if header.hasher != S::NAME || header.probe[..probes] != probe(hasher)[..probes] {
-            return Err(mismatch::<S>(header));
-        }
+        self.arrived.push(part);
         Ok(())
     }
 
     fn into_filter<K: ?Sized, S>(mut self, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError> {
         let header = &self.header.0;
-        self.shards.sort_unstable_by_key(|&(number, _)| number);
-        let numbers = self.shards.iter().map(|&(number, _)| number);
-        let missing = numbers.zip(0..).find_map(|(number, expected)| (number != expected).then_some(expected));
-        if let Some(number) = missing.or((self.shards.len() < header.plan.shards).then_some(self.shards.len())) {
-            return Err(SnapshotError::ShardMissing { number, shards: header.plan.shards });
+        let shards = header.plan.shards;
+        self.arrived.sort_unstable_by_key(|part| part.start);
+        let ends = self.arrived.iter().map(|part| part.end);
+        let starts = self.arrived.iter().map(|part| part.start).chain([shards]);
+        let gap = core::iter::once(0).chain(ends).zip(starts).find(|(end, start)| end < start);
+        if let Some((number, _)) = gap {
+            return Err(SnapshotError::ShardMissing { number, shards });
         }
-        let shards = self.shards.into_iter().map(|(_, shard)| shard).collect();
-        Ok(CuckooFilter::of_shards(header.capacity, header.rate, &header.plan, shards, hasher))
+        let raw = self.raw.ok_or(SnapshotError::ShardMissing { number: 0, shards })?;
+        Ok(CuckooFilter::from_raw(header.capacity, header.rate, raw, hasher))
     }
+}
+
+/// Whether this is the hasher and the type of keys of the snapshot.
+fn check<K: ?Sized + 'static, S: SavedHasher>(header: &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError> {
+    let header = &header.0;
+    let asked = KeyType::of::<K>();
+    if !header.key_type.may_be(asked) {
+        return Err(SnapshotError::KeyTypeMismatch { saved: header.key_type.name(), asked: asked.name() });
+    }
+    let probes = header.key_type.probes().max(asked.probes());
+    if header.hasher != S::NAME || header.probe[..probes] != probe(hasher)[..probes] {
+        return Err(mismatch::<S>(header));
+    }
+    Ok(())
 }
 
 pub(super) fn join<K, S, R>(parts: impl IntoIterator<Item = R>, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError>
@@ -351,22 +370,18 @@ where
     R: Read,
 {
     let mut joined: Option<Parts> = None;
-    // Where the part that begins with a shard ends.
-    let mut ends = BTreeMap::new();
     for part in parts {
         let reader = SnapshotReader::new(part)?;
-        let joined = joined.get_or_insert_with(|| Parts::new(reader.header.clone()));
-        joined.check::<K, S>(&hasher)?;
+        let joined = match &mut joined {
+            None => {
+                check::<K, S>(&reader.header, &hasher)?;
+                joined.insert(Parts::new(reader.header.clone()))
+            }
+            Some(joined) => joined,
+        };
         if let Some(what) = joined.header.difference(&reader.header) {
             return Err(SnapshotError::PartsDiffer { what });
         }
-        // Before its shards are read: they would only be kept to be refused.
-        let part = reader.header.part();
-        let nearest = ends.range(..part.end).next_back();
-        if let Some((&start, _)) = nearest.filter(|&(_, &end)| end > part.start) {
-            return Err(SnapshotError::ShardTwice { number: part.start.max(start) });
-        }
-        ends.insert(part.start, part.end);
         reader.read_into(joined)?;
     }
     joined.ok_or(SnapshotError::NoParts)?.into_filter(hasher)
@@ -397,10 +412,9 @@ fn take(reader: &mut impl Read, len: usize, buffer: &mut Vec<u8>, place: Snapsho
     let mut have = 0;
     while have < len {
         let next = have.saturating_mul(2).max(CHUNK).min(len);
-        if buffer.len() < next {
-            buffer.try_reserve(next - buffer.len()).map_err(|_| SnapshotError::OutOfMemory { bytes: next })?;
-            buffer.resize(next, 0);
-        }
+        let grown = next.max(buffer.len());
+        buffer.try_reserve(grown - buffer.len()).map_err(|_| SnapshotError::OutOfMemory { bytes: next })?;
+        buffer.resize(grown, 0);
         exact(reader, &mut buffer[have..next], place)?;
         have = next;
     }

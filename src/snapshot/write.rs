@@ -19,7 +19,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
         let origin = format::origin(&header);
         let (mut checksums, mut total) = (origin, 0);
         for number in self.shards.clone() {
-            let count = filter.shards[number].copy_to(&filter.geometry, &filter.format, &mut words);
+            let count = filter.raw.shard(number).copy_to(&mut words);
             for (word, to) in words.iter().zip(bytes.chunks_exact_mut(size_of::<u64>())) {
                 to.copy_from_slice(&word.to_le_bytes());
             }
@@ -36,10 +36,10 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
         Ok(())
     }
 
-    /// Refuses what cannot be written, before anything is. The code of the user's that a snapshot takes runs here.
+    /// Refuses what cannot be written, before anything is. The user code that a snapshot takes runs here.
     pub(super) fn header(&self) -> Result<Header, SnapshotError> {
         const { assert!(S::NAME.len() <= MOST_NAME, "the name of a hasher has 64 bytes at the most") };
-        let (filter, shards) = (self.filter, self.filter.shards.len());
+        let (filter, shards) = (self.filter, self.filter.shards());
         if self.shards.is_empty() || self.shards.end > shards {
             return Err(SnapshotError::NoSuchShards { asked: self.shards.clone(), shards });
         }
@@ -47,7 +47,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
             return Err(SnapshotError::MetadataTooLong { len: self.metadata.len(), most: MOST_METADATA });
         }
         Ok(Header {
-            plan: filter.plan,
+            plan: *filter.plan(),
             part: self.shards.clone(),
             capacity: filter.capacity(),
             rate: filter.rate(),

@@ -10,8 +10,8 @@ pub const NAME: &str = "this crate";
 /// A filter with as many slots as the size says, within 0.1 % from 2^16 on.
 pub fn build<K: Key>(size: Size) -> CuckooFilter<K> {
     let slots = size.slots as f64;
-    let mut capacity = (slots * 0.955) as usize;
-    while capacity as f64 / 0.955 + (2.5 * (capacity as f64).sqrt()).min(2000.0) + 14.0 > slots {
+    let mut capacity = (slots * 0.965) as usize;
+    while capacity as f64 / 0.965 + (2.5 * (capacity as f64).sqrt()).min(2000.0) + 14.0 > slots {
         capacity -= 1;
     }
     CuckooFilter::builder().capacity(capacity).fingerprint_bits(size.bits).build().expect("a possible filter")

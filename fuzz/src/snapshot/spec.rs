@@ -33,7 +33,8 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     let [shards, first, here] = [16, 24, 32].map(|at| u64_at(bytes, at).unwrap_or_default());
     let [buckets, width, shift, key_type] = [40, 44, 48, 52].map(|at| u32_at(bytes, at).unwrap_or_default());
     holds(here >= 1 && first.checked_add(here)? <= shards)?;
-    holds(buckets >= 2 && buckets % 2 == 0 && buckets <= 1 << 16 && (shards == 1 || buckets > 1 << 15))?;
+    holds(if shards == 1 { buckets >= 2 && buckets % 2 == 0 } else { buckets > 1 << 15 && buckets % 16 == 0 })?;
+    holds(buckets <= 1 << 16)?;
     holds((4..=32).contains(&width) && (4..=16).contains(&shift) && key_type <= MOST_KEY_TYPE)?;
     let words = (u128::from(buckets) * u128::from(SLOTS) * u128::from(width)).div_ceil(64);
     holds(u128::from(shards) * words * 8 <= isize::MAX as u128)?;

@@ -1,0 +1,287 @@
+//! H1, H2, H3, H4, H9: a task of a bulk operation, which changes a shard many times under all its locks, against
+//! lookups and single writers. The search for a path runs inside: under all locks it reads as a writer does, which does not blind
+//! loom.
+
+use super::equal_fingerprint::removal_of_a_copy_is_never_missed;
+use super::harness::*;
+use crate::error::InsertError;
+use crate::layout::Class;
+use crate::layout::{Search, SearchBudget};
+use crate::raw::Admission;
+use std::sync::Arc;
+
+const BUCKETS: u32 = 4;
+
+/// A world in which the two buckets of each key are those of a geometry, so that a search finds its way.
+#[derive(Clone)]
+pub(super) struct Scene {
+    pub(super) world: Arc<World>,
+}
+
+/// One change of a task's.
+#[derive(Clone, Copy)]
+pub(super) enum Change {
+    Insert(Class),
+    InsertUnique(Class),
+    Remove(Class),
+}
+use Change::{Insert, InsertUnique, Remove};
+
+impl Scene {
+    fn new(width: u32, stripe_shift: u32) -> Self {
+        Scene::of(World::new(width, BUCKETS, stripe_shift))
+    }
+
+    pub(super) fn of(world: Arc<World>) -> Self {
+        Scene { world }
+    }
+
+    /// Key number `number` of those that lie in these buckets: 0 and 1, 2 and 3, 0 and 3, or 1 and 2.
+    pub(super) fn key(&self, number: usize, first: u32, second: u32) -> Class {
+        key_in(self.world.plan(), number, first, second)
+    }
+
+    /// Puts keys of these buckets, from number `from` on, into the first of them.
+    fn fill(&self, first: u32, second: u32, slots: usize, from: usize) {
+        for number in from..from + slots {
+            let key = self.key(number, first, second);
+            assert!(self.world.insert(Class { second: key.first, ..key }));
+        }
+    }
+
+    /// A full pair: `from` and its neighbour. One of its keys, which has `below` slots below it, may move to
+    /// `3 - from`, where as many are filled. Keys of the pair from number 7 on are not there yet.
+    pub(super) fn full_pair(width: u32, stripe_shift: u32, from: u32, below: usize) -> (Self, Class) {
+        let scene = Scene::new(width, stripe_shift);
+        let (neighbour, to) = (from ^ 1, 3 - from);
+        let moved = scene.key(0, from, to);
+        scene.fill(to, from, below, 1);
+        scene.fill(from, neighbour, below, 0);
+        scene.world.put(moved);
+        scene.fill(from, neighbour, 3 - below, below);
+        scene.fill(neighbour, from, 4, 3);
+        (scene, moved)
+    }
+
+    /// Makes the changes under one lock, as a task of a bulk operation does. Says what each did; `None` is "full".
+    pub(super) fn task(&self, changes: &[Change]) -> Vec<Option<bool>> {
+        let (mut search, mut budget) = (Search::new(), SearchBudget::full());
+        let exclusive = self.world.shard().exclusive();
+        let mut insert = |key, admission| match exclusive.insert(&mut search, &mut budget, key, admission) {
+            Ok(stored) => Some(stored),
+            Err(InsertError::Full) => None,
+            Err(InsertError::TooManyCopies) => panic!("there are few copies of {key:?}"),
+        };
+        let change = |&change: &Change| match change {
+            Insert(key) => insert(key, Admission::Copies),
+            InsertUnique(key) => insert(key, Admission::Unique),
+            Remove(key) => Some(exclusive.remove(key)),
+        };
+        changes.iter().map(change).collect()
+    }
+}
+
+/// The task inserts into a full pair, so that a key must move; if `twice`, it then takes the slot for another key.
+fn exclusive_moves_are_never_missed(
+    name: &'static str,
+    width: u32,
+    stripe_shift: u32,
+    below: usize,
+    twice: bool,
+    executions: [usize; 8],
+) {
+    let mut executions = executions.into_iter();
+    for (swapped, from) in [(false, 0), (false, 3), (true, 0), (true, 3)] {
+        for away in [false, true] {
+            let executions = executions.next().expect("8 numbers");
+            // As in `outcomes`: a lookup that reads the source first never repeats.
+            let outcomes: &[&str] = if away { &["found"] } else { &["found", "repeated"] };
+            Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+                let (scene, moved) = Scene::full_pair(width, stripe_shift, from, below);
+                let [new, other] = [7, 8].map(|number| scene.key(number, from, from ^ 1));
+                let (world, writer, seen) = (Arc::clone(&scene.world), scene.clone(), seen.clone());
+                run_two(
+                    swapped,
+                    move || {
+                        let looked_up = if away { moved } else { moved.turned() };
+                        assert!(world.contains(looked_up), "a key that a task only moved was missed");
+                        seen.note("found");
+                    },
+                    move || {
+                        let changes = [Insert(new), Remove(new), Insert(other)];
+                        let done = writer.task(if twice { &changes } else { &changes[..1] });
+                        assert!(done.iter().all(|&done| done == Some(true)), "the task finds its way");
+                    },
+                );
+                let stored = if twice { other } else { new };
+                scene.world.holds(&[(moved, 1), (stored, 1)], 7 + below as u64);
+            });
+        }
+    }
+}
+
+#[test]
+fn exclusive_moves_are_never_missed_at_16_bits() {
+    let name = "exclusive_moves_are_never_missed_at_16_bits";
+    exclusive_moves_are_never_missed(name, 16, 0, 0, true, [3090, 591, 3090, 591, 4035, 1326, 4035, 1326]);
+}
+
+/// Slot 2 of bucket 3 straddles two words.
+#[test]
+fn exclusive_moves_are_never_missed_at_13_bits() {
+    let name = "exclusive_moves_are_never_missed_at_13_bits";
+    exclusive_moves_are_never_missed(name, 13, 4, 2, false, [2277, 522, 12777, 1791, 2715, 954, 15696, 3810]);
+}
+
+/// Slot 2 of bucket 0 straddles two words.
+#[test]
+fn exclusive_moves_are_never_missed_at_24_bits() {
+    let name = "exclusive_moves_are_never_missed_at_24_bits";
+    exclusive_moves_are_never_missed(name, 24, 1, 2, false, [12777, 1791, 2277, 522, 15696, 3810, 2715, 954]);
+}
+
+/// As the models of equal_fingerprint, by a task.
+#[test]
+fn exclusive_removal_of_a_copy_is_never_missed() {
+    let name = "exclusive_removal_of_a_copy_is_never_missed";
+    removal_of_a_copy_is_never_missed(name, 16, 0, [165, 165, 225, 225], |world, stays| {
+        let scene = Scene::of(Arc::clone(world));
+        assert_eq!(scene.task(&[Insert(stays.turned()), Remove(stays)]), [Some(true); 2]);
+    });
+}
+
+#[test]
+fn exclusive_and_single_insert_for_the_last_slot_have_one_winner() {
+    let name = "exclusive_and_single_insert_for_the_last_slot_have_one_winner";
+    for (swapped, executions) in [(false, 12), (true, 12)] {
+        let outcomes: &[&str] = &["single", "task"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let scene = Scene::new(16, 0);
+            let [one, other] = [scene.key(7, 0, 1), scene.key(8, 1, 0)];
+            scene.fill(0, 1, 4, 0);
+            scene.fill(1, 0, 3, 4);
+            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
+            let won =
+                run_two(swapped, move || world.insert(one), move || writer.task(&[Insert(other)]) == [Some(true)]);
+            let [single, task] = seen.one_winner(["single", "task"], won, "there was one slot");
+            scene.world.holds(&[(one, single), (other, task)], 7);
+        });
+    }
+}
+
+/// Insertions and removals in the same stripes add up. The single pair is named upper bucket first: no deadlock.
+#[test]
+fn exclusive_and_single_changes_add_up() {
+    let name = "exclusive_and_single_changes_add_up";
+    for (swapped, executions) in [(false, 12), (true, 18)] {
+        Model { name, executions, preemptions: None, outcomes: &["added up"] }.explore(move |seen| {
+            let scene = Scene::new(16, 0);
+            let [old, one, two, other] = [0, 1, 2, 3].map(|number| scene.key(number, 3, 2));
+            scene.world.put(old);
+            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
+            run_two(
+                swapped,
+                move || assert!(world.insert(other)),
+                move || assert_eq!(writer.task(&[Insert(one), Remove(old), Insert(two)]), [Some(true); 3]),
+            );
+            scene.world.holds(&[(old, 0), (one, 1), (two, 1), (other, 1)], 0);
+            seen.note("added up");
+        });
+    }
+}
+
+/// A single insertion has found the path that the task finds too. There is one hole: the path is spoiled, or the task is
+/// told that the shard is full.
+#[test]
+fn exclusive_and_a_path_for_one_hole_have_one_winner() {
+    let name = "exclusive_and_a_path_for_one_hole_have_one_winner";
+    for (swapped, executions) in [(false, 15), (true, 15)] {
+        let outcomes: &[&str] = &["path", "task"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let (scene, moved) = Scene::full_pair(16, 0, 0, 3);
+            let [one, other] = [scene.key(7, 1, 0), scene.key(8, 0, 1)];
+            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
+            let won = run_two(
+                swapped,
+                move || world.carry_out(&[hop(moved)], one, Admission::Copies) == Some(true),
+                move || writer.task(&[Insert(other)]) == [Some(true)],
+            );
+            let [path, task] = seen.one_winner(["path", "task"], won, "there was one hole");
+            scene.world.holds(&[(moved, 1), (one, path), (other, task)], 10);
+        });
+    }
+}
+
+/// A present key is removed, whether the task has moved it yet or not. If it has, there is room for one new key, else
+/// for two.
+#[test]
+fn exclusive_move_against_removal_always_removes() {
+    let name = "exclusive_move_against_removal_always_removes";
+    for (swapped, executions) in [(false, 18), (true, 18)] {
+        let outcomes: &[&str] = &["moved first", "removed first"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let (scene, moved) = Scene::full_pair(16, 0, 0, 3);
+            let [new, beyond] = [scene.key(7, 0, 1), scene.key(4, 3, 0)];
+            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
+            let ((), stored) = run_two(
+                swapped,
+                move || assert!(world.remove(moved.turned()), "a present key was not removed"),
+                move || writer.task(&[Insert(new), Insert(beyond)]),
+            );
+            assert_eq!(stored[0], Some(true), "the removal made room, or the move did");
+            let room = stored[1] == Some(true);
+            seen.note(if room { "removed first" } else { "moved first" });
+            scene.world.holds(&[(moved, 0), (new, 1), (beyond, usize::from(room))], 10);
+        });
+    }
+}
+
+/// The key that one thread inserts uniquely is inserted by the task, too.
+#[test]
+fn exclusive_against_unique_counts_right() {
+    let name = "exclusive_against_unique_counts_right";
+    for (swapped, executions) in [(false, 12), (true, 12)] {
+        let outcomes: &[&str] = &["admitted", "present"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let scene = Scene::new(16, 0);
+            let [class, other] = [scene.key(0, 0, 1), scene.key(1, 0, 1)];
+            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
+            let (admitted, ()) = run_two(
+                swapped,
+                move || world.insert_unique(class).expect("there is room"),
+                move || assert_eq!(writer.task(&[Insert(other), Insert(class.turned())]), [Some(true); 2]),
+            );
+            seen.note(if admitted { "admitted" } else { "present" });
+            scene.world.holds(&[(class, 1 + usize::from(admitted)), (other, 1)], 0);
+        });
+    }
+}
+
+/// `insert_unique` in its last resort, under all locks, against another by a path: whoever is second sees the key.
+#[test]
+fn exclusive_unique_against_a_path_admits_one() {
+    let name = "exclusive_unique_against_a_path_admits_one";
+    for (swapped, executions) in [(false, 15), (true, 15)] {
+        let outcomes: &[&str] = &["path", "task"];
+        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            let (scene, moved) = Scene::full_pair(16, 0, 0, 0);
+            let class = scene.key(7, 0, 1);
+            // Two may move, so that there would be room for a second copy.
+            let also = scene.key(0, 1, 2);
+            let instead_of = scene.key(6, 1, 0);
+            assert!(scene.world.remove(Class { second: instead_of.first, ..instead_of }));
+            scene.world.put(also);
+            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
+            let admitted = run_two(
+                swapped,
+                move || {
+                    let admitted = world.carry_out(&[hop(moved)], class.turned(), Admission::Unique);
+                    admitted.expect("the key is looked for before the path")
+                },
+                move || writer.task(&[InsertUnique(class)])[0].expect("there is room"),
+            );
+            seen.one_winner(["path", "task"], admitted, "exactly one is admitted");
+            scene.world.holds(&[(class, 1), (moved, 1), (also, 1)], 6);
+        });
+    }
+}

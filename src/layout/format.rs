@@ -1,0 +1,156 @@
+//! How the slots of one width lie in words.
+//!
+//! ```text
+//! 16 bits:  word 0 = bucket 0                    word 1 = bucket 1
+//! 13 bits:  word 0 = bucket 0, 12 bits of 1      word 1 = 40 bits of bucket 1, 24 of 2
+//! 24 bits:  word 0 = slots 0, 1, 16 bits of 2    word 1 = 8 bits of slot 2, slot 3, 32 bits of bucket 1
+//! ```
+
+use super::geometry::Bucket;
+use super::lanes::{Lanes, SLOTS};
+
+/// The numbers of one width.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Format {
+    pub(crate) lanes: Lanes,
+    slot_bits: u32,
+    /// Four times as many.
+    bucket_bits: u64,
+    packing: Packing,
+}
+
+/// Where slots and buckets begin and end, as far as it matters to how they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    /// 16 bits: a bucket is a word.
+    Word,
+    /// Other widths up to 16 bits: a bucket is one run, in one or two words.
+    Run,
+    /// Above 16 bits: a bucket is two runs of two slots, each in one or two words.
+    TwoRuns,
+}
+
+/// A slot of a bucket, by the bit of its shard at which it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) bucket: Bucket,
+    pub(crate) begin: u64,
+}
+
+/// Slots of one bucket that hold some value, or none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Matches {
+    bucket: Bucket,
+    /// As of [`Lanes::equal`], for the lower run, and for the higher where there are two.
+    low: u64,
+    high: u64,
+}
+
+impl Format {
+    pub(crate) fn new(slot_bits: u32) -> Self {
+        let packing = match slot_bits {
+            ..16 => Packing::Run,
+            16 => Packing::Word,
+            _ => Packing::TwoRuns,
+        };
+        Format { lanes: Lanes::new(slot_bits), slot_bits, bucket_bits: SLOTS as u64 * u64::from(slot_bits), packing }
+    }
+
+    #[inline(always)]
+    pub(crate) fn packing(&self) -> Packing {
+        self.packing
+    }
+
+    pub(crate) fn slot_bits(&self) -> u32 {
+        self.slot_bits
+    }
+
+    #[inline(always)]
+    pub(crate) fn bucket_bits(&self) -> u64 {
+        self.bucket_bits
+    }
+
+    /// The bit of its shard at which a bucket begins.
+    #[inline]
+    pub(crate) fn begin(&self, bucket: Bucket) -> u64 {
+        u64::from(bucket.get()) * self.bucket_bits()
+    }
+
+    /// Bits of a run: a whole bucket up to 16 bits a slot, half a bucket above.
+    #[inline]
+    pub(crate) fn run_bits(&self) -> u64 {
+        if self.has_two_runs() { self.bucket_bits / 2 } else { self.bucket_bits }
+    }
+
+    /// The words in which the run that begins at this bit begins and ends.
+    #[inline(always)]
+    pub(crate) fn words_of_run(&self, begin: u64) -> [u64; 2] {
+        [begin / 64, (begin + self.run_bits() - 1) / 64]
+    }
+
+    #[inline]
+    pub(crate) fn has_two_runs(&self) -> bool {
+        self.packing == Packing::TwoRuns
+    }
+}
+
+impl Matches {
+    #[inline(always)]
+    pub(crate) fn new(bucket: Bucket, low: u64, high: u64) -> Self {
+        Matches { bucket, low, high }
+    }
+
+    #[inline]
+    pub(crate) fn bucket(self) -> Bucket {
+        self.bucket
+    }
+
+    #[inline]
+    pub(crate) fn any(self) -> bool {
+        self.low | self.high != 0
+    }
+
+    /// These, or the others if there are none.
+    #[inline]
+    pub(crate) fn or(self, others: Matches) -> Matches {
+        if self.any() { self } else { others }
+    }
+
+    /// These or the others, whichever have a slot nearer to the beginning of their bucket.
+    #[inline]
+    pub(crate) fn or_lower(self, others: Matches) -> Matches {
+        if others.rank() < self.rank() { others } else { self }
+    }
+
+    /// Where the lowest stands, for comparison; above all of them if there is none.
+    #[inline]
+    fn rank(self) -> u32 {
+        self.low.trailing_zeros() + if self.low == 0 { self.high.trailing_zeros() } else { 0 }
+    }
+
+    /// The lowest of them.
+    #[inline]
+    pub(crate) fn lowest(self, format: &Format) -> Option<Slot> {
+        let begin = format.begin(self.bucket);
+        let begin = if self.low != 0 {
+            begin + u64::from(format.lanes.lowest(self.low))
+        } else if self.high != 0 {
+            begin + format.run_bits() + u64::from(format.lanes.lowest(self.high))
+        } else {
+            return None;
+        };
+        Some(Slot { bucket: self.bucket, begin })
+    }
+
+    /// How many there are in two buckets.
+    #[inline]
+    pub(crate) fn count(self, others: Matches, format: &Format) -> u32 {
+        format.lanes.count([self.low, self.high, others.low, others.high])
+    }
+
+    /// None, in the same bucket.
+    #[inline]
+    pub(crate) fn none(self) -> Matches {
+        Matches { low: 0, high: 0, ..self }
+    }
+}

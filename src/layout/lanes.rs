@@ -1,0 +1,181 @@
+//! Compares all the slots of a run at once, in one 64-bit register (SWAR).
+//!
+//! A *run* is some whole slots side by side in the low bits of a `u64`; above them stands whatever the table holds
+//! next. A bucket of 4 slots is one run of 4 up to 16 bits a slot, and two runs of 2 above. Slots within a run are
+//! named by the bit at which they begin.
+//!
+//! ```text
+//! width 13:  63 ... 52 | 51 .. 39 | 38 .. 26 | 25 .. 13 | 12 .. 0
+//!            whatever    slot 39    slot 26    slot 13    slot 0
+//! ```
+
+/// Slots in a bucket, at every width.
+pub(crate) const SLOTS: usize = 4;
+
+/// The masks for one width.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lanes {
+    /// The lowest bit of each slot of the run.
+    low: u64,
+    /// The highest bit of each slot of the run.
+    high: u64,
+    width: u32,
+    /// The bit at which the highest slot of the run begins.
+    highest: u32,
+}
+
+impl Lanes {
+    /// The lanes of a run of as many slots as a bucket puts into one: 4 up to 16 bits, 2 above.
+    pub(crate) fn new(width: u32) -> Self {
+        debug_assert!((4..=32).contains(&width));
+        let slots = if width <= 16 { 4 } else { 2 };
+        let low = (0..slots).fold(0, |mask, slot| mask | 1u64 << (slot * width));
+        Lanes { low, high: low << (width - 1), width, highest: (slots - 1) * width }
+    }
+
+    /// The fingerprint repeated in every slot of a run. `repeat(0)` is the pattern of empty slots.
+    #[inline]
+    pub(crate) fn repeat(self, fingerprint: u32) -> u64 {
+        u64::from(fingerprint).wrapping_mul(self.low)
+    }
+
+    /// Whether any slot of the run equals the pattern's.
+    ///
+    /// The subtraction borrows into the slots above an equal one, which may then look equal too; none looks equal
+    /// unless one below it is, so "any" is exact. A hash table compares the key afterwards; a filter does not, so what
+    /// names slots or counts them takes [`Lanes::equal`].
+    #[inline]
+    pub(crate) fn any(self, run: u64, pattern: u64) -> bool {
+        hits(run, pattern, self.low) & self.high != 0
+    }
+
+    /// The lowest bit of each slot.
+    #[inline(always)]
+    pub(crate) fn low(self) -> u64 {
+        self.low
+    }
+
+    /// The highest bit of each slot.
+    #[inline(always)]
+    pub(crate) fn high(self) -> u64 {
+        self.high
+    }
+
+    /// The slots that equal the pattern's, exactly: the highest bit of each.
+    #[inline]
+    pub(crate) fn equal(self, run: u64, pattern: u64) -> u64 {
+        let difference = run ^ pattern;
+        // Every bit of a slot but its highest. Adding them carries into the highest bit exactly when a lower bit of
+        // the difference is set, and never beyond it.
+        let below_high = self.high - self.low;
+        let differs = ((difference & below_high) + below_high) | difference;
+        !differs & self.high
+    }
+
+    /// The bit at which the lowest of some equal slots begins.
+    #[inline]
+    pub(crate) fn lowest(self, equal: u64) -> u32 {
+        equal.trailing_zeros() + 1 - self.width
+    }
+
+    /// The number of equal slots in up to four runs: a product adds them up in its highest slot.
+    #[inline]
+    pub(crate) fn count(self, equal: [u64; 4]) -> u32 {
+        let ones = equal.map(|equal| equal >> (self.width - 1));
+        let sum = ones[0] + ones[1] + ones[2] + ones[3];
+        (sum.wrapping_mul(self.low) >> self.highest) as u32 & 0xf
+    }
+}
+
+/// In each slot of the run, the highest bit is set if it equals the pattern's, and above such a slot perhaps if it does
+/// not; the other bits mean nothing. The first step of [`Lanes::any`], for those who have several runs to compare.
+#[inline(always)]
+pub(crate) fn hits(run: u64, pattern: u64, low: u64) -> u64 {
+    let difference = run ^ pattern;
+    difference.wrapping_sub(low) & !difference
+}
+
+/// Counts the slots that are not empty, at a width of which words hold whole slots and nothing else.
+pub(crate) fn occupied_in_words(width: u32, words: impl Iterator<Item = u64>) -> u64 {
+    let most = u64::MAX >> (64 - width);
+    // The lowest bit of each slot: 2^64 - 1 is so many times 2^width - 1.
+    let low = u64::MAX / most;
+    let below_high = (low << (width - 1)) - low;
+    let (mut taken, mut words) = (0, words.peekable());
+    while words.peek().is_some() {
+        // Each slot of the sum counts one for a word: 15 words are the most that slots of 4 bits can count.
+        let some = words.by_ref().take(most.min(1 << 16) as usize);
+        // As in `Lanes::equal`.
+        let is_taken = |word| (((word & below_high) + below_high) | word) >> (width - 1) & low;
+        let sum: u64 = some.map(is_taken).sum();
+        taken += (0..64 / width).map(|slot| sum >> (slot * width) & most).sum::<u64>();
+    }
+    taken
+}
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn slots_of(width: u32) -> u32 {
+        if width <= 16 { 4 } else { 2 }
+    }
+
+    fn mask(width: u32) -> u32 {
+        u32::MAX >> (32 - width)
+    }
+
+    /// Packs the slots, with `above` in the bits that are left.
+    fn pack(width: u32, slots: &[u32], above: u64) -> u64 {
+        let used = slots_of(width) * width;
+        let above = if used == 64 { 0 } else { above << used };
+        slots.iter().enumerate().fold(above, |run, (i, &slot)| run | u64::from(slot) << (i as u32 * width))
+    }
+
+    proptest! {
+        #[test]
+        fn slots_that_are_taken_are_counted_in_words(
+            shift in 2u32..=5,
+            picks in prop::collection::vec(0u64..4, 0..1000),
+        ) {
+            let width = 1 << shift;
+            let slot = |pick| [0, 1, 1 << (width - 1), u64::from(mask(width))][pick as usize];
+            let packed = |picks: &[u64]| picks.iter().rev().fold(0, |word, &pick| (word << (width - 1)) << 1 | slot(pick));
+            let words = picks.chunks(64 / width as usize).map(packed);
+            let taken = picks.iter().filter(|&&pick| pick != 0).count();
+            prop_assert_eq!(occupied_in_words(width, words), taken as u64);
+        }
+
+        #[test]
+        fn agree_with_a_loop_over_the_slots(
+            width in 4u32..=32,
+            // Few values near the ends of the range, so that equal slots and borrows are common.
+            picks in prop::collection::vec(0u32..6, 4),
+            wanted in 0u32..6,
+            above: u64,
+        ) {
+            let value = |pick: u32| [0, 1, 2, mask(width), mask(width) - 1, 1 << (width - 1)][pick as usize];
+            let slots: Vec<u32> =
+                picks.iter().take(slots_of(width) as usize).map(|&pick| value(pick)).collect();
+            let lanes = Lanes::new(width);
+            let (run, wanted) = (pack(width, &slots, above), value(wanted));
+            let pattern = lanes.repeat(wanted);
+            let expected: Vec<u32> =
+                (0..slots.len() as u32).filter(|&at| slots[at as usize] == wanted).map(|at| at * width).collect();
+            let equal = lanes.equal(run, pattern);
+            let named: Vec<u32> = (0..64).filter(|bit| equal >> bit & 1 == 1).map(|bit| bit + 1 - width).collect();
+            prop_assert_eq!(lanes.any(run, pattern), !expected.is_empty());
+            prop_assert_eq!(&named, &expected);
+            if let Some(&lowest) = expected.first() {
+                prop_assert_eq!(lanes.lowest(equal), lowest);
+            }
+            let count = expected.len() as u32;
+            prop_assert_eq!(lanes.count([equal, 0, 0, 0]), count);
+            prop_assert_eq!(lanes.count([equal, 0, equal, 0]), 2 * count);
+            if width > 16 {
+                prop_assert_eq!(lanes.count([equal; 4]), 4 * count);
+            }
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! How large: from a number of keys and a rate to shards, buckets, bits and stripes.
+
+use super::lanes::SLOTS;
+use core::ops::RangeInclusive;
+
+/// The widths that a table can pack.
+pub(crate) const FINGERPRINT_BITS: RangeInclusive<u32> = 4..=32;
+
+/// Buckets in a shard at the most: 2^18 slots, which at 16 bits sit in an L2 cache. Large filters have shards of half
+/// that and more; shards of 2^12 buckets begin to refuse keys at 95 % load.
+const SHARD_BUCKETS: u64 = 1 << 16;
+
+/// The load that a large table reaches without refusing a key. The first refusal comes at 0.97 and above (DESIGN.md,
+/// "Sizes").
+const LOAD: f64 = 0.965;
+
+/// Below this many bits there are so few classes that one can overflow before the table is full, so a rate that would
+/// be met by fewer gets this many.
+const BITS_THAT_KEEP_THE_CAPACITY: u32 = 6;
+
+/// Stripes begin at multiples of 16 buckets at least: at every width these are whole words.
+const STRIPE_SHIFT: u32 = 4;
+
+/// The memory of a stripe: a cache line, or the pair of lines that x86-64 fetches together.
+const STRIPE_BYTES: u64 = size_of::<crossbeam_utils::CachePadded<u64>>() as u64;
+
+/// All stripes together stay below this part of the table from [`LARGE`] keys up.
+const STRIPE_SHARE: u64 = 100;
+const LARGE: usize = 100_000;
+
+/// What a filter below [`LARGE`] keys may have all the same: little memory, and fewer writers that meet.
+const STRIPES_OF_SMALL_FILTERS: u64 = 8;
+
+/// Enough that two of some dozens of writers rarely meet, and few enough that all versions stay in a core's cache.
+const MAX_STRIPES: u64 = 1024;
+
+/// The shape of a filter, before any memory is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) shards: usize,
+    /// Buckets a shard: even, so that the two candidates of a key are never one bucket.
+    pub(crate) buckets: u32,
+    pub(crate) fingerprint_bits: u32,
+    /// Bits of a slot: a fingerprint, and room for more in filters that need it. Equal so far.
+    pub(crate) slot_bits: u32,
+    /// A stripe is `1 << stripe_shift` buckets.
+    pub(crate) stripe_shift: u32,
+    /// `u64` words a shard.
+    pub(crate) words: usize,
+    /// Stripes a shard.
+    pub(crate) stripes: usize,
+}
+
+/// The size does not fit the address space.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unplannable;
+
+impl Plan {
+    /// Plans a filter of `capacity` keys, with about `stripes` stripes in all if that is given.
+    pub(crate) fn new(capacity: usize, width: u32, stripes: Option<usize>) -> Result<Self, Unplannable> {
+        debug_assert!(FINGERPRINT_BITS.contains(&width));
+        let (shards, buckets) = buckets_for(capacity);
+        let words = words_for(buckets, width);
+        let bytes = bytes_of(shards, words).ok_or(Unplannable)?;
+        let stripe_shift = match stripes {
+            Some(asked) => shift_for_at_least((asked as u64).div_ceil(shards), buckets),
+            None => shift_for_at_most(default_stripes(capacity, bytes) / shards, buckets),
+        };
+        Ok(Plan {
+            shards: usize::try_from(shards).map_err(|_| Unplannable)?,
+            buckets: buckets as u32,
+            fingerprint_bits: width,
+            slot_bits: width,
+            stripe_shift,
+            words: usize::try_from(words).map_err(|_| Unplannable)?,
+            stripes: buckets.div_ceil(1 << stripe_shift) as usize,
+        })
+    }
+
+    /// The plan of a filter that was planned before. The error is the name of a number that no plan has, and the number.
+    pub(crate) fn from_parts(
+        shards: u64,
+        buckets: u32,
+        width: u32,
+        stripe_shift: u32,
+    ) -> Result<Self, (&'static str, u64)> {
+        let full = u64::from(buckets) > SHARD_BUCKETS / 2 || shards == 1;
+        let multiple = if shards == 1 { 2 } else { 1 << STRIPE_SHIFT };
+        if buckets < 2 || !buckets.is_multiple_of(multiple) || u64::from(buckets) > SHARD_BUCKETS || !full {
+            return Err(("number of buckets", buckets.into()));
+        }
+        if !(STRIPE_SHIFT..=SHARD_BUCKETS.ilog2()).contains(&stripe_shift) {
+            return Err(("size of a stripe", stripe_shift.into()));
+        }
+        let words = words_for(buckets.into(), width);
+        if shards == 0 || bytes_of(shards, words).is_none() {
+            return Err(("number of shards", shards));
+        }
+        Ok(Plan {
+            shards: shards as usize,
+            buckets,
+            fingerprint_bits: width,
+            slot_bits: width,
+            stripe_shift,
+            words: words as usize,
+            stripes: buckets.div_ceil(1 << stripe_shift) as usize,
+        })
+    }
+
+    /// One shard of this shape, whatever a builder would make.
+    #[cfg(test)]
+    pub(crate) fn one_shard(bits: u32, buckets: u32, stripe_shift: u32) -> Self {
+        Plan {
+            shards: 1,
+            buckets,
+            fingerprint_bits: bits,
+            slot_bits: bits,
+            stripe_shift,
+            words: (buckets as usize * SLOTS * bits as usize).div_ceil(64),
+            stripes: buckets.div_ceil(1 << stripe_shift) as usize,
+        }
+    }
+
+    /// Whether a hash has the same place in filters of both plans.
+    pub(crate) fn places_alike(&self, other: &Plan) -> bool {
+        let key = |plan: &Plan| (plan.shards, plan.buckets, plan.fingerprint_bits, plan.slot_bits);
+        key(self) == key(other)
+    }
+
+    /// Slots of the whole filter.
+    pub(crate) fn slots(&self) -> usize {
+        self.shards * self.buckets as usize * SLOTS
+    }
+}
+
+/// The load of a filter that holds all of its capacity.
+fn load_at(capacity: usize) -> f64 {
+    let (shards, buckets) = buckets_for(capacity);
+    capacity as f64 / (shards as f64 * buckets as f64 * SLOTS as f64)
+}
+
+/// Shards, and buckets in each.
+///
+/// A table of s slots holds 0.965 s keys less a few times sqrt(s), the spread of the fullest pair; up to the size of a
+/// shard, the spread grows no further. The constant is for the smallest, above all those of a few buckets less than a
+/// power of two, whose candidates have few sums. Found by building filters of each size (DESIGN.md, "Sizes").
+fn buckets_for(capacity: usize) -> (u64, u64) {
+    let keys = capacity as f64;
+    let slots = keys / LOAD + (2.5 * keys.sqrt()).min(2000.0) + 14.0;
+    let buckets = (slots / SLOTS as f64).ceil() as u64;
+    let shards = buckets.div_ceil(SHARD_BUCKETS);
+    // A shard begins at a word, as stripes do; the only one may end anywhere.
+    let multiple = if shards == 1 { 2 } else { 1 << STRIPE_SHIFT };
+    (shards, buckets.div_ceil(shards).next_multiple_of(multiple))
+}
+
+/// Words of a shard.
+fn words_for(buckets: u64, width: u32) -> u64 {
+    (buckets * SLOTS as u64 * u64::from(width)).div_ceil(64)
+}
+
+/// The bytes of all words, up to as many as one address space holds; what the machine refuses is told when it refuses.
+fn bytes_of(shards: u64, words: u64) -> Option<u64> {
+    let bytes = u128::from(shards) * u128::from(words) * 8;
+    (bytes <= isize::MAX as u128).then_some(bytes as u64)
+}
+
+fn default_stripes(capacity: usize, table_bytes: u64) -> u64 {
+    let affordable = table_bytes / STRIPE_SHARE / STRIPE_BYTES;
+    let least = if capacity < LARGE { STRIPES_OF_SMALL_FILTERS } else { 1 };
+    affordable.clamp(least, MAX_STRIPES)
+}
+
+/// The smallest stripes of which a shard has at most `most` (and one stripe if that is 0).
+fn shift_for_at_most(most: u64, buckets: u64) -> u32 {
+    let mut shift = STRIPE_SHIFT;
+    while buckets.div_ceil(1 << shift) > most.max(1) {
+        shift += 1;
+    }
+    shift
+}
+
+/// The largest stripes of which a shard has at least `least`, as far as 16 buckets a stripe allow.
+fn shift_for_at_least(least: u64, buckets: u64) -> u32 {
+    let mut shift = STRIPE_SHIFT;
+    while buckets.div_ceil(1 << (shift + 1)) >= least && buckets > 1 << shift {
+        shift += 1;
+    }
+    shift
+}
+
+/// The chance that the lookup of an absent key finds an equal fingerprint in one of 8 slots, each full with
+/// probability `load` and then equal with probability 1 / (2^f - 1): 1 - exp(-8 load / (2^f - 1)). Fan, Andersen,
+/// Kaminsky and Mitzenmacher (CoNEXT 2014), section 5.1, give its first term as 2b / 2^f.
+pub(crate) fn expected_false_positive_rate(load: f64, width: u32) -> f64 {
+    let fingerprints = f64::from(u32::MAX >> (32 - width));
+    -(-2.0 * SLOTS as f64 * load / fingerprints).exp_m1()
+}
+
+/// The narrowest fingerprint with which a filter that holds all of its capacity keeps the rate; `None` if that takes
+/// more than 32 bits.
+pub(crate) fn fingerprint_bits_for(capacity: usize, rate: f64) -> Option<u32> {
+    let load = load_at(capacity);
+    (BITS_THAT_KEEP_THE_CAPACITY..=*FINGERPRINT_BITS.end())
+        .find(|&width| expected_false_positive_rate(load, width) <= rate)
+}
+
+/// The rate with the widest fingerprint.
+pub(crate) fn lowest_rate(capacity: usize) -> f64 {
+    expected_false_positive_rate(load_at(capacity), *FINGERPRINT_BITS.end())
+}
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_plan_holds_its_keys_in_whole_words_and_bounded_stripes(
+            capacity in prop_oneof![0usize..2000, 0usize..100_000_000],
+            width in FINGERPRINT_BITS,
+            stripes in prop::option::of(1usize..5000),
+        ) {
+            let plan = Plan::new(capacity, width, stripes).unwrap();
+            prop_assert!(plan.slots() >= capacity);
+            prop_assert!(plan.buckets.is_multiple_of(2));
+            prop_assert!(u64::from(plan.buckets) <= SHARD_BUCKETS);
+            prop_assert!(plan.shards == 1 || u64::from(plan.buckets) > SHARD_BUCKETS / 2);
+            prop_assert!(plan.words * 64 >= plan.buckets as usize * SLOTS * width as usize);
+            prop_assert!((plan.words - 1) * 64 < plan.buckets as usize * SLOTS * width as usize);
+            // Stripes cover the shard, and none is empty.
+            prop_assert!(plan.stripes << plan.stripe_shift >= plan.buckets as usize);
+            prop_assert!((plan.stripes - 1) << plan.stripe_shift < plan.buckets as usize);
+            // Each begins at a word.
+            prop_assert!((SLOTS * width as usize) << plan.stripe_shift & 63 == 0);
+            let table = plan.shards * plan.words * 8;
+            let total = plan.shards * plan.stripes;
+            let affordable = total * STRIPE_BYTES as usize * STRIPE_SHARE as usize <= table;
+            match stripes {
+                None if capacity >= LARGE => prop_assert!(plan.stripes == 1 || affordable),
+                None => prop_assert!(total <= STRIPES_OF_SMALL_FILTERS as usize || affordable),
+                Some(asked) => {
+                    let possible = plan.shards * (plan.buckets as usize).div_ceil(1 << STRIPE_SHIFT);
+                    prop_assert!(total >= asked.min(possible));
+                }
+            }
+        }
+
+        #[test]
+        fn the_bits_for_a_rate_keep_it_at_full_capacity(capacity in 0usize..10_000_000, exponent in 1f64..8.0) {
+            let rate = 10f64.powf(-exponent);
+            let width = fingerprint_bits_for(capacity, rate).unwrap();
+            let load = capacity as f64 / Plan::new(capacity, width, None).unwrap().slots() as f64;
+            prop_assert!(expected_false_positive_rate(load, width) <= rate);
+            // And one bit less would not, unless that were too few to keep the capacity.
+            prop_assert!(width == 6 || expected_false_positive_rate(load, width - 1) > rate);
+        }
+    }
+
+    /// Worked out apart from this code, from the formulas of DESIGN.md, "Sizes".
+    #[test]
+    fn plans_of_known_sizes() {
+        // Keys, bits and stripes asked for; shards, buckets, words, stripes and their shift.
+        for ((keys, bits, asked), expected) in [
+            ((0, 16, None), (1, 4, 4, 1, 4)),
+            ((1, 4, None), (1, 6, 2, 1, 4)),
+            ((5, 13, None), (1, 8, 7, 1, 4)),
+            ((100, 13, None), (1, 36, 30, 3, 4)),
+            ((1000, 13, None), (1, 284, 231, 5, 6)),
+            ((10_000, 32, None), (1, 2658, 5316, 6, 9)),
+            ((10_000, 32, Some(64)), (1, 2658, 5316, 84, 5)),
+            ((99_999, 4, None), (1, 26_108, 6527, 7, 12)),
+            ((100_000, 4, None), (1, 26_108, 6527, 4, 13)),
+            ((100_000, 16, None), (1, 26_108, 26_108, 13, 11)),
+            ((249_000, 16, Some(2)), (1, 64_824, 64_824, 2, 15)),
+            ((250_000, 16, None), (1, 65_084, 65_084, 32, 11)),
+            ((1_000_000, 13, None), (4, 64_896, 52_728, 32, 11)),
+            ((1_000_000, 16, Some(2000)), (4, 64_896, 64_896, 507, 7)),
+            ((1_000_000, 16, Some(usize::MAX)), (4, 64_896, 64_896, 4056, 4)),
+            ((10_000_000, 32, None), (40, 64_784, 129_568, 16, 12)),
+            ((100_000_000, 8, None), (396, 65_424, 32_712, 2, 15)),
+            ((100_000_000, 8, Some(1)), (396, 65_424, 32_712, 1, 16)),
+        ] {
+            let plan = Plan::new(keys, bits, asked).unwrap();
+            let mut found = (plan.shards, plan.buckets, plan.words, plan.stripes, plan.stripe_shift);
+            // What is affordable is said here for the 128 bytes of x86-64; the properties above hold for all.
+            if asked.is_none() && STRIPE_BYTES != 128 {
+                (found.3, found.4) = (expected.3, expected.4);
+            }
+            assert_eq!(found, expected, "{keys} keys at {bits} bits, {asked:?} stripes");
+            assert_eq!(plan.slots(), plan.shards * plan.buckets as usize * 4);
+            // A filter that is loaded has the plan that it was saved with.
+            assert_eq!(Plan::from_parts(plan.shards as u64, plan.buckets, bits, plan.stripe_shift), Ok(plan));
+        }
+        // Stripes are as large as a shard at the most.
+        assert_eq!((shift_for_at_least(1, 16), shift_for_at_least(1, 17), shift_for_at_least(1, 1 << 16)), (4, 5, 16));
+        assert_eq!((shift_for_at_least(2, 32), shift_for_at_least(3, 32), shift_for_at_least(3, 48)), (4, 4, 4));
+        assert_eq!((shift_for_at_most(0, 16), shift_for_at_most(2, 32), shift_for_at_most(2, 33)), (4, 4, 5));
+    }
+
+    #[test]
+    fn parts_that_no_plan_has_are_refused_by_name() {
+        let most = isize::MAX as u64 / (4 << 16);
+        for (shards, buckets, shift, refused) in [
+            (1, 2, 4, None),
+            (1, 0, 4, Some(("number of buckets", 0))),
+            (1, 1, 4, Some(("number of buckets", 1))),
+            (1, 3, 4, Some(("number of buckets", 3))),
+            (1, 1 << 16, 4, None),
+            (1, (1 << 16) + 2, 4, Some(("number of buckets", 65_538))),
+            // Of several shards, each has more than half of the most buckets.
+            (2, (1 << 15) + 16, 4, None),
+            // Each begins at a word.
+            (2, (1 << 15) + 18, 4, Some(("number of buckets", 32_786))),
+            (2, 1 << 15, 4, Some(("number of buckets", 32_768))),
+            (0, 2, 4, Some(("number of buckets", 2))),
+            (0, 1 << 16, 4, Some(("number of shards", 0))),
+            (1, 1 << 16, 3, Some(("size of a stripe", 3))),
+            (1, 1 << 16, 16, None),
+            (1, 1 << 16, 17, Some(("size of a stripe", 17))),
+            // 256 KiB each at 8 bits: as many as an address space holds, and one more.
+            (most, 1 << 16, 4, None),
+            (most + 1, 1 << 16, 4, Some(("number of shards", most + 1))),
+            (u64::MAX, 1 << 16, 4, Some(("number of shards", u64::MAX))),
+        ] {
+            let plan = Plan::from_parts(shards, buckets, 8, shift);
+            assert_eq!(plan.err(), refused, "{shards} shards of {buckets} buckets, stripes of 2^{shift}");
+        }
+    }
+
+    #[test]
+    fn known_rates() {
+        let rates = [(0.95, 4, 0.397_497), (0.25, 6, 0.031_247_4), (1.0, 13, 0.000_976_205), (0.5, 32, 9.313_23e-10)];
+        for (load, bits, expected) in rates {
+            let rate = expected_false_positive_rate(load, bits);
+            assert!((rate / expected - 1.0).abs() < 1e-5, "{rate} at {bits} bits and a load of {load}");
+        }
+        // 1,000,000 keys in 1,038,336 slots.
+        assert!((lowest_rate(1_000_000) / 1.79388e-9 - 1.0).abs() < 1e-5, "{}", lowest_rate(1_000_000));
+        assert_eq!(lowest_rate(0), 0.0);
+    }
+
+    #[test]
+    fn known_sizes() {
+        // The paper of Fan and others asks for 0.19 % and takes 12 bits at 95 % load; exactly, 0.1866 %.
+        assert!((expected_false_positive_rate(0.95, 12) - 0.001854).abs() < 1e-6);
+        assert_eq!(fingerprint_bits_for(1_000_000, 0.001), Some(13));
+        assert_eq!(fingerprint_bits_for(1_000_000, 1e-10), None);
+        let plan = Plan::new(1_000_000, 16, None).unwrap();
+        assert_eq!((plan.shards, plan.buckets), (4, 64_896));
+        assert_eq!(Plan::new(0, 16, None).unwrap().slots(), 16);
+        assert_eq!(Plan::new(usize::MAX, 32, None), Err(Unplannable));
+        assert_eq!(Plan::new(usize::MAX, 4, None), Err(Unplannable));
+    }
+}

@@ -1,0 +1,262 @@
+//! Lookups of many keys, in blocks and in stages: place all, fetch all, read all, compare all. Placing and comparing
+//! are plain loops over arrays, which the compiler vectorises; reading is as many loads on their way as the processor
+//! can keep.
+//!
+//! The protocol is that of a single lookup, for each key in turn: version, both buckets, version. What is compared later
+//! was read between two equal versions, or is dropped with its whole block.
+
+use super::filter::RawFilter;
+use super::probe::{Layout, LayoutKind, Runs, with_layout};
+use crate::layout::{Mixed, Place};
+use crate::sys::isa::{Compiled, Function, Signature};
+use crate::sys::prefetch::CacheLevel;
+use crate::sys::steps::{Step, reached};
+use core::marker::PhantomData;
+
+/// Tables below this size are in a core's own caches, those below the other one in a shared cache, for the most part.
+const NEAR: usize = 1 << 19;
+const FAR: usize = 8 << 20;
+
+/// Keys of a block.
+pub(crate) const BLOCK: usize = if cfg!(all(test, any(cuckoo_loom, cuckoo_shuttle))) { 2 } else { 32 };
+
+/// The keys of a block, and where they are looked for.
+struct Probes {
+    mixed: [Mixed; BLOCK],
+    count: usize,
+    /// Where their buckets begin, and what reads them.
+    begins: [[u64; BLOCK]; 2],
+    addresses: [[u64; BLOCK]; 2],
+    stripes: [u64; BLOCK],
+    patterns: [u64; BLOCK],
+}
+
+/// Lookups of many keys, compiled for one layout, and for tables within a core's caches or beyond them.
+struct ContainsEachAs<L, F>(PhantomData<(L, F)>);
+
+/// Whether lines are fetched before they are read, and where to.
+trait Fetch {
+    const LEVEL: Option<CacheLevel>;
+}
+
+/// All lines are near.
+enum Near {}
+
+/// Lines come from a cache that is shared with other cores.
+enum Middle {}
+
+/// Lines come from memory. More of them can be on their way to the second cache than to the first.
+enum Far {}
+
+impl Fetch for Near {
+    const LEVEL: Option<CacheLevel> = None;
+}
+
+impl Fetch for Middle {
+    const LEVEL: Option<CacheLevel> = Some(CacheLevel::L1);
+}
+
+impl Fetch for Far {
+    const LEVEL: Option<CacheLevel> = Some(CacheLevel::L2);
+}
+
+/// The signature of lookups of many keys.
+pub(super) enum ContainsEach {}
+
+impl Signature for ContainsEach {
+    type Context = RawFilter;
+    type Input<'a> = (Next<'a>, &'a mut [bool]);
+    type Output = ();
+}
+
+/// The lookups of filters with this layout and a table of this size, for this processor.
+pub(super) fn contains_each_in(layout: LayoutKind, table_bytes: usize) -> Compiled<ContainsEach> {
+    with_layout!(layout, L => match table_bytes {
+        0..NEAR => Compiled::for_vectors::<ContainsEachAs<L, Near>>(),
+        NEAR..FAR => Compiled::for_vectors::<ContainsEachAs<L, Middle>>(),
+        _ => Compiled::for_vectors::<ContainsEachAs<L, Far>>(),
+    })
+}
+
+/// Writes down the hashes of the next keys: as many as there are left, or as fit.
+pub(super) type Next<'a> = &'a mut dyn FnMut(&mut [Mixed; BLOCK]);
+
+impl RawFilter {
+    /// Says of each key whether its class is present.
+    pub(crate) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
+        self.contains_each.call(self, (next, found));
+    }
+}
+
+impl<L: Layout, F: Fetch> Function<ContainsEach> for ContainsEachAs<L, F> {
+    #[inline(always)]
+    fn run(filter: &RawFilter, (next, found): (Next<'_>, &mut [bool])) {
+        // Two blocks: the lines of one are on their way while the other is read.
+        let mut blocks = [Probes::new(), Probes::new()];
+        let mut now = 0;
+        let mut left = found.len();
+        filter.place::<L, F>(&mut blocks[now], &mut left, next);
+        for found in found.chunks_mut(BLOCK) {
+            filter.place::<L, F>(&mut blocks[1 - now], &mut left, next);
+            match <&mut [bool; BLOCK]>::try_from(&mut *found) {
+                Ok(found) => filter.look_up::<L>(&blocks[now], found),
+                Err(_) => filter.look_up::<L>(&blocks[now], found),
+            }
+            now = 1 - now;
+        }
+    }
+}
+
+impl Probes {
+    #[inline(always)]
+    fn new() -> Self {
+        let none = [0; BLOCK];
+        Probes {
+            mixed: [Mixed::default(); BLOCK],
+            count: 0,
+            begins: [none; 2],
+            addresses: [none; 2],
+            stripes: none,
+            patterns: none,
+        }
+    }
+}
+
+impl RawFilter {
+    /// Places the next keys and begins to fetch their lines. Where a block is not full, what stands behind its keys is
+    /// looked for in vain, which does no harm: every hash has a place.
+    #[inline(always)]
+    fn place<L: Layout, F: Fetch>(
+        &self,
+        probes: &mut Probes,
+        left: &mut usize,
+        next: &mut dyn FnMut(&mut [Mixed; BLOCK]),
+    ) {
+        probes.count = (*left).min(BLOCK);
+        *left -= probes.count;
+        if probes.count == 0 {
+            return;
+        }
+        next(&mut probes.mixed);
+        let (low, strides) = (self.format.lanes.low(), self.strides.narrow());
+        let mut place = |at: usize, place: Place| {
+            for (number, begin) in strides.begins::<L>(place).into_iter().enumerate() {
+                probes.begins[number][at] = begin;
+                probes.addresses[number][at] = L::address(begin);
+            }
+            probes.stripes[at] = strides.stripe_offset(place);
+            probes.patterns[at] = u64::from(place.class.fingerprint.get()).wrapping_mul(low);
+        };
+        let (geometry, mixed) = (self.geometry, &probes.mixed);
+        if geometry.is_narrow() {
+            for (at, &mixed) in mixed.iter().enumerate() {
+                place(at, geometry.locate_narrow(mixed));
+            }
+        } else {
+            for (at, &mixed) in mixed.iter().enumerate() {
+                place(at, geometry.locate_flat(mixed));
+            }
+        }
+        if let Some(level) = F::LEVEL {
+            for at in 0..BLOCK {
+                L::fetch(&self.words, probes.begins[0][at], level);
+                L::fetch(&self.words, probes.begins[1][at], level);
+            }
+        }
+    }
+
+    /// As a lookup of each key: its version, its buckets, its version. Where a version changed, the block is looked at
+    /// again key by key.
+    #[inline(always)]
+    fn look_up<L: Layout>(&self, probes: &Probes, found: &mut [bool]) {
+        let (count, run_bits) = (found.len(), self.run_bits());
+        let (low, high) = (self.format.lanes.low(), self.format.lanes.high());
+        let mut first = [L::Runs::default(); BLOCK];
+        let mut second = [L::Runs::default(); BLOCK];
+        let mut changed = 0;
+        let mut read = |at: usize| {
+            let version = self.version(probes.stripes[at]);
+            let begun = version.begin();
+            first[at] = L::read(&self.words, probes.addresses[0][at], run_bits);
+            reached(Step::BucketRead);
+            second[at] = L::read(&self.words, probes.addresses[1][at], run_bits);
+            reached(Step::BucketRead);
+            changed |= version.change_since(begun);
+        };
+        if count == BLOCK {
+            // Unrolled by the compiler.
+            (0..BLOCK).step_by(2).for_each(|at| [at, at + 1].into_iter().for_each(&mut read));
+        } else {
+            (0..count).for_each(&mut read);
+        }
+        if changed != 0 {
+            return self.look_up_each(&probes.mixed, found);
+        }
+        let mut hits = [0; BLOCK];
+        for at in 0..BLOCK {
+            let pattern = probes.patterns[at];
+            let first = L::align(first[at], probes.begins[0][at], run_bits).hits(low, pattern);
+            let second = L::align(second[at], probes.begins[1][at], run_bits).hits(low, pattern);
+            hits[at] = (first | second) & high;
+        }
+        for (found, hits) in found.iter_mut().zip(hits) {
+            *found = hits != 0;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up_each(&self, mixed: &[Mixed; BLOCK], found: &mut [bool]) {
+        for (found, &mixed) in found.iter_mut().zip(mixed) {
+            *found = self.look_again(mixed);
+        }
+    }
+}
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::CuckooFilter;
+    use crate::sys::steps::with_hook;
+
+    /// With keys in each bucket of their pair and in both.
+    fn filter(width: u32) -> (CuckooFilter<u64>, Vec<u64>) {
+        let filter = CuckooFilter::builder().capacity(200).fingerprint_bits(width).build().unwrap();
+        for hash in (0..100).chain([0; 5]) {
+            let _ = filter.insert_hash(hash);
+        }
+        (filter, (0..150).collect())
+    }
+
+    /// Whatever the size of the table, and for buckets that are numbered by more than 32 bits.
+    #[test]
+    fn without_writers_a_batch_reads_each_key_once() {
+        for width in 4..=32 {
+            let (mut filter, hashes) = filter(width);
+            let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.count_hash(hash) > 0).collect();
+            for table_bytes in [0, NEAR, FAR] {
+                filter.raw.contains_each = contains_each_in(filter.raw.layout, table_bytes);
+                let mut found = vec![false; hashes.len()];
+                let only_reads = |step| assert_eq!(step, Step::BucketRead);
+                with_hook(only_reads, || filter.contains_batch_hash(&hashes, &mut found));
+                assert_eq!(found, one_by_one, "{width} bits");
+                for length in 0..2 * BLOCK + 2 {
+                    let mut some = vec![!one_by_one[0]; length];
+                    filter.contains_batch_hash(&hashes[..length], &mut some);
+                    assert_eq!(some, one_by_one[..length], "{width} bits");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_lookup_that_begins_again_gives_the_same_answer() {
+        for width in 4..=32 {
+            let (filter, hashes) = filter(width);
+            for hash in hashes {
+                let present = filter.count_hash(hash) > 0;
+                assert_eq!(filter.raw.look_again(Mixed::of(hash)), present, "{hash} at {width} bits");
+            }
+        }
+    }
+}

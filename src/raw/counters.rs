@@ -1,0 +1,57 @@
+//! Statistics of a stripe. Nothing is decided by these numbers.
+
+use crate::sys::sync::RelaxedCounter;
+
+/// The counters of a stripe, written under its lock.
+#[derive(Default)]
+pub(crate) struct Counters {
+    relocations: RelaxedCounter,
+    longest_path: RelaxedCounter,
+    refused_full: RelaxedCounter,
+    refused_copies: RelaxedCounter,
+}
+
+/// Something that is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// A fingerprint moved to its other bucket.
+    Relocated,
+    /// A key was inserted after `length` relocations, of which `relocated` are counted with it.
+    Path { length: u64, relocated: u64 },
+    /// A key was refused for lack of room.
+    RefusedFull,
+    /// A key was refused because its class has all the slots of its pair.
+    RefusedCopies,
+}
+
+/// Totals of many stripes, added up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) relocations: u64,
+    pub(crate) longest_path: u64,
+    pub(crate) refused_full: u64,
+    pub(crate) refused_copies: u64,
+}
+
+impl Counters {
+    /// Counts, by the holder of the stripe's lock.
+    #[inline(always)]
+    pub(crate) fn note(&self, event: Event) {
+        match event {
+            Event::Relocated => self.relocations.change(|count| count + 1),
+            Event::Path { length, relocated } => {
+                self.relocations.change(|count| count + relocated);
+                self.longest_path.change(|longest| longest.max(length));
+            }
+            Event::RefusedFull => self.refused_full.change(|count| count + 1),
+            Event::RefusedCopies => self.refused_copies.change(|count| count + 1),
+        }
+    }
+
+    pub(crate) fn add_to(&self, totals: &mut Totals) {
+        totals.relocations += self.relocations.get();
+        totals.longest_path = totals.longest_path.max(self.longest_path.get());
+        totals.refused_full += self.refused_full.get();
+        totals.refused_copies += self.refused_copies.get();
+    }
+}

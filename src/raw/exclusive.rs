@@ -1,0 +1,135 @@
+//! Exclusive writing: all stripes of a shard locked, for one insertion that others kept spoiling, for many changes in a
+//! row, or for one of the whole shard. Lookups go on.
+
+use super::counters::Event;
+use super::insert::Admission;
+use super::pair::too_many_copies;
+use super::shard::Shard;
+use super::stripe::LockedAll;
+use crate::error::InsertError;
+use crate::layout::{Class, Search, SearchBudget};
+
+/// Keys that are worked on before other writers have their turn.
+pub(crate) const KEYS_UNDER_LOCKS: usize = 1 << 12;
+
+/// The only writer of a shard, until dropped. It changes words by the same protocol as any (H7, models exclusive_*).
+pub(crate) struct Exclusive<'a> {
+    shard: Shard<'a>,
+    locked: LockedAll<'a>,
+}
+
+impl<'a> Shard<'a> {
+    /// Locks the other writers out.
+    pub(crate) fn exclusive(self) -> Exclusive<'a> {
+        Exclusive { shard: self, locked: self.stripes().lock_all() }
+    }
+
+    /// Removes everything. All stripes are locked and bumped first: a lookup that misses a class had a moment at which
+    /// no copy of it was left (H7, models clear_*).
+    pub(crate) fn clear(self) {
+        let change = self.begin_change();
+        let locked = self.stripes().lock_all();
+        locked.bump_all();
+        self.table().clear_all(&locked);
+        locked.count_nothing();
+        change.end();
+    }
+}
+
+impl Drop for Exclusive<'_> {
+    /// With all stripes locked there is time to ask, once, and before they are released: the next writer that locks them
+    /// finds the note.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shard.stripes().note_interrupted();
+        }
+    }
+}
+
+impl Exclusive<'_> {
+    /// Inserts where no other writer spoils the path. Only this may say that the shard is full.
+    #[inline]
+    pub(crate) fn insert(
+        &self,
+        search: &mut Search,
+        budget: &mut SearchBudget,
+        class: Class,
+        admission: Admission,
+    ) -> Result<bool, InsertError> {
+        match self.shard.place(&self.locked, class, admission) {
+            Some(stored) => Ok(stored),
+            None => self.insert_by_path(search, budget, class).map(|()| true),
+        }
+    }
+
+    /// Inserts into a full pair.
+    #[inline(never)]
+    fn insert_by_path(&self, search: &mut Search, budget: &mut SearchBudget, class: Class) -> Result<(), InsertError> {
+        let Exclusive { shard, ref locked } = *self;
+        if shard.is_saturated(locked, class) {
+            return Err(too_many_copies(locked, class));
+        }
+        let path = shard.find_path(search, *budget, class, locked);
+        budget.learn(path.is_some());
+        let Some(path) = path else {
+            locked.note(class.first, Event::RefusedFull);
+            return Err(InsertError::Full);
+        };
+        let (mut freed, mut length) = (None, 0);
+        for hop in path {
+            freed = shard.relocate(locked, hop);
+            debug_assert!(freed.is_some(), "a path found under all locks is carried out under them");
+            length += 1;
+        }
+        shard.fill(locked, freed.ok_or(InsertError::Full)?, class);
+        locked.note(class.first, Event::Path { length, relocated: length });
+        Ok(())
+    }
+
+    /// Removes one copy of the class and says whether there was one.
+    #[inline(always)]
+    pub(crate) fn remove(&self, class: Class) -> bool {
+        self.shard.remove_locked(&self.locked, class)
+    }
+}
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::layout::{Mixed, Plan};
+    use crate::raw::counters::Totals;
+    use crate::raw::filter::RawFilter;
+    use crate::sys::memory::HugePages;
+    use crate::sys::steps::{Step, with_hook};
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    #[test]
+    fn relocations_and_refusals_are_counted() {
+        let plan = Plan::new(1000, 16, None).unwrap();
+        let filter = RawFilter::new(&plan, HugePages::Unadvised).unwrap();
+        let exclusive = filter.shard(0).exclusive();
+        let (mut search, mut budget, mut expected) = (Search::new(), SearchBudget::full(), Totals::default());
+        for hash in 0.. {
+            let copied = Rc::new(Cell::new(0));
+            let noted = Rc::clone(&copied);
+            let hook = move |step| noted.set(noted.get() + u64::from(step == Step::Copied));
+            let class = filter.locate(Mixed::of(hash)).1;
+            let insert = || exclusive.insert(&mut search, &mut budget, class, Admission::Copies);
+            let inserted = with_hook(hook, insert).is_ok();
+            expected.relocations += copied.get();
+            expected.longest_path = expected.longest_path.max(copied.get());
+            if !inserted {
+                expected.refused_full += 1;
+                break;
+            }
+        }
+        let found = filter.totals();
+        let numbers = |totals: &Totals| {
+            let Totals { relocations, longest_path, refused_full, refused_copies } = *totals;
+            (relocations, longest_path, refused_full, refused_copies)
+        };
+        assert_eq!(numbers(&found), numbers(&expected));
+        assert!(found.longest_path >= 3, "{found:?}");
+    }
+}

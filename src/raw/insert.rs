@@ -1,0 +1,122 @@
+//! Insertion: where there is room, under one lock or two; else by a path (`relocate`), and by one under all locks of the
+//! shard (`exclusive`).
+
+use super::pair::too_many_copies;
+use super::shard::Shard;
+use super::table::Optimistic;
+use crate::error::InsertError;
+use crate::layout::{Bucket, Class, SLOTS, Search, SearchBudget};
+use crate::sys::prefetch::CacheLevel;
+
+/// Whether a class that is present may be stored again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Another copy each time.
+    Copies,
+    /// Only if the class is absent.
+    Unique,
+}
+
+/// Paths that other writers may spoil before an insertion takes the whole shard for itself.
+const ATTEMPTS: usize = 4;
+
+/// What a pair looked like.
+struct Look {
+    /// The emptier of the two buckets, if one has room.
+    with_room: Option<Bucket>,
+    /// Every slot holds the class itself.
+    saturated: bool,
+}
+
+impl Shard<'_> {
+    /// Stores a copy of the class: `Ok(true)`. `Ok(false)` if it was to be unique and is present.
+    #[inline]
+    pub(crate) fn insert(self, class: Class, admission: Admission) -> Result<bool, InsertError> {
+        self.fetch(class, CacheLevel::L1);
+        let change = self.begin_change();
+        let result = self.insert_fetched(class, admission, &mut SearchBudget::full());
+        change.end();
+        result
+    }
+
+    /// The same for a key whose buckets are on their way: one of many, which search for room as hard as the ones
+    /// before them make it worth while.
+    #[inline(always)]
+    pub(crate) fn insert_fetched(
+        self,
+        class: Class,
+        admission: Admission,
+        budget: &mut SearchBudget,
+    ) -> Result<bool, InsertError> {
+        if admission == Admission::Copies {
+            let look = self.look_for_room(class);
+            if let Some(bucket) = look.with_room
+                && self.insert_into(bucket, class)
+            {
+                return Ok(true);
+            }
+            if look.with_room.is_none() && !look.saturated {
+                return self.insert_by_path(class, admission, budget);
+            }
+        }
+        match self.insert_into_pair(class, admission) {
+            Some(result) => result,
+            None => self.insert_by_path(class, admission, budget),
+        }
+    }
+
+    /// Looks at the pair without locks: a hint, on which nothing is decided but where to go on.
+    #[inline(always)]
+    fn look_for_room(self, class: Class) -> Look {
+        let find = |value, bucket| self.table().find_value(value, bucket, Optimistic);
+        let emptier = find(0, class.first).or_lower(find(0, class.second));
+        if emptier.any() {
+            return Look { with_room: Some(emptier.bucket()), saturated: false };
+        }
+        let [first, second] = [class.first, class.second].map(|bucket| find(class.fingerprint.get(), bucket));
+        Look { with_room: None, saturated: first.count(second, self.table().format()) as usize == 2 * SLOTS }
+    }
+
+    /// Stores a copy into this bucket of the class, under the lock of its stripe alone; says whether there was room.
+    ///
+    /// One lock is enough for what decides nothing but "stored": every other writer of the bucket takes this lock, and
+    /// so does every writer that decides on both buckets. A lookup cannot tell this from a store under both locks. The
+    /// lock is released before the pair's are taken (H3). Models one_lock_*.
+    #[inline(always)]
+    pub(crate) fn insert_into(self, bucket: Bucket, class: Class) -> bool {
+        let locked = self.stripes().lock_one(bucket);
+        let Some(slot) = self.table().find_empty(&locked, bucket).lowest(self.table().format()) else { return false };
+        self.fill(&locked, slot, class);
+        true
+    }
+
+    /// Inserts under the locks of the pair if that takes no relocation; `None` if the pair is full.
+    #[inline]
+    pub(crate) fn insert_into_pair(self, class: Class, admission: Admission) -> Option<Result<bool, InsertError>> {
+        let locked = self.stripes().lock_pair(class.first, class.second);
+        match self.place(&locked, class, admission) {
+            Some(stored) => Some(Ok(stored)),
+            None => self.is_saturated(&locked, class).then(|| Err(too_many_copies(&locked, class))),
+        }
+    }
+
+    /// Inserts into a full pair: searches without locks, carries the path out hop by hop, and only refuses when a
+    /// search under all the shard's stripes finds nothing.
+    #[cold]
+    fn insert_by_path(
+        self,
+        class: Class,
+        admission: Admission,
+        budget: &mut SearchBudget,
+    ) -> Result<bool, InsertError> {
+        let mut search = Search::new();
+        for _ in 0..ATTEMPTS {
+            let Some(path) = self.find_path(&mut search, *budget, class, Optimistic) else { break };
+            if let Some(result) = self.carry_out(path, class, admission) {
+                budget.learn(true);
+                return result;
+            }
+        }
+        self.exclusive().insert(&mut search, budget, class, admission)
+    }
+}

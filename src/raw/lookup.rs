@@ -1,0 +1,124 @@
+//! The lookup, without locks.
+
+use super::filter::RawFilter;
+use super::probe::{Layout, LayoutKind, Runs, with_layout};
+use super::stripe::{STRIPE_BYTES, VersionRef};
+use crate::layout::{Mixed, Place};
+use crate::sys::isa::{Compiled, Function, Signature};
+use crate::sys::steps::{Step, reached};
+use core::marker::PhantomData;
+
+/// A lookup, compiled for one layout: where all are in one function, each has too few registers.
+struct ContainsAs<L>(PhantomData<L>);
+
+/// The signature of a lookup.
+pub(super) enum Contains {}
+
+impl Signature for Contains {
+    type Context = RawFilter;
+    type Input<'a> = Mixed;
+    type Output = bool;
+}
+
+/// The lookup of filters with this layout, for this processor.
+pub(super) fn contains_in(layout: LayoutKind) -> Compiled<Contains> {
+    with_layout!(layout, L => Compiled::for_scalars::<ContainsAs<L>>())
+}
+
+impl<L: Layout> Function<Contains> for ContainsAs<L> {
+    #[inline(always)]
+    fn run(filter: &RawFilter, mixed: Mixed) -> bool {
+        filter.look::<L>(mixed).unwrap_or_else(|| filter.look_again(mixed))
+    }
+}
+
+impl RawFilter {
+    /// Whether the class of the key is present.
+    #[inline]
+    pub(crate) fn contains(&self, mixed: Mixed) -> bool {
+        self.contains.call(self, mixed)
+    }
+
+    /// Looks until no relocation comes between. It is given the hash alone, so that a lookup that meets none need not
+    /// keep its place in memory.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn look_again(&self, mixed: Mixed) -> bool {
+        loop {
+            reached(Step::Repeated);
+            if let Some(found) = with_layout!(self.layout, L => self.look::<L>(mixed)) {
+                return found;
+            }
+        }
+    }
+
+    /// Whether the class is present; `None` if a relocation came between, and the lookup has to begin again.
+    ///
+    /// A hit needs no check: the fingerprint was seen in one of its two buckets. A miss counts only if no relocation of
+    /// the class came between; if one did, a writer has finished a move (H1, H2).
+    ///
+    /// Both buckets are read whatever the first one says: their lines are fetched at the same time, and which of the
+    /// two holds a key cannot be predicted. All that is known beforehand is in locals before the version is read: the
+    /// compiler may not carry over an Acquire what it has read of `self`.
+    #[inline(always)]
+    fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
+        let place = self.geometry.locate_flat(mixed);
+        let (low, run_bits) = (self.format.lanes.low(), self.run_bits());
+        let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(low);
+        let [first, second] = self.strides.begins::<L>(place);
+        let version = self.version(self.strides.stripe_offset(place));
+        let words = &self.words;
+        let begun = version.begin();
+        let first = L::align(L::read(words, L::address(first), run_bits), first, run_bits);
+        reached(Step::BucketRead);
+        let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
+        reached(Step::BucketRead);
+        if (first.hits(low, pattern) | second.hits(low, pattern)) & self.format.lanes.high() != 0 {
+            return Some(true);
+        }
+        version.is_still(begun).then_some(false)
+    }
+
+    #[inline(always)]
+    pub(super) fn run_bits(&self) -> u32 {
+        2 * self.format.slot_bits()
+    }
+
+    #[inline(always)]
+    pub(super) fn version(&self, stripe_offset: u64) -> VersionRef<'_> {
+        self.stripes.at_byte(stripe_offset as usize).version()
+    }
+}
+
+/// How far apart buckets and stripes are.
+#[derive(Clone, Copy)]
+pub(super) struct Strides {
+    pub(super) bucket_bits: u64,
+    /// Bytes of the stripes of a shard.
+    pub(super) stripes: u64,
+    /// A stripe is `1 << stripe_shift` buckets.
+    pub(super) stripe_shift: u32,
+}
+
+impl Strides {
+    /// The same, of which the compiler sees that they are numbers of 32 bits: it has vectors for their products.
+    #[inline(always)]
+    pub(super) fn narrow(self) -> Self {
+        let narrow = |number: u64| number & u64::from(u32::MAX);
+        Strides { bucket_bits: narrow(self.bucket_bits), stripes: narrow(self.stripes), ..self }
+    }
+
+    /// Where the buckets of a class begin, as [`Layout::address`] takes it.
+    #[inline(always)]
+    pub(super) fn begins<L: Layout>(self, place: Place) -> [u64; 2] {
+        [place.first, place.second].map(|number| if L::UNIT { number } else { number * self.bucket_bits })
+    }
+
+    /// Where the stripe begins, in bytes, whose version lookups of a class watch: that of its first bucket, which is known
+    /// soonest. The mover of a class bumps the stripes of both its buckets, so either would do.
+    #[inline(always)]
+    pub(super) fn stripe_offset(self, place: Place) -> u64 {
+        let stripe = u64::from(place.class.first.get() >> self.stripe_shift);
+        place.shard * self.stripes + stripe * STRIPE_BYTES as u64
+    }
+}

@@ -1,0 +1,43 @@
+//! The filter without keys and hash functions: shards, stripes and the protocol. Everything that locks or names a memory
+//! ordering is here.
+//!
+//! | operation               | locks                                | bumps the version           | file      |
+//! |-------------------------|--------------------------------------|-----------------------------|-----------|
+//! | lookup                  | none                                 | no                          | lookup    |
+//! | lookups of a block      | none                                 | no                          | block     |
+//! | insert                  | the stripe of an empty slot          | no                          | insert    |
+//! | ... unique              | the pair                             | no                          | insert    |
+//! | ... by a path           | two stripes a hop, three at the last | at each relocation          | relocate  |
+//! | ... refused as too many | the pair                             | no                          | insert    |
+//! | ... refused as full     | all of the shard                     | no                          | exclusive |
+//! | count                   | the pair                             | no                          | pair      |
+//! | remove, remove_all      | the pair                             | if copies of the class stay | remove    |
+//! | many inserts, removes   | all of the shard                     | as each by itself           | exclusive |
+//! | clear                   | all of the shard                     | yes                         | exclusive |
+//! | copy                    | all of the shard                     | no                          | copy      |
+//!
+//! Why this is enough is argued case by case in DESIGN.md, "The protocol".
+
+mod block;
+mod copy;
+mod counters;
+mod exclusive;
+mod filter;
+mod insert;
+mod lookup;
+mod pair;
+mod poison;
+mod probe;
+mod relocate;
+mod remove;
+mod shard;
+mod stripe;
+mod table;
+mod window;
+
+pub(crate) use block::BLOCK;
+pub(crate) use exclusive::{Exclusive, KEYS_UNDER_LOCKS};
+pub(crate) use filter::RawFilter;
+pub(crate) use insert::Admission;
+pub(crate) use shard::Shard;
+pub(crate) use window::rolling;

@@ -1,0 +1,243 @@
+//! How a lookup reads a bucket, concurrently with writers: one body for each way in which buckets lie in words.
+
+use super::table::acquire;
+use crate::layout::{Format, Packing, hits};
+use crate::sys::memory::Run;
+use crate::sys::prefetch::{CacheLevel, prefetch};
+use crate::sys::sync::AtomicU64;
+use crate::sys::unaligned;
+
+/// Which [`Layout`] the lookups of a filter have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LayoutKind {
+    Word,
+    Bytes,
+    TwoBytes,
+    Words,
+    ThreeWords,
+}
+
+impl LayoutKind {
+    pub(crate) fn of(format: &Format) -> Self {
+        match format.packing() {
+            Packing::Word => LayoutKind::Word,
+            Packing::Run if unaligned::AVAILABLE => LayoutKind::Bytes,
+            Packing::Run => LayoutKind::Words,
+            // Two slots of 31 bits begin at any even bit: 6 bits and 62 are more than 8 bytes.
+            Packing::TwoRuns if unaligned::AVAILABLE && format.slot_bits() != 31 => LayoutKind::TwoBytes,
+            Packing::TwoRuns => LayoutKind::ThreeWords,
+        }
+    }
+}
+
+/// Runs `$body` with `$layout` standing for the layout of this kind.
+macro_rules! with_layout {
+    ($kind:expr, $layout:ident => $body:expr) => {
+        match $kind {
+            $crate::raw::probe::LayoutKind::Word => {
+                type $layout = $crate::raw::probe::Word;
+                $body
+            }
+            $crate::raw::probe::LayoutKind::Bytes => {
+                type $layout = $crate::raw::probe::Bytes;
+                $body
+            }
+            $crate::raw::probe::LayoutKind::TwoBytes => {
+                type $layout = $crate::raw::probe::TwoBytes;
+                $body
+            }
+            $crate::raw::probe::LayoutKind::Words => {
+                type $layout = $crate::raw::probe::Words;
+                $body
+            }
+            $crate::raw::probe::LayoutKind::ThreeWords => {
+                type $layout = $crate::raw::probe::ThreeWords;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_layout;
+
+/// Reads a bucket by where it begins: the number of its word for [`Word`], of its bit for all others. [`Words`] is right where
+/// `Word` and [`Bytes`] are, and [`ThreeWords`] where [`TwoBytes`] is.
+pub(crate) trait Layout {
+    /// Whether a bucket is one unit, so that its number need not be multiplied.
+    const UNIT: bool;
+    /// The runs of a bucket.
+    type Runs: Runs;
+
+    /// What [`Layout::read`] takes, worked out beforehand.
+    #[inline(always)]
+    fn address(begin: u64) -> u64 {
+        begin
+    }
+
+    /// Reads the bucket, each word with Acquire. Its runs may stand some bits too high.
+    fn read(words: &Run<AtomicU64>, address: u64, run_bits: u32) -> Self::Runs;
+
+    /// Brings what was read down to the lowest bit. Above the runs stands whatever the table holds next.
+    fn align(runs: Self::Runs, begin: u64, run_bits: u32) -> Self::Runs;
+
+    /// Begins to fetch its first line, and for wide buckets the last one.
+    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel);
+}
+
+/// What is compared of a bucket.
+pub(crate) trait Runs: Copy + Default {
+    /// As [`hits`], of all runs together.
+    fn hits(self, low: u64, pattern: u64) -> u64;
+}
+
+impl Runs for u64 {
+    #[inline(always)]
+    fn hits(self, low: u64, pattern: u64) -> u64 {
+        hits(self, pattern, low)
+    }
+}
+
+impl Runs for [u64; 2] {
+    #[inline(always)]
+    fn hits(self, low: u64, pattern: u64) -> u64 {
+        self[0].hits(low, pattern) | self[1].hits(low, pattern)
+    }
+}
+
+/// A bucket is a word.
+pub(crate) enum Word {}
+
+/// A bucket is one run, read at once.
+pub(crate) enum Bytes {}
+
+/// A bucket is two runs, each read at once.
+pub(crate) enum TwoBytes {}
+
+/// A bucket is one run, read in two words.
+pub(crate) enum Words {}
+
+/// A bucket is two runs, read in three words.
+pub(crate) enum ThreeWords {}
+
+impl Layout for Word {
+    const UNIT: bool = true;
+    type Runs = u64;
+
+    #[inline(always)]
+    fn read(words: &Run<AtomicU64>, begin: u64, _: u32) -> u64 {
+        acquire(words.at(begin as usize))
+    }
+
+    #[inline(always)]
+    fn align(run: u64, _: u64, _: u32) -> u64 {
+        run
+    }
+
+    #[inline(always)]
+    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
+        prefetch(words.at(begin as usize), level);
+    }
+}
+
+/// Begins to fetch the lines of the 8 bytes at this bit.
+#[inline(always)]
+fn fetch_run(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
+    let number = (begin / 64) as usize;
+    prefetch(words.at(number), level);
+    prefetch(words.at(number + 1), level);
+}
+
+impl Layout for Bytes {
+    const UNIT: bool = false;
+    type Runs = u64;
+
+    #[inline(always)]
+    fn address(begin: u64) -> u64 {
+        begin / 8
+    }
+
+    #[inline(always)]
+    fn read(words: &Run<AtomicU64>, address: u64, _: u32) -> u64 {
+        unaligned::load(words, address as usize)
+    }
+
+    #[inline(always)]
+    fn align(run: u64, begin: u64, _: u32) -> u64 {
+        run >> (begin % 8)
+    }
+
+    #[inline(always)]
+    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
+        fetch_run(words, begin, level);
+    }
+}
+
+impl Layout for TwoBytes {
+    const UNIT: bool = false;
+    type Runs = [u64; 2];
+
+    #[inline(always)]
+    fn read(words: &Run<AtomicU64>, begin: u64, run_bits: u32) -> [u64; 2] {
+        [begin, begin + u64::from(run_bits)].map(|begin| unaligned::load(words, (begin / 8) as usize))
+    }
+
+    #[inline(always)]
+    fn align([low, high]: [u64; 2], begin: u64, run_bits: u32) -> [u64; 2] {
+        [low >> (begin % 8), high >> ((begin + u64::from(run_bits)) % 8)]
+    }
+
+    #[inline(always)]
+    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
+        fetch_run(words, begin, level);
+    }
+}
+
+impl Layout for Words {
+    const UNIT: bool = false;
+    type Runs = u64;
+
+    #[inline(always)]
+    fn read(words: &Run<AtomicU64>, begin: u64, _: u32) -> u64 {
+        // The second word is read without asking whether the run ends in the first: a branch could not be predicted.
+        let number = (begin / 64) as usize;
+        let [low, high] = [number, number + 1].map(|number| u128::from(acquire(words.at(number))));
+        ((high << 64 | low) >> (begin % 64)) as u64
+    }
+
+    #[inline(always)]
+    fn align(run: u64, _: u64, _: u32) -> u64 {
+        run
+    }
+
+    #[inline(always)]
+    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
+        fetch_run(words, begin, level);
+    }
+}
+
+impl Layout for ThreeWords {
+    const UNIT: bool = false;
+    type Runs = [u64; 2];
+
+    #[inline(always)]
+    fn read(words: &Run<AtomicU64>, begin: u64, run_bits: u32) -> [u64; 2] {
+        let (number, shift) = ((begin / 64) as usize, (begin % 64) as u32);
+        let [low, middle, high] = [number, number + 1, number + 2].map(|number| acquire(words.at(number)));
+        let second = shift + run_bits;
+        let from =
+            |low: u64, high: u64, shift: u32| ((u128::from(high) << 64 | u128::from(low)) >> (shift % 64)) as u64;
+        // Chosen without a branch: in which word the second run begins cannot be predicted.
+        let later = u64::from(second / 64).wrapping_neg();
+        let lower = from(low, middle, shift);
+        [lower, from(low ^ ((low ^ middle) & later), middle ^ ((middle ^ high) & later), second)]
+    }
+
+    #[inline(always)]
+    fn align(runs: [u64; 2], _: u64, _: u32) -> [u64; 2] {
+        runs
+    }
+
+    #[inline(always)]
+    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
+        fetch_run(words, begin, level);
+    }
+}

@@ -1,0 +1,152 @@
+//! Relocation: making room for a key whose two buckets are full.
+
+use super::counters::Event;
+use super::insert::Admission;
+use super::shard::Shard;
+use super::stripe::Locked;
+use super::table::{Optimistic, Reading};
+use crate::error::InsertError;
+use crate::layout::{Bucket, Class, Fingerprint, Hop, Path, Search, SearchBudget, Slot};
+use crate::sys::prefetch::CacheLevel;
+use crate::sys::steps::{Step, reached};
+
+impl Shard<'_> {
+    /// Begins to fetch what a search for this key would look at first, if it takes one.
+    #[inline]
+    pub(crate) fn fetch_path(self, class: Class) {
+        let full = |bucket| !self.table().has_room(bucket, Optimistic);
+        if full(class.first) && full(class.second) {
+            self.fetch_alternates(class.first);
+            self.fetch_alternates(class.second);
+        }
+    }
+
+    /// Begins to fetch the other buckets of the fingerprints in this one.
+    #[inline(always)]
+    fn fetch_alternates(self, bucket: Bucket) {
+        let slots = self.table().slots(bucket, Optimistic);
+        for fingerprint in slots.into_iter().filter_map(Fingerprint::from_slot) {
+            self.table().prefetch(self.geometry().alternate(fingerprint, bucket), CacheLevel::L1);
+        }
+    }
+
+    pub(super) fn find_path<'a, R: Reading>(
+        self,
+        search: &'a mut Search,
+        budget: SearchBudget,
+        class: Class,
+        reading: R,
+    ) -> Option<Path<'a>> {
+        let fetches = !R::NEAR && !self.table().is_near();
+        search.find(
+            budget,
+            [class.first, class.second],
+            |bucket| self.table().slots(bucket, reading),
+            |bucket| self.table().has_room(bucket, reading),
+            |fingerprint, bucket| self.geometry().alternate(fingerprint, bucket),
+            |bucket| {
+                if fetches {
+                    self.fetch_alternates(bucket);
+                }
+            },
+        )
+    }
+
+    /// Moves the hole from the free end of the path to the pair of the key and fills it, each hop under its own locks.
+    /// `None` if another writer spoiled the path: what was moved by then has moved rightly (H5).
+    pub(crate) fn carry_out(
+        self,
+        path: impl IntoIterator<Item = Hop>,
+        class: Class,
+        admission: Admission,
+    ) -> Option<Result<bool, InsertError>> {
+        let mut hops = path.into_iter().zip(1..).peekable();
+        while let Some((hop, length)) = hops.next() {
+            if hops.peek().is_none() {
+                return self.last_hop(hop, length, class, admission).map(Ok);
+            }
+            if !self.hop(hop) {
+                return None;
+            }
+        }
+        // Room appeared in the pair itself while it was searched.
+        self.insert_into_pair(class, admission)
+    }
+
+    /// A hop within the path, under the locks of its own pair.
+    pub(crate) fn hop(self, hop: Hop) -> bool {
+        let locked = self.stripes().lock_pair(hop.from, hop.to);
+        let moved = self.relocate(&locked, hop).is_some();
+        if moved {
+            locked.note(hop.from, Event::Relocated);
+        }
+        moved
+    }
+
+    /// The hop out of the pair of the key, and its insertion, in one critical section: no other writer gets the hole.
+    /// The key is looked for, and so is room, as if there had been no search (H4, models unique_* and last_hop_*).
+    fn last_hop(self, hop: Hop, length: u64, class: Class, admission: Admission) -> Option<bool> {
+        let locked = self.stripes().lock_three([class.first, class.second, hop.to]);
+        if let Some(stored) = self.place(&locked, class, admission) {
+            return Some(stored);
+        }
+        let freed = self.relocate(&locked, hop)?;
+        self.fill(&locked, freed, class);
+        locked.note(class.first, Event::Path { length, relocated: 1 });
+        Some(true)
+    }
+
+    /// Moves a copy of the fingerprint to its other bucket and returns the slot that it left: `None` if it is no longer
+    /// there or the other has no room left (H4).
+    ///
+    /// Copy, bump, clear: at every moment the fingerprint stands in one bucket or in both, and a lookup that saw
+    /// neither copy sees that the version changed (H1).
+    pub(super) fn relocate(self, locked: &Locked<'_, impl Sized>, hop: Hop) -> Option<Slot> {
+        let class = Class { fingerprint: hop.fingerprint, first: hop.from, second: hop.to };
+        let old = self.table().find(locked, hop.fingerprint, hop.from).lowest(self.table().format())?;
+        let new = self.table().find_empty(locked, hop.to).lowest(self.table().format())?;
+        self.table().store(locked, new, hop.fingerprint);
+        reached(Step::Copied);
+        locked.bump(class);
+        self.table().clear(locked, old);
+        locked.move_count(hop.from, hop.to);
+        Some(old)
+    }
+}
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::CuckooFilter;
+    use crate::sys::steps::with_hook;
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+    use std::rc::Rc;
+
+    /// No other writer spoils a path here, so each is carried out as it was found: one critical section for each hop, the
+    /// last of which stores the key; or one, of one stripe, where there is room.
+    #[test]
+    fn a_path_takes_one_critical_section_a_hop() {
+        let mut lengths = BTreeMap::new();
+        for width in [8, 13, 16, 24] {
+            let filter = CuckooFilter::<u64>::builder().capacity(2000).fingerprint_bits(width).build().unwrap();
+            for hash in 0.. {
+                let steps = Rc::new(RefCell::new(Vec::new()));
+                let noted = Rc::clone(&steps);
+                let before = filter.stats();
+                let result = with_hook(move |step| noted.borrow_mut().push(step), || filter.insert_hash(hash));
+                let times = |wanted| steps.borrow().iter().filter(|&&step| step == wanted).count();
+                let (hops, after) = (times(Step::Copied), filter.stats());
+                if result.is_err() {
+                    assert_eq!((hops, filter.len()), (0, before.len));
+                    break;
+                }
+                assert_eq!((times(Step::Locked), times(Step::Cleared)), (hops.max(1), hops), "{:?}", steps.borrow());
+                assert_eq!(after.relocations - before.relocations, hops as u64);
+                assert_eq!(after.longest_path, before.longest_path.max(hops as u64));
+                *lengths.entry(hops).or_insert(0) += 1;
+            }
+        }
+        assert!(lengths.keys().any(|&hops| hops >= 3), "{lengths:?}");
+    }
+}

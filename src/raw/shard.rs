@@ -1,0 +1,231 @@
+//! A shard: a view of some buckets with their stripes, a small filter of its own.
+
+use super::filter::RawFilter;
+use super::stripe::Stripes;
+use super::table::Table;
+use crate::layout::{Class, Geometry};
+use crate::sys::prefetch::CacheLevel;
+
+/// The words and the stripes of a run of buckets.
+#[derive(Clone, Copy)]
+pub(crate) struct Shard<'a> {
+    filter: &'a RawFilter,
+    number: usize,
+}
+
+impl<'a> Shard<'a> {
+    #[inline(always)]
+    pub(super) fn new(filter: &'a RawFilter, number: usize) -> Self {
+        debug_assert!(number < filter.plan().shards);
+        Shard { filter, number }
+    }
+
+    #[inline(always)]
+    pub(super) fn geometry(self) -> &'a Geometry {
+        &self.filter.geometry
+    }
+
+    #[inline(always)]
+    pub(super) fn table(self) -> Table<'a> {
+        Table::of(self.filter, self.number)
+    }
+
+    #[inline(always)]
+    pub(super) fn stripes(self) -> Stripes<'a> {
+        Stripes::new(self.filter, self.number)
+    }
+
+    /// Begins to fetch the buckets of a key.
+    #[inline(always)]
+    pub(crate) fn fetch(self, class: Class, level: CacheLevel) {
+        self.table().prefetch(class.first, level);
+        self.table().prefetch(class.second, level);
+    }
+
+    /// Begins to fetch all buckets.
+    pub(crate) fn fetch_all(self) {
+        self.table().prefetch_all();
+    }
+
+    /// Memory of the words, in bytes.
+    pub(crate) fn table_bytes(self) -> usize {
+        self.table().bytes()
+    }
+
+    /// Stored fingerprints. Each stripe is read at a moment of its own.
+    pub(crate) fn len(self) -> u64 {
+        self.stripes().total()
+    }
+
+    /// Checks in which stripe each stored copy is counted, of a shard without writers that was neither loaded nor cleared:
+    /// of those, only the sum is right.
+    #[cfg(all(test, not(cuckoo_shuttle)))]
+    pub(crate) fn assert_counted_where_they_belong(self) {
+        let expected = self.stripes().histogram(self.classes().map(|class| class.first));
+        assert_eq!(self.stripes().counts(), expected, "each copy is counted in the stripe of its slot");
+    }
+}
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::error::InsertError;
+    use crate::layout::{Bucket, Fingerprint, Hop, Mixed, Plan};
+    use crate::raw::Admission;
+    use crate::sys::memory::HugePages;
+
+    fn filter() -> RawFilter {
+        RawFilter::new(&Plan::new(200, 13, Some(4)).unwrap(), HugePages::Unadvised).unwrap()
+    }
+
+    fn insert(filter: &RawFilter, class: Class) -> Result<bool, InsertError> {
+        filter.shard(0).insert(class, Admission::Copies)
+    }
+
+    fn classes(filter: &RawFilter) -> impl Iterator<Item = Class> + use<'_> {
+        (0..).map(|hash| filter.locate(Mixed::of(hash)).1)
+    }
+
+    /// Lookups of a class watch the stripe of either of its buckets, as the hash of the key has it.
+    #[test]
+    fn versions_advance_where_a_copy_moves_or_stays_behind_a_cleared_slot() {
+        let filter = filter();
+        let shard = filter.shard(0);
+        let stripe_of = |bucket: Bucket| bucket.get() >> filter.plan().stripe_shift;
+        let key = classes(&filter).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
+        let advanced = |work: &dyn Fn()| {
+            let watched = [key, key.turned()].map(|key| {
+                let place = filter.geometry.locate_flat(filter.geometry.leading_to(key).unwrap());
+                let version = filter.version(filter.strides.stripe_offset(place));
+                (version, version.begin())
+            });
+            assert!(watched.iter().all(|(watch, version)| watch.is_still(*version)));
+            work();
+            watched.map(|(watch, version)| !watch.is_still(version))
+        };
+        let store = || assert_eq!(insert(&filter, key), Ok(true));
+        let remove = || assert!(shard.remove(key));
+        assert_eq!(advanced(&store), [false; 2]);
+        assert_eq!(advanced(&remove), [false; 2], "the only copy");
+        store();
+        let hop = Hop { fingerprint: key.fingerprint, from: key.first, to: key.second };
+        assert_eq!(advanced(&|| assert!(shard.hop(hop))), [true; 2]);
+        assert_eq!(advanced(&|| assert!(!shard.hop(hop))), [false; 2], "it is no longer there");
+        store();
+        assert_eq!(advanced(&remove), [true; 2], "one of two copies");
+        assert_eq!(advanced(&|| assert_eq!(shard.remove_all(key), 1)), [false; 2]);
+        store();
+        store();
+        assert_eq!(advanced(&|| assert_eq!(shard.remove_all(key), 2)), [true; 2]);
+        assert_eq!(advanced(&|| shard.clear()), [true; 2]);
+        assert_eq!(shard.len(), 0);
+    }
+
+    /// During churn, `len` is only right if what an insertion adds and what the removal of the same copy takes away stand in
+    /// stripes that belong together.
+    #[test]
+    fn copies_are_counted_in_the_stripe_that_is_said() {
+        let filter = filter();
+        let shard = filter.shard(0);
+        let check = || shard.assert_counted_where_they_belong();
+        let mut keys = Vec::new();
+        // Up to the first refusal, with relocations.
+        for key in classes(&filter) {
+            check();
+            if insert(&filter, key).is_err() {
+                break;
+            }
+            keys.push(key);
+        }
+        let totals = filter.totals();
+        assert!(totals.relocations > 10, "{totals:?}");
+        for (number, &key) in keys.iter().enumerate() {
+            if number % 2 == 0 {
+                assert!(shard.remove(key));
+            } else if number % 3 == 0 {
+                shard.remove_all(key);
+            } else {
+                shard.exclusive().remove(key);
+            }
+            check();
+        }
+    }
+
+    #[test]
+    fn memory_is_that_of_the_words_and_the_stripes() {
+        let filter = filter();
+        let (plan, shard) = (filter.plan(), filter.shard(0));
+        assert_eq!(Some(filter.heap_bytes()), RawFilter::bytes_of(plan));
+        assert_eq!((shard.table_bytes(), filter.table_bytes()), (plan.words * 8, plan.words * 8));
+        // One word to spare, and a flag for each shard.
+        let stripes = filter.heap_bytes() - 8 - 1 - filter.table_bytes();
+        assert!(
+            stripes >= plan.stripes * 64 && stripes.is_multiple_of(plan.stripes),
+            "{stripes} bytes of {}",
+            plan.stripes
+        );
+    }
+
+    #[test]
+    fn counts_are_mended_after_an_interrupted_change_and_after_no_other() {
+        let filter = filter();
+        let shard = filter.shard(0);
+        let mend = |taken: u64| {
+            let mut mended = false;
+            shard.stripes().lock_all().mend_counts(|| {
+                mended = true;
+                Some(taken)
+            });
+            mended
+        };
+        let keys: Vec<_> = classes(&filter).take(150).collect();
+        keys.iter().for_each(|&key| assert!(insert(&filter, key).is_ok()));
+        assert!(shard.remove(keys[0]));
+        assert_eq!(shard.remove_all(keys[1]), 1);
+        assert!(!mend(1000));
+        assert_eq!(shard.len(), 148);
+        shard.stripes().note_interrupted();
+        assert!(mend(147));
+        assert_eq!(shard.len(), 147);
+        assert!(!mend(1000));
+        shard.stripes().note_interrupted();
+        shard.stripes().lock_all().mend_counts(|| None);
+        assert_eq!(shard.len(), 147);
+        shard.clear();
+        assert!(!mend(1000));
+        assert_eq!(shard.len(), 0);
+    }
+
+    #[test]
+    fn a_store_where_there_is_room_leaves_the_other_stripe_to_other_writers() {
+        let filter = filter();
+        let shard = filter.shard(0);
+        let stripe_of = |bucket: Bucket| bucket.get() >> filter.plan().stripe_shift;
+        let key = classes(&filter).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
+        let other = shard.stripes().lock_one(key.second);
+        for _ in 0..4 {
+            assert!(shard.insert_into(key.first, key));
+        }
+        assert!(!shard.insert_into(key.first, key), "the bucket is full");
+        drop(other);
+        assert_eq!((shard.count(key), shard.len()), (4, 4));
+    }
+
+    #[test]
+    fn coinciding_candidates_are_one_bucket_whose_slots_count_once() {
+        let filter = filter();
+        let shard = filter.shard(0);
+        let bucket = filter.geometry.all_buckets().nth(17).unwrap();
+        let key = Class { fingerprint: Fingerprint::from_slot(5).unwrap(), first: bucket, second: bucket };
+        for copies in 0..4 {
+            assert_eq!((shard.count(key), shard.len()), (copies, copies as u64));
+            assert_eq!(insert(&filter, key), Ok(true));
+        }
+        assert_eq!(insert(&filter, key), Err(InsertError::TooManyCopies));
+        assert_eq!((shard.count(key), shard.len()), (4, 4));
+        assert!(shard.remove(key));
+        assert_eq!(shard.remove_all(key), 3);
+        assert!(!shard.remove(key));
+        assert_eq!((shard.count(key), shard.len()), (0, 0));
+    }
+}

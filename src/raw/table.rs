@@ -1,0 +1,642 @@
+//! The words of a shard: buckets of 4 slots, one after the other with no padding, as atomics. What writers load and store.
+
+use super::filter::RawFilter;
+use super::stripe::{Locked, LockedAll};
+use crate::layout::{Bucket, Fingerprint, Format, Matches, Packing, SLOTS, Slot, occupied_in_words};
+use crate::sys::prefetch::{CacheLevel, prefetch};
+use crate::sys::steps::{Step, reached};
+use crate::sys::sync::{AtomicU64, load_locked};
+use crate::sys::unaligned;
+use core::sync::atomic::Ordering;
+
+/// The words of a shard: some of all that the filter has.
+#[derive(Clone, Copy)]
+pub(crate) struct Table<'a> {
+    filter: &'a RawFilter,
+    /// The first of them.
+    first: usize,
+}
+
+impl<'a> Table<'a> {
+    #[inline(always)]
+    pub(super) fn of(filter: &'a RawFilter, shard: usize) -> Self {
+        Table { filter, first: shard * filter.plan().words }
+    }
+
+    #[inline(always)]
+    pub(super) fn format(self) -> &'a Format {
+        &self.filter.format
+    }
+
+    /// How many there are.
+    fn count(self) -> usize {
+        self.filter.plan().words
+    }
+
+    fn words(self) -> &'a [AtomicU64] {
+        self.filter.words.part(self.first, self.count())
+    }
+
+    #[inline(always)]
+    fn word(self, number: u64) -> &'a AtomicU64 {
+        debug_assert!(number < self.count() as u64, "word {number} of {}", self.count());
+        self.filter.words.at(self.first + number as usize)
+    }
+
+    /// Whether the words of the whole filter are in a core's own caches, for the most part.
+    #[inline]
+    pub(super) fn is_near(self) -> bool {
+        self.filter.table_bytes() <= 1 << 20
+    }
+
+    /// Memory of the words, in bytes.
+    pub(crate) fn bytes(self) -> usize {
+        self.count() * size_of::<AtomicU64>()
+    }
+
+    /// Writes the words of a table that no other thread knows yet.
+    pub(crate) fn fill_with(self, words: impl Iterator<Item = u64>) {
+        for (word, to) in words.zip(self.words()) {
+            // Relaxed: the thread that makes the table known to others orders this.
+            to.store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// Copies the words, as many as `words` has. All stripes must be locked.
+    pub(crate) fn copy_to(self, _all: &LockedAll<'_>, words: &mut [u64]) {
+        for (word, to) in self.words().iter().zip(words) {
+            *to = load_locked(word);
+        }
+    }
+
+    /// Counts the occupied slots of these buckets, in a table without writers. `None` if anything stands behind the
+    /// last bucket.
+    pub(crate) fn occupied(self, buckets: impl ExactSizeIterator<Item = Bucket>) -> Option<u64> {
+        let format = self.format();
+        let end = buckets.len() as u64 * format.bucket_bits();
+        let mut behind = self.words()[(end / 64) as usize..].iter().map(|word| Optimistic.load(word));
+        if behind.next().is_some_and(|word| word >> (end % 64) != 0) || behind.any(|word| word != 0) {
+            return None;
+        }
+        if u64::BITS.is_multiple_of(format.slot_bits()) {
+            return Some(occupied_in_words(format.slot_bits(), self.words().iter().map(|word| Optimistic.load(word))));
+        }
+        let empty = |run| format.lanes.equal(run, format.lanes.repeat(0));
+        let occupied = buckets.map(|bucket| {
+            let [low, high] = self.runs(bucket, Optimistic);
+            let high = if format.has_two_runs() { empty(high) } else { 0 };
+            SLOTS as u64 - u64::from(format.lanes.count([empty(low), high, 0, 0]))
+        });
+        Some(occupied.sum())
+    }
+
+    /// The runs of a bucket, each with anything above it; the second means nothing where there is one only.
+    #[inline(always)]
+    fn runs(self, bucket: Bucket, reading: impl Reading) -> [u64; 2] {
+        let format = self.format();
+        if let Packing::Word = format.packing() {
+            return [reading.load(self.word(u64::from(bucket.get()))), 0];
+        }
+        let begin = format.begin(bucket);
+        let high = if format.has_two_runs() { self.run(begin + format.run_bits(), reading) } else { 0 };
+        [self.run(begin, reading), high]
+    }
+
+    /// The run that begins at this bit, with anything above it.
+    #[inline(always)]
+    fn run(self, begin: u64, reading: impl Reading) -> u64 {
+        if self.reads_at_once(begin) {
+            // What lies in words of other stripes stands above the run.
+            return unaligned::load(&self.filter.words, self.first * size_of::<u64>() + (begin / 8) as usize)
+                >> (begin % 8);
+        }
+        let shift = begin % 64;
+        // Where the run ends in the same word, this reads that word again, and what it adds stands above the run: no
+        // word is read that may be another stripe's.
+        let [low, high] = self.format().words_of_run(begin).map(|word| reading.load(self.word(word)));
+        low >> shift | (high << 1 << (63 - shift))
+    }
+
+    /// Whether the run that begins at this bit is read in one instruction.
+    #[inline(always)]
+    fn reads_at_once(self, begin: u64) -> bool {
+        unaligned::AVAILABLE && begin % 8 + self.format().run_bits() <= 64
+    }
+
+    /// Whether the bucket has an empty slot.
+    #[inline]
+    pub(crate) fn has_room(self, bucket: Bucket, reading: impl Reading) -> bool {
+        let [low, high] = self.runs(bucket, reading);
+        self.format().lanes.any(low, 0) || self.format().has_two_runs() && self.format().lanes.any(high, 0)
+    }
+
+    /// The four slots of the bucket.
+    #[inline]
+    pub(crate) fn slots(self, bucket: Bucket, reading: impl Reading) -> [u32; SLOTS] {
+        let width = self.format().slot_bits();
+        let mask = u64::from(u32::MAX >> (32 - width));
+        let slot = |run: u64, number: u32| (run >> (number * width) & mask) as u32;
+        let [low, high] = self.runs(bucket, reading);
+        if self.format().has_two_runs() {
+            [slot(low, 0), slot(low, 1), slot(high, 0), slot(high, 1)]
+        } else {
+            [slot(low, 0), slot(low, 1), slot(low, 2), slot(low, 3)]
+        }
+    }
+
+    /// Begins to fetch all buckets.
+    pub(crate) fn prefetch_all(self) {
+        // A line is 8 words on most machines; on others this asks for some lines twice, or for every other one.
+        self.words().chunks(8).for_each(|line| prefetch(&line[0], CacheLevel::L2));
+    }
+
+    /// Begins to fetch the bucket, for a writer.
+    #[inline]
+    pub(crate) fn prefetch(self, bucket: Bucket, level: CacheLevel) {
+        prefetch(self.word(self.format().begin(bucket) / 64), level);
+    }
+
+    /// The slots of a bucket that hold this value, 0 being that of empty slots. Exact under the bucket's lock, else a
+    /// hint.
+    #[inline(always)]
+    pub(crate) fn find_value(self, value: u32, bucket: Bucket, reading: impl Reading) -> Matches {
+        let lanes = self.format().lanes;
+        let pattern = lanes.repeat(value);
+        let [low, high] = self.runs(bucket, reading);
+        let high = if self.format().has_two_runs() { lanes.equal(high, pattern) } else { 0 };
+        Matches::new(bucket, lanes.equal(low, pattern), high)
+    }
+
+    /// The slots of a locked bucket that hold the fingerprint.
+    #[inline(always)]
+    pub(crate) fn find(self, locked: &Locked<'_, impl Sized>, fingerprint: Fingerprint, bucket: Bucket) -> Matches {
+        locked.assert_holds(bucket);
+        self.find_value(fingerprint.get(), bucket, UnderLock)
+    }
+
+    /// The empty slots of a locked bucket.
+    #[inline(always)]
+    pub(crate) fn find_empty(self, locked: &Locked<'_, impl Sized>, bucket: Bucket) -> Matches {
+        locked.assert_holds(bucket);
+        self.find_value(0, bucket, UnderLock)
+    }
+
+    /// Puts the fingerprint into an empty slot of a locked bucket.
+    #[inline]
+    pub(crate) fn store(self, locked: &Locked<'_, impl Sized>, slot: Slot, fingerprint: Fingerprint) {
+        locked.assert_holds(slot.bucket);
+        self.write(slot, fingerprint.get());
+    }
+
+    /// Empties a slot of a locked bucket.
+    #[inline]
+    pub(crate) fn clear(self, locked: &Locked<'_, impl Sized>, slot: Slot) {
+        locked.assert_holds(slot.bucket);
+        self.write(slot, 0);
+        reached(Step::Cleared);
+    }
+
+    /// Empties every slot. All stripes must be locked. Words that hold nothing are not written, so memory that was
+    /// never used stays unused.
+    pub(crate) fn clear_all(self, _all: &LockedAll) {
+        for word in self.words().iter().filter(|word| load_locked(word) != 0) {
+            word.store(0, Ordering::Release);
+            reached(Step::Cleared);
+        }
+    }
+
+    /// Writes the word, or the two words, of a slot. Between two stores the slot may look like another fingerprint: a
+    /// false positive at the worst, for only its own bits are in flux (H6).
+    #[inline]
+    fn write(self, slot: Slot, value: u32) {
+        let width = self.format().slot_bits();
+        let mask = u64::from(u32::MAX >> (32 - width));
+        let (word, shift) = (slot.begin / 64, (slot.begin % 64) as u32);
+        self.write_word(word, mask << shift, u64::from(value) << shift);
+        if shift + width > 64 {
+            let spilled = 64 - shift;
+            self.write_word(word + 1, mask >> spilled, u64::from(value) >> spilled);
+        }
+    }
+
+    #[inline]
+    fn write_word(self, word: u64, mask: u64, bits: u64) {
+        let word = self.word(word);
+        // Release: pairs with `acquire` below. A lookup that sees a slot cleared also sees the version that was
+        // advanced before (H1, H2, models relocation_* and equal_fingerprint_*).
+        word.store(load_locked(word) & !mask | bits, Ordering::Release);
+        reached(Step::WordWritten);
+    }
+}
+
+/// A lookup's read of a word.
+#[inline(always)]
+pub(super) fn acquire(word: &AtomicU64) -> u64 {
+    // Acquire: pairs with the Release in `Table::write_word`, and keeps the second read of the version after it.
+    word.load(Ordering::Acquire)
+}
+
+/// How a writer reads.
+pub(crate) trait Reading: Copy {
+    /// Whether the shard is in the cache of the reader.
+    const NEAR: bool;
+
+    fn load(self, word: &AtomicU64) -> u64;
+}
+
+/// Without locks: a hint, checked again under them.
+#[derive(Clone, Copy)]
+pub(crate) struct Optimistic;
+
+impl Reading for Optimistic {
+    const NEAR: bool = false;
+
+    #[inline(always)]
+    fn load(self, word: &AtomicU64) -> u64 {
+        // Relaxed: a hint that is checked again under the locks (H4).
+        word.load(Ordering::Relaxed)
+    }
+}
+
+/// Under the lock of the bucket's stripe.
+#[derive(Clone, Copy)]
+struct UnderLock;
+
+impl Reading for UnderLock {
+    const NEAR: bool = true;
+
+    #[inline(always)]
+    fn load(self, word: &AtomicU64) -> u64 {
+        load_locked(word)
+    }
+}
+
+/// With all of the shard locked.
+impl Reading for &LockedAll<'_> {
+    const NEAR: bool = true;
+
+    #[inline(always)]
+    fn load(self, word: &AtomicU64) -> u64 {
+        load_locked(word)
+    }
+}
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::layout::{FINGERPRINT_BITS, Geometry, Plan};
+    use crate::raw::probe::{Layout, LayoutKind, Runs, ThreeWords, Words, with_layout};
+    use crate::raw::stripe::Stripes;
+    use crate::sys::memory::HugePages;
+    use crate::sys::steps::with_hook;
+    use proptest::prelude::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    /// The buckets 0 .. `count`, of a geometry: nothing else makes buckets.
+    fn buckets(count: usize) -> Vec<Bucket> {
+        let even = count.next_multiple_of(2);
+        Geometry::new(&Plan::one_shard(16, even as u32, 4)).all_buckets().take(count).collect()
+    }
+
+    fn mask(width: u32) -> u32 {
+        u32::MAX >> (32 - width)
+    }
+
+    /// Fingerprints near the ends of the range and next to each other, where borrows and neighbours show.
+    fn fingerprint(width: u32, pick: usize) -> Fingerprint {
+        let picks = [
+            1,
+            2,
+            3,
+            mask(width),
+            mask(width) - 1,
+            1 << (width - 1),
+            (1 << (width - 1)) - 1,
+            0x5555_5555 & mask(width),
+        ];
+        Fingerprint::from_slot(picks[pick % picks.len()]).unwrap()
+    }
+
+    /// A table with its stripes, and the slots as plain numbers.
+    struct Twin {
+        width: u32,
+        format: Format,
+        filter: RawFilter,
+        buckets: Vec<Bucket>,
+        slots: Vec<u32>,
+    }
+
+    impl Twin {
+        /// With no word to spare but the table's own.
+        fn new(width: u32, count: usize) -> Self {
+            let words = (count * SLOTS * width as usize).div_ceil(64);
+            let plan = Plan { words, ..Plan::one_shard(width, count.next_multiple_of(2) as u32, 4) };
+            Twin {
+                width,
+                format: Format::new(width),
+                filter: RawFilter::new(&plan, HugePages::Unadvised).unwrap(),
+                buckets: buckets(count),
+                slots: vec![0; count * SLOTS],
+            }
+        }
+
+        fn table(&self) -> Table<'_> {
+            self.filter.shard(0).table()
+        }
+
+        fn stripes(&self) -> Stripes<'_> {
+            self.filter.shard(0).stripes()
+        }
+
+        fn slots_of(&self, bucket: usize) -> &[u32] {
+            &self.slots[bucket * SLOTS..][..SLOTS]
+        }
+
+        /// What a lookup is told, by the layout of the filter and by the portable one.
+        fn contains(&self, key: Fingerprint, first: Bucket, second: Bucket) -> bool {
+            let kind = LayoutKind::of(&self.format);
+            let found = with_layout!(kind, L => self.holds::<L>(key, first, second));
+            let portable = if self.format.has_two_runs() {
+                self.holds::<ThreeWords>(key, first, second)
+            } else {
+                self.holds::<Words>(key, first, second)
+            };
+            assert_eq!(found, portable, "width {}: the layouts agree", self.width);
+            found
+        }
+
+        fn holds<L: Layout>(&self, key: Fingerprint, first: Bucket, second: Bucket) -> bool {
+            let lanes = self.format.lanes;
+            let pattern = lanes.repeat(key.get());
+            let holds = |bucket: Bucket| {
+                let unit = if L::UNIT { 1 } else { self.format.bucket_bits() };
+                let (begin, run_bits) = (u64::from(bucket.get()) * unit, self.filter.run_bits());
+                let runs = L::align(L::read(&self.filter.words, L::address(begin), run_bits), begin, run_bits);
+                runs.hits(lanes.low(), pattern) & lanes.high() != 0
+            };
+            holds(first) | holds(second)
+        }
+
+        fn held(&self, bucket: usize, value: u32) -> bool {
+            self.slots_of(bucket).contains(&value)
+        }
+
+        /// Puts the fingerprint into the lowest empty slot; says whether there was one.
+        fn store(&mut self, bucket: usize, key: Fingerprint) -> bool {
+            let at = self.buckets[bucket];
+            let locked = self.filter.shard(0).stripes().lock_all();
+            let found = self.table().find_empty(&locked, at).lowest(&self.format);
+            let expected = self.slots_of(bucket).iter().position(|&slot| slot == 0);
+            assert_eq!(found, self.slot(bucket, expected), "the lowest empty slot");
+            let (Some(slot), Some(expected)) = (found, expected) else { return false };
+            self.table().store(&locked, slot, key);
+            drop(locked);
+            self.slots[bucket * SLOTS + expected] = key.get();
+            true
+        }
+
+        /// Takes the lowest copy of the fingerprint out; says whether there was one.
+        fn clear(&mut self, bucket: usize, key: Fingerprint) -> bool {
+            let locked = self.stripes().lock_all();
+            let at = self.buckets[bucket];
+            let found = self.table().find(&locked, key, at).lowest(&self.format);
+            let expected = self.slots_of(bucket).iter().position(|&slot| slot == key.get());
+            assert_eq!(found, self.slot(bucket, expected), "the lowest copy");
+            let (Some(slot), Some(expected)) = (found, expected) else { return false };
+            self.table().clear(&locked, slot);
+            drop(locked);
+            self.slots[bucket * SLOTS + expected] = 0;
+            true
+        }
+
+        fn slot(&self, bucket: usize, slot: Option<usize>) -> Option<Slot> {
+            let begin = |slot| ((bucket * SLOTS + slot) * self.width as usize) as u64;
+            slot.map(|slot| Slot { bucket: self.buckets[bucket], begin: begin(slot) })
+        }
+
+        /// The bits of the table are those of the slots, one after the other, and nothing else: no neighbour was
+        /// touched, and nothing stands above the last slot.
+        fn check_words(&self) {
+            let mut words = vec![0u64; self.table().words().len()];
+            for (slot, &value) in self.slots.iter().enumerate() {
+                for bit in (0..self.width as usize).filter(|bit| value >> bit & 1 == 1) {
+                    let at = slot * self.width as usize + bit;
+                    words[at / 64] |= 1 << (at % 64);
+                }
+            }
+            let found: Vec<u64> = self.table().words().iter().map(|word| Optimistic.load(word)).collect();
+            assert_eq!(found, words, "width {}: {:?}", self.width, self.slots);
+        }
+
+        /// All reads of a bucket, and lookups in it and another one.
+        fn check_reads(&self, bucket: usize, other: usize, key: Fingerprint) {
+            let locked = self.stripes().lock_all();
+            let at = self.buckets[bucket];
+            assert_eq!(self.table().slots(at, Optimistic), self.slots_of(bucket));
+            assert_eq!(self.table().has_room(at, Optimistic), self.held(bucket, 0));
+            self.check_matches(&locked, bucket, other, key);
+            let expected = self.held(bucket, key.get()) || self.held(other, key.get());
+            for (first, second) in [(bucket, other), (other, bucket)] {
+                let found = self.contains(key, self.buckets[first], self.buckets[second]);
+                assert_eq!(found, expected, "width {}: {key:?} in {first} and {second}: {:?}", self.width, self.slots);
+            }
+            let alone = self.contains(key, at, at);
+            assert_eq!(alone, self.held(bucket, key.get()), "coinciding candidates");
+        }
+    }
+
+    impl Twin {
+        /// What writers see of a bucket and another one, and which of the two they take.
+        fn check_matches(&self, locked: &LockedAll, bucket: usize, other: usize, key: Fingerprint) {
+            for value in [0, key.get()] {
+                let found = [bucket, other].map(|bucket| self.table().find_value(value, self.buckets[bucket], locked));
+                let held = [bucket, other].map(|bucket| {
+                    let slots = self.slots_of(bucket).iter().enumerate();
+                    slots.filter(|&(_, &slot)| slot == value).map(|(slot, _)| slot).collect::<Vec<_>>()
+                });
+                let ([one, two], [in_one, in_two]) = (found, &held);
+                let lowest = |matches: Matches| matches.lowest(&self.format);
+                let first = |bucket: usize, held: &[usize]| self.slot(bucket, held.first().copied());
+                assert_eq!((one.any(), two.any()), (!in_one.is_empty(), !in_two.is_empty()));
+                assert_eq!(one.count(two, &self.format) as usize, in_one.len() + in_two.len());
+                assert_eq!(one.count(two.none(), &self.format) as usize, in_one.len());
+                assert_eq!((lowest(one), lowest(two)), (first(bucket, in_one), first(other, in_two)));
+                assert_eq!(lowest(one.none()), None);
+                assert_eq!(lowest(one.or(two)), first(bucket, in_one).or(first(other, in_two)));
+                let lower = match (in_one.first(), in_two.first()) {
+                    (Some(here), Some(there)) if there < here => first(other, in_two),
+                    (None, _) => first(other, in_two),
+                    _ => first(bucket, in_one),
+                };
+                assert_eq!(lowest(one.or_lower(two)), lower);
+            }
+        }
+
+        /// The slot with this number in the whole table.
+        fn nth(&self, slot: usize) -> Slot {
+            self.slot(slot / SLOTS, Some(slot % SLOTS)).unwrap()
+        }
+    }
+
+    /// An operation by lot: a bucket (one of the ends of stripes and of the table, or any), another one, a fingerprint,
+    /// whether to store or to clear.
+    fn operations() -> impl Strategy<Value = Vec<(usize, usize, usize, bool)>> {
+        let bucket = || prop_oneof![prop::sample::select(vec![0, 15, 16, 31, 32, usize::MAX]), 0usize..40];
+        prop::collection::vec((bucket(), bucket(), 0usize..8, prop::bool::weighted(0.6)), 1..150)
+    }
+
+    proptest! {
+        #[test]
+        fn every_width_agrees_with_a_list_of_slots(count in 1usize..=40, operations in operations()) {
+            for width in FINGERPRINT_BITS {
+                let mut twin = Twin::new(width, count);
+                for &(bucket, other, pick, stores) in &operations {
+                    let (bucket, other) = (bucket.min(count - 1), other.min(count - 1));
+                    let key = fingerprint(width, pick);
+                    if stores {
+                        twin.store(bucket, key);
+                    } else {
+                        twin.clear(bucket, key);
+                    }
+                    twin.check_words();
+                    twin.check_reads(bucket, other, key);
+                    twin.check_reads(other, bucket, fingerprint(width, pick + 1));
+                }
+                for bucket in 0..count {
+                    for pick in 0..8 {
+                        twin.check_reads(bucket, count - 1 - bucket, fingerprint(width, pick));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fills a table to its last slot with one value, next to buckets full of another, and empties it again.
+    #[test]
+    fn every_slot_is_filled_and_emptied_alone() {
+        for width in FINGERPRINT_BITS {
+            for count in [1, 2, 3, 16, 17] {
+                for [key, other] in [[mask(width), 1], [1, mask(width)], [mask(width) - 1, mask(width)]] {
+                    let [key, other] = [key, other].map(|value| Fingerprint::from_slot(value).unwrap());
+                    for bucket in 0..count {
+                        let mut twin = Twin::new(width, count);
+                        for neighbour in (0..count).filter(|&neighbour| neighbour != bucket) {
+                            while twin.store(neighbour, other) {}
+                        }
+                        for _ in 0..SLOTS {
+                            twin.check_reads(bucket, count - 1, key);
+                            assert!(twin.store(bucket, key));
+                            twin.check_words();
+                        }
+                        assert!(!twin.store(bucket, key));
+                        for _ in 0..SLOTS {
+                            twin.check_reads(bucket, count - 1, key);
+                            assert!(twin.clear(bucket, key));
+                            twin.check_words();
+                        }
+                        assert!(!twin.clear(bucket, key));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn clearing_all_leaves_no_bit_and_writes_no_empty_word() {
+        for width in FINGERPRINT_BITS {
+            let mut twin = Twin::new(width, 35);
+            for bucket in [0, 15, 16, 34] {
+                while twin.store(bucket, fingerprint(width, 3)) {}
+            }
+            let used = twin.table().words().iter().filter(|word| Optimistic.load(word) != 0).count();
+            let cleared = Rc::new(RefCell::new(0));
+            let noted = Rc::clone(&cleared);
+            with_hook(
+                move |step| *noted.borrow_mut() += usize::from(step == Step::Cleared),
+                || twin.table().clear_all(&twin.stripes().lock_all()),
+            );
+            assert_eq!(cleared.take(), used);
+            twin.slots.fill(0);
+            twin.check_words();
+        }
+    }
+
+    #[test]
+    fn taken_slots_are_counted_and_nothing_may_stand_behind_the_last_bucket() {
+        for width in FINGERPRINT_BITS {
+            for count in [1, 2, 3, 16, 17] {
+                let mut twin = Twin::new(width, count);
+                let occupied = |twin: &Twin| twin.table().occupied(twin.buckets.iter().copied());
+                for taken in 0..count * SLOTS {
+                    assert_eq!(occupied(&twin), Some(taken as u64), "width {width}, {count} buckets");
+                    assert!(twin.store(taken / SLOTS, fingerprint(width, taken)));
+                }
+                assert_eq!(occupied(&twin), Some((count * SLOTS) as u64));
+                for bit in count * SLOTS * width as usize..twin.table().words().len() * 64 {
+                    let locked = twin.stripes().lock_all();
+                    let word = load_locked(&twin.table().words()[bit / 64]);
+                    twin.table().words()[bit / 64].store(word | 1 << (bit % 64), Ordering::Relaxed);
+                    assert_eq!(occupied(&twin), None, "width {width}, {count} buckets, bit {bit}");
+                    twin.table().words()[bit / 64].store(word, Ordering::Relaxed);
+                    drop(locked);
+                }
+            }
+        }
+    }
+
+    /// The check of debug builds, on which the tests of the protocol rely.
+    #[test]
+    fn a_word_is_not_written_without_its_stripe() {
+        let twin = Twin::new(16, 48);
+        let key = fingerprint(16, 0);
+        for locked in [0, 15, 16, 31, 32] {
+            for bucket in [0, 15, 16, 31, 32] {
+                let locked_pair = twin.stripes().lock_pair(twin.buckets[locked], twin.buckets[locked]);
+                let write = || twin.table().store(&locked_pair, twin.nth(bucket * SLOTS), key);
+                let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(write)).is_ok();
+                assert_eq!(written, locked / 16 == bucket / 16, "bucket {bucket} under the lock of bucket {locked}");
+            }
+        }
+    }
+
+    /// Between the two stores of a slot that straddles words, lookups find everything else as it was (H6).
+    #[test]
+    fn only_the_slot_in_flux_can_be_torn() {
+        for width in FINGERPRINT_BITS {
+            let count = 17;
+            let mut torn = 0;
+            for slot in 0..count * SLOTS {
+                for (old, new) in [(0, mask(width)), (mask(width), 0), (0, 1 << (width - 1)), (1 << (width - 1), 0)] {
+                    let twin = Twin::new(width, count);
+                    let around = 0x2aaa_aaaa & mask(width);
+                    for other in 0..count * SLOTS {
+                        twin.table().write(twin.nth(other), if other == slot { old } else { around });
+                    }
+                    let twin = Rc::new(twin);
+                    let seen = Rc::new(RefCell::new(Vec::new()));
+                    let (reader, noted) = (Rc::clone(&twin), Rc::clone(&seen));
+                    let look = move |_| {
+                        for (bucket, &at) in reader.buckets.iter().enumerate() {
+                            for (i, found) in reader.table().slots(at, Optimistic).into_iter().enumerate() {
+                                if bucket * SLOTS + i == slot {
+                                    noted.borrow_mut().push(found);
+                                } else {
+                                    assert_eq!(found, around, "width {width}: slot {slot} is written");
+                                }
+                            }
+                            let key = Fingerprint::from_slot(around).unwrap();
+                            assert!(reader.contains(key, at, at));
+                        }
+                    };
+                    with_hook(look, || twin.table().write(twin.nth(slot), new));
+                    let seen = seen.take();
+                    assert_eq!(seen.last(), Some(&new));
+                    assert!(seen.len() <= 2);
+                    torn += seen.len() - 1;
+                }
+            }
+            assert_eq!(torn > 0, ![4, 8, 16, 32].contains(&width), "width {width}: {torn} slots in two words");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The only file that knows loom, shuttle, parking_lot or the atomics of std.
+//!
+//! Everything shared between threads is one of the names below. In a model (`--cfg cuckoo_loom`, tests only) they are
+//! loom's, so that the models in `loom-tests` explore the code that ships; with `--cfg cuckoo_shuttle` they are shuttle's,
+//! for the schedules of `src/histories_tests`.
+
+use core::sync::atomic::Ordering;
+
+pub(crate) use shim::{AtomicU64, Mutex, MutexGuard, load_locked, lock};
+
+/// Stands behind the guards of a critical section and is dropped after them: from then on, everything that was written
+/// under them is visible to every thread.
+///
+/// A lock alone does not give that. A writer that goes on to read may read while its own stores are still on their way
+/// (store buffering): of two threads that each insert a key and then look up the other's, both could be told "no".
+pub(crate) struct VisibleOnDrop;
+
+impl Drop for VisibleOnDrop {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SeqCst: nothing less keeps a store before a later load of another word. Pairs with this fence in other writers
+        // (models *_are_visible_when_they_return).
+        shim::fence_after_unlock();
+    }
+}
+
+/// A number for statistics, which orders nothing and decides nothing. Models know nothing of it, so that they do
+/// not explore when it changes.
+#[derive(Default)]
+pub(crate) struct RelaxedCounter(core::sync::atomic::AtomicU64);
+
+impl RelaxedCounter {
+    /// Changes the number, by the only thread that may, such as the holder of a lock.
+    #[inline]
+    pub(crate) fn change(&self, change: impl FnOnce(u64) -> u64) {
+        // Relaxed: one thread at a time changes it, and nothing follows from that.
+        self.0.store(change(self.0.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A flag that orders nothing. Models know nothing of it either.
+#[derive(Default)]
+pub(crate) struct Flag(core::sync::atomic::AtomicBool);
+
+impl Flag {
+    pub(crate) fn set(&self, flag: bool) {
+        // Relaxed: it says nothing of any other memory; what acts on it looks at that under locks.
+        self.0.store(flag, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Reads a clock at a moment that stands between what this thread does before and after it. For histories of real threads,
+/// whose times say what happened before what: the processor may read a clock before an earlier load has its value, and
+/// load ahead of the clock.
+///
+/// The fences also hide a write that is not visible yet when it returns. That none is so is for the models and
+/// `tests/stress.rs` to show.
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+pub(crate) fn in_order<T>(clock: impl FnOnce() -> T) -> T {
+    use core::sync::atomic::fence;
+    // SeqCst, both: full barriers, which pair with those of other threads. Without the first one histories were refused.
+    fence(Ordering::SeqCst);
+    let time = clock();
+    fence(Ordering::SeqCst);
+    time
+}
+
+#[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
+mod shim {
+    use core::sync::atomic::Ordering;
+
+    pub(crate) use core::sync::atomic::AtomicU64;
+    pub(crate) type Mutex = parking_lot::Mutex<()>;
+    pub(crate) type MutexGuard<'a> = parking_lot::MutexGuard<'a, ()>;
+
+    /// Memory of zeros is an unlocked mutex, as `memory::Zeroed` says of a stripe.
+    #[allow(unsafe_code)]
+    // SAFETY: a value of one byte, in which no bit is without meaning, or this does not compile.
+    const _: () = assert!(unsafe { core::mem::transmute::<Mutex, u8>(parking_lot::const_mutex(())) } == 0);
+
+    /// Parks the thread until it owns the mutex.
+    #[inline]
+    pub(crate) fn lock(mutex: &Mutex) -> MutexGuard<'_> {
+        mutex.lock()
+    }
+
+    /// Reads a word that only the holder of its stripe's lock writes, by that holder.
+    #[inline]
+    pub(crate) fn load_locked(word: &AtomicU64) -> u64 {
+        // Relaxed: the lock orders this read after every write to the word.
+        word.load(Ordering::Relaxed)
+    }
+
+    /// The fence of [`VisibleOnDrop`](super::VisibleOnDrop).
+    #[inline(always)]
+    pub(crate) fn fence_after_unlock() {
+        // On x86-64 the processor has drained the stores already. parking_lot unlocks by a `compare_exchange` whether or
+        // not another thread waits, which is a `lock cmpxchg`, and every locked instruction is a full barrier. What is
+        // left to do is to keep the compiler from moving a load above it. `tests/stress.rs` watches the lock.
+        #[cfg(target_arch = "x86_64")]
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+        #[cfg(not(target_arch = "x86_64"))]
+        core::sync::atomic::fence(Ordering::SeqCst);
+    }
+}
+
+#[cfg(all(test, cuckoo_loom))]
+mod shim {
+    use core::sync::atomic::Ordering;
+
+    pub(crate) use loom::sync::atomic::AtomicU64;
+    pub(crate) type Mutex = loom::sync::Mutex<()>;
+    pub(crate) type MutexGuard<'a> = loom::sync::MutexGuard<'a, ()>;
+
+    pub(crate) fn lock(mutex: &Mutex) -> MutexGuard<'_> {
+        mutex.lock().expect("no thread panics while it holds a stripe")
+    }
+
+    /// An ordinary load would hide the loads of other threads from this thread's next store to the same word, and a
+    /// model would explore a single interleaving (tokio-rs/loom #166). This one is invisible to loom's reduction, and
+    /// loom itself checks that the lock orders it.
+    #[allow(unsafe_code)]
+    pub(crate) fn load_locked(word: &AtomicU64) -> u64 {
+        // SAFETY: 1. only the holder of the stripe's lock stores to the word, and the caller holds it; 2. if that were
+        // not so, loom would panic here.
+        unsafe { word.unsync_load() }
+    }
+
+    pub(crate) fn fence_after_unlock() {
+        loom::sync::atomic::fence(Ordering::SeqCst);
+    }
+}
+
+#[cfg(all(test, cuckoo_shuttle))]
+mod shim {
+    pub(crate) use shuttle::sync::atomic::AtomicU64;
+    pub(crate) type Mutex = shuttle::sync::Mutex<()>;
+    pub(crate) type MutexGuard<'a> = shuttle::sync::MutexGuard<'a, ()>;
+
+    pub(crate) fn lock(mutex: &Mutex) -> MutexGuard<'_> {
+        mutex.lock().expect("no thread panics while it holds a stripe")
+    }
+
+    /// No place to switch: nobody writes the word meanwhile, unless the locks are broken, and then the store that
+    /// follows is one. Schedules are shorter, and what remains is tried more often.
+    #[allow(unsafe_code)]
+    pub(crate) fn load_locked(word: &AtomicU64) -> u64 {
+        // SAFETY: shuttle runs one thread at a time.
+        unsafe { word.raw_load() }
+    }
+
+    /// Every access is in order here.
+    pub(crate) fn fence_after_unlock() {}
+}
