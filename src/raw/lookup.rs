@@ -105,7 +105,8 @@ impl Strides {
     #[inline(always)]
     pub(super) fn narrow(self) -> Self {
         let narrow = |number: u64| number & u64::from(u32::MAX);
-        Strides { bucket_bits: narrow(self.bucket_bits), stripes: narrow(self.stripes), ..self }
+        let Strides { bucket_bits, stripes, stripe_shift } = self;
+        Strides { bucket_bits: narrow(bucket_bits), stripes: narrow(stripes), stripe_shift }
     }
 
     /// Where the buckets of a class begin, as [`Layout::address`] takes it.
