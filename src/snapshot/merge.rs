@@ -3,7 +3,7 @@
 use crate::error::MergeError;
 use crate::filter::CuckooFilter;
 use crate::hashing::probe;
-use crate::layout::{Plan, Search, SearchBudget};
+use crate::layout::{Search, SearchBudget};
 use crate::raw::{Admission, KEYS_UNDER_LOCKS, RawFilter, Shard};
 use crate::report::MergeReport;
 use crate::sys::memory::HugePages;
@@ -44,7 +44,8 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
         if probe(self.hasher()) != probe(other.hasher()) {
             return Err(MergeError::HashersDiffer);
         }
-        let plan = Plan { shards: 1, stripes: 1, stripe_shift: u32::BITS - 1, ..*self.plan() };
+        let mut plan = *self.plan();
+        (plan.shards, plan.stripes, plan.stripe_shift) = (1, 1, u32::BITS - 1);
         let bytes = plan.words * size_of::<u64>();
         let mut words = Vec::new();
         words.try_reserve_exact(plan.words).map_err(|_| MergeError::OutOfMemory { bytes })?;
