@@ -8,11 +8,11 @@ use crate::CuckooFilter;
 use crate::killed_writer_tests::hooked_pool;
 use crate::layout::{Bucket, Mixed};
 use crate::sys::steps::{Step, with_hook};
+use crate::sys::sync::RelaxedCounter;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 use std::iter::repeat_n;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Part of a word; a run in one or two words; a word; two runs.
 const WIDTHS: [u32; 6] = [4, 8, 13, 16, 20, 32];
@@ -160,18 +160,19 @@ impl Race {
     /// lookups began again.
     fn run(&self, ask: Ask, pooled: bool, asked: &[(u64, bool)], at: usize, moves: usize) -> usize {
         let filter = Arc::new(self.filter());
-        let counters = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let counters = Arc::new([RelaxedCounter::default(), RelaxedCounter::default()]);
         let (race, shared, noted) = (self.clone(), Arc::clone(&filter), Arc::clone(&counters));
         let hook = move |step| {
             let [reads, repeats] = &*noted;
             match step {
                 Step::BucketRead => {
-                    let read = reads.fetch_add(1, Ordering::Relaxed) + 1;
+                    reads.change(|reads| reads + 1);
+                    let read = reads.get() as usize;
                     if (at..at + moves).contains(&read) {
                         race.make(&shared, (read - at) % 2 == 1);
                     }
                 }
-                Step::Repeated => drop(repeats.fetch_add(1, Ordering::Relaxed)),
+                Step::Repeated => repeats.change(|repeats| repeats + 1),
                 _ => {}
             }
         };
@@ -187,7 +188,7 @@ impl Race {
             panic!("{self:?}, moved after read {at}: number {wrong} of {keys} keys should have been {answer}");
         }
         assert_eq!(filter.count_hash(self.key), 1);
-        counters[1].load(Ordering::Relaxed)
+        counters[1].get() as usize
     }
 
     /// Asks for the key so many times at once, and moves it after each read in turn. Between its two reads each of them
