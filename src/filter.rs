@@ -2,12 +2,12 @@
 
 use crate::builder::Builder;
 use crate::error::{BuildError, InsertError};
-use crate::hashing::DefaultHashBuilder;
+use crate::hashing::{DefaultHashBuilder, hash_of};
 use crate::layout::{self, Mixed, Plan};
 use crate::raw::{Admission, RawFilter};
 use crate::sys::memory::HugePages;
 use core::fmt;
-use core::hash::{BuildHasher, Hash, Hasher};
+use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 
 /// A concurrent cuckoo filter: an approximate set of keys with removal, shared by all the threads of a program.
@@ -453,7 +453,8 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 
 impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// Hashes the key, for the methods that end in `_hash`: to hash once and ask several filters that share a hasher,
-    /// or to hash where the key is and ask elsewhere. It is what the hasher's `hash_one` returns.
+    /// or to hash where the key is and ask elsewhere. It is what [`BuildHasher::hash_one`] returns, unless that method is
+    /// overridden: filters call `build_hasher`, `hash` and `finish`.
     ///
     /// The result depends on the key and the hasher, not on the filter: filters agree on it if their hashers have the same
     /// type and the same keys. Numbers from elsewhere, such as identifiers or hashes of another function, may be used as
@@ -472,14 +473,8 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// ```
     #[inline(always)]
     #[must_use]
-    #[expect(
-        clippy::manual_hash_one,
-        reason = "`hash_one` is not always compiled in place, and mixing cancels out with its end"
-    )]
     pub fn hash(&self, key: &K) -> u64 {
-        let mut state = self.hasher.build_hasher();
-        key.hash(&mut state);
-        state.finish()
+        hash_of(&self.hasher, key)
     }
 
     /// What places the key: its hash, spread over the whole word.

@@ -11,7 +11,7 @@ use well_mixed::forward;
 pub use well_mixed::{WellMixed, WellMixedHasher};
 
 use core::fmt;
-use core::hash::{BuildHasher, Hasher};
+use core::hash::{BuildHasher, Hash, Hasher};
 
 /// Builds the hashers of a filter that was given no other: ahash with 256 bits of seed.
 ///
@@ -97,6 +97,19 @@ impl BuildHasher for DefaultHashBuilder {
     fn build_hasher(&self) -> DefaultHasher {
         DefaultHasher(WellMixedHasher::new(self.state.build_hasher()))
     }
+}
+
+/// The hash of a key: [`BuildHasher::hash_one`] as it is unless overridden. That one is not always compiled in place, and
+/// where it is, the mix of a filter cancels out with the end of [`WellMixed`].
+#[inline(always)]
+#[expect(
+    clippy::manual_hash_one,
+    reason = "an overridden method may hash otherwise, in ahash from one compiler to the next"
+)]
+pub(crate) fn hash_of<K: ?Sized + Hash>(builder: &impl BuildHasher, key: &K) -> u64 {
+    let mut state = builder.build_hasher();
+    key.hash(&mut state);
+    state.finish()
 }
 
 /// Whether ahash multiplies to 128 bits without AES: the list of its build script, in which "riscv64gc" is never the name of

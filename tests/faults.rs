@@ -23,16 +23,27 @@ use std::sync::Arc;
 struct Superstitious(DefaultHashBuilder);
 
 impl BuildHasher for Superstitious {
-    type Hasher = <DefaultHashBuilder as BuildHasher>::Hasher;
+    type Hasher = SuperstitiousHasher;
 
     fn build_hasher(&self) -> Self::Hasher {
-        self.0.build_hasher()
+        SuperstitiousHasher(self.0.build_hasher())
+    }
+}
+
+struct SuperstitiousHasher(<DefaultHashBuilder as BuildHasher>::Hasher);
+
+impl Hasher for SuperstitiousHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
     }
 
-    fn hash_one<T: Hash>(&self, key: T) -> u64 {
-        let hash = self.0.hash_one(key);
-        assert_ne!(hash, self.0.hash_one(13u32), "not this one");
-        hash
+    fn write_u32(&mut self, number: u32) {
+        assert_ne!(number, 13, "not this one");
+        self.0.write_u32(number);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.finish()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a saved filter has to know of its hash function.
 
+use super::hash_of;
 use core::hash::BuildHasher;
 
 /// A hash function that a saved filter can name.
@@ -71,31 +72,31 @@ pub(crate) fn probe(hasher: &impl BuildHasher) -> [u64; 4] {
     // Hash functions treat short and long keys differently, and each in several ways.
     const LENGTHS: [usize; 12] = [0, 1, 3, 4, 8, 12, 16, 24, 32, 48, 100, 300];
     let text: String = ('a'..='z').cycle().take(300).collect();
-    let texts = LENGTHS.map(|length| hasher.hash_one(&text[..length]));
-    let bytes = LENGTHS.map(|length| hasher.hash_one(&text.as_bytes()[..length]));
+    let texts = LENGTHS.map(|length| hash_of(hasher, &text[..length]));
+    let bytes = LENGTHS.map(|length| hash_of(hasher, &text.as_bytes()[..length]));
     let numbers = [
-        hasher.hash_one(0x01_u8),
-        hasher.hash_one(0x0123_u16),
-        hasher.hash_one(0x0123_4567_u32),
-        hasher.hash_one(0x0123_4567_89ab_cdef_u64),
-        hasher.hash_one(0x0123_4567_89ab_cdef_0011_2233_4455_6677_u128),
-        hasher.hash_one(0x0123_4567_usize),
-        hasher.hash_one(-2_i8),
-        hasher.hash_one(-2_i16),
-        hasher.hash_one(-2_i32),
-        hasher.hash_one(-2_i64),
-        hasher.hash_one(-2_i128),
-        hasher.hash_one(-2_isize),
-        hasher.hash_one(true),
-        hasher.hash_one('\u{df}'),
-        hasher.hash_one((1_u8, 2_u32, "three")),
-        hasher.hash_one(Some(5_u64)),
+        hash_of(hasher, &0x01_u8),
+        hash_of(hasher, &0x0123_u16),
+        hash_of(hasher, &0x0123_4567_u32),
+        hash_of(hasher, &0x0123_4567_89ab_cdef_u64),
+        hash_of(hasher, &0x0123_4567_89ab_cdef_0011_2233_4455_6677_u128),
+        hash_of(hasher, &0x0123_4567_usize),
+        hash_of(hasher, &-2_i8),
+        hash_of(hasher, &-2_i16),
+        hash_of(hasher, &-2_i32),
+        hash_of(hasher, &-2_i64),
+        hash_of(hasher, &-2_i128),
+        hash_of(hasher, &-2_isize),
+        hash_of(hasher, &true),
+        hash_of(hasher, &'\u{df}'),
+        hash_of(hasher, &(1_u8, 2_u32, "three")),
+        hash_of(hasher, &Some(5_u64)),
     ];
     let as_in_memory = [
-        hasher.hash_one([0x0123_u16; 3]),
-        hasher.hash_one([0x0123_4567_u32; 3]),
-        hasher.hash_one([0x0123_4567_89ab_cdef_u64; 3]),
-        hasher.hash_one([0x0123_4567_usize; 3]),
+        hash_of(hasher, &[0x0123_u16; 3]),
+        hash_of(hasher, &[0x0123_4567_u32; 3]),
+        hash_of(hasher, &[0x0123_4567_89ab_cdef_u64; 3]),
+        hash_of(hasher, &[0x0123_4567_usize; 3]),
     ];
     [fold(&texts), fold(&bytes), fold(&numbers), fold(&as_in_memory)]
 }
