@@ -85,7 +85,7 @@ impl<K: Key> Loop<K> {
 
     fn bench(&self, group: &mut BenchmarkGroup<WallTime>, case: &Case<K>) {
         self.inserts(group, case);
-        self.look_ups(group, case);
+        self.lookups(group, case);
         if case.contestant.removes {
             self.removals(group, case);
         }
@@ -105,7 +105,7 @@ impl<K: Key> Loop<K> {
         });
     }
 
-    fn look_ups(&self, group: &mut BenchmarkGroup<WallTime>, case: &Case<K>) {
+    fn lookups(&self, group: &mut BenchmarkGroup<WallTime>, case: &Case<K>) {
         let set = LazyCell::new(|| case.contestant.filled(case.size, &case.field().present));
         group.bench_function(format!("contains, {}/{}", self.name, case.name), |bencher| {
             let (set, present) = (&**set, &case.field().present);

@@ -1,4 +1,4 @@
-//! Look-ups at 95 % load: `cargo bench -p compare --bench lookup -- 'miss/2^20'`. [`cases`] tells the sizes.
+//! Lookups at 95 % load: `cargo bench -p compare --bench lookup -- 'miss/2^20'`. [`cases`] tells the sizes.
 
 mod cases;
 

@@ -1,7 +1,7 @@
-//! Look-ups and writes on 1, 2 and 4 threads at 95 % load:
+//! Lookups and writes on 1, 2 and 4 threads at 95 % load:
 //! `cargo bench -p compare --bench mixed -- '90 to 10/2 threads/2^20'`. [`cases`] tells the sizes.
 //!
-//! Half the look-ups are hits. A write removes a key, or inserts the one that the thread's last write removed. The time
+//! Half the lookups are hits. A write removes a key, or inserts the one that the thread's last write removed. The time
 //! is that of all threads together.
 
 mod cases;
@@ -16,7 +16,7 @@ use std::cell::LazyCell;
 /// Operations of a pass, on all threads together.
 const OPERATIONS: usize = 1 << 17;
 
-/// Names of the mixes, and how many look-ups go before each write.
+/// Names of the mixes, and how many lookups go before each write.
 const MIXES: [(&str, usize); 2] = [("90 to 10", 9), ("50 to 50", 1)];
 
 fn main() {
@@ -33,16 +33,16 @@ fn mixed<K: Key>(criterion: &mut Criterion) {
             return;
         }
         let set = LazyCell::new(|| case.contestant.filled(case.size, &case.field().present));
-        for (name, look_ups) in MIXES {
+        for (name, lookups) in MIXES {
             for threads in [1, 2, 4] {
-                let writes = OPERATIONS / threads / (look_ups + 1);
-                group.throughput(Throughput::Elements((threads * writes * (look_ups + 1)) as u64));
+                let writes = OPERATIONS / threads / (lookups + 1);
+                group.throughput(Throughput::Elements((threads * writes * (lookups + 1)) as u64));
                 let name = format!("{name}/{threads} thread{}/{}", if threads == 1 { "" } else { "s" }, case.name);
                 group.bench_function(name, |bencher| {
                     let (set, field) = (&**set, case.field());
                     let part = |thread| {
                         let (asked, changed) = (of_thread(&field.half, thread, threads), &field.present);
-                        work(set, asked, of_thread(changed, thread, threads), look_ups, writes);
+                        work(set, asked, of_thread(changed, thread, threads), lookups, writes);
                     };
                     bencher.iter_custom(|passes| (0..passes).map(|_| on_threads(threads, part).0).sum());
                 });
@@ -57,18 +57,18 @@ fn of_thread<K>(keys: &[K], thread: usize, threads: usize) -> &[K] {
     &keys[thread * part..][..part]
 }
 
-/// What a thread does: some look-ups, a write, and so on.
-fn work<K: Key>(set: &dyn Passes<K>, asked: &[K], changed: &[K], look_ups: usize, writes: usize) {
+/// What a thread does: some lookups, a write, and so on.
+fn work<K: Key>(set: &dyn Passes<K>, asked: &[K], changed: &[K], lookups: usize, writes: usize) {
     let mut asked = asked.iter();
     let (mut found, mut written) = (0, 0);
     for write in 0..writes {
-        for key in asked.by_ref().take(look_ups) {
+        for key in asked.by_ref().take(lookups) {
             found += usize::from(set.contains_one(key));
         }
         let key = &changed[write / 2];
         written += usize::from(if write % 2 == 0 { set.remove_one(key) } else { set.insert_one(key) });
     }
     most(written, writes);
-    let all = writes * look_ups;
+    let all = writes * lookups;
     assert!((all * 45 / 100..all * 60 / 100).contains(&found), "{found} of {all} found");
 }

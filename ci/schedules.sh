@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Histories of operations on threads that shuttle switches, each checked for an order that explains it
-# (src/histories_tests).
+# (tests/internal/linearizability).
 #
 #   ci/schedules.sh              20,000 schedules and 100,000 drills (10 seconds, and a minute for the first build)
 #   ci/schedules.sh full         250,000 schedules and 2,000,000 drills, and all the teeth (a quarter of an hour)
@@ -41,7 +41,7 @@ export CARGO_INCREMENTAL=1 CARGO_TARGET_DIR=$target RUSTFLAGS='--cfg cuckoo_shut
 unset CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_RUSTFLAGS RUST_BACKTRACE CUCKOO_FULL
 
 histories() {
-    cargo test --quiet --profile loom --lib histories_tests::schedules "$@"
+    cargo test --quiet --profile loom --lib internal::linearizability::schedules "$@"
 }
 
 explore() {
@@ -86,7 +86,7 @@ finds() {
     local status=0 form=()
     [ -z "$1" ] || form=(CUCKOO_FULL=1)
     (cd "$copy" && env "${form[@]}" timeout --kill-after=5 $seconds_for_a_catch \
-        cargo test --quiet --profile loom --lib histories_tests::schedules) >"$2" 2>&1 || status=$?
+        cargo test --quiet --profile loom --lib internal::linearizability::schedules) >"$2" 2>&1 || status=$?
     # The time limit is no finding, nor is a process that ends without a word.
     [ $status -ne 0 ] && grep -q 'failed in scenario' "$2"
 }

@@ -1,6 +1,6 @@
 //! What every model has: a tiny filter, keys by their place, and the runner that counts.
 
-use crate::batch::look_up_batch;
+use crate::batch::lookup_batch;
 use crate::layout::{Bucket, Class, Fingerprint, Geometry, Hop, Mixed, Plan};
 use crate::raw::{Admission, RawFilter, Shard};
 use crate::sys::memory::HugePages;
@@ -57,7 +57,7 @@ impl World {
     /// Looks the keys up in a batch.
     pub(super) fn contains_each<const KEYS: usize>(&self, keys: [Class; KEYS]) -> [bool; KEYS] {
         let (keys, mut found) = (keys.map(|key| self.mixed(key)), [false; KEYS]);
-        look_up_batch(&self.raw, &keys, |&mixed| mixed, &mut found);
+        lookup_batch(&self.raw, &keys, |&mixed| mixed, &mut found);
         found
     }
 

@@ -199,7 +199,7 @@ pub enum SnapshotError {
     },
     /// The bytes end too soon.
     #[non_exhaustive]
-    CutOff {
+    Truncated {
         /// Where they end.
         place: SnapshotPlace,
     },
@@ -306,7 +306,7 @@ impl fmt::Display for SnapshotError {
             SnapshotError::UnknownVersion { found, known } => {
                 write!(f, "the snapshot is of format {found}; this version of the crate reads format {known}")
             }
-            SnapshotError::CutOff { place } => write!(f, "the snapshot ends within {place}"),
+            SnapshotError::Truncated { place } => write!(f, "the snapshot ends within {place}"),
             SnapshotError::Damaged { place } => {
                 write!(f, "{place} of the snapshot is damaged: its checksum does not match")
             }
@@ -431,7 +431,7 @@ impl fmt::Display for MergeError {
 
 impl Error for MergeError {}
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -647,7 +647,7 @@ impl<K: ?Sized, S> fmt::Debug for CuckooFilter<K, S> {
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+// Models and schedules use what they need of the tests' helpers.
+#![cfg_attr(any(cuckoo_loom, cuckoo_shuttle), allow(dead_code, unused_imports))]
 
 mod batch;
 mod builder;
@@ -28,17 +30,6 @@ pub use stats::Stats;
 #[path = "../loom-tests/mod.rs"]
 mod loom_tests;
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
-mod stopped_writer_tests;
-
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
-mod killed_writer_tests;
-
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
-mod storm_tests;
-
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
-mod raced_lookup_tests;
-
 #[cfg(all(test, not(cuckoo_loom)))]
-mod histories_tests;
+#[path = "../tests/internal/mod.rs"]
+mod internal;

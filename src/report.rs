@@ -22,7 +22,7 @@ pub struct BulkReport {
     /// The keys that were refused, by their place in the input, in order.
     pub rejected: Vec<Rejection>,
     /// Refused keys beyond the length that was allowed to `rejected`
-    /// ([`Bulk::list_at_most`](crate::Bulk::list_at_most)).
+    /// ([`Bulk::max_listed`](crate::Bulk::max_listed)).
     pub rejected_unlisted: usize,
 }
 
@@ -56,26 +56,26 @@ pub struct RemoveReport {
     /// The keys of which no copy was there, by their place in the input, in order.
     pub missing: Vec<usize>,
     /// Missing keys beyond the length that was allowed to `missing`
-    /// ([`Bulk::list_at_most`](crate::Bulk::list_at_most)).
+    /// ([`Bulk::max_listed`](crate::Bulk::max_listed)).
     pub missing_unlisted: usize,
 }
 
 impl BulkReport {
     /// Adds the report of later keys, the first of which is number `before`.
-    pub(crate) fn append(&mut self, later: BulkReport, before: usize, list_at_most: usize) {
+    pub(crate) fn append(&mut self, later: BulkReport, before: usize, max_listed: usize) {
         self.inserted += later.inserted;
         self.rejected_unlisted += later.rejected_unlisted;
         for Rejection { index, error } in later.rejected {
-            self.note(before + index, Err(error), list_at_most);
+            self.note(before + index, Err(error), max_listed);
         }
     }
 
     /// Notes what became of the key at `index`; lists at most so many.
     #[inline]
-    pub(crate) fn note(&mut self, index: usize, result: Result<(), InsertError>, list_at_most: usize) {
+    pub(crate) fn note(&mut self, index: usize, result: Result<(), InsertError>, max_listed: usize) {
         match result {
             Ok(()) => self.inserted += 1,
-            Err(error) if self.rejected.len() < list_at_most => self.rejected.push(Rejection { index, error }),
+            Err(error) if self.rejected.len() < max_listed => self.rejected.push(Rejection { index, error }),
             Err(_) => self.rejected_unlisted += 1,
         }
     }
@@ -83,20 +83,20 @@ impl BulkReport {
 
 impl RemoveReport {
     /// Adds the report of later keys, the first of which is number `before`.
-    pub(crate) fn append(&mut self, later: RemoveReport, before: usize, list_at_most: usize) {
+    pub(crate) fn append(&mut self, later: RemoveReport, before: usize, max_listed: usize) {
         self.removed += later.removed;
         self.missing_unlisted += later.missing_unlisted;
         for index in later.missing {
-            self.note(before + index, false, list_at_most);
+            self.note(before + index, false, max_listed);
         }
     }
 
     /// Notes what became of the key at `index`; lists at most so many.
     #[inline]
-    pub(crate) fn note(&mut self, index: usize, removed: bool, list_at_most: usize) {
+    pub(crate) fn note(&mut self, index: usize, removed: bool, max_listed: usize) {
         if removed {
             self.removed += 1;
-        } else if self.missing.len() < list_at_most {
+        } else if self.missing.len() < max_listed {
             self.missing.push(index);
         } else {
             self.missing_unlisted += 1;
@@ -115,7 +115,7 @@ pub struct MergeReport {
     pub refused: usize,
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -185,14 +185,14 @@ fn many_keys_are_treated_as_by_a_loop_on_any_pool() {
     }
 }
 
-/// Look-ups are sorted by shard here, in several blocks.
+/// Lookups are sorted by shard here, in several blocks.
 #[test]
 fn many_keys_are_treated_as_by_a_loop_out_of_cache() {
     Singles::new(MANY_SHARDS, 24, with_copies(600_000)).check_all();
 }
 
 #[test]
-fn sorted_look_ups_are_answered_in_the_order_of_the_caller() {
+fn sorted_lookups_are_answered_in_the_order_of_the_caller() {
     for bits in [24, 32] {
         let filter = build(MANY_SHARDS, bits);
         let keys: Vec<u64> = (0..MANY_SHARDS as u64 * 9 / 10).collect();
@@ -264,9 +264,9 @@ fn keys_are_anything_that_borrows_as_the_key_type() {
 #[test]
 fn keys_without_a_size_are_counted_right() {
     let filter = CuckooFilter::<()>::with_capacity(100);
-    let report = filter.bulk().list_at_most(2).insert(&[(); 40_000]);
+    let report = filter.bulk().max_listed(2).insert(&[(); 40_000]);
     assert_eq!((report.inserted, indices(&report), report.rejected_unlisted), (8, vec![8, 9], 39_990));
-    let report = filter.bulk().list_at_most(1).remove(&[(); 40_000]);
+    let report = filter.bulk().max_listed(1).remove(&[(); 40_000]);
     assert_eq!((report.removed, report.missing, report.missing_unlisted), (8, vec![8], 39_991));
 }
 
@@ -407,13 +407,13 @@ fn check_refused_far_apart(capacity: usize, length: u64, often: &[u64]) {
         };
         for listed in [usize::MAX, 0, 1, 5] {
             let filter = build(capacity, 32);
-            check(pool.install(|| filter.bulk().list_at_most(listed).insert(&keys)), listed);
+            check(pool.install(|| filter.bulk().max_listed(listed).insert(&keys)), listed);
             assert_eq!(filter.len(), keys.len() - too_many.len());
             let filter = build(capacity, 32);
-            check(pool.install(|| filter.bulk().list_at_most(listed).insert_iter(&keys)), listed);
+            check(pool.install(|| filter.bulk().max_listed(listed).insert_iter(&keys)), listed);
             let filter = build(capacity, 32);
             let hashes = hashes_of(&filter, &keys);
-            check(filter.bulk().list_at_most(listed).insert_iter_hash(hashes), listed);
+            check(filter.bulk().max_listed(listed).insert_iter_hash(hashes), listed);
         }
         let filter = build(capacity, 32);
         check(pool.install(|| filter.par_insert_iter(&keys)), usize::MAX);
@@ -446,7 +446,7 @@ fn missing_keys_are_numbered_across_blocks_and_listed_up_to_a_number() {
             for listed in [usize::MAX, 0, 1, 5] {
                 let filter = build(capacity, 32);
                 assert_eq!(filter.par_insert(&keys).inserted, keys.len());
-                let report = pool.install(|| filter.bulk().list_at_most(listed).remove(&taken));
+                let report = pool.install(|| filter.bulk().max_listed(listed).remove(&taken));
                 assert_eq!(report.missing, missing[..listed.min(missing.len())]);
                 assert_eq!(report.missing_unlisted, missing.len().saturating_sub(listed));
                 assert_eq!(report.removed, keys.len() - missing.len());
@@ -469,13 +469,13 @@ fn keys_thinly_spread_are_numbered_right() {
         for listed in [usize::MAX, 0, 1, 5] {
             // 33 shards.
             let filter = build(8_000_000, 32);
-            let report = pool.install(|| filter.bulk().list_at_most(listed).insert(&keys));
+            let report = pool.install(|| filter.bulk().max_listed(listed).insert(&keys));
             assert_eq!(indices(&report), too_many[..listed.min(too_many.len())]);
             assert_eq!(report.rejected_unlisted, too_many.len().saturating_sub(listed));
             assert_eq!((report.inserted, filter.len()), (keys.len() - too_many.len(), keys.len() - too_many.len()));
             let present = vec![true; keys.len()];
             assert!(pool.install(|| par_answers(&filter, &keys, &present)) == present);
-            let report = pool.install(|| filter.bulk().list_at_most(listed).remove(&taken));
+            let report = pool.install(|| filter.bulk().max_listed(listed).remove(&taken));
             assert_eq!(report.missing, missing[..listed.min(missing.len())]);
             assert_eq!(report.missing_unlisted, missing.len().saturating_sub(listed));
             assert_eq!((report.removed, filter.len()), (keys.len() - missing.len(), 8));
@@ -518,7 +518,7 @@ fn an_overfull_load_fills_the_filter_and_names_what_it_refused() {
             // The first ones, whatever the number that is listed.
             for listed in [0, 1, 5] {
                 let filter = build(capacity, 32);
-                let capped = pool.install(|| filter.bulk().list_at_most(listed).insert_iter(&keys));
+                let capped = pool.install(|| filter.bulk().max_listed(listed).insert_iter(&keys));
                 assert_eq!(capped.rejected, report.rejected[..listed]);
                 assert_eq!(capped.rejected_unlisted, report.rejected.len() - listed);
                 assert_eq!(capped.inserted, report.inserted);
@@ -583,7 +583,7 @@ fn progress_is_told_on_the_calling_thread_up_to_the_last_key() {
 
 #[test]
 fn progress_is_told_on_the_way() {
-    // Look-ups that are not sorted go longest without a word.
+    // Lookups that are not sorted go longest without a word.
     let filter = build(1000, 16);
     let hashes: Vec<u64> = (0..(1 << 24) + 1).collect();
     let mut told = vec![];
@@ -720,7 +720,7 @@ fn a_hash_that_panics_amid_a_load_loses_nothing() {
 }
 
 #[test]
-fn a_hash_that_panics_amid_look_ups_or_a_removal_loses_nothing() {
+fn a_hash_that_panics_amid_lookups_or_a_removal_loses_nothing() {
     let _watchdog = watchdog();
     for pool in pools() {
         for at in [0, 50_000, NEW_KEYS - 1] {
@@ -744,9 +744,9 @@ fn a_hash_that_panics_amid_look_ups_or_a_removal_loses_nothing() {
     }
 }
 
-/// The look-ups that are sorted.
+/// The lookups that are sorted.
 #[test]
-fn a_hash_that_panics_amid_sorted_look_ups_loses_nothing() {
+fn a_hash_that_panics_amid_sorted_lookups_loses_nothing() {
     let _watchdog = watchdog();
     let filter = CuckooFilter::<Bomb>::builder().capacity(MANY_SHARDS).fingerprint_bits(32).build().unwrap();
     let keys = bombs(0..300_000);

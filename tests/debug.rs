@@ -30,7 +30,7 @@ fn what_is_under_way_shows_what_was_asked_for() {
         "Builder { capacity: Some(10), false_positive_rate: None, fingerprint_bits: None, stripes: Some(3), .. }";
     check(&builder, shown);
     let filter = builder.build().unwrap();
-    check(&filter.bulk().list_at_most(7), "Bulk { list_at_most: 7, .. }");
+    check(&filter.bulk().max_listed(7), "Bulk { max_listed: 7, .. }");
     let snapshot = filter.snapshot().metadata(b"secret");
     check(&snapshot, "Snapshot { metadata: 6 bytes, with_keys: true, shards: 0..1, .. }");
 }

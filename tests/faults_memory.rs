@@ -98,7 +98,7 @@ fn of_snapshot<T>(result: Result<T, SnapshotError>) -> Result<T, Led> {
     })
 }
 
-/// The list of refused keys is of any length, 16 bytes each, unless `Bulk::list_at_most` bounds it. It is a `Vec` of the
+/// The list of refused keys is of any length, 16 bytes each, unless `Bulk::max_listed` bounds it. It is a `Vec` of the
 /// caller's, which ends the process when it may not grow.
 const LISTS: &str = "insert_batch that lists 4,992 refused keys";
 

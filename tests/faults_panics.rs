@@ -67,7 +67,7 @@ const REMOVALS: [Operation; 4] = [
     ("par_remove", |filter, keys| drop(filter.par_remove(keys))),
 ];
 
-const LOOK_UPS: [Operation; 4] = [
+const LOOKUPS: [Operation; 4] = [
     ("contains", |filter, keys| assert!(keys.iter().all(|key| filter.contains(key)))),
     ("count", |filter, keys| assert!(keys.iter().all(|key| filter.count(key) == 1))),
     ("contains_batch", |filter, keys| filter.contains_batch(keys, &mut vec![false; keys.len()])),
@@ -108,8 +108,8 @@ fn the_hash_of_each_key() {
             for at in places(length) {
                 INSERTIONS.into_iter().for_each(|operation| check(pool, operation, false, true, length, at));
                 REMOVALS.into_iter().for_each(|operation| check(pool, operation, true, true, length, at));
-                LOOK_UPS.into_iter().for_each(|operation| check(pool, operation, true, false, length, at));
-                panics += INSERTIONS.len() + REMOVALS.len() + LOOK_UPS.len();
+                LOOKUPS.into_iter().for_each(|operation| check(pool, operation, true, false, length, at));
+                panics += INSERTIONS.len() + REMOVALS.len() + LOOKUPS.len();
             }
         }
     }

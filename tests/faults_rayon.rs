@@ -113,7 +113,7 @@ fn calls_from_inside_of_tasks() {
         }
     }
     println!(
-        "\nfigure 5.7: loads, look-ups, removals, snapshots and merges by {TASKS} tasks inside of par_iter, join, scope and \
+        "\nfigure 5.7: loads, lookups, removals, snapshots and merges by {TASKS} tasks inside of par_iter, join, scope and \
          other pools, on pools of 1 and 2 threads: no hang, no key lost"
     );
 }

@@ -205,7 +205,7 @@ fn merge_all_ways(capacity: usize, keys: u64) {
             scope.spawn(move || {
                 barrier.wait();
                 while merging.load(Ordering::Acquire) > 0 {
-                    own.clone().for_each(|key| assert!(filter.contains(&key), "look-up of key {key}"));
+                    own.clone().for_each(|key| assert!(filter.contains(&key), "lookup of key {key}"));
                 }
             });
         }
@@ -251,8 +251,8 @@ fn merge_both_ways(capacity: usize, keys: u64) {
     std::thread::scope(|scope| {
         let into_a = scope.spawn(|| merge(&a, &b));
         let into_b = scope.spawn(|| merge(&b, &a));
-        scope.spawn(|| while_merging(&mut |key| assert!(a.contains(&key), "look-up of key {key}")));
-        scope.spawn(|| while_merging(&mut |key| assert!(b.contains(&(keys + key)), "look-up of key {key}")));
+        scope.spawn(|| while_merging(&mut |key| assert!(a.contains(&key), "lookup of key {key}")));
+        scope.spawn(|| while_merging(&mut |key| assert!(b.contains(&(keys + key)), "lookup of key {key}")));
         scope.spawn(|| {
             while_merging(&mut |key| {
                 let filter = if key % 2 == 0 { &a } else { &b };

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 type Filter = CuckooFilter<u64, DefaultHashBuilder>;
 
 /// Copies of one class that its two buckets hold.
-const MOST_COPIES: usize = 8;
+const MAX_COPIES: usize = 8;
 
 #[derive(Clone, Debug)]
 struct Shape {
@@ -128,7 +128,7 @@ impl Pair {
                         *copies += usize::from(new);
                     }
                     Err(InsertError::Full) => {
-                        prop_assert!(*copies < MOST_COPIES, "8 copies are too many, not full");
+                        prop_assert!(*copies < MAX_COPIES, "8 copies are too many, not full");
                         prop_assert!(!unique || *copies == 0, "a present key needs no room");
                         self.refused[0] += 1;
                         return self.check_every_key();
@@ -136,7 +136,7 @@ impl Pair {
                     Err(error) => {
                         let too_many = matches!(error, InsertError::TooManyCopies);
                         prop_assert!(too_many && !unique, "{}", error);
-                        prop_assert_eq!(*copies, MOST_COPIES);
+                        prop_assert_eq!(*copies, MAX_COPIES);
                         self.refused[1] += 1;
                         return self.check_every_key();
                     }

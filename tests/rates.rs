@@ -16,16 +16,16 @@ fn formula(load: f64, bits: u32) -> f64 {
     1.0 - (-8.0 * load / (2f64.powi(bits as i32) - 1.0)).exp()
 }
 
-/// Standard deviation of a rate measured with so many look-ups in a table of so many slots: the chance of the look-ups,
+/// Standard deviation of a rate measured with so many lookups in a table of so many slots: the chance of the lookups,
 /// and the chance of how many of the classes the keys happened to take.
-fn deviation(rate: f64, look_ups: usize, slots: f64, bits: u32) -> f64 {
+fn deviation(rate: f64, lookups: usize, slots: f64, bits: u32) -> f64 {
     let classes = slots / 8.0 * (2f64.powi(bits as i32) - 1.0);
-    (rate * (1.0 - rate) * (1.0 / look_ups as f64 + 1.0 / classes)).sqrt()
+    (rate * (1.0 - rate) * (1.0 / lookups as f64 + 1.0 / classes)).sqrt()
 }
 
 #[test]
 fn the_rate_follows_the_formula_at_every_width_and_load() {
-    const LOOK_UPS: usize = 2_000_000;
+    const LOOKUPS: usize = 2_000_000;
     for bits in 4..=16 {
         let mut rng = fastrand::Rng::with_seed(u64::from(bits));
         let builder = CuckooFilter::<u64>::builder().capacity(95_000).fingerprint_bits(bits);
@@ -38,9 +38,9 @@ fn the_rate_follows_the_formula_at_every_width_and_load() {
                 let _ = filter.insert(&keys.next().unwrap());
             }
             let load = filter.load_factor();
-            let found = (0..LOOK_UPS as u64).filter(|key| filter.contains(&(2 * key + 1))).count();
-            let (measured, expected) = (found as f64 / LOOK_UPS as f64, formula(load, bits));
-            let sigma = deviation(expected, LOOK_UPS, slots(&filter), bits);
+            let found = (0..LOOKUPS as u64).filter(|key| filter.contains(&(2 * key + 1))).count();
+            let (measured, expected) = (found as f64 / LOOKUPS as f64, formula(load, bits));
+            let sigma = deviation(expected, LOOKUPS, slots(&filter), bits);
             println!(
                 "{bits:>2} bits, load {load:.2}: measured {measured:.6}, expected {expected:.6}, off by {:+.1} sigma",
                 (measured - expected) / sigma
@@ -61,10 +61,10 @@ fn the_rate_asked_for_is_kept_at_full_capacity() {
             for key in 0..capacity as u64 {
                 filter.insert(&key).unwrap();
             }
-            let look_ups = 2_000_000;
-            let found = (0..look_ups as u64).filter(|key| filter.contains(&(key + (1 << 32)))).count();
-            let measured = found as f64 / look_ups as f64;
-            let sigma = deviation(rate, look_ups, slots(&filter), filter.fingerprint_bits());
+            let lookups = 2_000_000;
+            let found = (0..lookups as u64).filter(|key| filter.contains(&(key + (1 << 32)))).count();
+            let measured = found as f64 / lookups as f64;
+            let sigma = deviation(rate, lookups, slots(&filter), filter.fingerprint_bits());
             println!("capacity {capacity:>7}: asked {rate}, {} bits, measured {measured}", filter.fingerprint_bits());
             assert!(filter.expected_false_positive_rate() <= rate);
             assert!(measured <= rate + 6.0 * sigma, "capacity {capacity}: {measured} for {rate}");
@@ -118,7 +118,7 @@ const SEQUENCES: [Sequence; 12] = [
 
 #[test]
 fn poor_hashes_keep_the_capacity_the_load_and_the_rate() {
-    const LOOK_UPS: u64 = 1_000_000;
+    const LOOKUPS: u64 = 1_000_000;
     let mut failed = Vec::new();
     for (name, key) in SEQUENCES {
         // What a hash does to one size it need not do to another; the last has several shards.
@@ -133,11 +133,11 @@ fn poor_hashes_keep_the_capacity_the_load_and_the_rate() {
                 }
             }
             // The sequence goes on, and random numbers beside it.
-            let found = (capacity..capacity + LOOK_UPS).filter(|&i| filter.contains(&key(i))).count();
+            let found = (capacity..capacity + LOOKUPS).filter(|&i| filter.contains(&key(i))).count();
             let mut rng = fastrand::Rng::with_seed(1);
-            let strange = (0..LOOK_UPS).filter(|_| filter.contains(&rng.u64(..))).count();
+            let strange = (0..LOOKUPS).filter(|_| filter.contains(&rng.u64(..))).count();
             let expected = filter.expected_false_positive_rate();
-            let [found, strange] = [found, strange].map(|times| times as f64 / LOOK_UPS as f64);
+            let [found, strange] = [found, strange].map(|times| times as f64 / LOOKUPS as f64);
             let load = first.unwrap_or_else(|| {
                 (capacity..).find(|&i| filter.insert(&key(i)).is_err());
                 filter.load_factor()
@@ -148,7 +148,7 @@ fn poor_hashes_keep_the_capacity_the_load_and_the_rate() {
                 found / expected,
                 strange / expected
             );
-            let slack = 6.0 * deviation(expected, LOOK_UPS as usize, slots(&filter), bits);
+            let slack = 6.0 * deviation(expected, LOOKUPS as usize, slots(&filter), bits);
             if refused > 0 || load < 0.95 || found > expected + slack || (strange - expected).abs() > slack {
                 failed.push((name, capacity, bits, refused, load, found, strange, expected));
             }
@@ -160,14 +160,14 @@ fn poor_hashes_keep_the_capacity_the_load_and_the_rate() {
 #[test]
 fn raw_numbers_through_the_hash_twins_keep_the_capacity_and_the_rate() {
     const CAPACITY: u64 = 95_000;
-    const LOOK_UPS: u64 = 1_000_000;
+    const LOOKUPS: u64 = 1_000_000;
     for (name, number) in SEQUENCES {
         let filter = CuckooFilter::<str>::with_capacity(CAPACITY as usize);
         assert!((0..CAPACITY).all(|i| filter.insert_hash(number(i)).is_ok()), "{name}");
         assert!((0..CAPACITY).all(|i| filter.contains_hash(number(i))), "{name}");
-        let found = (CAPACITY..CAPACITY + LOOK_UPS).filter(|&i| filter.contains_hash(number(i))).count();
-        let measured = found as f64 / LOOK_UPS as f64;
-        let sigma = deviation(0.001, LOOK_UPS as usize, slots(&filter), filter.fingerprint_bits());
+        let found = (CAPACITY..CAPACITY + LOOKUPS).filter(|&i| filter.contains_hash(number(i))).count();
+        let measured = found as f64 / LOOKUPS as f64;
+        let sigma = deviation(0.001, LOOKUPS as usize, slots(&filter), filter.fingerprint_bits());
         assert!(measured < 0.001 + 6.0 * sigma, "{name}: {measured}");
         assert!((0..CAPACITY).all(|i| filter.remove_hash(number(i))), "{name}");
         assert!(filter.is_empty());

@@ -39,10 +39,10 @@ fn cut_off_anywhere() {
     let trailer = bytes.len() - TRAILER;
     for length in 0..bytes.len() {
         match Filter::read_from(&bytes[..length], hasher()) {
-            Err(SnapshotError::CutOff { place: SnapshotPlace::Header, .. }) if length < HEADER => {}
-            Err(SnapshotError::CutOff { place: SnapshotPlace::Shard { number: 0, .. }, .. })
+            Err(SnapshotError::Truncated { place: SnapshotPlace::Header, .. }) if length < HEADER => {}
+            Err(SnapshotError::Truncated { place: SnapshotPlace::Shard { number: 0, .. }, .. })
                 if (HEADER..trailer).contains(&length) => {}
-            Err(SnapshotError::CutOff { place: SnapshotPlace::Trailer, .. }) if length >= trailer => {}
+            Err(SnapshotError::Truncated { place: SnapshotPlace::Trailer, .. }) if length >= trailer => {}
             other => panic!("the first {length} bytes: {other:?}"),
         }
     }
@@ -53,7 +53,7 @@ fn cut_off_in_the_second_shard() {
     let bytes = snapshot(300_000, 4, 1000);
     let shard = (bytes.len() - HEADER - TRAILER) / 2;
     let result = Filter::read_from(&bytes[..bytes.len() - TRAILER - shard / 2], hasher());
-    assert!(matches!(result, Err(SnapshotError::CutOff { place: SnapshotPlace::Shard { number: 1, .. }, .. })));
+    assert!(matches!(result, Err(SnapshotError::Truncated { place: SnapshotPlace::Shard { number: 1, .. }, .. })));
 }
 
 #[test]
@@ -224,7 +224,7 @@ proptest! {
             use_it(&filter);
         }
         if let Ok(reader) = SnapshotReader::new(&sealed.bytes[..])
-            && let Ok(filter) = reader.into_filter_with_its_keys::<u64, StableHashBuilder>() {
+            && let Ok(filter) = reader.into_filter_with_stored_keys::<u64, StableHashBuilder>() {
                 use_it(&filter);
             }
     }

@@ -49,7 +49,7 @@ fn several_that_save_to_one_path_do_not_mix() {
                 let bytes = fs::read(path).unwrap();
                 let reader = SnapshotReader::new(&bytes[..]).unwrap();
                 let keys = reader.header().metadata().try_into().map_or(7, u64::from_le_bytes);
-                let loaded: CuckooFilter<u64> = reader.into_filter_with_its_keys().unwrap();
+                let loaded: CuckooFilter<u64> = reader.into_filter_with_stored_keys().unwrap();
                 assert_eq!(loaded.len() as u64, keys);
                 assert!((0..keys).all(|key| loaded.contains(&key)));
             }

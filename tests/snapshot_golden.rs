@@ -124,7 +124,7 @@ fn files_of_format_1_are_read() {
             golden.check_filter(&Filter::join([&file[..], &rest[..]], Golden::hasher()).unwrap());
         } else {
             if golden.with_keys {
-                golden.check_filter(&reader.into_filter_with_its_keys().unwrap());
+                golden.check_filter(&reader.into_filter_with_stored_keys().unwrap());
             }
             golden.check_filter(&Filter::read_from(&file[..], Golden::hasher()).unwrap());
         }

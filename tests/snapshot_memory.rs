@@ -93,7 +93,7 @@ fn a_length_that_lies_costs_no_memory() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // The pool's own memory is taken once.
     rayon::join(|| (), || ());
-    let cut_off = |result| matches!(result, Err(SnapshotError::CutOff { .. }));
+    let cut_off = |result| matches!(result, Err(SnapshotError::Truncated { .. }));
 
     for (bits, stripes) in [(4, 1 << 20), (4, 1), (16, 1 << 20), (32, 1 << 20), (32, 1)] {
         for capacity in [10, 1000, 100_000, 600_000] {

@@ -80,7 +80,10 @@ fn something_else_is_no_snapshot() {
     }
     for cut in 0..16 {
         let error = refusal(&bytes()[..cut]);
-        assert!(matches!(error, SnapshotError::CutOff { place: SnapshotPlace::Header, .. }), "{cut} bytes: {error:?}");
+        assert!(
+            matches!(error, SnapshotError::Truncated { place: SnapshotPlace::Header, .. }),
+            "{cut} bytes: {error:?}"
+        );
     }
     let mut as_text = bytes();
     as_text[7] = b'\r';
@@ -205,7 +208,7 @@ fn a_header_of_another_length() {
         assert!(matches!(error, SnapshotError::Damaged { place: SnapshotPlace::Header, .. }), "{wrong}: {error:?}");
     }
     let error = refusal(&sealed().with(12, 65_756_u32.to_le_bytes()).bytes);
-    assert!(matches!(error, SnapshotError::CutOff { place: SnapshotPlace::Header, .. }), "{error:?}");
+    assert!(matches!(error, SnapshotError::Truncated { place: SnapshotPlace::Header, .. }), "{error:?}");
 }
 
 /// A name of fewer than 64 bytes leaves room for it within the longest header.
@@ -302,7 +305,7 @@ fn another_hasher() {
     assert!(message.contains("\"siphash-1-3\"") && message.contains("\"ahash-"), "{message}");
     let bytes = bytes();
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
-    let result = reader.into_filter_with_its_keys::<str, DefaultHashBuilder>();
+    let result = reader.into_filter_with_stored_keys::<str, DefaultHashBuilder>();
     assert!(matches!(result, Err(SnapshotError::HasherMismatch { .. })));
 }
 
@@ -316,7 +319,7 @@ fn other_keys_of_the_hasher() {
     // Other ones in the file than the filter was filled with: whoever has the right ones does not need them.
     let changed = sealed().with(104, 7_u64.to_le_bytes()).bytes;
     let reader = SnapshotReader::new(&changed[..]).unwrap();
-    let result = reader.into_filter_with_its_keys::<str, StableHashBuilder>();
+    let result = reader.into_filter_with_stored_keys::<str, StableHashBuilder>();
     assert!(matches!(result, Err(SnapshotError::HasherMismatch { .. })));
     assert!(Filter::read_from(&changed[..], hasher()).is_ok());
 }
@@ -406,7 +409,7 @@ fn a_file_that_is_not_the_snapshot_alone() {
     std::fs::write(&path, [bytes(), vec![0]].concat()).unwrap();
     assert!(matches!(error(Filter::load(&path)), SnapshotError::TrailingBytes));
     std::fs::write(&path, []).unwrap();
-    assert!(matches!(error(Filter::load(&path)), SnapshotError::CutOff { place: SnapshotPlace::Header, .. }));
+    assert!(matches!(error(Filter::load(&path)), SnapshotError::Truncated { place: SnapshotPlace::Header, .. }));
     filter().snapshot().without_keys().save(&path).unwrap();
     match error(Filter::load(&path)) {
         SnapshotError::NoKeys { hasher, .. } => assert_eq!(hasher, "siphash-1-3"),

@@ -97,7 +97,7 @@ fn check_equal<S: BuildHasher>(loaded: &Filter<S>, saved: &Filter<S>, keys: u64)
     assert_eq!(loaded.load_factor(), saved.load_factor());
     assert_eq!(loaded.expected_false_positive_rate(), saved.expected_false_positive_rate());
     for key in 0..keys {
-        assert_eq!(loaded.contains(&key), saved.contains(&key), "look-up of key {key}");
+        assert_eq!(loaded.contains(&key), saved.contains(&key), "lookup of key {key}");
         assert_eq!(loaded.count(&key), saved.count(&key), "count of key {key}");
     }
 }
@@ -112,7 +112,7 @@ fn check_goes_on<S: BuildHasher>(loaded: &Filter<S>, mut stored: Vec<u64>) {
         assert_eq!(loaded.len(), stored.len());
     }
     while let Some(key) = stored.pop() {
-        assert!(loaded.contains(&key), "look-up of key {key}");
+        assert!(loaded.contains(&key), "lookup of key {key}");
         assert!(loaded.remove(&key), "removal of key {key}");
         assert_eq!(loaded.len(), stored.len());
     }
@@ -137,7 +137,7 @@ fn check_round_trip<S: SavedHasher + Clone>(shape: &Shape, hasher: S) {
     assert_eq!((header.hasher_name(), header.has_keys()), (S::NAME, hasher.keys().is_some()));
     assert_eq!((header.capacity(), header.fingerprint_bits()), (shape.capacity, filter.fingerprint_bits()));
     assert_eq!((header.shards(), header.part()), (filter.shards(), 0..filter.shards()));
-    let with_its_keys = reader.into_filter_with_its_keys::<u64, S>();
+    let with_its_keys = reader.into_filter_with_stored_keys::<u64, S>();
     let loaded = if hasher.keys().is_some() {
         with_its_keys.unwrap()
     } else {
@@ -152,7 +152,7 @@ fn check_round_trip<S: SavedHasher + Clone>(shape: &Shape, hasher: S) {
     filter.snapshot().without_keys().write_to(&mut without_keys).unwrap();
     let reader = SnapshotReader::new(&without_keys[..]).unwrap();
     assert!(!reader.header().has_keys());
-    assert!(matches!(reader.into_filter_with_its_keys::<u64, S>(), Err(SnapshotError::NoKeys { .. })));
+    assert!(matches!(reader.into_filter_with_stored_keys::<u64, S>(), Err(SnapshotError::NoKeys { .. })));
     check_equal(&Filter::read_from(&without_keys[..], hasher).unwrap(), &filter, asked);
 }
 

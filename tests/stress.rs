@@ -25,7 +25,7 @@ use std::sync::{Barrier, Mutex};
 
 const WRITERS: usize = 4;
 const READERS: usize = 2;
-const MOST_COPIES: usize = 8;
+const MAX_COPIES: usize = 8;
 
 fn build(capacity: usize, bits: u32, stripes: usize) -> Filter {
     builder(capacity, bits).stripes(stripes).build().unwrap()
@@ -116,12 +116,12 @@ impl Stress {
         let (found, count) = (self.filter.contains(&key), self.filter.count(&key));
         match self.oracle {
             Oracle::Exact => {
-                assert_eq!(found, copies > 0, "look-up of key {key}, {copies} copies");
+                assert_eq!(found, copies > 0, "lookup of key {key}, {copies} copies");
                 assert_eq!(count, copies, "count of key {key}");
             }
             Oracle::OneSided => {
-                assert!(found || copies == 0, "look-up of key {key}, {copies} copies");
-                assert!(copies <= count && count <= MOST_COPIES, "count of key {key}: {count} for {copies}");
+                assert!(found || copies == 0, "lookup of key {key}, {copies} copies");
+                assert!(copies <= count && count <= MAX_COPIES, "count of key {key}: {count} for {copies}");
             }
         }
     }
@@ -134,16 +134,16 @@ impl Stress {
                 match (unique, self.oracle) {
                     (true, Oracle::Exact) => assert_eq!(new, copies == 0, "unique key {key}, {copies} copies"),
                     (true, Oracle::OneSided) => assert!(!new || copies == 0, "unique key {key}, {copies} copies"),
-                    (false, _) => assert!(copies < MOST_COPIES),
+                    (false, _) => assert!(copies < MAX_COPIES),
                 }
                 usize::from(new)
             }
             Err(error) => {
                 assert!(!unique || copies == 0, "a present key needs no room");
                 match (&error, self.oracle) {
-                    (InsertError::TooManyCopies, Oracle::Exact) => assert_eq!(copies, MOST_COPIES),
+                    (InsertError::TooManyCopies, Oracle::Exact) => assert_eq!(copies, MAX_COPIES),
                     (InsertError::TooManyCopies, Oracle::OneSided) => assert!(!unique),
-                    (_, _) => assert!(copies < MOST_COPIES, "8 copies are too many, not full"),
+                    (_, _) => assert!(copies < MAX_COPIES, "8 copies are too many, not full"),
                 }
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 0

@@ -67,7 +67,7 @@ impl Probes {
     }
 }
 
-pub(crate) fn look_ups(contests: &Contests, log2: u32) {
+pub(crate) fn lookups(contests: &Contests, log2: u32) {
     let lines = LazyCell::new(|| Lines::new(log2));
     for bits in [16, 13] {
         let named = |contest: &str| format!("{contest} {bits} bits 2^{log2}");

@@ -14,7 +14,7 @@ use std::ops::Deref;
 pub(crate) fn run(contests: &Contests, log2: u32, large: &impl Deref<Target = Large>) {
     insertions(contests, log2, large);
     removals(contests, log2, large);
-    look_ups(contests, log2, large);
+    lookups(contests, log2, large);
 }
 
 fn insertions(contests: &Contests, log2: u32, large: &impl Deref<Target = Large>) {
@@ -74,7 +74,7 @@ fn removals(contests: &Contests, log2: u32, large: &impl Deref<Target = Large>) 
     );
 }
 
-fn look_ups(contests: &Contests, log2: u32, large: &impl Deref<Target = Large>) {
+fn lookups(contests: &Contests, log2: u32, large: &impl Deref<Target = Large>) {
     let count = if log2 == large::LOG2 { 100_000_000 } else { 3 << (log2 - 2) };
     let misses: LazyCell<Vec<u64>, _> = LazyCell::new(|| {
         // Other contests may have left the filter empty.

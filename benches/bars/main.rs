@@ -53,7 +53,7 @@ fn calls(program: &Program) {
 fn batches(program: &Program) {
     let contests = program.contests(5);
     for log2 in [16, 20, program.large.unwrap_or(large::LOG2)] {
-        batches::look_ups(&contests, log2);
+        batches::lookups(&contests, log2);
     }
     for log2 in [16, 18, 20, 22] {
         batches::writes(&contests, log2);

@@ -21,7 +21,7 @@ pub(crate) fn run(contests: &Contests, log2: u32, large: &impl Deref<Target = La
 
 fn load(name: &str, Large { filter, two, .. }: &Large, keys: &[u64]) {
     filter.clear();
-    let (nanos, report) = timed(1, || two.install(|| filter.bulk().list_at_most(0).insert(keys)));
+    let (nanos, report) = timed(1, || two.install(|| filter.bulk().max_listed(0).insert(keys)));
     let (seconds, inserted, load) = (nanos / 1e9, report.inserted, filter.load_factor());
     println!("{name:<64} {seconds:.2} s, {inserted} of {} keys, load {load:.4}", keys.len());
 }

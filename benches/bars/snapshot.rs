@@ -1,4 +1,4 @@
-//! Snapshots of the large table to and from memory, beside plain copies of as many bytes; and what look-ups and a single
+//! Snapshots of the large table to and from memory, beside plain copies of as many bytes; and what lookups and a single
 //! writer see of them.
 
 use crate::large::{Large, asked};
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 /// How long a single writer is timed beside saves, and beside copies.
 const SAVING: Duration = Duration::from_secs(3);
 
-/// Look-ups in a pass.
-const LOOK_UPS: usize = 1 << 20;
+/// Lookups in a pass.
+const LOOKUPS: usize = 1 << 20;
 
 /// The longest that a single writer may wait, in milliseconds.
 const LONGEST_WAIT: f64 = 5.0;
@@ -27,7 +27,7 @@ const LONGEST_WAIT: f64 = 5.0;
 pub(crate) fn run(contests: &Contests, log2: u32, large: &impl Deref<Target = Large>) {
     let saved = LazyCell::new(|| Saved::new(large));
     speeds(contests, log2, &saved, large);
-    look_ups(contests, log2, &saved, large);
+    lookups(contests, log2, &saved, large);
     waits(contests, log2, &saved, large);
 }
 
@@ -71,21 +71,21 @@ fn speeds(contests: &Contests, log2: u32, saved: &impl Deref<Target = Saved>, la
     );
 }
 
-fn look_ups(contests: &Contests, log2: u32, saved: &impl Deref<Target = Saved>, large: &impl Deref<Target = Large>) {
-    let misses: LazyCell<Vec<u64>> = LazyCell::new(|| keys(3, LOOK_UPS));
-    let look_up = || {
-        let (nanos, found) = warm_timed(LOOK_UPS, || large.filter.contains_all(&misses));
-        assert!(found < LOOK_UPS / 500, "{found} false positives of {LOOK_UPS}");
+fn lookups(contests: &Contests, log2: u32, saved: &impl Deref<Target = Saved>, large: &impl Deref<Target = Large>) {
+    let misses: LazyCell<Vec<u64>> = LazyCell::new(|| keys(3, LOOKUPS));
+    let lookup = || {
+        let (nanos, found) = warm_timed(LOOKUPS, || large.filter.contains_all(&misses));
+        assert!(found < LOOKUPS / 500, "{found} false positives of {LOOKUPS}");
         nanos
     };
     let beside_saves = || {
         let (saved, filter) = (&**saved, &large.filter);
-        beside(|| saved.save(filter), look_up)
+        beside(|| saved.save(filter), lookup)
     };
-    contests.run(&named("look-ups beside saves against idle", log2), asked(log2, 0.8), beside_saves, look_up);
-    contests.run(&named("look-ups beside saves against beside copies", log2), None, beside_saves, || {
+    contests.run(&named("lookups beside saves against idle", log2), asked(log2, 0.8), beside_saves, lookup);
+    contests.run(&named("lookups beside saves against beside copies", log2), None, beside_saves, || {
         let saved = &**saved;
-        beside(|| saved.copy(), look_up)
+        beside(|| saved.copy(), lookup)
     });
 }
 

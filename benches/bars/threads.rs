@@ -1,4 +1,4 @@
-//! Look-ups of several threads, and beside a writer.
+//! Lookups of several threads, and beside a writer.
 
 use crate::passes::{filled, misses};
 use crate::turns::Contests;
@@ -37,13 +37,13 @@ pub(crate) fn run(contests: &Contests, field: &impl Deref<Target = Field<u64>>) 
     );
 }
 
-/// The cost of a look-up to all of `readers` threads together, each doing its own passes.
+/// The cost of a lookup to all of `readers` threads together, each doing its own passes.
 fn readers(set: &impl Set<u64>, field: &Field<u64>, readers: usize) -> f64 {
     let (_, nanos) = on_threads(readers, |_| mean_miss(set, field));
     nanos.iter().sum::<f64>() / (readers * readers) as f64
 }
 
-/// The cost of a look-up while another thread works on the same filter.
+/// The cost of a lookup while another thread works on the same filter.
 fn reader_beside(set: &impl Set<u64>, field: &Field<u64>, work: impl Fn(&u64) + Sync) -> f64 {
     let (stop, barrier) = (AtomicBool::new(false), Barrier::new(2));
     thread::scope(|scope| {
@@ -61,7 +61,7 @@ fn reader_beside(set: &impl Set<u64>, field: &Field<u64>, work: impl Fn(&u64) + 
     })
 }
 
-/// The cost of a look-up over four passes.
+/// The cost of a lookup over four passes.
 fn mean_miss(set: &impl Set<u64>, field: &Field<u64>) -> f64 {
     (0..4).map(|_| misses(set, field)).sum::<f64>() / 4.0
 }

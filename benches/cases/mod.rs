@@ -20,7 +20,7 @@ pub(crate) struct Case<'a, K> {
     pub(crate) size: Size,
     /// The end of the names of its benchmarks.
     pub(crate) name: String,
-    /// How many keys a pass of look-ups asks for.
+    /// How many keys a pass of lookups asks for.
     pub(crate) probes: usize,
     log2: u32,
     field: &'a OnceCell<Field<K>>,

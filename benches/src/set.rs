@@ -67,7 +67,7 @@ pub struct Contestant<K> {
     pub name: &'static str,
     /// Whether keys can be removed.
     pub removes: bool,
-    /// Whether its look-ups may take a lock, or wait for one.
+    /// Whether its lookups may take a lock, or wait for one.
     pub locks: bool,
     /// Whether it keeps the keys themselves, so that a "yes" is certain.
     pub exact: bool,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-const MOST_THREADS: usize = 1024;
+const MAX_THREADS: usize = 1024;
 const LONGEST_RUN: f64 = 86_400.0;
 
 /// Checks sign-ups against a list of throw-away e-mail domains, kept in a concurrent cuckoo filter.
@@ -17,7 +17,7 @@ const LONGEST_RUN: f64 = 86_400.0;
 /// not), while one more thread keeps taking domains off a tenth of the list and putting them back. At the end it
 /// prints speed, errors and memory.
 ///
-/// The exit code is 0 if every domain that stayed on the list was found by every look-up, 1 if one was missed or the
+/// The exit code is 0 if every domain that stayed on the list was found by every lookup, 1 if one was missed or the
 /// run was not possible, 2 if the options cannot be understood.
 #[derive(Parser)]
 #[command(name = "risk_control")]
@@ -64,8 +64,8 @@ impl Arguments {
             Ok(announced) => announced.check()?,
             Err(_) => {}
         }
-        if let Some(threads) = self.threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
-            return Err(format!("{threads} threads were asked for; 1 to {MOST_THREADS} are possible"));
+        if let Some(threads) = self.threads.filter(|threads| !(1..=MAX_THREADS).contains(threads)) {
+            return Err(format!("{threads} threads were asked for; 1 to {MAX_THREADS} are possible"));
         }
         self.duration().map(|_| ())
     }
@@ -76,7 +76,7 @@ impl Arguments {
     }
 
     pub(crate) fn threads(&self) -> usize {
-        self.threads.unwrap_or_else(|| available_parallelism().map_or(1, |threads| threads.get().min(MOST_THREADS)))
+        self.threads.unwrap_or_else(|| available_parallelism().map_or(1, |threads| threads.get().min(MAX_THREADS)))
     }
 
     pub(crate) fn duration(&self) -> Result<Duration, String> {

@@ -15,14 +15,14 @@ const MANY_KEYS: u64 = 1 << 23;
 /// list would take off the other too. A list that never changes may well use it.
 pub(crate) fn listed(filter: &CuckooFilter<str>, list: &List) -> Result<(), String> {
     let progress = bar("loading the list", list.keys.len() as u64, MANY_KEYS);
-    let bulk = filter.bulk().list_at_most(1).progress(|done| progress.set_position(done as u64));
+    let bulk = filter.bulk().max_listed(1).progress(|done| progress.set_position(done as u64));
     all_taken(bulk.insert(&list.keys), |index| list.keys[index].into())
 }
 
 /// The same for made keys, which stream in.
 pub(crate) fn made(filter: &CuckooFilter<str>, keys: usize) -> Result<(), String> {
     let progress = bar("loading made keys", keys as u64, MANY_KEYS);
-    let bulk = filter.bulk().list_at_most(1).progress(|done| progress.set_position(done as u64));
+    let bulk = filter.bulk().max_listed(1).progress(|done| progress.set_position(done as u64));
     all_taken(bulk.insert_iter(made::keys(0..keys)), |index| MadeKey::new(index as u64).as_str().into())
 }
 

@@ -5,20 +5,20 @@ use std::fs;
 
 /// What a bulk insertion takes beside the filter: for each key of a block, as `CuckooFilter::par_insert` has it; for
 /// each thread with each of two blocks.
-const BYTES_A_BLOCK_KEY: usize = 13;
-const MOST_BLOCK_KEYS: usize = 1 << 24;
-const LOAD_BYTES_A_THREAD: usize = 2 << 20;
+const BYTES_PER_BLOCK_KEY: usize = 13;
+const MAX_BLOCK_KEYS: usize = 1 << 24;
+const LOAD_BYTES_PER_THREAD: usize = 2 << 20;
 
 /// A block is sorted in tiles, which note where the keys of each shard are. A shard is made for more keys than this.
 const TILES: usize = 128;
 const BYTES_A_TILE_AND_SHARD: usize = 36;
-const LEAST_SHARD_KEYS: usize = 120_000;
+const MIN_SHARD_KEYS: usize = 120_000;
 
 /// The pages that four pieces of memory do not quite fill.
 const LOST_BYTES_A_TILE: usize = 4 << 12;
 
 /// The used part of a stack, a histogram, what the allocator keeps for a thread.
-const BYTES_A_THREAD: usize = 1 << 16;
+const BYTES_PER_THREAD: usize = 1 << 16;
 
 /// What is going to be taken, told beforehand.
 pub(crate) struct Announced {
@@ -35,13 +35,13 @@ impl Announced {
     pub(crate) fn new<S>(filter: &Builder<str, S>, keys: usize, threads: usize) -> Result<Self, BuildError> {
         let filter = filter.memory_usage()?;
         let load_threads = rayon::current_num_threads();
-        let shards = keys.div_ceil(LEAST_SHARD_KEYS);
+        let shards = keys.div_ceil(MIN_SHARD_KEYS);
         let tiles = TILES.max(4 * load_threads) * (shards * BYTES_A_TILE_AND_SHARD + LOST_BYTES_A_TILE);
-        let keys = keys.min(MOST_BLOCK_KEYS) * BYTES_A_BLOCK_KEY;
+        let keys = keys.min(MAX_BLOCK_KEYS) * BYTES_PER_BLOCK_KEY;
         Ok(Announced {
             filter,
-            load: keys + tiles + load_threads * LOAD_BYTES_A_THREAD,
-            threads: threads * BYTES_A_THREAD,
+            load: keys + tiles + load_threads * LOAD_BYTES_PER_THREAD,
+            threads: threads * BYTES_PER_THREAD,
             taken: peak(),
         })
     }

@@ -84,14 +84,14 @@ impl Report<'_> {
         )?;
         writeln!(
             out,
-            "look-ups         {}a second in all, {}a second on each thread; {} done",
+            "lookups         {}a second in all, {}a second on each thread; {} done",
             scaled(asked.speed),
             scaled(asked.speed / outcome.threads as f64),
-            grouped(asked.look_ups()),
+            grouped(asked.lookups()),
         )?;
         writeln!(
             out,
-            "one look-up      p50 {} ns, p99 {} ns, p99.9 {} ns (1 in {TIMED_ONE_IN} timed, the clock's own {} ns included)",
+            "one lookup      p50 {} ns, p99 {} ns, p99.9 {} ns (1 in {TIMED_ONE_IN} timed, the clock's own {} ns included)",
             grouped(asked.times.value_at_quantile(0.5)),
             grouped(asked.times.value_at_quantile(0.99)),
             grouped(asked.times.value_at_quantile(0.999)),
@@ -99,7 +99,7 @@ impl Report<'_> {
         )?;
         writeln!(
             out,
-            "missed           {} of {} look-ups of domains that stayed on the list",
+            "missed           {} of {} lookups of domains that stayed on the list",
             grouped(outcome.missed()),
             grouped(asked.of(Kind::Stays).asked),
         )?;
@@ -188,7 +188,7 @@ impl Report<'_> {
         )?;
         writeln!(
             out,
-            "                 ({} of {} look-ups of domains that were never listed)",
+            "                 ({} of {} lookups of domains that were never listed)",
             grouped(tally.found),
             grouped(tally.asked),
         )

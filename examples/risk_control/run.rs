@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// One look-up in so many is timed.
+/// One lookup in so many is timed.
 pub(crate) const TIMED_ONE_IN: usize = 64;
 
 /// Domains that are off the list at the same time.
@@ -22,7 +22,7 @@ const OFF_AT_ONCE: usize = 64;
 /// Made keys that are asked about in one batch, after the run.
 const ASKED_AT_ONCE: usize = 1 << 10;
 
-/// Look-ups of one kind.
+/// Lookups of one kind.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub(crate) asked: u64,
@@ -33,9 +33,9 @@ pub(crate) struct Tally {
 pub(crate) struct Asked {
     /// By `Kind`.
     tallies: [Tally; 3],
-    /// Nanoseconds of the timed look-ups, the clock included.
+    /// Nanoseconds of the timed lookups, the clock included.
     pub(crate) times: Histogram<u64>,
-    /// Look-ups per second.
+    /// Lookups per second.
     pub(crate) speed: f64,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn run(
                 let (gate, stop) = (&gate, &stop);
                 spawn(scope, move || {
                     drop(gate.read());
-                    look_up(filter, &sign_ups.all, thread * sign_ups.all.len() / threads, stop)
+                    lookup(filter, &sign_ups.all, thread * sign_ups.all.len() / threads, stop)
                 })
             });
             Ok((writer, readers.collect::<io::Result<Vec<_>>>()?))
@@ -106,7 +106,7 @@ pub(crate) fn run(
 }
 
 /// Asks about one sign-up after the other. The filter is shared as it is: no lock, no handle for each thread.
-fn look_up(filter: &CuckooFilter<str>, sign_ups: &[SignUp], first: usize, stop: &AtomicBool) -> Asked {
+fn lookup(filter: &CuckooFilter<str>, sign_ups: &[SignUp], first: usize, stop: &AtomicBool) -> Asked {
     let mut seen = Asked::nothing();
     let start = Instant::now();
     for round in sign_ups.chunks_exact(TIMED_ONE_IN).cycle().skip(first / TIMED_ONE_IN) {
@@ -122,7 +122,7 @@ fn look_up(filter: &CuckooFilter<str>, sign_ups: &[SignUp], first: usize, stop: 
             seen.note(sign_up.kind, filter.contains(&sign_up.domain));
         }
     }
-    seen.speed = seen.look_ups() as f64 / start.elapsed().as_secs_f64();
+    seen.speed = seen.lookups() as f64 / start.elapsed().as_secs_f64();
     seen
 }
 
@@ -187,13 +187,13 @@ impl Asked {
         self.tallies[kind as usize]
     }
 
-    pub(crate) fn look_ups(&self) -> u64 {
+    pub(crate) fn lookups(&self) -> u64 {
         self.tallies.iter().map(|tally| tally.asked).sum()
     }
 }
 
 impl Outcome {
-    /// Look-ups of a domain that stayed on the list and was not found.
+    /// Lookups of a domain that stayed on the list and was not found.
     pub(crate) fn missed(&self) -> u64 {
         let tally = self.asked.of(Kind::Stays);
         tally.asked - tally.found
@@ -207,7 +207,7 @@ impl Outcome {
             (0, 0) if found >= expected && filter.len() == expected => Ok(()),
             (0, 0) => Err(format!("of {expected} domains on the list, {found} are found after the run")),
             (0, not_there) => Err(format!("{not_there} domains could not be taken off, though they were on the list")),
-            (missed, _) => Err(format!("{missed} look-ups missed a domain that stayed on the list")),
+            (missed, _) => Err(format!("{missed} lookups missed a domain that stayed on the list")),
         }
     }
 }

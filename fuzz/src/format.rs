@@ -5,7 +5,7 @@ use crc32c::crc32c_append;
 use std::ops::Range;
 
 /// The least header, which has neither a name nor metadata.
-pub(crate) const LEAST_HEADER: usize = 156;
+pub(crate) const MIN_HEADER: usize = 156;
 pub(crate) const CHECKSUM: usize = 4;
 /// What stands before the words of a shard.
 pub(crate) const SHARD_PREFIX: usize = 24;
@@ -61,7 +61,7 @@ impl Layout {
 /// The length that a header gives, if the header is there.
 pub(crate) fn header_length(bytes: &[u8]) -> Option<usize> {
     let length = u32_at(bytes, 12)? as usize;
-    (LEAST_HEADER..=bytes.len()).contains(&length).then_some(length)
+    (MIN_HEADER..=bytes.len()).contains(&length).then_some(length)
 }
 
 /// The fingerprints of a whole snapshot: shard, bucket, value.

@@ -51,7 +51,7 @@ enum Section {
     All,
     /// Threads that do everything at once, each answer checked; tiny tables of equal fingerprints
     Stress,
-    /// 10^9 look-ups of present keys and 10^9 of absent ones, over filters of all widths
+    /// 10^9 lookups of present keys and 10^9 of absent ones, over filters of all widths
     Scale,
     /// Chosen keys, floods of one key, full filters, removals of what was never inserted
     Adversary,

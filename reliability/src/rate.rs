@@ -1,4 +1,4 @@
-//! How many look-ups of absent keys are to say "yes", and how far chance may lead away from that.
+//! How many lookups of absent keys are to say "yes", and how far chance may lead away from that.
 
 use std::ops::RangeInclusive;
 
@@ -23,12 +23,12 @@ pub(crate) fn classes(slots: f64, bits: u32) -> f64 {
     slots / 8.0 * fingerprints(bits)
 }
 
-/// Measured look-ups of absent keys, of one filter or pooled over several.
+/// Measured lookups of absent keys, of one filter or pooled over several.
 ///
-/// An absent key is found if its class is taken. Two chances are at work. The first is that of the look-ups: with a part
+/// An absent key is found if its class is taken. Two chances are at work. The first is that of the lookups: with a part
 /// `p` of the classes taken, each of `n` keys falls into one of them with probability `p`, which gives the number of hits
 /// the variance `n p (1 - p)`. It shrinks beside the hits as `n` grows. The second is that of the classes: the stored keys
-/// happen to take more or fewer of them, and all look-ups of one filter see the same. `N` keys in `M` classes, `l = N / M`
+/// happen to take more or fewer of them, and all lookups of one filter see the same. `N` keys in `M` classes, `l = N / M`
 /// in each on average, leave a part `e^-l` of the classes empty, which is where the formula comes from; the number of empty
 /// ones has the variance `M e^-l (1 - (1 + l) e^-l)` (the occupancy problem: that of `M` independent classes, less what the
 /// fixed number of keys takes from it). For the hits this is times `(n / M)^2`. Keys and seeds of several filters are
@@ -39,23 +39,23 @@ pub(crate) fn classes(slots: f64, bits: u32) -> f64 {
 /// to the first refusal only.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Rate {
-    pub(crate) look_ups: u64,
+    pub(crate) lookups: u64,
     pub(crate) hits: u64,
     expected: f64,
     variance: f64,
 }
 
 impl Rate {
-    pub(crate) fn of(look_ups: u64, hits: u64, slots: f64, load: f64, bits: u32) -> Self {
-        let (n, p, classes) = (look_ups as f64, formula(load, bits), classes(slots, bits));
+    pub(crate) fn of(lookups: u64, hits: u64, slots: f64, load: f64, bits: u32) -> Self {
+        let (n, p, classes) = (lookups as f64, formula(load, bits), classes(slots, bits));
         let each = load * slots / classes;
         let taken = (1.0 - p) * (1.0 - (1.0 + each) * (1.0 - p)) / classes;
-        Rate { look_ups, hits, expected: n * p, variance: n * p * (1.0 - p) + n * n * taken }
+        Rate { lookups, hits, expected: n * p, variance: n * p * (1.0 - p) + n * n * taken }
     }
 
     pub(crate) fn pool(rates: impl IntoIterator<Item = Rate>) -> Self {
         rates.into_iter().fold(Rate::default(), |a, b| Rate {
-            look_ups: a.look_ups + b.look_ups,
+            lookups: a.lookups + b.lookups,
             hits: a.hits + b.hits,
             expected: a.expected + b.expected,
             variance: a.variance + b.variance,
@@ -63,11 +63,11 @@ impl Rate {
     }
 
     pub(crate) fn measured(&self) -> f64 {
-        self.hits as f64 / self.look_ups as f64
+        self.hits as f64 / self.lookups as f64
     }
 
     pub(crate) fn expected(&self) -> f64 {
-        self.expected / self.look_ups as f64
+        self.expected / self.lookups as f64
     }
 
     /// How far the hits are from what is expected, in standard deviations.
@@ -87,7 +87,7 @@ impl Rate {
 
     /// Whether the hits are at most those of this rate, by the same measure.
     pub(crate) fn keeps(&self, rate: f64) -> bool {
-        let asked = Rate { expected: rate * self.look_ups as f64, ..*self };
+        let asked = Rate { expected: rate * self.lookups as f64, ..*self };
         self.hits as f64 <= asked.expected || asked.is_likely()
     }
 }
@@ -152,7 +152,7 @@ mod tests {
             }
             let mean = sum / f64::from(trials);
             let variance = squares / f64::from(trials) - mean * mean;
-            // So many look-ups that their own chance is nothing.
+            // So many lookups that their own chance is nothing.
             let rate = Rate::of(u64::MAX, 0, slots, load, bits);
             let expected = rate.variance / (u64::MAX as f64).powi(2);
             assert!((mean / rate.expected() - 1.0).abs() < 0.01, "load {load}: {mean}");

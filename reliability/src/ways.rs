@@ -7,7 +7,7 @@ pub(crate) type LookUp = (&'static str, fn(&Filter, &[u64], &mut [bool]));
 pub(crate) type Insert = (&'static str, fn(&Filter, &[u64]) -> BulkReport);
 pub(crate) type Remove = (&'static str, fn(&Filter, &[u64]) -> RemoveReport);
 
-pub(crate) const LOOK_UPS: [LookUp; 8] = [
+pub(crate) const LOOKUPS: [LookUp; 8] = [
     ("contains", |filter, keys, found| answer(keys, found, |key| filter.contains(key))),
     ("contains_batch", |filter, keys, found| filter.contains_batch(keys, found)),
     ("par_contains", |filter, keys, found| filter.par_contains(keys, found)),

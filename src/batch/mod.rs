@@ -37,7 +37,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn contains_batch_hash(&self, hashes: &[u64], found: &mut [bool]) {
-        look_up_batch(&self.raw, hashes, |&hash| Mixed::of(hash), found);
+        lookup_batch(&self.raw, hashes, |&hash| Mixed::of(hash), found);
     }
 
     /// Stores a copy of each key with these hashes. As [`insert_batch`](CuckooFilter::insert_batch).
@@ -75,7 +75,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 /// # Panics
 /// If `keys` and `found` differ in length.
 #[track_caller]
-pub(crate) fn look_up_batch<T>(raw: &RawFilter, keys: &[T], mixed: impl Fn(&T) -> Mixed, found: &mut [bool]) {
+pub(crate) fn lookup_batch<T>(raw: &RawFilter, keys: &[T], mixed: impl Fn(&T) -> Mixed, found: &mut [bool]) {
     assert_eq!(keys.len(), found.len(), "the number of keys and the number of places for their answers differ");
     let mut blocks = keys.chunks(BLOCK);
     let mut next = |hashes: &mut [Mixed; BLOCK]| {
@@ -89,11 +89,11 @@ pub(crate) fn look_up_batch<T>(raw: &RawFilter, keys: &[T], mixed: impl Fn(&T) -
 impl RawFilter {
     /// Inserts one after the other, each under locks of its own.
     #[inline(always)]
-    pub(crate) fn insert_each(&self, hashes: impl Iterator<Item = Mixed>, list_at_most: usize) -> BulkReport {
+    pub(crate) fn insert_each(&self, hashes: impl Iterator<Item = Mixed>, max_listed: usize) -> BulkReport {
         if self.is_near_to_writers() {
-            self.insert_in_order::<ONE_AHEAD>(hashes, list_at_most)
+            self.insert_in_order::<ONE_AHEAD>(hashes, max_listed)
         } else {
-            self.insert_in_order::<FAR_AHEAD>(hashes, list_at_most)
+            self.insert_in_order::<FAR_AHEAD>(hashes, max_listed)
         }
     }
 
@@ -101,12 +101,12 @@ impl RawFilter {
     fn insert_in_order<const AHEAD: usize>(
         &self,
         hashes: impl Iterator<Item = Mixed>,
-        list_at_most: usize,
+        max_listed: usize,
     ) -> BulkReport {
         let (mut report, mut index, mut budget) = (BulkReport::default(), 0, SearchBudget::full());
         self.in_order::<AHEAD>(hashes, Shard::fetch_path, |shard, class| {
             let result = shard.insert_fetched(class, Admission::Copies, &mut budget);
-            report.note(index, result.map(|_| ()), list_at_most);
+            report.note(index, result.map(|_| ()), max_listed);
             index += 1;
         });
         report
@@ -114,11 +114,11 @@ impl RawFilter {
 
     /// Removes one after the other, each under locks of its own.
     #[inline(always)]
-    pub(crate) fn remove_each(&self, hashes: impl Iterator<Item = Mixed>, list_at_most: usize) -> RemoveReport {
+    pub(crate) fn remove_each(&self, hashes: impl Iterator<Item = Mixed>, max_listed: usize) -> RemoveReport {
         if self.is_near_to_writers() {
-            self.remove_in_order::<ONE_AHEAD>(hashes, list_at_most)
+            self.remove_in_order::<ONE_AHEAD>(hashes, max_listed)
         } else {
-            self.remove_in_order::<FAR_AHEAD>(hashes, list_at_most)
+            self.remove_in_order::<FAR_AHEAD>(hashes, max_listed)
         }
     }
 
@@ -126,14 +126,14 @@ impl RawFilter {
     fn remove_in_order<const AHEAD: usize>(
         &self,
         hashes: impl Iterator<Item = Mixed>,
-        list_at_most: usize,
+        max_listed: usize,
     ) -> RemoveReport {
         let (mut report, mut index) = (RemoveReport::default(), 0);
         self.in_order::<AHEAD>(
             hashes,
             |_, _| {},
             |shard, class| {
-                report.note(index, shard.remove_fetched(class), list_at_most);
+                report.note(index, shard.remove_fetched(class), max_listed);
                 index += 1;
             },
         );
@@ -194,7 +194,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
-        look_up_batch(&self.raw, keys, |key| self.mixed(key.borrow()), found);
+        lookup_batch(&self.raw, keys, |key| self.mixed(key.borrow()), found);
     }
 
     /// Stores a copy of each key, as a loop of [`insert`](CuckooFilter::insert) would, and says which were refused. It

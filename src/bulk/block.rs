@@ -12,19 +12,19 @@ use std::sync::{Mutex, PoisonError};
 
 /// Keys of a block at the most, 208 MiB of them. Fewer would touch a shard so briefly that hardly a line of it is used
 /// twice.
-const MOST_KEYS: usize = 1 << 24;
+const MAX_KEYS: usize = 1 << 24;
 
 /// Keys of a block for each shard. More would make writers wait longer for the task that holds their shard.
-const KEYS_A_SHARD: usize = 1 << 15;
+const KEYS_PER_SHARD: usize = 1 << 15;
 
 /// Keys of a tile at the most: what a thread sorts stays in its own cache.
-const MOST_TILE_KEYS: usize = 1 << 17;
+const MAX_TILE_KEYS: usize = 1 << 17;
 
 /// Keys of a tile at the least, for each shard: a run takes 36 bytes of its own.
-const LEAST_TILE_KEYS_A_SHARD: usize = 16;
+const MIN_TILE_KEYS_PER_SHARD: usize = 16;
 
 /// Shards for which keys are sorted, at the most. With more, even a block of one tile would have too few keys for each.
-const MOST_SHARDS: usize = MOST_KEYS / LEAST_TILE_KEYS_A_SHARD;
+const MAX_SHARDS: usize = MAX_KEYS / MIN_TILE_KEYS_PER_SHARD;
 
 /// The keys of one shard in one tile, and the outcome of each.
 pub(super) type Run<'a, O> = (&'a [Mixed], &'a mut [O]);
@@ -58,26 +58,26 @@ struct Shape {
 }
 
 impl Shape {
-    /// `None` for more than [`MOST_SHARDS`].
+    /// `None` for more than [`MAX_SHARDS`].
     fn new(shards: usize, keys: usize, threads: usize) -> Option<Self> {
         let keys = keys.max(1);
-        let wanted = keys.div_ceil(4 * threads).min(MOST_TILE_KEYS);
-        // Rounded down: all runs together are never more than MOST_SHARDS.
-        let most = (keys / LEAST_TILE_KEYS_A_SHARD / shards).max(1);
+        let wanted = keys.div_ceil(4 * threads).min(MAX_TILE_KEYS);
+        // Rounded down: all runs together are never more than MAX_SHARDS.
+        let most = (keys / MIN_TILE_KEYS_PER_SHARD / shards).max(1);
         let tiles = keys.div_ceil(wanted).min(most);
-        (shards <= MOST_SHARDS).then_some(Shape { tiles, tile_keys: keys.div_ceil(tiles) })
+        (shards <= MAX_SHARDS).then_some(Shape { tiles, tile_keys: keys.div_ceil(tiles) })
     }
 }
 
 impl<O: Copy + Default + Send + Sync> Block<O> {
     /// A block to go through `keys` keys. `None` when there is no memory, or there are too many shards.
     pub(super) fn new(geometry: Geometry, keys: usize) -> Option<Self> {
-        Block::with_keys(geometry, keys.min(most_keys(geometry.shards())), rayon::current_num_threads())
+        Block::with_keys(geometry, keys.min(max_keys(geometry.shards())), rayon::current_num_threads())
     }
 
     /// One of two blocks to go through `keys` keys, for [`Block::fill_from`].
     pub(super) fn for_stream(geometry: Geometry, keys: usize) -> Option<Self> {
-        Block::with_keys(geometry, keys.min(most_keys(geometry.shards())).div_ceil(2), 0)
+        Block::with_keys(geometry, keys.min(max_keys(geometry.shards())).div_ceil(2), 0)
     }
 
     /// Memory for [`Block::fill_from`].
@@ -100,11 +100,11 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
 
     /// Whether blocks to go through `keys` keys hold at least `a_shard` for each shard.
     pub(super) fn is_dense(geometry: Geometry, keys: usize, a_shard: usize) -> bool {
-        keys.min(most_keys(geometry.shards())) / geometry.shards() >= a_shard
+        keys.min(max_keys(geometry.shards())) / geometry.shards() >= a_shard
     }
 
     /// Keys that the block takes at a time.
-    pub(super) fn most_keys(&self) -> usize {
+    pub(super) fn max_keys(&self) -> usize {
         self.tiles.len() * self.tile_keys
     }
 
@@ -120,7 +120,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         }
     }
 
-    /// Takes up to [`Block::most_keys`] keys, on all threads.
+    /// Takes up to [`Block::max_keys`] keys, on all threads.
     pub(super) fn fill<T: Sync>(&mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync) {
         let (geometry, tile_keys, all_scratch) = (self.geometry, self.tile_keys, &self.scratch);
         let locked = || all_scratch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,8 +172,8 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
 }
 
 /// Keys of a block at the most, for filters of this many shards.
-fn most_keys(shards: usize) -> usize {
-    shards.saturating_mul(KEYS_A_SHARD).min(MOST_KEYS)
+fn max_keys(shards: usize) -> usize {
+    shards.saturating_mul(KEYS_PER_SHARD).min(MAX_KEYS)
 }
 
 /// `None` when there is no memory.
@@ -243,7 +243,7 @@ impl<O: Copy + Default> Tile<O> {
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::Plan;
@@ -273,13 +273,13 @@ mod tests {
                 (block, Block::<bool>::for_stream(geometry(shards), keys).unwrap())
             });
             assert_eq!((block.tiles.len(), block.tile_keys), (tiles, tile_keys), "{keys} keys, {shards} shards");
-            assert_eq!(block.most_keys(), tiles * tile_keys);
+            assert_eq!(block.max_keys(), tiles * tile_keys);
             assert_eq!((block.keys(), scratches(&block), scratches(&half)), (0, tiles.min(2), 0));
-            assert!((half.most_keys() * 2).abs_diff(block.most_keys()) <= 2 * half.tiles.len().max(tiles));
+            assert!((half.max_keys() * 2).abs_diff(block.max_keys()) <= 2 * half.tiles.len().max(tiles));
         }
-        assert_eq!(most_keys(1), 32_768);
-        assert_eq!(most_keys(512), 16_777_216);
-        assert_eq!(most_keys(513), 16_777_216);
+        assert_eq!(max_keys(1), 32_768);
+        assert_eq!(max_keys(512), 16_777_216);
+        assert_eq!(max_keys(513), 16_777_216);
     }
 
     fn scratches<O>(block: &Block<O>) -> usize {
@@ -299,7 +299,7 @@ mod tests {
         let sizes = (0..=40).flat_map(|log| [(1 << log) - 1, 1 << log, (1 << log) + 1, 3 << log]).skip(1);
         let sizes: Vec<usize> = sizes.map(|size: u64| usize::try_from(size).unwrap_or(usize::MAX)).collect();
         for &shards in &sizes {
-            for keys in sizes.iter().map(|&keys| keys.min(most_keys(shards))) {
+            for keys in sizes.iter().map(|&keys| keys.min(max_keys(shards))) {
                 for threads in [1, 2, 3, 16, 64, 100, 1024] {
                     let Some(shape) = Shape::new(shards, keys, threads) else {
                         assert!(shards > 1 << 20);
@@ -317,7 +317,7 @@ mod tests {
         assert!(Shape::new(1 << 20, 1 << 24, 1).is_some() && Shape::new((1 << 20) + 1, 1 << 24, 1).is_none());
         // 128 M slots on two threads; 2^31 slots; 2^34 slots on 16 and on 64 threads.
         for (shards, threads, mib) in [(512, 2, 212), (8192, 2, 246), (65_536, 16, 372), (65_536, 64, 372)] {
-            let shape = Shape::new(shards, most_keys(shards), threads).unwrap();
+            let shape = Shape::new(shards, max_keys(shards), threads).unwrap();
             assert_eq!(bytes(shape, shards, threads) / MIB, mib, "{shards} shards, {threads} threads");
         }
     }
@@ -329,8 +329,8 @@ mod tests {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
                 let mut block = Block::<u8>::new(geometry(shards), keys).unwrap();
-                let hashes: Vec<u64> = (0..block.most_keys() as u64).collect();
-                let shape = Shape::new(shards, keys.min(most_keys(shards)), threads).unwrap();
+                let hashes: Vec<u64> = (0..block.max_keys() as u64).collect();
+                let shape = Shape::new(shards, keys.min(max_keys(shards)), threads).unwrap();
                 for _ in 0..2 {
                     let mut taken = 0;
                     for tile in &block.tiles {

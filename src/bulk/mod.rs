@@ -10,7 +10,7 @@
 
 mod block;
 
-use crate::batch::look_up_batch;
+use crate::batch::lookup_batch;
 use crate::error::InsertError;
 use crate::filter::CuckooFilter;
 use crate::layout::{Class, Geometry, Mixed, Search, SearchBudget};
@@ -27,7 +27,7 @@ use rayon::prelude::*;
 const FEW_KEYS: usize = BATCH_KEYS;
 
 /// Fewer keys for each shard are batches on all threads: a task would find nothing of its shard in the cache.
-const FEW_KEYS_A_SHARD: usize = 1 << 8;
+const FEW_KEYS_PER_SHARD: usize = 1 << 8;
 
 /// Keys of such a batch.
 const BATCH_KEYS: usize = 1 << 12;
@@ -36,11 +36,11 @@ const BATCH_KEYS: usize = 1 << 12;
 const KEYS_AHEAD: usize = 16;
 
 /// Lookups are sorted by shard from this many keys a shard on: then a line is used often enough to make up for that.
-const LOOK_UPS_A_SHARD: usize = 1 << 14;
+const LOOKUPS_PER_SHARD: usize = 1 << 14;
 
 /// Lookups that are not sorted: as many to a thread at a time, and as many between two calls for progress.
-const LOOK_UPS_A_JOB: usize = 1 << 14;
-const LOOK_UPS_A_BLOCK: usize = 1 << 22;
+const LOOKUPS_PER_JOB: usize = 1 << 14;
+const LOOKUPS_PER_BLOCK: usize = 1 << 22;
 
 /// A bulk operation with options: how long the list of refused keys may grow, and who is told of the progress.
 /// [`CuckooFilter::bulk`] makes one. The operations panic as [`par_insert`](CuckooFilter::par_insert) does if the system
@@ -52,13 +52,13 @@ const LOOK_UPS_A_BLOCK: usize = 1 << 22;
 /// let filter = CuckooFilter::<u64>::with_capacity(100_000);
 /// let keys: Vec<u64> = (0..100_000).collect();
 /// let mut done = 0;
-/// let report = filter.bulk().list_at_most(100).progress(|keys| done = keys).insert(&keys);
+/// let report = filter.bulk().max_listed(100).progress(|keys| done = keys).insert(&keys);
 /// assert_eq!((report.inserted, done), (100_000, 100_000));
 /// ```
 #[must_use = "nothing is done before an operation is chosen"]
 pub struct Bulk<'a, K: ?Sized, S, P = fn(usize)> {
     filter: &'a CuckooFilter<K, S>,
-    list_at_most: usize,
+    max_listed: usize,
     progress: P,
 }
 
@@ -93,7 +93,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// Begins an operation on many keys with options. [`par_insert`](CuckooFilter::par_insert) and its likes are the
     /// same without any.
     pub fn bulk(&self) -> Bulk<'_, K, S> {
-        Bulk { filter: self, list_at_most: usize::MAX, progress: |_| {} }
+        Bulk { filter: self, max_listed: usize::MAX, progress: |_| {} }
     }
 }
 
@@ -105,11 +105,11 @@ impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
     /// use concurrent_cuckoo_filter::CuckooFilter;
     ///
     /// let filter = CuckooFilter::<str>::with_capacity(1_000);
-    /// let report = filter.bulk().list_at_most(1).insert(&["again"; 10]);
+    /// let report = filter.bulk().max_listed(1).insert(&["again"; 10]);
     /// assert_eq!((report.inserted, report.rejected.len(), report.rejected_unlisted), (8, 1, 1));
     /// ```
-    pub fn list_at_most(self, keys: usize) -> Self {
-        Bulk { list_at_most: keys, ..self }
+    pub fn max_listed(self, keys: usize) -> Self {
+        Bulk { max_listed: keys, ..self }
     }
 
     /// Calls this on the calling thread with the number of keys that are done: after each block, which is 2^24 keys at
@@ -125,7 +125,7 @@ impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
     /// assert_eq!(steps.last(), Some(&10_000));
     /// ```
     pub fn progress<Q: FnMut(usize)>(self, tell: Q) -> Bulk<'a, K, S, Q> {
-        Bulk { filter: self.filter, list_at_most: self.list_at_most, progress: tell }
+        Bulk { filter: self.filter, max_listed: self.max_listed, progress: tell }
     }
 }
 
@@ -151,23 +151,23 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     /// If `hashes` and `found` differ in length.
     #[track_caller]
     pub fn contains_hash(self, hashes: &[u64], found: &mut [bool]) {
-        self.look_up_keys(hashes, |&hash| Mixed::of(hash), found);
+        self.lookup_keys(hashes, |&hash| Mixed::of(hash), found);
     }
 
     fn insert_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync) -> BulkReport {
         let raw = &self.filter.raw;
         let mut report = BulkReport::default();
         let Some(mut block) = raw.block(keys.len()) else {
-            let reports = batches(keys, |keys| raw.insert_each(keys.iter().map(&hash), self.list_at_most));
+            let reports = batches(keys, |keys| raw.insert_each(keys.iter().map(&hash), self.max_listed));
             for (number, batch) in reports.into_iter().enumerate() {
-                report.append(batch, number * BATCH_KEYS, self.list_at_most);
+                report.append(batch, number * BATCH_KEYS, self.max_listed);
             }
             (self.progress)(keys.len());
             return report;
         };
         let mut budgets = raw.budgets();
         let mut done = 0;
-        for keys in keys.chunks(block.most_keys()) {
+        for keys in keys.chunks(block.max_keys()) {
             block.fill(keys, &hash);
             let refused = raw.insert_block(&mut block, &mut budgets);
             self.note(&mut report, &block, done, refused);
@@ -190,7 +190,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         let scratch = blocks.as_ref().and_then(|(block, _)| block.scratch());
         let Some(((mut now, mut next), mut scratch)) = blocks.zip(scratch) else {
             let mut done = 0;
-            let report = raw.insert_each(hashes.inspect(|_| done += 1), self.list_at_most);
+            let report = raw.insert_each(hashes.inspect(|_| done += 1), self.max_listed);
             (self.progress)(done);
             return report;
         };
@@ -217,7 +217,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         if refused == 0 {
             report.inserted += block.keys();
         } else {
-            block.for_each(|index, outcome| report.note(before + index, outcome.result(), self.list_at_most));
+            block.for_each(|index, outcome| report.note(before + index, outcome.result(), self.max_listed));
         }
     }
 
@@ -225,20 +225,20 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         let raw = &self.filter.raw;
         let mut report = RemoveReport::default();
         let Some(mut block) = raw.block(keys.len()) else {
-            let reports = batches(keys, |keys| raw.remove_each(keys.iter().map(&hash), self.list_at_most));
+            let reports = batches(keys, |keys| raw.remove_each(keys.iter().map(&hash), self.max_listed));
             for (number, batch) in reports.into_iter().enumerate() {
-                report.append(batch, number * BATCH_KEYS, self.list_at_most);
+                report.append(batch, number * BATCH_KEYS, self.max_listed);
             }
             (self.progress)(keys.len());
             return report;
         };
         let mut done = 0;
-        for keys in keys.chunks(block.most_keys()) {
+        for keys in keys.chunks(block.max_keys()) {
             block.fill(keys, &hash);
             if raw.remove_block(&mut block) == 0 {
                 report.removed += keys.len();
             } else {
-                block.for_each(|index, removed| report.note(done + index, removed, self.list_at_most));
+                block.for_each(|index, removed| report.note(done + index, removed, self.max_listed));
             }
             done += keys.len();
             (self.progress)(done);
@@ -247,21 +247,21 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     }
 
     #[track_caller]
-    fn look_up_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync, found: &mut [bool]) {
+    fn lookup_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync, found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "the number of keys and the number of places for their answers differ");
         let raw = &self.filter.raw;
-        let many = !raw.is_near() && Block::<bool>::is_dense(*raw.geometry(), keys.len(), LOOK_UPS_A_SHARD);
+        let many = !raw.is_near() && Block::<bool>::is_dense(*raw.geometry(), keys.len(), LOOKUPS_PER_SHARD);
         let mut block = if many { Block::<bool>::new(*raw.geometry(), keys.len()) } else { None };
-        let at_a_time = block.as_ref().map_or(LOOK_UPS_A_BLOCK, Block::most_keys);
+        let at_a_time = block.as_ref().map_or(LOOKUPS_PER_BLOCK, Block::max_keys);
         let mut done = 0;
         for (keys, found) in keys.chunks(at_a_time).zip(found.chunks_mut(at_a_time)) {
             if let Some(block) = &mut block {
                 block.fill(keys, &hash);
-                raw.look_up_block(block);
+                raw.lookup_block(block);
                 block.read(found);
             } else {
-                let jobs = keys.par_chunks(LOOK_UPS_A_JOB).zip(found.par_chunks_mut(LOOK_UPS_A_JOB));
-                jobs.for_each(|(keys, found)| look_up_batch(raw, keys, &hash, found));
+                let jobs = keys.par_chunks(LOOKUPS_PER_JOB).zip(found.par_chunks_mut(LOOKUPS_PER_JOB));
+                jobs.for_each(|(keys, found)| lookup_batch(raw, keys, &hash, found));
             }
             done += keys.len();
             (self.progress)(done);
@@ -298,13 +298,13 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P>
     #[track_caller]
     pub fn contains<T: Borrow<K> + Sync>(self, keys: &[T], found: &mut [bool]) {
         let filter = self.filter;
-        self.look_up_keys(keys, |key| filter.mixed(key.borrow()), found);
+        self.lookup_keys(keys, |key| filter.mixed(key.borrow()), found);
     }
 }
 
 impl<K: ?Sized, S, P> fmt::Debug for Bulk<'_, K, S, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bulk").field("list_at_most", &self.list_at_most).finish_non_exhaustive()
+        f.debug_struct("Bulk").field("max_listed", &self.max_listed).finish_non_exhaustive()
     }
 }
 
@@ -312,7 +312,7 @@ impl<K: ?Sized, S, P> fmt::Debug for Bulk<'_, K, S, P> {
 impl RawFilter {
     /// A block to sort so many keys by shard; `None` where they are too few for that, or there is no memory.
     fn block<O: Copy + Default + Send + Sync>(&self, keys: usize) -> Option<Block<O>> {
-        let many = keys >= FEW_KEYS && keys / self.geometry().shards() >= FEW_KEYS_A_SHARD;
+        let many = keys >= FEW_KEYS && keys / self.geometry().shards() >= FEW_KEYS_PER_SHARD;
         if many { Block::new(*self.geometry(), keys) } else { None }
     }
 
@@ -349,11 +349,11 @@ impl RawFilter {
         (0..self.geometry().shards()).into_par_iter().map(|number| self.shard(number))
     }
 
-    fn look_up_block(&self, block: &mut Block<bool>) {
+    fn lookup_block(&self, block: &mut Block<bool>) {
         block.for_each_shard(self.par_shards(), |shard, runs| {
             fetch_all(shard, runs);
             for (keys, found) in runs {
-                look_up_batch(self, keys, |&mixed| mixed, found);
+                lookup_batch(self, keys, |&mixed| mixed, found);
             }
             0
         });
@@ -591,7 +591,7 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::StableHashBuilder;
@@ -623,13 +623,13 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_look_ups_is_answered() {
+    fn a_block_of_lookups_is_answered() {
         let filter = filter(1_000_000);
         let hashes: Vec<u64> = (0..1000).collect();
         assert_eq!(filter.par_insert_hash(&hashes[..500]).inserted, 500);
         let mut block = Block::<bool>::new(*filter.raw.geometry(), hashes.len()).unwrap();
         block.fill(&hashes, |&hash| Mixed::of(hash));
-        filter.raw.look_up_block(&mut block);
+        filter.raw.lookup_block(&mut block);
         let mut found = vec![false; hashes.len()];
         block.read(&mut found);
         let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
@@ -718,9 +718,9 @@ mod tests {
         ];
         assert!(inserted.iter().all(|report| report.inserted == 3));
         assert_eq!((filter.len(), filter.count(&2)), (24, 8));
-        for look_up in [0, 1, 2, 3] {
+        for lookup in [0, 1, 2, 3] {
             found.fill(false);
-            match look_up {
+            match lookup {
                 0 => filter.par_contains(&keys, &mut found),
                 1 => filter.par_contains_hash(&hashes, &mut found),
                 2 => filter.bulk().contains(&keys, &mut found),
@@ -736,7 +736,7 @@ mod tests {
         ];
         assert!(removed.iter().all(|report| report.removed == 3));
         assert_eq!((filter.len(), filter.count(&2)), (12, 4));
-        let report = filter.bulk().list_at_most(1).insert(&[2; 6]);
+        let report = filter.bulk().max_listed(1).insert(&[2; 6]);
         assert_eq!((report.inserted, report.rejected.len(), report.rejected_unlisted), (4, 1, 1));
     }
 

@@ -153,7 +153,7 @@ impl Hasher for StableHasher {
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use core::hash::Hash;

@@ -33,7 +33,7 @@ impl Fingerprint {
 pub(crate) struct Bucket(u32);
 
 impl Bucket {
-    #[cfg(all(test, cuckoo_loom))]
+    #[cfg(test)]
     pub(crate) fn new(index: u32) -> Self {
         Bucket(index)
     }
@@ -236,7 +236,7 @@ fn high_product_of_narrow(a: u64, b: u64) -> u64 {
     ((a >> 32) * b + (((a & u64::from(u32::MAX)) * b) >> 32)) >> 32
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -113,7 +113,7 @@ pub(crate) fn occupied_in_words(width: u32, words: impl Iterator<Item = u64>) ->
     taken
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -14,7 +14,7 @@ const MAX_NODES: usize = 2000;
 /// What a search looks at when many in a row were in vain: enough to find a hole two moves away.
 const MIN_NODES: usize = 32;
 
-/// Marks of visited buckets. Shards of up to this many buckets are searched exactly; in larger ones two buckets may
+/// The visited buckets. Shards of up to this many buckets are searched exactly; in larger ones two buckets may
 /// share a mark, and the search passes by a few that it could have visited.
 const MARKS: usize = 1 << 13;
 
@@ -173,7 +173,7 @@ impl Visited {
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::{Geometry, Mixed, Plan};

@@ -210,7 +210,7 @@ pub(crate) fn lowest_rate(capacity: usize) -> f64 {
     expected_false_positive_rate(load_at(capacity), *FINGERPRINT_BITS.end())
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

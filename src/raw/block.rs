@@ -8,6 +8,7 @@
 use super::filter::RawFilter;
 use super::probe::{Layout, LayoutKind, Runs, with_layout};
 use crate::layout::{Mixed, Place};
+use crate::sys::IS_MODEL;
 use crate::sys::isa::{Compiled, Function, Signature};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
@@ -18,7 +19,7 @@ const NEAR: usize = 1 << 19;
 const FAR: usize = 8 << 20;
 
 /// Keys of a block.
-pub(crate) const BLOCK: usize = if cfg!(all(test, any(cuckoo_loom, cuckoo_shuttle))) { 2 } else { 32 };
+pub(crate) const BLOCK: usize = if IS_MODEL { 2 } else { 32 };
 
 /// The keys of a block, and where they are looked for.
 struct Probes {
@@ -99,8 +100,8 @@ impl<L: Layout, F: Fetch> Function<ContainsEach> for ContainsEachAs<L, F> {
         for found in found.chunks_mut(BLOCK) {
             filter.place::<L, F>(&mut blocks[1 - now], &mut left, next);
             match <&mut [bool; BLOCK]>::try_from(&mut *found) {
-                Ok(found) => filter.look_up::<L>(&blocks[now], found),
-                Err(_) => filter.look_up::<L>(&blocks[now], found),
+                Ok(found) => filter.lookup::<L>(&blocks[now], found),
+                Err(_) => filter.lookup::<L>(&blocks[now], found),
             }
             now = 1 - now;
         }
@@ -168,7 +169,7 @@ impl RawFilter {
     /// As a lookup of each key: its version, its buckets, its version. Where a version changed, the block is looked at
     /// again key by key.
     #[inline(always)]
-    fn look_up<L: Layout>(&self, probes: &Probes, found: &mut [bool]) {
+    fn lookup<L: Layout>(&self, probes: &Probes, found: &mut [bool]) {
         let (count, run_bits) = (found.len(), self.run_bits());
         let (low, high) = (self.format.lanes.low(), self.format.lanes.high());
         let mut first = [L::Runs::default(); BLOCK];
@@ -190,7 +191,7 @@ impl RawFilter {
             (0..count).for_each(&mut read);
         }
         if changed != 0 {
-            return self.look_up_each(&probes.mixed, found);
+            return self.lookup_each(&probes.mixed, found);
         }
         let mut hits = [0; BLOCK];
         for at in 0..BLOCK {
@@ -206,14 +207,14 @@ impl RawFilter {
 
     #[cold]
     #[inline(never)]
-    fn look_up_each(&self, mixed: &[Mixed; BLOCK], found: &mut [bool]) {
+    fn lookup_each(&self, mixed: &[Mixed; BLOCK], found: &mut [bool]) {
         for (found, &mixed) in found.iter_mut().zip(mixed) {
             *found = self.look_again(mixed);
         }
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::CuckooFilter;

@@ -93,7 +93,7 @@ impl Exclusive<'_> {
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::{Mixed, Plan};

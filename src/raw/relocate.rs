@@ -114,7 +114,7 @@ impl Shard<'_> {
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::CuckooFilter;

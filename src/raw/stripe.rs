@@ -188,14 +188,14 @@ impl<'a> Stripes<'a> {
     }
 
     /// What each stripe counts.
-    #[cfg(all(test, not(cuckoo_shuttle)))]
+    #[cfg(test)]
     pub(crate) fn counts(self) -> Vec<u64> {
         // Relaxed: there are no writers.
         self.each().iter().map(|stripe| stripe.count.load(Ordering::Relaxed)).collect()
     }
 
     /// How often each of these buckets' stripes is named.
-    #[cfg(all(test, not(cuckoo_shuttle)))]
+    #[cfg(test)]
     pub(crate) fn histogram(self, buckets: impl Iterator<Item = Bucket>) -> Vec<u64> {
         let mut times = vec![0; self.count()];
         buckets.for_each(|bucket| times[self.number(bucket)] += 1);

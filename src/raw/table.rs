@@ -281,7 +281,7 @@ impl Reading for &LockedAll<'_> {
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::{FINGERPRINT_BITS, Geometry, Plan};

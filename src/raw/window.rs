@@ -25,7 +25,7 @@ pub(crate) fn rolling<const AHEAD: usize, T>(
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::cell::Cell;

@@ -1,7 +1,7 @@
 //! A file that is the old one or the new one: on Unix, whatever happens.
 
 mod disk;
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod fake;
 
 pub(super) use disk::System;
@@ -122,7 +122,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::fake::{Fake, FakeFile, MODE, NEW_MODE, OLD, PATH};
     use super::*;

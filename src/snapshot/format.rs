@@ -35,10 +35,10 @@ pub(super) const SHARD_PREFIX: usize = 24;
 pub(super) const TRAILER: usize = 28;
 
 /// Bytes of a hasher's name at the most.
-pub(super) const MOST_NAME: usize = 64;
+pub(super) const MAX_NAME: usize = 64;
 
 /// Bytes of metadata at the most.
-pub(super) const MOST_METADATA: usize = 64 << 10;
+pub(super) const MAX_METADATA: usize = 64 << 10;
 
 /// The flag of a snapshot that keeps the keys of the hasher.
 const WITH_KEYS: u32 = 1;
@@ -95,7 +95,7 @@ impl Header {
             return Err(SnapshotError::UnknownVersion { found: version, known: VERSION });
         }
         let length = fields.u32() as usize;
-        if (FIXED + CHECKSUM..=FIXED + MOST_NAME + MOST_METADATA + CHECKSUM).contains(&length) {
+        if (FIXED + CHECKSUM..=FIXED + MAX_NAME + MAX_METADATA + CHECKSUM).contains(&length) {
             Ok(length)
         } else {
             Err(invalid("length of the header", length))
@@ -137,10 +137,10 @@ impl Header {
         }
         let key_type = KeyType::of_tag(tag).ok_or_else(|| invalid("key type", tag))?;
         let rest = fields.0;
-        if name as usize > MOST_NAME || (name as usize).checked_add(metadata as usize) != Some(rest.len()) {
+        if name as usize > MAX_NAME || (name as usize).checked_add(metadata as usize) != Some(rest.len()) {
             return Err(invalid("length of the hasher's name", name));
         }
-        if metadata as usize > MOST_METADATA {
+        if metadata as usize > MAX_METADATA {
             return Err(invalid("length of the metadata", metadata));
         }
         let (name, metadata) = rest.split_at(name as usize);
@@ -164,7 +164,7 @@ impl Header {
 pub(super) fn too_short(bytes: &[u8]) -> SnapshotError {
     let magic = bytes.len().min(MAGIC.len());
     if bytes[..magic] == MAGIC[..magic] {
-        SnapshotError::CutOff { place: SnapshotPlace::Header }
+        SnapshotError::Truncated { place: SnapshotPlace::Header }
     } else {
         SnapshotError::NotASnapshot
     }
@@ -243,7 +243,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

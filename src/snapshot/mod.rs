@@ -250,7 +250,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// [without the keys](Snapshot::without_keys), and if anything follows the snapshot. What comes through a pipe is
     /// for [`SnapshotReader`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        file::load(path.as_ref(), |file| SnapshotReader::new(file)?.into_filter_with_its_keys())
+        file::load(path.as_ref(), |file| SnapshotReader::new(file)?.into_filter_with_stored_keys())
     }
 
     /// The same on all threads of the rayon pool that the caller is in (`pool.install`), or of the global one. As
@@ -274,7 +274,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn par_load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        file::load(path.as_ref(), |file| SnapshotReader::new(file)?.in_parallel().into_filter_with_its_keys())
+        file::load(path.as_ref(), |file| SnapshotReader::new(file)?.in_parallel().into_filter_with_stored_keys())
     }
 
     /// Reads a filter from a file that was written with a hasher like this one: for a file without the keys of its

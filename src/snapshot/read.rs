@@ -29,7 +29,7 @@ const CHUNK: usize = 64 << 10;
 /// let reader = SnapshotReader::new(&bytes[..])?;
 /// assert_eq!(reader.header().capacity(), 100);
 /// assert_eq!(reader.header().metadata(), b"list of today");
-/// let loaded: CuckooFilter<str> = reader.into_filter_with_its_keys()?;
+/// let loaded: CuckooFilter<str> = reader.into_filter_with_stored_keys()?;
 /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
 /// ```
 pub struct SnapshotReader<R> {
@@ -147,7 +147,7 @@ impl<R: Read> SnapshotReader<R> {
     /// filter.insert(&7)?;
     /// let mut bytes = Vec::new();
     /// filter.write_to(&mut bytes)?;
-    /// let loaded: CuckooFilter<u64> = SnapshotReader::new(&bytes[..])?.in_parallel().into_filter_with_its_keys()?;
+    /// let loaded: CuckooFilter<u64> = SnapshotReader::new(&bytes[..])?.in_parallel().into_filter_with_stored_keys()?;
     /// assert!(loaded.contains(&7));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -187,7 +187,7 @@ impl<R: Read> SnapshotReader<R> {
     /// # Errors
     /// As [`CuckooFilter::read_from`], and if the snapshot was written [without the
     /// keys](super::Snapshot::without_keys).
-    pub fn into_filter_with_its_keys<K, S>(self) -> Result<CuckooFilter<K, S>, SnapshotError>
+    pub fn into_filter_with_stored_keys<K, S>(self) -> Result<CuckooFilter<K, S>, SnapshotError>
     where
         K: ?Sized + 'static,
         S: SavedHasher,
@@ -402,7 +402,7 @@ fn mismatch<S: SavedHasher>(header: &Header) -> SnapshotError {
 /// Fills the buffer, or says where the bytes ended.
 fn exact(reader: &mut impl Read, buffer: &mut [u8], place: SnapshotPlace) -> Result<(), SnapshotError> {
     reader.read_exact(buffer).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => SnapshotError::CutOff { place },
+        io::ErrorKind::UnexpectedEof => SnapshotError::Truncated { place },
         _ => SnapshotError::Io(error),
     })
 }

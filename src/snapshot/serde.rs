@@ -49,7 +49,7 @@ where
     K: ?Sized + 'static,
     S: SavedHasher,
 {
-    let filter = SnapshotReader::new(&mut reader)?.into_filter_with_its_keys()?;
+    let filter = SnapshotReader::new(&mut reader)?.into_filter_with_stored_keys()?;
     at_end(reader)?;
     Ok(filter)
 }

@@ -1,7 +1,7 @@
 //! Writing: each shard is copied under its locks, and written without them.
 
 use super::Snapshot;
-use super::format::{self, Header, MOST_METADATA, MOST_NAME};
+use super::format::{self, Header, MAX_METADATA, MAX_NAME};
 use super::key_type::KeyType;
 use crate::error::SnapshotError;
 use crate::hashing::{SavedHasher, probe};
@@ -38,13 +38,13 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
 
     /// Refuses what cannot be written, before anything is. The user code that a snapshot takes runs here.
     pub(super) fn header(&self) -> Result<Header, SnapshotError> {
-        const { assert!(S::NAME.len() <= MOST_NAME, "the name of a hasher has 64 bytes at the most") };
+        const { assert!(S::NAME.len() <= MAX_NAME, "the name of a hasher has 64 bytes at the most") };
         let (filter, shards) = (self.filter, self.filter.shards());
         if self.shards.is_empty() || self.shards.end > shards {
             return Err(SnapshotError::NoSuchShards { asked: self.shards.clone(), shards });
         }
-        if self.metadata.len() > MOST_METADATA {
-            return Err(SnapshotError::MetadataTooLong { len: self.metadata.len(), most: MOST_METADATA });
+        if self.metadata.len() > MAX_METADATA {
+            return Err(SnapshotError::MetadataTooLong { len: self.metadata.len(), most: MAX_METADATA });
         }
         Ok(Header {
             plan: *filter.plan(),

@@ -36,24 +36,22 @@ pub(crate) enum HugePages {
 
 pub(crate) use backing::Run;
 
-/// Bytes from which a run is mapped. A snapshot's header announces memory that has not arrived yet: what is mapped costs
-/// address space until it is touched.
-#[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
-const MAPPED_FROM: usize = 64 << 10;
-
-/// Bytes from which huge pages are advised, and to which such a run is aligned: the size of a huge page on x86-64 and
-/// on most of aarch64.
-#[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
-const HUGE_FROM: usize = 2 << 20;
-
 #[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
 mod backing {
-    use super::{HUGE_FROM, HugePages, MAPPED_FROM, Zeroed};
+    use super::{HugePages, Zeroed};
     use core::marker::PhantomData;
     use core::ptr::NonNull;
     use core::slice;
     use memmap2::{MmapOptions, MmapRaw};
     use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+    /// Bytes from which a run is mapped. A snapshot's header announces memory that has not arrived yet: what is mapped costs
+    /// address space until it is touched.
+    const MAPPED_FROM: usize = 64 << 10;
+
+    /// Bytes from which huge pages are advised, and to which such a run is aligned: the size of a huge page on x86-64 and
+    /// on most of aarch64.
+    const HUGE_FROM: usize = 2 << 20;
 
     /// `len` values, at one place for as long as the run lives.
     pub(crate) struct Run<T> {
@@ -185,6 +183,10 @@ mod backing {
 
         pub(crate) fn at_byte(&self, offset: usize) -> &T {
             &self.0[offset / size_of::<T>()]
+        }
+
+        pub(crate) fn start(&self) -> *const T {
+            self.0.as_ptr()
         }
 
         pub(crate) fn part(&self, begin: usize, count: usize) -> &[T] {

@@ -1,6 +1,9 @@
 //! Leaves: what the machine and the system give, each with the argument why its use is sound. Nothing here knows of
 //! buckets or keys.
 
+/// Whether this is built for models or schedules, whose atomics are not the processor's.
+pub(crate) const IS_MODEL: bool = cfg!(all(test, any(cuckoo_loom, cuckoo_shuttle)));
+
 pub(crate) mod isa;
 pub(crate) mod memory;
 pub(crate) mod prefetch;

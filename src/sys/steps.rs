@@ -29,12 +29,10 @@ pub(crate) fn reached(_: Step) {}
 
 #[cfg(test)]
 pub(crate) use hooked::reached;
-#[cfg(all(test, not(cuckoo_shuttle)))]
+#[cfg(test)]
 pub(crate) use hooked::with_hook;
 
 #[cfg(test)]
-// Schedules look on by what operations say.
-#[cfg_attr(cuckoo_shuttle, allow(dead_code))]
 mod hooked {
     use super::Step;
     use std::cell::Cell;

@@ -2,7 +2,7 @@
 //!
 //! Everything shared between threads is one of the names below. In a model (`--cfg cuckoo_loom`, tests only) they are
 //! loom's, so that the models in `loom-tests` explore the code that ships; with `--cfg cuckoo_shuttle` they are shuttle's,
-//! for the schedules of `src/histories_tests`.
+//! for the schedules of `tests/internal/linearizability`.
 
 use core::sync::atomic::Ordering;
 
@@ -63,7 +63,7 @@ impl Flag {
 ///
 /// The fences also hide a write that is not visible yet when it returns. That none is so is for the models and
 /// `tests/stress.rs` to show.
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 pub(crate) fn in_order<T>(clock: impl FnOnce() -> T) -> T {
     use core::sync::atomic::fence;
     // SeqCst, both: full barriers, which pair with those of other threads. Without the first one histories were refused.

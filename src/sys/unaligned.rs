@@ -15,17 +15,17 @@
 //! The block has neither `pure`, `readonly` nor `nomem`: to the compiler it may read and write any memory, so nothing is
 //! moved across it, and the loads of the version before and behind it stay there.
 
+use crate::sys::IS_MODEL;
 use crate::sys::memory::Run;
 use crate::sys::sync::AtomicU64;
 
 /// Whether this machine has the read.
-pub(crate) const AVAILABLE: bool =
-    cfg!(all(target_arch = "x86_64", not(miri), not(all(test, any(cuckoo_loom, cuckoo_shuttle)))));
+pub(crate) const AVAILABLE: bool = cfg!(all(target_arch = "x86_64", not(miri))) && !IS_MODEL;
 
 /// Reads the 8 bytes that begin at this byte of the words, all of them within the run: a word to spare stands at its
 /// end. Acquire.
 #[inline(always)]
-#[cfg(all(target_arch = "x86_64", not(miri), not(all(test, any(cuckoo_loom, cuckoo_shuttle)))))]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[allow(unsafe_code)]
 pub(crate) fn load(words: &Run<AtomicU64>, byte: usize) -> u64 {
     let first = words.start();
@@ -50,7 +50,7 @@ pub(crate) fn load(words: &Run<AtomicU64>, byte: usize) -> u64 {
 }
 
 /// Never called where there is no such read.
-#[cfg(not(all(target_arch = "x86_64", not(miri), not(all(test, any(cuckoo_loom, cuckoo_shuttle))))))]
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) fn load(_: &Run<AtomicU64>, _: usize) -> u64 {
     unreachable!("only where AVAILABLE")
 }

@@ -1,5 +1,5 @@
 //! The crate atomic-cuckoo-filter. Shared as it is: fingerprints are written with compare-and-swap, one lock serves all
-//! relocations, and look-ups wait while a relocation is carried out. 4, 8, 16 or 32 bits, a power of two of buckets, no
+//! relocations, and lookups wait while a relocation is carried out. 4, 8, 16 or 32 bits, a power of two of buckets, no
 //! seeds.
 
 use crate::field::{Key, Size};

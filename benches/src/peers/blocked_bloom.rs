@@ -1,5 +1,5 @@
 //! The split-block Bloom filter of the crate sbbf-rs-safe, with as many bits as a cuckoo filter of that size. Written
-//! through `&mut`, so shared behind a lock for the whole of it, which look-ups take too. It cannot remove.
+//! through `&mut`, so shared behind a lock for the whole of it, which lookups take too. It cannot remove.
 
 use crate::field::{Key, Size};
 use crate::set::Set;

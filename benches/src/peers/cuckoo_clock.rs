@@ -1,4 +1,4 @@
-//! The crate cuckoo-clock. Shared as it is: a mutex and an allocation for each bucket, which look-ups lock too. Whole
+//! The crate cuckoo-clock. Shared as it is: a mutex and an allocation for each bucket, which lookups lock too. Whole
 //! bytes a fingerprint in memory, a power of two of buckets; equal fingerprints of a bucket are stored once, so a
 //! removal can lose another key.
 

@@ -1,4 +1,4 @@
-//! The crate cuckoofilter. Written through `&mut`, so shared behind a lock for the whole of it, which look-ups take
+//! The crate cuckoofilter. Written through `&mut`, so shared behind a lock for the whole of it, which lookups take
 //! too. 8 bits, a power of two of buckets, no seeds; a full filter drops another key than the one it refuses.
 
 use crate::field::{Key, Size};

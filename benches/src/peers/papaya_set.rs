@@ -1,4 +1,4 @@
-//! The set of the crate papaya: exact. Shared as it is: look-ups take no lock; each operation enters and leaves the
+//! The set of the crate papaya: exact. Shared as it is: lookups take no lock; each operation enters and leaves the
 //! reclamation scheme, as separate requests would. Each key is an allocation of its own.
 
 use crate::field::{Key, Size};

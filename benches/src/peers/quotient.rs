@@ -1,5 +1,5 @@
 //! The quotient filter of the crate qfilter. Written through `&mut`, so shared behind a lock for the whole of it, which
-//! look-ups take too. A power of two of slots, of which it fills 95 %.
+//! lookups take too. A power of two of slots, of which it fills 95 %.
 
 use crate::field::{Key, Size};
 use crate::set::Set;

@@ -1,5 +1,5 @@
 //! The crate scalable_cuckoo_filter. Written through `&mut`, so shared behind a lock for the whole of it, which
-//! look-ups take too. A first filter of a power of two of buckets; what it cannot place goes to a list, and it adds a
+//! lookups take too. A first filter of a power of two of buckets; what it cannot place goes to a list, and it adds a
 //! filter of twice the size.
 
 use crate::field::{Key, Size};
@@ -16,7 +16,7 @@ pub type ScalableCuckoo<K> = RwLock<ScalableCuckooFilter<K, AHasher, SmallRng>>;
 
 /// A filter of which the first part has as many slots as the size says.
 pub fn build<K: Key>(size: Size) -> ScalableCuckoo<K> {
-    // The first part halves the rate that was asked for, and a look-up compares 8 fingerprints: 4 bits in all.
+    // The first part halves the rate that was asked for, and a lookup compares 8 fingerprints: 4 bits in all.
     let rate = 0.5f64.powi(size.bits as i32 - 4);
     let filter = ScalableCuckooFilterBuilder::new()
         .initial_capacity(size.slots)

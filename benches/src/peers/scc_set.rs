@@ -1,4 +1,4 @@
-//! The set of the crate scc: exact. Shared as it is: buckets, each behind a lock that look-ups take too.
+//! The set of the crate scc: exact. Shared as it is: buckets, each behind a lock that lookups take too.
 
 use crate::field::{Key, Size};
 use crate::set::Set;

@@ -8,7 +8,7 @@ use crate::record::{Record, Table};
 use compare::{Field, clock};
 
 const LOADS: [usize; 6] = [10, 25, 50, 75, 90, 95];
-const KINDS: [&str; 3] = ["Look-ups of absent keys", "Look-ups of present keys", "Inserts"];
+const KINDS: [&str; 3] = ["Lookups of absent keys", "Lookups of present keys", "Inserts"];
 const CONTESTANTS: [&str; 5] = [OURS, "atomic-cuckoo-filter", "cuckoofilter + RwLock", "fastbloom", "DashSet"];
 
 /// Nanoseconds an operation of each kind, at each load.

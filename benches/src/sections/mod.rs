@@ -43,13 +43,13 @@ impl Plan {
 /// A part of the comparison that can be run alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Section {
-    /// Look-ups, inserts and removes by table size
+    /// Lookups, inserts and removes by table size
     Throughput,
-    /// Look-ups and inserts by load factor
+    /// Lookups and inserts by load factor
     Load,
-    /// Look-ups and writes mixed, on 1, 2 and 4 threads
+    /// Lookups and writes mixed, on 1, 2 and 4 threads
     Threads,
-    /// Percentiles of a single look-up beside writers
+    /// Percentiles of a single lookup beside writers
     Latency,
     /// The tables and curves of the cuckoo filter's paper
     Paper,

@@ -1,4 +1,4 @@
-//! Look-ups and writes mixed, on several threads.
+//! Lookups and writes mixed, on several threads.
 
 use super::Plan;
 use super::contestants::entrants;
@@ -18,7 +18,7 @@ pub(crate) fn run(plan: &Plan, record: &mut Record) {
     let entrants = entrants::<u64>(log2, |contestant| contestant.removes);
     let sets: Vec<_> = entrants.iter().map(|entrant| entrant.filled(&present).0).collect();
 
-    record.heading("Look-ups and writes mixed");
+    record.heading("Lookups and writes mixed");
     record.text(&format!(
         "u64 keys, 2^{log2} slots at 95 % load, every contestant that removes. Each thread removes and inserts keys of its own \
          and looks up, as many each, keys that stay and keys that are absent. *Missed* are present keys \
@@ -36,7 +36,7 @@ pub(crate) fn run(plan: &Plan, record: &mut Record) {
                 time.as_nanos() as f64 / (threads * operations) as f64
             })
         });
-        record.text(&format!("{} % look-ups, {writes} % writes:", 100 - writes));
+        record.text(&format!("{} % lookups, {writes} % writes:", 100 - writes));
         let mut columns = vec![String::new()];
         for threads in THREADS {
             let s = if threads == 1 { "" } else { "s" };
@@ -61,17 +61,17 @@ pub(crate) fn run(plan: &Plan, record: &mut Record) {
 struct Worker {
     own: Vec<u64>,
     /// Keys to look up, and whether they are present.
-    look_ups: Vec<(u64, bool)>,
+    lookups: Vec<(u64, bool)>,
 }
 
 impl Worker {
     fn new(own: &[u64], stable: &[u64]) -> Self {
         let mut random = Rng::with_seed(own[0]);
-        let look_ups = (0..1 << 16).map(|_| {
+        let lookups = (0..1 << 16).map(|_| {
             let present = random.bool();
             (if present { stable[random.usize(..stable.len())] } else { random.u64(..) }, present)
         });
-        Worker { look_ups: look_ups.collect(), own: own.to_vec() }
+        Worker { lookups: lookups.collect(), own: own.to_vec() }
     }
 
     /// Does so many operations, every `period`th of them a write; counts what went wrong.
@@ -79,7 +79,7 @@ impl Worker {
         let mut own = self.own.iter().cycle();
         let mut removed = None;
         let mut faults = 0;
-        for (number, (key, present)) in self.look_ups.iter().cycle().take(operations).enumerate() {
+        for (number, (key, present)) in self.lookups.iter().cycle().take(operations).enumerate() {
             let right = if number % period != 0 {
                 set.contains_one(key) || !present
             } else if let Some(key) = removed.take() {

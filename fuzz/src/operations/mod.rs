@@ -18,7 +18,7 @@ const SELDOM: u32 = 512;
 const KEYS_FOR_TASKS: usize = 1 << 12;
 
 /// Operations on a whole filter that one input may have. They take a hundred times as long as others.
-const MOST_ON_WHOLE: usize = 4;
+const MAX_ON_WHOLE: usize = 4;
 
 /// What the fuzzer calls.
 pub fn run(bytes: &[u8]) {
@@ -84,7 +84,7 @@ impl<'a> Session<'a> {
         match what {
             Whole::Swap => mem::swap(now, other.get_or_insert_with(|| Subject::new(now.shape))),
             Whole::CheckAll => now.check_all(),
-            _ if self.on_whole == MOST_ON_WHOLE => {}
+            _ if self.on_whole == MAX_ON_WHOLE => {}
             Whole::Clear => {
                 now.filter.clear();
                 now.model.clear();

@@ -5,7 +5,7 @@
 //! whatever the placement: it is a matching of copies with slots, and the search is for an augmenting path. So "full" is
 //! a property of the set, and the model answers for the filter, though it places copies otherwise.
 
-use super::shape::{MOST_COPIES, Places};
+use super::shape::{MAX_COPIES, Places};
 use std::rc::Rc;
 
 /// Slots of a bucket.
@@ -61,7 +61,7 @@ impl Model {
     }
 
     pub(super) fn insert(&mut self, class: usize) -> Result<(), Refusal> {
-        if self.count(class) == MOST_COPIES {
+        if self.count(class) == MAX_COPIES {
             return Err(Refusal::TooManyCopies);
         }
         let pair = self.places.pairs[class];

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Copies of one class that its two buckets hold.
-pub(super) const MOST_COPIES: usize = 8;
+pub(super) const MAX_COPIES: usize = 8;
 
 /// Tables of 4 to 66 buckets.
 const CAPACITIES: [usize; 11] = [0, 1, 3, 6, 10, 17, 33, 50, 64, 80, 200];
@@ -85,13 +85,13 @@ impl Places {
         let (mut pairs, mut in_bucket) = (Vec::new(), Vec::new());
         let mut bytes = Vec::new();
         for &hash in &hashes {
-            let report = filter.insert_batch_hash(&[hash; MOST_COPIES]);
-            assert_eq!(report.inserted, MOST_COPIES);
+            let report = filter.insert_batch_hash(&[hash; MAX_COPIES]);
+            assert_eq!(report.inserted, MAX_COPIES);
             bytes.clear();
             filter.write_to(&mut bytes).expect("there is memory");
-            assert_eq!(filter.remove_all_hash(hash), MOST_COPIES);
+            assert_eq!(filter.remove_all_hash(hash), MAX_COPIES);
             let slots: Vec<_> = fingerprints(&bytes).expect("it was just written").collect();
-            let (first, second) = (slots[0], slots[MOST_COPIES - 1]);
+            let (first, second) = (slots[0], slots[MAX_COPIES - 1]);
             assert_eq!(slots, [[first; 4], [second; 4]].concat(), "eight copies fill two buckets");
             assert!(first.0 == second.0 && first.1 != second.1 && first.2 == second.2, "in one shard");
             let class = *numbers.entry((first, second)).or_insert_with(|| {

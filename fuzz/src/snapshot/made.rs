@@ -2,13 +2,13 @@
 
 use super::EMPTY;
 use super::mend::seal;
-use crate::format::{CHECKSUM, LEAST_HEADER, Layout, SHARD_PREFIX, SLOTS, TRAILER};
+use crate::format::{CHECKSUM, MIN_HEADER, Layout, SHARD_PREFIX, SLOTS, TRAILER};
 use crate::input::Input;
 use crc32c::crc32c_append;
 use std::ops::Range;
 
 /// Behind `siphash-1-3`, the name of the hasher.
-const NAME_END: usize = LEAST_HEADER - CHECKSUM + 11;
+const NAME_END: usize = MIN_HEADER - CHECKSUM + 11;
 
 const RATES: [f64; 4] = [0.0, 0.001, 0.5, 1e-9];
 /// `u64` most often.

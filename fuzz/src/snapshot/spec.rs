@@ -1,7 +1,7 @@
 //! Which bytes are a snapshot: the description of the format (DESIGN.md, "Format 1"), read literally and once more.
 
 use super::EMPTY;
-use crate::format::{CHECKSUM, LEAST_HEADER, Layout, SHARD_PREFIX, SLOTS, TRAILER, checksum, header_length};
+use crate::format::{CHECKSUM, MIN_HEADER, Layout, SHARD_PREFIX, SLOTS, TRAILER, checksum, header_length};
 use crate::format::{u32_at, u64_at};
 use crc32c::crc32c_append;
 
@@ -9,7 +9,7 @@ const NAME: &[u8] = b"siphash-1-3";
 
 /// The key types that a filter of `u64` may be read from: others, and its own.
 const KEY_TYPES: [u32; 2] = [0, 6];
-const MOST_KEY_TYPE: u32 = 16;
+const MAX_KEY_TYPE: u32 = 16;
 
 /// Whether the header of a snapshot stands here, whoever reads it.
 pub(super) fn is_header(bytes: &[u8]) -> bool {
@@ -35,7 +35,7 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     holds(here >= 1 && first.checked_add(here)? <= shards)?;
     holds(if shards == 1 { buckets >= 2 && buckets % 2 == 0 } else { buckets > 1 << 15 && buckets % 16 == 0 })?;
     holds(buckets <= 1 << 16)?;
-    holds((4..=32).contains(&width) && (4..=16).contains(&shift) && key_type <= MOST_KEY_TYPE)?;
+    holds((4..=32).contains(&width) && (4..=16).contains(&shift) && key_type <= MAX_KEY_TYPE)?;
     let words = (u128::from(buckets) * u128::from(SLOTS) * u128::from(width)).div_ceil(64);
     holds(u128::from(shards) * words * 8 <= isize::MAX as u128)?;
     holds(u128::from(u64_at(bytes, 56)?) <= u128::from(shards) * u128::from(buckets) * u128::from(SLOTS))?;
@@ -44,7 +44,7 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     let flags = u32_at(bytes, 136)?;
     holds(flags == 1 || flags == 0 && bytes[104..136] == [0; 32])?;
     let (name, metadata) = (u32_at(bytes, 140)? as usize, u32_at(bytes, 144)? as usize);
-    holds(name <= 64 && metadata <= 1 << 16 && LEAST_HEADER + name + metadata == length)?;
+    holds(name <= 64 && metadata <= 1 << 16 && MIN_HEADER + name + metadata == length)?;
     holds(u32_at(bytes, 148)? == 0 && std::str::from_utf8(&bytes[152..152 + name]).is_ok())?;
     Layout::of(bytes)
 }

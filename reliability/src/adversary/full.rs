@@ -1,4 +1,4 @@
-//! A full filter: how long it takes to refuse a key, and what look-ups notice of it.
+//! A full filter: how long it takes to refuse a key, and what lookups notice of it.
 
 use crate::figure::{count, figure};
 use crate::promise::{Promise, broken};
@@ -26,12 +26,12 @@ pub(super) fn run(run: &Run, rng: &mut Rng) {
         let shape = Shape::of_slots(1 << log2, 16, rng);
         let full = Full::new(shape);
         let bar = progress("a full filter", refusals);
-        let alone = full.look_up(|times| times.len() < 1 << 20);
+        let alone = full.lookup(|times| times.len() < 1 << 20);
         let (stop, barrier) = (&AtomicBool::new(false), &Barrier::new(2));
         let (refused, went_in, beside) = thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 barrier.wait();
-                full.look_up(|_| !stop.load(Ordering::Relaxed))
+                full.lookup(|_| !stop.load(Ordering::Relaxed))
             });
             barrier.wait();
             let (refused, went_in) = full.refuse(refusals, || bar.inc(1));
@@ -44,7 +44,7 @@ pub(super) fn run(run: &Run, rng: &mut Rng) {
             id,
             format_args!(
                 "2^{log2} slots of 16 bits at a load of {:.3}: {} distinct keys refused {TRIES} times each, the least time of \
-                 each: {refused}; {} look-ups of \
+                 each: {refused}; {} lookups of \
                  present keys beside them, {beside} (without them {alone})",
                 full.filter.load_factor(),
                 count(refused.len()),
@@ -111,7 +111,7 @@ impl Full {
         Some(least)
     }
 
-    fn look_up(&self, go_on: impl Fn(&Times) -> bool) -> Times {
+    fn lookup(&self, go_on: impl Fn(&Times) -> bool) -> Times {
         let (mut times, mut rng) = (Times::in_runs_of(100_000), Rng::with_seed(self.shape.seed));
         while go_on(&times) {
             let key = self.present[rng.usize(..self.present.len())];

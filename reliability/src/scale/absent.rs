@@ -1,4 +1,4 @@
-//! Look-ups of absent keys: the rate of false positives against the formula, width by width.
+//! Lookups of absent keys: the rate of false positives against the formula, width by width.
 
 use super::{ABSENT, WIDTHS};
 use crate::crew::each_on_all_cores;
@@ -8,7 +8,7 @@ use crate::rate::{Rate, formula};
 use crate::run::{Run, progress};
 use crate::shape::{Filter, Shape};
 use crate::slots::slots;
-use crate::ways::LOOK_UPS;
+use crate::ways::LOOKUPS;
 use fastrand::Rng;
 use std::time::Instant;
 
@@ -56,7 +56,7 @@ pub(super) fn run(run: &Run, seed: u64) {
         println!(
             "{bits:>2} bits: {:>11} of {} absent keys found: {:.4e}, the formula gives {:.4e}, off by {:+.1} sigma",
             count(rate.hits),
-            count(rate.look_ups),
+            count(rate.lookups),
             rate.measured(),
             rate.expected(),
             rate.sigmas()
@@ -75,9 +75,9 @@ pub(super) fn run(run: &Run, seed: u64) {
     figure(
         "4.2",
         format_args!(
-            "of {} look-ups of absent keys, in {} filters of {} widths, {} found one; each width is within {furthest:.1} sigma \
+            "of {} lookups of absent keys, in {} filters of {} widths, {} found one; each width is within {furthest:.1} sigma \
              of 1 - exp(-8 load / (2^f - 1)), those with fewer than 100 hits as likely: {}",
-            count(all.look_ups),
+            count(all.lookups),
             filters.len(),
             WIDTHS.len(),
             count(all.hits),
@@ -86,7 +86,7 @@ pub(super) fn run(run: &Run, seed: u64) {
     );
 }
 
-fn measure(shape: &Shape, bits: u32, load: f64, removed: bool, look_ups: u64, rng: &mut Rng) -> Rate {
+fn measure(shape: &Shape, bits: u32, load: f64, removed: bool, lookups: u64, rng: &mut Rng) -> Rate {
     let filter = shape.build();
     let wanted = (load * shape.slots() as f64) as usize;
     let most = if removed { usize::MAX } else { wanted };
@@ -104,19 +104,19 @@ fn measure(shape: &Shape, bits: u32, load: f64, removed: bool, look_ups: u64, rn
     if (filter.expected_false_positive_rate() - formula(load, bits)).abs() > 1e-9 {
         broken(Promise::Rate, shape, None, "expected_false_positive_rate is not the formula");
     }
-    Rate::of(look_ups, hits(&filter, look_ups, rng), slots(&filter), load, bits)
+    Rate::of(lookups, hits(&filter, lookups, rng), slots(&filter), load, bits)
 }
 
 /// How many of so many absent keys are found, in one way after the other.
-pub(super) fn hits(filter: &Filter, look_ups: u64, rng: &mut Rng) -> u64 {
+pub(super) fn hits(filter: &Filter, lookups: u64, rng: &mut Rng) -> u64 {
     let first = ABSENT + rng.u64(..ABSENT / 2);
     let (mut keys, mut found, mut hits) = (Vec::new(), Vec::new(), 0);
-    for (begin, (_, look_up)) in (0..look_ups).step_by(CHUNK as usize).zip(LOOK_UPS.into_iter().cycle()) {
+    for (begin, (_, lookup)) in (0..lookups).step_by(CHUNK as usize).zip(LOOKUPS.into_iter().cycle()) {
         keys.clear();
-        keys.extend(first + begin..first + look_ups.min(begin + CHUNK));
+        keys.extend(first + begin..first + lookups.min(begin + CHUNK));
         found.clear();
         found.resize(keys.len(), false);
-        look_up(filter, &keys, &mut found);
+        lookup(filter, &keys, &mut found);
         hits += found.iter().filter(|&&found| found).count() as u64;
     }
     hits

@@ -17,7 +17,7 @@ const CAPACITIES: [usize; 4] = [21, 1001, 100_003, 1_000_003];
 /// Returns how the filters kept their capacity.
 pub(super) fn run(run: &Run, seed: u64) -> Capacities {
     let start = Instant::now();
-    let look_ups = run.choose(10_000_000, 500_000);
+    let lookups = run.choose(10_000_000, 500_000);
     let mut rng = Rng::with_seed(seed);
     let mut filters = Vec::new();
     for rate in RATES {
@@ -34,8 +34,8 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacities {
         if filter.expected_false_positive_rate() > *asked {
             broken(Promise::Rate, shape, None, "expected_false_positive_rate is above the rate asked for");
         }
-        let hits = absent::hits(&filter, look_ups, &mut rng);
-        let rate = Rate::of(look_ups, hits, slots(&filter), filter.load_factor(), filter.fingerprint_bits());
+        let hits = absent::hits(&filter, lookups, &mut rng);
+        let rate = Rate::of(lookups, hits, slots(&filter), filter.load_factor(), filter.fingerprint_bits());
         bar.inc(1);
         (*asked, rate, *shape, refused > 0)
     });
@@ -44,7 +44,7 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacities {
     let mut highest = 0.0_f64;
     for asked in RATES {
         let rate = Rate::pool(measured.iter().filter(|measured| measured.0 == asked).map(|measured| measured.1));
-        println!("{asked} asked for: {} of {}, {:.3e}", count(rate.hits), count(rate.look_ups), rate.measured());
+        println!("{asked} asked for: {} of {}, {:.3e}", count(rate.hits), count(rate.lookups), rate.measured());
         if !rate.keeps(asked) {
             let shape = filters.iter().find(|filter| filter.0 == asked).expect("one of each rate").1;
             let what = format_args!("{} for {asked} asked for, pooled over all capacities", rate.measured());
@@ -56,14 +56,14 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacities {
         "4.3",
         format_args!(
             "at full capacity each of {} rates asked for, from {} to {}, was kept, in {} filters of {} to {} keys and {} \
-             look-ups; the measured rates are at most {highest:.2} of those: {}",
+             lookups; the measured rates are at most {highest:.2} of those: {}",
             RATES.len(),
             RATES[RATES.len() - 1],
             RATES[0],
             filters.len(),
             CAPACITIES[0],
             count(filters.iter().map(|filter| filter.1.capacity).max().expect("a filter")),
-            count(look_ups * filters.len() as u64),
+            count(lookups * filters.len() as u64),
             seconds_since(start)
         ),
     );

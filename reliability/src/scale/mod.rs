@@ -1,4 +1,4 @@
-//! Large numbers of look-ups over filters of all widths: no present key is missed, and absent ones are taken for present
+//! Large numbers of lookups over filters of all widths: no present key is missed, and absent ones are taken for present
 //! as often as the formula says, and as was asked for.
 
 mod absent;

@@ -1,4 +1,4 @@
-//! Look-ups of present keys: filters of many sizes, filled until they refuse a key, and looked up before and after the
+//! Lookups of present keys: filters of many sizes, filled until they refuse a key, and looked up before and after the
 //! removal of a random part.
 
 use super::{Capacities, WIDTHS};
@@ -7,7 +7,7 @@ use crate::figure::{count, figure, seconds_since};
 use crate::promise::{Promise, broken};
 use crate::run::{Run, progress};
 use crate::shape::{Filter, Shape};
-use crate::ways::{INSERTS, LOOK_UPS, REMOVES};
+use crate::ways::{INSERTS, LOOKUPS, REMOVES};
 use concurrent_cuckoo_filter::InsertError;
 use fastrand::Rng;
 use indicatif::ProgressBar;
@@ -25,7 +25,7 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacities {
     let start = Instant::now();
     let target = run.choose(1_000_000_000, 20_000_000);
     let largest = run.choose(usize::MAX, 100_000);
-    // Tables of a few keys are built anew, with other seeds, until they have had so many look-ups in a row.
+    // Tables of a few keys are built anew, with other seeds, until they have had so many lookups in a row.
     let a_turn = run.choose(1_000_000, 100_000);
     let mut shapes: Vec<(usize, u32)> =
         CAPACITIES.into_iter().flat_map(|capacity| WIDTHS.map(|bits| (capacity, bits))).collect();
@@ -40,10 +40,10 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacities {
         }
         let (capacity, bits) = shapes[number % shapes.len()];
         let mut turn = Turn { rng: Rng::with_seed(seed.wrapping_add(number as u64)), ..Turn::default() };
-        while turn.look_ups < a_turn {
+        while turn.lookups < a_turn {
             turn.round(capacity, bits);
         }
-        tell(&bar, done.fetch_add(turn.look_ups, Ordering::Relaxed) + turn.look_ups);
+        tell(&bar, done.fetch_add(turn.lookups, Ordering::Relaxed) + turn.lookups);
         Some(turn)
     });
     bar.finish_and_clear();
@@ -52,9 +52,9 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacities {
     figure(
         "4.1",
         format_args!(
-            "0 of {} look-ups of present keys missed, in {} filters of {} shapes ({} widths, capacities 1 to {}), filled to \
+            "0 of {} lookups of present keys missed, in {} filters of {} shapes ({} widths, capacities 1 to {}), filled to \
              the first refusal, before and after the removal of {} keys: {}",
-            count(sum(|turn| turn.look_ups)),
+            count(sum(|turn| turn.lookups)),
             count(sum(|turn| turn.filters)),
             count(shapes.len()),
             WIDTHS.len(),
@@ -73,7 +73,7 @@ fn tell(bar: &ProgressBar, done: u64) {
 #[derive(Default)]
 struct Turn {
     rng: Rng,
-    look_ups: u64,
+    lookups: u64,
     filters: u64,
     removed: u64,
     capacities: Capacities,
@@ -89,11 +89,11 @@ impl Turn {
         if bits >= 6 {
             self.capacities.note(&shape, keys.len() < capacity);
         }
-        self.look_up(&shape, &filter, &keys);
+        self.lookup(&shape, &filter, &keys);
         self.rng.shuffle(&mut keys);
         let (gone, left) = keys.split_at(self.rng.usize(..=keys.len()));
         self.remove(&shape, &filter, gone);
-        self.look_up(&shape, &filter, left);
+        self.lookup(&shape, &filter, left);
         if filter.len() != left.len() {
             broken(Promise::Count, &shape, None, format_args!("len is {}, not {}", filter.len(), left.len()));
         }
@@ -134,15 +134,15 @@ impl Turn {
     }
 
     /// In each of the ways.
-    fn look_up(&mut self, shape: &Shape, filter: &Filter, keys: &[u64]) {
+    fn lookup(&mut self, shape: &Shape, filter: &Filter, keys: &[u64]) {
         let mut found = vec![false; keys.len()];
-        for (name, look_up) in LOOK_UPS {
+        for (name, lookup) in LOOKUPS {
             found.fill(false);
-            look_up(filter, keys, &mut found);
+            lookup(filter, keys, &mut found);
             if let Some(missed) = found.iter().position(|&found| !found) {
                 broken(Promise::Present, shape, keys[missed], format_args!("{name} missed it"));
             }
-            self.look_ups += keys.len() as u64;
+            self.lookups += keys.len() as u64;
         }
     }
 

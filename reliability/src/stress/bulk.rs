@@ -3,7 +3,7 @@
 use super::Done;
 use super::field::Field;
 use crate::promise::Promise;
-use crate::ways::{INSERTS, LOOK_UPS, REMOVES};
+use crate::ways::{INSERTS, LOOKUPS, REMOVES};
 use fastrand::Rng;
 
 /// Returns also how many loads and removals that were.
@@ -25,9 +25,9 @@ pub(super) fn load_and_remove(field: &Field, mut rng: Rng) -> (Done, u64) {
             present[refusal.index] = false;
         }
 
-        let (name, look_up) = LOOK_UPS[rng.usize(..LOOK_UPS.len())];
+        let (name, lookup) = LOOKUPS[rng.usize(..LOOKUPS.len())];
         let mut found = vec![false; keys.len()];
-        look_up(&field.filter, keys, &mut found);
+        lookup(&field.filter, keys, &mut found);
         if let Some(wrong) = (0..keys.len()).find(|&index| found[index] != present[index]) {
             let promise = if present[wrong] { Promise::Present } else { Promise::Absent };
             field.broken(promise, keys[wrong], format_args!("{name} after a bulk load says {}", found[wrong]));
@@ -41,7 +41,7 @@ pub(super) fn load_and_remove(field: &Field, mut rng: Rng) -> (Done, u64) {
             field.broken(Promise::Removal, None, what);
         }
         done.operations += 2 * keys.len() as u64;
-        done.look_ups += keys.len() as u64;
+        done.lookups += keys.len() as u64;
         rounds += 2;
     }
     (done, rounds)

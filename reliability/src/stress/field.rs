@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-pub(super) const MOST_COPIES: u8 = 8;
+pub(super) const MAX_COPIES: u8 = 8;
 
 /// Few enough that threads meet at one.
 const CONTESTED: u64 = 64;
@@ -113,8 +113,8 @@ impl Field {
     /// Counts a refusal of a key with this many copies, and checks the reason.
     pub(super) fn refused(&self, key: u64, copies: u8, error: &InsertError) {
         let (counter, may_be) = match error {
-            InsertError::Full => (&self.refused_full, copies < MOST_COPIES),
-            InsertError::TooManyCopies => (&self.refused_copies, copies == MOST_COPIES),
+            InsertError::Full => (&self.refused_full, copies < MAX_COPIES),
+            InsertError::TooManyCopies => (&self.refused_copies, copies == MAX_COPIES),
             _ => self.broken(Promise::Refusal, key, format_args!("an error that there is not: {error}")),
         };
         if !may_be {

@@ -1,9 +1,9 @@
 //! Many keys at a time: batches, and bulk operations on the threads of rayon.
 
-use super::field::MOST_COPIES;
+use super::field::MAX_COPIES;
 use super::singles::Worker;
 use crate::promise::Promise;
-use crate::ways::{INSERTS, LOOK_UPS, REMOVES};
+use crate::ways::{INSERTS, LOOKUPS, REMOVES};
 use concurrent_cuckoo_filter::InsertError;
 use std::sync::MutexGuard;
 
@@ -38,20 +38,20 @@ impl Worker<'_> {
         let keys = members.iter().map(|&member| flags[member].key).collect();
         let mut group = Group { flags, keys, members };
 
-        self.look_up(&group);
+        self.lookup(&group);
         if self.wants_to_insert() {
             self.insert_group(&mut group);
         } else {
             self.remove_group(&mut group);
         }
-        self.look_up(&group);
+        self.lookup(&group);
         self.done.operations += group.keys.len() as u64;
     }
 
-    fn look_up(&mut self, group: &Group<'_>) {
-        let (name, look_up) = LOOK_UPS[self.rng.usize(..LOOK_UPS.len())];
+    fn lookup(&mut self, group: &Group<'_>) {
+        let (name, lookup) = LOOKUPS[self.rng.usize(..LOOKUPS.len())];
         let mut found = vec![false; group.keys.len()];
-        look_up(&self.field.filter, &group.keys, &mut found);
+        lookup(&self.field.filter, &group.keys, &mut found);
         for (&member, found) in group.members.iter().zip(found) {
             let member = &group.flags[member];
             self.check(member.key, *member.copies, name, found);
@@ -70,7 +70,7 @@ impl Worker<'_> {
         }
         for member in &mut group.flags {
             let copies = *member.copies + member.times - member.failed;
-            if copies > MOST_COPIES {
+            if copies > MAX_COPIES {
                 self.field.broken(Promise::Copies, member.key, format_args!("{name} made {copies} copies"));
             }
             *member.copies = copies;
@@ -79,7 +79,7 @@ impl Worker<'_> {
             let member = &group.flags[group.members[rejection.index]];
             // Nobody removes meanwhile: what has 8 copies in the end is refused for them or, before, for want of room.
             let full = matches!(rejection.error, InsertError::Full);
-            let copies = if full { (*member.copies).min(MOST_COPIES - 1) } else { *member.copies };
+            let copies = if full { (*member.copies).min(MAX_COPIES - 1) } else { *member.copies };
             self.field.refused(member.key, copies, &rejection.error);
         }
     }

@@ -36,13 +36,13 @@ pub(crate) fn run(run: &Run) {
 #[derive(Clone, Copy, Default)]
 struct Done {
     operations: u64,
-    look_ups: u64,
+    lookups: u64,
 }
 
 impl std::ops::AddAssign for Done {
     fn add_assign(&mut self, other: Done) {
         self.operations += other.operations;
-        self.look_ups += other.look_ups;
+        self.lookups += other.lookups;
     }
 }
 
@@ -87,12 +87,12 @@ fn exact(run: &Run, rng: &mut Rng) {
     figure(
         "3.1",
         format_args!(
-            "{} operations of {WORKERS} threads on {} keys at a mean load of {:.1} %, {} look-ups and counts, every answer \
+            "{} operations of {WORKERS} threads on {} keys at a mean load of {:.1} %, {} lookups and counts, every answer \
              exact; at the end the counts of {} keys and their sum equal the flags: {seconds} s",
             count(done.operations),
             count(field.copies.len()),
             100.0 * watched.mean_load,
-            count(done.look_ups),
+            count(done.lookups),
             count(keys),
         ),
     );

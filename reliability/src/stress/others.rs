@@ -2,7 +2,7 @@
 
 use crate::promise::{Promise, broken};
 use crate::shape::{Filter, Shape};
-use crate::ways::{INSERTS, LOOK_UPS};
+use crate::ways::{INSERTS, LOOKUPS};
 use fastrand::Rng;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,8 +35,8 @@ fn fill(shape: &Shape, filter: &Filter, rng: &mut Rng) {
         broken(Promise::Capacity, shape, None, format_args!("{name} stored {} of {}", report.inserted, keys.len()));
     }
     let mut found = vec![false; keys.len()];
-    let (name, look_up) = LOOK_UPS[rng.usize(..LOOK_UPS.len())];
-    look_up(filter, &keys, &mut found);
+    let (name, lookup) = LOOKUPS[rng.usize(..LOOKUPS.len())];
+    lookup(filter, &keys, &mut found);
     if let Some(missed) = found.iter().position(|&found| !found) {
         broken(Promise::Present, shape, keys[missed], format_args!("{name} missed it"));
     }

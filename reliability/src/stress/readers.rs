@@ -3,7 +3,7 @@
 use super::Done;
 use super::field::Field;
 use crate::promise::Promise;
-use crate::ways::LOOK_UPS;
+use crate::ways::LOOKUPS;
 use fastrand::Rng;
 
 pub(super) fn ask(field: &Field, mut rng: Rng) -> Done {
@@ -11,19 +11,19 @@ pub(super) fn ask(field: &Field, mut rng: Rng) -> Done {
     let mut found = Vec::new();
     while !field.stopped() {
         for (all, present) in [(&field.keys.stable, true), (&field.keys.absent, false)] {
-            let (name, look_up) = LOOK_UPS[rng.usize(..LOOK_UPS.len())];
+            let (name, lookup) = LOOKUPS[rng.usize(..LOOKUPS.len())];
             // Some thousand keys are a bulk operation, some hundred a batch.
             let keys: Vec<u64> =
                 (0..if rng.u32(..8) == 0 { 4096 } else { 256 }).map(|_| rng.u64(all.clone())).collect();
             found.clear();
             found.resize(keys.len(), !present);
-            look_up(&field.filter, &keys, &mut found);
+            lookup(&field.filter, &keys, &mut found);
             if let Some(wrong) = found.iter().position(|&found| found != present) {
                 let promise = if present { Promise::Present } else { Promise::Absent };
                 let what = if present { "missed a stable key" } else { "found a key that was never inserted" };
                 field.broken(promise, keys[wrong], format_args!("{name} {what}"));
             }
-            done.look_ups += keys.len() as u64;
+            done.lookups += keys.len() as u64;
         }
     }
     done

@@ -1,7 +1,7 @@
 //! One key at a time.
 
 use super::Done;
-use super::field::{Field, MOST_COPIES};
+use super::field::{Field, MAX_COPIES};
 use crate::promise::Promise;
 use fastrand::Rng;
 use std::sync::atomic::Ordering;
@@ -97,7 +97,7 @@ impl Worker<'_> {
         if count != usize::from(copies) {
             self.field.broken(Promise::Count, key, format_args!("count is {count} of {copies} copies"));
         }
-        self.done.look_ups += 1;
+        self.done.lookups += 1;
     }
 
     pub(super) fn check(&mut self, key: u64, copies: u8, name: &str, found: bool) {
@@ -105,7 +105,7 @@ impl Worker<'_> {
             let promise = if found { Promise::Absent } else { Promise::Present };
             self.field.broken(promise, key, format_args!("{name} says {found} of {copies} copies"));
         }
-        self.done.look_ups += 1;
+        self.done.lookups += 1;
     }
 
     /// Returns how many copies there are then.
@@ -121,7 +121,7 @@ impl Worker<'_> {
         let filter = &self.field.filter;
         let result = if self.rng.bool() { filter.insert(&key) } else { filter.insert_hash(filter.hash(&key)) };
         match result {
-            Ok(()) if copies == MOST_COPIES => self.field.broken(Promise::Copies, key, "a ninth copy went in"),
+            Ok(()) if copies == MAX_COPIES => self.field.broken(Promise::Copies, key, "a ninth copy went in"),
             Ok(()) => copies + 1,
             Err(error) => {
                 self.field.refused(key, copies, &error);

@@ -1,7 +1,7 @@
 //! Snapshots of the filter, written to memory, read back and counted.
 
 use super::Done;
-use super::field::{Field, MOST_COPIES};
+use super::field::{Field, MAX_COPIES};
 use crate::promise::Promise;
 use crate::shape::Filter;
 use concurrent_cuckoo_filter::{SnapshotError, SnapshotReader};
@@ -26,9 +26,9 @@ pub(super) fn take(field: &Field, mut rng: Rng) -> (Done, u64) {
         let still: Vec<(u64, u8)> = held.into_iter().map(|(key, copies)| (key, *copies)).collect();
         match read(&bytes, field, rng.bool()) {
             Ok(copy) => {
-                done.look_ups += check(field, &copy, &still);
+                done.lookups += check(field, &copy, &still);
                 if snapshots % COUNTED == 0 {
-                    done.look_ups += count_all(field, &copy);
+                    done.lookups += count_all(field, &copy);
                 }
             }
             Err(error) => field.broken(Promise::Snapshot, None, format_args!("not read back: {error}")),
@@ -68,7 +68,7 @@ fn count_all(field: &Field, copy: &Filter) -> u64 {
     let keys = &field.keys;
     let fleeting = keys.bulk.start..keys.contested.end;
     let mut sum = 0;
-    for (range, most) in [(&keys.flagged, MOST_COPIES), (&keys.stable, 1), (&fleeting, 1), (&keys.absent, 0)] {
+    for (range, most) in [(&keys.flagged, MAX_COPIES), (&keys.stable, 1), (&fleeting, 1), (&keys.absent, 0)] {
         for key in range.clone() {
             let count = count(field, copy, key);
             if count > usize::from(most) {

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 const WIDTHS: [u32; 2] = [4, 5];
 /// The larger ones that follow have more than 16 buckets, which make two stripes.
-const MOST_OF_ONE_STRIPE: usize = 30;
+const MAX_OF_ONE_STRIPE: usize = 30;
 const WRITERS: usize = 2;
 const READERS: usize = 3;
 /// Keys of each writer.
@@ -29,13 +29,13 @@ pub(super) fn run(run: &Run, rng: &mut Rng) {
     let start = Instant::now();
     let (rounds, operations) = run.choose((100, 20_000), (1, 10_000));
     let bar = progress("tiny filters", rounds);
-    let (mut filters, mut look_ups, mut done) = (0_u64, 0, 0);
+    let (mut filters, mut lookups, mut done) = (0_u64, 0, 0);
     for _ in 0..rounds {
         for bits in WIDTHS {
-            for capacity in (0..=MOST_OF_ONE_STRIPE).chain((40..=60).step_by(2)) {
-                let stripes = Some(if capacity > MOST_OF_ONE_STRIPE { 2 } else { 1 });
+            for capacity in (0..=MAX_OF_ONE_STRIPE).chain((40..=60).step_by(2)) {
+                let stripes = Some(if capacity > MAX_OF_ONE_STRIPE { 2 } else { 1 });
                 let tiny = Tiny::new(Shape { stripes, ..Shape::new(capacity, bits, rng) }, rng);
-                look_ups += tiny.run(operations, rng);
+                lookups += tiny.run(operations, rng);
                 filters += 1;
                 done += (operations * WRITERS) as u64;
             }
@@ -46,10 +46,10 @@ pub(super) fn run(run: &Run, rng: &mut Rng) {
     figure(
         "3.3",
         format_args!(
-            "{} filters of 4 and 5 bits and capacities 0 to 60: {} look-ups of stable keys beside {} insertions and removals \
+            "{} filters of 4 and 5 bits and capacities 0 to 60: {} lookups of stable keys beside {} insertions and removals \
              of keys of their classes and of others, 0 missed, and at rest every class counted exactly: {}",
             count(filters),
-            count(look_ups),
+            count(lookups),
             count(done),
             seconds_since(start)
         ),
@@ -86,10 +86,10 @@ impl Tiny {
         Tiny { shape, filter, stable, own, unique }
     }
 
-    /// Returns how many look-ups of stable keys that were.
+    /// Returns how many lookups of stable keys that were.
     fn run(&self, operations: usize, rng: &mut Rng) -> u64 {
         let (writing, barrier) = (&AtomicUsize::new(WRITERS), &Barrier::new(WRITERS + READERS));
-        let (copies, look_ups): (Vec<_>, u64) = thread::scope(|scope| {
+        let (copies, lookups): (Vec<_>, u64) = thread::scope(|scope| {
             let readers: Vec<_> = (0..READERS)
                 .map(|_| {
                     scope.spawn(move || {
@@ -115,11 +115,11 @@ impl Tiny {
             (copies.collect(), readers.into_iter().map(|reader| reader.join().expect("a panic ends the process")).sum())
         });
         self.check_at_rest(&copies);
-        look_ups
+        lookups
     }
 
     fn read(&self, writing: &AtomicUsize) -> u64 {
-        let (mut look_ups, mut found) = (0, vec![false; self.stable.len()]);
+        let (mut lookups, mut found) = (0, vec![false; self.stable.len()]);
         while writing.load(Ordering::Relaxed) > 0 {
             for _ in 0..100 {
                 for key in &self.stable {
@@ -132,16 +132,16 @@ impl Tiny {
             if let Some(missed) = found.iter().position(|&found| !found) {
                 broken(Promise::Present, &self.shape, self.stable[missed], "contains_batch missed a stable key");
             }
-            look_ups += 101 * self.stable.len() as u64;
+            lookups += 101 * self.stable.len() as u64;
         }
-        look_ups
+        lookups
     }
 
     /// Returns how many copies of its own a writer has left of each key.
     fn write(&self, own: &[u64], operations: usize, mut rng: Rng) -> Vec<(u64, usize)> {
         let mut copies: Vec<(u64, usize)> = own.iter().map(|&key| (key, 0)).collect();
         // In full tables keys are relocated. Where each writer has a copy or two, there may be no relocation for long, and
-        // copies of a class trade places: then a look-up that missed the trade has no other reason to look again.
+        // copies of a class trade places: then a lookup that missed the trade has no other reason to look again.
         let most = rng.choice([1, 2, 4, usize::MAX]).expect("four numbers");
         let mut held = 0;
         for _ in 0..operations {

@@ -102,7 +102,7 @@ fn bits(_: &Permissions) -> Option<Permissions> {
     None
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::super::{open, replace};
     use super::*;

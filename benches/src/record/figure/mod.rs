@@ -31,7 +31,7 @@ struct Line {
 /// Lines over two axes.
 ///
 /// ```ignore
-/// let svg = Figure::new("Look-ups by table size", Axis::log("slots"), Axis::log("M/s"))
+/// let svg = Figure::new("Lookups by table size", Axis::log("slots"), Axis::log("M/s"))
 ///     .ours("this crate", points)
 ///     .line("a peer", points)
 ///     .reference("the limit", points)

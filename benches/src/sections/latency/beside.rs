@@ -1,4 +1,4 @@
-//! One thread that times each of its look-ups, and threads that do something else meanwhile.
+//! One thread that times each of its lookups, and threads that do something else meanwhile.
 
 use compare::Passes;
 use fastrand::Rng;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// What a reader found.
 pub(super) struct Times {
-    /// Nanoseconds a look-up.
+    /// Nanoseconds a lookup.
     pub(super) histogram: Histogram<u64>,
     /// Present keys that were not found, and writes that failed.
     pub(super) missed: usize,
@@ -32,13 +32,13 @@ impl Reads {
     }
 
     /// Looks keys up for so long, each between two readings of the clock.
-    pub(super) fn time(&self, length: Duration, look_up: impl Fn(&u64) -> bool) -> Times {
+    pub(super) fn time(&self, length: Duration, lookup: impl Fn(&u64) -> bool) -> Times {
         let mut histogram = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds in order");
         let (mut missed, mut wrong) = (0, 0);
         let begin = Instant::now();
         for (key, &present) in self.0.iter().zip(&self.1).cycle() {
             let start = Instant::now();
-            let found = look_up(black_box(key));
+            let found = lookup(black_box(key));
             let end = Instant::now();
             histogram.saturating_record((end - start).as_nanos() as u64);
             missed += usize::from(present && !found);

@@ -1,4 +1,4 @@
-//! How long a single look-up takes while others write.
+//! How long a single lookup takes while others write.
 
 mod beside;
 
@@ -26,13 +26,13 @@ pub(crate) fn run(plan: &Plan, record: &mut Record) {
     let log2 = if plan.quick { 16 } else { 20 };
     let field = Field::<u64>::new(log2, 0);
     let stage = Stage::new(log2, &field.present);
-    record.heading("Latency of a look-up beside writers");
+    record.heading("Latency of a lookup beside writers");
     record.text(&format!(
-        "One thread looks up u64 keys, of which half are present, and times each look-up by itself; writers remove and insert \
+        "One thread looks up u64 keys, of which half are present, and times each lookup by itself; writers remove and insert \
          keys of their own at 95 % load, 2^{log2} slots. Medians of the turns; *worst* is that of all turns, and *missed* counts \
          present keys that were not found and writes that failed. *Writers only hash* is the baseline, what the scheduler and \
-         the machine take: this crate's look-ups beside as many threads that touch no filter. *The clock*, beside the same \
-         threads, is what its own readings take, which is part of all these figures. A look-up that waits is one look-up, \
+         the machine take: this crate's lookups beside as many threads that touch no filter. *The clock*, beside the same \
+         threads, is what its own readings take, which is part of all these figures. A lookup that waits is one lookup, \
          however long it waits; how many there were tells the rest."
     ));
     for writers in [0, 1, WRITERS] {
@@ -44,7 +44,7 @@ pub(crate) fn run(plan: &Plan, record: &mut Record) {
         });
         record.table(table(&results));
         if writers == WRITERS {
-            let title = format!("A look-up beside {writers} writers, {} cores", cores());
+            let title = format!("A lookup beside {writers} writers, {} cores", cores());
             record.figure("latency", &title, figure(&title, &results));
             record.text(&judged(&results));
         }
@@ -172,7 +172,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Look-ups while bulk operations change the same filter.
+/// Lookups while bulk operations change the same filter.
 fn bulk(plan: &Plan, record: &mut Record, log2: u32, present: &[u64]) {
     plan.step("latency beside bulk loads");
     let (stable, round) = present.split_at(present.len() * 8 / 10);
@@ -211,7 +211,7 @@ fn bulk(plan: &Plan, record: &mut Record, log2: u32, present: &[u64]) {
 
 fn table(results: &[Timed]) -> Table {
     let quantiles = QUANTILES.iter().map(|quantile| percentile(1.0 / (1.0 - quantile)));
-    let rest = ["worst", "look-ups, M", "missed"].map(String::from);
+    let rest = ["worst", "lookups, M", "missed"].map(String::from);
     let mut table = Table::new(std::iter::once(String::new()).chain(quantiles).chain(rest));
     for timed in results {
         let mut row = vec![timed.name.to_string()];
@@ -247,8 +247,8 @@ fn duration(nanos: f64) -> String {
 
 fn figure(title: &str, results: &[Timed]) -> String {
     let one_in = QUANTILES.map(|quantile| 1.0 / (1.0 - quantile));
-    let x = Axis::log("percentile of look-ups").ticks(one_in).labels(percentile);
-    let mut figure = Figure::new(title, x, Axis::log("time of a look-up").labels(round_duration));
+    let x = Axis::log("percentile of lookups").ticks(one_in).labels(percentile);
+    let mut figure = Figure::new(title, x, Axis::log("time of a lookup").labels(round_duration));
     for timed in results {
         let points = one_in.into_iter().enumerate().map(|(number, x)| (x, timed.quantile(number)));
         figure = match timed.role {

@@ -34,7 +34,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         clock::timed(present.len(), || present.par_chunks(PIECE).map(|keys| set.insert_all(keys)).sum::<usize>()).0
     });
     let mut found = vec![false; probes];
-    let look_ups = Turns::take(turns, entrants.len() + 1, |number| {
+    let lookups = Turns::take(turns, entrants.len() + 1, |number| {
         let (nanos, found) = if number == 0 {
             clock::warm_timed(probes, || {
                 ours.par_contains(&field.misses, &mut found);
@@ -42,8 +42,8 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
             })
         } else {
             let set = &sets[number - 1];
-            let look_up = || field.misses.par_chunks(PIECE).map(|keys| set.contains_all(keys)).sum::<usize>();
-            clock::warm_timed(probes, look_up)
+            let lookup = || field.misses.par_chunks(PIECE).map(|keys| set.contains_all(keys)).sum::<usize>();
+            clock::warm_timed(probes, lookup)
         };
         assert!(found < probes / 20, "{found} of {probes} absent keys found");
         nanos
@@ -52,18 +52,18 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     record.text(&format!(
         "Many keys at once, 2^{log2} slots, on rayon's {} threads: this crate's `par_insert` and `par_contains`, which the \
          ratios are about, beside parallel loops over pieces of {PIECE} keys. Inserts into an empty table until 95 % are \
-         taken, and look-ups of absent keys:",
+         taken, and lookups of absent keys:",
         rayon::current_num_threads()
     ));
-    let mut table = Table::new(["", "inserts, M/s", "ratio", "look-ups, M/s", "ratio"]);
+    let mut table = Table::new(["", "inserts, M/s", "ratio", "lookups, M/s", "ratio"]);
     let loops = entrants.iter().map(|entrant| format!("{}, loop", entrant.name));
     for (number, name) in std::iter::once("this crate, bulk".to_string()).chain(loops).enumerate() {
         table.row([
             name,
             format!("{:.1}", inserts.speed(number)),
             inserts.ratio(number),
-            format!("{:.1}", look_ups.speed(number)),
-            look_ups.ratio(number),
+            format!("{:.1}", lookups.speed(number)),
+            lookups.ratio(number),
         ]);
     }
     record.table(table);

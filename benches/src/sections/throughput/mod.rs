@@ -1,7 +1,7 @@
 //! Throughput of one kind of operation at a time.
 
 mod bulk;
-mod look_ups;
+mod lookups;
 mod writes;
 
 use super::Plan;
@@ -9,8 +9,8 @@ use crate::record::Record;
 
 pub(crate) fn run(plan: &Plan, record: &mut Record) {
     record.heading("Throughput by table size");
-    look_ups::by_size(plan, record);
-    look_ups::of_text(plan, record);
+    lookups::by_size(plan, record);
+    lookups::of_text(plan, record);
     writes::run(plan, record);
     bulk::run(plan, record);
 }

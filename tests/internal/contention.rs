@@ -2,12 +2,12 @@
 //! advances the version that a miss checks, so a miss may have to begin again; how often it did is counted here.
 //!
 //! `CUCKOO_FULL=1 cargo test --release --lib storm -- --nocapture --test-threads=1` takes the figures; without the
-//! variable each case is short. Attempts are counted by the look-up's own thread, in the hook of `Step::Repeated`, which
-//! a look-up that does not repeat never passes. Writers of unit tests read one thread-local at each of their steps,
+//! variable each case is short. Attempts are counted by the lookup's own thread, in the hook of `Step::Repeated`, which
+//! a lookup that does not repeat never passes. Writers of unit tests read one thread-local at each of their steps,
 //! which a release does not, and are slower by that. Latencies include the clock, whose own are printed.
 
-use crate::killed_writer_tests::{Class, class};
-use crate::stopped_writer_tests::Filter;
+use crate::internal::panic_safety::{Class, class};
+use crate::internal::stalled_writer::Filter;
 use crate::sys::steps::{Step, with_hook};
 use crate::sys::sync::{Flag, RelaxedCounter};
 use hdrhistogram::Histogram;
@@ -24,11 +24,11 @@ const WRITERS: [usize; 4] = [1, 2, 4, 8];
 /// Of one shard.
 const CAPACITY: usize = 240_000;
 
-/// Look-ups of present keys, among those of absent ones.
+/// Lookups of present keys, among those of absent ones.
 const ONE_PRESENT_IN: usize = 16;
 
-/// Of the writers, during the look-ups: the system may have all of these done before the first writer runs.
-const LEAST_ROUNDS: u64 = 1000;
+/// Of the writers, during the lookups: the system may have all of these done before the first writer runs.
+const MIN_ROUNDS: u64 = 1000;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Storm {
@@ -110,7 +110,7 @@ struct Seen {
 }
 
 /// Looks up absent keys, and now and then a present one: so many, and more until `enough`.
-fn read(scene: &Scene, look_ups: usize, enough: impl Fn() -> bool) -> Seen {
+fn read(scene: &Scene, lookups: usize, enough: impl Fn() -> bool) -> Seen {
     let repeats = Rc::new(Cell::new(0));
     let counter = Rc::clone(&repeats);
     let count = move |step| {
@@ -124,7 +124,7 @@ fn read(scene: &Scene, look_ups: usize, enough: impl Fn() -> bool) -> Seen {
     with_hook(count, || {
         for (number, &hash) in (0..).zip(scene.absent.iter().cycle()) {
             if number % ONE_PRESENT_IN == 0 {
-                if number >= look_ups && enough() {
+                if number >= lookups && enough() {
                     break;
                 }
                 let present = scene.stable[number % scene.stable.len()];
@@ -147,7 +147,7 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
     let stop = Flag::default();
     let rounds: Vec<RelaxedCounter> = (0..writers).map(|_| RelaxedCounter::default()).collect();
     let full = env::var_os("CUCKOO_FULL").is_some();
-    let look_ups = if full { 100_000_000 } else { 20_000 };
+    let lookups = if full { 100_000_000 } else { 20_000 };
     let own = std::mem::take(&mut scene.own);
     let done = || rounds.iter().map(RelaxedCounter::get).sum::<u64>();
     let (seen, relocations, done) = thread::scope(|scope| {
@@ -164,13 +164,13 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
             thread::yield_now();
         }
         let before = (scene.filter.stats().relocations, done());
-        let seen = read(&scene, look_ups, || done() - before.1 >= LEAST_ROUNDS || failed());
+        let seen = read(&scene, lookups, || done() - before.1 >= MIN_ROUNDS || failed());
         let after = (scene.filter.stats().relocations, done());
         (seen, after.0 - before.0, after.1 - before.1)
     });
     assert!(scene.stable.iter().all(|&hash| scene.filter.contains_hash(hash)));
     let Seen { attempts, nanoseconds, seconds } = seen;
-    // Far above all that was seen (docs/reliability.md), and far below a look-up that waits for writers.
+    // Far above all that was seen (docs/reliability.md), and far below a lookup that waits for writers.
     assert!(attempts.mean() < 2.0 && attempts.max() < 100, "{:.3}, {} attempts", attempts.mean(), attempts.max());
     assert!(storm == Storm::Trade || relocations > 0, "the writers move nothing");
     let what = match storm {

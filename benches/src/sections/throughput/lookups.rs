@@ -1,4 +1,4 @@
-//! Look-ups by table size, on one thread, at 95 % load.
+//! Lookups by table size, on one thread, at 95 % load.
 
 use crate::record::figure::{Axis, Figure};
 use crate::record::{Record, Table};
@@ -22,7 +22,7 @@ const LIMIT: &str = "two-line limit";
 /// Whoever looks keys up.
 struct Runner<K> {
     row: Row,
-    look_up: LookUp<K>,
+    lookup: LookUp<K>,
 }
 
 /// Counts the keys that are found.
@@ -53,12 +53,12 @@ pub(super) fn by_size(plan: &Plan, record: &mut Record) {
     let columns: Vec<Column> = sizes
         .iter()
         .map(|&log2| {
-            plan.step(&format!("look-ups, 2^{log2} slots"));
+            plan.step(&format!("lookups, 2^{log2} slots"));
             column::<u64>(plan, log2, true)
         })
         .collect();
     record.text(&format!(
-        "Single look-ups of u64 keys, one thread, 95 % load, 16 bits a slot; cuckoofilter can do 8 only. Exact sets up to \
+        "Single lookups of u64 keys, one thread, 95 % load, 16 bits a slot; cuckoofilter can do 8 only. Exact sets up to \
          2^{EXACT} slots, peers up to 2^{PEERS}. The *two-line limit* is one thread that loads two random words a key from a \
          table of the same size, and does nothing else."
     ));
@@ -66,20 +66,20 @@ pub(super) fn by_size(plan: &Plan, record: &mut Record) {
         ("absent", "misses", (|column| &column.misses) as fn(&Column) -> &Turns),
         ("present", "hits", |column| &column.hits),
     ] {
-        record.text(&format!("Look-ups of {kind} keys, M/s:"));
+        record.text(&format!("Lookups of {kind} keys, M/s:"));
         record.table(table(&columns, |column, number| format!("{:.1}", turns(column).speed(number))));
-        record.text(&format!("Ratios of this crate's single look-ups of {kind} keys:"));
+        record.text(&format!("Ratios of this crate's single lookups of {kind} keys:"));
         record.table(table(&columns, |column, number| turns(column).ratio(number)));
-        let title = format!("Look-ups of {kind} keys by table size, one thread, 95 % load");
+        let title = format!("Lookups of {kind} keys by table size, one thread, 95 % load");
         record.figure(&format!("size-{name}"), &title, figure(&title, &columns, turns));
     }
-    record.text("Keys that the tables refused while they were filled to 95 %, and look-ups that missed a present key:");
+    record.text("Keys that the tables refused while they were filled to 95 %, and lookups that missed a present key:");
     record.table(faults(&columns));
 }
 
 pub(super) fn of_text(plan: &Plan, record: &mut Record) {
     let log2 = if plan.quick { 12 } else { 20 };
-    plan.step(&format!("look-ups of text, 2^{log2} slots"));
+    plan.step(&format!("lookups of text, 2^{log2} slots"));
     let column = column::<Text>(plan, log2, false);
     record.text(&format!("The same with keys of 24 bytes of text, 2^{log2} slots:"));
     let mut table = Table::new(["", "absent, M/s", "ratio", "present, M/s", "ratio", "missed"]);
@@ -115,7 +115,7 @@ fn column<K: Key>(plan: &Plan, log2: u32, limit: bool) -> Column {
             lines.pass(keys);
             (lines.pass(keys), expected)
         }
-        _ => clock::warm_timed(probes, || (runners[number].look_up)(keys)),
+        _ => clock::warm_timed(probes, || (runners[number].lookup)(keys)),
     };
     let misses = Turns::take(plan.turns, rows.len(), |number| {
         let (nanos, found) = pass(number, &field.misses, 0);
@@ -145,9 +145,9 @@ fn runners<K: Key>(log2: u32, field: &Field<K>) -> Vec<Runner<K>> {
         batch.contains_batch(keys, found);
         found.iter().filter(|&&found| found).count()
     });
-    let ours = [(OURS, single), ("this crate, contains_batch", batch)].map(|(name, look_up)| {
+    let ours = [(OURS, single), ("this crate, contains_batch", batch)].map(|(name, lookup)| {
         let row = Row { name, colour: 0, faithful: true, refused, missed: 0 };
-        Runner { row, look_up }
+        Runner { row, lookup }
     });
 
     let peers = entrants::<K>(log2, |peer| peer.name != OURS && log2 <= if peer.exact { EXACT } else { PEERS });
@@ -157,7 +157,7 @@ fn runners<K: Key>(log2: u32, field: &Field<K>) -> Vec<Runner<K>> {
     let peers = peers.iter().zip(sets).zip(inserted).map(|((peer, set), inserted)| {
         let refused = field.present.len() - inserted;
         let row = Row { name: peer.name, colour: peer.colour, faithful: peer.faithful, refused, missed: 0 };
-        Runner { row, look_up: Box::new(move |keys| set.contains_all(keys)) }
+        Runner { row, lookup: Box::new(move |keys| set.contains_all(keys)) }
     });
     ours.into_iter().chain(peers).collect()
 }
@@ -182,7 +182,7 @@ fn table(columns: &[Column], cell: impl Fn(&Column, usize) -> String) -> Table {
 fn figure(title: &str, columns: &[Column], turns: fn(&Column) -> &Turns) -> String {
     let slots = |column: &Column| (1u64 << column.log2) as f64;
     let x = Axis::log("slots").ticks(columns.iter().map(slots)).labels(|slots| format!("2^{}", slots.log2().round()));
-    let mut figure = Figure::new(title, x, Axis::log("M look-ups/s"));
+    let mut figure = Figure::new(title, x, Axis::log("M lookups/s"));
     for row in &columns[0].rows {
         let speed = |column: &Column| Some((slots(column), turns(column).speed(column.number(row.name)?)));
         let points: Vec<(f64, f64)> = columns.iter().filter_map(speed).collect();

@@ -5,7 +5,7 @@
 //! makes the move by operations of the public face. In which order a batch reads its keys does not matter here.
 
 use crate::CuckooFilter;
-use crate::killed_writer_tests::hooked_pool;
+use crate::internal::panic_safety::hooked_pool;
 use crate::layout::{Bucket, Mixed};
 use crate::sys::steps::{Step, with_hook};
 use crate::sys::sync::RelaxedCounter;

@@ -1,7 +1,9 @@
 //! The operations, on filters in which each takes all the steps that it can take.
 
 use super::{By, Effect, Scenario, filter_of_shards, filter_of_thousands, is_full};
-use crate::stopped_writer_tests::{Filter, WIDTHS, filled, holds_all, insertion, stored_for_removal, straddles, times};
+use crate::internal::stalled_writer::{
+    Filter, WIDTHS, filled, holds_all, insertion, stored_for_removal, straddles, times,
+};
 use crate::sys::steps::Step::{self, Bumped, Cleared, Copied, Counted, Locked, WordWritten};
 use crate::{CuckooFilter, InsertError};
 use indicatif::HumanCount;

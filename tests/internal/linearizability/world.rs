@@ -4,7 +4,7 @@ use super::history::{Event, Fact, History};
 use super::scenario::{Action, Scenario, Step, TASK_STEPS};
 use super::shape::Words;
 use crate::InsertError;
-use crate::batch::look_up_batch;
+use crate::batch::lookup_batch;
 use crate::layout::{Class, Mixed, Search, SearchBudget};
 use crate::raw::{Admission, RawFilter, Shard};
 use crate::sys::memory::HugePages;
@@ -92,7 +92,7 @@ impl World {
                 }
                 Action::LookUpBatch => {
                     let (keys, mut found) = ([self.mixed(key); BATCH], [false; BATCH]);
-                    look_up_batch(&self.raw, &keys, |&mixed| mixed, &mut found);
+                    lookup_batch(&self.raw, &keys, |&mixed| mixed, &mut found);
                     // Answers that are the same say the same.
                     for answer in [true, false].into_iter().filter(|answer| found.contains(answer)) {
                         note(step.class, Fact::Found(answer), begin);

@@ -1,5 +1,5 @@
-//! A writer that the system stops delays no look-up: writers are frozen at each of their steps, locks in hand, while
-//! look-ups of every key go on.
+//! A writer that the system stops delays no lookup: writers are frozen at each of their steps, locks in hand, while
+//! lookups of every key go on.
 //!
 //! Each operation runs first without a stop, and its steps are written down. Then it runs again on a filter built in
 //! the same way, frozen at its first step, and again at its second, until it ends unfrozen.
@@ -26,7 +26,7 @@ const STRIPES: usize = 4;
 /// Hashes that are never inserted.
 pub(super) const ABSENT: Range<u64> = 1 << 40..(1 << 40) + 300;
 
-/// A failure after this long is a look-up that waits. No test passes by time.
+/// A failure after this long is a lookup that waits. No test passes by time.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) type Filter = CuckooFilter<u64>;
@@ -97,7 +97,7 @@ impl Operation {
         }
     }
 
-    /// What a look-up of this key must say while the operation stands after these steps; `None` if both answers are
+    /// What a lookup of this key must say while the operation stands after these steps; `None` if both answers are
     /// right. `copies` of the key were there before, and `outcome` comes of it.
     fn answer(self, hash: u64, copies: usize, outcome: &Outcome, passed: &[Step]) -> Option<bool> {
         let untouched = !passed.contains(&Step::WordWritten) && !passed.contains(&Step::Cleared);
@@ -214,7 +214,7 @@ impl Scenario {
                     let answer = operation.answer(hash, copies, outcome, passed);
                     (hash, answer.filter(|&found| found || !torn))
                 });
-                self.look_up(&filter, questions.collect(), &format!("after {passed:?}"));
+                self.lookup(&filter, questions.collect(), &format!("after {passed:?}"));
                 release.send(()).unwrap();
             }
             None => assert_eq!(at, steps.len(), "{self:?} passes the same steps each time"),
@@ -227,7 +227,7 @@ impl Scenario {
             assert_eq!(filter.count_hash(hash), copies, "{self:?}: copies of {hash}");
             questions.push((hash, Some(copies > 0)));
         }
-        self.look_up(&filter, questions, "at the end");
+        self.lookup(&filter, questions, "at the end");
         let len_after = match (operation, outcome) {
             (Operation::Clear, _) => 0,
             (_, Outcome::Inserted(inserted)) => len + usize::from(*inserted == Ok(true)),
@@ -236,9 +236,9 @@ impl Scenario {
         assert_eq!(filter.len(), len_after, "{self:?}");
     }
 
-    /// Asks from a thread of its own, which must end, without having repeated a look-up: while the writer stands
+    /// Asks from a thread of its own, which must end, without having repeated a lookup: while the writer stands
     /// still, no version changes.
-    fn look_up(&self, filter: &Arc<Filter>, questions: Vec<(u64, Option<bool>)>, when: &str) {
+    fn lookup(&self, filter: &Arc<Filter>, questions: Vec<(u64, Option<bool>)>, when: &str) {
         let (done, answers): (Sender<Vec<_>>, _) = channel();
         let shared = Arc::clone(filter);
         thread::spawn(move || {
@@ -251,12 +251,12 @@ impl Scenario {
                 wrong.collect()
             });
             let only_reads = steps.iter().all(|&step| step == Step::BucketRead);
-            assert!(only_reads, "a look-up passes no step of a writer and begins once: {steps:?}");
+            assert!(only_reads, "a lookup passes no step of a writer and begins once: {steps:?}");
             // The test has failed and gone if nobody takes the answers.
             let _ = done.send(wrong);
         });
-        let wrong = self.wait(&answers, when).expect("the look-ups do not panic");
-        assert!(wrong.is_empty(), "{self:?} {when}: hashes and what look-ups should have said of them: {wrong:?}");
+        let wrong = self.wait(&answers, when).expect("the lookups do not panic");
+        assert!(wrong.is_empty(), "{self:?} {when}: hashes and what lookups should have said of them: {wrong:?}");
     }
 
     /// What the other thread sends; `None` if it ended instead.

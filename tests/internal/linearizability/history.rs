@@ -1,7 +1,7 @@
 //! What operations said, and when.
 
 /// Copies of a class that its pair of buckets holds.
-pub(super) const MOST_COPIES: u8 = 8;
+pub(super) const MAX_COPIES: u8 = 8;
 
 /// What an operation said of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum Fact {
     /// A unique insertion found no room.
     NotAdmitted,
     Found(bool),
-    /// A look-up said yes while somebody was writing, at a width at which slots lie in two words: it may have seen
+    /// A lookup said yes while somebody was writing, at a width at which slots lie in two words: it may have seen
     /// half of a slot.
     FoundBesideAWriter,
     Counted(u8),
@@ -29,9 +29,9 @@ impl Fact {
     /// The copies afterwards if there were so many before; `None` if that cannot be.
     pub(super) fn after(self, copies: u8) -> Option<u8> {
         let (can_be, after) = match self {
-            Fact::Stored => (copies < MOST_COPIES, copies + 1),
-            Fact::Full => (copies < MOST_COPIES, copies),
-            Fact::TooManyCopies => (copies == MOST_COPIES, copies),
+            Fact::Stored => (copies < MAX_COPIES, copies + 1),
+            Fact::Full => (copies < MAX_COPIES, copies),
+            Fact::TooManyCopies => (copies == MAX_COPIES, copies),
             Fact::Admitted => (copies == 0, 1),
             Fact::NotAdmitted => (copies == 0, copies),
             Fact::Present => (copies > 0, copies),

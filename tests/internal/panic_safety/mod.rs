@@ -1,5 +1,5 @@
 //! A thread that dies in a critical section, by a panic, leaves the filter usable: nothing is locked, no other key is
-//! lost, and all that follows works. Threads are killed at each of their steps, by a panic in `fail_point::reached`;
+//! lost, and all that follows works. Threads are killed at each of their steps, by a panic in `sys::steps::reached`;
 //! nothing of the crate panics there otherwise.
 //!
 //! Each operation runs first to its end, and its steps are written down. Then it runs again on a filter built in the
@@ -9,8 +9,8 @@
 mod operations;
 
 use crate::CuckooFilter;
+use crate::internal::stalled_writer::{ABSENT, Filter, PATIENCE};
 use crate::layout::Mixed;
-use crate::stopped_writer_tests::{ABSENT, Filter, PATIENCE};
 use crate::sys::steps::{Step, with_hook};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// Orders that are tried of each scenario.
-const SCHEDULES_A_SCENARIO: usize = 25;
+const SCHEDULES_PER_SCENARIO: usize = 25;
 
 /// Places at which priorities change.
 const PCT_DEPTH: usize = 4;
@@ -38,7 +38,7 @@ fn explore<S: Scheduler + 'static>(
     schedules: u64,
     scheduler: impl Fn(u64) -> S,
 ) {
-    let scenarios = schedules / SCHEDULES_A_SCENARIO as u64;
+    let scenarios = schedules / SCHEDULES_PER_SCENARIO as u64;
     let first = std::env::var("CUCKOO_SCENARIO").map_or(0, |number| number.parse().expect("a number"));
     let mut schedules = 0;
     for number in first..first + scenarios {
@@ -78,11 +78,11 @@ fn one_history(scenario: &Arc<Scenario>) {
 }
 
 fn random(seed: u64) -> RandomScheduler {
-    RandomScheduler::new_from_seed(seed, SCHEDULES_A_SCENARIO)
+    RandomScheduler::new_from_seed(seed, SCHEDULES_PER_SCENARIO)
 }
 
 fn by_priority(seed: u64) -> PctScheduler {
-    PctScheduler::new_from_seed(seed, PCT_DEPTH, SCHEDULES_A_SCENARIO)
+    PctScheduler::new_from_seed(seed, PCT_DEPTH, SCHEDULES_PER_SCENARIO)
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn priority_orders_of_8_threads_with_12_operations() {
     explore("by priority, 8 x 12", |number| Scenario::new(number, 8, 12), programs(), by_priority);
 }
 
-/// Where there is less to switch, the rare orders of three threads come up: a look-up that stands between its two
+/// Where there is less to switch, the rare orders of three threads come up: a lookup that stands between its two
 /// reads while one thread inserts and another is in the middle of a removal.
 #[test]
 fn drills_of_3_threads() {

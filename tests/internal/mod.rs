@@ -1,0 +1,20 @@
+//! Tests of the protocol from inside, with hooks at the steps of an operation (`sys::steps`).
+//!
+//! | folder or file  | what it shows                                                                            |
+//! |-----------------|------------------------------------------------------------------------------------------|
+//! | stalled_writer  | a writer that is stopped at any step delays no lookup                                    |
+//! | panic_safety    | a thread that dies at any step leaves the filter usable                                  |
+//! | raced_lookup    | every kind of lookup finds a key that moves at each of its steps                         |
+//! | contention      | how often lookups repeat where keys move without pause                                   |
+//! | linearizability | histories of real threads and of shuttle's schedules, each explained by some exact order |
+
+mod linearizability;
+
+#[cfg(not(cuckoo_shuttle))]
+mod contention;
+#[cfg(not(cuckoo_shuttle))]
+mod panic_safety;
+#[cfg(not(cuckoo_shuttle))]
+mod raced_lookup;
+#[cfg(not(cuckoo_shuttle))]
+mod stalled_writer;
