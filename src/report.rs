@@ -70,7 +70,7 @@ impl BulkReport {
         }
     }
 
-    /// Notes what became of the key at `index`; lists at most so many.
+    /// Notes what became of the key at `index`; lists at most `max_listed`.
     #[inline]
     pub(crate) fn note(&mut self, index: usize, result: Result<(), InsertError>, max_listed: usize) {
         match result {
@@ -91,7 +91,7 @@ impl RemoveReport {
         }
     }
 
-    /// Notes what became of the key at `index`; lists at most so many.
+    /// Notes what became of the key at `index`; lists at most `max_listed`.
     #[inline]
     pub(crate) fn note(&mut self, index: usize, removed: bool, max_listed: usize) {
         if removed {

@@ -288,7 +288,7 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    /// The memory of a block of this shape and of the list of its runs, when so many threads fill it.
+    /// The memory of a block of this shape and of the list of its runs, when `threads` threads fill it.
     fn bytes(Shape { tiles, tile_keys }: Shape, shards: usize, threads: usize) -> usize {
         13 * tiles * tile_keys + 36 * shards * tiles + 8 * threads.min(tiles) * tile_keys
     }

@@ -98,7 +98,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 }
 
 impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
-    /// Lists at most so many refused or missing keys, the first ones; the report only counts the others. Without this
+    /// Lists only the first `keys` refused or missing keys; the report only counts the others. Without this
     /// all are listed, 16 bytes each for refused and 8 for missing ones, which is the caller's memory to spend.
     ///
     /// ```
@@ -310,7 +310,7 @@ impl<K: ?Sized, S, P> fmt::Debug for Bulk<'_, K, S, P> {
 
 /// The tasks.
 impl RawFilter {
-    /// A block to sort so many keys by shard; `None` where they are too few for that, or there is no memory.
+    /// A block to sort `keys` keys by shard; `None` where they are too few for that, or there is no memory.
     fn block<O: Copy + Default + Send + Sync>(&self, keys: usize) -> Option<Block<O>> {
         let many = keys >= FEW_KEYS && keys / self.geometry().shards() >= FEW_KEYS_PER_SHARD;
         if many { Block::new(*self.geometry(), keys) } else { None }

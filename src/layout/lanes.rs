@@ -88,7 +88,7 @@ impl Lanes {
 }
 
 /// In each slot of the run, the highest bit is set if it equals the pattern's, and above such a slot perhaps if it does
-/// not; the other bits mean nothing. The first step of [`Lanes::any`], for those who have several runs to compare.
+/// not; the other bits mean nothing. The first step of [`Lanes::any`], for callers that compare several runs.
 #[inline(always)]
 pub(crate) fn hits(run: u64, pattern: u64, low: u64) -> u64 {
     let difference = run ^ pattern;
@@ -98,7 +98,7 @@ pub(crate) fn hits(run: u64, pattern: u64, low: u64) -> u64 {
 /// Counts the slots that are not empty, at a width of which words hold whole slots and nothing else.
 pub(crate) fn occupied_in_words(width: u32, words: impl Iterator<Item = u64>) -> u64 {
     let most = u64::MAX >> (64 - width);
-    // The lowest bit of each slot: 2^64 - 1 is so many times 2^width - 1.
+    // The lowest bit of each slot: 2^64 - 1 is a multiple of 2^width - 1.
     let low = u64::MAX / most;
     let below_high = (low << (width - 1)) - low;
     let (mut taken, mut words) = (0, words.peekable());

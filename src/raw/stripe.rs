@@ -232,7 +232,7 @@ impl VersionRef<'_> {
         self.change_since(version) == 0
     }
 
-    /// Not 0 if one came between, for those who collect the answers of many.
+    /// Not 0 if one came between, for callers that collect many answers.
     #[inline(always)]
     pub(crate) fn change_since(self, version: Version) -> u64 {
         // Relaxed: the Acquire loads of the buckets stand before it. One that saw a cleared slot synchronised with the

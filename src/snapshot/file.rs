@@ -33,32 +33,32 @@ pub(super) fn replace<D: Disk>(
     let opened = disk.open_folder(folder)?;
     let permissions = disk.permissions(path)?;
     // The file is dropped before the other: not every system removes one that is open.
-    let (mut beside, mut file) = Beside::create(disk, folder, name)?;
+    let (mut temporary, mut file) = TempFile::create(disk, folder, name)?;
     write(&mut file)?;
     if let Some(permissions) = permissions {
         disk.set_permissions(&mut file, permissions)?;
     }
     disk.sync(&mut file)?;
-    beside.rename(path)?;
+    temporary.rename(path)?;
     Ok(disk.sync_folder(&opened)?)
 }
 
 /// A file that is removed again, whatever goes wrong, until it is renamed.
-struct Beside<'a, D: Disk> {
+struct TempFile<'a, D: Disk> {
     disk: &'a D,
     path: PathBuf,
     renamed: bool,
 }
 
-impl<'a, D: Disk> Beside<'a, D> {
+impl<'a, D: Disk> TempFile<'a, D> {
     /// Makes a file. A random name may be taken all the same: two processes, one forked off the other, draw the same
     /// numbers.
     fn create(disk: &'a D, folder: &Path, name: &OsStr) -> io::Result<(Self, D::File)> {
         let mut tried = 1;
         loop {
-            let path = beside(folder, name);
+            let path = temporary_path(folder, name);
             match disk.create(&path) {
-                Ok(file) => return Ok((Beside { disk, path, renamed: false }, file)),
+                Ok(file) => return Ok((TempFile { disk, path, renamed: false }, file)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && tried < NAMES => tried += 1,
                 Err(error) => return Err(error),
             }
@@ -72,7 +72,7 @@ impl<'a, D: Disk> Beside<'a, D> {
     }
 }
 
-impl<D: Disk> Drop for Beside<'_, D> {
+impl<D: Disk> Drop for TempFile<'_, D> {
     fn drop(&mut self) {
         if !self.renamed {
             // What is wrong has been found; that the rest cannot be cleared away adds nothing.
@@ -90,7 +90,7 @@ fn folder_and_name(path: &Path) -> io::Result<(&Path, &OsStr)> {
 
 /// A random name: the numbers of processes come again, and what a killed one has left may still be there. Of the file's
 /// own name it has the beginning, so that it is not too long where that one is just not.
-fn beside(folder: &Path, name: &OsStr) -> PathBuf {
+fn temporary_path(folder: &Path, name: &OsStr) -> PathBuf {
     let begin: String = name.to_string_lossy().chars().take(NAME_CHARS).collect();
     folder.join(format!(".{begin}.{:016x}.tmp", RandomState::new().hash_one(())))
 }
@@ -109,7 +109,7 @@ pub(super) fn load<T>(
     loaded.map_err(|error| error.of_file(path))
 }
 
-/// Opens a regular file, and nothing else: to open a named pipe is to wait for somebody who writes to it.
+/// Opens a regular file, and nothing else: to open a named pipe is to wait for a writer.
 fn open(path: &Path) -> io::Result<File> {
     let check = |metadata: Metadata| {
         let message = "this is not a regular file; `CuckooFilter::read_from` reads from anything else";
@@ -289,7 +289,7 @@ mod tests {
         let (folder, name) = folder_and_name(Path::new("filter")).unwrap();
         assert_eq!((folder, name), (Path::new("."), OsStr::new("filter")));
         assert_eq!(folder_and_name(Path::new("/filter")).unwrap().0, Path::new("/"));
-        let [one, other] = [(); 2].map(|()| beside(folder, name));
+        let [one, other] = [(); 2].map(|()| temporary_path(folder, name));
         assert_ne!(one, other, "two that save to one path do not write to one file");
         for path in [one, other] {
             assert_eq!(path.parent(), Some(Path::new(".")));

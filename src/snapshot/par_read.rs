@@ -42,7 +42,7 @@ pub(super) fn read(
             let now = if under_way < threads {
                 under_way += 1;
                 let give = give.clone();
-                // Nobody listens any more after an error, which is what was to be told.
+                // After an error the receiver is gone, and there is nothing left to tell.
                 scope.spawn(move |_| drop(give.send(Stored::new(arrived, raw))));
                 None
             } else {

@@ -407,7 +407,7 @@ fn exact(reader: &mut impl Read, buffer: &mut [u8], place: SnapshotPlace) -> Res
     })
 }
 
-/// Reads so many bytes into the buffer, which grows as they arrive.
+/// Reads `len` bytes into the buffer, which grows as they arrive.
 fn take(reader: &mut impl Read, len: usize, buffer: &mut Vec<u8>, place: SnapshotPlace) -> Result<(), SnapshotError> {
     let mut have = 0;
     while have < len {

@@ -60,7 +60,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
     }
 }
 
-/// So many of a value; an error when there is no memory.
+/// `len` copies of a value; an error when there is no memory.
 fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>, SnapshotError> {
     let mut vec = Vec::new();
     vec.try_reserve_exact(len).map_err(|_| SnapshotError::OutOfMemory { bytes: len * size_of::<T>() })?;

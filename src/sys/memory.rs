@@ -121,7 +121,7 @@ mod backing {
             unsafe { self.first.add(number).as_ref() }
         }
 
-        /// The value that begins so many bytes behind the first one, as [`Run::at`].
+        /// The value that begins `offset` bytes behind the first one, as [`Run::at`].
         #[inline(always)]
         #[allow(unsafe_code)]
         pub(crate) fn at_byte(&self, offset: usize) -> &T {

@@ -240,7 +240,11 @@ mod tests {
             for bits in [0o644, 0o640, 0o400, 0o600, 0o666] {
                 fs::set_permissions(&path, Permissions::from_mode(bits)).unwrap();
                 replace(&System, &path, |file| {
-                    assert_eq!(file.metadata()?.permissions().mode() & 0o777, 0o600, "half a file is nobody else's");
+                    assert_eq!(
+                        file.metadata()?.permissions().mode() & 0o777,
+                        0o600,
+                        "a temporary file is its owner's alone"
+                    );
                     Ok(file.write_all(b"new")?)
                 })
                 .unwrap();
