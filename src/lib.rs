@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+// clippy.toml: atomics and locks have one room.
+#![deny(clippy::disallowed_types)]
 // Models and schedules use what they need of the tests' helpers.
 #![cfg_attr(any(cuckoo_loom, cuckoo_shuttle), allow(dead_code, unused_imports))]
 
@@ -28,8 +30,10 @@ pub use stats::Stats;
 
 #[cfg(all(test, cuckoo_loom))]
 #[path = "../loom-tests/mod.rs"]
+#[allow(clippy::disallowed_types)]
 mod loom_tests;
 
 #[cfg(all(test, not(cuckoo_loom)))]
 #[path = "../tests/internal/mod.rs"]
+#[allow(clippy::disallowed_types)]
 mod internal;

@@ -8,6 +8,7 @@
 //! changes words as any writer does: lookups go on, and a single writer waits for one task at most. A thread that has
 //! a stripe locked runs no user code and asks nothing of rayon: keys are hashed before a task, and reported after it.
 
+#[expect(clippy::disallowed_types, reason = "a lock around spare memory of rayon's threads, no part of the protocol")]
 mod block;
 
 use crate::batch::lookup_batch;

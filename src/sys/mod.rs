@@ -8,5 +8,6 @@ pub(crate) mod isa;
 pub(crate) mod memory;
 pub(crate) mod prefetch;
 pub(crate) mod steps;
+#[allow(clippy::disallowed_types)]
 pub(crate) mod sync;
 pub(crate) mod unaligned;

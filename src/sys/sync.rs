@@ -77,7 +77,7 @@ pub(crate) fn in_order<T>(clock: impl FnOnce() -> T) -> T {
 mod shim {
     use core::sync::atomic::Ordering;
 
-    pub(crate) use core::sync::atomic::AtomicU64;
+    pub(crate) type AtomicU64 = core::sync::atomic::AtomicU64;
     pub(crate) type Mutex = parking_lot::Mutex<()>;
     pub(crate) type MutexGuard<'a> = parking_lot::MutexGuard<'a, ()>;
 
