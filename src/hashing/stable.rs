@@ -21,9 +21,6 @@ use std::hash::RandomState;
 /// ([what seeds do not give](crate::DefaultHashBuilder)). Its output is fixed by its definition ([Aumasson and Bernstein, 2012](https://www.aumasson.jp/siphash/siphash.pdf)).
 /// It is slower than the default: 4 ns for a number and 10 ns for a string of 24 bytes, where that takes 1 and 3.
 ///
-/// A filter does not mix these hashes again, so they are not what methods that end in `_hash` take: see
-/// [`CuckooFilter::hash`](crate::CuckooFilter::hash), whose output is the same everywhere too.
-///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
 /// use std::hash::BuildHasher;
@@ -32,7 +29,7 @@ use std::hash::RandomState;
 /// assert_eq!(hasher.hash_one("key"), 0x96fe_19be_2a74_4f9f);
 ///
 /// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, hasher);
-/// assert_eq!(filter.hash("key"), 0x2880_484c_6b6b_7320);
+/// assert_eq!(filter.hash("key"), 0x96fe_19be_2a74_4f9f);
 /// ```
 #[derive(Clone)]
 pub struct StableHashBuilder([u64; 2]);
