@@ -18,6 +18,7 @@ use std::io::{self, BufRead, BufReader, Read};
 ///
 /// # Errors
 /// As [`CuckooFilter::write_to`], and if the hasher has no keys to keep: nothing could be deserialized then.
+#[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl<K: ?Sized + 'static, S: SavedHasher> Serialize for CuckooFilter<K, S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         serializer.serialize_bytes(&bytes(self).map_err(ser::Error::custom)?)
@@ -26,6 +27,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> Serialize for CuckooFilter<K, S> {
 
 /// As [`CuckooFilter::load`], of the bytes of a snapshot: with the keys that are there, and the same checks. What is
 /// wrong is told in the same words, as far as the format passes them on.
+#[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl<'de, K: ?Sized + 'static, S: SavedHasher> Deserialize<'de> for CuckooFilter<K, S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_byte_buf(Bytes(PhantomData))
