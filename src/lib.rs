@@ -43,6 +43,7 @@ mod error;
 mod filter;
 mod hashing;
 mod layout;
+mod merge;
 mod raw;
 mod report;
 mod snapshot;

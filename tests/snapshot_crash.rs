@@ -2,7 +2,7 @@
 //!
 //! This does not test durability. What a killed process has written is with the system, which goes on and writes it to
 //! the disk; a power cut stops the system, too. That the file is synced before it is renamed, and the folder
-//! afterwards, is tested beside the code, in `src/snapshot/file.rs`.
+//! afterwards, is tested beside the code, in `src/snapshot/file/mod.rs`.
 
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
 use std::fs::{self, File};

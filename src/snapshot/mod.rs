@@ -9,7 +9,6 @@
 mod file;
 mod format;
 mod key_type;
-mod merge;
 mod par_read;
 mod read;
 #[cfg(feature = "serde")]
