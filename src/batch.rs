@@ -1,6 +1,7 @@
 //! Batches on the calling thread. The buckets of some keys are fetched from memory while the keys before them are worked
 //! on: lookups in blocks (`raw/block`), insertions and removals in a window (`raw/window`).
 
+use crate::error::InsertError;
 use crate::filter::CuckooFilter;
 use crate::layout::{Class, Mixed, SearchBudget};
 use crate::raw::{Admission, BLOCK, RawFilter, Shard, rolling};
@@ -51,7 +52,28 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// assert!(filter.contains("a"));
     /// ```
     pub fn insert_batch_hash(&self, hashes: &[u64]) -> BulkReport {
-        self.raw.insert_each(hashes.iter().copied().map(Mixed::of), usize::MAX)
+        self.raw.insert_batch(hashes.iter().copied().map(Mixed::of), Admission::Copies, |_, _| {})
+    }
+
+    /// Stores each key with these hashes that is absent. As [`insert_unique_batch`](CuckooFilter::insert_unique_batch).
+    ///
+    /// # Panics
+    /// As [`insert_unique_batch`](CuckooFilter::insert_unique_batch).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// let mut admitted = [false; 3];
+    /// let report = filter.insert_unique_batch_hash(&["a", "b", "a"].map(|key| filter.hash(key)), &mut admitted);
+    /// assert_eq!((report.inserted, report.present), (2, 1));
+    /// assert_eq!(admitted, [true, true, false]);
+    /// ```
+    #[track_caller]
+    pub fn insert_unique_batch_hash(&self, hashes: &[u64], admitted: &mut [bool]) -> BulkReport {
+        assert_same_length(hashes, admitted);
+        let hashes = hashes.iter().copied().map(Mixed::of);
+        self.raw.insert_batch(hashes, Admission::Unique, |index, stored| admitted[index] = stored)
     }
 
     /// Removes one copy of each key with these hashes. As [`remove_batch`](CuckooFilter::remove_batch).
@@ -66,7 +88,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     pub fn remove_batch_hash(&self, hashes: &[u64]) -> RemoveReport {
-        self.raw.remove_each(hashes.iter().copied().map(Mixed::of), usize::MAX)
+        self.raw.remove_batch(hashes.iter().copied().map(Mixed::of))
     }
 }
 
@@ -76,7 +98,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 /// If `keys` and `found` differ in length.
 #[track_caller]
 pub(crate) fn lookup_batch<T>(raw: &RawFilter, keys: &[T], mixed: impl Fn(&T) -> Mixed, found: &mut [bool]) {
-    assert_eq!(keys.len(), found.len(), "the number of keys and the number of places for their answers differ");
+    assert_same_length(keys, found);
     let mut blocks = keys.chunks(BLOCK);
     let mut next = |hashes: &mut [Mixed; BLOCK]| {
         for (key, to) in blocks.next().unwrap_or_default().iter().zip(hashes) {
@@ -86,14 +108,44 @@ pub(crate) fn lookup_batch<T>(raw: &RawFilter, keys: &[T], mixed: impl Fn(&T) ->
     raw.contains_each(&mut next, found);
 }
 
+/// # Panics
+/// If there is not one answer for each key.
+#[track_caller]
+pub(crate) fn assert_same_length<T>(keys: &[T], answers: &[bool]) {
+    assert_eq!(keys.len(), answers.len(), "the number of keys and the number of places for their answers differ");
+}
+
 impl RawFilter {
+    /// Inserts one after the other, each under locks of its own, lists all that were refused, and tells of each key by
+    /// its number whether it was stored.
+    #[inline(always)]
+    fn insert_batch(
+        &self,
+        hashes: impl Iterator<Item = Mixed>,
+        admission: Admission,
+        mut stored: impl FnMut(usize, bool),
+    ) -> BulkReport {
+        let (mut report, mut index) = (BulkReport::default(), 0);
+        self.insert_each(hashes, admission, |result| {
+            stored(index, result == Ok(true));
+            report.note(index, result, usize::MAX);
+            index += 1;
+        });
+        report
+    }
+
     /// Inserts one after the other, each under locks of its own.
     #[inline(always)]
-    pub(crate) fn insert_each(&self, hashes: impl Iterator<Item = Mixed>, max_listed: usize) -> BulkReport {
+    pub(crate) fn insert_each(
+        &self,
+        hashes: impl Iterator<Item = Mixed>,
+        admission: Admission,
+        note: impl FnMut(Result<bool, InsertError>),
+    ) {
         if self.is_near_to_writers() {
-            self.insert_in_order::<ONE_AHEAD>(hashes, max_listed)
+            self.insert_in_order::<ONE_AHEAD>(hashes, admission, note);
         } else {
-            self.insert_in_order::<FAR_AHEAD>(hashes, max_listed)
+            self.insert_in_order::<FAR_AHEAD>(hashes, admission, note);
         }
     }
 
@@ -101,12 +153,21 @@ impl RawFilter {
     fn insert_in_order<const AHEAD: usize>(
         &self,
         hashes: impl Iterator<Item = Mixed>,
-        max_listed: usize,
-    ) -> BulkReport {
-        let (mut report, mut index, mut budget) = (BulkReport::default(), 0, SearchBudget::full());
+        admission: Admission,
+        mut note: impl FnMut(Result<bool, InsertError>),
+    ) {
+        let mut budget = SearchBudget::full();
         self.in_order::<AHEAD>(hashes, Shard::fetch_path, |shard, class| {
-            let result = shard.insert_fetched(class, Admission::Copies, &mut budget);
-            report.note(index, result.map(|_| ()), max_listed);
+            note(shard.insert_fetched(class, admission, &mut budget));
+        });
+    }
+
+    /// Removes one after the other, each under locks of its own, and lists all that were missing.
+    #[inline(always)]
+    fn remove_batch(&self, hashes: impl Iterator<Item = Mixed>) -> RemoveReport {
+        let (mut report, mut index) = (RemoveReport::default(), 0);
+        self.remove_each(hashes, |removed| {
+            report.note(index, removed, usize::MAX);
             index += 1;
         });
         report
@@ -114,30 +175,17 @@ impl RawFilter {
 
     /// Removes one after the other, each under locks of its own.
     #[inline(always)]
-    pub(crate) fn remove_each(&self, hashes: impl Iterator<Item = Mixed>, max_listed: usize) -> RemoveReport {
+    pub(crate) fn remove_each(&self, hashes: impl Iterator<Item = Mixed>, note: impl FnMut(bool)) {
         if self.is_near_to_writers() {
-            self.remove_in_order::<ONE_AHEAD>(hashes, max_listed)
+            self.remove_in_order::<ONE_AHEAD>(hashes, note);
         } else {
-            self.remove_in_order::<FAR_AHEAD>(hashes, max_listed)
+            self.remove_in_order::<FAR_AHEAD>(hashes, note);
         }
     }
 
     #[inline(never)]
-    fn remove_in_order<const AHEAD: usize>(
-        &self,
-        hashes: impl Iterator<Item = Mixed>,
-        max_listed: usize,
-    ) -> RemoveReport {
-        let (mut report, mut index) = (RemoveReport::default(), 0);
-        self.in_order::<AHEAD>(
-            hashes,
-            |_, _| {},
-            |shard, class| {
-                report.note(index, shard.remove_fetched(class), max_listed);
-                index += 1;
-            },
-        );
-        report
+    fn remove_in_order<const AHEAD: usize>(&self, hashes: impl Iterator<Item = Mixed>, mut note: impl FnMut(bool)) {
+        self.in_order::<AHEAD>(hashes, |_, _| {}, |shard, class| note(shard.remove_fetched(class)));
     }
 
     fn is_near_to_writers(&self) -> bool {
@@ -217,7 +265,37 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// assert!(report.rejected.is_empty());
     /// ```
     pub fn insert_batch<T: Borrow<K>>(&self, keys: &[T]) -> BulkReport {
-        self.raw.insert_each(keys.iter().map(|key| self.mixed(key.borrow())), usize::MAX)
+        self.raw.insert_batch(self.mixed_each(keys), Admission::Copies, |_, _| {})
+    }
+
+    /// Stores each key that is absent, as a loop of [`insert_unique`](CuckooFilter::insert_unique) would: `admitted[i]`
+    /// says whether `keys[i]` was stored. Of equal keys in the batch the first one is. It goes on after a refusal;
+    /// `admitted` is false for refused keys and for present ones, and the report tells them apart.
+    ///
+    /// Of several threads that bring one key at the same time, at most one is told `true`. `keys` as for
+    /// [`contains_batch`](CuckooFilter::contains_batch).
+    ///
+    /// # Panics
+    /// If `keys` and `admitted` differ in length.
+    ///
+    /// # Complexity
+    /// As [`insert_batch`](CuckooFilter::insert_batch), with both stripes of a key locked instead of one.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let seen = CuckooFilter::<str>::with_capacity(100);
+    /// seen.insert("a.com")?;
+    /// let mut admitted = [false; 4];
+    /// let report = seen.insert_unique_batch(&["a.com", "b.com", "b.com", "c.com"], &mut admitted);
+    /// assert_eq!(admitted, [false, true, false, true]);
+    /// assert_eq!((report.inserted, report.present, report.rejected.len()), (2, 2, 0));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[track_caller]
+    pub fn insert_unique_batch<T: Borrow<K>>(&self, keys: &[T], admitted: &mut [bool]) -> BulkReport {
+        assert_same_length(keys, admitted);
+        self.raw.insert_batch(self.mixed_each(keys), Admission::Unique, |index, stored| admitted[index] = stored)
     }
 
     /// Removes one copy of each key, as a loop of [`remove`](CuckooFilter::remove) would, and says of which there was
@@ -237,6 +315,10 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// assert_eq!((report.removed, report.missing), (1, vec![1]));
     /// ```
     pub fn remove_batch<T: Borrow<K>>(&self, keys: &[T]) -> RemoveReport {
-        self.raw.remove_each(keys.iter().map(|key| self.mixed(key.borrow())), usize::MAX)
+        self.raw.remove_batch(self.mixed_each(keys))
+    }
+
+    fn mixed_each<T: Borrow<K>>(&self, keys: &[T]) -> impl Iterator<Item = Mixed> {
+        keys.iter().map(|key| self.mixed(key.borrow()))
     }
 }

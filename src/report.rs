@@ -19,6 +19,8 @@ use crate::error::InsertError;
 pub struct BulkReport {
     /// Copies that were stored.
     pub inserted: usize,
+    /// Keys that were present already, of an operation that stores only absent ones; else 0.
+    pub present: usize,
     /// The keys that were refused, by their place in the input, in order.
     pub rejected: Vec<Rejection>,
     /// Refused keys beyond the length that was allowed to `rejected`
@@ -61,20 +63,12 @@ pub struct RemoveReport {
 }
 
 impl BulkReport {
-    /// Adds the report of later keys, the first of which is number `before`.
-    pub(crate) fn append(&mut self, later: BulkReport, before: usize, max_listed: usize) {
-        self.inserted += later.inserted;
-        self.rejected_unlisted += later.rejected_unlisted;
-        for Rejection { index, error } in later.rejected {
-            self.note(before + index, Err(error), max_listed);
-        }
-    }
-
     /// Notes what became of the key at `index`; lists at most `max_listed`.
     #[inline]
-    pub(crate) fn note(&mut self, index: usize, result: Result<(), InsertError>, max_listed: usize) {
+    pub(crate) fn note(&mut self, index: usize, result: Result<bool, InsertError>, max_listed: usize) {
         match result {
-            Ok(()) => self.inserted += 1,
+            Ok(true) => self.inserted += 1,
+            Ok(false) => self.present += 1,
             Err(error) if self.rejected.len() < max_listed => self.rejected.push(Rejection { index, error }),
             Err(_) => self.rejected_unlisted += 1,
         }
@@ -82,15 +76,6 @@ impl BulkReport {
 }
 
 impl RemoveReport {
-    /// Adds the report of later keys, the first of which is number `before`.
-    pub(crate) fn append(&mut self, later: RemoveReport, before: usize, max_listed: usize) {
-        self.removed += later.removed;
-        self.missing_unlisted += later.missing_unlisted;
-        for index in later.missing {
-            self.note(before + index, false, max_listed);
-        }
-    }
-
     /// Notes what became of the key at `index`; lists at most `max_listed`.
     #[inline]
     pub(crate) fn note(&mut self, index: usize, removed: bool, max_listed: usize) {
@@ -113,38 +98,4 @@ pub struct MergeReport {
     pub inserted: usize,
     /// Copies that found no room. Of which keys they are is not known: keys are not kept.
     pub refused: usize,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reports_of_insertions_are_put_one_behind_the_other() {
-        let refused = |index| Rejection { index, error: InsertError::Full };
-        let report = |inserted, rejected: &[usize], rejected_unlisted| BulkReport {
-            inserted,
-            rejected: rejected.iter().copied().map(refused).collect(),
-            rejected_unlisted,
-        };
-        let mut sum = report(10, &[3], 2);
-        sum.append(report(5, &[0, 4], 1), 100, 3);
-        assert_eq!(sum, report(15, &[3, 100, 104], 3));
-        sum.append(report(7, &[6], 0), 200, 3);
-        assert_eq!(sum, report(22, &[3, 100, 104], 4));
-    }
-
-    #[test]
-    fn reports_of_removals_are_put_one_behind_the_other() {
-        let report = |removed, missing: &[usize], missing_unlisted| RemoveReport {
-            removed,
-            missing: missing.into(),
-            missing_unlisted,
-        };
-        let mut sum = report(10, &[3], 2);
-        sum.append(report(5, &[0, 4], 1), 100, 3);
-        assert_eq!(sum, report(15, &[3, 100, 104], 3));
-        sum.append(report(7, &[6], 0), 200, 3);
-        assert_eq!(sum, report(22, &[3, 100, 104], 4));
-    }
 }

@@ -7,6 +7,7 @@
 
 use crate::layout::{Geometry, Mixed};
 use core::mem;
+use core::ops::Add;
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
@@ -135,26 +136,26 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
     }
 
     /// Hands each shard its keys, and adds up what the tasks return.
-    pub(super) fn for_each_shard<'a, E: Send>(
+    pub(super) fn for_each_shard<'a, E: Send, R: Default + Add<Output = R> + Send>(
         &'a mut self,
         each: impl IndexedParallelIterator<Item = E>,
-        task: impl Fn(E, &mut [Run<'a, O>]) -> usize + Sync + Send,
-    ) -> usize {
+        task: impl Fn(E, &mut [Run<'a, O>]) -> R + Sync + Send,
+    ) -> R {
         let shards = self.geometry.shards();
         let mut tiles: Vec<_> = self.tiles.iter_mut().map(Tile::runs).collect();
         let mut runs = Vec::with_capacity(shards * tiles.len());
         for _ in 0..shards {
             runs.extend(tiles.iter_mut().map(|tile| tile.next().expect("a run for each shard")));
         }
-        each.zip(runs.par_chunks_mut(tiles.len())).map(|(each, runs)| task(each, runs)).sum()
+        each.zip(runs.par_chunks_mut(tiles.len())).map(|(each, runs)| task(each, runs)).reduce(R::default, Add::add)
     }
 
-    /// Writes down the outcome of each key, in the order of the input.
-    pub(super) fn read(&self, outcomes: &mut [O]) {
-        let tiles = self.tiles.par_iter().zip(outcomes.par_chunks_mut(self.tile_keys));
-        tiles.for_each_init(Vec::new, |next, (tile, outcomes)| {
-            for (outcome, to) in tile.in_input_order(next).zip(outcomes) {
-                *to = outcome;
+    /// Writes down for each key what its outcome means, in the order of the input.
+    pub(super) fn read<A: Send>(&self, answers: &mut [A], means: impl Fn(O) -> A + Sync) {
+        let tiles = self.tiles.par_iter().zip(answers.par_chunks_mut(self.tile_keys));
+        tiles.for_each_init(Vec::new, |next, (tile, answers)| {
+            for (outcome, to) in tile.in_input_order(next).zip(answers) {
+                *to = means(outcome);
             }
         });
     }
@@ -396,7 +397,7 @@ mod tests {
                 })
                 .collect();
             let mut read = vec![0; keys.len()];
-            block.read(&mut read);
+            block.read(&mut read, |outcome| outcome);
             assert_eq!(read, expected);
             let mut told = Vec::new();
             block.for_each(|index, outcome| told.push((index, outcome)));

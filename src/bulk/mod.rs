@@ -47,6 +47,25 @@ impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
         self.bulk().insert_iter_hash(hashes)
     }
 
+    /// Stores each key with these hashes that is absent, on many threads. As
+    /// [`par_insert_unique`](CuckooFilter::par_insert_unique).
+    ///
+    /// # Panics
+    /// If `hashes` and `admitted` differ in length.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// let mut admitted = [false; 2];
+    /// assert_eq!(filter.par_insert_unique_hash(&[1, 1], &mut admitted).inserted, 1);
+    /// assert_ne!(admitted[0], admitted[1]);
+    /// ```
+    #[track_caller]
+    pub fn par_insert_unique_hash(&self, hashes: &[u64], admitted: &mut [bool]) -> BulkReport {
+        self.bulk().insert_unique_hash(hashes, admitted)
+    }
+
     /// Looks up the keys with these hashes, on many threads. As [`par_contains`](CuckooFilter::par_contains).
     ///
     /// # Panics
@@ -160,6 +179,45 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
         self.bulk().insert_iter(keys)
     }
 
+    /// Stores each key that is absent, on all threads of the caller's rayon pool: `admitted[i]` says whether `keys[i]` was
+    /// stored. Of equal keys exactly one is, in this call and in those of all other threads together. `admitted` is false
+    /// for refused keys and for present ones, and the report tells them apart.
+    ///
+    /// What [`par_insert`](CuckooFilter::par_insert) says of blocks, locks, memory and panics is so here too. "Exactly one" is
+    /// said of classes, as everywhere: a key that is a false positive is taken for present.
+    ///
+    /// # Panics
+    /// If `keys` and `admitted` differ in length; as [`par_insert`](CuckooFilter::par_insert), if there are no threads.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let seen = CuckooFilter::<str>::with_capacity(100);
+    /// let urls = ["a.com/1", "a.com/2", "a.com/1"];
+    /// let mut admitted = [false; 3];
+    /// let report = seen.par_insert_unique(&urls, &mut admitted);
+    /// assert_eq!((report.inserted, report.present), (2, 1));
+    /// assert!(admitted[1] && admitted[0] != admitted[2]);
+    /// ```
+    #[track_caller]
+    pub fn par_insert_unique<T: Borrow<K> + Sync>(&self, keys: &[T], admitted: &mut [bool]) -> BulkReport {
+        self.bulk().insert_unique(keys, admitted)
+    }
+
+    /// Stores each key of an iterator that is absent. As [`par_insert_iter`](CuckooFilter::par_insert_iter) otherwise; the
+    /// report counts the keys that were present.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let seen = CuckooFilter::<u64>::with_capacity(1_000);
+    /// let report = seen.par_insert_unique_iter((0..1_000).map(|number| number % 100));
+    /// assert_eq!((report.inserted, report.present), (100, 900));
+    /// ```
+    pub fn par_insert_unique_iter<T: Borrow<K>>(&self, keys: impl IntoIterator<Item = T>) -> BulkReport {
+        self.bulk().unique().insert_iter(keys)
+    }
+
     /// Says of each key whether it is present, on all threads of the caller's rayon pool: `found[i]` is what
     /// [`contains`](CuckooFilter::contains) answers for `keys[i]`, asked at some moment during the call.
     ///
@@ -251,7 +309,7 @@ mod tests {
         block.fill(&hashes, |&hash| Mixed::of(hash));
         filter.raw.lookup_block(&mut block);
         let mut found = vec![false; hashes.len()];
-        block.read(&mut found);
+        block.read(&mut found, |found| found);
         let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
         assert_eq!(found, one_by_one);
     }

@@ -1,10 +1,11 @@
 //! A bulk operation with its options: keys are gathered into blocks, tasks work on them, outcomes become a report.
 
 use super::block::Block;
-use super::tasks::{BATCH_KEYS, FEW_KEYS, Outcome, batches};
-use crate::batch::lookup_batch;
+use super::tasks::{FEW_KEYS, NotStored, Outcome, batches, groups};
+use crate::batch::{assert_same_length, lookup_batch};
 use crate::filter::CuckooFilter;
 use crate::layout::Mixed;
+use crate::raw::Admission;
 use crate::report::{BulkReport, RemoveReport};
 use core::borrow::Borrow;
 use core::fmt;
@@ -34,6 +35,7 @@ const LOOKUPS_PER_BLOCK: usize = 1 << 22;
 #[must_use = "nothing is done before an operation is chosen"]
 pub struct Bulk<'a, K: ?Sized, S, P = fn(usize)> {
     filter: &'a CuckooFilter<K, S>,
+    admission: Admission,
     max_listed: usize,
     progress: P,
 }
@@ -42,11 +44,27 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// Begins an operation on many keys with options. [`par_insert`](CuckooFilter::par_insert) and its likes are the
     /// same without any.
     pub fn bulk(&self) -> Bulk<'_, K, S> {
-        Bulk { filter: self, max_listed: usize::MAX, progress: |_| {} }
+        Bulk { filter: self, admission: Admission::Copies, max_listed: usize::MAX, progress: |_| {} }
     }
 }
 
 impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
+    /// Stores only keys that are absent: `insert` and its kind then do to each key what
+    /// [`insert_unique`](CuckooFilter::insert_unique) does, and the report counts the keys that were present.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(1_000);
+    /// for (inserted, present) in [(2, 1), (0, 3)] {
+    ///     let report = filter.bulk().unique().insert_iter(["a", "b", "a"]);
+    ///     assert_eq!((report.inserted, report.present), (inserted, present));
+    /// }
+    /// ```
+    pub fn unique(self) -> Self {
+        Bulk { admission: Admission::Unique, ..self }
+    }
+
     /// Lists only the first `keys` refused or missing keys; the report only counts the others. Without this
     /// all are listed, 16 bytes each for refused and 8 for missing ones, which is the caller's memory to spend.
     ///
@@ -74,14 +92,24 @@ impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
     /// assert_eq!(steps.last(), Some(&10_000));
     /// ```
     pub fn progress<Q: FnMut(usize)>(self, tell: Q) -> Bulk<'a, K, S, Q> {
-        Bulk { filter: self.filter, max_listed: self.max_listed, progress: tell }
+        Bulk { filter: self.filter, admission: self.admission, max_listed: self.max_listed, progress: tell }
     }
 }
 
 impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     /// As [`par_insert_hash`](CuckooFilter::par_insert_hash), with these options.
     pub fn insert_hash(self, hashes: &[u64]) -> BulkReport {
-        self.insert_keys(hashes, |&hash| Mixed::of(hash))
+        self.insert_keys(hashes, |&hash| Mixed::of(hash), None)
+    }
+
+    /// As [`par_insert_unique_hash`](CuckooFilter::par_insert_unique_hash), with these options.
+    ///
+    /// # Panics
+    /// If `hashes` and `admitted` differ in length.
+    #[track_caller]
+    pub fn insert_unique_hash(self, hashes: &[u64], admitted: &mut [bool]) -> BulkReport {
+        assert_same_length(hashes, admitted);
+        self.unique().insert_keys(hashes, |&hash| Mixed::of(hash), Some(admitted))
     }
 
     /// As [`par_insert_iter_hash`](CuckooFilter::par_insert_iter_hash), with these options.
@@ -103,23 +131,43 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         self.lookup_keys(hashes, |&hash| Mixed::of(hash), found);
     }
 
-    fn insert_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync) -> BulkReport {
+    /// Says of each key whether it was stored, if there is a place for the answers.
+    fn insert_keys<T: Sync>(
+        mut self,
+        keys: &[T],
+        hash: impl Fn(&T) -> Mixed + Sync,
+        mut admitted: Option<&mut [bool]>,
+    ) -> BulkReport {
         let raw = &self.filter.raw;
         let mut report = BulkReport::default();
         let Some(mut block) = raw.block(keys.len()) else {
-            let reports = batches(keys, |keys| raw.insert_each(keys.iter().map(&hash), self.max_listed));
-            for (number, batch) in reports.into_iter().enumerate() {
-                report.append(batch, number * BATCH_KEYS, self.max_listed);
+            let mut done = 0;
+            for keys in groups(keys) {
+                let results = batches(keys, |keys| {
+                    let mut results = Vec::with_capacity(keys.len());
+                    raw.insert_each(keys.iter().map(&hash), self.admission, |result| results.push(result));
+                    results
+                });
+                for result in results.into_iter().flatten() {
+                    report.note(done, result, self.max_listed);
+                    if let Some(admitted) = &mut admitted {
+                        admitted[done] = result == Ok(true);
+                    }
+                    done += 1;
+                }
+                (self.progress)(done);
             }
-            (self.progress)(keys.len());
             return report;
         };
         let mut budgets = raw.budgets();
         let mut done = 0;
         for keys in keys.chunks(block.max_keys()) {
             block.fill(keys, &hash);
-            let refused = raw.insert_block(&mut block, &mut budgets);
-            self.note(&mut report, &block, done, refused);
+            let not_stored = raw.insert_block(&mut block, &mut budgets, self.admission);
+            self.note(&mut report, &block, done, not_stored);
+            if let Some(admitted) = &mut admitted {
+                block.read(&mut admitted[done..][..keys.len()], |outcome| outcome == Outcome::Inserted);
+            }
             done += keys.len();
             (self.progress)(done);
         }
@@ -129,6 +177,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     /// One block is stored while the next one is filled from the iterator.
     fn insert_stream(mut self, hashes: impl Iterator<Item = Mixed>) -> BulkReport {
         let raw = &self.filter.raw;
+        let mut report = BulkReport::default();
         let mut hashes = hashes.fuse();
         let first: Vec<Mixed> = hashes.by_ref().take(FEW_KEYS).collect();
         let few = first.len() < FEW_KEYS;
@@ -139,21 +188,23 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         let scratch = blocks.as_ref().and_then(|(block, _)| block.scratch());
         let Some(((mut now, mut next), mut scratch)) = blocks.zip(scratch) else {
             let mut done = 0;
-            let report = raw.insert_each(hashes.inspect(|_| done += 1), self.max_listed);
+            raw.insert_each(hashes, self.admission, |result| {
+                report.note(done, result, self.max_listed);
+                done += 1;
+            });
             (self.progress)(done);
             return report;
         };
-        let mut report = BulkReport::default();
         let mut budgets = raw.budgets();
         let mut done = 0;
         now.fill_from(&mut hashes, &mut scratch);
         while now.keys() > 0 {
-            let mut refused = 0;
+            let mut not_stored = NotStored::default();
             rayon::in_place_scope(|scope| {
-                scope.spawn(|_| refused = raw.insert_block(&mut now, &mut budgets));
+                scope.spawn(|_| not_stored = raw.insert_block(&mut now, &mut budgets, self.admission));
                 next.fill_from(&mut hashes, &mut scratch);
             });
-            self.note(&mut report, &now, done, refused);
+            self.note(&mut report, &now, done, not_stored);
             done += now.keys();
             (self.progress)(done);
             core::mem::swap(&mut now, &mut next);
@@ -162,9 +213,10 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     }
 
     /// Adds a block to the report. The keys are only gone through if some were refused.
-    fn note(&self, report: &mut BulkReport, block: &Block<Outcome>, before: usize, refused: usize) {
-        if refused == 0 {
-            report.inserted += block.keys();
+    fn note(&self, report: &mut BulkReport, block: &Block<Outcome>, before: usize, not_stored: NotStored) {
+        if not_stored.refused == 0 {
+            report.inserted += block.keys() - not_stored.present;
+            report.present += not_stored.present;
         } else {
             block.for_each(|index, outcome| report.note(before + index, outcome.result(), self.max_listed));
         }
@@ -174,11 +226,19 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         let raw = &self.filter.raw;
         let mut report = RemoveReport::default();
         let Some(mut block) = raw.block(keys.len()) else {
-            let reports = batches(keys, |keys| raw.remove_each(keys.iter().map(&hash), self.max_listed));
-            for (number, batch) in reports.into_iter().enumerate() {
-                report.append(batch, number * BATCH_KEYS, self.max_listed);
+            let mut done = 0;
+            for keys in groups(keys) {
+                let results = batches(keys, |keys| {
+                    let mut results = Vec::with_capacity(keys.len());
+                    raw.remove_each(keys.iter().map(&hash), |removed| results.push(removed));
+                    results
+                });
+                for removed in results.into_iter().flatten() {
+                    report.note(done, removed, self.max_listed);
+                    done += 1;
+                }
+                (self.progress)(done);
             }
-            (self.progress)(keys.len());
             return report;
         };
         let mut done = 0;
@@ -197,7 +257,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
 
     #[track_caller]
     fn lookup_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync, found: &mut [bool]) {
-        assert_eq!(keys.len(), found.len(), "the number of keys and the number of places for their answers differ");
+        assert_same_length(keys, found);
         let raw = &self.filter.raw;
         let many = !raw.is_near() && Block::<bool>::is_dense(*raw.geometry(), keys.len(), LOOKUPS_PER_SHARD);
         let mut block = if many { Block::<bool>::new(*raw.geometry(), keys.len()) } else { None };
@@ -207,7 +267,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
             if let Some(block) = &mut block {
                 block.fill(keys, &hash);
                 raw.lookup_block(block);
-                block.read(found);
+                block.read(found, |found| found);
             } else {
                 let jobs = keys.par_chunks(LOOKUPS_PER_JOB).zip(found.par_chunks_mut(LOOKUPS_PER_JOB));
                 jobs.for_each(|(keys, found)| lookup_batch(raw, keys, &hash, found));
@@ -225,7 +285,18 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P>
     /// As [`par_insert`](CuckooFilter::par_insert), with these options.
     pub fn insert<T: Borrow<K> + Sync>(self, keys: &[T]) -> BulkReport {
         let filter = self.filter;
-        self.insert_keys(keys, |key| filter.mixed(key.borrow()))
+        self.insert_keys(keys, |key| filter.mixed(key.borrow()), None)
+    }
+
+    /// As [`par_insert_unique`](CuckooFilter::par_insert_unique), with these options.
+    ///
+    /// # Panics
+    /// If `keys` and `admitted` differ in length.
+    #[track_caller]
+    pub fn insert_unique<T: Borrow<K> + Sync>(self, keys: &[T], admitted: &mut [bool]) -> BulkReport {
+        assert_same_length(keys, admitted);
+        let filter = self.filter;
+        self.unique().insert_keys(keys, |key| filter.mixed(key.borrow()), Some(admitted))
     }
 
     /// As [`par_insert_iter`](CuckooFilter::par_insert_iter), with these options.

@@ -6,6 +6,7 @@ use crate::error::InsertError;
 use crate::layout::{Class, Geometry, Search, SearchBudget};
 use crate::raw::{Admission, Exclusive, KEYS_UNDER_LOCKS, RawFilter, Shard, rolling};
 use crate::sys::prefetch::CacheLevel;
+use core::ops::Add;
 use rayon::prelude::*;
 
 /// Fewer keys are one batch on the calling thread: by the time others have woken up, it is done.
@@ -15,34 +16,55 @@ pub(super) const FEW_KEYS: usize = BATCH_KEYS;
 const FEW_KEYS_PER_SHARD: usize = 1 << 8;
 
 /// Keys of such a batch.
-pub(super) const BATCH_KEYS: usize = 1 << 12;
+const BATCH_KEYS: usize = 1 << 12;
+
+/// Keys that are worked on in batches between two calls for progress. Their outcomes take a byte or two each.
+const GROUP_KEYS: usize = 1 << 22;
 
 /// Keys whose lines are on their way while a task works on one.
 const KEYS_AHEAD: usize = 16;
 /// What became of a key.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Outcome {
     #[default]
     Inserted,
+    Present,
     Full,
     TooManyCopies,
 }
 
 impl Outcome {
-    pub(super) fn of(result: Result<(), InsertError>) -> Self {
+    pub(super) fn of(result: Result<bool, InsertError>) -> Self {
         match result {
-            Ok(()) => Outcome::Inserted,
+            Ok(true) => Outcome::Inserted,
+            Ok(false) => Outcome::Present,
             Err(InsertError::Full) => Outcome::Full,
             Err(InsertError::TooManyCopies) => Outcome::TooManyCopies,
         }
     }
 
-    pub(super) fn result(self) -> Result<(), InsertError> {
+    pub(super) fn result(self) -> Result<bool, InsertError> {
         match self {
-            Outcome::Inserted => Ok(()),
+            Outcome::Inserted => Ok(true),
+            Outcome::Present => Ok(false),
             Outcome::Full => Err(InsertError::Full),
             Outcome::TooManyCopies => Err(InsertError::TooManyCopies),
         }
+    }
+}
+
+/// How many keys of a block were not stored.
+#[derive(Clone, Copy, Default)]
+pub(super) struct NotStored {
+    pub(super) present: usize,
+    pub(super) refused: usize,
+}
+
+impl Add for NotStored {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        NotStored { present: self.present + other.present, refused: self.refused + other.refused }
     }
 }
 
@@ -57,16 +79,22 @@ impl RawFilter {
         vec![SearchBudget::full(); self.geometry().shards()]
     }
 
-    /// Stores the keys of the block, and says how many were refused.
-    pub(super) fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget]) -> usize {
+    /// Stores the keys of the block.
+    pub(super) fn insert_block(
+        &self,
+        block: &mut Block<Outcome>,
+        budgets: &mut [SearchBudget],
+        admission: Admission,
+    ) -> NotStored {
         block.for_each_shard(self.par_shards().zip(budgets), |(shard, budget), runs| {
-            let (mut refused, mut search) = (0, Search::new());
+            let (mut not_stored, mut search) = (NotStored::default(), Search::new());
             change(self.geometry(), shard, runs, |shard, class, outcome| {
-                let result = shard.insert(&mut search, budget, class, Admission::Copies).map(|_| ());
-                refused += usize::from(result.is_err());
+                let result = shard.insert(&mut search, budget, class, admission);
+                not_stored.present += usize::from(result == Ok(false));
+                not_stored.refused += usize::from(result.is_err());
                 *outcome = Outcome::of(result);
             });
-            refused
+            not_stored
         })
     }
 
@@ -125,6 +153,12 @@ fn change<O>(
             rolling::<KEYS_AHEAD, _>(keys, |_| {}, |(class, outcome)| work(exclusive, class, outcome));
         }
     }
+}
+
+/// The keys that batches work on between two calls for progress; none at all are one group.
+pub(super) fn groups<T>(keys: &[T]) -> impl Iterator<Item = &[T]> {
+    let none = keys.is_empty().then_some(keys);
+    none.into_iter().chain(keys.chunks(GROUP_KEYS))
 }
 
 /// Works on some keys at a time: few by this thread, many by all.
