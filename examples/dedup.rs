@@ -1,0 +1,199 @@
+//! Removes repeated lines from a stream, on all cores, in a memory that it announces.
+//!
+//! ```text
+//! cargo run --release --example dedup -- urls-1.txt urls-2.txt > new.txt
+//! zcat crawl-*.gz | cargo run --release --example dedup -- --capacity 1000000000 --rate 0.0001 > new.txt
+//! ```
+//!
+//! Every line of the output is there once, in the order of the input. A new line is taken for a repeated one as often as
+//! the rate says, and is then missing; an exact set would keep the lines themselves. If more lines are new than the
+//! filter holds, the ones that it refuses are written all the same, so none is lost, and the end of the run says how many.
+
+use clap::Parser;
+use concurrent_cuckoo_filter::CuckooFilter;
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+/// Removes repeated lines from files or from standard input.
+#[derive(Parser)]
+struct Arguments {
+    /// Files of lines, read one after the other; standard input without any
+    files: Vec<PathBuf>,
+    /// How many distinct lines are expected
+    #[arg(long, default_value_t = 100_000_000)]
+    capacity: usize,
+    /// How often a new line may be taken for a repeated one
+    #[arg(long, default_value_t = 0.0001)]
+    rate: f64,
+    /// Threads that look lines up; as many as there are cores by default
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// No progress, no announcement and no summary
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Bytes that are read at a time, rounded up to whole lines.
+const CHUNK: usize = 4 << 20;
+
+/// Chunks between two stages, so that reading, looking up and writing go on at the same time.
+const WAITING: usize = 2;
+
+/// Whole lines. The last one may lack its line feed.
+type Chunk = Vec<u8>;
+
+fn lines(chunk: &[u8]) -> impl Iterator<Item = &[u8]> {
+    chunk.split_inclusive(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\n").unwrap_or(line))
+}
+
+#[derive(Default)]
+struct Counts {
+    read: u64,
+    new: u64,
+    repeated: u64,
+    refused: u64,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "dedup: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build();
+    let pool = pool.map_err(|error| format!("{} threads cannot be started: {error}", arguments.threads))?;
+    // Opened before anything is announced: a name that is wrong is told at once.
+    let mut inputs: Vec<(String, Box<dyn Read + Send>)> = Vec::new();
+    for path in &arguments.files {
+        let file = File::open(path).map_err(|error| format!("cannot open {}: {error}", path.display()))?;
+        inputs.push((path.display().to_string(), Box::new(file)));
+    }
+    if inputs.is_empty() {
+        inputs.push(("standard input".into(), Box::new(io::stdin())));
+    }
+
+    let builder = CuckooFilter::<[u8]>::builder().capacity(arguments.capacity).false_positive_rate(arguments.rate);
+    let memory = builder.memory_usage().map_err(|error| error.to_string())?;
+    let progress = if arguments.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+    progress.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a template of ours"));
+    progress.enable_steady_tick(Duration::from_millis(200));
+    if !arguments.quiet {
+        // Chunks wait before and after the lookups, and one is in each of the three stages: at most a byte and an answer
+        // for each line feed, and once a slice.
+        let lines = ((2 * WAITING + 3) * 2 + size_of::<&[u8]>()) * CHUNK;
+        let text =
+            format!("{} for the filter, up to {} for lines", HumanBytes(memory as u64), HumanBytes(lines as u64));
+        let _ = writeln!(io::stderr(), "memory: {text}");
+    }
+    let filter = builder.build().map_err(|error| error.to_string())?;
+
+    let (give, chunks) = sync_channel(WAITING);
+    let (put, admitted) = sync_channel(WAITING);
+    let counts = thread::scope(|scope| {
+        let reader = scope.spawn(move || read(inputs, &give));
+        let writer = scope.spawn(move || write(&admitted));
+        // Its ends of the channels are closed when it returns: then the writer ends, and the reader if it has not yet.
+        let (filter, progress) = (&filter, &progress);
+        let counts = pool.install(move || admit(filter, chunks, put, progress));
+        let written = writer.join().expect("the writer does not panic");
+        let read = reader.join().expect("the reader does not panic");
+        written.and(read).map(|()| counts)
+    })?;
+    progress.finish_and_clear();
+    if !arguments.quiet {
+        summary(&counts, &filter);
+    }
+    Ok(())
+}
+
+/// Reads whole lines, a chunk at a time.
+fn read(inputs: Vec<(String, Box<dyn Read + Send>)>, give: &SyncSender<Chunk>) -> Result<(), String> {
+    for (name, input) in inputs {
+        let mut input = BufReader::with_capacity(1 << 16, input);
+        loop {
+            let mut bytes = Vec::with_capacity(CHUNK + 4096);
+            let failed = |error| format!("cannot read {name}: {error}");
+            input.by_ref().take(CHUNK as u64).read_to_end(&mut bytes).map_err(failed)?;
+            if bytes.is_empty() {
+                break;
+            }
+            if bytes.last() != Some(&b'\n') {
+                input.read_until(b'\n', &mut bytes).map_err(failed)?;
+            }
+            if give.send(bytes).is_err() {
+                // The writer has failed, and says why.
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Passes on the lines of each chunk that are new.
+fn admit(
+    filter: &CuckooFilter<[u8]>,
+    chunks: Receiver<Chunk>,
+    put: SyncSender<(Chunk, Vec<bool>)>,
+    progress: &ProgressBar,
+) -> Counts {
+    let mut counts = Counts::default();
+    for chunk in chunks {
+        let keys: Vec<&[u8]> = lines(&chunk).collect();
+        let mut admitted = vec![false; keys.len()];
+        let report = filter.par_insert_unique(&keys, &mut admitted);
+        // What found no room may be new: it is written, once or more.
+        report.rejected.iter().for_each(|rejected| admitted[rejected.index] = true);
+        counts.read += keys.len() as u64;
+        drop(keys);
+        counts.new += report.inserted as u64;
+        counts.repeated += report.present as u64;
+        counts.refused += report.rejected.len() as u64;
+        progress.set_message(format!("{} lines, {} new", HumanCount(counts.read), HumanCount(counts.new)));
+        if put.send((chunk, admitted)).is_err() {
+            break;
+        }
+    }
+    counts
+}
+
+fn write(admitted: &Receiver<(Chunk, Vec<bool>)>) -> Result<(), String> {
+    let mut output = BufWriter::with_capacity(1 << 20, io::stdout().lock());
+    let failed = |error| format!("cannot write the lines: {error}");
+    for (chunk, admitted) in admitted {
+        for (line, _) in lines(&chunk).zip(admitted).filter(|&(_, admitted)| admitted) {
+            output.write_all(line).map_err(failed)?;
+            output.write_all(b"\n").map_err(failed)?;
+        }
+    }
+    output.flush().map_err(failed)
+}
+
+fn summary(counts: &Counts, filter: &CuckooFilter<[u8]>) {
+    let Counts { read, new, repeated, refused } = *counts;
+    // A new line was looked for among all lines that were new before it: half of them, on average.
+    let missing = filter.expected_false_positive_rate() / 2.0 * new as f64;
+    let mut text = format!(
+        "{} lines: {} new, {} repeated, of which some {missing:.0} were new and taken for repeated",
+        HumanCount(read),
+        HumanCount(new),
+        HumanCount(repeated),
+    );
+    if refused > 0 {
+        text += &format!(
+            "\n{} found no room and were written unchecked: a larger --capacity would hold them",
+            HumanCount(refused)
+        );
+    }
+    let _ = writeln!(io::stderr(), "{text}");
+}
