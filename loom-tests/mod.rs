@@ -1,4 +1,4 @@
-//! Models of the protocol: loom explores the interleavings of a few threads in the code that ships. `ci/loom.sh`
+//! Models of the protocol: loom explores the interleavings of a few threads in the code that ships. `cargo xtask loom`
 //! runs them all, and their teeth.
 //!
 //! Each model prints how many executions loom explored and asserts 90 % of the committed number, and the outcomes that
