@@ -3,25 +3,24 @@
 use crate::tools::{self, Skipped};
 use crate::{run, tree};
 use anyhow::{Context, Result, ensure};
-use std::path::Path;
+use std::fs;
 use std::time::Instant;
 
-const PACKAGES: &str = "gcc-i686-linux-gnu libc6-dev-i386-cross libc6-i386 lib32gcc-s1 gcc-s390x-linux-gnu \
-    libc6-dev-s390x-cross qemu-user-static";
+/// Where one of the programs is missing: what has them in Debian.
+const PACKAGES: &str = "gcc-i686-linux-gnu libc6-dev-i386-cross libc6-i386 lib32gcc-s1 \
+    gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user-static";
 
 /// What a short run has time for.
-const SHORT: &[&str] = &["snapshot_golden", "snapshot_round_trip", "snapshot_refused", "model", "builder", "serde"];
+const SHORT: [&str; 6] = ["snapshot_golden", "snapshot_round_trip", "snapshot_refused", "model", "builder", "serde"];
 
 struct Machine {
     figure: &'static str,
     name: &'static str,
     target: &'static str,
     linker: &'static str,
-    runner: &'static str,
-    /// Programs that measure memory or time, or work for minutes on a processor of one's own, and others that cannot run.
-    not_programs: &'static [&'static str],
-    /// Single tests, by their whole names.
-    not_tests: &'static [&'static str],
+    runner: Option<&'static str>,
+    without_programs: &'static [&'static str],
+    without_tests: &'static [&'static str],
 }
 
 /// An x86-64 processor runs it by itself.
@@ -30,9 +29,10 @@ const I386: Machine = Machine {
     name: "32 bits (i386)",
     target: "i686-unknown-linux-gnu",
     linker: "i686-linux-gnu-gcc",
-    runner: "",
-    not_programs: &["snapshot_memory", "stress", "rates", "capacity"],
-    not_tests: &[],
+    runner: None,
+    // They measure memory or time, or work for minutes.
+    without_programs: &["snapshot_memory", "stress", "rates", "capacity"],
+    without_tests: &[],
 };
 
 const S390X: Machine = Machine {
@@ -40,10 +40,10 @@ const S390X: Machine = Machine {
     name: "highest byte first (s390x, under qemu)",
     target: "s390x-unknown-linux-gnu",
     linker: "s390x-linux-gnu-gcc",
-    runner: "qemu-s390x-static -L /usr/s390x-linux-gnu",
+    runner: Some("qemu-s390x-static -L /usr/s390x-linux-gnu"),
     // The last two start themselves as another process, and the kernel does not run what is made for s390x.
-    not_programs: &["snapshot_memory", "stress", "rates", "capacity", "faults_memory", "snapshot_crash"],
-    not_tests: &[
+    without_programs: &["snapshot_memory", "stress", "rates", "capacity", "faults_memory", "snapshot_crash"],
+    without_tests: &[
         // It starts itself, too.
         "four_processes_build_one_filter",
         // Many minutes under qemu each: threads that meet by chance, which there says nothing of another processor's
@@ -58,70 +58,50 @@ const S390X: Machine = Machine {
 };
 
 pub(crate) fn check(full: bool) -> Result<()> {
-    let host = tools::rustc("", "host")?;
+    let host = tools::host("")?;
     ensure!(host == "x86_64-unknown-linux-gnu", Skipped(format!("this takes Linux on x86-64, not {host}")));
-    for machine in [I386, S390X] {
-        machine.check(full)?;
-    }
-    Ok(())
+    check_on(&I386, full)?;
+    check_on(&S390X, full)
 }
 
-impl Machine {
-    fn check(&self, full: bool) -> Result<()> {
-        let target = tree::target("machines")?;
-        let log = target.join(self.target).with_extension("log");
-        let runner = self.runner.split(' ').next().expect("a program");
-        for program in [self.linker, runner].iter().filter(|program| !program.is_empty()) {
-            let found = run::logged(&mut run::command(program, ["--version"]), &log).is_ok();
-            ensure!(found, Skipped(format!("there is no {program}; in Debian: apt-get install {PACKAGES}")));
-        }
-        let added = run::logged(&mut run::command("rustup target add", [self.target]), &log);
-        let added = added.is_ok_and(|status| status.success());
-        ensure!(added, Skipped(format!("rustup cannot add the target {}: see {}", self.target, log.display())));
-
-        // Building takes longer than running, even under qemu: no debug information, and no more optimisation than pays.
-        let mut tests = run::plain("cargo test --locked --no-fail-fast --all-features --lib --target");
-        tests.arg(self.target).env("CARGO_TARGET_DIR", target).env("CARGO_INCREMENTAL", "0");
-        tests.env("CARGO_PROFILE_TEST_DEBUG", "0").env("CARGO_PROFILE_TEST_OPT_LEVEL", "1");
-        // Under qemu a minute is not yet a hang.
-        tests.env("CUCKOO_PATIENCE", "900");
-        let variable = format!("CARGO_TARGET_{}", self.target.to_uppercase().replace('-', "_"));
-        tests.env(format!("{variable}_LINKER"), self.linker);
-        if !self.runner.is_empty() {
-            tests.env(format!("{variable}_RUNNER"), self.runner);
-        }
-        for program in self.programs(full)? {
-            tests.args(["--test", &program]);
-        }
-        tests.arg("--").args(self.not_tests.iter().flat_map(|test| ["--skip", test]));
-
-        let began = Instant::now();
-        let passed = run::thousands(run::passed_tests(&run::quietly(&mut tests, &log)?)?);
-        let (programs, tests) = (self.not_programs.len(), self.not_tests.len());
-        let which = match full {
-            true => format!("all but {programs} programs and {tests} tests that xtask names"),
-            false => "the short form".to_owned(),
-        };
-        let (rust, seconds) = (tools::rustc("", "release")?, began.elapsed().as_secs());
-        println!(
-            "figure {}: {}: {passed} tests passed, {which}, with Rust {rust} in {seconds} s",
-            self.figure, self.name
-        );
-        Ok(())
+fn check_on(machine: &Machine, full: bool) -> Result<()> {
+    let target = machine.target;
+    for line in [Some(machine.linker), machine.runner].into_iter().flatten() {
+        let found = run::silently(run::command(line, ["--version"])).is_ok();
+        ensure!(found, Skipped(format!("no {line} for {target}; in Debian: apt-get install {PACKAGES}")));
     }
+    let added = run::quietly(run::plain(&format!("rustup target add {target}")));
+    added.map_err(|error| Skipped(format!("rustup cannot add the target {target}: {error:#}")))?;
 
-    /// The binaries of tests that run here.
-    fn programs(&self, full: bool) -> Result<Vec<String>> {
-        let files = Path::new("tests").read_dir().context("no folder tests")?;
-        let names = files.filter_map(|file| {
-            let path = file.ok()?.path();
-            path.extension().is_some_and(|extension| extension == "rs").then_some(())?;
-            Some(path.file_stem()?.to_str()?.to_owned())
-        });
-        let chosen = |name: &String| match full {
-            true => !self.not_programs.contains(&name.as_str()),
-            false => SHORT.contains(&name.as_str()),
-        };
-        Ok(names.filter(chosen).collect())
+    // Building takes longer than running, even under qemu: no debug information, and no more optimisation than pays.
+    let mut tests = run::plain("cargo test --locked --no-fail-fast --all-features --lib --target");
+    tests.arg(target).env("CARGO_TARGET_DIR", tree::target("machines")?).env("CARGO_INCREMENTAL", "0");
+    tests.env("CARGO_PROFILE_TEST_DEBUG", "0").env("CARGO_PROFILE_TEST_OPT_LEVEL", "1");
+    // Under qemu a minute is not yet a hang.
+    tests.env("CUCKOO_PATIENCE", "900");
+    let variable = format!("CARGO_TARGET_{}", target.to_uppercase().replace('-', "_"));
+    tests.env(format!("{variable}_LINKER"), machine.linker);
+    tests.envs(machine.runner.map(|runner| (format!("{variable}_RUNNER"), runner)));
+    for file in fs::read_dir("tests").context("no folder tests")? {
+        let name = file?.file_name().to_string_lossy().into_owned();
+        let program = name.strip_suffix(".rs");
+        let runs = |name: &&str| if full { !machine.without_programs.contains(name) } else { SHORT.contains(name) };
+        program.filter(runs).into_iter().for_each(|program| _ = tests.args(["--test", program]));
     }
+    tests.arg("--").args(machine.without_tests.iter().flat_map(|test| ["--skip", test]));
+
+    let began = Instant::now();
+    let passed = run::thousands(run::passed_tests(&run::quietly(tests)?)?);
+    let (programs, tests) = (machine.without_programs.len(), machine.without_tests.len());
+    let which = match full {
+        true => format!("all but {programs} programs and {tests} tests that xtask names"),
+        false => "the short form".to_owned(),
+    };
+    let (rust, seconds) = (run::stdout(run::plain("rustc --version"))?, began.elapsed().as_secs());
+    let rust = rust.split(' ').nth(1).context("rustc names no version")?;
+    println!(
+        "figure {}: {}: {passed} tests passed, {which}, with Rust {rust} in {seconds} s",
+        machine.figure, machine.name
+    );
+    Ok(())
 }

@@ -15,24 +15,18 @@ mod tools;
 mod tree;
 
 use anyhow::{Context, Result};
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Checks that need a loop, a table or a pool; times are of 2 cores
 ///
-/// What a check makes is in target/NAME, tools are installed into target/tools, and nothing else is changed, unless its
-/// help says so. Where a nightly toolchain, a tool or a package cannot be had, a line "skipped: ..." says what was not
-/// checked. Long forms print figures, which `cargo xtask full` writes into docs/reliability.md.
+/// What a check makes is in target/NAME, tools are installed into target/tools, and nothing else is changed unless its help
+/// says so. Where a toolchain, a tool or a package cannot be had, a line "skipped: ..." says what was not checked. Long
+/// forms print figures, which `cargo xtask full` writes into docs/reliability.md.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
+enum Cli {
     /// Models of the protocol and their teeth, all of them (4 minutes). Needs git
     ///
     /// A model explores the interleavings of a few threads with loom, prints how many there were, and asserts 90 % of
@@ -48,11 +42,11 @@ enum Command {
     },
     /// Histories of threads that shuttle switches, each checked for an order that explains it (10 seconds). Needs git
     ///
-    /// The short form runs 20,000 schedules and 100,000 drills of three threads that are after one key. The same ones
-    /// come each time. A failure names its scenario, and CUCKOO_SCENARIO=N begins there. The short form, or else the full
-    /// one, must also find each tooth, unless the tooth says why they cannot: "schedules: no, REASON".
+    /// Runs 20,000 schedules and 100,000 drills of three threads that are after one key. The same ones come each time. A
+    /// failure names its scenario, and CUCKOO_SCENARIO=N begins there. This or the full form must also find each tooth
+    /// of the models, unless the tooth says why they cannot: "schedules: no, REASON".
     Schedules {
-        /// Runs 250,000 schedules and 2,000,000 drills, and all teeth (a quarter of an hour)
+        /// Runs 250,000 schedules, 2,000,000 drills and all teeth (a quarter of an hour)
         #[arg(long, conflicts_with = "teeth")]
         full: bool,
         /// Runs these teeth only, named as their files without .patch
@@ -62,8 +56,8 @@ enum Command {
     /// Mutants of the library, each of which some test must catch (hours). Needs cargo-mutants, git
     ///
     /// Five stages, each for what the one before it missed: unit tests, quick tests of the public API, slower ones, all
-    /// tests, the models of loom. Each core has a copy of the tree. A run that was stopped goes on where it was, unless
-    /// code or tests have changed. What is left out, and why, is in .cargo/mutants.toml.
+    /// tests, the models of loom. A run that was stopped goes on where it was, unless code or tests have changed. What
+    /// is left out, and why, is in .cargo/mutants.toml.
     Mutants {
         /// Tries a few at the heart of the library, chosen by name (1 minute)
         #[arg(long, conflicts_with = "files")]
@@ -77,7 +71,7 @@ enum Command {
         #[arg(long)]
         quick: bool,
     },
-    /// Tests with AddressSanitizer and LeakSanitizer (2 minutes). Needs nightly Rust, Linux on x86-64
+    /// Tests with AddressSanitizer and LeakSanitizer (2 minutes). Needs nightly Rust for Linux on x86-64
     ///
     /// Reads in inline assembly (src/sys/unaligned.rs) are not instrumented; debug builds check where they lie.
     Asan {
@@ -98,19 +92,19 @@ enum Command {
         #[arg(long)]
         full: bool,
     },
-    /// Feature sets, unused dependencies, licences, public API, oldest Rust (2 minutes). Needs nightly Rust, cargo tools
+    /// Dependencies, feature sets, public API, oldest Rust (2 minutes). Needs nightly Rust, four cargo tools
     ///
-    /// The tools are cargo-hack, cargo-machete, cargo-deny and cargo-public-api. Advisories are not checked: their
+    /// The tools are cargo-deny, cargo-machete, cargo-hack and cargo-public-api. Advisories are not checked: their
     /// database is no registry.
     Lint {
         /// Lists the public API anew in docs/public-api.txt, and checks nothing
         #[arg(long)]
         write: bool,
     },
-    /// Tests on i386 and s390x, where numbers and bytes are other ones (5 minutes). Needs rustup, gcc, qemu
+    /// Tests on i386 and s390x, where sizes and the order of bytes differ (5 minutes). Needs rustup, gcc, qemu
     ///
-    /// Adds the two targets to the active toolchain. The cross compilers and qemu are Debian's; where they are missing,
-    /// the packages are named.
+    /// Adds the two targets to the active toolchain. Where a cross compiler or qemu is missing, it names the packages of
+    /// Debian that have them.
     Machines {
         /// Runs all tests but those that measure (half an hour)
         #[arg(long)]
@@ -151,24 +145,23 @@ fn main() -> ExitCode {
 }
 
 fn check() -> Result<()> {
-    let command = Cli::parse().command;
-    if let Command::UntilFailure { command } = command {
-        return mutants::until_failure(&command);
+    let cli = Cli::parse();
+    if !matches!(cli, Cli::UntilFailure { .. }) {
+        let root = tree::root();
+        std::env::set_current_dir(&root).with_context(|| format!("no folder {}", root.display()))?;
     }
-    let root = tree::root();
-    std::env::set_current_dir(&root).with_context(|| format!("no folder {}", root.display()))?;
-    match command {
-        Command::Loom { models, teeth } => loom::check(models, &teeth),
-        Command::Schedules { full, teeth } => schedules::check(full, &teeth),
-        Command::Mutants { quick: true, .. } => mutants::quick(),
-        Command::Mutants { files, .. } => mutants::all(&files),
-        Command::Coverage { quick } => coverage::check(quick),
-        Command::Asan { full } => asan::check(full),
-        Command::Fuzz { seconds, full } => fuzz::check(seconds, full),
-        Command::Lint { write: true } => lint::write_public_api(),
-        Command::Lint { write: false } => lint::check(),
-        Command::Machines { full } => machines::check(full),
-        Command::Full { list, pieces } => full::check(list, &pieces),
-        Command::UntilFailure { .. } => unreachable!("handled above"),
+    match cli {
+        Cli::Loom { models, teeth } => loom::check(models, &teeth),
+        Cli::Schedules { full, teeth } => schedules::check(full, &teeth),
+        Cli::Mutants { quick: true, .. } => mutants::quick(),
+        Cli::Mutants { files, .. } => mutants::all(&files),
+        Cli::Coverage { quick } => coverage::check(quick),
+        Cli::Asan { full } => asan::check(full),
+        Cli::Fuzz { seconds, full } => fuzz::check(seconds, full),
+        Cli::Lint { write: true } => lint::write_public_api(),
+        Cli::Lint { write: false } => lint::check(),
+        Cli::Machines { full } => machines::check(full),
+        Cli::Full { list, pieces } => full::check(list, &pieces),
+        Cli::UntilFailure { command } => mutants::until_failure(&command),
     }
 }

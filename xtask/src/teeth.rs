@@ -5,12 +5,11 @@ use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 const FOLDER: &str = "loom-tests/teeth";
 
 /// A patch and what its head says.
-#[derive(Debug)]
 pub(crate) struct Tooth {
     pub(crate) name: String,
     /// Models that must fail, and the text that each must then print.
@@ -20,39 +19,31 @@ pub(crate) struct Tooth {
 }
 
 impl Tooth {
-    /// Reads the head of a patch:
+    /// Reads the head of a patch. The first two lines may come again, the third may be left out:
     ///
     /// ```text
-    /// What is broken, and why that must be seen.
-    ///
-    /// caught-by: model [model...]
-    /// saying: text
+    /// caught-by: MODEL...
+    /// saying: TEXT
     /// schedules: no, REASON
-    ///
-    /// --- a/src/...
     /// ```
-    ///
-    /// The lines "caught-by" and "saying" may come again, "schedules" may be left out.
     fn parse(name: &str, patch: &str) -> Result<Tooth> {
-        let (mut caught_by, mut not_for_schedules) = (Vec::new(), None);
-        let mut models: Option<&str> = None;
+        let (mut caught_by, mut not_for_schedules, mut models) = (Vec::new(), None, None);
         for line in patch.lines().take_while(|line| !line.starts_with("--- ")) {
             if let Some(names) = line.strip_prefix("caught-by: ") {
-                ensure!(models.replace(names).is_none(), "a line \"caught-by:\" without a line \"saying:\" after it");
+                ensure!(models.replace(names).is_none(), "two lines \"caught-by:\" without \"saying:\" between them");
             } else if let Some(text) = line.strip_prefix("saying: ") {
-                let models = models.take().context("a line \"saying:\" without a line \"caught-by:\" before it")?;
+                let models = models.take().context("a line \"saying:\" without \"caught-by:\" before it")?;
                 caught_by.extend(models.split_whitespace().map(|model| (model.to_owned(), text.to_owned())));
             } else if let Some(reason) = line.strip_prefix("schedules: no, ") {
                 not_for_schedules = Some(reason.to_owned());
             }
         }
-        ensure!(models.is_none(), "a line \"caught-by:\" without a line \"saying:\" after it");
-        ensure!(!caught_by.is_empty(), "no line \"caught-by: MODEL...\" with a line \"saying: TEXT\" after it");
+        ensure!(models.is_none() && !caught_by.is_empty(), "needs lines \"caught-by: MODEL...\" and \"saying: TEXT\"");
         Ok(Tooth { name: name.to_owned(), caught_by, not_for_schedules })
     }
 
     fn path(name: &str) -> PathBuf {
-        Path::new(FOLDER).join(name).with_extension("patch")
+        Path::new(FOLDER).join(format!("{name}.patch"))
     }
 }
 
@@ -60,13 +51,11 @@ impl Tooth {
 pub(crate) fn choose(names: &[String]) -> Result<Vec<Tooth>> {
     let mut names = names.to_vec();
     if names.is_empty() {
-        for entry in fs::read_dir(FOLDER).context(FOLDER)? {
-            let path = entry?.path();
-            ensure!(path.extension().is_some_and(|extension| extension == "patch"), "{} is no patch", path.display());
-            names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+        for entry in fs::read_dir(FOLDER).with_context(|| format!("no folder {FOLDER}"))? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            names.push(name.strip_suffix(".patch").with_context(|| format!("{FOLDER}/{name} is no patch"))?.to_owned());
         }
         names.sort();
-        ensure!(!names.is_empty(), "no teeth in {FOLDER}");
     }
     let tooth = |name: &String| {
         let patch = run::read(Tooth::path(name)).with_context(|| format!("there is no tooth {name}"))?;
@@ -91,36 +80,25 @@ impl Build {
         self.config.iter().for_each(|setting| _ = cargo.args(["--config", setting]));
         cargo.current_dir(folder).env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_LOOM_DEBUG", "false");
         cargo.env("CARGO_TARGET_DIR", &self.target).env("RUSTFLAGS", format!("--cfg {}", self.cfg));
-        let said = run::quietly(&mut cargo, &self.target.join("build.log"))?;
-        let path = said
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("Executable unittests src/lib.rs (")?.strip_suffix(")"));
-        let binary = folder.join(path.with_context(|| format!("{said}\ncargo names no unit tests"))?);
-        Ok(Tests { binary, folder: folder.to_owned(), log: self.target.join("tests.log") })
+        let said = run::quietly(cargo)?;
+        let path = said.lines().find_map(|line| line.split_once("unittests src/lib.rs (")?.1.strip_suffix(")"));
+        let binary = path.with_context(|| format!("{said}\ncargo names no unit tests"))?;
+        Ok(Tests { binary: binary.to_owned(), folder: folder.to_owned() })
     }
 }
 
 /// Unit tests that were built.
 pub(crate) struct Tests {
-    binary: PathBuf,
+    binary: String,
     folder: PathBuf,
-    log: PathBuf,
 }
 
 impl Tests {
-    /// A command that runs them with these arguments.
-    pub(crate) fn command(&self, arguments: &str) -> Command {
-        let mut command = run::command(&self.binary.to_string_lossy(), arguments.split_whitespace());
-        command.current_dir(&self.folder);
-        command
-    }
-
-    /// Runs them with these arguments and a time limit.
-    pub(crate) fn run(&self, seconds: u64, arguments: &str, env: &[(&str, &str)]) -> Result<(ExitStatus, String)> {
+    /// A command that runs them with these arguments and a time limit.
+    pub(crate) fn command(&self, seconds: u64, arguments: &str) -> Command {
         let mut command = run::command(&format!("timeout --kill-after=5 {seconds}"), [&self.binary]);
-        command.args(arguments.split_whitespace()).current_dir(&self.folder).envs(env.iter().copied());
-        let status = run::logged(&mut command, &self.log)?;
-        Ok((status, run::read(&self.log)?))
+        command.args(arguments.split_whitespace()).current_dir(&self.folder);
+        command
     }
 }
 
@@ -131,22 +109,20 @@ pub(crate) fn pull<R: Send>(
     build: &Build,
     judge: impl Fn(&Tooth, &Tests) -> Result<(String, R)> + Sync,
 ) -> Result<Vec<R>> {
-    let worker = |number: usize| build.target.join(format!("worker-{number}"));
-    let workers = rayon::current_num_threads();
+    let workers = build.target.join("workers");
     // Those of a run that was stopped.
-    (0..workers).map(worker).filter(|folder| folder.exists()).try_for_each(fs::remove_dir_all)?;
+    tree::remove(&workers)?;
     let pull = |tooth: &Tooth| {
-        let own = worker(rayon::current_thread_index().expect("in the pool"));
+        let own = workers.join(rayon::current_thread_index().expect("in the pool").to_string());
         if !own.exists() {
-            fs::create_dir(&own)?;
+            fs::create_dir_all(&own)?;
             // With the dependencies that are built already. No links: a linker writes into the file that is there.
-            run::output(&mut run::command("cp -a", [&build.target.join("loom"), &own]))?;
+            run::quietly(run::command("cp -a", [&build.target.join("loom"), &own]))?;
         }
         let copy = own.join("tree");
         tree::copy_to(&copy)?;
-        tree::patch(&copy, &Tooth::path(&tooth.name), &own.join("patch.log")).context("does not apply")?;
-        let tests = Build { target: own, ..build.clone() }.tests(&copy).context("does not compile")?;
-        judge(tooth, &tests)
+        tree::patch(&copy, &Tooth::path(&tooth.name)).context("does not apply")?;
+        judge(tooth, &Build { target: own, ..build.clone() }.tests(&copy).context("does not compile")?)
     };
     let pulled = teeth.par_iter().with_max_len(1).map(|tooth| match pull(tooth) {
         Ok((text, result)) => {
@@ -158,13 +134,11 @@ pub(crate) fn pull<R: Send>(
             Err(tooth.name.as_str())
         }
     });
-    let (mut results, mut wrong) = (Vec::new(), Vec::new());
-    for result in pulled.collect::<Vec<_>>() {
-        result.map_or_else(|name| wrong.push(name), |result| results.push(result));
-    }
-    (0..workers).map(worker).filter(|folder| folder.exists()).try_for_each(fs::remove_dir_all)?;
+    let (results, wrong): (Vec<_>, Vec<_>) = pulled.collect::<Vec<_>>().into_iter().partition(Result::is_ok);
+    tree::remove(&workers)?;
+    let wrong: Vec<_> = wrong.into_iter().filter_map(Result::err).collect();
     if !wrong.is_empty() {
         bail!("{} of {} teeth did not bite: {}", wrong.len(), teeth.len(), wrong.join(" "));
     }
-    Ok(results)
+    Ok(results.into_iter().flatten().collect())
 }

@@ -11,26 +11,25 @@ pub(crate) fn root() -> PathBuf {
     Path::new(&package).parent().expect("the package is a folder of the workspace").to_owned()
 }
 
-/// The folder `name` for what a check makes, created if it is not there.
+/// A folder of the target directory for what a check makes, created if it is not there.
 pub(crate) fn target(name: &str) -> Result<PathBuf> {
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |target| root().join(target));
-    let folder = target.join(name);
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let folder = root().join(target).join(name);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     Ok(folder)
 }
 
-/// Removes the folder, if it is there, and creates it again.
-pub(crate) fn empty(folder: &Path) -> Result<()> {
+pub(crate) fn remove(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
-    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))
+    Ok(())
 }
 
 /// Makes the folder a copy of the working tree, as git would commit it.
 pub(crate) fn copy_to(folder: &Path) -> Result<()> {
-    empty(folder)?;
-    let files = run::output(&mut run::plain("git ls-files -z --cached --others --exclude-standard"))?;
+    remove(folder)?;
+    let files = run::stdout(run::plain("git ls-files -z --cached --others --exclude-standard"))?;
     // A file that was deleted is still listed.
     for file in files.split_terminator('\0').filter(|file| Path::new(file).exists()) {
         let copy = folder.join(file);
@@ -41,10 +40,9 @@ pub(crate) fn copy_to(folder: &Path) -> Result<()> {
 }
 
 /// Applies the patch to the copy of the tree in this folder.
-pub(crate) fn patch(folder: &Path, patch: &Path, log: &Path) -> Result<()> {
-    // Without the ceiling git would take the copy for a part of the repository around it, and apply nothing.
-    let ceiling = folder.parent().expect("a folder around it");
+pub(crate) fn patch(folder: &Path, patch: &Path) -> Result<()> {
     let mut apply = run::command("git apply", [&patch.canonicalize()?]);
-    run::quietly(apply.current_dir(folder).env("GIT_CEILING_DIRECTORIES", ceiling), log)?;
-    Ok(())
+    // Without the ceiling git would take the copy for a part of the repository around it, and apply nothing.
+    apply.current_dir(folder).env("GIT_CEILING_DIRECTORIES", folder.parent().expect("a folder around it"));
+    run::quietly(apply).map(drop)
 }
