@@ -55,8 +55,8 @@ enum Cli {
     },
     /// Mutants of the library, each of which some test must catch (hours). Needs cargo-mutants, git
     ///
-    /// Five stages, each for what the one before it missed: unit tests, quick tests of the public API, slower ones, all
-    /// tests, the models of loom. A run that was stopped goes on where it was, unless code or tests have changed. What
+    /// Four stages, each for what the one before it missed: unit tests, most tests of the public API, all tests, the
+    /// models of loom. A run that was stopped goes on where it was, unless code or tests have changed. What
     /// is left out, and why, is in .cargo/mutants.toml.
     Mutants {
         /// Tries a few at the heart of the library, chosen by name (1 minute)

@@ -134,11 +134,11 @@ pub(crate) fn pull<R: Send>(
             Err(tooth.name.as_str())
         }
     });
-    let (results, wrong): (Vec<_>, Vec<_>) = pulled.collect::<Vec<_>>().into_iter().partition(Result::is_ok);
+    let pulled = pulled.collect::<Vec<_>>();
     tree::remove(&workers)?;
-    let wrong: Vec<_> = wrong.into_iter().filter_map(Result::err).collect();
+    let wrong: Vec<_> = pulled.iter().filter_map(|result| result.as_ref().err().copied()).collect();
     if !wrong.is_empty() {
         bail!("{} of {} teeth did not bite: {}", wrong.len(), teeth.len(), wrong.join(" "));
     }
-    Ok(results.into_iter().flatten().collect())
+    Ok(pulled.into_iter().flatten().collect())
 }
