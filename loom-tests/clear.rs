@@ -7,20 +7,18 @@ use std::sync::Arc;
 /// A class with a copy that the lookup has passed by and one that it has not read: cleared, it is gone for good.
 #[test]
 fn clear_is_one_event_for_each_class() {
-    let name = "clear_is_one_event_for_each_class";
     for (class, executions) in [(key(7, 0, 1), 498), (key(7, 1, 0), 453)] {
         let outcomes: &[&str] = &["found", "missed", "repeated"];
-        Model { name, executions, preemptions: None, outcomes }
+        Model { executions, preemptions: None, outcomes }
             .explore(move |seen| removal_is_one_event(seen, class, 1, |world| world.raw.clear()));
     }
 }
 
-/// An insertion comes before the clear or after it, and the count says which.
+/// An insertion comes before the clear or after it, and the count tells which.
 #[test]
 fn clear_against_insert_keeps_the_count_exact() {
-    let name = "clear_against_insert_keeps_the_count_exact";
     for (swapped, executions) in [(false, 15), (true, 18)] {
-        Model { name, executions, preemptions: None, outcomes: &["stays", "goes"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["stays", "goes"] }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             let (old, new) = (key(7, 1, 0), key(8, 0, 1));
             world.put(old);
@@ -28,7 +26,7 @@ fn clear_against_insert_keeps_the_count_exact() {
             run_two(swapped, move || clearer.shard().clear(), move || assert!(writer.insert(new)));
             let stays = world.count(new);
             seen.note(if stays == 1 { "stays" } else { "goes" });
-            world.holds_in_all(&[(old, 0), (new, stays)], 0);
+            world.assert_sum_holds(&[(old, 0), (new, stays)], 0);
         });
     }
 }
@@ -37,9 +35,8 @@ fn clear_against_insert_keeps_the_count_exact() {
 /// zero there. A reader that adds up the counts during a clear must not find one of them gone and the other not yet.
 #[test]
 fn clear_of_a_loaded_shard_is_counted_at_once() {
-    let name = "clear_of_a_loaded_shard_is_counted_at_once";
     for (swapped, executions) in [(false, 15), (true, 12)] {
-        Model { name, executions, preemptions: None, outcomes: &["0", "1"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["0", "1"] }.explore(move |seen| {
             let plan = plan(16, 2, 0);
             let world = Arc::new(World::loaded(&plan, [7 << 16 | 8, 9].into_iter(), 3));
             assert!(world.remove(key(9, 1, 1)));

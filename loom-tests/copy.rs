@@ -8,7 +8,7 @@ use crate::layout::Class;
 
 use std::sync::Arc;
 
-/// The words of a copy, and how many fingerprints it says are stored in them.
+/// The words of a copy, and the number of fingerprints that it gives for them.
 type Copy = (Vec<u64>, u64);
 
 fn copy(world: &World) -> Copy {
@@ -33,12 +33,7 @@ fn in_first(world: &World, key: Class) -> usize {
 
 /// A key moves between the first and the last bucket, which are in different stripes. There it has `below` slots below
 /// it.
-fn copy_during_a_move_has_the_key(
-    name: &'static str,
-    (width, buckets, stripe_shift): (u32, u32, u32),
-    below: u32,
-    executions: [usize; 4],
-) {
+fn copy_during_a_move_has_the_key((width, buckets, stripe_shift): (u32, u32, u32), below: u32, executions: [usize; 4]) {
     let last = buckets - 1;
     let up = key_in(&plan(width, buckets, stripe_shift), 0, 0, last);
     let down = up.turned();
@@ -46,7 +41,7 @@ fn copy_during_a_move_has_the_key(
     let configurations = [(false, down), (false, up), (true, down), (true, up)];
     for ((swapped, moved), executions) in configurations.into_iter().zip(executions) {
         let outcomes: &[&str] = &["copied before", "copied after"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let world = World::new(width, buckets, stripe_shift);
             world.fill(0, below, 20);
             world.fill(last, below, 30);
@@ -54,7 +49,7 @@ fn copy_during_a_move_has_the_key(
             let (copier, mover) = (Arc::clone(&world), Arc::clone(&world));
             let (copied, ()) = run_two(swapped, move || copy(&copier), move || assert!(mover.hop(hop(moved))));
             let copied = loaded(&world, copied, moved);
-            copied.holds_in_all(&[(moved, 1)], u64::from(2 * below));
+            copied.assert_sum_holds(&[(moved, 1)], u64::from(2 * below));
             seen.note(if in_first(&copied, moved) == 1 { "copied before" } else { "copied after" });
         });
     }
@@ -62,22 +57,21 @@ fn copy_during_a_move_has_the_key(
 
 #[test]
 fn copy_during_a_move_has_the_key_at_16_bits() {
-    copy_during_a_move_has_the_key("copy_during_a_move_has_the_key_at_16_bits", (16, 2, 0), 0, [18, 15, 18, 15]);
+    copy_during_a_move_has_the_key((16, 2, 0), 0, [18, 15, 18, 15]);
 }
 
 /// Slot 2 of bucket 0 straddles two words.
 #[test]
 fn copy_during_a_move_has_the_key_at_24_bits() {
-    copy_during_a_move_has_the_key("copy_during_a_move_has_the_key_at_24_bits", (24, 4, 1), 2, [18, 15, 18, 15]);
+    copy_during_a_move_has_the_key((24, 4, 1), 2, [18, 15, 18, 15]);
 }
 
 /// A lookup does not wait for a copy.
 #[test]
 fn copy_and_lookup_during_a_move_both_find_the_key() {
-    let name = "copy_and_lookup_during_a_move_both_find_the_key";
     for (moved, executions) in [(key(7, 1, 0), 7645), (key(7, 0, 1), 6553)] {
         let outcomes: &[&str] = &["copied before", "copied after", "found", "repeated"];
-        Model { name, executions, preemptions: Some(3), outcomes }.explore(move |seen| {
+        Model { executions, preemptions: Some(3), outcomes }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             world.put(moved);
             let [copier, mover, reader] = [(); 3].map(|()| Arc::clone(&world));
@@ -89,13 +83,13 @@ fn copy_and_lookup_during_a_move_both_find_the_key() {
             assert!(found, "a key that only moved was missed");
             seen.note("found");
             let copied = loaded(&world, copied, moved);
-            copied.holds_in_all(&[(moved, 1)], 0);
+            copied.assert_sum_holds(&[(moved, 1)], 0);
             seen.note(if in_first(&copied, moved) == 1 { "copied before" } else { "copied after" });
         });
     }
 }
 
-/// The body of a model: a key is inserted, upper bucket first, and the count says whether it is in the copy.
+/// The body of a model: a key is inserted, upper bucket first, and the count tells whether it is in the copy.
 fn insertion_is_in_the_copy_or_not(seen: &Seen, swapped: bool, insert: fn(&World, Class) -> bool) {
     let world = World::new(16, 2, 0);
     let (old, new) = (key(7, 0, 1), key(8, 1, 0));
@@ -105,15 +99,14 @@ fn insertion_is_in_the_copy_or_not(seen: &Seen, swapped: bool, insert: fn(&World
     let copied = loaded(&world, copied, old);
     let with = copied.count(new);
     seen.note(if with == 1 { "with" } else { "without" });
-    copied.holds_in_all(&[(old, 1), (new, with)], 0);
+    copied.assert_sum_holds(&[(old, 1), (new, with)], 0);
 }
 
 /// No deadlock.
 #[test]
 fn copy_during_an_insertion_counts_right() {
-    let name = "copy_during_an_insertion_counts_right";
     for (swapped, executions) in [(false, 15), (true, 15)] {
-        Model { name, executions, preemptions: None, outcomes: &["with", "without"] }
+        Model { executions, preemptions: None, outcomes: &["with", "without"] }
             .explore(move |seen| insertion_is_in_the_copy_or_not(seen, swapped, World::insert));
     }
 }
@@ -121,10 +114,9 @@ fn copy_during_an_insertion_counts_right() {
 /// The same under the lock of its upper bucket alone.
 #[test]
 fn copy_during_a_one_lock_insertion_counts_right() {
-    let name = "copy_during_a_one_lock_insertion_counts_right";
     for (swapped, executions) in [(false, 12), (true, 12)] {
-        Model { name, executions, preemptions: None, outcomes: &["with", "without"] }
-            .explore(move |seen| insertion_is_in_the_copy_or_not(seen, swapped, World::insert_here));
+        Model { executions, preemptions: None, outcomes: &["with", "without"] }
+            .explore(move |seen| insertion_is_in_the_copy_or_not(seen, swapped, World::insert_into_first));
     }
 }
 
@@ -132,12 +124,11 @@ fn copy_during_a_one_lock_insertion_counts_right() {
 /// the old copy.
 #[test]
 fn copy_during_the_removal_of_a_copy_has_the_class() {
-    let name = "copy_during_the_removal_of_a_copy_has_the_class";
     let (up, down) = (key(7, 0, 1), key(7, 1, 0));
     let configurations = [(false, down), (false, up), (true, down), (true, up)];
     for ((swapped, stays), executions) in configurations.into_iter().zip([21, 18, 36, 36]) {
         let outcomes: &[&str] = &["the old one", "both", "the new one"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             world.put(stays);
             let (copier, writer) = (Arc::clone(&world), Arc::clone(&world));
@@ -157,7 +148,7 @@ fn copy_during_the_removal_of_a_copy_has_the_class() {
                 (0, 1) => "the new one",
                 _ => panic!("{old} and {new} copies were never there"),
             });
-            copied.holds_in_all(&[(stays, old + new)], 0);
+            copied.assert_sum_holds(&[(stays, old + new)], 0);
         });
     }
 }
@@ -165,11 +156,10 @@ fn copy_during_the_removal_of_a_copy_has_the_class() {
 /// A task of a bulk operation is in the copy as a whole or not at all: it has the locks until it ends.
 #[test]
 fn copy_during_a_task_has_all_of_it_or_nothing() {
-    let name = "copy_during_a_task_has_all_of_it_or_nothing";
     let configurations = [(false, 3), (false, 0), (true, 3), (true, 0)];
     for ((swapped, from), executions) in configurations.into_iter().zip([24, 21, 24, 21]) {
         let outcomes: &[&str] = &["all", "nothing"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let (scene, moved) = Scene::full_pair(16, 0, from, 0);
             let [new, other] = [7, 8].map(|number| scene.key(number, from, from ^ 1));
             let (copier, writer) = (Arc::clone(&scene.world), scene.clone());
@@ -182,7 +172,7 @@ fn copy_during_a_task_has_all_of_it_or_nothing() {
             let done = copied.count(other);
             seen.note(if done == 1 { "all" } else { "nothing" });
             assert_eq!(in_first(&copied, moved), 1 - done, "the move is a part of the task");
-            copied.holds_in_all(&[(moved, 1), (new, 0), (other, done)], 7);
+            copied.assert_sum_holds(&[(moved, 1), (new, 0), (other, done)], 7);
         });
     }
 }

@@ -29,10 +29,10 @@ use Change::{Insert, InsertUnique, Remove};
 
 impl Scene {
     fn new(width: u32, stripe_shift: u32) -> Self {
-        Scene::of(World::new(width, BUCKETS, stripe_shift))
+        Scene::from_world(World::new(width, BUCKETS, stripe_shift))
     }
 
-    pub(super) fn of(world: Arc<World>) -> Self {
+    pub(super) fn from_world(world: Arc<World>) -> Self {
         Scene { world }
     }
 
@@ -63,7 +63,7 @@ impl Scene {
         (scene, moved)
     }
 
-    /// Makes the changes under one lock, as a task of a bulk operation does. Says what each did; `None` is "full".
+    /// Makes the changes under one lock, as a task of a bulk operation does. Returns what each did; `None` is "full".
     pub(super) fn task(&self, changes: &[Change]) -> Vec<Option<bool>> {
         let (mut search, mut budget) = (Search::new(), SearchBudget::full());
         let exclusive = self.world.shard().exclusive();
@@ -82,21 +82,14 @@ impl Scene {
 }
 
 /// The task inserts into a full pair, so that a key must move; if `twice`, it then takes the slot for another key.
-fn exclusive_moves_are_never_missed(
-    name: &'static str,
-    width: u32,
-    stripe_shift: u32,
-    below: usize,
-    twice: bool,
-    executions: [usize; 8],
-) {
+fn exclusive_moves_are_never_missed(width: u32, stripe_shift: u32, below: usize, twice: bool, executions: [usize; 8]) {
     let mut executions = executions.into_iter();
     for (swapped, from) in [(false, 0), (false, 3), (true, 0), (true, 3)] {
         for away in [false, true] {
             let executions = executions.next().expect("8 numbers");
             // As in `outcomes`: a lookup that reads the source first never repeats.
             let outcomes: &[&str] = if away { &["found"] } else { &["found", "repeated"] };
-            Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+            Model { executions, preemptions: None, outcomes }.explore(move |seen| {
                 let (scene, moved) = Scene::full_pair(width, stripe_shift, from, below);
                 let [new, other] = [7, 8].map(|number| scene.key(number, from, from ^ 1));
                 let (world, writer, seen) = (Arc::clone(&scene.world), scene.clone(), seen.clone());
@@ -114,7 +107,7 @@ fn exclusive_moves_are_never_missed(
                     },
                 );
                 let stored = if twice { other } else { new };
-                scene.world.holds(&[(moved, 1), (stored, 1)], 7 + below as u64);
+                scene.world.assert_holds(&[(moved, 1), (stored, 1)], 7 + below as u64);
             });
         }
     }
@@ -122,40 +115,35 @@ fn exclusive_moves_are_never_missed(
 
 #[test]
 fn exclusive_moves_are_never_missed_at_16_bits() {
-    let name = "exclusive_moves_are_never_missed_at_16_bits";
-    exclusive_moves_are_never_missed(name, 16, 0, 0, true, [3090, 591, 3090, 591, 4035, 1326, 4035, 1326]);
+    exclusive_moves_are_never_missed(16, 0, 0, true, [3090, 591, 3090, 591, 4035, 1326, 4035, 1326]);
 }
 
 /// Slot 2 of bucket 3 straddles two words.
 #[test]
 fn exclusive_moves_are_never_missed_at_13_bits() {
-    let name = "exclusive_moves_are_never_missed_at_13_bits";
-    exclusive_moves_are_never_missed(name, 13, 4, 2, false, [2277, 522, 12777, 1791, 2715, 954, 15696, 3810]);
+    exclusive_moves_are_never_missed(13, 4, 2, false, [2277, 522, 12777, 1791, 2715, 954, 15696, 3810]);
 }
 
 /// Slot 2 of bucket 0 straddles two words.
 #[test]
 fn exclusive_moves_are_never_missed_at_24_bits() {
-    let name = "exclusive_moves_are_never_missed_at_24_bits";
-    exclusive_moves_are_never_missed(name, 24, 1, 2, false, [12777, 1791, 2277, 522, 15696, 3810, 2715, 954]);
+    exclusive_moves_are_never_missed(24, 1, 2, false, [12777, 1791, 2277, 522, 15696, 3810, 2715, 954]);
 }
 
 /// As the models of equal_fingerprint, by a task.
 #[test]
 fn exclusive_removal_of_a_copy_is_never_missed() {
-    let name = "exclusive_removal_of_a_copy_is_never_missed";
-    removal_of_a_copy_is_never_missed(name, 16, 0, [165, 165, 225, 225], |world, stays| {
-        let scene = Scene::of(Arc::clone(world));
+    removal_of_a_copy_is_never_missed(16, 0, [165, 165, 225, 225], |world, stays| {
+        let scene = Scene::from_world(Arc::clone(world));
         assert_eq!(scene.task(&[Insert(stays.turned()), Remove(stays)]), [Some(true); 2]);
     });
 }
 
 #[test]
 fn exclusive_and_single_insert_for_the_last_slot_have_one_winner() {
-    let name = "exclusive_and_single_insert_for_the_last_slot_have_one_winner";
     for (swapped, executions) in [(false, 12), (true, 12)] {
         let outcomes: &[&str] = &["single", "task"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let scene = Scene::new(16, 0);
             let [one, other] = [scene.key(7, 0, 1), scene.key(8, 1, 0)];
             scene.fill(0, 1, 4, 0);
@@ -164,7 +152,7 @@ fn exclusive_and_single_insert_for_the_last_slot_have_one_winner() {
             let won =
                 run_two(swapped, move || world.insert(one), move || writer.task(&[Insert(other)]) == [Some(true)]);
             let [single, task] = seen.one_winner(["single", "task"], won, "there was one slot");
-            scene.world.holds(&[(one, single), (other, task)], 7);
+            scene.world.assert_holds(&[(one, single), (other, task)], 7);
         });
     }
 }
@@ -172,9 +160,8 @@ fn exclusive_and_single_insert_for_the_last_slot_have_one_winner() {
 /// Insertions and removals in the same stripes add up. The single pair is named upper bucket first: no deadlock.
 #[test]
 fn exclusive_and_single_changes_add_up() {
-    let name = "exclusive_and_single_changes_add_up";
     for (swapped, executions) in [(false, 12), (true, 18)] {
-        Model { name, executions, preemptions: None, outcomes: &["added up"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["added up"] }.explore(move |seen| {
             let scene = Scene::new(16, 0);
             let [old, one, two, other] = [0, 1, 2, 3].map(|number| scene.key(number, 3, 2));
             scene.world.put(old);
@@ -184,7 +171,7 @@ fn exclusive_and_single_changes_add_up() {
                 move || assert!(world.insert(other)),
                 move || assert_eq!(writer.task(&[Insert(one), Remove(old), Insert(two)]), [Some(true); 3]),
             );
-            scene.world.holds(&[(old, 0), (one, 1), (two, 1), (other, 1)], 0);
+            scene.world.assert_holds(&[(old, 0), (one, 1), (two, 1), (other, 1)], 0);
             seen.note("added up");
         });
     }
@@ -194,10 +181,9 @@ fn exclusive_and_single_changes_add_up() {
 /// told that the shard is full.
 #[test]
 fn exclusive_and_a_path_for_one_hole_have_one_winner() {
-    let name = "exclusive_and_a_path_for_one_hole_have_one_winner";
     for (swapped, executions) in [(false, 15), (true, 15)] {
         let outcomes: &[&str] = &["path", "task"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let (scene, moved) = Scene::full_pair(16, 0, 0, 3);
             let [one, other] = [scene.key(7, 1, 0), scene.key(8, 0, 1)];
             let (world, writer) = (Arc::clone(&scene.world), scene.clone());
@@ -207,7 +193,7 @@ fn exclusive_and_a_path_for_one_hole_have_one_winner() {
                 move || writer.task(&[Insert(other)]) == [Some(true)],
             );
             let [path, task] = seen.one_winner(["path", "task"], won, "there was one hole");
-            scene.world.holds(&[(moved, 1), (one, path), (other, task)], 10);
+            scene.world.assert_holds(&[(moved, 1), (one, path), (other, task)], 10);
         });
     }
 }
@@ -216,10 +202,9 @@ fn exclusive_and_a_path_for_one_hole_have_one_winner() {
 /// for two.
 #[test]
 fn exclusive_move_against_removal_always_removes() {
-    let name = "exclusive_move_against_removal_always_removes";
     for (swapped, executions) in [(false, 18), (true, 18)] {
         let outcomes: &[&str] = &["moved first", "removed first"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let (scene, moved) = Scene::full_pair(16, 0, 0, 3);
             let [new, beyond] = [scene.key(7, 0, 1), scene.key(4, 3, 0)];
             let (world, writer) = (Arc::clone(&scene.world), scene.clone());
@@ -231,7 +216,7 @@ fn exclusive_move_against_removal_always_removes() {
             assert_eq!(stored[0], Some(true), "the removal made room, or the move did");
             let room = stored[1] == Some(true);
             seen.note(if room { "removed first" } else { "moved first" });
-            scene.world.holds(&[(moved, 0), (new, 1), (beyond, usize::from(room))], 10);
+            scene.world.assert_holds(&[(moved, 0), (new, 1), (beyond, usize::from(room))], 10);
         });
     }
 }
@@ -239,10 +224,9 @@ fn exclusive_move_against_removal_always_removes() {
 /// The key that one thread inserts uniquely is inserted by the task, too.
 #[test]
 fn exclusive_against_unique_counts_right() {
-    let name = "exclusive_against_unique_counts_right";
     for (swapped, executions) in [(false, 12), (true, 12)] {
         let outcomes: &[&str] = &["admitted", "present"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let scene = Scene::new(16, 0);
             let [class, other] = [scene.key(0, 0, 1), scene.key(1, 0, 1)];
             let (world, writer) = (Arc::clone(&scene.world), scene.clone());
@@ -252,18 +236,17 @@ fn exclusive_against_unique_counts_right() {
                 move || assert_eq!(writer.task(&[Insert(other), Insert(class.turned())]), [Some(true); 2]),
             );
             seen.note(if admitted { "admitted" } else { "present" });
-            scene.world.holds(&[(class, 1 + usize::from(admitted)), (other, 1)], 0);
+            scene.world.assert_holds(&[(class, 1 + usize::from(admitted)), (other, 1)], 0);
         });
     }
 }
 
-/// `insert_unique` in its last resort, under all locks, against another by a path: whoever is second sees the key.
+/// `insert_unique` in its last resort, under all locks, against another by a path: the second one sees the key.
 #[test]
 fn exclusive_unique_against_a_path_admits_one() {
-    let name = "exclusive_unique_against_a_path_admits_one";
     for (swapped, executions) in [(false, 15), (true, 15)] {
         let outcomes: &[&str] = &["path", "task"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let (scene, moved) = Scene::full_pair(16, 0, 0, 0);
             let class = scene.key(7, 0, 1);
             // Two may move, so that there would be room for a second copy.
@@ -281,7 +264,7 @@ fn exclusive_unique_against_a_path_admits_one() {
                 move || writer.task(&[InsertUnique(class)])[0].expect("there is room"),
             );
             seen.one_winner(["path", "task"], admitted, "exactly one is admitted");
-            scene.world.holds(&[(class, 1), (moved, 1), (also, 1)], 6);
+            scene.world.assert_holds(&[(class, 1), (moved, 1), (also, 1)], 6);
         });
     }
 }

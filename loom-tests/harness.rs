@@ -24,16 +24,16 @@ pub(super) fn plan(width: u32, buckets: u32, stripe_shift: u32) -> Plan {
 
 impl World {
     pub(super) fn new(width: u32, buckets: u32, stripe_shift: u32) -> Arc<Self> {
-        Arc::new(World::of(&plan(width, buckets, stripe_shift)))
+        Arc::new(World::from_plan(&plan(width, buckets, stripe_shift)))
     }
 
-    fn of(plan: &Plan) -> Self {
+    fn from_plan(plan: &Plan) -> Self {
         World { raw: RawFilter::new(plan, HugePages::Unadvised).expect("memory") }
     }
 
     /// With these words, in which `count` fingerprints are stored, as when a snapshot is loaded.
     pub(super) fn loaded(plan: &Plan, words: impl Iterator<Item = u64>, count: u64) -> Self {
-        let world = World::of(plan);
+        let world = World::from_plan(plan);
         world.shard().fill_with(words, count);
         world
     }
@@ -61,7 +61,7 @@ impl World {
         found
     }
 
-    /// Inserts under the locks of the pair if there is room; says whether there was.
+    /// Inserts under the locks of the pair if there is room; returns whether there was.
     pub(super) fn insert(&self, key: Class) -> bool {
         match self.shard().insert_into_pair(key, Admission::Copies) {
             Some(Ok(true)) => true,
@@ -71,8 +71,8 @@ impl World {
     }
 
     /// Inserts into the first bucket of the key under the lock of its stripe, as insertions do that have seen room there;
-    /// says whether there was.
-    pub(super) fn insert_here(&self, key: Class) -> bool {
+    /// returns whether there was.
+    pub(super) fn insert_into_first(&self, key: Class) -> bool {
         self.shard().insert_into(key.first, key)
     }
 
@@ -105,7 +105,7 @@ impl World {
 
     /// Puts the key into its first bucket.
     pub(super) fn put(&self, key: Class) {
-        assert!(self.insert_here(key));
+        assert!(self.insert_into_first(key));
     }
 
     /// Puts keys that have no other bucket into the lowest empty slots of this one, with fingerprints from `from` on.
@@ -116,13 +116,13 @@ impl World {
     }
 
     /// Checks what must hold once all threads have ended: the copies of each class, their sum, and where they are counted.
-    pub(super) fn holds(&self, classes: &[(Class, usize)], others: u64) {
-        self.holds_in_all(classes, others);
+    pub(super) fn assert_holds(&self, classes: &[(Class, usize)], others: u64) {
+        self.assert_sum_holds(classes, others);
         self.shard().assert_counted_where_they_belong();
     }
 
     /// The same for a shard that was loaded or cleared: of its counts, only the sum means anything.
-    pub(super) fn holds_in_all(&self, classes: &[(Class, usize)], others: u64) {
+    pub(super) fn assert_sum_holds(&self, classes: &[(Class, usize)], others: u64) {
         for &(class, copies) in classes {
             assert_eq!(self.count(class), copies, "copies of {class:?}");
             // Some models are of classes that no key has.
@@ -174,7 +174,7 @@ impl Seen {
         *self.map().entry(outcome.into()).or_default() += 1;
     }
 
-    /// Notes by name which of two threads won, and counts the wins of each. If not exactly one won, says the `rule`.
+    /// Notes by name which of two threads won, and counts the wins of each. Fails with the `rule` unless exactly one won.
     pub(super) fn one_winner(&self, names: [&str; 2], won: (bool, bool), rule: &str) -> [usize; 2] {
         let wins = [won.0, won.1].map(usize::from);
         assert_eq!(wins.iter().sum::<usize>(), 1, "{rule}");
@@ -189,8 +189,6 @@ impl Seen {
 
 /// A model: how much of it there is to explore, and what must come up.
 pub(super) struct Model {
-    /// As printed.
-    pub(super) name: &'static str,
     /// Executions of the committed code. At least 90 % must be explored.
     pub(super) executions: usize,
     /// The bound of preemptions: none for two threads, 3 for three.
@@ -224,23 +222,25 @@ impl Model {
                 body(&inside);
             });
         });
+        // The runner of tests names the thread of each.
+        let thread = std::thread::current();
+        let name = thread.name().and_then(|path| path.rsplit("::").next()).expect("the thread of a test");
         let executions = each.map().get("execution").copied().unwrap_or_default();
         let mut outcomes = seen.map().clone();
         outcomes.append(&mut repeated.map());
-        println!("model {:<60} {executions:>8} executions (committed {})  {outcomes:?}", self.name, self.executions);
+        println!("model {name:<60} {executions:>8} executions (committed {})  {outcomes:?}", self.executions);
         for &outcome in self.outcomes {
-            assert!(outcomes.contains_key(outcome), "{}: never seen: {outcome}", self.name);
+            assert!(outcomes.contains_key(outcome), "{name}: never seen: {outcome}");
         }
         assert!(
             executions * 10 >= self.executions * 9,
-            "{}: {executions} executions explored, {} committed",
-            self.name,
+            "{name}: {executions} executions explored, {} committed",
             self.executions
         );
     }
 }
 
-/// Runs two threads, spawned in this order or `swapped`: loom's reduction depends on who is first. Says what each
+/// Runs two threads, spawned in this order or `swapped`: loom's reduction depends on who is first. Returns what each
 /// returned. A thread that only joins afterwards sees all that they did.
 pub(super) fn run_two<A: Send + 'static, B: Send + 'static>(
     swapped: bool,
@@ -277,7 +277,7 @@ fn join<R>(thread: JoinHandle<R>) -> R {
 }
 
 /// The body of a model: a copy of the class that the lookup has not read yet, and then `more` of them, the first of them
-/// where it has read already; `remove` takes all. Whoever missed the class does not find it again.
+/// where it has read already; `remove` takes all. A reader that missed the class does not find it again.
 pub(super) fn removal_is_one_event(
     seen: &Seen,
     class: Class,
@@ -302,5 +302,5 @@ pub(super) fn removal_is_one_event(
             remove(&writer);
         },
     );
-    world.holds_in_all(&[(class, 0)], 0);
+    world.assert_sum_holds(&[(class, 0)], 0);
 }

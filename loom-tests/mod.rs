@@ -1,14 +1,14 @@
-//! Models of the protocol, explored by loom through the code that ships. Run them all, and their teeth, with `ci/loom.sh`.
+//! Models of the protocol: loom explores the interleavings of a few threads in the code that ships. `cargo xtask loom`
+//! runs them all, and their teeth.
 //!
 //! Each model prints how many executions loom explored and asserts 90 % of the committed number, and the outcomes that
-//! must have been seen: a model that explores a single interleaving passes with every fault in it. What makes them
-//! explore is `sys::sync::load_locked`; what keeps them small is that the path search, which reads words that its thread
-//! writes later, stands outside: paths are data here, stale ones included. Only the search under all locks, which reads by
-//! `load_locked`, is inside (exclusive), and
-//! a few models run whole insertions, whose look is harmless there: what they find is decided by the order of the locks
-//! (one_lock).
+//! must have been seen: a model that explores a single interleaving passes with every fault in it. Two things make them
+//! explore. Reads under locks go through `sys::sync::load_locked`. And the path search, which reads words that its thread
+//! writes later, stands outside: paths are data here, stale ones included. Only the search under all locks, which reads
+//! by `load_locked`, is inside (exclusive), and a few models run whole insertions, whose look is harmless there: what they
+//! find is decided by the order of the locks (one_lock).
 //!
-//! | file              | hazards            | what meets what                                                       |
+//! | file              | hazards            | which threads run concurrently                                        |
 //! |-------------------|--------------------|-----------------------------------------------------------------------|
 //! | relocation        | H1, H6             | lookups; moves, stable neighbours in the same words                   |
 //! | block             | H1                 | lookups in blocks; moves of one of the keys or of both                |
@@ -23,7 +23,7 @@
 //! | exclusive         | H1, H2, H3, H4, H9 | tasks under all locks; lookups, single writers                        |
 //!
 //! The files in `teeth` are faults: each is a patch that breaks the code by hand, and names the models that must then
-//! fail and what they say.
+//! fail and with what message.
 
 mod block;
 mod clear;

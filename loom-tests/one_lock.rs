@@ -15,33 +15,31 @@ use std::sync::atomic::Ordering;
 
 #[test]
 fn one_lock_insertions_for_the_last_slot_have_one_winner() {
-    let name = "one_lock_insertions_for_the_last_slot_have_one_winner";
-    Model { name, executions: 9, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+    Model { executions: 9, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::new(16, 4, 0);
         world.fill(1, 3, 20);
         // Of different pairs.
         let (one, other) = (key(7, 1, 0), key(8, 1, 2));
         let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
-        let won = run_two(false, move || writer.insert_here(one), move || other_writer.insert_here(other));
+        let won = run_two(false, move || writer.insert_into_first(one), move || other_writer.insert_into_first(other));
         let [first, second] = seen.one_winner(["first", "second"], won, "there was one slot");
-        world.holds(&[(one, first), (other, second)], 3);
+        world.assert_holds(&[(one, first), (other, second)], 3);
     });
 }
 
 /// The other insertion takes the locks of its pair, of which the bucket is the upper one or the lower one.
 #[test]
 fn one_lock_and_pair_insertion_for_the_last_slot_have_one_winner() {
-    let name = "one_lock_and_pair_insertion_for_the_last_slot_have_one_winner";
     for (swapped, second, executions) in [(false, 0, 9), (false, 2, 9), (true, 0, 9), (true, 2, 9)] {
-        Model { name, executions, preemptions: None, outcomes: &["one", "pair"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["one", "pair"] }.explore(move |seen| {
             let world = World::new(16, 4, 0);
             world.fill(1, 3, 20);
             world.fill(second, 4, 30);
             let (one, other) = (key(7, 1, second), key(8, second, 1));
             let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
-            let won = run_two(swapped, move || writer.insert_here(one), move || other_writer.insert(other));
+            let won = run_two(swapped, move || writer.insert_into_first(one), move || other_writer.insert(other));
             let [first, second] = seen.one_winner(["one", "pair"], won, "there was one slot");
-            world.holds(&[(one, first), (other, second)], 7);
+            world.assert_holds(&[(one, first), (other, second)], 7);
         });
     }
 }
@@ -49,17 +47,16 @@ fn one_lock_and_pair_insertion_for_the_last_slot_have_one_winner() {
 /// The key is inserted where another one moves to, and there is one slot.
 #[test]
 fn one_lock_insertion_and_a_move_for_the_last_slot_have_one_winner() {
-    let name = "one_lock_insertion_and_a_move_for_the_last_slot_have_one_winner";
     for (swapped, executions) in [(false, 9), (true, 9)] {
-        Model { name, executions, preemptions: None, outcomes: &["inserted", "moved"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["inserted", "moved"] }.explore(move |seen| {
             let world = World::new(16, 4, 0);
             let (moved, new) = (key(7, 0, 1), key(8, 1, 2));
             world.put(moved);
             world.fill(1, 3, 20);
             let (writer, mover) = (Arc::clone(&world), Arc::clone(&world));
-            let won = run_two(swapped, move || writer.insert_here(new), move || mover.hop(hop(moved)));
+            let won = run_two(swapped, move || writer.insert_into_first(new), move || mover.hop(hop(moved)));
             let [inserted, _] = seen.one_winner(["inserted", "moved"], won, "there was one slot");
-            world.holds(&[(moved, 1), (new, inserted)], 3);
+            world.assert_holds(&[(moved, 1), (new, inserted)], 3);
         });
     }
 }
@@ -67,13 +64,12 @@ fn one_lock_insertion_and_a_move_for_the_last_slot_have_one_winner() {
 /// The key is inserted where another one moves from. There is room once that is gone, and it is found all the time.
 #[test]
 fn one_lock_insertion_where_a_key_leaves_misses_neither() {
-    let name = "one_lock_insertion_where_a_key_leaves_misses_neither";
     let plan = plan(16, 4, 0);
     let (moved, new) = (key_in(&plan, 0, 1, 0), key_in(&plan, 0, 1, 2));
     for (looked_up, executions) in [(moved.turned(), 6642), (moved, 5131)] {
         let outcomes: &[&str] = &["inserted", "full", "found", "repeated"];
         let outcomes = if looked_up == moved { &outcomes[..3] } else { outcomes };
-        Model { name, executions, preemptions: Some(3), outcomes }.explore(move |seen| {
+        Model { executions, preemptions: Some(3), outcomes }.explore(move |seen| {
             let world = World::new(16, 4, 0);
             world.put(moved);
             world.fill(1, 3, 20);
@@ -81,22 +77,21 @@ fn one_lock_insertion_where_a_key_leaves_misses_neither() {
             let (found, (), inserted) = run_three(
                 move || reader.contains(looked_up),
                 move || assert!(mover.hop(hop(moved))),
-                move || writer.insert_here(new),
+                move || writer.insert_into_first(new),
             );
             assert!(found, "a key that only moved was missed");
             seen.note("found");
             seen.note(if inserted { "inserted" } else { "full" });
-            world.holds(&[(moved, 1), (new, usize::from(inserted))], 3);
+            world.assert_holds(&[(moved, 1), (new, usize::from(inserted))], 3);
         });
     }
 }
 
-/// The last hop of a path frees a slot in a full bucket and fills it: nobody else gets it.
+/// The last hop of a path frees a slot in a full bucket and fills it: no other insertion gets it.
 #[test]
 fn one_lock_insertion_never_gets_the_hole_of_a_last_hop() {
-    let name = "one_lock_insertion_never_gets_the_hole_of_a_last_hop";
     for (swapped, executions) in [(false, 9), (true, 9)] {
-        Model { name, executions, preemptions: None, outcomes: &["full"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["full"] }.explore(move |seen| {
             let world = World::new(16, 4, 0);
             let (moved, by_path, new) = (key(7, 1, 3), key(8, 1, 0), key(9, 1, 2));
             world.put(moved);
@@ -105,12 +100,12 @@ fn one_lock_insertion_never_gets_the_hole_of_a_last_hop() {
             let (writer, carrier) = (Arc::clone(&world), Arc::clone(&world));
             let (inserted, stored) = run_two(
                 swapped,
-                move || writer.insert_here(new),
+                move || writer.insert_into_first(new),
                 move || carrier.carry_out(&[hop(moved)], by_path, Admission::Copies),
             );
             assert_eq!((inserted, stored), (false, Some(true)), "the hole of a path went to another key");
             seen.note("full");
-            world.holds(&[(moved, 1), (by_path, 1), (new, 0)], 7);
+            world.assert_holds(&[(moved, 1), (by_path, 1), (new, 0)], 7);
         });
     }
 }
@@ -118,9 +113,8 @@ fn one_lock_insertion_never_gets_the_hole_of_a_last_hop() {
 /// A hole that is on its way along a path may be filled: the path is then spoiled, and nothing is lost.
 #[test]
 fn one_lock_insertion_spoils_a_path_or_finds_no_room() {
-    let name = "one_lock_insertion_spoils_a_path_or_finds_no_room";
     for (swapped, executions) in [(false, 12), (true, 30)] {
-        Model { name, executions, preemptions: None, outcomes: &["inserted", "path"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["inserted", "path"] }.explore(move |seen| {
             let world = World::new(16, 4, 0);
             let (near, far) = (key(7, 0, 1), key(8, 1, 2));
             let (by_path, new) = (key(9, 0, 3), key(10, 1, 0));
@@ -132,11 +126,11 @@ fn one_lock_insertion_spoils_a_path_or_finds_no_room() {
             let (writer, carrier) = (Arc::clone(&world), Arc::clone(&world));
             let won = run_two(
                 swapped,
-                move || writer.insert_here(new),
+                move || writer.insert_into_first(new),
                 move || carrier.carry_out(&[hop(far), hop(near)], by_path, Admission::Copies) == Some(true),
             );
             let [inserted, stored] = seen.one_winner(["inserted", "path"], won, "there was one hole");
-            world.holds(&[(near, 1), (far, 1), (by_path, stored), (new, inserted)], 10);
+            world.assert_holds(&[(near, 1), (far, 1), (by_path, stored), (new, inserted)], 10);
         });
     }
 }
@@ -144,11 +138,10 @@ fn one_lock_insertion_spoils_a_path_or_finds_no_room() {
 /// Two keys of one class, one of them unique. If the other insertion has returned, the unique one sees its copy.
 #[test]
 fn one_lock_against_unique_counts_right() {
-    let name = "one_lock_against_unique_counts_right";
     let configurations = [(false, 0, 1), (false, 1, 0), (true, 0, 1), (true, 1, 0)];
     for ((swapped, here, there), executions) in configurations.into_iter().zip([24, 24, 30, 30]) {
         let outcomes: &[&str] = &["admitted", "present", "returned before"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let world = World::new(16, 4, 0);
             let class = key(7, here, there);
             let returned = Arc::new(AtomicBool::new(false));
@@ -160,7 +153,7 @@ fn one_lock_against_unique_counts_right() {
                     (has_returned.load(Ordering::Relaxed), unique.insert_unique(class.turned()).expect("there is room"))
                 },
                 move || {
-                    assert!(writer.insert_here(class));
+                    assert!(writer.insert_into_first(class));
                     returned.store(true, Ordering::Relaxed);
                 },
             );
@@ -169,48 +162,45 @@ fn one_lock_against_unique_counts_right() {
             if before {
                 seen.note("returned before");
             }
-            world.holds(&[(class, 1 + usize::from(admitted))], 0);
+            world.assert_holds(&[(class, 1 + usize::from(admitted))], 0);
         });
     }
 }
 
 fn insert_and_remove(world: &Arc<World>, stays: Class) {
-    assert!(world.insert_here(stays.turned()));
+    assert!(world.insert_into_first(stays.turned()));
     assert!(world.remove(stays));
 }
 
 /// As the models of equal_fingerprint.
 #[test]
 fn one_lock_removal_of_a_copy_is_never_missed_at_16_bits() {
-    let name = "one_lock_removal_of_a_copy_is_never_missed_at_16_bits";
-    removal_of_a_copy_is_never_missed(name, 16, 0, [165, 165, 225, 225], insert_and_remove);
+    removal_of_a_copy_is_never_missed(16, 0, [165, 165, 225, 225], insert_and_remove);
 }
 
 /// Bucket 1 lies in two words, the first of them with bucket 0.
 #[test]
 fn one_lock_removal_of_a_copy_is_never_missed_at_13_bits() {
-    let name = "one_lock_removal_of_a_copy_is_never_missed_at_13_bits";
-    removal_of_a_copy_is_never_missed(name, 13, 4, [1686, 3471, 2160, 4863], insert_and_remove);
+    removal_of_a_copy_is_never_missed(13, 4, [1686, 3471, 2160, 4863], insert_and_remove);
 }
 
 /// The same by two threads: one inserts a copy, and the other removes one if there are two.
 #[test]
 fn one_lock_insertion_and_removal_by_two_threads_are_never_missed() {
-    let name = "one_lock_insertion_and_removal_by_two_threads_are_never_missed";
     for (stays, executions) in [(key(7, 0, 1), 2072), (key(7, 1, 0), 2072)] {
         let outcomes: &[&str] = &["one", "two", "repeated"];
-        Model { name, executions, preemptions: Some(3), outcomes }.explore(move |seen| {
+        Model { executions, preemptions: Some(3), outcomes }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             world.put(stays);
             let [reader, writer, remover] = [(); 3].map(|()| Arc::clone(&world));
             let (found, (), removed) = run_three(
                 move || reader.contains(stays.turned()),
-                move || assert!(writer.insert_here(stays.turned())),
+                move || assert!(writer.insert_into_first(stays.turned())),
                 move || remover.count(stays) == 2 && remover.remove(stays),
             );
             assert!(found, "a class that was never absent was missed");
             seen.note(if removed { "one" } else { "two" });
-            world.holds(&[(stays, 2 - usize::from(removed))], 0);
+            world.assert_holds(&[(stays, 2 - usize::from(removed))], 0);
         });
     }
 }
@@ -218,9 +208,8 @@ fn one_lock_insertion_and_removal_by_two_threads_are_never_missed() {
 /// A full bucket: there is room once the other key is removed.
 #[test]
 fn one_lock_insertion_against_a_removal_at_a_full_bucket() {
-    let name = "one_lock_insertion_against_a_removal_at_a_full_bucket";
     for (swapped, executions) in [(false, 9), (true, 15)] {
-        Model { name, executions, preemptions: None, outcomes: &["inserted", "full"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["inserted", "full"] }.explore(move |seen| {
             let world = World::new(16, 4, 0);
             let (old, new) = (key(7, 0, 1), key(8, 1, 2));
             world.put(old.turned());
@@ -228,22 +217,21 @@ fn one_lock_insertion_against_a_removal_at_a_full_bucket() {
             let (writer, remover) = (Arc::clone(&world), Arc::clone(&world));
             let (inserted, ()) = run_two(
                 swapped,
-                move || writer.insert_here(new),
+                move || writer.insert_into_first(new),
                 move || assert!(remover.remove(old), "a present key was not removed"),
             );
             seen.note(if inserted { "inserted" } else { "full" });
-            world.holds(&[(old, 0), (new, usize::from(inserted))], 3);
+            world.assert_holds(&[(old, 0), (new, usize::from(inserted))], 3);
         });
     }
 }
 
-/// `count` says 1 or 2, and what it has counted is in the sum of all.
+/// `count` returns 1 or 2, and what it has counted is in the sum of all.
 #[test]
 fn one_lock_against_count_is_exact() {
-    let name = "one_lock_against_count_is_exact";
     let configurations = [(false, 0, 1), (false, 1, 0), (true, 0, 1), (true, 1, 0)];
     for ((swapped, here, there), executions) in configurations.into_iter().zip([27, 27, 21, 21]) {
-        Model { name, executions, preemptions: None, outcomes: &["1", "2"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["1", "2"] }.explore(move |seen| {
             let world = World::new(16, 4, 0);
             let class = key(7, here, there);
             world.put(class.turned());
@@ -251,11 +239,11 @@ fn one_lock_against_count_is_exact() {
             let ((count, len), ()) = run_two(
                 swapped,
                 move || (counter.count(class), counter.shard().len() as usize),
-                move || assert!(writer.insert_here(class)),
+                move || assert!(writer.insert_into_first(class)),
             );
             assert!((1..=2).contains(&count) && (count..=2).contains(&len), "{count} copies of {len} keys");
             seen.note(count.to_string());
-            world.holds(&[(class, 2)], 0);
+            world.assert_holds(&[(class, 2)], 0);
         });
     }
 }
@@ -263,38 +251,39 @@ fn one_lock_against_count_is_exact() {
 /// The task has another bucket's lock, too, and the insertion the upper one.
 #[test]
 fn one_lock_insertion_and_a_task_for_the_last_slot_have_one_winner() {
-    let name = "one_lock_insertion_and_a_task_for_the_last_slot_have_one_winner";
     for (swapped, executions) in [(false, 9), (true, 9)] {
-        Model { name, executions, preemptions: None, outcomes: &["one", "task"] }.explore(move |seen| {
-            let scene = Scene::of(World::new(16, 4, 0));
+        Model { executions, preemptions: None, outcomes: &["one", "task"] }.explore(move |seen| {
+            let scene = Scene::from_world(World::new(16, 4, 0));
             let [one, other] = [scene.key(7, 1, 0), scene.key(8, 0, 1)];
             // All buckets, so that no key can make room.
             [0, 2, 3].into_iter().for_each(|bucket| scene.world.fill(bucket, 4, 20));
             scene.world.fill(1, 3, 20);
             let (world, writer) = (Arc::clone(&scene.world), scene.clone());
-            let won =
-                run_two(swapped, move || world.insert_here(one), move || writer.task(&[Insert(other)]) == [Some(true)]);
+            let won = run_two(
+                swapped,
+                move || world.insert_into_first(one),
+                move || writer.task(&[Insert(other)]) == [Some(true)],
+            );
             let [first, second] = seen.one_winner(["one", "task"], won, "there was one slot");
-            scene.world.holds(&[(one, first), (other, second)], 15);
+            scene.world.assert_holds(&[(one, first), (other, second)], 15);
         });
     }
 }
 
 #[test]
 fn one_lock_insertion_and_a_task_add_up() {
-    let name = "one_lock_insertion_and_a_task_add_up";
     for (swapped, executions) in [(false, 15), (true, 15)] {
-        Model { name, executions, preemptions: None, outcomes: &["added up"] }.explore(move |seen| {
-            let scene = Scene::of(World::new(16, 4, 0));
+        Model { executions, preemptions: None, outcomes: &["added up"] }.explore(move |seen| {
+            let scene = Scene::from_world(World::new(16, 4, 0));
             let [old, one, two, other] = [0, 1, 2, 3].map(|number| scene.key(number, 3, 2));
             scene.world.put(old);
             let (world, writer) = (Arc::clone(&scene.world), scene.clone());
             run_two(
                 swapped,
-                move || assert!(world.insert_here(other)),
+                move || assert!(world.insert_into_first(other)),
                 move || assert_eq!(writer.task(&[Insert(one), Remove(old), Insert(two)]), [Some(true); 3]),
             );
-            scene.world.holds(&[(old, 0), (one, 1), (two, 1), (other, 1)], 0);
+            scene.world.assert_holds(&[(old, 0), (one, 1), (two, 1), (other, 1)], 0);
             seen.note("added up");
         });
     }
@@ -302,17 +291,16 @@ fn one_lock_insertion_and_a_task_add_up() {
 
 #[test]
 fn one_lock_insertion_against_clear_keeps_the_count_exact() {
-    let name = "one_lock_insertion_against_clear_keeps_the_count_exact";
     for (swapped, executions) in [(false, 9), (true, 12)] {
-        Model { name, executions, preemptions: None, outcomes: &["stays", "goes"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["stays", "goes"] }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             let (old, new) = (key(7, 0, 1), key(8, 1, 0));
             world.put(old);
             let (clearer, writer) = (Arc::clone(&world), Arc::clone(&world));
-            run_two(swapped, move || clearer.shard().clear(), move || assert!(writer.insert_here(new)));
+            run_two(swapped, move || clearer.shard().clear(), move || assert!(writer.insert_into_first(new)));
             let stays = world.count(new);
             seen.note(if stays == 1 { "stays" } else { "goes" });
-            world.holds_in_all(&[(old, 0), (new, stays)], 0);
+            world.assert_sum_holds(&[(old, 0), (new, stays)], 0);
         });
     }
 }
@@ -325,8 +313,7 @@ fn insert(world: &World, class: Class) -> Result<bool, InsertError> {
 /// A bucket has one slot left and its pair has another: both keys get in, whether or not both have chosen the same slot.
 #[test]
 fn one_lock_whole_insertions_use_both_buckets() {
-    let name = "one_lock_whole_insertions_use_both_buckets";
-    Model { name, executions: 30, preemptions: None, outcomes: &["first above", "second above"] }.explore(|seen| {
+    Model { executions: 30, preemptions: None, outcomes: &["first above", "second above"] }.explore(|seen| {
         let world = World::new(16, 2, 0);
         world.fill(0, 3, 20);
         world.fill(1, 3, 30);
@@ -336,15 +323,14 @@ fn one_lock_whole_insertions_use_both_buckets() {
         assert_eq!(stored, (Ok(true), Ok(true)), "there were two slots");
         let above = world.count(Class { second: one.first, ..one }) == 1;
         seen.note(if above { "first above" } else { "second above" });
-        world.holds(&[(one, 1), (other, 1)], 6);
+        world.assert_holds(&[(one, 1), (other, 1)], 6);
     });
 }
 
 /// A class has all slots of its pair but one: it is refused for its copies, not for lack of room.
 #[test]
 fn one_lock_whole_insertions_of_one_class_too_many() {
-    let name = "one_lock_whole_insertions_of_one_class_too_many";
-    Model { name, executions: 30, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+    Model { executions: 30, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::new(16, 2, 0);
         let class = key(7, 0, 1);
         (0..7).for_each(|_| assert!(world.insert(class)));
@@ -360,16 +346,15 @@ fn one_lock_whole_insertions_of_one_class_too_many() {
         });
         let won = run_two(false, one, other);
         seen.one_winner(["first", "second"], won, "there was one slot");
-        world.holds(&[(class, 8)], 0);
+        world.assert_holds(&[(class, 8)], 0);
     });
 }
 
-/// The same while a copy is removed: refused or not, the count says which.
+/// The same while a copy is removed: refused or not, the count tells which.
 #[test]
 fn one_lock_whole_insertion_against_a_removal_of_a_saturated_class() {
-    let name = "one_lock_whole_insertion_against_a_removal_of_a_saturated_class";
     for (swapped, executions) in [(false, 111), (true, 177)] {
-        Model { name, executions, preemptions: None, outcomes: &["stored", "refused"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["stored", "refused"] }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             let class = key(7, 0, 1);
             (0..8).for_each(|_| assert!(world.insert(class)));
@@ -382,7 +367,7 @@ fn one_lock_whole_insertion_against_a_removal_of_a_saturated_class() {
             let stored = result == Ok(true);
             assert!(stored || result == Err(InsertError::TooManyCopies), "{result:?}");
             seen.note(if stored { "stored" } else { "refused" });
-            world.holds(&[(class, 7 + usize::from(stored))], 0);
+            world.assert_holds(&[(class, 7 + usize::from(stored))], 0);
         });
     }
 }

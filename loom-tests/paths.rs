@@ -17,7 +17,7 @@ fn key_above_a_hole(world: &World, key: Class, fillers: u32) {
 }
 
 /// A path through buckets 0, 1, 2 and so on, carried out from its end while one of its keys is looked up.
-fn path_is_never_missed(name: &'static str, hops: u32, stripe_shift: u32, executions: &[usize]) {
+fn path_is_never_missed(hops: u32, stripe_shift: u32, executions: &[usize]) {
     // The new key's pair is bucket 0 and one beyond the path, both full.
     let beyond = (hops + 1) | 1;
     let buckets = (beyond + 1).next_power_of_two();
@@ -29,7 +29,7 @@ fn path_is_never_missed(name: &'static str, hops: u32, stripe_shift: u32, execut
         for looked_up in [moved.turned(), moved] {
             let executions = *executions.next().expect("a number for each");
             let on_path = on_path.clone();
-            Model { name, executions, preemptions: None, outcomes: outcomes(looked_up, moved) }.explore(move |seen| {
+            Model { executions, preemptions: None, outcomes: outcomes(looked_up, moved) }.explore(move |seen| {
                 let world = World::new(32, buckets, stripe_shift);
                 world.fill(0, 3, 100);
                 world.put(on_path[0]);
@@ -49,7 +49,7 @@ fn path_is_never_missed(name: &'static str, hops: u32, stripe_shift: u32, execut
                 );
                 let mut classes: Vec<_> = on_path.iter().map(|&key| (key, 1)).collect();
                 classes.push((new, 1));
-                world.holds(&classes, 7 + 2 * (u64::from(hops) - 1));
+                world.assert_holds(&classes, 7 + 2 * (u64::from(hops) - 1));
             });
         }
     }
@@ -57,22 +57,21 @@ fn path_is_never_missed(name: &'static str, hops: u32, stripe_shift: u32, execut
 
 #[test]
 fn path_of_two_hops_is_never_missed() {
-    path_is_never_missed("path_of_two_hops_is_never_missed", 2, 0, &[9123, 1293, 1023, 486]);
+    path_is_never_missed(2, 0, &[9123, 1293, 1023, 486]);
 }
 
 #[test]
 fn path_of_three_hops_is_never_missed() {
-    path_is_never_missed("path_of_three_hops_is_never_missed", 3, 1, &[9123, 1932, 16707, 2367, 3273, 486]);
+    path_is_never_missed(3, 1, &[9123, 1932, 16707, 2367, 3273, 486]);
 }
 
 /// A key of the path is removed while the path is carried out: it is removed once, wherever it is, and the new key is
 /// in or not in, with the count to match.
 #[test]
 fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
-    let name = "path_spoiled_by_a_removal_leaves_the_counts_exact";
     for (swapped, executions) in [(false, 15), (true, 36)] {
         let outcomes: &[&str] = &["inserted", "spoiled"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let world = World::new(16, 3, 0);
             let (near, far, new) = (key(7, 0, 1), key(8, 1, 2), key(9, 0, 1));
             world.put(near);
@@ -86,7 +85,7 @@ fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
                 move || writer.carry_out(&[hop(far), hop(near)], new, Admission::Copies).is_some(),
             );
             seen.note(if inserted { "inserted" } else { "spoiled" });
-            world.holds(&[(near, 1), (far, 0), (new, usize::from(inserted))], 6);
+            world.assert_holds(&[(near, 1), (far, 0), (new, usize::from(inserted))], 6);
         });
     }
 }
@@ -95,8 +94,7 @@ fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
 /// would be room for another.
 #[test]
 fn path_found_twice_is_carried_out_once() {
-    let name = "path_found_twice_is_carried_out_once";
-    Model { name, executions: 15, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+    Model { executions: 15, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::new(16, 3, 0);
         let (moved, one, other) = (key(7, 0, 1), key(8, 0, 2), key(9, 0, 2));
         world.put(moved);
@@ -109,15 +107,14 @@ fn path_found_twice_is_carried_out_once() {
         });
         let won = run_two(false, writer, other_writer);
         let [first, second] = seen.one_winner(["first", "second"], won, "there was one hole");
-        world.holds(&[(one, first), (other, second), (moved, 1)], 9);
+        world.assert_holds(&[(one, first), (other, second), (moved, 1)], 9);
     });
 }
 
 /// Two paths end in the last empty slot of one bucket: one key moves there, and the other sees that there is no room.
 #[test]
 fn paths_that_meet_in_one_hole_move_one_key() {
-    let name = "paths_that_meet_in_one_hole_move_one_key";
-    Model { name, executions: 9, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+    Model { executions: 9, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::new(16, 3, 0);
         let (one, other) = (key(7, 0, 2), key(8, 1, 2));
         world.put(one);
@@ -126,6 +123,6 @@ fn paths_that_meet_in_one_hole_move_one_key() {
         let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
         let moved = run_two(false, move || writer.hop(hop(one)), move || other_writer.hop(hop(other)));
         seen.one_winner(["first", "second"], moved, "there was one hole");
-        world.holds(&[(one, 1), (other, 1)], 3);
+        world.assert_holds(&[(one, 1), (other, 1)], 3);
     });
 }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 /// A lookup of a key that moves once, in both directions, in both spawn orders, in one stripe or two. In bucket 1 it
 /// has `below` slots below it. `look` is how it is looked up. Behind the stripes of the key there is one more.
 pub(super) fn relocation_is_never_missed(
-    name: &'static str,
     width: u32,
     stripe_shift: u32,
     below: u32,
@@ -25,7 +24,7 @@ pub(super) fn relocation_is_never_missed(
         // The order in which a miss is possible comes first: a fault is reported as one, not by the count of executions.
         for looked_up in [moved.turned(), moved] {
             let executions = executions.next().expect("8 numbers");
-            Model { name, executions, preemptions: None, outcomes: outcomes(looked_up, moved) }.explore(move |seen| {
+            Model { executions, preemptions: None, outcomes: outcomes(looked_up, moved) }.explore(move |seen| {
                 let world = World::new(width, plan.buckets, stripe_shift);
                 world.fill(1, below, fillers);
                 world.put(moved);
@@ -38,7 +37,7 @@ pub(super) fn relocation_is_never_missed(
                     },
                     move || assert!(writer.hop(hop(moved))),
                 );
-                world.holds(&[(moved, 1)], u64::from(below));
+                world.assert_holds(&[(moved, 1)], u64::from(below));
             });
         }
     }
@@ -46,112 +45,76 @@ pub(super) fn relocation_is_never_missed(
 
 #[test]
 fn relocation_is_never_missed_in_one_stripe() {
-    relocation_is_never_missed(
-        "relocation_is_never_missed_in_one_stripe",
-        16,
-        1,
-        0,
-        World::contains,
-        [165, 120, 165, 120, 225, 183, 225, 183],
-    );
+    relocation_is_never_missed(16, 1, 0, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
 }
 
 #[test]
 fn relocation_is_never_missed_across_stripes() {
-    relocation_is_never_missed(
-        "relocation_is_never_missed_across_stripes",
-        16,
-        0,
-        0,
-        World::contains,
-        [165, 120, 165, 120, 225, 183, 225, 183],
-    );
+    relocation_is_never_missed(16, 0, 0, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
 }
 
 /// Bucket 1 of 12-bit slots begins at bit 48: its slot 1 straddles two words.
 #[test]
 fn relocation_is_never_missed_in_straddling_slots() {
-    relocation_is_never_missed(
-        "relocation_is_never_missed_in_straddling_slots",
-        12,
-        2,
-        1,
-        World::contains,
-        [1686, 1686, 3471, 2739, 2160, 2160, 4863, 3999],
-    );
+    relocation_is_never_missed(12, 2, 1, World::contains, [1686, 1686, 3471, 2739, 2160, 2160, 4863, 3999]);
 }
 
 /// Slot 3 of bucket 1 is a part of a word that holds all buckets.
 #[test]
 fn relocation_is_never_missed_at_4_bits() {
-    let name = "relocation_is_never_missed_at_4_bits";
-    relocation_is_never_missed(name, 4, 2, 3, World::contains, [303, 303, 303, 303, 471, 471, 471, 471]);
+    relocation_is_never_missed(4, 2, 3, World::contains, [303, 303, 303, 303, 471, 471, 471, 471]);
 }
 
 #[test]
 fn relocation_is_never_missed_at_8_bits() {
-    let name = "relocation_is_never_missed_at_8_bits";
-    relocation_is_never_missed(name, 8, 1, 1, World::contains, [303, 303, 303, 303, 471, 471, 471, 471]);
+    relocation_is_never_missed(8, 1, 1, World::contains, [303, 303, 303, 303, 471, 471, 471, 471]);
 }
 
 /// Bucket 1 of 28-bit slots lies in three words, and its slot 3 in the third of them.
 #[test]
 fn relocation_is_never_missed_in_a_bucket_of_three_words() {
-    let name = "relocation_is_never_missed_in_a_bucket_of_three_words";
-    relocation_is_never_missed(name, 28, 2, 3, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
+    relocation_is_never_missed(28, 2, 3, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
 }
 
-/// There and back: the version of the first move must not pass for that of the second.
+/// A lookup of a key that moves there and back, `moves` times in all.
+fn moves_there_and_back_are_never_missed(
+    (moves, stripe_shift): (usize, u32),
+    looked_up: Class,
+    executions: usize,
+    outcomes: &'static [&'static str],
+) {
+    Model { executions, preemptions: Some(3), outcomes }.explore(move |seen| {
+        let world = World::new(16, 2, stripe_shift);
+        let moved = key(7, 0, 1);
+        world.put(moved);
+        let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+        run_two(
+            false,
+            move || {
+                assert!(reader.contains(looked_up), "a key that moved there and back was missed");
+                seen.note("found");
+            },
+            move || {
+                [moved, moved.turned()].into_iter().cycle().take(moves).for_each(|key| assert!(writer.hop(hop(key))))
+            },
+        );
+        world.assert_holds(&[(moved, 1)], 0);
+    });
+}
+
+/// The version of the first move must not pass for that of the second.
 #[test]
 fn two_relocations_there_and_back_are_never_missed() {
     for (looked_up, executions) in [(key(7, 0, 1), 858), (key(7, 1, 0), 1597)] {
-        let name = "two_relocations_there_and_back_are_never_missed";
-        Model { name, executions, preemptions: Some(3), outcomes: &["found", "repeated"] }.explore(move |seen| {
-            let world = World::new(16, 2, 0);
-            let moved = key(7, 0, 1);
-            world.put(moved);
-            let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
-            run_two(
-                false,
-                move || {
-                    assert!(reader.contains(looked_up), "a key that moved there and back was missed");
-                    seen.note("found");
-                },
-                move || {
-                    assert!(writer.hop(hop(moved)));
-                    assert!(writer.hop(hop(moved.turned())));
-                },
-            );
-            world.holds(&[(moved, 1)], 0);
-        });
+        moves_there_and_back_are_never_missed((2, 0), looked_up, executions, &["found", "repeated"]);
     }
 }
 
-/// There, back and there again: a lookup that misses the key twice looks a third time.
+/// A lookup that misses the key twice looks a third time.
 #[test]
 fn three_relocations_are_never_missed() {
-    let name = "three_relocations_are_never_missed";
-    Model { name, executions: 7908, preemptions: Some(3), outcomes: &["found", "repeated", "repeated twice"] }.explore(
-        |seen| {
-            let world = World::new(16, 2, 1);
-            let moved = key(7, 0, 1);
-            world.put(moved);
-            let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
-            run_two(
-                false,
-                move || {
-                    assert!(reader.contains(moved.turned()), "a key that moved there, back and there was missed");
-                    seen.note("found");
-                },
-                move || {
-                    assert!(writer.hop(hop(moved)));
-                    assert!(writer.hop(hop(moved.turned())));
-                    assert!(writer.hop(hop(moved)));
-                },
-            );
-            world.holds(&[(moved, 1)], 0);
-        },
-    );
+    let outcomes = &["found", "repeated", "repeated twice"];
+    moves_there_and_back_are_never_missed((3, 1), key(7, 1, 0), 7908, outcomes);
 }
 
 /// The last hop, which moves a key out of a full pair and puts the new key into the hole: neither is missed.
@@ -160,9 +123,8 @@ fn last_hop_is_never_missed() {
     let plan = plan(16, 4, 0);
     let (moved, new) = (key_in(&plan, 0, 0, 1), key_in(&plan, 0, 0, 3));
     for (looked_up, executions) in [(moved.turned(), 498), (moved, 219)] {
-        let name = "last_hop_is_never_missed";
         let outcomes = outcomes(looked_up, moved);
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let world = World::new(16, 4, 0);
             world.put(moved);
             world.fill(0, 3, 20);
@@ -179,7 +141,7 @@ fn last_hop_is_never_missed() {
                     assert!(writer.contains(new), "the new key was missed by its own thread");
                 },
             );
-            world.holds(&[(moved, 1), (new, 1)], 7);
+            world.assert_holds(&[(moved, 1), (new, 1)], 7);
         });
     }
 }
@@ -187,12 +149,11 @@ fn last_hop_is_never_missed() {
 /// H6: a slot that shares a word, and straddles into the next, is written while its neighbour stays where it is.
 #[test]
 fn neighbours_in_the_same_words_stay_found() {
-    let name = "neighbours_in_the_same_words_stay_found";
     // Slot 1 of bucket 1 straddles, and both of its parts hold bits.
     let plan = plan(12, 4, 2);
     let [before, between, after] = [1, 0, 2].map(|number| key_in(&plan, number, 1, 0));
     for (looked_up, executions) in [(before, 2592), (after, 2592)] {
-        Model { name, executions, preemptions: None, outcomes: &["found"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["found"] }.explore(move |seen| {
             let world = World::new(12, 4, 2);
             // So that they go to bucket 1.
             world.fill(0, 4, 20);
@@ -210,7 +171,7 @@ fn neighbours_in_the_same_words_stay_found() {
                     assert!(writer.remove(between));
                 },
             );
-            world.holds(&[(before, 1), (between, 0), (after, 1)], 4);
+            world.assert_holds(&[(before, 1), (between, 0), (after, 1)], 4);
             let both = [10, 11].map(|fingerprint| world.insert(key(fingerprint, 1, 1)));
             assert_eq!(both, [true, true], "the slot that was freed has room again");
         });

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 #[test]
 fn unique_twice_admits_one() {
-    let name = "unique_twice_admits_one";
-    Model { name, executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+    Model { executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::new(16, 2, 0);
         let class = key(7, 0, 1);
         let [one, other] = [class, class.turned()].map(|class| {
@@ -16,16 +15,15 @@ fn unique_twice_admits_one() {
         });
         let admitted = run_two(false, one, other);
         seen.one_winner(["first", "second"], admitted, "exactly one is admitted");
-        world.holds(&[(class, 1)], 0);
+        world.assert_holds(&[(class, 1)], 0);
     });
 }
 
 #[test]
 fn unique_against_insert_counts_right() {
-    let name = "unique_against_insert_counts_right";
     for (swapped, executions) in [(false, 12), (true, 12)] {
         let outcomes: &[&str] = &["admitted", "present"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             let class = key(7, 0, 1);
             let (unique, writer) = (Arc::clone(&world), Arc::clone(&world));
@@ -35,7 +33,7 @@ fn unique_against_insert_counts_right() {
                 move || assert!(writer.insert(class.turned())),
             );
             seen.note(if admitted { "admitted" } else { "present" });
-            world.holds(&[(class, 1 + usize::from(admitted))], 0);
+            world.assert_holds(&[(class, 1 + usize::from(admitted))], 0);
         });
     }
 }
@@ -44,8 +42,7 @@ fn unique_against_insert_counts_right() {
 /// only for room.
 #[test]
 fn unique_by_path_twice_admits_one() {
-    let name = "unique_by_path_twice_admits_one";
-    Model { name, executions: 12, preemptions: None, outcomes: &["first", "second", "present"] }.explore(|seen| {
+    Model { executions: 12, preemptions: None, outcomes: &["first", "second", "present"] }.explore(|seen| {
         let world = World::new(16, 4, 0);
         let class = key(7, 0, 1);
         let (here, there) = (key(8, 0, 2), key(9, 1, 3));
@@ -57,7 +54,7 @@ fn unique_by_path_twice_admits_one() {
             let (world, seen) = (Arc::clone(&world), seen.clone());
             move || {
                 let result = world.carry_out(&[hop(moved)], class, Admission::Unique);
-                let admitted = result.expect("nobody spoils the path");
+                let admitted = result.expect("nothing spoils the path");
                 if !admitted {
                     seen.note("present");
                 }
@@ -66,6 +63,6 @@ fn unique_by_path_twice_admits_one() {
         });
         let admitted = run_two(false, one, other);
         seen.one_winner(["first", "second"], admitted, "exactly one is admitted");
-        world.holds(&[(class, 1), (here, 1), (there, 1)], 6);
+        world.assert_holds(&[(class, 1), (here, 1), (there, 1)], 6);
     });
 }

@@ -11,14 +11,13 @@ use std::sync::Arc;
 /// Each thread makes the change in a world of its own and then asks the other world for it, so that the threads have no
 /// lock in common. `change` gets the key and, if it is there `before`, takes it away.
 fn changes_are_visible_when_they_return(
-    name: &'static str,
     executions: usize,
     scene: fn() -> (Arc<World>, Class),
     before: bool,
     change: fn(&Arc<World>, Class),
 ) {
     let outcomes: &[&str] = &["both", "first", "second"];
-    Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+    Model { executions, preemptions: None, outcomes }.explore(move |seen| {
         let ((world, key), (other_world, other_key)) = (scene(), scene());
         let thread = |own: &Arc<World>, key, other: &Arc<World>, other_key| {
             let (own, other) = (Arc::clone(own), Arc::clone(other));
@@ -48,21 +47,17 @@ fn pair(copies: usize) -> (Arc<World>, Class) {
 
 #[test]
 fn insertions_are_visible_when_they_return() {
-    let name = "insertions_are_visible_when_they_return";
-    changes_are_visible_when_they_return(name, 30, || pair(0), false, |world, key| assert!(world.insert(key)));
+    changes_are_visible_when_they_return(30, || pair(0), false, |world, key| assert!(world.insert(key)));
 }
 
 #[test]
 fn one_lock_insertions_are_visible_when_they_return() {
-    let name = "one_lock_insertions_are_visible_when_they_return";
-    changes_are_visible_when_they_return(name, 30, || pair(0), false, |world, key| assert!(world.insert_here(key)));
+    changes_are_visible_when_they_return(30, || pair(0), false, |world, key| assert!(world.insert_into_first(key)));
 }
 
 #[test]
 fn unique_insertions_are_visible_when_they_return() {
-    let name = "unique_insertions_are_visible_when_they_return";
     changes_are_visible_when_they_return(
-        name,
         30,
         || pair(0),
         false,
@@ -75,29 +70,25 @@ fn unique_insertions_are_visible_when_they_return() {
 /// The key comes into the slot that a last hop has freed.
 #[test]
 fn insertions_by_a_path_are_visible_when_they_return() {
-    let name = "insertions_by_a_path_are_visible_when_they_return";
     let scene = || {
         let (scene, _) = Scene::full_pair(16, 0, 0, 0);
         let new = scene.key(7, 0, 1);
         (scene.world, new)
     };
-    changes_are_visible_when_they_return(name, 3825, scene, false, |world, new| {
-        let moved = Scene::of(Arc::clone(world)).key(0, 0, 3);
+    changes_are_visible_when_they_return(3825, scene, false, |world, new| {
+        let moved = Scene::from_world(Arc::clone(world)).key(0, 0, 3);
         assert_eq!(world.carry_out(&[hop(moved)], new, Admission::Copies), Some(true));
     });
 }
 
 #[test]
 fn removals_are_visible_when_they_return() {
-    let name = "removals_are_visible_when_they_return";
-    changes_are_visible_when_they_return(name, 30, || pair(1), true, |world, key| assert!(world.remove(key)));
+    changes_are_visible_when_they_return(30, || pair(1), true, |world, key| assert!(world.remove(key)));
 }
 
 #[test]
 fn removals_of_all_copies_are_visible_when_they_return() {
-    let name = "removals_of_all_copies_are_visible_when_they_return";
     changes_are_visible_when_they_return(
-        name,
         2604,
         || pair(2),
         true,
@@ -109,20 +100,17 @@ fn removals_of_all_copies_are_visible_when_they_return() {
 
 #[test]
 fn clears_are_visible_when_they_return() {
-    let name = "clears_are_visible_when_they_return";
-    changes_are_visible_when_they_return(name, 288, || pair(1), true, |world, _| world.raw.clear());
+    changes_are_visible_when_they_return(288, || pair(1), true, |world, _| world.raw.clear());
 }
 
 #[test]
 fn tasks_are_visible_when_they_return() {
-    let name = "tasks_are_visible_when_they_return";
     changes_are_visible_when_they_return(
-        name,
         30,
         || pair(0),
         false,
         |world, key| {
-            assert_eq!(Scene::of(Arc::clone(world)).task(&[Insert(key)]), [Some(true)]);
+            assert_eq!(Scene::from_world(Arc::clone(world)).task(&[Insert(key)]), [Some(true)]);
         },
     );
 }

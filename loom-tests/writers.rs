@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 #[test]
 fn inserts_for_the_last_slot_have_one_winner() {
-    let name = "inserts_for_the_last_slot_have_one_winner";
-    Model { name, executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+    Model { executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::new(16, 2, 0);
         world.fill(0, 4, 20);
         world.fill(1, 3, 30);
@@ -15,17 +14,16 @@ fn inserts_for_the_last_slot_have_one_winner() {
         let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
         let won = run_two(false, move || writer.insert(one), move || other_writer.insert(other));
         let [first, second] = seen.one_winner(["first", "second"], won, "there was one slot");
-        world.holds(&[(one, first), (other, second)], 7);
+        world.assert_holds(&[(one, first), (other, second)], 7);
     });
 }
 
-/// A full pair: one thread frees a slot and takes it back, another wants it. Whoever loses is told.
+/// A full pair: one thread frees a slot and takes it back, another wants it. The one that loses is told.
 #[test]
 fn insert_against_remove_and_insert_at_a_full_pair() {
-    let name = "insert_against_remove_and_insert_at_a_full_pair";
     let outcomes: &[&str] = &["wanted lost", "wanted won"];
     for (swapped, executions) in [(false, 15), (true, 39)] {
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             let (wanted, churned) = (key(7, 0, 1), key(8, 1, 0));
             world.fill(0, 4, 20);
@@ -41,7 +39,7 @@ fn insert_against_remove_and_insert_at_a_full_pair() {
                 },
             );
             let [inserted, back] = seen.one_winner(["wanted won", "wanted lost"], won, "there was one slot");
-            world.holds(&[(wanted, inserted), (churned, back)], 7);
+            world.assert_holds(&[(wanted, inserted), (churned, back)], 7);
         });
     }
 }
@@ -49,10 +47,9 @@ fn insert_against_remove_and_insert_at_a_full_pair() {
 /// A present key is removed, whether it has moved yet or not.
 #[test]
 fn removal_against_a_move_always_removes() {
-    let name = "removal_against_a_move_always_removes";
     for (swapped, executions) in [(false, 12), (true, 18)] {
         let outcomes: &[&str] = &["moved first", "removed first"];
-        Model { name, executions, preemptions: None, outcomes }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             let moved = key(7, 0, 1);
             world.put(moved);
@@ -62,31 +59,29 @@ fn removal_against_a_move_always_removes() {
                 move || assert!(remover.remove(moved.turned()), "a present key was not removed"),
                 move || seen.note(if mover.hop(hop(moved)) { "moved first" } else { "removed first" }),
             );
-            world.holds(&[(moved, 0)], 0);
+            world.assert_holds(&[(moved, 0)], 0);
         });
     }
 }
 
 #[test]
 fn removals_of_one_copy_have_one_winner() {
-    let name = "removals_of_one_copy_have_one_winner";
-    Model { name, executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+    Model { executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::new(16, 2, 0);
         let class = key(7, 0, 1);
         world.put(class);
         let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
         let removed = run_two(false, move || writer.remove(class), move || other_writer.remove(class.turned()));
         seen.one_winner(["first", "second"], removed, "one copy is removed once");
-        world.holds(&[(class, 0)], 0);
+        world.assert_holds(&[(class, 0)], 0);
     });
 }
 
 /// `count` takes the locks: in the middle of a relocation both copies stand in the table.
 #[test]
 fn count_against_a_move_is_exact() {
-    let name = "count_against_a_move_is_exact";
     for (swapped, executions) in [(false, 12), (true, 12)] {
-        Model { name, executions, preemptions: None, outcomes: &["counted"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["counted"] }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             let moved = key(7, 0, 1);
             world.put(moved);
@@ -99,7 +94,7 @@ fn count_against_a_move_is_exact() {
                 },
                 move || assert!(mover.hop(hop(moved))),
             );
-            world.holds(&[(moved, 1)], 0);
+            world.assert_holds(&[(moved, 1)], 0);
         });
     }
 }
@@ -107,8 +102,7 @@ fn count_against_a_move_is_exact() {
 /// Insertions and removals of other keys in the same stripe add up.
 #[test]
 fn counts_of_concurrent_changes_add_up() {
-    let name = "counts_of_concurrent_changes_add_up";
-    Model { name, executions: 36, preemptions: None, outcomes: &["added up"] }.explore(|seen| {
+    Model { executions: 36, preemptions: None, outcomes: &["added up"] }.explore(|seen| {
         let world = World::new(16, 2, 1);
         let (old, one, other) = (key(7, 0, 1), key(8, 0, 1), key(9, 1, 0));
         world.put(old);
@@ -121,7 +115,7 @@ fn counts_of_concurrent_changes_add_up() {
             },
             move || assert!(other_writer.insert(other)),
         );
-        world.holds(&[(old, 0), (one, 1), (other, 1)], 0);
+        world.assert_holds(&[(old, 0), (one, 1), (other, 1)], 0);
         seen.note("added up");
     });
 }
@@ -129,13 +123,12 @@ fn counts_of_concurrent_changes_add_up() {
 /// Two pairs of the same two stripes, named in opposite order: no deadlock.
 #[test]
 fn crossing_pairs_do_not_deadlock() {
-    let name = "crossing_pairs_do_not_deadlock";
-    Model { name, executions: 12, preemptions: None, outcomes: &["both"] }.explore(|seen| {
+    Model { executions: 12, preemptions: None, outcomes: &["both"] }.explore(|seen| {
         let world = World::new(16, 2, 0);
         let (one, other) = (key(7, 0, 1), key(8, 1, 0));
         let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
         run_two(false, move || assert!(writer.insert(one)), move || assert!(other_writer.insert(other)));
-        world.holds(&[(one, 1), (other, 1)], 0);
+        world.assert_holds(&[(one, 1), (other, 1)], 0);
         seen.note("both");
     });
 }
@@ -144,8 +137,7 @@ fn crossing_pairs_do_not_deadlock() {
 /// keys get in.
 #[test]
 fn crossing_last_hops_do_not_deadlock() {
-    let name = "crossing_last_hops_do_not_deadlock";
-    Model { name, executions: 24, preemptions: None, outcomes: &["both"] }.explore(|seen| {
+    Model { executions: 24, preemptions: None, outcomes: &["both"] }.explore(|seen| {
         let world = World::new(16, 4, 0);
         let (near, far) = (key(7, 0, 3), key(8, 1, 3));
         let (one, other) = (key(9, 0, 1), key(10, 1, 0));
@@ -163,7 +155,7 @@ fn crossing_last_hops_do_not_deadlock() {
                 assert_eq!(other_writer.carry_out(&[hop(far)], other, Admission::Copies), Some(true));
             },
         );
-        world.holds(&[(near, 1), (far, 1), (one, 1), (other, 1)], 6);
+        world.assert_holds(&[(near, 1), (far, 1), (one, 1), (other, 1)], 6);
         seen.note("both");
     });
 }

@@ -1,0 +1,126 @@
+//! The record of reliability: long forms of all checks, and their figures in a table.
+
+use crate::{run, tree};
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeMap;
+use std::fs;
+
+const RECORD: &str = "docs/reliability.md";
+
+/// Name, the rows that it must fill, or what their numbers begin with, and a command for a shell.
+type Piece = (&'static str, &'static [&'static str], &'static str);
+const PIECES: [Piece; 14] = [
+    ("loom", &["1.1"], "cargo xtask loom"),
+    ("schedules", &["1.2", "1.3"], "cargo xtask schedules --full"),
+    (
+        "histories",
+        &["2"],
+        "CUCKOO_FULL=1 cargo test --locked --release --lib histories -- --nocapture --test-threads=1",
+    ),
+    ("stress", &["3"], "cargo run --locked --release -p reliability -- stress"),
+    ("scale", &["4"], "cargo run --locked --release -p reliability -- scale"),
+    (
+        "faults",
+        &["5"],
+        "export CUCKOO_FULL=1; cargo test --locked --release --lib killed -- --nocapture --test-threads=1 && \
+         cargo test --locked --test faults_panics --test faults_snapshots --test faults_rayon --test faults_capacity \
+         --test faults_memory -- --nocapture --test-threads=1",
+    ),
+    ("storm", &["6"], "CUCKOO_FULL=1 cargo test --locked --release --lib storm -- --nocapture --test-threads=1"),
+    ("adversary", &["7"], "cargo run --locked --release -p reliability -- adversary"),
+    ("mutants", &["8.1"], "cargo xtask mutants"),
+    ("coverage", &["8.2"], "cargo xtask coverage"),
+    ("fuzz", &["8.3", "8.4", "8.5", "8.6"], "cargo xtask fuzz --full"),
+    ("asan", &["8.7"], "cargo xtask asan --full"),
+    ("lint", &["9.1", "9.2", "9.3", "9.4", "9.5"], "cargo xtask lint"),
+    ("machines", &["9.6", "9.7"], "cargo xtask machines --full"),
+];
+
+pub(crate) fn check(list: bool, names: &[String]) -> Result<()> {
+    let piece = |name: &String| {
+        let piece = PIECES.iter().find(|(known, ..)| known == name);
+        piece.with_context(|| format!("there is no piece {name}; cargo xtask full --list names them"))
+    };
+    let chosen: Vec<_> = names.iter().map(piece).collect::<Result<_>>()?;
+    let chosen = if names.is_empty() { PIECES.iter().collect() } else { chosen };
+    if list {
+        chosen.iter().for_each(|(name, rows, command)| println!("{name:10} {:20} {command}", rows.join(" ")));
+        return Ok(());
+    }
+    let (mut failed, mut skipped) = (Vec::new(), Vec::new());
+    for piece in &chosen {
+        println!("\n== {}: {}", piece.0, piece.2);
+        if let Err(error) = run_piece(piece, &mut skipped) {
+            println!("{} failed: {error:#}", piece.0);
+            failed.push(piece.0);
+        }
+    }
+    skipped.iter().for_each(|line| println!("{line}"));
+    ensure!(failed.is_empty(), "failed: {}", failed.join(" "));
+    println!("\nall {} pieces passed; the figures are in {RECORD}", chosen.len());
+    Ok(())
+}
+
+fn run_piece(&(name, rows, command): &Piece, skipped: &mut Vec<String>) -> Result<()> {
+    let (status, said) = run::loudly(run::command("sh -c", [command]))?;
+    fs::write(tree::target("full")?.join(name).with_extension("log"), &said)?;
+    let before = skipped.len();
+    skipped.extend(said.lines().filter(|line| line.starts_with("skipped: ")).map(|line| format!("{name} {line}")));
+    let rows = if skipped.len() > before { &[] } else { rows };
+    let date = run::stdout(run::plain("date +%F"))?;
+    let (record, wrong) = write_down(&run::read(RECORD)?, &said, rows, date.trim())?;
+    fs::write(RECORD, record).with_context(|| format!("cannot write {RECORD}"))?;
+    ensure!(status.success(), "{status}");
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join(", "));
+    }
+    Ok(())
+}
+
+/// The record with the figures of these lines, "figure ROW: TEXT", in their rows, and what is wrong: figures without a row,
+/// and rows that got no figure and whose numbers are expected, or begin with one that is.
+fn write_down(record: &str, said: &str, expected: &[&str], date: &str) -> Result<(String, Vec<String>)> {
+    let figures = said.lines().filter_map(|line| line.strip_prefix("figure ")?.split_once(": "));
+    let mut figures: BTreeMap<_, _> = figures.collect();
+    let (mut written, mut wrong) = (String::new(), Vec::new());
+    for line in record.lines() {
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        let is_row = |id: &&&str| {
+            id.split_once('.').is_some_and(|(section, row)| [section, row].iter().all(|n| n.parse::<u32>().is_ok()))
+        };
+        let row = cells.get(1).filter(is_row).copied();
+        if let Some((id, figure)) = row.and_then(|id| figures.remove_entry(id)) {
+            ensure!(cells.len() == 7, "row {id} of {RECORD} has {} cells instead of 5", cells.len() - 2);
+            ensure!(!figure.contains('|'), "a figure for row {id} has a \"|\" in it: {figure}");
+            written += &format!("| {id} | {} | {} | {figure} | {date} |\n", cells[2], cells[3]);
+            continue;
+        }
+        let is_expected = |id: &&str| expected.iter().any(|row| id == row || id.starts_with(&format!("{row}.")));
+        wrong.extend(row.filter(is_expected).map(|id| format!("no figure for row {id}")));
+        written = written + line + "\n";
+    }
+    wrong.extend(figures.keys().map(|id| format!("no row for figure {id}")));
+    Ok((written, wrong))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::write_down;
+
+    const RECORD: &str = "| 1. promise | 1.1 |\n| 1.1 | what | command | old | old |\n| 1.2 | what | command | | |\n";
+
+    #[test]
+    fn figures_go_into_their_rows() {
+        let (record, wrong) = write_down(RECORD, "noise\nfigure 1.1: 7 of 7: all\n", &["1.1"], "today").unwrap();
+        assert_eq!(record, RECORD.replace("old | old", "7 of 7: all | today"));
+        assert!(wrong.is_empty());
+    }
+
+    #[test]
+    fn rows_and_figures_that_miss_each_other_are_named() {
+        let (record, wrong) = write_down(RECORD, "figure 1.3: 7\n", &["1"], "today").unwrap();
+        assert_eq!(record, RECORD);
+        assert_eq!(wrong, ["no figure for row 1.1", "no figure for row 1.2", "no row for figure 1.3"]);
+        assert!(write_down("| 1.1 | what | figure |\n", "figure 1.1: 7\n", &[], "today").is_err());
+    }
+}

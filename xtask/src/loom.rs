@@ -1,0 +1,79 @@
+//! The models of the protocol, and the teeth that they must catch.
+
+use crate::teeth::{self, Build, Tests, Tooth};
+use crate::{run, tree};
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+const MIN_MODELS: usize = 90;
+const SECONDS_TO_RUN: u64 = 3600;
+const SECONDS_TO_CATCH: u64 = 120;
+
+/// A model that fails does so early, so what takes time is to compile, a tenth of it without optimisation.
+const UNOPTIMISED: &[&str] = &["profile.loom.package.concurrent-cuckoo-filter.opt-level=0"];
+
+pub(crate) fn check(models_only: bool, names: &[String]) -> Result<()> {
+    let began = Instant::now();
+    let teeth = teeth::choose(names)?;
+    let build = Build { cfg: "cuckoo_loom", target: tree::target("loom")?, config: &[] };
+    let tests = build.tests(Path::new("."))?;
+    let models = list(&tests)?;
+    if names.is_empty() {
+        // Line by line as they end: the longest take some seconds.
+        let (status, said) = run::loudly(tests.command(SECONDS_TO_RUN, "loom_tests:: --nocapture --test-threads=2"))?;
+        ensure!(status.success(), "a model failed");
+        let ran = run::passed_tests(&said)?;
+        ensure!(ran == models.len(), "{ran} of {} models ran", models.len());
+    }
+    if models_only {
+        return Ok(());
+    }
+
+    let build = Build { config: UNOPTIMISED, ..build };
+    teeth::pull(&teeth, &build, |tooth, tests| Ok((catch(tooth, tests, &models)?, ())))?;
+    if !names.is_empty() {
+        println!("{} teeth bit", teeth.len());
+        return Ok(());
+    }
+    let mut toothless = models.clone();
+    teeth.iter().flat_map(|tooth| &tooth.caught_by).for_each(|(model, _)| _ = toothless.remove(model));
+    let names: Vec<_> = toothless.into_keys().collect();
+    ensure!(names.is_empty(), "no tooth names these models: {}", names.join(" "));
+    let (models, teeth, seconds) = (models.len(), teeth.len(), began.elapsed().as_secs());
+    println!("figure 1.1: {models} models passed, {teeth} teeth bit, none missed; {seconds} s");
+    Ok(())
+}
+
+/// The models, from the name of each to the path of its test function.
+fn list(tests: &Tests) -> Result<BTreeMap<String, String>> {
+    let mut models = BTreeMap::new();
+    let list = run::stdout(tests.command(SECONDS_TO_RUN, "loom_tests:: --list"))?;
+    for path in list.lines().filter_map(|line| line.strip_suffix(": test")) {
+        let name = path.rsplit("::").next().expect("a name").to_owned();
+        let twin = models.insert(name, path.to_owned());
+        ensure!(twin.is_none(), "two models have the name of {path}");
+    }
+    ensure!(models.len() >= MIN_MODELS, "only {} models; there were at least {MIN_MODELS}", models.len());
+    Ok(models)
+}
+
+/// Runs the models that a tooth names, each in a process of its own: a panic that loom meets while it unwinds from another
+/// ends the process.
+fn catch(tooth: &Tooth, tests: &Tests, models: &BTreeMap<String, String>) -> Result<String> {
+    let mut catchers = String::from("caught by");
+    for (model, text) in &tooth.caught_by {
+        let path = models.get(model).with_context(|| format!("names a model that does not exist: {model}"))?;
+        let (status, said) = run::silently(tests.command(SECONDS_TO_CATCH, &format!("--exact {path}")))?;
+        match status.code() {
+            Some(0) => bail!("is not caught by {model}, which passed"),
+            Some(124 | 137) => bail!("is not caught by {model} within {SECONDS_TO_CATCH} s"),
+            _ => {}
+        }
+        let panic = said.split_once("panicked at").map_or("", |(_, panic)| panic);
+        ensure!(panic.contains(text), "makes {model} fail, but not by saying \"{text}\":\n{said}");
+        catchers = catchers + " " + model;
+    }
+    Ok(catchers)
+}
