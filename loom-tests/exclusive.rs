@@ -181,7 +181,7 @@ fn exclusive_and_single_changes_add_up() {
 /// told that the shard is full.
 #[test]
 fn exclusive_and_a_path_for_one_hole_have_one_winner() {
-    for (swapped, executions) in [(false, 15), (true, 15)] {
+    for (swapped, executions) in [(false, 12), (true, 12)] {
         let outcomes: &[&str] = &["path", "task"];
         Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let (scene, moved) = Scene::full_pair(16, 0, 0, 3);

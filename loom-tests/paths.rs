@@ -94,7 +94,7 @@ fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
 /// would be room for another.
 #[test]
 fn path_found_twice_is_carried_out_once() {
-    Model { executions: 15, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+    Model { executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::new(16, 3, 0);
         let (moved, one, other) = (key(7, 0, 1), key(8, 0, 2), key(9, 0, 2));
         world.put(moved);
@@ -109,6 +109,29 @@ fn path_found_twice_is_carried_out_once() {
         let [first, second] = seen.one_winner(["first", "second"], won, "there was one hole");
         world.assert_holds(&[(one, first), (other, second), (moved, 1)], 9);
     });
+}
+
+/// Two keys of one class: a copy by a path, under the locks of its last hop alone, and a unique one that finds room in the
+/// other bucket. The bucket of both is the upper one of each pair of locks.
+#[test]
+fn copy_by_path_against_unique_counts_right() {
+    let name = "copy_by_path_against_unique_counts_right";
+    for (swapped, executions) in [(false, 9), (true, 9)] {
+        Model { name, executions, preemptions: None, outcomes: &["admitted", "present"] }.explore(move |seen| {
+            let world = World::new(16, 4, 0);
+            let (moved, class) = (key(7, 3, 1), key(9, 3, 2));
+            world.put(moved);
+            world.fill(3, 3, 20);
+            let (unique, writer) = (Arc::clone(&world), Arc::clone(&world));
+            let (admitted, ()) = run_two(
+                swapped,
+                move || unique.insert_unique(class).expect("there is room"),
+                move || assert_eq!(writer.carry_out(&[hop(moved)], class, Admission::Copies), Some(true)),
+            );
+            seen.note(if admitted { "admitted" } else { "present" });
+            world.holds(&[(class, 1 + usize::from(admitted)), (moved, 1)], 3);
+        });
+    }
 }
 
 /// Two paths end in the last empty slot of one bucket: one key moves there, and the other sees that there is no room.

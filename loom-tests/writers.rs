@@ -134,28 +134,26 @@ fn crossing_pairs_do_not_deadlock() {
 }
 
 /// Two last hops out of the same full pair, named in opposite order, into the same third stripe: no deadlock, and both
-/// keys get in.
+/// keys get in. Copies lock two stripes each, unique keys three.
 #[test]
 fn crossing_last_hops_do_not_deadlock() {
-    Model { executions: 24, preemptions: None, outcomes: &["both"] }.explore(|seen| {
-        let world = World::new(16, 4, 0);
-        let (near, far) = (key(7, 0, 3), key(8, 1, 3));
-        let (one, other) = (key(9, 0, 1), key(10, 1, 0));
-        world.put(near);
-        world.put(far);
-        world.fill(0, 3, 20);
-        world.fill(1, 3, 30);
-        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
-        run_two(
-            false,
-            move || {
-                assert_eq!(writer.carry_out(&[hop(near)], one, Admission::Copies), Some(true));
-            },
-            move || {
-                assert_eq!(other_writer.carry_out(&[hop(far)], other, Admission::Copies), Some(true));
-            },
-        );
-        world.assert_holds(&[(near, 1), (far, 1), (one, 1), (other, 1)], 6);
-        seen.note("both");
-    });
+    for (admission, executions) in [(Admission::Copies, 18), (Admission::Unique, 24)] {
+        Model { executions, preemptions: None, outcomes: &["both"] }.explore(move |seen| {
+            let world = World::new(16, 4, 0);
+            let (near, far) = (key(7, 0, 3), key(8, 1, 3));
+            let (one, other) = (key(9, 0, 1), key(10, 1, 0));
+            world.put(near);
+            world.put(far);
+            world.fill(0, 3, 20);
+            world.fill(1, 3, 30);
+            let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
+            run_two(
+                false,
+                move || assert_eq!(writer.carry_out(&[hop(near)], one, admission), Some(true)),
+                move || assert_eq!(other_writer.carry_out(&[hop(far)], other, admission), Some(true)),
+            );
+            world.assert_holds(&[(near, 1), (far, 1), (one, 1), (other, 1)], 6);
+            seen.note("both");
+        });
+    }
 }

@@ -33,8 +33,8 @@ use core::marker::PhantomData;
 ///   wait-free.
 /// - [`insert`](CuckooFilter::insert) locks one stripe where there is room. [`insert_unique`](CuckooFilter::insert_unique),
 ///   removals and [`count`](CuckooFilter::count) lock the stripes of both buckets, and so does each relocation; the last
-///   one locks three. All stripes of a shard are locked to clear it, to refuse a key as full, and to insert a key after
-///   other writers have spoiled its path four times.
+///   one for a unique key locks three. All stripes of a shard are locked to clear it, to refuse a key as full, and to insert a key after
+///   other writers have spoiled its path four times or five.
 /// - [`len`](CuckooFilter::len) and what is computed from it add up counts that are read one after the other.
 ///
 /// # What may block

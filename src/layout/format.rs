@@ -88,6 +88,25 @@ impl Format {
         [begin / 64, (begin + self.run_bits() - 1) / 64]
     }
 
+    /// Whether a bucket of these runs has an empty slot.
+    #[inline(always)]
+    pub(crate) fn has_room(&self, [low, high]: [u64; 2]) -> bool {
+        self.lanes.any(low, 0) || self.has_two_runs() && self.lanes.any(high, 0)
+    }
+
+    /// The four slots of a bucket of these runs.
+    #[inline(always)]
+    pub(crate) fn slots(&self, [low, high]: [u64; 2]) -> [u32; SLOTS] {
+        let width = self.slot_bits;
+        let mask = u64::from(u32::MAX >> (32 - width));
+        let slot = |run: u64, number: u32| (run >> (number * width) & mask) as u32;
+        if self.has_two_runs() {
+            [slot(low, 0), slot(low, 1), slot(high, 0), slot(high, 1)]
+        } else {
+            [slot(low, 0), slot(low, 1), slot(low, 2), slot(low, 3)]
+        }
+    }
+
     #[inline]
     pub(crate) fn has_two_runs(&self) -> bool {
         self.packing == Packing::TwoRuns

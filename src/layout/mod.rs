@@ -9,7 +9,7 @@ mod plan;
 pub(crate) use format::{Format, Matches, Packing, Slot};
 pub(crate) use geometry::{Bucket, Class, Fingerprint, Geometry, Mixed, Place};
 pub(crate) use lanes::{SLOTS, hits, occupied_in_words};
-pub(crate) use path::{Hop, Path, Search, SearchBudget};
+pub(crate) use path::{Hop, Path, Search, SearchBudget, ShortPath, find_short};
 pub(crate) use plan::{
     FINGERPRINT_BITS, Plan, Unplannable, expected_false_positive_rate, fingerprint_bits_for, lowest_rate,
 };

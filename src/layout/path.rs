@@ -47,6 +47,91 @@ pub(crate) struct Hop {
     pub(crate) to: Bucket,
 }
 
+/// A path of one or two hops out of two full buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShortPath {
+    /// The hop that makes room for the other one, if that needs it.
+    first: Option<Hop>,
+    /// The hop out of the pair.
+    last: Hop,
+}
+
+impl ShortPath {
+    /// As of [`Path`].
+    #[inline(always)]
+    pub(crate) fn hops(self) -> impl Iterator<Item = Hop> {
+        self.first.into_iter().chain([self.last])
+    }
+}
+
+/// What [`Search::find`] finds first, if one or two hops make room: at 95 % load, almost always. Without its lists, and all
+/// buckets that one bucket leads to are read before any is asked for room: they are fetched together, and which of them has
+/// room costs no branch, for it cannot be predicted.
+#[inline(always)]
+pub(crate) fn find_short<B: Copy>(
+    roots: [Bucket; 2],
+    read: impl Fn(Bucket) -> B,
+    slots_of: impl Fn(B) -> [u32; SLOTS],
+    has_room: impl Fn(B) -> bool,
+    alternate: impl Fn(Fingerprint, Bucket) -> Bucket,
+) -> Option<ShortPath> {
+    let step = |from, bucket| Step::out_of(from, slots_of(bucket), &read, &has_room, &alternate);
+    let steps = [step(roots[0], read(roots[0]))?, step(roots[1], read(roots[1]))?];
+    for step in &steps {
+        if let Some(last) = step.hop_with_room() {
+            return Some(ShortPath { first: None, last });
+        }
+    }
+    for near in &steps {
+        for at in 0..SLOTS {
+            if let Some(first) = step(near.to[at], near.reached[at])?.hop_with_room() {
+                return Some(ShortPath { first: Some(first), last: near.hop(at) });
+            }
+        }
+    }
+    None
+}
+
+/// The hops out of a bucket.
+struct Step<B> {
+    from: Bucket,
+    fingerprints: [Fingerprint; SLOTS],
+    to: [Bucket; SLOTS],
+    /// What the buckets `to` hold, and a bit for each of them that has room.
+    reached: [B; SLOTS],
+    rooms: u32,
+}
+
+impl<B: Copy> Step<B> {
+    /// `None` if a slot is empty: another thread made it so, and there is room nearer.
+    #[inline(always)]
+    fn out_of(
+        from: Bucket,
+        slots: [u32; SLOTS],
+        read: impl Fn(Bucket) -> B,
+        has_room: impl Fn(B) -> bool,
+        alternate: impl Fn(Fingerprint, Bucket) -> Bucket,
+    ) -> Option<Self> {
+        let fingerprint = |at: usize| Fingerprint::from_slot(slots[at]);
+        let fingerprints = [fingerprint(0)?, fingerprint(1)?, fingerprint(2)?, fingerprint(3)?];
+        let to = fingerprints.map(|fingerprint| alternate(fingerprint, from));
+        let reached = to.map(read);
+        let rooms = (0..SLOTS).fold(0, |rooms, at| rooms | u32::from(has_room(reached[at])) << at);
+        Some(Step { from, fingerprints, to, reached, rooms })
+    }
+
+    #[inline(always)]
+    fn hop(&self, at: usize) -> Hop {
+        Hop { fingerprint: self.fingerprints[at], from: self.from, to: self.to[at] }
+    }
+
+    /// The first hop to a bucket with room.
+    #[inline(always)]
+    fn hop_with_room(&self) -> Option<Hop> {
+        (self.rooms != 0).then(|| self.hop(self.rooms.trailing_zeros() as usize % SLOTS))
+    }
+}
+
 /// A bucket that the search reached.
 #[derive(Clone, Copy)]
 struct Node {
@@ -229,6 +314,16 @@ mod tests {
             )
         }
 
+        fn search_short(&self, roots: [usize; 2]) -> Option<ShortPath> {
+            find_short(
+                roots.map(|root| self.buckets[root]),
+                |bucket| self.slots[bucket.index()],
+                |slots| slots,
+                |slots| slots.contains(&0),
+                |fingerprint, bucket| self.buckets[self.alternate(fingerprint.get(), bucket.index())],
+            )
+        }
+
         /// Hops to the nearest bucket with room, by an unbounded search with nothing clever in it; `None` if none can
         /// be reached.
         fn distance(&self, roots: [usize; 2]) -> Option<usize> {
@@ -322,6 +417,11 @@ mod tests {
                 prop_assert_eq!(path.as_ref().map(Vec::len), model.distance(roots), "roots {:?}", roots);
                 if let Some(path) = path {
                     model.carry_out(roots, &path)?;
+                }
+                let short: Option<Vec<Hop>> = model.search_short(roots).map(|path| path.hops().collect());
+                prop_assert_eq!(short.as_ref().map(Vec::len), model.distance(roots).filter(|hops| [1, 2].contains(hops)));
+                if let Some(short) = short {
+                    model.carry_out(roots, &short)?;
                 }
             }
         }

@@ -73,7 +73,7 @@ impl Shard<'_> {
         if emptier.any() {
             return Look { with_room: Some(emptier.bucket()), saturated: false };
         }
-        let [first, second] = [class.first, class.second].map(|bucket| find(class.fingerprint.get(), bucket));
+        let (first, second) = (find(class.fingerprint.get(), class.first), find(class.fingerprint.get(), class.second));
         Look { with_room: None, saturated: first.count(second, self.table().format()) as usize == 2 * SLOTS }
     }
 
@@ -102,8 +102,26 @@ impl Shard<'_> {
 
     /// Inserts into a full pair: searches without locks, carries the path out hop by hop, and only refuses when a
     /// search under all the shard's stripes finds nothing.
-    #[cold]
+    #[inline(never)]
     fn insert_by_path(
+        self,
+        class: Class,
+        admission: Admission,
+        budget: &mut SearchBudget,
+    ) -> Result<bool, InsertError> {
+        if let Some(path) = self.find_short_path(class)
+            && let Some(result) = self.carry_out(path.hops(), class, admission)
+        {
+            budget.learn(true);
+            return result;
+        }
+        self.insert_by_long_path(class, admission, budget)
+    }
+
+    /// The same where no short path was found.
+    #[cold]
+    #[inline(never)]
+    fn insert_by_long_path(
         self,
         class: Class,
         admission: Admission,

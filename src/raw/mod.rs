@@ -7,7 +7,7 @@
 //! | lookups of a block      | none                                 | no                          | block     |
 //! | insert                  | the stripe of an empty slot          | no                          | insert    |
 //! | ... unique              | the pair                             | no                          | insert    |
-//! | ... by a path           | two stripes a hop, three at the last | at each relocation          | relocate  |
+//! | ... by a path           | two stripes a hop, or three (unique) | at each relocation          | relocate  |
 //! | ... refused as too many | the pair                             | no                          | insert    |
 //! | ... refused as full     | all of the shard                     | no                          | exclusive |
 //! | count                   | the pair                             | no                          | pair      |

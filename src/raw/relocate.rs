@@ -6,9 +6,12 @@ use super::shard::Shard;
 use super::stripe::Locked;
 use super::table::{Optimistic, Reading};
 use crate::error::InsertError;
-use crate::layout::{Bucket, Class, Fingerprint, Hop, Path, Search, SearchBudget, Slot};
+use crate::layout::{
+    Bucket, Class, Fingerprint, Hop, Packing, Path, Search, SearchBudget, ShortPath, Slot, find_short,
+};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
+use crate::sys::unaligned;
 
 impl Shard<'_> {
     /// Begins to fetch what a search for this key would look at first, if it takes one.
@@ -27,6 +30,32 @@ impl Shard<'_> {
         let slots = self.table().slots(bucket, Optimistic);
         for fingerprint in slots.into_iter().filter_map(Fingerprint::from_slot) {
             self.table().prefetch(self.geometry().alternate(fingerprint, bucket), CacheLevel::L1);
+        }
+    }
+
+    /// A path of one or two hops.
+    #[inline(always)]
+    pub(super) fn find_short_path(self, class: Class) -> Option<ShortPath> {
+        // Copies, which stay in registers: a read may change anything else, as far as the compiler knows.
+        let (table, geometry, format) = (self.table(), *self.geometry(), *self.table().format());
+        let (roots, alternate) =
+            ([class.first, class.second], |fingerprint, bucket| geometry.alternate(fingerprint, bucket));
+        if unaligned::AVAILABLE && format.packing() == Packing::Run {
+            find_short(
+                roots,
+                |bucket| table.run_at_once(format.begin(bucket)),
+                |run| format.slots([run, 0]),
+                |run| format.lanes.any(run, 0),
+                alternate,
+            )
+        } else {
+            find_short(
+                roots,
+                |bucket| table.runs(&format, bucket, Optimistic),
+                |runs| format.slots(runs),
+                |runs| format.has_room(runs),
+                alternate,
+            )
         }
     }
 
@@ -54,6 +83,7 @@ impl Shard<'_> {
 
     /// Moves the hole from the free end of the path to the pair of the key and fills it, each hop under its own locks.
     /// `None` if another writer spoiled the path: what was moved by then has moved rightly (H5).
+    #[inline]
     pub(crate) fn carry_out(
         self,
         path: impl IntoIterator<Item = Hop>,
@@ -83,16 +113,29 @@ impl Shard<'_> {
         moved
     }
 
-    /// The hop out of the pair of the key, and its insertion, in one critical section: no other writer gets the hole.
-    /// The key is looked for, and so is room, as if there had been no search (H4, models unique_* and last_hop_*).
-    fn last_hop(self, hop: Hop, length: u64, class: Class, admission: Admission) -> Option<bool> {
+    /// The hop out of the pair of the key, and its insertion, in one critical section: no other writer gets the hole. A
+    /// unique key is looked for, and so is room, as if there had been no search (H4, models unique_*). Another copy
+    /// decides nothing on the pair: it needs the locks of the hop alone, and goes into the slot that the hop leaves (models
+    /// last_hop_* and crossing_last_hops_*).
+    #[inline]
+    pub(super) fn last_hop(self, hop: Hop, length: u64, class: Class, admission: Admission) -> Option<bool> {
+        if admission == Admission::Copies {
+            let locked = self.stripes().lock_pair(hop.from, hop.to);
+            return self.displace(&locked, hop, length, class);
+        }
         let locked = self.stripes().lock_three([class.first, class.second, hop.to]);
         if let Some(stored) = self.place(&locked, class, admission) {
             return Some(stored);
         }
-        let freed = self.relocate(&locked, hop)?;
-        self.fill(&locked, freed, class);
-        locked.note(class.first, Event::Path { length, relocated: 1 });
+        self.displace(&locked, hop, length, class)
+    }
+
+    /// Carries out the last hop of a path and puts the class into the slot that it leaves.
+    #[inline(always)]
+    fn displace(self, locked: &Locked<'_, impl Sized>, hop: Hop, length: u64, class: Class) -> Option<bool> {
+        let freed = self.relocate(locked, hop)?;
+        self.fill(locked, freed, class);
+        locked.note(hop.from, Event::Path { length, relocated: 1 });
         Some(true)
     }
 
@@ -101,6 +144,7 @@ impl Shard<'_> {
     ///
     /// Copy, bump, clear: at every moment the fingerprint stands in one bucket or in both, and a lookup that saw
     /// neither copy sees that the version changed (H1).
+    #[inline(always)]
     pub(super) fn relocate(self, locked: &Locked<'_, impl Sized>, hop: Hop) -> Option<Slot> {
         let class = Class { fingerprint: hop.fingerprint, first: hop.from, second: hop.to };
         let old = self.table().find(locked, hop.fingerprint, hop.from).lowest(self.table().format())?;

@@ -83,65 +83,55 @@ impl<'a> Table<'a> {
         }
         let empty = |run| format.lanes.equal(run, format.lanes.repeat(0));
         let occupied = buckets.map(|bucket| {
-            let [low, high] = self.runs(bucket, Optimistic);
+            let [low, high] = self.runs(format, bucket, Optimistic);
             let high = if format.has_two_runs() { empty(high) } else { 0 };
             SLOTS as u64 - u64::from(format.lanes.count([empty(low), high, 0, 0]))
         });
         Some(occupied.sum())
     }
 
-    /// The runs of a bucket, each with anything above it; the second means nothing where there is one only.
+    /// The runs of a bucket, each with anything above it; the second means nothing where there is one only. `format` is the
+    /// table's, or a copy of it.
     #[inline(always)]
-    fn runs(self, bucket: Bucket, reading: impl Reading) -> [u64; 2] {
-        let format = self.format();
+    pub(super) fn runs(self, format: &Format, bucket: Bucket, reading: impl Reading) -> [u64; 2] {
         if let Packing::Word = format.packing() {
             return [reading.load(self.word(u64::from(bucket.get()))), 0];
         }
         let begin = format.begin(bucket);
-        let high = if format.has_two_runs() { self.run(begin + format.run_bits(), reading) } else { 0 };
-        [self.run(begin, reading), high]
+        let high = if format.has_two_runs() { self.run(format, begin + format.run_bits(), reading) } else { 0 };
+        [self.run(format, begin, reading), high]
     }
 
     /// The run that begins at this bit, with anything above it.
     #[inline(always)]
-    fn run(self, begin: u64, reading: impl Reading) -> u64 {
-        if self.reads_at_once(begin) {
-            // What lies in words of other stripes stands above the run.
-            return unaligned::load(&self.filter.words, self.first * size_of::<u64>() + (begin / 8) as usize)
-                >> (begin % 8);
+    fn run(self, format: &Format, begin: u64, reading: impl Reading) -> u64 {
+        if unaligned::AVAILABLE && begin % 8 + format.run_bits() <= 64 {
+            return self.run_at_once(begin);
         }
         let shift = begin % 64;
         // Where the run ends in the same word, this reads that word again, and what it adds stands above the run: no
         // word is read that may be another stripe's.
-        let [low, high] = self.format().words_of_run(begin).map(|word| reading.load(self.word(word)));
+        let [low, high] = format.words_of_run(begin).map(|word| reading.load(self.word(word)));
         low >> shift | (high << 1 << (63 - shift))
     }
 
-    /// Whether the run that begins at this bit is read in one instruction.
+    /// The same, in one instruction, of a run that lies in 8 bytes.
     #[inline(always)]
-    fn reads_at_once(self, begin: u64) -> bool {
-        unaligned::AVAILABLE && begin % 8 + self.format().run_bits() <= 64
+    pub(super) fn run_at_once(self, begin: u64) -> u64 {
+        // What lies in words of other stripes stands above the run.
+        unaligned::load(&self.filter.words, self.first * size_of::<u64>() + (begin / 8) as usize) >> (begin % 8)
     }
 
     /// Whether the bucket has an empty slot.
     #[inline]
     pub(crate) fn has_room(self, bucket: Bucket, reading: impl Reading) -> bool {
-        let [low, high] = self.runs(bucket, reading);
-        self.format().lanes.any(low, 0) || self.format().has_two_runs() && self.format().lanes.any(high, 0)
+        self.format().has_room(self.runs(self.format(), bucket, reading))
     }
 
     /// The four slots of the bucket.
     #[inline]
     pub(crate) fn slots(self, bucket: Bucket, reading: impl Reading) -> [u32; SLOTS] {
-        let width = self.format().slot_bits();
-        let mask = u64::from(u32::MAX >> (32 - width));
-        let slot = |run: u64, number: u32| (run >> (number * width) & mask) as u32;
-        let [low, high] = self.runs(bucket, reading);
-        if self.format().has_two_runs() {
-            [slot(low, 0), slot(low, 1), slot(high, 0), slot(high, 1)]
-        } else {
-            [slot(low, 0), slot(low, 1), slot(low, 2), slot(low, 3)]
-        }
+        self.format().slots(self.runs(self.format(), bucket, reading))
     }
 
     /// Begins to fetch all buckets.
@@ -162,7 +152,7 @@ impl<'a> Table<'a> {
     pub(crate) fn find_value(self, value: u32, bucket: Bucket, reading: impl Reading) -> Matches {
         let lanes = self.format().lanes;
         let pattern = lanes.repeat(value);
-        let [low, high] = self.runs(bucket, reading);
+        let [low, high] = self.runs(self.format(), bucket, reading);
         let high = if self.format().has_two_runs() { lanes.equal(high, pattern) } else { 0 };
         Matches::new(bucket, lanes.equal(low, pattern), high)
     }
