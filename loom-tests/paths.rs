@@ -115,9 +115,8 @@ fn path_found_twice_is_carried_out_once() {
 /// other bucket. The bucket of both is the upper one of each pair of locks.
 #[test]
 fn copy_by_path_against_unique_counts_right() {
-    let name = "copy_by_path_against_unique_counts_right";
     for (swapped, executions) in [(false, 9), (true, 9)] {
-        Model { name, executions, preemptions: None, outcomes: &["admitted", "present"] }.explore(move |seen| {
+        Model { executions, preemptions: None, outcomes: &["admitted", "present"] }.explore(move |seen| {
             let world = World::new(16, 4, 0);
             let (moved, class) = (key(7, 3, 1), key(9, 3, 2));
             world.put(moved);
@@ -129,7 +128,7 @@ fn copy_by_path_against_unique_counts_right() {
                 move || assert_eq!(writer.carry_out(&[hop(moved)], class, Admission::Copies), Some(true)),
             );
             seen.note(if admitted { "admitted" } else { "present" });
-            world.holds(&[(class, 1 + usize::from(admitted)), (moved, 1)], 3);
+            world.assert_holds(&[(class, 1 + usize::from(admitted)), (moved, 1)], 3);
         });
     }
 }
