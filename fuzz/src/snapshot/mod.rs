@@ -10,10 +10,10 @@ mod mend;
 mod spec;
 
 use crate::Filter;
-use crate::format::{fingerprints, header_length};
-use crate::input::{Input, is_one_of};
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotHeader, SnapshotReader, StableHashBuilder};
 use std::sync::LazyLock;
+use testkit::format::{fingerprints, header_length};
+use testkit::{Input, is_one_of};
 
 /// The first byte of every snapshot.
 const FIRST: u8 = 0xc0;
