@@ -266,7 +266,7 @@ fn answers_that_are_not_as_many_as_the_keys_are_a_panic_that_says_so() {
 }
 
 #[test]
-fn a_hash_that_panics_amid_a_batch_loses_nothing() {
+fn a_hash_that_panics_during_a_batch_loses_nothing() {
     let _watchdog = watchdog();
     for armed in [0, 1, 3, 4, 15, 16, 17, 31, 32, 33, 60, 98, 99] {
         // One stripe: any lock left is in everybody's way.
@@ -305,7 +305,7 @@ fn a_hash_that_panics_amid_a_batch_loses_nothing() {
 
 /// A `Hash` that uses the filter that asks for it, in each kind of batch.
 #[test]
-fn a_hash_amid_a_batch_may_use_the_filter() {
+fn a_hash_may_use_the_filter_during_a_batch() {
     struct Nested<'a>(u64, &'a CuckooFilter<Nested<'a>>);
 
     impl Hash for Nested<'_> {

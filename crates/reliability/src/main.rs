@@ -73,7 +73,8 @@ fn exit_on_panic(arguments: String) {
     let last_words = Mutex::new(());
     panic::set_hook(Box::new(move |panic| {
         let _last_words = last_words.lock();
-        let message = panic.payload_as_str().unwrap_or("a panic without a message");
+        let broken = panic.payload_as_str().filter(|message| message.starts_with("broken promise"));
+        let message = broken.map_or_else(|| format!("broken promise: no panic: {panic}"), str::to_owned);
         eprintln!("\n{message}; to repeat it: cargo run --release -p reliability -- {arguments}");
         process::exit(1)
     }));

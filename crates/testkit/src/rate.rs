@@ -27,7 +27,7 @@ pub fn classes(slots: f64, bits: u32) -> f64 {
 ///
 /// An absent key is found if its class is taken. Two chances are at work. The first is that of the lookups: with a part
 /// `p` of the classes taken, each of `n` keys falls into one of them with probability `p`, which gives the number of hits
-/// the variance `n p (1 - p)`. It shrinks beside the hits as `n` grows. The second is that of the classes: the stored keys
+/// the variance `n p (1 - p)`. It shrinks relative to the hits as `n` grows. The second is that of the classes: the stored keys
 /// happen to take more or fewer of them, and all lookups of one filter see the same. `N` keys in `M` classes, `l = N / M`
 /// in each on average, leave a part `e^-l` of the classes empty, which is where the formula comes from; the number of empty
 /// ones has the variance `M e^-l (1 - (1 + l) e^-l)` (the occupancy problem: that of `M` independent classes, less what the
@@ -116,7 +116,7 @@ fn likely(mean: f64) -> RangeInclusive<u64> {
     }
 }
 
-/// The most events that chance brings about where so many are expected.
+/// The most events that chance brings about where this many are expected.
 pub fn most(mean: f64) -> u64 {
     if mean < FEW { *likely(mean).end() } else { (mean + 6.0 * mean.sqrt()) as u64 }
 }
@@ -158,7 +158,7 @@ mod tests {
             }
             let mean = sum / f64::from(trials);
             let variance = squares / f64::from(trials) - mean * mean;
-            // So many lookups that their own chance is nothing.
+            // Enough lookups that their own chance is negligible.
             let rate = Rate::of(u64::MAX, 0, slots, load, bits);
             let expected = rate.variance / (u64::MAX as f64).powi(2);
             assert!((mean / rate.expected() - 1.0).abs() < 0.01, "load {load}: {mean}");

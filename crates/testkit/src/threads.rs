@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Counts a worker out when it is dropped, even by a failed assertion, so that nobody waits for it.
+/// Counts a worker out when it is dropped, even by a failed assertion, so that no thread waits for it.
 pub struct Done<'a>(pub &'a AtomicUsize);
 
 impl Drop for Done<'_> {
@@ -15,7 +15,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// Ends the process if the result is not dropped within a minute: a stripe left locked blocks everybody for ever. A
+/// Ends the process if the result is not dropped within a minute: a stripe left locked blocks every thread for ever. A
 /// slower machine asks for more seconds with `CUCKOO_PATIENCE`.
 pub fn watchdog() -> mpsc::Sender<()> {
     let patience = env::var("CUCKOO_PATIENCE").map_or(60, |seconds| seconds.parse().expect("a number of seconds"));

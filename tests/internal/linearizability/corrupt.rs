@@ -53,9 +53,9 @@ fn range(history: &History, differences: &[i32], event: &Event) -> (i32, i32) {
     let (mut least, mut most) = (i32::from(history.copies), i32::from(history.copies));
     for (other, &difference) in history.events.iter().zip(differences) {
         let before = other.end < event.begin;
-        let beside = !before && other.begin <= event.end;
-        least += if before || beside && difference < 0 { difference } else { 0 };
-        most += if before || beside && difference > 0 { difference } else { 0 };
+        let overlaps = !before && other.begin <= event.end;
+        least += if before || overlaps && difference < 0 { difference } else { 0 };
+        most += if before || overlaps && difference > 0 { difference } else { 0 };
     }
     (least.max(0), most)
 }

@@ -220,8 +220,8 @@ fn histories(scenario: &Scenario, events: &[(usize, Event)]) -> Vec<History> {
         scenario.classes.iter().map(|&(_, copies)| History { copies, events: Vec::new() }).collect();
     let writes: Vec<Event> = events.iter().map(|&(_, event)| event).filter(|event| event.answer.may_write()).collect();
     for &(class, mut event) in events {
-        let beside = |write: &Event| write.begin <= event.end && event.begin <= write.end;
-        if event.answer == Answer::Found(true) && scenario.shape.straddles() && writes.iter().any(beside) {
+        let overlaps = |write: &Event| write.begin <= event.end && event.begin <= write.end;
+        if event.answer == Answer::Found(true) && scenario.shape.straddles() && writes.iter().any(overlaps) {
             event.answer = Answer::FoundDuringWrite;
         }
         histories[class].events.push(event);

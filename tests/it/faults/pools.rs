@@ -1,4 +1,4 @@
-//! Calls from inside of rayon's tasks, on pools of one thread and of two: nested, from one pool into another, beside a
+//! Calls from inside of rayon's tasks, on pools of one thread and of two: nested, from one pool into another, next to a
 //! task that panics. A thread that waits for a task may be given any other one meanwhile, so nothing may be locked while
 //! it waits. (Tasks of `join` and `scope` that load one filter, and a `Hash` that asks rayon for help: `bulk`.)
 
@@ -112,7 +112,7 @@ fn calls_from_inside_of_tasks() {
 }
 
 #[test]
-fn a_task_that_panics_beside_others() {
+fn a_task_that_panics_among_others() {
     let _watchdog = watchdog();
     for threads in [1, 2] {
         let pool = pool(threads);

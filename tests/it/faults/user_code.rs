@@ -185,7 +185,7 @@ fn a_panic_while_a_filter_is_borrowed_does_not_poison_it() {
     let result = catch_unwind(AssertUnwindSafe(|| {
         filter.insert(&1).unwrap();
         calls += 1;
-        panic!("somebody else's");
+        panic!("the caller's own");
     }));
     assert!(result.is_err() && calls == 1);
     assert!(filter.contains(&1));

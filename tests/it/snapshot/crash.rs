@@ -2,7 +2,7 @@
 //!
 //! This does not test durability. What a killed process has written is with the system, which goes on and writes it to
 //! the disk; a power cut stops the system, too. That the file is synced before it is renamed, and the folder
-//! afterwards, is tested beside the code, in `src/snapshot/file.rs`.
+//! afterwards, is tested in `src/snapshot/file.rs`.
 
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
 use std::fs::{self, File};
@@ -39,8 +39,8 @@ fn load(path: &Path) -> (u64, CuckooFilter<u64>) {
     (version, filter)
 }
 
-/// Goes on from the version that is there, and says which have been saved. Ends when the filter is full, or nobody
-/// listens.
+/// Goes on from the version that is there, and says which have been saved. Ends when the filter is full, or the pipe
+/// is closed.
 fn save_for_ever(path: &Path) {
     let (mut version, filter) = load(path);
     loop {
@@ -87,7 +87,7 @@ fn a_process_killed_while_it_saves_leaves_a_whole_file() {
         before = version;
     }
 
-    // What a killed process has left beside the file has disturbed nobody.
+    // What a killed process left next to the file did no harm.
     let left = fs::read_dir(&folder).unwrap().count() - 1;
     println!("{before} versions saved, {ROUNDS} processes killed, {left} of them while they wrote");
     assert!(before > 0 && left > 0, "no process was killed while it saved: this has shown nothing");

@@ -142,7 +142,7 @@ mod unix {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::process::Command;
 
-    /// To open one is to wait for somebody who writes.
+    /// Opening one waits for a writer.
     #[test]
     fn a_named_pipe_is_refused_and_not_waited_for() {
         let _alive = watchdog();
@@ -187,7 +187,7 @@ mod unix {
         assert_eq!((of_path, of_target), (8, 7));
     }
 
-    /// A file could be made there and renamed, but nobody could say whether the name outlives a power cut. Root may
+    /// A file could be made there and renamed, but it would be unknown whether the name outlives a power cut. Root may
     /// read every folder.
     #[test]
     fn a_folder_that_cannot_be_read_keeps_the_old_file() {
@@ -208,7 +208,7 @@ mod unix {
     }
 }
 
-/// A file's end is checked by whoever loads it, in each way.
+/// Every way to load a file checks its end.
 #[test]
 fn every_way_of_loading_takes_the_whole_file() {
     let folder = Folder::new("file-longer");

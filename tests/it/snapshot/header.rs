@@ -4,7 +4,7 @@ use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, SavedHasher, Sn
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use testkit::format::Sealed;
 
-/// A hash function of somebody's own, without keys. Its name is short, or the longest that there may be.
+/// A user-defined hash function, without keys. Its name is short, or the longest that there may be.
 #[derive(Clone, Default)]
 struct Own<const LONG: bool = false>(BuildHasherDefault<DefaultHasher>);
 

@@ -141,7 +141,7 @@ fn parts_that_are_a_whole() {
 }
 
 #[test]
-fn what_stands_beside_the_shards_of_a_part_is_not_looked_at() {
+fn what_surrounds_the_shards_of_a_part_is_ignored() {
     let whole = USUAL.filter::<u64>();
     (0..1000).for_each(|key| whole.insert(&key).unwrap());
     let part = |shards, metadata: &[u8], with_keys: bool| {

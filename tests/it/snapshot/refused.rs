@@ -311,7 +311,7 @@ fn other_keys_of_the_hasher() {
         assert!(matches!(error, SnapshotError::HasherMismatch { .. }), "{error:?}");
         assert!(error.to_string().contains("under other keys"), "{error}");
     }
-    // Other ones in the file than the filter was filled with: whoever has the right ones does not need them.
+    // Other ones in the file than the filter was filled with: a caller with the right ones does not need them.
     let changed = sealed().with(104, 7_u64.to_le_bytes()).bytes;
     let reader = SnapshotReader::new(&changed[..]).unwrap();
     let result = reader.into_filter_with_stored_keys::<str, StableHashBuilder>();

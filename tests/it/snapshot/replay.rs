@@ -16,12 +16,12 @@ fn empty(capacity: usize, bits: u32) -> Filter {
 
 /// A writer before each of whose pieces something happens to the filter that is written: before the header, three times
 /// in each shard, and before the trailer.
-struct Beside<F> {
+struct Interrupted<F> {
     bytes: Vec<u8>,
     happens: F,
 }
 
-impl<F: FnMut(usize)> Write for Beside<F> {
+impl<F: FnMut(usize)> Write for Interrupted<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (self.happens)(self.bytes.len());
         self.bytes.extend(bytes);
@@ -35,7 +35,7 @@ impl<F: FnMut(usize)> Write for Beside<F> {
 
 /// The filter of a snapshot in which something happened meanwhile; it is told the bytes that are written.
 fn taken_while(filter: &Filter, happens: impl FnMut(usize)) -> Filter {
-    let mut writer = Beside { bytes: Vec::new(), happens };
+    let mut writer = Interrupted { bytes: Vec::new(), happens };
     filter.write_to(&mut writer).unwrap();
     Filter::read_from(&writer.bytes[..], hasher()).unwrap()
 }
@@ -98,7 +98,7 @@ proptest! {
 
 /// Keys are inserted before each piece of a snapshot of two shards: some are in it, some are not.
 #[test]
-fn over_one_taken_beside_writers_insertions_can_be_replayed_if_nothing_is_ever_removed() {
+fn over_one_taken_during_writes_insertions_can_be_replayed_if_nothing_is_ever_removed() {
     for bits in [4, 13, 32] {
         let live = empty(300_000, bits);
         assert_eq!(live.shards(), 2);
@@ -113,7 +113,7 @@ fn over_one_taken_beside_writers_insertions_can_be_replayed_if_nothing_is_ever_r
         }
         assert!((0..keys).all(|key| loaded.contains(&key)), "{bits} bits");
         assert!(loaded.len() <= live.len(), "{bits} bits: a key is there twice");
-        assert!(bits < 32 || loaded.len() == live.len(), "of so many bits no two keys are alike");
+        assert!(bits < 32 || loaded.len() == live.len(), "no two keys are alike at this width");
     }
 }
 
@@ -125,7 +125,7 @@ fn twins() -> [u64; 2] {
 }
 
 #[test]
-fn over_one_taken_beside_writers_an_insertion_leaves_a_copy_and_a_removal_loses_another_key() {
+fn over_one_taken_during_writes_an_insertion_leaves_a_copy_and_a_removal_loses_another_key() {
     let [a, b] = twins();
     let live = empty(100, 4);
     let loaded = taken_while(&live, |at| {

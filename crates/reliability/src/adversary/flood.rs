@@ -89,7 +89,7 @@ fn check_residents(shape: &Shape, filter: &Filter, stored: u64) {
     }
 }
 
-/// The time of each refusal, alone and beside writers. Alone, not a byte of the filter changes.
+/// The time of each refusal, alone and concurrently with writers. Alone, not a byte of the filter changes.
 fn refusals(run: &Run, shape: &Shape, filter: &Filter, rng: &mut Rng) {
     let refusals = run.choose(1_000_000, 50_000);
     let mut keys = std::iter::repeat_with(|| ABSENT + rng.u64(..ABSENT / 2));
@@ -101,7 +101,7 @@ fn refusals(run: &Run, shape: &Shape, filter: &Filter, rng: &mut Rng) {
         broken(Promise::Refusal, shape, key, "refusals changed the filter");
     }
     let (stop, barrier) = (&AtomicBool::new(false), &Barrier::new(WRITERS as usize + 1));
-    let beside = thread::scope(|scope| {
+    let contended = thread::scope(|scope| {
         for number in 1..=WRITERS {
             scope.spawn(move || {
                 let own = (number + 1) * ABSENT;
@@ -117,12 +117,12 @@ fn refusals(run: &Run, shape: &Shape, filter: &Filter, rng: &mut Rng) {
         times
     });
     if filter.count(&key) != 8 {
-        broken(Promise::Refusal, shape, key, "not 8 copies after refusals beside writers");
+        broken(Promise::Refusal, shape, key, "not 8 copies after refusals concurrent with writers");
     }
     figure(
         "7.4",
         format_args!(
-            "refusals as too many copies, {} of each: alone {alone}; beside {WRITERS} writers {beside}",
+            "refusals as too many copies, {} of each: alone {alone}; with {WRITERS} writers {contended}",
             count(refusals)
         ),
     );

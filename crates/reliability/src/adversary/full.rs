@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use testkit::{Filter, Promise, Shape, broken};
 
-/// A filter is full when so many keys were refused one after the other.
+/// A filter is full when this many keys were refused one after the other.
 const IN_A_ROW: usize = 20;
 
-/// Each key is refused so many times, and the least time counts.
+/// Each key is refused this many times, and the least time counts.
 const TRIES: usize = 3;
 
 /// Refusals of which the quantiles are told, before the median of all such runs.
@@ -27,7 +27,7 @@ pub(super) fn run(run: &Run, rng: &mut Rng) {
         let bar = progress("a full filter", refusals);
         let alone = full.lookup(|times| times.len() < 1 << 20);
         let (stop, barrier) = (&AtomicBool::new(false), &Barrier::new(2));
-        let (refused, went_in, beside) = thread::scope(|scope| {
+        let (refused, went_in, concurrent) = thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 barrier.wait();
                 full.lookup(|_| !stop.load(Ordering::Relaxed))
@@ -44,10 +44,10 @@ pub(super) fn run(run: &Run, rng: &mut Rng) {
             format_args!(
                 "2^{log2} slots of 16 bits at a load of {:.3}: {} distinct keys refused {TRIES} times each, the least time of \
                  each: {refused}; {} lookups of \
-                 present keys beside them, {beside} (without them {alone})",
+                 present keys meanwhile, {concurrent} (without them {alone})",
                 full.filter.load_factor(),
                 count(refused.len()),
-                count(beside.len())
+                count(concurrent.len())
             ),
         );
     }
@@ -79,7 +79,7 @@ impl Full {
         Full { shape, filter, present, next }
     }
 
-    /// The times of so many refusals, and the keys that found a place all the same.
+    /// The times of this many refusals, and the keys that found a place all the same.
     fn refuse(&self, refusals: u64, done: impl Fn()) -> (Times, Vec<u64>) {
         let (mut times, mut went_in) = (Times::in_runs_of(RUN), Vec::new());
         let mut keys = self.next..;

@@ -104,7 +104,7 @@ fn measure(shape: &Shape, bits: u32, load: f64, removed: bool, lookups: u64, rng
     Rate::of(lookups, hits(&filter, lookups, rng), slots(&filter), load, bits)
 }
 
-/// How many of so many absent keys are found, in one way after the other.
+/// How many of this many absent keys are found, in one way after the other.
 pub(super) fn hits(filter: &Filter, lookups: u64, rng: &mut Rng) -> u64 {
     let first = ABSENT + rng.u64(..ABSENT / 2);
     let (mut keys, mut found, mut hits) = (Vec::new(), Vec::new(), 0);

@@ -23,7 +23,7 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacities {
     let start = Instant::now();
     let target = run.choose(1_000_000_000, 20_000_000);
     let largest = run.choose(usize::MAX, 100_000);
-    // Tables of a few keys are built anew, with other seeds, until they have had so many lookups in a row.
+    // Tables of a few keys are built anew, with other seeds, until they have had this many lookups in a row.
     let a_turn = run.choose(1_000_000, 100_000);
     let mut shapes: Vec<(usize, u32)> =
         CAPACITIES.into_iter().flat_map(|capacity| WIDTHS.map(|bits| (capacity, bits))).collect();

@@ -20,7 +20,7 @@ pub(crate) fn run(run: &Run) {
 }
 
 fn exact(run: &Run, rng: &mut Rng) {
-    let field = &Exact::new(run.choose(3 << 18, 3 << 17), None, rng);
+    let field = &Exact::new(run.choose(1_200_000, 600_000), None, rng);
     let (start, stop) = (Instant::now(), &AtomicBool::new(false));
     let (outcome, rebuilds) = thread::scope(|scope| {
         let others = rng.fork();

@@ -14,7 +14,7 @@ use subject::Subject;
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
-/// One input in so many has a filter of two shards or loads as many keys as are sorted and stored by tasks, and looks
+/// One input in this many has a filter of two shards or loads as many keys as are sorted and stored by tasks, and looks
 /// keys up on several threads.
 const SELDOM: u32 = 512;
 const KEYS_FOR_TASKS: usize = 1 << 12;

@@ -1,4 +1,4 @@
-//! Bulk loads and bulk removals of a range of keys that nobody else touches.
+//! Bulk loads and bulk removals of a range of keys that no other thread touches.
 
 use super::{Exact, Tally};
 use crate::Promise;
@@ -9,7 +9,7 @@ use fastrand::Rng;
 pub(super) fn load_and_remove(field: &Exact, mut rng: Rng) -> (Tally, u64) {
     let (mut done, mut rounds) = (Tally::default(), 0);
     let mut all: Vec<u64> = field.keys.bulk.clone().collect();
-    while field.is_worked_on() {
+    loop {
         // A few keys that the filter has room for, or more than that.
         rng.shuffle(&mut all);
         let keys = &all[..rng.usize(1..=all.len())];
@@ -42,6 +42,9 @@ pub(super) fn load_and_remove(field: &Exact, mut rng: Rng) -> (Tally, u64) {
         done.operations += 2 * keys.len() as u64;
         done.lookups += keys.len() as u64;
         rounds += 2;
+        if !field.is_worked_on() {
+            break;
+        }
     }
     (done, rounds)
 }

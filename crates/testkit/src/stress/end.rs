@@ -1,4 +1,4 @@
-//! When everybody has stopped.
+//! What must hold when all threads have stopped.
 
 use super::Exact;
 use crate::Promise;
@@ -35,7 +35,7 @@ pub(super) fn check_at_rest(field: &Exact) -> u64 {
 }
 
 fn flag(field: &Exact, key: u64) -> usize {
-    usize::from(*field.try_flag(key as usize).expect("nobody holds a flag at the end"))
+    usize::from(*field.try_flag(key as usize).expect("no thread holds a flag at the end"))
 }
 
 /// Takes away what is left, in every way, to the last copy.

@@ -53,7 +53,7 @@ impl Keys {
         };
         Keys {
             flagged: 0..flagged,
-            stable: next((flagged / 16).max(4)),
+            stable: next((flagged / 2).max(4)),
             bulk: next((flagged / 64).max(4)),
             contested: next((flagged / 16).clamp(2, MAX_CONTESTED)),
             absent: next((flagged / 8).max(16)),
@@ -66,14 +66,14 @@ impl Keys {
 }
 
 impl Exact {
-    /// A filter of this capacity, filled to 95 % of its slots. Its keys are a third more than fit, so that most are there
-    /// once or not at all.
+    /// A filter of this capacity, filled to 95 % of its slots: some 40 % by stable keys, the rest by others, of which there
+    /// are more than fit, so that most are there once or not at all.
     ///
     /// # Panics
     ///
     /// If keys share classes more often than chance allows.
     pub fn new(capacity: usize, stripes: Option<usize>, rng: &mut Rng) -> Self {
-        let keys = Keys::new((capacity as u64 * 4 / 3).max(16));
+        let keys = Keys::new((capacity as u64 * 4 / 5).max(16));
         let mut shape = Shape { stripes, ..Shape::new(capacity, 32, rng) };
         // One draw of seeds in some hundred makes two of them share a class.
         let mut draws = 1;
@@ -89,17 +89,18 @@ impl Exact {
         let level = slots(&filter) as usize * 95 / 100;
         let room = level.saturating_sub(filter.len()) as u64;
         let insert = |key| Mutex::new(u8::from(key < room && filter.insert(&key).is_ok()));
+        let copies = keys.flagged.clone().map(insert).collect();
         Exact {
             level,
-            copies: keys.flagged.clone().map(insert).collect(),
+            copies,
             owned: keys.contested.clone().map(|_| AtomicBool::new(false)).collect(),
+            stop: AtomicBool::new(false),
+            working: AtomicUsize::new(0),
+            refused_full: AtomicU64::new(filter.stats().refused_full),
+            refused_copies: AtomicU64::new(0),
             shape,
             filter,
             keys,
-            stop: AtomicBool::new(false),
-            working: AtomicUsize::new(0),
-            refused_full: AtomicU64::new(0),
-            refused_copies: AtomicU64::new(0),
         }
     }
 

@@ -78,7 +78,7 @@ impl Worker<'_> {
         }
         for rejection in &report.rejected {
             let member = &group.flags[group.members[rejection.index]];
-            // Nobody removes meanwhile: what has 8 copies in the end is refused for them or, before, for want of room.
+            // No thread removes meanwhile: what has 8 copies in the end is refused for them or, before, for want of room.
             let full = matches!(rejection.error, InsertError::Full);
             let copies = if full { (*member.copies).min(MAX_COPIES - 1) } else { *member.copies };
             self.field.check_refusal(member.key, copies, name, rejection.error);

@@ -62,7 +62,7 @@ pub struct Outcome {
 }
 
 impl Exact {
-    /// Runs this many workers, each until it has done so many operations or until [`Exact::stop`], together with
+    /// Runs this many workers, each until it has done this many operations or until [`Exact::stop`], together with
     /// `readers` lookup threads and one thread each for bulk loads, snapshots and `stats`. Then compares every count with
     /// its flag, and removes everything.
     ///

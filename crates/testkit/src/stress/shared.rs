@@ -59,7 +59,7 @@ impl Shared {
         Shared { shape, filter, stable, least, own, unique }
     }
 
-    /// Lets each writer do so many operations. Returns how many lookups of stable keys and how many snapshots there were.
+    /// Lets each writer do this many operations. Returns how many lookups of stable keys and how many snapshots there were.
     ///
     /// # Panics
     ///
@@ -71,16 +71,22 @@ impl Shared {
             for _ in 0..READERS {
                 scope.spawn(move || {
                     barrier.wait();
-                    while writing.load(Ordering::Relaxed) > 0 {
+                    loop {
                         lookups.fetch_add(self.look_up(), Ordering::Relaxed);
+                        if writing.load(Ordering::Relaxed) == 0 {
+                            break;
+                        }
                     }
                 });
             }
             scope.spawn(move || {
                 barrier.wait();
-                while writing.load(Ordering::Relaxed) > 0 {
+                loop {
                     self.check_snapshot();
                     snapshots.fetch_add(1, Ordering::Relaxed);
+                    if writing.load(Ordering::Relaxed) == 0 {
+                        break;
+                    }
                 }
             });
             let writers = self.own.each_ref().map(|own| {
@@ -98,9 +104,8 @@ impl Shared {
     }
 
     fn look_up(&self) -> u64 {
-        let keys = &self.stable[..self.stable.len().min(1000)];
-        let rounds = 1 + 1000 / keys.len();
-        for key in keys.iter().cycle().take(rounds * keys.len()) {
+        let lookups = self.stable.len().max(10_000);
+        for key in self.stable.iter().cycle().take(lookups) {
             if !self.filter.contains(key) {
                 broken(Promise::Present, &self.shape, *key, "contains missed a stable key");
             }
@@ -110,7 +115,7 @@ impl Shared {
         if let Some(missed) = found.iter().position(|&found| !found) {
             broken(Promise::Present, &self.shape, self.stable[missed], "contains_batch missed a stable key");
         }
-        (rounds * keys.len() + self.stable.len()) as u64
+        (lookups + self.stable.len()) as u64
     }
 
     fn check_snapshot(&self) {
@@ -165,7 +170,7 @@ impl Shared {
         copies
     }
 
-    /// Does something to a key of which this thread has stored so many copies, and checks the answer: other keys of its
+    /// Does something to a key of which this thread has stored this many copies, and checks the answer: other keys of its
     /// class may have more. Returns by how many copies that changes.
     fn ask(&self, what: Single, key: u64, copies: u8, by_hash: bool) -> i8 {
         let answer = single(&self.filter, what, key, by_hash);

@@ -49,7 +49,7 @@ impl Worker<'_> {
         self.done.operations += 1;
     }
 
-    /// Inserts a key at which others are, too: whoever is told that it is new is its only owner until it is removed.
+    /// Inserts a key that other threads insert too: the one that is told that it is new owns it until it removes it.
     fn contest(&mut self) {
         let field = self.field;
         let key = self.rng.u64(field.keys.contested.clone());

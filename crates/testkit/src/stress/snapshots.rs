@@ -9,13 +9,13 @@ use std::sync::MutexGuard;
 /// Flagged keys that are held still while a snapshot is taken.
 const MAX_HELD: usize = 2048;
 
-/// Of so many snapshots every copy is counted in one, which takes as long as to take some dozens.
+/// Of this many snapshots every copy is counted in one, which takes as long as to take some dozens.
 const COUNTED: u64 = 16;
 
 /// Returns also how many that were.
 pub(super) fn take(field: &Exact, mut rng: Rng) -> (Tally, u64) {
     let (mut done, mut snapshots) = (Tally::default(), 0);
-    while field.is_worked_on() {
+    loop {
         let mut bytes = Vec::new();
         let held = hold(field, &mut rng);
         if let Err(error) = field.filter.snapshot().metadata(b"stress").write_to(&mut bytes) {
@@ -32,6 +32,9 @@ pub(super) fn take(field: &Exact, mut rng: Rng) -> (Tally, u64) {
             Err(error) => field.broken(Promise::Snapshot, None, format_args!("not read back: {error}")),
         }
         snapshots += 1;
+        if !field.is_worked_on() {
+            break;
+        }
     }
     (done, snapshots)
 }

@@ -1,4 +1,4 @@
-//! What the filter tells of itself while everybody works.
+//! What `stats` says during the work.
 
 use super::Exact;
 use crate::Promise;
@@ -16,7 +16,7 @@ pub(super) fn watch(field: &Exact) -> Watched {
     let slots = field.shape.slots();
     let mut watched = Watched { calls: 0, mean_load: 0.0, last: field.filter.stats() };
     let mut sum = 0.0;
-    while field.is_worked_on() {
+    loop {
         let stats = field.filter.stats();
         let counters =
             |stats: &Stats| [stats.relocations, stats.longest_path, stats.refused_full, stats.refused_too_many_copies];
@@ -30,7 +30,10 @@ pub(super) fn watch(field: &Exact) -> Watched {
         watched.last = stats;
         sum += stats.load_factor;
         thread::sleep(Duration::from_millis(5));
+        if !field.is_worked_on() {
+            break;
+        }
     }
-    watched.mean_load = sum / watched.calls.max(1) as f64;
+    watched.mean_load = sum / watched.calls as f64;
     watched
 }
