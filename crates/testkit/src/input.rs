@@ -11,7 +11,7 @@ impl<'a> Input<'a> {
     }
 
     /// `None` at the end.
-    pub fn next(&mut self) -> Option<u8> {
+    pub fn next_byte(&mut self) -> Option<u8> {
         let (&first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(first)
@@ -19,7 +19,7 @@ impl<'a> Input<'a> {
 
     /// 0 at the end.
     pub fn byte(&mut self) -> u8 {
-        self.next().unwrap_or(0)
+        self.next_byte().unwrap_or(0)
     }
 
     /// One of the choices.

@@ -17,7 +17,7 @@ impl Keys {
     }
 
     fn read(input: &mut Input) -> Option<Self> {
-        let (first, count) = (input.next()?, input.next()?);
+        let (first, count) = (input.next_byte()?, input.next_byte()?);
         // Every fourth time copies of one key, up to one more than it can have.
         let (count, step) = if count & 3 == 0 { (count % 10, 0) } else { (count >> 3, 1) };
         Some(Keys { first, count, step })
@@ -61,9 +61,9 @@ pub(super) enum Operation {
 impl Operation {
     /// `None` at the end.
     pub(super) fn read(input: &mut Input) -> Option<Self> {
-        let kind = input.next()?;
+        let kind = input.next_byte()?;
         let by_hash = kind & 0x80 > 0;
-        let mut one = |what| Some(Operation::One(what, input.next()?, by_hash));
+        let mut one = |what| Some(Operation::One(what, input.next_byte()?, by_hash));
         match kind & 0x7f {
             0..24 => one(Single::Insert),
             24..40 => one(Single::InsertUnique),
