@@ -22,8 +22,8 @@ fn folder(target: &str) -> Result<PathBuf, Box<dyn Error>> {
     Ok(folder)
 }
 
-/// One for each capacity (`operations/shape.rs`), at widths that differ; the numbers of the operations are those of
-/// `operations/operation.rs`.
+/// One for each capacity of `testkit::sequence`, at widths that differ; the numbers of the operations are those of its
+/// `operation`.
 fn operations() -> Result<(), Box<dyn Error>> {
     // Many keys in, in each way; some out; single ones; both filters; copies and merging.
     let steps = [

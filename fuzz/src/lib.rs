@@ -1,11 +1,7 @@
-//! What is fuzzed. The targets in `fuzz_targets` hand over their bytes, and nothing here knows of the fuzzer: what it
-//! finds can be run again by itself (`examples/replay.rs`).
+//! What is fuzzed: `testkit::sequence` and `snapshot`. The targets in `fuzz_targets` hand over their bytes, and nothing
+//! here knows of the fuzzer: what it finds can be run again by itself (`examples/replay.rs`).
 
-pub mod operations;
 pub mod snapshot;
-
-mod format;
-mod input;
 
 use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
 

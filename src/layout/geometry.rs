@@ -81,7 +81,7 @@ pub(crate) struct Mixed(u64);
 impl Mixed {
     /// "degski64", a mixer in use since 2018 and a permutation of all numbers: no two hashes are mixed alike. A folded
     /// multiplication by a constant is not enough: it left regular keys up to six times as many false positives as they
-    /// should have (tests/rates.rs).
+    /// should have (tests/it/rates.rs).
     #[inline]
     pub(crate) fn of(hash: u64) -> Self {
         let hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);

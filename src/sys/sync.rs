@@ -62,7 +62,7 @@ impl Flag {
 /// load ahead of the clock.
 ///
 /// The fences also hide a write that is not visible yet when it returns. That none is so is for the models and
-/// `tests/stress.rs` to show.
+/// `tests/it/stress.rs` to show.
 #[cfg(test)]
 pub(crate) fn in_order<T>(clock: impl FnOnce() -> T) -> T {
     use core::sync::atomic::fence;
@@ -104,7 +104,7 @@ mod shim {
     pub(crate) fn fence_after_unlock() {
         // On x86-64 the processor has drained the stores already. parking_lot unlocks by a `compare_exchange` whether or
         // not another thread waits, which is a `lock cmpxchg`, and every locked instruction is a full barrier. What is
-        // left to do is to keep the compiler from moving a load above it. `tests/stress.rs` watches the lock.
+        // left to do is to keep the compiler from moving a load above it. `tests/it/stress.rs` watches the lock.
         #[cfg(target_arch = "x86_64")]
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
         #[cfg(not(target_arch = "x86_64"))]

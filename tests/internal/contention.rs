@@ -1,4 +1,4 @@
-//! A storm of moves: misses beside writers that relocate, and remove one of several copies, without pause. Each of these
+//! Contention: misses while writers relocate, and remove one of several copies, without pause. Each of these
 //! advances the version that a miss checks, so a miss may have to begin again; how often it did is counted here.
 //!
 //! `CUCKOO_FULL=1 cargo test --release --lib storm -- --nocapture --test-threads=1` takes the figures; without the
@@ -88,7 +88,7 @@ fn write(storm: Storm, filter: &Filter, own: (Vec<u64>, Vec<u64>), stop: &Flag, 
         }
         at = (at + 1) % stored.len();
         let other = at % spare.len();
-        assert!(filter.remove_hash(stored[at]), "nobody else removes it");
+        assert!(filter.remove_hash(stored[at]), "no other thread removes it");
         if filter.insert_hash(spare[other]).is_ok() {
             std::mem::swap(&mut stored[at], &mut spare[other]);
         } else if filter.insert_hash(stored[at]).is_err() {
@@ -109,7 +109,7 @@ struct Seen {
     seconds: f64,
 }
 
-/// Looks up absent keys, and now and then a present one: so many, and more until `enough`.
+/// Looks up absent keys, and now and then a present one: this many, and more until `enough`.
 fn read(scene: &Scene, lookups: usize, enough: impl Fn() -> bool) -> Seen {
     let repeats = Rc::new(Cell::new(0));
     let counter = Rc::clone(&repeats);
@@ -141,7 +141,7 @@ fn read(scene: &Scene, lookups: usize, enough: impl Fn() -> bool) -> Seen {
     Seen { attempts, nanoseconds, seconds: begun.elapsed().as_secs_f64() }
 }
 
-/// Runs a storm with so many writers.
+/// Runs with this many writers.
 fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
     let mut scene = Scene::new(stripes, writers);
     let stop = Flag::default();
@@ -178,7 +178,7 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
         Storm::Trade => "trading copies, each of a class of its own, at 95 % load",
     };
     println!(
-        "\nfigure 6.{number}: {} misses beside {writers} writer{} {what}, {} stripe{}: attempts mean {:.4}, p99.9 {}, \
+        "\nfigure 6.{number}: {} misses with {writers} writer{} {what}, {} stripe{}: attempts mean {:.4}, p99.9 {}, \
          p99.99 {}, worst {}; latency p50 {} ns, p99 {} ns, p99.9 {} ns, p99.99 {} ns, worst {:.1} us; {} relocations \
          and {} rounds of the writers a second",
         HumanCount(attempts.len()),

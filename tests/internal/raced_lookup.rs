@@ -191,7 +191,7 @@ impl Race {
         counters[1].get() as usize
     }
 
-    /// Asks for the key so many times at once, and moves it after each read in turn. Between its two reads each of them
+    /// Asks for the key this many times at once, and moves it after each read in turn. Between its two reads each of them
     /// misses it, and has to look again.
     fn run_all(&self, ask: Ask, pooled: bool, copies: usize) {
         let asked = vec![(self.key, true); copies];
@@ -303,7 +303,7 @@ fn a_key_that_moves_is_found_by_a_parallel_lookup() {
     }
 }
 
-/// So many keys in so large a table that each shard is asked for those that lie in it; and a batch in a table beyond the
+/// Enough keys in a table large enough that each shard is asked for those that lie in it; and a batch in a table beyond the
 /// cache.
 #[test]
 fn a_key_that_moves_is_found_in_a_large_table() {

@@ -252,7 +252,7 @@ impl Scenario {
             });
             let only_reads = steps.iter().all(|&step| step == Step::BucketRead);
             assert!(only_reads, "a lookup passes no step of a writer and begins once: {steps:?}");
-            // The test has failed and gone if nobody takes the answers.
+            // If the answers are not taken, the test has failed already.
             let _ = done.send(wrong);
         });
         let wrong = self.wait(&answers, when).expect("the lookups do not panic");

@@ -1,11 +1,10 @@
 //! Snapshots made from what they say, with defects, under checksums that match.
 
 use super::EMPTY;
-use super::mend::seal;
-use crate::format::{CHECKSUM, MIN_HEADER, Layout, SHARD_PREFIX, SLOTS, TRAILER};
-use crate::input::Input;
 use crc32c::crc32c_append;
 use std::ops::Range;
+use testkit::Input;
+use testkit::format::{CHECKSUM, Layout, MIN_HEADER, SHARD_PREFIX, SLOTS, TRAILER, seal};
 
 /// Behind `siphash-1-3`, the name of the hasher.
 const NAME_END: usize = MIN_HEADER - CHECKSUM + 11;

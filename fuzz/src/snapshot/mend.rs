@@ -1,22 +1,17 @@
 //! Snapshots made right again after they were changed.
 
-use crate::format::{CHECKSUM, Layout, SHARD_PREFIX, TRAILER, checksum, header_length};
 use crc32c::crc32c_append;
+use testkit::format::{CHECKSUM, Layout, SHARD_PREFIX, header_length, seal, seal_all};
 
 /// The same bytes with right checksums, as far as header, shards and trailer are there.
 pub(super) fn checksums(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = bytes.to_vec();
     let header = header_length(&bytes)?;
-    let origin = seal(&mut bytes[..header], 0);
-    let Some(layout) = Layout::of(&bytes) else { return Some(bytes) };
-    let (mut at, mut checksums) = (header, origin);
-    for _ in layout.part.clone() {
-        let Some(shard) = bytes.get_mut(at..at + layout.shard()) else { break };
-        checksums = crc32c_append(checksums, &seal(shard, origin).to_le_bytes());
-        at += layout.shard();
-    }
-    if let Some(trailer) = bytes.get_mut(at..at + TRAILER) {
-        seal(trailer, checksums);
+    match Layout::of(&bytes) {
+        Some(layout) => seal_all(&mut bytes, &layout),
+        None => {
+            seal(&mut bytes[..header], 0);
+        }
     }
     Some(bytes)
 }
@@ -54,12 +49,4 @@ pub(super) fn all(bytes: &[u8], longest: u64) -> Option<Vec<u8>> {
     whole.extend([0; CHECKSUM]);
     seal(&mut whole[begin..], checksums);
     Some(whole)
-}
-
-/// Gives a piece its checksum, at its end, that goes on from another one.
-pub(super) fn seal(piece: &mut [u8], from: u32) -> u32 {
-    let sum = checksum(piece, from);
-    let end = piece.len() - CHECKSUM;
-    piece[end..].copy_from_slice(&sum.to_le_bytes());
-    sum
 }

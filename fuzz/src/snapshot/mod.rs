@@ -10,15 +10,15 @@ mod mend;
 mod spec;
 
 use crate::Filter;
-use crate::format::{fingerprints, header_length};
-use crate::input::{Input, is_one_of};
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotHeader, SnapshotReader, StableHashBuilder};
 use std::sync::LazyLock;
+use testkit::format::{fingerprints, header_length};
+use testkit::{Input, is_one_of};
 
 /// The first byte of every snapshot.
 const FIRST: u8 = 0xc0;
 
-/// One input in so many is also read in other ways, and in the sizes of several shards.
+/// One input in this many is also read in other ways, and in the sizes of several shards.
 const SELDOM: u32 = 256;
 const LONGEST: u64 = 1 << 12;
 const LONGEST_SELDOM: u64 = 1 << 18;

@@ -1,9 +1,9 @@
 //! Which bytes are a snapshot: the description of the format (DESIGN.md, "Format 1"), read literally and once more.
 
 use super::EMPTY;
-use crate::format::{CHECKSUM, MIN_HEADER, Layout, SHARD_PREFIX, SLOTS, TRAILER, checksum, header_length};
-use crate::format::{u32_at, u64_at};
 use crc32c::crc32c_append;
+use testkit::format::{CHECKSUM, Layout, MIN_HEADER, SHARD_PREFIX, SLOTS, TRAILER, checksum, header_length};
+use testkit::format::{u32_at, u64_at};
 
 const NAME: &[u8] = b"siphash-1-3";
 

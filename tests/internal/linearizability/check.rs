@@ -9,7 +9,7 @@ type Done = u128;
 
 impl History {
     /// Whether there is an order of the events in which each comes at a moment between its begin and its end, and in
-    /// which every fact is true.
+    /// which every answer is true.
     pub(super) fn is_linearizable(&self) -> bool {
         assert!(self.events.len() <= Done::BITS as usize, "{} events", self.events.len());
         Attempt { events: &self.events, failed: HashSet::new() }.explains(0, self.copies)
@@ -27,8 +27,8 @@ impl Attempt<'_> {
         // What only tells and is true may as well come now: it takes nothing from what follows.
         loop {
             let told = self.next(done).find(|&number| {
-                let fact = self.events[number].fact;
-                fact.only_tells() && fact.after(copies).is_some()
+                let answer = self.events[number].answer;
+                answer.only_tells() && answer.after(copies).is_some()
             });
             let Some(number) = told else { break };
             done |= 1 << number;
@@ -39,9 +39,10 @@ impl Attempt<'_> {
         if !self.failed.insert((done, copies)) {
             return false;
         }
-        let candidates: Vec<usize> = self.next(done).filter(|&number| !self.events[number].fact.only_tells()).collect();
+        let candidates: Vec<usize> =
+            self.next(done).filter(|&number| !self.events[number].answer.only_tells()).collect();
         candidates.into_iter().any(|number| {
-            self.events[number].fact.after(copies).is_some_and(|copies| self.explains(done | 1 << number, copies))
+            self.events[number].answer.after(copies).is_some_and(|copies| self.explains(done | 1 << number, copies))
         })
     }
 
@@ -56,12 +57,12 @@ impl Attempt<'_> {
 
 #[cfg(not(cuckoo_shuttle))]
 mod tests {
-    use super::super::history::Fact;
+    use super::super::answer::Answer;
     use super::*;
     use proptest::prelude::*;
 
-    fn history(copies: u8, events: &[(Fact, u64, u64)]) -> History {
-        let events = events.iter().map(|&(fact, begin, end)| Event { fact, begin, end });
+    fn history(copies: u8, events: &[(Answer, u64, u64)]) -> History {
+        let events = events.iter().map(|&(answer, begin, end)| Event { answer, begin, end });
         History { copies, events: events.collect() }
     }
 
@@ -72,24 +73,24 @@ mod tests {
                 let mut others = events.to_vec();
                 others.remove(number);
                 others.iter().all(|other| other.end >= event.begin)
-                    && event.fact.after(copies).is_some_and(|copies| naive(copies, &others))
+                    && event.answer.after(copies).is_some_and(|copies| naive(copies, &others))
             })
     }
 
-    fn facts() -> impl Strategy<Value = Fact> {
+    fn answers() -> impl Strategy<Value = Answer> {
         prop_oneof![
-            3 => Just(Fact::Stored),
-            1 => Just(Fact::Full),
-            1 => Just(Fact::TooManyCopies),
-            2 => Just(Fact::Admitted),
-            1 => Just(Fact::Present),
-            1 => Just(Fact::NotAdmitted),
-            3 => any::<bool>().prop_map(Fact::Found),
-            1 => Just(Fact::FoundBesideAWriter),
-            2 => (0u8..=3).prop_map(Fact::Counted),
-            3 => any::<bool>().prop_map(Fact::Removed),
-            1 => (0u8..=3).prop_map(Fact::RemovedAll),
-            1 => Just(Fact::Cleared),
+            3 => Just(Answer::Stored),
+            1 => Just(Answer::Full),
+            1 => Just(Answer::TooManyCopies),
+            2 => Just(Answer::Admitted),
+            1 => Just(Answer::Present),
+            1 => Just(Answer::NotAdmitted),
+            3 => any::<bool>().prop_map(Answer::Found),
+            1 => Just(Answer::FoundDuringWrite),
+            2 => (0u8..=3).prop_map(Answer::Counted),
+            3 => any::<bool>().prop_map(Answer::Removed),
+            1 => (0u8..=3).prop_map(Answer::RemovedAll),
+            1 => Just(Answer::Cleared),
         ]
     }
 
@@ -100,10 +101,10 @@ mod tests {
         #[test]
         fn the_check_agrees_with_trying_every_order(
             copies in prop_oneof![0u8..=2, Just(8)],
-            events in prop::collection::vec((facts(), 0u64..12, 0u64..6), 1..=6),
+            events in prop::collection::vec((answers(), 0u64..12, 0u64..6), 1..=6),
         ) {
             let events: Vec<_> =
-                events.into_iter().map(|(fact, begin, length)| Event { fact, begin, end: begin + length }).collect();
+                events.into_iter().map(|(answer, begin, length)| Event { answer, begin, end: begin + length }).collect();
             let expected = naive(copies, &events);
             prop_assert_eq!(History { copies, events }.is_linearizable(), expected);
         }
@@ -112,8 +113,8 @@ mod tests {
     #[test]
     fn a_key_that_was_never_absent_is_not_missed() {
         // Another copy comes and goes, whichever goes.
-        let writer = [(Fact::Stored, 0, 10), (Fact::Removed(true), 11, 20)];
-        let with = |copies, found| history(copies, &[writer[0], writer[1], (Fact::Found(found), 5, 15)]);
+        let writer = [(Answer::Stored, 0, 10), (Answer::Removed(true), 11, 20)];
+        let with = |copies, found| history(copies, &[writer[0], writer[1], (Answer::Found(found), 5, 15)]);
         assert!(!with(1, false).is_linearizable());
         assert!(with(1, true).is_linearizable());
         assert!(with(0, false).is_linearizable() && with(0, true).is_linearizable());
@@ -121,16 +122,16 @@ mod tests {
 
     #[test]
     fn one_key_is_not_admitted_twice() {
-        let twice = |begin| history(0, &[(Fact::Admitted, 0, 10), (Fact::Admitted, begin, 20)]);
+        let twice = |begin| history(0, &[(Answer::Admitted, 0, 10), (Answer::Admitted, begin, 20)]);
         assert!(!twice(0).is_linearizable() && !twice(15).is_linearizable());
         let mut removed = twice(5);
-        removed.events.push(Event { fact: Fact::Removed(true), begin: 8, end: 9 });
+        removed.events.push(Event { answer: Answer::Removed(true), begin: 8, end: 9 });
         assert!(removed.is_linearizable());
     }
 
     #[test]
     fn what_ended_before_another_began_comes_before_it() {
-        let order = |end| history(0, &[(Fact::Stored, 0, end), (Fact::Found(false), 10, 20)]);
+        let order = |end| history(0, &[(Answer::Stored, 0, end), (Answer::Found(false), 10, 20)]);
         assert!(order(10).is_linearizable());
         assert!(!order(9).is_linearizable());
     }

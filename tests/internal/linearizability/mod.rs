@@ -8,13 +8,18 @@
 //!
 //! | file      | what                                                                        |
 //! |-----------|-----------------------------------------------------------------------------|
-//! | history   | what an operation said, and what that means for the count of its class      |
+//! | answer    | what an operation answered, and what that means for the count of its class  |
+//! | history   | answers, and when they were given                                           |
 //! | check     | whether some order of the operations explains all that was said             |
 //! | shape     | the tables: tiny ones with stripes of a bucket or two, and promised ones    |
 //! | scenario  | a table with something in it, and a program for each thread                 |
 //! | world     | the shard that the programs run on, and what must hold when they have ended |
 //! | corrupt   | histories with one fault each, which the check must refuse                  |
 
+// By its path, because the testkit itself is linked with another copy of this crate. What is not needed here others use.
+#[path = "../../../crates/testkit/src/answer.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod answer;
 mod check;
 mod history;
 mod scenario;

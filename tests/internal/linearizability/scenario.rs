@@ -95,7 +95,7 @@ impl Scenario {
 struct Actions {
     insertion: Action,
     clears: bool,
-    /// Of four lookups and counts, so many are of any class, the others of those that are written.
+    /// Of four lookups and counts, how many are of any class; the others are of those that are written.
     strange: u32,
     /// Of a hundred.
     writes: u32,

@@ -119,9 +119,9 @@ fn meet(arrived: &[RelaxedCounter], all: u64) {
 
 /// Whether something was asked while it changed.
 fn is_contested(history: &History) -> bool {
-    let beside = |one: &Event, other: &Event| one.begin <= other.end && other.begin <= one.end;
-    let (asked, changed): (Vec<&Event>, _) = history.events.iter().partition(|event| event.fact.only_tells());
-    asked.iter().any(|asked| changed.iter().any(|changed| beside(asked, changed)))
+    let overlaps = |one: &Event, other: &Event| one.begin <= other.end && other.begin <= one.end;
+    let (asked, changed): (Vec<&Event>, _) = history.events.iter().partition(|event| event.answer.only_tells());
+    asked.iter().any(|asked| changed.iter().any(|changed| overlaps(asked, changed)))
 }
 
 #[test]

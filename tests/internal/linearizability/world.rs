@@ -1,6 +1,7 @@
 //! The shard that programs run on, and what must hold when they have ended.
 
-use super::history::{Event, Fact, History};
+use super::answer::Answer;
+use super::history::{Event, History};
 use super::scenario::{Action, Scenario, Step, TASK_STEPS};
 use super::shape::Words;
 use crate::InsertError;
@@ -64,7 +65,7 @@ impl World {
         let mut seen = Seen::default();
         for (number, &step) in program.iter().enumerate() {
             let key = key_of(scenario, step);
-            let mut note = |class, fact, begin| seen.events.push((class, Event { fact, begin, end: now() }));
+            let mut note = |class, answer, begin| seen.events.push((class, Event { answer, begin, end: now() }));
             let begin = now();
             match step.action {
                 Action::Copy => {
@@ -72,14 +73,14 @@ impl World {
                     let stored = self.shard().copy_to(&mut words.words);
                     let end = now();
                     for (class, counted) in counts(&words, scenario, stored).into_iter().enumerate() {
-                        seen.events.push((class, Event { fact: Fact::Counted(counted), begin, end }));
+                        seen.events.push((class, Event { answer: Answer::Counted(counted), begin, end }));
                     }
                 }
                 Action::Clear => {
                     self.raw.clear();
                     let end = now();
                     for class in 0..scenario.classes.len() {
-                        seen.events.push((class, Event { fact: Fact::Cleared, begin, end }));
+                        seen.events.push((class, Event { answer: Answer::Cleared, begin, end }));
                     }
                 }
                 Action::Len => {
@@ -95,7 +96,7 @@ impl World {
                     lookup_batch(&self.raw, &keys, |&mixed| mixed, &mut found);
                     // Answers that are the same say the same.
                     for answer in [true, false].into_iter().filter(|answer| found.contains(answer)) {
-                        note(step.class, Fact::Found(answer), begin);
+                        note(step.class, Answer::Found(answer), begin);
                     }
                 }
                 Action::Task => self.task(scenario, program, number, &mut note, &now),
@@ -105,17 +106,17 @@ impl World {
         seen
     }
 
-    fn single(&self, action: Action, key: Class) -> Fact {
+    fn single(&self, action: Action, key: Class) -> Answer {
         let shard = self.shard();
         match action {
             Action::Insert => stored(shard.insert(key, Admission::Copies)),
             Action::InsertUnique => admitted(shard.insert(key, Admission::Unique)),
-            Action::LookUp => Fact::Found(self.contains(key)),
-            Action::Count => Fact::Counted(shard.count(key) as u8),
-            Action::Remove => Fact::Removed(shard.remove(key)),
-            Action::RemoveAll => Fact::RemovedAll(shard.remove_all(key) as u8),
+            Action::LookUp => Answer::Found(self.contains(key)),
+            Action::Count => Answer::Counted(shard.count(key) as u8),
+            Action::Remove => Answer::Removed(shard.remove(key)),
+            Action::RemoveAll => Answer::RemovedAll(shard.remove_all(key) as u8),
             Action::LookUpBatch | Action::Clear | Action::Copy | Action::Len | Action::Task => {
-                unreachable!("more than one fact")
+                unreachable!("more than one answer")
             }
         }
     }
@@ -127,7 +128,7 @@ impl World {
         scenario: &Scenario,
         program: &[Step],
         number: usize,
-        note: &mut impl FnMut(usize, Fact, u64),
+        note: &mut impl FnMut(usize, Answer, u64),
         now: &impl Fn() -> u64,
     ) {
         let mut search = Search::new();
@@ -136,12 +137,12 @@ impl World {
         let mut begin = asked;
         for &step in program.iter().cycle().skip(number).take(TASK_STEPS) {
             let key = key_of(scenario, step);
-            let fact = match step.action {
+            let answer = match step.action {
                 Action::Insert => stored(alone.insert(&mut search, &mut SearchBudget::full(), key, Admission::Copies)),
-                Action::Remove | Action::Task => Fact::Removed(alone.remove(key)),
+                Action::Remove | Action::Task => Answer::Removed(alone.remove(key)),
                 _ => admitted(alone.insert(&mut search, &mut SearchBudget::full(), key, Admission::Unique)),
             };
-            note(step.class, fact, begin);
+            note(step.class, answer, begin);
             begin = now();
         }
     }
@@ -153,7 +154,7 @@ impl World {
         let left = counts(&words, scenario, stored);
         let events: Vec<(usize, Event)> = seen.iter().flat_map(|seen| seen.events.iter().copied()).collect();
         self.check_lens(scenario, seen, &events)?;
-        if scenario.shape.promised > 0 && events.iter().any(|(_, event)| event.fact == Fact::NotAdmitted) {
+        if scenario.shape.promised > 0 && events.iter().any(|(_, event)| event.answer == Answer::NotAdmitted) {
             return Err(format!("a key was refused below {} keys", scenario.shape.promised));
         }
         let mut histories = histories(scenario, &events);
@@ -162,8 +163,8 @@ impl World {
             for turned in [false, true] {
                 let key = if turned { Class { first: key.second, second: key.first, ..key } } else { key };
                 let found = self.contains(key);
-                for fact in [Fact::Counted(left), Fact::Found(found)] {
-                    history.events.push(Event { fact, begin: AT_REST, end: AT_REST });
+                for answer in [Answer::Counted(left), Answer::Found(found)] {
+                    history.events.push(Event { answer, begin: AT_REST, end: AT_REST });
                 }
             }
             if !history.is_linearizable() {
@@ -183,27 +184,28 @@ impl World {
         // Of a path, relocations are noted once it is carried out, or each at its end.
         let longest_path = (self.raw.totals().longest_path as i64).max(1);
         for &Len { len, begin, end, moves } in seen.iter().flat_map(|seen| &seen.lens) {
-            let changes = events.iter().map(|(_, event)| match event.fact {
-                Fact::Stored | Fact::Admitted if event.begin <= end => 1,
-                Fact::Removed(true) if event.end < begin => -1,
-                Fact::RemovedAll(copies) if event.end < begin => -i64::from(copies),
+            let changes = events.iter().map(|(_, event)| match event.answer {
+                Answer::Stored | Answer::Admitted if event.begin <= end => 1,
+                Answer::Removed(true) if event.end < begin => -1,
+                Answer::RemovedAll(copies) if event.end < begin => -i64::from(copies),
                 _ => 0,
             });
-            let under_way =
-                events.iter().filter(|(_, event)| event.fact.may_relocate() && event.begin <= end && end <= event.end);
+            let under_way = events
+                .iter()
+                .filter(|(_, event)| event.answer.may_relocate() && event.begin <= end && end <= event.end);
             let moves = moves + under_way.count() as i64 * longest_path;
             let most = before + changes.sum::<i64>() + moves;
             if len > most {
                 return Err(format!("there were {most} at the most, and {len} were counted"));
             }
-            let changes = events.iter().map(|(_, event)| match event.fact {
-                Fact::Stored | Fact::Admitted if event.end < begin => 1,
-                Fact::Removed(true) if event.begin <= end => -1,
-                Fact::RemovedAll(copies) if event.begin <= end => -i64::from(copies),
+            let changes = events.iter().map(|(_, event)| match event.answer {
+                Answer::Stored | Answer::Admitted if event.end < begin => 1,
+                Answer::Removed(true) if event.begin <= end => -1,
+                Answer::RemovedAll(copies) if event.begin <= end => -i64::from(copies),
                 _ => 0,
             });
             let least = before + changes.sum::<i64>() - moves;
-            let is_cleared = events.iter().any(|(_, event)| event.fact == Fact::Cleared);
+            let is_cleared = events.iter().any(|(_, event)| event.answer == Answer::Cleared);
             if len < least && !is_cleared {
                 return Err(format!("there were {least} at least, and {len} were counted"));
             }
@@ -216,11 +218,11 @@ impl World {
 fn histories(scenario: &Scenario, events: &[(usize, Event)]) -> Vec<History> {
     let mut histories: Vec<History> =
         scenario.classes.iter().map(|&(_, copies)| History { copies, events: Vec::new() }).collect();
-    let writes: Vec<Event> = events.iter().map(|&(_, event)| event).filter(|event| event.fact.may_write()).collect();
+    let writes: Vec<Event> = events.iter().map(|&(_, event)| event).filter(|event| event.answer.may_write()).collect();
     for &(class, mut event) in events {
-        let beside = |write: &Event| write.begin <= event.end && event.begin <= write.end;
-        if event.fact == Fact::Found(true) && scenario.shape.straddles() && writes.iter().any(beside) {
-            event.fact = Fact::FoundBesideAWriter;
+        let overlaps = |write: &Event| write.begin <= event.end && event.begin <= write.end;
+        if event.answer == Answer::Found(true) && scenario.shape.straddles() && writes.iter().any(overlaps) {
+            event.answer = Answer::FoundDuringWrite;
         }
         histories[class].events.push(event);
     }
@@ -250,20 +252,20 @@ fn key_of(scenario: &Scenario, step: Step) -> Class {
     if step.turned { Class { first: key.second, second: key.first, ..key } } else { key }
 }
 
-fn stored(result: Result<bool, InsertError>) -> Fact {
+fn stored(result: Result<bool, InsertError>) -> Answer {
     match result {
-        Ok(true) => Fact::Stored,
+        Ok(true) => Answer::Stored,
         Ok(false) => panic!("a copy is always stored or refused"),
-        Err(InsertError::Full) => Fact::Full,
-        Err(InsertError::TooManyCopies) => Fact::TooManyCopies,
+        Err(InsertError::Full) => Answer::Full,
+        Err(InsertError::TooManyCopies) => Answer::TooManyCopies,
     }
 }
 
-fn admitted(result: Result<bool, InsertError>) -> Fact {
+fn admitted(result: Result<bool, InsertError>) -> Answer {
     match result {
-        Ok(true) => Fact::Admitted,
-        Ok(false) => Fact::Present,
-        Err(InsertError::Full) => Fact::NotAdmitted,
+        Ok(true) => Answer::Admitted,
+        Ok(false) => Answer::Present,
+        Err(InsertError::Full) => Answer::NotAdmitted,
         Err(InsertError::TooManyCopies) => panic!("a unique key has no copies"),
     }
 }

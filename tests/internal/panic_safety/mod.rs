@@ -36,7 +36,7 @@ enum Effect {
 enum By {
     /// One of its own.
     Thread,
-    /// Those of a rayon pool of so many.
+    /// Those of a rayon pool of this size.
     Pool(usize),
 }
 
@@ -177,7 +177,7 @@ impl Scenario {
         }
         // Of a relocation that was cut short, both copies stay.
         let amid_a_move = matches!(passed.last(), Some(Step::WordWritten | Step::Copied | Step::Bumped));
-        assert!(surplus <= usize::from(amid_a_move), "{surplus} copies that nobody stored");
+        assert!(surplus <= usize::from(amid_a_move), "{surplus} copies that no thread stored");
         if let ([own], Effect::Adds | Effect::Removes) = (&self.own[..], self.effect) {
             let own = class(filter, *own);
             let changed = before[&own] != after[&own];

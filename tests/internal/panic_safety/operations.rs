@@ -47,7 +47,7 @@ fn remove_all(filter: &Filter, own: &[u64]) {
     assert_eq!(filter.remove_all_hash(own[0]), own.len());
 }
 
-/// Another filter with these, filled by a thread that nobody kills.
+/// Another filter with these, filled by a thread that lives on.
 fn other(filter: &Filter, hashes: &[u64]) -> Filter {
     let builder = CuckooFilter::builder().capacity(filter.capacity()).fingerprint_bits(filter.fingerprint_bits());
     let other = builder.hasher(filter.hasher().clone()).build().unwrap();
@@ -55,7 +55,7 @@ fn other(filter: &Filter, hashes: &[u64]) -> Filter {
     other
 }
 
-/// The last stored hash, in so many copies.
+/// The last stored hash, this many times.
 fn several(width: u32, copies: usize) -> (Vec<u64>, u64) {
     let (mut stored, hash) = stored_for_removal(width);
     stored.extend(vec![hash; copies - 1]);

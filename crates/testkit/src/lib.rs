@@ -1,0 +1,32 @@
+//! What the tests, the fuzzer and the long checks share. It knows the library by its public face only.
+//!
+//! | file         | what                                                                                      |
+//! |--------------|-------------------------------------------------------------------------------------------|
+//! | `answer`     | the oracle of classes: which counts of copies explain an answer                           |
+//! | `model`      | an exact multiset with buckets, and where the keys of a filter lie                        |
+//! | `sequence`   | sequences of operations drawn from bytes, each answer compared with the model             |
+//! | `stress`     | threads whose answers are all checked, for as long as they are told                       |
+//! | `shape`      | filters that can be built again: sizes, widths, capacities                                |
+//! | `operations` | every way to do one thing to many keys                                                    |
+//! | `rate`       | the expected rate of false positives, and how far chance may lead from it                 |
+//! | `promise`    | what the README promises, and the panic of a check that finds it broken                   |
+//! | `format`     | the snapshot format, read a second time from its description                              |
+
+mod answer;
+pub mod format;
+mod input;
+mod model;
+pub mod operations;
+mod promise;
+pub mod rate;
+pub mod sequence;
+mod shape;
+pub mod stress;
+mod threads;
+
+pub use answer::{Answer, MAX_COPIES};
+pub use input::{Input, is_one_of};
+pub use model::{Model, Places, Refusal};
+pub use promise::{Promise, broken};
+pub use shape::{ABSENT, Filter, Shape, WIDTHS, Width, builder, random_seeds, slots};
+pub use threads::{Done, each_on_all_cores, on_all_cores, watchdog};

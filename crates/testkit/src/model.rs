@@ -1,0 +1,259 @@
+//! The multiset that a filter must be, exactly: which classes it holds, and which one more it can take.
+//!
+//! A filter is exact for *classes*: keys of equal fingerprint and equal bucket pair. Where a class lies is found from
+//! the outside: all eight copies of one key in an empty filter fill its two buckets, and the filter is written as a
+//! snapshot, where they can be seen.
+//!
+//! Copies are placed in buckets of four as a filter does it, but by a search that leaves nothing out. A set of copies that
+//! has any placement can be turned into one with a free slot for another copy if and only if that larger set has one,
+//! whatever the placement: it is a matching of copies with slots, and the search is for an augmenting path. So "full" is
+//! a property of the set, and the model answers for the filter, though it places copies otherwise.
+
+use crate::MAX_COPIES;
+use crate::answer::Answer;
+use crate::format::fingerprints;
+use concurrent_cuckoo_filter::{CuckooFilter, InsertError, SavedHasher};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Slots of a bucket.
+const SLOTS: u8 = 4;
+
+/// A search under all the locks of a shard visits that many buckets at least.
+const ALWAYS_VISITED: usize = 32;
+
+/// Why an insertion is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// For want of room.
+    Full,
+    /// Because of 8 copies.
+    TooManyCopies,
+}
+
+impl From<InsertError> for Refusal {
+    fn from(error: InsertError) -> Self {
+        match error {
+            InsertError::Full => Refusal::Full,
+            InsertError::TooManyCopies => Refusal::TooManyCopies,
+            other => panic!("{other}"),
+        }
+    }
+}
+
+impl Answer {
+    /// Of an insertion of a copy.
+    pub fn of_insert(result: Result<(), InsertError>) -> Self {
+        match result.map_err(Refusal::from) {
+            Ok(()) => Answer::Stored,
+            Err(Refusal::Full) => Answer::Full,
+            Err(Refusal::TooManyCopies) => Answer::TooManyCopies,
+        }
+    }
+
+    /// Of a unique insertion.
+    ///
+    /// # Panics
+    ///
+    /// If it was refused because of copies, which a unique insertion never is.
+    pub fn of_unique(result: Result<bool, InsertError>) -> Self {
+        match result.map_err(Refusal::from) {
+            Ok(true) => Answer::Admitted,
+            Ok(false) => Answer::Present,
+            Err(Refusal::Full) => Answer::NotAdmitted,
+            Err(Refusal::TooManyCopies) => panic!("a unique key has no second copy"),
+        }
+    }
+}
+
+/// Where the keys of a filter lie.
+pub struct Places {
+    /// By key.
+    pub hashes: Vec<u64>,
+    /// By key: the number of its class.
+    pub classes: Vec<usize>,
+    /// The two buckets of each class. Buckets that no key has are not counted.
+    pairs: Vec<[usize; 2]>,
+    /// By bucket: the classes that have it, and as which of their two.
+    in_bucket: Vec<Vec<(usize, usize)>>,
+}
+
+impl Places {
+    /// Of these keys in this filter, which is empty before and afterwards.
+    ///
+    /// # Panics
+    ///
+    /// If eight copies of a key do not fill two buckets of one shard.
+    pub fn in_empty<S: SavedHasher>(filter: &CuckooFilter<u64, S>, keys: impl IntoIterator<Item = u64>) -> Self {
+        let hashes: Vec<u64> = keys.into_iter().map(|key| filter.hash(&key)).collect();
+        let (mut classes, mut numbers, mut buckets) = (Vec::new(), HashMap::new(), HashMap::new());
+        let (mut pairs, mut in_bucket) = (Vec::new(), Vec::new());
+        let mut bytes = Vec::new();
+        for &hash in &hashes {
+            let report = filter.insert_batch_hash(&[hash; MAX_COPIES as usize]);
+            assert_eq!(report.inserted, MAX_COPIES.into());
+            bytes.clear();
+            filter.write_to(&mut bytes).expect("there is memory");
+            assert_eq!(filter.remove_all_hash(hash), MAX_COPIES.into());
+            let slots: Vec<_> = fingerprints(&bytes).expect("it was just written").collect();
+            let (first, second) = (slots[0], slots[slots.len() - 1]);
+            assert_eq!(slots, [[first; 4], [second; 4]].concat(), "eight copies fill two buckets");
+            assert!(first.0 == second.0 && first.1 != second.1 && first.2 == second.2, "in one shard");
+            let class = *numbers.entry((first, second)).or_insert_with(|| {
+                let number = pairs.len();
+                pairs.push([first, second].map(|(shard, bucket, _)| {
+                    let next = buckets.len();
+                    *buckets.entry((shard, bucket)).or_insert(next)
+                }));
+                number
+            });
+            classes.push(class);
+        }
+        in_bucket.resize(buckets.len(), Vec::new());
+        for (class, pair) in pairs.iter().enumerate() {
+            for (side, &bucket) in pair.iter().enumerate() {
+                in_bucket[bucket].push((class, side));
+            }
+        }
+        Places { hashes, classes, pairs, in_bucket }
+    }
+}
+
+/// The multiset.
+#[derive(Clone)]
+pub struct Model {
+    /// Where its keys lie.
+    pub places: Rc<Places>,
+    /// Of each class: how many lie in its first and in its second bucket.
+    copies: Vec<[u8; 2]>,
+    /// Free slots of each bucket.
+    free: Vec<u8>,
+    /// Copies of all classes.
+    pub len: usize,
+    /// What a search has reached: the bucket, and which class moves into it, from where in this list.
+    reached: Vec<(usize, Option<(usize, usize)>)>,
+    visited: Vec<bool>,
+}
+
+impl Model {
+    /// An empty one.
+    pub fn new(places: Rc<Places>) -> Self {
+        let (classes, buckets) = (places.pairs.len(), places.in_bucket.len());
+        Model {
+            copies: vec![[0; 2]; classes],
+            free: vec![SLOTS; buckets],
+            len: 0,
+            reached: Vec::new(),
+            visited: vec![false; buckets],
+            places,
+        }
+    }
+
+    /// How many classes the keys are.
+    pub fn classes(&self) -> usize {
+        self.copies.len()
+    }
+
+    /// Copies of a class.
+    pub fn count(&self, class: usize) -> usize {
+        usize::from(self.copies(class))
+    }
+
+    fn copies(&self, class: usize) -> u8 {
+        self.copies[class].iter().sum()
+    }
+
+    /// Does to the multiset what the filter says that it did.
+    ///
+    /// # Panics
+    ///
+    /// If the answer is wrong: its count is another one, or there is room where it says that there is none, or none where
+    /// it found some.
+    pub fn follow(&mut self, class: usize, answer: Answer) {
+        let before = self.copies(class);
+        let Some(after) = answer.after(before) else { panic!("{answer:?} of a class of {before} copies") };
+        match answer {
+            Answer::Stored | Answer::Admitted => {
+                assert_eq!(self.insert(class), Ok(()), "there was no room: {answer:?}")
+            }
+            Answer::Full | Answer::NotAdmitted => assert_eq!(self.insert(class), Err(Refusal::Full), "there was room"),
+            _ => (after..before).for_each(|_| assert!(self.remove(class))),
+        }
+    }
+
+    /// Whether even a search that was cut short after searches in vain sees every bucket.
+    pub fn every_search_is_whole(&self) -> bool {
+        self.free.len() <= ALWAYS_VISITED
+    }
+
+    /// Inserts a copy, if the class may have one more and there is room for it.
+    pub fn insert(&mut self, class: usize) -> Result<(), Refusal> {
+        if self.copies(class) == MAX_COPIES {
+            return Err(Refusal::TooManyCopies);
+        }
+        let pair = self.places.pairs[class];
+        let side = [0, 1].into_iter().find(|&side| self.free[pair[side]] > 0);
+        let side = side.or_else(|| self.make_room(pair)).ok_or(Refusal::Full)?;
+        self.free[pair[side]] -= 1;
+        self.copies[class][side] += 1;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Removes a copy, and says whether there was one.
+    pub fn remove(&mut self, class: usize) -> bool {
+        let Some(side) = [0, 1].into_iter().find(|&side| self.copies[class][side] > 0) else { return false };
+        self.free[self.places.pairs[class][side]] += 1;
+        self.copies[class][side] -= 1;
+        self.len -= 1;
+        true
+    }
+
+    /// Removes everything.
+    pub fn clear(&mut self) {
+        self.copies.fill([0; 2]);
+        self.free.fill(SLOTS);
+        self.len = 0;
+    }
+
+    /// Moves copies until one of two full buckets has a free slot, and says which.
+    fn make_room(&mut self, pair: [usize; 2]) -> Option<usize> {
+        let Model { places, copies, free, reached, visited, .. } = self;
+        reached.clear();
+        visited.fill(false);
+        for bucket in pair {
+            visited[bucket] = true;
+            reached.push((bucket, None));
+        }
+        let mut at = 0;
+        while let Some(&(bucket, _)) = reached.get(at) {
+            for &(class, side) in &places.in_bucket[bucket] {
+                let other = places.pairs[class][1 - side];
+                if copies[class][side] == 0 || visited[other] {
+                    continue;
+                }
+                visited[other] = true;
+                reached.push((other, Some((class, at))));
+                if free[other] > 0 {
+                    return Some(self.carry_out());
+                }
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Moves along the path to the bucket that was reached last; says from which of the two roots it led.
+    fn carry_out(&mut self) -> usize {
+        let mut at = self.reached.len() - 1;
+        while let (bucket, Some((class, from))) = self.reached[at] {
+            let to = usize::from(self.places.pairs[class][1] == bucket);
+            self.copies[class][to] += 1;
+            self.copies[class][1 - to] -= 1;
+            self.free[bucket] -= 1;
+            self.free[self.reached[from].0] += 1;
+            at = from;
+        }
+        at
+    }
+}

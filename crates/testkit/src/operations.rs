@@ -1,0 +1,89 @@
+//! What can be done to one key, and every way to do one thing to many keys, by name.
+
+use crate::{Answer, Filter};
+use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, RemoveReport};
+use std::hash::BuildHasher;
+
+/// What can be done to one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Single {
+    Insert,
+    InsertUnique,
+    Contains,
+    Count,
+    Remove,
+    RemoveAll,
+}
+
+/// Does it to a key, directly or by its hash.
+pub fn single<S: BuildHasher>(filter: &CuckooFilter<u64, S>, what: Single, key: u64, by_hash: bool) -> Answer {
+    let hash = filter.hash(&key);
+    match (what, by_hash) {
+        (Single::Insert, false) => Answer::of_insert(filter.insert(&key)),
+        (Single::Insert, true) => Answer::of_insert(filter.insert_hash(hash)),
+        (Single::InsertUnique, false) => Answer::of_unique(filter.insert_unique(&key)),
+        (Single::InsertUnique, true) => Answer::of_unique(filter.insert_unique_hash(hash)),
+        (Single::Contains, false) => Answer::Found(filter.contains(&key)),
+        (Single::Contains, true) => Answer::Found(filter.contains_hash(hash)),
+        (Single::Count, false) => Answer::counted(filter.count(&key)),
+        (Single::Count, true) => Answer::counted(filter.count_hash(hash)),
+        (Single::Remove, false) => Answer::Removed(filter.remove(&key)),
+        (Single::Remove, true) => Answer::Removed(filter.remove_hash(hash)),
+        (Single::RemoveAll, false) => Answer::removed_all(filter.remove_all(&key)),
+        (Single::RemoveAll, true) => Answer::removed_all(filter.remove_all_hash(hash)),
+    }
+}
+
+/// A way to look keys up.
+pub type Lookup = (&'static str, fn(&Filter, &[u64], &mut [bool]));
+/// A way to insert keys.
+pub type Insert = (&'static str, fn(&Filter, &[u64]) -> BulkReport);
+/// A way to remove keys.
+pub type Remove = (&'static str, fn(&Filter, &[u64]) -> RemoveReport);
+
+/// Every way to look keys up.
+pub const LOOKUPS: [Lookup; 8] = [
+    ("contains", |filter, keys, found| answer(keys, found, |key| filter.contains(key))),
+    ("contains_batch", |filter, keys, found| filter.contains_batch(keys, found)),
+    ("par_contains", |filter, keys, found| filter.par_contains(keys, found)),
+    ("contains_hash", |filter, keys, found| answer(keys, found, |key| filter.contains_hash(filter.hash(key)))),
+    ("contains_batch_hash", |filter, keys, found| filter.contains_batch_hash(&hashes(filter, keys), found)),
+    ("par_contains_hash", |filter, keys, found| filter.par_contains_hash(&hashes(filter, keys), found)),
+    ("bulk().contains", |filter, keys, found| filter.bulk().progress(|_| {}).contains(keys, found)),
+    ("bulk().contains_hash", |filter, keys, found| filter.bulk().contains_hash(&hashes(filter, keys), found)),
+];
+
+/// Every way to insert keys.
+pub const INSERTS: [Insert; 9] = [
+    ("insert_batch", |filter, keys| filter.insert_batch(keys)),
+    ("par_insert", |filter, keys| filter.par_insert(keys)),
+    ("par_insert_iter", |filter, keys| filter.par_insert_iter(keys.iter().copied())),
+    ("insert_batch_hash", |filter, keys| filter.insert_batch_hash(&hashes(filter, keys))),
+    ("par_insert_hash", |filter, keys| filter.par_insert_hash(&hashes(filter, keys))),
+    ("par_insert_iter_hash", |filter, keys| filter.par_insert_iter_hash(hashes(filter, keys))),
+    ("bulk().insert", |filter, keys| filter.bulk().progress(|_| {}).insert(keys)),
+    ("bulk().insert_iter", |filter, keys| filter.bulk().insert_iter(keys.iter().copied())),
+    ("bulk().insert_hash", |filter, keys| filter.bulk().insert_hash(&hashes(filter, keys))),
+];
+
+/// Every way to remove keys.
+pub const REMOVES: [Remove; 6] = [
+    ("remove_batch", |filter, keys| filter.remove_batch(keys)),
+    ("par_remove", |filter, keys| filter.par_remove(keys)),
+    ("remove_batch_hash", |filter, keys| filter.remove_batch_hash(&hashes(filter, keys))),
+    ("par_remove_hash", |filter, keys| filter.par_remove_hash(&hashes(filter, keys))),
+    ("bulk().remove", |filter, keys| filter.bulk().progress(|_| {}).remove(keys)),
+    ("bulk().remove_hash", |filter, keys| filter.bulk().remove_hash(&hashes(filter, keys))),
+];
+
+fn hashes(filter: &Filter, keys: &[u64]) -> Vec<u64> {
+    keys.iter().map(|key| filter.hash(key)).collect()
+}
+
+fn answer(keys: &[u64], found: &mut [bool], contains: impl Fn(&u64) -> bool) {
+    assert_eq!(keys.len(), found.len());
+    for (key, found) in keys.iter().zip(found) {
+        *found = contains(key);
+    }
+}

@@ -1,0 +1,115 @@
+//! Sequences of operations on two filters of one shape, every answer compared with an exact model.
+
+mod operation;
+mod setup;
+mod subject;
+mod whole;
+
+use crate::input::{Input, is_one_of};
+use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+use operation::{Many, Operation, Whole};
+use setup::Setup;
+use std::mem;
+use subject::Subject;
+
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+
+/// One input in this many has a filter of two shards or loads as many keys as are sorted and stored by tasks, and looks
+/// keys up on several threads.
+const SELDOM: u32 = 512;
+const KEYS_FOR_TASKS: usize = 1 << 12;
+
+/// Operations on a whole filter that one input may have. They take a hundred times as long as others.
+const MAX_ON_WHOLE: usize = 4;
+
+/// Draws two filters and a sequence of operations from the bytes, and compares each answer with the model. Returns how
+/// often a filter was full, and how often it had too many copies.
+///
+/// # Panics
+///
+/// If an answer is wrong.
+pub fn run(bytes: &[u8]) -> [u64; 2] {
+    let mut session = Session::new(bytes);
+    while session.step().is_some() {}
+    session.end()
+}
+
+/// The same, with each step printed.
+pub fn tell(bytes: &[u8]) {
+    let mut session = Session::new(bytes);
+    println!("{:?}", session.now.setup);
+    while let Some(operation) = Operation::read(&mut session.input.clone()) {
+        println!("{operation:?}");
+        session.step();
+    }
+    session.end();
+}
+
+struct Session<'a> {
+    input: Input<'a>,
+    seldom: bool,
+    on_whole: usize,
+    now: Subject,
+    /// Built when it is asked for.
+    other: Option<Subject>,
+}
+
+impl<'a> Session<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        let mut input = Input::new(bytes);
+        let seldom = is_one_of(SELDOM, bytes);
+        let now = Subject::new(Setup::read(&mut input, seldom));
+        Session { input, seldom, on_whole: 0, now, other: None }
+    }
+
+    /// `None` at the end.
+    fn step(&mut self) -> Option<()> {
+        let keys = self.now.setup.keys;
+        match Operation::read(&mut self.input)? {
+            Operation::One(what, key, by_hash) => self.now.one(what, usize::from(key) % keys, by_hash),
+            Operation::Many(what, range, by_hash) => {
+                let mut numbers: Vec<usize> = range.of(keys).collect();
+                let what = match what {
+                    // A handover to another thread takes longer than all the rest.
+                    Many::ParContains if !self.seldom => Many::Contains,
+                    Many::ParInsert | Many::ParInsertIter | Many::ParRemove if mem::take(&mut self.seldom) => {
+                        numbers.extend((0..KEYS_FOR_TASKS).map(|number| number % keys));
+                        what
+                    }
+                    _ => what,
+                };
+                self.now.many(what, &numbers, by_hash);
+            }
+            Operation::Whole(what) => self.whole(what),
+        }
+        self.now.check_len();
+        Some(())
+    }
+
+    fn whole(&mut self, what: Whole) {
+        let Session { now, other, .. } = self;
+        match what {
+            Whole::Swap => mem::swap(now, other.get_or_insert_with(|| Subject::new(now.setup))),
+            Whole::CheckAll => drop(now.check_all()),
+            _ if self.on_whole == MAX_ON_WHOLE => {}
+            Whole::Clear => {
+                now.filter.clear();
+                now.model.clear();
+            }
+            Whole::Copy => now.copy(),
+            Whole::Join => now.join(),
+            Whole::Merge => {
+                if let Some(other) = other {
+                    now.merge(other);
+                }
+            }
+            Whole::MergeItself => now.merge_with_itself(),
+        }
+        self.on_whole += usize::from(!matches!(what, Whole::Swap | Whole::CheckAll));
+    }
+
+    fn end(self) -> [u64; 2] {
+        let subjects = [Some(self.now), self.other].into_iter().flatten();
+        subjects.map(|subject| subject.check_all()).fold([0; 2], |[a, b], [c, d]| [a + c, b + d])
+    }
+}

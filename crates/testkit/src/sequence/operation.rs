@@ -1,0 +1,97 @@
+//! What can be done to a filter, read from one to three bytes.
+
+use crate::input::Input;
+use crate::operations::Single;
+
+/// Keys that follow each other, beginning again behind the last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keys {
+    first: u8,
+    count: u8,
+    step: u8,
+}
+
+impl Keys {
+    pub(super) fn of(self, keys: usize) -> impl Iterator<Item = usize> {
+        (0..usize::from(self.count)).map(move |i| (usize::from(self.first) + i * usize::from(self.step)) % keys)
+    }
+
+    fn read(input: &mut Input) -> Option<Self> {
+        let (first, count) = (input.next_byte()?, input.next_byte()?);
+        // Every fourth time copies of one key, up to one more than it can have.
+        let (count, step) = if count & 3 == 0 { (count % 10, 0) } else { (count >> 3, 1) };
+        Some(Keys { first, count, step })
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Many {
+    Insert,
+    Contains,
+    Remove,
+    ParInsert,
+    ParInsertIter,
+    ParContains,
+    ParRemove,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whole {
+    Clear,
+    /// Written as a snapshot, and read again, which is what goes on.
+    Copy,
+    /// The same in parts.
+    Join,
+    /// All that is in the other filter.
+    Merge,
+    MergeItself,
+    /// Goes on with the other filter.
+    Swap,
+    CheckAll,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operation {
+    /// By its hash or by itself.
+    One(Single, u8, bool),
+    Many(Many, Keys, bool),
+    Whole(Whole),
+}
+
+impl Operation {
+    /// `None` at the end.
+    pub(super) fn read(input: &mut Input) -> Option<Self> {
+        let kind = input.next_byte()?;
+        let by_hash = kind & 0x80 > 0;
+        let mut one = |what| Some(Operation::One(what, input.next_byte()?, by_hash));
+        match kind & 0x7f {
+            0..24 => one(Single::Insert),
+            24..40 => one(Single::InsertUnique),
+            40..46 => one(Single::Contains),
+            46..52 => one(Single::Count),
+            52..70 => one(Single::Remove),
+            70..74 => one(Single::RemoveAll),
+            kind @ 74..112 => {
+                let what = match kind {
+                    74..90 => Many::Insert,
+                    90..94 => Many::Contains,
+                    94..101 => Many::Remove,
+                    101..105 => Many::ParInsert,
+                    105..108 => Many::ParInsertIter,
+                    108..110 => Many::ParContains,
+                    _ => Many::ParRemove,
+                };
+                Some(Operation::Many(what, Keys::read(input)?, by_hash))
+            }
+            kind => Some(Operation::Whole(match kind {
+                112 => Whole::Clear,
+                113..116 => Whole::Copy,
+                116 => Whole::Join,
+                117..120 => Whole::Merge,
+                120 => Whole::MergeItself,
+                121..126 => Whole::Swap,
+                _ => Whole::CheckAll,
+            })),
+        }
+    }
+}

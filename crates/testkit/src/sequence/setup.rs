@@ -1,0 +1,59 @@
+//! The filters that are tried.
+
+use super::Filter;
+use crate::model::Places;
+use crate::{Input, Shape, Width};
+use concurrent_cuckoo_filter::StableHashBuilder;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Tables of 4 to 66 buckets.
+const CAPACITIES: [usize; 11] = [0, 1, 3, 6, 10, 17, 33, 50, 64, 80, 200];
+const TWO_SHARDS: usize = 260_000;
+
+const KEYS: [usize; 4] = [6, 24, 64, 128];
+
+/// A shape, with a hasher whose output is the same on every machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setup {
+    shape: Shape,
+    /// The keys are 0, 1, ... up to this.
+    pub(super) keys: usize,
+}
+
+impl Setup {
+    /// A large one only where there is time for it.
+    pub(super) fn read(input: &mut Input, may_be_large: bool) -> Self {
+        let capacity = input.pick(&CAPACITIES);
+        // Narrow ones more often: there, keys meet in classes.
+        let bits = input.byte();
+        let bits = u32::from(if bits & 0x80 > 0 { bits % 5 } else { bits % 29 }) + 4;
+        let rest = input.byte();
+        let keys = KEYS[usize::from(rest >> 6)];
+        let large = may_be_large && rest & 0x10 > 0;
+        let (capacity, bits, keys) = if large { (TWO_SHARDS, 4, KEYS[1]) } else { (capacity, bits, keys) };
+        let (stripes, seed) = (Some(usize::from(rest % 8) + 1), u64::from(rest >> 3 & 1));
+        Setup { shape: Shape { capacity, width: Width::Bits(bits), stripes, seed }, keys }
+    }
+
+    pub(super) fn build(&self) -> Filter {
+        self.shape.builder().hasher(self.hasher()).build().expect("every shape is possible")
+    }
+
+    pub(super) fn hasher(&self) -> StableHashBuilder {
+        StableHashBuilder::with_keys(self.shape.seed, 0)
+    }
+
+    /// Found once for each setup. Stripes change nothing about where keys lie.
+    pub(super) fn places(&self) -> Rc<Places> {
+        type Known = HashMap<(usize, u32, u64, usize), Rc<Places>>;
+        thread_local! {
+            static KNOWN: RefCell<Known> = RefCell::default();
+        }
+        let filter = self.build();
+        let known = (self.shape.capacity, filter.fingerprint_bits(), self.shape.seed, self.keys);
+        let find = || Rc::new(Places::in_empty(&filter, 0..self.keys as u64));
+        KNOWN.with_borrow_mut(|all| all.entry(known).or_insert_with(find).clone())
+    }
+}

@@ -1,0 +1,114 @@
+//! A filter and its model: after each operation they say the same.
+
+use super::Filter;
+use super::operation::Many;
+use super::setup::Setup;
+use crate::operations::{Single, single};
+use crate::{Model, Refusal};
+use concurrent_cuckoo_filter::{BulkReport, RemoveReport};
+
+pub(super) struct Subject {
+    pub(super) setup: Setup,
+    pub(super) filter: Filter,
+    pub(super) model: Model,
+    /// Refusals since the filter was built or read.
+    pub(super) refused: usize,
+}
+
+impl Subject {
+    pub(super) fn new(setup: Setup) -> Self {
+        Subject { filter: setup.build(), model: Model::new(setup.places()), refused: 0, setup }
+    }
+
+    pub(super) fn one(&mut self, what: Single, number: usize, by_hash: bool) {
+        let answer = single(&self.filter, what, number as u64, by_hash);
+        self.model.follow(self.model.places.classes[number], answer);
+        self.refused += usize::from(answer.is_refusal());
+    }
+
+    pub(super) fn many(&mut self, what: Many, numbers: &[usize], by_hash: bool) {
+        let hashes = &self.model.places.hashes;
+        let keys: Vec<u64> = numbers.iter().map(|&number| number as u64).collect();
+        let hashes: Vec<u64> = numbers.iter().map(|&number| hashes[number]).collect();
+        let mut found = vec![false; keys.len()];
+        match (what, by_hash) {
+            (Many::Insert, false) => self.inserted(numbers, &self.filter.insert_batch(&keys)),
+            (Many::Insert, true) => self.inserted(numbers, &self.filter.insert_batch_hash(&hashes)),
+            (Many::ParInsert, false) => self.inserted(numbers, &self.filter.par_insert(&keys)),
+            (Many::ParInsert, true) => self.inserted(numbers, &self.filter.par_insert_hash(&hashes)),
+            (Many::ParInsertIter, false) => self.inserted(numbers, &self.filter.par_insert_iter(keys)),
+            (Many::ParInsertIter, true) => self.inserted(numbers, &self.filter.par_insert_iter_hash(hashes)),
+            (Many::Remove, false) => self.removed(numbers, &self.filter.remove_batch(&keys)),
+            (Many::Remove, true) => self.removed(numbers, &self.filter.remove_batch_hash(&hashes)),
+            (Many::ParRemove, false) => self.removed(numbers, &self.filter.par_remove(&keys)),
+            (Many::ParRemove, true) => self.removed(numbers, &self.filter.par_remove_hash(&hashes)),
+            (Many::Contains, false) => self.filter.contains_batch(&keys, &mut found),
+            (Many::Contains, true) => self.filter.contains_batch_hash(&hashes, &mut found),
+            (Many::ParContains, false) => self.filter.par_contains(&keys, &mut found),
+            (Many::ParContains, true) => self.filter.par_contains_hash(&hashes, &mut found),
+        }
+        if let Many::Contains | Many::ParContains = what {
+            self.found(numbers, &found);
+        }
+    }
+
+    fn found(&self, numbers: &[usize], found: &[bool]) {
+        let Model { ref places, .. } = self.model;
+        for (&number, &found) in numbers.iter().zip(found) {
+            assert_eq!(found, self.model.count(places.classes[number]) > 0, "key {number}");
+        }
+    }
+
+    /// Only the first key that is refused as "full" has been tried with a whole search, unless every search is whole.
+    fn inserted(&mut self, numbers: &[usize], report: &BulkReport) {
+        let mut rejected = report.rejected.iter().peekable();
+        let mut every_search_is_whole = true;
+        for (index, &number) in numbers.iter().enumerate() {
+            let class = self.model.places.classes[number];
+            let refused = rejected.next_if(|rejection| rejection.index == index);
+            let result = refused.map_or(Ok(()), |rejection| Err(Refusal::from(rejection.error)));
+            let possible = self.model.insert(class);
+            if result == Err(Refusal::Full) && possible.is_ok() && !every_search_is_whole {
+                self.model.remove(class);
+            } else {
+                assert_eq!(result, possible, "key {number}, the {index}th");
+            }
+            every_search_is_whole &= result != Err(Refusal::Full) || self.model.every_search_is_whole();
+        }
+        assert_eq!(rejected.next(), None);
+        assert_eq!((report.inserted + report.rejected.len(), report.rejected_unlisted), (numbers.len(), 0));
+        self.refused += report.rejected.len();
+    }
+
+    fn removed(&mut self, numbers: &[usize], report: &RemoveReport) {
+        let mut missing = report.missing.iter().peekable();
+        for (index, &number) in numbers.iter().enumerate() {
+            let there = self.model.remove(self.model.places.classes[number]);
+            assert_eq!(missing.next_if_eq(&&index).is_none(), there, "key {number}, the {index}th");
+        }
+        assert_eq!(missing.next(), None);
+        assert_eq!((report.removed + report.missing.len(), report.missing_unlisted), (numbers.len(), 0));
+    }
+
+    pub(super) fn check_len(&self) {
+        assert_eq!(self.filter.len(), self.model.len);
+    }
+
+    /// Checks every key and the counters. Returns how often the filter was full, and had too many copies.
+    pub(super) fn check_all(&self) -> [u64; 2] {
+        let Subject { setup, filter, model, .. } = self;
+        let numbers: Vec<usize> = (0..setup.keys).collect();
+        let mut found = vec![false; numbers.len()];
+        filter.contains_batch_hash(&model.places.hashes, &mut found);
+        self.found(&numbers, &found);
+        for (number, &class) in model.places.classes.iter().enumerate() {
+            let (hash, count) = (model.places.hashes[number], model.count(class));
+            assert_eq!(filter.contains_hash(hash), count > 0, "key {number}");
+            assert_eq!(filter.count_hash(hash), count, "key {number}");
+        }
+        let stats = filter.stats();
+        assert_eq!((stats.refused_full + stats.refused_too_many_copies) as usize, self.refused);
+        assert_eq!((stats.len, filter.is_empty()), (model.len, model.len == 0));
+        [stats.refused_full, stats.refused_too_many_copies]
+    }
+}

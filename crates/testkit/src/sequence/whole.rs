@@ -1,0 +1,65 @@
+//! Operations on a whole filter.
+
+use super::Filter;
+use super::subject::Subject;
+use crate::Model;
+use concurrent_cuckoo_filter::MergeReport;
+
+impl Subject {
+    /// Writes the filter and reads it again: that takes its place.
+    pub(super) fn copy(&mut self) {
+        let mut bytes = Vec::new();
+        self.filter.write_to(&mut bytes).expect("there is memory");
+        self.filter = Filter::read_from(&bytes[..], self.setup.hasher()).expect("it was just written");
+        self.refused = 0;
+    }
+
+    /// The same by a part for each shard.
+    pub(super) fn join(&mut self) {
+        let part = |shard| {
+            let mut bytes = Vec::new();
+            self.filter.write_shards(shard..shard + 1, &mut bytes).expect("there is memory");
+            bytes
+        };
+        let parts: Vec<Vec<u8>> = (0..self.filter.shards()).rev().map(part).collect();
+        let parts = parts.iter().map(|part| &part[..]);
+        self.filter = Filter::join(parts, self.setup.hasher()).expect("they were just written");
+        self.refused = 0;
+    }
+
+    pub(super) fn merge(&mut self, other: &Subject) {
+        let report = self.filter.merge_from(&other.filter).expect("they are of one shape");
+        self.merged(&other.model, &report);
+    }
+
+    pub(super) fn merge_with_itself(&mut self) {
+        let report = self.filter.merge_from(&self.filter).expect("it is of one shape");
+        self.merged(&self.model.clone(), &report);
+    }
+
+    /// Which copies were refused is not told, so the filter is asked. How many there was room for does not depend on
+    /// their order: the sets of copies that have a placement are a matroid.
+    fn merged(&mut self, other: &Model, report: &MergeReport) {
+        assert_eq!(report.inserted + report.refused, other.len);
+        let before = self.model.clone();
+        let mut room = 0;
+        for class in 0..before.classes() {
+            room += (0..other.count(class)).filter(|_| self.model.insert(class).is_ok()).count();
+        }
+        if before.every_search_is_whole() || report.refused == 0 {
+            assert_eq!(report.inserted, room);
+        } else {
+            assert!(report.inserted <= room);
+        }
+        self.model.clear();
+        for class in 0..before.classes() {
+            let number = before.places.classes.iter().position(|&of| of == class).expect("a class has a key");
+            let count = self.filter.count_hash(before.places.hashes[number]);
+            let least = before.count(class);
+            assert!((least..=least + other.count(class)).contains(&count), "{count} copies, {least} before");
+            assert!((0..count).all(|_| self.model.insert(class).is_ok()), "the filter holds them");
+        }
+        assert_eq!(self.model.len, before.len + report.inserted);
+        self.refused += report.refused;
+    }
+}

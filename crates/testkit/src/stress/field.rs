@@ -1,0 +1,188 @@
+//! The filter, its keys, and what is true of them.
+
+use crate::{Answer, Filter, Promise, Shape, broken, slots};
+use concurrent_cuckoo_filter::InsertError;
+use fastrand::Rng;
+use std::fmt::Display;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Few enough that threads meet at one.
+const MAX_CONTESTED: u64 = 64;
+
+/// Fingerprints of 32 bits and no two keys of one class: every answer is known.
+pub struct Exact {
+    pub(super) shape: Shape,
+    /// The filter.
+    pub filter: Filter,
+    pub(super) keys: Keys,
+    /// Of each flagged key.
+    pub(super) copies: Vec<Mutex<u8>>,
+    /// Of each contested key, whether a thread has been told that it is new, and has not begun to remove it.
+    owned: Vec<AtomicBool>,
+    /// The workers keep about this many copies in the filter.
+    level: usize,
+    stop: AtomicBool,
+    /// Workers that have not ended.
+    pub(super) working: AtomicUsize,
+    refused_full: AtomicU64,
+    refused_copies: AtomicU64,
+}
+
+/// Keys are numbers; the flagged ones begin at 0.
+pub(super) struct Keys {
+    pub(super) flagged: Range<u64>,
+    /// Inserted once, before all else, and never removed.
+    pub(super) stable: Range<u64>,
+    /// Loaded and removed in bulk.
+    pub(super) bulk: Range<u64>,
+    /// Inserted by several threads at once, as unique ones, and removed by the one that was told that the key is new.
+    pub(super) contested: Range<u64>,
+    /// Never inserted.
+    pub(super) absent: Range<u64>,
+}
+
+impl Keys {
+    fn new(flagged: u64) -> Self {
+        let mut end = flagged;
+        let mut next = |count: u64| {
+            let start = end;
+            end += count;
+            start..end
+        };
+        Keys {
+            flagged: 0..flagged,
+            stable: next((flagged / 2).max(4)),
+            bulk: next((flagged / 64).max(4)),
+            contested: next((flagged / 16).clamp(2, MAX_CONTESTED)),
+            absent: next((flagged / 8).max(16)),
+        }
+    }
+
+    fn all(&self) -> Range<u64> {
+        self.flagged.start..self.absent.end
+    }
+}
+
+impl Exact {
+    /// A filter of this capacity, filled to 95 % of its slots: some 40 % by stable keys, the rest by others, of which there
+    /// are more than fit, so that most are there once or not at all.
+    ///
+    /// # Panics
+    ///
+    /// If keys share classes more often than chance allows.
+    pub fn new(capacity: usize, stripes: Option<usize>, rng: &mut Rng) -> Self {
+        let keys = Keys::new((capacity as u64 * 4 / 5).max(16));
+        let mut shape = Shape { stripes, ..Shape::new(capacity, 32, rng) };
+        // One draw of seeds in some hundred makes two of them share a class.
+        let mut draws = 1;
+        while share_a_class(&shape, keys.all()) {
+            if draws == 4 {
+                broken(Promise::Rate, &shape, None, "of four draws of seeds each made two keys share a class");
+            }
+            shape = shape.with_other_seeds(rng);
+            draws += 1;
+        }
+        let filter = shape.build();
+        keys.stable.clone().for_each(|key| filter.insert(&key).expect("an empty filter"));
+        let level = slots(&filter) as usize * 95 / 100;
+        let room = level.saturating_sub(filter.len()) as u64;
+        let insert = |key| Mutex::new(u8::from(key < room && filter.insert(&key).is_ok()));
+        let copies = keys.flagged.clone().map(insert).collect();
+        Exact {
+            level,
+            copies,
+            owned: keys.contested.clone().map(|_| AtomicBool::new(false)).collect(),
+            stop: AtomicBool::new(false),
+            working: AtomicUsize::new(0),
+            refused_full: AtomicU64::new(filter.stats().refused_full),
+            refused_copies: AtomicU64::new(0),
+            shape,
+            filter,
+            keys,
+        }
+    }
+
+    pub(super) fn is_below_level(&self) -> bool {
+        self.filter.len() < self.level
+    }
+
+    /// Tells the workers to end.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether any worker is left: the other threads end with the last.
+    pub(super) fn is_worked_on(&self) -> bool {
+        self.working.load(Ordering::Relaxed) > 0
+    }
+
+    /// Keys refused as full and as too many copies, which `stats` must count too.
+    pub fn refused(&self) -> [u64; 2] {
+        [&self.refused_full, &self.refused_copies].map(|counter| counter.load(Ordering::Relaxed))
+    }
+
+    /// The flag of the key of this number, unless another thread has it.
+    pub(super) fn try_flag(&self, number: usize) -> Option<MutexGuard<'_, u8>> {
+        self.copies[number].try_lock().ok()
+    }
+
+    pub(super) fn owned(&self, contested: u64) -> &AtomicBool {
+        &self.owned[(contested - self.keys.contested.start) as usize]
+    }
+
+    /// Checks an answer about a key with this many copies, counts a refusal, and returns how many copies there are then.
+    pub(super) fn check(&self, key: u64, copies: u8, name: &str, answer: Answer) -> u8 {
+        match answer {
+            Answer::Full | Answer::NotAdmitted => self.refused_full.fetch_add(1, Ordering::Relaxed),
+            Answer::TooManyCopies => self.refused_copies.fetch_add(1, Ordering::Relaxed),
+            _ => 0,
+        };
+        answer.after(copies).unwrap_or_else(|| {
+            let promise = match answer {
+                Answer::Stored => Promise::Copies,
+                Answer::Admitted | Answer::Present => Promise::Admission,
+                Answer::Found(true) => Promise::Absent,
+                Answer::Found(false) => Promise::Present,
+                Answer::Counted(_) => Promise::Count,
+                Answer::Removed(_) | Answer::RemovedAll(_) => Promise::Removal,
+                _ => Promise::Refusal,
+            };
+            self.broken(promise, key, format_args!("{name}: {answer:?} with {copies} copies"))
+        })
+    }
+
+    /// Checks a refusal in a list.
+    pub(super) fn check_refusal(&self, key: u64, copies: u8, name: &str, error: InsertError) {
+        self.check(key, copies, name, Answer::of_insert(Err(error)));
+    }
+
+    pub(super) fn broken(&self, promise: Promise, key: impl Into<Option<u64>>, what: impl Display) -> ! {
+        broken(promise, &self.shape, key, what)
+    }
+}
+
+/// Whether any two of the keys share a class: then one of them is found after the insertion of the other alone.
+fn share_a_class(shape: &Shape, keys: Range<u64>) -> bool {
+    let filter = shape.build();
+    let keys: Vec<u64> = keys.collect();
+    let mut found = vec![false; keys.len()];
+    let size = (shape.capacity * 9 / 10).max(1);
+    for (number, group) in keys.chunks(size).enumerate() {
+        if group.iter().any(|key| filter.insert_unique(key) != Ok(true)) {
+            return true;
+        }
+        let later = &keys[number * size + group.len()..];
+        filter.contains_batch(later, &mut found[..later.len()]);
+        if found[..later.len()].contains(&true) {
+            return true;
+        }
+        filter.clear();
+    }
+    false
+}

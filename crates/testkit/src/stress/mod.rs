@@ -1,0 +1,120 @@
+//! Threads that change and ask at the same time, each answer checked.
+//!
+//! After libcuckoo's checked stress test: each key has a flag that says what is true. Here it is the number of the key's
+//! copies behind a lock that is tried and not waited for, so threads meet inside the filter and not at the flags.
+//!
+//! | engine     | what                                                                                          |
+//! |------------|-----------------------------------------------------------------------------------------------|
+//! | [`Exact`]  | 32 bits and no two keys of one class: every operation, and every answer is known              |
+//! | [`Shared`] | keys share classes: what a thread stored is found, counted and removed; at rest all is exact  |
+
+mod bulk;
+mod end;
+mod field;
+mod groups;
+mod readers;
+mod shared;
+mod singles;
+mod snapshots;
+mod watch;
+
+use crate::{Done, Shape};
+use concurrent_cuckoo_filter::Stats;
+use fastrand::Rng;
+pub use field::Exact;
+pub use shared::Shared;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+/// What threads have done and checked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Insertions and removals.
+    pub operations: u64,
+    /// Lookups and counts.
+    pub lookups: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.operations += other.operations;
+        self.lookups += other.lookups;
+    }
+}
+
+/// What came of an exact stress.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Of all threads.
+    pub tally: Tally,
+    /// Bulk loads and removals.
+    pub bulk_rounds: u64,
+    /// Snapshots that were read back.
+    pub snapshots: u64,
+    /// Calls of `stats`.
+    pub stats_calls: u64,
+    /// The load that they saw.
+    pub mean_load: f64,
+    /// The last stats.
+    pub stats: Stats,
+    /// Keys whose count was compared at the end.
+    pub keys: u64,
+}
+
+impl Exact {
+    /// Runs this many workers, each until it has done this many operations or until [`Exact::stop`], together with
+    /// `readers` lookup threads and one thread each for bulk loads, snapshots and `stats`. Then compares every count with
+    /// its flag, and removes everything.
+    ///
+    /// # Panics
+    ///
+    /// If an answer is wrong.
+    pub fn run(&self, workers: usize, readers: usize, operations: u64, rng: &mut Rng) -> Outcome {
+        self.working.store(workers, Ordering::Relaxed);
+        let mut outcome = thread::scope(|scope| {
+            let workers = (0..workers).map(|_| {
+                let rng = rng.fork();
+                scope.spawn(move || {
+                    let _done = Done(&self.working);
+                    singles::work(self, operations, rng)
+                })
+            });
+            let workers: Vec<_> = workers.collect();
+            let readers = (0..readers).map(|_| {
+                let rng = rng.fork();
+                scope.spawn(move || readers::ask(self, rng))
+            });
+            let readers: Vec<_> = readers.collect();
+            let (bulk, copy) = (rng.fork(), rng.fork());
+            let bulk = scope.spawn(move || bulk::load_and_remove(self, bulk));
+            let snapshots = scope.spawn(move || snapshots::take(self, copy));
+            let watch = scope.spawn(move || watch::watch(self));
+
+            let join = "a thread that found nothing wrong";
+            let mut tally = Tally::default();
+            workers.into_iter().chain(readers).for_each(|thread| tally += thread.join().expect(join));
+            let (of_bulk, bulk_rounds) = bulk.join().expect(join);
+            let (of_snapshots, snapshots) = snapshots.join().expect(join);
+            tally += of_bulk;
+            tally += of_snapshots;
+            let watched = watch.join().expect(join);
+            let (stats_calls, mean_load, stats) = (watched.calls, watched.mean_load, watched.last);
+            Outcome { tally, bulk_rounds, snapshots, stats_calls, mean_load, stats, keys: 0 }
+        });
+        outcome.keys = end::check_at_rest(self);
+        end::remove_everything(self);
+        outcome
+    }
+}
+
+/// Filters of these capacities and widths that have one stripe up to 30 keys, and two above.
+pub fn tiny_shapes(rng: &mut Rng) -> Vec<Shape> {
+    let mut shapes = Vec::new();
+    for bits in [4, 5] {
+        for capacity in (0..=30).chain((40..=60).step_by(2)) {
+            let stripes = Some(if capacity > 30 { 2 } else { 1 });
+            shapes.push(Shape { stripes, ..Shape::new(capacity, bits, rng) });
+        }
+    }
+    shapes
+}

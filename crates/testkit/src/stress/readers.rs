@@ -1,0 +1,43 @@
+//! Readers, without flags: stable keys are found all the time, and absent ones never.
+
+use super::{Exact, Tally};
+use crate::Promise;
+use crate::operations::LOOKUPS;
+use fastrand::Rng;
+
+/// Lookups of stable keys between two that take many keys.
+const SINGLES: u64 = 10_000;
+
+pub(super) fn ask(field: &Exact, mut rng: Rng) -> Tally {
+    let mut done = Tally::default();
+    let mut found = Vec::new();
+    loop {
+        // One at a time, as often as possible: a key that moves is out of sight for a moment only.
+        for _ in 0..SINGLES {
+            let key = rng.u64(field.keys.stable.clone());
+            if !field.filter.contains(&key) {
+                field.broken(Promise::Present, key, "contains missed a stable key");
+            }
+        }
+        done.lookups += SINGLES;
+        for (all, present) in [(&field.keys.stable, true), (&field.keys.absent, false)] {
+            let (name, lookup) = LOOKUPS[rng.usize(..LOOKUPS.len())];
+            // Some thousand keys are a bulk operation, some hundred a batch.
+            let keys: Vec<u64> =
+                (0..if rng.u32(..8) == 0 { 4096 } else { 256 }).map(|_| rng.u64(all.clone())).collect();
+            found.clear();
+            found.resize(keys.len(), !present);
+            lookup(&field.filter, &keys, &mut found);
+            if let Some(wrong) = found.iter().position(|&found| found != present) {
+                let promise = if present { Promise::Present } else { Promise::Absent };
+                let what = if present { "missed a stable key" } else { "found a key that was never inserted" };
+                field.broken(promise, keys[wrong], format_args!("{name} {what}"));
+            }
+            done.lookups += keys.len() as u64;
+        }
+        if !field.is_worked_on() {
+            break;
+        }
+    }
+    done
+}

@@ -1,0 +1,355 @@
+//! A batch does what a loop of single operations does: the same answers, the same refusals at the same places, the same
+//! filter afterwards. Filters of one shape with equal seeds are compared, so false positives must be equal too.
+
+use crate::singles::{WIDTHS, answers, build, check_overfull, hashes_of, indices};
+use crate::singles::{inserted_one_by_one, is_one_too_many, refused};
+use crate::support::panics;
+use crate::support::{Bomb, bombs};
+use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, InsertError, RemoveReport};
+use std::borrow::{Borrow, Cow};
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+use testkit::watchdog;
+use testkit::{ABSENT, Filter};
+
+/// Around the groups of 4, the window of 16, and the 4096 from which a bulk operation is no batch.
+const LENGTHS: [usize; 12] = [0, 1, 3, 4, 15, 16, 17, 127, 129, 4095, 4096, 4097];
+
+/// Each key twice, here and there the one that is too many.
+fn with_copies(length: usize) -> Vec<u64> {
+    (0..length as u64).map(|i| if i % 11 == 0 { 0 } else { i / 2 + 1 }).collect()
+}
+
+/// One filter is given batches of keys, one batches of their hashes, one a key at a time.
+struct Trio {
+    keys: Filter,
+    hashes: Filter,
+    singles: Filter,
+}
+
+impl Trio {
+    fn new(capacity: usize, bits: u32) -> Self {
+        Trio { keys: build(capacity, bits), hashes: build(capacity, bits), singles: build(capacity, bits) }
+    }
+
+    /// Says what was refused.
+    fn insert(&self, keys: &[u64]) -> Vec<(usize, InsertError)> {
+        let expected = inserted_one_by_one(&self.singles, keys);
+        let report = self.keys.insert_batch(keys);
+        assert_eq!(refused(&report), expected);
+        assert_eq!((report.inserted, report.rejected_unlisted), (keys.len() - expected.len(), 0));
+        assert_eq!(self.hashes.insert_batch_hash(&hashes_of(&self.hashes, keys)), report);
+        expected
+    }
+
+    /// Says what was missing.
+    fn remove(&self, keys: &[u64]) -> Vec<usize> {
+        let missing: Vec<usize> = (0..keys.len()).filter(|&index| !self.singles.remove(&keys[index])).collect();
+        let report = self.keys.remove_batch(keys);
+        assert_eq!(report.missing, missing);
+        assert_eq!((report.removed, report.missing_unlisted), (keys.len() - missing.len(), 0));
+        assert_eq!(self.hashes.remove_batch_hash(&hashes_of(&self.hashes, keys)), report);
+        missing
+    }
+
+    fn ask(&self, keys: &[u64]) {
+        let expected = answers(&self.singles, keys);
+        // What is not answered stays wrong.
+        let wrong: Vec<bool> = expected.iter().map(|present| !present).collect();
+        let mut found = wrong.clone();
+        self.keys.contains_batch(keys, &mut found);
+        assert!(found == expected, "by key");
+        found.clone_from(&wrong);
+        self.hashes.contains_batch_hash(&hashes_of(&self.hashes, keys), &mut found);
+        assert!(found == expected, "by hash");
+        assert!(answers(&self.keys, keys) == expected, "one by one");
+    }
+
+    /// As many keys are asked as were inserted: those, absent ones, and some of both.
+    fn check(&self, keys: &[u64]) {
+        assert_eq!((self.keys.len(), self.hashes.len()), (self.singles.len(), self.singles.len()));
+        for key in keys {
+            let count = self.singles.count(key);
+            assert_eq!((self.keys.count(key), self.hashes.count(key)), (count, count), "copies of key {key}");
+        }
+        let absent: Vec<u64> = (ABSENT..).take(keys.len()).collect();
+        let both: Vec<u64> = keys.iter().zip(&absent).map(|(&a, &b)| if a % 3 == 0 { b } else { a }).collect();
+        self.ask(keys);
+        self.ask(&absent);
+        self.ask(&both);
+    }
+
+    fn run(&self, length: usize) {
+        let keys = with_copies(length);
+        let refused = self.insert(&keys);
+        if length > 100 {
+            assert!(refused.iter().any(|&(index, _)| index == 8 * 11), "the ninth copy of key 0");
+        }
+        self.check(&keys);
+        // Half of what is there, and as much that is not.
+        let taken: Vec<u64> = keys.iter().map(|&key| if key % 2 == 0 { key } else { key + ABSENT }).collect();
+        self.remove(&taken);
+        self.check(&keys);
+        self.remove(&keys);
+        self.check(&keys);
+        self.insert(&keys);
+        self.check(&keys);
+    }
+}
+
+#[test]
+fn a_batch_does_what_a_loop_does_at_every_width_and_length() {
+    for bits in WIDTHS {
+        for length in LENGTHS {
+            // A class of 4 bits may be full long before the filter is.
+            Trio::new(if bits == 4 { 2 * length } else { length }, bits).run(length);
+        }
+    }
+}
+
+/// In tables whose lines come from memory, and in tables that sit in a cache.
+#[test]
+fn a_batch_of_a_million_does_what_a_loop_does() {
+    for (capacity, bits) in [(1_000_000, 13), (5_000_000, 16), (3_000_000, 32)] {
+        let trio = Trio::new(capacity, bits);
+        let keys = with_copies(1_000_000);
+        trio.insert(&keys);
+        trio.check(&keys);
+        trio.remove(&keys[..500_000]);
+        trio.check(&keys);
+    }
+}
+
+#[test]
+fn every_width_is_looked_up_right_in_a_table_out_of_cache() {
+    for bits in WIDTHS {
+        // 9 MiB and more.
+        let filter = build(9 * 8 * (1 << 20) / bits as usize, bits);
+        let keys: Vec<u64> = (0..100_003).collect();
+        assert_eq!(filter.insert_batch(&keys).inserted, keys.len());
+        let asked: Vec<u64> = keys.iter().map(|&key| if key % 2 == 0 { key } else { key + ABSENT }).collect();
+        let mut found: Vec<bool> = asked.iter().map(|&key| key >= ABSENT).collect();
+        filter.contains_batch(&asked, &mut found);
+        assert!(found == answers(&filter, &asked), "{bits} bits");
+        assert_eq!(filter.remove_batch(&keys).removed, keys.len());
+        assert!(filter.is_empty());
+    }
+}
+
+#[test]
+fn copies_beyond_the_eighth_are_refused_by_their_index() {
+    for bits in WIDTHS {
+        for others in [0, 1, 5, 16, 100] {
+            let filter = build(10_000, bits);
+            // The one key stands between `others` others each time.
+            let mut keys = vec![];
+            for round in 0..12 {
+                keys.push(0);
+                keys.extend((0..others).map(|other| 1 + round * others + other));
+            }
+            let report = filter.insert_batch(&keys);
+            assert!(report.rejected.iter().all(|rejection| is_one_too_many(&rejection.error)));
+            let refused = indices(&report).into_iter().map(|index| index as u64);
+            if bits >= 24 {
+                let expected = (8..12).map(|round| round * (others + 1));
+                assert!(refused.eq(expected), "{others} others");
+            } else {
+                // Others may be of the same class.
+                let ninth = 8 * (others + 1);
+                assert!(refused.into_iter().any(|index| index == ninth), "{others} others");
+            }
+            assert_eq!(report.inserted, filter.len());
+        }
+    }
+}
+
+#[test]
+fn a_batch_beyond_what_the_filter_holds_is_refused_key_by_key() {
+    for capacity in [0, 10, 100, 1000, 20_000] {
+        let (filter, singles) = (build(capacity, 32), build(capacity, 32));
+        let keys: Vec<u64> = (0..(capacity + capacity / 4 + 40) as u64).collect();
+        let expected = inserted_one_by_one(&singles, &keys);
+        let report = filter.insert_batch(&keys);
+        // Up to the first refusal both search as hard for a place.
+        assert_eq!(refused(&report)[0], expected[0]);
+        check_overfull(&keys, &filter, &report);
+        assert!(filter.len() * 100 >= singles.len() * 99, "{} of {}", filter.len(), singles.len());
+
+        // Only what was stored can be taken away, and then there is room again.
+        let (stored, out) = (report.inserted, indices(&report));
+        let report = filter.remove_batch(&keys);
+        assert_eq!((report.removed, report.missing), (stored, out));
+        assert!(filter.is_empty());
+        let fitting = &keys[..capacity];
+        assert_eq!(filter.insert_batch(fitting).inserted, capacity);
+        let mut found = vec![false; capacity];
+        filter.contains_batch(fitting, &mut found);
+        assert!(found.iter().all(|&found| found));
+    }
+}
+
+/// What is stored under one form of a key is found under every other.
+fn every_form_is_one_key<K: ?Sized + Hash, A: Borrow<K>, B: Borrow<K>>(a: &[A], b: &[B]) {
+    let filter = CuckooFilter::<K>::builder().capacity(a.len() + 100).fingerprint_bits(32).build().unwrap();
+    assert_eq!(filter.insert_batch(a).inserted, a.len());
+    let mut found = vec![false; b.len()];
+    filter.contains_batch(b, &mut found);
+    assert!(found.iter().all(|&found| found));
+    assert!(b.iter().all(|key| filter.contains(key.borrow()) && filter.count(key.borrow()) == 1));
+    assert_eq!(filter.remove_batch(b).removed, b.len());
+    assert!(filter.is_empty());
+    filter.contains_batch(a, &mut found);
+    assert!(!found.iter().any(|&found| found));
+}
+
+#[test]
+fn keys_are_anything_that_borrows_as_the_key_type() {
+    let owned: Vec<String> = (0..77).map(|i| format!("word {i}")).collect();
+    let words: Vec<&str> = owned.iter().map(String::as_str).collect();
+    let boxed: Vec<Box<str>> = words.iter().map(|&word| word.into()).collect();
+    let counted: Vec<Rc<str>> = words.iter().map(|&word| word.into()).collect();
+    let mixed: Vec<Cow<'_, str>> = words.iter().map(|&word| word.into()).collect();
+    every_form_is_one_key::<str, _, _>(&owned, &words);
+    every_form_is_one_key::<str, _, _>(&words, &boxed);
+    every_form_is_one_key::<str, _, _>(&boxed, &counted);
+    every_form_is_one_key::<str, _, _>(&counted, &mixed);
+    every_form_is_one_key::<String, _, _>(&owned, &owned.iter().collect::<Vec<_>>());
+
+    let bytes: Vec<Vec<u8>> = owned.iter().map(|word| word.clone().into_bytes()).collect();
+    let slices: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
+    let arrays: Vec<[u8; 2]> = (0..77).map(|i| [i, 3]).collect();
+    every_form_is_one_key::<[u8], _, _>(&bytes, &slices);
+    every_form_is_one_key::<[u8], _, _>(&arrays, &arrays.iter().map(|array| array.to_vec()).collect::<Vec<_>>());
+
+    let numbers: Vec<u64> = (0..77).collect();
+    every_form_is_one_key::<u64, _, _>(&numbers, &numbers.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_batch_of_keys_without_a_size_is_counted_right() {
+    let filter = CuckooFilter::<()>::with_capacity(100);
+    let report = filter.insert_batch(&[(); 20]);
+    assert_eq!((report.inserted, report.rejected[0].index, report.rejected.len()), (8, 8, 12));
+    let mut found = [false; 19];
+    filter.contains_batch(&[(); 19], &mut found);
+    assert_eq!(found, [true; 19]);
+    let report = filter.remove_batch(&[(); 10]);
+    assert_eq!((report.removed, report.missing), (8, vec![8, 9]));
+}
+
+#[test]
+fn nothing_comes_of_nothing() {
+    let filter = build(100, 16);
+    assert_eq!(filter.insert_batch::<u64>(&[]), BulkReport::default());
+    assert_eq!(filter.insert_batch_hash(&[]), BulkReport::default());
+    assert_eq!(filter.remove_batch::<u64>(&[]), RemoveReport::default());
+    assert_eq!(filter.remove_batch_hash(&[]), RemoveReport::default());
+    filter.contains_batch::<u64>(&[], &mut []);
+    filter.contains_batch_hash(&[], &mut []);
+    assert!(filter.is_empty());
+}
+
+#[test]
+fn answers_that_are_not_as_many_as_the_keys_are_a_panic_that_says_so() {
+    let filter = build(100, 16);
+    for (keys, places) in [(0, 1), (1, 0), (15, 16), (16, 15), (100, 5000)] {
+        let (keys, mut found) = (vec![1; keys], vec![true; places]);
+        for message in [
+            panics(|| filter.contains_batch(&keys, &mut found)),
+            panics(|| filter.contains_batch_hash(&keys, &mut found)),
+        ] {
+            assert!(message.contains("differ"), "{message}");
+            assert!(message.contains(&keys.len().to_string()) && message.contains(&places.to_string()), "{message}");
+        }
+        assert!(found.iter().all(|&found| found), "nothing was answered");
+    }
+}
+
+#[test]
+fn a_hash_that_panics_during_a_batch_loses_nothing() {
+    let _watchdog = watchdog();
+    for armed in [0, 1, 3, 4, 15, 16, 17, 31, 32, 33, 60, 98, 99] {
+        // One stripe: any lock left is in everybody's way.
+        let filter = CuckooFilter::<Bomb>::builder().capacity(200).fingerprint_bits(32).stripes(1).build().unwrap();
+        let old = bombs(1000..1100);
+        assert_eq!(filter.insert_batch(&old).inserted, 100);
+
+        let harmless = bombs(0..100);
+        let mut batch = harmless.clone();
+        batch[armed].armed = true;
+        let message = panics(|| filter.insert_batch(&batch));
+        assert_eq!(message, format!("the bomb of key {armed}"));
+        // A copy for some of the keys before the bomb, the first of them.
+        let stored = filter.len() - 100;
+        assert!(stored <= armed);
+        assert!(harmless.iter().enumerate().all(|(index, key)| filter.count(key) == usize::from(index < stored)));
+
+        panics(|| filter.contains_batch(&batch, &mut [false; 100]));
+        assert_eq!(filter.len(), 100 + stored);
+        panics(|| filter.remove_batch(&batch));
+        let left = filter.len() - 100;
+        assert!(left <= stored);
+
+        let mut found = [false; 100];
+        std::thread::scope(|scope| {
+            scope.spawn(|| filter.contains_batch(&old, &mut found));
+        });
+        assert_eq!(found, [true; 100]);
+        assert_eq!(filter.remove_batch(&harmless).removed, left);
+        assert_eq!(filter.insert_batch(&harmless).inserted, 100);
+        assert_eq!(filter.remove_batch(&harmless).removed, 100);
+        assert!(old.iter().all(|key| filter.insert_unique(key) == Ok(false) && filter.remove(key)));
+        assert!(filter.is_empty());
+    }
+}
+
+/// A `Hash` that uses the filter that asks for it, in each kind of batch.
+#[test]
+fn a_hash_may_use_the_filter_during_a_batch() {
+    struct Nested<'a>(u64, &'a CuckooFilter<Nested<'a>>);
+
+    impl Hash for Nested<'_> {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            let hash = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            assert!(self.1.insert_unique_hash(hash).is_ok());
+            assert!(self.1.contains_hash(hash));
+            assert!(self.1.remove_hash(hash));
+            self.0.hash(state);
+        }
+    }
+
+    let _watchdog = watchdog();
+    let filter = CuckooFilter::builder().capacity(200).fingerprint_bits(32).stripes(1).build().unwrap();
+    let keys: Vec<Nested<'_>> = (0..100).map(|number| Nested(number, &filter)).collect();
+    assert_eq!(filter.insert_batch(&keys).inserted, 100);
+    let mut found = [false; 100];
+    filter.contains_batch(&keys, &mut found);
+    assert_eq!((found, filter.len()), ([true; 100], 100));
+    assert_eq!(filter.remove_batch(&keys).removed, 100);
+    assert!(filter.is_empty());
+}
+
+/// Threads with batches of their own keys in one filter.
+#[test]
+fn batches_of_several_threads_do_not_disturb_each_other() {
+    let _watchdog = watchdog();
+    let filter = &build(40_000, 32);
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            scope.spawn(move || {
+                let keys: Vec<u64> = (thread * 10_000..(thread + 1) * 10_000).collect();
+                let mut found = vec![false; keys.len()];
+                for round in 0..10 {
+                    // Four of a thread: a load of 95 %.
+                    assert_eq!(filter.insert_batch(&keys).inserted, keys.len());
+                    filter.contains_batch(&keys, &mut found);
+                    assert!(found.iter().all(|&found| found), "thread {thread}, round {round}");
+                    assert_eq!(filter.remove_batch(&keys).removed, keys.len());
+                    filter.contains_batch(&keys, &mut found);
+                    assert!(!found.iter().any(|&found| found), "thread {thread}, round {round}");
+                }
+            });
+        }
+    });
+    assert!(filter.is_empty());
+}

@@ -1,0 +1,129 @@
+//! What `Debug` prints of values: names and sizes, nothing of keys, of metadata or of the keys of hash functions.
+
+use concurrent_cuckoo_filter::{
+    CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder,
+    WellMixed,
+};
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::hash::BuildHasher;
+
+#[track_caller]
+fn check(value: &impl Debug, shown: &str) {
+    assert_eq!(format!("{value:?}"), shown);
+}
+
+#[test]
+fn hash_functions_show_none_of_their_keys() {
+    let hasher = DefaultHashBuilder::with_seeds(1, 2, 3, 4);
+    check(&hasher, "DefaultHashBuilder { .. }");
+    check(&hasher.build_hasher(), "DefaultHasher { .. }");
+    let hasher = StableHashBuilder::with_keys(1, 2);
+    check(&hasher, "StableHashBuilder { .. }");
+    check(&hasher.build_hasher(), "StableHasher { .. }");
+}
+
+#[test]
+fn what_is_under_way_shows_what_was_asked_for() {
+    let builder = CuckooFilter::<str>::builder().capacity(10).stripes(3);
+    let shown =
+        "Builder { capacity: Some(10), false_positive_rate: None, fingerprint_bits: None, stripes: Some(3), .. }";
+    check(&builder, shown);
+    let filter = builder.build().unwrap();
+    check(&filter.bulk().max_listed(7), "Bulk { max_listed: 7, .. }");
+    let snapshot = filter.snapshot().metadata(b"secret");
+    check(&snapshot, "Snapshot { metadata: 6 bytes, with_keys: true, shards: 0..1, .. }");
+}
+
+#[test]
+fn a_header_shows_sizes_and_names() {
+    let hasher = StableHashBuilder::with_keys(1, 2);
+    let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(10, hasher);
+    let mut bytes = Vec::new();
+    filter.snapshot().metadata(b"secret").write_to(&mut bytes).unwrap();
+    let reader = SnapshotReader::new(&bytes[..]).unwrap();
+    let shown = "SnapshotHeader { capacity: 10, fingerprint_bits: 11, shards: 1, part: 0..1, \
+                 hasher_name: \"siphash-1-3\", has_keys: true, metadata: 6 bytes, .. }";
+    check(reader.header(), shown);
+    check(&reader, &format!("SnapshotReader {{ header: {shown}, .. }}"));
+}
+
+/// What is shown of each type, on one line and on several, and the names of the types.
+#[derive(Default)]
+struct Shown {
+    types: BTreeSet<String>,
+    texts: Vec<String>,
+}
+
+impl Shown {
+    fn add<T: Debug>(&mut self, value: &T) {
+        let path = std::any::type_name::<T>().split('<').next().unwrap();
+        self.types.insert(path.rsplit("::").next().unwrap().into());
+        self.texts.extend([format!("{value:?}"), format!("{value:#?}")]);
+    }
+}
+
+/// Shows all that comes into contact with this hasher. Returns the probe, too: what was hashed with its keys.
+fn show_all<S: SavedHasher + Clone + Debug + Sync>(hasher: &S, shown: &mut Shown) -> Vec<u64>
+where
+    S::Hasher: Debug,
+{
+    let builder = CuckooFilter::<str>::builder().capacity(10).hasher(hasher.clone());
+    shown.add(&builder);
+    let filter = builder.build().unwrap();
+    filter.insert("secret").unwrap();
+    shown.add(&filter);
+    shown.add(hasher);
+    shown.add(&hasher.build_hasher());
+    shown.add(&WellMixed(hasher.clone()));
+    shown.add(&WellMixed(hasher.clone()).build_hasher());
+    shown.add(&filter.bulk());
+    shown.add(&filter.insert_batch(&["secret"; 9]));
+    shown.add(&filter.insert_batch(&["secret"; 9]).rejected[0]);
+    shown.add(&filter.remove_batch(&["secret"; 9]));
+    shown.add(&filter.merge_from(&filter).unwrap());
+    shown.add(&filter.stats());
+    shown.add(&filter.snapshot().metadata(b"secret"));
+    let mut bytes = Vec::new();
+    filter.snapshot().metadata(b"secret").write_to(&mut bytes).unwrap();
+    let reader = SnapshotReader::new(&bytes[..]).unwrap();
+    shown.add(reader.header());
+    shown.add(&reader);
+    let other_keys = CuckooFilter::<str, _>::read_from(&bytes[..], StableHashBuilder::with_keys(0, 0)).unwrap_err();
+    assert!(matches!(other_keys, SnapshotError::HasherMismatch { .. }));
+    shown.add(&other_keys);
+    shown.add(&SnapshotPlace::Header);
+    shown.add(&filter.insert_batch(&["secret"; 9]).rejected[0].error);
+    shown.add(&filter.merge_from(&CuckooFilter::with_capacity_and_hasher(99999, hasher.clone())).unwrap_err());
+    shown.add(&CuckooFilter::<str>::builder().build().unwrap_err());
+    bytes[72..104].chunks_exact(8).map(|number| u64::from_le_bytes(number.try_into().unwrap())).collect()
+}
+
+#[test]
+fn no_public_type_shows_keys_of_a_hash_function_or_metadata() {
+    let keys = [0xdead_beef_cafe_f00d_u64, 0x0123_4567_89ab_cdef, 0xfeed_face_0bad_c0de, 0x5ca1_ab1e_0ddb_a115];
+    let mut shown = Shown::default();
+    let mut secrets = keys.to_vec();
+    secrets.extend(show_all(&StableHashBuilder::with_keys(keys[0], keys[1]), &mut shown));
+    secrets.extend(show_all(&DefaultHashBuilder::with_seeds(keys[0], keys[1], keys[2], keys[3]), &mut shown));
+
+    let public: BTreeSet<String> = include_str!("../../docs/public-api.txt")
+        .lines()
+        .filter_map(|line| line.split_once("core::fmt::Debug for concurrent_cuckoo_filter::"))
+        .map(|(_, name)| name.split('<').next().unwrap().into())
+        .collect();
+    assert_eq!(shown.types, public, "each public type that can be shown");
+
+    let as_numbers = format!("{:?}", b"secret").replace(['[', ']'], "");
+    let on_lines = as_numbers.replace(", ", ",\n");
+    for text in shown.texts {
+        let squeezed: String = text.lines().map(|line| format!("{}\n", line.trim())).collect();
+        for secret in ["secret", &as_numbers, &on_lines] {
+            assert!(!squeezed.contains(secret), "{text}");
+        }
+        let lower = text.to_lowercase().replace('_', "");
+        for secret in &secrets {
+            assert!(!lower.contains(&secret.to_string()) && !lower.contains(&format!("{secret:x}")), "{text}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Every operation on filters for no key and for one, and what asks for more than there is. (Errors of the builder:
+//! `builder`.)
+
+use crate::support::panics;
+use concurrent_cuckoo_filter::{BuildError, CuckooFilter, InsertError, SnapshotReader, StableHashBuilder};
+use testkit::watchdog;
+
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+
+fn build(capacity: usize, bits: u32) -> Filter {
+    let hasher = StableHashBuilder::with_keys(1, 2);
+    CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher).build().unwrap()
+}
+
+/// Stores keys until the filter refuses one, and returns what it holds.
+fn fill(filter: &Filter) -> Vec<u64> {
+    let refused = |key: &u64| match filter.insert(key) {
+        Ok(()) => false,
+        Err(error) => {
+            assert!(matches!(error, InsertError::Full | InsertError::TooManyCopies));
+            true
+        }
+    };
+    let keys: Vec<u64> = (0..1000).take_while(|key| !refused(key)).collect();
+    assert!(keys.len() < 1000, "the smallest filters hold few keys");
+    assert!(keys.len() >= filter.capacity() && filter.len() == keys.len());
+    keys
+}
+
+fn holds(filter: &Filter, keys: &[u64]) {
+    assert_eq!(filter.len(), keys.len());
+    let (mut found, mut par_found) = (vec![false; keys.len()], vec![false; keys.len()]);
+    filter.contains_batch(keys, &mut found);
+    filter.par_contains(keys, &mut par_found);
+    assert!(keys.iter().all(|key| filter.contains(key) && filter.count(key) > 0));
+    assert!(found.iter().chain(&par_found).all(|&found| found));
+}
+
+#[test]
+fn every_operation_on_filters_for_no_key_and_for_one() {
+    let _watchdog = watchdog();
+    for capacity in [0, 1] {
+        for bits in 4..=32 {
+            let filter = build(capacity, bits);
+            assert_eq!((filter.capacity(), filter.shards(), filter.shard_of(&7)), (capacity, 1, 0));
+            assert!(format!("{filter:?}").contains("len: 0"));
+            assert_eq!(filter.remove_batch(&[1, 2]).missing, [0, 1]);
+            assert_eq!(filter.par_remove(&[1, 2]).missing, [0, 1]);
+
+            let keys = fill(&filter);
+            holds(&filter, &keys);
+            let stats = filter.stats();
+            assert_eq!((stats.len, stats.refused_full + stats.refused_too_many_copies), (keys.len(), 1));
+            // Of many more, each is stored or refused, one by one and in blocks.
+            let more: Vec<u64> = (1000..7000).collect();
+            for report in [filter.insert_batch(&more), filter.par_insert(&more), filter.par_insert_iter(&more)] {
+                assert_eq!(report.inserted + report.rejected.len(), more.len());
+                assert!(filter.len() <= 32);
+                let refused: Vec<usize> = report.rejected.iter().map(|rejection| rejection.index).collect();
+                let stored = (0..more.len()).filter(|index| refused.binary_search(index).is_err());
+                let stored: Vec<u64> = stored.map(|index| more[index]).collect();
+                assert!(filter.par_remove(&stored).missing.is_empty());
+            }
+            holds(&filter, &keys);
+
+            let mut bytes = Vec::new();
+            filter.write_to(&mut bytes).unwrap();
+            let hasher = || filter.hasher().clone();
+            holds(&Filter::read_from(&bytes[..], hasher()).unwrap(), &keys);
+            holds(&SnapshotReader::new(&bytes[..]).unwrap().in_parallel().into_filter(hasher()).unwrap(), &keys);
+            holds(&Filter::join([&bytes[..]], hasher()).unwrap(), &keys);
+            let merged = build(capacity, bits);
+            assert_eq!(merged.merge_from(&filter).map(|report| report.refused), Ok(0));
+            holds(&merged, &keys);
+
+            assert!(filter.remove_batch(&keys).missing.is_empty());
+            assert!(filter.is_empty());
+            assert_eq!(filter.par_insert(&keys).rejected, []);
+            filter.clear();
+            assert!(filter.is_empty() && keys.iter().all(|key| !filter.contains(key)));
+        }
+    }
+    println!(
+        "\nfigure 5.8: every operation on filters of capacity 0 and 1 at 29 widths, filled until they refuse and beyond"
+    );
+}
+
+#[test]
+fn more_than_any_machine_has() {
+    for bits in 4..=32 {
+        let builder = CuckooFilter::<u64>::builder().capacity(usize::MAX).fingerprint_bits(bits);
+        assert!(matches!(builder.memory_usage(), Err(BuildError::TooLarge { capacity: usize::MAX, .. })));
+        assert!(matches!(builder.build(), Err(BuildError::TooLarge { capacity: usize::MAX, .. })));
+    }
+    for message in [
+        panics(|| CuckooFilter::<u64>::with_capacity(usize::MAX)),
+        panics(|| Filter::with_capacity_and_hasher(usize::MAX, StableHashBuilder::with_keys(1, 2))),
+    ] {
+        assert!(message.contains("address space"), "{message}");
+    }
+}

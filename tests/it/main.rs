@@ -1,0 +1,19 @@
+//! Tests of the public face, in one program. A test that needs a process of its own has a program of its own next to
+//! this folder: `memory` and `refused_memory` replace the allocator, `serde` is built only with that feature.
+
+mod batch;
+mod builder;
+mod bulk;
+mod capacity;
+mod debug;
+mod faults;
+mod merge;
+mod model;
+mod rates;
+mod singles;
+mod snapshot;
+mod stats;
+mod stress;
+mod support;
+mod types;
+mod unique;

@@ -1,0 +1,77 @@
+//! Random sequences of operations, each answer compared with an exact multiset (`testkit::sequence`): at every width, past
+//! the capacity and when full, by keys and by hashes, one at a time and many, with snapshots, merges and clears between.
+
+use concurrent_cuckoo_filter::CuckooFilter;
+use proptest::prelude::*;
+use testkit::{Places, random_seeds, sequence};
+
+/// The bytes of a shape: its capacity, its width, then keys, stripes and seed.
+fn shape() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 3)
+}
+
+/// The bytes of an operation on one key (`testkit::sequence`), with this weight of insertions.
+fn single(insertions: u32) -> impl Strategy<Value = Vec<u8>> {
+    let kind = prop_oneof![
+        2 * insertions => 0..40u8,
+        80 => 40..52u8,
+        80 => 52..74u8,
+        1 => Just(112),
+    ];
+    (kind, any::<bool>(), any::<u8>()).prop_map(|(kind, by_hash, key)| match kind {
+        112 => vec![kind],
+        kind => vec![kind | u8::from(by_hash) << 7, key],
+    })
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Insertions and removals in balance: tables of every load.
+    #[test]
+    fn any_sequence_answers_as_a_multiset(shape in shape(), steps in prop::collection::vec(single(80), 0..1200)) {
+        sequence::run(&[shape, steps.concat()].concat());
+    }
+
+    /// Far more insertions than the table can take.
+    #[test]
+    fn a_full_table_answers_as_a_multiset(shape in shape(), steps in prop::collection::vec(single(500), 600..1500)) {
+        sequence::run(&[shape, steps.concat()].concat());
+    }
+
+    /// Batches, bulk operations, snapshots and merges too.
+    #[test]
+    fn any_operation_answers_as_a_multiset(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        sequence::run(&bytes);
+    }
+
+    /// With 32 bits, keys that share a class are next to unheard of: what the model takes for classes are not simply
+    /// false answers.
+    #[test]
+    fn hardly_any_two_keys_share_a_class_of_32_bits(capacity in 0usize..=300, seed: u64) {
+        let builder = CuckooFilter::<u64>::builder().capacity(capacity).fingerprint_bits(32);
+        let filter = builder.hasher(random_seeds(&mut fastrand::Rng::with_seed(seed))).build().unwrap();
+        let places = Places::in_empty(&filter, 0..100);
+        prop_assert!(places.classes.iter().max() >= Some(&98));
+    }
+}
+
+/// Sequences like those above do reach both refusals, at every width.
+#[test]
+fn both_refusals_are_reached() {
+    for bits in 4..=32 {
+        let mut rng = fastrand::Rng::with_seed(u64::from(bits));
+        // Capacity 10, this width, 128 keys.
+        let mut bytes = vec![4, bits - 4, 0xc0];
+        // First copies of one key, then one of each.
+        for key in [0; 10].into_iter().chain(0..100) {
+            bytes.extend([u8::from(rng.bool()) << 7, key]);
+        }
+        let refused = sequence::run(&bytes);
+        assert!(refused.iter().all(|&times| times > 0), "{bits} bits: {refused:?}");
+    }
+}

@@ -1,0 +1,250 @@
+//! Snapshots that were cut off, damaged or made up: an error each time, never a panic.
+
+use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder};
+use proptest::prelude::*;
+use std::io::{self, ErrorKind, Read};
+use testkit::format::Sealed;
+
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+
+/// Bytes of the header: its fields, the name of the hasher, the metadata, the checksum.
+const HEADER: usize = 152 + 11 + 9 + 4;
+
+const TRAILER: usize = 28;
+
+fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
+
+fn snapshot(capacity: usize, bits: u32, keys: u64) -> Vec<u8> {
+    let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).stripes(1);
+    let filter: Filter = builder.hasher(hasher()).build().unwrap();
+    (0..keys).for_each(|key| filter.insert(&key).unwrap());
+    let mut bytes = Vec::new();
+    filter.snapshot().metadata(b"offset 17").write_to(&mut bytes).unwrap();
+    bytes
+}
+
+/// Some hundred bytes.
+fn small() -> Vec<u8> {
+    snapshot(10, 13, 10)
+}
+
+#[test]
+fn cut_off_anywhere() {
+    let bytes = small();
+    let trailer = bytes.len() - TRAILER;
+    for length in 0..bytes.len() {
+        match Filter::read_from(&bytes[..length], hasher()) {
+            Err(SnapshotError::Truncated { place: SnapshotPlace::Header, .. }) if length < HEADER => {}
+            Err(SnapshotError::Truncated { place: SnapshotPlace::Shard { number: 0, .. }, .. })
+                if (HEADER..trailer).contains(&length) => {}
+            Err(SnapshotError::Truncated { place: SnapshotPlace::Trailer, .. }) if length >= trailer => {}
+            other => panic!("the first {length} bytes: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn cut_off_in_the_second_shard() {
+    let bytes = snapshot(300_000, 4, 1000);
+    let shard = (bytes.len() - HEADER - TRAILER) / 2;
+    let result = Filter::read_from(&bytes[..bytes.len() - TRAILER - shard / 2], hasher());
+    assert!(matches!(result, Err(SnapshotError::Truncated { place: SnapshotPlace::Shard { number: 1, .. }, .. })));
+}
+
+#[test]
+fn one_bit_flipped_anywhere() {
+    let mut bytes = small();
+    assert!(Filter::read_from(&bytes[..], hasher()).is_ok());
+    for bit in 0..bytes.len() * 8 {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(Filter::read_from(&bytes[..], hasher()).is_err(), "bit {bit} is not missed");
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+#[test]
+fn the_damaged_shard_is_named() {
+    let mut bytes = snapshot(300_000, 4, 1000);
+    let shard = (bytes.len() - HEADER - TRAILER) / 2;
+    for number in 0..2 {
+        let at = bytes.len() - TRAILER - (2 - number) * shard + shard / 2;
+        bytes[at] ^= 1;
+        match Filter::read_from(&bytes[..], hasher()) {
+            Err(SnapshotError::Damaged { place: SnapshotPlace::Shard { number: found, .. }, .. }) => {
+                assert_eq!(found, number)
+            }
+            other => panic!("{other:?}"),
+        }
+        bytes[at] ^= 1;
+    }
+}
+
+#[test]
+fn shards_in_another_order() {
+    let bytes = snapshot(300_000, 4, 1000);
+    let shard = (bytes.len() - HEADER - TRAILER) / 2;
+    let (rest, trailer) = bytes.split_at(bytes.len() - TRAILER);
+    let (rest, second) = rest.split_at(rest.len() - shard);
+    let (header, first) = rest.split_at(rest.len() - shard);
+    let result = Filter::read_from(&[header, second, first, trailer].concat()[..], hasher());
+    assert!(
+        matches!(&result, Err(SnapshotError::Invalid { field: "number of the shard", found, .. }) if found == "1"),
+        "{result:?}"
+    );
+}
+
+/// Gives a byte at a time and is interrupted before each.
+struct Halting<'a> {
+    bytes: &'a [u8],
+    interrupted: bool,
+}
+
+impl Read for Halting<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.interrupted = !self.interrupted;
+        if self.interrupted {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let len = buffer.len().min(1);
+        self.bytes.read(&mut buffer[..len])
+    }
+}
+
+#[test]
+fn bytes_that_arrive_one_by_one() {
+    let bytes = small();
+    let filter = Filter::read_from(Halting { bytes: &bytes, interrupted: false }, hasher()).unwrap();
+    assert_eq!(filter.len(), 10);
+}
+
+struct Failing;
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(ErrorKind::TimedOut.into())
+    }
+}
+
+#[test]
+fn a_reader_that_fails() {
+    let bytes = small();
+    for length in 0..bytes.len() {
+        let result = Filter::read_from(bytes[..length].chain(Failing), hasher());
+        assert!(
+            matches!(result, Err(SnapshotError::Io(error)) if error.kind() == ErrorKind::TimedOut),
+            "{length} bytes"
+        );
+    }
+}
+
+#[test]
+fn a_writer_that_fails() {
+    let filter = Filter::read_from(&small()[..], hasher()).unwrap();
+    for length in 0..small().len() {
+        let mut room = vec![0; length];
+        let result = filter.snapshot().metadata(b"offset 17").write_to(&mut room[..]);
+        assert!(
+            matches!(result, Err(SnapshotError::Io(error)) if error.kind() == ErrorKind::WriteZero),
+            "{length} bytes"
+        );
+    }
+}
+
+/// Uses all of what has been loaded; what it answers is as wrong as what was loaded.
+fn use_it(filter: &Filter) {
+    let before = filter.len();
+    for key in 0..50 {
+        let stored = usize::from(filter.insert(&key).is_ok());
+        assert_eq!(filter.len(), before + stored);
+        assert!(stored == 0 || filter.contains(&key) && filter.count(&key) > 0 && filter.remove(&key));
+    }
+    assert_eq!(filter.len(), before);
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).unwrap();
+    assert_eq!(Filter::read_from(&bytes[..], hasher()).unwrap().len(), before);
+    let copy = Filter::read_from(&bytes[..], hasher()).unwrap();
+    let report = copy.merge_from(filter).unwrap();
+    assert_eq!(report.inserted + report.refused, before);
+    filter.clear();
+    assert!(filter.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn bytes_of_nothing(bytes in prop::collection::vec(any::<u8>(), 0..400), begins_well: bool) {
+        let beginning = if begins_well { &small()[..16] } else { &[] };
+        let bytes = [beginning, &bytes].concat();
+        prop_assert!(Filter::read_from(&bytes[..], hasher()).is_err());
+    }
+
+    #[test]
+    fn other_bytes_at_some_place(at: prop::sample::Index, other in prop::collection::vec(any::<u8>(), 1..40)) {
+        let good = small();
+        let at = at.index(good.len());
+        let mut bytes = good.clone();
+        for (to, byte) in bytes[at..].iter_mut().zip(other) {
+            *to = byte;
+        }
+        prop_assert_eq!(Filter::read_from(&bytes[..], hasher()).is_ok(), bytes == good);
+    }
+
+    #[test]
+    fn bytes_left_out_or_doubled(ends: [prop::sample::Index; 2], double: bool) {
+        let good = small();
+        let [a, b] = ends.map(|end| end.index(good.len()));
+        let (from, to) = (a.min(b), a.max(b));
+        let rest = if double { from } else { to };
+        let bytes = [&good[..if double { to } else { from }], &good[rest..]].concat();
+        // A reader may hold more than the snapshot: what is doubled may be as what stood there.
+        prop_assert_eq!(Filter::read_from(&bytes[..], hasher()).is_ok(), bytes.starts_with(&good));
+    }
+
+    /// With checksums that match, so that each field is looked at. What is loaded works.
+    #[test]
+    fn fields_made_up(
+        header in prop::collection::vec((4..38_usize, any::<u64>(), 0..5_usize), 0..3),
+        shard in prop::collection::vec((0..14_usize, any::<u64>(), 0..5_usize), 0..3),
+    ) {
+        let value = |kind, random: u64| [random, random % 40, 0, u64::MAX, random % (1 << 20)][kind];
+        let mut sealed = Sealed::new(small());
+        for (field, random, kind) in header {
+            sealed = sealed.with(4 * field, (value(kind, random) as u32).to_le_bytes());
+        }
+        for (field, random, kind) in shard {
+            sealed = sealed.with(HEADER + 8 * field, value(kind, random).to_le_bytes());
+        }
+        if let Ok(filter) = Filter::read_from(&sealed.bytes[..], hasher()) {
+            use_it(&filter);
+        }
+        if let Ok(reader) = SnapshotReader::new(&sealed.bytes[..])
+            && let Ok(filter) = reader.into_filter_with_stored_keys::<u64, StableHashBuilder>() {
+                use_it(&filter);
+            }
+    }
+
+    /// Any contents at all, counted rightly.
+    #[test]
+    fn fingerprints_made_up(words in prop::collection::vec(any::<u64>(), 9), gaps: u64) {
+        let mut sealed = Sealed::new(snapshot(10, 13, 0));
+        for (number, word) in words.iter().enumerate() {
+            // Some slots are left empty. 10 buckets of 52 bits end after 8 bits of the ninth word.
+            let mask = if gaps >> number & 1 == 1 { !gaps } else { u64::MAX };
+            let behind = if number == 8 { 0xff } else { u64::MAX };
+            sealed = sealed.with(HEADER + 24 + 8 * number, (word & mask & behind).to_le_bytes());
+        }
+        let count = match Filter::read_from(&sealed.bytes[..], hasher()) {
+            Ok(filter) => filter.len() as u64,
+            Err(SnapshotError::Invalid { field: "number of fingerprints", found, .. }) => found.parse().unwrap(),
+            Err(error) => panic!("{error:?}"),
+        };
+        let (in_shard, in_all) = (HEADER + 8, sealed.bytes.len() - TRAILER + 16);
+        let counted = sealed.with(in_shard, count.to_le_bytes()).with(in_all, count.to_le_bytes());
+        let filter = Filter::read_from(&counted.bytes[..], hasher()).unwrap();
+        prop_assert_eq!(filter.len() as u64, count);
+        use_it(&filter);
+    }
+}

@@ -1,0 +1,149 @@
+//! Files of each format that there has been, which every later version reads. After a change of format,
+//! `CUCKOO_FILTER_TEST_WRITE=1 cargo test --test it same_bytes` writes those that are missing; those that are there stay.
+
+use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
+use std::env;
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+use testkit::format::Sealed;
+
+type Filter = CuckooFilter<str, StableHashBuilder>;
+
+/// What a file is made of.
+struct Golden {
+    name: &'static str,
+    capacity: usize,
+    width: Width,
+    keys: Range<u32>,
+    metadata: &'static [u8],
+    with_keys: bool,
+    shards: Range<usize>,
+}
+
+enum Width {
+    Bits(u32),
+    Rate(f64),
+}
+
+const PLAIN: Golden = Golden {
+    name: "",
+    capacity: 100,
+    width: Width::Bits(16),
+    keys: 0..100,
+    metadata: b"",
+    with_keys: true,
+    shards: 0..1,
+};
+
+const FORMAT_1: [Golden; 7] = [
+    Golden { name: "8-bits", width: Width::Bits(8), ..PLAIN },
+    Golden { name: "13-bits", width: Width::Bits(13), ..PLAIN },
+    Golden { name: "16-bits", ..PLAIN },
+    Golden { name: "20-bits", width: Width::Bits(20), ..PLAIN },
+    Golden { name: "empty-without-keys", keys: 0..0, with_keys: false, ..PLAIN },
+    Golden { name: "rate-and-metadata", width: Width::Rate(0.001), metadata: b"log offset 17", ..PLAIN },
+    // The second of two shards: none of a filter that has two is smaller than 64 KiB.
+    Golden { name: "part", capacity: 260_000, width: Width::Bits(4), keys: 0..20, shards: 1..2, ..PLAIN },
+];
+
+impl Golden {
+    fn hasher() -> StableHashBuilder {
+        StableHashBuilder::with_keys(0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210)
+    }
+
+    /// The filter of the file, as it is built today.
+    fn filter(&self) -> Filter {
+        let builder = CuckooFilter::builder().capacity(self.capacity).stripes(1).hasher(Golden::hasher());
+        let builder = match self.width {
+            Width::Bits(bits) => builder.fingerprint_bits(bits),
+            Width::Rate(rate) => builder.false_positive_rate(rate),
+        };
+        let filter: Filter = builder.build().unwrap();
+        for key in self.keys() {
+            filter.insert(&key).unwrap();
+        }
+        filter
+    }
+
+    fn keys(&self) -> impl Iterator<Item = String> {
+        self.keys.clone().map(|number| format!("key {number}"))
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let filter = self.filter();
+        let snapshot = filter.snapshot().metadata(self.metadata).shards(self.shards.clone());
+        let snapshot = if self.with_keys { snapshot } else { snapshot.without_keys() };
+        let mut bytes = Vec::new();
+        snapshot.write_to(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn path(&self, format: u32) -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/format-{format}/{}.snapshot", self.name))
+    }
+
+    fn file(&self, format: u32) -> Vec<u8> {
+        let path = self.path(format);
+        fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    fn check_filter(&self, loaded: &Filter) {
+        let today = self.filter();
+        assert_eq!(loaded.len(), today.len());
+        assert_eq!(loaded.capacity(), today.capacity());
+        assert_eq!(loaded.fingerprint_bits(), today.fingerprint_bits());
+        assert_eq!(loaded.expected_false_positive_rate(), today.expected_false_positive_rate());
+        for key in self.keys() {
+            assert!(loaded.contains(&key), "{key}");
+        }
+        for number in 0..1000 {
+            let key = format!("absent {number}");
+            assert_eq!(loaded.contains(&key), today.contains(&key), "{key}");
+        }
+    }
+}
+
+#[test]
+fn files_of_format_1_are_read() {
+    for golden in FORMAT_1 {
+        let file = golden.file(1);
+        let reader = SnapshotReader::new(&file[..]).unwrap();
+        assert_eq!(reader.header().metadata(), golden.metadata, "{}", golden.name);
+        assert_eq!(reader.header().part(), golden.shards, "{}", golden.name);
+        assert_eq!(reader.header().has_keys(), golden.with_keys, "{}", golden.name);
+        if golden.shards.len() < reader.header().shards() {
+            let part = reader.into_filter::<str, _>(Golden::hasher());
+            assert!(matches!(part, Err(SnapshotError::PartAlone { shards: 2, .. })), "{part:?}");
+            let mut rest = Vec::new();
+            golden.filter().write_shards(0..1, &mut rest).unwrap();
+            golden.check_filter(&Filter::join([&file[..], &rest[..]], Golden::hasher()).unwrap());
+        } else {
+            if golden.with_keys {
+                golden.check_filter(&reader.into_filter_with_stored_keys().unwrap());
+            }
+            golden.check_filter(&Filter::read_from(&file[..], Golden::hasher()).unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_same_filters_give_the_same_bytes_today() {
+    for golden in FORMAT_1 {
+        let path = golden.path(1);
+        if env::var_os("CUCKOO_FILTER_TEST_WRITE").is_some() && !path.exists() {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, golden.bytes()).unwrap();
+        }
+        assert!(golden.file(1) == as_on_64_bits(golden.bytes(), &golden.file(1)), "{}", golden.name);
+    }
+}
+
+/// The bytes, with the file's fourth number of the probe where that one is another: it is of arrays as they lie in memory.
+fn as_on_64_bits(bytes: Vec<u8>, file: &[u8]) -> Vec<u8> {
+    const FOURTH_NUMBER: Range<usize> = 96..104;
+    if cfg!(all(target_pointer_width = "64", target_endian = "little")) {
+        return bytes;
+    }
+    Sealed::new(bytes).with(FOURTH_NUMBER.start, &file[FOURTH_NUMBER]).bytes
+}

@@ -1,0 +1,102 @@
+//! What a snapshot says of itself before it is read.
+
+use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotReader, StableHashBuilder};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use testkit::format::Sealed;
+
+/// A user-defined hash function, without keys. Its name is short, or the longest that there may be.
+#[derive(Clone, Default)]
+struct Own<const LONG: bool = false>(BuildHasherDefault<DefaultHasher>);
+
+impl<const LONG: bool> BuildHasher for Own<LONG> {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        self.0.build_hasher()
+    }
+}
+
+impl<const LONG: bool> SavedHasher for Own<LONG> {
+    const NAME: &'static str =
+        if LONG { "a name that says all there is to say: it has sixty-four letters." } else { "own" };
+}
+
+#[test]
+fn a_header_says_what_was_asked_for() {
+    let builder = CuckooFilter::<u32>::builder().capacity(300_000).fingerprint_bits(11);
+    let filter = builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap();
+    let mut bytes = Vec::new();
+    filter.snapshot().metadata(b"today's").write_to(&mut bytes).unwrap();
+    let reader = SnapshotReader::new(&bytes[..]).unwrap();
+    let header = reader.header();
+    assert_eq!((header.hasher_name(), header.has_keys()), ("siphash-1-3", true));
+    assert_eq!((header.capacity(), header.fingerprint_bits()), (300_000, 11));
+    assert_eq!((header.shards(), header.part(), header.metadata()), (2, 0..2, &b"today's"[..]));
+}
+
+#[test]
+fn a_hash_function_has_no_keys_unless_it_says_so() {
+    let filter = CuckooFilter::<u32, Own>::with_capacity_and_hasher(100, Own::default());
+    filter.insert(&7).unwrap();
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).unwrap();
+    let reader = SnapshotReader::new(&bytes[..]).unwrap();
+    assert_eq!((reader.header().hasher_name(), reader.header().has_keys()), ("own", false));
+    assert_eq!((filter.hasher().keys(), <Own>::from_keys([0; 4]).is_none()), (None, true));
+    let loaded: CuckooFilter<u32, Own> = reader.into_filter(Own::default()).unwrap();
+    assert!(loaded.contains(&7));
+}
+
+/// The version that is compiled, and its code path: with other instructions it is another function.
+#[test]
+fn the_name_of_the_default_hash_function_says_which_one_it_is() {
+    let name = DefaultHashBuilder::NAME;
+    let locked =
+        include_str!("../../../Cargo.lock").split("[[package]]").find(|package| package.contains("\"ahash\"\n"));
+    let version = locked.and_then(|package| package.split("version = \"").nth(1)).expect("ahash is a dependency");
+    let version = version.split('"').next().unwrap();
+    assert!(
+        include_str!("../../../Cargo.toml").contains(&format!("\nahash = {{ version = \"={version}\"")),
+        "{version}"
+    );
+    let path = name.strip_prefix(&format!("ahash-{version}-")).expect(name);
+    let aes = cfg!(all(any(target_arch = "x86", target_arch = "x86_64"), target_feature = "aes"));
+    assert!(path.starts_with(if aes { "aes" } else { "fallback" }), "{name}");
+    if cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
+        assert_eq!(path.contains("short"), !aes && cfg!(target_arch = "x86"), "{name}");
+    }
+    assert_eq!(path.ends_with("-be"), cfg!(target_endian = "big"), "{name}");
+    let known =
+        [("fallback", 0x9716_1657_c07a_c4ac), ("aes", 0xa9ba_e16d_d79a_e9cd), ("aes-sse2", 0x08b5_b01d_3465_88c9)];
+    if let Some((_, hash)) = known.into_iter().find(|&(known, _)| known == path) {
+        // ahash's own, under the inverse of the filter's mix (`WellMixed`).
+        let mix = |hash: u64| (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let mixed = mix(mix(DefaultHashBuilder::with_seeds(1, 2, 3, 4).hash_one(7_u64)));
+        assert_eq!(mixed ^ (mixed >> 32), hash, "{name}");
+    }
+    let filter = CuckooFilter::<u32>::with_capacity(100);
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).unwrap();
+    assert_eq!(SnapshotReader::new(&bytes[..]).unwrap().header().hasher_name(), name);
+}
+
+#[test]
+fn the_name_of_a_hash_function_has_64_bytes_at_the_most() {
+    assert_eq!(Own::<true>::NAME.len(), 64);
+    let filter = CuckooFilter::<u32, Own<true>>::with_capacity_and_hasher(100, Own::default());
+    filter.insert(&7).unwrap();
+    let mut bytes = Vec::new();
+    // Some of it may be taken for a longer name.
+    filter.snapshot().metadata(b"!!!").write_to(&mut bytes).unwrap();
+    let reader = SnapshotReader::new(&bytes[..]).unwrap();
+    assert_eq!(reader.header().hasher_name(), Own::<true>::NAME);
+    assert!(reader.into_filter(Own::<true>::default()).unwrap().contains(&7u32));
+
+    let longer =
+        |by: u32| Sealed::new(bytes.clone()).with(140, (64 + by).to_le_bytes()).with(144, (3 - by).to_le_bytes()).bytes;
+    assert_eq!(longer(0), bytes);
+    for by in 1..=3 {
+        let error = SnapshotReader::new(&longer(by)[..]).map(drop).unwrap_err();
+        assert!(error.to_string().contains("length of the hasher's name"), "{error}");
+    }
+}

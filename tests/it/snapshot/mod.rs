@@ -1,0 +1,12 @@
+//! Filters in files.
+
+mod crash;
+mod damage;
+mod file;
+mod golden;
+mod header;
+mod parallel;
+mod parts;
+mod refused;
+mod replay;
+mod round_trip;

@@ -1,0 +1,262 @@
+//! One filter, built in parts and joined.
+
+use crate::support::Folder;
+use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, StableHashBuilder};
+use std::fs::File;
+use std::hash::Hash;
+use std::ops::Range;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::{env, io};
+use testkit::watchdog;
+
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+
+const PROCESSES: usize = 4;
+
+/// Tell a process its number, and the folder for its part.
+const NUMBER: &str = "CUCKOO_FILTER_TEST_NUMBER";
+const FOLDER: &str = "CUCKOO_FILTER_TEST_FOLDER";
+
+fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
+
+/// What all processes have agreed on: 5 shards, and keys for 95 % of its slots.
+fn empty() -> Filter {
+    Filter::with_capacity_and_hasher(1_000_000, hasher())
+}
+
+const KEYS: Range<u64> = 0..1_000_000;
+
+fn quarter(number: usize, shards: usize) -> Range<usize> {
+    number * shards / PROCESSES..(number + 1) * shards / PROCESSES
+}
+
+fn part_path(folder: &Path, number: usize) -> std::path::PathBuf {
+    folder.join(format!("part-{number}"))
+}
+
+#[test]
+fn four_processes_build_one_filter() {
+    if let (Ok(number), Some(folder)) = (env::var(NUMBER), env::var_os(FOLDER)) {
+        return build_part(number.parse().unwrap(), Path::new(&folder));
+    }
+    let _alive = watchdog();
+    let folder = Folder::new("parts");
+    let start = |number: usize| {
+        Command::new(env::current_exe().unwrap())
+            .args(["--exact", "snapshot::parts::four_processes_build_one_filter"])
+            .env(NUMBER, number.to_string())
+            .env(FOLDER, &folder.0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+    };
+    let processes: Vec<io::Result<Child>> = (0..PROCESSES).map(start).collect();
+    for process in processes {
+        let output = process.unwrap().wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+
+    // In whatever order they arrive.
+    let parts = [2, 0, 3, 1].map(|number| File::open(part_path(&folder.0, number)).unwrap());
+    let joined = Filter::join(parts, hasher()).unwrap();
+    assert_eq!(joined.len(), KEYS.count());
+    assert_eq!(KEYS.filter(|key| !joined.contains(key)).count(), 0);
+
+    let whole = empty();
+    KEYS.for_each(|key| whole.insert(&key).unwrap());
+    let [mut bytes_of_joined, mut bytes_of_whole] = [Vec::new(), Vec::new()];
+    joined.write_to(&mut bytes_of_joined).unwrap();
+    whole.write_to(&mut bytes_of_whole).unwrap();
+    assert!(bytes_of_joined == bytes_of_whole);
+}
+
+/// What each of the processes does.
+fn build_part(number: usize, folder: &Path) {
+    let filter = empty();
+    let mine = quarter(number, filter.shards());
+    for key in KEYS.filter(|key| mine.contains(&filter.shard_of(key))) {
+        filter.insert(&key).unwrap();
+    }
+    filter.snapshot().shards(mine).save(part_path(folder, number)).unwrap();
+}
+
+/// Small shards of large filters: 4 bits, and next to no keys.
+struct Build {
+    capacity: usize,
+    bits: Option<u32>,
+    rate: Option<f64>,
+    keys: (u64, u64),
+}
+
+const USUAL: Build = Build { capacity: 300_000, bits: Some(4), rate: None, keys: (1, 2) };
+
+impl Build {
+    fn filter<K: ?Sized>(&self) -> CuckooFilter<K, StableHashBuilder> {
+        let hasher = StableHashBuilder::with_keys(self.keys.0, self.keys.1);
+        let mut builder = CuckooFilter::<K>::builder().capacity(self.capacity).hasher(hasher);
+        if let Some(bits) = self.bits {
+            builder = builder.fingerprint_bits(bits);
+        }
+        if let Some(rate) = self.rate {
+            builder = builder.false_positive_rate(rate);
+        }
+        builder.build().unwrap()
+    }
+
+    /// A part of a filter that holds one key.
+    fn part<K: ?Sized + Hash + 'static>(&self, key: &K, shards: Range<usize>) -> Vec<u8> {
+        let filter = self.filter::<K>();
+        filter.insert(key).unwrap();
+        let mut bytes = Vec::new();
+        filter.write_shards(shards, &mut bytes).unwrap();
+        bytes
+    }
+}
+
+#[track_caller]
+fn refusal(parts: &[Vec<u8>]) -> SnapshotError {
+    Filter::join(parts.iter().map(|part| &part[..]), hasher()).map(|_| ()).unwrap_err()
+}
+
+#[test]
+fn parts_that_are_a_whole() {
+    let build = Build { capacity: 700_000, ..USUAL };
+    let whole = build.filter::<u64>();
+    assert_eq!(whole.shards(), 3);
+    (0..1000).for_each(|key| whole.insert(&key).unwrap());
+    let part = |shards| {
+        let mut bytes = Vec::new();
+        whole.write_shards(shards, &mut bytes).unwrap();
+        bytes
+    };
+    for parts in [vec![(0, 3)], vec![(1, 3), (0, 1)], vec![(0, 2), (2, 3)], vec![(2, 3), (1, 2), (0, 1)]] {
+        let parts: Vec<Vec<u8>> = parts.into_iter().map(|(start, end)| part(start..end)).collect();
+        let joined = Filter::join(parts.iter().map(|part| &part[..]), hasher()).unwrap();
+        assert_eq!(joined.len(), 1000);
+        assert!((0..1000).all(|key| joined.contains(&key)));
+    }
+}
+
+#[test]
+fn what_surrounds_the_shards_of_a_part_is_ignored() {
+    let whole = USUAL.filter::<u64>();
+    (0..1000).for_each(|key| whole.insert(&key).unwrap());
+    let part = |shards, metadata: &[u8], with_keys: bool| {
+        let snapshot = whole.snapshot().shards(shards).metadata(metadata);
+        let snapshot = if with_keys { snapshot } else { snapshot.without_keys() };
+        let mut bytes = Vec::new();
+        snapshot.write_to(&mut bytes).unwrap();
+        bytes.extend(b"what follows a part");
+        bytes
+    };
+    let parts = [part(0..1, b"of one machine", true), part(1..2, b"of another", false)];
+    let mut readers = parts.each_ref().map(|part| &part[..]);
+    let joined = Filter::join(readers.iter_mut(), hasher()).unwrap();
+    assert_eq!(readers, [b"what follows a part"; 2]);
+    let (mut bytes, mut bytes_of_whole) = (Vec::new(), Vec::new());
+    joined.write_to(&mut bytes).unwrap();
+    whole.write_to(&mut bytes_of_whole).unwrap();
+    assert!(bytes == bytes_of_whole, "no metadata, and all shards");
+}
+
+#[test]
+fn no_parts_at_all() {
+    assert!(matches!(refusal(&[]), SnapshotError::NoParts));
+}
+
+#[test]
+fn a_shard_that_comes_twice() {
+    let (first, second, both) = (USUAL.part(&1_u64, 0..1), USUAL.part(&1_u64, 1..2), USUAL.part(&1_u64, 0..2));
+    for (parts, twice) in [
+        (vec![first.clone(), first.clone()], 0),
+        (vec![first.clone(), both.clone()], 0),
+        (vec![both, second.clone()], 1),
+        (vec![second.clone(), first, second], 1),
+    ] {
+        let error = refusal(&parts);
+        assert!(matches!(error, SnapshotError::ShardTwice { number, .. } if number == twice), "{error:?}");
+    }
+}
+
+/// However many parts follow, and however long they are: the second one is refused by its header.
+#[test]
+fn a_part_that_comes_again_is_refused_before_it_is_read() {
+    let (first, second) = (USUAL.part(&1_u64, 0..1), USUAL.part(&1_u64, 1..2));
+    let header = 152 + "siphash-1-3".len() + 4;
+    for parts in [[&first, &first, &second], [&first, &second, &first]] {
+        let mut unread = Vec::new();
+        let mut readers = parts.map(|part| &part[..]);
+        let error = Filter::join(readers.iter_mut(), hasher()).map(drop).unwrap_err();
+        assert!(matches!(error, SnapshotError::ShardTwice { number: 0, .. }), "{error:?}");
+        unread.extend(readers.iter().map(|rest| rest.len()));
+        let again = if parts[1] == parts[0] { 1 } else { 2 };
+        assert_eq!(unread[again], first.len() - header);
+        assert!(unread[again + 1..].iter().zip(&parts[again + 1..]).all(|(&rest, part)| rest == part.len()));
+    }
+}
+
+#[test]
+fn a_shard_that_does_not_come() {
+    let build = Build { capacity: 700_000, ..USUAL };
+    let part = |shards| build.part(&1_u64, shards);
+    for (parts, missing) in
+        [(vec![part(1..3)], 0), (vec![part(2..3), part(0..1)], 1), (vec![part(0..2)], 2), (vec![part(0..1)], 1)]
+    {
+        let error = refusal(&parts);
+        assert!(
+            matches!(error, SnapshotError::ShardMissing { number, shards: 3, .. } if number == missing),
+            "{error:?}"
+        );
+    }
+}
+
+/// Known from its header: of its shards none is read.
+#[test]
+fn a_part_that_is_not_joined() {
+    let build = Build { capacity: 700_000, ..USUAL };
+    for (shards, told) in [(0..2, "shards 0 to 2 of 3"), (1..3, "shards 1 to 3 of 3"), (1..2, "shards 1 to 2 of 3")] {
+        let part = build.part(&1_u64, shards.clone());
+        let mut rest = &part[..];
+        let error = Filter::read_from(&mut rest, hasher()).unwrap_err();
+        match &error {
+            SnapshotError::PartAlone { part, shards: 3, .. } => assert_eq!(*part, shards),
+            error => panic!("{error:?}"),
+        }
+        assert!(error.to_string().contains(told) && error.to_string().contains("`CuckooFilter::join`"), "{error}");
+        assert_eq!(part.len() - rest.len(), 152 + "siphash-1-3".len() + 4);
+    }
+}
+
+#[test]
+fn parts_of_filters_that_were_built_differently() {
+    let first = USUAL.part(&1_u64, 0..1);
+    let of_strings = USUAL.part("key", 1..2);
+    // A rate that is met by as many bits as were given: nothing else differs.
+    let rate = Build { bits: None, rate: Some(0.2), ..USUAL };
+    let bits = Build { bits: Some(rate.filter::<u64>().fingerprint_bits()), ..USUAL };
+    for (parts, difference) in [
+        ([first.clone(), Build { capacity: 310_000, ..USUAL }.part(&1_u64, 1..2)], "size"),
+        ([first.clone(), Build { capacity: 300_001, ..USUAL }.part(&1_u64, 1..2)], "size"),
+        ([first.clone(), Build { bits: Some(5), ..USUAL }.part(&1_u64, 1..2)], "size"),
+        ([rate.part(&1_u64, 0..1), bits.part(&1_u64, 1..2)], "false-positive rate"),
+        ([first.clone(), Build { keys: (1, 3), ..USUAL }.part(&1_u64, 1..2)], "hasher or its keys"),
+        ([first, of_strings], "type of the keys"),
+    ] {
+        match refusal(&parts) {
+            SnapshotError::PartsDiffer { what, .. } => assert_eq!(what, difference),
+            error => panic!("{difference}: {error:?}"),
+        }
+    }
+}
+
+#[test]
+fn parts_of_a_filter_of_another_hasher() {
+    let other = Build { keys: (3, 4), ..USUAL };
+    let error = refusal(&[other.part(&1_u64, 0..1), other.part(&1_u64, 1..2)]);
+    assert!(matches!(error, SnapshotError::HasherMismatch { .. }), "{error:?}");
+    let error = refusal(&[USUAL.part("key", 0..1), USUAL.part("key", 1..2)]);
+    assert!(matches!(error, SnapshotError::KeyTypeMismatch { .. }), "{error:?}");
+}

@@ -1,0 +1,454 @@
+//! What is not a snapshot, or not of the filter that is asked for, is refused, and the error says what and where. All
+//! checksums match here.
+
+use crate::support::Folder;
+use concurrent_cuckoo_filter::{
+    CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder,
+};
+use std::error::Error;
+use std::hash::Hash;
+use std::io::ErrorKind;
+use std::ops::Range;
+use testkit::format::Sealed;
+
+type Filter = CuckooFilter<str, StableHashBuilder>;
+
+/// Bytes of a header without metadata: its fields, the name of the hasher, the checksum.
+const HEADER: usize = 152 + 11 + 4;
+
+fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
+
+/// 18 buckets of 52 bits in 15 words: behind the last one there are 24 bits to spare.
+fn empty() -> Filter {
+    CuckooFilter::builder().capacity(40).fingerprint_bits(13).hasher(hasher()).build().unwrap()
+}
+
+fn filter() -> Filter {
+    let filter = empty();
+    for number in 0..40 {
+        filter.insert(&format!("key {number}")).unwrap();
+    }
+    filter
+}
+
+fn bytes() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter().write_to(&mut bytes).unwrap();
+    bytes
+}
+
+fn sealed() -> Sealed {
+    Sealed::new(bytes())
+}
+
+#[track_caller]
+fn error<T>(result: Result<T, SnapshotError>) -> SnapshotError {
+    let Err(error) = result else { panic!("this was to be refused") };
+    let message = error.to_string();
+    assert!(message.chars().next().is_some_and(|first| !first.is_uppercase()), "{message}");
+    assert!(!message.ends_with('.') && !message.contains('\n'), "{message}");
+    error
+}
+
+#[track_caller]
+fn refusal(bytes: &[u8]) -> SnapshotError {
+    error(Filter::read_from(bytes, hasher()))
+}
+
+#[test]
+fn what_is_sealed_again_unchanged_is_as_it_was_written() {
+    let sealed = sealed();
+    let (width, number) = (13_u32.to_le_bytes(), 0_u64.to_le_bytes());
+    assert_eq!(sealed.clone().with(44, width).with(HEADER, number).bytes, sealed.bytes);
+}
+
+#[test]
+fn something_else_is_no_snapshot() {
+    for other in [&b"The first line of some text."[..], &[0; 200], &bytes()[1..], &[bytes(), bytes()].concat()[7..]] {
+        assert!(matches!(refusal(other), SnapshotError::NotASnapshot));
+    }
+    // Shorter than a header, too.
+    for short in [&b"h"[..], b"hi", b"text\n", b"\xc0cuckoo\r\n", b"fifteen letters"] {
+        assert!(matches!(refusal(short), SnapshotError::NotASnapshot), "{short:?}");
+    }
+    for cut in 0..16 {
+        let error = refusal(&bytes()[..cut]);
+        assert!(
+            matches!(error, SnapshotError::Truncated { place: SnapshotPlace::Header, .. }),
+            "{cut} bytes: {error:?}"
+        );
+    }
+    let mut as_text = bytes();
+    as_text[7] = b'\r';
+    assert!(matches!(refusal(&as_text), SnapshotError::NotASnapshot));
+}
+
+#[test]
+fn a_version_that_is_not_known() {
+    for version in [0_u32, 2, u32::MAX] {
+        let error = refusal(&sealed().with(8, version.to_le_bytes()).bytes);
+        assert!(
+            matches!(error, SnapshotError::UnknownVersion { found, known: 1, .. } if found == version),
+            "{error:?}"
+        );
+        assert!(error.to_string().contains(&format!("format {version};")), "{error}");
+    }
+}
+
+/// The field that the error must name, the number that it must tell, and changes.
+type Case<N> = (&'static str, N, Vec<(usize, Vec<u8>)>);
+
+fn check_header_fields<N: ToString>(cases: impl IntoIterator<Item = Case<N>>) {
+    for (expected, number, changes) in cases {
+        let number = number.to_string();
+        let sealed = changes.iter().fold(sealed(), |sealed, (at, value)| sealed.with(*at, value));
+        match refusal(&sealed.bytes) {
+            SnapshotError::Invalid { place: SnapshotPlace::Header, field, found, .. } => {
+                assert_eq!((field, found), (expected, number), "{changes:?}");
+            }
+            error => panic!("{expected}, {number}: {error:?}"),
+        }
+    }
+}
+
+fn of_u32(at: usize, value: u32) -> (usize, Vec<u8>) {
+    (at, value.to_le_bytes().into())
+}
+
+fn of_u64(at: usize, value: u64) -> (usize, Vec<u8>) {
+    (at, value.to_le_bytes().into())
+}
+
+#[test]
+fn a_size_that_no_filter_has() {
+    let largest = || of_u32(40, 1 << 16);
+    check_header_fields([
+        ("number of buckets", 0, vec![of_u32(40, 0)]),
+        ("number of buckets", 1, vec![of_u32(40, 1)]),
+        ("number of buckets", 17, vec![of_u32(40, 17)]),
+        ("number of buckets", (1 << 16) + 2, vec![of_u32(40, (1 << 16) + 2)]),
+        ("number of buckets", u64::from(u32::MAX) - 1, vec![of_u32(40, u32::MAX - 1)]),
+        // Shards of so few buckets would have been one.
+        ("number of buckets", 18, vec![of_u64(16, 2)]),
+        ("number of buckets", 1 << 15, vec![of_u64(16, 2), of_u32(40, 1 << 15)]),
+        ("number of shards", 0, vec![of_u64(16, 0), largest()]),
+        ("number of shards", 1 << 47, vec![of_u64(16, 1 << 47), largest()]),
+        ("number of shards", u64::MAX, vec![of_u64(16, u64::MAX), largest()]),
+        ("bits of a fingerprint", 3, vec![of_u32(44, 3)]),
+        ("bits of a fingerprint", 33, vec![of_u32(44, 33)]),
+        ("size of a stripe", 3, vec![of_u32(48, 3)]),
+        ("size of a stripe", 17, vec![of_u32(48, 17)]),
+        ("size of a stripe", u64::from(u32::MAX), vec![of_u32(48, u32::MAX)]),
+        ("capacity", 73, vec![of_u64(56, 73)]),
+        ("capacity", u64::MAX, vec![of_u64(56, u64::MAX)]),
+    ]);
+}
+
+#[test]
+fn a_part_that_no_filter_has() {
+    check_header_fields([
+        ("shards of this part", 0, vec![of_u64(32, 0)]),
+        ("shards of this part", 2, vec![of_u64(32, 2)]),
+        ("shards of this part", 1, vec![of_u64(24, 1)]),
+        ("shards of this part", 1, vec![of_u64(24, u64::MAX)]),
+        ("shards of this part", u64::MAX, vec![of_u64(24, 1), of_u64(32, u64::MAX)]),
+    ]);
+}
+
+#[test]
+fn a_wish_that_no_builder_takes() {
+    let rates = [
+        (1.0, "1.0"),
+        (1.5, "1.5"),
+        (-0.5, "-0.5"),
+        (-0.0, "-0.0"),
+        (1e300, "1e300"),
+        (f64::NAN, "NaN"),
+        (f64::INFINITY, "inf"),
+        (f64::NEG_INFINITY, "-inf"),
+    ];
+    check_header_fields(rates.map(|(rate, shown)| ("false-positive rate", shown, vec![of_u64(64, rate.to_bits())])));
+    let error = refusal(&sealed().with(64, f64::NAN.to_le_bytes()).bytes);
+    assert_eq!(error.to_string(), "the header of the snapshot is not valid: false-positive rate is NaN");
+}
+
+#[test]
+fn other_fields_that_no_writer_fills_so() {
+    check_header_fields([
+        ("length of the header", 0, vec![of_u32(12, 0)]),
+        ("length of the header", 155, vec![of_u32(12, 155)]),
+        ("length of the header", 65_757, vec![of_u32(12, 65_757)]),
+        ("key type", 17, vec![of_u32(52, 17)]),
+        ("flags", 2, vec![of_u32(136, 2)]),
+        ("flags", 1 << 31 | 1, vec![of_u32(136, 1 << 31 | 1)]),
+        // The keys are there all the same.
+        ("flags", 0, vec![of_u32(136, 0)]),
+        ("reserved field", 1, vec![of_u32(148, 1)]),
+        ("length of the hasher's name", 10, vec![of_u32(140, 10)]),
+        ("length of the hasher's name", 65, vec![of_u32(140, 65)]),
+        ("length of the hasher's name", u64::from(u32::MAX), vec![of_u32(140, u32::MAX), of_u32(144, 12)]),
+        ("length of the hasher's name", 11, vec![of_u32(144, 1)]),
+        ("length of the hasher's name", 11, vec![of_u32(144, u32::MAX)]),
+    ]);
+    let name = "\"\\xffiphash-1-3\", not UTF-8";
+    check_header_fields([("hasher's name", name, vec![(152, b"\xff".into())])]);
+}
+
+#[test]
+fn a_header_of_another_length() {
+    for wrong in [HEADER - 1, HEADER + 1, HEADER + 8] {
+        let error = refusal(&sealed().with(12, (wrong as u32).to_le_bytes()).bytes);
+        assert!(matches!(error, SnapshotError::Damaged { place: SnapshotPlace::Header, .. }), "{wrong}: {error:?}");
+    }
+    let error = refusal(&sealed().with(12, 65_756_u32.to_le_bytes()).bytes);
+    assert!(matches!(error, SnapshotError::Truncated { place: SnapshotPlace::Header, .. }), "{error:?}");
+}
+
+/// A name of fewer than 64 bytes leaves room for it within the longest header.
+#[test]
+fn a_header_of_more_metadata_than_fits() {
+    let mut bytes = Vec::new();
+    filter().snapshot().metadata(&[7; 64 << 10]).write_to(&mut bytes).unwrap();
+    assert!(Filter::read_from(&bytes[..], hasher()).is_ok());
+    bytes.insert(HEADER, 7);
+    bytes[12..16].copy_from_slice(&(HEADER as u32 + 65_537).to_le_bytes());
+    match refusal(&Sealed::new(bytes).with(144, 65_537_u32.to_le_bytes()).bytes) {
+        SnapshotError::Invalid { place: SnapshotPlace::Header, field, found, .. } => {
+            assert_eq!((field, &found[..]), ("length of the metadata", "65537"));
+        }
+        error => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn a_shard_that_no_writer_fills_so() {
+    let stored = filter().len() as u64;
+    let in_words = |number: u64| number.to_string();
+    for (expected, number, at, value) in [
+        ("number of the shard", in_words(1), 0, 1_u64),
+        ("number of the shard", in_words(u64::MAX), 0, u64::MAX),
+        ("number of fingerprints", in_words(stored), 8, stored + 1),
+        ("number of fingerprints", in_words(stored), 8, stored - 1),
+        ("number of fingerprints", in_words(stored), 8, u64::MAX),
+        ("number of words", in_words(14), 16, 14),
+        ("number of words", in_words(16), 16, 16),
+        ("number of words", in_words(u64::MAX), 16, u64::MAX),
+        // The last word: the lowest spare bit, and the highest.
+        ("end of the last bucket", "not 0".into(), 24 + 14 * 8, 1 << 40),
+        ("end of the last bucket", "not 0".into(), 24 + 14 * 8, 1 << 63),
+    ] {
+        match refusal(&sealed().with(HEADER + at, value.to_le_bytes()).bytes) {
+            SnapshotError::Invalid { place: SnapshotPlace::Shard { number: 0, .. }, field, found, .. } => {
+                assert_eq!((field, found), (expected, number));
+            }
+            error => panic!("{expected}, {number}: {error:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_fingerprint_more_or_less_than_are_counted() {
+    let mut bytes = Vec::new();
+    empty().write_to(&mut bytes).unwrap();
+    // Each slot in turn; most of them lie across bytes, some across words.
+    for slot in 0..18 * 4 {
+        let (byte, bit) = (slot * 13 / 8, slot * 13 % 8);
+        let sealed = Sealed::new(bytes.clone()).with(HEADER + 24 + byte, (1_u16 << bit).to_le_bytes());
+        let error = refusal(&sealed.bytes);
+        assert!(matches!(error, SnapshotError::Invalid { field: "number of fingerprints", .. }), "{error:?}");
+        assert!(error.to_string().ends_with("number of fingerprints is 1"), "{error}");
+        let (in_shard, in_all) = (HEADER + 8, bytes.len() - 28 + 16);
+        let counted = sealed.with(in_shard, 1_u64.to_le_bytes()).with(in_all, 1_u64.to_le_bytes());
+        assert_eq!(Filter::read_from(&counted.bytes[..], hasher()).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_trailer_of_another_snapshot() {
+    let trailer = HEADER + 24 + 15 * 8 + 4;
+    for at in [0, 8, 16] {
+        let error = refusal(&sealed().with(trailer + at, [99]).bytes);
+        assert!(matches!(error, SnapshotError::Damaged { place: SnapshotPlace::Trailer, .. }), "{at}: {error:?}");
+    }
+}
+
+/// Filters that differ in nothing but the keys of their hashers: only the header tells whose the shards are.
+#[test]
+fn the_shards_of_another_snapshot() {
+    let other = Filter::with_capacity_and_hasher(40, StableHashBuilder::with_keys(1, 3));
+    let one = Filter::with_capacity_and_hasher(40, hasher());
+    let [mut bytes, mut others] = [Vec::new(), Vec::new()];
+    one.write_to(&mut bytes).unwrap();
+    other.write_to(&mut others).unwrap();
+    assert_eq!(bytes.len(), others.len());
+    let error = refusal(&[&bytes[..HEADER], &others[HEADER..]].concat());
+    assert!(matches!(error, SnapshotError::Damaged { place: SnapshotPlace::Shard { number: 0, .. }, .. }), "{error:?}");
+}
+
+#[test]
+fn another_hasher() {
+    let error = error(CuckooFilter::<str, _>::read_from(&bytes()[..], DefaultHashBuilder::with_seeds(1, 2, 0, 0)));
+    match &error {
+        SnapshotError::HasherMismatch { saved, given, .. } => {
+            assert_eq!((&saved[..], *given), ("siphash-1-3", DefaultHashBuilder::NAME))
+        }
+        error => panic!("{error:?}"),
+    }
+    let message = error.to_string();
+    assert!(message.contains("\"siphash-1-3\"") && message.contains("\"ahash-"), "{message}");
+    let bytes = bytes();
+    let reader = SnapshotReader::new(&bytes[..]).unwrap();
+    let result = reader.into_filter_with_stored_keys::<str, DefaultHashBuilder>();
+    assert!(matches!(result, Err(SnapshotError::HasherMismatch { .. })));
+}
+
+#[test]
+fn other_keys_of_the_hasher() {
+    for (first, second) in [(1, 3), (0, 2), (2, 1)] {
+        let error = error(Filter::read_from(&bytes()[..], StableHashBuilder::with_keys(first, second)));
+        assert!(matches!(error, SnapshotError::HasherMismatch { .. }), "{error:?}");
+        assert!(error.to_string().contains("under other keys"), "{error}");
+    }
+    // Other ones in the file than the filter was filled with: a caller with the right ones does not need them.
+    let changed = sealed().with(104, 7_u64.to_le_bytes()).bytes;
+    let reader = SnapshotReader::new(&changed[..]).unwrap();
+    let result = reader.into_filter_with_stored_keys::<str, StableHashBuilder>();
+    assert!(matches!(result, Err(SnapshotError::HasherMismatch { .. })));
+    assert!(Filter::read_from(&changed[..], hasher()).is_ok());
+}
+
+#[test]
+fn another_output_of_the_hasher() {
+    let changed = |bytes: Vec<u8>, number: usize| Sealed::new(bytes).with(72 + 8 * number, 7_u64.to_le_bytes()).bytes;
+    for number in 0..4 {
+        let of_pairs = changed(saved(&(1_u8, 2_u32)), number);
+        let error = error(CuckooFilter::<(u8, u32), _>::read_from(&of_pairs[..], hasher()));
+        assert!(matches!(error, SnapshotError::HasherMismatch { .. }), "{error:?}");
+    }
+    for number in 0..3 {
+        let error = refusal(&changed(bytes(), number));
+        assert!(matches!(error, SnapshotError::HasherMismatch { .. }), "{error:?}");
+    }
+}
+
+/// The last number is about arrays as they lie in memory, which no string is: a platform of another byte order may have
+/// written it.
+#[test]
+fn strings_come_from_every_platform() {
+    let elsewhere = sealed().with(72 + 8 * 3, 7_u64.to_le_bytes()).bytes;
+    assert!(Filter::read_from(&elsewhere[..], hasher()).is_ok());
+}
+
+/// Unless it is read as a type of which nothing is known, or was written as one: what such a key feeds to a hasher may
+/// lie in memory too.
+#[test]
+fn keys_of_unknown_types_come_from_platforms_alike() {
+    let elsewhere = |bytes| Sealed::new(bytes).with(72 + 8 * 3, 7_u64.to_le_bytes()).bytes;
+    let as_unknown = CuckooFilter::<(u32,), _>::read_from(&elsewhere(saved(&7_u32))[..], hasher());
+    let as_known = CuckooFilter::<u32, _>::read_from(&elsewhere(saved(&(7_u32,)))[..], hasher());
+    for error in [error(as_unknown), error(as_known)] {
+        assert!(matches!(error, SnapshotError::HasherMismatch { .. }), "{error:?}");
+    }
+    assert!(CuckooFilter::<u32, _>::read_from(&elsewhere(saved(&7_u32))[..], hasher()).is_ok());
+}
+
+fn saved<K: ?Sized + Hash + 'static>(key: &K) -> Vec<u8> {
+    let filter = CuckooFilter::<K, _>::with_capacity_and_hasher(100, hasher());
+    filter.insert(key).unwrap();
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).unwrap();
+    bytes
+}
+
+fn load_as<K: ?Sized + 'static>(bytes: &[u8]) -> Result<CuckooFilter<K, StableHashBuilder>, SnapshotError> {
+    CuckooFilter::read_from(bytes, hasher())
+}
+
+#[test]
+fn keys_of_another_type() {
+    let error = error(load_as::<u64>(&saved(&7_u32)));
+    assert!(matches!(error, SnapshotError::KeyTypeMismatch { saved: "u32", asked: "u64", .. }), "{error:?}");
+    let message = error.to_string();
+    assert!(message.contains("of type u32") && message.contains("a filter of u64"), "{message}");
+    assert!(matches!(load_as::<[u8]>(&saved("key")), Err(SnapshotError::KeyTypeMismatch { .. })));
+    assert!(matches!(load_as::<str>(&saved(&b"key"[..])), Err(SnapshotError::KeyTypeMismatch { .. })));
+    assert!(matches!(load_as::<i64>(&saved(&7_u64)), Err(SnapshotError::KeyTypeMismatch { .. })));
+    assert!(matches!(load_as::<usize>(&saved(&7_u64)), Err(SnapshotError::KeyTypeMismatch { .. })));
+}
+
+/// What hashes alike by the rules of `Borrow`, or is of a type that has no number, is nothing to refuse.
+#[test]
+fn keys_of_a_type_that_may_be_the_same() {
+    #[derive(Hash)]
+    struct Number(u64);
+
+    assert!(load_as::<String>(&saved("key")).unwrap().contains(&String::from("key")));
+    assert!(load_as::<str>(&saved(&String::from("key"))).unwrap().contains("key"));
+    assert!(load_as::<Vec<u8>>(&saved(&b"key"[..])).unwrap().contains(&b"key".to_vec()));
+    assert!(load_as::<str>(&saved(&Box::<str>::from("key"))).unwrap().contains("key"));
+    assert!(load_as::<Number>(&saved(&Number(7))).unwrap().contains(&Number(7)));
+    assert!(load_as::<u64>(&saved(&Number(7))).unwrap().contains(&7));
+    assert!(load_as::<Number>(&saved(&7_u64)).unwrap().contains(&Number(7)));
+}
+
+#[test]
+fn a_file_that_is_not_the_snapshot_alone() {
+    let folder = Folder::new("refused");
+    let path = folder.0.join("filter");
+    let missing = Filter::load(&path);
+    assert!(matches!(missing, Err(SnapshotError::Io(error)) if error.kind() == ErrorKind::NotFound));
+    filter().save(&path).unwrap();
+    assert_eq!(Filter::load(&path).unwrap().len(), 40);
+    std::fs::write(&path, [bytes(), vec![0]].concat()).unwrap();
+    assert!(matches!(error(Filter::load(&path)), SnapshotError::TrailingBytes));
+    std::fs::write(&path, []).unwrap();
+    assert!(matches!(error(Filter::load(&path)), SnapshotError::Truncated { place: SnapshotPlace::Header, .. }));
+    filter().snapshot().without_keys().save(&path).unwrap();
+    match error(Filter::load(&path)) {
+        SnapshotError::NoKeys { hasher, .. } => assert_eq!(hasher, "siphash-1-3"),
+        error => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn what_follows_a_snapshot_is_left_unread() {
+    let stream = [bytes(), bytes(), b"more".to_vec()].concat();
+    let mut rest = &stream[..];
+    for _ in 0..2 {
+        assert_eq!(Filter::read_from(&mut rest, hasher()).unwrap().len(), 40);
+    }
+    assert_eq!(rest, b"more");
+}
+
+#[test]
+fn more_metadata_than_fits() {
+    let mut bytes = Vec::new();
+    let metadata = vec![0; (64 << 10) + 1];
+    let error = error(filter().snapshot().metadata(&metadata).write_to(&mut bytes));
+    assert!(matches!(error, SnapshotError::MetadataTooLong { len: 65_537, most: 65_536, .. }), "{error:?}");
+    assert!(bytes.is_empty());
+}
+
+#[test]
+fn shards_that_there_are_not() {
+    for (start, end) in [(0, 0), (1, 1), (0, 2), (1, 2), (1, 0), (7, usize::MAX)] {
+        let mut bytes = Vec::new();
+        let error = error(filter().write_shards(Range { start, end }, &mut bytes));
+        match &error {
+            SnapshotError::NoSuchShards { asked, shards: 1, .. } => assert_eq!((asked.start, asked.end), (start, end)),
+            error => panic!("{error:?}"),
+        }
+        assert!(error.to_string().contains(&format!("shards {start} to {end} ")), "{error}");
+        assert!(bytes.is_empty());
+    }
+}
+
+#[test]
+fn an_error_of_the_system_is_the_source() {
+    let error = SnapshotError::from(std::io::Error::from(ErrorKind::StorageFull));
+    let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    assert_eq!(source.map(std::io::Error::kind), Some(ErrorKind::StorageFull));
+    assert!(SnapshotReader::new(&b"no snapshot"[..]).unwrap_err().source().is_none());
+}

@@ -1,0 +1,161 @@
+//! A log of changes replayed over a snapshot: what `Snapshot::metadata` says of it, where it goes well and where not.
+
+use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+use proptest::prelude::*;
+use std::io::{self, Write};
+
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+
+fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
+
+fn empty(capacity: usize, bits: u32) -> Filter {
+    CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher()).build().unwrap()
+}
+
+/// A writer before each of whose pieces something happens to the filter that is written: before the header, three times
+/// in each shard, and before the trailer.
+struct Interrupted<F> {
+    bytes: Vec<u8>,
+    happens: F,
+}
+
+impl<F: FnMut(usize)> Write for Interrupted<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (self.happens)(self.bytes.len());
+        self.bytes.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The filter of a snapshot in which something happened meanwhile; it is told the bytes that are written.
+fn taken_while(filter: &Filter, happens: impl FnMut(usize)) -> Filter {
+    let mut writer = Interrupted { bytes: Vec::new(), happens };
+    filter.write_to(&mut writer).unwrap();
+    Filter::read_from(&writer.bytes[..], hasher()).unwrap()
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Insert(u64),
+    Remove(u64),
+}
+
+fn replay(filter: &Filter, log: &[Change]) {
+    for change in log {
+        match change {
+            Change::Insert(key) => filter.insert(key).unwrap(),
+            Change::Remove(key) => assert!(filter.remove(key), "{change:?}"),
+        }
+    }
+}
+
+/// Makes changes that succeed, and tells them.
+fn log_of(filter: &Filter, wishes: &[(u64, bool)]) -> Vec<Change> {
+    let mut stored: Vec<u64> = Vec::new();
+    let mut log = Vec::new();
+    for &(key, inserts) in wishes {
+        if inserts || stored.is_empty() {
+            if filter.insert(&key).is_ok() {
+                stored.push(key);
+                log.push(Change::Insert(key));
+            }
+        } else {
+            let removed = stored.swap_remove(key as usize % stored.len());
+            assert!(filter.remove(&removed));
+            log.push(Change::Remove(removed));
+        }
+    }
+    log
+}
+
+proptest! {
+    /// At 4 bits many keys share a class.
+    #[test]
+    fn over_a_snapshot_taken_at_rest_all_changes_can_be_replayed(
+        wishes in prop::collection::vec((0..60_u64, prop::bool::weighted(0.6)), 1..300),
+        bits in prop::sample::select(vec![4_u32, 6, 13, 32]),
+        position: prop::sample::Index,
+    ) {
+        let whole = empty(1000, bits);
+        let log = log_of(&whole, &wishes);
+        let (before, behind) = log.split_at(position.index(log.len()));
+        let live = empty(1000, bits);
+        replay(&live, before);
+        let loaded = taken_while(&live, |_| ());
+        replay(&loaded, behind);
+        prop_assert_eq!(loaded.len(), whole.len());
+        for key in 0..60 {
+            prop_assert_eq!(loaded.count(&key), whole.count(&key), "key {}", key);
+        }
+    }
+}
+
+/// Keys are inserted before each piece of a snapshot of two shards: some are in it, some are not.
+#[test]
+fn over_one_taken_during_writes_insertions_can_be_replayed_if_nothing_is_ever_removed() {
+    for bits in [4, 13, 32] {
+        let live = empty(300_000, bits);
+        assert_eq!(live.shards(), 2);
+        let mut keys = 0..;
+        let mut insert = |_| keys.by_ref().take(1000).for_each(|key| live.insert(&key).unwrap());
+        insert(0);
+        let loaded = taken_while(&live, insert);
+        let keys = live.len() as u64;
+        assert!(loaded.len() > 1000 && loaded.len() < live.len(), "{} of {keys} keys", loaded.len());
+        for key in 1000..keys {
+            loaded.insert_unique(&key).unwrap();
+        }
+        assert!((0..keys).all(|key| loaded.contains(&key)), "{bits} bits");
+        assert!(loaded.len() <= live.len(), "{bits} bits: a key is there twice");
+        assert!(bits < 32 || loaded.len() == live.len(), "no two keys are alike at this width");
+    }
+}
+
+/// Two keys that a filter cannot tell apart.
+fn twins() -> [u64; 2] {
+    let filter = empty(100, 4);
+    filter.insert(&0).unwrap();
+    [0, (1..).find(|key| filter.contains(key)).unwrap()]
+}
+
+#[test]
+fn over_one_taken_during_writes_an_insertion_leaves_a_copy_and_a_removal_loses_another_key() {
+    let [a, b] = twins();
+    let live = empty(100, 4);
+    let loaded = taken_while(&live, |at| {
+        if at == 0 {
+            live.insert(&a).unwrap()
+        }
+    });
+    loaded.insert(&a).unwrap();
+    assert!(loaded.remove(&a));
+    assert!(loaded.contains(&a), "one copy was in the snapshot, and one was replayed");
+
+    live.insert(&b).unwrap();
+    let loaded = taken_while(&live, |at| assert!(at > 0 || live.remove(&a)));
+    assert!(loaded.contains(&b));
+    assert!(loaded.remove(&a), "it was removed before, so this is the other one's copy");
+    assert!(live.contains(&b) && !loaded.contains(&b));
+}
+
+#[test]
+fn after_insertions_were_replayed_as_unique_a_removal_loses_another_key() {
+    let [a, b] = twins();
+    let live = empty(100, 4);
+    let loaded = taken_while(&live, |at| {
+        if at == 0 {
+            live.insert(&a).unwrap()
+        }
+    });
+    assert_eq!(loaded.insert_unique(&a), Ok(false));
+    assert_eq!(loaded.insert_unique(&b), Ok(false), "it is taken for the other one");
+    assert!(loaded.contains(&a) && loaded.contains(&b));
+    assert!(loaded.remove(&a));
+    assert!(!loaded.contains(&b));
+}

@@ -1,0 +1,218 @@
+//! What was saved is what is loaded, at every width, size and load, whatever the hash function, and it goes on working.
+
+use crate::support::Folder;
+use concurrent_cuckoo_filter::{
+    CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotError, SnapshotReader, StableHashBuilder,
+};
+use proptest::prelude::*;
+use std::hash::{BuildHasher, DefaultHasher, Hasher};
+
+type Filter<S> = CuckooFilter<u64, S>;
+
+/// A user's own, which has a seed to keep.
+#[derive(Clone)]
+struct Seeded(u64);
+
+impl BuildHasher for Seeded {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.0);
+        hasher
+    }
+}
+
+impl SavedHasher for Seeded {
+    const NAME: &'static str = "std, seeded";
+
+    fn keys(&self) -> Option<[u64; 4]> {
+        Some([self.0, 0, 0, 0])
+    }
+
+    fn from_keys([seed, ..]: [u64; 4]) -> Option<Self> {
+        Some(Seeded(seed))
+    }
+}
+
+/// A user's own, which has none.
+#[derive(Clone)]
+struct Fixed;
+
+impl BuildHasher for Fixed {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        DefaultHasher::new()
+    }
+}
+
+impl SavedHasher for Fixed {
+    const NAME: &'static str = "std, fixed";
+}
+
+#[derive(Clone, Debug)]
+struct Shape {
+    capacity: usize,
+    /// Bits of a fingerprint, or a rate.
+    bits: u32,
+    rate: Option<f64>,
+    stripes: usize,
+    keys: u64,
+    metadata: Vec<u8>,
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let size = (0..3000_usize, 4..=32_u32, prop::option::weighted(0.3, 1e-6..0.5), 1..100_usize);
+    let metadata = prop::collection::vec(any::<u8>(), 0..100);
+    (size, 0.0..1.2, metadata).prop_map(|((capacity, bits, rate, stripes), load, metadata)| {
+        let keys = (capacity as f64 * load) as u64;
+        Shape { capacity, bits, rate, stripes, keys, metadata }
+    })
+}
+
+/// Inserts keys, one in seven twice, and removes one in five again. Returns those that are there, a copy each.
+fn fill<S: BuildHasher>(filter: &Filter<S>, keys: u64) -> Vec<u64> {
+    let twice = (0..keys).flat_map(|key| std::iter::repeat_n(key, if key % 7 == 0 { 2 } else { 1 }));
+    let mut stored: Vec<u64> = twice.filter(|key| filter.insert(key).is_ok()).collect();
+    stored.retain(|key| key % 5 != 0 || !filter.remove(key));
+    stored
+}
+
+fn bytes_of<S: SavedHasher>(filter: &Filter<S>, metadata: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.snapshot().metadata(metadata).write_to(&mut bytes).unwrap();
+    bytes
+}
+
+fn check_equal<S: BuildHasher>(loaded: &Filter<S>, saved: &Filter<S>, keys: u64) {
+    assert_eq!(loaded.len(), saved.len());
+    assert_eq!(loaded.capacity(), saved.capacity());
+    assert_eq!(loaded.fingerprint_bits(), saved.fingerprint_bits());
+    assert_eq!(loaded.shards(), saved.shards());
+    assert_eq!(loaded.memory_usage(), saved.memory_usage());
+    assert_eq!(loaded.load_factor(), saved.load_factor());
+    assert_eq!(loaded.expected_false_positive_rate(), saved.expected_false_positive_rate());
+    for key in 0..keys {
+        assert_eq!(loaded.contains(&key), saved.contains(&key), "lookup of key {key}");
+        assert_eq!(loaded.count(&key), saved.count(&key), "count of key {key}");
+    }
+}
+
+/// Fills up what was loaded, and empties it.
+fn check_goes_on<S: BuildHasher>(loaded: &Filter<S>, mut stored: Vec<u64>) {
+    for key in 1 << 40.. {
+        if stored.len() >= loaded.capacity() || loaded.insert(&key).is_err() {
+            break;
+        }
+        stored.push(key);
+        assert_eq!(loaded.len(), stored.len());
+    }
+    while let Some(key) = stored.pop() {
+        assert!(loaded.contains(&key), "lookup of key {key}");
+        assert!(loaded.remove(&key), "removal of key {key}");
+        assert_eq!(loaded.len(), stored.len());
+    }
+    assert!(loaded.is_empty());
+    assert_eq!(loaded.load_factor(), 0.0);
+}
+
+fn check_round_trip<S: SavedHasher + Clone>(shape: &Shape, hasher: S) {
+    let builder = CuckooFilter::builder().capacity(shape.capacity).stripes(shape.stripes);
+    let builder = match shape.rate {
+        Some(rate) => builder.false_positive_rate(rate),
+        None => builder.fingerprint_bits(shape.bits),
+    };
+    let filter: Filter<S> = builder.hasher(hasher.clone()).build().unwrap();
+    let stored = fill(&filter, shape.keys);
+    let asked = 2 * shape.keys + 100;
+
+    let bytes = bytes_of(&filter, &shape.metadata);
+    let reader = SnapshotReader::new(&bytes[..]).unwrap();
+    let header = reader.header();
+    assert_eq!(header.metadata(), shape.metadata);
+    assert_eq!((header.hasher_name(), header.has_keys()), (S::NAME, hasher.keys().is_some()));
+    assert_eq!((header.capacity(), header.fingerprint_bits()), (shape.capacity, filter.fingerprint_bits()));
+    assert_eq!((header.shards(), header.part()), (filter.shards(), 0..filter.shards()));
+    let with_its_keys = reader.into_filter_with_stored_keys::<u64, S>();
+    let loaded = if hasher.keys().is_some() {
+        with_its_keys.unwrap()
+    } else {
+        assert!(matches!(with_its_keys, Err(SnapshotError::NoKeys { .. })));
+        Filter::read_from(&bytes[..], hasher.clone()).unwrap()
+    };
+    check_equal(&loaded, &filter, asked);
+    assert_eq!(bytes_of(&loaded, &shape.metadata), bytes);
+    check_goes_on(&loaded, stored);
+
+    let mut without_keys = Vec::new();
+    filter.snapshot().without_keys().write_to(&mut without_keys).unwrap();
+    let reader = SnapshotReader::new(&without_keys[..]).unwrap();
+    assert!(!reader.header().has_keys());
+    assert!(matches!(reader.into_filter_with_stored_keys::<u64, S>(), Err(SnapshotError::NoKeys { .. })));
+    check_equal(&Filter::read_from(&without_keys[..], hasher).unwrap(), &filter, asked);
+}
+
+proptest! {
+    #[test]
+    fn with_the_default_hasher(shape in shapes(), seeds: [u64; 4]) {
+        let [a, b, c, d] = seeds;
+        check_round_trip(&shape, DefaultHashBuilder::with_seeds(a, b, c, d));
+    }
+
+    #[test]
+    fn with_the_stable_hasher(shape in shapes(), keys: [u64; 2]) {
+        check_round_trip(&shape, StableHashBuilder::with_keys(keys[0], keys[1]));
+    }
+
+    #[test]
+    fn with_a_users_own_hasher(shape in shapes(), seed: u64) {
+        check_round_trip(&shape, Seeded(seed));
+        check_round_trip(&shape, Fixed);
+    }
+}
+
+#[test]
+fn a_filter_of_several_shards_in_a_file() {
+    let folder = Folder::new("round-trip");
+    let path = folder.0.join("filter");
+    for bits in [5, 13, 16, 24] {
+        let builder = CuckooFilter::builder().capacity(300_000).fingerprint_bits(bits);
+        let filter: Filter<_> = builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap();
+        assert_eq!(filter.shards(), 2);
+        let stored = fill(&filter, 300_000 * 7 / 8);
+        filter.save(&path).unwrap();
+        let loaded = Filter::<StableHashBuilder>::load(&path).unwrap();
+        check_equal(&loaded, &filter, 400_000);
+        loaded.save(&path).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        // What was saved second stands in the place of what was saved first.
+        assert!(bytes == bytes_of(&filter, &[]), "{bits} bits");
+        check_goes_on(&loaded, stored);
+    }
+}
+
+#[test]
+fn the_keys_of_the_hasher_are_nowhere_if_they_are_left_out() {
+    let seeds = [0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321, 0x1122_3344_5566_7788, 0x99aa_bbcc_ddee_ff00];
+    let [a, b, c, d] = seeds;
+    let filter = Filter::with_capacity_and_hasher(1000, DefaultHashBuilder::with_seeds(a, b, c, d));
+    fill(&filter, 1000);
+    let mut without_keys = Vec::new();
+    filter.snapshot().without_keys().write_to(&mut without_keys).unwrap();
+    for seed in seeds {
+        let stands_in = |bytes: &[u8]| bytes.windows(8).any(|window| window == seed.to_le_bytes());
+        assert!(!stands_in(&without_keys), "{seed:#x}");
+        assert!(stands_in(&bytes_of(&filter, &[])), "{seed:#x}");
+    }
+}
+
+#[test]
+fn all_the_metadata_that_fits() {
+    let filter = Filter::with_capacity_and_hasher(100, Fixed);
+    let metadata: Vec<u8> = (0..64 << 10).map(|number| (number % 251) as u8).collect();
+    let bytes = bytes_of(&filter, &metadata);
+    let reader = SnapshotReader::new(&bytes[..]).unwrap();
+    assert!(reader.header().metadata() == metadata);
+    assert!(reader.into_filter::<u64, _>(Fixed).is_ok());
+}

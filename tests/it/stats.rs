@@ -1,0 +1,137 @@
+//! What a filter tells of itself is what happened.
+
+use concurrent_cuckoo_filter::{InsertError, Stats};
+use rayon::ThreadPoolBuilder;
+use std::sync::Barrier;
+use std::thread;
+use testkit::{ABSENT, Filter, builder};
+
+fn filter(capacity: usize, bits: u32) -> Filter {
+    builder(capacity, bits).build().unwrap()
+}
+
+/// Inserts all keys, and returns how many were refused.
+fn overfill(filter: &Filter, keys: std::ops::Range<u64>) -> u64 {
+    keys.filter(|key| matches!(filter.insert(key), Err(InsertError::Full))).count() as u64
+}
+
+#[test]
+fn nothing_has_happened_in_a_new_filter() {
+    let stats = filter(1000, 13).stats();
+    assert_eq!(stats, Stats::default());
+}
+
+#[test]
+fn room_is_made_by_relocations_only_when_pairs_are_full() {
+    let filter = filter(10_000, 16);
+    (0..2_000).for_each(|key| filter.insert(&key).unwrap());
+    assert_eq!((filter.stats().relocations, filter.stats().longest_path), (0, 0), "20 % of the keys");
+    (2_000..10_000).for_each(|key| filter.insert(&key).unwrap());
+    let stats = filter.stats();
+    assert!(stats.relocations > 300, "{stats:?}");
+    assert!((2..12).contains(&stats.longest_path), "{stats:?}");
+    assert_eq!((stats.refused_full, stats.refused_too_many_copies), (0, 0));
+    assert_eq!(stats.len, 10_000);
+    assert_eq!(stats.load_factor, filter.load_factor());
+    assert_eq!(stats.expected_false_positive_rate, filter.expected_false_positive_rate());
+}
+
+/// A path of some length is as many relocations, so one insertion moves at most as many as the longest has.
+#[test]
+fn relocations_of_one_insertion_are_its_path() {
+    let filter = filter(5_000, 16);
+    let mut longest = 0;
+    for key in 0..5_300 {
+        let before = filter.stats();
+        let inserted = filter.insert(&key).is_ok();
+        let after = filter.stats();
+        let moved = after.relocations - before.relocations;
+        if inserted {
+            longest = longest.max(moved);
+        } else {
+            assert_eq!(moved, 0, "a refused insertion changes nothing");
+        }
+        assert_eq!(after.longest_path, longest, "key {key}");
+    }
+    assert!(longest > 3);
+}
+
+#[test]
+fn refusals_are_counted_by_their_reason() {
+    let filter = filter(1000, 16);
+    for _ in 0..20 {
+        let _ = filter.insert(&1);
+    }
+    assert_eq!(filter.stats().refused_too_many_copies, 12);
+    let refused = overfill(&filter, ABSENT..ABSENT + 2000);
+    assert!(refused > 0);
+    let stats = filter.stats();
+    assert_eq!((stats.refused_full, stats.refused_too_many_copies), (refused, 12));
+    filter.clear();
+    let cleared = filter.stats();
+    assert_eq!((cleared.len, cleared.load_factor, cleared.expected_false_positive_rate), (0, 0.0, 0.0));
+    assert_eq!((cleared.refused_full, cleared.relocations), (stats.refused_full, stats.relocations));
+}
+
+/// However keys come, what becomes of them is counted. The relocations may differ: batches learn how hard to search, and
+/// in parallel the order is another.
+#[test]
+fn batches_and_bulk_loads_count_as_loops_do() {
+    let keys: Vec<u64> = (0..320_000).chain([7; 20]).collect();
+    let [one_by_one, batch, parallel] = [(); 3].map(|()| filter(300_000, 16));
+    let refused = keys.iter().filter(|key| one_by_one.insert(key).is_err()).count();
+    let in_batch = batch.insert_batch(&keys).rejected.len();
+    let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let in_parallel = pool.install(|| parallel.par_insert(&keys)).rejected.len();
+    for (filter, refused) in [(&one_by_one, refused), (&batch, in_batch), (&parallel, in_parallel)] {
+        let stats = filter.stats();
+        assert_eq!(stats.refused_full + stats.refused_too_many_copies, refused as u64);
+        assert!(stats.refused_full > 0, "{stats:?}");
+        assert_eq!(stats.len, keys.len() - refused);
+        assert!(stats.relocations > 20_000, "{stats:?}");
+    }
+}
+
+/// Counts of concurrent threads add up, and are read while they change.
+#[test]
+fn refusals_of_several_threads_add_up() {
+    let filter = filter(10_000, 16);
+    let barrier = Barrier::new(5);
+    let refused: u64 = thread::scope(|scope| {
+        let writers: Vec<_> = (0..4_u64)
+            .map(|number| {
+                let (filter, barrier) = (&filter, &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    overfill(filter, number << 32..(number << 32) + 3_000)
+                })
+            })
+            .collect();
+        barrier.wait();
+        let mut before = filter.stats();
+        while !writers.iter().all(|writer| writer.is_finished()) {
+            let stats = filter.stats();
+            assert!(stats.relocations >= before.relocations && stats.refused_full >= before.refused_full);
+            assert!(stats.longest_path >= before.longest_path);
+            before = stats;
+        }
+        writers.into_iter().map(|writer| writer.join().unwrap()).sum()
+    });
+    let stats = filter.stats();
+    assert!(refused > 0);
+    assert_eq!(stats.refused_full, refused);
+    assert_eq!(stats.len as u64, 12_000 - refused);
+}
+
+#[test]
+fn a_loaded_filter_begins_with_nothing() {
+    let filter = filter(1000, 16);
+    let refused = overfill(&filter, 0..2000);
+    assert!(refused > 0);
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).unwrap();
+    let loaded = Filter::read_from(&bytes[..], filter.hasher().clone()).unwrap();
+    let stats = loaded.stats();
+    assert_eq!((stats.relocations, stats.longest_path, stats.refused_full), (0, 0, 0));
+    assert_eq!(stats.len, filter.len());
+}

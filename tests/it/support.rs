@@ -1,0 +1,142 @@
+//! User code that panics, what must hold afterwards, and folders for files.
+
+use concurrent_cuckoo_filter::CuckooFilter;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::ops::Range;
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{env, fs, process, thread};
+
+/// A key whose `Hash` panics halfway through when it is armed.
+#[derive(Clone)]
+pub(crate) struct Bomb {
+    pub(crate) number: u64,
+    pub(crate) armed: bool,
+}
+
+impl Hash for Bomb {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+        assert!(!self.armed, "the bomb of key {}", self.number);
+        self.number.hash(state);
+    }
+}
+
+/// Keys with these numbers, none of them armed.
+pub(crate) fn bombs(numbers: Range<u64>) -> Vec<Bomb> {
+    numbers.map(|number| Bomb { number, armed: false }).collect()
+}
+
+/// What a fuse says when it has burnt down.
+pub(crate) const BURNT: &str = "the fuse has burnt";
+
+/// User code that panics at a given call: each call burns the fuse a little, and the last one panics.
+#[derive(Clone)]
+pub(crate) struct Fuse(Arc<AtomicUsize>);
+
+impl Fuse {
+    /// Longer than any test.
+    pub(crate) fn long() -> Self {
+        Fuse(Arc::new(AtomicUsize::new(usize::MAX)))
+    }
+
+    pub(crate) fn burn(&self) {
+        assert!(self.0.fetch_sub(1, Ordering::Relaxed) > 1, "{BURNT}");
+    }
+
+    fn set(&self, calls: usize) {
+        self.0.store(calls, Ordering::Relaxed);
+    }
+
+    /// Runs the work once to count its calls, then once for each call that panics, each time followed by `after`.
+    /// Returns the number of calls.
+    pub(crate) fn burn_at_each_call(&self, work: impl Fn(), after: impl Fn()) -> usize {
+        self.set(usize::MAX);
+        work();
+        let calls = usize::MAX - self.0.load(Ordering::Relaxed);
+        assert!(calls > 0);
+        for at in 1..=calls {
+            self.set(at);
+            assert!(panics(&work).contains(BURNT));
+            self.set(usize::MAX);
+            after();
+        }
+        calls
+    }
+}
+
+/// Runs work that must panic, and returns the message.
+pub(crate) fn panics<R>(work: impl FnOnce() -> R) -> String {
+    let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(work()))) else { panic!("this should have panicked") };
+    match panic.downcast::<String>() {
+        Ok(message) => *message,
+        Err(panic) => panic.downcast_ref::<&str>().map_or_else(String::new, |&message| message.into()),
+    }
+}
+
+/// Silences the panics whose message contains one of these: tests cause thousands of them.
+pub(crate) fn silence_panics(expected: &'static [&'static str]) {
+    let print = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        if !expected.iter().any(|expected| message(panic).contains(expected)) {
+            print(panic);
+        }
+    }));
+}
+
+fn message<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
+    let payload = panic.payload();
+    payload
+        .downcast_ref::<String>()
+        .map_or_else(|| payload.downcast_ref::<&str>().copied().unwrap_or(""), String::as_str)
+}
+
+/// Every operation on keys of which a filter of 32 bits holds one copy each, from another thread: a stripe left locked
+/// would block it for ever.
+pub(crate) fn is_usable<K, S>(filter: &CuckooFilter<K, S>, keys: &[K])
+where
+    K: Hash + Sync,
+    S: BuildHasher + Sync,
+{
+    let all = || {
+        for key in keys.iter().step_by(keys.len().div_ceil(100).max(1)) {
+            assert!(filter.contains(key));
+            assert_eq!(filter.count(key), 1);
+            assert_eq!(filter.insert_unique(key), Ok(false));
+            assert_eq!(filter.insert(key), Ok(()));
+            assert_eq!(filter.remove_all(key), 2);
+            assert!(!filter.contains(key));
+            assert_eq!(filter.insert_unique(key), Ok(true));
+        }
+        let mut found = vec![false; keys.len()];
+        filter.contains_batch(keys, &mut found);
+        assert!(found.iter().all(|&found| found), "a key is lost");
+        assert_eq!(filter.insert_batch(keys).inserted, keys.len());
+        assert_eq!(filter.remove_batch(keys).removed, keys.len());
+        assert!(keys.iter().all(|key| filter.count(key) == 1));
+    };
+    thread::scope(|scope| {
+        scope.spawn(all);
+    });
+}
+
+/// A temporary folder, removed with its contents when it is dropped.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    /// Each test has a name of its own.
+    pub(crate) fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("concurrent-cuckoo-filter.{name}.{}", process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // The failure of a test matters more than a folder left behind.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

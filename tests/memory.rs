@@ -1,0 +1,138 @@
+//! Memory that is taken: a length that lies costs an error and not memory, for what a reader takes is a small multiple of
+//! what has arrived; and a bulk load takes what its documentation says. The memory of the whole program is counted, so
+//! its tests run one after the other.
+
+use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
+use peak_alloc::PeakAlloc;
+use std::sync::{Mutex, PoisonError};
+use testkit::format::Sealed;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+
+fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
+
+fn snapshot(capacity: usize, bits: u32, stripes: usize, metadata: &[u8]) -> Vec<u8> {
+    let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).stripes(stripes);
+    let filter: Filter = builder.hasher(hasher()).build().unwrap();
+    (0..capacity as u64 / 2).for_each(|key| filter.insert(&key).unwrap());
+    let mut bytes = Vec::new();
+    filter.snapshot().metadata(metadata).write_to(&mut bytes).unwrap();
+    bytes
+}
+
+/// What the work returns, and how much memory it took at most at one time, what it returns included.
+fn taken<R>(work: impl FnOnce() -> R) -> (R, usize) {
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    let result = work();
+    (result, MEMORY.peak_usage() - before)
+}
+
+/// Reads, and checks how much memory that took at most at one time.
+#[track_caller]
+fn read(name: &str, bytes: &[u8]) -> Result<Filter, SnapshotError> {
+    // Words, their stripes, four times as large in the worst case, and the bytes of a shard. And as much as is asked
+    // for before it has arrived: 64 KiB to read into, and as much for words and for stripes that are not mapped. With several threads, the bytes of as many shards, and theirs for a task.
+    let allowed = 6 * bytes.len() + (194 << 10);
+    let par_allowed = allowed + bytes.len() + (4 << 10);
+    let read_from = || Filter::read_from(bytes, hasher());
+    let par_read = || SnapshotReader::new(bytes)?.in_parallel().into_filter(hasher());
+    let [result, _] = [(&read_from as &dyn Fn() -> _, allowed), (&par_read, par_allowed)].map(|(read, allowed)| {
+        let (result, taken) = taken(read);
+        println!("{name}: {} bytes took {taken}", bytes.len());
+        assert!(taken <= allowed, "{name}: {} bytes took {taken}, more than {allowed}", bytes.len());
+        result
+    });
+    result
+}
+
+/// The header of a large filter, and a shard that begins as all do.
+fn large_header(shards: u64, here: u64) -> Vec<u8> {
+    let sealed = Sealed::new(snapshot(10, 8, 1, b""))
+        .with(16, shards.to_le_bytes())
+        .with(32, here.to_le_bytes())
+        .with(40, (1_u32 << 16).to_le_bytes())
+        .with(44, 32_u32.to_le_bytes());
+    let header = 152 + 11 + 4;
+    let words = (1_u64 << 16) * 4 * 32 / 64;
+    [&sealed.bytes[..header], &[0; 16], &words.to_le_bytes()].concat()
+}
+
+/// Of 13 bytes a key in a block, 3 more at the most for its runs, and 1 MiB for each thread.
+#[test]
+fn a_bulk_load_takes_what_it_says() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let filter: Filter = CuckooFilter::builder().capacity(10_000_000).hasher(hasher()).build().unwrap();
+    let keys: Vec<u64> = (0..2_000_000).collect();
+    let block = filter.shards() << 15;
+    assert!(block < keys.len());
+    // The pool's own memory is taken once.
+    pool.install(|| rayon::join(|| (), || ()));
+    let load = || assert_eq!(filter.par_insert(&keys).rejected, []);
+    let stream = || assert_eq!(filter.par_insert_iter(&keys).rejected, []);
+    for work in [&load as &(dyn Fn() + Sync), &stream] {
+        let ((), taken) = taken(|| pool.install(work));
+        println!("{taken} bytes for blocks of {block} keys");
+        assert!((13 * block..16 * block + (2 << 20)).contains(&taken), "{taken} bytes for blocks of {block} keys");
+    }
+}
+
+#[test]
+fn a_length_that_lies_costs_no_memory() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // The pool's own memory is taken once.
+    rayon::join(|| (), || ());
+    let cut_off = |result| matches!(result, Err(SnapshotError::Truncated { .. }));
+
+    for (bits, stripes) in [(4, 1 << 20), (4, 1), (16, 1 << 20), (32, 1 << 20), (32, 1)] {
+        for capacity in [10, 1000, 100_000, 600_000] {
+            let bytes = snapshot(capacity, bits, stripes, &[7; 1000]);
+            assert_eq!(read("a snapshot", &bytes).unwrap().capacity(), capacity);
+            for part in 1..4 {
+                assert!(cut_off(read("the beginning of one", &bytes[..bytes.len() * part / 4])));
+            }
+        }
+    }
+
+    for (shards, here) in [(1 << 40, 1 << 40), (1 << 40, 1), (1, 1)] {
+        let header = large_header(shards, here);
+        let refused = |name, bytes: &[u8]| match read(name, bytes) {
+            Err(SnapshotError::PartAlone { .. }) => here < shards,
+            result => here == shards && cut_off(result),
+        };
+        assert!(refused("a header of a terabyte", &header[..header.len() - 24]));
+        assert!(refused("a shard of nothing", &header));
+        for length in [1, 1000, 100_000, 500_000] {
+            let bytes = [header.clone(), vec![0; length]].concat();
+            assert!(refused("a shard that ends soon", &bytes));
+            let (joined, taken) = taken(|| Filter::join([&bytes[..]], hasher()));
+            assert!(cut_off(joined) && taken <= 6 * bytes.len() + (66 << 10), "{length} bytes took {taken}");
+        }
+    }
+
+    let promised = Sealed::new(snapshot(10, 8, 1, b""))
+        .with(12, (152 + 11 + (64_u32 << 10) + 4).to_le_bytes())
+        .with(144, (64_u32 << 10).to_le_bytes());
+    assert!(cut_off(read("metadata that never comes", &promised.bytes)));
+    assert!(cut_off(read("nothing but a length", &promised.bytes[..16])));
+}
+
+/// Of a size that the allocator has: what the system maps is not counted here.
+#[test]
+fn a_filter_that_is_dropped_gives_its_memory_back() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let build = || -> Filter { CuckooFilter::builder().capacity(10_000).hasher(hasher()).build().unwrap() };
+    let bytes = build().memory_usage();
+    let before = MEMORY.current_usage();
+    (0..100).for_each(|_| drop(build()));
+    let kept = MEMORY.current_usage().saturating_sub(before);
+    assert!(kept < bytes, "{kept} bytes are left of 100 filters of {bytes} bytes each");
+}

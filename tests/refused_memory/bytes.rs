@@ -1,0 +1,38 @@
+//! An error about memory names the bytes that were refused.
+
+use crate::refusing::{ARMED, LARGE, LEFT, REFUSED, TAKES_PART, TRACED};
+use concurrent_cuckoo_filter::{CuckooFilter, MergeError, SnapshotError, StableHashBuilder};
+use std::sync::atomic::Ordering;
+
+/// A shard of 2658 buckets of 128 bits.
+const SHARD: usize = 2658 * 16;
+
+/// Does the work while no allocation as large as a shard is granted.
+fn refused<T>(work: impl FnOnce() -> T) -> T {
+    ARMED.store(true, Ordering::Relaxed);
+    let result = work();
+    ARMED.store(false, Ordering::Relaxed);
+    result
+}
+
+#[test]
+fn the_bytes_that_are_refused_are_told() {
+    TAKES_PART.set(true);
+    LARGE.store(SHARD, Ordering::Relaxed);
+    LEFT.store(usize::MAX, Ordering::Relaxed);
+    TRACED.store(false, Ordering::Relaxed);
+    let build = || {
+        let builder = CuckooFilter::<u64>::builder().capacity(10_000).fingerprint_bits(32);
+        builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap()
+    };
+    let (filter, other, mut written) = (build(), build(), Vec::new());
+    match refused(|| filter.merge_from(&other)) {
+        Err(MergeError::OutOfMemory { bytes, .. }) => assert_eq!(bytes, SHARD),
+        result => panic!("{result:?}"),
+    }
+    match refused(|| filter.write_to(&mut written)) {
+        Err(SnapshotError::OutOfMemory { bytes, .. }) => assert_eq!(bytes, SHARD),
+        result => panic!("{result:?}"),
+    }
+    assert_eq!(REFUSED.load(Ordering::Relaxed), 2);
+}

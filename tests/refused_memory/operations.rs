@@ -1,0 +1,254 @@
+//! Memory that the system refuses: one allocation after the other, and all that are large. What comes of it is an error
+//! that says so, or a slower way; no key is lost. Each is tried in a process of its own, for some small allocations are
+//! std's or rayon's or a list of a few bytes for each shard, and std ends the process when one of those is refused.
+
+use crate::refusing::{ARMED, LARGE, LEFT, REFUSED, TAKES_PART, TRACED};
+use concurrent_cuckoo_filter::{
+    BuildError, CuckooFilter, MergeError, SnapshotError, SnapshotReader, StableHashBuilder,
+};
+use rayon::ThreadPoolBuilder;
+use std::collections::BTreeMap;
+use std::env;
+use std::process::{Command, Output};
+use std::sync::atomic::Ordering;
+use testkit::watchdog;
+
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+
+/// Three shards.
+const CAPACITY: usize = 600_000;
+const KEYS: u64 = 200_000;
+
+fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
+
+fn build() -> Result<Filter, BuildError> {
+    CuckooFilter::builder().capacity(CAPACITY).fingerprint_bits(32).hasher(hasher()).build()
+}
+
+/// What a refusal led to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Led {
+    /// An error that says that there is no memory.
+    Error,
+    /// All was done, or what could be read tells what was not.
+    Done,
+}
+
+/// What an operation works on, made while memory is to be had.
+struct Scene {
+    /// Holds all keys.
+    filter: Filter,
+    /// Holds the first half.
+    other: Filter,
+    /// The second half.
+    keys: Vec<u64>,
+    copies: Vec<u64>,
+    bytes: Vec<u8>,
+    /// For what is written, and for answers.
+    written: Vec<u8>,
+    found: Vec<bool>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (filter, other) = (build().unwrap(), build().unwrap());
+        let old: Vec<u64> = (0..KEYS / 2).collect();
+        let keys: Vec<u64> = (KEYS / 2..KEYS).collect();
+        assert_eq!(filter.insert_batch(&old).inserted + other.insert_batch(&old).inserted, 2 * old.len());
+        assert_eq!(filter.insert_batch(&keys).inserted, keys.len());
+        let mut bytes = Vec::new();
+        filter.write_to(&mut bytes).unwrap();
+        let written = Vec::with_capacity(bytes.len());
+        Scene { filter, other, found: vec![false; keys.len()], copies: vec![KEYS; 5000], keys, bytes, written }
+    }
+
+    /// Puts what is read in the place of the other filter.
+    fn read<'a>(&'a mut self, open: fn(&'a [u8]) -> Opened<'a>) -> Led {
+        match of_snapshot(open(&self.bytes).and_then(|reader| reader.into_filter(hasher()))) {
+            Ok(read) => {
+                self.other = read;
+                Led::Done
+            }
+            Err(led) => led,
+        }
+    }
+
+    fn holds_old(&self, filter: &Filter) {
+        assert!((0..KEYS / 2).all(|key| filter.contains(&key)), "a key is lost");
+    }
+}
+
+type Opened<'a> = Result<SnapshotReader<&'a [u8]>, SnapshotError>;
+
+type Operation = (&'static str, fn(&mut Scene) -> Led);
+
+fn of_snapshot<T>(result: Result<T, SnapshotError>) -> Result<T, Led> {
+    result.map_err(|error| match error {
+        SnapshotError::OutOfMemory { .. } => Led::Error,
+        error => panic!("{error}"),
+    })
+}
+
+/// The list of refused keys is of any length, 16 bytes each, unless `Bulk::max_listed` bounds it. It is a `Vec` of the
+/// caller's, which ends the process when it may not grow.
+const LISTS: &str = "insert_batch that lists 4,992 refused keys";
+
+const OPERATIONS: [Operation; 11] = [
+    ("build", |_| match build() {
+        Ok(_) => Led::Done,
+        Err(BuildError::OutOfMemory { .. }) => Led::Error,
+        Err(error) => panic!("{error}"),
+    }),
+    ("insert_batch", |scene| {
+        assert_eq!(scene.filter.insert_batch(&scene.keys).inserted, scene.keys.len());
+        assert_eq!(scene.filter.len(), KEYS as usize + scene.keys.len());
+        Led::Done
+    }),
+    (LISTS, |scene| {
+        assert_eq!(scene.filter.insert_batch(&scene.copies).rejected.len(), scene.copies.len() - 8);
+        Led::Done
+    }),
+    ("par_insert", |scene| {
+        assert_eq!(scene.filter.par_insert(&scene.keys).inserted, scene.keys.len());
+        assert_eq!(scene.filter.len(), KEYS as usize + scene.keys.len());
+        Led::Done
+    }),
+    ("par_insert_iter", |scene| {
+        assert_eq!(scene.filter.par_insert_iter(&scene.keys).inserted, scene.keys.len());
+        assert_eq!(scene.filter.len(), KEYS as usize + scene.keys.len());
+        Led::Done
+    }),
+    ("par_contains", |scene| {
+        scene.filter.par_contains(&scene.keys, &mut scene.found);
+        Led::Done
+    }),
+    ("par_remove", |scene| {
+        assert_eq!(scene.filter.par_remove(&scene.keys).removed, scene.keys.len());
+        Led::Done
+    }),
+    ("write_to", |scene| match of_snapshot(scene.filter.write_to(&mut scene.written)) {
+        Ok(()) => Led::Done,
+        Err(led) => led,
+    }),
+    ("read_from", |scene| scene.read(SnapshotReader::new)),
+    ("read in parallel", |scene| scene.read(|bytes| Ok(SnapshotReader::new(bytes)?.in_parallel()))),
+    ("merge_from", |scene| match scene.filter.merge_from(&scene.other) {
+        Ok(report) => {
+            assert_eq!((report.inserted as u64, report.refused), (KEYS / 2, 0));
+            Led::Done
+        }
+        Err(MergeError::OutOfMemory { .. }) => Led::Error,
+        Err(error) => panic!("{error}"),
+    }),
+];
+
+/// For the process that works without memory: the operation, the allocation that is refused, the size that is large.
+const ASKED: &str = "FAULTS_MEMORY_ASKED";
+const TRACE: &str = "FAULTS_MEMORY_TRACE";
+
+/// What the process does, and says.
+fn work(asked: &str) {
+    let _watchdog = watchdog();
+    let numbers: Vec<usize> = asked.split(' ').map(|number| number.parse().unwrap()).collect();
+    let [operation, left, large] = numbers[..] else { panic!("{asked}") };
+    let mut scene = Scene::new();
+    let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    pool.broadcast(|_| TAKES_PART.set(true));
+    LEFT.store(left, Ordering::Relaxed);
+    LARGE.store(large, Ordering::Relaxed);
+    TRACED.store(env::var_os(TRACE).is_some(), Ordering::Relaxed);
+    let scene_in_pool = &mut scene;
+    let led = pool.install(|| {
+        ARMED.store(true, Ordering::Relaxed);
+        let led = (OPERATIONS[operation].1)(scene_in_pool);
+        ARMED.store(false, Ordering::Relaxed);
+        led
+    });
+    scene.holds_old(&scene.filter);
+    scene.holds_old(&scene.other);
+    let len = scene.filter.len();
+    // Afterwards all goes on as ever.
+    assert_eq!(pool.install(|| scene.filter.par_insert(&scene.keys)).inserted, scene.keys.len());
+    assert!(scene.filter.remove_batch(&scene.keys).missing.is_empty());
+    assert_eq!(scene.filter.len(), len);
+    println!("led to {led:?}, {} refused", REFUSED.load(Ordering::Relaxed));
+}
+
+fn run(operation: usize, left: usize, large: usize, trace: bool) -> Output {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "operations::refused_memory_is_an_error_or_a_slower_way", "--nocapture"]);
+    command.env(ASKED, format!("{operation} {left} {large}"));
+    if trace {
+        command.env(TRACE, "1");
+    }
+    command.output().unwrap()
+}
+
+/// The function of this crate in which the allocation was refused that ended the process, and whose allocation it was
+/// if not its own.
+fn culprit(traced: &Output) -> String {
+    let said = String::from_utf8_lossy(&traced.stderr).into_owned();
+    let frames: Vec<&str> =
+        said.lines().filter_map(|line| line.split_once(": ").map(|(_, name)| name.trim())).collect();
+    let is_own = |frame: &str| frame.trim_start_matches('<').starts_with("concurrent_cuckoo_filter::");
+    let own = frames.iter().position(|frame| is_own(frame)).expect("a function of this crate");
+    let libraries = ["rayon::", "rayon_core::", "std::sync::mpmc"];
+    let library = frames[..own].iter().find(|frame| libraries.iter().any(|library| frame.contains(library)));
+    library.map_or(frames[own].into(), |library| format!("{} ({library})", frames[own]))
+}
+
+#[test]
+fn refused_memory_is_an_error_or_a_slower_way() {
+    if let Ok(asked) = env::var(ASKED) {
+        return work(&asked);
+    }
+    // Each allocation and who asked for it, or every third one.
+    let full = env::var_os("CUCKOO_FULL").is_some();
+    let (step, chosen) = if full { (1, "one by one") } else { (3, "one by one, every third") };
+    let mut ends = BTreeMap::new();
+    let (mut errors, mut done, mut ended, mut large_ones) = (0, 0, 0, 0);
+    for (operation, (name, _)) in OPERATIONS.iter().enumerate() {
+        let mut left = 0;
+        loop {
+            let output = run(operation, left, usize::MAX, false);
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let complained = String::from_utf8_lossy(&output.stderr).into_owned();
+            if said.contains(", 0 refused") {
+                println!("{name}: at most {left} allocations");
+                break;
+            }
+            if output.status.success() {
+                *(if said.contains("led to Error") { &mut errors } else { &mut done }) += 1;
+            } else {
+                assert!(complained.contains("memory allocation of"), "{name}, {left}: {said} {complained}");
+                ended += 1;
+                if full {
+                    let culprit = culprit(&run(operation, left, usize::MAX, true));
+                    *ends.entry((*name, culprit)).or_insert(0) += 1;
+                }
+            }
+            left += step;
+        }
+        // No process ends for want of anything large but a list.
+        for large in [1 << 20, 40 << 10] {
+            let output = run(operation, usize::MAX, large, false);
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let complained = String::from_utf8_lossy(&output.stderr).into_owned();
+            let ended = *name == LISTS && complained.contains("memory allocation of");
+            assert!(ended || output.status.success(), "{name} without {large} bytes: {said} {complained}");
+            large_ones += 1;
+        }
+    }
+    for ((name, culprit), times) in &ends {
+        println!("  {name}: the process ended {times} times, in {culprit}");
+    }
+    println!(
+        "\nfigure 5.9: {} allocations of {} operations refused {chosen}: {errors} errors, {done} times all was done, \
+         {ended} times std ended the process; every allocation of 40 KiB or more refused, {large_ones} times: none ended \
+         but by the list of refused keys; no key lost",
+        errors + done + ended,
+        OPERATIONS.len()
+    );
+}
