@@ -238,15 +238,15 @@ pub(crate) async fn run(options: &Options) -> Result<(), String> {
         // Without a lookup, the answers about listed keys are wrong.
         let takes_part = |variant| variant != Variant::NoLookup || !case.changes;
         let mut outcomes = vec![vec![Outcome::new(); turns]; contestants.len()];
-        for turn in 0..turns {
-            for slice in 0..slices * contestants.len() {
-                let index = (turn + slice / contestants.len() + slice) % contestants.len();
-                let contestant = &mut contestants[index];
-                if takes_part(contestant.variant) {
-                    let measured =
-                        measure(contestant, case, connections, seconds / slices as u32, &mut outcomes[index][turn]);
-                    measured.await.map_err(|error| format!("{}, {}: {error}", contestant.variant, case.name))?;
-                }
+        let slices_of_a_turn = slices * contestants.len();
+        for slice in 0..turns * slices_of_a_turn {
+            // All in turn, and another one first each time.
+            let index = (slice / contestants.len() + slice) % contestants.len();
+            let contestant = &mut contestants[index];
+            if takes_part(contestant.variant) {
+                let outcome = &mut outcomes[index][slice / slices_of_a_turn];
+                let measured = measure(contestant, case, connections, seconds / slices as u32, outcome);
+                measured.await.map_err(|error| format!("{}, {}: {error}", contestant.variant, case.name))?;
             }
         }
         let median = |mut numbers: Vec<f64>| {

@@ -10,13 +10,12 @@ use futures_util::stream;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Bytes, Frame};
 use hyper::{Method, Uri};
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use tokio::process::Command;
 use tokio::sync::RwLock;
@@ -68,7 +67,7 @@ const ALLOWED_BYTES: u64 = 32 << 20;
 /// a time, and the answer tells the state from then on. A change that was cut off leaves the key in doubt until it is
 /// asked for while nothing changes. Every step takes a new version: a checker that reads the same word before and after
 /// a lookup knows that the key did not change meanwhile, and what the answer must be.
-struct Book(Vec<AtomicU64>);
+struct Book(Vec<Cell<u64>>);
 
 const ABSENT: u64 = 0;
 const LISTED: u64 = 1;
@@ -77,8 +76,7 @@ const IN_DOUBT: u64 = 3;
 
 impl Book {
     fn read(&self, key: usize) -> u64 {
-        // SeqCst: what is known must be in the order in which requests are sent and answered.
-        self.0[key].load(SeqCst)
+        self.0[key].get()
     }
 
     /// Whether the key is listed, if that is known.
@@ -98,13 +96,14 @@ impl Book {
     fn claim(&self, key: usize) -> Option<bool> {
         let word = self.read(key);
         let listed = Self::state(word)?;
-        self.0[key].compare_exchange(word, Self::next(word, CHANGING), SeqCst, SeqCst).is_ok().then_some(listed)
+        self.0[key].set(Self::next(word, CHANGING));
+        Some(listed)
     }
 
     /// Ends a claim or a doubt; without an answer the key is in doubt.
     fn settle(&self, key: usize, listed: Option<bool>) {
         let state = listed.map_or(IN_DOUBT, |listed| if listed { LISTED } else { ABSENT });
-        self.0[key].store(Self::next(self.read(key), state), SeqCst);
+        self.0[key].set(Self::next(self.read(key), state));
     }
 }
 
@@ -119,11 +118,11 @@ struct World {
     /// lets changes go on: one that is acknowledged meanwhile may vanish with the old list.
     changes: RwLock<bool>,
     /// Keys of which all are as a replacement that was cut off wanted them, or none is.
-    all_or_none: Mutex<Vec<(usize, bool)>>,
+    all_or_none: RefCell<Vec<(usize, bool)>>,
     /// The server that is up, and the number of its start.
-    visit: Mutex<Option<(SocketAddr, usize)>>,
-    is_over: AtomicBool,
-    fault: Mutex<Option<String>>,
+    visit: Cell<Option<(SocketAddr, usize)>>,
+    is_over: Cell<bool>,
+    fault: RefCell<Option<String>>,
     begun: Instant,
     /// The period in which the number of keys goes up and down.
     wave: Duration,
@@ -133,21 +132,21 @@ struct World {
 /// What was done.
 #[derive(Debug, Default)]
 struct Counts {
-    judged: AtomicU64,
-    changes: AtomicU64,
-    uploaded: AtomicU64,
-    replacements: AtomicU64,
-    abandoned: AtomicU64,
-    cut_off: AtomicU64,
-    settled: AtomicU64,
-    audits: AtomicU64,
-    kills: AtomicU64,
-    early_kills: AtomicU64,
-    shutdowns: AtomicU64,
+    judged: Cell<usize>,
+    changes: Cell<usize>,
+    uploaded: Cell<usize>,
+    replacements: Cell<usize>,
+    abandoned: Cell<usize>,
+    cut_off: Cell<usize>,
+    settled: Cell<usize>,
+    audits: Cell<usize>,
+    kills: Cell<usize>,
+    early_kills: Cell<usize>,
+    shutdowns: Cell<usize>,
 }
 
-fn add(count: &AtomicU64, number: usize) {
-    count.fetch_add(number as u64, SeqCst);
+fn add(count: &Cell<usize>, number: usize) {
+    count.set(count.get() + number);
 }
 
 /// A request failed. That is expected if the server is being ended and did not answer, or that it does not serve.
@@ -174,29 +173,29 @@ impl Trouble {
 
 impl World {
     fn is_over(&self) -> bool {
-        self.is_over.load(SeqCst)
+        self.is_over.get()
     }
 
     /// Ends the soak. The first fault is kept.
     fn fail(&self, what: String) {
         let at = self.begun.elapsed().as_secs_f64();
-        self.fault.lock().unwrap().get_or_insert_with(|| format!("after {at:.3} s: {what}"));
-        self.is_over.store(true, SeqCst);
+        self.fault.borrow_mut().get_or_insert_with(|| format!("after {at:.3} s: {what}"));
+        self.is_over.set(true);
     }
 
     /// Works again and again while there is a server.
     async fn repeat(&self, mut work: impl AsyncFnMut(&Self, &mut Client) -> Result<(), Trouble>) {
         while !self.is_over() {
-            let visit = *self.visit.lock().unwrap();
+            let visit = self.visit.get();
             let Some((address, _)) = visit else {
                 sleep(Duration::from_millis(1)).await;
                 continue;
             };
             let mut client = Client::new(address);
-            while !self.is_over() && *self.visit.lock().unwrap() == visit {
+            while !self.is_over() && self.visit.get() == visit {
                 if let Err(trouble) = work(self, &mut client).await {
                     add(&self.counts.cut_off, 1);
-                    if !trouble.is_expected_at_the_end || *self.visit.lock().unwrap() == visit {
+                    if !trouble.is_expected_at_the_end || self.visit.get() == visit {
                         self.fail(trouble.what);
                     }
                     break;
@@ -224,8 +223,8 @@ impl World {
     /// Looks keys up, alone or in a batch: what is known must be what is answered.
     async fn check(&self, client: &mut Client, random: &mut Rng) -> Result<(), Trouble> {
         let size = if random.bool() { 1 } else { random.usize(2..CHECK_BATCH) };
-        // Of a key of the book, its number and what was known of it before.
-        let asked: Vec<(String, Result<(usize, u64), bool>)> = (0..size)
+        // Of a key of the book, its number and what was known of it before; of others, whether they are listed.
+        let asked: Vec<(String, Result<_, bool>)> = (0..size)
             .map(|_| match random.u8(..10) {
                 0..3 => (self.stable[random.usize(..self.stable.len())].clone(), Err(true)),
                 3..5 => (self.never(random), Err(false)),
@@ -352,7 +351,7 @@ impl World {
         let body: Body = StreamBody::new(pieces).boxed_unsync();
         let uri = Uri::from_static("/v1/keys?replace=true");
         // A client of its own: the connection may have been silent for too long, and it may hang up.
-        let mut client = Client::new(self.visit.lock().unwrap().map_or(client.address(), |(address, _)| address));
+        let mut client = Client::new(self.visit.get().map_or(client.address(), |(address, _)| address));
         let patience = if random.u8(..4) == 0 { pause * random.u32(1..16) } else { PATIENCE };
         let answer = timeout(patience, client.send(&Method::POST, &uri, body)).await;
         drop(client);
@@ -375,14 +374,18 @@ impl World {
                 }
             }
             // An earlier one that was abandoned is still being given up.
-            Ok(Ok(answer)) if answer.status == 409 => Ok(settle(false)),
+            Ok(Ok(answer)) if answer.status == 409 => {
+                settle(false);
+                Ok(())
+            }
             Err(_) if patience < PATIENCE => {
                 settle(false);
-                Ok(add(&self.counts.abandoned, 1))
+                add(&self.counts.abandoned, 1);
+                Ok(())
             }
             other => {
                 switched.iter().for_each(|&(key, _)| self.book.settle(key, None));
-                self.all_or_none.lock().unwrap().extend(switched);
+                self.all_or_none.borrow_mut().extend(switched);
                 Err(Trouble::new("a replacement", other.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))))
             }
         }
@@ -423,7 +426,7 @@ impl World {
                 }
             }
         }
-        let cut_off = std::mem::take(&mut *self.all_or_none.lock().unwrap());
+        let cut_off = self.all_or_none.take();
         let made = cut_off.iter().filter(|&&(key, then)| self.book.listed(key) == Some(then)).count();
         if made != 0 && made != cut_off.len() {
             return Err(format!("of the {} keys that a replacement was to change, it changed {made}", cut_off.len()));
@@ -469,12 +472,12 @@ pub(crate) async fn run(options: &Options) -> Result<(), String> {
     let world = Rc::new(World {
         stable: (0..keys).map(|key| spiced(Kind::Listed, key)).collect(),
         names: (0..2 * keys).map(|key| spiced(Kind::Changing, key)).collect(),
-        book: Book((0..2 * keys).map(|_| AtomicU64::new(ABSENT)).collect()),
+        book: Book((0..2 * keys).map(|_| Cell::new(ABSENT)).collect()),
         changes: RwLock::new(false),
-        all_or_none: Mutex::default(),
-        visit: Mutex::default(),
-        is_over: AtomicBool::new(false),
-        fault: Mutex::default(),
+        all_or_none: RefCell::default(),
+        visit: Cell::default(),
+        is_over: Cell::new(false),
+        fault: RefCell::default(),
         begun: Instant::now(),
         wave,
         counts: Counts::default(),
@@ -508,14 +511,14 @@ pub(crate) async fn run(options: &Options) -> Result<(), String> {
     if let Err(fault) = life.run().await {
         world.fail(fault);
     }
-    world.is_over.store(true, SeqCst);
+    world.is_over.set(true);
     // Some may wait for an answer that does not come any more.
     let _ = timeout(PATIENCE, async { while tasks.join_next().await.is_some() {} }).await;
     println!("{:#?}\nlongest start {}", world.counts, human(life.longest_start));
     if let Err(leak) = life.judge_memory() {
         world.fail(leak);
     }
-    let fault = world.fault.lock().unwrap().take();
+    let fault = world.fault.take();
     let Some(fault) = fault else { return Ok(()) };
     let lines = std::mem::take(&mut life.last_lines);
     Err(format!(
@@ -550,7 +553,7 @@ impl Life<'_> {
             let is_last = self.is_over();
             let mut server = self.start().await?;
             let lived = self.live(&mut server, is_last).await;
-            *self.world.visit.lock().unwrap() = None;
+            self.world.visit.set(None);
             let ended = match lived {
                 Ok(()) => self.end(&mut server, is_last).await,
                 Err(fault) => Err(fault),
@@ -614,7 +617,7 @@ impl Life<'_> {
         if is_last {
             return Ok(());
         }
-        *world.visit.lock().unwrap() = Some((server.address, self.starts));
+        world.visit.set(Some((server.address, self.starts)));
         let until = self.kill_every.mul_f64(0.25 + 1.5 * self.random.f64());
         let (mut audited, mut told) = (Instant::now(), Instant::now());
         self.memory.clear();
@@ -684,7 +687,7 @@ mod tests {
 
     #[test]
     fn the_book_knows_what_was_acknowledged_and_tells_changes_apart() {
-        let book = Book(vec![AtomicU64::new(ABSENT)]);
+        let book = Book(vec![Cell::new(ABSENT)]);
         let before = book.read(0);
         assert_eq!((book.claim(0), book.claim(0), book.listed(0)), (Some(false), None, None));
         book.settle(0, Some(true));

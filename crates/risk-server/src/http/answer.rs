@@ -186,10 +186,4 @@ mod tests {
         });
         assert!(said.recv().is_err(), "it was started");
     }
-
-    #[tokio::test]
-    async fn work_that_panics_is_an_error_of_the_server() {
-        let failure = blocking::<()>(Duration::from_secs(60), || panic!("on purpose")).await.unwrap_err();
-        assert_eq!(failure.status, StatusCode::INTERNAL_SERVER_ERROR);
-    }
 }

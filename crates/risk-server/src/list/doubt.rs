@@ -98,7 +98,7 @@ impl Writer {
         let begun = Instant::now();
         let (id, last) = (self.meta.id, self.meta.sequence);
         let in_doubt = self.doubt.as_ref().map(Doubt::sequence);
-        // With any other meta row it is a file that somebody put there, not the one that the front belongs to.
+        // With any other meta row it is another file, which the front does not belong to.
         let expected = |now: &Meta| now.id == id && (now.sequence == last || Some(now.sequence) == in_doubt);
         let meta = self.shared.store.reopen(expected).inspect_err(|error| {
             tracing::error!(%error, "the store cannot be reopened; writes are refused");

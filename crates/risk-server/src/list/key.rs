@@ -48,26 +48,3 @@ impl Change {
         matches!(self, Change::Put(_))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_is_text_of_one_line() {
-        for key in ["a", " ", "two words", "schlüssel", "😀", "/../?#%", &"x".repeat(MAX_KEY_BYTES)] {
-            assert_eq!(check_key(key), Ok(()), "{key:?}");
-        }
-        let long = "ü".repeat(MAX_KEY_BYTES / 2) + "x";
-        for (key, says) in [
-            ("", "is empty"),
-            (&*long, "has 1025 bytes"),
-            ("a\nb", "U+000A at byte 1"),
-            ("ü\0", "U+0000 at byte 2"),
-            ("\u{7f}", "U+007F at byte 0"),
-            ("\u{85}", "U+0085 at byte 0"),
-        ] {
-            assert!(check_key(key).unwrap_err().contains(says), "{key:?}");
-        }
-    }
-}

@@ -44,7 +44,7 @@
 //!   filters in front (1), one commit that makes the spare table the list (2), the new filter alone in front (3).
 //!   Before (2) a key of the old list is in the front, after (2) a key of the new one; a key on both always is, and the
 //!   store has it before and after. If (2) surely failed, the old filter alone is in front again; if that is not known,
-//!   both stay until it is. The log starts anew at (2): a snapshot from before is refused by its number.
+//!   both stay until it is. The log starts again at (2): a snapshot from before is refused by its number.
 //!
 //! # After a crash
 //!

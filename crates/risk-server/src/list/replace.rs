@@ -78,7 +78,7 @@ impl Replacement {
                 side.load(&transaction, meta.spare(), || shared.is_closing(), |_| {})?;
                 Ok::<_, ReplaceError>(side)
             });
-            let side = built.await.map_err(|_| ReplaceError::Closed)??;
+            let side = Arc::new(built.await.map_err(|_| ReplaceError::Closed)??);
             let keys = ask(&self.sender, |reply| Command::Switch(self.id, side, reply)).await?;
             tracing::info!(keys, took = ?begun.elapsed(), "the list was replaced");
             // Until it is saved, a start loads the filter from the store.
@@ -198,12 +198,12 @@ impl Writer {
     }
 
     /// Switches to the new list. Returns the number of its keys.
-    pub(super) fn switch(&mut self, id: u64, side: Side) -> Result<u64, ReplaceError> {
+    pub(super) fn switch(&mut self, id: u64, new: Arc<Side>) -> Result<u64, ReplaceError> {
         if !matches!(&self.replacing, Replacing::Building(current, _) if *current == id) {
             return Err(ReplaceError::Incomplete);
         }
         self.be_ready().map_err(ReplaceError::Store)?;
-        let (old, new) = (self.shared.front.current(), Arc::new(side));
+        let old = self.shared.front.current();
         let keys = new.len();
         self.shared.front.install(Arc::clone(&old), Some(Arc::clone(&new)));
         let sequence = self.meta.sequence + 1;

@@ -270,20 +270,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_is_read_as_it_was_written_and_nothing_else_is_one() {
-        let stamp = Stamp { id: 0x0123_4567_89ab_cdef_0011_2233_4455_6677, sequence: 7 };
-        let bytes = stamp.to_bytes();
-        assert_eq!((Stamp::from_bytes(&bytes), bytes[8]), (Some(stamp), 0x77));
-        assert!((0..bytes.len()).all(|len| Stamp::from_bytes(&bytes[..len]).is_none()));
-        assert_eq!(Stamp::from_bytes(&[&bytes[..], &[0]].concat()), None);
-        for at in 0..8 {
-            let mut other = bytes;
-            other[at] ^= 1;
-            assert_eq!(Stamp::from_bytes(&other), None);
-        }
-    }
-
-    #[test]
     fn a_file_is_written_as_a_whole_and_temporary_ones_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("filter.snapshot");

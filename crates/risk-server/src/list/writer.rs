@@ -37,7 +37,7 @@ pub(super) enum Command {
     Begin(Weak<()>, oneshot::Sender<Result<u64, ReplaceError>>),
     Add(u64, Vec<Box<str>>, oneshot::Sender<Result<(), ReplaceError>>),
     Reserve(u64, oneshot::Sender<Result<Meta, ReplaceError>>),
-    Switch(u64, Side, oneshot::Sender<Result<u64, ReplaceError>>),
+    Switch(u64, Arc<Side>, oneshot::Sender<Result<u64, ReplaceError>>),
     /// Check that the store still works.
     Look,
     /// Copy the filter for a last snapshot, and end.

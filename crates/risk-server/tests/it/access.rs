@@ -33,10 +33,10 @@ fn without_the_token_nothing_is_changed() {
 
     let client = server.client();
     let longer = format!("Bearer {TOKEN}x");
-    let shorter = format!("Bearer {}", &TOKEN[1..]);
+    let (shorter, prefix) = (format!("Bearer {}", &TOKEN[1..]), format!("Bearer {}", &TOKEN[..TOKEN.len() - 1]));
     let other_scheme = format!("Basic {TOKEN}");
     let bare = ["", "Bearer", "Bearer ", TOKEN, &other_scheme];
-    let wrong = ["Bearer wrong", "Bearer THE-RIGHT-TOKEN", &longer, &shorter];
+    let wrong = ["Bearer wrong", "Bearer THE-RIGHT-TOKEN", &longer, &shorter, &prefix];
     for (shown, says) in [(&bare[..], "Authorization: Bearer TOKEN"), (&wrong[..], "the token is wrong")] {
         for value in shown {
             for answer in writes(&client, &[("authorization", value)]) {

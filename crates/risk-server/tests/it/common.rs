@@ -53,7 +53,7 @@ impl Folder {
         self.path().join("filter.snapshot")
     }
 
-    /// A pipe in place of the snapshot: a server that reads it goes on loading until somebody writes to the pipe.
+    /// A pipe in place of the snapshot: a server that reads it goes on loading until the pipe is written to.
     pub(crate) fn block_loading(&self) {
         // What is there from before is not needed.
         let _ = fs::remove_file(self.snapshot());
@@ -240,7 +240,6 @@ impl Server {
         ended
     }
 
-    /// Waits for its end.
     pub(crate) fn wait(mut self) -> Ended {
         let status = wait_for("the server to end", || self.child.try_wait().unwrap());
         let mut output = String::new();
@@ -330,7 +329,6 @@ impl Client {
         Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
     }
 
-    /// Sends any request that must be answered.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl AsSendBody) -> Answer {
         self.try_send(method, path, headers, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
@@ -361,7 +359,6 @@ impl Client {
         self.post_keys(query, SendBody::from_reader(&mut body))
     }
 
-    /// Whether the key is on the list.
     pub(crate) fn listed(&self, key: &str) -> bool {
         let answer = self.get(&check_path(key)).json(200);
         assert_eq!(answer["key"], key);

@@ -4,7 +4,7 @@ use crate::common::{Client, Folder, Raw, Server, start, wait_until};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Waits until so many requests are being answered.
+/// Waits until this many requests are in progress.
 fn wait_for_requests(server: &Server, number: usize) {
     let client = server.client();
     wait_until("requests to be in progress", || client.metrics()["risk_requests_in_progress"] == number as f64);
@@ -30,7 +30,7 @@ fn beyond_the_limit_of_requests_one_is_told_to_come_again() {
             assert_eq!(answer.header("retry-after"), "1");
         }
     }
-    // Who watches the server must not take a busy one for a dead one.
+    // A busy server must not be mistaken for a dead one.
     for path in ["/healthz", "/readyz", "/metrics"] {
         assert_eq!(client.get(path).status, 200, "{path}");
     }

@@ -97,7 +97,7 @@ fn a_list_is_served_by_one_process() {
 }
 
 #[test]
-fn while_the_list_is_being_loaded_everything_but_look_ups_is_answered() {
+fn while_the_list_is_being_loaded_only_what_needs_no_list_is_answered() {
     let (folder, server, client) = start(&[]);
     client.add_all(&made("key", 1000));
     server.kill();

@@ -57,28 +57,6 @@ async fn list_of_99(folder: &Path) -> BTreeSet<u64> {
 }
 
 #[tokio::test]
-async fn the_changes_since_the_snapshot_are_made_again() {
-    let folder = folder();
-    let mut model = list_of_99(folder.path()).await;
-    let options = options(folder.path(), 200);
-    for round in 0..5 {
-        let opened = open(&options);
-        assert_eq!((opened.how, opened.keys), (Start::Snapshot { changes: 10 + 2 * round }, model.len() as u64));
-        check(&opened.list, &model, 150);
-        let bytes = fs::metadata(options.snapshot()).unwrap().len();
-        assert_eq!(opened.list.stats().snapshot.unwrap().bytes, bytes);
-        opened.list.change(vec![delete(round), put(100 + round), put(99)]).await.unwrap();
-        model.remove(&round);
-        model.insert(100 + round);
-    }
-    open(&options).list.close().await.unwrap();
-    let opened = open(&options);
-    assert_eq!(opened.how, Start::Snapshot { changes: 0 });
-    check(&opened.list, &model, 150);
-    opened.list.close().await.unwrap();
-}
-
-#[tokio::test]
 async fn a_snapshot_that_is_not_as_it_should_be_is_set_aside_and_the_store_loaded() {
     let (folder, other) = (folder(), folder());
     let model = list_of_99(folder.path()).await;
