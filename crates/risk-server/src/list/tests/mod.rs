@@ -61,7 +61,8 @@ fn check(list: &List, model: &BTreeSet<u64>, max: u64) {
     list.may_be_listed_batch(&keys, &mut may);
     for ((number, listed), may) in (0..).zip(list.confirm(&keys).unwrap()).zip(may) {
         assert_eq!(listed, model.contains(&number), "{number} in the store");
-        assert_eq!(may, list.may_be_listed(&key(number)), "{number} alone and in a batch");
+        // Of an absent key, the answers may differ: a larger filter may be installed in between.
+        let may = may && list.may_be_listed(&key(number));
         assert!(may || !listed, "{number} is on the list, and the front says no");
     }
 }
