@@ -1,0 +1,125 @@
+//! Errors of the list.
+
+use concurrent_cuckoo_filter::BuildError;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a list cannot be opened.
+#[derive(Debug, Error)]
+pub(crate) enum OpenError {
+    #[error("the folder {path} cannot be used: {error}", path = .0.display(), error = .1)]
+    Folder(PathBuf, io::Error),
+    /// Another process, or another list of this one, has it open.
+    #[error("{} is in use; a list is opened by one process at a time", .0.display())]
+    InUse(PathBuf),
+    /// The file is another kind of database, or of another version of this program.
+    #[error("{} is not a list that this version of the program knows; give another folder", .0.display())]
+    NotAList(PathBuf),
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
+    Store(PathBuf, StoreError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("the system gave no thread: {0}")]
+    Thread(io::Error),
+}
+
+/// Why the store could not be read or written.
+#[derive(Clone, Debug, Error)]
+#[error("the store failed: {0}")]
+pub(crate) struct StoreError(#[source] Arc<redb::Error>);
+
+impl<E: Into<redb::Error>> From<E> for StoreError {
+    fn from(error: E) -> Self {
+        StoreError(Arc::new(error.into()))
+    }
+}
+
+/// Why a filter was not loaded from the store.
+#[derive(Debug, Error)]
+pub(crate) enum LoadError {
+    #[error(transparent)]
+    Filter(#[from] BuildError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The list is being closed, or the filter is no longer needed.
+    #[error("loading was cancelled")]
+    Cancelled,
+    #[error("the thread that loaded the filter panicked")]
+    Panicked,
+}
+
+/// Why changes were not acknowledged. But for `InDoubt`, none was made.
+#[derive(Clone, Debug, Error)]
+pub(crate) enum ChangeError {
+    #[error("change {index}: {error}")]
+    Key { index: usize, error: String },
+    #[error("{0}; nothing was changed")]
+    Store(StoreError),
+    /// Too many keys wait for a larger filter.
+    #[error("the filter is full, and a larger one could not be built yet; nothing was changed")]
+    NoRoom,
+    /// The store failed during the commit: all changes were made or none, which is known once it opens again.
+    #[error("{0}; whether the list was changed is not known: repeat the request")]
+    InDoubt(StoreError),
+    #[error("the list is closed")]
+    Closed,
+}
+
+/// Why a list was not replaced.
+#[derive(Debug, Error)]
+pub(crate) enum ReplaceError {
+    #[error("another replacement is in progress; one is made at a time")]
+    InProgress,
+    /// One of the keys is invalid. None of those given with it was added.
+    #[error("key {index}: {error}")]
+    Key { index: usize, error: String },
+    #[error("{0}; the list was not replaced")]
+    Store(StoreError),
+    /// As [`ChangeError::InDoubt`].
+    #[error("{0}; whether the list was replaced is not known: repeat the request")]
+    InDoubt(StoreError),
+    #[error("a part of the new list was not stored; the list was not replaced")]
+    Incomplete,
+    #[error("{0}; the list was not replaced")]
+    Load(LoadError),
+    #[error("the list is closed")]
+    Closed,
+}
+
+impl From<LoadError> for ReplaceError {
+    fn from(error: LoadError) -> Self {
+        match error {
+            // Only a list that is being closed cancels it.
+            LoadError::Cancelled => ReplaceError::Closed,
+            LoadError::Store(error) => ReplaceError::Store(error),
+            error => ReplaceError::Load(error),
+        }
+    }
+}
+
+/// Why no snapshot was saved. The previous one is untouched.
+#[derive(Debug, Error)]
+pub(crate) enum SnapshotError {
+    #[error("the filter cannot be copied: {0}")]
+    Copy(#[from] concurrent_cuckoo_filter::SnapshotError),
+    #[error("{path} cannot be written: {error}", path = .0.display(), error = .1)]
+    File(PathBuf, io::Error),
+    #[error(transparent)]
+    Store(StoreError),
+    #[error("the list is closed")]
+    Closed,
+}
+
+/// What went wrong while a list was closed. It is closed, and nothing that was committed is lost.
+#[derive(Debug, Error)]
+pub(crate) enum CloseError {
+    /// No snapshot was saved, since the filter may be in any state.
+    #[error("the thread that changes the list panicked; the log says where")]
+    Panicked,
+    #[error("no snapshot was saved: {0}")]
+    Snapshot(#[from] SnapshotError),
+    #[error("the store was not closed in order: {0}")]
+    Store(StoreError),
+}
