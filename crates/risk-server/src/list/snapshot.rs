@@ -208,7 +208,7 @@ pub(super) fn read(options: &Options, meta: &Meta) -> Result<(Filter, Stamp), St
     if bits != asked {
         return Err(format!("the snapshot has fingerprints of {bits} bits; {asked} are asked for"));
     }
-    let filter = reader.into_filter_with_its_keys().map_err(|error| error.to_string())?;
+    let filter = reader.into_filter_with_stored_keys().map_err(|error| error.to_string())?;
     match file.bytes().next() {
         None => Ok((filter, stamp)),
         Some(Ok(_)) => Err("something follows the snapshot in its file".to_owned()),

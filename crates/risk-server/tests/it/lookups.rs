@@ -1,4 +1,4 @@
-//! Look-ups and changes of single keys, and batches.
+//! Lookups and changes of single keys, and batches.
 
 use crate::common::{made, start};
 use serde_json::json;

@@ -69,7 +69,7 @@ async fn a_snapshot_that_is_not_as_it_should_be_is_set_aside_and_the_store_loade
     let reader = SnapshotReader::new(&good[..]).unwrap();
     let stamp = reader.header().metadata().to_vec();
     let mut without_keys = vec![];
-    let filter: Filter = reader.into_filter_with_its_keys().unwrap();
+    let filter: Filter = reader.into_filter_with_stored_keys().unwrap();
     filter.snapshot().metadata(&stamp).without_keys().write_to(&mut without_keys).unwrap();
     let made = |capacity: usize, rate: f64, keys: u64, stamp: &[u8]| {
         let filter = CuckooFilter::<str, _>::builder().capacity(capacity).false_positive_rate(rate);
