@@ -132,21 +132,30 @@ struct World {
 /// What was done.
 #[derive(Debug, Default)]
 struct Counts {
-    judged: Cell<usize>,
-    changes: Cell<usize>,
-    uploaded: Cell<usize>,
-    replacements: Cell<usize>,
-    abandoned: Cell<usize>,
-    cut_off: Cell<usize>,
-    settled: Cell<usize>,
-    audits: Cell<usize>,
-    kills: Cell<usize>,
-    early_kills: Cell<usize>,
-    shutdowns: Cell<usize>,
+    judged: Count,
+    changes: Count,
+    uploaded: Count,
+    replacements: Count,
+    abandoned: Count,
+    cut_off: Count,
+    settled: Count,
+    audits: Count,
+    kills: Count,
+    early_kills: Count,
+    shutdowns: Count,
 }
 
-fn add(count: &Cell<usize>, number: usize) {
-    count.set(count.get() + number);
+#[derive(Default)]
+struct Count(Cell<usize>);
+
+impl fmt::Debug for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.get())
+    }
+}
+
+fn add(count: &Count, number: usize) {
+    count.0.set(count.0.get() + number);
 }
 
 /// A request failed. That is expected if the server is being ended and did not answer, or that it does not serve.
