@@ -1,7 +1,7 @@
 //! Contention: misses while writers relocate, and remove one of several copies, without pause. Each of these
 //! advances the version that a miss checks, so a miss may have to begin again; how often it did is counted here.
 //!
-//! `CUCKOO_FULL=1 cargo test --release --lib storm -- --nocapture --test-threads=1` takes the figures; without the
+//! `CUCKOO_FULL=1 cargo test --release --lib contention -- --nocapture --test-threads=1` takes the figures; without the
 //! variable each case is short. Attempts are counted by the lookup's own thread, in the hook of `Step::Repeated`, which
 //! a lookup that does not repeat never passes. Writers of unit tests read one thread-local at each of their steps,
 //! which a release does not, and are slower by that. Latencies include the clock, whose own are printed.

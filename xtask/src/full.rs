@@ -13,20 +13,24 @@ const PIECES: [Piece; 14] = [
     ("loom", &["1.1"], "cargo xtask loom"),
     ("schedules", &["1.2", "1.3"], "cargo xtask schedules --full"),
     (
-        "histories",
+        "linearizability",
         &["2"],
-        "CUCKOO_FULL=1 cargo test --locked --release --lib histories -- --nocapture --test-threads=1",
+        "CUCKOO_FULL=1 cargo test --locked --release --lib linearizability::threads -- --nocapture --test-threads=1",
     ),
     ("stress", &["3"], "cargo run --locked --release -p reliability -- stress"),
     ("scale", &["4"], "cargo run --locked --release -p reliability -- scale"),
     (
         "faults",
         &["5"],
-        "export CUCKOO_FULL=1; cargo test --locked --release --lib killed -- --nocapture --test-threads=1 && \
-         cargo test --locked --test faults_panics --test faults_snapshots --test faults_rayon --test faults_capacity \
-         --test faults_memory -- --nocapture --test-threads=1",
+        "export CUCKOO_FULL=1; cargo test --locked --release --lib panic_safety -- --nocapture --test-threads=1 && \
+         cargo test --locked --test it faults:: -- --nocapture --test-threads=1 && \
+         cargo test --locked --test refused_memory operations:: -- --nocapture --test-threads=1",
     ),
-    ("storm", &["6"], "CUCKOO_FULL=1 cargo test --locked --release --lib storm -- --nocapture --test-threads=1"),
+    (
+        "contention",
+        &["6"],
+        "CUCKOO_FULL=1 cargo test --locked --release --lib contention -- --nocapture --test-threads=1",
+    ),
     ("adversary", &["7"], "cargo run --locked --release -p reliability -- adversary"),
     ("mutants", &["8.1"], "cargo xtask mutants"),
     ("coverage", &["8.2"], "cargo xtask coverage"),

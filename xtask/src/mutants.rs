@@ -28,12 +28,8 @@ const STAGES: [Stage; 4] = [
     ("unit tests", "--lib", "--skip=two_filters --test-threads=1"),
     (
         "tests of the public API",
-        "--test=builder --test=debug --test=faults_capacity --test=faults_panics --test=faults_rayon \
-         --test=faults_snapshots --test=merge --test=model --test=refused_memory --test=serde --test=snapshot_churn \
-         --test=snapshot_damage --test=snapshot_file --test=snapshot_golden --test=snapshot_header --test=snapshot_memory \
-         --test=snapshot_parallel --test=snapshot_parts --test=snapshot_refused --test=snapshot_replay \
-         --test=snapshot_round_trip --test=stats",
-        "",
+        "--test=it --test=memory --test=refused_memory --test=serde",
+        "--skip=stress:: --skip=rates:: --skip=capacity:: --skip=bulk:: --skip=batch:: --skip=operations::",
     ),
     (ALL_TESTS, "", ""),
     (MODELS, "--lib", "loom_tests::"),
