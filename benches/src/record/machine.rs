@@ -11,11 +11,11 @@ pub(crate) fn today() -> String {
 }
 
 /// Adds command, commit, machine and toolchain.
-pub(crate) fn describe(record: &mut Record, turns: usize) {
+pub(crate) fn describe(record: &mut Record, rounds: usize) {
     let cores = std::thread::available_parallelism().map_or_else(|_| unknown(), |cores| cores.to_string());
     let lines = [
         ("command", command()),
-        ("turns", turns.to_string()),
+        ("rounds", rounds.to_string()),
         ("commit", commit()),
         ("processor", field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into())),
         ("cores", cores),
