@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_tenth_percentile_of_all_slices_counts() {
-        let slow = |round: usize| if round % 4 == 0 { 5.0 } else { 500.0 };
+        let slow = |round: usize| if round.is_multiple_of(4) { 5.0 } else { 500.0 };
         let cases = &mut [Case::new("steady", |_| 7.0), Case::new("disturbed", slow)];
         assert_eq!(take(40, cases), [7.0, 5.0]);
         assert_eq!((against(10.0, 15.0), against(10.0, 150.0)), ("100.0 (1.50)".into(), "100.0 (15.0)".into()));

@@ -119,7 +119,7 @@ pub(super) fn counting_bloom(keys: &[u64], counters: usize) -> Filled {
         let hashes = (counters as f64 * std::f64::consts::LN_2).round() as u32;
         let size = (keys.len() * counters).next_multiple_of(64) as u64;
         let mut filter = CountingBloomFilter::new(FilterBuilder::from_size_and_hashes(size, hashes));
-        keys.iter().for_each(|key| _ = filter.add(&key.to_le_bytes()));
+        keys.iter().for_each(|key| filter.add(&key.to_le_bytes()));
         filter
     };
     Filled::new(keys, make, |filter| filter.get_u8_array().len(), |filter, key| filter.contains(&key.to_le_bytes()))
@@ -131,7 +131,7 @@ pub(super) fn quotient(keys: &[u64], rate: f64) -> Filled {
         let hasher = RandomState::new();
         let mut filter = qfilter::Filter::new_with_hasher(keys.len() as u64, rate, hasher).expect("a possible filter");
         // As keys must go in that can be removed again.
-        keys.iter().for_each(|key| _ = filter.insert_duplicated(key).expect("room for the capacity"));
+        keys.iter().for_each(|key| filter.insert_duplicated(key).expect("room for the capacity"));
         filter
     };
     Filled::new(keys, make, |filter| filter.memory_usage(), |filter, key| filter.contains(key))

@@ -14,18 +14,8 @@ const SAMPLE: i32 = 36;
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GREY: RGBColor = RGBColor(110, 110, 110);
 /// Colours that the colour-blind can tell apart too (after Paul Tol).
-const PALETTE: [RGBColor; 10] = [
-    RGBColor(204, 102, 119),
-    RGBColor(51, 34, 136),
-    RGBColor(17, 119, 51),
-    RGBColor(238, 119, 51),
-    RGBColor(51, 153, 204),
-    RGBColor(170, 68, 153),
-    RGBColor(153, 153, 51),
-    RGBColor(136, 34, 85),
-    RGBColor(68, 170, 153),
-    RGBColor(200, 165, 60),
-];
+const PALETTE: [u32; 10] =
+    [0xcc6677, 0x332288, 0x117733, 0xee7733, 0x3399cc, 0xaa4499, 0x999933, 0x882255, 0x44aa99, 0xc8a53c];
 
 type Pixel = (i32, i32);
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -136,7 +126,8 @@ impl Look {
 }
 
 fn colour(number: usize) -> RGBColor {
-    PALETTE[number % PALETTE.len()]
+    let [_, red, green, blue] = PALETTE[number % PALETTE.len()].to_be_bytes();
+    RGBColor(red, green, blue)
 }
 
 fn text(canvas: &Canvas<'_>, text: &str, at: Pixel, size: i32) -> Result<(), Box<dyn Error>> {

@@ -24,8 +24,7 @@ pub(crate) fn describe(record: &mut Record, rounds: usize) {
         ("huge pages", huge_pages()),
         ("system", system()),
         ("compiler", output("rustc", &["--version"]).unwrap_or_else(unknown)),
-        ("profile", profile()),
-        ("target features", target_features()),
+        ("RUSTFLAGS", option_env!("RUSTFLAGS").filter(|flags| !flags.is_empty()).unwrap_or("none").into()),
     ];
     let lines: Vec<String> = lines.into_iter().map(|(name, value)| format!("- {name}: {value}")).collect();
     record.text(&lines.join("\n"));
@@ -87,29 +86,6 @@ fn system() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let name = name.unwrap_or_else(|| std::env::consts::OS.into());
     format!("{name}, {} {}", std::env::consts::OS, kernel.trim()).trim_end().into()
-}
-
-fn profile() -> String {
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-    match option_env!("RUSTFLAGS") {
-        Some(flags) if !flags.is_empty() => format!("{profile}, RUSTFLAGS `{flags}`"),
-        _ => profile.into(),
-    }
-}
-
-/// Those that the compiler was free to use, of the ones that matter here.
-fn target_features() -> String {
-    let features = [
-        ("sse4.2", cfg!(target_feature = "sse4.2")),
-        ("aes", cfg!(target_feature = "aes")),
-        ("bmi2", cfg!(target_feature = "bmi2")),
-        ("avx2", cfg!(target_feature = "avx2")),
-        ("avx512f", cfg!(target_feature = "avx512f")),
-        ("neon", cfg!(target_feature = "neon")),
-    ];
-    let used: Vec<&str> = features.into_iter().filter(|feature| feature.1).map(|feature| feature.0).collect();
-    let beyond = if used.is_empty() { "those of the base target".into() } else { used.join(", ") };
-    format!("{}: {beyond}", std::env::consts::ARCH)
 }
 
 /// The value after `name:` in a file of the system's.
