@@ -23,7 +23,7 @@ struct Options {
     #[arg(value_enum, value_name = "SECTION")]
     sections: Vec<Section>,
 
-    /// Tiny sizes and one round, to see that everything works; the figures mean nothing
+    /// Tiny sizes and two rounds, to see that everything works; the figures mean nothing
     #[arg(long, conflicts_with_all = ["rounds", "large"])]
     quick: bool,
 
@@ -100,7 +100,7 @@ fn run(options: &Options, earlier: Option<Version>) -> Result<(), Box<dyn Error>
         eprintln!("no record will be written: {why}");
     }
 
-    let rounds = if options.quick { 1 } else { options.rounds.into() };
+    let rounds = if options.quick { 2 } else { options.rounds.into() };
     let plan = Plan::new(options.quick, rounds, options.large, earlier);
     let mut record = Record::new(&machine::today());
     machine::describe(&mut record, plan.rounds);

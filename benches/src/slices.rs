@@ -5,6 +5,7 @@
 //! follows one that is not timed.
 
 use crate::clock::timed;
+use crate::contestants::Many;
 use std::hint::black_box;
 
 /// Keys of a slice.
@@ -40,6 +41,22 @@ impl<'a> Case<'a> {
             check(found, keys.len());
             nanos
         })
+    }
+
+    /// The same of `contains_batch`.
+    pub(crate) fn batch<K: Copy>(
+        name: impl Into<String>,
+        filter: &'a (impl Many<K> + ?Sized),
+        keys: &'a [K],
+        check: impl FnMut(usize, usize) + 'a,
+    ) -> Self {
+        let mut found = vec![false; SLICE];
+        let batch = move |keys: &[K]| {
+            let found = &mut found[..keys.len()];
+            filter.contains_batch(keys, found);
+            found.iter().filter(|&&found| found).count()
+        };
+        Case::pass(name, keys, batch, check)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::Plan;
 use super::entrants::entrants;
-use crate::contestants::{Passes, Version, ours};
+use crate::clock::{self, hash};
+use crate::contestants::{Version, ours};
 use crate::field::{Field, Size, keys};
 use crate::record::{Record, Table};
 use crate::slices::{self, Case};
@@ -10,9 +11,7 @@ use fastrand::Rng;
 use hdrhistogram::Histogram;
 use rayon::ThreadPoolBuilder;
 use std::hint::black_box;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
@@ -51,11 +50,6 @@ impl Times {
         let result = operation();
         self.histogram.saturating_record(start.elapsed().as_nanos() as u64);
         result
-    }
-
-    fn add(&mut self, other: &Times) {
-        self.histogram.add(&other.histogram).expect("equal bounds");
-        self.missed += other.missed;
     }
 
     fn quantile(&self, quantile: f64) -> f64 {
@@ -142,15 +136,33 @@ fn alone(plan: &Plan, record: &mut Record, log2: u32, present: &[u64]) {
     record.table(table);
 }
 
-/// Who is timed while writers write.
-#[derive(Clone, Copy, PartialEq)]
-enum Role {
-    /// A lookup that is none.
-    Clock,
-    /// This crate's lookups while the others only hash.
-    Baseline,
-    /// The lookups of the contestant of this number.
-    Entrant(usize),
+/// A name, whether nothing may be missed, and what is done in a turn.
+type Row<'a> = (String, bool, Turn<'a>);
+type Turn<'a> = Box<dyn Fn() -> Times + 'a>;
+
+/// Adds up what the rows did in their turns.
+fn take(plan: &Plan, rows: &[Row]) -> Table {
+    let mut all: Vec<Times> = rows.iter().map(|_| Times::new()).collect();
+    for _ in 0..plan.few() {
+        for ((name, faithful, turn), times) in rows.iter().zip(&mut all) {
+            let taken = turn();
+            assert!(!faithful || taken.missed == 0, "{name}: {} missed", taken.missed);
+            times.histogram.add(&taken.histogram).expect("equal bounds");
+            times.missed += taken.missed;
+        }
+    }
+    let heads = ["", "p50", "p90", "p99", "p99.9", "p99.99", "worst", "operations, M", "missed"];
+    let mut table = Table::new(heads);
+    for ((name, ..), times) in rows.iter().zip(all) {
+        let quantiles = QUANTILES.map(|quantile| duration(times.quantile(quantile)));
+        let rest = [
+            duration(times.histogram.max() as f64),
+            format!("{:.1}", times.histogram.len() as f64 / 1e6),
+            times.missed.to_string(),
+        ];
+        table.row(std::iter::once(name.clone()).chain(quantiles).chain(rest));
+    }
+    table
 }
 
 fn with_writers(plan: &Plan, record: &mut Record, log2: u32, present: &[u64]) {
@@ -160,58 +172,38 @@ fn with_writers(plan: &Plan, record: &mut Record, log2: u32, present: &[u64]) {
     let sets: Vec<_> = entrants.iter().map(|entrant| entrant.filled(present).0).collect();
     let reads = Reads::new(stable);
     record.text(
-        "Lookups of one thread, half of them of present keys, while writers remove and insert keys of their own. Turns of \
-         all rows together. *Writers only hash* is the baseline, what the scheduler and the machine take: this crate's \
-         lookups while as many threads touch no filter. *The clock* is what its readings take. *Missed* are present keys \
-         that were not found and writes that failed. A lookup that waits is one lookup, however long it waits; how many \
-         there were tells the rest.",
+        "Lookups of one thread, half of them of present keys, while writers remove and insert keys of their own. *Writers \
+         only hash* is the baseline, what the scheduler and the machine take: this crate's lookups while as many threads \
+         touch no filter. *The clock* is what its readings take. *Missed* are present keys that were not found and writes \
+         that failed. A lookup that waits is one lookup, however long it waits; how many there were tells the rest.",
     );
     for writers in [0, 1, WRITERS] {
         plan.step(&format!("latency with {writers} writers"));
-        let entrants_of = (0..entrants.len()).map(|number| (entrants[number].label.as_str(), Role::Entrant(number)));
-        let baseline = (writers > 0).then_some(("this crate, writers only hash", Role::Baseline));
-        let rows = baseline.into_iter().chain(entrants_of).chain([("the clock", Role::Clock)]);
-        let mut rows: Vec<_> = rows.map(|(name, role)| (name.to_string(), role, Times::new())).collect();
-        for _ in 0..plan.few() {
-            for (name, role, times) in &mut rows {
-                let taken = one_turn(*role, &sets, &own[..writers], &reads, length(plan, writers));
-                let faithful = match role {
-                    Role::Entrant(number) => entrants[*number].contestant.faithful(),
-                    _ => true,
-                };
-                assert!(!faithful || taken.missed == 0, "{name} missed {}", taken.missed);
-                times.add(&taken);
-            }
-        }
-        record.text(&match writers {
-            0 => "No writer:".into(),
-            1 => "1 writer:".into(),
-            _ => format!("{writers} writers:"),
-        });
-        record.table(table(rows.into_iter().map(|(name, _, times)| (name, times)).collect()));
-    }
-}
-
-fn one_turn(role: Role, sets: &[Box<dyn Passes<u64>>], own: &[&[u64]], reads: &Reads, length: Duration) -> Times {
-    let hashing = |_: usize, stop: &AtomicBool| hash(stop);
-    match role {
-        Role::Clock => {
-            let mut times = with(own.len(), hashing, || reads.time(length, |_| false));
-            times.missed = 0;
-            times
-        }
-        Role::Baseline => with(own.len(), hashing, || reads.time(length, |key| sets[0].contains(key))),
-        Role::Entrant(number) => {
-            let set = &*sets[number];
-            let write = |writer: usize, stop: &AtomicBool| {
+        // More threads than cores need more time to show themselves.
+        let length = length(plan, if writers < WRITERS { 250 } else { 600 });
+        let (own, reads) = (&own, &reads);
+        let hashing = |_: usize, stop: &AtomicBool| hash(stop);
+        let ours = &sets[0];
+        let mut rows: Vec<Row> = vec![(
+            "this crate, writers only hash".into(),
+            true,
+            Box::new(move || with(writers, hashing, || reads.time(length, |key| ours.contains(key)))),
+        )];
+        rows.extend(entrants.iter().zip(&sets).map(|(entrant, set)| -> Row {
+            let write = move |writer: usize, stop: &AtomicBool| {
                 let mut failed = 0;
                 for key in own[writer].iter().cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {
                     failed += usize::from(!set.remove(key)) + usize::from(!set.insert(key));
                 }
                 failed
             };
-            with(own.len(), write, || reads.time(length, |key| set.contains(key)))
-        }
+            let turn = move || with(writers, write, || reads.time(length, |key| set.contains(key)));
+            (entrant.label.clone(), entrant.contestant.faithful(), Box::new(turn))
+        }));
+        let clock = move || with(writers, hashing, || Times { missed: 0, ..reads.time(length, |_| false) });
+        rows.push(("the clock".into(), true, Box::new(clock)));
+        record.text(&format!("Writers: {writers}"));
+        record.table(take(plan, &rows));
     }
 }
 
@@ -224,7 +216,7 @@ fn with_bulk_loads(plan: &Plan, record: &mut Record) {
     let filter = ours::build::<u64>(Size::new(log2, 13));
     assert_eq!(filter.par_insert(stable).inserted, stable.len());
     let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads");
-    let (reads, length) = (Reads::new(stable), length(plan, WRITERS));
+    let (reads, length) = (Reads::new(stable), length(plan, 600));
     let hashing = |_: usize, stop: &AtomicBool| pool.broadcast(|_| hash(stop)).into_iter().sum();
     let load = |_: usize, stop: &AtomicBool| {
         while !stop.load(Ordering::Relaxed) {
@@ -263,8 +255,7 @@ fn with_bulk_loads(plan: &Plan, record: &mut Record) {
         }
         unreachable!("a cycle ends when its time is over")
     };
-    type Turn<'a> = Box<dyn Fn() -> Times + 'a>;
-    let turns: [(&str, Turn); 9] = [
+    let rows: [(&str, Turn); 9] = [
         ("lookups, pool only hashes", Box::new(|| with(1, hashing, read))),
         ("lookups, bulk loads", Box::new(|| with(1, load, read))),
         ("lookups, saves", Box::new(|| with(1, save, read))),
@@ -275,74 +266,24 @@ fn with_bulk_loads(plan: &Plan, record: &mut Record) {
         ("writes, bulk loads", Box::new(|| with(1, load, write))),
         ("writes, saves", Box::new(|| with(1, save, write))),
     ];
-    let mut rows = turns.each_ref().map(|(name, _)| (name.to_string(), Times::new()));
-    for _ in 0..plan.few() {
-        for ((_, turn), (_, times)) in turns.iter().zip(&mut rows) {
-            times.add(&turn());
-        }
-    }
-    assert!(rows.iter().all(|(_, times)| times.missed == 0), "this crate missed keys");
     record.text(&format!(
         "This crate with 2^{log2} slots while others work on the same filter: bulk loads are rounds of `par_insert` and \
          `par_remove` of keys that take the load from 76 % to 95 %, on a pool of 2 threads; saves write snapshots to memory \
          without pause:"
     ));
-    record.table(table(rows.into()));
+    record.table(take(plan, &rows.map(|(name, turn)| (name.into(), true, turn))));
 }
 
-/// Works while other threads do something else until they are told to stop, each with a number; adds what they missed.
+/// Times of some work while other threads do something else; adds what they missed.
 fn with(threads: usize, other: impl Fn(usize, &AtomicBool) -> usize + Sync, work: impl FnOnce() -> Times) -> Times {
-    let (stop, barrier) = (AtomicBool::new(false), Barrier::new(threads + 1));
-    let (stop, barrier, other) = (&stop, &barrier, &other);
-    thread::scope(|scope| {
-        let start = |number| {
-            scope.spawn(move || {
-                barrier.wait();
-                other(number, stop)
-            })
-        };
-        let threads: Vec<_> = (0..threads).map(start).collect();
-        barrier.wait();
-        let mut times = work();
-        stop.store(true, Ordering::Relaxed);
-        times.missed += threads.into_iter().map(|thread| thread.join().expect("no panic")).sum::<usize>();
-        times
-    })
+    let (mut times, missed) = clock::with(threads, other, work);
+    times.missed += missed;
+    times
 }
 
-/// Is as busy as a writer, and touches no filter.
-fn hash(stop: &AtomicBool) -> usize {
-    let hasher = ahash::RandomState::new();
-    let mut key = 0;
-    while !stop.load(Ordering::Relaxed) {
-        key = hasher.hash_one(black_box(key));
-    }
-    0
-}
-
-/// How long a turn takes: more threads than cores need more time to show themselves.
-fn length(plan: &Plan, writers: usize) -> Duration {
-    Duration::from_millis(match writers {
-        _ if plan.quick => 10,
-        0 => 200,
-        1 => 300,
-        _ => 600,
-    })
-}
-
-fn table(rows: Vec<(String, Times)>) -> Table {
-    let heads = ["", "p50", "p90", "p99", "p99.9", "p99.99", "worst", "operations, M", "missed"];
-    let mut table = Table::new(heads);
-    for (name, times) in rows {
-        let quantiles = QUANTILES.map(|quantile| duration(times.quantile(quantile)));
-        let rest = [
-            duration(times.histogram.max() as f64),
-            format!("{:.1}", times.histogram.len() as f64 / 1e6),
-            times.missed.to_string(),
-        ];
-        table.row(std::iter::once(name).chain(quantiles).chain(rest));
-    }
-    table
+/// How long a turn takes.
+fn length(plan: &Plan, millis: u64) -> Duration {
+    Duration::from_millis(if plan.quick { 10 } else { millis })
 }
 
 /// Nanoseconds in a unit that suits them, with three digits.

@@ -46,20 +46,16 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
             builds.to_string(),
             early.to_string(),
             format!("{:.4}", capacity as f64 / fills[0].slots),
-            format!("{:.4}", load.mean),
-            format!("{:.4}", load.least),
-            format!("{:.1}", held.mean),
-            format!("{:.0}", held.least),
+            format!("{:.4}", load.0),
+            format!("{:.4}", load.1),
+            format!("{:.1}", held.0),
+            format!("{:.0}", held.1),
         ]);
     }
     record.table(table);
     record.text(&format!(
-        "{} On average all sizes fill alike; single small filters stray further below, so they have more slots to spare.",
-        match below {
-            0 => "No filter refused a key below its capacity.".to_string(),
-            1 => "One filter refused a key below its capacity.".to_string(),
-            more => format!("{more} filters refused a key below their capacity."),
-        }
+        "Filters that refused a key below their capacity: {below}. On average all sizes fill alike; single small filters \
+         stray further below, so they have more slots to spare."
     ));
     by_width(plan, record);
 }
@@ -76,7 +72,7 @@ fn by_width(plan: &Plan, record: &mut Record) {
         let cells = sizes.map(|(log2, builds)| {
             let builder = CuckooFilter::builder().capacity(Size::new(log2, bits).keys).fingerprint_bits(bits);
             let load = spread(fill_until_refused(builds, &builder).iter().map(Fill::load));
-            format!("{:.3} ({:.3})", load.mean, load.least)
+            format!("{:.3} ({:.3})", load.0, load.1)
         });
         table.row(std::iter::once(bits.to_string()).chain(cells));
     }
@@ -116,17 +112,7 @@ fn fill(builder: Builder<u64>, build: u64) -> Fill {
 }
 
 /// Mean and least of some values.
-struct Spread {
-    mean: f64,
-    least: f64,
-}
-
-fn spread(values: impl Iterator<Item = f64>) -> Spread {
-    let (mut count, mut sum, mut least) = (0, 0.0, f64::INFINITY);
-    for value in values {
-        count += 1;
-        sum += value;
-        least = least.min(value);
-    }
-    Spread { mean: sum / f64::from(count), least }
+fn spread(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let values: Vec<f64> = values.collect();
+    (values.iter().sum::<f64>() / values.len() as f64, values.into_iter().fold(f64::INFINITY, f64::min))
 }

@@ -9,10 +9,7 @@ use crate::record::{Record, Table};
 use crate::slices::{self, Case, against, speed};
 use fastrand::Rng;
 use std::cell::Cell;
-use std::hint::black_box;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 const THREADS: [usize; 3] = [1, 2, 4];
 
@@ -74,12 +71,19 @@ fn readers(plan: &Plan, record: &mut Record, set: &dyn Passes<u64>, own: &[u64],
             nanos.iter().sum::<f64>() / (threads * threads) as f64
         })
     };
-    let hasher = ahash::RandomState::new();
+    let write = |_: usize, stop: &AtomicBool| {
+        let keys = own.iter().cycle().take_while(|_| !stop.load(Ordering::Relaxed));
+        keys.filter(|key| !set.remove(key) | !set.insert(key)).count()
+    };
     let mut cases = vec![
         on(1),
         on(2),
-        Case::new("", |_| with(own, |key| _ = black_box(hasher.hash_one(key)), || read(0))),
-        Case::new("", |_| with(own, |key| assert!(set.remove(key) && set.insert(key)), || read(0))),
+        Case::new("", |_| clock::with(1, |_, stop| clock::hash(stop), || read(0)).0),
+        Case::new("", |_| {
+            let (nanos, failed) = clock::with(1, write, || read(0));
+            assert_eq!(failed, 0, "writes that failed");
+            nanos
+        }),
     ];
     let nanos = slices::take(plan.rounds, &mut cases);
     let mut table = Table::new(["lookups of present keys by this crate", "M/s"]);
@@ -88,21 +92,6 @@ fn readers(plan: &Plan, record: &mut Record, set: &dyn Passes<u64>, own: &[u64],
     table.row(["one, while another hashes", &speed(nanos[2])]);
     table.row(["one, while another removes and inserts (ratio to hashes)", &against(nanos[3], nanos[2])]);
     record.table(table);
-}
-
-/// Does some work while another thread does something with these keys, one after another.
-fn with<T>(keys: &[u64], other: impl Fn(&u64) + Send, work: impl FnOnce() -> T) -> T {
-    let (stop, barrier) = (&AtomicBool::new(false), &Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            barrier.wait();
-            keys.iter().cycle().take_while(|_| !stop.load(Ordering::Relaxed)).for_each(other);
-        });
-        barrier.wait();
-        let result = work();
-        stop.store(true, Ordering::Relaxed);
-        result
-    })
 }
 
 /// What one thread does, drawn beforehand.

@@ -31,18 +31,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
             let check = |found: usize, of: usize| assert!(found < of / 2, "{found} of {of} absent keys found");
             let single =
                 filters.iter().map(|filter| Case::pass("", &field.misses, |keys| filter.contains_all(keys), check));
-            let batch = filters.iter().map(|filter| {
-                let mut found = vec![false; field.misses.len()];
-                Case::pass(
-                    "",
-                    &field.misses,
-                    move |keys| {
-                        filter.contains_batch(keys, &mut found[..keys.len()]);
-                        found[..keys.len()].iter().filter(|&&found| found).count()
-                    },
-                    check,
-                )
-            });
+            let batch = filters.iter().map(|filter| Case::batch("", filter, &field.misses, check));
             let nanos = slices::take(plan.rounds, &mut single.chain(batch).collect::<Vec<_>>());
             let (single, batch) = nanos.split_at(widths.len());
             [single.to_vec(), batch.to_vec()]

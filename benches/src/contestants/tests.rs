@@ -1,6 +1,6 @@
 //! Every contestant does what it is compared for: with every type of key, at every width that the benchmarks use.
 
-use super::{Contestant, all};
+use super::{Contestant, all, ours};
 use crate::field::{Field, Key, Size, Text};
 
 const LOG2: u32 = 16;
@@ -96,4 +96,29 @@ fn contestants_with_numbers() {
 #[test]
 fn contestants_with_text() {
     check_all::<Text>();
+}
+
+/// Small tables are what they are asked to be as well, and every operation of a version does its work.
+#[test]
+fn versions_have_their_size_and_do_what_they_are_timed_for() {
+    for (log2, least) in [(6, 0.7), (9, 0.95), (12, 0.99), (16, 0.999)] {
+        let size = Size::new(log2, 13);
+        let filter = (ours::version().numbers)(size);
+        let Field { present, misses, .. } = Field::<u64>::new(log2, size.slots);
+        let (half, others) = (&present[..size.slots / 2], &misses[..size.slots / 2]);
+        assert_eq!(filter.insert_batch(half), half.len());
+        let share = filter.slots() as f64 / size.slots as f64;
+        assert!((least..=1.0).contains(&share), "2^{log2}: {share} of the slots");
+
+        let mut found = vec![false; half.len()];
+        filter.contains_batch(half, &mut found);
+        assert!(found.iter().all(|&found| found) && filter.contains_all(half) == half.len());
+        assert_eq!(filter.insert_unique_all(half), 0);
+        assert!((half.len()..half.len() + 20 + half.len() / 50).contains(&filter.count_all(half)));
+        assert_eq!(filter.load(&filter.save()), half.len());
+        assert_eq!(filter.churn(half, others), half.len());
+        assert_eq!(filter.contains_all(others), half.len());
+        filter.clear();
+        assert_eq!((filter.contains_all(others), filter.par_insert(half)), (0, half.len()));
+    }
 }

@@ -112,11 +112,9 @@ impl Look {
                 canvas.draw(&Circle::new((x, y), 6, BLACK.filled()))?;
                 canvas.draw(&Circle::new((x, y), 4, WHITE.filled()))?;
             }
-            Look::Coloured(number) => match number % 5 {
+            Look::Coloured(number) => match number % 3 {
                 0 => polygon(number, &[(-4, -4), (4, -4), (4, 4), (-4, 4)])?,
                 1 => polygon(number, &[(0, -6), (6, 5), (-6, 5)])?,
-                2 => polygon(number, &[(0, -6), (6, 0), (0, 6), (-6, 0)])?,
-                3 => polygon(number, &[(0, 6), (6, -5), (-6, -5)])?,
                 _ => canvas.draw(&Circle::new((x, y), 4, colour(number).filled()))?,
             },
             Look::Reference => {}

@@ -80,12 +80,8 @@ fn huge_pages() -> String {
 }
 
 fn system() -> String {
-    let name = fs::read_to_string("/etc/os-release").ok().and_then(|text| {
-        text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")).map(|name| name.trim_matches('"').to_string())
-    });
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let name = name.unwrap_or_else(|| std::env::consts::OS.into());
-    format!("{name}, {} {}", std::env::consts::OS, kernel.trim()).trim_end().into()
+    format!("{} {}", std::env::consts::OS, kernel.trim()).trim_end().into()
 }
 
 /// The value after `name:` in a file of the system's.
