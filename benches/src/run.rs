@@ -32,7 +32,7 @@ struct Options {
     rounds: u16,
 
     /// Slots of the largest tables of this crate, as a power of two; 27 takes 8 GiB and some minutes more
-    #[arg(long, value_name = "LOG2", default_value_t = 24, value_parser = value_parser!(u32).range(20..=30))]
+    #[arg(long, value_name = "LOG2", default_value_t = 24, value_parser = value_parser!(u32).range(21..=30))]
     large: u32,
 
     /// Prints only

@@ -119,8 +119,8 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     record.heading("Operations by table size");
     record.text(&format!(
         "u64 keys, one thread but for `par_insert` ({} threads), filters filled to 95 % of their slots. *Churn* is a removal \
-         and an insertion, each counted; `insert_unique` and `count` are of keys that are present; the last three rows tell \
-         keys a second of whole filters, snapshots in memory.{}",
+         and an insertion, each counted; `insert_unique` and `count` are of keys that are present. `par_insert`, \
+         `insert_batch` and `read_from`, from memory, are of whole filters, in keys a second.{}",
         rayon::current_num_threads(),
         match plan.versions().get(1) {
             Some(earlier) => format!(" In brackets: how many times as fast as {} this crate is.", earlier.name),
