@@ -5,8 +5,8 @@
 mod cases;
 
 use cases::Case;
-use compare::peers::ours;
-use compare::set::most;
+use compare::contestants::ours;
+use compare::most;
 use compare::{Key, Passes, Text};
 use concurrent_cuckoo_filter::CuckooFilter;
 use criterion::measurement::WallTime;

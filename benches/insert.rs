@@ -5,7 +5,7 @@
 mod cases;
 
 use cases::Case;
-use compare::set::most;
+use compare::most;
 use compare::{Key, Passes, Text};
 use criterion::{Criterion, Throughput};
 use std::time::{Duration, Instant};

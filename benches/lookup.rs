@@ -3,7 +3,7 @@
 mod cases;
 
 use cases::Case;
-use compare::peers::ours;
+use compare::contestants::ours;
 use compare::{Field, Key, Text};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};

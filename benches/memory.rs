@@ -2,8 +2,8 @@
 //! as many as an argument says: `-- 22`. A program of its own, because to count memory slows whatever allocates.
 
 use compare::Size;
+use compare::contestants::ours;
 use compare::field::keys;
-use compare::peers::ours;
 use concurrent_cuckoo_filter::CuckooFilter;
 use peak_alloc::PeakAlloc;
 use rayon::ThreadPoolBuilder;

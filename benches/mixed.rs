@@ -8,7 +8,7 @@ mod cases;
 
 use cases::Case;
 use compare::clock::on_threads;
-use compare::set::most;
+use compare::most;
 use compare::{Key, Passes, Text};
 use criterion::{Criterion, Throughput};
 use std::cell::LazyCell;
@@ -63,10 +63,10 @@ fn work<K: Key>(set: &dyn Passes<K>, asked: &[K], changed: &[K], lookups: usize,
     let (mut found, mut written) = (0, 0);
     for write in 0..writes {
         for key in asked.by_ref().take(lookups) {
-            found += usize::from(set.contains_one(key));
+            found += usize::from(set.contains(key));
         }
         let key = &changed[write / 2];
-        written += usize::from(if write % 2 == 0 { set.remove_one(key) } else { set.insert_one(key) });
+        written += usize::from(if write % 2 == 0 { set.remove(key) } else { set.insert(key) });
     }
     most(written, writes);
     let all = writes * lookups;

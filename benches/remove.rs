@@ -3,7 +3,7 @@
 mod cases;
 
 use cases::Case;
-use compare::set::most;
+use compare::most;
 use compare::{Key, Text};
 use criterion::{Criterion, Throughput};
 use std::cell::LazyCell;

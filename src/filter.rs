@@ -50,9 +50,9 @@ use core::marker::PhantomData;
 ///
 /// A critical section is a few reads and writes, for one key, or for the part of a bulk operation or a snapshot that is
 /// one shard's: no I/O, no code of yours, no wait for anything but another stripe. Of the writes of one thread (2^27
-/// slots, 2 cores, `cargo bench -p compare --bench bars -- waits`), 99.99 % took 2 us or less while three other threads
-/// wrote too, and 62 us or less during bulk loads on both cores or saves without pause. What takes longer, up to 12 ms
-/// there, waits for a holder of the lock that the system has stopped.
+/// slots, 2 cores, `cargo run --release -p compare -- latency --large 27`), 99.99 % took 2 us or less while three other
+/// threads wrote too, and 62 us or less during bulk loads on both cores or saves without pause. What takes longer, up to
+/// 12 ms there, waits for a holder of the lock that the system has stopped.
 ///
 /// No method returns a guard: nothing of a filter can be held across an `await`. A future of yours that is dropped has
 /// either not called a method or has seen it return.

@@ -1,6 +1,7 @@
 //! Timing.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,13 +12,7 @@ pub fn timed<T>(count: usize, work: impl FnOnce() -> T) -> (f64, T) {
     (start.elapsed().as_nanos() as f64 / count as f64, result)
 }
 
-/// As [`timed`], after a pass that is not timed: whoever ran before had the caches to itself.
-pub fn warm_timed<T>(count: usize, mut work: impl FnMut() -> T) -> (f64, T) {
-    std::hint::black_box(work());
-    timed(count, work)
-}
-
-/// Runs the work on so many threads, told their numbers, which start together. The time is that from the first start to
+/// Runs the work on several threads, told their numbers, which start together. The time is that from the first start to
 /// the last end, by clocks inside the threads.
 pub fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> (Duration, Vec<T>) {
     let barrier = Barrier::new(threads);
@@ -38,4 +33,38 @@ pub fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> 
     let first = spans.iter().map(|&(start, _)| start).min().expect("a thread");
     let last = spans.iter().map(|&(_, end)| end).max().expect("a thread");
     (last - first, results)
+}
+
+/// Works while other threads do something else until they are told to stop, each with a number. Returns what came of the
+/// work, and the sum of what they returned.
+pub fn with<T>(
+    threads: usize,
+    other: impl Fn(usize, &AtomicBool) -> usize + Sync,
+    work: impl FnOnce() -> T,
+) -> (T, usize) {
+    let (stop, barrier) = (AtomicBool::new(false), Barrier::new(threads + 1));
+    let (stop, barrier, other) = (&stop, &barrier, &other);
+    thread::scope(|scope| {
+        let start = |number| {
+            scope.spawn(move || {
+                barrier.wait();
+                other(number, stop)
+            })
+        };
+        let threads: Vec<_> = (0..threads).map(start).collect();
+        barrier.wait();
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        (result, threads.into_iter().map(|thread| thread.join().expect("no panic")).sum())
+    })
+}
+
+/// Is as busy as a writer until it is told to stop, and touches no set.
+pub fn hash(stop: &AtomicBool) -> usize {
+    let hasher = ahash::RandomState::new();
+    let mut key = 0;
+    while !stop.load(Ordering::Relaxed) {
+        key = hasher.hash_one(std::hint::black_box(key));
+    }
+    0
 }

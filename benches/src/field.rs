@@ -1,7 +1,6 @@
 //! Sizes and keys.
 
-use crate::peers;
-use crate::set::Contestant;
+use crate::contestants::{self, Contestant};
 use arrayvec::ArrayString;
 use fastrand::Rng;
 use std::hash::Hash;
@@ -17,7 +16,7 @@ pub trait Key: Hash + Eq + Copy + Send + Sync + 'static {
     /// Draws a key that no other one equals, in all likelihood.
     fn random(random: &mut Rng) -> Self;
 
-    /// [`peers::contestants`](crate::peers::contestants) with keys of this type, compiled here once and for all.
+    /// [`contestants::all`] with keys of this type, compiled here once and for all.
     fn contestants() -> Vec<Contestant<Self>>;
 }
 
@@ -29,7 +28,7 @@ impl Key for u64 {
     }
 
     fn contestants() -> Vec<Contestant<Self>> {
-        peers::all()
+        contestants::compile()
     }
 }
 
@@ -45,7 +44,7 @@ impl Key for Text {
     }
 
     fn contestants() -> Vec<Contestant<Self>> {
-        peers::all()
+        contestants::compile()
     }
 }
 

@@ -1,10 +1,14 @@
-//! What the benchmarks share: the contestants behind one small trait, sizes and keys, clocks.
+//! Benchmarks of concurrent-cuckoo-filter beside what one might use instead: contestants behind one small trait, cases, the
+//! slices in which they are timed, and the record of what came of them. The criterion groups share the first of these.
 
+mod cases;
 pub mod clock;
+pub mod contestants;
 pub mod field;
-pub mod limit;
-pub mod peers;
-pub mod set;
+mod record;
+mod run;
+mod slices;
 
+pub use contestants::{Contestant, Many, Passes, Set, Version, most};
 pub use field::{Field, Key, Size, Text};
-pub use set::{Contestant, Passes, Set};
+pub use run::main;

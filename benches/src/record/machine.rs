@@ -11,11 +11,11 @@ pub(crate) fn today() -> String {
 }
 
 /// Adds command, commit, machine and toolchain.
-pub(crate) fn describe(record: &mut Record, turns: usize) {
+pub(crate) fn describe(record: &mut Record, rounds: usize) {
     let cores = std::thread::available_parallelism().map_or_else(|_| unknown(), |cores| cores.to_string());
     let lines = [
         ("command", command()),
-        ("turns", turns.to_string()),
+        ("rounds", rounds.to_string()),
         ("commit", commit()),
         ("processor", field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into())),
         ("cores", cores),
@@ -24,8 +24,7 @@ pub(crate) fn describe(record: &mut Record, turns: usize) {
         ("huge pages", huge_pages()),
         ("system", system()),
         ("compiler", output("rustc", &["--version"]).unwrap_or_else(unknown)),
-        ("profile", profile()),
-        ("target features", target_features()),
+        ("RUSTFLAGS", option_env!("RUSTFLAGS").filter(|flags| !flags.is_empty()).unwrap_or("none").into()),
     ];
     let lines: Vec<String> = lines.into_iter().map(|(name, value)| format!("- {name}: {value}")).collect();
     record.text(&lines.join("\n"));
@@ -81,35 +80,8 @@ fn huge_pages() -> String {
 }
 
 fn system() -> String {
-    let name = fs::read_to_string("/etc/os-release").ok().and_then(|text| {
-        text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")).map(|name| name.trim_matches('"').to_string())
-    });
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let name = name.unwrap_or_else(|| std::env::consts::OS.into());
-    format!("{name}, {} {}", std::env::consts::OS, kernel.trim()).trim_end().into()
-}
-
-fn profile() -> String {
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-    match option_env!("RUSTFLAGS") {
-        Some(flags) if !flags.is_empty() => format!("{profile}, RUSTFLAGS `{flags}`"),
-        _ => profile.into(),
-    }
-}
-
-/// Those that the compiler was free to use, of the ones that matter here.
-fn target_features() -> String {
-    let features = [
-        ("sse4.2", cfg!(target_feature = "sse4.2")),
-        ("aes", cfg!(target_feature = "aes")),
-        ("bmi2", cfg!(target_feature = "bmi2")),
-        ("avx2", cfg!(target_feature = "avx2")),
-        ("avx512f", cfg!(target_feature = "avx512f")),
-        ("neon", cfg!(target_feature = "neon")),
-    ];
-    let used: Vec<&str> = features.into_iter().filter(|feature| feature.1).map(|feature| feature.0).collect();
-    let beyond = if used.is_empty() { "those of the base target".into() } else { used.join(", ") };
-    format!("{}: {beyond}", std::env::consts::ARCH)
+    format!("{} {}", std::env::consts::OS, kernel.trim()).trim_end().into()
 }
 
 /// The value after `name:` in a file of the system's.

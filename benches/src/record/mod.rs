@@ -39,7 +39,7 @@ impl Record {
         self.add(table.to_string().trim_end());
     }
 
-    /// Adds a picture: `name` is that of its file, without an ending, and `alt` says what it shows.
+    /// Adds a figure: `name` is that of its file, without an ending, and `alt` says what it shows.
     pub(crate) fn figure(&mut self, name: &str, alt: &str, svg: String) {
         let file = format!("{name}.svg");
         self.markdown.push_str(&format!("![{alt}]({}/{file})\n\n", self.date));

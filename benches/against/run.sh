@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# The comparison with an earlier commit of the crate as a contestant: benches/against/run.sh COMMIT [OPTIONS], for example
+#   benches/against/run.sh 3f934f9 versions
+# for ratios of every operation, or `latency`. --help names the options. There is no record of it.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+commit=$(git rev-parse --verify --quiet "${1:?name a commit}^{commit}") || { echo "error: there is no commit $1" >&2; exit 2; }
+shift
+earlier=target/earlier
+if [ "$(cat "$earlier/.commit" 2>/dev/null || true)" != "$commit" ]; then
+    rm -rf "$earlier"
+    mkdir -p "$earlier"
+    git archive "$commit" | tar -x -C "$earlier"
+    # Two packages of one name need two versions.
+    sed -i 's/^version = .*/version = "0.0.1"/' "$earlier/Cargo.toml"
+    echo "$commit" >"$earlier/.commit"
+fi
+# The versions of dependencies are those of the workspace.
+cp Cargo.lock benches/against/Cargo.lock
+cargo run --quiet --release --manifest-path benches/against/Cargo.toml --target-dir target/against -- "$@"

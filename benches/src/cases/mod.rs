@@ -1,0 +1,105 @@
+//! What is timed and counted, one file a section.
+
+mod bits;
+mod bulk;
+mod entrants;
+mod filled;
+mod latency;
+mod load;
+mod lookups;
+mod paper;
+mod refusals;
+mod threads;
+mod versions;
+mod widths;
+mod writes;
+
+use crate::contestants::{Version, ours};
+use crate::record::Record;
+use clap::ValueEnum;
+use std::time::Instant;
+
+/// How much is measured.
+pub(crate) struct Plan {
+    /// Tiny sizes, to see that everything works.
+    pub(crate) quick: bool,
+    /// Slices of each case.
+    pub(crate) rounds: usize,
+    /// Slots of the largest tables of this crate, as a power of two.
+    pub(crate) large: u32,
+    earlier: Option<Version>,
+    start: Instant,
+}
+
+impl Plan {
+    pub(crate) fn new(quick: bool, rounds: usize, large: u32, earlier: Option<Version>) -> Self {
+        Plan { quick, rounds, large: if quick { 16 } else { large }, earlier, start: Instant::now() }
+    }
+
+    /// Slices of cases of which one takes seconds.
+    pub(crate) fn few(&self) -> usize {
+        self.rounds.min(5)
+    }
+
+    /// This crate, and the earlier commit if there is one.
+    pub(crate) fn versions(&self) -> Vec<Version> {
+        std::iter::once(ours::version()).chain(self.earlier).collect()
+    }
+
+    /// Says what is being done now.
+    pub(crate) fn step(&self, what: &str) {
+        eprintln!("{:4} s  {what}", self.seconds());
+    }
+
+    /// Seconds since the start.
+    pub(crate) fn seconds(&self) -> u64 {
+        self.start.elapsed().as_secs()
+    }
+}
+
+/// A part of the comparison that can be run alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Section {
+    /// Every operation of this crate by table size; beside an earlier commit, if there is one
+    Versions,
+    /// Lookups by table size, beside all peers
+    Lookups,
+    /// Lookups at all widths of fingerprints
+    Widths,
+    /// Inserts, removes and both, one by one
+    Writes,
+    /// Many keys at once, and snapshots
+    Bulk,
+    /// Lookups and inserts by load factor
+    Load,
+    /// Lookups and writes on several threads
+    Threads,
+    /// Percentiles of single operations, alone and with writers
+    Latency,
+    /// The tables of the cuckoo filter's paper
+    Paper,
+    /// Load factors at the first refusal, by size and width
+    Refusals,
+    /// Bits a key by false-positive rate
+    Bits,
+}
+
+impl Section {
+    /// Measures it and adds what it found to the record.
+    pub(crate) fn run(self, plan: &Plan, record: &mut Record) {
+        let run = match self {
+            Section::Versions => versions::run,
+            Section::Lookups => lookups::run,
+            Section::Widths => widths::run,
+            Section::Writes => writes::run,
+            Section::Bulk => bulk::run,
+            Section::Load => load::run,
+            Section::Threads => threads::run,
+            Section::Latency => latency::run,
+            Section::Paper => paper::run,
+            Section::Refusals => refusals::run,
+            Section::Bits => bits::run,
+        };
+        run(plan, record);
+    }
+}

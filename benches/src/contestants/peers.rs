@@ -1,0 +1,215 @@
+//! What one might use instead of this crate. Whatever is written through `&mut` stands in a lock for the whole of it, which
+//! lookups take too. All hash with ahash; those that take a hasher, not a function, without random seeds.
+
+use super::{Contestant, Passes, Set};
+use crate::field::{Key, Size};
+use ahash::{AHasher, RandomState};
+use cuckoo_clock::config::{BitCount, CuckooConfiguration};
+use parking_lot::RwLock;
+use rand::{SeedableRng, rngs::SmallRng};
+use std::hash::BuildHasher;
+
+pub(super) fn all<K: Key>() -> Vec<Contestant<K>> {
+    type Build<K> = fn(Size) -> Box<dyn Passes<K>>;
+    let peer =
+        |name, removes, exact, bits: fn(u32) -> bool, build: Build<K>| Contestant { name, removes, exact, bits, build };
+    vec![
+        peer("atomic-cuckoo-filter", true, false, |bits| [4, 8, 16, 32].contains(&bits), |size| Box::new(atomic(size))),
+        peer("cuckoofilter + RwLock", true, false, |bits| bits == 8, |size| Box::new(locked_cuckoo(size))),
+        peer(
+            "scalable_cuckoo_filter + RwLock",
+            true,
+            false,
+            |bits| (5..=32).contains(&bits),
+            |size| Box::new(scalable_cuckoo::<K>(size)),
+        ),
+        peer("cuckoo-clock", true, false, |bits| (4..=32).contains(&bits), |size| Box::new(cuckoo_clock(size))),
+        peer("fastbloom", false, false, |_| true, |size| Box::new(bloom(size))),
+        peer("sbbf-rs-safe + RwLock", false, false, |_| true, |size| Box::new(BlockedBloom::new(size))),
+        peer("qfilter + RwLock", true, false, |bits| (3..=32).contains(&bits), |size| Box::new(quotient(size))),
+        peer(
+            "DashSet",
+            true,
+            true,
+            |_| true,
+            |size| Box::new(dashmap::DashSet::with_capacity_and_hasher(size.keys, RandomState::new())),
+        ),
+        peer(
+            "papaya",
+            true,
+            true,
+            |_| true,
+            |size| Box::new(papaya::HashSet::with_capacity_and_hasher(size.keys, RandomState::new())),
+        ),
+        peer(
+            "scc",
+            true,
+            true,
+            |_| true,
+            |size| Box::new(scc::HashSet::with_capacity_and_hasher(size.keys, RandomState::new())),
+        ),
+    ]
+}
+
+/// Implements [`Set`] for a type: what each operation does with `set` and `key`.
+macro_rules! set {
+    ($K:ident, $set:ty, |$this:ident, $key:ident| $insert:expr, $contains:expr $(, $remove:expr)?) => {
+        impl<$K: Key> Set<$K> for $set {
+            #[inline]
+            fn insert(&self, $key: &$K) -> bool {
+                let $this = self;
+                $insert
+            }
+
+            #[inline]
+            fn contains(&self, $key: &$K) -> bool {
+                let $this = self;
+                $contains
+            }
+
+            $(#[inline]
+            fn remove(&self, $key: &$K) -> bool {
+                let $this = self;
+                $remove
+            })?
+        }
+    };
+}
+
+/// Fingerprints are written with compare-and-swap, one lock serves all relocations, and lookups wait while one is carried
+/// out. A power of two of buckets.
+type AtomicCuckoo = atomic_cuckoo_filter::CuckooFilter<AHasher>;
+
+fn atomic(size: Size) -> AtomicCuckoo {
+    let builder = atomic_cuckoo_filter::CuckooFilterBuilder::default().capacity(size.slots).bucket_size(4);
+    builder.fingerprint_size(size.bits as usize).build().expect("a possible filter")
+}
+
+set!(K, AtomicCuckoo, |set, key| AtomicCuckoo::insert(set, key).is_ok(), set.contains(key), set.remove(key));
+
+/// A power of two of buckets; a full filter drops another key than the one that it refuses.
+type LockedCuckoo = RwLock<cuckoofilter::CuckooFilter<AHasher>>;
+
+fn locked_cuckoo(size: Size) -> LockedCuckoo {
+    RwLock::new(cuckoofilter::CuckooFilter::with_capacity(size.slots))
+}
+
+set!(K, LockedCuckoo, |set, key| set.write().add(key).is_ok(), set.read().contains(key), set.write().delete(key));
+
+/// A first filter of a power of two of buckets; what it cannot place goes to a list, and it adds a filter of twice the
+/// size.
+type ScalableCuckoo<K> = RwLock<scalable_cuckoo_filter::ScalableCuckooFilter<K, AHasher, SmallRng>>;
+
+fn scalable_cuckoo<K: Key>(size: Size) -> ScalableCuckoo<K> {
+    // The first part halves the rate that was asked for, and a lookup compares 8 fingerprints: 4 bits in all.
+    let filter = scalable_cuckoo_filter::ScalableCuckooFilterBuilder::new()
+        .initial_capacity(size.slots)
+        .false_positive_probability(0.5f64.powi(size.bits as i32 - 4))
+        .hasher(RandomState::new().build_hasher())
+        .rng(SmallRng::seed_from_u64(fastrand::u64(..)))
+        .finish();
+    RwLock::new(filter)
+}
+
+set!(
+    K,
+    ScalableCuckoo<K>,
+    |set, key| {
+        set.write().insert(key);
+        true
+    },
+    set.read().contains(key),
+    set.write().remove(key)
+);
+
+/// A mutex and an allocation for each bucket, which lookups lock too. Whole bytes a fingerprint in memory, a power of two
+/// of buckets; equal fingerprints of a bucket are stored once, so a removal can lose another key.
+type CuckooClock = cuckoo_clock::CuckooFilter<RandomState>;
+
+fn cuckoo_clock(size: Size) -> CuckooClock {
+    let bits = BitCount::try_from(size.bits as usize).expect("a possible width");
+    let configuration = CuckooConfiguration::builder(size.slots).fingerprint_bits(bits).build();
+    CuckooClock::new(configuration.expect("a possible filter"), RandomState::new())
+}
+
+set!(K, CuckooClock, |set, key| CuckooClock::insert(set, key).is_none(), set.contains(key), set.remove(key));
+
+/// Bits are set one by one with atomic operations.
+type Bloom = fastbloom::AtomicBloomFilter<RandomState>;
+
+/// As many bits as a cuckoo filter of that size, with the number of hashes that is best for the keys.
+fn bloom(size: Size) -> Bloom {
+    fastbloom::AtomicBloomFilter::with_num_bits(size.slots * size.bits as usize)
+        .hasher(RandomState::new())
+        .expected_items(size.keys)
+}
+
+set!(
+    K,
+    Bloom,
+    |set, key| {
+        Bloom::insert(set, key);
+        true
+    },
+    set.contains(key)
+);
+
+/// A split-block Bloom filter, and the hash function that it leaves to its user.
+struct BlockedBloom(RwLock<sbbf_rs_safe::Filter>, RandomState);
+
+impl BlockedBloom {
+    /// As many bits as a cuckoo filter of that size.
+    fn new(size: Size) -> Self {
+        let filter = sbbf_rs_safe::Filter::new(size.bits as usize, size.slots);
+        BlockedBloom(RwLock::new(filter), RandomState::new())
+    }
+}
+
+set!(
+    K,
+    BlockedBloom,
+    |set, key| {
+        let hash = set.1.hash_one(key);
+        set.0.write().insert_hash(hash);
+        true
+    },
+    {
+        let hash = set.1.hash_one(key);
+        set.0.read().contains_hash(hash)
+    }
+);
+
+/// A power of two of slots, of which it fills 95 %.
+type Quotient = RwLock<qfilter::Filter<Box<[u8]>, RandomState>>;
+
+/// Slots of about as many bits as the size says: it spends 2.125 on finding remainders.
+fn quotient(size: Size) -> Quotient {
+    let rate = 0.5f64.powi(size.bits as i32 - 2);
+    let filter = qfilter::Filter::new_with_hasher(size.slots as u64 * 19 / 20, rate, RandomState::new());
+    RwLock::new(filter.expect("a possible filter"))
+}
+
+// As its documentation asks of filters that keys are removed from.
+set!(
+    K,
+    Quotient,
+    |set, key| set.write().insert_duplicated(key).is_ok(),
+    set.read().contains(key),
+    set.write().remove(key)
+);
+
+/// Exact: shards, each behind a lock that lookups take too.
+type DashSet<K> = dashmap::DashSet<K, RandomState>;
+
+set!(K, DashSet<K>, |set, key| DashSet::insert(set, *key), set.contains(key), DashSet::remove(set, key).is_some());
+
+/// Exact: lookups take no lock; each operation enters and leaves the reclamation scheme, as separate requests would. Each
+/// key is an allocation of its own.
+type Papaya<K> = papaya::HashSet<K, RandomState>;
+
+set!(K, Papaya<K>, |set, key| set.pin().insert(*key), set.pin().contains(key), set.pin().remove(key));
+
+/// Exact: buckets, each behind a lock that lookups take too.
+type Scc<K> = scc::HashSet<K, RandomState>;
+
+set!(K, Scc<K>, |set, key| set.insert_sync(*key).is_ok(), set.contains_sync(key), set.remove_sync(key).is_some());

@@ -1,0 +1,129 @@
+//! The method: short slices, all cases in turn in one process, and the 10th percentile of each one's slices.
+//!
+//! Other work on the machine makes slices longer, never shorter. So the fast ones among many agree from run to run within
+//! a few percent where medians wander by half. Whatever ran before has driven a table out of the cache; each timed slice
+//! follows one that is not timed.
+
+use crate::clock::timed;
+use crate::contestants::Many;
+use std::hint::black_box;
+
+/// Keys of a slice.
+const SLICE: usize = 25_000;
+
+/// Something that is timed.
+pub(crate) struct Case<'a> {
+    pub(crate) name: String,
+    /// Runs a slice, told its number, and returns nanoseconds an operation.
+    slice: Box<dyn FnMut(usize) -> f64 + 'a>,
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn new(name: impl Into<String>, slice: impl FnMut(usize) -> f64 + 'a) -> Self {
+        Case { name: name.into(), slice: Box::new(slice) }
+    }
+
+    /// A pass over many keys, a part of them at a time, after another part that is not timed. `pass` returns how many keys
+    /// it found, and `check` is told that number and how many there were.
+    pub(crate) fn pass<K: Copy>(
+        name: impl Into<String>,
+        keys: &'a [K],
+        mut pass: impl FnMut(&[K]) -> usize + 'a,
+        mut check: impl FnMut(usize, usize) + 'a,
+    ) -> Self {
+        Case::new(name, move |round| {
+            let warm = part(keys, 2 * round);
+            let keys = part(keys, 2 * round + 1);
+            check(pass(warm), warm.len());
+            // The keys themselves are in the cache, whatever the table left there.
+            keys.iter().for_each(|&key| _ = black_box(key));
+            let (nanos, found) = timed(keys.len(), || pass(keys));
+            check(found, keys.len());
+            nanos
+        })
+    }
+
+    /// The same of `contains_batch`.
+    pub(crate) fn batch<K: Copy>(
+        name: impl Into<String>,
+        filter: &'a (impl Many<K> + ?Sized),
+        keys: &'a [K],
+        check: impl FnMut(usize, usize) + 'a,
+    ) -> Self {
+        let mut found = vec![false; SLICE];
+        let batch = move |keys: &[K]| {
+            let found = &mut found[..keys.len()];
+            filter.contains_batch(keys, found);
+            found.iter().filter(|&&found| found).count()
+        };
+        Case::pass(name, keys, batch, check)
+    }
+}
+
+/// Lets each case run a slice a round, and returns what an operation of each costs, in nanoseconds.
+pub(crate) fn take(rounds: usize, cases: &mut [Case]) -> Vec<f64> {
+    let mut slices = vec![Vec::new(); cases.len()];
+    for round in 0..rounds {
+        for (case, slices) in cases.iter_mut().zip(&mut slices) {
+            slices.push((case.slice)(round));
+        }
+    }
+    slices.iter_mut().map(|slices| tenth(slices)).collect()
+}
+
+/// The 10th percentile.
+pub(crate) fn tenth(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 10]
+}
+
+/// A part of the keys that is as long as a slice, the next one for the next number.
+pub(crate) fn part<K>(keys: &[K], number: usize) -> &[K] {
+    let length = SLICE.min(keys.len());
+    &keys[number * length % (keys.len() - length + 1)..][..length]
+}
+
+/// Millions of operations a second.
+pub(crate) fn speed(nanos: f64) -> String {
+    format!("{:.1}", 1e3 / nanos)
+}
+
+/// Millions of operations a second, and in brackets how many times as fast that is as `other`.
+pub(crate) fn against(nanos: f64, other: f64) -> String {
+    let ratio = other / nanos;
+    if ratio < 9.995 { format!("{} ({ratio:.2})", speed(nanos)) } else { format!("{} ({ratio:.1})", speed(nanos)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tenth_percentile_of_all_slices_counts() {
+        let slow = |round: usize| if round.is_multiple_of(4) { 5.0 } else { 500.0 };
+        let cases = &mut [Case::new("steady", |_| 7.0), Case::new("disturbed", slow)];
+        assert_eq!(take(40, cases), [7.0, 5.0]);
+        assert_eq!((against(10.0, 15.0), against(10.0, 150.0)), ("100.0 (1.50)".into(), "100.0 (15.0)".into()));
+    }
+
+    #[test]
+    fn slices_cover_all_keys_and_stay_within_them() {
+        let keys: Vec<usize> = (0..2 * SLICE + 10).collect();
+        let mut seen = vec![false; keys.len()];
+        (0..4).for_each(|number| part(&keys, number).iter().for_each(|&key| seen[key] = true));
+        assert!(seen.iter().filter(|&&seen| seen).count() > SLICE + SLICE / 2);
+        assert_eq!(part(&keys[..7], 9), &keys[..7]);
+    }
+
+    #[test]
+    fn a_slice_is_warm_and_checked() {
+        let (keys, mut passes) = (vec![1u64; 100], 0);
+        let mut checked = Vec::new();
+        let pass = |keys: &[u64]| {
+            passes += 1;
+            keys.len() - 1
+        };
+        take(3, &mut [Case::pass("", &keys, pass, |found, of| checked.push((found, of)))]);
+        assert_eq!((passes, checked), (6, vec![(99, 100); 6]));
+    }
+}
