@@ -79,8 +79,10 @@ pub(crate) fn quick() -> Result<()> {
     command.arg(&out).args(HEART.map(|name| format!("--re={name}"))).envs(UNOPTIMISED);
     command.args(["--", "--", "lanes::", "raw::", "stalled_writer::"]);
     let (status, _) = run::loudly(command)?;
-    ensure!(status.success(), "not all were caught");
-    let (caught, named) = (lines(&out.join("mutants.out/caught.txt"))?, MUTANTS_OF_THE_HEART);
+    // 3: a test ran too long, as the one does whose lookup never believes a miss.
+    ensure!(matches!(status.code(), Some(0 | 3)), "not all were caught");
+    let of_kind = |kind| lines(&out.join("mutants.out").join(kind));
+    let (caught, named) = (&of_kind("caught.txt")? | &of_kind("timeout.txt")?, MUTANTS_OF_THE_HEART);
     ensure!(caught.len() == named, "{} of {named} mutants were caught: a name has changed? {caught:#?}", caught.len());
     println!("figure 8.1: {named} of {named} mutants of the heart caught");
     Ok(())
