@@ -7,7 +7,7 @@ use super::harness::*;
 use crate::error::InsertError;
 use crate::layout::Class;
 use crate::layout::{Search, SearchBudget};
-use crate::raw::Admission;
+use crate::raw::{Admission, Fixed};
 use std::sync::Arc;
 
 const BUCKETS: u32 = 4;
@@ -67,10 +67,13 @@ impl Scene {
     pub(super) fn task(&self, changes: &[Change]) -> Vec<Option<bool>> {
         let (mut search, mut budget) = (Search::new(), SearchBudget::full());
         let exclusive = self.world.shard().exclusive();
-        let mut insert = |key, admission| match exclusive.insert(&mut search, &mut budget, key, admission) {
-            Ok(stored) => Some(stored),
-            Err(InsertError::Full) => None,
-            Err(InsertError::TooManyCopies) => panic!("there are few copies of {key:?}"),
+        let mut insert = |key, admission| {
+            let Ok(result) = exclusive.insert(Fixed, &mut search, &mut budget, key, admission);
+            match result {
+                Ok(stored) => Some(stored),
+                Err(InsertError::Full) => None,
+                Err(error) => panic!("there are few copies of {key:?}: {error}"),
+            }
         };
         let change = |&change: &Change| match change {
             Insert(key) => insert(key, Admission::Copies),

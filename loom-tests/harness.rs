@@ -2,7 +2,7 @@
 
 use crate::batch::lookup_batch;
 use crate::layout::{Bucket, Class, Fingerprint, Geometry, Hop, Mixed, Plan};
-use crate::raw::{Admission, RawFilter, Shard};
+use crate::raw::{Admission, Fixed, RawFilter, Shard};
 use crate::sys::memory::HugePages;
 use crate::sys::steps::{Step, with_hook};
 use loom::thread::{Builder, JoinHandle};
@@ -63,7 +63,8 @@ impl World {
 
     /// Inserts under the locks of the pair if there is room; returns whether there was.
     pub(super) fn insert(&self, key: Class) -> bool {
-        match self.shard().insert_into_pair(key, Admission::Copies) {
+        let Ok(result) = self.shard().insert_into_pair(Fixed, key, Admission::Copies);
+        match result {
             Some(Ok(true)) => true,
             None => false,
             Some(other) => panic!("a copy was refused: {other:?}"),
@@ -73,17 +74,19 @@ impl World {
     /// Inserts into the first bucket of the key under the lock of its stripe, as insertions do that have seen room there;
     /// returns whether there was.
     pub(super) fn insert_into_first(&self, key: Class) -> bool {
-        self.shard().insert_into(key.first, key)
+        let Ok(stored) = self.shard().insert_into(Fixed, key.first, key);
+        stored
     }
 
     /// `None` if the pair is full.
     pub(super) fn insert_unique(&self, key: Class) -> Option<bool> {
-        self.shard().insert_into_pair(key, Admission::Unique).map(|result| result.expect("no refusal"))
+        let Ok(result) = self.shard().insert_into_pair(Fixed, key, Admission::Unique);
+        result.map(|result| result.expect("no refusal"))
     }
 
     /// Carries a path out for the key; `None` if it was spoiled.
     pub(super) fn carry_out(&self, path: &[Hop], key: Class, admission: Admission) -> Option<bool> {
-        let result = self.shard().carry_out(path.iter().copied(), key, admission);
+        let Ok(result) = self.shard().carry_out(Fixed, path.iter().copied(), key, admission);
         result.map(|result| result.expect("no refusal"))
     }
 
@@ -92,15 +95,18 @@ impl World {
     }
 
     pub(super) fn remove(&self, key: Class) -> bool {
-        self.shard().remove(key)
+        let Ok(removed) = self.shard().remove(Fixed, key);
+        removed
     }
 
     pub(super) fn remove_all(&self, key: Class) -> usize {
-        self.shard().remove_all(key)
+        let Ok(copies) = self.shard().remove_all(Fixed, key);
+        copies
     }
 
     pub(super) fn count(&self, key: Class) -> usize {
-        self.shard().count(key)
+        let Ok(copies) = self.shard().count(Fixed, key);
+        copies
     }
 
     /// Puts the key into its first bucket.
@@ -143,13 +149,13 @@ pub(super) fn key(fingerprint: u32, first: u32, second: u32) -> Class {
 
 /// Key number `number` of those that lie in these buckets of a table.
 pub(super) fn key_in(plan: &Plan, number: usize, first: u32, second: u32) -> Class {
-    let (geometry, fingerprints) = (Geometry::new(plan), u32::MAX >> (32 - plan.slot_bits));
+    let (geometry, fingerprints) = (Geometry::new(plan), u32::MAX >> (32 - plan.fingerprint_bits));
     let leads_there = |&fingerprint: &u32| {
         let fingerprint = Fingerprint::from_slot(fingerprint).expect("not 0");
         geometry.alternate(fingerprint, Bucket::new(first)).get() == second
     };
     // With bits at both ends, so that both parts of a slot that straddles hold some.
-    let from = 0xa5ca_5ca5 >> (32 - plan.slot_bits);
+    let from = 0xa5ca_5ca5 >> (32 - plan.fingerprint_bits);
     let both_ends = (from..=fingerprints).filter(|fingerprint| fingerprint & 0xf != 0);
     let fingerprint = both_ends.chain(1..from).filter(leads_there).nth(number);
     key(fingerprint.expect("some fingerprints lead there"), first, second)
@@ -267,12 +273,12 @@ pub(super) fn run_three<A: Send + 'static, B: Send + 'static, C: Send + 'static>
     (join(first), join(second), join(third))
 }
 
-fn spawn<R: Send + 'static>(thread: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
+pub(super) fn spawn<R: Send + 'static>(thread: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
     // In words. A search in a build without optimisation, as that of a tooth is, takes more than loom gives.
     Builder::new().stack_size(1 << 16).spawn(thread).expect("a thread")
 }
 
-fn join<R>(thread: JoinHandle<R>) -> R {
+pub(super) fn join<R>(thread: JoinHandle<R>) -> R {
     thread.join().expect("no thread panics")
 }
 

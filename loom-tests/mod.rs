@@ -20,7 +20,9 @@
 //! | visibility        |                    | writes of two keys, each by a thread that then asks for the other key |
 //! | clear             | H7                 | clear; lookups, insertions                                            |
 //! | copy              | H7                 | copies of a shard; lookups, all that changes it                       |
+//! | growth            | (I), H1 to H7, H9  | splits of tables; lookups, batches and every writer, clears, copies   |
 //! | exclusive         | H1, H2, H3, H4, H9 | tasks under all locks; lookups, single writers                        |
+//! | tagged            | H10 to H13         | ticks and sweeps; lookups, insertions, renewals, relocations          |
 //!
 //! The files in `teeth` are faults: each is a patch that breaks the code by hand, and names the models that must then
 //! fail and with what message.
@@ -30,10 +32,12 @@ mod clear;
 mod copy;
 mod equal_fingerprint;
 mod exclusive;
+mod growth;
 mod harness;
 mod one_lock;
 mod paths;
 mod relocation;
+mod tagged;
 mod unique;
 mod visibility;
 mod writers;

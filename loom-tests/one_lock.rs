@@ -8,7 +8,7 @@ use super::exclusive::Scene;
 use super::harness::*;
 use crate::error::InsertError;
 use crate::layout::Class;
-use crate::raw::Admission;
+use crate::raw::{Admission, Fixed};
 use loom::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -307,7 +307,8 @@ fn one_lock_insertion_against_clear_keeps_the_count_exact() {
 
 /// A whole insertion: its look, one lock, and the pair's if the bucket is full by then.
 fn insert(world: &World, class: Class) -> Result<bool, InsertError> {
-    world.shard().insert(class, Admission::Copies)
+    let Ok(result) = world.shard().insert(Fixed, class, Admission::Copies);
+    result
 }
 
 /// A bucket has one slot left and its pair has another: both keys get in, whether or not both have chosen the same slot.

@@ -3,8 +3,8 @@
 
 use crate::error::InsertError;
 use crate::filter::CuckooFilter;
-use crate::layout::{Class, Mixed, SearchBudget};
-use crate::raw::{Admission, BLOCK, RawFilter, Shard, rolling};
+use crate::layout::{Aim, Class, Mixed, SearchBudget};
+use crate::raw::{Admission, BLOCK, Fixed, Growing, RawFilter, Shard, rolling};
 use crate::report::{BulkReport, RemoveReport};
 use crate::sys::prefetch::CacheLevel;
 use core::borrow::Borrow;
@@ -52,7 +52,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// assert!(filter.contains("a"));
     /// ```
     pub fn insert_batch_hash(&self, hashes: &[u64]) -> BulkReport {
-        self.raw.insert_batch(hashes.iter().copied().map(Mixed::of), Admission::Copies, |_, _| {})
+        self.raw.insert_hashes(hashes.iter().copied().map(Mixed::of), Admission::Copies, |_, _| {})
     }
 
     /// Stores each key with these hashes that is absent. As [`insert_unique_batch`](CuckooFilter::insert_unique_batch).
@@ -73,7 +73,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     pub fn insert_unique_batch_hash(&self, hashes: &[u64], admitted: &mut [bool]) -> BulkReport {
         assert_same_length(hashes, admitted);
         let hashes = hashes.iter().copied().map(Mixed::of);
-        self.raw.insert_batch(hashes, Admission::Unique, |index, stored| admitted[index] = stored)
+        self.raw.insert_hashes(hashes, Admission::Unique, |index, stored| admitted[index] = stored)
     }
 
     /// Removes one copy of each key with these hashes. As [`remove_batch`](CuckooFilter::remove_batch).
@@ -111,54 +111,105 @@ pub(crate) fn lookup_batch<T>(raw: &RawFilter, keys: &[T], mixed: impl Fn(&T) ->
 /// # Panics
 /// If there is not one answer for each key.
 #[track_caller]
-pub(crate) fn assert_same_length<T>(keys: &[T], answers: &[bool]) {
+pub(crate) fn assert_same_length<T, A>(keys: &[T], answers: &[A]) {
     assert_eq!(keys.len(), answers.len(), "the number of keys and the number of places for their answers differ");
 }
 
+/// What becomes of a batch of insertions.
+struct Noted<F> {
+    report: BulkReport,
+    stored: F,
+    index: usize,
+}
+
+impl<F: FnMut(usize, bool)> Noted<F> {
+    #[inline(always)]
+    fn new(stored: F) -> Self {
+        Noted { report: BulkReport::default(), stored, index: 0 }
+    }
+
+    #[inline(always)]
+    fn note(&mut self, result: Result<bool, InsertError>) {
+        (self.stored)(self.index, result == Ok(true));
+        self.report.note(self.index, result, usize::MAX);
+        self.index += 1;
+    }
+}
+
 impl RawFilter {
+    /// Where keys lie.
+    #[inline(always)]
+    pub(crate) fn places(&self, hashes: impl Iterator<Item = Mixed>) -> impl Iterator<Item = (Shard<'_>, Class)> {
+        hashes.map(|mixed| self.locate(mixed))
+    }
+
     /// Inserts one after the other, each under locks of its own, lists all that were refused, and tells of each key by
     /// its number whether it was stored.
     #[inline(always)]
-    fn insert_batch(
+    pub(crate) fn insert_batch<'a>(
+        &'a self,
+        places: impl Iterator<Item = (Shard<'a>, Class)>,
+        admission: Admission,
+        stored: impl FnMut(usize, bool),
+    ) -> BulkReport {
+        let mut noted = Noted::new(stored);
+        self.insert_each(places, admission, |result| noted.note(result));
+        noted.report
+    }
+
+    /// The same for keys of the whole filter, which may grow.
+    #[inline(always)]
+    fn insert_hashes(
         &self,
         hashes: impl Iterator<Item = Mixed>,
         admission: Admission,
-        mut stored: impl FnMut(usize, bool),
+        stored: impl FnMut(usize, bool),
     ) -> BulkReport {
-        let (mut report, mut index) = (BulkReport::default(), 0);
-        self.insert_each(hashes, admission, |result| {
-            stored(index, result == Ok(true));
-            report.note(index, result, usize::MAX);
-            index += 1;
-        });
-        report
+        let mut noted = Noted::new(stored);
+        self.insert_each_hash(hashes, admission, |result| noted.note(result));
+        noted.report
     }
 
-    /// Inserts one after the other, each under locks of its own.
+    /// As [`RawFilter::insert_each`], for keys of the whole filter, which may grow.
     #[inline(always)]
-    pub(crate) fn insert_each(
+    pub(crate) fn insert_each_hash(
         &self,
         hashes: impl Iterator<Item = Mixed>,
         admission: Admission,
         note: impl FnMut(Result<bool, InsertError>),
     ) {
+        match self.growing() {
+            Some(growing) => growing.insert_each(hashes, admission, note),
+            None => self.insert_each(self.places(hashes), admission, note),
+        }
+    }
+
+    /// Inserts one after the other, each under locks of its own.
+    #[inline(always)]
+    pub(crate) fn insert_each<'a>(
+        &'a self,
+        places: impl Iterator<Item = (Shard<'a>, Class)>,
+        admission: Admission,
+        note: impl FnMut(Result<bool, InsertError>),
+    ) {
         if self.is_near_to_writers() {
-            self.insert_in_order::<ONE_AHEAD>(hashes, admission, note);
+            self.insert_in_order::<ONE_AHEAD>(places, admission, note);
         } else {
-            self.insert_in_order::<FAR_AHEAD>(hashes, admission, note);
+            self.insert_in_order::<FAR_AHEAD>(places, admission, note);
         }
     }
 
     #[inline(never)]
-    fn insert_in_order<const AHEAD: usize>(
-        &self,
-        hashes: impl Iterator<Item = Mixed>,
+    fn insert_in_order<'a, const AHEAD: usize>(
+        &'a self,
+        places: impl Iterator<Item = (Shard<'a>, Class)>,
         admission: Admission,
         mut note: impl FnMut(Result<bool, InsertError>),
     ) {
         let mut budget = SearchBudget::full();
-        self.in_order::<AHEAD>(hashes, Shard::fetch_path, |shard, class| {
-            note(shard.insert_fetched(class, admission, &mut budget));
+        self.in_order::<AHEAD>(places, Shard::fetch_path, |shard, class| {
+            let Ok(result) = shard.insert_fetched(Fixed, class, admission, &mut budget);
+            note(result);
         });
     }
 
@@ -176,7 +227,9 @@ impl RawFilter {
     /// Removes one after the other, each under locks of its own.
     #[inline(always)]
     pub(crate) fn remove_each(&self, hashes: impl Iterator<Item = Mixed>, note: impl FnMut(bool)) {
-        if self.is_near_to_writers() {
+        if let Some(growing) = self.growing() {
+            growing.remove_each(hashes, note);
+        } else if self.is_near_to_writers() {
             self.remove_in_order::<ONE_AHEAD>(hashes, note);
         } else {
             self.remove_in_order::<FAR_AHEAD>(hashes, note);
@@ -185,7 +238,14 @@ impl RawFilter {
 
     #[inline(never)]
     fn remove_in_order<const AHEAD: usize>(&self, hashes: impl Iterator<Item = Mixed>, mut note: impl FnMut(bool)) {
-        self.in_order::<AHEAD>(hashes, |_, _| {}, |shard, class| note(shard.remove_fetched(class)));
+        self.in_order::<AHEAD>(
+            self.places(hashes),
+            |_, _| {},
+            |shard, class| {
+                let Ok(removed) = shard.remove_fetched(Fixed, class);
+                note(removed);
+            },
+        );
     }
 
     fn is_near_to_writers(&self) -> bool {
@@ -197,13 +257,12 @@ impl RawFilter {
     #[inline(always)]
     fn in_order<'a, const AHEAD: usize>(
         &'a self,
-        hashes: impl Iterator<Item = Mixed>,
+        places: impl Iterator<Item = (Shard<'a>, Class)>,
         half_way: impl Fn(Shard<'a>, Class),
         mut work: impl FnMut(Shard<'a>, Class),
     ) {
         let level = if AHEAD == ONE_AHEAD || self.is_near() { CacheLevel::L1 } else { CacheLevel::L2 };
-        let located = hashes.map(|mixed| self.locate(mixed));
-        let fetched = located.inspect(|&(shard, class)| shard.fetch(class, level));
+        let fetched = places.inspect(|&(shard, class)| shard.fetch(class, level));
         let half_way = |&(shard, class): &(Shard<'a>, Class)| {
             if AHEAD > ONE_AHEAD {
                 half_way(shard, class);
@@ -212,6 +271,31 @@ impl RawFilter {
         let change = self.begin_change();
         rolling::<AHEAD, _>(fetched, half_way, |(shard, class)| work(shard, class));
         change.end();
+    }
+}
+
+/// Where a key is looked for when its turn comes may be another table than the one from which its buckets were fetched.
+impl Growing {
+    #[inline(never)]
+    fn insert_each(
+        &self,
+        hashes: impl Iterator<Item = Mixed>,
+        admission: Admission,
+        mut note: impl FnMut(Result<bool, InsertError>),
+    ) {
+        let mut budget = SearchBudget::full();
+        self.in_order(hashes, |aim| note(self.insert_fetched(aim, admission, &mut budget)));
+    }
+
+    #[inline(never)]
+    fn remove_each(&self, hashes: impl Iterator<Item = Mixed>, mut note: impl FnMut(bool)) {
+        self.in_order(hashes, |aim| note(self.remove_fetched(aim)));
+    }
+
+    #[inline(always)]
+    fn in_order(&self, hashes: impl Iterator<Item = Mixed>, work: impl FnMut(Aim)) {
+        let fetched = hashes.map(|mixed| self.aim(mixed)).inspect(|&aim| self.fetch(aim, CacheLevel::L1));
+        rolling::<FAR_AHEAD, _>(fetched, |_| {}, work);
     }
 }
 
@@ -265,7 +349,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// assert!(report.rejected.is_empty());
     /// ```
     pub fn insert_batch<T: Borrow<K>>(&self, keys: &[T]) -> BulkReport {
-        self.raw.insert_batch(self.mixed_each(keys), Admission::Copies, |_, _| {})
+        self.raw.insert_hashes(self.mixed_each(keys), Admission::Copies, |_, _| {})
     }
 
     /// Stores each key that is absent, as a loop of [`insert_unique`](CuckooFilter::insert_unique) would: `admitted[i]`
@@ -295,7 +379,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     #[track_caller]
     pub fn insert_unique_batch<T: Borrow<K>>(&self, keys: &[T], admitted: &mut [bool]) -> BulkReport {
         assert_same_length(keys, admitted);
-        self.raw.insert_batch(self.mixed_each(keys), Admission::Unique, |index, stored| admitted[index] = stored)
+        self.raw.insert_hashes(self.mixed_each(keys), Admission::Unique, |index, stored| admitted[index] = stored)
     }
 
     /// Removes one copy of each key, as a loop of [`remove`](CuckooFilter::remove) would, and says of which there was

@@ -3,10 +3,16 @@
 use crate::error::BuildError;
 use crate::filter::CuckooFilter;
 use crate::hashing::DefaultHashBuilder;
-use crate::layout::{self, FINGERPRINT_BITS, Plan};
+use crate::layout::{self, Ask, FINGERPRINT_BITS, GROWING_FINGERPRINT_BITS, Plan, Ungrowable};
+use crate::parts::{FilterPart, Layout};
+use crate::raw::{RawFilter, Tagged};
 use crate::sys::memory::HugePages;
+use crate::tagged::Core;
+use core::borrow::Borrow;
 use core::fmt;
+use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
+use core::ops::Range;
 
 /// The false-positive rate of a filter that was not asked for any.
 const DEFAULT_RATE: f64 = 0.001;
@@ -31,6 +37,7 @@ const DEFAULT_RATE: f64 = 0.001;
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder<K: ?Sized, S = DefaultHashBuilder> {
     capacity: Option<usize>,
+    max_capacity: Option<usize>,
     rate: Option<f64>,
     bits: Option<u32>,
     stripes: Option<usize>,
@@ -47,10 +54,20 @@ enum Hasher<S> {
     Made(fn() -> S),
 }
 
+impl<S> Hasher<S> {
+    fn make(self) -> S {
+        match self {
+            Hasher::Given(hasher) => hasher,
+            Hasher::Made(make) => make(),
+        }
+    }
+}
+
 impl<K: ?Sized> Builder<K> {
     pub(crate) fn new() -> Self {
         Builder {
             capacity: None,
+            max_capacity: None,
             rate: None,
             bits: None,
             stripes: None,
@@ -58,6 +75,43 @@ impl<K: ?Sized> Builder<K> {
             hasher: Hasher::Made(DefaultHashBuilder::new),
             key: PhantomData,
         }
+    }
+}
+
+impl<K: ?Sized> Default for Builder<K> {
+    /// As [`CuckooFilter::builder`].
+    fn default() -> Self {
+        Builder::new()
+    }
+}
+
+impl<K: ?Sized + Hash, S: BuildHasher> Builder<K, S> {
+    /// Builds a filter that holds these keys, each once. Without a [`capacity`](Builder::capacity) it is built for as many as
+    /// there are; with a larger one, more can follow.
+    ///
+    /// # Errors
+    /// As [`build`](Builder::build); [`BuildError::Refused`] if a key finds no room, as one of those can that are beyond the
+    /// capacity.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::builder().items(["a.com", "b.com", "a.com"])?;
+    /// assert!(filter.contains("a.com"));
+    /// assert_eq!(filter.len(), 2);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn items<I>(mut self, keys: I) -> Result<CuckooFilter<K, S>, BuildError>
+    where
+        I: IntoIterator<Item: Borrow<K>, IntoIter: ExactSizeIterator>,
+    {
+        let keys = keys.into_iter();
+        self.capacity = self.capacity.or(Some(keys.len()));
+        let filter = self.build()?;
+        for (index, key) in keys.enumerate() {
+            filter.insert_unique(key.borrow()).map_err(|error| BuildError::Refused { index, error })?;
+        }
+        Ok(filter)
     }
 }
 
@@ -77,6 +131,37 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// ```
     pub fn capacity(mut self, keys: usize) -> Self {
         self.capacity = Some(keys);
+        self
+    }
+
+    /// Lets the filter grow by itself, from the capacity to this number of keys. Without it, its size is fixed.
+    ///
+    /// That many distinct keys go in, at the rate that was asked for; while there are fewer, the rate is lower. The filter
+    /// takes the memory that its keys need: one table of it after the other is split in two when it is full, which is a part
+    /// of an insertion (0.2 to 0.5 ms for the largest tables) or is done ahead by [`reserve`](CuckooFilter::reserve).
+    /// Lookups go on meanwhile, and never read more than two buckets. No memory for a split is
+    /// [`InsertError::OutOfMemory`](crate::InsertError::OutOfMemory), and the key is not stored.
+    ///
+    /// # What it costs
+    /// At the end about 1.2 bits a key more than a filter that was built for `keys`, and lookups that take one table read more.
+    /// It may grow to 2^14 times its size at the most: it begins with room for at least 30,000 keys, and at least `keys` / 2^14
+    /// (and for rates below 0.002 % with more), whatever the [`capacity`](Builder::capacity) is. Its fingerprints are of 6 to
+    /// 30 bits, by the count of a filter of fixed size.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u32>::builder().capacity(1_000).max_capacity(1_000_000).build()?;
+    /// let small = filter.memory_usage();
+    /// for key in 0..100_000 {
+    ///     filter.insert(&key)?;
+    /// }
+    /// assert!((0..100_000).all(|key| filter.contains(&key)));
+    /// assert!(small < 64_000 && filter.memory_usage() > 4 * small);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn max_capacity(mut self, keys: usize) -> Self {
+        self.max_capacity = Some(keys);
         self
     }
 
@@ -167,6 +252,7 @@ impl<K: ?Sized, S> Builder<K, S> {
     pub fn hasher<T>(self, hasher: T) -> Builder<K, T> {
         Builder {
             capacity: self.capacity,
+            max_capacity: self.max_capacity,
             rate: self.rate,
             bits: self.bits,
             stripes: self.stripes,
@@ -192,6 +278,67 @@ impl<K: ?Sized, S> Builder<K, S> {
         self.plan().map(|(_, _, bytes)| bytes)
     }
 
+    /// Says how many bytes the filter would take when it holds so many keys. Without
+    /// [`max_capacity`](Builder::max_capacity) it takes the same at all times.
+    ///
+    /// All tables fill alike, so that all of them are split within a few percent of the keys: this is exact between these
+    /// times.
+    ///
+    /// # Errors
+    /// As [`memory_usage`](Builder::memory_usage).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let builder = CuckooFilter::<u32>::builder().capacity(20_000).max_capacity(1_000_000);
+    /// assert_eq!(builder.memory_usage_at(20_000)?, builder.memory_usage()?);
+    /// assert!(builder.memory_usage_at(30_000)? > builder.memory_usage()?);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn memory_usage_at(&self, keys: usize) -> Result<usize, BuildError> {
+        let (capacity, plan, _) = self.plan()?;
+        let too_large = BuildError::TooLarge { capacity, fingerprint_bits: plan.fingerprint_bits };
+        CuckooFilter::<K, S>::bytes_at(&plan, plan.doublings_for(keys)).ok_or(too_large)
+    }
+
+    /// Plans the filter without taking its memory: where its keys lie, for filters that are built in parts.
+    ///
+    /// # Errors
+    /// As [`memory_usage`](Builder::memory_usage).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+    ///
+    /// let hasher = StableHashBuilder::with_keys(1, 2);
+    /// let layout = CuckooFilter::<str>::builder().capacity(10_000_000_000).hasher(hasher).layout()?;
+    /// assert!(layout.part_of_hash(layout.hash("mailinator.com"), 1000) < 1000);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn layout(self) -> Result<Layout<K, S>, BuildError> {
+        let (capacity, plan, _) = self.plan()?;
+        Ok(Layout::new(capacity, self.asked_rate(), plan, self.hasher.make()))
+    }
+
+    /// Builds a part of the filter, empty: these shards, with the memory of these alone. [`Layout::part`] gives shards
+    /// of even parts.
+    ///
+    /// # Errors
+    /// As [`build`](Builder::build); if the filter has no such shards, or is to grow.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+    ///
+    /// let builder = || CuckooFilter::<str>::builder().capacity(10_000_000).hasher(StableHashBuilder::with_keys(1, 2));
+    /// let shards = builder().layout()?.part(3, 10);
+    /// let part = builder().build_shards(shards)?;
+    /// assert!(part.memory_usage() < builder().memory_usage()? / 9);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn build_shards(self, shards: Range<usize>) -> Result<FilterPart<K, S>, BuildError> {
+        let huge_pages = self.huge_pages;
+        FilterPart::new(self.layout()?, shards, huge_pages)
+    }
+
     /// Builds the filter, empty. Its memory is reserved, not written: the system supplies zeroed pages as keys arrive. So a
     /// large filter is built fast, however many were built before it.
     ///
@@ -208,39 +355,114 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// ```
     pub fn build(self) -> Result<CuckooFilter<K, S>, BuildError> {
         let (capacity, plan, bytes) = self.plan()?;
-        let hasher = match self.hasher {
-            Hasher::Given(hasher) => hasher,
-            Hasher::Made(make) => make(),
-        };
-        let rate = self.rate.or(self.bits.is_none().then_some(DEFAULT_RATE));
-        CuckooFilter::from_plan(capacity, rate, &plan, self.huge_pages, bytes, hasher)
+        let max_capacity = self.max_capacity.unwrap_or(capacity);
+        CuckooFilter::from_plan(
+            [capacity, max_capacity],
+            self.asked_rate(),
+            &plan,
+            self.huge_pages,
+            bytes,
+            self.hasher.make(),
+        )
+    }
+
+    /// The rate that is asked for, unless a width is.
+    fn asked_rate(&self) -> Option<f64> {
+        self.rate.or(self.bits.is_none().then_some(DEFAULT_RATE))
     }
 
     /// The capacity, the plan, and the bytes that it takes.
     fn plan(&self) -> Result<(usize, Plan, usize), BuildError> {
         let capacity = self.capacity.ok_or(BuildError::NoCapacity)?;
+        if let Some(max_capacity) = self.max_capacity {
+            return self.growing_plan(capacity, max_capacity);
+        }
         let width = match (self.rate, self.bits) {
             (Some(rate), Some(bits)) => return Err(BuildError::RateAndFingerprintBits { rate, bits }),
             (None, Some(bits)) if FINGERPRINT_BITS.contains(&bits) => bits,
             (None, Some(asked)) => return Err(BuildError::FingerprintBitsOutOfRange { asked }),
             (rate, None) => width_for(capacity, rate.unwrap_or(DEFAULT_RATE))?,
         };
+        let plan = self.plan_of(capacity, width, width)?;
+        let too_large = BuildError::TooLarge { capacity, fingerprint_bits: width };
+        let bytes = CuckooFilter::<K, S>::bytes_of(&plan).ok_or(too_large)?;
+        Ok((capacity, plan, bytes))
+    }
+
+    /// The same for slots with a tag of this many bits, in a filter whose value takes `value` bytes. It has room for
+    /// `spare` of its capacity more.
+    pub(crate) fn tagged_plan(&self, tag_bits: u32, spare: f64, value: usize) -> Result<(Plan, usize), BuildError> {
+        let asked = self.capacity.ok_or(BuildError::NoCapacity)?;
+        let capacity = asked.saturating_add((asked as f64 * spare).ceil() as usize);
+        let rate = self.rate.unwrap_or(DEFAULT_RATE);
+        let widest = FINGERPRINT_BITS.end() - tag_bits;
+        let slot_bits = |bits| Plan::slot_bits_for(bits, tag_bits);
+        let slot_bits = bits_for(capacity, rate)?.and_then(slot_bits).ok_or_else(|| too_low(capacity, rate, widest))?;
+        let plan = self.plan_of(capacity, slot_bits, slot_bits - tag_bits)?.with_tags(tag_bits);
+        let too_large = BuildError::TooLarge { capacity, fingerprint_bits: plan.fingerprint_bits };
+        let bytes = RawFilter::bytes_of(&plan).and_then(|bytes| bytes.checked_add(value)).ok_or(too_large)?;
+        Ok((plan, bytes))
+    }
+
+    /// A filter with slots of this width, of which the fingerprint takes some or all.
+    fn plan_of(&self, capacity: usize, slot_bits: u32, fingerprint_bits: u32) -> Result<Plan, BuildError> {
         if self.stripes == Some(0) {
             return Err(BuildError::NoStripes);
         }
-        let too_large = BuildError::TooLarge { capacity, fingerprint_bits: width };
-        let plan = Plan::new(capacity, width, self.stripes).map_err(|layout::Unplannable| too_large.clone())?;
-        let bytes = CuckooFilter::<K, S>::bytes_of(&plan).ok_or(too_large)?;
+        let plan = Plan::new(capacity, slot_bits, self.stripes);
+        plan.map_err(|layout::Unplannable| BuildError::TooLarge { capacity, fingerprint_bits })
+    }
+
+    /// The core of a filter of this plan, of `bytes` in all.
+    pub(crate) fn build_tagged(self, plan: &Plan, bytes: usize) -> Result<Core<S>, BuildError> {
+        let raw = Tagged::new(plan, self.huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
+        let (capacity, rate) = (self.capacity.unwrap_or_default(), self.rate.unwrap_or(DEFAULT_RATE));
+        Ok(Core { raw, hasher: self.hasher.make(), capacity, rate: Some(rate) })
+    }
+}
+
+impl<K: ?Sized, S> Builder<K, S> {
+    /// As [`Builder::plan`], of a filter that grows.
+    fn growing_plan(&self, capacity: usize, max_capacity: usize) -> Result<(usize, Plan, usize), BuildError> {
+        if max_capacity < capacity {
+            return Err(BuildError::MaxCapacityTooLow { capacity, max_capacity });
+        }
+        let ask = match (self.rate, self.bits) {
+            (Some(rate), Some(bits)) => return Err(BuildError::RateAndFingerprintBits { rate, bits }),
+            (None, Some(bits)) if GROWING_FINGERPRINT_BITS.contains(&bits) => Ask::Bits(bits),
+            (None, Some(asked)) => return Err(BuildError::GrowingFingerprintBitsOutOfRange { asked }),
+            (rate, None) => Ask::Rate(in_range(rate.unwrap_or(DEFAULT_RATE))?),
+        };
+        if self.stripes == Some(0) {
+            return Err(BuildError::NoStripes);
+        }
+        let too_large = |fingerprint_bits| BuildError::TooLarge { capacity: max_capacity, fingerprint_bits };
+        let plan = Plan::growing(capacity, max_capacity, ask, self.stripes).map_err(|error| match error {
+            Ungrowable::RateTooLow { lowest } => {
+                BuildError::GrowingRateTooLow { asked: self.rate.unwrap_or(DEFAULT_RATE), lowest }
+            }
+            Ungrowable::TooLarge { fingerprint_bits } => too_large(fingerprint_bits),
+        })?;
+        let bytes = CuckooFilter::<K, S>::bytes_of(&plan).ok_or_else(|| too_large(plan.fingerprint_bits))?;
         Ok((capacity, plan, bytes))
     }
 }
 
+fn in_range(rate: f64) -> Result<f64, BuildError> {
+    if rate > 0.0 && rate < 1.0 { Ok(rate) } else { Err(BuildError::RateOutOfRange { asked: rate }) }
+}
+
 fn width_for(capacity: usize, rate: f64) -> Result<u32, BuildError> {
-    if !(rate > 0.0 && rate < 1.0) {
-        return Err(BuildError::RateOutOfRange { asked: rate });
-    }
-    layout::fingerprint_bits_for(capacity, rate)
-        .ok_or_else(|| BuildError::RateTooLow { asked: rate, lowest: layout::lowest_rate(capacity) })
+    bits_for(capacity, rate)?.ok_or_else(|| too_low(capacity, rate, *FINGERPRINT_BITS.end()))
+}
+
+/// The bits of a fingerprint for this rate; `None` if there is none so wide.
+fn bits_for(capacity: usize, rate: f64) -> Result<Option<u32>, BuildError> {
+    Ok(layout::fingerprint_bits_for(capacity, in_range(rate)?))
+}
+
+fn too_low(capacity: usize, rate: f64, widest: u32) -> BuildError {
+    BuildError::RateTooLow { asked: rate, lowest: layout::lowest_rate(capacity, widest), widest }
 }
 
 impl<K: ?Sized, S: Clone> Clone for Builder<K, S> {
@@ -253,6 +475,7 @@ impl<K: ?Sized, S> fmt::Debug for Builder<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("capacity", &self.capacity)
+            .field("max_capacity", &self.max_capacity)
             .field("false_positive_rate", &self.rate)
             .field("fingerprint_bits", &self.bits)
             .field("stripes", &self.stripes)

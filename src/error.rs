@@ -3,6 +3,7 @@
 use core::error::Error;
 use core::fmt;
 use core::ops::Range;
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -26,11 +27,17 @@ use std::path::{Path, PathBuf};
 pub enum InsertError {
     /// No chain of relocations within reach makes room for the key. This was decided with all other writers of the key's
     /// shard locked out. Up to the capacity that was asked for this is not expected (see
-    /// [`Builder::capacity`](crate::Builder::capacity)).
+    /// [`Builder::capacity`](crate::Builder::capacity)), and in a filter that grows up to its
+    /// [`max_capacity`](crate::Builder::max_capacity).
     Full,
     /// All 8 slots of the key's two buckets hold its own fingerprint. More room would not help: either the key was
     /// inserted 8 times, or other keys share its fingerprint and buckets.
     TooManyCopies,
+    /// The filter is to grow ([`Builder::max_capacity`](crate::Builder::max_capacity)), and the system refused the memory.
+    OutOfMemory,
+    /// A key was to live longer than the filter's time to live
+    /// ([`ExpiringFilter::insert_for`](crate::ExpiringFilter::insert_for)): a slot has no room for such a deadline.
+    BeyondTimeToLive,
 }
 
 impl fmt::Display for InsertError {
@@ -38,6 +45,10 @@ impl fmt::Display for InsertError {
         match self {
             InsertError::Full => write!(f, "the filter is full: no relocation makes room for this key"),
             InsertError::TooManyCopies => write!(f, "all 8 slots of this key hold copies of it already"),
+            InsertError::OutOfMemory => write!(f, "the filter is to grow, and the system refused the memory"),
+            InsertError::BeyondTimeToLive => {
+                write!(f, "the key was to live longer than the time to live that the filter was built with")
+            }
         }
     }
 }
@@ -67,13 +78,16 @@ pub enum BuildError {
         /// The rate asked for.
         asked: f64,
     },
-    /// A false-positive rate that would take fingerprints of more than 32 bits.
+    /// A false-positive rate that would take fingerprints of more bits than fit: 32, less those of a deadline, a counter or
+    /// a tag.
     #[non_exhaustive]
     RateTooLow {
         /// The rate asked for.
         asked: f64,
-        /// The rate of 32-bit fingerprints at this capacity.
+        /// The rate of the widest fingerprints at this capacity.
         lowest: f64,
+        /// Their bits.
+        widest: u32,
     },
     /// Fingerprints narrower than 4 or wider than 32 bits.
     #[non_exhaustive]
@@ -89,8 +103,48 @@ pub enum BuildError {
         /// The bits asked for.
         bits: u32,
     },
+    /// A filter that is to grow to fewer keys than it begins with.
+    #[non_exhaustive]
+    MaxCapacityTooLow {
+        /// The capacity asked for.
+        capacity: usize,
+        /// What it is to grow to.
+        max_capacity: usize,
+    },
+    /// A part of a filter that grows. Parts are of filters of fixed size.
+    GrowingPart,
+    /// For a filter that grows, fingerprints narrower than 6 or wider than 30 bits.
+    #[non_exhaustive]
+    GrowingFingerprintBitsOutOfRange {
+        /// The bits asked for.
+        asked: u32,
+    },
+    /// For a filter that grows, a false-positive rate that would take fingerprints of more than 30 bits.
+    #[non_exhaustive]
+    GrowingRateTooLow {
+        /// The rate asked for.
+        asked: f64,
+        /// The rate of 30-bit fingerprints.
+        lowest: f64,
+    },
     /// No stripes: without a lock nothing can be inserted.
     NoStripes,
+    /// Shards that the filter does not have, or none, for a part of it.
+    #[non_exhaustive]
+    NoSuchShards {
+        /// Those asked for.
+        asked: Range<usize>,
+        /// How many there are.
+        shards: usize,
+    },
+    /// A key of the list was refused.
+    #[non_exhaustive]
+    Refused {
+        /// Its place in the list.
+        index: usize,
+        /// Why.
+        error: InsertError,
+    },
     /// The filter does not fit the address space.
     #[non_exhaustive]
     TooLarge {
@@ -98,6 +152,20 @@ pub enum BuildError {
         capacity: usize,
         /// The bits of a fingerprint.
         fingerprint_bits: u32,
+    },
+    /// [`ExpiringBuilder::time_to_live`](crate::ExpiringBuilder::time_to_live) was not called, or with no time at all.
+    NoTimeToLive,
+    /// No steps, or more than 254.
+    #[non_exhaustive]
+    StepsOutOfRange {
+        /// The steps asked for.
+        asked: u32,
+    },
+    /// Counters of no bits, or of more than 16.
+    #[non_exhaustive]
+    CounterBitsOutOfRange {
+        /// The bits asked for.
+        asked: u32,
     },
     /// The system refused the memory.
     #[non_exhaustive]
@@ -109,16 +177,16 @@ pub enum BuildError {
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
+        match self {
             BuildError::NoCapacity => {
                 write!(f, "no capacity was asked for; give the number of keys that the filter is to hold")
             }
             BuildError::RateOutOfRange { asked } => {
                 write!(f, "a false-positive rate of {asked} was asked for; it must lie between 0 and 1, both excluded")
             }
-            BuildError::RateTooLow { asked, lowest } => write!(
+            BuildError::RateTooLow { asked, lowest, widest } => write!(
                 f,
-                "a false-positive rate of {asked:e} was asked for; the widest fingerprint, of 32 bits, reaches {:.2e}",
+                "a false-positive rate of {asked:e} was asked for; the widest fingerprint, of {widest} bits, reaches {:.2e}",
                 // Rounded up, so that the rate that is named can be had.
                 lowest * 1.005
             ),
@@ -129,13 +197,48 @@ impl fmt::Display for BuildError {
                 f,
                 "both a false-positive rate of {rate} and fingerprints of {bits} bits were asked for; give one of them"
             ),
+            BuildError::MaxCapacityTooLow { capacity, max_capacity } => write!(
+                f,
+                "a capacity of {capacity} keys was asked for, to grow to {max_capacity}; it cannot grow to less"
+            ),
+            BuildError::GrowingPart => {
+                write!(
+                    f,
+                    "a part of a filter that grows was asked for; a filter that is built in parts has a fixed size"
+                )
+            }
+            BuildError::GrowingFingerprintBitsOutOfRange { asked } => {
+                write!(f, "fingerprints of {asked} bits were asked for; in a filter that grows, 6 to 30 are possible")
+            }
+            BuildError::GrowingRateTooLow { asked, lowest } => write!(
+                f,
+                "a false-positive rate of {asked:e} was asked for; in a filter that grows, the widest fingerprint, \
+                 of 30 bits, reaches {:.2e}",
+                lowest * 1.005
+            ),
             BuildError::NoStripes => write!(f, "0 stripes were asked for; at least 1 is needed"),
+            BuildError::NoSuchShards { asked, shards } => write!(
+                f,
+                "a part with the shards {} to {} was asked for, the last excluded; \
+                 there are {shards}, and at least one is needed",
+                asked.start, asked.end
+            ),
+            BuildError::Refused { index, error } => write!(f, "key {index} of the list was refused: {error}"),
             BuildError::TooLarge { capacity, fingerprint_bits } => write!(
                 f,
                 "a capacity of {capacity} keys at {fingerprint_bits} bits was asked for; \
                  it does not fit the {} bits of the address space",
                 usize::BITS
             ),
+            BuildError::NoTimeToLive => {
+                write!(f, "no time to live was asked for; give the time that a key is to be remembered, longer than 0")
+            }
+            BuildError::StepsOutOfRange { asked } => {
+                write!(f, "{asked} steps of the time to live were asked for; 1 to 254 are possible")
+            }
+            BuildError::CounterBitsOutOfRange { asked } => {
+                write!(f, "counters of {asked} bits were asked for; 1 to 16 are possible")
+            }
             BuildError::OutOfMemory { bytes } => {
                 write!(f, "the filter takes {bytes} bytes of memory, and the system refused them")
             }
@@ -144,6 +247,41 @@ impl fmt::Display for BuildError {
 }
 
 impl Error for BuildError {}
+
+/// Why a part of a filter takes none of the keys that it was given. It has not changed.
+///
+/// ```
+/// use concurrent_cuckoo_filter::CuckooFilter;
+///
+/// let part = CuckooFilter::<u64>::builder().capacity(1_000_000).build_shards(2..4)?;
+/// let hash = (0..).find(|&hash| part.layout().shard_of_hash(hash) == 0).unwrap();
+/// let error = part.insert_batch_hash(&[hash]).unwrap_err();
+/// assert_eq!(error.to_string(), "key 0 belongs to shard 0; this part has the shards 2 to 4, the last excluded");
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PartError {
+    /// A key that belongs to another part.
+    #[non_exhaustive]
+    OtherPart {
+        /// Its place in the slice: the first such key.
+        index: usize,
+        /// Its shard.
+        shard: usize,
+        /// The shards of this part.
+        part: Range<usize>,
+    },
+}
+
+impl fmt::Display for PartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PartError::OtherPart { index, shard, part: Range { start, end } } = self;
+        write!(f, "key {index} belongs to shard {shard}; this part has the shards {start} to {end}, the last excluded")
+    }
+}
+
+impl Error for PartError {}
 
 /// A part of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +335,8 @@ pub enum SnapshotError {
         /// The newest one that is known.
         known: u32,
     },
+    /// The filter grows ([`Builder::max_capacity`](crate::Builder::max_capacity)). Files of such filters are not known.
+    Growing,
     /// The bytes end too soon.
     #[non_exhaustive]
     Truncated {
@@ -238,9 +378,39 @@ pub enum SnapshotError {
     #[non_exhaustive]
     KeyTypeMismatch {
         /// What it was filled with.
-        saved: &'static str,
+        saved: Cow<'static, str>,
         /// What was asked for.
+        asked: Cow<'static, str>,
+    },
+    /// The filter is of another kind.
+    #[non_exhaustive]
+    KindMismatch {
+        /// The kind of the one that was saved: "growing", "expiring", "counting", "plain", or some of these.
+        saved: String,
+        /// The kind of the one that was asked for.
         asked: &'static str,
+    },
+    /// The first bytes are not those of a delta.
+    NotADelta,
+    /// A delta of filters that were built differently, or for one.
+    #[non_exhaustive]
+    DeltaOfAnother {
+        /// In what.
+        what: &'static str,
+    },
+    /// The filter does not hold what the delta starts from, or ends at.
+    #[non_exhaustive]
+    DeltaMismatch {
+        /// The [digest](crate::CuckooFilter::digest) of what it should hold.
+        expected: u64,
+        /// That of what it holds.
+        found: u64,
+    },
+    /// A change of the delta could not be made: a key found no room, or was gone. Changes before it were made.
+    #[non_exhaustive]
+    DeltaRefused {
+        /// The shard in which it was to be made.
+        shard: usize,
     },
     /// Something follows the snapshot in its file.
     TrailingBytes,
@@ -259,12 +429,16 @@ pub enum SnapshotError {
     PartsDiffer {
         /// In what.
         what: &'static str,
+        /// Which one differs from the first, counted from 0 as they were given.
+        part: usize,
     },
     /// Two parts have the same shard.
     #[non_exhaustive]
     ShardTwice {
         /// Its number.
         number: usize,
+        /// The two parts, counted from 0 as they were given.
+        parts: [usize; 2],
     },
     /// No part has this shard.
     #[non_exhaustive]
@@ -274,13 +448,21 @@ pub enum SnapshotError {
         /// How many there must be.
         shards: usize,
     },
-    /// The filter has no such shards to write.
+    /// The filter, or the part of it, has no such shards to write.
     #[non_exhaustive]
     NoSuchShards {
         /// Those asked for.
         asked: Range<usize>,
-        /// How many there are.
-        shards: usize,
+        /// Those that there are.
+        there: Range<usize>,
+    },
+    /// A name for the type of the keys that is longer than fits.
+    #[non_exhaustive]
+    NameTooLong {
+        /// Bytes given.
+        len: usize,
+        /// Bytes possible.
+        most: usize,
     },
     /// More metadata than fits.
     #[non_exhaustive]
@@ -306,6 +488,9 @@ impl fmt::Display for SnapshotError {
             SnapshotError::UnknownVersion { found, known } => {
                 write!(f, "the snapshot is of format {found}; this version of the crate reads format {known}")
             }
+            SnapshotError::Growing => {
+                write!(f, "the filter grows; only filters of fixed capacity can be saved")
+            }
             SnapshotError::Truncated { place } => write!(f, "the snapshot ends within {place}"),
             SnapshotError::Damaged { place } => {
                 write!(f, "{place} of the snapshot is damaged: its checksum does not match")
@@ -325,6 +510,22 @@ impl fmt::Display for SnapshotError {
             SnapshotError::KeyTypeMismatch { saved, asked } => {
                 write!(f, "the snapshot is of keys of type {saved}; it cannot be read as a filter of {asked}")
             }
+            SnapshotError::KindMismatch { saved, asked } => {
+                write!(f, "the snapshot is of a filter that is {saved}; it cannot be read as one that is {asked}")
+            }
+            SnapshotError::NotADelta => write!(f, "this is not a delta of two snapshots: it does not begin as one"),
+            SnapshotError::DeltaOfAnother { what } => {
+                write!(f, "the delta is of a filter that was built differently: the {what} differs")
+            }
+            SnapshotError::DeltaMismatch { expected, found } => write!(
+                f,
+                "the filter has the digest {found:016x}, and the delta takes one of {expected:016x}; \
+                 load the newer snapshot"
+            ),
+            SnapshotError::DeltaRefused { shard } => write!(
+                f,
+                "a change of shard {shard} could not be made, and those before it were; load the newer snapshot"
+            ),
             SnapshotError::TrailingBytes => write!(f, "something follows the snapshot in its file"),
             SnapshotError::PartAlone { part, shards } => write!(
                 f,
@@ -333,18 +534,25 @@ impl fmt::Display for SnapshotError {
                 part.start, part.end
             ),
             SnapshotError::NoParts => write!(f, "no parts were given; at least one is needed"),
-            SnapshotError::PartsDiffer { what } => {
-                write!(f, "the parts are of filters that were built differently: their {what} differs")
+            SnapshotError::PartsDiffer { what, part } => write!(
+                f,
+                "the parts are of filters that were built differently: the {what} of part {part} is not that of part 0"
+            ),
+            SnapshotError::ShardTwice { number, parts: [first, second] } => {
+                write!(f, "shard {number} is in two of the parts, {first} and {second}, counted from 0")
             }
-            SnapshotError::ShardTwice { number } => write!(f, "shard {number} is in two of the parts"),
             SnapshotError::ShardMissing { number, shards } => {
                 write!(f, "shard {number} of {shards} is in none of the parts")
             }
-            SnapshotError::NoSuchShards { asked, shards } => write!(
+            SnapshotError::NoSuchShards { asked, there } => write!(
                 f,
-                "the shards {} to {} were asked for, the last excluded; there are {shards}, and at least one is needed",
-                asked.start, asked.end
+                "the shards {} to {} were asked for, the last excluded; \
+                 there are {} to {}, and at least one is needed",
+                asked.start, asked.end, there.start, there.end
             ),
+            SnapshotError::NameTooLong { len, most } => {
+                write!(f, "a name of {len} bytes was given for the type of the keys; at most {most} fit")
+            }
             SnapshotError::MetadataTooLong { len, most } => {
                 write!(f, "{len} bytes of metadata were given; at most {most} fit")
             }
@@ -422,7 +630,10 @@ impl fmt::Display for MergeError {
                 write!(f, "the filters differ in size; both must be built with the same capacity and rate or bits")
             }
             MergeError::HashersDiffer => {
-                write!(f, "the filters hash differently; both must be built with the same hasher and the same keys")
+                write!(
+                    f,
+                    "the filters hash differently; both must be built with the same hasher and the same keys, such as clones of one"
+                )
             }
             MergeError::OutOfMemory { bytes } => write!(f, "the system refused {bytes} bytes of memory"),
         }
@@ -439,8 +650,8 @@ mod tests {
     fn errors_of_parts_and_of_memory_name_what_was_wrong() {
         let said = [
             (SnapshotError::NoParts.to_string(), "at least one"),
-            (SnapshotError::PartsDiffer { what: "capacity" }.to_string(), "capacity"),
-            (SnapshotError::ShardTwice { number: 17 }.to_string(), "17"),
+            (SnapshotError::PartsDiffer { what: "capacity", part: 1 }.to_string(), "capacity"),
+            (SnapshotError::ShardTwice { number: 17, parts: [0, 1] }.to_string(), "17"),
             (SnapshotError::ShardMissing { number: 3, shards: 29 }.to_string(), "3 of 29"),
             (SnapshotError::OutOfMemory { bytes: 1234 }.to_string(), "1234 bytes"),
             (MergeError::OutOfMemory { bytes: 1234 }.to_string(), "1234 bytes"),

@@ -2,7 +2,7 @@
 
 use crate::builder::Builder;
 use crate::error::{BuildError, InsertError};
-use crate::hashing::{DefaultHashBuilder, hash_of};
+use crate::hashing::{DefaultHashBuilder, hash_of, hash_of_str_bytes};
 use crate::layout::{self, Mixed, Plan};
 use crate::raw::{Admission, RawFilter};
 use crate::sys::memory::HugePages;
@@ -33,9 +33,16 @@ use core::marker::PhantomData;
 ///   wait-free.
 /// - [`insert`](CuckooFilter::insert) locks one stripe where there is room. [`insert_unique`](CuckooFilter::insert_unique),
 ///   removals and [`count`](CuckooFilter::count) lock the stripes of both buckets, and so does each relocation; the last
-///   one for a unique key locks three. All stripes of a shard are locked to clear it, to refuse a key as full, and to insert a key after
-///   other writers have spoiled its path four times or five.
+///   one for a unique key locks three. All stripes of a shard are locked to clear it, to refuse a key as full, and to
+///   insert a key after other writers have spoiled its path four or five times.
 /// - [`len`](CuckooFilter::len) and what is computed from it add up counts that are read one after the other.
+///
+/// # In a `static`, and from an iterator
+/// A `static` takes a [`LazyLock`](std::sync::LazyLock):
+/// `static SEEN: LazyLock<CuckooFilter<str>> = LazyLock::new(|| CuckooFilter::with_capacity(1_000));`
+///
+/// There is neither `Extend` nor `FromIterator`: they could not say that a key was refused. [`Builder::items`] makes a filter
+/// of a list, and [`insert_batch`](CuckooFilter::insert_batch) reports.
 ///
 /// # What may block
 /// In an async server, what may take long belongs on a thread of its own (`tokio::task::spawn_blocking`).
@@ -44,6 +51,7 @@ use core::marker::PhantomData;
 /// |---|---|---|
 /// | `contains`, `contains_batch`, `len`, `stats` and all else that only tells, but `count` | never | yes |
 /// | `insert`, `remove`, `count` and their kind | while another writer is in one of the key's stripes | yes |
+/// | an insertion that splits a table of a filter that grows, `reserve` | the same, for all of a table; 0.5 ms a table | after `reserve` it does not |
 /// | `insert_batch`, `remove_batch` | the same, for each key | up to some hundred keys |
 /// | `clear` | the same, for each shard, and it reads all the memory | if the filter is small |
 /// | `par_insert` and its kind, `bulk`, `save`, `load`, `merge_from` | yes, and they take as long as their data | no |
@@ -74,6 +82,8 @@ pub struct CuckooFilter<K: ?Sized, S = DefaultHashBuilder> {
     pub(crate) raw: RawFilter,
     hasher: S,
     capacity: usize,
+    /// The same of a filter that does not grow.
+    pub(crate) max_capacity: usize,
     /// The rate that was asked for; 0 where a width was.
     rate: f64,
     key: PhantomData<fn(&K)>,
@@ -137,7 +147,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 
     /// Takes the memory of the plan, `bytes` in all.
     pub(crate) fn from_plan(
-        capacity: usize,
+        [capacity, max_capacity]: [usize; 2],
         rate: Option<f64>,
         plan: &Plan,
         huge_pages: HugePages,
@@ -145,27 +155,27 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
         hasher: S,
     ) -> Result<Self, BuildError> {
         let raw = RawFilter::new(plan, huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
-        Ok(CuckooFilter::from_raw(capacity, rate, raw, hasher))
+        Ok(CuckooFilter { max_capacity, ..CuckooFilter::from_raw(capacity, rate, raw, hasher) })
     }
 
     pub(crate) fn from_raw(capacity: usize, rate: Option<f64>, raw: RawFilter, hasher: S) -> Self {
-        CuckooFilter { raw, hasher, capacity, rate: rate.unwrap_or(0.0), key: PhantomData }
+        CuckooFilter { raw, hasher, capacity, max_capacity: capacity, rate: rate.unwrap_or(0.0), key: PhantomData }
     }
 
     /// The memory of a filter of this plan; `None` if no address space holds it.
     pub(crate) fn bytes_of(plan: &Plan) -> Option<usize> {
-        let bytes = RawFilter::bytes_of(plan)?.checked_add(size_of::<Self>())?;
+        Self::bytes_at(plan, 0)
+    }
+
+    /// The same when all tables of a growing filter have doubled so often.
+    pub(crate) fn bytes_at(plan: &Plan, doublings: u32) -> Option<usize> {
+        let bytes = RawFilter::bytes_at(plan, doublings)?.checked_add(size_of::<Self>())?;
         isize::try_from(bytes).is_ok().then_some(bytes)
     }
 
     #[inline]
     pub(crate) fn plan(&self) -> &Plan {
         self.raw.plan()
-    }
-
-    /// The rate that was asked for, if one was.
-    pub(crate) fn rate(&self) -> Option<f64> {
-        (self.rate > 0.0).then_some(self.rate)
     }
 
     /// Stores a copy of the key with this hash. As [`insert`](CuckooFilter::insert).
@@ -326,6 +336,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     }
 
     /// The number of keys that was asked for. The table has room for a few more, without promise.
+    /// [`max_capacity`](CuckooFilter::max_capacity) tells what it grows to.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -356,10 +367,57 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     }
 
     pub(crate) fn load_factor_of(&self, len: usize) -> f64 {
-        len as f64 / self.plan().slots() as f64
+        len as f64 / self.raw.slots() as f64
     }
 
-    /// Bits of a fingerprint, 4 to 32.
+    /// The false-positive rate that was asked for; `None` if a width was.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// assert_eq!(CuckooFilter::<u64>::with_capacity(100).false_positive_rate(), Some(0.001));
+    /// let filter = CuckooFilter::<u64>::builder().capacity(100).fingerprint_bits(16).build()?;
+    /// assert_eq!(filter.false_positive_rate(), None);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn false_positive_rate(&self) -> Option<f64> {
+        (self.rate > 0.0).then_some(self.rate)
+    }
+
+    /// The slots of the table, each of which holds a copy: a few per cent more than the [`capacity`](CuckooFilter::capacity).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(1_000_000);
+    /// assert_eq!(filter.slots(), 1_038_336);
+    /// ```
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.raw.slots()
+    }
+
+    /// Says whether the filter holds its capacity or more, that to which it grows if it does. Some keys may go in all the same, at a rate above the one that was
+    /// asked for, until an insertion is refused.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100);
+    /// (0..99).for_each(|key| filter.insert(&key).unwrap());
+    /// assert!(!filter.is_full());
+    /// filter.insert(&99)?;
+    /// assert!(filter.is_full());
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.len() >= self.max_capacity
+    }
+
+    /// Bits of a fingerprint, 4 to 32. Of a filter that grows, those that it would have if it had its largest size from the
+    /// beginning.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -368,11 +426,13 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
-        self.plan().fingerprint_bits
+        let plan = self.plan();
+        if plan.grows() { plan.core_bits() + 1 } else { plan.fingerprint_bits }
     }
 
     /// The part of absent keys that [`contains`](CuckooFilter::contains) takes for present, at the present load:
-    /// 1 - exp(-8 load / (2^f - 1)) for fingerprints of f bits.
+    /// 1 - exp(-8 load / (2^f - 1)) for fingerprints of f bits. In a filter that grows it rises with the number of keys, and
+    /// reaches the rate asked for when there are as many as it can grow to.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -392,7 +452,9 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     }
 
     pub(crate) fn expected_false_positive_rate_of(&self, len: usize) -> f64 {
-        layout::expected_false_positive_rate(self.load_factor_of(len), self.plan().fingerprint_bits)
+        let plan = self.plan();
+        let load = len as f64 / (plan.slots() as f64 * 2f64.powi(plan.reserve_bits as i32));
+        layout::expected_false_positive_rate(load, plan.core_bits())
     }
 
     /// Bytes of memory, everything included: table, stripes and the value itself. Most of it is not backed by pages before
@@ -474,6 +536,25 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     #[inline(always)]
     #[must_use]
     pub fn hash(&self, key: &K) -> u64 {
+        hash_of(&self.hasher, key)
+    }
+
+    /// Hashes another form of a key, for the twins that end in `_hash`: one that hashes as the key does, such as `(u32, &str)` for
+    /// `(u32, String)`. **Whether it does is yours to know.** Where it does not, the filter answers for another key. Tuples and
+    /// derived structs hash field by field, `&T`, `Box<T>` and the like as `T`, `String` as `str` and `Vec<T>` as `[T]`; an array does
+    /// not hash as a tuple, nor `u32` as `u64`.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<(u32, String)>::with_capacity(100);
+    /// filter.insert(&(7, String::from("name")))?;
+    /// assert!(filter.contains_hash(filter.hash_equivalent(&(7_u32, "name"))));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn hash_equivalent<Q: ?Sized + Hash>(&self, key: &Q) -> u64 {
         hash_of(&self.hasher, key)
     }
 
@@ -634,6 +715,28 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     }
 }
 
+impl<S: BuildHasher> CuckooFilter<str, S> {
+    /// Hashes a text that is given as bytes: the same hash as that of the `str`, without a check that it is one. What other
+    /// systems call a string is not always UTF-8, and has a hash here all the same.
+    ///
+    /// A hasher sees what `str` feeds it, by [`write`](core::hash::Hasher::write) and `write_u8`. One that treats texts by a
+    /// method of their own (`Hasher::write_str`, unstable) hashes them otherwise; none of this crate does.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// assert_eq!(filter.hash_str_bytes(b"key"), filter.hash("key"));
+    /// filter.insert_hash(filter.hash_str_bytes(b"\xff is no text"))?;
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn hash_str_bytes(&self, text: &[u8]) -> u64 {
+        hash_of_str_bytes(&self.hasher, text)
+    }
+}
+
 impl<K: ?Sized, S> fmt::Debug for CuckooFilter<K, S> {
     /// Shows size, load and rate, not contents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -641,7 +744,8 @@ impl<K: ?Sized, S> fmt::Debug for CuckooFilter<K, S> {
             .field("len", &self.len())
             .field("capacity", &self.capacity)
             .field("load_factor", &self.load_factor())
-            .field("fingerprint_bits", &self.plan().fingerprint_bits)
+            .field("max_capacity", &self.max_capacity)
+            .field("fingerprint_bits", &self.fingerprint_bits())
             .field("expected_false_positive_rate", &self.expected_false_positive_rate())
             .finish_non_exhaustive()
     }
@@ -654,9 +758,9 @@ mod tests {
     #[test]
     fn a_filter_knows_the_rate_that_it_was_asked_for() {
         let builder = || CuckooFilter::<u64>::builder().capacity(10);
-        assert_eq!(builder().false_positive_rate(0.25).build().unwrap().rate(), Some(0.25));
-        assert_eq!(builder().build().unwrap().rate(), Some(0.001));
-        assert_eq!(builder().fingerprint_bits(8).build().unwrap().rate(), None);
+        assert_eq!(builder().false_positive_rate(0.25).build().unwrap().false_positive_rate(), Some(0.25));
+        assert_eq!(builder().build().unwrap().false_positive_rate(), Some(0.001));
+        assert_eq!(builder().fingerprint_bits(8).build().unwrap().false_positive_rate(), None);
     }
 
     #[test]

@@ -19,17 +19,31 @@
 //! | | |
 //! |---|---|
 //! | [`CuckooFilter`] | one key at a time: [`insert`](CuckooFilter::insert), [`insert_unique`](CuckooFilter::insert_unique), [`contains`](CuckooFilter::contains), [`count`](CuckooFilter::count), [`remove`](CuckooFilter::remove); twins that end in `_hash`; what may block, and what is exact |
+//! | [`ExpiringFilter`] | keys that are forgotten after a time: "was it seen in the last 24 hours?" |
+//! | [`CountingFilter`] | how often a key was added: a counter of a few bits beside each |
 //! | [`Builder`] | capacity, rate or width, hash function, memory beforehand |
 //! | batches | [`contains_batch`](CuckooFilter::contains_batch), [`insert_batch`](CuckooFilter::insert_batch), [`remove_batch`](CuckooFilter::remove_batch), on the calling thread |
 //! | [`Bulk`] | [`par_insert`](CuckooFilter::par_insert), [`par_insert_iter`](CuckooFilter::par_insert_iter), [`par_contains`](CuckooFilter::par_contains), [`par_remove`](CuckooFilter::par_remove), on rayon's threads, with progress |
-//! | snapshots | [`save`](CuckooFilter::save), [`load`](CuckooFilter::load), [`Snapshot`], [`SnapshotReader`]; filters built in parts; [`merge_from`](CuckooFilter::merge_from) |
+//! | snapshots | [`save`](CuckooFilter::save), [`load`](CuckooFilter::load), [`Snapshot`], [`SnapshotReader`]; [`merge_from`](CuckooFilter::merge_from) |
+//! | parts | [`Layout`] and [`FilterPart`]: one filter built on several machines, each with its part of the memory; [`join`](CuckooFilter::join) |
+//! | [`MappedFilter`], [`FilterView`] | snapshots that are asked where they lie: files, mapped and shared by processes; bytes in the program |
 //! | hashing | [`DefaultHashBuilder`], [`StableHashBuilder`] for saved filters, [`WellMixed`] |
 //! | [`Stats`] | how full a filter is and what has happened in it |
 //!
 //! The guide in `docs/guide.md` of the repository leads through sizes, persistence and async servers, and lists the limits.
 //!
 //! # Features
-//! - `serde`: `Serialize` and `Deserialize` for filters, by way of a snapshot. Off by default.
+//! All add to what there is without any. The first three are on by default.
+//! - `rayon`: bulk operations on all cores, [`Bulk`] and all whose names begin with `par_`.
+//! - `snapshot`: filters in files and in bytes, and [`StableHashBuilder`].
+//! - `mmap`: large tables on fresh pages of the system, huge ones where it has them, and with `snapshot` [`MappedFilter`].
+//! - `serde`: `Serialize` and `Deserialize` for filters, by way of a snapshot; `Serialize` for [`Stats`] and reports.
+//!
+//! Without any, filters have all operations on one key and on batches, [`CuckooFilter::merge_from`], [`FilterPart`] and [`Stats`],
+//! from four dependencies: ahash, arrayvec, crossbeam-utils and parking_lot. That builds for `wasm32-unknown-unknown`, too,
+//! where no system gives random seeds: choose them, with [`DefaultHashBuilder::with_seeds`].
+// Without bulk operations and snapshots, less is used of the core.
+#![cfg_attr(not(all(feature = "rayon", feature = "snapshot")), allow(dead_code, unused_imports))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // clippy.toml: atomics and locks have one room.
 #![deny(clippy::disallowed_types)]
@@ -38,28 +52,46 @@
 
 mod batch;
 mod builder;
+#[cfg(feature = "rayon")]
 mod bulk;
+mod clone;
 mod error;
 mod filter;
+mod growth;
 mod hashing;
 mod layout;
 mod merge;
+mod parts;
 mod raw;
 mod report;
+#[cfg(feature = "serde")]
+mod serde;
+#[cfg(feature = "snapshot")]
 mod snapshot;
 mod stats;
 mod sys;
+mod tagged;
+#[cfg(feature = "snapshot")]
+mod view;
 
 pub use builder::Builder;
+#[cfg(feature = "rayon")]
 pub use bulk::Bulk;
-pub use error::{BuildError, InsertError, MergeError, SnapshotError, SnapshotPlace};
+pub use error::{BuildError, InsertError, MergeError, PartError, SnapshotError, SnapshotPlace};
 pub use filter::CuckooFilter;
-pub use hashing::{
-    DefaultHashBuilder, DefaultHasher, SavedHasher, StableHashBuilder, StableHasher, WellMixed, WellMixedHasher,
-};
+pub use hashing::{DefaultHashBuilder, DefaultHasher, SavedHasher, WellMixed, WellMixedHasher};
+#[cfg(feature = "snapshot")]
+pub use hashing::{StableHashBuilder, StableHasher};
+pub use parts::{FilterPart, Layout};
 pub use report::{BulkReport, MergeReport, Rejection, RemoveReport};
-pub use snapshot::{Snapshot, SnapshotHeader, SnapshotReader};
+#[cfg(feature = "snapshot")]
+pub use snapshot::{DeltaReport, Snapshot, SnapshotHeader, SnapshotReader};
 pub use stats::Stats;
+pub use tagged::{CountingBuilder, CountingFilter, ExpiringBuilder, ExpiringFilter};
+#[cfg(feature = "snapshot")]
+pub use view::FilterView;
+#[cfg(all(feature = "mmap", feature = "snapshot"))]
+pub use view::{MappedFilter, Mapping};
 
 #[cfg(all(test, cuckoo_loom))]
 #[path = "../loom-tests/mod.rs"]

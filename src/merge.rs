@@ -1,10 +1,10 @@
 //! All that one filter holds, stored in another one that was built alike.
 
-use crate::error::MergeError;
+use crate::error::{InsertError, MergeError};
 use crate::filter::CuckooFilter;
 use crate::hashing::probe;
 use crate::layout::{Search, SearchBudget};
-use crate::raw::{Admission, KEYS_UNDER_LOCKS, RawFilter, Shard};
+use crate::raw::{Admission, Fixed, Growing, KEYS_UNDER_LOCKS, RawFilter, Shard};
 use crate::report::MergeReport;
 use crate::sys::memory::HugePages;
 use core::hash::BuildHasher;
@@ -13,7 +13,9 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
     /// Stores a copy of all that the other filter holds, while both serve. What is refused for lack of room is counted;
     /// nothing else is lost.
     ///
-    /// Both must have been built with the same capacity and rate or width, and the same hasher with the same keys.
+    /// Both must have been built with the same capacity and rate or width, and the same hasher with the same keys: two filters
+    /// with default hashers have seeds of their own, and cannot be merged. Give both a clone of one hasher
+    /// ([`Builder::hasher`](crate::Builder::hasher)), or begin the second as a [clone](CuckooFilter::try_clone) of the first.
     /// Every key that the other one holds from the beginning of the call to its end is merged; one that is inserted or
     /// removed there meanwhile may be or not. Keys that both hold are held twice afterwards, and take two removals. A
     /// filter may be merged with itself, which doubles its copies, and two with each other at the same time.
@@ -44,12 +46,13 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
         if probe(self.hasher()) != probe(other.hasher()) {
             return Err(MergeError::HashersDiffer);
         }
+        if let (Some(to), Some(from)) = (self.raw.growing(), other.raw.growing()) {
+            return merge_growing(to, from, self.plan().words);
+        }
         let mut plan = *self.plan();
         (plan.shards, plan.stripes, plan.stripe_shift) = (1, 1, u32::BITS - 1);
         let bytes = plan.words * size_of::<u64>();
-        let mut words = Vec::new();
-        words.try_reserve_exact(plan.words).map_err(|_| MergeError::OutOfMemory { bytes })?;
-        words.resize(plan.words, 0);
+        let mut words = room_for(plan.words)?;
         let copy = RawFilter::new(&plan, HugePages::Unadvised).ok_or(MergeError::OutOfMemory { bytes })?;
         let mut report = MergeReport::default();
         for (shard, from) in self.raw.shards().zip(other.raw.shards()) {
@@ -61,6 +64,36 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
     }
 }
 
+/// The same for filters that grow, whose tables may have doubled differently.
+pub(crate) fn merge_growing(to: &Growing, from: &Growing, words: usize) -> Result<MergeReport, MergeError> {
+    let mut words = room_for(words)?;
+    let (mut report, mut budget) = (MergeReport::default(), SearchBudget::full());
+    from.copy_each(&mut words, |copy, words| {
+        for aim in from.aims(copy, words) {
+            report.note(to.insert_fetched(aim, Admission::Copies, &mut budget));
+        }
+        Ok(())
+    })?;
+    Ok(report)
+}
+
+fn room_for(words: usize) -> Result<Vec<u64>, MergeError> {
+    let bytes = words * size_of::<u64>();
+    let mut room = Vec::new();
+    room.try_reserve_exact(words).map_err(|_| MergeError::OutOfMemory { bytes })?;
+    room.resize(words, 0);
+    Ok(room)
+}
+
+impl MergeReport {
+    fn note(&mut self, result: Result<bool, InsertError>) {
+        match result {
+            Ok(_) => self.inserted += 1,
+            Err(_) => self.refused += 1,
+        }
+    }
+}
+
 /// Stores all that the copy holds.
 fn store_all(shard: Shard<'_>, copy: Shard<'_>, report: &mut MergeReport) {
     let (mut search, mut budget) = (Search::new(), SearchBudget::full());
@@ -68,10 +101,8 @@ fn store_all(shard: Shard<'_>, copy: Shard<'_>, report: &mut MergeReport) {
     while classes.peek().is_some() {
         let exclusive = shard.exclusive();
         for class in classes.by_ref().take(KEYS_UNDER_LOCKS) {
-            match exclusive.insert(&mut search, &mut budget, class, Admission::Copies) {
-                Ok(_) => report.inserted += 1,
-                Err(_) => report.refused += 1,
-            }
+            let Ok(result) = exclusive.insert(Fixed, &mut search, &mut budget, class, Admission::Copies);
+            report.note(result);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a filter tells of itself while it serves.
 
 use crate::filter::CuckooFilter;
+use core::time::Duration;
 
 /// What has happened in a filter since it was built or loaded, and how full it is. [`CuckooFilter::stats`] takes it.
 ///
@@ -20,10 +21,19 @@ pub struct Stats {
     pub relocations: u64,
     /// The most relocations that made room for one key.
     pub longest_path: u64,
-    /// Insertions refused as [`InsertError::Full`](crate::InsertError::Full).
+    /// Insertions refused as [`InsertError::Full`](crate::InsertError::Full). Those that a split made room for are not among
+    /// them.
     pub refused_full: u64,
     /// Insertions refused as [`InsertError::TooManyCopies`](crate::InsertError::TooManyCopies).
     pub refused_too_many_copies: u64,
+    /// Tables that a filter that grows was split into, those that it began with among them; else the number of shards.
+    pub tables: usize,
+    /// How often the tables that were split most have been split: each time takes one bit of the growth that was asked for.
+    pub doublings: u32,
+    /// Tables that were split.
+    pub splits: u64,
+    /// The time that all threads together have spent on splitting tables, waiting for their locks included.
+    pub time_in_splits: Duration,
 }
 
 impl<K: ?Sized, S> CuckooFilter<K, S> {
@@ -52,6 +62,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     pub fn stats(&self) -> Stats {
         let totals = self.raw.totals();
         let len = self.len();
+        let grown = self.raw.grown();
         Stats {
             len,
             load_factor: self.load_factor_of(len),
@@ -60,6 +71,10 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
             longest_path: totals.longest_path,
             refused_full: totals.refused_full,
             refused_too_many_copies: totals.refused_copies,
+            tables: grown.tables,
+            doublings: grown.doublings,
+            splits: grown.splits,
+            time_in_splits: Duration::from_nanos(grown.nanos_in_splits),
         }
     }
 }

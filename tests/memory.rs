@@ -53,16 +53,20 @@ fn read(name: &str, bytes: &[u8]) -> Result<Filter, SnapshotError> {
     result
 }
 
+/// Bytes of a header without metadata, and of what stands before the words of a shard.
+const HEADER: usize = 256;
+const HEAD: usize = 64;
+
 /// The header of a large filter, and a shard that begins as all do.
 fn large_header(shards: u64, here: u64) -> Vec<u8> {
     let sealed = Sealed::new(snapshot(10, 8, 1, b""))
         .with(16, shards.to_le_bytes())
         .with(32, here.to_le_bytes())
         .with(40, (1_u32 << 16).to_le_bytes())
-        .with(44, 32_u32.to_le_bytes());
-    let header = 152 + 11 + 4;
-    let words = (1_u64 << 16) * 4 * 32 / 64;
-    [&sealed.bytes[..header], &[0; 16], &words.to_le_bytes()].concat()
+        .with(44, 32_u32.to_le_bytes())
+        .with(HEADER + 21, [32, 32])
+        .with(HEADER + 48, ((1_u64 << 16) * 4 * 32 / 64).to_le_bytes());
+    sealed.bytes[..HEADER + HEAD].to_vec()
 }
 
 /// Of 13 bytes a key in a block, 3 more at the most for its runs, and 1 MiB for each thread.
@@ -108,7 +112,7 @@ fn a_length_that_lies_costs_no_memory() {
             Err(SnapshotError::PartAlone { .. }) => here < shards,
             result => here == shards && cut_off(result),
         };
-        assert!(refused("a header of a terabyte", &header[..header.len() - 24]));
+        assert!(refused("a header of a terabyte", &header[..header.len() - HEAD]));
         assert!(refused("a shard of nothing", &header));
         for length in [1, 1000, 100_000, 500_000] {
             let bytes = [header.clone(), vec![0; length]].concat();
@@ -119,7 +123,7 @@ fn a_length_that_lies_costs_no_memory() {
     }
 
     let promised = Sealed::new(snapshot(10, 8, 1, b""))
-        .with(12, (152 + 11 + (64_u32 << 10) + 4).to_le_bytes())
+        .with(12, (HEADER as u32 + (64 << 10)).to_le_bytes())
         .with(144, (64_u32 << 10).to_le_bytes());
     assert!(cut_off(read("metadata that never comes", &promised.bytes)));
     assert!(cut_off(read("nothing but a length", &promised.bytes[..16])));

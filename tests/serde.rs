@@ -215,3 +215,21 @@ fn serialized_while_it_serves() {
         }
     });
 }
+
+#[test]
+fn what_a_filter_tells_is_told_in_other_formats() {
+    let filter = CuckooFilter::<u64>::with_capacity(100);
+    let report = filter.insert_batch(&[7; 9]);
+    let told = serde_json::to_value(&report).unwrap();
+    let expected = serde_json::json!({
+        "inserted": 8, "present": 0, "rejected": [{ "index": 8, "error": "TooManyCopies" }], "rejected_unlisted": 0
+    });
+    assert_eq!(told, expected);
+    let told = serde_json::to_value(filter.remove_batch(&[7, 8])).unwrap();
+    assert_eq!(told, serde_json::json!({ "removed": 1, "missing": [1], "missing_unlisted": 0 }));
+    let told = serde_json::to_value(filter.stats()).unwrap();
+    assert_eq!((&told["len"], &told["refused_too_many_copies"]), (&7.into(), &1.into()));
+    assert_eq!(told.as_object().unwrap().len(), 11);
+    let told = serde_json::to_value(filter.merge_from(&filter).unwrap()).unwrap();
+    assert_eq!(told, serde_json::json!({ "inserted": 1, "refused": 6 }));
+}

@@ -1,5 +1,6 @@
 //! What the user asks for.
 
+use crate::addresses;
 use crate::memory::Announced;
 use clap::Parser;
 use concurrent_cuckoo_filter::{BuildError, CuckooFilter};
@@ -26,6 +27,11 @@ pub(crate) struct Arguments {
     /// [default: the 121,570 domains in examples/data]
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
+
+    /// In place of a list: so many IP addresses, made, half of them IPv4 in /24 networks of 64 listed addresses each, half
+    /// IPv6. Those that are asked for and not listed are of the same networks
+    #[arg(long, value_name = "COUNT", conflicts_with = "list", allow_negative_numbers = true)]
+    pub(crate) ips: Option<usize>,
 
     /// Keys beside the list: so many, made from their numbers as they are needed, such as 00000000000f4240.example.
     /// They are loaded into the same filter, stay in it, and are half of the listed ones that are looked up
@@ -63,6 +69,9 @@ impl Arguments {
             }
             Ok(announced) => announced.check()?,
             Err(_) => {}
+        }
+        if let Some(ips) = self.ips.filter(|ips| !(1..=addresses::MOST).contains(ips)) {
+            return Err(format!("{ips} addresses were asked for; 1 to {} are possible", addresses::MOST));
         }
         if let Some(threads) = self.threads.filter(|threads| !(1..=MAX_THREADS).contains(threads)) {
             return Err(format!("{threads} threads were asked for; 1 to {MAX_THREADS} are possible"));

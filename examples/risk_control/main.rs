@@ -6,10 +6,11 @@
 //! cargo run --release --example risk_control -- --help
 //! ```
 //!
-//! `list` reads the file, `made` makes keys beside it, `sign_ups` prepares what is asked. `load` and `run`, the service,
+//! `list` reads the file, `addresses` makes IP addresses in its place, `made` keys beside it, `sign_ups` prepares what is asked. `load` and `run`, the service,
 //! are the places to see how the filter is used, `snapshot` how it is saved. `memory` and `report` tell what it takes
 //! and what came of it.
 
+mod addresses;
 mod arguments;
 mod list;
 mod load;
@@ -24,7 +25,7 @@ mod snapshot;
 use arguments::Arguments;
 use clap::Parser;
 use concurrent_cuckoo_filter::CuckooFilter;
-use list::List;
+use list::{List, Text};
 use memory::Announced;
 use report::{Filled, Report};
 use sign_ups::SignUps;
@@ -53,7 +54,10 @@ fn serve(arguments: &Arguments) -> Result<(), String> {
     arguments.check()?;
 
     let start = Instant::now();
-    let text = list::read(&arguments.list())?;
+    let text = match arguments.ips {
+        Some(count) => Text { keys: addresses::list(count), blank_lines: 0 },
+        None => list::read(&arguments.list())?,
+    };
     let list = List::new(&text);
     let read_in = start.elapsed();
 
@@ -61,7 +65,7 @@ fn serve(arguments: &Arguments) -> Result<(), String> {
     let found = snapshot.as_ref().map(Snapshot::is_there).transpose()?.unwrap_or(false);
 
     // Before the memory is announced, so that it counts as taken.
-    let sign_ups = SignUps::prepare(&list, arguments.keys);
+    let sign_ups = SignUps::prepare(&list, arguments.ips.is_some(), arguments.keys);
 
     let keys = list.keys.len().saturating_add(arguments.keys);
     let builder = CuckooFilter::<str>::builder().capacity(keys).false_positive_rate(arguments.rate);

@@ -84,14 +84,14 @@ impl Report<'_> {
         )?;
         writeln!(
             out,
-            "lookups         {}a second in all, {}a second on each thread; {} done",
+            "lookups          {}a second in all, {}a second on each thread; {} done",
             scaled(asked.speed),
             scaled(asked.speed / outcome.threads as f64),
             grouped(asked.lookups()),
         )?;
         writeln!(
             out,
-            "one lookup      p50 {} ns, p99 {} ns, p99.9 {} ns (1 in {TIMED_ONE_IN} timed, the clock's own {} ns included)",
+            "one lookup       p50 {} ns, p99 {} ns, p99.9 {} ns (1 in {TIMED_ONE_IN} timed, the clock's own {} ns included)",
             grouped(asked.times.value_at_quantile(0.5)),
             grouped(asked.times.value_at_quantile(0.99)),
             grouped(asked.times.value_at_quantile(0.999)),

@@ -1,5 +1,6 @@
 //! What the workers ask, prepared before any clock starts.
 
+use crate::addresses;
 use crate::list::List;
 use crate::made::MadeKey;
 use fastrand::Rng;
@@ -40,8 +41,9 @@ pub(crate) struct SignUps<'t> {
 }
 
 impl<'t> SignUps<'t> {
-    /// What is asked of a list, and of so many made keys beside it, which all stay.
-    pub(crate) fn prepare(list: &List<'t>, made: usize) -> Self {
+    /// What is asked of a list, of domains or of addresses, and of so many made keys beside it, which all stay.
+    pub(crate) fn prepare(list: &List<'t>, of_addresses: bool, made: usize) -> Self {
+        let unlisted = if of_addresses { addresses::unlisted } else { unlisted };
         let mut random = Rng::with_seed(1);
         let mut stays = list.keys.clone();
         random.shuffle(&mut stays);

@@ -56,6 +56,7 @@ fn bad_input_is_one_line_on_stderr() {
     refuses(&folder, &["--rate", "1.5"]);
     refuses(&folder, &["--threads", "0"]);
     refuses(&folder, &["--keys", "18446744073709551615"]);
+    refuses(&folder, &["--ips", "0"]);
 }
 
 #[test]
@@ -85,4 +86,12 @@ fn snapshots_are_saved_and_loaded_and_damaged_ones_refused() {
     assert!(error.contains("shard 0 ") && error.contains(" is damaged"), "{error}");
     write("longer", &[&snapshot[..], b"more\n"].concat());
     fails(&folder, &["--snapshot", "longer"]);
+}
+
+#[test]
+fn made_addresses_stand_in_for_a_list() {
+    let folder = folder("addresses");
+    let report = succeeds(&folder, &["--ips", "100001"]);
+    assert!(report.contains("100,001 keys") && report.contains("repeated lines"), "{report}");
+    assert!(report.contains("left out: 0 blank lines, 0 repeated lines"), "{report}");
 }

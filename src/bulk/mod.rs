@@ -119,6 +119,9 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// are, with locks for each key. A filter of one shard (up to about 250,000 keys) is hashed for by all threads and
     /// filled by one: threads that meet in so few stripes are slower than one alone.
     ///
+    /// A process that was forked off after the pool had started has none of its threads, and hangs here: it needs a pool of
+    /// its own.
+    ///
     /// # Panics
     /// If the caller is in no pool and the system refuses rayon the threads of its global one, which the first parallel
     /// operation of a program starts. Nothing has been stored then, and later operations outside a pool panic too.

@@ -145,7 +145,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
             for keys in groups(keys) {
                 let results = batches(keys, |keys| {
                     let mut results = Vec::with_capacity(keys.len());
-                    raw.insert_each(keys.iter().map(&hash), self.admission, |result| results.push(result));
+                    raw.insert_each_hash(keys.iter().map(&hash), self.admission, |result| results.push(result));
                     results
                 });
                 for result in results.into_iter().flatten() {
@@ -183,12 +183,12 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         let few = first.len() < FEW_KEYS;
         let expected = hashes.size_hint().1.unwrap_or(usize::MAX).saturating_add(first.len());
         let mut hashes = first.into_iter().chain(hashes);
-        let half = || if few { None } else { Block::for_stream(*raw.geometry(), expected) };
+        let half = || if few || raw.growing().is_some() { None } else { Block::for_stream(*raw.geometry(), expected) };
         let blocks = half().zip(half());
         let scratch = blocks.as_ref().and_then(|(block, _)| block.scratch());
         let Some(((mut now, mut next), mut scratch)) = blocks.zip(scratch) else {
             let mut done = 0;
-            raw.insert_each(hashes, self.admission, |result| {
+            raw.insert_each_hash(hashes, self.admission, |result| {
                 report.note(done, result, self.max_listed);
                 done += 1;
             });
@@ -259,7 +259,9 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     fn lookup_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync, found: &mut [bool]) {
         assert_same_length(keys, found);
         let raw = &self.filter.raw;
-        let many = !raw.is_near() && Block::<bool>::is_dense(*raw.geometry(), keys.len(), LOOKUPS_PER_SHARD);
+        let many = raw.growing().is_none()
+            && !raw.is_near()
+            && Block::<bool>::is_dense(*raw.geometry(), keys.len(), LOOKUPS_PER_SHARD);
         let mut block = if many { Block::<bool>::new(*raw.geometry(), keys.len()) } else { None };
         let at_a_time = block.as_ref().map_or(LOOKUPS_PER_BLOCK, Block::max_keys);
         let mut done = 0;

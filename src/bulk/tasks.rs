@@ -4,7 +4,7 @@ use super::block::{Block, Run};
 use crate::batch::lookup_batch;
 use crate::error::InsertError;
 use crate::layout::{Class, Geometry, Search, SearchBudget};
-use crate::raw::{Admission, Exclusive, KEYS_UNDER_LOCKS, RawFilter, Shard, rolling};
+use crate::raw::{Admission, Exclusive, Fixed, KEYS_UNDER_LOCKS, RawFilter, Shard, rolling};
 use crate::sys::prefetch::CacheLevel;
 use core::ops::Add;
 use rayon::prelude::*;
@@ -31,6 +31,7 @@ pub(super) enum Outcome {
     Present,
     Full,
     TooManyCopies,
+    OutOfMemory,
 }
 
 impl Outcome {
@@ -40,6 +41,8 @@ impl Outcome {
             Ok(false) => Outcome::Present,
             Err(InsertError::Full) => Outcome::Full,
             Err(InsertError::TooManyCopies) => Outcome::TooManyCopies,
+            Err(InsertError::OutOfMemory) => Outcome::OutOfMemory,
+            Err(InsertError::BeyondTimeToLive) => unreachable!("no bulk operation has times of its own"),
         }
     }
 
@@ -49,6 +52,7 @@ impl Outcome {
             Outcome::Present => Ok(false),
             Outcome::Full => Err(InsertError::Full),
             Outcome::TooManyCopies => Err(InsertError::TooManyCopies),
+            Outcome::OutOfMemory => Err(InsertError::OutOfMemory),
         }
     }
 }
@@ -71,7 +75,8 @@ impl Add for NotStored {
 impl RawFilter {
     /// A block to sort `keys` keys by shard; `None` where they are too few for that, or there is no memory.
     pub(super) fn block<O: Copy + Default + Send + Sync>(&self, keys: usize) -> Option<Block<O>> {
-        let many = keys >= FEW_KEYS && keys / self.geometry().shards() >= FEW_KEYS_PER_SHARD;
+        let many =
+            self.growing().is_none() && keys >= FEW_KEYS && keys / self.geometry().shards() >= FEW_KEYS_PER_SHARD;
         if many { Block::new(*self.geometry(), keys) } else { None }
     }
 
@@ -89,7 +94,7 @@ impl RawFilter {
         block.for_each_shard(self.par_shards().zip(budgets), |(shard, budget), runs| {
             let (mut not_stored, mut search) = (NotStored::default(), Search::new());
             change(self.geometry(), shard, runs, |shard, class, outcome| {
-                let result = shard.insert(&mut search, budget, class, admission);
+                let Ok(result) = shard.insert(Fixed, &mut search, budget, class, admission);
                 not_stored.present += usize::from(result == Ok(false));
                 not_stored.refused += usize::from(result.is_err());
                 *outcome = Outcome::of(result);

@@ -1,11 +1,13 @@
 //! The default hash function, behind a name of our own; and a stable one for filters that are saved.
 
 mod saved;
+#[cfg(feature = "snapshot")]
 mod stable;
 mod well_mixed;
 
 pub use saved::SavedHasher;
 pub(crate) use saved::probe;
+#[cfg(feature = "snapshot")]
 pub use stable::{StableHashBuilder, StableHasher};
 use well_mixed::forward;
 pub use well_mixed::{WellMixed, WellMixedHasher};
@@ -109,6 +111,15 @@ impl BuildHasher for DefaultHashBuilder {
 pub(crate) fn hash_of<K: ?Sized + Hash>(builder: &impl BuildHasher, key: &K) -> u64 {
     let mut state = builder.build_hasher();
     key.hash(&mut state);
+    state.finish()
+}
+
+/// The hash of a `str` with these bytes, if they are one: what `str` feeds to a hasher is its bytes and one that no text has.
+#[inline(always)]
+pub(crate) fn hash_of_str_bytes(builder: &impl BuildHasher, text: &[u8]) -> u64 {
+    let mut state = builder.build_hasher();
+    state.write(text);
+    state.write_u8(0xff);
     state.finish()
 }
 

@@ -161,6 +161,17 @@ impl Matches {
         Some(Slot { bucket: self.bucket, begin })
     }
 
+    /// Each of them, from the lowest.
+    #[inline]
+    pub(crate) fn slots(mut self, format: &Format) -> impl Iterator<Item = Slot> {
+        core::iter::from_fn(move || {
+            let slot = self.lowest(format)?;
+            let run = if self.low != 0 { &mut self.low } else { &mut self.high };
+            *run &= *run - 1;
+            Some(slot)
+        })
+    }
+
     /// How many there are in two buckets.
     #[inline]
     pub(crate) fn count(self, others: Matches, format: &Format) -> u32 {

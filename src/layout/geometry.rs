@@ -1,9 +1,9 @@
 //! Where a key lies: from a 64-bit hash to a shard, a fingerprint and two candidate buckets.
 //!
 //! ```text
-//! mixed: 63 .................................. 0
-//!        | bucket (from the top)            |
-//!                          | fingerprint: 31..0 |
+//! mixed: 63 ............. 32 31 .............. 0
+//!        | bucket           | fingerprint     |   up to 2^26 buckets
+//!        | bucket ........................... |   above
 //! ```
 //!
 //! Buckets are numbered through all shards, so that one draw gives both bucket and shard. Bucket and fingerprint come
@@ -16,6 +16,17 @@ use super::plan::Plan;
 pub(crate) struct Fingerprint(u32);
 
 impl Fingerprint {
+    /// The lower bits of a whole fingerprint that a table stores; the core, which is not 0, is among them.
+    #[inline(always)]
+    pub(crate) fn lower(self, mask: u32) -> Self {
+        Fingerprint(self.0 & mask)
+    }
+
+    /// A whole fingerprint, of which a table stores the lower bits.
+    pub(crate) fn with(self, above: u32) -> Self {
+        Fingerprint(self.0 | above)
+    }
+
     /// `None` for the 0 of an empty slot.
     #[inline]
     pub(crate) fn from_slot(slot: u32) -> Option<Self> {
@@ -89,6 +100,11 @@ impl Mixed {
         Mixed(hash ^ (hash >> 32))
     }
 
+    #[inline]
+    pub(crate) fn get(self) -> u64 {
+        self.0
+    }
+
     /// The hash of which [`Mixed::of`] makes this number. Compiled together, the two cancel out.
     #[inline]
     pub(crate) fn unmix(mixed: u64) -> u64 {
@@ -100,7 +116,7 @@ impl Mixed {
 }
 
 /// Where a key lies in the whole filter.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) shard: u64,
     /// The numbers of its buckets, counted through all shards.
@@ -109,35 +125,77 @@ pub(crate) struct Place {
     pub(crate) class: Class,
 }
 
+/// Filters of up to so many buckets draw them from 32 bits of the hash: the chances of two buckets differ by 1 part in 64 at
+/// the most. Larger ones draw from all 64.
+const MOST_NARROW: u64 = 1 << 26;
+
 /// The numbers that place a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     shards: u64,
     /// Buckets of all shards.
     total: u64,
+    /// The same in filters of up to [`MOST_NARROW`], else 0. A field of 32 bits, and not a part of `total`, because
+    /// the compiler has vectors for products of what it sees to be 32 bits. So have the shards.
+    narrow_total: u32,
+    narrow_shards: u32,
+    /// The bits of the hash from which buckets are drawn.
+    drawn: u64,
     /// Buckets in each shard: even, at most 2^16.
     buckets: u32,
-    /// 2^f - 1.
-    fingerprints: u64,
+    /// 2^f - 1, of the fingerprint or of its core.
+    fingerprints: u32,
     /// 2^k - 1 for the largest 2^k that is not above the number of buckets.
     sums: u32,
+    /// Bits of a fingerprint above its core.
+    reserve_bits: u32,
+}
+
+/// Where a key of a growing filter lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Aim {
+    /// The cell of the directory that names its table.
+    pub(crate) cell: usize,
+    /// Its buckets there. The fingerprint is the whole one, of which a table may store less.
+    pub(crate) class: Class,
 }
 
 impl Geometry {
     pub(crate) fn new(plan: &Plan) -> Self {
         debug_assert!(plan.buckets >= 2 && plan.buckets.is_multiple_of(2));
+        let (shards, total) = (plan.shards as u64, plan.shards as u64 * u64::from(plan.buckets));
+        let if_narrow = |number: u64| if total <= MOST_NARROW { number as u32 } else { 0 };
         Geometry {
-            shards: plan.shards as u64,
-            total: plan.shards as u64 * u64::from(plan.buckets),
+            shards,
+            total,
+            narrow_total: if_narrow(total),
+            narrow_shards: if_narrow(shards),
+            drawn: if total <= MOST_NARROW { u64::MAX << 32 } else { u64::MAX },
             buckets: plan.buckets,
-            fingerprints: u64::from(u32::MAX >> (32 - plan.fingerprint_bits)),
+            fingerprints: u32::MAX >> (32 - plan.core_bits()),
             sums: u32::MAX >> (plan.buckets.leading_zeros() + 1),
+            reserve_bits: plan.reserve_bits,
         }
+    }
+
+    /// The class with this fingerprint and one of its buckets; `None` if there are no such numbers.
+    pub(crate) fn class_of(&self, fingerprint: u32, bucket: u32) -> Option<Class> {
+        let fingerprint = Fingerprint::from_slot(fingerprint)?;
+        if fingerprint.0 > self.fingerprints || bucket >= self.buckets {
+            return None;
+        }
+        let first = Bucket(bucket);
+        Some(Class { fingerprint, first, second: self.alternate(fingerprint, first) })
     }
 
     /// All buckets of a shard, in order.
     pub(crate) fn all_buckets(&self) -> impl ExactSizeIterator<Item = Bucket> + use<> {
         (0..self.buckets).map(Bucket)
+    }
+
+    /// Up to `count` buckets of a shard, from this number on.
+    pub(crate) fn buckets_from(&self, first: u32, count: u32) -> impl ExactSizeIterator<Item = Bucket> + use<> {
+        (first..self.buckets.min(first + count)).map(Bucket)
     }
 
     pub(crate) fn shards(&self) -> usize {
@@ -146,47 +204,95 @@ impl Geometry {
 
     /// The number of the shard alone.
     #[inline]
-    pub(crate) fn shard(&self, Mixed(mixed): Mixed) -> usize {
-        high_product(mixed, self.shards) as usize
+    pub(crate) fn shard(&self, mixed: Mixed) -> usize {
+        self.numbers(mixed).1 as usize
     }
 
     /// The number of the shard, and the place of the key in it.
     #[inline(always)]
     pub(crate) fn locate(&self, mixed: Mixed) -> (usize, Class) {
-        let Place { shard, class, .. } = self.draw(mixed, high_product);
+        let Place { shard, class, .. } = self.locate_flat(mixed);
         (shard as usize, class)
     }
 
     /// As [`Geometry::locate`], with the numbers that buckets have in the whole filter.
     #[inline(always)]
     pub(crate) fn locate_flat(&self, mixed: Mixed) -> Place {
-        self.draw(mixed, high_product)
+        let (number, shard) = self.numbers(mixed);
+        let begin = shard * u64::from(self.buckets);
+        let class = self.class(mixed, (number - begin) as u32);
+        Place { shard, first: number, second: begin + u64::from(class.second.0), class }
     }
 
     /// As [`Geometry::locate_flat`], for loops that the compiler vectorises; only where [`Geometry::is_narrow`].
     #[inline(always)]
     pub(crate) fn locate_narrow(&self, mixed: Mixed) -> Place {
-        self.draw(mixed, high_product_of_narrow)
+        let high = (mixed.0 >> 32) as u32;
+        let (number, shard) = (high_half(high, self.narrow_total), high_half(high, self.narrow_shards));
+        let begin = shard * self.buckets;
+        let class = self.class(mixed, number - begin);
+        Place { shard: shard.into(), first: number.into(), second: (begin + class.second.0).into(), class }
     }
 
-    /// Whether buckets are numbered by 32 bits.
-    #[inline]
+    /// Whether there are no more than [`MOST_NARROW`] buckets.
+    #[inline(always)]
     pub(crate) fn is_narrow(&self) -> bool {
-        self.total <= u64::from(u32::MAX)
+        self.narrow_total != 0
     }
 
     /// Draws a bucket of the filter, of which the whole part of its quotient by the buckets of a shard is the shard: the
-    /// same draw from fewer numbers. Then a fingerprint.
+    /// same draw from fewer numbers.
     #[inline(always)]
-    fn draw(&self, Mixed(mixed): Mixed, high_product: impl Fn(u64, u64) -> u64) -> Place {
-        let (number, shard) = (high_product(mixed, self.total), high_product(mixed, self.shards));
-        let begin = shard * u64::from(self.buckets);
-        let first = Bucket((number - begin) as u32);
-        // An even draw from 1 ..= 2^f - 1, from the other end of the hash; folding 0 onto 1 would make 1 twice as common.
-        let drawn = high_product(mixed.rotate_left(32), self.fingerprints);
-        let fingerprint = Fingerprint(drawn as u32 + 1);
-        let second = self.alternate(fingerprint, first);
-        Place { shard, first: number, second: begin + u64::from(second.0), class: Class { fingerprint, first, second } }
+    fn numbers(&self, Mixed(mixed): Mixed) -> (u64, u64) {
+        let drawn = mixed & self.drawn;
+        (high_product(drawn, self.total), high_product(drawn, self.shards))
+    }
+
+    /// The class of a fingerprint drawn from the other end of the hash, evenly from 1 ..= 2^f - 1: folding 0 onto 1 would
+    /// make 1 twice as common.
+    #[inline(always)]
+    fn class(&self, Mixed(mixed): Mixed, first: u32) -> Class {
+        let (fingerprint, first) = (Fingerprint(high_half(mixed as u32, self.fingerprints) + 1), Bucket(first));
+        Class { fingerprint, first, second: self.opposite(self.sum(fingerprint.0), first) }
+    }
+
+    /// Where a key lies in a growing filter.
+    #[inline(always)]
+    pub(crate) fn aim(&self, mixed: Mixed) -> Aim {
+        let (number, shard) = self.numbers(mixed);
+        self.aim_at(mixed, shard as usize, (number - shard * u64::from(self.buckets)) as u32)
+    }
+
+    /// As [`Geometry::aim`], for loops that the compiler vectorises; only where [`Geometry::is_narrow`].
+    #[inline(always)]
+    pub(crate) fn aim_narrow(&self, mixed: Mixed) -> Aim {
+        let high = (mixed.0 >> 32) as u32;
+        let (number, shard) = (high_half(high, self.narrow_total), high_half(high, self.narrow_shards));
+        self.aim_at(mixed, shard as usize, number - shard * self.buckets)
+    }
+
+    /// The core is drawn as fingerprints are. What is left of that draw, below its point, does not depend on it: the reserve,
+    /// which chooses the table.
+    #[inline(always)]
+    fn aim_at(&self, Mixed(mixed): Mixed, shard: usize, first: u32) -> Aim {
+        let drawn = u64::from(mixed as u32) * u64::from(self.fingerprints);
+        let (core, first) = ((drawn >> 32) as u32 + 1, Bucket(first));
+        let reserve = (drawn as u32) >> (u32::BITS - self.reserve_bits);
+        let fingerprint = Fingerprint(reserve << self.core_bits() | core);
+        let second = self.opposite(self.sum(core), first);
+        Aim { cell: shard << self.reserve_bits | reserve as usize, class: Class { fingerprint, first, second } }
+    }
+
+    /// The key of a growing filter with this whole fingerprint and bucket.
+    pub(crate) fn aim_of(&self, shard: usize, fingerprint: Fingerprint, first: Bucket) -> Aim {
+        let cell = shard << self.reserve_bits | (fingerprint.0 >> self.core_bits()) as usize;
+        Aim { cell, class: Class { fingerprint, first, second: self.alternate(fingerprint, first) } }
+    }
+
+    /// Bits of the part of a fingerprint from which the alternate is worked out.
+    #[inline(always)]
+    fn core_bits(&self) -> u32 {
+        u32::BITS - self.fingerprints.leading_zeros()
     }
 
     /// A hash, mixed, that leads to this class in a filter of one shard and finds it by its first candidate: the inverse
@@ -194,21 +300,26 @@ impl Geometry {
     #[cfg(test)]
     pub(crate) fn leading_to(&self, class: Class) -> Option<Mixed> {
         assert_eq!(self.shards, 1);
-        // The least numbers that the two draws take there, or one less where the other half of the hash adds to it.
+        // The least numbers that the two draws take there.
         let position = (u64::from(class.first.0) << 32).div_ceil(u64::from(self.buckets));
-        let drawn = (u64::from(class.fingerprint.0 - 1) << 32).div_ceil(self.fingerprints);
-        let mixed = [drawn, drawn.saturating_sub(1)].map(|drawn| Mixed(position << 32 | drawn));
-        mixed.into_iter().find(|&mixed| self.locate(mixed) == (0, class))
+        let drawn = (u64::from(class.fingerprint.0 - 1) << 32).div_ceil(u64::from(self.fingerprints));
+        Some(Mixed(position << 32 | drawn)).filter(|&mixed| self.locate(mixed) == (0, class))
     }
 
     /// The other candidate bucket of a fingerprint that lies in `bucket`. Its own inverse.
     ///
     /// The two candidates add up to `sum(fingerprint)` modulo the number of buckets. That number is even and the sum is
-    /// odd, so the two are never the same bucket: coinciding candidates cause most refusals in small filters.
+    /// odd, so the two are never the same bucket: coinciding candidates cause most refusals in small filters. In a growing
+    /// filter the sum is that of the core, which every table has.
     #[inline(always)]
     pub(crate) fn alternate(&self, fingerprint: Fingerprint, bucket: Bucket) -> Bucket {
+        self.opposite(self.sum(fingerprint.0 & self.fingerprints), bucket)
+    }
+
+    #[inline(always)]
+    fn opposite(&self, sum: u32, bucket: Bucket) -> Bucket {
         // Below zero, the difference is the larger number.
-        let difference = self.sum(fingerprint).wrapping_sub(bucket.0);
+        let difference = sum.wrapping_sub(bucket.0);
         Bucket(difference.min(difference.wrapping_add(self.buckets)))
     }
 
@@ -216,24 +327,23 @@ impl Geometry {
     /// in it and costs 3.5 points of load at 4 bits and half a point at 8, in shards of 2^16 buckets. That the sums stop
     /// at a power of two saves a multiplication, and only in filters of a few buckets does it cost some load (`plan`).
     #[inline(always)]
-    fn sum(&self, fingerprint: Fingerprint) -> u32 {
+    fn sum(&self, fingerprint: u32) -> u32 {
         // 2^32 divided by the golden ratio.
-        let product = fingerprint.0.wrapping_mul(0x9e37_79b9);
+        let product = fingerprint.wrapping_mul(0x9e37_79b9);
         (product ^ (product >> 16)) & self.sums | 1
     }
 }
 
-/// The high half of a 128-bit product.
+/// The high half of a product of 128 bits.
 #[inline(always)]
 fn high_product(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 64) as u64
 }
 
-/// The same for a `b` of 32 bits, by products that vectors have.
+/// The high half of a product of 64 bits.
 #[inline(always)]
-fn high_product_of_narrow(a: u64, b: u64) -> u64 {
-    let b = b & u64::from(u32::MAX);
-    ((a >> 32) * b + (((a & u64::from(u32::MAX)) * b) >> 32)) >> 32
+fn high_half(a: u32, b: u32) -> u32 {
+    ((u64::from(a) * u64::from(b)) >> 32) as u32
 }
 
 #[cfg(test)]
@@ -291,16 +401,61 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_products_are_the_same(mixed: u64, total: u32) {
-            prop_assert_eq!(high_product_of_narrow(mixed, total.into()), high_product(mixed, total.into()));
+        fn vectors_place_keys_as_single_lookups_do(hash: u64, shards in 1u64..=1024, half_buckets in 1u32..=1 << 15) {
+            let geometry = geometry(shards, half_buckets, 13);
+            let mixed = Mixed::of(hash);
+            prop_assert_eq!(geometry.locate_narrow(mixed), geometry.locate_flat(mixed));
         }
     }
 
     #[test]
-    fn buckets_are_numbered_by_32_bits_up_to_the_last_such_number() {
+    fn buckets_are_drawn_from_32_bits_as_long_as_that_is_even() {
         let largest = 1 << 15;
-        assert!(geometry(1, 1, 8).is_narrow() && geometry(65_535, largest, 8).is_narrow());
-        assert!(!geometry(65_536, largest, 8).is_narrow() && !geometry(1 << 20, largest, 8).is_narrow());
+        assert!(geometry(1, 1, 8).is_narrow() && geometry(1024, largest, 8).is_narrow());
+        assert!(!geometry(1025, largest, 8).is_narrow() && !geometry(1 << 20, largest, 8).is_narrow());
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_of_a_growing_filter_has_the_same_buckets_in_every_table(
+            hash: u64,
+            shards in 1u64..2000,
+            half_buckets in 1u32..=1 << 15,
+            core in 4u32..=15,
+            reserve_bits in 1u32..=15,
+        ) {
+            let plan = Plan { shards: shards as usize, reserve_bits, ..Plan::one_shard(core + reserve_bits, half_buckets * 2, 4) };
+            let (geometry, mixed) = (Geometry::new(&plan), Mixed::of(hash));
+            let Aim { cell, class } = geometry.aim(mixed);
+            prop_assert_eq!(cell >> reserve_bits, geometry.shard(mixed));
+            prop_assert_eq!(cell & ((1 << reserve_bits) - 1), (class.fingerprint.get() >> core) as usize);
+            prop_assert!(!geometry.is_narrow() || geometry.aim_narrow(mixed) == geometry.aim(mixed));
+            prop_assert!(class.first.get() < half_buckets * 2 && !class.coincides());
+            prop_assert_eq!(geometry.aim_of(cell >> reserve_bits, class.fingerprint, class.first), geometry.aim(mixed));
+            for doublings in 0..=reserve_bits {
+                let (leaf, mask) = (Geometry::new(&plan.leaf(doublings)), u32::MAX >> (32 - core - reserve_bits + doublings));
+                let stored = class.fingerprint.lower(mask);
+                prop_assert!(stored.get() > 0);
+                prop_assert_eq!(leaf.alternate(stored, class.first), class.second);
+                prop_assert_eq!(leaf.alternate(stored, class.second), class.first);
+                prop_assert_eq!(stored.with(class.fingerprint.get() & !mask), class.fingerprint);
+            }
+        }
+    }
+
+    /// Each core with each reserve, as often as all others.
+    #[test]
+    fn the_reserve_does_not_depend_on_the_core() {
+        let plan = Plan { reserve_bits: 4, ..Plan::one_shard(8, 16, 4) };
+        let (geometry, mut counts) = (Geometry::new(&plan), [0_u32; 256]);
+        for hash in 0..480_000 {
+            counts[geometry.aim(Mixed::of(hash)).class.fingerprint.get() as usize] += 1;
+        }
+        for (fingerprint, count) in counts.into_iter().enumerate() {
+            let expected = if fingerprint % 16 == 0 { 0.0 } else { 2000.0 };
+            // 8 standard deviations of a fair draw.
+            assert!((f64::from(count) - expected).abs() <= 8.0 * expected.sqrt(), "{count} of {fingerprint}");
+        }
     }
 
     /// In small shards, where a sum that is even would show.

@@ -28,7 +28,15 @@ impl Lanes {
     /// The lanes of a run of as many slots as a bucket puts into one: 4 up to 16 bits, 2 above.
     pub(crate) fn new(width: u32) -> Self {
         debug_assert!((4..=32).contains(&width));
-        let slots = if width <= 16 { 4 } else { 2 };
+        if width <= 16 { Lanes::of(4, width) } else { Lanes::of_two(width) }
+    }
+
+    /// The lanes of a run of two slots, whatever their width.
+    pub(crate) fn of_two(width: u32) -> Self {
+        Lanes::of(2, width)
+    }
+
+    fn of(slots: u32, width: u32) -> Self {
         let low = (0..slots).fold(0, |mask, slot| mask | 1u64 << (slot * width));
         Lanes { low, high: low << (width - 1), width, highest: (slots - 1) * width }
     }

@@ -2,14 +2,20 @@
 
 mod format;
 mod geometry;
+mod growth;
 mod lanes;
+mod packed;
 mod path;
 mod plan;
+mod tags;
 
 pub(crate) use format::{Format, Matches, Packing, Slot};
-pub(crate) use geometry::{Bucket, Class, Fingerprint, Geometry, Mixed, Place};
-pub(crate) use lanes::{SLOTS, hits, occupied_in_words};
+pub(crate) use geometry::{Aim, Bucket, Class, Fingerprint, Geometry, Mixed, Place};
+pub(crate) use growth::{Ask, GROWING_FINGERPRINT_BITS, Ungrowable};
+pub(crate) use lanes::{Lanes, SLOTS, hits, occupied_in_words};
+pub(crate) use packed::{pack, unpack};
 pub(crate) use path::{Hop, Path, Search, SearchBudget, ShortPath, find_short};
 pub(crate) use plan::{
     FINGERPRINT_BITS, Plan, Unplannable, expected_false_positive_rate, fingerprint_bits_for, lowest_rate,
 };
+pub(crate) use tags::{Moment, Tags};

@@ -156,6 +156,11 @@ impl Search {
         Search { nodes: ArrayVec::new(), max_nodes: MAX_NODES, visited: None }
     }
 
+    /// How many buckets the last search looked at.
+    pub(crate) fn buckets(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// Searches from the two `roots`. The path is empty if a root has room, and `None` if no bucket within reach has
     /// any.
     #[inline]

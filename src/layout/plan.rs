@@ -1,6 +1,7 @@
 //! How large: from a number of keys and a rate to shards, buckets, bits and stripes.
 
 use super::lanes::SLOTS;
+use super::tags::Tags;
 use core::ops::RangeInclusive;
 
 /// The widths that a table can pack.
@@ -12,7 +13,7 @@ const SHARD_BUCKETS: u64 = 1 << 16;
 
 /// The load that a large table reaches without refusing a key. The first refusal comes at 0.97 and above (DESIGN.md,
 /// "Sizes").
-const LOAD: f64 = 0.965;
+pub(super) const LOAD: f64 = 0.965;
 
 /// Below this many bits there are so few classes that one can overflow before the table is full, so a rate that would
 /// be met by fewer gets this many.
@@ -22,7 +23,7 @@ const BITS_THAT_KEEP_THE_CAPACITY: u32 = 6;
 const STRIPE_SHIFT: u32 = 4;
 
 /// The memory of a stripe: a cache line, or the pair of lines that x86-64 fetches together.
-const STRIPE_BYTES: u64 = size_of::<crossbeam_utils::CachePadded<u64>>() as u64;
+pub(super) const STRIPE_BYTES: u64 = size_of::<crossbeam_utils::CachePadded<u64>>() as u64;
 
 /// All stripes together stay below this part of the table from [`LARGE`] keys up.
 const STRIPE_SHARE: u64 = 100;
@@ -41,8 +42,10 @@ pub(crate) struct Plan {
     /// Buckets a shard: even, so that the two candidates of a key are never one bucket.
     pub(crate) buckets: u32,
     pub(crate) fingerprint_bits: u32,
-    /// Bits of a slot: a fingerprint, and room for more in filters that need it. Equal so far.
+    /// Bits of a slot: a fingerprint, and in some filters a tag (`tags`).
     pub(crate) slot_bits: u32,
+    /// Bits of a fingerprint that choose a table, one for each doubling; 0 in a filter of fixed size.
+    pub(crate) reserve_bits: u32,
     /// A stripe is `1 << stripe_shift` buckets.
     pub(crate) stripe_shift: u32,
     /// `u64` words a shard.
@@ -71,17 +74,29 @@ impl Plan {
             buckets: buckets as u32,
             fingerprint_bits: width,
             slot_bits: width,
+            reserve_bits: 0,
             stripe_shift,
             words: usize::try_from(words).map_err(|_| Unplannable)?,
             stripes: buckets.div_ceil(1 << stripe_shift) as usize,
         })
     }
 
+    /// The narrowest slot for a fingerprint of at least this many bits and a tag of this many; `None` if there is none.
+    pub(crate) fn slot_bits_for(fingerprint_bits: u32, tag_bits: u32) -> Option<u32> {
+        (fingerprint_bits + tag_bits..=*FINGERPRINT_BITS.end()).find(|&width| tag_bits <= Tags::most_bits(width))
+    }
+
+    /// The same filter with a tag in each slot, which leaves fewer bits to the fingerprint.
+    pub(crate) fn with_tags(self, tag_bits: u32) -> Self {
+        Plan { fingerprint_bits: self.slot_bits - tag_bits, ..self }
+    }
+
     /// The plan of a filter that was planned before. The error is the name of a number that no plan has, and the number.
     pub(crate) fn from_parts(
         shards: u64,
         buckets: u32,
-        width: u32,
+        fingerprint_bits: u32,
+        slot_bits: u32,
         stripe_shift: u32,
     ) -> Result<Self, (&'static str, u64)> {
         let full = u64::from(buckets) > SHARD_BUCKETS / 2 || shards == 1;
@@ -92,15 +107,16 @@ impl Plan {
         if !(STRIPE_SHIFT..=SHARD_BUCKETS.ilog2()).contains(&stripe_shift) {
             return Err(("size of a stripe", stripe_shift.into()));
         }
-        let words = words_for(buckets.into(), width);
+        let words = words_for(buckets.into(), slot_bits);
         if shards == 0 || bytes_of(shards, words).is_none() {
             return Err(("number of shards", shards));
         }
         Ok(Plan {
             shards: shards as usize,
             buckets,
-            fingerprint_bits: width,
-            slot_bits: width,
+            fingerprint_bits,
+            slot_bits,
+            reserve_bits: 0,
             stripe_shift,
             words: words as usize,
             stripes: buckets.div_ceil(1 << stripe_shift) as usize,
@@ -115,6 +131,7 @@ impl Plan {
             buckets,
             fingerprint_bits: bits,
             slot_bits: bits,
+            reserve_bits: 0,
             stripe_shift,
             words: (buckets as usize * SLOTS * bits as usize).div_ceil(64),
             stripes: buckets.div_ceil(1 << stripe_shift) as usize,
@@ -123,11 +140,17 @@ impl Plan {
 
     /// Whether a hash has the same place in filters of both plans.
     pub(crate) fn places_alike(&self, other: &Plan) -> bool {
-        let key = |plan: &Plan| (plan.shards, plan.buckets, plan.fingerprint_bits, plan.slot_bits);
+        let key = |plan: &Plan| (plan.shards, plan.buckets, plan.fingerprint_bits, plan.slot_bits, plan.reserve_bits);
         key(self) == key(other)
     }
 
-    /// Slots of the whole filter.
+    /// The same, with this many stripes a shard at the most.
+    pub(super) fn with_stripes(self, most: usize) -> Self {
+        let stripe_shift = shift_for_at_most(most as u64, self.buckets.into());
+        Plan { stripe_shift, stripes: self.buckets.div_ceil(1 << stripe_shift) as usize, ..self }
+    }
+
+    /// Slots of the whole filter, or of what a growing one begins with.
     pub(crate) fn slots(&self) -> usize {
         self.shards * self.buckets as usize * SLOTS
     }
@@ -144,9 +167,8 @@ fn load_at(capacity: usize) -> f64 {
 /// A table of s slots holds 0.965 s keys less a few times sqrt(s), the spread of the fullest pair; up to the size of a
 /// shard, the spread grows no further. The constant is for the smallest, above all those of a few buckets less than a
 /// power of two, whose candidates have few sums. Found by building filters of each size (DESIGN.md, "Sizes").
-fn buckets_for(capacity: usize) -> (u64, u64) {
-    let keys = capacity as f64;
-    let slots = keys / LOAD + (2.5 * keys.sqrt()).min(2000.0) + 14.0;
+pub(super) fn buckets_for(capacity: usize) -> (u64, u64) {
+    let slots = capacity as f64 / LOAD + spread(capacity) + 14.0;
     let buckets = (slots / SLOTS as f64).ceil() as u64;
     let shards = buckets.div_ceil(SHARD_BUCKETS);
     // A shard begins at a word, as stripes do; the only one may end anywhere.
@@ -154,8 +176,13 @@ fn buckets_for(capacity: usize) -> (u64, u64) {
     (shards, buckets.div_ceil(shards).next_multiple_of(multiple))
 }
 
+/// Slots that stay free in the table of so many keys, since not all pairs fill alike.
+pub(super) fn spread(capacity: usize) -> f64 {
+    (2.5 * (capacity as f64).sqrt()).min(2000.0)
+}
+
 /// Words of a shard.
-fn words_for(buckets: u64, width: u32) -> u64 {
+pub(super) fn words_for(buckets: u64, width: u32) -> u64 {
     (buckets * SLOTS as u64 * u64::from(width)).div_ceil(64)
 }
 
@@ -205,9 +232,9 @@ pub(crate) fn fingerprint_bits_for(capacity: usize, rate: f64) -> Option<u32> {
         .find(|&width| expected_false_positive_rate(load, width) <= rate)
 }
 
-/// The rate with the widest fingerprint.
-pub(crate) fn lowest_rate(capacity: usize) -> f64 {
-    expected_false_positive_rate(load_at(capacity), *FINGERPRINT_BITS.end())
+/// The rate with the widest fingerprint that there may be.
+pub(crate) fn lowest_rate(capacity: usize, widest: u32) -> f64 {
+    expected_false_positive_rate(load_at(capacity), widest)
 }
 
 #[cfg(test)]
@@ -291,7 +318,7 @@ mod tests {
             assert_eq!(found, expected, "{keys} keys at {bits} bits, {asked:?} stripes");
             assert_eq!(plan.slots(), plan.shards * plan.buckets as usize * 4);
             // A filter that is loaded has the plan that it was saved with.
-            assert_eq!(Plan::from_parts(plan.shards as u64, plan.buckets, bits, plan.stripe_shift), Ok(plan));
+            assert_eq!(Plan::from_parts(plan.shards as u64, plan.buckets, bits, bits, plan.stripe_shift), Ok(plan));
         }
         // Stripes are as large as a shard at the most.
         assert_eq!((shift_for_at_least(1, 16), shift_for_at_least(1, 17), shift_for_at_least(1, 1 << 16)), (4, 5, 16));
@@ -324,7 +351,7 @@ mod tests {
             (most + 1, 1 << 16, 4, Some(("number of shards", most + 1))),
             (u64::MAX, 1 << 16, 4, Some(("number of shards", u64::MAX))),
         ] {
-            let plan = Plan::from_parts(shards, buckets, 8, shift);
+            let plan = Plan::from_parts(shards, buckets, 8, 8, shift);
             assert_eq!(plan.err(), refused, "{shards} shards of {buckets} buckets, stripes of 2^{shift}");
         }
     }
@@ -337,8 +364,8 @@ mod tests {
             assert!((rate / expected - 1.0).abs() < 1e-5, "{rate} at {bits} bits and a load of {load}");
         }
         // 1,000,000 keys in 1,038,336 slots.
-        assert!((lowest_rate(1_000_000) / 1.79388e-9 - 1.0).abs() < 1e-5, "{}", lowest_rate(1_000_000));
-        assert_eq!(lowest_rate(0), 0.0);
+        assert!((lowest_rate(1_000_000, 32) / 1.79388e-9 - 1.0).abs() < 1e-5, "{}", lowest_rate(1_000_000, 32));
+        assert_eq!(lowest_rate(0, 32), 0.0);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! row, or for one of the whole shard. Lookups go on.
 
 use super::counters::Event;
+use super::home::{Home, Inserted};
 use super::insert::Admission;
 use super::pair::too_many_copies;
 use super::shard::Shard;
@@ -19,7 +20,7 @@ pub(crate) struct Exclusive<'a> {
 }
 
 impl<'a> Shard<'a> {
-    /// Locks the other writers out.
+    /// Locks the other writers out. Lookups go on.
     pub(crate) fn exclusive(self) -> Exclusive<'a> {
         Exclusive { shard: self, locked: self.stripes().lock_all() }
     }
@@ -28,11 +29,15 @@ impl<'a> Shard<'a> {
     /// no copy of it was left (H7, models clear_*).
     pub(crate) fn clear(self) {
         let change = self.begin_change();
-        let locked = self.stripes().lock_all();
-        locked.bump_all();
-        self.table().clear_all(&locked);
-        locked.count_nothing();
+        self.clear_locked(&self.stripes().lock_all());
         change.end();
+    }
+
+    /// The same under locks.
+    pub(super) fn clear_locked(self, locked: &LockedAll<'_>) {
+        locked.bump_all();
+        self.table().clear_all(locked);
+        locked.count_nothing();
     }
 }
 
@@ -49,31 +54,40 @@ impl Drop for Exclusive<'_> {
 impl Exclusive<'_> {
     /// Inserts where no other writer spoils the path. Only this may say that the shard is full.
     #[inline]
-    pub(crate) fn insert(
+    pub(crate) fn insert<H: Home>(
         &self,
+        home: H,
         search: &mut Search,
         budget: &mut SearchBudget,
         class: Class,
         admission: Admission,
-    ) -> Result<bool, InsertError> {
+    ) -> Inserted<H> {
+        home.check()?;
         match self.shard.place(&self.locked, class, admission) {
-            Some(stored) => Ok(stored),
-            None => self.insert_by_path(search, budget, class).map(|()| true),
+            Some(stored) => Ok(Ok(stored)),
+            None => self.insert_by_path(home, search, budget, class),
         }
     }
 
     /// Inserts into a full pair.
     #[inline(never)]
-    fn insert_by_path(&self, search: &mut Search, budget: &mut SearchBudget, class: Class) -> Result<(), InsertError> {
+    fn insert_by_path<H: Home>(
+        &self,
+        home: H,
+        search: &mut Search,
+        budget: &mut SearchBudget,
+        class: Class,
+    ) -> Inserted<H> {
         let Exclusive { shard, ref locked } = *self;
         if shard.is_saturated(locked, class) {
-            return Err(too_many_copies(locked, class));
+            return Ok(Err(too_many_copies(locked, class)));
         }
         let path = shard.find_path(search, *budget, class, locked);
         budget.learn(path.is_some());
         let Some(path) = path else {
+            home.refuses()?;
             locked.note(class.first, Event::RefusedFull);
-            return Err(InsertError::Full);
+            return Ok(Err(InsertError::Full));
         };
         let (mut freed, mut length) = (None, 0);
         for hop in path {
@@ -81,9 +95,11 @@ impl Exclusive<'_> {
             debug_assert!(freed.is_some(), "a path found under all locks is carried out under them");
             length += 1;
         }
-        shard.fill(locked, freed.ok_or(InsertError::Full)?, class);
+        let Some(freed) = freed else { return Ok(Err(InsertError::Full)) };
+        shard.fill(locked, freed, class);
         locked.note(class.first, Event::Path { length, relocated: length });
-        Ok(())
+        home.searched(search.buckets());
+        Ok(Ok(true))
     }
 
     /// Removes one copy of the class and says whether there was one.
@@ -99,6 +115,7 @@ mod tests {
     use crate::layout::{Mixed, Plan};
     use crate::raw::counters::Totals;
     use crate::raw::filter::RawFilter;
+    use crate::raw::home::Fixed;
     use crate::sys::memory::HugePages;
     use crate::sys::steps::{Step, with_hook};
     use std::cell::Cell;
@@ -115,8 +132,9 @@ mod tests {
             let noted = Rc::clone(&copied);
             let hook = move |step| noted.set(noted.get() + u64::from(step == Step::Copied));
             let class = filter.locate(Mixed::of(hash)).1;
-            let insert = || exclusive.insert(&mut search, &mut budget, class, Admission::Copies);
-            let inserted = with_hook(hook, insert).is_ok();
+            let insert = || exclusive.insert(Fixed, &mut search, &mut budget, class, Admission::Copies);
+            let Ok(result) = with_hook(hook, insert);
+            let inserted = result.is_ok();
             expected.relocations += copied.get();
             expected.longest_path = expected.longest_path.max(copied.get());
             if !inserted {

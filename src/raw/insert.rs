@@ -1,6 +1,7 @@
 //! Insertion: where there is room, under one lock or two; else by a path (`relocate`), and by one under all locks of the
 //! shard (`exclusive`).
 
+use super::home::{Home, Inserted};
 use super::pair::too_many_copies;
 use super::shard::Shard;
 use super::table::Optimistic;
@@ -31,10 +32,10 @@ struct Look {
 impl Shard<'_> {
     /// Stores a copy of the class: `Ok(true)`. `Ok(false)` if it was to be unique and is present.
     #[inline]
-    pub(crate) fn insert(self, class: Class, admission: Admission) -> Result<bool, InsertError> {
+    pub(crate) fn insert<H: Home>(self, home: H, class: Class, admission: Admission) -> Inserted<H> {
         self.fetch(class, CacheLevel::L1);
         let change = self.begin_change();
-        let result = self.insert_fetched(class, admission, &mut SearchBudget::full());
+        let result = self.insert_fetched(home, class, admission, &mut SearchBudget::full());
         change.end();
         result
     }
@@ -42,26 +43,27 @@ impl Shard<'_> {
     /// The same for a key whose buckets are on their way: one of many, which search for room as hard as the ones
     /// before them make it worth while.
     #[inline(always)]
-    pub(crate) fn insert_fetched(
+    pub(crate) fn insert_fetched<H: Home>(
         self,
+        home: H,
         class: Class,
         admission: Admission,
         budget: &mut SearchBudget,
-    ) -> Result<bool, InsertError> {
+    ) -> Inserted<H> {
         if admission == Admission::Copies {
             let look = self.look_for_room(class);
             if let Some(bucket) = look.with_room
-                && self.insert_into(bucket, class)
+                && self.insert_into(home, bucket, class)?
             {
-                return Ok(true);
+                return Ok(Ok(true));
             }
             if look.with_room.is_none() && !look.saturated {
-                return self.insert_by_path(class, admission, budget);
+                return self.insert_by_path(home, class, admission, budget);
             }
         }
-        match self.insert_into_pair(class, admission) {
-            Some(result) => result,
-            None => self.insert_by_path(class, admission, budget),
+        match self.insert_into_pair(home, class, admission)? {
+            Some(result) => Ok(result),
+            None => self.insert_by_path(home, class, admission, budget),
         }
     }
 
@@ -83,58 +85,70 @@ impl Shard<'_> {
     /// so does every writer that decides on both buckets. A lookup cannot tell this from a store under both locks. The
     /// lock is released before the pair's are taken (H3). Models one_lock_*.
     #[inline(always)]
-    pub(crate) fn insert_into(self, bucket: Bucket, class: Class) -> bool {
+    pub(crate) fn insert_into<H: Home>(self, home: H, bucket: Bucket, class: Class) -> Result<bool, H::Again> {
         let locked = self.stripes().lock_one(bucket);
-        let Some(slot) = self.table().find_empty(&locked, bucket).lowest(self.table().format()) else { return false };
+        home.check()?;
+        let empty = self.table().find_empty(&locked, bucket);
+        let Some(slot) = empty.lowest(self.table().format()) else { return Ok(false) };
         self.fill(&locked, slot, class);
-        true
+        Ok(true)
     }
 
     /// Inserts under the locks of the pair if that takes no relocation; `None` if the pair is full.
     #[inline]
-    pub(crate) fn insert_into_pair(self, class: Class, admission: Admission) -> Option<Result<bool, InsertError>> {
+    pub(crate) fn insert_into_pair<H: Home>(
+        self,
+        home: H,
+        class: Class,
+        admission: Admission,
+    ) -> Result<Option<Result<bool, InsertError>>, H::Again> {
         let locked = self.stripes().lock_pair(class.first, class.second);
-        match self.place(&locked, class, admission) {
+        home.check()?;
+        Ok(match self.place(&locked, class, admission) {
             Some(stored) => Some(Ok(stored)),
             None => self.is_saturated(&locked, class).then(|| Err(too_many_copies(&locked, class))),
-        }
+        })
     }
 
     /// Inserts into a full pair: searches without locks, carries the path out hop by hop, and only refuses when a
     /// search under all the shard's stripes finds nothing.
     #[inline(never)]
-    fn insert_by_path(
+    fn insert_by_path<H: Home>(
         self,
+        home: H,
         class: Class,
         admission: Admission,
         budget: &mut SearchBudget,
-    ) -> Result<bool, InsertError> {
+    ) -> Inserted<H> {
         if let Some(path) = self.find_short_path(class)
-            && let Some(result) = self.carry_out(path.hops(), class, admission)
+            && let Some(result) = self.carry_out(home, path.hops(), class, admission)?
         {
             budget.learn(true);
-            return result;
+            return Ok(result);
         }
-        self.insert_by_long_path(class, admission, budget)
+        self.insert_by_long_path(home, class, admission, budget)
     }
 
     /// The same where no short path was found.
     #[cold]
     #[inline(never)]
-    fn insert_by_long_path(
+    fn insert_by_long_path<H: Home>(
         self,
+        home: H,
         class: Class,
         admission: Admission,
         budget: &mut SearchBudget,
-    ) -> Result<bool, InsertError> {
+    ) -> Inserted<H> {
         let mut search = Search::new();
         for _ in 0..ATTEMPTS {
             let Some(path) = self.find_path(&mut search, *budget, class, Optimistic) else { break };
-            if let Some(result) = self.carry_out(path, class, admission) {
+            let result = self.carry_out(home, path, class, admission)?;
+            home.searched(search.buckets());
+            if let Some(result) = result {
                 budget.learn(true);
-                return result;
+                return Ok(result);
             }
         }
-        self.exclusive().insert(&mut search, budget, class, admission)
+        self.exclusive().insert(home, &mut search, budget, class, admission)
     }
 }

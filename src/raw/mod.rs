@@ -23,6 +23,8 @@ mod copy;
 mod counters;
 mod exclusive;
 mod filter;
+mod growing;
+mod home;
 mod insert;
 mod lookup;
 mod pair;
@@ -33,11 +35,18 @@ mod remove;
 mod shard;
 mod stripe;
 mod table;
+mod tagged;
 mod window;
+mod writers;
 
 pub(crate) use block::BLOCK;
 pub(crate) use exclusive::{Exclusive, KEYS_UNDER_LOCKS};
 pub(crate) use filter::RawFilter;
+pub(crate) use growing::Growing;
+pub(crate) use home::Fixed;
+#[cfg(test)]
+pub(crate) use home::Inserted;
 pub(crate) use insert::Admission;
 pub(crate) use shard::Shard;
+pub(crate) use tagged::{IfPresent, Put, Tagged, TaggedShard};
 pub(crate) use window::rolling;

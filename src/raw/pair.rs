@@ -1,6 +1,7 @@
 //! What is done to the buckets of a key under locks that cover them: find, count, place, take.
 
 use super::counters::Event;
+use super::home::Home;
 use super::insert::Admission;
 use super::shard::Shard;
 use super::stripe::Locked;
@@ -10,9 +11,10 @@ use crate::layout::{Class, Matches, SLOTS, Slot};
 impl Shard<'_> {
     /// Copies of the class. Takes the pair's locks: in the middle of a relocation both copies stand in the table.
     #[inline]
-    pub(crate) fn count(self, class: Class) -> usize {
+    pub(crate) fn count<H: Home>(self, home: H, class: Class) -> Result<usize, H::Again> {
         let locked = self.stripes().lock_pair(class.first, class.second);
-        self.copies(&locked, class) as usize
+        home.check()?;
+        Ok(self.copies(&locked, class) as usize)
     }
 
     /// Copies of the class.
@@ -23,7 +25,7 @@ impl Shard<'_> {
     }
 
     /// The copies of the class in each of its buckets. Coinciding candidates are one bucket, searched once.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(self, locked: &Locked<'_, impl Sized>, class: Class) -> [Matches; 2] {
         let first = self.table().find(locked, class.fingerprint, class.first);
         let second = self.table().find(locked, class.fingerprint, class.second);

@@ -87,6 +87,12 @@ pub(crate) trait Layout {
 pub(crate) trait Runs: Copy + Default {
     /// As [`hits`], of all runs together.
     fn hits(self, low: u64, pattern: u64) -> u64;
+
+    /// What this says of any run.
+    fn any_of(self, says: impl Fn(u64) -> u64) -> u64;
+
+    /// As of `Table::runs`.
+    fn both(self) -> [u64; 2];
 }
 
 impl Runs for u64 {
@@ -94,12 +100,32 @@ impl Runs for u64 {
     fn hits(self, low: u64, pattern: u64) -> u64 {
         hits(self, pattern, low)
     }
+
+    #[inline(always)]
+    fn any_of(self, says: impl Fn(u64) -> u64) -> u64 {
+        says(self)
+    }
+
+    #[inline(always)]
+    fn both(self) -> [u64; 2] {
+        [self, 0]
+    }
 }
 
 impl Runs for [u64; 2] {
     #[inline(always)]
     fn hits(self, low: u64, pattern: u64) -> u64 {
         self[0].hits(low, pattern) | self[1].hits(low, pattern)
+    }
+
+    #[inline(always)]
+    fn any_of(self, says: impl Fn(u64) -> u64) -> u64 {
+        says(self[0]) | says(self[1])
+    }
+
+    #[inline(always)]
+    fn both(self) -> [u64; 2] {
+        self
     }
 }
 

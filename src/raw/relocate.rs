@@ -1,6 +1,7 @@
 //! Relocation: making room for a key whose two buckets are full.
 
 use super::counters::Event;
+use super::home::Home;
 use super::insert::Admission;
 use super::shard::Shard;
 use super::stripe::Locked;
@@ -84,26 +85,28 @@ impl Shard<'_> {
     /// Moves the hole from the free end of the path to the pair of the key and fills it, each hop under its own locks.
     /// `None` if another writer spoiled the path: what was moved by then has moved rightly (H5).
     #[inline]
-    pub(crate) fn carry_out(
+    pub(crate) fn carry_out<H: Home>(
         self,
+        home: H,
         path: impl IntoIterator<Item = Hop>,
         class: Class,
         admission: Admission,
-    ) -> Option<Result<bool, InsertError>> {
+    ) -> Result<Option<Result<bool, InsertError>>, H::Again> {
         let mut hops = path.into_iter().zip(1..).peekable();
         while let Some((hop, length)) = hops.next() {
             if hops.peek().is_none() {
-                return self.last_hop(hop, length, class, admission).map(Ok);
+                return Ok(self.last_hop(home, hop, length, class, admission)?.map(Ok));
             }
             if !self.hop(hop) {
-                return None;
+                return Ok(None);
             }
         }
         // Room appeared in the pair itself while it was searched.
-        self.insert_into_pair(class, admission)
+        self.insert_into_pair(home, class, admission)
     }
 
-    /// A hop within the path, under the locks of its own pair.
+    /// A hop within the path, under the locks of its own pair. Where it belongs is not asked: a fingerprint that went to
+    /// another table is not found here.
     pub(crate) fn hop(self, hop: Hop) -> bool {
         let locked = self.stripes().lock_pair(hop.from, hop.to);
         let moved = self.relocate(&locked, hop).is_some();
@@ -118,16 +121,25 @@ impl Shard<'_> {
     /// decides nothing on the pair: it needs the locks of the hop alone, and goes into the slot that the hop leaves (models
     /// last_hop_* and crossing_last_hops_*).
     #[inline]
-    pub(super) fn last_hop(self, hop: Hop, length: u64, class: Class, admission: Admission) -> Option<bool> {
+    pub(super) fn last_hop<H: Home>(
+        self,
+        home: H,
+        hop: Hop,
+        length: u64,
+        class: Class,
+        admission: Admission,
+    ) -> Result<Option<bool>, H::Again> {
         if admission == Admission::Copies {
             let locked = self.stripes().lock_pair(hop.from, hop.to);
-            return self.displace(&locked, hop, length, class);
+            home.check()?;
+            return Ok(self.displace(&locked, hop, length, class));
         }
         let locked = self.stripes().lock_three([class.first, class.second, hop.to]);
+        home.check()?;
         if let Some(stored) = self.place(&locked, class, admission) {
-            return Some(stored);
+            return Ok(Some(stored));
         }
-        self.displace(&locked, hop, length, class)
+        Ok(self.displace(&locked, hop, length, class))
     }
 
     /// Carries out the last hop of a path and puts the class into the slot that it leaves.

@@ -1,5 +1,6 @@
 //! Removal.
 
+use super::home::Home;
 use super::shard::Shard;
 use super::stripe::Locked;
 use crate::layout::Class;
@@ -8,19 +9,20 @@ use crate::sys::prefetch::CacheLevel;
 impl Shard<'_> {
     /// Removes one copy of the class. A present class is always found: nothing moves it while its stripes are locked.
     #[inline]
-    pub(crate) fn remove(self, class: Class) -> bool {
+    pub(crate) fn remove<H: Home>(self, home: H, class: Class) -> Result<bool, H::Again> {
         self.fetch(class, CacheLevel::L1);
         let change = self.begin_change();
-        let removed = self.remove_fetched(class);
+        let removed = self.remove_fetched(home, class);
         change.end();
         removed
     }
 
     /// The same for a key whose buckets are on their way.
     #[inline(always)]
-    pub(crate) fn remove_fetched(self, class: Class) -> bool {
+    pub(crate) fn remove_fetched<H: Home>(self, home: H, class: Class) -> Result<bool, H::Again> {
         let locked = self.stripes().lock_pair(class.first, class.second);
-        self.remove_locked(&locked, class)
+        home.check()?;
+        Ok(self.remove_locked(&locked, class))
     }
 
     /// The same, under locks that cover the pair.
@@ -36,9 +38,10 @@ impl Shard<'_> {
     /// Removes every copy of the class and says how many there were. Of several copies, all but the last stay behind a
     /// cleared slot for a moment.
     #[inline]
-    pub(crate) fn remove_all(self, class: Class) -> usize {
-        let change = self.begin_change();
+    pub(crate) fn remove_all<H: Home>(self, home: H, class: Class) -> Result<usize, H::Again> {
         let locked = self.stripes().lock_pair(class.first, class.second);
+        home.check()?;
+        let change = self.begin_change();
         let copies = self.copies(&locked, class) as usize;
         for left in (0..copies).rev() {
             let [first, second] = self.find(&locked, class);
@@ -47,6 +50,6 @@ impl Shard<'_> {
             }
         }
         change.end();
-        copies
+        Ok(copies)
     }
 }

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::error::InsertError;
     use crate::layout::{Bucket, Fingerprint, Hop, Mixed, Plan};
-    use crate::raw::Admission;
+    use crate::raw::{Admission, Fixed};
     use crate::sys::memory::HugePages;
 
     fn filter() -> RawFilter {
@@ -79,7 +79,8 @@ mod tests {
     }
 
     fn insert(filter: &RawFilter, class: Class) -> Result<bool, InsertError> {
-        filter.shard(0).insert(class, Admission::Copies)
+        let Ok(result) = filter.shard(0).insert(Fixed, class, Admission::Copies);
+        result
     }
 
     fn classes(filter: &RawFilter) -> impl Iterator<Item = Class> + use<'_> {
@@ -104,7 +105,7 @@ mod tests {
             watched.map(|(watch, version)| !watch.is_still(version))
         };
         let store = || assert_eq!(insert(&filter, key), Ok(true));
-        let remove = || assert!(shard.remove(key));
+        let remove = || assert_eq!(shard.remove(Fixed, key), Ok(true));
         assert_eq!(advanced(&store), [false; 2]);
         assert_eq!(advanced(&remove), [false; 2], "the only copy");
         store();
@@ -113,10 +114,10 @@ mod tests {
         assert_eq!(advanced(&|| assert!(!shard.hop(hop))), [false; 2], "it is no longer there");
         store();
         assert_eq!(advanced(&remove), [true; 2], "one of two copies");
-        assert_eq!(advanced(&|| assert_eq!(shard.remove_all(key), 1)), [false; 2]);
+        assert_eq!(advanced(&|| assert_eq!(shard.remove_all(Fixed, key), Ok(1))), [false; 2]);
         store();
         store();
-        assert_eq!(advanced(&|| assert_eq!(shard.remove_all(key), 2)), [true; 2]);
+        assert_eq!(advanced(&|| assert_eq!(shard.remove_all(Fixed, key), Ok(2))), [true; 2]);
         assert_eq!(advanced(&|| shard.clear()), [true; 2]);
         assert_eq!(shard.len(), 0);
     }
@@ -141,9 +142,9 @@ mod tests {
         assert!(totals.relocations > 10, "{totals:?}");
         for (number, &key) in keys.iter().enumerate() {
             if number % 2 == 0 {
-                assert!(shard.remove(key));
+                assert_eq!(shard.remove(Fixed, key), Ok(true));
             } else if number % 3 == 0 {
-                shard.remove_all(key);
+                assert!(shard.remove_all(Fixed, key).is_ok());
             } else {
                 shard.exclusive().remove(key);
             }
@@ -180,8 +181,8 @@ mod tests {
         };
         let keys: Vec<_> = classes(&filter).take(150).collect();
         keys.iter().for_each(|&key| assert!(insert(&filter, key).is_ok()));
-        assert!(shard.remove(keys[0]));
-        assert_eq!(shard.remove_all(keys[1]), 1);
+        assert_eq!(shard.remove(Fixed, keys[0]), Ok(true));
+        assert_eq!(shard.remove_all(Fixed, keys[1]), Ok(1));
         assert!(!mend(1000));
         assert_eq!(shard.len(), 148);
         shard.stripes().note_interrupted();
@@ -204,11 +205,11 @@ mod tests {
         let key = classes(&filter).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
         let other = shard.stripes().lock_one(key.second);
         for _ in 0..4 {
-            assert!(shard.insert_into(key.first, key));
+            assert_eq!(shard.insert_into(Fixed, key.first, key), Ok(true));
         }
-        assert!(!shard.insert_into(key.first, key), "the bucket is full");
+        assert_eq!(shard.insert_into(Fixed, key.first, key), Ok(false), "the bucket is full");
         drop(other);
-        assert_eq!((shard.count(key), shard.len()), (4, 4));
+        assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(4), 4));
     }
 
     #[test]
@@ -218,14 +219,14 @@ mod tests {
         let bucket = Bucket::new(17);
         let key = Class { fingerprint: Fingerprint::from_slot(5).unwrap(), first: bucket, second: bucket };
         for copies in 0..4 {
-            assert_eq!((shard.count(key), shard.len()), (copies, copies as u64));
+            assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(copies), copies as u64));
             assert_eq!(insert(&filter, key), Ok(true));
         }
         assert_eq!(insert(&filter, key), Err(InsertError::TooManyCopies));
-        assert_eq!((shard.count(key), shard.len()), (4, 4));
-        assert!(shard.remove(key));
-        assert_eq!(shard.remove_all(key), 3);
-        assert!(!shard.remove(key));
-        assert_eq!((shard.count(key), shard.len()), (0, 0));
+        assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(4), 4));
+        assert_eq!(shard.remove(Fixed, key), Ok(true));
+        assert_eq!(shard.remove_all(Fixed, key), Ok(3));
+        assert_eq!(shard.remove(Fixed, key), Ok(false));
+        assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(0), 0));
     }
 }

@@ -202,11 +202,16 @@ impl<'a> Stripes<'a> {
         times
     }
 
-    /// The sum of the counts, each read at a moment of its own.
-    pub(crate) fn total(self) -> u64 {
+    /// The sum of the counts, each read at a moment of its own; below zero, it wraps.
+    pub(crate) fn sum(self) -> u64 {
         // Relaxed: a number on its own, which orders nothing.
         let counts = self.each().iter().map(|stripe| stripe.count.load(Ordering::Relaxed));
-        let sum = counts.fold(0, u64::wrapping_add);
+        counts.fold(0, u64::wrapping_add)
+    }
+
+    /// The same, as a number of fingerprints.
+    pub(crate) fn total(self) -> u64 {
+        let sum = self.sum();
         // Below zero if a fingerprint moved meanwhile out of a stripe that was read before into one that was read after.
         if i64::try_from(sum).is_ok() { sum } else { 0 }
     }

@@ -38,7 +38,7 @@ impl<'a> Table<'a> {
     }
 
     #[inline(always)]
-    fn word(self, number: u64) -> &'a AtomicU64 {
+    pub(super) fn word(self, number: u64) -> &'a AtomicU64 {
         debug_assert!(number < self.count() as u64, "word {number} of {}", self.count());
         self.filter.words.at(self.first + number as usize)
     }
@@ -56,6 +56,7 @@ impl<'a> Table<'a> {
 
     /// Writes the words of a table that no other thread knows yet.
     pub(crate) fn fill_with(self, words: impl Iterator<Item = u64>) {
+        self.filter.words.populate(self.first, self.count());
         for (word, to) in words.zip(self.words()) {
             // Relaxed: the thread that makes the table known to others orders this.
             to.store(word, Ordering::Relaxed);
@@ -198,7 +199,7 @@ impl<'a> Table<'a> {
     /// Writes the word, or the two words, of a slot. Between two stores the slot may look like another fingerprint: a
     /// false positive at the worst, for only its own bits are in flux (H6).
     #[inline]
-    fn write(self, slot: Slot, value: u32) {
+    pub(super) fn write(self, slot: Slot, value: u32) {
         let width = self.format().slot_bits();
         let mask = u64::from(u32::MAX >> (32 - width));
         let (word, shift) = (slot.begin / 64, (slot.begin % 64) as u32);
@@ -210,7 +211,7 @@ impl<'a> Table<'a> {
     }
 
     #[inline]
-    fn write_word(self, word: u64, mask: u64, bits: u64) {
+    pub(super) fn write_word(self, word: u64, mask: u64, bits: u64) {
         let word = self.word(word);
         // Release: pairs with `acquire` below. A lookup that sees a slot cleared also sees the version that was
         // advanced before (H1, H2, models relocation_* and equal_fingerprint_*).
@@ -250,7 +251,7 @@ impl Reading for Optimistic {
 
 /// Under the lock of the bucket's stripe.
 #[derive(Clone, Copy)]
-struct UnderLock;
+pub(super) struct UnderLock;
 
 impl Reading for UnderLock {
     const NEAR: bool = true;

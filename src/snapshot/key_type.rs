@@ -1,76 +1,82 @@
 //! Which keys a saved filter holds, where that can be said.
 
 use core::any::TypeId;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// The types of keys that hash alike everywhere, and can be told apart in a file.
 macro_rules! key_types {
-    ($($tag:literal $name:literal: $($type:ty),+;)+) => {
-        /// A type of keys, or any other.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) struct KeyType(u32);
+    ($($name:literal: $($type:ty),+;)+) => {
+        /// Their names in files: none may change.
+        const KNOWN: &[&str] = &[$($name),+];
 
-        impl KeyType {
-            /// A type that has no number of its own.
-            const OTHER: KeyType = KeyType(0);
-
-            pub(super) fn of<K: ?Sized + 'static>() -> Self {
-                let id = TypeId::of::<K>();
-                $(
-                    if [$(TypeId::of::<$type>()),+].contains(&id) {
-                        return KeyType($tag);
-                    }
-                )+
-                KeyType::OTHER
-            }
-
-            /// `None` if no version of the crate has written such a number.
-            pub(super) fn of_tag(tag: u32) -> Option<Self> {
-                [0 $(, $tag)+].contains(&tag).then_some(KeyType(tag))
-            }
-
-            pub(super) fn name(self) -> &'static str {
-                match self.0 {
-                    $($tag => $name,)+
-                    _ => "another type",
+        fn name_of(id: TypeId) -> Option<&'static str> {
+            $(
+                if [$(TypeId::of::<$type>()),+].contains(&id) {
+                    return Some($name);
                 }
-            }
+            )+
+            None
         }
     };
 }
 
 key_types! {
-    1 "str": str, String;
-    2 "[u8]": [u8], Vec<u8>;
-    3 "u8": u8;
-    4 "u16": u16;
-    5 "u32": u32;
-    6 "u64": u64;
-    7 "u128": u128;
-    8 "i8": i8;
-    9 "i16": i16;
-    10 "i32": i32;
-    11 "i64": i64;
-    12 "i128": i128;
-    13 "bool": bool;
-    14 "char": char;
-    15 "usize": usize;
-    16 "isize": isize;
+    "str": str, String, &'static str, Box<str>, Arc<str>, Rc<str>, Cow<'static, str>;
+    "[u8]": [u8], Vec<u8>, &'static [u8], Box<[u8]>, Arc<[u8]>, Rc<[u8]>, Cow<'static, [u8]>;
+    "u8": u8;
+    "u16": u16;
+    "u32": u32;
+    "u64": u64;
+    "u128": u128;
+    "i8": i8;
+    "i16": i16;
+    "i32": i32;
+    "i64": i64;
+    "i128": i128;
+    "bool": bool;
+    "char": char;
+    "usize": usize;
+    "isize": isize;
+    "Ipv4Addr": Ipv4Addr;
+    "Ipv6Addr": Ipv6Addr;
+    "IpAddr": IpAddr;
 }
 
+/// A type of keys by its name, or one that has none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KeyType(Cow<'static, str>);
+
 impl KeyType {
-    pub(super) fn tag(self) -> u32 {
-        self.0
+    pub(super) fn of<K: ?Sized + 'static>() -> Self {
+        KeyType(Cow::Borrowed(name_of(TypeId::of::<K>()).unwrap_or_default()))
+    }
+
+    pub(super) fn named(name: &str) -> Self {
+        KeyType(Cow::Owned(name.into()))
+    }
+
+    /// Empty if it has none.
+    pub(super) fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// For an error.
+    pub(super) fn in_words(self) -> Cow<'static, str> {
+        if self.0.is_empty() { Cow::Borrowed("another type") } else { self.0 }
     }
 
     /// How many groups of the hasher's probe these keys depend on: those of a known type not on what is fed to a
     /// hasher as it lies in memory.
-    pub(super) fn probes(self) -> usize {
-        if self == KeyType::OTHER { 4 } else { 3 }
+    pub(super) fn probes(&self) -> usize {
+        if KNOWN.contains(&self.name()) { 3 } else { 4 }
     }
 
-    /// Whether a filter of these keys may be loaded as one of those. Of other types nothing is known.
-    pub(super) fn may_be(self, other: KeyType) -> bool {
-        self == other || self == KeyType::OTHER || other == KeyType::OTHER
+    /// Whether a filter of these keys may be loaded as one of those. Of types without a name nothing is known.
+    pub(super) fn may_be(&self, other: &KeyType) -> bool {
+        self == other || self.0.is_empty() || other.0.is_empty()
     }
 }
 
@@ -78,35 +84,33 @@ impl KeyType {
 mod tests {
     use super::*;
 
-    /// Files have these numbers: none may change.
+    fn name<K: ?Sized + 'static>() -> String {
+        KeyType::of::<K>().name().into()
+    }
+
+    /// Files have these names: none may change.
     #[test]
-    fn each_type_keeps_its_number() {
-        fn tag<K: ?Sized + 'static>() -> u32 {
-            KeyType::of::<K>().tag()
-        }
-        assert_eq!([tag::<str>(), tag::<String>(), tag::<[u8]>(), tag::<Vec<u8>>()], [1, 1, 2, 2]);
-        assert_eq!([tag::<u8>(), tag::<u16>(), tag::<u32>(), tag::<u64>(), tag::<u128>()], [3, 4, 5, 6, 7]);
-        assert_eq!([tag::<i8>(), tag::<i16>(), tag::<i32>(), tag::<i64>(), tag::<i128>()], [8, 9, 10, 11, 12]);
-        assert_eq!([tag::<bool>(), tag::<char>(), tag::<usize>(), tag::<isize>()], [13, 14, 15, 16]);
-        assert_eq!([tag::<(u32,)>(), tag::<[u8; 4]>(), tag::<&str>(), tag::<Option<u64>>()], [0; 4]);
+    fn each_type_keeps_its_name() {
+        assert_eq!([name::<str>(), name::<String>(), name::<Arc<str>>(), name::<&str>()], ["str"; 4]);
+        assert_eq!([name::<[u8]>(), name::<Vec<u8>>(), name::<Box<[u8]>>()], ["[u8]"; 3]);
+        assert_eq!([name::<u8>(), name::<u16>(), name::<u32>(), name::<u64>()], ["u8", "u16", "u32", "u64"]);
+        assert_eq!([name::<i8>(), name::<i16>(), name::<i32>(), name::<i64>()], ["i8", "i16", "i32", "i64"]);
+        assert_eq!([name::<u128>(), name::<i128>(), name::<bool>(), name::<char>()], ["u128", "i128", "bool", "char"]);
+        assert_eq!([name::<usize>(), name::<isize>()], ["usize", "isize"]);
+        assert_eq!([name::<Ipv4Addr>(), name::<Ipv6Addr>(), name::<IpAddr>()], ["Ipv4Addr", "Ipv6Addr", "IpAddr"]);
+        assert_eq!([name::<(u32,)>(), name::<[u8; 4]>(), name::<&u8>(), name::<Option<u64>>()], [""; 4]);
     }
 
     #[test]
-    fn a_number_is_read_as_the_type_that_has_it() {
-        for tag in 0..=16 {
-            assert_eq!(KeyType::of_tag(tag).map(KeyType::tag), Some(tag));
-        }
-        assert_eq!(KeyType::of_tag(6).map(KeyType::name), Some("u64"));
-        assert_eq!(KeyType::of_tag(0).map(KeyType::name), Some("another type"));
-        assert_eq!([17, 1 << 16, u32::MAX].map(KeyType::of_tag), [None; 3]);
-    }
-
-    #[test]
-    fn only_types_with_numbers_exclude_each_other() {
+    fn only_types_with_names_exclude_each_other() {
         let [text, bytes, other] = [KeyType::of::<str>(), KeyType::of::<[u8]>(), KeyType::of::<(u8, u8)>()];
-        assert!(text.may_be(KeyType::of::<String>()));
-        assert!(!text.may_be(bytes) && !bytes.may_be(text));
-        assert!(!KeyType::of::<u32>().may_be(KeyType::of::<i32>()));
-        assert!(text.may_be(other) && other.may_be(text) && other.may_be(other));
+        let own = KeyType::named("orders-1");
+        assert!(text.may_be(&KeyType::of::<String>()) && text.may_be(&KeyType::named("str")));
+        for (one, another) in [(&text, &bytes), (&text, &own), (&KeyType::of::<u32>(), &KeyType::of::<i32>())] {
+            assert!(!one.may_be(another) && !another.may_be(one));
+        }
+        assert!(text.may_be(&other) && other.may_be(&text) && other.may_be(&other) && own.may_be(&other));
+        assert_eq!([&text, &bytes, &other, &own].map(KeyType::probes), [3, 3, 4, 4]);
+        assert_eq!([text, other].map(KeyType::in_words), ["str", "another type"]);
     }
 }

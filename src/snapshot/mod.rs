@@ -3,24 +3,38 @@
 //! ```text
 //! write   a shard at a time: locked and copied, then unlocked, then written
 //! read    what has arrived, checked, is stored in its shard; all shards make the filter
+//! delta   what has changed between two snapshots, for a filter that has the first
+//! join    parts: into a filter as read, or shard by shard into a file
 //! file    next to the old file, synced, renamed
 //! ```
 
+mod delta;
 mod file;
 mod format;
+mod join;
 mod key_type;
+#[cfg(feature = "rayon")]
 mod par_read;
 mod read;
 #[cfg(feature = "serde")]
 mod serde;
+mod stored;
+mod tagged;
 mod write;
 
+pub use delta::DeltaReport;
+#[cfg(feature = "mmap")]
+pub(crate) use file::open_regular;
 pub use read::{SnapshotHeader, SnapshotReader};
+pub(crate) use stored::Stored;
 
 use crate::error::SnapshotError;
 use crate::filter::CuckooFilter;
 use crate::hashing::SavedHasher;
+use crate::layout::Plan;
+use crate::raw::RawFilter;
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::Range;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -41,13 +55,33 @@ use std::path::Path;
 /// ```
 #[must_use = "nothing is written before `write_to` or `save` is called"]
 pub struct Snapshot<'a, K: ?Sized, S> {
-    filter: &'a CuckooFilter<K, S>,
+    saved: Saved<'a, S>,
     metadata: &'a [u8],
     with_keys: bool,
+    key_type: Option<&'a str>,
     shards: Range<usize>,
+    key: PhantomData<fn(&K)>,
+}
+
+/// Of what a snapshot is made: a filter, or some shards of one.
+pub(crate) struct Saved<'a, S> {
+    /// The shards that are there, numbered from 0.
+    pub(crate) raw: &'a RawFilter,
+    /// The numbers that they have in the whole filter.
+    pub(crate) shards: Range<usize>,
+    /// Of the whole filter, as all that follows.
+    pub(crate) plan: Plan,
+    pub(crate) capacity: usize,
+    pub(crate) rate: Option<f64>,
+    pub(crate) hasher: &'a S,
 }
 
 impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
+    pub(crate) fn new(saved: Saved<'a, S>) -> Self {
+        let shards = saved.shards.clone();
+        Snapshot { saved, metadata: &[], with_keys: true, key_type: None, shards, key: PhantomData }
+    }
+
     /// Keeps some bytes of the caller's, 64 KiB at the most, such as the position in a log of changes up to which the
     /// filter has followed it.
     ///
@@ -94,6 +128,28 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
         self
     }
 
+    /// Names the type of the keys, with 64 bytes at the most: for types of your own, of which a snapshot knows nothing else.
+    /// Whoever reads it says which name is asked for, and another one is refused ([`SnapshotReader::expect_key_type`]). Take a new name
+    /// whenever the `Hash` of the type changes.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader};
+    ///
+    /// type Orders = CuckooFilter<(u32, u64)>;
+    /// let mut bytes = Vec::new();
+    /// Orders::with_capacity(100).snapshot().key_type("order-1").write_to(&mut bytes)?;
+    ///
+    /// let read = |name| SnapshotReader::new(&bytes[..])?.expect_key_type(name)?.into_filter_with_stored_keys();
+    /// let orders: Orders = read("order-1")?;
+    /// let other: Result<Orders, _> = read("order-2");
+    /// assert!(matches!(other, Err(SnapshotError::KeyTypeMismatch { .. })));
+    /// # Ok::<(), SnapshotError>(())
+    /// ```
+    pub fn key_type(mut self, name: &'a str) -> Self {
+        self.key_type = Some(name);
+        self
+    }
+
     /// Writes these shards only, a part that [`CuckooFilter::join`] joins with others.
     pub fn shards(mut self, shards: Range<usize>) -> Self {
         self.shards = shards;
@@ -103,7 +159,7 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// Writes the snapshot. As [`CuckooFilter::write_to`].
     ///
     /// # Errors
-    /// As [`CuckooFilter::write_to`]; if the metadata is too long; if the filter has no such shards.
+    /// As [`CuckooFilter::write_to`]; if the metadata is too long; if there are no such shards.
     pub fn write_to(self, writer: impl Write) -> Result<(), SnapshotError> {
         self.write(&self.header()?, writer)
     }
@@ -133,7 +189,8 @@ impl<K: ?Sized, S> fmt::Debug for Snapshot<'_, K, S> {
 impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// Begins a snapshot with options. [`write_to`](CuckooFilter::write_to) and its likes are the same without any.
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
-        Snapshot { filter: self, metadata: &[], with_keys: true, shards: 0..self.shards() }
+        let (plan, capacity, rate) = (*self.plan(), self.capacity(), self.false_positive_rate());
+        Snapshot::new(Saved { raw: &self.raw, shards: 0..plan.shards, plan, capacity, rate, hasher: self.hasher() })
     }
 
     /// Writes the filter, while it serves.
@@ -216,12 +273,13 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// intent. A filter that is damaged or asked with another function may answer "no" to what it holds.
     ///
     /// # Types of keys
-    /// `str`, `[u8]`, `bool`, `char` and each type of integer are told apart; `String` counts as `str`, and `Vec<u8>`
-    /// as `[u8]`. All others have no name in the snapshot: references, tuples, arrays, types of your own. Nothing is
-    /// refused when one of these was saved or is asked for. That is right where both types hash alike, as `str` and
-    /// `Box<str>` do. Where they do not, or where the `Hash` of a type has changed since, such as by another order of
-    /// its fields, the filter answers "no" to what it holds, and nothing tells. The [metadata](Snapshot::metadata) has
-    /// room for a name of your own.
+    /// `str`, `[u8]`, `bool`, `char`, each type of integer and the addresses of `std::net` without ports are told apart.
+    /// `String`, and `&'static`, `Box`, `Arc`, `Rc` or `Cow` of `str`, count as `str`, and those of bytes as `[u8]`. All
+    /// others have no name in the snapshot: tuples, arrays, types of your own. Nothing is refused when one of these was
+    /// saved or is asked for. That is right where both types hash alike, as `u64` and a struct of one `u64` do. Where
+    /// they do not, or where the `Hash` of a type has changed since, such as by another order of
+    /// its fields, the filter answers "no" to what it holds, and nothing tells. [`Snapshot::key_type`]
+    /// gives it a name of your own.
     ///
     /// # Errors
     /// [`SnapshotError`], which says what is wrong and where. A [part](CuckooFilter::write_shards) is read by
@@ -272,6 +330,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// # std::fs::remove_file(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[cfg(feature = "rayon")]
     pub fn par_load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         file::load(path.as_ref(), |file| SnapshotReader::new(file)?.in_parallel().into_filter_with_stored_keys())
     }
@@ -328,6 +387,6 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
     /// ```
     pub fn join<R: Read>(parts: impl IntoIterator<Item = R>, hasher: S) -> Result<Self, SnapshotError> {
-        read::join(parts, hasher)
+        join::join(parts, hasher)
     }
 }

@@ -15,7 +15,7 @@ struct Stored {
 
 impl Stored {
     fn new(arrived: Arrived, raw: &RawFilter) -> Self {
-        Stored { number: arrived.number, result: arrived.store_in(raw), bytes: arrived.bytes }
+        Stored { number: arrived.number, result: arrived.store_in(raw.shard(arrived.number)), bytes: arrived.bytes }
     }
 }
 

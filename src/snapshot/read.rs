@@ -1,17 +1,19 @@
 //! Reading: nothing is believed before it has arrived and was checked.
 
-use super::format::{self, CHECKSUM, Header, PREFIX, SHARD_PREFIX, TRAILER};
+use super::format::{self, Header, Kind, PREFIX, RECORD_HEAD, Record, TRAILER};
 use super::key_type::KeyType;
+#[cfg(feature = "rayon")]
 use super::par_read;
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::CuckooFilter;
 use crate::hashing::{SavedHasher, probe};
-use crate::layout::Plan;
-use crate::raw::RawFilter;
+use crate::layout::{Plan, Tags};
+use crate::raw::{RawFilter, Shard, Tagged};
 use crate::sys::memory::HugePages;
+use crate::tagged::Core;
 use core::fmt;
 use core::ops::Range;
-use crc32c::crc32c_append;
+use crc32c::crc32c;
 use std::io::{self, BufRead, Read};
 
 /// Bytes that are asked for at a time: as many as may have been taken in vain when a length lies.
@@ -33,16 +35,17 @@ const CHUNK: usize = 64 << 10;
 /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
 /// ```
 pub struct SnapshotReader<R> {
-    reader: R,
-    header: SnapshotHeader,
+    pub(super) reader: R,
+    pub(super) header: SnapshotHeader,
     /// The checksum of the header, from which all others go on.
-    origin: u32,
+    pub(super) origin: u32,
+    #[cfg(feature = "rayon")]
     in_parallel: bool,
 }
 
 /// What a snapshot says of itself.
 #[derive(Clone)]
-pub struct SnapshotHeader(Header);
+pub struct SnapshotHeader(pub(super) Header);
 
 impl SnapshotHeader {
     /// The bytes that the writer gave to [`Snapshot::metadata`](super::Snapshot::metadata).
@@ -87,12 +90,37 @@ impl SnapshotHeader {
         self.0.part.clone()
     }
 
+    /// The false-positive rate that was asked for, if one was.
+    #[must_use]
+    pub fn false_positive_rate(&self) -> Option<f64> {
+        self.0.rate
+    }
+
+    /// Fingerprints that were stored in the shards of this snapshot when it was begun: how many it has, if no writer ran
+    /// meanwhile.
+    #[must_use]
+    pub fn stored(&self) -> u64 {
+        self.0.stored
+    }
+
+    /// The name of the type of the keys; empty if it has none ([what is told
+    /// apart](CuckooFilter::read_from)).
+    #[must_use]
+    pub fn key_type(&self) -> &str {
+        self.0.key_type.name()
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        &self.0.plan
+    }
+
     /// Whether both are of filters built alike.
-    fn difference(&self, other: &Self) -> Option<&'static str> {
+    pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let (one, other) = (&self.0, &other.0);
         let probes = one.key_type.probes();
         [
             (!one.plan.places_alike(&other.plan) || one.capacity != other.capacity, "size"),
+            (one.kind != other.kind, "kind"),
             (one.rate != other.rate, "false-positive rate"),
             (one.key_type != other.key_type, "type of the keys"),
             (one.hasher != other.hasher || one.probe[..probes] != other.probe[..probes], "hasher or its keys"),
@@ -112,6 +140,8 @@ impl fmt::Debug for SnapshotHeader {
             .field("part", &self.part())
             .field("hasher_name", &self.hasher_name())
             .field("has_keys", &self.has_keys())
+            .field("key_type", &self.key_type())
+            .field("stored", &self.stored())
             .field("metadata", &format_args!("{} bytes", self.metadata().len()))
             .finish_non_exhaustive()
     }
@@ -129,7 +159,13 @@ impl<R: Read> SnapshotReader<R> {
         bytes.resize(Header::length(prefix)?, 0);
         exact(&mut reader, &mut bytes[PREFIX..], SnapshotPlace::Header)?;
         let header = SnapshotHeader(Header::parse(&bytes)?);
-        Ok(SnapshotReader { reader, header, origin: format::origin(&bytes), in_parallel: false })
+        Ok(SnapshotReader {
+            reader,
+            header,
+            origin: format::origin(&bytes),
+            #[cfg(feature = "rayon")]
+            in_parallel: false,
+        })
     }
 
     /// Has shards checked and stored on the threads of the caller's rayon pool (or of the global one), while this thread
@@ -151,10 +187,27 @@ impl<R: Read> SnapshotReader<R> {
     /// assert!(loaded.contains(&7));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[cfg(feature = "rayon")]
     #[must_use]
     pub fn in_parallel(mut self) -> Self {
         self.in_parallel = true;
         self
+    }
+
+    pub(super) fn header_bytes(&self) -> Vec<u8> {
+        self.header.0.to_bytes()
+    }
+
+    /// Refuses a snapshot whose keys do not have this name, which [`Snapshot::key_type`](super::Snapshot::key_type) gave them.
+    ///
+    /// # Errors
+    /// [`SnapshotError::KeyTypeMismatch`].
+    pub fn expect_key_type(self, name: &str) -> Result<Self, SnapshotError> {
+        let (saved, asked) = (self.header.0.key_type.clone(), KeyType::named(name));
+        if saved == asked {
+            return Ok(self);
+        }
+        Err(SnapshotError::KeyTypeMismatch { saved: saved.in_words(), asked: asked.in_words() })
     }
 
     /// What the snapshot says of itself.
@@ -172,12 +225,10 @@ impl<R: Read> SnapshotReader<R> {
         K: ?Sized + 'static,
         S: SavedHasher,
     {
-        let (part, shards) = (self.header.part(), self.header.shards());
         check::<K, S>(&self.header, &hasher)?;
-        if part.len() < shards {
-            return Err(SnapshotError::PartAlone { part, shards });
-        }
+        whole(&self.header)?;
         let mut parts = Parts::new(self.header.clone());
+        parts.begin(&self.header)?;
         self.read_into(&mut parts)?;
         parts.into_filter(hasher)
     }
@@ -192,27 +243,108 @@ impl<R: Read> SnapshotReader<R> {
         K: ?Sized + 'static,
         S: SavedHasher,
     {
+        let hasher = self.stored_hasher()?;
+        self.into_filter(hasher)
+    }
+
+    /// The hasher, with the keys that are in the snapshot.
+    fn stored_hasher<S: SavedHasher>(&self) -> Result<S, SnapshotError> {
         let header = &self.header.0;
         if header.hasher != S::NAME {
             return Err(mismatch::<S>(header));
         }
         let hasher = header.keys.and_then(S::from_keys);
-        let hasher = hasher.ok_or_else(|| SnapshotError::NoKeys { hasher: header.hasher.clone() })?;
-        self.into_filter(hasher)
+        hasher.ok_or_else(|| SnapshotError::NoKeys { hasher: header.hasher.clone() })
     }
 
-    fn read_into(self, parts: &mut Parts) -> Result<(), SnapshotError> {
-        parts.begin(self.header.part())?;
+    /// Reads the shards of a filter with tags, with the hasher that is given or the stored one.
+    pub(super) fn into_core<K, S>(
+        self,
+        hasher: Option<S>,
+        asked: &'static str,
+        is_asked: impl Fn(&Kind) -> bool,
+    ) -> Result<(Core<S>, Kind), SnapshotError>
+    where
+        K: ?Sized + 'static,
+        S: SavedHasher,
+    {
+        let hasher = hasher.map_or_else(|| self.stored_hasher(), Ok)?;
+        let (part, header) = (self.header.part(), self.header.0.clone());
+        if !is_asked(&header.kind) {
+            return Err(SnapshotError::KindMismatch { saved: header.kind.name(), asked });
+        }
+        check_hashing::<K, S>(&self.header, &hasher)?;
+        if part.len() < header.plan.shards {
+            return Err(SnapshotError::PartAlone { part, shards: header.plan.shards });
+        }
+        // A tag, or a counter, that may lie in two words.
+        let bits = header.plan.slot_bits - header.plan.fingerprint_bits;
+        if bits > Tags::most_bits(header.plan.slot_bits) {
+            let (place, found) = (SnapshotPlace::Header, bits.to_string());
+            return Err(SnapshotError::Invalid { place, field: "bits beside a fingerprint", found });
+        }
+        let bytes = RawFilter::bytes_of(&header.plan).unwrap_or(usize::MAX);
+        let (mut raw, mut epochs) = (None, Vec::new());
+        let mut arriving = Arriving::new(self);
+        let mut next = arriving.next(Vec::new())?;
+        while let Some(arrived) = next {
+            // Announced by the header, so not before a shard has arrived.
+            let made = || RawFilter::new(&header.plan, HugePages::Advised);
+            let raw = raw.get_or_insert_with(made).as_ref().ok_or(SnapshotError::OutOfMemory { bytes })?;
+            arrived.store_in(raw.shard(arrived.number))?;
+            epochs.push(arrived.head.epoch);
+            next = arriving.next(arrived.bytes)?;
+        }
+        let raw = raw.flatten().ok_or(SnapshotError::ShardMissing { number: 0, shards: header.plan.shards })?;
+        let raw = Tagged::from_copies(raw, &epochs);
+        Ok((Core { raw, hasher, capacity: header.capacity, rate: header.rate }, header.kind))
+    }
+
+    /// Reads the shards and checks everything, as for a filter that is loaded, without building one.
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::read_from`], but for what is asked there: hasher and type of keys may be any.
+    ///
+    /// # Complexity
+    /// Memory: twice that of a shard.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// let mut bytes = Vec::new();
+    /// filter.write_to(&mut bytes)?;
+    /// assert!(SnapshotReader::new(&bytes[..])?.check().is_ok());
+    /// *bytes.last_mut().unwrap() ^= 1;
+    /// assert!(SnapshotReader::new(&bytes[..])?.check().is_err());
+    /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
+    /// ```
+    pub fn check(self) -> Result<(), SnapshotError> {
+        check_plain(&self.header)?;
+        let mut arriving = Arriving::new(self);
+        let mut next = arriving.next(Vec::new())?;
+        let one = one_shard(&arriving.plan)?;
+        while let Some(arrived) = next {
+            arrived.store_in(one.shard(0))?;
+            next = arriving.next(arrived.bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Stores the shards with others, which have begun with this part.
+    pub(super) fn read_into(self, parts: &mut Parts) -> Result<(), SnapshotError> {
+        #[cfg(feature = "rayon")]
         let in_parallel = self.in_parallel;
         let mut arriving = Arriving::new(self);
         let mut next = arriving.next(Vec::new())?;
         // Announced by the header, so not before a shard has arrived.
         let raw = parts.raw()?;
+        #[cfg(feature = "rayon")]
         if in_parallel {
             return par_read::read(next, arriving, raw);
         }
         while let Some(arrived) = next {
-            arrived.store_in(raw)?;
+            arrived.store_in(raw.shard(arrived.number))?;
             next = arriving.next(arrived.bytes)?;
         }
         Ok(())
@@ -229,6 +361,7 @@ impl<R> fmt::Debug for SnapshotReader<R> {
 pub(super) struct Arriving<R> {
     reader: R,
     plan: Plan,
+    kind: Kind,
     numbers: Range<usize>,
     origin: u32,
     /// What the trailer will say.
@@ -237,36 +370,32 @@ pub(super) struct Arriving<R> {
     checksums: u32,
 }
 
-/// The bytes of a shard, not yet checked.
+/// The words of a shard, not yet checked.
 pub(super) struct Arrived {
     pub(super) number: usize,
     pub(super) bytes: Vec<u8>,
-    origin: u32,
-    prefix: [u8; SHARD_PREFIX],
-    count: u64,
-    checksum: [u8; CHECKSUM],
+    pub(super) head: Record,
 }
 
 impl<R: Read> Arriving<R> {
-    fn new(SnapshotReader { reader, header, origin, .. }: SnapshotReader<R>) -> Self {
-        let Header { plan, part, .. } = header.0;
-        Arriving { reader, plan, shards: part.len(), numbers: part, origin, total: 0, checksums: origin }
+    pub(super) fn new(SnapshotReader { reader, header, origin, .. }: SnapshotReader<R>) -> Self {
+        let Header { plan, kind, part, .. } = header.0;
+        Arriving { reader, plan, kind, shards: part.len(), numbers: part, origin, total: 0, checksums: origin }
     }
 
     /// Reads the next shard, into this memory. `None` behind the last one, when the trailer has been read and checked.
     pub(super) fn next(&mut self, mut bytes: Vec<u8>) -> Result<Option<Arrived>, SnapshotError> {
         let Some(number) = self.numbers.next() else { return self.trailer().map(|()| None) };
         let place = SnapshotPlace::Shard { number };
-        let mut prefix = [0; SHARD_PREFIX];
-        exact(&mut self.reader, &mut prefix, place)?;
-        let count = format::shard_count(&prefix, number, self.plan.words)?;
-        take(&mut self.reader, self.plan.words * size_of::<u64>(), &mut bytes, place)?;
-        let mut checksum = [0; CHECKSUM];
-        exact(&mut self.reader, &mut checksum, place)?;
-        self.checksums = crc32c_append(self.checksums, &checksum);
+        let mut head = [0; RECORD_HEAD];
+        exact(&mut self.reader, &mut head, place)?;
+        let record = Record::parse(&head, self.origin, place)?;
+        record.check(&self.plan, &self.kind, number)?;
+        take(&mut self.reader, format::padded(self.plan.words), &mut bytes, place)?;
+        self.checksums = format::with_head(self.checksums, &head);
         // No sum of counts, each of slots that are there, overflows.
-        self.total = self.total.wrapping_add(count);
-        Ok(Some(Arrived { number, bytes, origin: self.origin, prefix, count, checksum }))
+        self.total = self.total.wrapping_add(record.count);
+        Ok(Some(Arrived { number, bytes, head: record }))
     }
 
     fn trailer(&mut self) -> Result<(), SnapshotError> {
@@ -280,17 +409,23 @@ impl<R: Read> Arriving<R> {
 }
 
 impl Arrived {
-    /// Stores the shard, if the bytes are what its checksum and its count say.
-    pub(super) fn store_in(&self, raw: &RawFilter) -> Result<(), SnapshotError> {
-        let Arrived { ref bytes, count, .. } = *self;
-        let place = SnapshotPlace::Shard { number: self.number };
-        if crc32c_append(crc32c_append(self.origin, &self.prefix), bytes) != u32::from_le_bytes(self.checksum) {
-            return Err(SnapshotError::Damaged { place });
+    /// Whether the words are those of which the head has the checksum.
+    pub(super) fn check(&self) -> Result<(), SnapshotError> {
+        if crc32c(&self.bytes) == self.head.sum {
+            return Ok(());
         }
-        let words = bytes.chunks_exact(size_of::<u64>());
-        let shard = raw.shard(self.number);
+        Err(SnapshotError::Damaged { place: SnapshotPlace::Shard { number: self.number } })
+    }
+
+    /// Stores the shard, if the words are what its head says of them.
+    pub(super) fn store_in(&self, shard: Shard<'_>) -> Result<(), SnapshotError> {
+        self.check()?;
+        let (count, place) = (self.head.count, SnapshotPlace::Shard { number: self.number });
+        let (words, behind) = self.bytes.split_at(shard.table_bytes());
+        let words = words.chunks_exact(size_of::<u64>());
         shard.fill_with(words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))), count);
-        let (field, found) = match shard.occupied() {
+        let occupied = shard.occupied().filter(|_| behind.iter().all(|&byte| byte == 0));
+        let (field, found) = match occupied {
             Some(found) if found == count => return Ok(()),
             Some(found) => ("number of fingerprints", found.to_string()),
             None => ("end of the last bucket", String::from("not 0")),
@@ -310,7 +445,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// For snapshots with this header.
-    fn new(header: SnapshotHeader) -> Self {
+    pub(super) fn new(header: SnapshotHeader) -> Self {
         Parts { header, raw: None, arrived: Vec::new() }
     }
 
@@ -324,67 +459,97 @@ impl Parts {
         self.raw.as_ref().ok_or(SnapshotError::OutOfMemory { bytes })
     }
 
-    /// Begins with a part; an error if some of it is there already, before it is read.
-    fn begin(&mut self, part: Range<usize>) -> Result<(), SnapshotError> {
+    /// Begins with a part; an error if it is of another filter or some of it is there already, before it is read.
+    pub(super) fn begin(&mut self, header: &SnapshotHeader) -> Result<(), SnapshotError> {
+        let (here, part) = (self.arrived.len(), header.part());
+        if let Some(what) = self.header.difference(header) {
+            return Err(SnapshotError::PartsDiffer { what, part: here });
+        }
         let overlap = |other: &Range<usize>| (other.start.max(part.start)..other.end.min(part.end)).next();
-        if let Some(number) = self.arrived.iter().filter_map(overlap).min() {
-            return Err(SnapshotError::ShardTwice { number });
+        let twice = self.arrived.iter().enumerate().filter_map(|(first, other)| Some((overlap(other)?, first))).min();
+        if let Some((number, first)) = twice {
+            return Err(SnapshotError::ShardTwice { number, parts: [first, here] });
         }
         self.arrived.push(part);
         Ok(())
     }
 
-    fn into_filter<K: ?Sized, S>(mut self, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError> {
-        let header = &self.header.0;
-        let shards = header.plan.shards;
+    /// Whether all shards are there.
+    pub(super) fn complete(&mut self) -> Result<(), SnapshotError> {
+        let shards = self.header.shards();
         self.arrived.sort_unstable_by_key(|part| part.start);
         let ends = self.arrived.iter().map(|part| part.end);
         let starts = self.arrived.iter().map(|part| part.start).chain([shards]);
         let gap = core::iter::once(0).chain(ends).zip(starts).find(|(end, start)| end < start);
-        if let Some((number, _)) = gap {
-            return Err(SnapshotError::ShardMissing { number, shards });
-        }
-        let raw = self.raw.ok_or(SnapshotError::ShardMissing { number: 0, shards })?;
+        gap.map_or(Ok(()), |(number, _)| Err(SnapshotError::ShardMissing { number, shards }))
+    }
+
+    pub(super) fn into_filter<K: ?Sized, S>(mut self, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError> {
+        self.complete()?;
+        let header = &self.header.0;
+        let raw = self.raw.ok_or(SnapshotError::ShardMissing { number: 0, shards: header.plan.shards })?;
         Ok(CuckooFilter::from_raw(header.capacity, header.rate, raw, hasher))
     }
 }
 
-/// Whether this is the hasher and the type of keys of the snapshot.
-fn check<K: ?Sized + 'static, S: SavedHasher>(header: &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError> {
+/// Memory for one shard of a filter.
+pub(super) fn one_shard(plan: &Plan) -> Result<RawFilter, SnapshotError> {
+    let plan = Plan { shards: 1, ..*plan };
+    let bytes = RawFilter::bytes_of(&plan).unwrap_or(usize::MAX);
+    RawFilter::new(&plan, HugePages::Unadvised).ok_or(SnapshotError::OutOfMemory { bytes })
+}
+
+/// Whether all of a plain filter is there.
+pub(super) fn whole(header: &SnapshotHeader) -> Result<(), SnapshotError> {
+    check_plain(header)?;
+    let (part, shards) = (header.part(), header.shards());
+    if part.len() < shards { Err(SnapshotError::PartAlone { part, shards }) } else { Ok(()) }
+}
+
+/// The hasher with the keys that are in the snapshot.
+pub(super) fn stored_hasher<S: SavedHasher>(header: &SnapshotHeader) -> Result<S, SnapshotError> {
     let header = &header.0;
+    if header.hasher != S::NAME {
+        return Err(mismatch::<S>(header));
+    }
+    let hasher = header.keys.and_then(S::from_keys);
+    hasher.ok_or_else(|| SnapshotError::NoKeys { hasher: header.hasher.clone() })
+}
+
+/// Whether each shard is one record.
+pub(super) fn check_plain(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
+    if header.kind == Kind::default() {
+        return Ok(());
+    }
+    Err(SnapshotError::KindMismatch { saved: header.kind.name(), asked: "plain" })
+}
+
+/// Whether this is the hasher and the type of keys of the snapshot, and it is of a plain filter.
+pub(super) fn check<K, S>(header: &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
+where
+    K: ?Sized + 'static,
+    S: SavedHasher,
+{
+    check_plain(header)?;
+    check_hashing::<K, S>(header, hasher)
+}
+
+/// The same of a filter of any kind.
+fn check_hashing<K, S>(SnapshotHeader(header): &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
+where
+    K: ?Sized + 'static,
+    S: SavedHasher,
+{
     let asked = KeyType::of::<K>();
-    if !header.key_type.may_be(asked) {
-        return Err(SnapshotError::KeyTypeMismatch { saved: header.key_type.name(), asked: asked.name() });
+    if !header.key_type.may_be(&asked) {
+        let saved = header.key_type.clone();
+        return Err(SnapshotError::KeyTypeMismatch { saved: saved.in_words(), asked: asked.in_words() });
     }
     let probes = header.key_type.probes().max(asked.probes());
     if header.hasher != S::NAME || header.probe[..probes] != probe(hasher)[..probes] {
         return Err(mismatch::<S>(header));
     }
     Ok(())
-}
-
-pub(super) fn join<K, S, R>(parts: impl IntoIterator<Item = R>, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError>
-where
-    K: ?Sized + 'static,
-    S: SavedHasher,
-    R: Read,
-{
-    let mut joined: Option<Parts> = None;
-    for part in parts {
-        let reader = SnapshotReader::new(part)?;
-        let joined = match &mut joined {
-            None => {
-                check::<K, S>(&reader.header, &hasher)?;
-                joined.insert(Parts::new(reader.header.clone()))
-            }
-            Some(joined) => joined,
-        };
-        if let Some(what) = joined.header.difference(&reader.header) {
-            return Err(SnapshotError::PartsDiffer { what });
-        }
-        reader.read_into(joined)?;
-    }
-    joined.ok_or(SnapshotError::NoParts)?.into_filter(hasher)
 }
 
 /// Nothing may follow.
@@ -400,7 +565,7 @@ fn mismatch<S: SavedHasher>(header: &Header) -> SnapshotError {
 }
 
 /// Fills the buffer, or says where the bytes ended.
-fn exact(reader: &mut impl Read, buffer: &mut [u8], place: SnapshotPlace) -> Result<(), SnapshotError> {
+pub(super) fn exact(reader: &mut impl Read, buffer: &mut [u8], place: SnapshotPlace) -> Result<(), SnapshotError> {
     reader.read_exact(buffer).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => SnapshotError::Truncated { place },
         _ => SnapshotError::Io(error),
@@ -408,7 +573,12 @@ fn exact(reader: &mut impl Read, buffer: &mut [u8], place: SnapshotPlace) -> Res
 }
 
 /// Reads `len` bytes into the buffer, which grows as they arrive.
-fn take(reader: &mut impl Read, len: usize, buffer: &mut Vec<u8>, place: SnapshotPlace) -> Result<(), SnapshotError> {
+pub(super) fn take(
+    reader: &mut impl Read,
+    len: usize,
+    buffer: &mut Vec<u8>,
+    place: SnapshotPlace,
+) -> Result<(), SnapshotError> {
     let mut have = 0;
     while have < len {
         let next = have.saturating_mul(2).max(CHUNK).min(len);

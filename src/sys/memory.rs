@@ -3,7 +3,8 @@
 //!
 //! A large run is mapped by the system itself. An allocator may hand out memory that was used before, and has to write
 //! its zeros by hand: a second large filter of a process took a hundred times as long to build as the first, and all its
-//! memory at once. Below [`MAPPED_FROM`] the allocator is used, which packs small filters.
+//! memory at once. Below [`MAPPED_FROM`] the allocator is used, which packs small filters; without the feature
+//! `mmap`, always.
 
 use crate::sys::sync::{AtomicU64, Flag};
 
@@ -42,15 +43,18 @@ mod backing {
     use core::marker::PhantomData;
     use core::ptr::NonNull;
     use core::slice;
+    #[cfg(feature = "mmap")]
     use memmap2::{MmapOptions, MmapRaw};
     use std::alloc::{Layout, alloc_zeroed, dealloc};
 
     /// Bytes from which a run is mapped. A snapshot's header announces memory that has not arrived yet: what is mapped costs
     /// address space until it is touched.
+    #[cfg(feature = "mmap")]
     const MAPPED_FROM: usize = 64 << 10;
 
     /// Bytes from which huge pages are advised, and to which such a run is aligned: the size of a huge page on x86-64 and
     /// on most of aarch64.
+    #[cfg(feature = "mmap")]
     const HUGE_FROM: usize = 2 << 20;
 
     /// `len` values, at one place for as long as the run lives.
@@ -58,6 +62,7 @@ mod backing {
         first: NonNull<T>,
         len: usize,
         /// Unmaps the memory when dropped; `None` where the allocator has it, or where there is none.
+        #[cfg(feature = "mmap")]
         mapping: Option<MmapRaw>,
         values: PhantomData<T>,
     }
@@ -76,18 +81,28 @@ mod backing {
         pub(crate) fn new(len: usize, huge_pages: HugePages) -> Option<Self> {
             const { assert!(!core::mem::needs_drop::<T>()) };
             let layout = Layout::array::<T>(len).ok()?;
+            #[cfg(feature = "mmap")]
             if layout.size() >= MAPPED_FROM {
                 return Self::map(len, layout, huge_pages);
             }
+            #[cfg(not(feature = "mmap"))]
+            let _ = huge_pages;
             let first = if layout.size() == 0 {
                 NonNull::dangling()
             } else {
                 // SAFETY: the layout is not empty. What is allocated is zero, which `T: Zeroed` takes for values.
                 NonNull::new(unsafe { alloc_zeroed(layout) })?.cast()
             };
-            Some(Run { first, len, mapping: None, values: PhantomData })
+            Some(Run {
+                first,
+                len,
+                #[cfg(feature = "mmap")]
+                mapping: None,
+                values: PhantomData,
+            })
         }
 
+        #[cfg(feature = "mmap")]
         #[allow(unsafe_code)]
         fn map(len: usize, layout: Layout, huge_pages: HugePages) -> Option<Self> {
             let huge = huge_pages == HugePages::Advised && layout.size() >= HUGE_FROM;
@@ -110,6 +125,18 @@ mod backing {
     }
 
     impl<T> Run<T> {
+        /// Has the system supply the pages of these values now, for all will be written: one call costs less than a fault
+        /// for each page.
+        #[cfg_attr(not(all(target_os = "linux", feature = "mmap")), allow(unused_variables))]
+        pub(crate) fn populate(&self, first: usize, count: usize) {
+            #[cfg(all(target_os = "linux", feature = "mmap"))]
+            if let Some(mapping) = &self.mapping {
+                let offset = self.first.as_ptr() as usize - mapping.as_mut_ptr() as usize + first * size_of::<T>();
+                // An advice that is refused leaves pages to be supplied as they are touched.
+                let _ = mapping.advise_range(memmap2::Advice::PopulateWrite, offset, count * size_of::<T>());
+            }
+        }
+
         /// The value with this number. Every number comes from a plan of this very run: the product of a draw and a
         /// length that lies below the length. So release builds do not ask again; debug builds, the fuzzer's and
         /// AddressSanitizer's do.
@@ -150,6 +177,7 @@ mod backing {
     impl<T> Drop for Run<T> {
         #[allow(unsafe_code)]
         fn drop(&mut self) {
+            #[cfg(feature = "mmap")]
             if self.mapping.is_some() {
                 return;
             }
@@ -177,6 +205,8 @@ mod backing {
     }
 
     impl<T> Run<T> {
+        pub(crate) fn populate(&self, _: usize, _: usize) {}
+
         pub(crate) fn at(&self, number: usize) -> &T {
             &self.0[number]
         }

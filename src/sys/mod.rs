@@ -4,7 +4,12 @@
 /// Whether this is built for models or schedules, whose atomics are not the processor's.
 pub(crate) const IS_MODEL: bool = cfg!(all(test, any(cuckoo_loom, cuckoo_shuttle)));
 
+#[cfg(feature = "snapshot")]
+pub(crate) mod bytes;
+pub(crate) mod directory;
 pub(crate) mod isa;
+#[cfg(all(feature = "mmap", feature = "snapshot"))]
+pub(crate) mod mapping;
 pub(crate) mod memory;
 pub(crate) mod prefetch;
 pub(crate) mod steps;

@@ -14,7 +14,12 @@ pub(crate) enum CacheLevel {
 /// instruction.
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T, into: CacheLevel) {
-    let address = core::ptr::from_ref(value);
+    prefetch_at(core::ptr::from_ref(value), into);
+}
+
+/// The same of an address, whatever is there.
+#[inline(always)]
+pub(crate) fn prefetch_at<T>(address: *const T, into: CacheLevel) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[allow(unsafe_code)]
     // SAFETY: 1. a prefetch reads nothing and faults at no address; 2. SSE, which has it, is part of every x86-64.

@@ -8,15 +8,19 @@ pub(crate) enum Step {
     Locked,
     /// One of the words of a slot is written; a slot that straddles two words passes here twice.
     WordWritten,
-    /// A relocation's copy stands in both buckets.
+    /// A relocation's copy stands in both buckets, or that of a split in both tables.
     Copied,
+    /// A cell names the new table of a split.
+    Published,
     /// A version was advanced.
     Bumped,
     /// A slot is empty again.
     Cleared,
     /// The element count is up to date.
     Counted,
-    /// A lookup found the version changed and begins again.
+    /// A tick was made.
+    Ticked,
+    /// A lookup found the version, the epoch or the cell changed and begins again.
     Repeated,
     /// A lookup has read one of its two buckets: it passes here twice before it looks at the version again.
     BucketRead,

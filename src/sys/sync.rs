@@ -6,7 +6,7 @@
 
 use core::sync::atomic::Ordering;
 
-pub(crate) use shim::{AtomicU64, Mutex, MutexGuard, load_locked, lock};
+pub(crate) use shim::{AtomicPtr, AtomicU64, Mutex, MutexGuard, load_locked, lock};
 
 /// Stands behind the guards of a critical section and is dropped after them: from then on, everything that was written
 /// under them is visible to every thread.
@@ -35,6 +35,22 @@ impl RelaxedCounter {
     pub(crate) fn change(&self, change: impl FnOnce(u64) -> u64) {
         // Relaxed: one thread at a time changes it, and nothing follows from that.
         self.0.store(change(self.0.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A number that many threads add to, from which nothing else follows.
+#[derive(Default)]
+pub(crate) struct SharedCounter(core::sync::atomic::AtomicU64);
+
+impl SharedCounter {
+    /// Returns what there was.
+    pub(crate) fn add(&self, number: u64) -> u64 {
+        // Relaxed: each addition counts, in some order.
+        self.0.fetch_add(number, Ordering::Relaxed)
     }
 
     pub(crate) fn get(&self) -> u64 {
@@ -77,6 +93,7 @@ pub(crate) fn in_order<T>(clock: impl FnOnce() -> T) -> T {
 mod shim {
     use core::sync::atomic::Ordering;
 
+    pub(crate) type AtomicPtr<T> = core::sync::atomic::AtomicPtr<T>;
     pub(crate) type AtomicU64 = core::sync::atomic::AtomicU64;
     pub(crate) type Mutex = parking_lot::Mutex<()>;
     pub(crate) type MutexGuard<'a> = parking_lot::MutexGuard<'a, ()>;
@@ -116,7 +133,7 @@ mod shim {
 mod shim {
     use core::sync::atomic::Ordering;
 
-    pub(crate) use loom::sync::atomic::AtomicU64;
+    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64};
     pub(crate) type Mutex = loom::sync::Mutex<()>;
     pub(crate) type MutexGuard<'a> = loom::sync::MutexGuard<'a, ()>;
 
@@ -141,7 +158,7 @@ mod shim {
 
 #[cfg(all(test, cuckoo_shuttle))]
 mod shim {
-    pub(crate) use shuttle::sync::atomic::AtomicU64;
+    pub(crate) use shuttle::sync::atomic::{AtomicPtr, AtomicU64};
     pub(crate) type Mutex = shuttle::sync::Mutex<()>;
     pub(crate) type MutexGuard<'a> = shuttle::sync::MutexGuard<'a, ()>;
 

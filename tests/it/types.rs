@@ -1,7 +1,8 @@
 //! What the types promise: who may share a filter, what an error is, what a key may be given as.
 
 use concurrent_cuckoo_filter::{
-    BuildError, Builder, CuckooFilter, DefaultHashBuilder, InsertError, MergeError, SnapshotError,
+    BuildError, Builder, CountingBuilder, CountingFilter, CuckooFilter, DefaultHashBuilder, ExpiringBuilder,
+    ExpiringFilter, FilterPart, InsertError, Layout, MergeError, SnapshotError,
 };
 use std::any::Any;
 use std::borrow::Cow;
@@ -31,6 +32,12 @@ fn a_filter_of_any_key_can_be_shared() {
     shared::<CuckooFilter<Rc<u8>, RandomState>>();
     shared::<Arc<CuckooFilter<Rc<u8>>>>();
     shared::<Builder<Rc<u8>>>();
+    shared::<Layout<Rc<u8>, RandomState>>();
+    shared::<FilterPart<Rc<u8>, RandomState>>();
+    shared::<ExpiringFilter<Rc<u8>, RandomState>>();
+    shared::<ExpiringBuilder<Rc<u8>>>();
+    shared::<CountingFilter<Rc<u8>, RandomState>>();
+    shared::<CountingBuilder<Rc<u8>>>();
     shared::<DefaultHashBuilder>();
 }
 

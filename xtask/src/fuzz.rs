@@ -13,7 +13,7 @@ const SECONDS_OF_FULL: u64 = 240;
 /// A target, and the longest input that is tried: some 30 operations, or a snapshot of one shard with room for defects.
 type Target = (&'static str, u32);
 const OPERATIONS: Target = ("operations", 64);
-const SNAPSHOT: Target = ("snapshot", 512);
+const SNAPSHOT: Target = ("snapshot", 1024);
 
 pub(crate) fn check(seconds: u64, full: bool) -> Result<()> {
     tools::toolchain("nightly-")?;

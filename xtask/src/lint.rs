@@ -6,17 +6,21 @@ use crate::tools::{self, Skipped, Tool};
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::{Component, Path};
 
 const API: &str = "docs/public-api.txt";
 const CRATES_IO: &str = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
 
 type Check = (&'static str, fn() -> Result<()>);
-const CHECKS: [Check; 6] = [
+const CHECKS: [Check; 9] = [
     ("sources of dependencies", sources),
     ("licences of dependencies", licences),
     ("unused dependencies", unused_dependencies),
     ("feature sets", features),
+    ("WebAssembly", web_assembly),
+    ("the package", package),
     ("the public API", public_api),
+    ("what is gone from the public API", semver),
     ("the oldest Rust", oldest_rust),
 ];
 
@@ -33,7 +37,7 @@ pub(crate) fn check() -> Result<()> {
 
 /// Of packages that are not published, too.
 fn sources() -> Result<()> {
-    for lock in ["Cargo.lock", "fuzz/Cargo.lock"] {
+    for lock in ["Cargo.lock", "fuzz/Cargo.lock", "python/Cargo.lock"] {
         let text = run::read(lock)?;
         let other = text.lines().find(|line| line.starts_with("source = ") && *line != CRATES_IO);
         ensure!(other.is_none(), "{lock} has one that is not crates.io: {}", other.unwrap_or_default());
@@ -72,6 +76,21 @@ fn features() -> Result<()> {
     Ok(())
 }
 
+/// Without features, and with those that need no system.
+fn web_assembly() -> Result<()> {
+    let target = "wasm32-unknown-unknown";
+    let (status, output) = run::silently(plain(&format!("rustup target add {target}")))?;
+    if !status.success() {
+        bail!(Skipped(format!("no standard library for {target} can be had: {output}")));
+    }
+    for features in ["", "snapshot,serde"] {
+        let build = format!("cargo build --locked --lib --target {target} --no-default-features --features");
+        run::quietly(run::command(&build, [features]))?;
+    }
+    println!("figure 9.6: {target} is built without features, and with snapshots");
+    Ok(())
+}
+
 /// The public API without blanket and automatic implementations: hundreds of lines that no reviewer reads.
 fn list_public_api() -> Result<String> {
     tools::toolchain("nightly-")?;
@@ -92,6 +111,51 @@ fn public_api() -> Result<()> {
     }
     let lines = run::thousands(listed.lines().count());
     println!("figure 9.4: the public API is the one that {API} lists, {lines} lines");
+    Ok(())
+}
+
+/// What the listing of the branch `main` has, and this one has not, breaks users' code: a line of the changelog must say so.
+fn semver() -> Result<()> {
+    let landed = |file: &str| run::stdout(plain(&format!("git show main:{file}")));
+    let (Ok(before), Ok(changes)) = (landed(API), landed("CHANGELOG.md")) else {
+        bail!(Skipped(String::from("there is no branch main with a listing")));
+    };
+    let (now, changelog) = (run::read(API)?, run::read("CHANGELOG.md")?);
+    let gone: Vec<_> = before.lines().filter(|line| !now.lines().any(|other| other == *line)).collect();
+    gone.iter().for_each(|line| println!("-{line}"));
+    let said = changelog.lines().any(|line| line.starts_with("- (BREAKING") && !changes.lines().any(|old| old == line));
+    ensure!(
+        gone.is_empty() || said,
+        "{} lines are gone, and no new line of CHANGELOG.md begins with (BREAKING)",
+        gone.len()
+    );
+    println!("figure 9.8: {} lines of the public API of main are gone", gone.len());
+    Ok(())
+}
+
+/// What a package has, and whether the pages in it lead to others that are in it.
+fn package() -> Result<()> {
+    let listed = run::stdout(plain("cargo package --locked --list --allow-dirty -p concurrent-cuckoo-filter"))?;
+    let files: BTreeSet<_> = listed.lines().map(Path::new).collect();
+    let mut links = 0;
+    for page in files.iter().filter(|file| file.extension().is_some_and(|kind| kind == "md")) {
+        let text = run::read(page)?;
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.contains("://") && !target.starts_with('#')) {
+            let mut path = page.parent().unwrap_or(Path::new("")).to_path_buf();
+            for step in Path::new(target.split('#').next().unwrap_or_default()).components() {
+                if step == Component::ParentDir {
+                    path.pop()
+                } else {
+                    path.push(step);
+                    true
+                };
+            }
+            ensure!(files.contains(&*path), "{} leads to {target}, which is not in the package", page.display());
+            links += 1;
+        }
+    }
+    println!("figure 9.7: the package has {} files; {links} links of its pages lead to files in it", files.len());
     Ok(())
 }
 

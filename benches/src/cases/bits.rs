@@ -40,7 +40,8 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         "{} random u64 keys, 95 % of 2^{log2}: as many as a quotient filter of 2^{log2} slots takes. Bits are the memory \
          over the keys; rates of false positives are measured with 10^6 to 2 * 10^7 absent keys; every key that went in \
          was found. This crate and qfilter have whole bits, and so keep better rates than are asked for; the Bloom filters \
-         are built for the rates that this crate keeps.",
+         are built for the rates that this crate keeps. *Windows' bound*: (log2(1/rate) + 2) / 0.95, of cuckoo filters whose keys \
+         choose windows or pairs of slots, not buckets of four; what this layout leaves.",
         keys.len()
     ));
     let heads = [
@@ -48,6 +49,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         "this crate",
         "its rate",
         "bound",
+        "windows' bound",
         "Bloom's bound",
         "fastbloom",
         "its rate",
@@ -67,8 +69,9 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         }
         let [mine, others, theirs] =
             [ours, bloom, quotient].map(|measured| [bits(measured.bits), percent(measured.rate)]);
-        // What any filter of this rate needs, and what a Bloom filter needs with the best number of hashes.
-        let bounds = [-kept.log2(), -kept.log2() / LN_2].map(bits);
+        // What any filter of this rate needs; what a cuckoo filter needs whose keys choose windows or pairs of slots, at a
+        // load of 0.95; and what a Bloom filter needs with the best number of hashes.
+        let bounds = [-kept.log2(), (2.0 - kept.log2()) / 0.95, -kept.log2() / LN_2].map(bits);
         table.row(iter::once(percent(rate)).chain(mine).chain(bounds).chain(others).chain(theirs));
     }
     record.table(table);

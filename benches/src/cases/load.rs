@@ -4,6 +4,7 @@ use super::Plan;
 use super::entrants::entrants;
 use crate::clock::timed;
 use crate::field::Field;
+use crate::record::figure::{self, Axes, Line, Look};
 use crate::record::{Record, Table};
 use crate::slices::{self, Case, speed, tenth};
 use fastrand::Rng;
@@ -14,7 +15,7 @@ const STEPS: usize = 19;
 const SHOWN: [usize; 7] = [1, 4, 9, 14, 16, 17, 18];
 /// Slices of a step of inserts.
 const SLICES: usize = 8;
-const PEERS: [&str; 4] = ["atomic-cuckoo-filter", "cuckoofilter + RwLock", "fastbloom", "DashSet"];
+const PEERS: [&str; 5] = ["atomic-cuckoo-filter", "cuckoofilter + RwLock", "fastbloom", "qfilter + RwLock", "DashSet"];
 
 pub(super) fn run(plan: &Plan, record: &mut Record) {
     let (log2, probes) = if plan.quick { (12, 1 << 12) } else { (20, 1 << 18) };
@@ -64,7 +65,14 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         let heads = SHOWN.iter().map(|step| format!("{} %", step * 5 + 5));
         let mut table = Table::new(std::iter::once("load".to_string()).chain(heads));
         let mut cost = |number: usize, step: usize| tenth(&mut nanos[kind][number][step]);
+        let mut lines = Vec::new();
         for (number, entrant) in entrants.iter().enumerate() {
+            let look = if entrant.is_ours() { Look::Main } else { Look::Coloured(entrant.colour) };
+            let points = SHOWN.iter().map(|&step| ((step * 5 + 5) as f64, 1e3 / cost(number, step))).collect();
+            // The plot is of the default width.
+            if number != 1 {
+                lines.push(Line { name: entrant.label.clone(), look, points });
+            }
             let cells = SHOWN.map(|step| {
                 let (theirs, ours) = (cost(number, step), cost(0, step));
                 format!("{} ({:.2})", speed(theirs), theirs / ours)
@@ -72,5 +80,8 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
             table.row(std::iter::once(entrant.label.clone()).chain(cells));
         }
         record.table(table);
+        let title = format!("{name} by load, one thread, 2^{log2} slots");
+        let axes = Axes { x: "slots taken, %", x_label: |load| format!("{load:.0}"), y: "M/s" };
+        record.figure(["load-misses", "load-hits", "load-inserts"][kind], &title, figure::draw(&title, &axes, &lines));
     }
 }

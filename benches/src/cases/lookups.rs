@@ -95,7 +95,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
             let title = "Lookups of absent keys by table size, one thread, 95 % load";
             // The plot is of the default width.
             lines.retain(|line| !line.name.ends_with("16 bits") || matches!(line.look, Look::Coloured(_)));
-            record.figure("size-misses", title, figure::by_size(title, &lines));
+            record.figure("size-misses", title, figure::draw(title, &figure::BY_SIZE, &lines));
         }
     }
     record.text("Keys that the tables refused while they were filled to 95 %, and lookups that missed a present key:");

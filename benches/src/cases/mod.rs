@@ -2,6 +2,7 @@
 
 mod bits;
 mod bulk;
+mod claims;
 mod entrants;
 mod filled;
 mod latency;
@@ -82,6 +83,8 @@ pub(crate) enum Section {
     Refusals,
     /// Bits a key by false-positive rate
     Bits,
+    /// What articles say of cuckoo filters: occupancy, keys that come and go, sizes
+    Claims,
 }
 
 impl Section {
@@ -99,6 +102,7 @@ impl Section {
             Section::Paper => paper::run,
             Section::Refusals => refusals::run,
             Section::Bits => bits::run,
+            Section::Claims => claims::run,
         };
         run(plan, record);
     }

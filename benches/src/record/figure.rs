@@ -40,14 +40,25 @@ pub(crate) struct Line {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// Draws speeds, M/s, by powers of two of slots.
-pub(crate) fn by_size(title: &str, lines: &[Line]) -> String {
+/// What the axes are of.
+pub(crate) struct Axes {
+    pub(crate) x: &'static str,
+    pub(crate) x_label: fn(f64) -> String,
+    pub(crate) y: &'static str,
+}
+
+/// Speeds by powers of two of slots.
+pub(crate) const BY_SIZE: Axes =
+    Axes { x: "slots", x_label: |slots| format!("2^{}", slots.log2().round()), y: "M lookups/s" };
+
+/// Draws the lines.
+pub(crate) fn draw(title: &str, axes: &Axes, lines: &[Line]) -> String {
     let mut svg = String::new();
-    draw(&mut svg, title, lines).expect("text takes whatever is drawn");
+    draw_to(&mut svg, title, axes, lines).expect("text takes whatever is drawn");
     svg
 }
 
-fn draw(svg: &mut String, title: &str, lines: &[Line]) -> Result<(), Box<dyn Error>> {
+fn draw_to(svg: &mut String, title: &str, axes: &Axes, lines: &[Line]) -> Result<(), Box<dyn Error>> {
     let canvas = SVGBackend::with_string(svg, (SIZE.0 as u32, SIZE.1 as u32)).into_drawing_area();
     canvas.fill(&WHITE)?;
     let longest = lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0) as i32;
@@ -66,10 +77,10 @@ fn draw(svg: &mut String, title: &str, lines: &[Line]) -> Result<(), Box<dyn Err
         .light_line_style(TRANSPARENT)
         .bold_line_style(RGBColor(225, 225, 225))
         .axis_style(GREY)
-        .x_desc("slots")
-        .x_label_formatter(&|slots: &f64| format!("2^{}", slots.log2().round()))
-        .y_desc("M lookups/s")
-        .y_label_formatter(&|speed: &f64| format!("{}", (speed * 1e3).round() / 1e3))
+        .x_desc(axes.x)
+        .x_label_formatter(&|x: &f64| (axes.x_label)(*x))
+        .y_desc(axes.y)
+        .y_label_formatter(&|y: &f64| format!("{}", (y * 1e3).round() / 1e3))
         .label_style(("sans-serif", TEXT, &INK))
         .axis_desc_style(("sans-serif", TEXT, &INK))
         .draw()?;

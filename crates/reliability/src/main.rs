@@ -2,6 +2,7 @@
 
 mod adversary;
 mod figure;
+mod large;
 mod run;
 mod scale;
 mod stress;
@@ -46,6 +47,8 @@ enum Section {
     Stress,
     /// 10^9 lookups of present keys and 10^9 of absent ones, over filters of all widths
     Scale,
+    /// One filter of 10^9 keys of 64 bytes, each looked up; 2 GiB
+    Large,
     /// Chosen keys, floods of one key, full filters, removals of what was never inserted
     Adversary,
 }
@@ -55,9 +58,12 @@ fn main() {
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     let seconds = options.stress_seconds.unwrap_or(if options.quick { 4 } else { 600 });
     let run = Run { quick: options.quick, seed, stress: Duration::from_secs(seconds) };
-    for (section, work) in
-        [(Section::Stress, stress::run as fn(&Run)), (Section::Scale, scale::run), (Section::Adversary, adversary::run)]
-    {
+    for (section, work) in [
+        (Section::Stress, stress::run as fn(&Run)),
+        (Section::Scale, scale::run),
+        (Section::Large, large::run),
+        (Section::Adversary, adversary::run),
+    ] {
         if [section, Section::All].contains(&options.section) {
             let name = section.to_possible_value().expect("no section is hidden").get_name().to_owned();
             println!("== {name}, seed {seed}{}", if run.quick { ", quick" } else { "" });

@@ -1,33 +1,38 @@
 //! Snapshots made from what they say, with defects, under checksums that match.
 
-use super::EMPTY;
+use super::{EMPTY, head};
 use crc32c::crc32c_append;
 use std::ops::Range;
 use testkit::Input;
-use testkit::format::{CHECKSUM, Layout, MIN_HEADER, SHARD_PREFIX, SLOTS, TRAILER, seal};
+use testkit::format::{ALIGN, CHECKSUM, FIXED, HEAD, Layout, SLOTS, seal, seal_record};
 
 /// Behind `siphash-1-3`, the name of the hasher.
-const NAME_END: usize = MIN_HEADER - CHECKSUM + 11;
+const NAME_END: usize = FIXED + 11;
 
 const RATES: [f64; 4] = [0.0, 0.001, 0.5, 1e-9];
 /// `u64` most often.
-const KEY_TYPES: [u32; 8] = [6, 6, 6, 6, 6, 0, 0, 16];
+const KEY_TYPES: [&[u8]; 6] = [b"u64", b"u64", b"u64", b"", b"", b"isize"];
 
 /// Where the fields of the header begin; the last is the name, or its beginning.
-const HEADER_FIELDS: [usize; 26] =
-    [0, 8, 12, 16, 24, 32, 40, 44, 48, 52, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144, 148, 152, 160];
+const HEADER_FIELDS: [usize; 34] = [
+    0, 8, 12, 16, 24, 32, 40, 44, 48, 52, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144, 148, 152, 160,
+    161, 162, 163, 168, 176, 184, 192, 200,
+];
+
+/// Where those of the head of a record begin, up to the checksums.
+const HEAD_FIELDS: [usize; 13] = [0, 8, 16, 20, 21, 22, 23, 24, 25, 32, 40, 48, 56];
 
 /// The three pieces of a snapshot of one shard, without their checksums.
 struct Pieces {
     header: Vec<u8>,
-    shard: Vec<u8>,
+    record: Vec<u8>,
     trailer: Vec<u8>,
 }
 
 /// A snapshot as the input wants it: first its shape, then its defects, then its words.
 pub(super) fn snapshot(mut input: Input) -> Vec<u8> {
     let defects = input.byte();
-    let mut pieces = Pieces { header: header(&mut input), shard: Vec::new(), trailer: Vec::new() };
+    let mut pieces = Pieces { header: header(&mut input), record: Vec::new(), trailer: Vec::new() };
     let changes: Vec<[u8; 4]> = (0..defects % 4).map(|_| [(); 4].map(|()| input.byte())).collect();
     let (cut, more) = if defects & 0x40 > 0 { (input.byte(), input.byte()) } else { (0, 0) };
     pieces.fill(input.rest());
@@ -49,7 +54,7 @@ fn header(input: &mut Input) -> Vec<u8> {
     let shift = u32::from(input.byte() % 13 + 4);
     let (rate, key_type) = (input.pick(&RATES), input.pick(&KEY_TYPES));
     let options = input.byte();
-    for (at, value) in [(40, buckets), (44, width), (48, shift), (52, key_type), (56, capacity)] {
+    for (at, value) in [(40, buckets), (44, width), (48, shift), (56, capacity)] {
         header[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     header[64..72].copy_from_slice(&rate.to_bits().to_le_bytes());
@@ -57,45 +62,44 @@ fn header(input: &mut Input) -> Vec<u8> {
         header[104..140].fill(0);
     }
     let metadata = input.take(usize::from(options >> 1) % 32);
-    header[144..148].copy_from_slice(&(metadata.len() as u32).to_le_bytes());
+    for (at, length) in [(144, metadata.len()), (148, key_type.len())] {
+        header[at..at + 4].copy_from_slice(&(length as u32).to_le_bytes());
+    }
+    header.extend(key_type);
     header.extend(metadata);
-    let length = (header.len() + CHECKSUM) as u32;
+    header.resize((header.len() + CHECKSUM).next_multiple_of(ALIGN), 0);
+    let length = header.len() as u32;
     header[12..16].copy_from_slice(&length.to_le_bytes());
-    header.extend([0; CHECKSUM]);
     header
 }
 
 impl Pieces {
-    /// Adds the shard with these words, and with 0 where there are none, and the trailer.
+    /// Adds the record with these words, and with 0 where there are none, and the trailer.
     fn fill(&mut self, words: &[u8]) {
         let layout = Layout::of(&self.header).expect("it was just made");
         let end = (layout.buckets * SLOTS * layout.width / 8) as usize;
         let words = &words[..words.len().min(end)];
         let count = layout.taken(words).count() as u64;
-        for field in [0, count, layout.words as u64 / 8] {
-            self.shard.extend(field.to_le_bytes());
-        }
-        self.shard.extend(words);
-        self.shard.resize(SHARD_PREFIX + layout.words + CHECKSUM, 0);
+        self.record.extend(head(&layout, 0, count));
+        self.record.extend(words);
+        self.record.resize(layout.record(), 0);
         self.trailer.extend(b"\xc0/cuckoo");
         self.trailer.extend(1_u64.to_le_bytes());
         self.trailer.extend(count.to_le_bytes());
-        self.trailer.resize(TRAILER, 0);
+        self.trailer.resize(HEAD, 0);
     }
 
     /// Changes a field, or a word.
     fn spoil(&mut self, [piece, field, how, value]: [u8; 4]) {
         let field = usize::from(field);
         let (piece, at) = match piece % 8 {
-            0..4 => {
-                let field = field % (HEADER_FIELDS.len() - 1);
-                (&mut self.header, HEADER_FIELDS[field]..HEADER_FIELDS[field + 1])
-            }
-            4 => (&mut self.trailer, eight_at(field % 3 * 8)),
-            5 => (&mut self.shard, eight_at(field % 3 * 8)),
+            0..3 => (&mut self.header, one_of(&HEADER_FIELDS, field)),
+            3 => (&mut self.trailer, eight_at(field % 7 * 8)),
+            4 | 5 => (&mut self.record, one_of(&HEAD_FIELDS, field)),
             _ => {
-                let words = (self.shard.len() - SHARD_PREFIX - CHECKSUM) / 8;
-                (&mut self.shard, eight_at(SHARD_PREFIX + field % words * 8))
+                // The zeros behind them among them.
+                let words = (self.record.len() - HEAD) / 8;
+                (&mut self.record, eight_at(HEAD + field % words * 8))
             }
         };
         let len = at.len();
@@ -119,10 +123,15 @@ impl Pieces {
 
     fn sealed(mut self) -> Vec<u8> {
         let origin = seal(&mut self.header, 0);
-        let shard = seal(&mut self.shard, origin);
-        seal(&mut self.trailer, crc32c_append(origin, &shard.to_le_bytes()));
-        [self.header, self.shard, self.trailer].concat()
+        let head = seal_record(&mut self.record, origin);
+        seal(&mut self.trailer, crc32c_append(origin, &head.to_le_bytes()));
+        [self.header, self.record, self.trailer].concat()
     }
+}
+
+fn one_of(fields: &[usize], number: usize) -> Range<usize> {
+    let number = number % (fields.len() - 1);
+    fields[number]..fields[number + 1]
 }
 
 fn eight_at(at: usize) -> Range<usize> {

@@ -1,9 +1,11 @@
 //! Snapshots made right again after they were changed.
 
 use crc32c::crc32c_append;
-use testkit::format::{CHECKSUM, Layout, SHARD_PREFIX, header_length, seal, seal_all};
+use testkit::format::{HEAD, Layout, header_length, seal, seal_all, seal_record};
 
-/// The same bytes with right checksums, as far as header, shards and trailer are there.
+use super::head;
+
+/// The same bytes with right checksums, as far as header, records and trailer are there.
 pub(super) fn checksums(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = bytes.to_vec();
     let header = header_length(&bytes)?;
@@ -21,32 +23,30 @@ pub(super) fn checksums(bytes: &[u8]) -> Option<Vec<u8>> {
 pub(super) fn all(bytes: &[u8], longest: u64) -> Option<Vec<u8>> {
     let layout = Layout::of(bytes)?;
     let shards = layout.part.end - layout.part.start;
-    if shards.checked_mul(layout.shard() as u64)? > longest {
+    if shards.checked_mul(layout.record() as u64)? > longest {
         return None;
     }
     let (header, rest) = bytes.split_at(layout.header);
     let mut whole = header.to_vec();
     let origin = seal(&mut whole, 0);
-    let mut given = rest.chunks(layout.shard());
+    let mut given = rest.chunks(layout.record());
     let (mut checksums, mut total) = (origin, 0);
     for number in layout.part.clone() {
-        let given = given.next().and_then(|shard| shard.get(SHARD_PREFIX..)).unwrap_or_default();
+        let given = given.next().and_then(|record| record.get(HEAD..)).unwrap_or_default();
         let given = &given[..given.len().min(layout.words)];
         let count = layout.taken(given).count() as u64;
         let begin = whole.len();
-        for field in [number, count, layout.words as u64 / 8] {
-            whole.extend(field.to_le_bytes());
-        }
+        whole.extend(head(&layout, number, count));
         whole.extend(given);
-        whole.resize(begin + layout.shard(), 0);
-        checksums = crc32c_append(checksums, &seal(&mut whole[begin..], origin).to_le_bytes());
+        whole.resize(begin + layout.record(), 0);
+        checksums = crc32c_append(checksums, &seal_record(&mut whole[begin..], origin).to_le_bytes());
         total += count;
     }
     let begin = whole.len();
     whole.extend(b"\xc0/cuckoo");
     whole.extend(shards.to_le_bytes());
     whole.extend(total.to_le_bytes());
-    whole.extend([0; CHECKSUM]);
+    whole.resize(begin + HEAD, 0);
     seal(&mut whole[begin..], checksums);
     Some(whole)
 }

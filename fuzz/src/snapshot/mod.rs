@@ -12,7 +12,7 @@ mod spec;
 use crate::Filter;
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotHeader, SnapshotReader, StableHashBuilder};
 use std::sync::LazyLock;
-use testkit::format::{fingerprints, header_length};
+use testkit::format::{HEAD, Layout, fingerprints, header_length};
 use testkit::{Input, is_one_of};
 
 /// The first byte of every snapshot.
@@ -82,6 +82,18 @@ fn read(bytes: &[u8], in_other_ways: bool) {
     assert_eq!(reread.len(), filter.len());
     assert_eq!(written(&reread, &header), again);
     work(&filter);
+}
+
+/// The head of a record of a plain filter, without its checksums.
+fn head(layout: &Layout, number: u64, count: u64) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..8].copy_from_slice(b"\xc0record\n");
+    head[21] = layout.width as u8;
+    head[22] = layout.width as u8;
+    for (at, field) in [(8, number), (40, count), (48, layout.words as u64 / 8)] {
+        head[at..at + 8].copy_from_slice(&field.to_le_bytes());
+    }
+    head
 }
 
 /// On several threads, and as one part of several: the result is the same.

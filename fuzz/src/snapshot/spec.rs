@@ -1,15 +1,14 @@
-//! Which bytes are a snapshot: the description of the format (DESIGN.md, "Format 1"), read literally and once more.
+//! Which bytes are a snapshot: the description of the format (docs/format.md), read literally and once more.
 
 use super::EMPTY;
-use crc32c::crc32c_append;
-use testkit::format::{CHECKSUM, Layout, MIN_HEADER, SHARD_PREFIX, SLOTS, TRAILER, checksum, header_length};
+use crc32c::{crc32c, crc32c_append};
+use testkit::format::{ALIGN, CHECKSUM, FIXED, HEAD, Layout, SLOTS, WORDS_SUM, checksum, header_length};
 use testkit::format::{u32_at, u64_at};
 
 const NAME: &[u8] = b"siphash-1-3";
 
-/// The key types that a filter of `u64` may be read from: others, and its own.
-const KEY_TYPES: [u32; 2] = [0, 6];
-const MAX_KEY_TYPE: u32 = 16;
+/// The names of key types that a filter of `u64` may be read from: none, and its own.
+const KEY_TYPES: [&[u8]; 2] = [b"", b"u64"];
 
 /// Whether the header of a snapshot stands here, whoever reads it.
 pub(super) fn is_header(bytes: &[u8]) -> bool {
@@ -26,35 +25,48 @@ fn holds(condition: bool) -> Option<()> {
 }
 
 fn header(bytes: &[u8]) -> Option<Layout> {
-    holds(bytes.get(..8)? == b"\xc0cuckoo\n" && u32_at(bytes, 8)? == 1)?;
+    holds(bytes.get(..8)? == b"\xc0cuckoo\n" && u32_at(bytes, 8)? == 2)?;
     let length = header_length(bytes)?;
     let bytes = &bytes[..length];
     holds(u32_at(bytes, length - CHECKSUM)? == checksum(bytes, 0))?;
     let [shards, first, here] = [16, 24, 32].map(|at| u64_at(bytes, at).unwrap_or_default());
-    let [buckets, width, shift, key_type] = [40, 44, 48, 52].map(|at| u32_at(bytes, at).unwrap_or_default());
+    let [buckets, fingerprint, shift, kind] = [40, 44, 48, 52].map(|at| u32_at(bytes, at).unwrap_or_default());
     holds(here >= 1 && first.checked_add(here)? <= shards)?;
     holds(if shards == 1 { buckets >= 2 && buckets % 2 == 0 } else { buckets > 1 << 15 && buckets % 16 == 0 })?;
-    holds(buckets <= 1 << 16)?;
-    holds((4..=32).contains(&width) && (4..=16).contains(&shift) && key_type <= MAX_KEY_TYPE)?;
-    let words = (u128::from(buckets) * u128::from(SLOTS) * u128::from(width)).div_ceil(64);
+    holds(buckets <= 1 << 16 && kind < 8)?;
+    let [reserve, tag, counter] = [160, 161, 162].map(|at| u32::from(bytes[at]));
+    holds((4..=32).contains(&fingerprint) && (4..=16).contains(&shift) && fingerprint + tag + counter <= 32)?;
+    let words = (u128::from(buckets) * u128::from(SLOTS) * u128::from(fingerprint + tag + counter)).div_ceil(64);
     holds(u128::from(shards) * words * 8 <= isize::MAX as u128)?;
-    holds(u128::from(u64_at(bytes, 56)?) <= u128::from(shards) * u128::from(buckets) * u128::from(SLOTS))?;
+    let capacity = u64_at(bytes, 56)?;
+    holds(u128::from(capacity) <= u128::from(shards) * u128::from(buckets) * u128::from(SLOTS))?;
     let rate = u64_at(bytes, 64)?;
     holds(rate == 0 || (f64::from_bits(rate) > 0.0 && f64::from_bits(rate) < 1.0))?;
     let flags = u32_at(bytes, 136)?;
     holds(flags == 1 || flags == 0 && bytes[104..136] == [0; 32])?;
-    let (name, metadata) = (u32_at(bytes, 140)? as usize, u32_at(bytes, 144)? as usize);
-    holds(name <= 64 && metadata <= 1 << 16 && MIN_HEADER + name + metadata == length)?;
-    holds(u32_at(bytes, 148)? == 0 && std::str::from_utf8(&bytes[152..152 + name]).is_ok())?;
+    let [max_capacity, time_to_live, tick] = [168, 176, 184].map(|at| u64_at(bytes, at).unwrap_or_default());
+    let (growing, expiring, counting) = (kind & 1 != 0, kind & 2 != 0, kind & 4 != 0);
+    holds(if growing { (1..fingerprint).contains(&reserve) } else { reserve == 0 })?;
+    holds(if growing { max_capacity >= capacity } else { max_capacity == 0 })?;
+    holds(if expiring { (2..=16).contains(&tag) } else { tag == 0 })?;
+    holds(if expiring { (1..=time_to_live).contains(&tick) } else { tick == 0 && time_to_live == 0 })?;
+    holds(counting == (counter > 0) && bytes[163..168] == [0; 5])?;
+    let [name, metadata, key_type] = [140, 144, 148].map(|at| u32_at(bytes, at).unwrap_or_default() as usize);
+    holds(name <= 64 && key_type <= 64 && metadata <= 1 << 16)?;
+    let end = FIXED + name + key_type + metadata;
+    holds((end + CHECKSUM).next_multiple_of(ALIGN) == length && bytes[end..length - CHECKSUM].iter().all(|&b| b == 0))?;
+    holds(std::str::from_utf8(&bytes[FIXED..FIXED + name]).is_ok())?;
+    holds(std::str::from_utf8(&bytes[FIXED + name..FIXED + name + key_type]).is_ok())?;
     Layout::of(bytes)
 }
 
-/// Whether a filter of `u64` with this hasher may be read from a snapshot with this header.
+/// Whether a plain filter of `u64` with this hasher may be read from a snapshot with this header.
 fn is_ours(bytes: &[u8]) -> bool {
+    let [kind, name, key_type] = [52, 140, 148].map(|at| u32_at(bytes, at).unwrap_or_default() as usize);
+    let (name, key_type) = (&bytes[FIXED..FIXED + name], &bytes[FIXED + name..FIXED + name + key_type]);
     // The fourth number of the probe is of what other types feed to a hasher.
-    let (key_type, name) = (u32_at(bytes, 52).unwrap_or_default(), u32_at(bytes, 140).unwrap_or_default() as usize);
-    let probe = if key_type == 0 { 72..104 } else { 72..96 };
-    KEY_TYPES.contains(&key_type) && bytes[152..152 + name] == *NAME && bytes[probe.clone()] == EMPTY[probe]
+    let probe = if key_type.is_empty() { 72..104 } else { 72..96 };
+    kind == 0 && KEY_TYPES.contains(&key_type) && name == NAME && bytes[probe.clone()] == EMPTY[probe]
 }
 
 fn shards(bytes: &[u8], layout: &Layout) -> Option<()> {
@@ -62,17 +74,22 @@ fn shards(bytes: &[u8], layout: &Layout) -> Option<()> {
     let origin = checksum(&bytes[..layout.header], 0);
     let (mut at, mut checksums, mut total) = (layout.header, origin, 0_u64);
     for number in layout.part.clone() {
-        let shard = bytes.get(at..at + layout.shard())?;
-        let (words, count) = (&shard[SHARD_PREFIX..SHARD_PREFIX + layout.words], u64_at(shard, 8)?);
-        let sum = u32_at(shard, SHARD_PREFIX + layout.words)?;
-        holds(sum == checksum(shard, origin))?;
-        holds(u64_at(shard, 0)? == number && u64_at(shard, 16)? == layout.words as u64 / 8)?;
+        let (head, words) = bytes.get(at..at + layout.record())?.split_at(HEAD);
+        let sum = u32_at(head, HEAD - CHECKSUM)?;
+        holds(sum == checksum(head, origin) && u32_at(head, WORDS_SUM)? == crc32c(words))?;
+        holds(head[..8] == *b"\xc0record\n" && u64_at(head, 8)? == number)?;
+        // A plain filter has nothing but fingerprints in its slots, and no shard that was split.
+        holds(head[16..21] == [0; 5] && [head[21], head[22]] == [layout.width as u8; 2] && head[23..40] == [0; 17])?;
+        let count = u64_at(head, 40)?;
+        holds(u64_at(head, 48)? == layout.words as u64 / 8)?;
+        let (words, zeros) = words.split_at(layout.words);
         holds(layout.taken(words).count() as u64 == count && !layout.has_more_bits(words))?;
+        holds(zeros.iter().all(|&byte| byte == 0))?;
         checksums = crc32c_append(checksums, &sum.to_le_bytes());
         total += count;
-        at += layout.shard();
+        at += layout.record();
     }
-    let trailer = bytes.get(at..at + TRAILER)?;
+    let trailer = bytes.get(at..at + HEAD)?;
     holds(trailer[..8] == *b"\xc0/cuckoo" && u64_at(trailer, 8)? == layout.part.end && u64_at(trailer, 16)? == total)?;
-    holds(u32_at(trailer, 24)? == checksum(trailer, checksums))
+    holds(trailer[24..60] == [0; 36] && u32_at(trailer, 60)? == checksum(trailer, checksums))
 }

@@ -104,7 +104,7 @@ fn bits(_: &Permissions) -> Option<Permissions> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{open, replace};
+    use super::super::{open_regular, replace};
     use super::*;
     use crate::error::SnapshotError;
     use core::hash::BuildHasher;
@@ -162,7 +162,7 @@ mod tests {
         let folder = Folder::new();
         let missing = folder.0.join("missing").join("filter");
         assert_eq!(kind(save(&missing, b"new")), ErrorKind::NotFound);
-        assert_eq!(kind(open(&missing).map(drop).map_err(SnapshotError::Io)), ErrorKind::NotFound);
+        assert_eq!(kind(open_regular(&missing).map(drop).map_err(SnapshotError::Io)), ErrorKind::NotFound);
         assert!(folder.names().is_empty());
     }
 

@@ -100,7 +100,7 @@ pub(super) fn load<T>(
     path: &Path,
     read: impl FnOnce(&mut BufReader<File>) -> Result<T, SnapshotError>,
 ) -> Result<T, SnapshotError> {
-    let loaded = open(path).map_err(SnapshotError::Io).and_then(|file| {
+    let loaded = open_regular(path).map_err(SnapshotError::Io).and_then(|file| {
         let mut file = BufReader::with_capacity(1 << 16, file);
         let loaded = read(&mut file)?;
         at_end(file)?;
@@ -110,7 +110,7 @@ pub(super) fn load<T>(
 }
 
 /// Opens a regular file, and nothing else: to open a named pipe is to wait for a writer.
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let check = |metadata: Metadata| {
         let message = "this is not a regular file; `CuckooFilter::read_from` reads from anything else";
         if metadata.is_file() { Ok(()) } else { Err(io::Error::new(ErrorKind::InvalidInput, message)) }

@@ -7,8 +7,9 @@ use super::shape::Words;
 use crate::InsertError;
 use crate::batch::lookup_batch;
 use crate::layout::{Class, Mixed, Search, SearchBudget};
-use crate::raw::{Admission, RawFilter, Shard};
+use crate::raw::{Admission, Fixed, Inserted, RawFilter, Shard};
 use crate::sys::memory::HugePages;
+use core::convert::Infallible;
 
 /// After all that threads do.
 const AT_REST: u64 = u64::MAX;
@@ -109,12 +110,12 @@ impl World {
     fn single(&self, action: Action, key: Class) -> Answer {
         let shard = self.shard();
         match action {
-            Action::Insert => stored(shard.insert(key, Admission::Copies)),
-            Action::InsertUnique => admitted(shard.insert(key, Admission::Unique)),
+            Action::Insert => stored(shard.insert(Fixed, key, Admission::Copies)),
+            Action::InsertUnique => admitted(shard.insert(Fixed, key, Admission::Unique)),
             Action::LookUp => Answer::Found(self.contains(key)),
-            Action::Count => Answer::Counted(shard.count(key) as u8),
-            Action::Remove => Answer::Removed(shard.remove(key)),
-            Action::RemoveAll => Answer::RemovedAll(shard.remove_all(key) as u8),
+            Action::Count => Answer::Counted(sure(shard.count(Fixed, key)) as u8),
+            Action::Remove => Answer::Removed(sure(shard.remove(Fixed, key))),
+            Action::RemoveAll => Answer::RemovedAll(sure(shard.remove_all(Fixed, key)) as u8),
             Action::LookUpBatch | Action::Clear | Action::Copy | Action::Len | Action::Task => {
                 unreachable!("more than one answer")
             }
@@ -138,9 +139,11 @@ impl World {
         for &step in program.iter().cycle().skip(number).take(TASK_STEPS) {
             let key = key_of(scenario, step);
             let answer = match step.action {
-                Action::Insert => stored(alone.insert(&mut search, &mut SearchBudget::full(), key, Admission::Copies)),
+                Action::Insert => {
+                    stored(alone.insert(Fixed, &mut search, &mut SearchBudget::full(), key, Admission::Copies))
+                }
                 Action::Remove | Action::Task => Answer::Removed(alone.remove(key)),
-                _ => admitted(alone.insert(&mut search, &mut SearchBudget::full(), key, Admission::Unique)),
+                _ => admitted(alone.insert(Fixed, &mut search, &mut SearchBudget::full(), key, Admission::Unique)),
             };
             note(step.class, answer, begin);
             begin = now();
@@ -252,20 +255,27 @@ fn key_of(scenario: &Scenario, step: Step) -> Class {
     if step.turned { Class { first: key.second, second: key.first, ..key } } else { key }
 }
 
-fn stored(result: Result<bool, InsertError>) -> Answer {
-    match result {
+/// No shard of a filter of fixed size is split.
+fn sure<T>(result: Result<T, Infallible>) -> T {
+    let Ok(value) = result;
+    value
+}
+
+fn stored(result: Inserted<Fixed>) -> Answer {
+    match sure(result) {
         Ok(true) => Answer::Stored,
         Ok(false) => panic!("a copy is always stored or refused"),
         Err(InsertError::Full) => Answer::Full,
         Err(InsertError::TooManyCopies) => Answer::TooManyCopies,
+        Err(error) => panic!("{error}"),
     }
 }
 
-fn admitted(result: Result<bool, InsertError>) -> Answer {
-    match result {
+fn admitted(result: Inserted<Fixed>) -> Answer {
+    match sure(result) {
         Ok(true) => Answer::Admitted,
         Ok(false) => Answer::Present,
         Err(InsertError::Full) => Answer::NotAdmitted,
-        Err(InsertError::TooManyCopies) => panic!("a unique key has no copies"),
+        Err(error) => panic!("a unique key has no copies, and there is memory: {error}"),
     }
 }

@@ -36,7 +36,7 @@ const PLAIN: Golden = Golden {
     shards: 0..1,
 };
 
-const FORMAT_1: [Golden; 7] = [
+const FORMAT_2: [Golden; 7] = [
     Golden { name: "8-bits", width: Width::Bits(8), ..PLAIN },
     Golden { name: "13-bits", width: Width::Bits(13), ..PLAIN },
     Golden { name: "16-bits", ..PLAIN },
@@ -105,9 +105,9 @@ impl Golden {
 }
 
 #[test]
-fn files_of_format_1_are_read() {
-    for golden in FORMAT_1 {
-        let file = golden.file(1);
+fn files_of_format_2_are_read() {
+    for golden in FORMAT_2 {
+        let file = golden.file(2);
         let reader = SnapshotReader::new(&file[..]).unwrap();
         assert_eq!(reader.header().metadata(), golden.metadata, "{}", golden.name);
         assert_eq!(reader.header().part(), golden.shards, "{}", golden.name);
@@ -129,13 +129,13 @@ fn files_of_format_1_are_read() {
 
 #[test]
 fn the_same_filters_give_the_same_bytes_today() {
-    for golden in FORMAT_1 {
-        let path = golden.path(1);
+    for golden in FORMAT_2 {
+        let path = golden.path(2);
         if env::var_os("CUCKOO_FILTER_TEST_WRITE").is_some() && !path.exists() {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, golden.bytes()).unwrap();
         }
-        assert!(golden.file(1) == as_on_64_bits(golden.bytes(), &golden.file(1)), "{}", golden.name);
+        assert!(golden.file(2) == as_on_64_bits(golden.bytes(), &golden.file(2)), "{}", golden.name);
     }
 }
 

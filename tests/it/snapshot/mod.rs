@@ -2,6 +2,8 @@
 
 mod crash;
 mod damage;
+mod delta;
+mod described;
 mod file;
 mod golden;
 mod header;

@@ -1,7 +1,7 @@
 //! One filter, built in parts and joined.
 
 use crate::support::Folder;
-use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, StableHashBuilder};
+use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder};
 use std::fs::File;
 use std::hash::Hash;
 use std::ops::Range;
@@ -71,16 +71,31 @@ fn four_processes_build_one_filter() {
     joined.write_to(&mut bytes_of_joined).unwrap();
     whole.write_to(&mut bytes_of_whole).unwrap();
     assert!(bytes_of_joined == bytes_of_whole);
+
+    let path = folder.0.join("joined");
+    let parts = [3, 1, 0, 2].map(|number| File::open(part_path(&folder.0, number)).unwrap());
+    let header = SnapshotReader::join_to_file(parts, &path).unwrap();
+    assert_eq!((header.stored(), header.part()), (KEYS.end, 0..whole.shards()));
+    assert!(std::fs::read(path).unwrap() == bytes_of_whole);
 }
 
-/// What each of the processes does.
+/// What each of the processes does. Two have the memory of a part, and two that of the whole filter.
 fn build_part(number: usize, folder: &Path) {
     let filter = empty();
     let mine = quarter(number, filter.shards());
-    for key in KEYS.filter(|key| mine.contains(&filter.shard_of(key))) {
-        filter.insert(&key).unwrap();
+    let keys = KEYS.filter(|key| mine.contains(&filter.shard_of(key)));
+    if number < 2 {
+        let builder = || CuckooFilter::<u64>::builder().capacity(1_000_000).hasher(hasher());
+        let layout = builder().layout().unwrap();
+        let part = builder().build_shards(layout.part(number, PROCESSES)).unwrap();
+        assert_eq!(part.shards(), mine);
+        let hashes: Vec<u64> = keys.map(|key| layout.hash(&key)).collect();
+        assert_eq!(part.insert_batch_hash(&hashes).unwrap().inserted, hashes.len());
+        part.save(part_path(folder, number)).unwrap();
+    } else {
+        keys.for_each(|key| filter.insert(&key).unwrap());
+        filter.snapshot().shards(mine).save(part_path(folder, number)).unwrap();
     }
-    filter.snapshot().shards(mine).save(part_path(folder, number)).unwrap();
 }
 
 /// Small shards of large filters: 4 bits, and next to no keys.
@@ -117,8 +132,18 @@ impl Build {
 }
 
 #[track_caller]
-fn refusal(parts: &[Vec<u8>]) -> SnapshotError {
+fn refusal_in_memory(parts: &[Vec<u8>]) -> SnapshotError {
     Filter::join(parts.iter().map(|part| &part[..]), hasher()).map(|_| ()).unwrap_err()
+}
+
+/// Both ways to join say the same, the one into a file before it writes anything.
+#[track_caller]
+fn refusal(parts: &[Vec<u8>]) -> SnapshotError {
+    let mut written = Vec::new();
+    let streamed = SnapshotReader::join_to(parts.iter().map(|part| &part[..]), &mut written).unwrap_err();
+    assert!(written.is_empty());
+    assert_eq!(streamed.to_string(), refusal_in_memory(parts).to_string());
+    streamed
 }
 
 #[test]
@@ -171,13 +196,15 @@ fn no_parts_at_all() {
 fn a_shard_that_comes_twice() {
     let (first, second, both) = (USUAL.part(&1_u64, 0..1), USUAL.part(&1_u64, 1..2), USUAL.part(&1_u64, 0..2));
     for (parts, twice) in [
-        (vec![first.clone(), first.clone()], 0),
-        (vec![first.clone(), both.clone()], 0),
-        (vec![both, second.clone()], 1),
-        (vec![second.clone(), first, second], 1),
+        (vec![first.clone(), first.clone()], (0, [0, 1])),
+        (vec![first.clone(), both.clone()], (0, [0, 1])),
+        (vec![both, second.clone()], (1, [0, 1])),
+        (vec![second.clone(), first, second], (1, [0, 2])),
     ] {
-        let error = refusal(&parts);
-        assert!(matches!(error, SnapshotError::ShardTwice { number, .. } if number == twice), "{error:?}");
+        match refusal(&parts) {
+            SnapshotError::ShardTwice { number, parts, .. } => assert_eq!((number, parts), twice),
+            error => panic!("{error:?}"),
+        }
     }
 }
 
@@ -185,7 +212,7 @@ fn a_shard_that_comes_twice() {
 #[test]
 fn a_part_that_comes_again_is_refused_before_it_is_read() {
     let (first, second) = (USUAL.part(&1_u64, 0..1), USUAL.part(&1_u64, 1..2));
-    let header = 152 + "siphash-1-3".len() + 4;
+    let header = 256;
     for parts in [[&first, &first, &second], [&first, &second, &first]] {
         let mut unread = Vec::new();
         let mut readers = parts.map(|part| &part[..]);
@@ -226,7 +253,7 @@ fn a_part_that_is_not_joined() {
             error => panic!("{error:?}"),
         }
         assert!(error.to_string().contains(told) && error.to_string().contains("`CuckooFilter::join`"), "{error}");
-        assert_eq!(part.len() - rest.len(), 152 + "siphash-1-3".len() + 4);
+        assert_eq!(part.len() - rest.len(), 256);
     }
 }
 
@@ -246,7 +273,7 @@ fn parts_of_filters_that_were_built_differently() {
         ([first, of_strings], "type of the keys"),
     ] {
         match refusal(&parts) {
-            SnapshotError::PartsDiffer { what, .. } => assert_eq!(what, difference),
+            SnapshotError::PartsDiffer { what, part: 1, .. } => assert_eq!(what, difference),
             error => panic!("{difference}: {error:?}"),
         }
     }
@@ -255,8 +282,50 @@ fn parts_of_filters_that_were_built_differently() {
 #[test]
 fn parts_of_a_filter_of_another_hasher() {
     let other = Build { keys: (3, 4), ..USUAL };
-    let error = refusal(&[other.part(&1_u64, 0..1), other.part(&1_u64, 1..2)]);
+    let error = refusal_in_memory(&[other.part(&1_u64, 0..1), other.part(&1_u64, 1..2)]);
     assert!(matches!(error, SnapshotError::HasherMismatch { .. }), "{error:?}");
-    let error = refusal(&[USUAL.part("key", 0..1), USUAL.part("key", 1..2)]);
+    let error = refusal_in_memory(&[USUAL.part("key", 0..1), USUAL.part("key", 1..2)]);
     assert!(matches!(error, SnapshotError::KeyTypeMismatch { .. }), "{error:?}");
+}
+
+/// Each byte is one of a header, of a head, of words, of the zeros behind them or of the trailer.
+#[test]
+fn a_damaged_part_is_not_joined_to_a_file() {
+    let (first, second) = (USUAL.part(&1_u64, 0..1), USUAL.part(&1_u64, 1..2));
+    let join = |second: &[u8]| SnapshotReader::join_to([&first[..], second], Vec::new());
+    assert_eq!(join(&second).unwrap().stored(), 1);
+    for at in (0..second.len()).step_by(1009).chain(second.len() - 70..second.len()) {
+        let mut damaged = second.clone();
+        damaged[at] ^= 1;
+        assert!(join(&damaged).is_err(), "byte {at}");
+        assert!(join(&second[..at]).is_err(), "cut off at {at}");
+    }
+    let mut damaged = second.clone();
+    damaged[1000] ^= 1;
+    let error = join(&damaged).unwrap_err();
+    assert!(matches!(error, SnapshotError::Damaged { place: SnapshotPlace::Shard { number: 1, .. }, .. }), "{error:?}");
+}
+
+#[test]
+fn a_joined_file_has_the_keys_of_the_hasher_if_all_parts_have_them() {
+    let filter = USUAL.filter::<str>();
+    filter.insert("key").unwrap();
+    let part = |shards, with_keys: bool| {
+        let mut bytes = Vec::new();
+        let snapshot = filter.snapshot().shards(shards).metadata(b"of a part");
+        let snapshot = if with_keys { snapshot } else { snapshot.without_keys() };
+        snapshot.write_to(&mut bytes).unwrap();
+        bytes
+    };
+    for (first, second) in [(true, true), (false, true), (true, false), (false, false)] {
+        let parts = [part(1..2, first), part(0..1, second)];
+        let mut bytes = Vec::new();
+        let header = SnapshotReader::join_to(parts.iter().map(|part| &part[..]), &mut bytes).unwrap();
+        assert_eq!(header.has_keys(), first && second);
+        let mut whole = Vec::new();
+        let snapshot = filter.snapshot();
+        let snapshot = if header.has_keys() { snapshot } else { snapshot.without_keys() };
+        snapshot.write_to(&mut whole).unwrap();
+        assert!(bytes == whole);
+    }
 }

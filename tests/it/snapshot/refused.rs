@@ -13,8 +13,11 @@ use testkit::format::Sealed;
 
 type Filter = CuckooFilter<str, StableHashBuilder>;
 
-/// Bytes of a header without metadata: its fields, the name of the hasher, the checksum.
-const HEADER: usize = 152 + 11 + 4;
+/// Bytes of a header without metadata: its fields, the names of the hasher and of the type, zeros, the checksum.
+const HEADER: usize = 256;
+
+/// Of what stands before the words of a shard, and of the trailer.
+const HEAD: usize = 64;
 
 fn hasher() -> StableHashBuilder {
     StableHashBuilder::with_keys(1, 2)
@@ -61,7 +64,7 @@ fn refusal(bytes: &[u8]) -> SnapshotError {
 fn what_is_sealed_again_unchanged_is_as_it_was_written() {
     let sealed = sealed();
     let (width, number) = (13_u32.to_le_bytes(), 0_u64.to_le_bytes());
-    assert_eq!(sealed.clone().with(44, width).with(HEADER, number).bytes, sealed.bytes);
+    assert_eq!(sealed.clone().with(44, width).with(HEADER + 8, number).bytes, sealed.bytes);
 }
 
 #[test]
@@ -87,10 +90,10 @@ fn something_else_is_no_snapshot() {
 
 #[test]
 fn a_version_that_is_not_known() {
-    for version in [0_u32, 2, u32::MAX] {
+    for version in [0_u32, 1, 3, u32::MAX] {
         let error = refusal(&sealed().with(8, version.to_le_bytes()).bytes);
         assert!(
-            matches!(error, SnapshotError::UnknownVersion { found, known: 1, .. } if found == version),
+            matches!(error, SnapshotError::UnknownVersion { found, known: 2, .. } if found == version),
             "{error:?}"
         );
         assert!(error.to_string().contains(&format!("format {version};")), "{error}");
@@ -178,31 +181,87 @@ fn a_wish_that_no_builder_takes() {
 fn other_fields_that_no_writer_fills_so() {
     check_header_fields([
         ("length of the header", 0, vec![of_u32(12, 0)]),
-        ("length of the header", 155, vec![of_u32(12, 155)]),
-        ("length of the header", 65_757, vec![of_u32(12, 65_757)]),
-        ("key type", 17, vec![of_u32(52, 17)]),
+        ("length of the header", 192, vec![of_u32(12, 192)]),
+        ("length of the header", 255, vec![of_u32(12, 255)]),
+        ("length of the header", 65_984, vec![of_u32(12, 65_984)]),
         ("flags", 2, vec![of_u32(136, 2)]),
         ("flags", 1 << 31 | 1, vec![of_u32(136, 1 << 31 | 1)]),
         // The keys are there all the same.
         ("flags", 0, vec![of_u32(136, 0)]),
-        ("reserved field", 1, vec![of_u32(148, 1)]),
-        ("length of the hasher's name", 10, vec![of_u32(140, 10)]),
         ("length of the hasher's name", 65, vec![of_u32(140, 65)]),
         ("length of the hasher's name", u64::from(u32::MAX), vec![of_u32(140, u32::MAX), of_u32(144, 12)]),
-        ("length of the hasher's name", 11, vec![of_u32(144, 1)]),
-        ("length of the hasher's name", 11, vec![of_u32(144, u32::MAX)]),
+        ("length of the key type's name", 65, vec![of_u32(148, 65)]),
+        ("length of the key type's name", u64::from(u32::MAX), vec![of_u32(148, u32::MAX)]),
+        ("length of the metadata", 65_537, vec![of_u32(144, 65_537)]),
+        ("length of the metadata", u64::from(u32::MAX), vec![of_u32(144, u32::MAX)]),
+        // More text than there is room for, and so much less that there is too much.
+        ("length of the header", 256, vec![of_u32(144, 47)]),
+        ("length of the header", 256, vec![of_u32(144, 1000)]),
     ]);
-    let name = "\"\\xffiphash-1-3\", not UTF-8";
-    check_header_fields([("hasher's name", name, vec![(152, b"\xff".into())])]);
+    check_header_fields([
+        ("hasher's name", "\"\\xffiphash-1-3\", not UTF-8", vec![(192, b"\xff".into())]),
+        ("key type's name", "\"\\xfftr\", not UTF-8", vec![(203, b"\xff".into())]),
+        // What stands behind the texts is 0.
+        ("end of the header", "not 0", vec![(206, vec![1])]),
+        ("end of the header", "not 0", vec![(251, vec![1])]),
+        ("end of the header", "not 0", vec![of_u32(148, 2)]),
+    ]);
+}
+
+/// What the slots of such a filter hold, and which shards it has, is not known to a plain one.
+#[test]
+fn a_filter_of_another_kind() {
+    let growing = |sealed: Sealed| sealed.with(160, [1]).with(168, 100_u64.to_le_bytes());
+    let expiring =
+        |sealed: Sealed| sealed.with(161, [3]).with(176, 6000_u64.to_le_bytes()).with(184, 1000_u64.to_le_bytes());
+    let counting = |sealed: Sealed| sealed.with(162, [4]);
+    let of_kind = |kind: u32| sealed().with(52, kind.to_le_bytes());
+    for (kind, sealed) in [
+        ("growing", growing(of_kind(1))),
+        ("expiring", expiring(of_kind(2))),
+        ("counting", counting(of_kind(4))),
+        ("growing and expiring", growing(expiring(of_kind(3)))),
+    ] {
+        assert!(SnapshotReader::new(&sealed.bytes[..]).is_ok());
+        match refusal(&sealed.bytes) {
+            SnapshotError::KindMismatch { saved, asked: "plain", .. } => assert_eq!(saved, kind),
+            error => panic!("{kind}: {error:?}"),
+        }
+    }
+    check_header_fields([
+        ("kind of filter", 8, vec![of_u32(52, 8)]),
+        ("kind of filter", u64::from(u32::MAX), vec![of_u32(52, u32::MAX)]),
+        ("bits of the reserve", 0, vec![of_u32(52, 1)]),
+        ("bits of the reserve", 13, vec![of_u32(52, 1), (160, vec![13])]),
+        ("bits of the reserve", 1, vec![(160, vec![1])]),
+        ("largest capacity", 39, vec![of_u32(52, 1), (160, vec![1]), of_u64(168, 39)]),
+        ("largest capacity", 1, vec![of_u64(168, 1)]),
+        ("bits of a tag", 0, vec![of_u32(52, 2)]),
+        ("bits of a tag", 1, vec![of_u32(52, 2), (161, vec![1])]),
+        ("bits of a tag", 17, vec![of_u32(52, 2), (161, vec![17])]),
+        ("bits of a tag", 3, vec![(161, vec![3])]),
+        ("time to live", 0, vec![of_u32(52, 2), (161, vec![3])]),
+        ("time to live", 9, vec![of_u64(176, 9)]),
+        ("tick", 0, vec![of_u32(52, 2), (161, vec![3]), of_u64(176, 6)]),
+        ("tick", 7, vec![of_u32(52, 2), (161, vec![3]), of_u64(176, 6), of_u64(184, 7)]),
+        ("tick", 1, vec![of_u64(184, 1)]),
+        ("bits of a counter", 0, vec![of_u32(52, 4)]),
+        ("bits of a counter", 4, vec![(162, vec![4])]),
+        ("bits of a slot", 33, vec![of_u32(52, 4), (162, vec![20])]),
+    ]);
+    check_header_fields([
+        ("reserved bytes", "not 0", vec![(163, vec![1])]),
+        ("reserved bytes", "not 0", vec![(167, vec![1])]),
+    ]);
 }
 
 #[test]
 fn a_header_of_another_length() {
-    for wrong in [HEADER - 1, HEADER + 1, HEADER + 8] {
+    for wrong in [HEADER + 64, HEADER + 128] {
         let error = refusal(&sealed().with(12, (wrong as u32).to_le_bytes()).bytes);
         assert!(matches!(error, SnapshotError::Damaged { place: SnapshotPlace::Header, .. }), "{wrong}: {error:?}");
     }
-    let error = refusal(&sealed().with(12, 65_756_u32.to_le_bytes()).bytes);
+    let error = refusal(&sealed().with(12, 65_920_u32.to_le_bytes()).bytes);
     assert!(matches!(error, SnapshotError::Truncated { place: SnapshotPlace::Header, .. }), "{error:?}");
 }
 
@@ -212,8 +271,6 @@ fn a_header_of_more_metadata_than_fits() {
     let mut bytes = Vec::new();
     filter().snapshot().metadata(&[7; 64 << 10]).write_to(&mut bytes).unwrap();
     assert!(Filter::read_from(&bytes[..], hasher()).is_ok());
-    bytes.insert(HEADER, 7);
-    bytes[12..16].copy_from_slice(&(HEADER as u32 + 65_537).to_le_bytes());
     match refusal(&Sealed::new(bytes).with(144, 65_537_u32.to_le_bytes()).bytes) {
         SnapshotError::Invalid { place: SnapshotPlace::Header, field, found, .. } => {
             assert_eq!((field, &found[..]), ("length of the metadata", "65537"));
@@ -226,18 +283,33 @@ fn a_header_of_more_metadata_than_fits() {
 fn a_shard_that_no_writer_fills_so() {
     let stored = filter().len() as u64;
     let in_words = |number: u64| number.to_string();
+    // Depth, and bits of slots, fingerprints and tags, with a prefix of 0 before them.
+    let of_slots = |bits: [u8; 4]| u64::from(u32::from_le_bytes(bits)) << 32;
     for (expected, number, at, value) in [
-        ("number of the shard", in_words(1), 0, 1_u64),
-        ("number of the shard", in_words(u64::MAX), 0, u64::MAX),
-        ("number of fingerprints", in_words(stored), 8, stored + 1),
-        ("number of fingerprints", in_words(stored), 8, stored - 1),
-        ("number of fingerprints", in_words(stored), 8, u64::MAX),
-        ("number of words", in_words(14), 16, 14),
-        ("number of words", in_words(16), 16, 16),
-        ("number of words", in_words(u64::MAX), 16, u64::MAX),
-        // The last word: the lowest spare bit, and the highest.
-        ("end of the last bucket", "not 0".into(), 24 + 14 * 8, 1 << 40),
-        ("end of the last bucket", "not 0".into(), 24 + 14 * 8, 1 << 63),
+        ("number of the shard", in_words(1), 8, 1_u64),
+        ("number of the shard", in_words(u64::MAX), 8, u64::MAX),
+        ("number of fingerprints", in_words(stored), 40, stored + 1),
+        ("number of fingerprints", in_words(stored), 40, stored - 1),
+        ("number of fingerprints", in_words(stored), 40, u64::MAX),
+        ("number of words", in_words(14), 48, 14),
+        ("number of words", in_words(16), 48, 16),
+        ("number of words", in_words(u64::MAX), 48, u64::MAX),
+        ("beginning of a record", "another one".into(), 0, 0),
+        ("reserved bytes", "not 0".into(), 24, 1 << 8),
+        ("reserved bytes", "not 0".into(), 24, 1 << 63),
+        // No shard of a plain filter was split, and its slots have fingerprints only.
+        ("prefix of the shard", in_words(1), 16, of_slots([0, 13, 13, 0]) | 1),
+        ("depth of the shard", in_words(1), 16, of_slots([1, 13, 13, 0])),
+        ("bits of a slot", in_words(14), 16, of_slots([0, 14, 13, 0])),
+        ("bits of a fingerprint", in_words(12), 16, of_slots([0, 13, 12, 0])),
+        ("bits of a tag", in_words(3), 16, of_slots([0, 13, 13, 3])),
+        ("bits of a counter", in_words(4), 24, 4),
+        ("epoch", in_words(1), 32, 1),
+        // The last word: the lowest spare bit, and the highest; and what fills up the line.
+        ("end of the last bucket", "not 0".into(), HEAD + 14 * 8, 1 << 40),
+        ("end of the last bucket", "not 0".into(), HEAD + 14 * 8, 1 << 63),
+        ("end of the last bucket", "not 0".into(), HEAD + 15 * 8, 1),
+        ("end of the last bucket", "not 0".into(), HEAD + 15 * 8, 1 << 63),
     ] {
         match refusal(&sealed().with(HEADER + at, value.to_le_bytes()).bytes) {
             SnapshotError::Invalid { place: SnapshotPlace::Shard { number: 0, .. }, field, found, .. } => {
@@ -255,11 +327,11 @@ fn a_fingerprint_more_or_less_than_are_counted() {
     // Each slot in turn; most of them lie across bytes, some across words.
     for slot in 0..18 * 4 {
         let (byte, bit) = (slot * 13 / 8, slot * 13 % 8);
-        let sealed = Sealed::new(bytes.clone()).with(HEADER + 24 + byte, (1_u16 << bit).to_le_bytes());
+        let sealed = Sealed::new(bytes.clone()).with(HEADER + HEAD + byte, (1_u16 << bit).to_le_bytes());
         let error = refusal(&sealed.bytes);
         assert!(matches!(error, SnapshotError::Invalid { field: "number of fingerprints", .. }), "{error:?}");
         assert!(error.to_string().ends_with("number of fingerprints is 1"), "{error}");
-        let (in_shard, in_all) = (HEADER + 8, bytes.len() - 28 + 16);
+        let (in_shard, in_all) = (HEADER + 40, bytes.len() - HEAD + 16);
         let counted = sealed.with(in_shard, 1_u64.to_le_bytes()).with(in_all, 1_u64.to_le_bytes());
         assert_eq!(Filter::read_from(&counted.bytes[..], hasher()).unwrap().len(), 1);
     }
@@ -267,8 +339,8 @@ fn a_fingerprint_more_or_less_than_are_counted() {
 
 #[test]
 fn a_trailer_of_another_snapshot() {
-    let trailer = HEADER + 24 + 15 * 8 + 4;
-    for at in [0, 8, 16] {
+    let trailer = HEADER + HEAD + 128;
+    for at in [0, 8, 16, 24, 59] {
         let error = refusal(&sealed().with(trailer + at, [99]).bytes);
         assert!(matches!(error, SnapshotError::Damaged { place: SnapshotPlace::Trailer, .. }), "{at}: {error:?}");
     }
@@ -369,7 +441,7 @@ fn load_as<K: ?Sized + 'static>(bytes: &[u8]) -> Result<CuckooFilter<K, StableHa
 #[test]
 fn keys_of_another_type() {
     let error = error(load_as::<u64>(&saved(&7_u32)));
-    assert!(matches!(error, SnapshotError::KeyTypeMismatch { saved: "u32", asked: "u64", .. }), "{error:?}");
+    assert!(matches!(error, SnapshotError::KeyTypeMismatch { .. }), "{error:?}");
     let message = error.to_string();
     assert!(message.contains("of type u32") && message.contains("a filter of u64"), "{message}");
     assert!(matches!(load_as::<[u8]>(&saved("key")), Err(SnapshotError::KeyTypeMismatch { .. })));
@@ -391,6 +463,32 @@ fn keys_of_a_type_that_may_be_the_same() {
     assert!(load_as::<Number>(&saved(&Number(7))).unwrap().contains(&Number(7)));
     assert!(load_as::<u64>(&saved(&Number(7))).unwrap().contains(&7));
     assert!(load_as::<Number>(&saved(&7_u64)).unwrap().contains(&Number(7)));
+}
+
+/// Types of one's own, which a snapshot cannot tell apart.
+#[test]
+fn keys_of_a_type_with_a_name_of_its_own() {
+    type Orders = CuckooFilter<(u8, u32), StableHashBuilder>;
+    let orders = Orders::with_capacity_and_hasher(100, hasher());
+    let saved = |name: &str| {
+        let mut bytes = Vec::new();
+        orders.snapshot().key_type(name).write_to(&mut bytes).map(|()| bytes)
+    };
+    let bytes = saved("order-1").unwrap();
+    let reader = || SnapshotReader::new(&bytes[..]).unwrap();
+    assert_eq!(reader().header().key_type(), "order-1");
+    assert!(reader().expect_key_type("order-1").unwrap().into_filter::<(u8, u32), _>(hasher()).is_ok());
+    assert!(Orders::read_from(&bytes[..], hasher()).is_ok(), "nothing is known of this type");
+    for name in ["order-2", "order-", "", "u64"] {
+        let refused = error(reader().expect_key_type(name));
+        assert!(matches!(&refused, SnapshotError::KeyTypeMismatch { saved, .. } if saved == "order-1"), "{refused:?}");
+    }
+    assert!(matches!(error(load_as::<u64>(&bytes)), SnapshotError::KeyTypeMismatch { .. }));
+    let unnamed = saved("").unwrap();
+    assert!(SnapshotReader::new(&unnamed[..]).unwrap().expect_key_type("order-1").is_err());
+    assert!(saved(&"n".repeat(64)).is_ok());
+    let longer = error(saved(&"n".repeat(65)));
+    assert!(matches!(longer, SnapshotError::NameTooLong { len: 65, most: 64, .. }), "{longer:?}");
 }
 
 #[test]
@@ -437,7 +535,9 @@ fn shards_that_there_are_not() {
         let mut bytes = Vec::new();
         let error = error(filter().write_shards(Range { start, end }, &mut bytes));
         match &error {
-            SnapshotError::NoSuchShards { asked, shards: 1, .. } => assert_eq!((asked.start, asked.end), (start, end)),
+            SnapshotError::NoSuchShards { asked, there, .. } => {
+                assert_eq!((asked, there), (&Range { start, end }, &(0..1)));
+            }
             error => panic!("{error:?}"),
         }
         assert!(error.to_string().contains(&format!("shards {start} to {end} ")), "{error}");

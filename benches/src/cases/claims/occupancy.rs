@@ -1,0 +1,183 @@
+//! How full a table is when it refuses its first key, by slots a bucket and by choices of a bucket: simulated, with the draws and
+//! the search of this crate, of which only 2 choices of 4 slots exist.
+
+use crate::cases::Plan;
+use crate::record::{Record, Table as Rows};
+use fastrand::Rng;
+use rayon::prelude::*;
+
+/// Slots a bucket, choices, and what articles say of them.
+const SHAPES: [(usize, Choices, &str); 5] = [
+    (1, Choices::Two, "50 %"),
+    (2, Choices::Two, "84 %"),
+    (4, Choices::Two, "95 %"),
+    (8, Choices::Two, "98 %"),
+    (2, Choices::Four, "98 to 99 %"),
+];
+
+/// Buckets that a search visits at the most, as in this crate.
+const MOST_VISITED: usize = 2000;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Choices {
+    /// The two add up to the sum of the fingerprint, as in this crate.
+    Two,
+    /// A bucket, and that with one of two sums or with both added to it bit by bit: each leads to the three others.
+    Four,
+}
+
+pub(super) fn run(plan: &Plan, record: &mut Record) {
+    let (log2, tables) = if plan.quick { (10, 4) } else { (16, 32) };
+    record.text(&format!(
+        "Load at the first refusal, by slots a bucket and choices of a bucket: {tables} tables of 2^{log2} buckets each, \
+         fingerprints of 16 bits, searches breadth first through {MOST_VISITED} buckets at the most. Bits are those that a \
+         fingerprint needs for a rate of 0.1 %, over the mean load."
+    ));
+    let mut rows = Rows::new(["slots, choices", "articles", "mean", "least", "bits a key at 0.1 %"]);
+    for (slots, choices, said) in SHAPES {
+        let of = if choices == Choices::Two { 2 } else { 4 };
+        plan.step(&format!("occupancy, {slots} slots, {of} choices"));
+        let fill = |seed| Table::new(1 << log2, slots, choices).fill(&mut Rng::with_seed(seed));
+        let loads: Vec<f64> = (0..tables).into_par_iter().map(fill).collect();
+        let mean = loads.iter().sum::<f64>() / loads.len() as f64;
+        let least = loads.iter().copied().fold(f64::INFINITY, f64::min);
+        let bits = (1000.0 * (slots * of) as f64 * mean).log2() / mean;
+        rows.row([
+            format!("{slots}, {of}"),
+            said.into(),
+            format!("{:.1} %", mean * 100.0),
+            format!("{:.1} %", least * 100.0),
+            format!("{bits:.1}"),
+        ]);
+    }
+    record.table(rows);
+}
+
+struct Table {
+    slots: usize,
+    choices: Choices,
+    /// A power of two.
+    buckets: usize,
+    values: Vec<u16>,
+    /// For each bucket the number of the last search that has seen it.
+    seen: Vec<u32>,
+}
+
+/// A bucket that a search has reached, and how: from which node, by moving what stands in which of its slots.
+struct Node {
+    bucket: usize,
+    from: Option<(usize, usize)>,
+}
+
+impl Table {
+    fn new(buckets: usize, slots: usize, choices: Choices) -> Self {
+        Table { slots, choices, buckets, values: vec![0; buckets * slots], seen: vec![0; buckets] }
+    }
+
+    /// Inserts random keys until one is refused, and returns the load.
+    fn fill(mut self, random: &mut Rng) -> f64 {
+        for key in 0.. {
+            let (value, bucket) = (random.u16(1..), random.usize(..self.buckets));
+            if !self.insert(value, bucket, key + 1) {
+                return f64::from(key) / self.values.len() as f64;
+            }
+        }
+        unreachable!("a table is full at last")
+    }
+
+    /// The other buckets of what stands in one.
+    fn others(&self, value: u16, bucket: usize) -> impl Iterator<Item = usize> + use<> {
+        let mask = self.buckets - 1;
+        let product = u32::from(value).wrapping_mul(0x9e37_79b9);
+        let sum = (product ^ (product >> 16)) as usize & mask | 1;
+        let second = u32::from(value).wrapping_mul(0x85eb_ca6b) as usize >> 7 & mask | 2;
+        let others = match self.choices {
+            Choices::Two => [sum.wrapping_sub(bucket) & mask; 3],
+            Choices::Four => [bucket ^ sum, bucket ^ second, bucket ^ sum ^ second],
+        };
+        others.into_iter().take(if self.choices == Choices::Two { 1 } else { 3 })
+    }
+
+    fn empty(&self, bucket: usize) -> Option<usize> {
+        let first = bucket * self.slots;
+        (first..first + self.slots).find(|&slot| self.values[slot] == 0)
+    }
+
+    fn insert(&mut self, value: u16, bucket: usize, search: u32) -> bool {
+        let mut nodes: Vec<Node> = Vec::new();
+        for bucket in std::iter::once(bucket).chain(self.others(value, bucket)) {
+            self.seen[bucket] = search;
+            nodes.push(Node { bucket, from: None });
+        }
+        let mut next = 0;
+        while next < nodes.len() {
+            let bucket = nodes[next].bucket;
+            if let Some(slot) = self.empty(bucket) {
+                self.move_along(&nodes, next, slot, value);
+                return true;
+            }
+            for slot in bucket * self.slots..(bucket + 1) * self.slots {
+                for other in self.others(self.values[slot], bucket) {
+                    if nodes.len() < MOST_VISITED && self.seen[other] != search {
+                        self.seen[other] = search;
+                        nodes.push(Node { bucket: other, from: Some((next, slot)) });
+                    }
+                }
+            }
+            next += 1;
+        }
+        false
+    }
+
+    /// Moves what stands on the way to the empty slot, and puts the value into the slot that becomes free.
+    fn move_along(&mut self, nodes: &[Node], last: usize, mut slot: usize, value: u16) {
+        let mut node = &nodes[last];
+        while let Some((from, moved)) = node.from {
+            self.values[slot] = self.values[moved];
+            slot = moved;
+            node = &nodes[from];
+        }
+        self.values[slot] = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing is lost on the way, and everything stands where it is looked for.
+    #[test]
+    fn tables_keep_what_they_take() {
+        for (slots, choices, _) in SHAPES {
+            let mut table = Table::new(64, slots, choices);
+            let mut random = Rng::with_seed(1);
+            let mut keys = Vec::new();
+            for key in 0.. {
+                let (value, bucket) = (random.u16(1..), random.usize(..64));
+                if !table.insert(value, bucket, key + 1) {
+                    break;
+                }
+                keys.push((value, bucket));
+            }
+            assert!(keys.len() > 16 * slots);
+            assert_eq!(table.values.iter().filter(|&&value| value != 0).count(), keys.len());
+            for (value, bucket) in keys {
+                let holds = |bucket: usize| table.values[bucket * slots..][..slots].contains(&value);
+                assert!(holds(bucket) || table.others(value, bucket).any(holds));
+            }
+        }
+    }
+
+    #[test]
+    fn choices_lead_to_each_other() {
+        let table = Table::new(64, 2, Choices::Four);
+        let all = |value, bucket| {
+            let mut all: Vec<usize> = std::iter::once(bucket).chain(table.others(value, bucket)).collect();
+            all.sort_unstable();
+            all
+        };
+        for (value, bucket) in (1..500).flat_map(|value| (0..64).map(move |bucket| (value, bucket))) {
+            table.others(value, bucket).for_each(|other| assert_eq!(all(value, other), all(value, bucket)));
+        }
+    }
+}

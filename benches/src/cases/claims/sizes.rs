@@ -1,0 +1,58 @@
+//! Sizes: small filters beside what people keep instead, and formulas of structures that were not run.
+
+use crate::record::{Record, Table};
+use concurrent_cuckoo_filter::CuckooFilter;
+use std::f64::consts::LN_2;
+
+/// Distinct users of a day, and numbers that a user may have.
+const ACTIVE: usize = 1_000_000;
+const USERS: usize = 100_000_000;
+
+pub(super) fn run(record: &mut Record) {
+    let bytes = |keys: usize, rate: f64| {
+        let builder = CuckooFilter::<u64>::builder().capacity(keys).false_positive_rate(rate);
+        builder.memory_usage().expect("a possible filter")
+    };
+    record.text(&format!("4,000 keys: {} bytes at 1 %, {} at 0.1 %.", bytes(4000, 0.01), bytes(4000, 0.001)));
+
+    record.text(&format!("{ACTIVE} active users, of numbers up to {USERS}:"));
+    let mut table = Table::new(["", "MiB", "wrong", "removes", "other than numbers"]);
+    // hashbrown: a power of two of places, of which 7 in 8 are used, each of a key and a byte.
+    let places = (ACTIVE * 8 / 7).next_power_of_two();
+    for (name, bytes, wrong, other) in [
+        ("this crate, 1 %", bytes(ACTIVE, 0.01), "1 %", "yes"),
+        ("this crate, 0.1 %", bytes(ACTIVE, 0.001), "0.1 %", "yes"),
+        ("bitmap, a bit for each number", USERS / 8, "never", "no"),
+        ("HashSet<u64>", places * (size_of::<u64>() + 1), "never", "yes"),
+        ("HashMap<u64, u64>", places * (2 * size_of::<u64>() + 1), "never", "yes"),
+    ] {
+        let size = format!("{:.1}", bytes as f64 / f64::from(1 << 20));
+        table.row([name.into(), size, wrong.into(), "yes".into(), String::from(other)]);
+    }
+    record.table(table);
+
+    record.text(
+        "Bits a key by formula, beside this crate's own: cuckoo filters of 2 choices of 4 slots at 96.5 % load; with windows \
+         or pairs of slots, (log2(1/rate) + 2) / 0.95; Bloom filters; d-left counting Bloom filters (Bonomi and others, \
+         2006: rate = 24 * 2^-r, counters of 2 bits, 75 % load); Golomb-coded sets (log2(1/rate) + 1.5; Putze, Sanders \
+         and Singler, 2007), which are not changed in place; and what Pagh, Pagh and Rao (2005) come close to, which is the \
+         bound of every filter. None of these but this crate was run here.",
+    );
+    let heads = ["rate", "this crate", "2 x 4 slots", "windows", "Bloom", "d-left counting", "Golomb", "bound"];
+    let mut table = Table::new(heads);
+    for rate in [0.03, 0.01, 0.001, 1e-4, 1e-5] {
+        let log = -f64::log2(rate);
+        let formulas = [
+            bytes(ACTIVE, rate) as f64 * 8.0 / ACTIVE as f64,
+            (log + 3.0) / 0.965,
+            (log + 2.0) / 0.95,
+            log / LN_2,
+            ((24.0 / rate).log2() + 2.0) / 0.75,
+            log + 1.5,
+            log,
+        ];
+        let cells = formulas.map(|bits| format!("{bits:.1}"));
+        table.row(std::iter::once(format!("{} %", rate * 100.0)).chain(cells));
+    }
+    record.table(table);
+}

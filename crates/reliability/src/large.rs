@@ -1,0 +1,110 @@
+//! One filter of a long list: 10^9 addresses of web pages, each made from its number when it is needed. None is missed.
+
+use crate::figure::{count, figure};
+use crate::run::{Run, progress};
+use concurrent_cuckoo_filter::CuckooFilter;
+use std::borrow::Borrow;
+use std::fs;
+use std::ops::Range;
+use std::time::Instant;
+use testkit::{Promise, Shape, broken, on_all_cores};
+
+/// Keys looked up in one call.
+const BATCH: u64 = 1 << 12;
+
+/// Batches between two movements of the progress bar.
+const JOB: u64 = 1 << 8;
+
+/// An address of 64 bytes, such as `https://www.example.com/articles/000000003b9ac9ff/comments.html?`.
+struct Address([u8; 64]);
+
+impl Address {
+    fn new(number: u64) -> Self {
+        let mut text = *b"https://www.example.com/articles/0000000000000000/comments.html?";
+        for (place, digit) in text[33..49].iter_mut().rev().enumerate() {
+            *digit = b"0123456789abcdef"[(number >> (4 * place)) as usize % 16];
+        }
+        Address(text)
+    }
+}
+
+impl Borrow<str> for Address {
+    fn borrow(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("ASCII")
+    }
+}
+
+pub(crate) fn run(run: &Run) {
+    let keys: u64 = run.choose(1_000_000_000, 1_000_000);
+    let absent = run.choose(100_000_000, 1_000_000);
+    let shape =
+        Shape { capacity: keys as usize, ..Shape::new(keys as usize, 13, &mut fastrand::Rng::with_seed(run.seed)) };
+    let filter = CuckooFilter::<str>::with_capacity(keys as usize);
+
+    let (start, bar) = (Instant::now(), progress("a long list", keys));
+    let loading = filter.bulk().max_listed(1).progress(|done| bar.set_position(done as u64));
+    let report = loading.insert_iter((0..keys).map(Address::new));
+    bar.finish_and_clear();
+    let loaded = start.elapsed().as_secs_f64();
+    if let Some(refusal) = report.rejected.first() {
+        broken(Promise::Capacity, &shape, refusal.index as u64, format_args!("refused with: {}", refusal.error));
+    }
+    figure(
+        "4.5",
+        format_args!(
+            "{} keys of 64 bytes into one filter, from an iterator: {loaded:.1} s, {:.1} M/s, {:.0} MiB of filter, {:.2} bits a \
+             key, {} MiB at the peak of the process; load {:.3}, 0 refused",
+            count(keys),
+            keys as f64 / loaded / 1e6,
+            filter.memory_usage() as f64 / f64::from(1 << 20),
+            filter.memory_usage() as f64 * 8.0 / keys as f64,
+            peak().map_or("unknown".into(), |bytes| count(bytes >> 20).to_string()),
+            filter.load_factor(),
+        ),
+    );
+
+    let start = Instant::now();
+    let found = look_up(&filter, 0..keys);
+    if found != keys {
+        broken(Promise::Present, &shape, None, format_args!("{} keys of the list were missed", keys - found));
+    }
+    let (took, hits) = (start.elapsed().as_secs_f64(), look_up(&filter, keys..keys + absent));
+    figure(
+        "4.6",
+        format_args!(
+            "0 of {} missed, {:.1} M lookups/s on all cores; {} of {} absent keys found, {:.4} %, {:.4} % expected",
+            count(keys),
+            keys as f64 / took / 1e6,
+            count(hits),
+            count(absent),
+            hits as f64 / absent as f64 * 100.0,
+            filter.expected_false_positive_rate() * 100.0,
+        ),
+    );
+}
+
+/// How many of these are found.
+fn look_up(filter: &CuckooFilter<str>, numbers: Range<u64>) -> u64 {
+    let bar = progress("looked up", numbers.end - numbers.start);
+    let found = on_all_cores(|job| {
+        let first = numbers.start + job as u64 * JOB * BATCH;
+        let batches = (first..numbers.end.min(first + JOB * BATCH)).step_by(BATCH as usize);
+        let mut found = vec![false; BATCH as usize];
+        let in_job = batches.map(|first| {
+            let keys: Vec<Address> = (first..numbers.end.min(first + BATCH)).map(Address::new).collect();
+            filter.contains_batch(&keys, &mut found[..keys.len()]);
+            bar.inc(keys.len() as u64);
+            found[..keys.len()].iter().filter(|&&found| found).count() as u64
+        });
+        (first < numbers.end).then(|| in_job.sum::<u64>())
+    });
+    bar.finish_and_clear();
+    found.into_iter().sum()
+}
+
+/// The most memory that the process has had, in bytes, where the system tells.
+fn peak() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}

@@ -1,0 +1,79 @@
+//! Where a key lies (docs/format.md).
+
+use super::{HEAD, Layout, SLOTS, u64_at};
+
+/// The place of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The number of its shard.
+    pub shard: u64,
+    /// What is stored of it.
+    pub fingerprint: u64,
+    /// Its two buckets in that shard.
+    pub buckets: [u64; 2],
+}
+
+/// The place of a hash in the filter of this header.
+pub fn place(header: &[u8], hash: u64) -> Option<Place> {
+    let layout = Layout::of(header)?;
+    let (shards, buckets) = (u64_at(header, 16)?, layout.buckets);
+    let mut mixed = hash;
+    for _ in 0..2 {
+        mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    }
+    mixed ^= mixed >> 32;
+    let draw = |number: u64, of: u64| ((u128::from(number) * u128::from(of)) >> 64) as u64;
+    let drawn = if shards * buckets <= 1 << 26 { mixed >> 32 << 32 } else { mixed };
+    let shard = draw(drawn, shards);
+    let bucket = draw(drawn, shards * buckets) - shard * buckets;
+    let fingerprint = draw(mixed << 32, (1 << layout.width) - 1) + 1;
+    let product = fingerprint * 0x9e37_79b9 % (1 << 32);
+    let power = (1..).map(|bits| 1 << bits).take_while(|&power| power <= buckets).last()?;
+    let sum = (product ^ (product >> 16)) & (power - 1) | 1;
+    let alternate = if sum < bucket { sum + buckets - bucket } else { sum - bucket };
+    Some(Place { shard, fingerprint, buckets: [bucket, alternate] })
+}
+
+/// Whether a plain filter in these bytes may hold the key with this hash.
+pub fn may_hold(snapshot: &[u8], hash: u64) -> Option<bool> {
+    let (layout, place) = (Layout::of(snapshot)?, place(snapshot, hash)?);
+    let at = layout.header + (place.shard - layout.part.start) as usize * layout.record() + HEAD;
+    let mut taken = layout.taken(snapshot.get(at..at + layout.words)?);
+    Some(taken.any(|(slot, value)| place.buckets.contains(&(slot / SLOTS)) && value == place.fingerprint))
+}
+
+/// SipHash-1-3 of what a key of this text is fed as.
+pub fn hash_of_text([first, second]: [u64; 2], text: &str) -> u64 {
+    let mut v = [
+        first ^ 0x736f_6d65_7073_6575,
+        second ^ 0x646f_7261_6e64_6f6d,
+        first ^ 0x6c79_6765_6e65_7261,
+        second ^ 0x7465_6462_7974_6573,
+    ];
+    let fed = [text.as_bytes(), &[0xff]].concat();
+    let mut last = [0; 8];
+    let rest = fed.chunks_exact(8).remainder();
+    last[..rest.len()].copy_from_slice(rest);
+    last[7] = fed.len() as u8;
+    for word in fed.chunks_exact(8).chain([&last[..]]).map(|word| u64_at(word, 0).expect("8 bytes")) {
+        v[3] ^= word;
+        round(&mut v);
+        v[0] ^= word;
+    }
+    v[2] ^= 0xff;
+    (0..3).for_each(|_| round(&mut v));
+    v[0] ^ v[1] ^ v[2] ^ v[3]
+}
+
+fn round([a, b, c, d]: &mut [u64; 4]) {
+    *a = a.wrapping_add(*b);
+    *b = b.rotate_left(13) ^ *a;
+    *a = a.rotate_left(32);
+    *c = c.wrapping_add(*d);
+    *d = d.rotate_left(16) ^ *c;
+    *a = a.wrapping_add(*d);
+    *d = d.rotate_left(21) ^ *a;
+    *c = c.wrapping_add(*b);
+    *b = b.rotate_left(17) ^ *c;
+    *c = c.rotate_left(32);
+}

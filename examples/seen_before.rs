@@ -1,0 +1,106 @@
+//! A stream of events with repetitions, and the question which of them were seen in the last seconds:
+//! `cargo run --release --example seen_before`.
+//!
+//! The stream is made, so the truth is known. Each event goes to an [`ExpiringFilter`] and to an exact map of times. What
+//! is printed: events admitted as new and taken for repeated, those that were wrongly taken for repeated beside the rate that
+//! was asked for, those that were forgotten too soon (none), and the memory of both.
+
+use clap::Parser;
+use concurrent_cuckoo_filter::ExpiringFilter;
+use fastrand::Rng;
+use std::collections::HashMap;
+use std::error::Error;
+use std::time::Duration;
+
+/// Asks of each event of a stream whether it was seen within a window.
+#[derive(Parser)]
+struct Arguments {
+    /// Events a second.
+    #[arg(long, default_value_t = 200_000)]
+    events: u32,
+    /// Of 100 events, how many repeat one of the last two windows.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=100))]
+    repeated: u32,
+    /// Seconds for which an event is remembered.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    window: u32,
+    /// Windows that pass.
+    #[arg(long, default_value_t = 6)]
+    windows: u32,
+    /// The rate of new events that may be taken for repeated.
+    #[arg(long, default_value_t = 0.001)]
+    rate: f64,
+}
+
+#[derive(Default)]
+struct Counts {
+    admitted: u64,
+    repeated: u64,
+    new: u64,
+    wrong: u64,
+    late: u64,
+    forgotten: u64,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let Arguments { events, repeated, window, windows, rate } = Arguments::parse();
+    let time = Duration::from_secs(window.into());
+    let each_window = events as usize * window as usize;
+    let seen = ExpiringFilter::<u64>::builder();
+    let seen = seen.capacity(each_window).false_positive_rate(rate).time_to_live(time).build()?;
+
+    let mut random = Rng::with_seed(1);
+    // When each event was last seen, which is what the filter stands in for.
+    let mut exact = HashMap::<u64, Duration>::new();
+    let (mut counts, mut newest) = (Counts::default(), 0_u64);
+    let step = Duration::from_secs(1) / events.max(1);
+    let mut now = Duration::ZERO;
+    for number in 0..each_window as u64 * u64::from(windows) {
+        now += step;
+        // In a program with a clock, a timer does this some times a tick.
+        if number.is_multiple_of(1_000) {
+            seen.advance_to(now);
+        }
+        let event = if random.u32(..100) < repeated && newest > 0 {
+            newest - random.u64(..(2 * each_window as u64).min(newest))
+        } else {
+            newest += 1;
+            newest
+        };
+        let found = seen.see(&event)?;
+        let age = exact.insert(event, now).map(|last| now - last);
+        counts.admitted += u64::from(!found);
+        counts.repeated += u64::from(found);
+        // The calls of the timer are up to a thousand events apart.
+        match age {
+            Some(age) if age + 1_000 * step < time => counts.forgotten += u64::from(!found),
+            Some(age) if age <= time + seen.tick() + 1_000 * step => counts.late += u64::from(found && age > time),
+            _ => {
+                counts.new += 1;
+                counts.wrong += u64::from(found);
+            }
+        }
+    }
+
+    let Counts { admitted, repeated, new, wrong, late, forgotten } = counts;
+    println!("{events} events a second, remembered for {time:?} in steps of {:?}", seen.tick());
+    println!("admitted as new       {admitted:>10}");
+    println!("taken for repeated    {repeated:>10}");
+    println!("  a step too late     {late:>10}");
+    println!(
+        "  wrongly             {wrong:>10}   {:.5} of the new ones; asked for: {rate}",
+        wrong as f64 / new.max(1) as f64
+    );
+    println!("forgotten too soon    {forgotten:>10}");
+    let (bytes, remembered) = (seen.memory_usage() as f64, each_window as f64);
+    // A key of 8 bytes, a time of 16, and a byte of the map, at a load of 7/16 to 7/8.
+    let exact_bytes = remembered * 25.0 * 8.0 / 7.0;
+    println!(
+        "memory                {:>10.1} MB   {:.1} bits an event of the window",
+        bytes / 1e6,
+        8.0 * bytes / remembered
+    );
+    println!("an exact map at least {:>10.1} MB", exact_bytes / 1e6);
+    assert_eq!(forgotten, 0, "an event was forgotten before its time");
+    Ok(())
+}

@@ -1,0 +1,462 @@
+//! Splits of tables, against all that may go on meanwhile (DESIGN.md, "Growth").
+
+use super::harness::{Model, Seen, run_three, run_two};
+use crate::batch::lookup_batch;
+use crate::layout::{Mixed, Plan};
+use crate::raw::{Admission, Growing, RawFilter};
+use crate::sys::memory::HugePages;
+use std::sync::Arc;
+
+/// A growing filter of one shard of two buckets.
+struct World {
+    raw: RawFilter,
+}
+
+/// The class of the key, in its first bucket or in its second one.
+#[derive(Clone, Copy, PartialEq)]
+enum In {
+    First,
+    Second,
+}
+
+/// What is looked up of two buckets: the one that is read first, or the one that is read second.
+const BUCKETS: [In; 2] = [In::First, In::Second];
+
+/// Widths of the table that is split: of its child's slots, 15 bits straddle words, 8 bits are parts of one, 16 bits are read
+/// as two runs, and 4 bits are the core alone.
+const WIDTHS: [(u32, u32); 4] = [(16, 1), (9, 1), (17, 2), (5, 1)];
+
+impl World {
+    fn new(bits: u32, reserve: u32) -> Arc<Self> {
+        let plan = Plan { reserve_bits: reserve, ..Plan::one_shard(bits, 2, 4) };
+        Arc::new(World { raw: RawFilter::new(&plan, HugePages::Unadvised).expect("memory") })
+    }
+
+    fn growing(&self) -> &Growing {
+        self.raw.growing().expect("it grows")
+    }
+
+    /// Key number `number` of those with this reserve, whose first bucket is 0.
+    fn key(&self, reserve: usize, number: usize) -> Mixed {
+        let keys = (0..).map(Mixed::of).filter(|&mixed| {
+            let aim = self.growing().aim(mixed);
+            aim.cell == reserve && aim.class.first.get() == 0
+        });
+        keys.take(1000).nth(number).expect("a key")
+    }
+
+    /// The same, looked for from the other bucket.
+    fn turned(&self, key: Mixed) -> Mixed {
+        let class = self.growing().aim(key).class;
+        let mut keys = (0..1 << 24).map(Mixed::of);
+        keys.find(|&mixed| self.growing().aim(mixed).class == class.turned()).expect("a key")
+    }
+
+    fn insert(&self, key: Mixed) {
+        assert_eq!(self.growing().insert_into_pair(key, Admission::Copies), Some(true));
+    }
+
+    fn insert_unique(&self, key: Mixed) -> bool {
+        self.growing().insert_into_pair(key, Admission::Unique).expect("there is room")
+    }
+
+    /// Puts the key into this bucket of its pair.
+    fn put(&self, key: Mixed, bucket: In) {
+        assert!(self.growing().insert_into_first(key));
+        if bucket == In::Second {
+            assert!(self.growing().hop(key));
+        }
+    }
+
+    fn contains(&self, key: Mixed) -> bool {
+        self.raw.contains(key)
+    }
+
+    /// Splits the first table that there was.
+    fn split(&self) {
+        self.growing().split_table(0, 0);
+    }
+
+    /// What a copy of all tables has of this class.
+    fn copied(&self, key: Mixed) -> usize {
+        let growing = self.growing();
+        let (class, mut copies) = (growing.aim(key).class, 0);
+        let mut words = vec![0; self.raw.plan().words];
+        let each = growing.copy_each(&mut words, |copy, words| {
+            let alike = |found: &crate::layout::Class| *found == class || *found == class.turned();
+            copies += growing.aims(copy, words).filter(|aim| alike(&aim.class)).count();
+            Ok::<(), ()>(())
+        });
+        each.map(|()| copies).expect("no copy is refused")
+    }
+
+    /// Once all threads have ended.
+    fn assert_holds(&self, keys: &[(Mixed, usize)], tables: usize) {
+        for &(key, copies) in keys {
+            assert_eq!(self.raw.count(key), copies, "copies of a class");
+            assert_eq!(self.contains(key), copies > 0, "a lookup agrees with the count");
+            assert_eq!(self.copied(key), copies, "a snapshot agrees with the count");
+        }
+        assert_eq!(self.raw.len(), keys.iter().map(|&(_, copies)| copies).sum::<usize>());
+        assert_eq!(self.growing().tables(), tables);
+    }
+}
+
+fn explore(executions: usize, outcomes: &'static [&'static str], body: impl Fn(&Seen) + Send + Sync + 'static) {
+    Model { executions, preemptions: None, outcomes }.explore(body);
+}
+
+/// A key that goes to the new table, in either bucket; and one that stays, whose lookup never repeats.
+fn lookup_during_a_split_finds(look: fn(&World, Mixed) -> bool, executions: [[usize; 3]; 4]) {
+    for ((bits, reserve), executions) in WIDTHS.into_iter().zip(executions) {
+        let goes = BUCKETS.map(|bucket| ((1 << reserve) - 1, bucket));
+        for ((cell, bucket), executions) in goes.into_iter().chain([(0, In::Second)]).zip(executions) {
+            let outcomes: &[&str] = if cell > 0 { &["found", "repeated"] } else { &["found"] };
+            explore(executions, outcomes, move |seen| {
+                let world = World::new(bits, reserve);
+                let key = world.key(cell, 0);
+                world.put(key, bucket);
+                let (reader, splitter, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+                run_two(
+                    false,
+                    move || {
+                        assert!(look(&reader, key), "a key was missed during a split");
+                        seen.note("found");
+                    },
+                    move || splitter.split(),
+                );
+                world.assert_holds(&[(key, 1)], 2);
+            });
+        }
+    }
+}
+
+#[test]
+fn lookup_during_a_split_finds_its_key() {
+    lookup_during_a_split_finds(World::contains, [[45, 93, 3], [93, 93, 3], [45, 93, 3], [93, 93, 3]]);
+}
+
+/// The cell is read when keys are placed, a block ahead.
+#[test]
+fn batch_during_a_split_finds_its_keys() {
+    let look = |world: &World, key: Mixed| {
+        let mut found = [false; 2];
+        lookup_batch(&world.raw, &[key; 2], |&mixed| mixed, &mut found);
+        found == [true; 2]
+    };
+    lookup_during_a_split_finds(look, [[645, 1692, 3], [1692, 1692, 3], [645, 1692, 3], [1692, 1692, 3]]);
+}
+
+/// A move in the table before it is split, or in the new one afterwards.
+#[test]
+fn lookup_during_a_split_and_a_move_finds_its_key() {
+    for (before, bucket, executions) in
+        [(true, In::First, 971), (true, In::Second, 1456), (false, In::First, 2395), (false, In::Second, 4990)]
+    {
+        Model { executions, preemptions: Some(3), outcomes: &["found", "repeated"] }.explore(move |seen| {
+            let world = World::new(16, 1);
+            let key = world.key(1, 0);
+            let other = world.turned(key);
+            world.put(key, bucket);
+            let moved = if bucket == In::First { key } else { other };
+            let (reader, splitter, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            run_two(
+                false,
+                move || {
+                    assert!(reader.contains(key), "a key was missed during a split and a move");
+                    seen.note("found");
+                },
+                move || {
+                    // Without a look at the cell, which this thread changes afterwards: that would blind the model.
+                    assert!(!before || splitter.growing().hop_in_first_table(moved));
+                    splitter.split();
+                    assert!(before || splitter.growing().hop(moved));
+                },
+            );
+            world.assert_holds(&[(key, 1)], 2);
+        });
+    }
+}
+
+/// H2 across a split: a copy where the lookup has read already, and the removal of the one that it has not.
+#[test]
+fn lookup_during_a_split_finds_an_equal_fingerprint() {
+    for (bucket, executions) in BUCKETS.into_iter().zip([2395, 4990]) {
+        Model { executions, preemptions: Some(3), outcomes: &["found", "repeated"] }.explore(move |seen| {
+            let world = World::new(16, 1);
+            let key = world.key(1, 0);
+            let here = if bucket == In::First { key } else { world.turned(key) };
+            let there = world.turned(here);
+            world.put(here, In::First);
+            let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            run_two(
+                false,
+                move || {
+                    assert!(reader.contains(key), "a class that was always there was missed");
+                    seen.note("found");
+                },
+                move || {
+                    writer.split();
+                    assert!(writer.growing().insert_into_first(there));
+                    assert!(writer.raw.remove(here));
+                },
+            );
+            world.assert_holds(&[(key, 1)], 2);
+        });
+    }
+}
+
+/// A lookup that began at the first of three tables.
+#[test]
+fn lookup_during_two_splits_finds_its_key() {
+    for (bucket, executions) in BUCKETS.into_iter().zip([422, 1985]) {
+        Model { executions, preemptions: Some(3), outcomes: &["found", "repeated"] }.explore(move |seen| {
+            let world = World::new(16, 2);
+            let key = world.key(3, 0);
+            world.put(key, bucket);
+            let (reader, splitter, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            run_two(
+                false,
+                move || {
+                    assert!(reader.contains(key), "a key was missed during two splits");
+                    seen.note("found");
+                },
+                move || {
+                    splitter.split();
+                    splitter.growing().split_table(1, 1);
+                },
+            );
+            world.assert_holds(&[(key, 1)], 3);
+        });
+    }
+}
+
+/// A writer of a key that goes to the new table, in both spawn orders. What it says, and the copies of the key afterwards.
+fn writer_during_a_split(
+    executions: [usize; 2],
+    present: bool,
+    write: fn(&World, Mixed) -> usize,
+    said: usize,
+    copies: usize,
+) {
+    for (swapped, executions) in [false, true].into_iter().zip(executions) {
+        explore(executions, &[], move |_| {
+            let world = World::new(16, 1);
+            let key = world.key(1, 0);
+            if present {
+                world.put(key, In::Second);
+            }
+            let (writer, splitter) = (Arc::clone(&world), Arc::clone(&world));
+            let (found, ()) = run_two(swapped, move || write(&writer, key), move || splitter.split());
+            assert_eq!(found, said, "what a writer was told during a split");
+            world.assert_holds(&[(key, copies)], 2);
+        });
+    }
+}
+
+#[test]
+fn insertion_during_a_split_is_kept() {
+    let insert = |world: &World, key| {
+        world.insert(key);
+        0
+    };
+    writer_during_a_split([30, 30], false, insert, 0, 1);
+}
+
+#[test]
+fn insertion_under_one_lock_during_a_split_is_kept() {
+    let insert = |world: &World, key| usize::from(world.growing().insert_into_first(key));
+    writer_during_a_split([30, 30], false, insert, 1, 1);
+}
+
+#[test]
+fn removal_during_a_split_removes() {
+    writer_during_a_split([60, 60], true, |world, key| usize::from(world.raw.remove(key)), 1, 0);
+}
+
+#[test]
+fn removal_of_all_during_a_split_removes() {
+    writer_during_a_split([27, 30], true, |world, key| world.raw.remove_all(key), 1, 0);
+}
+
+#[test]
+fn count_during_a_split_is_exact() {
+    writer_during_a_split([27, 30], true, |world, key| world.raw.count(key), 1, 1);
+}
+
+#[test]
+fn copy_during_a_split_has_the_key_once() {
+    writer_during_a_split([9, 12], true, World::copied, 1, 1);
+}
+
+#[test]
+fn len_during_a_split_is_exact() {
+    writer_during_a_split([3, 15], true, |world, _| world.raw.len(), 1, 1);
+}
+
+/// A hop of a path, whose fingerprint may have gone to the other table: then it is spoiled.
+#[test]
+fn move_during_a_split_keeps_the_key() {
+    for (swapped, executions) in [(false, 12), (true, 9)] {
+        explore(executions, &["moved", "spoiled"], move |seen| {
+            let world = World::new(16, 1);
+            let key = world.key(1, 0);
+            world.put(key, In::First);
+            let (mover, splitter) = (Arc::clone(&world), Arc::clone(&world));
+            // Looked for in the table that is split, as by a path that was found before.
+            let (moved, ()) =
+                run_two(swapped, move || mover.growing().hop_in_first_table(key), move || splitter.split());
+            seen.note(if moved { "moved" } else { "spoiled" });
+            world.assert_holds(&[(key, 1)], 2);
+        });
+    }
+}
+
+/// A key that makes room by the last hop of a path, out of a table that is being split.
+#[test]
+fn last_hop_during_a_split_is_kept() {
+    for (admission, executions) in [(Admission::Copies, [30, 30]), (Admission::Unique, [30, 30])] {
+        for (swapped, executions) in [false, true].into_iter().zip(executions) {
+            explore(executions, &["stored", "begins anew"], move |seen| {
+                let world = World::new(16, 1);
+                let [key, stays] = [world.key(1, 0), world.key(0, 0)];
+                world.put(stays, In::First);
+                let (writer, splitter, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+                run_two(
+                    swapped,
+                    move || match writer.growing().displace(stays, key, admission) {
+                        Some(stored) => {
+                            assert!(stored, "there was room");
+                            seen.note("stored");
+                        }
+                        None => {
+                            seen.note("begins anew");
+                            writer.insert(key);
+                        }
+                    },
+                    move || splitter.split(),
+                );
+                world.assert_holds(&[(key, 1), (stays, 1)], 2);
+            });
+        }
+    }
+}
+
+#[test]
+fn unique_during_a_split_admits_one() {
+    for (swapped, executions) in [(false, 60), (true, 84)] {
+        explore(executions, &["first", "second"], move |seen| {
+            let world = World::new(16, 1);
+            let key = world.key(1, 0);
+            let (one, other) = (Arc::clone(&world), Arc::clone(&world));
+            let admitted = run_two(
+                swapped,
+                move || one.insert_unique(key),
+                move || {
+                    other.split();
+                    other.insert_unique(key)
+                },
+            );
+            seen.one_winner(["first", "second"], admitted, "exactly one is admitted");
+            world.assert_holds(&[(key, 1)], 2);
+        });
+    }
+}
+
+#[test]
+fn two_splits_of_one_table_are_one() {
+    explore(9, &[], |_| {
+        let world = World::new(16, 2);
+        let [goes, stays] = [world.key(3, 0), world.key(0, 0)];
+        world.put(goes, In::First);
+        world.put(stays, In::First);
+        let (one, other) = (Arc::clone(&world), Arc::clone(&world));
+        run_two(false, move || one.split(), move || other.split());
+        world.assert_holds(&[(goes, 1), (stays, 1)], 2);
+    });
+}
+
+/// The new table is found in the list before cells name it. Split at once, it would have cells of its child's overwritten.
+#[test]
+fn split_of_a_child_waits_for_the_split_that_makes_it() {
+    explore(39, &["split", "not there yet"], |seen| {
+        let world = World::new(16, 2);
+        let keys = [0, 1, 2, 3].map(|cell| world.key(cell, 0));
+        keys.into_iter().for_each(|key| world.put(key, In::First));
+        let (one, other) = (Arc::clone(&world), Arc::clone(&world));
+        let ((), split) = run_two(false, move || one.split(), move || other.growing().split_table(1, 1));
+        seen.note(if split { "split" } else { "not there yet" });
+        world.assert_holds(&keys.map(|key| (key, 1)), if split { 3 } else { 2 });
+    });
+}
+
+/// A clear empties whatever the split has made of the table.
+#[test]
+fn clear_during_a_split_leaves_nothing() {
+    for (swapped, executions) in [(false, 189), (true, 102)] {
+        explore(executions, &[], move |_| {
+            let world = World::new(16, 1);
+            let keys = [world.key(1, 0), world.key(0, 0)];
+            keys.into_iter().for_each(|key| world.put(key, In::First));
+            let (clearer, splitter) = (Arc::clone(&world), Arc::clone(&world));
+            run_two(
+                swapped,
+                move || {
+                    clearer.raw.clear();
+                    assert!(keys.iter().all(|&key| !clearer.contains(key)), "a key was found after a clear");
+                },
+                move || splitter.split(),
+            );
+            world.assert_holds(&keys.map(|key| (key, 0)), 2);
+        });
+    }
+}
+
+/// A clear takes a class once: not in the table that is split and, stored again, in the new one.
+#[test]
+fn clear_during_a_split_takes_a_class_once() {
+    explore(114, &["1", "2"], |seen| {
+        let world = World::new(16, 1);
+        let key = world.key(1, 0);
+        let (clearer, writer) = (Arc::clone(&world), Arc::clone(&world));
+        let ((), admitted) = run_two(
+            false,
+            move || clearer.raw.clear(),
+            move || {
+                let first = writer.growing().insert_unique_in_first_table(key);
+                let second = writer.growing().insert_unique_in_first_table(key);
+                writer.split();
+                usize::from(first) + usize::from(second) + usize::from(writer.insert_unique(key))
+            },
+        );
+        seen.note(admitted.to_string());
+        assert!(admitted <= 2, "one clear has taken a class twice");
+        let left = world.raw.count(key);
+        world.assert_holds(&[(key, left)], 2);
+    });
+}
+
+/// A lookup that finds its key in the table that is split, while a clear has emptied the new one.
+#[test]
+fn lookups_during_a_split_and_a_clear_do_not_find_what_was_gone() {
+    Model { executions: 3261, preemptions: Some(2), outcomes: &["found", "missed"] }.explore(|seen| {
+        let world = World::new(16, 1);
+        let key = world.key(1, 0);
+        world.put(key, In::First);
+        let [reader, clearer, splitter] = [0; 3].map(|_| Arc::clone(&world));
+        let seen = seen.clone();
+        run_three(
+            move || {
+                if reader.contains(key) {
+                    seen.note("found");
+                } else {
+                    seen.note("missed");
+                    assert!(!reader.contains(key), "a key that was gone was found again");
+                }
+            },
+            move || clearer.raw.clear(),
+            move || splitter.split(),
+        );
+        world.assert_holds(&[(key, 0)], 2);
+    });
+}

@@ -1,0 +1,408 @@
+//! Time in the slot: ticks beside lookups and writers, on slots of 16 bits with tags of 2 (4 epochs come round), and of 12
+//! with 4, where a slot straddles two words and its tag does not.
+
+use super::harness::{Model, Seen, hop, join, key, key_in, plan, run_three, run_two, spawn};
+use crate::layout::{Class, Plan};
+use crate::raw::{IfPresent, Put, Tagged, TaggedShard};
+use crate::sys::memory::HugePages;
+use std::sync::Arc;
+
+/// The longest life of tags of 2 bits.
+const MOST: u32 = 3;
+
+struct World {
+    raw: Tagged,
+}
+
+impl World {
+    fn new(plan: &Plan) -> Arc<Self> {
+        Arc::new(World { raw: Tagged::new(plan, HugePages::Unadvised).expect("memory") })
+    }
+
+    /// Two buckets, each a word and a stripe.
+    fn small() -> Arc<Self> {
+        World::new(&plan(16, 2, 0).with_tags(2))
+    }
+
+    fn key(&self, number: usize, first: u32, second: u32) -> Class {
+        key_in(self.raw.raw.plan(), number, first, second)
+    }
+
+    fn shard(&self) -> TaggedShard<'_> {
+        self.raw.shards().next().expect("a shard")
+    }
+
+    /// As [`TaggedShard::put`], where there is room; `None` if there is none.
+    fn put(&self, class: Class, value: u32, if_present: IfPresent) -> Option<u32> {
+        let result = self.shard().put_into_pair(Put { class, value, if_present });
+        result.map(|result| result.expect("no refusal"))
+    }
+
+    /// Puts a class that is absent into the lower empty slot of its pair.
+    fn store(&self, class: Class, value: u32) {
+        assert_eq!(self.put(class, value, IfPresent::Another), Some(0));
+    }
+
+    /// Puts keys that have no other bucket into the lowest empty slots of this one.
+    fn fill(&self, bucket: u32, slots: u32, from: u32, value: u32) {
+        (from..from + slots).for_each(|fingerprint| self.store(key(fingerprint, bucket, bucket), value));
+    }
+
+    fn contains(&self, class: Class) -> bool {
+        self.raw.contains(self.raw.raw.geometry().leading_to(class).expect("a hash"))
+    }
+
+    fn values(&self, class: Class) -> Vec<u32> {
+        let mut values = self.raw.values(self.raw.raw.geometry().leading_to(class).expect("a hash")).to_vec();
+        values.sort_unstable();
+        values
+    }
+
+    fn advance(&self) {
+        self.raw.advance();
+    }
+}
+
+/// A lookup by each of its candidates first, beside what `writer` does; the class is never absent. `repeats` says of each
+/// candidate whether lookups by it must have been seen to begin again.
+fn never_missed(
+    executions: [usize; 4],
+    make: fn() -> (Arc<World>, Class),
+    writer: fn(&World, Class),
+    repeats: [bool; 2],
+) {
+    let configurations = [(false, false), (false, true), (true, false), (true, true)];
+    for ((swapped, turned), executions) in configurations.into_iter().zip(executions) {
+        let outcomes: &[&str] = if repeats[usize::from(turned)] { &["found", "repeated"] } else { &["found"] };
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
+            let (world, class) = make();
+            let (looks, writes, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            run_two(
+                swapped,
+                move || {
+                    let asked = if turned { class.turned() } else { class };
+                    assert!(looks.contains(asked), "a key that lives was missed");
+                    seen.note("found");
+                },
+                move || writer(&writes, class),
+            );
+            assert!(world.contains(class), "a key that lives was missed at the end");
+        });
+    }
+}
+
+/// One copy dies and is swept; another of the class was stored before that, where the lookup may have read already.
+#[test]
+fn stored_again_before_death_is_never_missed() {
+    never_missed(
+        [36, 168, 288, 660],
+        || {
+            let world = World::small();
+            let class = world.key(0, 0, 1);
+            // The lower empty slot decides: the copy of one tick lies in bucket 0, the next one in bucket 1.
+            world.store(class, 1);
+            (world, class)
+        },
+        |world, class| {
+            world.store(class, MOST);
+            world.advance();
+            // Here it is swept.
+            world.advance();
+        },
+        [false, true],
+    );
+}
+
+/// As before, but stored by one thread, and the tick made by another that waited for it and locks nothing, for all is swept:
+/// whoever sees the tick sees the copy.
+#[test]
+fn stored_again_by_another_thread_is_never_missed() {
+    for (swapped, executions) in [(false, 30), (true, 20)] {
+        Model { executions, preemptions: None, outcomes: &["found"] }.explore(move |seen| {
+            let world = World::small();
+            let class = world.key(0, 0, 1);
+            world.store(class, 1);
+            assert!(!world.raw.sweep(2), "nothing is left to sweep");
+            let [looks, ticks, writes] = [(); 3].map(|()| Arc::clone(&world));
+            let seen = seen.clone();
+            run_two(
+                swapped,
+                move || {
+                    assert!(looks.contains(class), "a key that lives was missed");
+                    seen.note("found");
+                },
+                move || {
+                    join(spawn(move || writes.store(class, MOST)));
+                    ticks.advance();
+                },
+            );
+            assert_eq!(world.values(class), [MOST - 1]);
+        });
+    }
+}
+
+/// After a tick a copy that is renewed for the longest time has the tag that was dead before it.
+#[test]
+fn renewed_beside_a_tick_is_never_missed() {
+    never_missed(
+        [54, 54, 72, 72],
+        || {
+            let world = World::small();
+            let class = world.key(0, 0, 1);
+            world.store(class, 2);
+            (world, class)
+        },
+        |world, class| {
+            world.advance();
+            assert_eq!(world.shard().raise(class, MOST), 1);
+        },
+        [true, true],
+    );
+}
+
+/// The tag that was dead when the lookup began comes round while it is under way.
+#[test]
+fn a_lookup_that_sleeps_while_epochs_come_round_misses_nothing() {
+    never_missed(
+        [11661, 11661, 25239, 25239],
+        || {
+            let world = World::small();
+            let class = world.key(0, 0, 1);
+            world.store(class, 2);
+            (world, class)
+        },
+        |world, class| {
+            world.advance();
+            assert_eq!(world.shard().raise(class, MOST), 1);
+            world.advance();
+            world.advance();
+            assert_eq!(world.shard().raise(class, MOST), 1);
+            world.advance();
+        },
+        [true, true],
+    );
+}
+
+/// The slot straddles two words, its tag lies in one: a lookup sees the old deadline or the new one, both alive.
+#[test]
+fn renewed_in_a_straddling_slot_is_never_missed() {
+    never_missed(
+        [12, 12, 15, 15],
+        || {
+            let world = World::new(&plan(12, 4, 2).with_tags(4));
+            let class = world.key(0, 1, 2);
+            // Epoch 5. The tag goes from 6 to 9: by halves it would pass through 5, which is dead.
+            (0..5).for_each(|_| world.advance());
+            world.fill(1, 1, 20, 15);
+            world.fill(2, 4, 30, 15);
+            world.store(class, 1);
+            (world, class)
+        },
+        |world, class| assert_eq!(world.shard().raise(class, 4), 1),
+        [false, false],
+    );
+}
+
+/// A lookup, a renewal and a relocation of one key.
+#[test]
+fn renewed_beside_a_relocation_is_never_missed() {
+    Model { executions: 7680, preemptions: Some(3), outcomes: &["found", "repeated"] }.explore(|seen| {
+        let world = World::small();
+        let class = world.key(0, 0, 1);
+        world.store(class, 1);
+        let [looks, raises, moves] = [(); 3].map(|()| Arc::clone(&world));
+        let seen = seen.clone();
+        run_three(
+            move || {
+                assert!(looks.contains(class.turned()), "a key that lives was missed");
+                seen.note("found");
+            },
+            move || assert_eq!(raises.shard().raise(class, MOST), 1),
+            move || assert!(moves.shard().hop(hop(class))),
+        );
+        assert_eq!(world.values(class), [MOST], "the renewal goes with the copy that stays");
+    });
+}
+
+/// A writer that waited for its lock while time went on judges by the new epoch: what looks dead by the old one may be a
+/// key that was stored a moment ago.
+#[test]
+fn overwriting_takes_no_live_slot() {
+    for (swapped, executions) in [(false, 54), (true, 126)] {
+        Model { executions, preemptions: None, outcomes: &["first", "second"] }.explore(move |seen| {
+            let world = World::small();
+            let (one, other) = (world.key(0, 0, 1), world.key(1, 0, 1));
+            world.fill(0, 3, 20, MOST);
+            world.fill(1, 4, 30, MOST);
+            let (writes, ticks) = (Arc::clone(&world), Arc::clone(&world));
+            let stored = run_two(
+                swapped,
+                move || writes.put(one, MOST, IfPresent::Another).is_some(),
+                move || {
+                    ticks.advance();
+                    ticks.put(other, MOST, IfPresent::Another).is_some()
+                },
+            );
+            let wins = seen.one_winner(["first", "second"], stored, "one slot takes one key");
+            assert_eq!([one, other].map(|class| world.values(class).len()), wins, "what was stored lives");
+            assert_eq!(world.raw.raw.len(), 8);
+        });
+    }
+}
+
+/// Whatever epoch the insertion has read, the key has its time, less the tick at the most.
+#[test]
+fn tick_and_insertion_for_the_longest_time() {
+    for (swapped, executions) in [(false, 45), (true, 69)] {
+        Model { executions, preemptions: None, outcomes: &["before", "after"] }.explore(move |seen| {
+            let world = World::small();
+            let class = world.key(0, 0, 1);
+            let (writes, ticks) = (Arc::clone(&world), Arc::clone(&world));
+            run_two(swapped, move || writes.store(class, MOST), move || ticks.advance());
+            let values = world.values(class);
+            assert!(values == [MOST] || values == [MOST - 1], "a key that lives was swept: {values:?}");
+            seen.note(if values == [MOST] { "after" } else { "before" });
+        });
+    }
+}
+
+/// A pass waits for the writer that holds a stripe: nothing is stored by an epoch before the last one. Else what should be
+/// long dead would live again.
+#[test]
+fn stalled_writer_stores_by_the_last_epoch_or_this_one() {
+    for (swapped, executions) in [(false, 102), (true, 303)] {
+        Model { executions, preemptions: None, outcomes: &["dead", "alive"] }.explore(move |seen| {
+            let world = World::small();
+            let class = world.key(0, 0, 1);
+            let (writes, ticks) = (Arc::clone(&world), Arc::clone(&world));
+            run_two(
+                swapped,
+                move || writes.store(class, 1),
+                move || {
+                    ticks.advance();
+                    ticks.advance();
+                },
+            );
+            let values = world.values(class);
+            assert!(values.is_empty() || values == [1], "a dead key lives again: {values:?}");
+            seen.note(if values.is_empty() { "dead" } else { "alive" });
+            for _ in 0..4 {
+                world.advance();
+                assert!(!world.contains(class), "a dead key lives again");
+            }
+            assert_eq!(world.raw.raw.len(), 0);
+        });
+    }
+}
+
+/// From a stripe that is not yet swept to one that is, only what lives is moved.
+#[test]
+fn relocation_beside_a_sweep_brings_nothing_back() {
+    for (swapped, executions) in [(false, 378), (true, 474)] {
+        Model { executions, preemptions: None, outcomes: &["moved", "dead"] }.explore(move |seen| {
+            let world = World::small();
+            let (dead, dies) = (world.key(0, 1, 0), world.key(1, 1, 0));
+            world.fill(0, 4, 20, 1);
+            world.store(dead, 1);
+            world.store(dies, 2);
+            world.advance();
+            // Now the fillers make room in bucket 0, which is swept first.
+            let (moves, ticks) = (Arc::clone(&world), Arc::clone(&world));
+            let (moved, ()) = run_two(
+                swapped,
+                move || {
+                    moves.shard().hop(hop(dead));
+                    moves.shard().hop(hop(dies))
+                },
+                move || ticks.advance(),
+            );
+            seen.note(if moved { "moved" } else { "dead" });
+            for _ in 0..4 {
+                assert!(!world.contains(dead) && !world.contains(dies), "what was dead lives again");
+                world.advance();
+            }
+            assert_eq!(world.raw.raw.len(), 0, "slots in use are counted");
+        });
+    }
+}
+
+/// Of two that see a key at the same time, one is told that it is new.
+#[test]
+fn seen_twice_is_new_once() {
+    Model { executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
+        let world = World::small();
+        let class = world.key(0, 0, 1);
+        let [one, other] = [class, class.turned()].map(|class| {
+            let world = Arc::clone(&world);
+            move || world.put(class, MOST, IfPresent::Raise) == Some(0)
+        });
+        let new = run_two(false, one, other);
+        seen.one_winner(["first", "second"], new, "exactly one is told that the key is new");
+        assert_eq!(world.values(class), [MOST]);
+    });
+}
+
+/// No addition is lost beside a relocation, whichever copy it finds.
+#[test]
+fn counted_beside_a_relocation_adds_up() {
+    Model { executions: 1714, preemptions: Some(3), outcomes: &["1 then 2", "2 then 1"] }.explore(|seen: &Seen| {
+        let world = World::small();
+        let class = world.key(0, 0, 1);
+        world.store(class, 1);
+        let [one, other, moves] = [(); 3].map(|()| Arc::clone(&world));
+        let (one, other, ()) = run_three(
+            move || one.put(class, 1, IfPresent::Add),
+            move || other.put(class.turned(), 1, IfPresent::Add),
+            move || assert!(moves.shard().hop(hop(class))),
+        );
+        seen.note(format!("{} then {}", one.expect("present"), other.expect("present")));
+        assert_eq!(world.values(class), [3], "each addition counts");
+    });
+}
+
+/// A value that is there throughout is read, though another of the class is found too.
+#[test]
+fn values_beside_a_relocation_are_all_read() {
+    for (swapped, executions) in [(false, 744), (true, 696)] {
+        Model { executions, preemptions: None, outcomes: &["read", "repeated"] }.explore(move |seen| {
+            let world = World::small();
+            let class = world.key(0, 0, 1);
+            world.store(class, 1);
+            world.store(class, 2);
+            let (looks, moves, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            run_two(
+                swapped,
+                move || {
+                    let values = looks.values(class);
+                    assert!([1, 2].iter().all(|value| values.contains(value)), "a value was missed: {values:?}");
+                    seen.note("read");
+                },
+                move || assert!(moves.shard().hop(hop(class.turned()))),
+            );
+        });
+    }
+}
+
+/// Store buffering between the epoch and a word: a tick and an insertion have both returned, so one of the two threads
+/// sees what the other did.
+#[test]
+fn ticks_are_visible_when_they_return() {
+    Model { executions: 204, preemptions: None, outcomes: &["both", "one"] }.explore(|seen| {
+        let world = World::small();
+        let class = world.key(0, 0, 1);
+        let (writes, ticks) = (Arc::clone(&world), Arc::clone(&world));
+        let (ticked, found) = run_two(
+            false,
+            move || {
+                writes.store(class, MOST);
+                writes.raw.epoch() == 1
+            },
+            move || {
+                ticks.advance();
+                ticks.contains(class)
+            },
+        );
+        assert!(ticked || found, "neither sees what the other has done");
+        seen.note(if ticked && found { "both" } else { "one" });
+    });
+}

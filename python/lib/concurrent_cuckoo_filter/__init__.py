@@ -1,0 +1,27 @@
+"""A concurrent cuckoo filter: an approximate set with removal, for Arrow arrays, numpy arrays and lists.
+
+`CuckooFilter` is the filter. `Layout`, `build_part` and `join` build one on several machines; the module
+`concurrent_cuckoo_filter.spark` does that on Apache Spark.
+"""
+
+from ._native import (
+    CuckooFilter,
+    Layout,
+    RefusedError,
+    RemoveReport,
+    Report,
+    SnapshotError,
+    build_part,
+    join,
+)
+
+__all__ = [
+    "CuckooFilter",
+    "Layout",
+    "RefusedError",
+    "RemoveReport",
+    "Report",
+    "SnapshotError",
+    "build_part",
+    "join",
+]

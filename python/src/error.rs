@@ -1,0 +1,85 @@
+//! What the library says, as Python's exceptions.
+
+use crate::report::Report;
+use concurrent_cuckoo_filter as ccf;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyMemoryError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(
+    concurrent_cuckoo_filter,
+    SnapshotError,
+    PyValueError,
+    "A file is no saved filter, is damaged, or is not the one that was asked for."
+);
+create_exception!(
+    concurrent_cuckoo_filter,
+    RefusedError,
+    PyException,
+    "Some keys found no room. All others are stored; `report` tells which were refused."
+);
+
+pub(crate) fn build(error: ccf::BuildError) -> PyErr {
+    match error {
+        ccf::BuildError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        error => PyValueError::new_err(error.to_string()),
+    }
+}
+
+pub(crate) fn snapshot(error: ccf::SnapshotError) -> PyErr {
+    match error {
+        // An interruption is an error of Python's own, on its way through a reader.
+        ccf::SnapshotError::Io(error) => match error.downcast::<PyErr>() {
+            Ok(error) => error,
+            Err(error) => error.into(),
+        },
+        ccf::SnapshotError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        error => SnapshotError::new_err(error.to_string()),
+    }
+}
+
+/// The report, or the exception that carries it if keys were refused.
+pub(crate) fn unless_refused(py: Python<'_>, report: Report) -> PyResult<Report> {
+    if report.refused == 0 {
+        return Ok(report);
+    }
+    let told = format!(
+        "{} of {} keys were refused: the filter is full, or a key was stored 8 times already; the others are stored",
+        report.refused,
+        report.inserted + report.present + report.refused
+    );
+    let error = RefusedError::new_err(told);
+    error.value(py).setattr("report", report)?;
+    Err(error)
+}
+
+pub(crate) fn merge(error: ccf::MergeError) -> PyErr {
+    match error {
+        ccf::MergeError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        error => PyValueError::new_err(error.to_string()),
+    }
+}
+
+pub(crate) fn merge_of_types(one: &str, other: &str) -> PyErr {
+    PyValueError::new_err(format!("a filter of {other} keys cannot be merged into one of {one} keys"))
+}
+
+/// Of keys that the package has no type for.
+pub(crate) fn other_keys(saved: &str) -> PyErr {
+    SnapshotError::new_err(format!(
+        "the filter was saved with keys of type {saved}; Python reads filters of str, [u8] (key=\"bytes\"), i64 and u64"
+    ))
+}
+
+/// What the system says of a file, with its name, as Python's own functions have it.
+pub(crate) fn of_file(error: std::io::Error, path: &std::path::Path) -> PyErr {
+    match error.raw_os_error() {
+        // Python's functions say the number by themselves.
+        Some(number) => {
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+            PyOSError::new_err((number, text, path.to_path_buf()))
+        }
+        None => error.into(),
+    }
+}

@@ -1,0 +1,82 @@
+//! A part of a filter, from hashes to a file.
+
+use crate::error;
+use crate::hashing::keyed;
+use crate::keys::hashes;
+use crate::layout::Layout;
+use crate::report::Report;
+use crate::threads::{Interruptible, in_slices};
+use concurrent_cuckoo_filter::{FilterPart, PartError, SnapshotReader, StableHashBuilder};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+/// Builds part `part` of `parts` from hashes, and writes it to a file. It takes memory for the part only, and runs on the
+/// calling thread.
+///
+/// `batches` are arrays of hashes that `layout.hash` has made, all of this part (`layout.part_of`). What is stored of them
+/// with `unique=True` does not depend on how often a key comes.
+///
+/// Raises `RefusedError` if keys found no room, with the report, and writes nothing then.
+#[pyfunction]
+#[pyo3(signature = (layout, part, parts, batches, path, *, unique = true))]
+pub(crate) fn build_part(
+    py: Python<'_>,
+    layout: &Bound<'_, Layout>,
+    part: usize,
+    parts: usize,
+    batches: &Bound<'_, PyAny>,
+    path: PathBuf,
+    unique: bool,
+) -> PyResult<Report> {
+    let built = layout.get().build(part, parts)?;
+    let (mut report, mut before) = (Report::default(), 0);
+    for batch in batches.try_iter()? {
+        let hashes = hashes(&batch?)?;
+        let hashes = &hashes.values()[..];
+        in_slices(py, hashes.len(), |slice| {
+            let at = before + slice.start;
+            keyed!(&built, built => insert(built, &hashes[slice], unique, &mut report, at))
+        })?;
+        before += hashes.len();
+    }
+    let report = error::unless_refused(py, report)?;
+    py.detach(|| keyed!(&built, built => built.save(path))).map_err(error::snapshot)?;
+    Ok(report)
+}
+
+/// Joins the files of all parts, in any order, to one file that `CuckooFilter.load` reads, in place of an older one. It
+/// never has more than one shard in memory, so the filter may be larger than that.
+///
+/// Raises `SnapshotError` if parts are missing, come twice or are of different filters, and `OSError` for what the system
+/// says of a file; an older file stays.
+#[pyfunction]
+pub(crate) fn join(py: Python<'_>, parts: Vec<PathBuf>, path: PathBuf) -> PyResult<()> {
+    py.detach(|| {
+        let open = |part: &PathBuf| {
+            let file = File::open(part).map_err(|error| error::of_file(error, part))?;
+            Ok(BufReader::with_capacity(1 << 16, Interruptible::new(file)))
+        };
+        let parts = parts.iter().map(open).collect::<PyResult<Vec<_>>>()?;
+        SnapshotReader::join_to_file(parts, path).map(drop).map_err(error::snapshot)
+    })
+}
+
+fn insert<K: ?Sized>(
+    part: &FilterPart<K, StableHashBuilder>,
+    hashes: &[u64],
+    unique: bool,
+    report: &mut Report,
+    at: usize,
+) -> PyResult<()> {
+    let stored = if unique {
+        part.insert_unique_batch_hash(hashes, &mut vec![false; hashes.len()])
+    } else {
+        part.insert_batch_hash(hashes)
+    };
+    let other_part = |error: PartError| PyValueError::new_err(error.to_string());
+    report.add(stored.map_err(other_part)?, |index| at + index);
+    Ok(())
+}

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Builds the wheel and tests it: `test.sh` all but Spark, `test.sh spark` Spark in one process, `test.sh cluster` Spark with
+# executors that are sent the package, of which one is killed. Installs what is missing: Python packages to target/venv, and for
+# Spark a Java runtime. Further arguments go to pytest.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+python=target/venv/bin/python
+test -x $python || python3 -m venv target/venv
+$python -m pip install -q 'maturin>=1.9,<2' 'pyarrow>=15' 'pytest>=8' 'numpy>=1.26' 'mypy>=1.11'
+
+# Unpacked and not installed, so that a test can see whether executors have it from the archive that they were sent.
+rm -rf target/wheels target/site
+target/venv/bin/maturin build --release --locked -q --out target/wheels
+$python -m zipfile -e target/wheels/*.whl target/site
+
+if [ "${1:-}" = spark ] || [ "${1:-}" = cluster ]; then
+    which=${1/spark/local}
+    shift
+    $python -m pip install -q 'pyspark>=4.1' 'pandas>=2.2'
+    java -version >/dev/null 2>&1 || { apt-get update && apt-get install -y --no-install-recommends default-jre-headless; } >/dev/null
+    cargo build -q --release --locked -p ask
+    # Spark's workers are of the same environment.
+    export PYSPARK_PYTHON=$PWD/$python
+    exec target/venv/bin/pytest tests/spark/"test_$which.py" "$@"
+fi
+target/venv/bin/mypy
+PYTHONPATH=target/site target/venv/bin/stubtest --mypy-config-file pyproject.toml concurrent_cuckoo_filter._native
+exec target/venv/bin/pytest --ignore tests/spark "$@"

@@ -1,0 +1,121 @@
+"""Many threads, processes and interruptions. Nothing here measures time."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from concurrent_cuckoo_filter import CuckooFilter
+
+
+def test_threads_share_a_filter():
+    filter = CuckooFilter(400_000, key="u64")
+    failures = []
+
+    def work(number):
+        # Large enough for the pool, and small enough for this thread.
+        for keys in np.split(np.arange(number * 100_000, (number + 1) * 100_000, dtype=np.uint64), [60_000, 80_000]):
+            filter.insert(keys)
+            if filter.contains(keys).true_count != len(keys):
+                failures.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert filter.contains(np.arange(400_000, dtype=np.uint64)).true_count == 400_000
+
+
+def test_the_interpreter_runs_on_during_a_call():
+    """With the lock held, the first look inside the call would be the last."""
+    filter = CuckooFilter(4_000_000, key="u64")
+    keys = np.arange(4_000_000, dtype=np.uint64)
+    done = threading.Event()
+
+    def insert():
+        filter.insert(keys)
+        done.set()
+
+    seen = set()
+    thread = threading.Thread(target=insert)
+    thread.start()
+    while not done.is_set():
+        seen.add(len(filter))
+    thread.join()
+    # A call has four slices: more sizes than that were seen while one was at work.
+    assert len(seen) > 6
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.fixture
+def on_signal():
+    before = signal.getsignal(signal.SIGALRM)
+    yield lambda handler: signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_an_insertion_is_interrupted(on_signal):
+    filter = CuckooFilter(50_000_000, key="u64")
+    keys = np.arange(50_000_000, dtype=np.uint64)
+
+    def interrupt(*_):
+        raise Interrupted
+
+    def when_it_has_begun():
+        while len(filter) == 0:
+            pass
+        os.kill(os.getpid(), signal.SIGALRM)
+
+    on_signal(interrupt)
+    thread = threading.Thread(target=when_it_has_begun)
+    thread.start()
+    with pytest.raises(Interrupted):
+        filter.insert(keys)
+    thread.join()
+    assert 0 < len(filter) < 40_000_000
+    # It is as good as before.
+    assert filter.insert(keys[-10:]).refused == 0
+
+
+def test_a_load_looks_for_interruptions(tmp_path, on_signal):
+    """All through it, not only at its end."""
+    path = tmp_path / "filter"
+    CuckooFilter(50_000_000).save(path)
+    looks = []
+    on_signal(lambda *_: looks.append(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    CuckooFilter.load(path)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert len(looks) >= 2
+
+    def interrupt(*_):
+        raise Interrupted
+
+    on_signal(interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.005)
+    with pytest.raises(Interrupted):
+        while True:
+            CuckooFilter.load(path)
+
+
+def test_a_forked_process_has_a_pool_of_its_own():
+    keys = np.arange(100_000, dtype=np.uint64)
+    filter = CuckooFilter(200_000, key="u64")
+    filter.insert(keys)  # The pool of this process is at work from here on.
+    child = os.fork()
+    if child == 0:
+        # The threads of the parent are not here: to wait for one of them would be for ever.
+        signal.alarm(60)
+        filter.insert(keys + np.uint64(100_000))
+        os._exit(0 if filter.contains(keys).true_count == 100_000 else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert len(filter) <= 100_000

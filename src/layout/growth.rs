@@ -1,0 +1,206 @@
+//! Growing filters: how many doublings there are, and the bits that are kept for them.
+//!
+//! ```text
+//! whole fingerprint:  | reserve            | core       |
+//! a table made after e doublings stores    | core       |  and all but the top e bits of the reserve
+//!                                  one bucket's slots: core_bits + reserve_bits - e bits each
+//! ```
+//!
+//! The reserve chooses the table: each doubling takes its next bit, from the top. The alternate bucket is worked out from
+//! the core, which every table stores. A table need not store the bits by which it was chosen: they are the same for all
+//! that it holds.
+
+use super::lanes::SLOTS;
+use super::plan::{LOAD, Plan, Unplannable, buckets_for, expected_false_positive_rate, spread, words_for};
+use core::ops::RangeInclusive;
+
+/// Doublings at the most: with more, the directory would take more memory than the tables at the beginning.
+const MAX_DOUBLINGS: u32 = 14;
+
+/// Bits of a whole fingerprint at the most: any two slots of this width are read in 8 bytes, wherever they begin.
+const MAX_BITS: u32 = 30;
+
+/// The narrowest core: with fewer classes one may overflow before the tables are full.
+const MIN_CORE: u32 = 5;
+
+/// Keys of the smallest filter that grows: of smaller tables too many would split once more than others, and their stripes
+/// and records would take more of the memory.
+const LEAST_KEYS: usize = 30_000;
+
+/// Stripes take up to this part of a table at its narrowest, and two there may be.
+const STRIPE_SHARE: usize = 50;
+
+/// The load near which tables split: the search for room becomes long.
+pub(crate) const SPLIT_LOAD: f64 = 0.96;
+
+/// The bits of a fingerprint that a filter of fixed size would have, that a growing one may be asked for.
+pub(crate) const GROWING_FINGERPRINT_BITS: RangeInclusive<u32> = MIN_CORE + 1..=MAX_BITS;
+
+/// What a filter is to keep when it holds all that it can grow to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ask {
+    Rate(f64),
+    /// Bits of a fingerprint that a filter of fixed size would have.
+    Bits(u32),
+}
+
+/// Why no growing filter can be planned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Ungrowable {
+    /// The rate is below this one, which is possible.
+    RateTooLow {
+        lowest: f64,
+    },
+    TooLarge {
+        fingerprint_bits: u32,
+    },
+}
+
+impl Plan {
+    /// Plans a filter that begins with room for `capacity` keys and doubles until it holds `most`. One doubling more than
+    /// that is in reserve, for the tables that chance makes fuller than others.
+    pub(crate) fn growing(capacity: usize, most: usize, ask: Ask, stripes: Option<usize>) -> Result<Self, Ungrowable> {
+        let bits = match ask {
+            Ask::Bits(bits) => bits,
+            Ask::Rate(rate) => {
+                let rate_of = |bits: u32| {
+                    let (base, doublings) = doublings(capacity, most, bits);
+                    let (shards, buckets) = buckets_for(at_split_load(base));
+                    let slots = shards as f64 * buckets as f64 * SLOTS as f64;
+                    let load = most as f64 / (slots * 2f64.powi(doublings as i32 + 1));
+                    expected_false_positive_rate(load, bits - 1)
+                };
+                let mut bits = GROWING_FINGERPRINT_BITS;
+                bits.find(|&bits| rate_of(bits) <= rate)
+                    .ok_or(Ungrowable::RateTooLow { lowest: rate_of(*GROWING_FINGERPRINT_BITS.end()) })?
+            }
+        };
+        let too_large = |Unplannable| Ungrowable::TooLarge { fingerprint_bits: bits };
+        Plan::new(most, bits, None).map_err(too_large)?;
+        let (base, doublings) = doublings(capacity, most, bits);
+        let whole = bits + doublings;
+        let plan = Plan::new(at_split_load(base), whole, stripes).map_err(too_large)?;
+        let plan = Plan { reserve_bits: doublings + 1, ..plan };
+        let narrowest = plan.leaf(plan.reserve_bits).words * size_of::<u64>();
+        let affordable = (narrowest / STRIPE_SHARE / super::plan::STRIPE_BYTES as usize).max(2);
+        Ok(if stripes.is_none() && plan.stripes > affordable { plan.with_stripes(affordable) } else { plan })
+    }
+
+    /// Bits of the part of a fingerprint that every table stores.
+    pub(crate) fn core_bits(&self) -> u32 {
+        self.fingerprint_bits - self.reserve_bits
+    }
+
+    pub(crate) fn grows(&self) -> bool {
+        self.reserve_bits > 0
+    }
+
+    /// The one shard of a table that is made after so many doublings.
+    pub(crate) fn leaf(&self, doublings: u32) -> Plan {
+        let bits = self.fingerprint_bits - doublings;
+        Plan {
+            shards: 1,
+            fingerprint_bits: bits,
+            slot_bits: bits,
+            reserve_bits: self.reserve_bits - doublings,
+            words: words_for(self.buckets.into(), bits) as usize,
+            ..*self
+        }
+    }
+
+    /// Keys that tables which have doubled so often hold before more of them are likely to split.
+    pub(crate) fn keys_at(&self, doublings: u32) -> f64 {
+        self.slots() as f64 * SPLIT_LOAD * 2f64.powi(doublings as i32)
+    }
+
+    /// How often all tables have doubled when there are so many keys: as often as they may at the most.
+    pub(crate) fn doublings_for(&self, keys: usize) -> u32 {
+        (0..self.reserve_bits).find(|&doublings| keys as f64 <= self.keys_at(doublings)).unwrap_or(self.reserve_bits)
+    }
+}
+
+/// The capacity that a filter begins with, and its doublings. They end at what was asked for, not somewhere beyond it, so
+/// that it begins with up to twice as much.
+fn doublings(capacity: usize, most: usize, bits: u32) -> (usize, u32) {
+    let possible = MAX_DOUBLINGS.min(MAX_BITS - bits);
+    let least = capacity.max(LEAST_KEYS.min(most));
+    let begins_with = |doublings: u32| most.div_ceil(1 << doublings);
+    let doublings = (0..=possible).rev().find(|&doublings| begins_with(doublings) >= least).unwrap_or(0);
+    (least.max(begins_with(doublings)), doublings)
+}
+
+/// The capacity of a filter of fixed size whose table has so many keys at [`SPLIT_LOAD`]. It needs no room for tables that get
+/// more of them than others, for which a doubling is in reserve.
+fn at_split_load(keys: usize) -> usize {
+    (LOAD * (keys as f64 / SPLIT_LOAD - spread(keys))).max(0.0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_a_filter_grows_to_holds_what_was_asked_for(
+            capacity in prop_oneof![0usize..100_000, 0usize..100_000_000],
+            times in 1f64..20_000.0,
+            exponent in 1f64..7.0,
+        ) {
+            let most = (capacity.max(1) as f64 * times) as usize;
+            let rate = 10f64.powf(-exponent);
+            let plan = Plan::growing(capacity, most, Ask::Rate(rate), None).unwrap();
+            prop_assert!(plan.fingerprint_bits <= MAX_BITS && plan.core_bits() >= MIN_CORE);
+            // Before the doubling that is in reserve, at a load that tables of this size hold.
+            let load = most as f64 / (plan.slots() as f64 * 2f64.powi(plan.reserve_bits as i32 - 1));
+            prop_assert!(load <= 0.965, "{load}");
+            prop_assert!(expected_false_positive_rate(load / 2.0, plan.core_bits()) <= rate);
+            prop_assert!(plan.slots() >= capacity);
+            for doublings in 0..=plan.reserve_bits {
+                let leaf = plan.leaf(doublings);
+                prop_assert_eq!(leaf.core_bits(), plan.core_bits());
+                prop_assert_eq!(leaf.fingerprint_bits, plan.fingerprint_bits - doublings);
+                prop_assert_eq!((leaf.buckets, leaf.stripes), (plan.buckets, plan.stripes));
+            }
+        }
+
+        /// A filter that was told its final size at the beginning would not be much smaller.
+        #[test]
+        fn what_is_asked_for_is_not_exceeded_by_far(most in 30_000usize..100_000_000, exponent in 2f64..6.0) {
+            let rate = 10f64.powf(-exponent);
+            let plan = Plan::growing(0, most, Ask::Rate(rate), None).unwrap();
+            let fixed = Plan::new(most, super::super::plan::fingerprint_bits_for(most, rate).unwrap(), None).unwrap();
+            prop_assert!(plan.core_bits() <= fixed.fingerprint_bits, "{plan:?} {fixed:?}");
+        }
+    }
+
+    #[test]
+    fn plans_of_known_sizes() {
+        // Keys at the beginning and at the end; bits of the core and of the reserve, shards, keys planned for at the least.
+        for ((capacity, most), expected) in [
+            ((1_000, 1_000), (12, 1, 1, 1_000)),
+            ((1_000, 30_000), (12, 1, 1, 30_000)),
+            ((1_000, 1_000_000_000), (12, 15, 1, 61_036)),
+            ((10_000, 10_000_000), (12, 9, 1, 39_063)),
+            ((1_000_000, 16_000_000), (12, 5, 4, 1_000_000)),
+        ] {
+            let plan = Plan::growing(capacity, most, Ask::Rate(0.001), None).unwrap();
+            let found = (plan.core_bits(), plan.reserve_bits, plan.shards);
+            assert_eq!(found, (expected.0, expected.1, expected.2), "{capacity} to {most}: {plan:?}");
+            assert!((expected.3..=expected.3 * 11 / 10).contains(&((plan.slots() as f64 * LOAD) as usize)), "{plan:?}");
+        }
+        let lowest = Plan::growing(1000, 1000, Ask::Rate(1e-12), None).unwrap_err();
+        assert!(matches!(lowest, Ungrowable::RateTooLow { lowest } if (5e-9..2e-8).contains(&lowest)), "{lowest:?}");
+        assert!(matches!(Plan::growing(1, usize::MAX, Ask::Bits(8), None), Err(Ungrowable::TooLarge { .. })));
+    }
+
+    #[test]
+    fn doublings_are_those_that_the_keys_take() {
+        let plan = Plan::growing(1_000_000, 16_000_000, Ask::Rate(0.001), None).unwrap();
+        let slots = plan.slots() as f64;
+        for (keys, doublings) in [(0.0, 0), (0.95, 0), (0.97, 1), (1.9, 1), (1.94, 2), (15.2, 4), (15.5, 5), (99.0, 5)]
+        {
+            assert_eq!(plan.doublings_for((keys * slots) as usize), doublings, "{keys} times the slots");
+        }
+    }
+}

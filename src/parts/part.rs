@@ -1,0 +1,198 @@
+//! Some shards of a filter, in memory of their own.
+
+use super::Layout;
+use crate::error::{BuildError, PartError, SnapshotError};
+use crate::hashing::SavedHasher;
+use crate::layout::{Class, Mixed, Plan};
+use crate::raw::{Admission, RawFilter, Shard};
+use crate::report::BulkReport;
+#[cfg(feature = "snapshot")]
+use crate::snapshot::{Saved, Snapshot};
+use crate::sys::memory::HugePages;
+use core::fmt;
+use core::ops::Range;
+use std::io::Write;
+use std::path::Path;
+
+/// Some shards of a filter, with the memory of these shards only: filled by hash, written to a file, and read by
+/// [`join`](crate::CuckooFilter::join) together with the parts that hold the other shards.
+///
+/// [`Builder::build_shards`](crate::Builder::build_shards) makes one. It is not asked for keys: the filter is, once it is
+/// joined. Every method takes `&self`, and several threads may insert.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+///
+/// let hasher = || StableHashBuilder::with_keys(1, 2);
+/// let builder = || CuckooFilter::<u64>::builder().capacity(600_000).hasher(hasher());
+/// let layout = builder().layout()?;
+/// let parts = [0, 1].map(|number| {
+///     // On a machine of its own, with the hashes that the others have sent:
+///     let hashes: Vec<u64> = (0..600_000).map(|key| layout.hash(&key)).collect();
+///     let hashes: Vec<u64> = hashes.into_iter().filter(|&hash| layout.part_of_hash(hash, 2) == number).collect();
+///     let part = builder().build_shards(layout.part(number, 2)).unwrap();
+///     let report = part.insert_batch_hash(&hashes).unwrap();
+///     assert!(report.rejected.is_empty());
+///     let mut bytes = Vec::new();
+///     part.write_to(&mut bytes).unwrap();
+///     bytes
+/// });
+/// let filter = CuckooFilter::<u64, _>::join(parts.iter().map(|part| &part[..]), hasher())?;
+/// assert!((0..600_000).all(|key| filter.contains(&key)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct FilterPart<K: ?Sized, S> {
+    layout: Layout<K, S>,
+    /// Of the part's shards alone, numbered from 0. Where a hash lies only the layout knows.
+    raw: RawFilter,
+    shards: Range<usize>,
+}
+
+impl<K: ?Sized, S> FilterPart<K, S> {
+    pub(crate) fn new(layout: Layout<K, S>, shards: Range<usize>, huge_pages: HugePages) -> Result<Self, BuildError> {
+        if shards.is_empty() || shards.end > layout.shards() {
+            return Err(BuildError::NoSuchShards { asked: shards, shards: layout.shards() });
+        }
+        if layout.plan.grows() {
+            return Err(BuildError::GrowingPart);
+        }
+        let plan = Plan { shards: shards.len(), ..layout.plan };
+        let bytes = RawFilter::bytes_of(&plan).unwrap_or(usize::MAX);
+        let raw = RawFilter::new(&plan, huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
+        Ok(FilterPart { layout, raw, shards })
+    }
+
+    /// Where keys lie in the whole filter.
+    #[must_use]
+    pub fn layout(&self) -> &Layout<K, S> {
+        &self.layout
+    }
+
+    /// The shards of this part.
+    #[must_use]
+    pub fn shards(&self) -> Range<usize> {
+        self.shards.clone()
+    }
+
+    /// Counts the stored copies. As [`CuckooFilter::len`](crate::CuckooFilter::len).
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.raw.len()
+    }
+
+    /// Says whether [`len`](FilterPart::len) is 0.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory, everything included.
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        size_of::<Self>() + self.raw.heap_bytes()
+    }
+
+    /// Stores a copy of each key with these hashes, on the calling thread. As
+    /// [`CuckooFilter::insert_batch_hash`](crate::CuckooFilter::insert_batch_hash).
+    ///
+    /// # Errors
+    /// [`PartError`] if one of the keys belongs to another part; then none has been stored.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let part = CuckooFilter::<str>::builder().capacity(1_000_000).build_shards(0..2)?;
+    /// let hash = part.layout().hash("mailinator.com");
+    /// match part.insert_batch_hash(&[hash]) {
+    ///     Ok(report) => assert_eq!(report.inserted, 1),
+    ///     Err(_) => assert!(part.layout().shard_of_hash(hash) >= 2),
+    /// }
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn insert_batch_hash(&self, hashes: &[u64]) -> Result<BulkReport, PartError> {
+        self.check(hashes)?;
+        Ok(self.raw.insert_batch(self.places(hashes), Admission::Copies, |_, _| {}))
+    }
+
+    /// Stores each key with these hashes that is absent. As
+    /// [`CuckooFilter::insert_unique_batch_hash`](crate::CuckooFilter::insert_unique_batch_hash). What is stored of a list does
+    /// not depend on how often a key is in it, nor on a second try that brings the same keys again.
+    ///
+    /// # Errors
+    /// As [`insert_batch_hash`](FilterPart::insert_batch_hash).
+    ///
+    /// # Panics
+    /// If `hashes` and `admitted` differ in length.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let part = CuckooFilter::<u64>::builder().capacity(100).build_shards(0..1)?;
+    /// let mut admitted = [false; 3];
+    /// let report = part.insert_unique_batch_hash(&[7, 8, 7], &mut admitted)?;
+    /// assert_eq!((report.inserted, report.present), (2, 1));
+    /// assert_eq!(admitted, [true, true, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn insert_unique_batch_hash(&self, hashes: &[u64], admitted: &mut [bool]) -> Result<BulkReport, PartError> {
+        crate::batch::assert_same_length(hashes, admitted);
+        self.check(hashes)?;
+        let stored = |index: usize, stored| admitted[index] = stored;
+        Ok(self.raw.insert_batch(self.places(hashes), Admission::Unique, stored))
+    }
+
+    /// Before any is stored.
+    fn check(&self, hashes: &[u64]) -> Result<(), PartError> {
+        let shard = |&hash: &u64| self.layout.shard_of_hash(hash);
+        match hashes.iter().position(|hash| !self.shards.contains(&shard(hash))) {
+            None => Ok(()),
+            Some(index) => Err(PartError::OtherPart { index, shard: shard(&hashes[index]), part: self.shards() }),
+        }
+    }
+
+    /// Where keys of this part lie in it.
+    fn places(&self, hashes: &[u64]) -> impl Iterator<Item = (Shard<'_>, Class)> {
+        hashes.iter().map(|&hash| {
+            let (shard, class) = self.layout.geometry().locate(Mixed::of(hash));
+            (self.raw.shard(shard - self.shards.start), class)
+        })
+    }
+}
+
+#[cfg(feature = "snapshot")]
+impl<K: ?Sized + 'static, S: SavedHasher> FilterPart<K, S> {
+    /// Begins a snapshot with options. [`write_to`](FilterPart::write_to) and [`save`](FilterPart::save) are the same without
+    /// any.
+    pub fn snapshot(&self) -> Snapshot<'_, K, S> {
+        let Layout { capacity, rate, plan, ref hasher, .. } = self.layout;
+        Snapshot::new(Saved { raw: &self.raw, shards: self.shards(), plan, capacity, rate, hasher })
+    }
+
+    /// Writes the part. As [`CuckooFilter::write_shards`](crate::CuckooFilter::write_shards) of a filter that holds it.
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::write_to`](crate::CuckooFilter::write_to).
+    pub fn write_to(&self, writer: impl Write) -> Result<(), SnapshotError> {
+        self.snapshot().write_to(writer)
+    }
+
+    /// Writes the part to a file, in place of an older one. As [`CuckooFilter::save`](crate::CuckooFilter::save).
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::save`](crate::CuckooFilter::save).
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
+        self.snapshot().save(path)
+    }
+}
+
+impl<K: ?Sized, S> fmt::Debug for FilterPart<K, S> {
+    /// Shows where it belongs and how much it holds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterPart")
+            .field("shards", &self.shards)
+            .field("len", &self.len())
+            .field("layout", &self.layout)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,64 @@
+//! Single steps of writers, for models: those that choose a bucket by a look without locks would blind them.
+
+use super::Growing;
+use super::write::InLeaf;
+use crate::layout::{Class, Hop, Mixed};
+use crate::raw::home::Fixed;
+use crate::raw::insert::Admission;
+use core::cell::Cell;
+
+impl Growing {
+    /// `None` if the pair is full.
+    pub(crate) fn insert_into_pair(&self, key: Mixed, admission: Admission) -> Option<bool> {
+        let result = self.at_home(self.aim(key), |shard, home, class| shard.insert_into_pair(home, class, admission));
+        result.map(|result| result.expect("no refusal"))
+    }
+
+    /// Under one lock. Whether there was room.
+    pub(crate) fn insert_into_first(&self, key: Mixed) -> bool {
+        self.at_home(self.aim(key), |shard, home, class| shard.insert_into(home, class.first, class))
+    }
+
+    /// Moves a key out of its first bucket, in the table that it is in.
+    pub(crate) fn hop(&self, key: Mixed) -> bool {
+        self.home(self.aim(key)).0.shard().hop(out_of_first(self.home(self.aim(key)).1))
+    }
+
+    /// The same in the oldest table, whether or not the key is there.
+    pub(crate) fn hop_in_first_table(&self, key: Mixed) -> bool {
+        let class = self.aim(key).class;
+        let oldest = self.directory.each().next().expect("a table");
+        let fingerprint = class.fingerprint.lower(oldest.mask());
+        oldest.shard().hop(out_of_first(Class { fingerprint, ..class }))
+    }
+
+    /// Stores a key that is absent in the oldest table, before that is split; says whether it was absent.
+    pub(crate) fn insert_unique_in_first_table(&self, key: Mixed) -> bool {
+        let class = self.aim(key).class;
+        let oldest = self.directory.each().next().expect("a table");
+        let class = Class { fingerprint: class.fingerprint.lower(oldest.mask()), ..class };
+        let Ok(result) = oldest.shard().insert_into_pair(Fixed, class, Admission::Unique);
+        result.expect("there is room").expect("no refusal")
+    }
+
+    /// Stores a key into the slot out of which another one is moved; `None` if its table was split meanwhile.
+    pub(crate) fn displace(&self, moved: Mixed, key: Mixed, admission: Admission) -> Option<bool> {
+        let (cell, strained) = (self.aim(key).cell, Cell::new(false));
+        let (leaf, class) = self.home(self.aim(key));
+        let home = InLeaf { growing: self, cell, leaf, strained: &strained };
+        let lower = self.aim(moved).class.fingerprint.lower(leaf.mask());
+        let hop = out_of_first(Class { fingerprint: lower, ..self.aim(moved).class });
+        // In the new table the one to be moved is not found.
+        leaf.shard().last_hop(home, hop, 1, class, admission).ok()?
+    }
+
+    /// Splits this table of the list, if it is there and has doubled so often; says whether it was there.
+    pub(crate) fn split_table(&self, number: usize, doublings: u32) -> bool {
+        let table = self.directory.each().nth(number);
+        table.inspect(|&leaf| self.split(leaf, doublings).expect("memory")).is_some()
+    }
+}
+
+fn out_of_first(class: Class) -> Hop {
+    Hop { fingerprint: class.fingerprint, from: class.first, to: class.second }
+}

@@ -1,0 +1,162 @@
+//! A filter that grows: tables of one shard each, and a directory that says which of them holds a key. A table that is
+//! full is split: half of what it holds goes to a new one, which is one bit narrower for each doubling (`layout/growth`).
+//!
+//! | operation                | locks                                 | file   |
+//! |--------------------------|---------------------------------------|--------|
+//! | lookup, of one or a block | none                                  | lookup, block |
+//! | every writer             | as in a filter of fixed size, then it looks at the cell once more | write |
+//! | split                    | all of the table, then all of the new one | split |
+//! | clear, copy              | all of a table, one after the other   | here, copy |
+//!
+//! A table is never moved, emptied for good or freed while the filter lives, so that a reader may follow what it has found
+//! in the directory, however old that is. Why this is enough is argued case by case in DESIGN.md, "Growth".
+
+mod block;
+mod copy;
+#[cfg(all(test, cuckoo_loom))]
+mod in_models;
+mod leaf;
+mod lookup;
+mod split;
+mod write;
+
+pub(super) use block::contains_each_in;
+pub(super) use lookup::contains_in;
+
+use super::counters::Totals;
+use super::filter::RawFilter;
+use crate::layout::{Aim, Class, Geometry, Mixed, Plan};
+use crate::sys::directory::{Directory, Member, New};
+use crate::sys::memory::HugePages;
+use crate::sys::prefetch::CacheLevel;
+use crate::sys::sync::SharedCounter;
+use leaf::Leaf;
+
+pub(crate) struct Growing {
+    geometry: Geometry,
+    directory: Directory<Leaf>,
+    plan: Plan,
+    huge_pages: HugePages,
+    clears: SharedCounter,
+    splits: SharedCounter,
+    nanos_in_splits: SharedCounter,
+}
+
+/// How far a filter has grown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Grown {
+    pub(crate) tables: usize,
+    /// How often the tables that doubled most have doubled.
+    pub(crate) doublings: u32,
+    pub(crate) splits: u64,
+    pub(crate) nanos_in_splits: u64,
+}
+
+impl Growing {
+    /// An empty filter. `None` when there is no memory.
+    pub(super) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
+        let cells = 1 << plan.reserve_bits;
+        let mut leaves = Vec::new();
+        leaves.try_reserve_exact(plan.shards).ok()?;
+        for base in 0..plan.shards {
+            leaves.push(New::of(Leaf::new(plan, 0, base * cells, huge_pages)?)?);
+        }
+        Some(Growing {
+            geometry: Geometry::new(plan),
+            directory: Directory::new(leaves, cells)?,
+            plan: *plan,
+            huge_pages,
+            clears: SharedCounter::default(),
+            splits: SharedCounter::default(),
+            nanos_in_splits: SharedCounter::default(),
+        })
+    }
+
+    /// The memory behind a filter of which all tables have doubled so often, in bytes.
+    pub(super) fn bytes_of(plan: &Plan, doublings: u32) -> Option<usize> {
+        let table =
+            |doublings| RawFilter::bytes_of_table(&plan.leaf(doublings))?.checked_add(Directory::<Leaf>::ENTRY_BYTES);
+        let mut bytes = Directory::<Leaf>::bytes_of(plan.shards.checked_shl(plan.reserve_bits)?)?;
+        bytes = bytes.checked_add(size_of::<Self>())?.checked_add(plan.shards.checked_mul(table(0)?)?)?;
+        for doublings in 1..=doublings {
+            let made = plan.shards.checked_mul(1 << (doublings - 1))?;
+            bytes = bytes.checked_add(made.checked_mul(table(doublings)?)?)?;
+        }
+        isize::try_from(bytes).is_ok().then_some(bytes)
+    }
+
+    /// Memory behind this value, in bytes.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let tables: usize =
+            self.directory.each().map(|leaf| leaf.raw.heap_bytes() + Directory::<Leaf>::ENTRY_BYTES).sum();
+        let cells = Directory::<Leaf>::bytes_of(self.cells()).unwrap_or(usize::MAX);
+        tables + cells + size_of::<Self>()
+    }
+
+    /// Memory of all words, in bytes, within a few of them.
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.tables() * self.plan.words * size_of::<u64>()
+    }
+
+    pub(crate) fn tables(&self) -> usize {
+        self.plan.shards + self.splits.get() as usize
+    }
+
+    fn cells(&self) -> usize {
+        self.plan.shards << self.plan.reserve_bits
+    }
+
+    #[inline(always)]
+    pub(crate) fn aim(&self, mixed: Mixed) -> Aim {
+        self.geometry.aim(mixed)
+    }
+
+    /// The table of a key, and the class that it is there. A table may be split at any time: what follows is checked under
+    /// its locks, or behind the reads of a lookup.
+    #[inline(always)]
+    fn home(&self, aim: Aim) -> (Member<'_, Leaf>, Class) {
+        let leaf = self.directory.at(aim.cell);
+        let fingerprint = aim.class.fingerprint.lower(leaf.mask());
+        (leaf, Class { fingerprint, ..aim.class })
+    }
+
+    /// Begins to fetch the buckets of a key.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, aim: Aim, level: CacheLevel) {
+        let (leaf, class) = self.home(aim);
+        leaf.shard().fetch(class, level);
+    }
+
+    /// Stored fingerprints. Each stripe is read at a moment of its own.
+    ///
+    /// A split changes none of the counts that are added up, so that none goes on while this adds changes the sum. From the
+    /// newest table on: what a writer took away there had been added in an older one before.
+    pub(super) fn len(&self) -> usize {
+        let sum = self.directory.each_from_newest().map(|leaf| leaf.shard().stripes().sum()).fold(0, u64::wrapping_add);
+        let slots = self.plan.slots() / self.plan.shards * self.tables();
+        i64::try_from(sum).map_or(0, |sum| sum as usize).min(slots)
+    }
+
+    pub(super) fn add_totals_to(&self, totals: &mut Totals) {
+        self.directory.each().for_each(|leaf| leaf.shard().stripes().add_totals_to(totals));
+    }
+
+    pub(crate) fn grown(&self) -> Grown {
+        Grown {
+            tables: self.tables(),
+            doublings: self.directory.each().map(|leaf| leaf.doublings()).max().unwrap_or_default(),
+            splits: self.splits.get(),
+            nanos_in_splits: self.nanos_in_splits.get(),
+        }
+    }
+
+    /// Removes everything that is there when the call begins.
+    ///
+    /// Each table keeps the largest number of the clears that emptied it, and one that is made by a split begins with that of
+    /// the table that was split. So a clear empties what a class is stored in once, wherever it went meanwhile (models
+    /// clear_during_a_split_*).
+    pub(super) fn clear(&self) {
+        let number = self.clears.add(1) + 1;
+        self.directory.each().for_each(|leaf| leaf.clear(number));
+    }
+}

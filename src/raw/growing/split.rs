@@ -1,0 +1,97 @@
+//! Splitting a table: half of its classes get one of their own.
+//!
+//! Copy, publish, clear. Nothing is placed anew: a class has the same buckets in both tables, so that nothing can fail once
+//! there is memory.
+
+use super::Growing;
+use super::leaf::Leaf;
+use crate::error::InsertError;
+use crate::layout::{Plan, SLOTS, Slot, pack};
+use crate::raw::stripe::LockedAll;
+use crate::sys::directory::{Member, New};
+use crate::sys::steps::{Step, reached};
+use std::time::Instant;
+
+impl Growing {
+    /// Splits a table that has doubled so often, unless another thread has done so. The error is that there is no memory.
+    ///
+    /// The new table stays locked until all of its cells name it: else it could be split itself while cells of its own child
+    /// are still to be written here (models split_of_a_child_*).
+    #[cold]
+    #[inline(never)]
+    pub(super) fn split(&self, leaf: Member<'_, Leaf>, doublings: u32) -> Result<(), InsertError> {
+        let begun = Instant::now();
+        if doublings >= self.plan.reserve_bits {
+            return Ok(());
+        }
+        // The cells of a table are twice as many as those that the new one gets.
+        let cells = 1 << (self.plan.reserve_bits - doublings - 1);
+        let child = Leaf::new(&self.plan, doublings + 1, leaf.first_cell + cells, self.huge_pages);
+        let child = child.and_then(New::of).ok_or(InsertError::OutOfMemory)?;
+        let bit = 1 << (self.plan.fingerprint_bits - doublings - 1);
+        let change = leaf.shard().begin_change();
+        let locked = leaf.shard().stripes().lock_all();
+        if leaf.doublings() == doublings {
+            // The one place where two tables are locked (H3): nobody else knows the second one, nor waits for the first with it.
+            let (child, child_locked) = self.directory.add(child, |child| {
+                let child_locked = child.get().shard().stripes().lock_all();
+                let moved = leaf.copy_half_to(&locked, child, bit);
+                // From here on nothing allocates, and nothing can panic.
+                leaf.note_split(&child, moved);
+                reached(Step::Copied);
+                child_locked
+            });
+            self.directory.publish(child.first_cell..child.first_cell + cells, child, || reached(Step::Published));
+            drop(child_locked);
+            leaf.clear_half(&locked, bit);
+            self.splits.add(1);
+        }
+        drop(locked);
+        change.end();
+        self.nanos_in_splits.add(begun.elapsed().as_nanos() as u64);
+        Ok(())
+    }
+}
+
+impl Leaf {
+    /// Copies all that has this bit to a table that no reader knows, and says how many there were.
+    fn copy_half_to(&self, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
+        let (from, to) = (self.shard(), child.shard());
+        let mut moved = 0;
+        let slots = from.geometry().all_buckets().flat_map(|bucket| from.table().slots(bucket, locked));
+        let slots = slots.map(|slot| {
+            moved += u64::from(slot & bit != 0);
+            if slot & bit != 0 { slot & child.mask() } else { 0 }
+        });
+        to.table().fill_with(pack(slots, child.raw.plan().slot_bits));
+        moved
+    }
+
+    /// Clears all that has this bit, of which the other table has a copy. The cells have changed before: who sees a slot cleared
+    /// looks there.
+    fn clear_half(&self, locked: &LockedAll<'_>, bit: u32) {
+        self.clear_where(locked, |slot| slot & bit != 0);
+    }
+
+    /// Clears what a split that was interrupted has left, of classes that are in another table.
+    pub(super) fn clear_strangers(&self, locked: &LockedAll<'_>, plan: &Plan) {
+        let split_bits = plan.reserve_bits - self.doublings();
+        let reserve = self.first_cell & ((1 << plan.reserve_bits) - 1);
+        let stored = u32::MAX >> (u32::BITS - self.raw.plan().fingerprint_bits);
+        let own = (reserve as u32) << plan.core_bits() & stored;
+        let fixed = stored & !(u32::MAX >> (u32::BITS - plan.core_bits() - split_bits));
+        self.clear_where(locked, |slot| slot != 0 && slot & fixed != own & fixed);
+    }
+
+    fn clear_where(&self, locked: &LockedAll<'_>, goes: impl Fn(u32) -> bool) {
+        let (shard, width) = (self.shard(), u64::from(self.raw.plan().slot_bits));
+        let table = shard.table();
+        for bucket in shard.geometry().all_buckets() {
+            for (number, slot) in (0..SLOTS as u64).zip(table.slots(bucket, locked)) {
+                if goes(slot) {
+                    table.clear(locked, Slot { bucket, begin: table.format().begin(bucket) + number * width });
+                }
+            }
+        }
+    }
+}

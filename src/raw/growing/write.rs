@@ -1,0 +1,165 @@
+//! Writers of a growing filter: as in one of fixed size, but that each looks at its cell once more when it has its locks,
+//! and begins anew at the cell if the table was split meanwhile.
+
+use super::Growing;
+use super::leaf::Leaf;
+use crate::error::InsertError;
+use crate::layout::{Aim, Class, Mixed, SearchBudget};
+use crate::raw::home::Home;
+use crate::raw::insert::Admission;
+use crate::raw::shard::Shard;
+use crate::sys::directory::Member;
+use crate::sys::prefetch::CacheLevel;
+use core::cell::Cell;
+
+/// A search that looks at more buckets than this says that the table is nearly full.
+const LONG_SEARCH: usize = 256;
+
+/// Loads from which a table is split after a long search, and in place of a refusal. Below, it is not the table that is full
+/// but some buckets of it, with copies of few classes, and a split would not help.
+const SPLIT_FROM: f64 = 0.90;
+const SPLIT_FULL_FROM: f64 = 0.75;
+
+/// Where a writer found the class.
+#[derive(Clone, Copy)]
+pub(super) struct InLeaf<'a> {
+    pub(super) growing: &'a Growing,
+    pub(super) cell: usize,
+    pub(super) leaf: Member<'a, Leaf>,
+    pub(super) strained: &'a Cell<bool>,
+}
+
+/// Why a writer begins anew.
+pub(super) enum Again {
+    /// The class is in another table.
+    Moved,
+    /// The table is full, which had doubled so often.
+    Full { doublings: u32 },
+}
+
+impl Home for InLeaf<'_> {
+    type Again = Again;
+
+    #[inline(always)]
+    fn check(self) -> Result<(), Again> {
+        if self.growing.directory.is_at(self.cell, self.leaf) { Ok(()) } else { Err(Again::Moved) }
+    }
+
+    #[inline(always)]
+    fn searched(self, buckets: usize) {
+        if buckets > LONG_SEARCH {
+            self.strained.set(true);
+        }
+    }
+
+    fn refuses(self) -> Result<(), Again> {
+        let doublings = self.leaf.doublings();
+        if self.growing.splits_from(self.leaf, SPLIT_FULL_FROM) { Err(Again::Full { doublings }) } else { Ok(()) }
+    }
+}
+
+impl Growing {
+    /// Whether the table may be split and is at this load.
+    fn splits_from(&self, leaf: Member<'_, Leaf>, load: f64) -> bool {
+        let slots = leaf.raw.plan().slots() as f64;
+        leaf.doublings() < self.plan.reserve_bits && leaf.load() as f64 >= load * slots
+    }
+
+    #[inline(never)]
+    pub(in crate::raw) fn insert(&self, mixed: Mixed, admission: Admission) -> Result<bool, InsertError> {
+        let aim = self.aim(mixed);
+        self.fetch(aim, CacheLevel::L1);
+        self.insert_fetched(aim, admission, &mut SearchBudget::full())
+    }
+
+    /// The same for a key whose buckets are on their way.
+    #[inline(always)]
+    pub(crate) fn insert_fetched(
+        &self,
+        aim: Aim,
+        admission: Admission,
+        budget: &mut SearchBudget,
+    ) -> Result<bool, InsertError> {
+        let strained = Cell::new(false);
+        loop {
+            let (leaf, class) = self.home(aim);
+            let home = InLeaf { growing: self, cell: aim.cell, leaf, strained: &strained };
+            let change = leaf.shard().begin_change();
+            let result = leaf.shard().insert_fetched(home, class, admission, budget);
+            change.end();
+            match result {
+                Ok(result) => {
+                    if strained.get() {
+                        self.relieve(leaf);
+                    }
+                    return result;
+                }
+                Err(Again::Moved) => {}
+                Err(Again::Full { doublings }) => self.split(leaf, doublings)?,
+            }
+        }
+    }
+
+    /// Splits a table that is nearly full, before it is searched in vain.
+    #[cold]
+    #[inline(never)]
+    fn relieve(&self, leaf: Member<'_, Leaf>) {
+        let doublings = leaf.doublings();
+        // The last doubling is for tables that are full, not for those that are nearly so: few are.
+        if doublings + 1 < self.plan.reserve_bits && self.splits_from(leaf, SPLIT_FROM) {
+            // Without memory, the insertion that finds no room says so.
+            let _ = self.split(leaf, doublings);
+        }
+    }
+
+    /// Splits tables until there is room for so many keys in all.
+    pub(crate) fn reserve(&self, keys: usize) -> Result<(), InsertError> {
+        // Not all tables get as many. The last doubling is for those that get more when there are as many as there may be.
+        let wanted = self.plan.doublings_for(keys + keys / 50).min(self.plan.reserve_bits - 1);
+        for leaf in self.directory.each() {
+            // Those that are split off come later in the walk.
+            while leaf.doublings() < wanted {
+                self.split(leaf, leaf.doublings())?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(in crate::raw) fn count(&self, mixed: Mixed) -> usize {
+        self.at_home(self.aim(mixed), |shard, home, class| shard.count(home, class))
+    }
+
+    pub(in crate::raw) fn remove(&self, mixed: Mixed) -> bool {
+        let aim = self.aim(mixed);
+        self.fetch(aim, CacheLevel::L1);
+        self.remove_fetched(aim)
+    }
+
+    /// The same for a key whose buckets are on their way.
+    #[inline(always)]
+    pub(crate) fn remove_fetched(&self, aim: Aim) -> bool {
+        self.at_home(aim, |shard, home, class| {
+            let change = shard.begin_change();
+            let removed = shard.remove_fetched(home, class);
+            change.end();
+            removed
+        })
+    }
+
+    pub(in crate::raw) fn remove_all(&self, mixed: Mixed) -> usize {
+        self.at_home(self.aim(mixed), |shard, home, class| shard.remove_all(home, class))
+    }
+
+    /// Does this to the class of a key, in its table.
+    #[inline(always)]
+    pub(super) fn at_home<T>(&self, aim: Aim, work: impl Fn(Shard<'_>, InLeaf<'_>, Class) -> Result<T, Again>) -> T {
+        let strained = Cell::new(false);
+        loop {
+            let (leaf, class) = self.home(aim);
+            let home = InLeaf { growing: self, cell: aim.cell, leaf, strained: &strained };
+            if let Ok(done) = work(leaf.shard(), home, class) {
+                return done;
+            }
+        }
+    }
+}

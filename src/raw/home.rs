@@ -1,0 +1,43 @@
+//! Whether a class still lies in the shard in which a writer looks for it. In a filter of fixed size it does, and nothing
+//! is left of the question. In one that grows a shard may have been split meanwhile.
+
+use crate::error::InsertError;
+use core::convert::Infallible;
+
+pub(crate) trait Home: Copy {
+    /// What has a writer begin anew.
+    type Again;
+
+    /// Asked under locks that cover a bucket of the class: while they are held, the answer stays.
+    fn check(self) -> Result<(), Self::Again>;
+
+    /// A search for room looked at so many buckets.
+    fn searched(self, buckets: usize);
+
+    /// Asked with all of the shard locked, when no relocation makes room: whether the insertion is to be refused.
+    fn refuses(self) -> Result<(), Self::Again>;
+}
+
+/// What comes of an insertion, unless it has to begin anew.
+pub(crate) type Inserted<H> = Result<Result<bool, InsertError>, <H as Home>::Again>;
+
+/// The home of the classes of a filter of fixed size.
+#[derive(Clone, Copy)]
+pub(crate) struct Fixed;
+
+impl Home for Fixed {
+    type Again = Infallible;
+
+    #[inline(always)]
+    fn check(self) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn searched(self, _: usize) {}
+
+    #[inline(always)]
+    fn refuses(self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}

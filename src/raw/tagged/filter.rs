@@ -1,0 +1,103 @@
+//! A filter with tags, and a view of one of its shards.
+
+use super::super::filter::RawFilter;
+use super::super::shard::Shard;
+use super::super::stripe::Locked;
+use super::epoch::Epoch;
+use super::lookup::{Contains, contains_in};
+use crate::layout::{Class, Mixed, Moment, Plan, Tags};
+use crate::sys::isa::Compiled;
+use crate::sys::memory::HugePages;
+use crate::sys::prefetch::CacheLevel;
+
+/// A filter whose slots have tags.
+pub(crate) struct Tagged {
+    pub(crate) raw: RawFilter,
+    pub(super) tags: Tags,
+    pub(super) contains: Compiled<Contains>,
+    pub(super) epoch: Epoch,
+}
+
+/// A shard of it.
+#[derive(Clone, Copy)]
+pub(crate) struct TaggedShard<'a> {
+    pub(super) filter: &'a Tagged,
+    pub(super) shard: Shard<'a>,
+}
+
+/// Locked stripes, and the moment that was read after the last of them was locked: by an older one, a writer could take a
+/// live slot for a dead one (models overwriting_*).
+pub(super) struct Held<'a, G> {
+    pub(super) locked: Locked<'a, G>,
+    pub(super) moment: Moment,
+}
+
+impl Tagged {
+    /// An empty filter, at epoch 0. `None` when there is no memory.
+    pub(crate) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
+        Some(Tagged::from_copies(RawFilter::new(plan, huge_pages)?, &[]))
+    }
+
+    /// A filter that was read from a file, of shards that were copied at these epochs: it goes on at the latest, and what has
+    /// died by then is dropped.
+    pub(crate) fn from_copies(raw: RawFilter, epochs: &[u64]) -> Self {
+        let (plan, latest) = (raw.plan(), epochs.iter().copied().max().unwrap_or(0));
+        let filter = Tagged {
+            tags: Tags::new(plan.slot_bits, plan.slot_bits - plan.fingerprint_bits),
+            contains: contains_in(raw.layout),
+            epoch: Epoch::new(latest),
+            raw,
+        };
+        filter.shards().zip(epochs).for_each(|(shard, &copied)| shard.catch_up(copied, latest));
+        filter
+    }
+
+    /// The largest value of a slot.
+    pub(crate) fn most(&self) -> u32 {
+        self.tags.most()
+    }
+
+    /// The number of ticks that were made.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.now()
+    }
+
+    /// The present moment: without locks a hint, on which a search may go astray and nothing else.
+    #[inline(always)]
+    pub(super) fn moment(&self) -> Moment {
+        self.tags.moment(self.epoch.now())
+    }
+
+    #[inline(always)]
+    pub(crate) fn locate(&self, mixed: Mixed) -> (TaggedShard<'_>, Class) {
+        let (shard, class) = self.raw.locate(mixed);
+        (TaggedShard { filter: self, shard }, class)
+    }
+
+    pub(crate) fn shard(&self, number: usize) -> TaggedShard<'_> {
+        TaggedShard { filter: self, shard: self.raw.shard(number) }
+    }
+
+    pub(crate) fn shards(&self) -> impl ExactSizeIterator<Item = TaggedShard<'_>> {
+        self.raw.shards().map(|shard| TaggedShard { filter: self, shard })
+    }
+}
+
+impl<'a> TaggedShard<'a> {
+    /// Begins to fetch the buckets of a key.
+    #[inline(always)]
+    pub(crate) fn fetch(self, class: Class, level: CacheLevel) {
+        self.shard.fetch(class, level);
+    }
+
+    #[inline(always)]
+    pub(super) fn tags(self) -> Tags {
+        self.filter.tags
+    }
+
+    /// Reads the moment for stripes that are locked.
+    #[inline(always)]
+    pub(super) fn hold<G>(self, locked: Locked<'a, G>) -> Held<'a, G> {
+        Held { moment: self.filter.moment(), locked }
+    }
+}

@@ -1,0 +1,122 @@
+//! Lookups, without locks: as those without tags, between two looks at the epoch.
+
+use super::super::probe::{Layout, LayoutKind, Runs, with_layout};
+use super::filter::Tagged;
+use crate::layout::{Mixed, SLOTS};
+use crate::sys::isa::{Compiled, Function, Signature};
+use crate::sys::steps::{Step, reached};
+use arrayvec::ArrayVec;
+use core::marker::PhantomData;
+
+/// A lookup, compiled for one layout.
+struct ContainsAs<L>(PhantomData<L>);
+
+/// The signature of a lookup.
+pub(super) enum Contains {}
+
+impl Signature for Contains {
+    type Context = Tagged;
+    type Input<'a> = Mixed;
+    type Output = bool;
+}
+
+/// The lookup of filters with this layout, for this processor.
+pub(super) fn contains_in(layout: LayoutKind) -> Compiled<Contains> {
+    with_layout!(layout, L => Compiled::for_scalars::<ContainsAs<L>>())
+}
+
+impl<L: Layout> Function<Contains> for ContainsAs<L> {
+    #[inline(always)]
+    fn run(filter: &Tagged, mixed: Mixed) -> bool {
+        filter.look::<L>(mixed).unwrap_or_else(|| filter.look_again(mixed))
+    }
+}
+
+impl Tagged {
+    /// Whether a live copy of the class is present.
+    #[inline]
+    pub(crate) fn contains(&self, mixed: Mixed) -> bool {
+        self.contains.call(self, mixed)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_again(&self, mixed: Mixed) -> bool {
+        loop {
+            reached(Step::Repeated);
+            if let Some(found) = with_layout!(self.raw.layout, L => self.look::<L>(mixed)) {
+                return found;
+            }
+        }
+    }
+
+    /// Whether the class is present and alive; `None` if a relocation or a tick came between, and the lookup has to begin
+    /// again.
+    ///
+    /// A hit needs no check: the slot was alive at the epoch that was read first, or was stored after it. A miss may be
+    /// due to an old epoch: a slot stored for many ticks after a tick has the tag that was dead before it, and one that
+    /// has died may have made room already. Whoever stored has read the later epoch, so the second look sees it.
+    ///
+    /// Tags are looked at where a fingerprint is equal, of absent keys as rarely as a lookup is wrong.
+    #[inline(always)]
+    fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
+        let raw = &self.raw;
+        let place = raw.geometry.locate_flat(mixed);
+        let (tags, run_bits) = (self.tags, raw.run_bits());
+        let pattern = tags.pattern(place.class.fingerprint);
+        let [first, second] = raw.strides.begins::<L>(place);
+        let version = raw.version(raw.strides.stripe_offset(place));
+        let words = &raw.words;
+        let epoch = self.epoch.now();
+        let begun = version.begin();
+        let first = L::align(L::read(words, L::address(first), run_bits), first, run_bits);
+        reached(Step::BucketRead);
+        let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
+        reached(Step::BucketRead);
+        if first.any_of(|run| tags.any(run, pattern)) | second.any_of(|run| tags.any(run, pattern)) != 0 {
+            let moment = tags.moment(epoch);
+            let live = |run| tags.live(run, pattern, moment);
+            if first.any_of(live) | second.any_of(live) != 0 {
+                return Some(true);
+            }
+        }
+        (version.is_still(begun) && self.epoch.is_still(epoch)).then_some(false)
+    }
+
+    /// The value of each live copy of the class. A copy that is there throughout is among them.
+    pub(crate) fn values(&self, mixed: Mixed) -> ArrayVec<u32, { 2 * SLOTS }> {
+        loop {
+            if let Some(values) = with_layout!(self.raw.layout, L => self.look_at_values::<L>(mixed)) {
+                return values;
+            }
+            reached(Step::Repeated);
+        }
+    }
+
+    /// The same, or `None`. All copies count, so that what was found needs the check too.
+    #[inline(always)]
+    fn look_at_values<L: Layout>(&self, mixed: Mixed) -> Option<ArrayVec<u32, { 2 * SLOTS }>> {
+        let (raw, tags) = (&self.raw, self.tags);
+        let place = raw.geometry.locate_flat(mixed);
+        let version = raw.version(raw.strides.stripe_offset(place));
+        let (pattern, format) = (tags.pattern(place.class.fingerprint), &raw.format);
+        let begins = raw.strides.begins::<L>(place);
+        let epoch = self.epoch.now();
+        let moment = tags.moment(epoch);
+        let begun = version.begin();
+        let mut values = ArrayVec::new();
+        for begin in if place.class.coincides() { &begins[..1] } else { &begins } {
+            let runs = L::align(L::read(&raw.words, L::address(*begin), raw.run_bits()), *begin, raw.run_bits());
+            reached(Step::BucketRead);
+            if runs.any_of(|run| tags.live(run, pattern, moment)) != 0 {
+                let slots = format.slots(runs.both()).into_iter();
+                values.extend(
+                    slots
+                        .filter(|&slot| tags.fingerprint(slot, moment) == Some(place.class.fingerprint))
+                        .map(|slot| tags.value(slot, moment)),
+                );
+            }
+        }
+        (version.is_still(begun) && self.epoch.is_still(epoch)).then_some(values)
+    }
+}

@@ -1,0 +1,197 @@
+//! Random operations on one thread, against a multiset of deadlines for each class.
+
+use super::*;
+use crate::error::InsertError;
+use crate::layout::{Class, Mixed, Plan, Tags};
+use crate::sys::memory::HugePages;
+use crate::sys::steps::{Step, with_hook};
+use fastrand::Rng;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// What the filter should hold: the deadlines of each class, in order.
+#[derive(Default)]
+struct Oracle {
+    epoch: u64,
+    most: u64,
+    classes: BTreeMap<(u32, u32), Vec<u64>>,
+}
+
+fn name(class: Class) -> (u32, u32) {
+    (class.fingerprint.get(), class.first.min(class.second).get())
+}
+
+impl Oracle {
+    fn put(&mut self, class: Class, value: u32, if_present: IfPresent) -> u32 {
+        let (epoch, copies) = (self.epoch, self.classes.entry(name(class)).or_default());
+        let had = copies.first().map_or(0, |first| first - epoch);
+        match (had, if_present) {
+            (0, _) | (_, IfPresent::Another) => copies.push(epoch + u64::from(value)),
+            (_, IfPresent::Keep) => {}
+            (had, IfPresent::Raise) => copies[0] = epoch + had.max(value.into()),
+            (had, IfPresent::Add) => copies[0] = epoch + (had + u64::from(value)).min(self.most),
+        }
+        copies.sort_unstable();
+        if if_present == IfPresent::Another { 0 } else { had as u32 }
+    }
+
+    fn values(&self, class: Class) -> Vec<u32> {
+        self.classes.get(&name(class)).into_iter().flatten().map(|deadline| (deadline - self.epoch) as u32).collect()
+    }
+
+    fn remove(&mut self, class: Class) -> u32 {
+        let copies = self.classes.entry(name(class)).or_default();
+        if copies.is_empty() { 0 } else { (copies.remove(0) - self.epoch) as u32 }
+    }
+
+    fn set_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
+        self.classes.values_mut().for_each(|copies| copies.retain(|&deadline| deadline > epoch));
+    }
+
+    fn live(&self) -> usize {
+        self.classes.values().map(Vec::len).sum()
+    }
+}
+
+pub(super) fn formats() -> impl Iterator<Item = (u32, u32)> {
+    (6..=32u32).flat_map(|width| (1..=Tags::most_bits(width).min(width - 5).min(8)).map(move |bits| (width, bits)))
+}
+
+pub(super) fn filter(width: u32, tag_bits: u32, buckets: u32) -> Tagged {
+    Tagged::new(&Plan::one_shard(width, buckets, 4).with_tags(tag_bits), HugePages::Unadvised).unwrap()
+}
+
+fn check_all(filter: &Tagged, oracle: &Oracle, hashes: &[Mixed]) {
+    for &mixed in hashes {
+        let mut values = filter.values(mixed).to_vec();
+        values.sort_unstable();
+        assert_eq!(values, oracle.values(filter.locate(mixed).1), "the live copies of {mixed:?}");
+        assert_eq!(filter.contains(mixed), !values.is_empty());
+    }
+}
+
+#[test]
+fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
+    for (width, bits) in formats() {
+        let mut random = Rng::with_seed(u64::from(width * 10 + bits));
+        let filter = filter(width, bits, 34);
+        let most = filter.most();
+        let mut oracle = Oracle { most: most.into(), ..Oracle::default() };
+        let hashes: Vec<Mixed> = (0..200).map(Mixed::of).collect();
+        let mut refused = 0;
+        for step in 0..3000 {
+            let (mixed, value) = (hashes[random.usize(..hashes.len())], random.u32(1..=most));
+            let (shard, class) = filter.locate(mixed);
+            match random.u32(..200) {
+                kind @ ..150 => {
+                    let if_present = match kind {
+                        ..20 => IfPresent::Another,
+                        20..50 => IfPresent::Keep,
+                        50..120 => IfPresent::Raise,
+                        _ => IfPresent::Add,
+                    };
+                    match shard.put(Put { class, value, if_present }) {
+                        Ok(had) => assert_eq!(had, oracle.put(class, value, if_present), "{if_present:?}"),
+                        Err(InsertError::TooManyCopies) => assert_eq!(oracle.values(class).len(), 8),
+                        Err(error) => {
+                            assert_eq!(error, InsertError::Full);
+                            // The first refusal comes near to a full table, whatever has died there.
+                            refused += 1;
+                            assert!(oracle.live() > 34 * 4 * 8 / 10 || width - bits < 6, "{} live", oracle.live());
+                        }
+                    }
+                }
+                150..165 => assert_eq!(shard.remove(class), oracle.remove(class)),
+                165..180 => {
+                    let had = oracle.values(class).first().copied().unwrap_or(0);
+                    assert_eq!(shard.raise(class, value), had);
+                    if had > 0 {
+                        oracle.put(class, value, IfPresent::Raise);
+                    }
+                }
+                180..192 => _ = filter.sweep(random.usize(..40)),
+                192 => {
+                    let ticks = random.u64(0..=2 * u64::from(most) + 5);
+                    assert_eq!(filter.advance_to(oracle.epoch + ticks), ticks);
+                    oracle.set_epoch(oracle.epoch + ticks);
+                }
+                193 => {
+                    // To an epoch that is past.
+                    assert_eq!(filter.advance_to(oracle.epoch / 2), 0);
+                }
+                _ => {
+                    let in_use = filter.raw.len();
+                    let cleared = filter.advance();
+                    oracle.set_epoch(oracle.epoch + 1);
+                    assert_eq!(filter.raw.len(), in_use - cleared);
+                }
+            }
+            assert_eq!(filter.epoch(), oracle.epoch);
+            assert!(filter.raw.len() >= oracle.live());
+            assert_eq!(Some(filter.raw.len() as u64), filter.raw.shard(0).occupied(), "slots in use are counted");
+            if step % 50 == 0 {
+                check_all(&filter, &oracle, &hashes);
+            }
+        }
+        check_all(&filter, &oracle, &hashes);
+        assert!(refused < 1500, "{width} {bits}: {refused} refused");
+        // What a tick makes dead, the next one sweeps.
+        for _ in 0..=most {
+            filter.advance();
+        }
+        assert_eq!(filter.raw.len(), 0);
+    }
+}
+
+/// A slot that is dead is room, and a path never moves it.
+#[test]
+fn what_has_died_makes_room_before_it_is_swept() {
+    for (width, bits) in [(16, 3), (18, 2), (20, 4), (24, 8)] {
+        let filter = filter(width, bits, 64);
+        let put = |hash: u64, value| {
+            let (shard, class) = filter.locate(Mixed::of(hash));
+            shard.put(Put { class, value, if_present: IfPresent::Another })
+        };
+        let mut full = 0;
+        while put(full, 1).is_ok() {
+            full += 1;
+        }
+        assert!(full > 230, "{full} of 256 slots");
+        filter.advance();
+        // The tick has made all of them dead; none was swept.
+        assert_eq!(filter.raw.len() as u64, full);
+        assert!((0..full).all(|hash| !filter.contains(Mixed::of(hash))));
+        let again = (1000..).take_while(|&hash| put(hash, 2).is_ok()).count() as u64;
+        assert!(again > 230, "{again} of 256 slots");
+        assert!((1000..1000 + again).all(|hash| filter.contains(Mixed::of(hash))));
+        filter.advance();
+        assert_eq!(filter.raw.len() as u64, again, "the dead are gone");
+        assert!((1000..1000 + again).all(|hash| filter.contains(Mixed::of(hash))));
+    }
+}
+
+/// A tick is as short as what was not swept ahead of it.
+#[test]
+fn a_sweep_ahead_takes_work_from_the_tick() {
+    let plan = Plan::new(300_000, 16, None).unwrap().with_tags(3);
+    let filter = Tagged::new(&plan, HugePages::Unadvised).unwrap();
+    let buckets = plan.shards * plan.buckets as usize;
+    assert!(plan.shards > 1);
+    let locked = |work: &dyn Fn()| {
+        let locked = Rc::new(Cell::new(0));
+        let noted = Rc::clone(&locked);
+        with_hook(move |step| noted.set(noted.get() + usize::from(step == Step::Locked)), work);
+        locked.get()
+    };
+    let whole = locked(&|| _ = filter.advance());
+    assert!(whole >= buckets / 512 && whole <= buckets.div_ceil(256) + plan.shards);
+    assert!(filter.sweep(buckets / 2));
+    let half = locked(&|| _ = filter.advance());
+    assert!(half < whole * 6 / 10 && half > whole * 4 / 10, "{half} of {whole}");
+    while filter.sweep(1000) {}
+    assert!(!filter.sweep(1000));
+    assert_eq!(locked(&|| _ = filter.advance()), 0);
+    assert_eq!(locked(&|| _ = filter.advance()), whole, "the next epoch begins from the start");
+}

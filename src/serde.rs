@@ -1,0 +1,42 @@
+//! What a filter tells of itself, in other formats.
+
+use crate::error::InsertError;
+use crate::report::{BulkReport, MergeReport, Rejection, RemoveReport};
+use crate::stats::Stats;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+/// A structure of all its fields, by their names.
+macro_rules! serialize {
+    ($($type:ident { $($field:ident),+ })+) => {
+        $(
+            #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
+            impl Serialize for $type {
+                fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+                    let $type { $($field),+ } = self;
+                    let mut fields = serializer.serialize_struct(stringify!($type), [$(stringify!($field)),+].len())?;
+                    $(fields.serialize_field(stringify!($field), $field)?;)+
+                    fields.end()
+                }
+            }
+        )+
+    };
+}
+
+serialize! {
+    Stats {
+        len, load_factor, expected_false_positive_rate, relocations, longest_path, refused_full,
+        refused_too_many_copies, tables, doublings, splits, time_in_splits
+    }
+    BulkReport { inserted, present, rejected, rejected_unlisted }
+    Rejection { index, error }
+    RemoveReport { removed, missing, missing_unlisted }
+    MergeReport { inserted, refused }
+}
+
+/// The name of the variant.
+#[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
+impl Serialize for InsertError {
+    fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        serializer.serialize_str(&format!("{self:?}"))
+    }
+}

@@ -1,0 +1,138 @@
+//! The bytes of a delta (docs/format.md).
+
+use super::Name;
+use crate::error::{SnapshotError, SnapshotPlace};
+use crc32c::{crc32c, crc32c_append};
+
+/// Bytes of all that has a fixed length.
+pub(super) const HEAD: usize = 64;
+
+/// Bytes of a class.
+pub(super) const NAME: usize = 6;
+
+const MAGIC: [u8; 8] = *b"\xc0delta.\n";
+const CHANGE: [u8; 8] = *b"\xc0change\n";
+const TRAILER: [u8; 8] = *b"\xc0/delta\n";
+const VERSION: u64 = 2;
+const SUM: usize = HEAD - 4;
+
+/// What a delta begins with: numbers behind a magic, and a checksum.
+fn piece(magic: [u8; 8], numbers: &[u64], from: u32) -> [u8; HEAD] {
+    let mut bytes = [0; HEAD];
+    bytes[..8].copy_from_slice(&magic);
+    for (number, to) in numbers.iter().zip(bytes[8..].chunks_exact_mut(8)) {
+        to.copy_from_slice(&number.to_le_bytes());
+    }
+    let sum = crc32c_append(from, &bytes[..SUM]);
+    bytes[SUM..].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+fn number(bytes: &[u8; HEAD], index: usize) -> u64 {
+    u64::from_le_bytes(bytes[8 + 8 * index..][..8].try_into().expect("8 bytes"))
+}
+
+pub(super) fn head() -> [u8; HEAD] {
+    piece(MAGIC, &[VERSION], 0)
+}
+
+/// Refuses what is not the beginning of a delta that this version knows.
+pub(super) fn check_head(bytes: &[u8; HEAD]) -> Result<(), SnapshotError> {
+    if bytes[..8] != MAGIC {
+        return Err(SnapshotError::NotADelta);
+    }
+    match number(bytes, 0) {
+        VERSION if *bytes == head() => Ok(()),
+        VERSION => Err(SnapshotError::Damaged { place: SnapshotPlace::Header }),
+        found => Err(SnapshotError::UnknownVersion { found: found as u32, known: VERSION as u32 }),
+    }
+}
+
+/// What has changed in a shard.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) shard: u64,
+    pub(super) removed: u64,
+    pub(super) inserted: u64,
+    /// The checksum of the classes, and of the zeros behind them.
+    pub(super) sum: u32,
+}
+
+/// What stands at the end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) changes: u64,
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// What stands behind the header, and behind each change.
+pub(super) enum Next {
+    Change(Change),
+    End(End),
+}
+
+impl Change {
+    /// The checksum goes on from that of the header.
+    pub(super) fn to_bytes(&self, origin: u32) -> [u8; HEAD] {
+        piece(CHANGE, &[self.shard, self.removed, self.inserted, self.sum.into()], origin)
+    }
+
+    /// Bytes of the classes, with the zeros behind them.
+    pub(super) fn len(&self) -> usize {
+        ((self.removed + self.inserted) as usize * NAME).next_multiple_of(HEAD)
+    }
+}
+
+impl End {
+    /// The checksum goes on from the header's and that of the checksums of all changes.
+    pub(super) fn to_bytes(&self, checksums: u32) -> [u8; HEAD] {
+        piece(TRAILER, &[self.changes, self.from, self.to], checksums)
+    }
+}
+
+impl Next {
+    pub(super) fn parse(bytes: &[u8; HEAD], origin: u32, checksums: u32) -> Result<Self, SnapshotError> {
+        let (next, written) = if bytes[..8] == TRAILER {
+            let [changes, from, to] = [0, 1, 2].map(|index| number(bytes, index));
+            let end = End { changes, from, to };
+            let written = end.to_bytes(checksums);
+            (Next::End(end), written)
+        } else {
+            let [shard, removed, inserted, sum] = [0, 1, 2, 3].map(|index| number(bytes, index));
+            let change = Change { shard, removed, inserted, sum: sum as u32 };
+            let written = change.to_bytes(origin);
+            (Next::Change(change), written)
+        };
+        // What would not be written so is damaged: zeros, the magic and the checksum among it.
+        if written == *bytes { Ok(next) } else { Err(SnapshotError::Damaged { place: SnapshotPlace::Trailer }) }
+    }
+}
+
+/// The checksum that the trailer goes on from, with one more change.
+pub(super) fn with_change(checksums: u32, head: &[u8; HEAD]) -> u32 {
+    crc32c_append(checksums, &head[SUM..])
+}
+
+/// The classes of a change, with their checksum.
+pub(super) fn names_to_bytes(names: impl Iterator<Item = Name>) -> (Vec<u8>, u32) {
+    let mut bytes = Vec::new();
+    for Name { bucket, fingerprint } in names {
+        bytes.extend((bucket as u16).to_le_bytes());
+        bytes.extend(fingerprint.to_le_bytes());
+    }
+    bytes.resize(bytes.len().next_multiple_of(HEAD), 0);
+    let sum = crc32c(&bytes);
+    (bytes, sum)
+}
+
+/// The classes in bytes.
+pub(super) fn names(bytes: &[u8]) -> impl Iterator<Item = Name> + Clone + '_ {
+    bytes.chunks_exact(NAME).map(|name| {
+        let (bucket, fingerprint) = name.split_at(2);
+        Name {
+            bucket: u16::from_le_bytes(bucket.try_into().expect("2 bytes")).into(),
+            fingerprint: u32::from_le_bytes(fingerprint.try_into().expect("4 bytes")),
+        }
+    })
+}

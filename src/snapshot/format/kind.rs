@@ -1,0 +1,175 @@
+//! What kind of filter a snapshot is of: what its slots hold besides a fingerprint, and whether its shards split. Kinds
+//! combine; a plain filter is of none.
+
+use super::fields::{Fields, put_u64};
+use super::invalid;
+use crate::error::{SnapshotError, SnapshotPlace};
+use core::ops::RangeInclusive;
+
+const GROWING: u32 = 1;
+const EXPIRING: u32 = 2;
+const COUNTING: u32 = 4;
+
+/// Fewer tell no live tag from a dead one.
+const TAG_BITS: RangeInclusive<u32> = 2..=16;
+
+/// Bytes of the fields below.
+pub(super) const BYTES: usize = 32;
+
+#[derive(Clone, Copy, Default, PartialEq)]
+#[cfg_attr(test, derive(Debug))]
+pub(in crate::snapshot) struct Kind {
+    pub(in crate::snapshot) growing: Option<Growing>,
+    pub(in crate::snapshot) expiring: Option<Expiring>,
+    /// Bits of the counter in each slot, below the fingerprint and above the tag; 0 if nothing is counted.
+    pub(in crate::snapshot) counter_bits: u32,
+}
+
+/// Shards split until they have spent the reserve.
+#[derive(Clone, Copy, PartialEq)]
+#[cfg_attr(test, derive(Debug))]
+pub(in crate::snapshot) struct Growing {
+    /// The upper bits of a fingerprint, which a split spends. Those below are its core.
+    pub(in crate::snapshot) reserve_bits: u32,
+    /// The number of keys up to which the filter grows.
+    pub(in crate::snapshot) max_capacity: u64,
+}
+
+/// Keys have deadlines: in each slot, below the fingerprint, a tag.
+#[derive(Clone, Copy, PartialEq)]
+#[cfg_attr(test, derive(Debug))]
+pub(in crate::snapshot) struct Expiring {
+    pub(in crate::snapshot) tag_bits: u32,
+    /// Both in nanoseconds.
+    pub(in crate::snapshot) time_to_live: u64,
+    pub(in crate::snapshot) tick: u64,
+}
+
+impl Kind {
+    pub(super) fn flags(&self) -> u32 {
+        let growing = if self.growing.is_some() { GROWING } else { 0 };
+        let expiring = if self.expiring.is_some() { EXPIRING } else { 0 };
+        growing | expiring | if self.counter_bits > 0 { COUNTING } else { 0 }
+    }
+
+    pub(in crate::snapshot) fn tag_bits(&self) -> u32 {
+        self.expiring.map_or(0, |expiring| expiring.tag_bits)
+    }
+
+    /// Bits of a slot of a shard that has not split.
+    pub(super) fn slot_bits(&self, fingerprint_bits: u32) -> u32 {
+        fingerprint_bits + self.tag_bits() + self.counter_bits
+    }
+
+    pub(super) fn put(&self, bytes: &mut Vec<u8>) {
+        let reserve_bits = self.growing.map_or(0, |growing| growing.reserve_bits);
+        bytes.extend([reserve_bits as u8, self.tag_bits() as u8, self.counter_bits as u8, 0, 0, 0, 0, 0]);
+        put_u64(
+            bytes,
+            [
+                self.growing.map_or(0, |growing| growing.max_capacity),
+                self.expiring.map_or(0, |expiring| expiring.time_to_live),
+                self.expiring.map_or(0, |expiring| expiring.tick),
+            ],
+        );
+    }
+
+    /// Reads the fields of a filter with these flags, capacity and bits of a fingerprint. Those of other kinds are 0.
+    pub(super) fn parse(
+        fields: &mut Fields<'_>,
+        flags: u32,
+        capacity: u64,
+        fingerprint_bits: u32,
+    ) -> Result<Self, SnapshotError> {
+        let [reserve_bits, tag_bits, counter_bits] = [(); 3].map(|()| u32::from(fields.u8()));
+        let reserved = fields.zeros(5);
+        let [max_capacity, time_to_live, tick] = [(); 3].map(|()| fields.u64());
+        let refused = |field, found: u64| Err(invalid(SnapshotPlace::Header, field, found));
+        if flags > GROWING | EXPIRING | COUNTING {
+            return refused("kind of filter", flags.into());
+        }
+        let is = |kind| flags & kind != 0;
+        let reserve_is_right =
+            if is(GROWING) { (1..fingerprint_bits).contains(&reserve_bits) } else { reserve_bits == 0 };
+        if !reserve_is_right {
+            return refused("bits of the reserve", reserve_bits.into());
+        }
+        if if is(GROWING) { max_capacity < capacity } else { max_capacity != 0 } {
+            return refused("largest capacity", max_capacity);
+        }
+        if if is(EXPIRING) { !TAG_BITS.contains(&tag_bits) } else { tag_bits != 0 } {
+            return refused("bits of a tag", tag_bits.into());
+        }
+        if if is(EXPIRING) { time_to_live == 0 } else { time_to_live != 0 } {
+            return refused("time to live", time_to_live);
+        }
+        if if is(EXPIRING) { !(1..=time_to_live).contains(&tick) } else { tick != 0 } {
+            return refused("tick", tick);
+        }
+        if (counter_bits > 0) != is(COUNTING) {
+            return refused("bits of a counter", counter_bits.into());
+        }
+        if !reserved {
+            return Err(invalid(SnapshotPlace::Header, "reserved bytes", "not 0"));
+        }
+        Ok(Kind {
+            growing: is(GROWING).then_some(Growing { reserve_bits, max_capacity }),
+            expiring: is(EXPIRING).then_some(Expiring { tag_bits, time_to_live, tick }),
+            counter_bits,
+        })
+    }
+
+    /// For an error: "growing", "growing and expiring".
+    pub(in crate::snapshot) fn name(&self) -> String {
+        let names = [(GROWING, "growing"), (EXPIRING, "expiring"), (COUNTING, "counting")];
+        let names: Vec<_> = names.iter().filter(|(kind, _)| self.flags() & kind != 0).map(|&(_, name)| name).collect();
+        if names.is_empty() { String::from("plain") } else { names.join(" and ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// With fingerprints of at least 4 bits and a capacity of 100 at the most.
+    pub(in super::super) fn kinds() -> impl Strategy<Value = Kind> {
+        let growing = (1..4_u32, 100..u64::MAX);
+        let expiring = (2..9_u32, any::<u64>(), any::<u64>());
+        (prop::option::of(growing), prop::option::of(expiring), 0..9_u32).prop_map(
+            |(growing, expiring, counter_bits)| Kind {
+                growing: growing.map(|(reserve_bits, max_capacity)| Growing { reserve_bits, max_capacity }),
+                expiring: expiring.map(|(tag_bits, a, b)| Expiring {
+                    tag_bits,
+                    time_to_live: a.max(b).max(1),
+                    tick: a.min(b).max(1),
+                }),
+                counter_bits,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_kind_is_read_as_it_was_written(kind in kinds()) {
+            let mut bytes = Vec::new();
+            kind.put(&mut bytes);
+            prop_assert_eq!(bytes.len(), BYTES);
+            prop_assert_eq!(Kind::parse(&mut Fields(&bytes), kind.flags(), 100, 4).unwrap(), kind);
+            // What one kind says is no other's.
+            for flags in (0..8).filter(|&flags| flags != kind.flags()) {
+                prop_assert!(Kind::parse(&mut Fields(&bytes), flags, 100, 4).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn a_kind_has_a_name() {
+        let growing = Some(Growing { reserve_bits: 1, max_capacity: 1 });
+        let expiring = Some(Expiring { tag_bits: 3, time_to_live: 2, tick: 1 });
+        assert_eq!(Kind::default().name(), "plain");
+        assert_eq!(Kind { growing, ..Kind::default() }.name(), "growing");
+        assert_eq!(Kind { growing, expiring, counter_bits: 4 }.name(), "growing and expiring and counting");
+        assert_eq!(Kind { growing, expiring, counter_bits: 4 }.slot_bits(13), 20);
+    }
+}

@@ -1,0 +1,177 @@
+//! A record: a head, and behind it the words of a shard. A plain filter has one for each shard, in their order.
+
+use super::fields::Fields;
+use super::kind::Kind;
+use super::{ALIGN, CHECKSUM, invalid};
+use crate::error::{SnapshotError, SnapshotPlace};
+use crate::layout::Plan;
+use crc32c::crc32c_append;
+
+/// The first bytes of every record.
+const MAGIC: [u8; 8] = *b"\xc0record\n";
+
+/// Bytes of a head.
+pub(in crate::snapshot) const RECORD_HEAD: usize = 64;
+
+/// The head of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::snapshot) struct Record {
+    /// The number of the shard; in a filter that grows, of the one that it was before it split.
+    pub(in crate::snapshot) base: u64,
+    /// Of that shard, the part whose reserve begins with these bits, and how many they are.
+    pub(in crate::snapshot) prefix: u32,
+    pub(in crate::snapshot) depth: u8,
+    pub(in crate::snapshot) slot_bits: u8,
+    /// As many as are stored: those that were spent when the table was made are not.
+    pub(in crate::snapshot) fingerprint_bits: u8,
+    pub(in crate::snapshot) tag_bits: u8,
+    pub(in crate::snapshot) counter_bits: u8,
+    /// Of an expiring filter, when these words were copied.
+    pub(in crate::snapshot) epoch: u64,
+    /// Slots that are taken.
+    pub(in crate::snapshot) count: u64,
+    pub(in crate::snapshot) words: u64,
+    /// The checksum of the words, and of the zeros behind them.
+    pub(in crate::snapshot) sum: u32,
+}
+
+impl Record {
+    /// A shard of a filter that does not grow, at epoch 0.
+    pub(in crate::snapshot) fn of(plan: &Plan, kind: &Kind, number: usize, count: u64, sum: u32) -> Self {
+        Record {
+            base: number as u64,
+            prefix: 0,
+            depth: 0,
+            slot_bits: plan.slot_bits as u8,
+            fingerprint_bits: plan.fingerprint_bits as u8,
+            tag_bits: kind.tag_bits() as u8,
+            counter_bits: kind.counter_bits as u8,
+            epoch: 0,
+            count,
+            words: plan.words as u64,
+            sum,
+        }
+    }
+
+    /// The head, with a checksum that goes on from that of the header.
+    pub(in crate::snapshot) fn to_bytes(&self, origin: u32) -> [u8; RECORD_HEAD] {
+        let mut bytes = Vec::with_capacity(RECORD_HEAD);
+        bytes.extend(MAGIC);
+        bytes.extend(self.base.to_le_bytes());
+        bytes.extend(self.prefix.to_le_bytes());
+        bytes.extend([self.depth, self.slot_bits, self.fingerprint_bits, self.tag_bits, self.counter_bits]);
+        bytes.extend([0; 7]);
+        bytes.extend([self.epoch, self.count, self.words].iter().flat_map(|field| field.to_le_bytes()));
+        bytes.extend(self.sum.to_le_bytes());
+        bytes.extend(crc32c_append(origin, &bytes).to_le_bytes());
+        bytes.try_into().expect("64 bytes")
+    }
+
+    /// Reads a head, of which only the checksum is checked and that it is one.
+    pub(in crate::snapshot) fn parse(
+        bytes: &[u8; RECORD_HEAD],
+        origin: u32,
+        place: SnapshotPlace,
+    ) -> Result<Self, SnapshotError> {
+        let (said, checksum) = bytes.split_at(RECORD_HEAD - CHECKSUM);
+        if crc32c_append(origin, said) != Fields(checksum).u32() {
+            return Err(SnapshotError::Damaged { place });
+        }
+        let mut fields = Fields(said);
+        if fields.bytes(MAGIC.len()) != MAGIC {
+            return Err(invalid(place, "beginning of a record", "another one"));
+        }
+        let (base, prefix) = (fields.u64(), fields.u32());
+        let [depth, slot_bits, fingerprint_bits, tag_bits, counter_bits] = [(); 5].map(|()| fields.u8());
+        if !fields.zeros(7) {
+            return Err(invalid(place, "reserved bytes", "not 0"));
+        }
+        let [epoch, count, words] = [(); 3].map(|()| fields.u64());
+        let sum = fields.u32();
+        Ok(Record {
+            base,
+            prefix,
+            depth,
+            slot_bits,
+            fingerprint_bits,
+            tag_bits,
+            counter_bits,
+            epoch,
+            count,
+            words,
+            sum,
+        })
+    }
+
+    /// Whether this is the shard of a filter that does not grow. Its count and its words are yet to come.
+    pub(in crate::snapshot) fn check(&self, plan: &Plan, kind: &Kind, number: usize) -> Result<(), SnapshotError> {
+        let place = SnapshotPlace::Shard { number };
+        let named = |record: &Record| {
+            [
+                ("number of the shard", record.base),
+                ("prefix of the shard", record.prefix.into()),
+                ("depth of the shard", record.depth.into()),
+                ("bits of a slot", record.slot_bits.into()),
+                ("bits of a fingerprint", record.fingerprint_bits.into()),
+                ("bits of a tag", record.tag_bits.into()),
+                ("bits of a counter", record.counter_bits.into()),
+                ("epoch", record.epoch),
+                ("number of words", record.words),
+            ]
+        };
+        // A filter that expires may be at any.
+        let epoch = if kind.expiring.is_some() { self.epoch } else { 0 };
+        let expected = named(&Record { epoch, ..Record::of(plan, kind, number, self.count, self.sum) });
+        let differing = named(self).into_iter().zip(expected).find(|(found, expected)| found != expected);
+        differing.map_or(Ok(()), |((field, found), _)| Err(invalid(place, field, found)))
+    }
+}
+
+/// The checksum that the trailer goes on from, with one more head behind it.
+pub(in crate::snapshot) fn with_head(checksums: u32, head: &[u8; RECORD_HEAD]) -> u32 {
+    crc32c_append(checksums, &head[RECORD_HEAD - CHECKSUM..])
+}
+
+/// The bytes of so many words, with the zeros behind them.
+pub(in crate::snapshot) fn padded(words: usize) -> usize {
+    (words * size_of::<u64>()).next_multiple_of(ALIGN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: SnapshotPlace = SnapshotPlace::Shard { number: 0 };
+
+    /// Other versions read these bytes, and write them.
+    #[test]
+    fn each_field_has_its_place() {
+        let record = Record {
+            base: 1,
+            prefix: 2,
+            depth: 3,
+            slot_bits: 4,
+            fingerprint_bits: 5,
+            tag_bits: 6,
+            counter_bits: 7,
+            epoch: 8,
+            count: 9,
+            words: 10,
+            sum: 11,
+        };
+        let bytes = record.to_bytes(12);
+        assert_eq!(bytes[..8], *b"\xc0record\n");
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        assert_eq!(bytes[16..25], [2, 0, 0, 0, 3, 4, 5, 6, 7]);
+        assert_eq!([8, 32, 40, 48].map(u64_at), [1, 8, 9, 10]);
+        assert_eq!((bytes[25..32].to_vec(), bytes[56..60].to_vec()), (vec![0; 7], vec![11, 0, 0, 0]));
+        assert_eq!(bytes[60..], crc32c_append(12, &bytes[..60]).to_le_bytes());
+        assert_eq!(Record::parse(&bytes, 12, PLACE).unwrap(), record);
+        assert!(Record::parse(&bytes, 13, PLACE).is_err());
+    }
+
+    #[test]
+    fn words_end_at_a_cache_line() {
+        assert_eq!([0, 1, 8, 9, 16].map(padded), [0, 64, 64, 128, 128]);
+    }
+}

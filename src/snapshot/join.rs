@@ -1,0 +1,125 @@
+//! Parts that were written apart, joined: in memory, or shard by shard from files to a file.
+
+use super::file;
+use super::read::{Arriving, Parts, SnapshotHeader, SnapshotReader, check, check_plain};
+use super::write::Records;
+use crate::error::SnapshotError;
+use crate::filter::CuckooFilter;
+use crate::hashing::SavedHasher;
+use std::io::{Read, Write};
+use std::path::Path;
+
+pub(super) fn join<K, S, R>(parts: impl IntoIterator<Item = R>, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError>
+where
+    K: ?Sized + 'static,
+    S: SavedHasher,
+    R: Read,
+{
+    let mut joined: Option<Parts> = None;
+    for part in parts {
+        let reader = SnapshotReader::new(part)?;
+        let joined = match &mut joined {
+            None => {
+                check::<K, S>(reader.header(), &hasher)?;
+                joined.insert(Parts::new(reader.header().clone()))
+            }
+            Some(joined) => joined,
+        };
+        joined.begin(reader.header())?;
+        reader.read_into(joined)?;
+    }
+    joined.ok_or(SnapshotError::NoParts)?.into_filter(hasher)
+}
+
+impl<R: Read> SnapshotReader<R> {
+    /// Joins parts, in any order, and writes the whole, without having it in memory. It says what it has written.
+    ///
+    /// The result is what [`CuckooFilter::join`] and [`write_to`](CuckooFilter::write_to) would write, whatever the keys and the
+    /// hasher are. It has the keys of the hasher if all parts have them, and no metadata. Words are compared with their
+    /// checksums; that counts are right is left to whoever loads the result.
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::join`]. Missing, doubled and foreign parts are told by their headers, before anything is written.
+    ///
+    /// # Complexity
+    /// Memory: the bytes of one shard, and the readers, all of which are open at the same time.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
+    ///
+    /// let hasher = || StableHashBuilder::with_keys(1, 2);
+    /// let parts = [2..4, 0..2].map(|shards| {
+    ///     let builder = CuckooFilter::<u64>::builder().capacity(1_000_000).hasher(hasher());
+    ///     let mut bytes = Vec::new();
+    ///     builder.build_shards(shards).unwrap().write_to(&mut bytes).unwrap();
+    ///     bytes
+    /// });
+    /// let mut whole = Vec::new();
+    /// let header = SnapshotReader::join_to(parts.iter().map(|part| &part[..]), &mut whole)?;
+    /// assert_eq!((header.part(), header.key_type()), (0..4, "u64"));
+    /// assert!(CuckooFilter::<u64, _>::read_from(&whole[..], hasher())?.is_empty());
+    /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
+    /// ```
+    pub fn join_to(parts: impl IntoIterator<Item = R>, writer: impl Write) -> Result<SnapshotHeader, SnapshotError> {
+        let (header, readers) = whole(parts)?;
+        write(&header, readers, writer)?;
+        Ok(header)
+    }
+
+    /// Joins parts to a file, in place of an older one. As [`join_to`](SnapshotReader::join_to) and
+    /// [`CuckooFilter::save`].
+    ///
+    /// # Errors
+    /// As [`join_to`](SnapshotReader::join_to) and [`CuckooFilter::save`].
+    pub fn join_to_file(
+        parts: impl IntoIterator<Item = R>,
+        path: impl AsRef<Path>,
+    ) -> Result<SnapshotHeader, SnapshotError> {
+        let (path, (header, readers)) = (path.as_ref(), whole(parts)?);
+        let replaced = file::replace(&file::System, path, |file| write(&header, readers, file));
+        replaced.map_err(|error| error.of_file(path))?;
+        Ok(header)
+    }
+}
+
+/// Parts in the order of their shards, and the header of all together.
+fn whole<R: Read>(
+    parts: impl IntoIterator<Item = R>,
+) -> Result<(SnapshotHeader, Vec<SnapshotReader<R>>), SnapshotError> {
+    let mut readers = Vec::new();
+    let mut joined: Option<Parts> = None;
+    for part in parts {
+        let reader = SnapshotReader::new(part)?;
+        check_plain(reader.header())?;
+        joined.get_or_insert_with(|| Parts::new(reader.header().clone())).begin(reader.header())?;
+        readers.push(reader);
+    }
+    joined.ok_or(SnapshotError::NoParts)?.complete()?;
+    let mut whole = readers[0].header().clone();
+    let keys_are_told = readers.iter().all(|reader| reader.header().has_keys());
+    whole.0.part = 0..whole.shards();
+    whole.0.stored = readers.iter().map(|reader| reader.header().stored()).fold(0, u64::wrapping_add);
+    whole.0.keys = whole.0.keys.filter(|_| keys_are_told);
+    whole.0.metadata.clear();
+    readers.sort_by_key(|reader| reader.header().part().start);
+    Ok((whole, readers))
+}
+
+fn write<R: Read>(
+    header: &SnapshotHeader,
+    readers: Vec<SnapshotReader<R>>,
+    writer: impl Write,
+) -> Result<(), SnapshotError> {
+    let mut records = Records::begin(&header.0, writer)?;
+    let mut bytes = Vec::new();
+    for reader in readers {
+        let mut arriving = Arriving::new(reader);
+        while let Some(arrived) = arriving.next(bytes)? {
+            arrived.check()?;
+            records.write(arrived.number, arrived.head.count, arrived.head.epoch, &arrived.bytes)?;
+            bytes = arrived.bytes;
+        }
+        bytes = Vec::new();
+    }
+    records.end()
+}

@@ -1,0 +1,180 @@
+//! Filters with tags in files: the same bytes, with a kind, and an epoch for each shard.
+
+use super::file;
+use super::format::{Expiring, Header, Kind, MAX_NAME};
+use super::key_type::KeyType;
+use super::read::SnapshotReader;
+use super::write::write_records;
+use crate::error::{SnapshotError, SnapshotPlace};
+use crate::hashing::{SavedHasher, probe};
+use crate::tagged::{Core, CountingFilter, ExpiringFilter};
+use core::time::Duration;
+use std::io::{Read, Write};
+use std::path::Path;
+
+impl<S: SavedHasher> Core<S> {
+    fn header<K: ?Sized + 'static>(&self, kind: Kind) -> Header {
+        const { assert!(S::NAME.len() <= MAX_NAME, "the name of a hasher has 64 bytes at the most") };
+        Header {
+            plan: *self.plan(),
+            kind,
+            part: 0..self.plan().shards,
+            capacity: self.capacity,
+            rate: self.rate,
+            stored: self.raw.raw.len() as u64,
+            key_type: KeyType::of::<K>(),
+            hasher: S::NAME.into(),
+            probe: probe(&self.hasher),
+            keys: self.hasher.keys(),
+            metadata: Vec::new(),
+        }
+    }
+
+    fn write(&self, header: &Header, writer: impl Write) -> Result<(), SnapshotError> {
+        write_records(header, writer, |number, words| self.raw.shard(number).copy_to(words))
+    }
+
+    fn save(&self, header: &Header, path: &Path) -> Result<(), SnapshotError> {
+        let replaced = file::replace(&file::System, path, |file| self.write(header, file));
+        replaced.map_err(|error| error.of_file(path))
+    }
+}
+
+/// As a file has it: the longest is some 584 years.
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl<K: ?Sized + 'static, S: SavedHasher> ExpiringFilter<K, S> {
+    fn kind(&self) -> Kind {
+        let tag_bits = self.core.plan().slot_bits - self.core.plan().fingerprint_bits;
+        let (time_to_live, tick) = (nanos(self.time_to_live()), nanos(self.tick()));
+        Kind { expiring: Some(Expiring { tag_bits, time_to_live, tick }), ..Kind::default() }
+    }
+
+    /// Writes the filter, while it serves. As [`CuckooFilter::write_to`](crate::CuckooFilter::write_to); each shard is
+    /// written with the epoch at which it was copied.
+    ///
+    /// # Errors
+    /// What the writer returns, and if there is no memory for the copy of a shard.
+    pub fn write_to(&self, writer: impl Write) -> Result<(), SnapshotError> {
+        self.core.write(&self.core.header::<K>(self.kind()), writer)
+    }
+
+    /// Writes the filter to a file, in place of an older one. As [`CuckooFilter::save`](crate::CuckooFilter::save).
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::save`](crate::CuckooFilter::save).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::ExpiringFilter;
+    /// use std::time::Duration;
+    ///
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-expiring");
+    /// let hour = Duration::from_secs(3600);
+    /// let seen = ExpiringFilter::<str>::builder().capacity(1_000).time_to_live(24 * hour).build()?;
+    /// seen.see("a.com")?;
+    /// seen.save(&path)?;
+    /// // The program starts again some minutes, and a day and a half later.
+    /// assert!(ExpiringFilter::<str>::load(&path, hour / 10)?.contains("a.com"));
+    /// assert!(!ExpiringFilter::<str>::load(&path, 36 * hour)?.contains("a.com"));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
+        self.core.save(&self.core.header::<K>(self.kind()), path.as_ref())
+    }
+
+    /// Reads a filter that was written with a hasher like this one. `passed` is the time since then, as the caller knows it: by
+    /// so many whole ticks the filter is older, and what has died is dropped. Zero keeps everything.
+    /// [`advance_to`](ExpiringFilter::advance_to) counts from here.
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
+    pub fn read_from(reader: impl Read, hasher: S, passed: Duration) -> Result<Self, SnapshotError> {
+        Self::read(SnapshotReader::new(reader)?, Some(hasher), passed)
+    }
+
+    /// Reads a filter from a file, with the keys of the hasher that stand there. As
+    /// [`read_from`](ExpiringFilter::read_from).
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::load`](crate::CuckooFilter::load).
+    pub fn load(path: impl AsRef<Path>, passed: Duration) -> Result<Self, SnapshotError> {
+        file::load(path.as_ref(), |file| Self::read(SnapshotReader::new(file)?, None, passed))
+    }
+
+    fn read(reader: SnapshotReader<impl Read>, hasher: Option<S>, passed: Duration) -> Result<Self, SnapshotError> {
+        let is_expiring =
+            |kind: &Kind| *kind == Kind { expiring: kind.expiring, ..Kind::default() } && kind.expiring.is_some();
+        let (core, kind) = reader.into_core::<K, S>(hasher, "expiring", is_expiring)?;
+        let Expiring { time_to_live, tick, .. } = kind.expiring.expect("it expires");
+        let steps = u64::from(core.raw.most() - 1);
+        if tick.saturating_mul(steps) < time_to_live {
+            let place = SnapshotPlace::Header;
+            return Err(SnapshotError::Invalid { place, field: "tick", found: tick.to_string() });
+        }
+        let [time_to_live, tick] = [time_to_live, tick].map(Duration::from_nanos);
+        let filter = ExpiringFilter::from_core(core, time_to_live, tick);
+        filter.advance_to(passed);
+        Ok(filter.begun_now())
+    }
+}
+
+impl<K: ?Sized + 'static, S: SavedHasher> CountingFilter<K, S> {
+    fn kind(&self) -> Kind {
+        Kind { counter_bits: self.core.plan().slot_bits - self.core.plan().fingerprint_bits, ..Kind::default() }
+    }
+
+    /// Writes the filter, while it serves. As [`CuckooFilter::write_to`](crate::CuckooFilter::write_to).
+    ///
+    /// # Errors
+    /// What the writer returns, and if there is no memory for the copy of a shard.
+    pub fn write_to(&self, writer: impl Write) -> Result<(), SnapshotError> {
+        self.core.write(&self.core.header::<K>(self.kind()), writer)
+    }
+
+    /// Writes the filter to a file, in place of an older one. As [`CuckooFilter::save`](crate::CuckooFilter::save).
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::save`](crate::CuckooFilter::save).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CountingFilter;
+    ///
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-counting");
+    /// let words = CountingFilter::<str>::builder().capacity(1_000).build()?;
+    /// words.add("a")?;
+    /// words.add("a")?;
+    /// words.save(&path)?;
+    /// assert_eq!(CountingFilter::<str>::load(&path)?.count("a"), 2);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
+        self.core.save(&self.core.header::<K>(self.kind()), path.as_ref())
+    }
+
+    /// Reads a filter that was written with a hasher like this one.
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
+    pub fn read_from(reader: impl Read, hasher: S) -> Result<Self, SnapshotError> {
+        Self::read(SnapshotReader::new(reader)?, Some(hasher))
+    }
+
+    /// Reads a filter from a file, with the keys of the hasher that stand there.
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::load`](crate::CuckooFilter::load).
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        file::load(path.as_ref(), |file| Self::read(SnapshotReader::new(file)?, None))
+    }
+
+    fn read(reader: SnapshotReader<impl Read>, hasher: Option<S>) -> Result<Self, SnapshotError> {
+        let is_counting =
+            |kind: &Kind| kind.counter_bits > 0 && *kind == Kind { counter_bits: kind.counter_bits, ..Kind::default() };
+        let (core, _) = reader.into_core::<K, S>(hasher, "counting", is_counting)?;
+        Ok(CountingFilter::from_core(core))
+    }
+}

@@ -1,0 +1,281 @@
+//! Values that are added and never taken away, and cells that each point to one of them.
+//!
+//! Whoever reads a cell may follow it for as long as the directory lives: no value is moved or freed before.
+
+use crate::sys::sync::{AtomicPtr, Mutex, lock};
+use core::ops::{Deref, Range};
+use core::ptr;
+use core::sync::atomic::Ordering;
+
+pub(crate) struct Directory<T> {
+    cells: Box<[AtomicPtr<Entry<T>>]>,
+    first: *mut Entry<T>,
+    /// The newest.
+    last: AtomicPtr<Entry<T>>,
+    /// Held while one is added. No other lock is taken under it.
+    adding: Mutex,
+}
+
+struct Entry<T> {
+    value: T,
+    next: AtomicPtr<Entry<T>>,
+    /// Written once, before others know the entry.
+    previous: AtomicPtr<Entry<T>>,
+}
+
+/// A value that no thread knows yet.
+pub(crate) struct New<T>(Box<[Entry<T>; 1]>);
+
+/// A value of a directory.
+pub(crate) struct Member<'a, T>(&'a Entry<T>);
+
+#[allow(unsafe_code)]
+// SAFETY: a directory owns its values, as a `Vec<T>` does, and gives nothing but `&T` of them away.
+unsafe impl<T: Send> Send for Directory<T> {}
+
+#[allow(unsafe_code)]
+// SAFETY: as above. Values are added through `&self`, so that they are sent, too.
+unsafe impl<T: Send + Sync> Sync for Directory<T> {}
+
+impl<T> Clone for Member<'_, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Member<'_, T> {}
+
+impl<'a, T> Member<'a, T> {
+    #[inline(always)]
+    pub(crate) fn get(self) -> &'a T {
+        &self.0.value
+    }
+}
+
+impl<T> Deref for Member<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0.value
+    }
+}
+
+impl<T> Deref for New<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0[0].value
+    }
+}
+
+impl<T> New<T> {
+    /// `None` when there is no memory.
+    pub(crate) fn of(value: T) -> Option<Self> {
+        let mut memory = Vec::new();
+        memory.try_reserve_exact(1).ok()?;
+        memory.push(Entry { value, next: AtomicPtr::new(ptr::null_mut()), previous: AtomicPtr::new(ptr::null_mut()) });
+        memory.into_boxed_slice().try_into().ok().map(New)
+    }
+
+    fn into_raw(self) -> *mut Entry<T> {
+        Box::into_raw(self.0).cast()
+    }
+}
+
+impl<T> Directory<T> {
+    /// Of these values, each named by as many cells, in order. `None` when there is no memory.
+    pub(crate) fn new(values: Vec<New<T>>, cells_of_each: usize) -> Option<Self> {
+        let mut cells = Vec::new();
+        cells.try_reserve_exact(values.len().checked_mul(cells_of_each)?).ok()?;
+        let mut directory = Directory {
+            cells: Box::default(),
+            first: ptr::null_mut(),
+            last: AtomicPtr::new(ptr::null_mut()),
+            adding: Mutex::default(),
+        };
+        for value in values {
+            let (value, ()) = directory.add(value, |_| ());
+            let pointer = ptr::from_ref(value.0).cast_mut();
+            cells.extend((0..cells_of_each).map(|_| AtomicPtr::new(pointer)));
+            if directory.first.is_null() {
+                directory.first = pointer;
+            }
+        }
+        directory.cells = cells.into_boxed_slice();
+        (!directory.first.is_null()).then_some(directory)
+    }
+
+    /// What so many cells take, in bytes.
+    pub(crate) fn bytes_of(cells: usize) -> Option<usize> {
+        cells.checked_mul(size_of::<AtomicPtr<Entry<T>>>())
+    }
+
+    /// What a value takes.
+    pub(crate) const ENTRY_BYTES: usize = size_of::<Entry<T>>();
+
+    /// The value that the cell points to.
+    #[inline(always)]
+    pub(crate) fn at(&self, cell: usize) -> Member<'_, T> {
+        // Acquire: pairs with the Release in `publish`. Who finds a value here sees all that was written to it before
+        // (models lookup_during_a_split_*).
+        self.member(self.cells[cell].load(Ordering::Acquire))
+    }
+
+    /// Whether the cell still points to this value.
+    ///
+    /// Of a lookup: the Acquire loads of the words stand before it, so one that saw what was cleared after a publication
+    /// sees the publication, too. Of a writer: the locks that it holds order it after every change away from the value.
+    #[inline(always)]
+    pub(crate) fn is_at(&self, cell: usize, member: Member<'_, T>) -> bool {
+        // Relaxed: as said above. The pointer is compared, and not followed.
+        ptr::eq(self.cells[cell].load(Ordering::Relaxed), member.0)
+    }
+
+    /// Makes the cells point to this value of the directory, one after the other.
+    pub(crate) fn publish(&self, cells: Range<usize>, member: Member<'_, T>, each: impl Fn()) {
+        for cell in &self.cells[cells] {
+            // Release: pairs with the Acquire in `at`.
+            cell.store(ptr::from_ref(member.0).cast_mut(), Ordering::Release);
+            each();
+        }
+    }
+
+    /// Adds a value behind all others, once this has been done with it.
+    pub(crate) fn add<'a, R>(&'a self, value: New<T>, first: impl FnOnce(Member<'a, T>) -> R) -> (Member<'a, T>, R) {
+        let value = value.into_raw();
+        let done = first(self.member(value));
+        let adding = lock(&self.adding);
+        // Relaxed: written under the lock.
+        let last = self.last.load(Ordering::Relaxed);
+        // Relaxed: nobody knows the value yet.
+        self.member(value).0.previous.store(last, Ordering::Relaxed);
+        if !last.is_null() {
+            // Release: pairs with the Acquire in `each`.
+            self.member(last).0.next.store(value, Ordering::Release);
+        }
+        // Release: pairs with the Acquire in `each_from_newest`.
+        self.last.store(value, Ordering::Release);
+        drop(adding);
+        (self.member(value), done)
+    }
+
+    /// All values, from the oldest on. What follows a value is asked when the next one is: what is added while the last one
+    /// is worked on comes, too.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Member<'_, T>> {
+        let mut at: Option<Member<'_, T>> = None;
+        core::iter::from_fn(move || {
+            // Acquire: pairs with the Release in `add`.
+            let next = at.map_or(self.first, |member| member.0.next.load(Ordering::Acquire));
+            at = (!next.is_null()).then(|| self.member(next));
+            at
+        })
+    }
+
+    /// All values that there are now, from the newest on.
+    pub(crate) fn each_from_newest(&self) -> impl Iterator<Item = Member<'_, T>> {
+        let follow = |pointer: *mut Entry<T>| (!pointer.is_null()).then(|| self.member(pointer));
+        // Acquire: pairs with the Release in `add`. Relaxed: written before that.
+        let last = self.last.load(Ordering::Acquire);
+        core::iter::successors(follow(last), move |member| follow(member.0.previous.load(Ordering::Relaxed)))
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn member(&self, pointer: *mut Entry<T>) -> Member<'_, T> {
+        // SAFETY: 1. every pointer that is stored in `cells`, `first`, `last`, `next` or `previous` is one that `add` made
+        // of a box (`publish` is given what came from here, and a filter has one directory), and is not null here;
+        // 2. the entry is freed in `drop` alone, which has `&mut self`; 3. it is shared from `add` on, and changed
+        // through atomics only; who reads the pointer has synchronised with who stored it, or is the same thread.
+        Member(unsafe { &*pointer })
+    }
+}
+
+impl<T> Drop for Directory<T> {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // Relaxed: nothing else has the directory.
+        let mut last = self.last.load(Ordering::Relaxed);
+        while !last.is_null() {
+            // SAFETY: made by `New::into_raw`, in `add`, of this type; each entry is passed once.
+            let entry = unsafe { Box::from_raw(last.cast::<[Entry<T>; 1]>()) };
+            last = entry[0].previous.load(Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[allow(clippy::disallowed_types)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
+    struct Dropped {
+        number: usize,
+        dropped: Arc<AtomicUsize>,
+    }
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn cells_point_to_what_was_published_and_all_is_dropped_once() {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let value = |number| New::of(Dropped { number, dropped: Arc::clone(&dropped) }).unwrap();
+        {
+            let directory = Directory::new(vec![value(0), value(1)], 4).unwrap();
+            let named = || (0..8).map(|cell| directory.at(cell).number).collect::<Vec<_>>();
+            assert_eq!(named(), [0, 0, 0, 0, 1, 1, 1, 1]);
+            let (zero, two) = (directory.at(0), directory.add(value(2), |_| ()).0);
+            assert!(directory.is_at(3, zero) && !directory.is_at(4, zero));
+            directory.publish(2..4, two, || {});
+            assert_eq!(named(), [0, 0, 2, 2, 1, 1, 1, 1]);
+            assert!(!directory.is_at(3, zero) && directory.is_at(3, two));
+            assert_eq!(directory.each().map(|member| member.number).collect::<Vec<_>>(), [0, 1, 2]);
+            assert_eq!(directory.each_from_newest().map(|member| member.number).collect::<Vec<_>>(), [2, 1, 0]);
+            drop(value(3));
+            assert_eq!(dropped.load(Ordering::Relaxed), 1);
+        }
+        assert_eq!(dropped.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn what_is_added_during_a_walk_is_met_by_it() {
+        let directory = Directory::new(vec![New::of(0).unwrap()], 1).unwrap();
+        let mut met = 0;
+        for member in directory.each() {
+            assert_eq!(*member, met);
+            met += 1;
+            if met < 10 {
+                directory.add(New::of(met).unwrap(), |_| ());
+            }
+        }
+        assert_eq!(met, 10);
+    }
+
+    /// Under AddressSanitizer, too, which would see an entry that is freed early or twice.
+    #[test]
+    fn many_threads_add_and_follow() {
+        let directory = Directory::new(vec![New::of(vec![0]).unwrap()], 64).unwrap();
+        thread::scope(|scope| {
+            for thread in 0..4 {
+                let directory = &directory;
+                scope.spawn(move || {
+                    for number in 0..500_usize {
+                        let member = directory.add(New::of(vec![number; 3]).unwrap(), |_| ()).0;
+                        directory.publish(number % 64..number % 64 + 1, member, || {});
+                        let found = directory.at((number * 7 + thread) % 64);
+                        assert!(found.iter().all(|&value| value == found[0]));
+                    }
+                });
+            }
+        });
+        assert_eq!((directory.each().count(), directory.each_from_newest().count()), (2001, 2001));
+    }
+}

@@ -1,0 +1,164 @@
+//! Filters that keep a number beside each key. What they have in common; each has a face of its own.
+
+mod batch;
+mod counting;
+mod expiring;
+mod merge;
+
+pub use counting::{CountingBuilder, CountingFilter};
+pub use expiring::{ExpiringBuilder, ExpiringFilter};
+
+use crate::hashing::hash_of;
+use crate::layout::{self, Class, Mixed, Plan};
+use crate::raw::{Tagged, TaggedShard};
+use crate::stats::Stats;
+use core::hash::{BuildHasher, Hash};
+
+/// A filter with tags and its hash function.
+pub(crate) struct Core<S> {
+    pub(crate) raw: Tagged,
+    pub(crate) hasher: S,
+    /// As asked for; the plan may have room for more.
+    pub(crate) capacity: usize,
+    /// The rate that was asked for.
+    pub(crate) rate: Option<f64>,
+}
+
+impl<S> Core<S> {
+    pub(crate) fn plan(&self) -> &Plan {
+        self.raw.raw.plan()
+    }
+
+    fn len(&self) -> usize {
+        self.raw.raw.len()
+    }
+
+    fn stats(&self) -> Stats {
+        let (totals, len) = (self.raw.raw.totals(), self.len());
+        let load_factor = len as f64 / self.plan().slots() as f64;
+        Stats {
+            len,
+            load_factor,
+            expected_false_positive_rate: layout::expected_false_positive_rate(
+                load_factor,
+                self.plan().fingerprint_bits,
+            ),
+            relocations: totals.relocations,
+            longest_path: totals.longest_path,
+            refused_full: totals.refused_full,
+            refused_too_many_copies: totals.refused_copies,
+            tables: self.plan().shards,
+            ..Stats::default()
+        }
+    }
+
+    /// The value of a key of which there is one copy, or the two of a relocation; 0 if it is absent.
+    fn largest(&self, mixed: Mixed) -> u32 {
+        self.raw.values(mixed).into_iter().max().unwrap_or(0)
+    }
+
+    /// The place of a key.
+    #[inline(always)]
+    fn locate<K: ?Sized + Hash>(&self, key: &K) -> (TaggedShard<'_>, Class)
+    where
+        S: BuildHasher,
+    {
+        self.raw.locate(self.mixed(key))
+    }
+
+    #[inline(always)]
+    fn mixed<K: ?Sized + Hash>(&self, key: &K) -> Mixed
+    where
+        S: BuildHasher,
+    {
+        Mixed::of(hash_of(&self.hasher, key))
+    }
+}
+
+/// What all faces say of themselves. `$build` builds a filter in an example, `$store` stores a key in it.
+macro_rules! common_methods {
+    ($filter:ident, $build:literal, $store:literal, $len:literal) => {
+        impl<K: ?Sized, S> $filter<K, S> {
+            #[doc = $len]
+            /// As exact as [`CuckooFilter::len`](crate::CuckooFilter::len).
+            ///
+            /// ```
+            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($filter), ";")]
+            ///
+            #[doc = concat!("let filter = ", $build, ";")]
+            #[doc = concat!("filter.", $store, "(&1)?;")]
+            /// assert_eq!(filter.len(), 1);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            #[must_use]
+            pub fn len(&self) -> usize {
+                self.core.len()
+            }
+
+            /// Says whether `len` is 0.
+            #[must_use]
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// The number of keys that was asked for.
+            #[must_use]
+            pub fn capacity(&self) -> usize {
+                self.core.capacity
+            }
+
+            /// Tells how full the filter is and what has happened in it, of all slots in use. As
+            /// [`CuckooFilter::stats`](crate::CuckooFilter::stats).
+            ///
+            /// ```
+            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($filter), ";")]
+            ///
+            #[doc = concat!("let filter = ", $build, ";")]
+            #[doc = concat!("filter.", $store, "(&1)?;")]
+            /// let stats = filter.stats();
+            /// assert!(stats.load_factor > 0.0 && stats.expected_false_positive_rate < 0.001);
+            /// assert_eq!((stats.len, stats.refused_full), (1, 0));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            #[must_use]
+            pub fn stats(&self) -> crate::Stats {
+                self.core.stats()
+            }
+
+            /// Bits of a fingerprint: those of a slot, less the ones beside it.
+            #[must_use]
+            pub fn fingerprint_bits(&self) -> u32 {
+                self.core.plan().fingerprint_bits
+            }
+
+            /// Bytes of memory, everything included. As
+            /// [`CuckooFilter::memory_usage`](crate::CuckooFilter::memory_usage).
+            #[must_use]
+            pub fn memory_usage(&self) -> usize {
+                size_of::<Self>() + self.core.raw.raw.heap_bytes()
+            }
+
+            /// The hash function.
+            #[must_use]
+            pub fn hasher(&self) -> &S {
+                &self.core.hasher
+            }
+
+            /// Removes everything, a shard at a time. As [`CuckooFilter::clear`](crate::CuckooFilter::clear).
+            ///
+            /// ```
+            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($filter), ";")]
+            ///
+            #[doc = concat!("let filter = ", $build, ";")]
+            #[doc = concat!("filter.", $store, "(&1)?;")]
+            /// filter.clear();
+            /// assert!(filter.is_empty() && !filter.contains(&1));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn clear(&self) {
+                self.core.raw.raw.clear();
+            }
+        }
+    };
+}
+use common_methods;

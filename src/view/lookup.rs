@@ -1,0 +1,261 @@
+//! Lookups in the records of a snapshot: as those of a filter that nobody writes to, from bytes in place of words.
+
+use crate::layout::{Geometry, Lanes, Mixed, Plan, hits};
+use crate::raw::BLOCK;
+use crate::sys::bytes::Bytes;
+use crate::sys::isa::{Compiled, Function, Signature};
+use crate::sys::prefetch::CacheLevel;
+use core::marker::PhantomData;
+
+/// Tables below this size are in a core's own caches, those below the other one in a shared cache, for the most part.
+const NEAR: usize = 1 << 19;
+const FAR: usize = 8 << 20;
+
+/// The records of a plain filter, side by side, and the numbers that find a bucket in them.
+pub(super) struct Lookups<B> {
+    pub(super) bytes: B,
+    geometry: Geometry,
+    lanes: Lanes,
+    bucket_bits: u64,
+    run_bits: u64,
+    /// Where the words of the first shard begin, and how far it is from those of one to those of the next.
+    first: u64,
+    stride: u64,
+    /// Where lines are fetched to before they are read.
+    level: Option<CacheLevel>,
+    contains: Compiled<Contains<B>>,
+    contains_each: Compiled<ContainsEach<B>>,
+}
+
+/// The signature of a lookup.
+struct Contains<B>(PhantomData<B>);
+
+impl<B> Signature for Contains<B> {
+    type Context = Lookups<B>;
+    type Input<'a> = Mixed;
+    type Output = bool;
+}
+
+/// The signature of lookups of many keys.
+struct ContainsEach<B>(PhantomData<B>);
+
+/// Writes down the hashes of the next keys: as many as there are left, or as fit.
+type Next<'a> = &'a mut dyn FnMut(&mut [Mixed; BLOCK]);
+
+impl<B> Signature for ContainsEach<B> {
+    type Context = Lookups<B>;
+    type Input<'a> = (Next<'a>, &'a mut [bool]);
+    type Output = ();
+}
+
+/// How a bucket is read that begins at this bit.
+trait Width {
+    /// Its runs, brought down to the lowest bit. Above them stands whatever comes next.
+    type Runs: Copy;
+
+    const NONE: Self::Runs;
+
+    fn read<B: Bytes>(bytes: &B, place: Begin, run_bits: u64) -> Self::Runs;
+
+    fn hits(runs: Self::Runs, low: u64, pattern: u64) -> u64;
+}
+
+/// Where a bucket begins: in which byte, and at which of its bits.
+#[derive(Clone, Copy, Default)]
+struct Begin {
+    byte: u64,
+    bit: u64,
+}
+
+/// Up to 16 bits: a bucket is one run. It begins at a multiple of 4 bits, so that it lies in 8 bytes.
+enum OneRun {}
+
+/// Above: two runs of two slots, each in 8 bytes.
+enum TwoRuns {}
+
+/// 31 bits: a run begins at an even bit, and 6 bits and 62 are more than 8 bytes.
+enum LongRuns {}
+
+impl Width for OneRun {
+    type Runs = u64;
+
+    const NONE: u64 = 0;
+
+    #[inline(always)]
+    fn read<B: Bytes>(bytes: &B, Begin { byte, bit }: Begin, _: u64) -> u64 {
+        bytes.number_at(byte as usize) >> bit
+    }
+
+    #[inline(always)]
+    fn hits(run: u64, low: u64, pattern: u64) -> u64 {
+        hits(run, pattern, low)
+    }
+}
+
+impl Width for TwoRuns {
+    type Runs = [u64; 2];
+
+    const NONE: [u64; 2] = [0; 2];
+
+    #[inline(always)]
+    fn read<B: Bytes>(bytes: &B, Begin { byte, bit }: Begin, run_bits: u64) -> [u64; 2] {
+        let second = bit + run_bits;
+        [bytes.number_at(byte as usize) >> bit, bytes.number_at((byte + second / 8) as usize) >> (second % 8)]
+    }
+
+    #[inline(always)]
+    fn hits([low_run, high_run]: [u64; 2], low: u64, pattern: u64) -> u64 {
+        hits(low_run, pattern, low) | hits(high_run, pattern, low)
+    }
+}
+
+impl Width for LongRuns {
+    type Runs = [u64; 2];
+
+    const NONE: [u64; 2] = [0; 2];
+
+    #[inline(always)]
+    fn read<B: Bytes>(bytes: &B, Begin { byte, bit }: Begin, run_bits: u64) -> [u64; 2] {
+        let sixteen = |byte: u64| {
+            let [low, high] = [byte, byte + 8].map(|byte| u128::from(bytes.number_at(byte as usize)));
+            high << 64 | low
+        };
+        let second = bit + run_bits;
+        [(sixteen(byte) >> bit) as u64, (sixteen(byte + second / 8) >> (second % 8)) as u64]
+    }
+
+    #[inline(always)]
+    fn hits(runs: [u64; 2], low: u64, pattern: u64) -> u64 {
+        TwoRuns::hits(runs, low, pattern)
+    }
+}
+
+/// Compiled for one width.
+struct As<W>(PhantomData<W>);
+
+impl<B: Bytes, W: Width> Function<Contains<B>> for As<W> {
+    #[inline(always)]
+    fn run(lookups: &Lookups<B>, mixed: Mixed) -> bool {
+        let place = lookups.geometry.locate_flat(mixed);
+        let (low, high) = (lookups.lanes.low(), lookups.lanes.high());
+        let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(low);
+        let shard = lookups.first + place.shard * lookups.stride;
+        let hits = [place.class.first, place.class.second].map(|bucket| {
+            let begin = lookups.begin(shard, bucket.get());
+            W::hits(W::read(&lookups.bytes, begin, lookups.run_bits), low, pattern)
+        });
+        (hits[0] | hits[1]) & high != 0
+    }
+}
+
+impl<B: Bytes, W: Width> Function<ContainsEach<B>> for As<W> {
+    #[inline(always)]
+    fn run(lookups: &Lookups<B>, (next, found): (Next<'_>, &mut [bool])) {
+        // Two blocks: the lines of one are on their way while the other is read.
+        let mut blocks = [Probes::default(), Probes::default()];
+        let (mut now, mut left) = (0, found.len());
+        lookups.place(&mut blocks[now], &mut left, next);
+        for found in found.chunks_mut(BLOCK) {
+            lookups.place(&mut blocks[1 - now], &mut left, next);
+            lookups.look::<W>(&blocks[now], found);
+            now = 1 - now;
+        }
+    }
+}
+
+/// The keys of a block, and where they are looked for.
+#[derive(Default)]
+struct Probes {
+    mixed: [Mixed; BLOCK],
+    begins: [[Begin; BLOCK]; 2],
+    patterns: [u64; BLOCK],
+}
+
+impl<B: Bytes> Lookups<B> {
+    /// `first` is the byte at which the words of the first shard begin, `stride` how far those of the next are.
+    pub(super) fn new(bytes: B, plan: &Plan, first: usize, stride: usize) -> Self {
+        let (contains, contains_each) = match plan.slot_bits {
+            ..=16 => (Compiled::for_scalars::<As<OneRun>>(), Compiled::for_vectors::<As<OneRun>>()),
+            31 => (Compiled::for_scalars::<As<LongRuns>>(), Compiled::for_vectors::<As<LongRuns>>()),
+            _ => (Compiled::for_scalars::<As<TwoRuns>>(), Compiled::for_vectors::<As<TwoRuns>>()),
+        };
+        let level = match bytes.len() {
+            0..NEAR => None,
+            NEAR..FAR => Some(CacheLevel::L1),
+            _ => Some(CacheLevel::L2),
+        };
+        let bits = u64::from(plan.slot_bits);
+        let (first, stride) = (first as u64, stride as u64);
+        let geometry = Geometry::new(plan);
+        let lanes = Lanes::new(plan.slot_bits);
+        let (bucket_bits, run_bits) = (4 * bits, 2 * bits);
+        Lookups { bytes, geometry, lanes, bucket_bits, run_bits, first, stride, level, contains, contains_each }
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, mixed: Mixed) -> bool {
+        self.contains.call(self, mixed)
+    }
+
+    /// Looks up the keys, a block at a time.
+    pub(super) fn contains_each<T>(&self, keys: &[T], mixed: impl Fn(&T) -> Mixed, found: &mut [bool]) {
+        let mut blocks = keys.chunks(BLOCK);
+        let mut next = |hashes: &mut [Mixed; BLOCK]| {
+            for (key, to) in blocks.next().unwrap_or_default().iter().zip(hashes) {
+                *to = mixed(key);
+            }
+        };
+        self.contains_each.call(self, (&mut next, found));
+    }
+
+    #[inline(always)]
+    fn begin(&self, shard: u64, bucket: u32) -> Begin {
+        let bit = u64::from(bucket) * self.bucket_bits;
+        Begin { byte: shard + bit / 8, bit: bit % 8 }
+    }
+
+    /// Places the next keys and begins to fetch their lines. Where a block is not full, what stands behind its keys is
+    /// looked for in vain, which does no harm: every hash has a place.
+    #[inline(always)]
+    fn place(&self, probes: &mut Probes, left: &mut usize, next: Next<'_>) {
+        if *left == 0 {
+            return;
+        }
+        *left -= (*left).min(BLOCK);
+        next(&mut probes.mixed);
+        let (geometry, low) = (self.geometry, self.lanes.low());
+        let narrow = geometry.is_narrow();
+        for (at, &mixed) in probes.mixed.iter().enumerate() {
+            let place = if narrow { geometry.locate_narrow(mixed) } else { geometry.locate_flat(mixed) };
+            let shard = self.first + place.shard * self.stride;
+            probes.begins[0][at] = self.begin(shard, place.class.first.get());
+            probes.begins[1][at] = self.begin(shard, place.class.second.get());
+            probes.patterns[at] = u64::from(place.class.fingerprint.get()).wrapping_mul(low);
+        }
+        if let Some(level) = self.level {
+            for begin in probes.begins.iter().flatten() {
+                self.bytes.fetch(begin.byte as usize, level);
+                self.bytes.fetch(begin.byte as usize + 7, level);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn look<W: Width>(&self, probes: &Probes, found: &mut [bool]) {
+        let (low, high) = (self.lanes.low(), self.lanes.high());
+        let mut runs = [[W::NONE; BLOCK]; 2];
+        for (runs, begins) in runs.iter_mut().zip(&probes.begins) {
+            for (run, &begin) in runs.iter_mut().zip(begins).take(found.len()) {
+                *run = W::read(&self.bytes, begin, self.run_bits);
+            }
+        }
+        let mut hits = [0; BLOCK];
+        for at in 0..BLOCK {
+            let pattern = probes.patterns[at];
+            hits[at] = (W::hits(runs[0][at], low, pattern) | W::hits(runs[1][at], low, pattern)) & high;
+        }
+        for (found, hits) in found.iter_mut().zip(hits) {
+            *found = hits != 0;
+        }
+    }
+}

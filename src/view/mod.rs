@@ -1,0 +1,262 @@
+//! Snapshots that are asked where they lie, without being loaded.
+//!
+//! ```text
+//! mod      the face: opened, checked, asked for keys
+//! lookup   a hash, and the two buckets that it leads to in the bytes
+//! ```
+
+mod lookup;
+
+use crate::batch::assert_same_length;
+use crate::error::SnapshotError;
+#[cfg(feature = "mmap")]
+use crate::hashing::DefaultHashBuilder;
+use crate::hashing::{SavedHasher, hash_of};
+use crate::layout::{self, Mixed};
+#[cfg(feature = "mmap")]
+use crate::snapshot::open_regular;
+use crate::snapshot::{SnapshotHeader, Stored};
+use crate::sys::bytes::Bytes;
+#[cfg(feature = "mmap")]
+pub use crate::sys::mapping::Mapping;
+use core::borrow::Borrow;
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
+use lookup::Lookups;
+#[cfg(feature = "mmap")]
+use std::path::Path;
+
+/// A filter that is read from the bytes of a snapshot, where they lie: it can be asked, and not changed.
+///
+/// [`FilterView::from_bytes`] takes any slice of bytes, such as one that is compiled into the program.
+/// [`MappedFilter`] is the same for a file.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{CuckooFilter, FilterView, StableHashBuilder};
+///
+/// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, StableHashBuilder::new());
+/// filter.insert("key")?;
+/// let mut bytes = Vec::new();
+/// filter.write_to(&mut bytes)?;
+///
+/// // Or `include_bytes!("list.filter")`.
+/// let view = FilterView::<str, StableHashBuilder, _>::from_bytes(&bytes[..])?;
+/// assert!(view.contains("key"));
+/// assert!(!view.contains("another key"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct FilterView<K: ?Sized, S, B> {
+    lookups: Lookups<B>,
+    stored: Stored,
+    hasher: S,
+    key: PhantomData<fn(&K)>,
+}
+
+/// A filter in a file that is mapped, not loaded: opened in less than a millisecond whatever its size, shared by all
+/// processes that map it through the page cache, and gone from memory when the system needs it for something else.
+///
+/// What has not been asked for yet comes from the disk when it is. Lookups take no lock and run on any number of threads.
+///
+/// # The file
+/// [`save`](crate::CuckooFilter::save) puts a new file in the place of the old one, and never changes one: what is mapped
+/// stays what it was, until it is dropped. Open the new file, and swap an `Arc`. A file that is
+/// changed by others under the same name gives other answers, and no undefined behaviour. **Where it is truncated, a lookup
+/// that reads what is no longer there ends the process** (`SIGBUS` on Unix): a file that is mapped must not be cut off, and
+/// no failing disk or network file system be under it.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{CuckooFilter, MappedFilter};
+///
+/// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-mapped");
+/// let filter = CuckooFilter::<str>::with_capacity(1_000_000);
+/// filter.insert("key")?;
+/// filter.save(&path)?;
+///
+/// let mapped = MappedFilter::<str>::open(&path)?;
+/// mapped.check()?;
+/// assert!(mapped.contains("key"));
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "mmap")]
+#[cfg_attr(docsrs, doc(cfg(feature = "mmap")))]
+pub type MappedFilter<K, S = DefaultHashBuilder> = FilterView<K, S, Mapping>;
+
+#[cfg(feature = "mmap")]
+#[cfg_attr(docsrs, doc(cfg(feature = "mmap")))]
+impl<K: ?Sized + 'static, S: SavedHasher> MappedFilter<K, S> {
+    /// Maps a file, with the keys of the hasher that stand there.
+    ///
+    /// The header is checked, with the hasher and the type of the keys, and the length of the file. **What the records
+    /// hold is believed**: a file that is damaged there may answer "no" to what it holds. Where files come over a network or
+    /// lie for long, call [`check`](FilterView::check), before the first lookup or beside them.
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::load`](crate::CuckooFilter::load), but for damage of the records.
+    ///
+    /// # Complexity
+    /// A few pages of the file, whatever its size.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        Self::map(path.as_ref(), |stored| stored.hasher())
+    }
+
+    /// Maps a file that was written with a hasher like this one: for a file without the keys of its hasher. As
+    /// [`open`](FilterView::open).
+    ///
+    /// # Errors
+    /// As [`open`](FilterView::open), and as [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
+    pub fn open_with_hasher(path: impl AsRef<Path>, hasher: S) -> Result<Self, SnapshotError> {
+        Self::map(path.as_ref(), |_| Ok(hasher))
+    }
+
+    fn map(path: &Path, hasher: impl FnOnce(&Stored) -> Result<S, SnapshotError>) -> Result<Self, SnapshotError> {
+        let mapped = open_regular(path).and_then(|file| Mapping::of(&file)).map_err(SnapshotError::Io);
+        let filter = mapped.and_then(|bytes| FilterView::new(bytes, hasher));
+        filter.map_err(|error| error.of_file(path))
+    }
+}
+
+impl<'a, K: ?Sized + 'static, S: SavedHasher> FilterView<K, S, &'a [u8]> {
+    /// Takes the bytes of a snapshot, with the keys of the hasher that stand there, and checks them in full. They may lie
+    /// at any address. What is compiled in by `include_bytes!` is read when it is asked for, as the program itself.
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::load`](crate::CuckooFilter::load).
+    ///
+    /// # Complexity
+    /// Each byte once, in the memory of two shards, 2 MiB at the most.
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, SnapshotError> {
+        let view = FilterView::new(bytes, |stored| stored.hasher())?;
+        view.check()?;
+        Ok(view)
+    }
+
+    /// Takes the bytes of a snapshot that was written with a hasher like this one. As [`from_bytes`](FilterView::from_bytes).
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from), and if anything follows the snapshot.
+    pub fn from_bytes_with_hasher(bytes: &'a [u8], hasher: S) -> Result<Self, SnapshotError> {
+        let view = FilterView::new(bytes, |_| Ok(hasher))?;
+        view.check()?;
+        Ok(view)
+    }
+}
+
+#[allow(private_bounds)]
+impl<K: ?Sized + 'static, S: SavedHasher, B: Bytes> FilterView<K, S, B> {
+    fn new(bytes: B, hasher: impl FnOnce(&Stored) -> Result<S, SnapshotError>) -> Result<Self, SnapshotError> {
+        let stored = Stored::new(&bytes)?;
+        let hasher = hasher(&stored)?;
+        stored.check_asked::<K, S>(&hasher)?;
+        let lookups = Lookups::new(bytes, stored.plan(), stored.first(), stored.stride());
+        Ok(FilterView { lookups, stored, hasher, key: PhantomData })
+    }
+}
+
+#[allow(private_bounds)]
+impl<K: ?Sized, S, B: Bytes> FilterView<K, S, B> {
+    /// Checks every byte: all checksums, counts and lengths, as a filter is checked that is loaded. Lookups may go on.
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
+    ///
+    /// # Complexity
+    /// Each byte once, in the memory of two shards, 2 MiB at the most.
+    pub fn check(&self) -> Result<(), SnapshotError> {
+        self.stored.check(&self.lookups.bytes)
+    }
+
+    /// What the snapshot says of itself.
+    #[must_use]
+    pub fn header(&self) -> &SnapshotHeader {
+        self.stored.header()
+    }
+
+    /// The hash function.
+    #[must_use]
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// The stored copies, as the end of the snapshot has them.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.stored.taken(&self.lookups.bytes)
+    }
+
+    /// Says whether [`len`](FilterView::len) is 0.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Stored copies per slot, 0 to 1.
+    #[must_use]
+    pub fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.stored.plan().slots() as f64
+    }
+
+    /// The chance that the lookup of an absent key says "yes". As
+    /// [`CuckooFilter::expected_false_positive_rate`](crate::CuckooFilter::expected_false_positive_rate).
+    #[must_use]
+    pub fn expected_false_positive_rate(&self) -> f64 {
+        layout::expected_false_positive_rate(self.load_factor(), self.stored.plan().fingerprint_bits)
+    }
+
+    /// Says whether the key with this hash may be in the filter. As [`contains`](FilterView::contains).
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.lookups.contains(Mixed::of(hash))
+    }
+
+    /// Looks up the keys with these hashes. As [`contains_batch`](FilterView::contains_batch).
+    ///
+    /// # Panics
+    /// As [`contains_batch`](FilterView::contains_batch).
+    #[track_caller]
+    pub fn contains_batch_hash(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_same_length(hashes, found);
+        self.lookups.contains_each(hashes, |&hash| Mixed::of(hash), found);
+    }
+}
+
+#[allow(private_bounds)]
+impl<K: ?Sized + Hash, S: BuildHasher, B: Bytes> FilterView<K, S, B> {
+    /// Hashes the key. As [`CuckooFilter::hash`](crate::CuckooFilter::hash).
+    #[inline]
+    #[must_use]
+    pub fn hash(&self, key: &K) -> u64 {
+        hash_of(&self.hasher, key)
+    }
+
+    /// Says whether the key may be in the filter. "No" is certain, "yes" is wrong at the rate that was asked for.
+    ///
+    /// # Complexity
+    /// Two buckets of one shard are read, each in one cache line or two. Of a file that is mapped, pages that were not asked
+    /// for yet are read from the disk.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, key: &K) -> bool {
+        self.contains_hash(self.hash(key))
+    }
+
+    /// Looks up many keys: `found[i]` says whether `keys[i]` may be in the filter. Faster than a loop of
+    /// [`contains`](FilterView::contains) in large filters, whose cache lines are fetched 32 keys at a time.
+    ///
+    /// # Panics
+    /// If `keys` and `found` differ in length.
+    #[track_caller]
+    pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
+        assert_same_length(keys, found);
+        self.lookups.contains_each(keys, |key| Mixed::of(self.hash(key.borrow())), found);
+    }
+}
+
+impl<K: ?Sized, S, B> fmt::Debug for FilterView<K, S, B> {
+    /// Shows what the header says, not the keys of the hash function.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterView").field("header", self.stored.header()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,218 @@
+//! Filters with a number beside each key: in files, in batches and merged.
+
+use concurrent_cuckoo_filter::{
+    CountingFilter, CuckooFilter, ExpiringBuilder, ExpiringFilter, MergeError, SnapshotError, StableHashBuilder,
+};
+use std::thread;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
+
+fn builder(capacity: usize) -> ExpiringBuilder<u64, StableHashBuilder> {
+    ExpiringFilter::builder().capacity(capacity).time_to_live(60 * SECOND).hasher(hasher())
+}
+
+fn bytes_of(filter: &ExpiringFilter<u64, StableHashBuilder>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).unwrap();
+    bytes
+}
+
+fn read(bytes: &[u8], passed: Duration) -> Result<ExpiringFilter<u64, StableHashBuilder>, SnapshotError> {
+    ExpiringFilter::read_from(bytes, hasher(), passed)
+}
+
+#[test]
+fn what_is_read_goes_on_as_what_was_written() {
+    for (capacity, steps) in [(1_000, 2), (1_000, 6), (300_000, 6), (1_000, 254)] {
+        let filter = builder(capacity).steps(steps).build().unwrap();
+        filter.advance_to(100 * SECOND);
+        let lives: Vec<Duration> = (0..500).map(|key| key * 60 * SECOND / 500).collect();
+        for (key, &life) in lives.iter().enumerate() {
+            filter.insert_for(&(key as u64), life).unwrap();
+        }
+        let bytes = bytes_of(&filter);
+        let epoch = filter.epoch();
+        for passed in [0, 1, 9, 10, 31, 59, 60, 90, 1_000_000] {
+            let loaded = read(&bytes, passed * SECOND).unwrap();
+            assert_eq!(
+                (loaded.capacity(), loaded.time_to_live(), loaded.tick()),
+                (capacity, 60 * SECOND, filter.tick())
+            );
+            assert_eq!(u128::from(loaded.epoch() - epoch), (passed * SECOND).as_nanos() / filter.tick().as_nanos());
+            for (key, &life) in lives.iter().enumerate() {
+                let (found, passed) = (loaded.contains(&(key as u64)), passed * SECOND);
+                assert!(found || life < passed, "{key} is gone before its time, after {passed:?}");
+                if passed > 60 * SECOND + filter.tick() {
+                    assert!(!found && loaded.is_empty());
+                }
+            }
+            // Time is counted from the loading.
+            assert_eq!(loaded.advance_to(filter.tick()), 1);
+            loaded.insert(&7_000).unwrap();
+            loaded.advance_to(filter.tick() + 59 * SECOND);
+            assert!(loaded.contains(&7_000));
+        }
+        // Time goes on alike in both.
+        let loaded = read(&bytes, Duration::ZERO).unwrap();
+        for _ in 0..steps + 3 {
+            filter.advance();
+            loaded.advance();
+            (0..500).for_each(|key| assert_eq!(loaded.contains(&key), filter.contains(&key)));
+        }
+    }
+}
+
+/// Shards are copied at different epochs: each is written with its own, and the reader brings all to the latest.
+#[test]
+fn a_snapshot_beside_ticks_loses_nothing_that_lives() {
+    let filter = builder(400_000).steps(2).build().unwrap();
+    let keys: Vec<u64> = (0..50_000).collect();
+    let mut ticks_seen = 0;
+    for _ in 0..8 {
+        assert!(filter.insert_batch(&keys).rejected.is_empty());
+        // Three ticks are left to each key. Two of them may be made before the shard of a key is copied, and not more.
+        let (before, bytes) = thread::scope(|scope| {
+            let before = filter.epoch();
+            let ticks = scope.spawn(|| (0..2).for_each(|_| _ = filter.advance()));
+            let bytes = bytes_of(&filter);
+            ticks.join().unwrap();
+            (before, bytes)
+        });
+        let loaded = read(&bytes, Duration::ZERO).unwrap();
+        ticks_seen += loaded.epoch() - before;
+        assert!(keys.iter().all(|key| loaded.contains(key)), "{} ticks", loaded.epoch() - before);
+        // What dies there dies here, and no tag of another epoch is left.
+        while loaded.epoch() < before + 4 {
+            loaded.advance();
+        }
+        assert!(loaded.is_empty());
+        filter.clear();
+    }
+    assert!(ticks_seen <= 16);
+}
+
+#[test]
+fn files_of_other_kinds_are_refused() {
+    let (expiring, counting) = (builder(100).build().unwrap(), CountingFilter::<u64>::builder().capacity(100));
+    let (counting, plain) =
+        (counting.hasher(hasher()).build().unwrap(), CuckooFilter::<u64, _>::with_capacity_and_hasher(100, hasher()));
+    let files =
+        [bytes_of(&expiring), written(|bytes| counting.write_to(bytes)), written(|bytes| plain.write_to(bytes))];
+    for (number, bytes) in files.iter().enumerate() {
+        let results = [
+            read(bytes, SECOND).map(|_| ()),
+            CountingFilter::<u64, _>::read_from(&bytes[..], hasher()).map(|_| ()),
+            CuckooFilter::<u64, _>::read_from(&bytes[..], hasher()).map(|_| ()),
+        ];
+        for (asked, result) in results.into_iter().enumerate() {
+            assert_eq!(result.is_ok(), asked == number, "{result:?}");
+            assert!(asked == number || matches!(result, Err(SnapshotError::KindMismatch { .. })), "{result:?}");
+        }
+        let other = StableHashBuilder::with_keys(1, 3);
+        assert!(ExpiringFilter::<u64, _>::read_from(&bytes[..], other, SECOND).is_err());
+    }
+    // Cut off anywhere, or with any byte changed.
+    let whole = &files[0];
+    for cut in (0..whole.len()).step_by(7) {
+        assert!(read(&whole[..cut], SECOND).is_err());
+        let mut changed = whole.clone();
+        changed[cut] ^= 0x10;
+        assert!(read(&changed, SECOND).is_err(), "byte {cut}");
+    }
+    assert!(matches!(
+        ExpiringFilter::<str, _>::read_from(&whole[..], hasher(), SECOND),
+        Err(SnapshotError::KeyTypeMismatch { .. })
+    ));
+}
+
+fn written(write: impl FnOnce(&mut Vec<u8>) -> Result<(), SnapshotError>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn counts_are_read_as_they_were_written() {
+    for bits in [1, 4, 8, 16] {
+        let builder = || CountingFilter::<u64>::builder().capacity(2_000).counter_bits(bits).hasher(hasher());
+        let filter = builder().build().unwrap();
+        (0..2_000_u64).for_each(|key| (0..=key % 20).for_each(|_| _ = filter.add(&key).unwrap()));
+        let loaded = CountingFilter::read_from(&written(|bytes| filter.write_to(bytes))[..], hasher()).unwrap();
+        let (mut one, mut other) = (vec![0; 2_000], vec![0; 2_000]);
+        let keys: Vec<u64> = (0..2_000).collect();
+        filter.count_batch(&keys, &mut one);
+        loaded.count_batch(&keys, &mut other);
+        assert_eq!(one, other);
+        assert_eq!(one, keys.iter().map(|key| loaded.count(key)).collect::<Vec<_>>());
+        // Merged, counts add up, and new keys come with theirs.
+        let merged = builder().build().unwrap();
+        assert!((0..1_000).all(|key| merged.add(&key).is_ok()));
+        let report = merged.merge_from(&filter).unwrap();
+        assert_eq!((report.inserted, report.refused), (filter.len(), 0));
+        for key in 0..2_000 {
+            let sum = (key % 20 + 1 + u64::from(key < 1_000)).min(filter.max_count().into());
+            assert!(u64::from(merged.count(&key)) >= sum, "{key}");
+        }
+    }
+}
+
+#[test]
+fn merged_keys_have_the_time_that_was_left_to_them() {
+    let (one, other) = (builder(2_000).build().unwrap(), builder(2_000).build().unwrap());
+    one.advance_to(1_000 * SECOND);
+    for seconds in 0..60_u32 {
+        (0..10).for_each(|key| other.insert_for(&u64::from(seconds * 10 + key), seconds * SECOND).unwrap());
+    }
+    assert_eq!(one.merge_from(&other).unwrap().inserted, 600);
+    for passed in 0..100_u32 {
+        one.advance_to((1_000 + passed) * SECOND);
+        for seconds in 0..60_u32 {
+            let alive = (0..10).filter(|key| one.contains(&u64::from(seconds * 10 + key))).count();
+            assert!(alive == 10 || seconds <= passed, "{seconds} at {passed}");
+            assert!(alive <= 1 || passed < seconds + 30, "{seconds} at {passed}: {alive}");
+        }
+    }
+    let different = builder(2_000).time_to_live(61 * SECOND).build().unwrap();
+    assert_eq!(one.merge_from(&different), Err(MergeError::SizesDiffer));
+    let seeds = ExpiringFilter::builder().capacity(2_000).time_to_live(60 * SECOND);
+    let seeds = seeds.hasher(StableHashBuilder::with_keys(3, 4)).build().unwrap();
+    assert_eq!(one.merge_from(&seeds), Err(MergeError::HashersDiffer));
+}
+
+#[test]
+fn batches_do_what_loops_do() {
+    for count in [0, 1, 15, 16, 17, 1_000, 40_000] {
+        let (one, other) = (builder(50_000).build().unwrap(), builder(50_000).build().unwrap());
+        // Each key twice, the second time some way behind.
+        let keys: Vec<u64> = (0..count).map(|number| number * 2 / 3).collect();
+        let mut seen = vec![true; keys.len()];
+        let report = one.see_batch(&keys, &mut seen);
+        let by_loop: Vec<bool> = keys.iter().map(|key| other.see(key).unwrap()).collect();
+        assert_eq!(seen, by_loop);
+        assert_eq!(report.inserted, seen.iter().filter(|&&seen| !seen).count());
+        assert_eq!(report.inserted + report.present, keys.len());
+        let mut found = vec![false; keys.len()];
+        one.contains_batch(&keys, &mut found);
+        assert!(found.iter().all(|&found| found));
+        let absent: Vec<u64> = (1_000_000..1_000_000 + count).collect();
+        one.contains_batch(&absent, &mut found);
+        assert_eq!(found, absent.iter().map(|key| one.contains(key)).collect::<Vec<_>>());
+        assert_eq!(one.len(), other.len());
+    }
+    // Refused keys are named by their place.
+    let full = builder(10_000).build().unwrap();
+    let keys: Vec<u64> = (0..40_000).collect();
+    let report = full.par_insert(&keys);
+    assert_eq!(report.inserted, full.len());
+    assert_eq!(report.inserted + report.rejected.len(), keys.len());
+    assert!(report.inserted > 10_000 && report.rejected.is_sorted_by_key(|rejection| rejection.index));
+    let refused: Vec<u64> = report.rejected.iter().map(|rejection| keys[rejection.index]).collect();
+    let stored = keys.iter().filter(|key| refused.binary_search(key).is_err());
+    assert!(stored.into_iter().all(|key| full.contains(key)));
+    assert!(refused.iter().filter(|key| full.contains(key)).count() < refused.len() / 100);
+}

@@ -1,0 +1,284 @@
+//! Filters that grow: what they hold, what they say of absent keys, what they take, and what they refuse.
+
+use concurrent_cuckoo_filter::{BuildError, CuckooFilter, InsertError, SnapshotError, StableHashBuilder};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+fn growing(capacity: usize, max_capacity: usize) -> CuckooFilter<u64> {
+    CuckooFilter::builder().capacity(capacity).max_capacity(max_capacity).build().unwrap()
+}
+
+/// The part of these absent hashes that is taken for present, one by one and in a batch.
+fn measured_rate(filter: &CuckooFilter<u64>, from: u64) -> f64 {
+    let absent: Vec<u64> = (from..from + 1_000_000).collect();
+    let mut found = vec![false; absent.len()];
+    filter.contains_batch_hash(&absent, &mut found);
+    for (&hash, &found) in absent.iter().zip(&found).step_by(97) {
+        assert_eq!(filter.contains_hash(hash), found, "{hash}");
+    }
+    found.iter().filter(|&&found| found).count() as f64 / absent.len() as f64
+}
+
+/// At every half doubling: all keys are there, absent ones as rarely as is said and more rarely than was asked for.
+#[test]
+fn a_filter_grows_to_what_was_asked_for_and_keeps_every_key() {
+    for (capacity, max_capacity, rate) in
+        [(1_000, 600_000, 0.001), (20_000, 160_000, 0.02), (300_000, 1_200_000, 0.0001), (100, 300_000, 1e-6)]
+    {
+        let builder = CuckooFilter::<u64>::builder().capacity(capacity).max_capacity(max_capacity);
+        let filter = builder.false_positive_rate(rate).build().unwrap();
+        assert_eq!((filter.capacity(), filter.max_capacity()), (capacity, max_capacity));
+        let (mut stored, mut step) = (0, capacity.max(10_000));
+        while stored < max_capacity {
+            step = (step as f64 * 1.42) as usize;
+            let upto = step.min(max_capacity);
+            for hash in stored..upto {
+                filter.insert_hash(hash as u64).unwrap_or_else(|error| panic!("{hash} of {max_capacity}: {error}"));
+            }
+            stored = upto;
+            assert_eq!(filter.len(), stored);
+            for hash in 0..stored as u64 {
+                assert!(filter.contains_hash(hash), "{hash} of {stored}");
+            }
+            let (expected, found) = (filter.expected_false_positive_rate(), measured_rate(&filter, 1 << 40));
+            assert!(expected <= rate, "{expected} at {stored} of {max_capacity}");
+            // 6 standard deviations of as many draws.
+            let slack = 6.0 * (expected / 1e6).sqrt() + 1e-6;
+            assert!((found - expected).abs() < slack, "{found}, not {expected}, at {stored} of {max_capacity}");
+        }
+        let stats = filter.stats();
+        assert_eq!((stats.len, stats.refused_full), (max_capacity, 0));
+        assert_eq!(stats.tables as u64, filter.shards() as u64 + stats.splits);
+        assert!(stats.doublings >= 1 && stats.time_in_splits.as_nanos() > 0, "{stats:?}");
+    }
+}
+
+#[test]
+fn copies_are_counted_and_removed_across_splits() {
+    let filter = growing(1_000, 240_000);
+    for hash in 0..50_000 {
+        filter.insert_hash(hash).unwrap();
+        if hash % 3 == 0 {
+            filter.insert_hash(hash).unwrap();
+        }
+    }
+    assert!(filter.stats().splits > 2);
+    for hash in 0..50_000 {
+        assert!(filter.count_hash(hash) > usize::from(hash % 3 == 0), "{hash}");
+        assert!(hash % 5 != 0 || filter.insert_unique_hash(hash) == Ok(false));
+    }
+    for hash in 50_000..120_000 {
+        filter.insert_hash(hash).unwrap();
+    }
+    let mut left = filter.len();
+    for hash in 0..50_000 {
+        if hash % 2 == 0 {
+            let copies = filter.remove_all_hash(hash);
+            // Those of another key of the class went with them, or had gone before.
+            left -= copies;
+        } else if filter.remove_hash(hash) {
+            left -= 1;
+        }
+        assert!(hash % 1000 != 0 || filter.len() == left);
+    }
+    assert_eq!(filter.len(), left);
+    filter.clear();
+    assert!(filter.is_empty() && filter.stats().tables > 2);
+    assert!((0..120_000).all(|hash| !filter.contains_hash(hash)));
+    for hash in 0..100_000 {
+        filter.insert_hash(hash).unwrap();
+    }
+    assert!((0..100_000).all(|hash| filter.contains_hash(hash)));
+}
+
+/// More than was asked for: one doubling is in reserve, and then it is full.
+#[test]
+fn at_the_end_of_its_reserve_a_filter_refuses() {
+    let filter = growing(30_000, 60_000);
+    let stored = (0..).find(|&hash| filter.insert_hash(hash).is_err()).unwrap();
+    assert!((60_000..140_000).contains(&stored), "{stored}");
+    assert_eq!(filter.insert_hash(stored), Err(InsertError::Full));
+    assert_eq!((filter.len() as u64, filter.stats().tables), (stored, 4));
+    assert!((0..stored).all(|hash| filter.contains_hash(hash)));
+}
+
+/// Copies of one key fill its buckets and not the filter: that is no reason to grow.
+#[test]
+fn copies_of_one_key_do_not_make_a_filter_grow() {
+    let filter = growing(30_000, 1_000_000);
+    for _ in 0..8 {
+        filter.insert_hash(1).unwrap();
+    }
+    for _ in 0..100 {
+        assert_eq!(filter.insert_hash(1), Err(InsertError::TooManyCopies));
+    }
+    assert_eq!((filter.stats().tables, filter.stats().refused_too_many_copies), (1, 100));
+}
+
+#[test]
+fn memory_is_what_was_said_and_grows_with_the_keys() {
+    let builder = || CuckooFilter::<u64>::builder().capacity(20_000).max_capacity(1_000_000);
+    let filter = builder().build().unwrap();
+    assert_eq!(filter.memory_usage(), builder().memory_usage().unwrap());
+    assert_eq!(filter.memory_usage(), builder().memory_usage_at(0).unwrap());
+    let fixed = CuckooFilter::<u64>::builder().capacity(1_000_000).memory_usage().unwrap();
+    for hash in 0..1_000_000_u64 {
+        filter.insert_hash(hash).unwrap();
+        // Well between two doublings of 31,250 keys.
+        if [22_000, 45_000, 90_000, 180_000, 360_000, 720_000, 1_000_000].contains(&(hash + 1)) {
+            let (told, taken) = (builder().memory_usage_at(hash as usize + 1).unwrap(), filter.memory_usage());
+            assert!((taken as f64 / told as f64 - 1.0).abs() < 0.03, "{taken} bytes, not {told}, of {hash} keys");
+        }
+    }
+    assert!(filter.memory_usage() as f64 <= 1.1 * fixed as f64);
+    assert!(builder().memory_usage_at(usize::MAX).unwrap() >= filter.memory_usage());
+}
+
+#[test]
+fn reserve_makes_room_ahead() {
+    let filter = growing(1_000, 480_000);
+    filter.reserve(0).unwrap();
+    assert_eq!(filter.stats().tables, 1);
+    filter.reserve(200_000).unwrap();
+    let before = filter.stats();
+    assert_eq!(before.tables, 8);
+    for hash in 0..200_000 {
+        filter.insert_hash(hash).unwrap();
+    }
+    assert_eq!(filter.stats().tables, before.tables);
+    assert_eq!(filter.reserve(280_001), Err(InsertError::Full));
+    filter.reserve(200_000).unwrap();
+    assert_eq!(CuckooFilter::<u64>::with_capacity(10).reserve(10), Ok(()));
+    assert_eq!(CuckooFilter::<u64>::with_capacity(10).reserve(11), Err(InsertError::Full));
+}
+
+#[test]
+fn batches_and_bulk_operations_grow_the_filter() {
+    let filter = growing(1_000, 500_000);
+    let hashes: Vec<u64> = (0..400_000).collect();
+    let (one, other) = hashes.split_at(100_000);
+    assert_eq!(filter.insert_batch_hash(one).inserted, one.len());
+    assert_eq!(filter.par_insert_hash(other).inserted, other.len());
+    let mut found = vec![false; hashes.len()];
+    filter.contains_batch_hash(&hashes, &mut found);
+    assert!(found.iter().all(|&found| found));
+    filter.par_contains_hash(&hashes, &mut found);
+    assert!(found.iter().all(|&found| found));
+    let report = filter.par_insert_iter_hash(400_000..450_000);
+    assert_eq!((report.inserted, filter.len()), (50_000, 450_000));
+    let mut admitted = vec![true; one.len()];
+    let report = filter.par_insert_unique_hash(one, &mut admitted);
+    assert_eq!((report.present, admitted.iter().any(|&admitted| admitted)), (one.len(), false));
+    assert_eq!(filter.par_remove_hash(other).removed, other.len());
+    assert_eq!(filter.remove_batch_hash(one).removed, one.len());
+    assert_eq!(filter.len(), 50_000);
+}
+
+#[test]
+fn filters_of_different_depths_are_merged() {
+    let build = || {
+        let hasher = StableHashBuilder::with_keys(1, 2);
+        CuckooFilter::<u64, _>::builder().capacity(1_000).max_capacity(500_000).hasher(hasher).build().unwrap()
+    };
+    for (here, there) in [(1_000, 200_000), (200_000, 1_000), (100_000, 100_000)] {
+        let (one, other) = (build(), build());
+        (0..here).for_each(|key| one.insert(&key).unwrap());
+        (here..here + there).for_each(|key| other.insert(&key).unwrap());
+        let report = one.merge_from(&other).unwrap();
+        assert_eq!((report.inserted as u64, report.refused), (there, 0));
+        assert_eq!(one.len() as u64, here + there);
+        assert!((0..here + there).all(|key| one.contains(&key)));
+        let all = build();
+        (0..here + there).rev().for_each(|key| all.insert(&key).unwrap());
+        assert_eq!(one.digest(), all.digest(), "what they hold, whatever their tables");
+        all.remove(&0);
+        assert_ne!(one.digest(), all.digest());
+        assert_eq!(one.merge_from(&one).unwrap().inserted as u64, here + there);
+        assert!((0..here + there).all(|key| one.count(&key) >= 2));
+    }
+    let hasher = StableHashBuilder::with_keys(1, 2);
+    let fixed = CuckooFilter::<u64, _>::with_capacity_and_hasher(1_000, hasher);
+    assert!(build().merge_from(&fixed).is_err() && fixed.merge_from(&build()).is_err());
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    let builder = || CuckooFilter::<u64>::builder().capacity(1_000);
+    let message = |error: BuildError| error.to_string();
+    assert_eq!(
+        message(builder().max_capacity(999).build().unwrap_err()),
+        "a capacity of 1000 keys was asked for, to grow to 999; it cannot grow to less"
+    );
+    assert_eq!(
+        message(builder().max_capacity(2_000).fingerprint_bits(5).build().unwrap_err()),
+        "fingerprints of 5 bits were asked for; in a filter that grows, 6 to 30 are possible"
+    );
+    assert!(matches!(
+        builder().max_capacity(2_000).false_positive_rate(1e-12).build().unwrap_err(),
+        BuildError::GrowingRateTooLow { asked: 1e-12, .. }
+    ));
+    assert!(matches!(builder().max_capacity(usize::MAX).build().unwrap_err(), BuildError::TooLarge { .. }));
+    for bits in 6..=30 {
+        let filter = builder().max_capacity(40_000).fingerprint_bits(bits).build().unwrap();
+        assert_eq!(filter.fingerprint_bits(), bits);
+        (0..40_000).for_each(|hash| filter.insert_hash(hash).unwrap());
+        assert!((0..40_000).all(|hash| filter.contains_hash(hash)), "{bits} bits");
+    }
+    let hasher = StableHashBuilder::with_keys(1, 2);
+    let filter = CuckooFilter::<u64, _>::builder().capacity(1).max_capacity(2).hasher(hasher).build().unwrap();
+    let error = filter.write_to(Vec::new()).unwrap_err();
+    assert!(matches!(error, SnapshotError::Growing));
+    assert_eq!(error.to_string(), "the filter grows; only filters of fixed capacity can be saved");
+}
+
+/// Writers, removers and readers of keys that stay, through six doublings; every answer is checked.
+#[test]
+fn many_threads_use_a_filter_that_grows() {
+    const STABLE: u64 = 10_000;
+    const EACH: u64 = 150_000;
+    let filter = growing(1_000, 960_000);
+    (0..STABLE).for_each(|hash| filter.insert_hash(hash).unwrap());
+    let (writing, looked) = (AtomicBool::new(true), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let stable: Vec<u64> = (0..STABLE).collect();
+            let mut found = vec![false; stable.len()];
+            while writing.load(Ordering::Relaxed) || looked.load(Ordering::Relaxed) == 0 {
+                assert!(stable.iter().all(|&hash| filter.contains_hash(hash)), "a key that stays was missed");
+                filter.contains_batch_hash(&stable, &mut found);
+                assert!(found.iter().all(|&found| found), "a key that stays was missed in a batch");
+                assert!(filter.len() as u64 >= STABLE);
+                looked.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let write = |thread: u64| {
+            let own = |number: u64| (thread + 1) << 40 | number;
+            for number in 0..EACH {
+                if number % 2 == 0 {
+                    filter.insert_hash(own(number)).unwrap();
+                } else {
+                    assert!(filter.insert_unique_hash(own(number)).is_ok());
+                }
+                assert!(filter.contains_hash(own(number)), "its own key was missed");
+                if number % 4 == 0 {
+                    assert!(filter.remove_hash(own(number)), "a key that was stored was not removed");
+                }
+            }
+        };
+        thread::scope(|writers| (0..4).for_each(|thread| drop(writers.spawn(move || write(thread)))));
+        writing.store(false, Ordering::Relaxed);
+        reader.join().unwrap();
+    });
+    let stats = filter.stats();
+    assert!(stats.splits >= 15, "{stats:?}");
+    for hash in 0..STABLE {
+        assert!(filter.contains_hash(hash));
+    }
+    // One in four was removed, and some of the unique ones were present by chance.
+    let stored = STABLE + 4 * EACH * 3 / 4;
+    assert!(
+        filter.len() as u64 <= stored && filter.len() as u64 > stored - stored / 500,
+        "{} of {stored}",
+        filter.len()
+    );
+}

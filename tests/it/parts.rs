@@ -1,0 +1,168 @@
+//! Parts of a filter, each with its own memory, and where keys lie without any.
+
+use concurrent_cuckoo_filter::{
+    BuildError, Builder, CuckooFilter, DefaultHashBuilder, FilterPart, PartError, SnapshotError, StableHashBuilder,
+    WellMixed,
+};
+use std::hash::BuildHasher;
+use std::ops::Range;
+
+fn builder() -> Builder<u64, StableHashBuilder> {
+    CuckooFilter::builder().capacity(1_000_000).hasher(StableHashBuilder::with_keys(1, 2))
+}
+
+const SHARDS: usize = 4;
+
+#[test]
+fn a_layout_places_keys_as_the_filter_does() {
+    let (layout, filter) = (builder().layout().unwrap(), builder().build().unwrap());
+    assert_eq!((layout.shards(), filter.shards()), (SHARDS, SHARDS));
+    for key in 0..1000 {
+        let hash = layout.hash(&key);
+        assert_eq!((hash, layout.shard_of_hash(hash)), (filter.hash(&key), filter.shard_of(&key)));
+    }
+}
+
+#[test]
+fn a_layout_of_what_cannot_be_built() {
+    let error = || CuckooFilter::<u64>::builder().capacity(10).fingerprint_bits(40);
+    assert_eq!(error().layout().unwrap_err(), error().build().unwrap_err());
+    assert_eq!(error().build_shards(0..1).unwrap_err(), error().build().unwrap_err());
+}
+
+/// Hashes of keys in these shards, in order.
+fn hashes(shards: Range<usize>) -> Vec<u64> {
+    let layout = builder().layout().unwrap();
+    (0..20_000).map(|key| layout.hash(&key)).filter(|&hash| shards.contains(&layout.shard_of_hash(hash))).collect()
+}
+
+/// Lies across the shards 1 and 2, and holds the keys of both, some of them twice in the list.
+fn filled(insert: impl Fn(&FilterPart<u64, StableHashBuilder>, &[u64])) -> Vec<u8> {
+    let part = builder().build_shards(1..3).unwrap();
+    insert(&part, &hashes(1..3));
+    let mut bytes = Vec::new();
+    part.write_to(&mut bytes).unwrap();
+    bytes
+}
+
+/// As if the whole filter had written these shards.
+#[test]
+fn a_part_is_written_as_the_filter_would_write_it() {
+    let whole = builder().build().unwrap();
+    let mine = hashes(1..3);
+    assert_eq!(whole.insert_batch_hash(&mine).inserted, mine.len());
+    let mut expected = Vec::new();
+    whole.write_shards(1..3, &mut expected).unwrap();
+
+    let copies = filled(|part, hashes| {
+        assert_eq!(part.insert_batch_hash(hashes).unwrap().inserted, hashes.len());
+        assert_eq!((part.len(), part.is_empty()), (hashes.len(), false));
+    });
+    assert!(copies == expected);
+    let unique = filled(|part, hashes| {
+        let mut admitted = vec![false; hashes.len()];
+        let report = part.insert_unique_batch_hash(hashes, &mut admitted).unwrap();
+        // The others are false positives.
+        assert!(report.inserted > hashes.len() * 999 / 1000);
+        assert_eq!(report.inserted + report.present, hashes.len());
+        let again = part.insert_unique_batch_hash(hashes, &mut admitted).unwrap();
+        assert_eq!((again.inserted, again.present, part.len()), (0, hashes.len(), report.inserted));
+        assert!(!admitted.contains(&true));
+    });
+    let rest = [0..1, 3..4].map(|shards| {
+        let mut bytes = Vec::new();
+        builder().build_shards(shards).unwrap().write_to(&mut bytes).unwrap();
+        bytes
+    });
+    let parts = [&rest[1][..], &unique, &rest[0]];
+    let joined = CuckooFilter::<u64, _>::join(parts, StableHashBuilder::with_keys(1, 2)).unwrap();
+    assert!(mine.iter().all(|&hash| joined.contains_hash(hash)));
+}
+
+#[test]
+fn a_key_of_another_part_is_an_error_and_nothing_is_stored() {
+    let layout = builder().layout().unwrap();
+    for (shards, other) in [(0..1, 1), (1..3, 0), (1..3, 3), (3..4, 2), (0..3, 3)] {
+        let part = builder().build_shards(shards.clone()).unwrap();
+        let mut list = hashes(shards.clone())[..100].to_vec();
+        list[60] = hashes(other..other + 1)[0];
+        list[70] = hashes(other..other + 1)[1];
+        let errors = [
+            part.insert_batch_hash(&list).unwrap_err(),
+            part.insert_unique_batch_hash(&list, &mut [true; 100]).unwrap_err(),
+        ];
+        for error in errors {
+            match &error {
+                PartError::OtherPart { index: 60, shard, part, .. } => assert_eq!((*shard, part), (other, &shards)),
+                error => panic!("{error:?}"),
+            }
+            let told = format!(
+                "key 60 belongs to shard {other}; this part has the shards {} to {},",
+                shards.start, shards.end
+            );
+            assert!(error.to_string().contains(&told), "{error}");
+        }
+        assert!(part.is_empty());
+        assert_eq!(layout.shard_of_hash(list[60]), other);
+    }
+}
+
+#[test]
+fn a_part_takes_its_part_of_the_memory() {
+    let whole = builder().memory_usage().unwrap();
+    let part = builder().build_shards(1..2).unwrap();
+    assert!((whole / SHARDS).abs_diff(part.memory_usage()) < 1000, "{} of {whole}", part.memory_usage());
+    // The whole of this one does not fit any memory.
+    let large = CuckooFilter::<u64>::builder().capacity(1 << 45);
+    assert!(large.build_shards(7..9).unwrap().memory_usage() < 2 << 20);
+}
+
+#[test]
+fn a_part_refuses_what_is_too_much_for_it() {
+    let part = CuckooFilter::<u64>::builder().capacity(1_000_000).build_shards(0..1).unwrap();
+    let hash = (0..).find(|&hash| part.layout().shard_of_hash(hash) == 0).unwrap();
+    let report = part.insert_batch_hash(&[hash; 10]).unwrap();
+    assert_eq!((report.inserted, report.rejected.len()), (8, 2));
+}
+
+#[test]
+fn shards_that_a_filter_does_not_have() {
+    for (start, end) in [(0, 0), (4, 4), (3, 5), (4, 5), (2, 1), (7, usize::MAX)] {
+        let asked = Range { start, end };
+        let error = builder().build_shards(asked.clone()).unwrap_err();
+        match &error {
+            BuildError::NoSuchShards { asked: told, shards: SHARDS, .. } => assert_eq!(*told, asked),
+            error => panic!("{error:?}"),
+        }
+        assert!(error.to_string().contains(&format!("shards {start} to {end} ")), "{error}");
+    }
+    // Nor does a part have those of another one.
+    let part = builder().build_shards(1..3).unwrap();
+    for shards in [0..2, 2..4, 0..1, 1..1] {
+        let error = part.snapshot().shards(shards.clone()).write_to(Vec::new()).unwrap_err();
+        assert!(
+            matches!(&error, SnapshotError::NoSuchShards { asked, there, .. } if *asked == shards && *there == (1..3)),
+            "{error:?}"
+        );
+    }
+    assert!(part.snapshot().shards(2..3).write_to(Vec::new()).is_ok());
+}
+
+fn hashes_text_as_its_bytes<S: BuildHasher + Clone>(hasher: S) {
+    let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(10, hasher.clone());
+    let layout = CuckooFilter::<str>::builder().capacity(10).hasher(hasher).layout().unwrap();
+    for length in (0..300).step_by(3) {
+        let text: String = "aß\u{1F426}".chars().cycle().take(length).collect();
+        assert_eq!(filter.hash_str_bytes(text.as_bytes()), filter.hash(&text), "{length}");
+        assert_eq!(layout.hash_str_bytes(text.as_bytes()), layout.hash(&text), "{length}");
+    }
+    assert_ne!(filter.hash_str_bytes(b"\xff"), filter.hash_str_bytes(b"\xfe"));
+}
+
+#[test]
+fn text_given_as_bytes_has_the_hash_of_the_text() {
+    hashes_text_as_its_bytes(StableHashBuilder::with_keys(1, 2));
+    hashes_text_as_its_bytes(DefaultHashBuilder::with_seeds(1, 2, 3, 4));
+    hashes_text_as_its_bytes(std::hash::RandomState::new());
+    hashes_text_as_its_bytes(WellMixed(std::hash::RandomState::new()));
+}

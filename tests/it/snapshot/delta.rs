@@ -1,0 +1,296 @@
+//! What has changed between two snapshots, taken over by a filter that was loaded from the first.
+
+use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
+use proptest::prelude::*;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use testkit::format::{crc32c, crc32c_append, seal};
+use testkit::watchdog;
+
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+
+fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
+
+fn filter(capacity: usize, bits: u32) -> Filter {
+    CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).stripes(1).hasher(hasher()).build().unwrap()
+}
+
+fn bytes_of(filter: &Filter, metadata: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.snapshot().metadata(metadata).write_to(&mut bytes).unwrap();
+    bytes
+}
+
+fn read(bytes: &[u8]) -> Filter {
+    Filter::read_from(bytes, hasher()).unwrap()
+}
+
+fn delta(old: &[u8], new: &[u8]) -> Result<Vec<u8>, SnapshotError> {
+    let mut bytes = Vec::new();
+    SnapshotReader::new(new)?.write_delta_since(SnapshotReader::new(old)?, &mut bytes)?;
+    Ok(bytes)
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Insert(u64),
+    Remove(usize),
+}
+
+/// Operations of some days. A filter of few bits has many keys of one class.
+fn days() -> impl Strategy<Value = (usize, u32, Vec<Vec<Operation>>)> {
+    let operation = prop_oneof![
+        3 => (0..400_u64).prop_map(Operation::Insert),
+        2 => any::<usize>().prop_map(Operation::Remove),
+    ];
+    let day = prop::collection::vec(operation, 0..300);
+    (1..400_usize, prop_oneof![4..=8_u32, 4..=32_u32], prop::collection::vec(day, 2..5))
+}
+
+proptest! {
+    #[test]
+    fn a_replica_that_follows_deltas_holds_what_the_filter_holds((capacity, bits, days) in days()) {
+        let filter = filter(capacity, bits);
+        let mut stored = Vec::new();
+        let mut old = bytes_of(&filter, b"");
+        let replica = read(&old);
+        for (number, day) in days.into_iter().enumerate() {
+            for operation in day {
+                match operation {
+                    Operation::Insert(key) if filter.insert(&key).is_ok() => stored.push(key),
+                    Operation::Remove(index) if !stored.is_empty() => {
+                        let key = stored.swap_remove(index % stored.len());
+                        prop_assert!(filter.remove(&key));
+                    }
+                    _ => {}
+                }
+            }
+            let new = bytes_of(&filter, &[number as u8]);
+            let delta = delta(&old, &new).unwrap();
+            let (before, loaded) = (replica.len(), read(&new));
+            let report = match replica.apply_delta(&delta[..]) {
+                // Almost full, one of two arrangements has room where the other has none.
+                Err(SnapshotError::DeltaRefused { .. }) if filter.load_factor() > 0.8 => return Ok(()),
+                report => report.unwrap(),
+            };
+            prop_assert_eq!(before + report.inserted - report.removed, replica.len());
+            prop_assert_eq!(report.metadata, [number as u8]);
+            prop_assert_eq!(replica.digest(), filter.digest());
+            prop_assert_eq!(replica.digest(), loaded.digest());
+            prop_assert_eq!(replica.len(), filter.len());
+            for key in 0..600 {
+                prop_assert_eq!(replica.count(&key), filter.count(&key), "{}", key);
+                prop_assert_eq!(replica.contains(&key), filter.contains(&key));
+            }
+            old = new;
+        }
+    }
+}
+
+/// The same changes as anywhere in a filter of 40 shards: 64 bytes for each that has changed, and the classes.
+#[test]
+fn a_thousand_changes_are_some_kilobytes() {
+    let filter = filter(1_000_000, 13);
+    let keys: Vec<u64> = (0..1_000_000).collect();
+    assert_eq!(filter.insert_batch(&keys[..999_500]).rejected, []);
+    let old = bytes_of(&filter, b"");
+    assert_eq!(filter.remove_batch(&keys[..500]).missing, []);
+    assert_eq!(filter.insert_batch(&keys[999_500..]).rejected, []);
+    let new = bytes_of(&filter, b"");
+    let delta = delta(&old, &new).unwrap();
+    assert!(delta.len() < 1000 * 6 + 64 + 256 + 5 * (64 + 63) + 64, "{} bytes", delta.len());
+    let replica = read(&old);
+    let report = replica.apply_delta(&delta[..]).unwrap();
+    assert_eq!((report.removed, report.inserted), (500, 500));
+    assert_eq!(replica.digest(), filter.digest());
+    let mut found = vec![false; keys.len()];
+    replica.contains_batch(&keys, &mut found);
+    assert!(found[500..].iter().all(|&found| found));
+}
+
+/// Keys that are in both snapshots are found at every moment, also where the table is almost full and keys move.
+#[test]
+fn keys_that_stay_are_found_while_a_delta_is_applied() {
+    let _alive = watchdog();
+    let filter = filter(20_000, 8);
+    (0..19_000).for_each(|key| filter.insert(&key).unwrap());
+    let snapshots = [0, 1].map(|day| {
+        let bytes = bytes_of(&filter, b"");
+        if day == 0 {
+            (0..9000).for_each(|key| assert!(filter.remove(&key)));
+            (20_000..29_000).for_each(|key| filter.insert(&key).unwrap());
+        }
+        bytes
+    });
+    let deltas = [delta(&snapshots[0], &snapshots[1]).unwrap(), delta(&snapshots[1], &snapshots[0]).unwrap()];
+    let replica = read(&snapshots[0]);
+    let (done, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let keys: Vec<u64> = (9000..19_000).collect();
+                let mut found = vec![false; keys.len()];
+                while !done.load(Ordering::Relaxed) {
+                    assert!(keys.iter().all(|key| replica.contains(key)));
+                    replica.contains_batch(&keys, &mut found);
+                    assert!(found.iter().all(|&found| found));
+                    rounds.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for day in 0..20 {
+            let report = replica.apply_delta(&deltas[day % 2][..]).unwrap();
+            assert!(report.removed > 8000 && report.inserted > 8000, "{report:?}");
+        }
+        while rounds.load(Ordering::Relaxed) < 4 {
+            thread::yield_now();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(replica.digest(), read(&snapshots[0]).digest());
+}
+
+fn small() -> [Vec<u8>; 2] {
+    let filter = filter(20, 13);
+    (0..10).for_each(|key| filter.insert(&key).unwrap());
+    let old = bytes_of(&filter, b"old");
+    (0..3).for_each(|key| assert!(filter.remove(&key)));
+    (10..15).for_each(|key| filter.insert(&key).unwrap());
+    [old, bytes_of(&filter, b"new")]
+}
+
+#[test]
+fn a_delta_that_was_cut_off_or_changed_is_refused_and_changes_nothing() {
+    let [old, new] = small();
+    let delta = delta(&old, &new).unwrap();
+    let replica = read(&old);
+    let before = bytes_of(&replica, b"old");
+    for length in 0..delta.len() {
+        assert!(replica.apply_delta(&delta[..length]).is_err(), "{length} bytes");
+    }
+    let mut changed = delta.clone();
+    for bit in 0..delta.len() * 8 {
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert!(replica.apply_delta(&changed[..]).is_err(), "bit {bit}");
+        changed[bit / 8] ^= 1 << (bit % 8);
+    }
+    assert!(bytes_of(&replica, b"old") == before);
+    assert!(matches!(replica.apply_delta(&old[..]), Err(SnapshotError::NotADelta)));
+    assert_eq!(replica.apply_delta(&delta[..]).unwrap().metadata, b"new");
+    assert_eq!(replica.digest(), read(&new).digest());
+}
+
+#[test]
+fn a_delta_starts_from_what_it_starts_from() {
+    let [old, new] = small();
+    let delta = delta(&old, &new).unwrap();
+    let replica = read(&old);
+    let _ = replica.apply_delta(&delta[..]).unwrap();
+    for _ in 0..2 {
+        match replica.apply_delta(&delta[..]) {
+            Err(SnapshotError::DeltaMismatch { expected, found, .. }) => {
+                assert_eq!((expected, found), (read(&old).digest(), replica.digest()));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(replica.digest(), read(&new).digest());
+    let written = read(&old);
+    written.insert(&100).unwrap();
+    assert!(matches!(written.apply_delta(&delta[..]), Err(SnapshotError::DeltaMismatch { .. })));
+    // Of nothing.
+    let none = self::delta(&new, &new).unwrap();
+    let report = replica.apply_delta(&none[..]).unwrap();
+    assert_eq!((report.removed, report.inserted, none.len()), (0, 0, 64 + 256 + 64));
+}
+
+#[test]
+fn filters_that_were_built_differently_have_no_delta() {
+    let [old, new] = small();
+    let delta = delta(&old, &new).unwrap();
+    let size = bytes_of(&filter(30, 13), b"");
+    let bits = bytes_of(&filter(20, 14), b"");
+    for other in [&size, &bits] {
+        let refused = self::delta(other, &new);
+        assert!(matches!(refused, Err(SnapshotError::DeltaOfAnother { what: "size", .. })), "{refused:?}");
+        let refused = read(other).apply_delta(&delta[..]);
+        assert!(matches!(refused, Err(SnapshotError::DeltaOfAnother { what: "size", .. })), "{refused:?}");
+    }
+    let other_keys = CuckooFilter::<u64, _>::builder().capacity(20).fingerprint_bits(13);
+    let other_keys = other_keys.hasher(StableHashBuilder::with_keys(1, 3)).build().unwrap();
+    assert!(matches!(other_keys.apply_delta(&delta[..]), Err(SnapshotError::HasherMismatch { .. })));
+    let refused = self::delta(&bytes_of(&other_keys, b""), &new);
+    assert!(matches!(refused, Err(SnapshotError::DeltaOfAnother { what: "hasher or its keys", .. })), "{refused:?}");
+    let of_texts =
+        CuckooFilter::<str, _>::builder().capacity(20).fingerprint_bits(13).hasher(hasher()).build().unwrap();
+    assert!(matches!(of_texts.apply_delta(&delta[..]), Err(SnapshotError::KeyTypeMismatch { .. })));
+    let two = filter(300_000, 4);
+    let mut part = Vec::new();
+    two.write_shards(0..1, &mut part).unwrap();
+    assert!(matches!(self::delta(&part, &bytes_of(&two, b"")), Err(SnapshotError::PartAlone { .. })));
+    assert!(matches!(self::delta(&bytes_of(&two, b""), &part), Err(SnapshotError::PartAlone { .. })));
+}
+
+#[test]
+fn a_damaged_snapshot_gives_no_delta() {
+    let [old, new] = small();
+    for length in [0, 100, 256, 300, old.len() - 1] {
+        assert!(delta(&old[..length], &new).is_err() && delta(&old, &new[..length]).is_err(), "{length} bytes");
+    }
+    for at in [100, 300, 330, old.len() - 1] {
+        let [mut first, mut second] = [old.clone(), new.clone()];
+        first[at] ^= 1;
+        second[at] ^= 1;
+        assert!(delta(&first, &new).is_err() && delta(&old, &second).is_err(), "{at}");
+    }
+}
+
+/// Under checksums that match: no class that the filter does not have, no digest that does not follow.
+#[test]
+fn changes_that_no_writer_makes_are_refused() {
+    let [old, new] = small();
+    let good = delta(&old, &new).unwrap();
+    // Head, header, change, 8 classes of 6 bytes, trailer.
+    const CHANGE: usize = 64 + 256;
+    assert_eq!(good.len(), CHANGE + 64 + 64 + 64);
+    let made = |at: usize, value: &[u8]| {
+        let mut bytes = good.clone();
+        bytes[at..at + value.len()].copy_from_slice(value);
+        let origin = seal(&mut bytes[64..CHANGE], 0);
+        let sum = crc32c(&bytes[CHANGE + 64..CHANGE + 128]);
+        bytes[CHANGE + 32..CHANGE + 36].copy_from_slice(&sum.to_le_bytes());
+        let head = seal(&mut bytes[CHANGE..CHANGE + 64], origin);
+        let checksums = crc32c_append(origin, &head.to_le_bytes());
+        seal(&mut bytes[CHANGE + 128..], checksums);
+        bytes
+    };
+    assert_eq!(made(0, &[]), good);
+    let replica = read(&old);
+    let before = replica.digest();
+    for (at, value) in [
+        // The number of the shard, and of its changes.
+        (CHANGE + 8, &1_u64.to_le_bytes()[..]),
+        (CHANGE + 16, &u64::MAX.to_le_bytes()),
+        (CHANGE + 16, &2_u64.to_le_bytes()),
+        (CHANGE + 24, &6_u64.to_le_bytes()),
+        (CHANGE + 24, &u64::MAX.to_le_bytes()),
+        // A bucket and a fingerprint that there are not, no fingerprint, and others than there were.
+        (CHANGE + 64, &[0xff, 0xff]),
+        (CHANGE + 66, &(1_u32 << 13).to_le_bytes()),
+        (CHANGE + 66, &[0; 4]),
+        (CHANGE + 66, &77_u32.to_le_bytes()),
+        // Behind the classes.
+        (CHANGE + 64 + 48, &[1]),
+        // The numbers of the trailer: changes, digests.
+        (CHANGE + 128 + 8, &[2]),
+        (CHANGE + 128 + 16, &[0x55; 8]),
+        (CHANGE + 128 + 24, &[0x55; 8]),
+        (CHANGE + 128 + 32, &[1]),
+    ] {
+        assert!(replica.apply_delta(&made(at, value)[..]).is_err(), "{value:?} at {at}");
+    }
+    assert_eq!(replica.digest(), before);
+    assert!(replica.apply_delta(&good[..]).is_ok());
+}

@@ -1,0 +1,259 @@
+//! Filters that are asked where their bytes lie: the answers of the filter that was saved, and its errors.
+
+use crate::support::Folder;
+use concurrent_cuckoo_filter::{
+    CuckooFilter, FilterView, MappedFilter, SnapshotError, SnapshotPlace, StableHashBuilder,
+};
+use proptest::prelude::*;
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
+use testkit::format::Sealed;
+
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+type Mapped = MappedFilter<u64, StableHashBuilder>;
+type View<'a> = FilterView<u64, StableHashBuilder, &'a [u8]>;
+
+fn filter(capacity: usize, bits: u32, keys: u64) -> Filter {
+    let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits);
+    let filter: Filter = builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap();
+    // Of few bits, some classes may be full.
+    for key in 0..keys {
+        let _ = filter.insert(&key);
+    }
+    filter
+}
+
+fn bytes_of(filter: &Filter) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.snapshot().metadata(b"today").write_to(&mut bytes).unwrap();
+    bytes
+}
+
+/// Of keys that are there and others, one by one and in batches of all lengths.
+macro_rules! check_answers {
+    ($view:expr, $filter:expr, $asked:expr) => {{
+        let (view, filter) = (&$view, &$filter);
+        let keys: Vec<u64> = (0..$asked).collect();
+        let expected: Vec<bool> = keys.iter().map(|key| filter.contains(key)).collect();
+        for (key, &expected) in keys.iter().zip(&expected) {
+            assert_eq!(view.contains(key), expected, "{key}");
+        }
+        for length in (0..100.min(keys.len())).chain([keys.len()]) {
+            let mut found = vec![!expected[0]; length];
+            view.contains_batch(&keys[..length], &mut found);
+            assert_eq!(found, expected[..length], "{length} keys");
+        }
+        let hashes: Vec<u64> = keys.iter().map(|key| view.hash(key)).collect();
+        let mut found = vec![false; keys.len()];
+        view.contains_batch_hash(&hashes, &mut found);
+        assert_eq!(found, expected);
+        assert_eq!(hashes.iter().map(|&hash| view.contains_hash(hash)).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            (view.len(), view.is_empty(), view.load_factor()),
+            (filter.len(), filter.is_empty(), filter.load_factor())
+        );
+        assert_eq!(view.expected_false_positive_rate(), filter.expected_false_positive_rate());
+        assert_eq!(view.header().metadata(), b"today");
+    }};
+}
+
+#[test]
+fn a_view_answers_as_the_filter_at_every_width_and_address() {
+    for bits in 4..=32 {
+        for (capacity, keys) in [(0, 0), (1, 1), (50, 40), (1000, 1000)] {
+            let filter = filter(capacity, bits, keys);
+            let bytes = bytes_of(&filter);
+            let offset = bits as usize % 9;
+            let moved = [vec![0xff; offset], bytes].concat();
+            check_answers!(View::from_bytes(&moved[offset..]).unwrap(), filter, 3 * keys + 100);
+        }
+    }
+}
+
+#[test]
+fn a_mapped_filter_answers_as_the_filter() {
+    let folder = Folder::new("mapped");
+    let path = folder.0.join("filter");
+    // Two shards and more, and sizes on both sides of those from which lines are fetched.
+    for (capacity, bits) in
+        [(1, 4), (1000, 13), (1000, 16), (300, 31), (300_000, 4), (300_000, 13), (600_000, 17), (2_500_000, 32)]
+    {
+        let filter = filter(capacity, bits, capacity as u64);
+        fs::write(&path, bytes_of(&filter)).unwrap();
+        let mapped = Mapped::open(&path).unwrap();
+        mapped.check().unwrap();
+        check_answers!(mapped, filter, 2000);
+        let last = capacity as u64 - 1;
+        assert!(mapped.contains(&last) || !filter.contains(&last));
+    }
+}
+
+proptest! {
+    #[test]
+    fn views_of_any_shape_answer_as_the_filter(capacity in 0..3000_usize, bits in 4..=32_u32, keys in 0..3000_u64) {
+        let filter = filter(capacity, bits, keys.min(capacity as u64));
+        let bytes = bytes_of(&filter);
+        check_answers!(View::from_bytes(&bytes).unwrap(), filter, 3000);
+    }
+}
+
+#[test]
+fn a_snapshot_in_the_program_itself() {
+    static LIST: &[u8] = include_bytes!("../golden/format-2/13-bits.snapshot");
+    let list = FilterView::<str, StableHashBuilder, _>::from_bytes(LIST).unwrap();
+    assert_eq!(list.len(), 100);
+    assert!((0..100).all(|number| list.contains(&format!("key {number}"))));
+    let given = StableHashBuilder::with_keys(0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210);
+    assert!(FilterView::<str, _, _>::from_bytes_with_hasher(LIST, given).unwrap().contains("key 7"));
+}
+
+#[test]
+fn a_view_of_bytes_that_were_cut_off_or_changed_is_refused() {
+    let bytes = bytes_of(&filter(10, 13, 10));
+    assert!(View::from_bytes(&bytes).is_ok());
+    for length in 0..bytes.len() {
+        assert!(View::from_bytes(&bytes[..length]).is_err(), "{length} bytes");
+    }
+    assert!(matches!(View::from_bytes(&[&bytes[..], &[0]].concat()), Err(SnapshotError::TrailingBytes)));
+    let mut changed = bytes.clone();
+    for bit in 0..bytes.len() * 8 {
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert!(View::from_bytes(&changed).is_err(), "bit {bit}");
+        changed[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+/// `open` looks at the header and the length; `check` at everything else.
+#[test]
+fn a_damaged_file_is_found_by_a_check() {
+    let folder = Folder::new("mapped-damaged");
+    let path = folder.0.join("filter");
+    let good = bytes_of(&filter(300_000, 4, 1000));
+    let record = (good.len() - 256 - 64) / 2;
+    for (at, place) in [
+        (256 + 63, "shard 0"),
+        (256 + 64 + record / 2, "shard 0"),
+        (256 + record + record / 2, "shard 1"),
+        (good.len() - 1, "the trailer"),
+    ] {
+        let mut bytes = good.clone();
+        bytes[at] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        let mapped = Mapped::open(&path).unwrap();
+        match mapped.check() {
+            Err(SnapshotError::Damaged { place: found, .. }) => assert_eq!(found.to_string(), place),
+            other => panic!("{place}: {other:?}"),
+        }
+    }
+    let mut bytes = good.clone();
+    bytes[100] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    assert!(matches!(Mapped::open(&path), Err(SnapshotError::Damaged { place: SnapshotPlace::Header, .. })));
+    for (length, place) in [
+        (15, "the header"),
+        (255, "the header"),
+        (256, "shard 0"),
+        (256 + record - 1, "shard 0"),
+        (256 + record, "shard 1"),
+        (good.len() - 65, "shard 1"),
+        (good.len() - 64, "the trailer"),
+        (good.len() - 1, "the trailer"),
+    ] {
+        fs::write(&path, &good[..length]).unwrap();
+        match Mapped::open(&path) {
+            Err(SnapshotError::Truncated { place: found, .. }) => {
+                assert_eq!(found.to_string(), place, "{length} bytes")
+            }
+            other => panic!("{length} bytes: {other:?}"),
+        }
+    }
+    fs::write(&path, [&good[..], &[0]].concat()).unwrap();
+    assert!(matches!(Mapped::open(&path), Err(SnapshotError::TrailingBytes)));
+}
+
+/// A length that lies: what is there decides.
+#[test]
+fn a_header_that_announces_more_than_an_address_space() {
+    let bytes = Sealed::new(bytes_of(&filter(300_000, 4, 10)))
+        .with(16, (1_u64 << 40).to_le_bytes())
+        .with(32, (1_u64 << 40).to_le_bytes());
+    let folder = Folder::new("mapped-large");
+    let path = folder.0.join("filter");
+    fs::write(&path, &bytes.bytes).unwrap();
+    let error = Mapped::open(&path).map(drop).unwrap_err();
+    assert!(
+        matches!(error, SnapshotError::Truncated { place: SnapshotPlace::Shard { number: 2, .. }, .. }),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn what_is_not_the_filter_that_was_asked_for() {
+    let folder = Folder::new("mapped-refused");
+    let path = folder.0.join("filter");
+    let filter = filter(300_000, 4, 1000);
+    filter.save(&path).unwrap();
+    assert!(Mapped::open_with_hasher(&path, StableHashBuilder::with_keys(1, 2)).is_ok());
+    let other = Mapped::open_with_hasher(&path, StableHashBuilder::with_keys(1, 3));
+    assert!(matches!(other, Err(SnapshotError::HasherMismatch { .. })));
+    assert!(matches!(MappedFilter::<u64>::open(&path), Err(SnapshotError::HasherMismatch { .. })));
+    let other = MappedFilter::<u32, StableHashBuilder>::open(&path);
+    assert!(matches!(other, Err(SnapshotError::KeyTypeMismatch { .. })));
+    filter.snapshot().without_keys().save(&path).unwrap();
+    assert!(matches!(Mapped::open(&path), Err(SnapshotError::NoKeys { .. })));
+    filter.snapshot().shards(0..1).save(&path).unwrap();
+    assert!(matches!(Mapped::open(&path), Err(SnapshotError::PartAlone { shards: 2, .. })));
+    fs::write(&path, []).unwrap();
+    assert!(matches!(Mapped::open(&path), Err(SnapshotError::Truncated { place: SnapshotPlace::Header, .. })));
+    fs::remove_file(&path).unwrap();
+    for (path, kind) in [(&path, ErrorKind::NotFound), (&folder.0, ErrorKind::InvalidInput)] {
+        match Mapped::open(path) {
+            Err(SnapshotError::Io(error)) => {
+                assert_eq!(error.kind(), kind);
+                assert!(error.to_string().contains("mapped-refused"), "{error}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The new file takes the place of the old one, which stays as it was for those who have mapped it.
+#[test]
+fn a_mapped_filter_stays_what_it_was_when_another_is_saved() {
+    let folder = Folder::new("mapped-replaced");
+    let path = folder.0.join("filter");
+    let filter = filter(10_000, 32, 5000);
+    filter.save(&path).unwrap();
+    let old = Mapped::open(&path).unwrap();
+    (5000..10_000).for_each(|key| filter.insert(&key).unwrap());
+    (0..5000).for_each(|key| assert!(filter.remove(&key)));
+    filter.save(&path).unwrap();
+    let new = Mapped::open(&path).unwrap();
+    assert!((0..5000).all(|key| old.contains(&key) && !new.contains(&key)));
+    assert!((5000..10_000).all(|key| !old.contains(&key) && new.contains(&key)));
+    old.check().unwrap();
+}
+
+/// Whatever is written into it: other answers, and no more than that.
+#[test]
+fn a_file_that_is_changed_under_it_gives_other_answers() {
+    use std::os::unix::fs::FileExt;
+    let folder = Folder::new("mapped-changed");
+    let path = folder.0.join("filter");
+    let filter = filter(10_000, 16, 10_000);
+    filter.save(&path).unwrap();
+    let mapped = Mapped::open(&path).unwrap();
+    assert!((0..10_000).all(|key| mapped.contains(&key)));
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_at(&vec![0; 15_000], 256 + 64).unwrap();
+    let missed = (0..10_000).filter(|key| !mapped.contains(key)).count();
+    assert!(missed > 1000, "{missed}");
+    assert!(mapped.check().is_err());
+}
+
+#[test]
+fn views_are_shared_by_threads() {
+    fn assert_shared<T: Send + Sync + Unpin + std::panic::UnwindSafe + std::panic::RefUnwindSafe + std::fmt::Debug>() {}
+    assert_shared::<Mapped>();
+    assert_shared::<View>();
+}
