@@ -117,23 +117,22 @@ pub(crate) fn occupied_in(bytes: &[u8], width: u32, buckets: usize) -> Option<u6
         31 => 1,
         _ => 2,
     };
-    let most = (1 << width) - 1;
-    let low = (0..lanes).fold(0, |low, slot| low | 1_u64 << (slot * width));
-    let below_high = (low << (width - 1)) - low;
     let step = match width {
         4 | 8 | 16 | 32 => 8,
         ..8 => 2 * width,
         _ => width,
     };
+    // Each slot of a sum counts one for a step.
+    let steps = (1_usize << width.min(8)) - 1;
+    let low = (0..lanes).fold(0, |low, slot| low | 1_u64 << (slot * width));
+    let below_high = (low << (width - 1)) - low;
+    // As in `Lanes::equal`.
+    let is_occupied = |run: u64| (((run & below_high) + below_high) | run) >> (width - 1) & low;
     let mut occupied = 0;
-    // Each slot of a sum counts one for a step: 15 steps are the most that slots of 4 bits can count.
-    for from in (0..bytes.len()).step_by((step as u64 * most.min(256)) as usize) {
+    for from in (0..bytes.len()).step_by(step as usize * steps) {
         for run in 0..8 * step / width / lanes {
             let begin = run * lanes * width;
-            // As in `Lanes::equal`.
-            let is_occupied = |run: u64| (((run & below_high) + below_high) | run) >> (width - 1) & low;
             let begins = bytes.get(from + begin as usize / 8..).unwrap_or_default();
-            let steps = most.min(256) as usize;
             // Words that lie side by side are summed by vectors.
             let sum: u64 = match begins.as_chunks() {
                 (words, []) if step == 8 => {
@@ -143,7 +142,7 @@ pub(crate) fn occupied_in(bytes: &[u8], width: u32, buckets: usize) -> Option<u6
                     begins.chunks(step as usize).take(steps).map(|bytes| is_occupied(eight(bytes) >> (begin % 8))).sum()
                 }
             };
-            occupied += (0..lanes).map(|slot| sum >> (slot * width) & most).sum::<u64>();
+            occupied += (0..lanes).map(|slot| sum >> (slot * width) & (u64::MAX >> (64 - width))).sum::<u64>();
         }
     }
     Some(occupied)
