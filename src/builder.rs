@@ -157,7 +157,7 @@ impl<K: ?Sized, S> Builder<K, S> {
     ///     filter.insert(&key)?;
     /// }
     /// assert!((0..100_000).all(|key| filter.contains(&key)));
-    /// assert!(small < 64_000 && filter.memory_usage() > 4 * small);
+    /// assert!(small < 80_000 && filter.memory_usage() > 2 * small);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn max_capacity(mut self, keys: usize) -> Self {
