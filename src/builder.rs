@@ -292,7 +292,7 @@ impl<K: ?Sized, S> Builder<K, S> {
     ///
     /// let builder = CuckooFilter::<u32>::builder().capacity(20_000).max_capacity(1_000_000);
     /// assert_eq!(builder.memory_usage_at(20_000)?, builder.memory_usage()?);
-    /// assert!(builder.memory_usage_at(30_000)? > builder.memory_usage()?);
+    /// assert!(builder.memory_usage_at(50_000)? > builder.memory_usage()?);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn memory_usage_at(&self, keys: usize) -> Result<usize, BuildError> {
