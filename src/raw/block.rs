@@ -14,10 +14,6 @@ use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
 
-/// Tables below this size are in a core's own caches, those below the other one in a shared cache, for the most part.
-const NEAR: usize = 1 << 19;
-const FAR: usize = 8 << 20;
-
 /// Keys of a block.
 pub(crate) const BLOCK: usize = if IS_MODEL { 2 } else { 32 };
 
@@ -70,12 +66,12 @@ impl Signature for ContainsEach {
     type Output = ();
 }
 
-/// The lookups of filters with this layout and a table of this size, for this processor.
-pub(super) fn contains_each_in(layout: LayoutKind, table_bytes: usize) -> Compiled<ContainsEach> {
-    with_layout!(layout, L => match table_bytes {
-        0..NEAR => Compiled::for_vectors::<ContainsEachAs<L, Near>>(),
-        NEAR..FAR => Compiled::for_vectors::<ContainsEachAs<L, Middle>>(),
-        _ => Compiled::for_vectors::<ContainsEachAs<L, Far>>(),
+/// The lookups of filters with this layout, of which lines are fetched so, for this processor.
+pub(super) fn contains_each_in(layout: LayoutKind, fetch: Option<CacheLevel>) -> Compiled<ContainsEach> {
+    with_layout!(layout, L => match fetch {
+        None => Compiled::for_vectors::<ContainsEachAs<L, Near>>(),
+        Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<L, Middle>>(),
+        Some(CacheLevel::L2) => Compiled::for_vectors::<ContainsEachAs<L, Far>>(),
     })
 }
 
@@ -235,8 +231,8 @@ mod tests {
         for width in 4..=32 {
             let (mut filter, hashes) = filter(width);
             let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.count_hash(hash) > 0).collect();
-            for table_bytes in [0, NEAR, FAR] {
-                filter.raw.contains_each = contains_each_in(filter.raw.layout, table_bytes);
+            for fetch in [None, Some(CacheLevel::L1), Some(CacheLevel::L2)] {
+                filter.raw.contains_each = contains_each_in(filter.raw.layout, fetch);
                 let mut found = vec![false; hashes.len()];
                 let only_reads = |step| assert_eq!(step, Step::BucketRead);
                 with_hook(only_reads, || filter.contains_batch_hash(&hashes, &mut found));

@@ -16,6 +16,7 @@ use crate::error::InsertError;
 use crate::layout::{Class, Format, Geometry, Mixed, Plan};
 use crate::sys::isa::Compiled;
 use crate::sys::memory::{HugePages, Run};
+use crate::sys::prefetch::level_for;
 use crate::sys::sync::{AtomicU64, Flag};
 use crate::sys::unaligned;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -76,7 +77,7 @@ impl RawFilter {
             geometry: Geometry::new(plan),
             layout,
             contains: contains_in(layout),
-            contains_each: contains_each_in(layout, table_bytes(plan)),
+            contains_each: contains_each_in(layout, level_for(table_bytes(plan))),
             writers: Writers::of_fixed(),
             strides: Strides {
                 bucket_bits: format.bucket_bits(),

@@ -10,6 +10,28 @@ pub(crate) enum CacheLevel {
     L2,
 }
 
+/// Where batches fetch the lines of a table of this size to, before they read them. Of those in a core's own caches, reads
+/// are as early as a prefetch is; and a processor with AVX-512 looks so far ahead (320 instructions on Zen 4, 512 on Sapphire
+/// Rapids) that this holds for a shared cache too: a prefetch of tables of 1.7 to 14 MB costs a tenth of the speed there, and
+/// brings a tenth on Zen 3.
+pub(crate) fn level_for(table_bytes: usize) -> Option<CacheLevel> {
+    const OWN: usize = 1 << 19;
+    const SHARED: usize = 8 << 20;
+    match table_bytes {
+        0..OWN => None,
+        OWN..SHARED if !looks_far_ahead() => Some(CacheLevel::L1),
+        bytes if bytes < 2 * SHARED && looks_far_ahead() => None,
+        _ => Some(CacheLevel::L2),
+    }
+}
+
+fn looks_far_ahead() -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    return std::arch::is_x86_feature_detected!("avx512f");
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    false
+}
+
 /// Begins to fetch the line of the value. Changes nothing that a program can see; empty where there is no such
 /// instruction.
 #[inline(always)]

@@ -4,12 +4,8 @@ use crate::layout::{Geometry, Lanes, Mixed, Place, Plan, hits};
 use crate::raw::BLOCK;
 use crate::sys::bytes::Bytes;
 use crate::sys::isa::{Compiled, Function, Signature};
-use crate::sys::prefetch::CacheLevel;
+use crate::sys::prefetch::{CacheLevel, level_for};
 use core::marker::PhantomData;
-
-/// Tables below this size are in a core's own caches, those below the other one in a shared cache, for the most part.
-const NEAR: usize = 1 << 19;
-const FAR: usize = 8 << 20;
 
 /// The records of a plain filter, side by side, and the numbers that find a bucket in them.
 pub(super) struct Lookups<B> {
@@ -238,11 +234,7 @@ impl<B: Bytes> Lookups<B> {
             31 => (Compiled::for_scalars::<As<LongRuns>>(), Compiled::for_vectors::<As<LongRuns>>()),
             _ => (Compiled::for_scalars::<As<TwoRuns>>(), Compiled::for_vectors::<As<TwoRuns>>()),
         };
-        let level = match bytes.len() {
-            0..NEAR => None,
-            NEAR..FAR => Some(CacheLevel::L1),
-            _ => Some(CacheLevel::L2),
-        };
+        let level = level_for(bytes.len());
         // For `number_within`: a lookup reads up to 16 bytes from the bytes of a bucket on.
         let end = first + (plan.shards - 1) * stride + plan.words * size_of::<u64>() + 16;
         assert!(end <= bytes.len(), "a trailer stands behind the last record");
