@@ -8,6 +8,7 @@ mod filled;
 mod latency;
 mod load;
 mod lookups;
+mod mapped;
 mod paper;
 mod refusals;
 mod threads;
@@ -71,6 +72,8 @@ pub(crate) enum Section {
     Writes,
     /// Many keys at once, and snapshots
     Bulk,
+    /// Lookups in files that are mapped, beside those in a filter
+    Mapped,
     /// Lookups and inserts by load factor
     Load,
     /// Lookups and writes on several threads
@@ -96,6 +99,7 @@ impl Section {
             Section::Widths => widths::run,
             Section::Writes => writes::run,
             Section::Bulk => bulk::run,
+            Section::Mapped => mapped::run,
             Section::Load => load::run,
             Section::Threads => threads::run,
             Section::Latency => latency::run,
