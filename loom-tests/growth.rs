@@ -82,9 +82,10 @@ impl World {
         let growing = self.growing();
         let (class, mut copies) = (growing.aim(key).class, 0);
         let mut words = vec![0; self.raw.plan().words];
-        let each = growing.copy_each(&mut words, |copy, words| {
+        let each = growing.copy_each(0..1, &mut words, |copy, words| {
             let alike = |found: &crate::layout::Class| *found == class || *found == class.turned();
             copies += growing.aims(copy, words).filter(|aim| alike(&aim.class)).count();
+            assert_eq!(growing.aims(copy, words).count() as u64, copy.count, "a copy is of as many as it says");
             Ok::<(), ()>(())
         });
         each.map(|()| copies).expect("no copy is refused")

@@ -1,9 +1,8 @@
 //! A filter copied, shard by shard.
 
-use crate::error::{BuildError, InsertError};
+use crate::error::BuildError;
 use crate::filter::CuckooFilter;
-use crate::merge::merge_growing;
-use crate::raw::RawFilter;
+use crate::raw::{NewTable, RawFilter};
 use crate::sys::memory::HugePages;
 
 impl<K: ?Sized, S: Clone> Clone for CuckooFilter<K, S> {
@@ -27,7 +26,7 @@ impl<K: ?Sized, S: Clone> CuckooFilter<K, S> {
     /// If the system refuses the memory.
     ///
     /// # Complexity
-    /// Each word once. Of a filter that grows, an insertion for each key.
+    /// Each word once.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -45,20 +44,24 @@ impl<K: ?Sized, S: Clone> CuckooFilter<K, S> {
         let mut words = Vec::new();
         words.try_reserve_exact(plan.words).map_err(|_| refused.clone())?;
         words.resize(plan.words, 0);
-        let raw = RawFilter::new(&plan, HugePages::Advised).ok_or(refused.clone())?;
-        if let (Some(from), Some(to)) = (self.raw.growing(), raw.growing()) {
-            // The tables of the copy may have doubled otherwise, so each key is stored anew.
-            let report = merge_growing(to, from, plan.words).map_err(|_| refused.clone())?;
-            if report.refused > 0 {
-                return Err(BuildError::Refused { index: report.inserted, error: InsertError::Full });
+        let raw = if let Some(growing) = self.raw.growing() {
+            let mut tables = Vec::new();
+            growing.copy_each(0..plan.shards, &mut words, |copy, words| {
+                let table = NewTable::new(&plan, &copy.extent, HugePages::Advised).ok_or(refused.clone())?;
+                table.shard().fill_with(words.iter().copied(), copy.count);
+                tables.push(table);
+                Ok(())
+            })?;
+            RawFilter::of_tables(&plan, tables, HugePages::Advised).ok_or(refused)?
+        } else {
+            let raw = RawFilter::new(&plan, HugePages::Advised).ok_or(refused)?;
+            for (from, to) in self.raw.shards().zip(raw.shards()) {
+                let count = from.copy_to(&mut words);
+                to.fill_with(words.iter().copied(), count);
             }
-        }
-        for (from, to) in self.raw.shards().zip(raw.shards()) {
-            let count = from.copy_to(&mut words);
-            to.fill_with(words.iter().copied(), count);
-        }
-        let mut copy = CuckooFilter::from_raw(self.capacity(), self.false_positive_rate(), raw, self.hasher().clone());
-        copy.max_capacity = self.max_capacity;
-        Ok(copy)
+            raw
+        };
+        let capacities = [self.capacity(), self.max_capacity];
+        Ok(CuckooFilter::from_raw(capacities, self.false_positive_rate(), raw, self.hasher().clone()))
     }
 }

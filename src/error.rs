@@ -295,6 +295,12 @@ pub enum SnapshotPlace {
         /// Its number, from 0.
         number: usize,
     },
+    /// A table of a filter that grows.
+    #[non_exhaustive]
+    Table {
+        /// Its number in the order of the snapshot, from 0.
+        number: usize,
+    },
     /// What stands behind the shards.
     Trailer,
 }
@@ -304,6 +310,7 @@ impl fmt::Display for SnapshotPlace {
         match self {
             SnapshotPlace::Header => write!(f, "the header"),
             SnapshotPlace::Shard { number } => write!(f, "shard {number}"),
+            SnapshotPlace::Table { number } => write!(f, "table {number}"),
             SnapshotPlace::Trailer => write!(f, "the trailer"),
         }
     }
@@ -335,8 +342,6 @@ pub enum SnapshotError {
         /// The newest one that is known.
         known: u32,
     },
-    /// The filter grows ([`Builder::max_capacity`](crate::Builder::max_capacity)). Files of such filters are not known.
-    Growing,
     /// The bytes end too soon.
     #[non_exhaustive]
     Truncated {
@@ -487,9 +492,6 @@ impl fmt::Display for SnapshotError {
             SnapshotError::NotASnapshot => write!(f, "this is not a snapshot of a filter: it does not begin as one"),
             SnapshotError::UnknownVersion { found, known } => {
                 write!(f, "the snapshot is of format {found}; this version of the crate reads format {known}")
-            }
-            SnapshotError::Growing => {
-                write!(f, "the filter grows; only filters of fixed capacity can be saved")
             }
             SnapshotError::Truncated { place } => write!(f, "the snapshot ends within {place}"),
             SnapshotError::Damaged { place } => {

@@ -147,7 +147,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 
     /// Takes the memory of the plan, `bytes` in all.
     pub(crate) fn from_plan(
-        [capacity, max_capacity]: [usize; 2],
+        capacities: [usize; 2],
         rate: Option<f64>,
         plan: &Plan,
         huge_pages: HugePages,
@@ -155,11 +155,11 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
         hasher: S,
     ) -> Result<Self, BuildError> {
         let raw = RawFilter::new(plan, huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
-        Ok(CuckooFilter { max_capacity, ..CuckooFilter::from_raw(capacity, rate, raw, hasher) })
+        Ok(CuckooFilter::from_raw(capacities, rate, raw, hasher))
     }
 
-    pub(crate) fn from_raw(capacity: usize, rate: Option<f64>, raw: RawFilter, hasher: S) -> Self {
-        CuckooFilter { raw, hasher, capacity, max_capacity: capacity, rate: rate.unwrap_or(0.0), key: PhantomData }
+    pub(crate) fn from_raw([capacity, max_capacity]: [usize; 2], rate: Option<f64>, raw: RawFilter, hasher: S) -> Self {
+        CuckooFilter { raw, hasher, capacity, max_capacity, rate: rate.unwrap_or(0.0), key: PhantomData }
     }
 
     /// The memory of a filter of this plan; `None` if no address space holds it.
@@ -426,8 +426,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
-        let plan = self.plan();
-        if plan.grows() { plan.core_bits() + 1 } else { plan.fingerprint_bits }
+        self.plan().told_bits()
     }
 
     /// The part of absent keys that [`contains`](CuckooFilter::contains) takes for present, at the present load:

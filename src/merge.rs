@@ -65,10 +65,10 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
 }
 
 /// The same for filters that grow, whose tables may have doubled differently.
-pub(crate) fn merge_growing(to: &Growing, from: &Growing, words: usize) -> Result<MergeReport, MergeError> {
+fn merge_growing(to: &Growing, from: &Growing, words: usize) -> Result<MergeReport, MergeError> {
     let mut words = room_for(words)?;
     let (mut report, mut budget) = (MergeReport::default(), SearchBudget::full());
-    from.copy_each(&mut words, |copy, words| {
+    from.copy_each(0..from.shards(), &mut words, |copy, words| {
         for aim in from.aims(copy, words) {
             report.note(to.insert_fetched(aim, Admission::Copies, &mut budget));
         }

@@ -58,14 +58,18 @@ const HEADER: usize = 256;
 const HEAD: usize = 64;
 
 /// The header of a large filter, and a shard that begins as all do.
-fn large_header(shards: u64, here: u64) -> Vec<u8> {
+fn large_header(shards: u64, here: u64, reserve: u8) -> Vec<u8> {
+    let (width, grows) = if reserve > 0 { (30_u8, 1_u8) } else { (32, 0) };
     let sealed = Sealed::new(snapshot(10, 8, 1, b""))
         .with(16, shards.to_le_bytes())
         .with(32, here.to_le_bytes())
         .with(40, (1_u32 << 16).to_le_bytes())
-        .with(44, 32_u32.to_le_bytes())
-        .with(HEADER + 21, [32, 32])
-        .with(HEADER + 48, ((1_u64 << 16) * 4 * 32 / 64).to_le_bytes());
+        .with(44, [width])
+        .with(52, [grows])
+        .with(160, [reserve])
+        .with(168, [10 * grows])
+        .with(HEADER + 21, [width; 2])
+        .with(HEADER + 48, ((1_u64 << 16) * 4 * u64::from(width) / 64).to_le_bytes());
     sealed.bytes[..HEADER + HEAD].to_vec()
 }
 
@@ -106,8 +110,10 @@ fn a_length_that_lies_costs_no_memory() {
         }
     }
 
-    for (shards, here) in [(1 << 40, 1 << 40), (1 << 40, 1), (1, 1)] {
-        let header = large_header(shards, here);
+    for (shards, here, reserve) in
+        [(1 << 40, 1 << 40, 0), (1 << 40, 1, 0), (1, 1, 0), (1 << 40, 1 << 40, 15), (1, 1, 15)]
+    {
+        let header = large_header(shards, here, reserve);
         let refused = |name, bytes: &[u8]| match read(name, bytes) {
             Err(SnapshotError::PartAlone { .. }) => here < shards,
             result => here == shards && cut_off(result),

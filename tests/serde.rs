@@ -233,3 +233,12 @@ fn what_a_filter_tells_is_told_in_other_formats() {
     let told = serde_json::to_value(filter.merge_from(&filter).unwrap()).unwrap();
     assert_eq!(told, serde_json::json!({ "inserted": 1, "refused": 6 }));
 }
+
+#[test]
+fn a_filter_that_grows() {
+    let builder = CuckooFilter::<str>::builder().capacity(10).max_capacity(10).hasher(stable());
+    let (filter, keys) = (builder.build().expect("a possible filter"), keys(30));
+    keys.iter().for_each(|key| filter.insert(key).expect("it grows"));
+    assert_eq!(filter.stats().tables, 2);
+    round_trips(&filter, &keys);
+}

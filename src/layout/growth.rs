@@ -44,6 +44,17 @@ pub(crate) enum Ask {
     Bits(u32),
 }
 
+/// Which keys a table of a growing filter holds, and what it stores of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// The first of its cells in the directory: shard, and below it the reserve of what it holds, as far as that is the same.
+    pub(crate) first_cell: usize,
+    /// How often it doubled, before it was made and since: so many bits of the reserve are the same.
+    pub(crate) depth: u32,
+    /// How often it doubled before it was made: it does not store so many of these bits, the uppermost ones.
+    pub(crate) made: u32,
+}
+
 /// Why no growing filter can be planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Ungrowable {
@@ -91,8 +102,38 @@ impl Plan {
         self.fingerprint_bits - self.reserve_bits
     }
 
+    /// Bits of a fingerprint, of a filter that grows those that one of its largest size would have.
+    pub(crate) fn told_bits(&self) -> u32 {
+        self.core_bits() + u32::from(self.grows())
+    }
+
     pub(crate) fn grows(&self) -> bool {
         self.reserve_bits > 0
+    }
+
+    /// The same plan of a filter that grows, with so many of the bits of a fingerprint in reserve; `None` if none is like that.
+    pub(crate) fn with_reserve(self, bits: u32) -> Option<Self> {
+        let core = self.fingerprint_bits.checked_sub(bits)?;
+        let possible = (1..=MAX_DOUBLINGS + 1).contains(&bits) && core >= MIN_CORE && self.fingerprint_bits <= MAX_BITS;
+        possible.then_some(Plan { reserve_bits: bits, ..self })
+    }
+
+    /// How many cells name a table that has doubled so often.
+    pub(crate) fn cells_at(&self, depth: u32) -> usize {
+        1 << (self.reserve_bits - depth)
+    }
+
+    /// The bits that a whole fingerprint has because it is in such a table: those that are stored of all that it holds, and
+    /// those that are not.
+    pub(crate) fn known(&self, extent: &Extent) -> [u32; 2] {
+        let reserve = extent.first_cell & (self.cells_at(0) - 1);
+        let (known, stored) = ((reserve as u32) << self.core_bits(), mask(self.fingerprint_bits - extent.made));
+        [known & stored, known & !stored]
+    }
+
+    /// Which of the bits that such a table stores are the same of all that it holds.
+    pub(crate) fn known_mask(&self, extent: &Extent) -> u32 {
+        mask(self.fingerprint_bits - extent.made) & !mask(self.fingerprint_bits - extent.depth)
     }
 
     /// The one shard of a table that is made after so many doublings.
@@ -117,6 +158,10 @@ impl Plan {
     pub(crate) fn doublings_for(&self, keys: usize) -> u32 {
         (0..self.reserve_bits).find(|&doublings| keys as f64 <= self.keys_at(doublings)).unwrap_or(self.reserve_bits)
     }
+}
+
+fn mask(bits: u32) -> u32 {
+    u32::MAX >> (u32::BITS - bits)
 }
 
 /// The capacity that a filter begins with, and its doublings. They end at what was asked for, not somewhere beyond it, so

@@ -166,7 +166,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> FilterPart<K, S> {
     /// any.
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
         let Layout { capacity, rate, plan, ref hasher, .. } = self.layout;
-        Snapshot::new(Saved { raw: &self.raw, shards: self.shards(), plan, capacity, rate, hasher })
+        Snapshot::new(Saved { raw: &self.raw, shards: self.shards(), plan, capacities: [capacity; 2], rate, hasher })
     }
 
     /// Writes the part. As [`CuckooFilter::write_shards`](crate::CuckooFilter::write_shards) of a filter that holds it.

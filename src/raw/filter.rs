@@ -3,7 +3,7 @@
 
 use super::block::{ContainsEach, contains_each_in};
 use super::counters::Totals;
-use super::growing::{self, Growing, Grown};
+use super::growing::{self, Growing, Grown, NewTable};
 use super::home::Fixed;
 use super::insert::Admission;
 use super::lookup::{Contains, Strides, contains_in};
@@ -58,7 +58,15 @@ impl RawFilter {
         if !plan.grows() {
             return Self::new_table(plan, huge_pages);
         }
-        let growing = Growing::new(plan, huge_pages)?;
+        Self::with(Growing::new(plan, huge_pages)?, plan, huge_pages)
+    }
+
+    /// A filter that grows, of tables of which each holds what no other one does. `None` when there is no memory.
+    pub(crate) fn of_tables(plan: &Plan, tables: Vec<NewTable>, huge_pages: HugePages) -> Option<Self> {
+        Self::with(Growing::of_tables(plan, tables, huge_pages)?, plan, huge_pages)
+    }
+
+    fn with(growing: Growing, plan: &Plan, huge_pages: HugePages) -> Option<Self> {
         let mut filter = Self::new_table(&Plan { shards: 0, ..*plan }, huge_pages)?;
         filter.contains = growing::contains_in(plan);
         filter.contains_each = growing::contains_each_in(plan);

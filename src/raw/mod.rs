@@ -42,7 +42,7 @@ mod writers;
 pub(crate) use block::BLOCK;
 pub(crate) use exclusive::{Exclusive, KEYS_UNDER_LOCKS};
 pub(crate) use filter::RawFilter;
-pub(crate) use growing::Growing;
+pub(crate) use growing::{Growing, NewTable};
 pub(crate) use home::Fixed;
 #[cfg(test)]
 pub(crate) use home::Inserted;

@@ -1,7 +1,7 @@
 //! Parts that were written apart, joined: in memory, or shard by shard from files to a file.
 
 use super::file;
-use super::read::{Arriving, Parts, SnapshotHeader, SnapshotReader, check, check_plain};
+use super::read::{Arriving, Parts, SnapshotHeader, SnapshotReader, check, check_kind};
 use super::write::Records;
 use crate::error::SnapshotError;
 use crate::filter::CuckooFilter;
@@ -90,7 +90,7 @@ fn whole<R: Read>(
     let mut joined: Option<Parts> = None;
     for part in parts {
         let reader = SnapshotReader::new(part)?;
-        check_plain(reader.header())?;
+        check_kind(reader.header())?;
         joined.get_or_insert_with(|| Parts::new(reader.header().clone())).begin(reader.header())?;
         readers.push(reader);
     }
@@ -116,7 +116,7 @@ fn write<R: Read>(
         let mut arriving = Arriving::new(reader);
         while let Some(arrived) = arriving.next(bytes)? {
             arrived.check()?;
-            records.write(arrived.number, arrived.head.count, arrived.head.epoch, &arrived.bytes)?;
+            records.write(arrived.head, &arrived.bytes)?;
             bytes = arrived.bytes;
         }
         bytes = Vec::new();

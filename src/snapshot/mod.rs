@@ -15,6 +15,7 @@ mod join;
 mod key_type;
 #[cfg(feature = "rayon")]
 mod par_read;
+#[expect(clippy::disallowed_types, reason = "a lock around tables that were read, no part of the protocol")]
 mod read;
 #[cfg(feature = "serde")]
 mod serde;
@@ -71,7 +72,8 @@ pub(crate) struct Saved<'a, S> {
     pub(crate) shards: Range<usize>,
     /// Of the whole filter, as all that follows.
     pub(crate) plan: Plan,
-    pub(crate) capacity: usize,
+    /// What it was built for, and what it grows to.
+    pub(crate) capacities: [usize; 2],
     pub(crate) rate: Option<f64>,
     pub(crate) hasher: &'a S,
 }
@@ -189,8 +191,9 @@ impl<K: ?Sized, S> fmt::Debug for Snapshot<'_, K, S> {
 impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// Begins a snapshot with options. [`write_to`](CuckooFilter::write_to) and its likes are the same without any.
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
-        let (plan, capacity, rate) = (*self.plan(), self.capacity(), self.false_positive_rate());
-        Snapshot::new(Saved { raw: &self.raw, shards: 0..plan.shards, plan, capacity, rate, hasher: self.hasher() })
+        let (plan, rate) = (*self.plan(), self.false_positive_rate());
+        let capacities = [self.capacity(), self.max_capacity()];
+        Snapshot::new(Saved { raw: &self.raw, shards: 0..plan.shards, plan, capacities, rate, hasher: self.hasher() })
     }
 
     /// Writes the filter, while it serves.

@@ -1,8 +1,7 @@
 //! Reading on several threads: one reads, the others check and store what it has read.
 
-use super::read::{Arrived, Arriving};
+use super::read::{Arrived, Arriving, Store};
 use crate::error::SnapshotError;
-use crate::raw::RawFilter;
 use std::io::Read;
 use std::sync::mpsc;
 
@@ -14,16 +13,16 @@ struct Stored {
 }
 
 impl Stored {
-    fn new(arrived: Arrived, raw: &RawFilter) -> Self {
-        Stored { number: arrived.number, result: arrived.store_in(raw.shard(arrived.number)), bytes: arrived.bytes }
+    fn new(arrived: Arrived, store: &Store) -> Self {
+        Stored { number: arrived.number, result: store.take(&arrived), bytes: arrived.bytes }
     }
 }
 
-/// Stores all shards. As when one thread reads, the error is that of the first shard that has one.
+/// Stores all records. As when one thread reads, the error is that of the first one that has one.
 pub(super) fn read(
     mut first: Option<Arrived>,
     mut arriving: Arriving<impl Read>,
-    raw: &RawFilter,
+    store: &Store,
 ) -> Result<(), SnapshotError> {
     let (give, stored) = mpsc::channel();
     let (mut under_way, mut spare, mut failed) = (0, Vec::new(), None);
@@ -43,10 +42,10 @@ pub(super) fn read(
                 under_way += 1;
                 let give = give.clone();
                 // After an error the receiver is gone, and there is nothing left to tell.
-                scope.spawn(move |_| drop(give.send(Stored::new(arrived, raw))));
+                scope.spawn(move |_| drop(give.send(Stored::new(arrived, store))));
                 None
             } else {
-                Some(Stored::new(arrived, raw))
+                Some(Stored::new(arrived, store))
             };
             let others = stored.try_iter().inspect(|_| under_way -= 1);
             // Behind a failure, what this does not ask for any more was read later.

@@ -7,14 +7,15 @@ use super::par_read;
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::CuckooFilter;
 use crate::hashing::{SavedHasher, probe};
-use crate::layout::{Plan, Tags};
-use crate::raw::{RawFilter, Shard, Tagged};
+use crate::layout::{Extent, Plan, Tags};
+use crate::raw::{NewTable, RawFilter, Shard, Tagged};
 use crate::sys::memory::HugePages;
 use crate::tagged::Core;
 use core::fmt;
 use core::ops::Range;
 use crc32c::crc32c;
 use std::io::{self, BufRead, Read};
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes that are asked for at a time: as many as may have been taken in vain when a length lies.
 const CHUNK: usize = 64 << 10;
@@ -72,10 +73,16 @@ impl SnapshotHeader {
         self.0.capacity
     }
 
-    /// Bits of a fingerprint.
+    /// The number of keys that the filter grows to: the [capacity](SnapshotHeader::capacity) if it does not grow.
+    #[must_use]
+    pub fn max_capacity(&self) -> usize {
+        self.0.max_capacity()
+    }
+
+    /// Bits of a fingerprint, as [`CuckooFilter::fingerprint_bits`] tells them.
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
-        self.0.plan.fingerprint_bits
+        self.0.plan.told_bits()
     }
 
     /// The shards of the filter.
@@ -135,6 +142,7 @@ impl fmt::Debug for SnapshotHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SnapshotHeader")
             .field("capacity", &self.capacity())
+            .field("max_capacity", &self.max_capacity())
             .field("fingerprint_bits", &self.fingerprint_bits())
             .field("shards", &self.shards())
             .field("part", &self.part())
@@ -320,12 +328,16 @@ impl<R: Read> SnapshotReader<R> {
     /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
     /// ```
     pub fn check(self) -> Result<(), SnapshotError> {
-        check_plain(&self.header)?;
+        check_kind(&self.header)?;
         let mut arriving = Arriving::new(self);
         let mut next = arriving.next(Vec::new())?;
-        let one = one_shard(&arriving.plan)?;
+        let plan = arriving.plan;
+        let one = if plan.grows() { None } else { Some(one_shard(&plan)?) };
         while let Some(arrived) = next {
-            arrived.store_in(one.shard(0))?;
+            match &one {
+                Some(one) => arrived.store_in(one.shard(0))?,
+                None => drop(arrived.to_table(&plan)?),
+            }
             next = arriving.next(arrived.bytes)?;
         }
         Ok(())
@@ -338,13 +350,13 @@ impl<R: Read> SnapshotReader<R> {
         let mut arriving = Arriving::new(self);
         let mut next = arriving.next(Vec::new())?;
         // Announced by the header, so not before a shard has arrived.
-        let raw = parts.raw()?;
+        let store = parts.store()?;
         #[cfg(feature = "rayon")]
         if in_parallel {
-            return par_read::read(next, arriving, raw);
+            return par_read::read(next, arriving, store);
         }
         while let Some(arrived) = next {
-            arrived.store_in(raw.shard(arrived.number))?;
+            store.take(&arrived)?;
             next = arriving.next(arrived.bytes)?;
         }
         Ok(())
@@ -357,22 +369,26 @@ impl<R> fmt::Debug for SnapshotReader<R> {
     }
 }
 
-/// The shards of a snapshot, one after another.
+/// The records of a snapshot, one after another.
 pub(super) struct Arriving<R> {
     reader: R,
     plan: Plan,
     kind: Kind,
-    numbers: Range<usize>,
+    /// Those of which records are yet to come; a filter that does not grow has one for each shard.
+    cells: Range<usize>,
     origin: u32,
     /// What the trailer will say.
-    shards: usize,
+    records: usize,
     total: u64,
     checksums: u32,
 }
 
-/// The words of a shard, not yet checked.
+/// The words of a record, not yet checked.
 pub(super) struct Arrived {
+    /// Of the shard; of a filter that grows, that of the record.
     pub(super) number: usize,
+    place: SnapshotPlace,
+    extent: Extent,
     pub(super) bytes: Vec<u8>,
     pub(super) head: Record,
 }
@@ -380,28 +396,37 @@ pub(super) struct Arrived {
 impl<R: Read> Arriving<R> {
     pub(super) fn new(SnapshotReader { reader, header, origin, .. }: SnapshotReader<R>) -> Self {
         let Header { plan, kind, part, .. } = header.0;
-        Arriving { reader, plan, kind, shards: part.len(), numbers: part, origin, total: 0, checksums: origin }
+        let cells = part.start * plan.cells_at(0)..part.end * plan.cells_at(0);
+        Arriving { reader, plan, kind, cells, origin, records: 0, total: 0, checksums: origin }
     }
 
-    /// Reads the next shard, into this memory. `None` behind the last one, when the trailer has been read and checked.
+    /// Reads the next record, into this memory. `None` behind the last one, when the trailer has been read and checked.
     pub(super) fn next(&mut self, mut bytes: Vec<u8>) -> Result<Option<Arrived>, SnapshotError> {
-        let Some(number) = self.numbers.next() else { return self.trailer().map(|()| None) };
-        let place = SnapshotPlace::Shard { number };
+        if self.cells.is_empty() {
+            return self.trailer().map(|()| None);
+        }
+        let (number, place) = if self.plan.grows() {
+            (self.records, SnapshotPlace::Table { number: self.records })
+        } else {
+            (self.cells.start, SnapshotPlace::Shard { number: self.cells.start })
+        };
         let mut head = [0; RECORD_HEAD];
         exact(&mut self.reader, &mut head, place)?;
         let record = Record::parse(&head, self.origin, place)?;
-        record.check(&self.plan, &self.kind, number)?;
-        take(&mut self.reader, format::padded(self.plan.words), &mut bytes, place)?;
+        let extent = record.check(&self.plan, &self.kind, self.cells.start, place)?;
+        take(&mut self.reader, format::padded(record.words as usize), &mut bytes, place)?;
+        self.cells.start += self.plan.cells_at(extent.depth);
+        self.records += 1;
         self.checksums = format::with_head(self.checksums, &head);
         // No sum of counts, each of slots that are there, overflows.
         self.total = self.total.wrapping_add(record.count);
-        Ok(Some(Arrived { number, bytes, head: record }))
+        Ok(Some(Arrived { number, place, extent, bytes, head: record }))
     }
 
     fn trailer(&mut self) -> Result<(), SnapshotError> {
         let mut trailer = [0; TRAILER];
         exact(&mut self.reader, &mut trailer, SnapshotPlace::Trailer)?;
-        if trailer != format::trailer(self.shards, self.total, self.checksums) {
+        if trailer != format::trailer(self.records, self.total, self.checksums) {
             return Err(SnapshotError::Damaged { place: SnapshotPlace::Trailer });
         }
         Ok(())
@@ -414,13 +439,13 @@ impl Arrived {
         if crc32c(&self.bytes) == self.head.sum {
             return Ok(());
         }
-        Err(SnapshotError::Damaged { place: SnapshotPlace::Shard { number: self.number } })
+        Err(SnapshotError::Damaged { place: self.place })
     }
 
-    /// Stores the shard, if the words are what its head says of them.
+    /// Stores the words, if they are what their head says of them.
     pub(super) fn store_in(&self, shard: Shard<'_>) -> Result<(), SnapshotError> {
         self.check()?;
-        let (count, place) = (self.head.count, SnapshotPlace::Shard { number: self.number });
+        let (count, place) = (self.head.count, self.place);
         let (field, found) = match shard.occupied_in(&self.bytes) {
             Some(found) if found == count => {
                 let words = self.bytes[..shard.table_bytes()].chunks_exact(size_of::<u64>());
@@ -432,31 +457,82 @@ impl Arrived {
         };
         Err(SnapshotError::Invalid { place, field, found })
     }
+
+    /// The table of a filter of this plan, which grows.
+    fn to_table(&self, plan: &Plan) -> Result<NewTable, SnapshotError> {
+        let table = NewTable::new(plan, &self.extent, HugePages::Advised);
+        let table = table.ok_or(SnapshotError::OutOfMemory { bytes: self.bytes.len() })?;
+        self.store_in(table.shard())?;
+        match table.stranger(plan) {
+            None => Ok(table),
+            Some(found) => Err(SnapshotError::Invalid {
+                place: self.place,
+                field: "fingerprint",
+                found: format!("{found:x}, which is not of this table"),
+            }),
+        }
+    }
+}
+
+/// Where what has arrived is stored.
+pub(super) enum Store {
+    /// Address space for the whole; the system supplies memory for what is stored.
+    Fixed(Box<RawFilter>),
+    Tables(Plan, Mutex<Vec<NewTable>>),
+}
+
+impl Store {
+    fn new(plan: &Plan) -> Result<Self, SnapshotError> {
+        if plan.grows() {
+            return Ok(Store::Tables(*plan, Mutex::default()));
+        }
+        let bytes = RawFilter::bytes_of(plan).unwrap_or(usize::MAX);
+        let raw = RawFilter::new(plan, HugePages::Advised).map(Box::new);
+        raw.map(Store::Fixed).ok_or(SnapshotError::OutOfMemory { bytes })
+    }
+
+    pub(super) fn take(&self, arrived: &Arrived) -> Result<(), SnapshotError> {
+        match self {
+            Store::Fixed(raw) => arrived.store_in(raw.shard(arrived.number)),
+            Store::Tables(plan, tables) => {
+                let table = arrived.to_table(plan)?;
+                tables.lock().unwrap_or_else(PoisonError::into_inner).push(table);
+                Ok(())
+            }
+        }
+    }
+
+    /// Once everything is there.
+    fn into_raw(self) -> Result<RawFilter, SnapshotError> {
+        match self {
+            Store::Fixed(raw) => Ok(*raw),
+            Store::Tables(plan, tables) => {
+                let tables = tables.into_inner().unwrap_or_else(PoisonError::into_inner);
+                let bytes = tables.len() * plan.words * size_of::<u64>();
+                RawFilter::of_tables(&plan, tables, HugePages::Advised).ok_or(SnapshotError::OutOfMemory { bytes })
+            }
+        }
+    }
 }
 
 /// A filter of which some shards have arrived.
 pub(super) struct Parts {
     header: SnapshotHeader,
-    /// Address space for the whole, reserved when the first shard has arrived; the system supplies memory for what is
-    /// stored.
-    raw: Option<RawFilter>,
+    /// Made when the first record has arrived.
+    store: Option<Store>,
     arrived: Vec<Range<usize>>,
 }
 
 impl Parts {
     /// For snapshots with this header.
     pub(super) fn new(header: SnapshotHeader) -> Self {
-        Parts { header, raw: None, arrived: Vec::new() }
+        Parts { header, store: None, arrived: Vec::new() }
     }
 
-    /// Where shards are stored.
-    fn raw(&mut self) -> Result<&RawFilter, SnapshotError> {
-        let plan = &self.header.0.plan;
-        if self.raw.is_none() {
-            self.raw = RawFilter::new(plan, HugePages::Advised);
-        }
-        let bytes = RawFilter::bytes_of(plan).unwrap_or(usize::MAX);
-        self.raw.as_ref().ok_or(SnapshotError::OutOfMemory { bytes })
+    /// Where records are stored.
+    fn store(&mut self) -> Result<&Store, SnapshotError> {
+        let store = self.store.take().map_or_else(|| Store::new(self.header.plan()), Ok)?;
+        Ok(self.store.insert(store))
     }
 
     /// Begins with a part; an error if it is of another filter or some of it is there already, before it is read.
@@ -487,8 +563,9 @@ impl Parts {
     pub(super) fn into_filter<K: ?Sized, S>(mut self, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError> {
         self.complete()?;
         let header = &self.header.0;
-        let raw = self.raw.ok_or(SnapshotError::ShardMissing { number: 0, shards: header.plan.shards })?;
-        Ok(CuckooFilter::from_raw(header.capacity, header.rate, raw, hasher))
+        let store = self.store.ok_or(SnapshotError::ShardMissing { number: 0, shards: header.plan.shards })?;
+        let capacities = [header.capacity, header.max_capacity()];
+        Ok(CuckooFilter::from_raw(capacities, header.rate, store.into_raw()?, hasher))
     }
 }
 
@@ -499,9 +576,8 @@ pub(super) fn one_shard(plan: &Plan) -> Result<RawFilter, SnapshotError> {
     RawFilter::new(&plan, HugePages::Unadvised).ok_or(SnapshotError::OutOfMemory { bytes })
 }
 
-/// Whether all of a plain filter is there.
+/// Whether all of the filter is there.
 pub(super) fn whole(header: &SnapshotHeader) -> Result<(), SnapshotError> {
-    check_plain(header)?;
     let (part, shards) = (header.part(), header.shards());
     if part.len() < shards { Err(SnapshotError::PartAlone { part, shards }) } else { Ok(()) }
 }
@@ -516,21 +592,30 @@ pub(super) fn stored_hasher<S: SavedHasher>(header: &SnapshotHeader) -> Result<S
     hasher.ok_or_else(|| SnapshotError::NoKeys { hasher: header.hasher.clone() })
 }
 
-/// Whether each shard is one record.
-pub(super) fn check_plain(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
-    if header.kind == Kind::default() {
-        return Ok(());
-    }
-    Err(SnapshotError::KindMismatch { saved: header.kind.name(), asked: "plain" })
+/// Whether slots hold fingerprints alone.
+pub(super) fn check_kind(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
+    check_kind_is(header.kind, Kind { growing: header.kind.growing, ..Kind::default() })
 }
 
-/// Whether this is the hasher and the type of keys of the snapshot, and it is of a plain filter.
+/// Whether, beyond that, each shard is one record.
+pub(super) fn check_plain(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
+    check_kind_is(header.kind, Kind::default())
+}
+
+fn check_kind_is(kind: Kind, possible: Kind) -> Result<(), SnapshotError> {
+    if kind == possible {
+        return Ok(());
+    }
+    Err(SnapshotError::KindMismatch { saved: kind.name(), asked: "plain" })
+}
+
+/// Whether this is the hasher and the type of keys of the snapshot, and slots hold fingerprints alone.
 pub(super) fn check<K, S>(header: &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
 where
     K: ?Sized + 'static,
     S: SavedHasher,
 {
-    check_plain(header)?;
+    check_kind(header)?;
     check_hashing::<K, S>(header, hasher)
 }
 

@@ -2,7 +2,7 @@
 
 use super::SnapshotHeader;
 use super::format::{self, RECORD_HEAD, TRAILER};
-use super::read::{SnapshotReader, check, stored_hasher, whole};
+use super::read::{SnapshotReader, check, check_plain, stored_hasher, whole};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::hashing::SavedHasher;
 use crate::layout::Plan;
@@ -22,6 +22,7 @@ impl Stored {
         let mut reading = Reading { bytes, at: 0 };
         let header = SnapshotReader::new(&mut reading)?.header().clone();
         let stored = Stored { header, length: reading.at };
+        check_plain(&stored.header)?;
         whole(&stored.header)?;
         let shards = stored.plan().shards;
         let records = bytes.len().saturating_sub(stored.length) / stored.stride();

@@ -1,11 +1,11 @@
-//! Writing: each shard is copied under its locks, and written without them.
+//! Writing: each shard, or table of a filter that grows, is copied under its locks, and written without them.
 
-use super::format::{self, Header, Kind, MAX_METADATA, MAX_NAME, Record};
+use super::format::{self, Growing, Header, Kind, MAX_METADATA, MAX_NAME, Record};
 use super::key_type::KeyType;
 use super::{Saved, Snapshot};
 use crate::error::SnapshotError;
 use crate::hashing::{SavedHasher, probe};
-use crate::layout::Plan;
+use crate::layout::{Extent, Plan};
 use crate::raw::Shard;
 use crc32c::crc32c;
 use std::io::Write;
@@ -13,7 +13,16 @@ use std::io::Write;
 impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
     /// Writes what the header announces.
     pub(super) fn write(&self, header: &Header, writer: impl Write) -> Result<(), SnapshotError> {
-        write_records(header, writer, |number, words| (self.shard(number).copy_to(words), 0))
+        let Some(growing) = self.saved.raw.growing() else {
+            return write_records(header, writer, |number, words| (self.shard(number).copy_to(words), 0));
+        };
+        let (mut words, mut bytes) = memory(&header.plan)?;
+        let mut records = Records::begin(header, writer)?;
+        growing.copy_each(header.part.clone(), &mut words, |copy, words| {
+            let record = Record::of(&header.plan, &header.kind, &copy.extent, copy.count);
+            records.write_words(record, words, &mut bytes)
+        })?;
+        records.end()
     }
 
     /// The shard that has this number in the whole filter.
@@ -24,10 +33,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
     /// Refuses what cannot be written, before anything is. The user code that a snapshot takes runs here.
     pub(super) fn header(&self) -> Result<Header, SnapshotError> {
         const { assert!(S::NAME.len() <= MAX_NAME, "the name of a hasher has 64 bytes at the most") };
-        let Saved { ref shards, plan, capacity, rate, hasher, .. } = self.saved;
-        if plan.grows() {
-            return Err(SnapshotError::Growing);
-        }
+        let Saved { raw, ref shards, plan, capacities: [capacity, max_capacity], rate, hasher } = self.saved;
         if self.shards.is_empty() || self.shards.start < shards.start || self.shards.end > shards.end {
             return Err(SnapshotError::NoSuchShards { asked: self.shards.clone(), there: shards.clone() });
         }
@@ -37,13 +43,19 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
         if self.metadata.len() > MAX_METADATA {
             return Err(SnapshotError::MetadataTooLong { len: self.metadata.len(), most: MAX_METADATA });
         }
+        let Plan { reserve_bits, .. } = plan;
+        let growing = plan.grows().then_some(Growing { reserve_bits, max_capacity: max_capacity as u64 });
+        let stored = match raw.growing() {
+            Some(growing) => growing.stored_in(self.shards.clone()),
+            None => self.shards.clone().map(|number| self.shard(number).len()).sum(),
+        };
         Ok(Header {
             plan,
-            kind: Kind::default(),
+            kind: Kind { growing, ..Kind::default() },
             part: self.shards.clone(),
             capacity,
             rate,
-            stored: self.shards.clone().map(|number| self.shard(number).len()).sum(),
+            stored,
             key_type: self.key_type.map_or_else(KeyType::of::<K>, KeyType::named),
             hasher: S::NAME.into(),
             probe: probe(hasher),
@@ -53,38 +65,44 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
     }
 }
 
-/// What follows a header: a record for each shard, and the trailer that sums them up.
-pub(super) struct Records<'a, W> {
+/// What follows a header: records, and the trailer that sums them up.
+pub(super) struct Records<W> {
     writer: W,
-    plan: &'a Plan,
-    kind: &'a Kind,
     origin: u32,
     checksums: u32,
     written: usize,
     total: u64,
 }
 
-impl<'a, W: Write> Records<'a, W> {
+impl<W: Write> Records<W> {
     /// Writes the header.
-    pub(super) fn begin(header: &'a Header, mut writer: W) -> Result<Self, SnapshotError> {
+    pub(super) fn begin(header: &Header, mut writer: W) -> Result<Self, SnapshotError> {
         let bytes = header.to_bytes();
         writer.write_all(&bytes)?;
         let origin = format::origin(&bytes);
-        let Header { plan, kind, .. } = header;
-        Ok(Records { writer, plan, kind, origin, checksums: origin, written: 0, total: 0 })
+        Ok(Records { writer, origin, checksums: origin, written: 0, total: 0 })
     }
 
-    /// Writes a shard: its number, how many slots are taken, the epoch at which it was copied, its words and the zeros
-    /// behind them.
-    pub(super) fn write(&mut self, number: usize, count: u64, epoch: u64, bytes: &[u8]) -> Result<(), SnapshotError> {
-        let record = Record { epoch, ..Record::of(self.plan, self.kind, number, count, crc32c(bytes)) };
-        let head = record.to_bytes(self.origin);
+    /// Writes a record with these words, by way of `bytes`, which have room for any.
+    fn write_words(&mut self, record: Record, words: &[u64], bytes: &mut [u8]) -> Result<(), SnapshotError> {
+        let bytes = &mut bytes[..format::padded(words.len())];
+        let (to, zeros) = bytes.split_at_mut(size_of_val(words));
+        for (word, to) in words.iter().zip(to.chunks_exact_mut(size_of::<u64>())) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        zeros.fill(0);
+        self.write(record, bytes)
+    }
+
+    /// The same with the bytes of the words and the zeros behind them.
+    pub(super) fn write(&mut self, record: Record, bytes: &[u8]) -> Result<(), SnapshotError> {
+        let head = Record { sum: crc32c(bytes), ..record }.to_bytes(self.origin);
         self.writer.write_all(&head)?;
         self.writer.write_all(bytes)?;
         self.checksums = format::with_head(self.checksums, &head);
         self.written += 1;
         // No sum of counts, each of slots that are there, overflows.
-        self.total = self.total.wrapping_add(count);
+        self.total = self.total.wrapping_add(record.count);
         Ok(())
     }
 
@@ -95,25 +113,27 @@ impl<'a, W: Write> Records<'a, W> {
     }
 }
 
-/// Writes what the header announces: `copy` copies the words of a shard, and says how many slots are taken in them, and at
-/// what epoch.
+/// Writes what the header of a filter of fixed size announces: `copy` copies the words of a shard, and says how many slots
+/// are taken in them, and at what epoch.
 pub(super) fn write_records(
     header: &Header,
     writer: impl Write,
     copy: impl Fn(usize, &mut [u64]) -> (u64, u64),
 ) -> Result<(), SnapshotError> {
-    let mut words = filled(header.plan.words, 0_u64)?;
-    // Zeros behind the words, up to where the next record begins.
-    let mut bytes = filled(format::padded(header.plan.words), 0_u8)?;
+    let (mut words, mut bytes) = memory(&header.plan)?;
     let mut records = Records::begin(header, writer)?;
-    for number in header.part.clone() {
-        let (count, epoch) = copy(number, &mut words);
-        for (word, to) in words.iter().zip(bytes.chunks_exact_mut(size_of::<u64>())) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
-        records.write(number, count, epoch, &bytes)?;
+    for first_cell in header.part.clone() {
+        let (count, epoch) = copy(first_cell, &mut words);
+        let extent = Extent { first_cell, depth: 0, made: 0 };
+        let record = Record { epoch, ..Record::of(&header.plan, &header.kind, &extent, count) };
+        records.write_words(record, &words, &mut bytes)?;
     }
     records.end()
+}
+
+/// For the words of a shard, and for their bytes.
+fn memory(plan: &Plan) -> Result<(Vec<u64>, Vec<u8>), SnapshotError> {
+    Ok((filled(plan.words, 0)?, filled(format::padded(plan.words), 0)?))
 }
 
 /// `len` copies of a value; an error when there is no memory.

@@ -85,10 +85,10 @@ impl<T> New<T> {
 }
 
 impl<T> Directory<T> {
-    /// Of these values, each named by as many cells, in order. `None` when there is no memory.
-    pub(crate) fn new(values: Vec<New<T>>, cells_of_each: usize) -> Option<Self> {
+    /// Of these values, each named by as many cells as this says, in order. `None` when there is no memory.
+    pub(crate) fn new(values: Vec<New<T>>, cells_of: impl Fn(&T) -> usize) -> Option<Self> {
         let mut cells = Vec::new();
-        cells.try_reserve_exact(values.len().checked_mul(cells_of_each)?).ok()?;
+        cells.try_reserve_exact(values.iter().map(|value| cells_of(value)).sum()).ok()?;
         let mut directory = Directory {
             cells: Box::default(),
             first: ptr::null_mut(),
@@ -98,7 +98,7 @@ impl<T> Directory<T> {
         for value in values {
             let (value, ()) = directory.add(value, |_| ());
             let pointer = ptr::from_ref(value.0).cast_mut();
-            cells.extend((0..cells_of_each).map(|_| AtomicPtr::new(pointer)));
+            cells.extend((0..cells_of(&value)).map(|_| AtomicPtr::new(pointer)));
             if directory.first.is_null() {
                 directory.first = pointer;
             }
@@ -229,7 +229,7 @@ mod tests {
         let dropped = Arc::new(AtomicUsize::new(0));
         let value = |number| New::of(Dropped { number, dropped: Arc::clone(&dropped) }).unwrap();
         {
-            let directory = Directory::new(vec![value(0), value(1)], 4).unwrap();
+            let directory = Directory::new(vec![value(0), value(1)], |_| 4).unwrap();
             let named = || (0..8).map(|cell| directory.at(cell).number).collect::<Vec<_>>();
             assert_eq!(named(), [0, 0, 0, 0, 1, 1, 1, 1]);
             let (zero, two) = (directory.at(0), directory.add(value(2), |_| ()).0);
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn what_is_added_during_a_walk_is_met_by_it() {
-        let directory = Directory::new(vec![New::of(0).unwrap()], 1).unwrap();
+        let directory = Directory::new(vec![New::of(0).unwrap()], |_| 1).unwrap();
         let mut met = 0;
         for member in directory.each() {
             assert_eq!(*member, met);
@@ -262,7 +262,7 @@ mod tests {
     /// Under AddressSanitizer, too, which would see an entry that is freed early or twice.
     #[test]
     fn many_threads_add_and_follow() {
-        let directory = Directory::new(vec![New::of(vec![0]).unwrap()], 64).unwrap();
+        let directory = Directory::new(vec![New::of(vec![0]).unwrap()], |_| 64).unwrap();
         thread::scope(|scope| {
             for thread in 0..4 {
                 let directory = &directory;

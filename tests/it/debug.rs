@@ -42,7 +42,7 @@ fn a_header_shows_sizes_and_names() {
     let mut bytes = Vec::new();
     filter.snapshot().metadata(b"secret").write_to(&mut bytes).unwrap();
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
-    let shown = "SnapshotHeader { capacity: 10, fingerprint_bits: 11, shards: 1, part: 0..1, \
+    let shown = "SnapshotHeader { capacity: 10, max_capacity: 10, fingerprint_bits: 11, shards: 1, part: 0..1, \
                  hasher_name: \"siphash-1-3\", has_keys: true, key_type: \"str\", stored: 0, metadata: 6 bytes, .. }";
     check(reader.header(), shown);
     check(&reader, &format!("SnapshotReader {{ header: {shown}, .. }}"));

@@ -4,7 +4,7 @@
 
 use crate::refusing::{ARMED, LARGE, LEFT, REFUSED, TAKES_PART, TRACED};
 use concurrent_cuckoo_filter::{
-    BuildError, CuckooFilter, MergeError, SnapshotError, SnapshotReader, StableHashBuilder,
+    BuildError, CuckooFilter, InsertError, MergeError, SnapshotError, SnapshotReader, StableHashBuilder,
 };
 use rayon::ThreadPoolBuilder;
 use std::collections::BTreeMap;
@@ -27,6 +27,11 @@ fn build() -> Result<Filter, BuildError> {
     CuckooFilter::builder().capacity(CAPACITY).fingerprint_bits(32).hasher(hasher()).build()
 }
 
+/// One table, which may be split once, when an insertion finds no room.
+fn build_growing() -> Filter {
+    CuckooFilter::builder().capacity(1000).max_capacity(1000).hasher(hasher()).build().unwrap()
+}
+
 /// What a refusal led to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Led {
@@ -45,6 +50,9 @@ struct Scene {
     /// The second half.
     keys: Vec<u64>,
     copies: Vec<u64>,
+    /// One key from being split, which is this one.
+    growing: Filter,
+    splits_it: u64,
     bytes: Vec<u8>,
     /// For what is written, and for answers.
     written: Vec<u8>,
@@ -61,7 +69,12 @@ impl Scene {
         let mut bytes = Vec::new();
         filter.write_to(&mut bytes).unwrap();
         let written = Vec::with_capacity(bytes.len());
-        Scene { filter, other, found: vec![false; keys.len()], copies: vec![KEYS; 5000], keys, bytes, written }
+        let (growing, twin) = (build_growing(), build_growing());
+        let mut added = (0..).inspect(|key| twin.insert(key).unwrap());
+        let splits_it = added.find(|_| twin.stats().splits == 1).unwrap();
+        (0..splits_it).for_each(|key| growing.insert(&key).unwrap());
+        let (found, copies) = (vec![false; keys.len()], vec![KEYS; 5000]);
+        Scene { filter, other, keys, copies, growing, splits_it, bytes, written, found }
     }
 
     /// Puts what is read in the place of the other filter.
@@ -95,7 +108,7 @@ fn of_snapshot<T>(result: Result<T, SnapshotError>) -> Result<T, Led> {
 /// caller's, which ends the process when it may not grow.
 const LISTS: &str = "insert_batch that lists 4,992 refused keys";
 
-const OPERATIONS: [Operation; 11] = [
+const OPERATIONS: [Operation; 12] = [
     ("build", |_| match build() {
         Ok(_) => Led::Done,
         Err(BuildError::OutOfMemory { .. }) => Led::Error,
@@ -134,6 +147,21 @@ const OPERATIONS: [Operation; 11] = [
     }),
     ("read_from", |scene| scene.read(SnapshotReader::new)),
     ("read in parallel", |scene| scene.read(|bytes| Ok(SnapshotReader::new(bytes)?.in_parallel()))),
+    ("insert that splits a table", |scene| {
+        let result = scene.growing.insert(&scene.splits_it);
+        let (splits, len) = (scene.growing.stats().splits, scene.growing.len() as u64);
+        match result {
+            Ok(()) => {
+                assert_eq!((splits, len), (1, scene.splits_it + 1));
+                Led::Done
+            }
+            Err(InsertError::OutOfMemory) => {
+                assert_eq!((splits, len), (0, scene.splits_it), "nothing has changed");
+                Led::Error
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }),
     ("merge_from", |scene| match scene.filter.merge_from(&scene.other) {
         Ok(report) => {
             assert_eq!((report.inserted as u64, report.refused), (KEYS / 2, 0));
@@ -170,6 +198,10 @@ fn work(asked: &str) {
     scene.holds_old(&scene.other);
     let len = scene.filter.len();
     // Afterwards all goes on as ever.
+    let (growing, splits_it) = (&scene.growing, scene.splits_it);
+    assert!((0..splits_it).all(|key| growing.contains(&key)), "a key is lost");
+    assert!(growing.stats().splits == 1 || growing.insert(&splits_it).is_ok(), "memory is back");
+    assert!(growing.stats().splits == 1 && (0..=splits_it).all(|key| growing.contains(&key)), "a key is lost");
     assert_eq!(pool.install(|| scene.filter.par_insert(&scene.keys)).inserted, scene.keys.len());
     assert!(scene.filter.remove_batch(&scene.keys).missing.is_empty());
     assert_eq!(scene.filter.len(), len);

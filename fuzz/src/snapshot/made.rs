@@ -1,10 +1,9 @@
 //! Snapshots made from what they say, with defects, under checksums that match.
 
 use super::{EMPTY, head};
-use crc32c::crc32c_append;
 use std::ops::Range;
 use testkit::Input;
-use testkit::format::{ALIGN, CHECKSUM, FIXED, HEAD, Layout, SLOTS, seal, seal_record};
+use testkit::format::{ALIGN, CHECKSUM, FIXED, HEAD, Layout, SLOTS, seal_all};
 
 /// Behind `siphash-1-3`, the name of the hasher.
 const NAME_END: usize = FIXED + 11;
@@ -22,20 +21,23 @@ const HEADER_FIELDS: [usize; 34] = [
 /// Where those of the head of a record begin, up to the checksums.
 const HEAD_FIELDS: [usize; 13] = [0, 8, 16, 20, 21, 22, 23, 24, 25, 32, 40, 48, 56];
 
-/// The three pieces of a snapshot of one shard, without their checksums.
+/// Tables of a growing filter, from which on no more are split than must be.
+const MANY_TABLES: usize = 8;
+
+/// The pieces of a snapshot of one shard, without their checksums.
 struct Pieces {
     header: Vec<u8>,
-    record: Vec<u8>,
+    records: Vec<Vec<u8>>,
     trailer: Vec<u8>,
 }
 
 /// A snapshot as the input wants it: first its shape, then its defects, then its words.
 pub(super) fn snapshot(mut input: Input) -> Vec<u8> {
     let defects = input.byte();
-    let mut pieces = Pieces { header: header(&mut input), record: Vec::new(), trailer: Vec::new() };
+    let mut pieces = Pieces { header: header(&mut input), records: Vec::new(), trailer: Vec::new() };
     let changes: Vec<[u8; 4]> = (0..defects % 4).map(|_| [(); 4].map(|()| input.byte())).collect();
     let (cut, more) = if defects & 0x40 > 0 { (input.byte(), input.byte()) } else { (0, 0) };
-    pieces.fill(input.rest());
+    pieces.fill(input);
     for change in changes {
         pieces.spoil(change);
     }
@@ -54,6 +56,13 @@ fn header(input: &mut Input) -> Vec<u8> {
     let shift = u32::from(input.byte() % 13 + 4);
     let (rate, key_type) = (input.pick(&RATES), input.pick(&KEY_TYPES));
     let options = input.byte();
+    if options & 0x80 > 0 && (6..=30).contains(&width) {
+        let reserve = u32::from(input.pick(&[1_u8, 2, 3, 5, 15])).min(width - 5);
+        header[52] = 1;
+        header[160] = reserve as u8;
+        let most = u64::from(capacity).max(u64::from(buckets << reserve));
+        header[168..176].copy_from_slice(&most.to_le_bytes());
+    }
     for (at, value) in [(40, buckets), (44, width), (48, shift), (56, capacity)] {
         header[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
@@ -74,32 +83,53 @@ fn header(input: &mut Input) -> Vec<u8> {
 }
 
 impl Pieces {
-    /// Adds the record with these words, and with 0 where there are none, and the trailer.
-    fn fill(&mut self, words: &[u8]) {
-        let layout = Layout::of(&self.header).expect("it was just made");
-        let end = (layout.buckets * SLOTS * layout.width / 8) as usize;
-        let words = &words[..words.len().min(end)];
-        let count = layout.taken(words).count() as u64;
-        self.record.extend(head(&layout, 0, count));
-        self.record.extend(words);
-        self.record.resize(layout.record(), 0);
+    /// Adds the records, with words from the input and 0 where it ends, and the trailer.
+    fn fill(&mut self, mut input: Input) {
+        let whole = Layout::of(&self.header).expect("it was just made");
+        let mut total = 0_u64;
+        if whole.reserve == 0 {
+            let end = (whole.buckets * SLOTS * whole.width / 8) as usize;
+            total += self.add(&whole, [0, 0], input.take(end));
+        }
+        let mut cell = 0;
+        while whole.reserve > 0 && cell < 1_u64 << whole.reserve {
+            let reserve = whole.reserve;
+            let least = reserve - u64::from(cell.trailing_zeros()).min(reserve);
+            let more = if self.records.len() < MANY_TABLES { u64::from(input.byte() % 3) } else { 0 };
+            let depth = (least + more).min(reserve);
+            let layout = whole.narrower(u64::from(input.byte()) % (depth + 1));
+            let words = own_words(&layout, cell << (whole.width - reserve), whole.width - depth, &mut input);
+            total += self.add(&layout, [cell >> (reserve - depth), depth].map(|number| number as u32), &words);
+            cell += 1 << (reserve - depth);
+        }
         self.trailer.extend(b"\xc0/cuckoo");
-        self.trailer.extend(1_u64.to_le_bytes());
-        self.trailer.extend(count.to_le_bytes());
+        self.trailer.extend((self.records.len() as u64).to_le_bytes());
+        self.trailer.extend(total.to_le_bytes());
         self.trailer.resize(HEAD, 0);
+    }
+
+    /// Adds a record, and says how many slots are taken in it.
+    fn add(&mut self, layout: &Layout, prefix_and_depth: [u32; 2], words: &[u8]) -> u64 {
+        let count = layout.taken(words).count() as u64;
+        let mut record = head(layout, 0, prefix_and_depth, count).to_vec();
+        record.extend(words);
+        record.resize(layout.record(), 0);
+        self.records.push(record);
+        count
     }
 
     /// Changes a field, or a word.
     fn spoil(&mut self, [piece, field, how, value]: [u8; 4]) {
-        let field = usize::from(field);
+        let (field, record) = (usize::from(field), usize::from(piece >> 3) % self.records.len());
+        let record = &mut self.records[record];
         let (piece, at) = match piece % 8 {
             0..3 => (&mut self.header, one_of(&HEADER_FIELDS, field)),
             3 => (&mut self.trailer, eight_at(field % 7 * 8)),
-            4 | 5 => (&mut self.record, one_of(&HEAD_FIELDS, field)),
+            4 | 5 => (record, one_of(&HEAD_FIELDS, field)),
             _ => {
                 // The zeros behind them among them.
-                let words = (self.record.len() - HEAD) / 8;
-                (&mut self.record, eight_at(HEAD + field % words * 8))
+                let words = (record.len() - HEAD) / 8;
+                (record, eight_at(HEAD + field % words * 8))
             }
         };
         let len = at.len();
@@ -121,12 +151,28 @@ impl Pieces {
         field.copy_from_slice(&new.to_le_bytes()[..len]);
     }
 
-    fn sealed(mut self) -> Vec<u8> {
-        let origin = seal(&mut self.header, 0);
-        let head = seal_record(&mut self.record, origin);
-        seal(&mut self.trailer, crc32c_append(origin, &head.to_le_bytes()));
-        [self.header, self.record, self.trailer].concat()
+    fn sealed(self) -> Vec<u8> {
+        let lengths: Vec<usize> = self.records.iter().map(Vec::len).collect();
+        let length = self.header.len();
+        let mut bytes = [self.header, self.records.concat(), self.trailer].concat();
+        seal_all(&mut bytes, length, &lengths);
+        bytes
     }
+}
+
+/// The words of a table that holds fingerprints of its own only, of which the bits from `free` on are these.
+fn own_words(layout: &Layout, known: u64, free: u64, input: &mut Input) -> Vec<u8> {
+    let (mut words, known) = (vec![0; layout.words], known & ((1 << layout.width) - 1));
+    for slot in 0..layout.buckets * SLOTS {
+        let drawn = u64::from(input.byte()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - free);
+        // The lowest bit is of the core, which is not 0.
+        let value = if drawn > 0 { known | drawn | 1 } else { 0 };
+        for bit in (0..layout.width).filter(|bit| value >> bit & 1 > 0) {
+            let at = (slot * layout.width + bit) as usize;
+            words[at / 8] |= 1 << (at % 8);
+        }
+    }
+    words
 }
 
 fn one_of(fields: &[usize], number: usize) -> Range<usize> {

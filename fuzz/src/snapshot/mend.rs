@@ -1,7 +1,7 @@
 //! Snapshots made right again after they were changed.
 
 use crc32c::crc32c_append;
-use testkit::format::{HEAD, Layout, header_length, seal, seal_all, seal_record};
+use testkit::format::{HEAD, Layout, header_length, records, seal, seal_all, seal_record};
 
 use super::head;
 
@@ -9,17 +9,14 @@ use super::head;
 pub(super) fn checksums(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = bytes.to_vec();
     let header = header_length(&bytes)?;
-    match Layout::of(&bytes) {
-        Some(layout) => seal_all(&mut bytes, &layout),
-        None => {
-            seal(&mut bytes[..header], 0);
-        }
-    }
+    let lengths = |layout| records(&bytes, &layout).map(|(_, record)| record.len()).collect();
+    let lengths: Vec<usize> = Layout::of(&bytes).map(lengths).unwrap_or_default();
+    seal_all(&mut bytes, header, &lengths);
     Some(bytes)
 }
 
 /// A whole snapshot with this header, if it is not longer than that: the words are those of the bytes, and zero where
-/// there are none.
+/// there are none. No shard has been split.
 pub(super) fn all(bytes: &[u8], longest: u64) -> Option<Vec<u8>> {
     let layout = Layout::of(bytes)?;
     let shards = layout.part.end - layout.part.start;
@@ -36,7 +33,7 @@ pub(super) fn all(bytes: &[u8], longest: u64) -> Option<Vec<u8>> {
         let given = &given[..given.len().min(layout.words)];
         let count = layout.taken(given).count() as u64;
         let begin = whole.len();
-        whole.extend(head(&layout, number, count));
+        whole.extend(head(&layout, number, [0, 0], count));
         whole.extend(given);
         whole.resize(begin + layout.record(), 0);
         checksums = crc32c_append(checksums, &seal_record(&mut whole[begin..], origin).to_le_bytes());

@@ -68,6 +68,7 @@ fn read(bytes: &[u8], in_other_ways: bool) {
     let Ok(filter) = filter else { return };
     assert_eq!(header.part(), 0..filter.shards());
     assert_eq!((header.capacity(), header.fingerprint_bits()), (filter.capacity(), filter.fingerprint_bits()));
+    assert_eq!(header.max_capacity(), filter.max_capacity());
 
     let again = written(&filter, &header);
     // The type and the keys may have been left out, or belong to another hasher; of an equal header all is equal.
@@ -84,10 +85,12 @@ fn read(bytes: &[u8], in_other_ways: bool) {
     work(&filter);
 }
 
-/// The head of a record of a plain filter, without its checksums.
-fn head(layout: &Layout, number: u64, count: u64) -> [u8; HEAD] {
+/// The head of a record, of this shard, prefix and depth, without its checksums.
+fn head(layout: &Layout, number: u64, [prefix, depth]: [u32; 2], count: u64) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..8].copy_from_slice(b"\xc0record\n");
+    head[16..20].copy_from_slice(&prefix.to_le_bytes());
+    head[20] = depth as u8;
     head[21] = layout.width as u8;
     head[22] = layout.width as u8;
     for (at, field) in [(8, number), (40, count), (48, layout.words as u64 / 8)] {

@@ -46,8 +46,11 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     holds(flags == 1 || flags == 0 && bytes[104..136] == [0; 32])?;
     let [max_capacity, time_to_live, tick] = [168, 176, 184].map(|at| u64_at(bytes, at).unwrap_or_default());
     let (growing, expiring, counting) = (kind & 1 != 0, kind & 2 != 0, kind & 4 != 0);
-    holds(if growing { (1..fingerprint).contains(&reserve) } else { reserve == 0 })?;
-    holds(if growing { max_capacity >= capacity } else { max_capacity == 0 })?;
+    let reserve_is_right = (1..=15).contains(&reserve) && fingerprint >= reserve + 5 && fingerprint <= 30;
+    holds(if growing { reserve_is_right } else { reserve == 0 })?;
+    let largest = u128::from(shards) * u128::from(buckets) * u128::from(SLOTS) << reserve;
+    let grows_to = capacity <= max_capacity && u128::from(max_capacity) <= largest;
+    holds(if growing { grows_to } else { max_capacity == 0 })?;
     holds(if expiring { (2..=16).contains(&tag) } else { tag == 0 })?;
     holds(if expiring { (1..=time_to_live).contains(&tick) } else { tick == 0 && time_to_live == 0 })?;
     holds(counting == (counter > 0) && bytes[163..168] == [0; 5])?;
@@ -60,36 +63,47 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     Layout::of(bytes)
 }
 
-/// Whether a plain filter of `u64` with this hasher may be read from a snapshot with this header.
+/// Whether a filter of `u64`, plain or growing, with this hasher may be read from a snapshot with this header.
 fn is_ours(bytes: &[u8]) -> bool {
     let [kind, name, key_type] = [52, 140, 148].map(|at| u32_at(bytes, at).unwrap_or_default() as usize);
     let (name, key_type) = (&bytes[FIXED..FIXED + name], &bytes[FIXED + name..FIXED + name + key_type]);
     // The fourth number of the probe is of what other types feed to a hasher.
     let probe = if key_type.is_empty() { 72..104 } else { 72..96 };
-    kind == 0 && KEY_TYPES.contains(&key_type) && name == NAME && bytes[probe.clone()] == EMPTY[probe]
+    kind <= 1 && KEY_TYPES.contains(&key_type) && name == NAME && bytes[probe.clone()] == EMPTY[probe]
 }
 
-fn shards(bytes: &[u8], layout: &Layout) -> Option<()> {
-    holds(layout.part == (0..u64_at(bytes, 16)?))?;
-    let origin = checksum(&bytes[..layout.header], 0);
-    let (mut at, mut checksums, mut total) = (layout.header, origin, 0_u64);
-    for number in layout.part.clone() {
-        let (head, words) = bytes.get(at..at + layout.record())?.split_at(HEAD);
+fn shards(bytes: &[u8], whole: &Layout) -> Option<()> {
+    holds(whole.part == (0..u64_at(bytes, 16)?))?;
+    let origin = checksum(&bytes[..whole.header], 0);
+    let (mut at, mut checksums, mut total, mut records) = (whole.header, origin, 0_u64, 0);
+    // A plain filter has one cell for each of its shards.
+    let (reserve, core) = (whole.reserve, whole.width - whole.reserve);
+    let mut cell = 0;
+    while cell < whole.part.end << reserve {
+        let head = bytes.get(at..at + HEAD)?;
         let sum = u32_at(head, HEAD - CHECKSUM)?;
-        holds(sum == checksum(head, origin) && u32_at(head, WORDS_SUM)? == crc32c(words))?;
-        holds(head[..8] == *b"\xc0record\n" && u64_at(head, 8)? == number)?;
-        // A plain filter has nothing but fingerprints in its slots, and no shard that was split.
-        holds(head[16..21] == [0; 5] && [head[21], head[22]] == [layout.width as u8; 2] && head[23..40] == [0; 17])?;
+        holds(sum == checksum(head, origin) && head[..8] == *b"\xc0record\n")?;
+        let layout = whole.of_record(head)?;
+        let words = bytes.get(at + HEAD..at + layout.record())?;
+        holds(u32_at(head, WORDS_SUM)? == crc32c(words))?;
+        let (prefix, depth) = (u64::from(u32_at(head, 16)?), u64::from(head[20]));
+        holds(u64_at(head, 8)? == cell >> reserve && depth <= reserve && whole.width - layout.width <= depth)?;
+        holds(prefix << (reserve - depth) == cell % (1 << reserve))?;
+        holds([head[21], head[22]] == [layout.width as u8; 2] && head[23..40] == [0; 17])?;
         let count = u64_at(head, 40)?;
         holds(u64_at(head, 48)? == layout.words as u64 / 8)?;
         let (words, zeros) = words.split_at(layout.words);
         holds(layout.taken(words).count() as u64 == count && !layout.has_more_bits(words))?;
         holds(zeros.iter().all(|&byte| byte == 0))?;
+        // The bits by which a table was chosen, as far as they are stored, and a core that is not 0.
+        let prefix = prefix << (whole.width - depth) & ((1 << layout.width) - 1);
+        let is_own = |value: u64| value >> (whole.width - depth) << (whole.width - depth) == prefix;
+        holds(layout.taken(words).all(|(_, value)| is_own(value) && value % (1 << core) != 0))?;
         checksums = crc32c_append(checksums, &sum.to_le_bytes());
-        total += count;
-        at += layout.record();
+        (total, records, at) = (total + count, records + 1, at + layout.record());
+        cell += 1 << (reserve - depth);
     }
     let trailer = bytes.get(at..at + HEAD)?;
-    holds(trailer[..8] == *b"\xc0/cuckoo" && u64_at(trailer, 8)? == layout.part.end && u64_at(trailer, 16)? == total)?;
+    holds(trailer[..8] == *b"\xc0/cuckoo" && u64_at(trailer, 8)? == records && u64_at(trailer, 16)? == total)?;
     holds(trailer[24..60] == [0; 36] && u32_at(trailer, 60)? == checksum(trailer, checksums))
 }

@@ -1,34 +1,61 @@
-//! The contents of tables as plain words, one table after the other, while the filter serves and splits.
+//! The contents of tables as plain words, one table after the other, while the filter serves and splits; and tables made of
+//! such words.
 
 use super::Growing;
-use crate::layout::{Aim, Bucket, Class, Fingerprint, unpack};
-use crate::raw::filter::RawFilter;
+use super::leaf::Leaf;
+use crate::layout::{Aim, Bucket, Class, Extent, Fingerprint, Plan, unpack};
+use crate::raw::shard::Shard;
+use crate::sys::directory::New;
+use crate::sys::memory::HugePages;
+use core::ops::Range;
 
 /// What a copy of a table is of.
 pub(crate) struct TableCopy {
-    base: usize,
-    /// The bits of a whole fingerprint that it does not store.
-    above: u32,
+    pub(crate) extent: Extent,
+    /// Fingerprints in it.
+    pub(crate) count: u64,
     words: usize,
-    bits: u32,
-    cells: usize,
+}
+
+/// A table of a filter that is yet to be.
+pub(crate) struct NewTable(pub(super) New<Leaf>);
+
+impl NewTable {
+    /// An empty one. `None` when there is no memory.
+    pub(crate) fn new(plan: &Plan, extent: &Extent, huge_pages: HugePages) -> Option<Self> {
+        New::of(Leaf::new(plan, extent, huge_pages)?).map(NewTable)
+    }
+
+    pub(crate) fn shard(&self) -> Shard<'_> {
+        self.0.shard()
+    }
+
+    /// What is stored here and is no fingerprint that such a table of the filter of this plan holds, if anything is.
+    pub(crate) fn stranger(&self, plan: &Plan) -> Option<u32> {
+        let extent = self.0.extent(plan);
+        let ([known, _], mask) = (plan.known(&extent), plan.known_mask(&extent));
+        let core = u32::MAX >> (u32::BITS - plan.core_bits());
+        let mut stored = self.shard().classes().map(|class| class.fingerprint.get());
+        stored.find(|stored| stored & mask != known & mask || stored & core == 0)
+    }
 }
 
 impl Growing {
-    /// Copies all tables, one after the other, into the same `words`, which hold any of them.
+    /// Copies all tables of these shards, one after the other, into the same `words`, which hold any of them.
     ///
     /// The cell at which this stands is always the first one of a table, and a split leaves that cell to the table that is
     /// split: so every cell is copied once, at a moment when its table was locked as a whole (models copy_during_a_split_*). How many
-    /// cells a table has is read under its locks.
+    /// cells a table has is read under its locks, and so is all else that a copy says of itself.
     pub(crate) fn copy_each<E>(
         &self,
+        shards: Range<usize>,
         words: &mut [u64],
         mut take: impl FnMut(&TableCopy, &[u64]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut cell = 0;
-        while cell < self.cells() {
+        let [mut cell, end] = [shards.start, shards.end].map(|shard| shard * self.plan.cells_at(0));
+        while cell < end {
             let copy = self.copy_table(cell, words);
-            cell += copy.cells;
+            cell += self.plan.cells_at(copy.extent.depth);
             take(&copy, &words[..copy.words])?;
         }
         Ok(())
@@ -39,22 +66,22 @@ impl Growing {
         let mut next = 0;
         let tables = core::iter::from_fn(move || {
             let leaf = (next < self.cells()).then(|| self.directory.at(next))?;
-            next += 1 << (self.plan.reserve_bits - leaf.doublings());
+            next += self.plan.cells_at(leaf.doublings());
             Some(leaf)
         });
         tables.flat_map(|leaf| {
-            let above = self.spent(leaf.first_cell, &leaf.raw);
+            let [_, above] = self.plan.known(&leaf.extent(&self.plan));
             let whole = move |class: Class| Class { fingerprint: class.fingerprint.with(above), ..class };
-            let base = leaf.first_cell >> self.plan.reserve_bits;
-            leaf.get().shard().classes().map(move |class| (base, whole(class)))
+            let shard = leaf.first_cell / self.plan.cells_at(0);
+            leaf.get().shard().classes().map(move |class| (shard, whole(class)))
         })
     }
 
-    /// The bits of a whole fingerprint by which a table was chosen when it was made, which it does not store.
-    fn spent(&self, first_cell: usize, table: &RawFilter) -> u32 {
-        let reserve = (first_cell & ((1 << self.plan.reserve_bits) - 1)) as u32;
-        let stored = table.plan().reserve_bits;
-        reserve >> stored << stored << self.plan.core_bits()
+    /// Fingerprints stored in these shards, each table looked at at a moment of its own.
+    pub(crate) fn stored_in(&self, shards: Range<usize>) -> u64 {
+        let leaves = self.directory.each_from_newest();
+        let leaves = leaves.filter(|leaf| shards.contains(&(leaf.first_cell / self.plan.cells_at(0))));
+        leaves.map(|leaf| leaf.load().min(leaf.raw.plan().slots() as u64)).sum()
     }
 
     fn copy_table(&self, cell: usize, words: &mut [u64]) -> TableCopy {
@@ -62,24 +89,19 @@ impl Growing {
         debug_assert_eq!(leaf.first_cell, cell);
         let locked = leaf.shard().stripes().lock_all();
         leaf.mend(&locked, &self.plan);
-        let (plan, doublings) = (leaf.raw.plan(), leaf.doublings());
-        leaf.shard().table().copy_to(&locked, &mut words[..plan.words]);
-        TableCopy {
-            base: cell >> self.plan.reserve_bits,
-            above: self.spent(cell, &leaf.raw),
-            words: plan.words,
-            bits: plan.slot_bits,
-            cells: 1 << (self.plan.reserve_bits - doublings),
-        }
+        let copied = leaf.raw.plan().words;
+        leaf.shard().table().copy_to(&locked, &mut words[..copied]);
+        TableCopy { extent: leaf.extent(&self.plan), count: leaf.load(), words: copied }
     }
 
     /// All that a copy holds.
-    pub(crate) fn aims<'a>(&'a self, copy: &'a TableCopy, words: &'a [u64]) -> impl Iterator<Item = Aim> + 'a {
-        let above = copy.above;
-        let buckets = self.geometry.all_buckets().zip(unpack(words, copy.bits, self.plan.buckets as usize));
+    pub(crate) fn aims<'a>(&'a self, copy: &TableCopy, words: &'a [u64]) -> impl Iterator<Item = Aim> + use<'a> {
+        let ([_, above], shard) = (self.plan.known(&copy.extent), copy.extent.first_cell / self.plan.cells_at(0));
+        let bits = self.plan.leaf(copy.extent.made).slot_bits;
+        let buckets = self.geometry.all_buckets().zip(unpack(words, bits, self.plan.buckets as usize));
         buckets.flat_map(move |(bucket, slots): (Bucket, _)| {
             let fingerprints = slots.into_iter().filter_map(Fingerprint::from_slot);
-            fingerprints.map(move |stored| self.geometry.aim_of(copy.base, stored.with(above), bucket))
+            fingerprints.map(move |stored| self.geometry.aim_of(shard, stored.with(above), bucket))
         })
     }
 }

@@ -1,6 +1,6 @@
 //! A table of a growing filter, and what is known of it.
 
-use crate::layout::{Class, Format, Lanes, Plan};
+use crate::layout::{Class, Extent, Format, Lanes, Plan};
 use crate::raw::filter::RawFilter;
 use crate::raw::probe::LayoutKind;
 use crate::raw::shard::Shard;
@@ -46,9 +46,9 @@ pub(super) fn layout_of(plan: &Plan) -> LayoutKind {
 }
 
 impl Leaf {
-    /// A table that is made after so many doublings of the filter of this plan. `None` when there is no memory.
-    pub(super) fn new(plan: &Plan, doublings: u32, first_cell: usize, huge_pages: HugePages) -> Option<Self> {
-        let leaf = plan.leaf(doublings);
+    /// An empty table of the filter of this plan. `None` when there is no memory.
+    pub(super) fn new(plan: &Plan, extent: &Extent, huge_pages: HugePages) -> Option<Self> {
+        let leaf = plan.leaf(extent.made);
         // Where buckets are read as two runs, those of narrow slots are, too.
         let two_runs = matches!(layout_of(plan), LayoutKind::TwoBytes | LayoutKind::ThreeWords);
         let lanes = if two_runs { Lanes::of_two(leaf.slot_bits) } else { Lanes::new(leaf.slot_bits) };
@@ -62,13 +62,19 @@ impl Leaf {
                 mask: u32::MAX >> (u32::BITS - leaf.fingerprint_bits),
             },
             raw: RawFilter::new_table(&leaf, huge_pages)?,
-            first_cell,
+            first_cell: extent.first_cell,
             doublings: RelaxedCounter::default(),
             moved: RelaxedCounter::default(),
             cleared: RelaxedCounter::default(),
         };
-        leaf.doublings.change(|_| doublings.into());
+        leaf.doublings.change(|_| extent.depth.into());
         Some(leaf)
+    }
+
+    /// A hint, unless all of it is locked.
+    pub(super) fn extent(&self, plan: &Plan) -> Extent {
+        let made = plan.reserve_bits - self.raw.plan().reserve_bits;
+        Extent { first_cell: self.first_cell, depth: self.doublings(), made }
     }
 
     #[inline(always)]

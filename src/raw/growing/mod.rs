@@ -21,12 +21,13 @@ mod split;
 mod write;
 
 pub(super) use block::contains_each_in;
+pub(crate) use copy::NewTable;
 pub(super) use lookup::contains_in;
 
 use super::counters::Totals;
 use super::filter::RawFilter;
-use crate::layout::{Aim, Class, Geometry, Mixed, Plan};
-use crate::sys::directory::{Directory, Member, New};
+use crate::layout::{Aim, Class, Extent, Geometry, Mixed, Plan};
+use crate::sys::directory::{Directory, Member};
 use crate::sys::memory::HugePages;
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::sync::SharedCounter;
@@ -36,6 +37,8 @@ pub(crate) struct Growing {
     geometry: Geometry,
     directory: Directory<Leaf>,
     plan: Plan,
+    /// Tables that there were when it was built, or loaded.
+    begun_with: usize,
     huge_pages: HugePages,
     clears: SharedCounter,
     splits: SharedCounter,
@@ -55,16 +58,25 @@ pub(crate) struct Grown {
 impl Growing {
     /// An empty filter. `None` when there is no memory.
     pub(super) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
-        let cells = 1 << plan.reserve_bits;
-        let mut leaves = Vec::new();
-        leaves.try_reserve_exact(plan.shards).ok()?;
-        for base in 0..plan.shards {
-            leaves.push(New::of(Leaf::new(plan, 0, base * cells, huge_pages)?)?);
+        let mut tables = Vec::new();
+        tables.try_reserve_exact(plan.shards).ok()?;
+        for shard in 0..plan.shards {
+            let extent = Extent { first_cell: shard * plan.cells_at(0), depth: 0, made: 0 };
+            tables.push(NewTable::new(plan, &extent, huge_pages)?);
         }
+        Self::of_tables(plan, tables, huge_pages)
+    }
+
+    /// Of tables of which each holds what no other one does, and all together everything. `None` when there is no memory.
+    pub(super) fn of_tables(plan: &Plan, mut tables: Vec<NewTable>, huge_pages: HugePages) -> Option<Self> {
+        tables.sort_unstable_by_key(|table| table.0.first_cell);
+        let begun_with = tables.len();
+        let leaves = tables.into_iter().map(|table| table.0).collect();
         Some(Growing {
             geometry: Geometry::new(plan),
-            directory: Directory::new(leaves, cells)?,
+            directory: Directory::new(leaves, |leaf| plan.cells_at(leaf.doublings()))?,
             plan: *plan,
+            begun_with,
             huge_pages,
             clears: SharedCounter::default(),
             splits: SharedCounter::default(),
@@ -99,11 +111,15 @@ impl Growing {
     }
 
     pub(crate) fn tables(&self) -> usize {
-        self.plan.shards + self.splits.get() as usize
+        self.begun_with + self.splits.get() as usize
+    }
+
+    pub(crate) fn shards(&self) -> usize {
+        self.plan.shards
     }
 
     fn cells(&self) -> usize {
-        self.plan.shards << self.plan.reserve_bits
+        self.plan.shards * self.plan.cells_at(0)
     }
 
     #[inline(always)]

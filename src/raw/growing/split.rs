@@ -6,7 +6,7 @@
 use super::Growing;
 use super::leaf::Leaf;
 use crate::error::InsertError;
-use crate::layout::{Plan, SLOTS, Slot, pack};
+use crate::layout::{Extent, Plan, SLOTS, Slot, pack};
 use crate::raw::stripe::LockedAll;
 use crate::sys::directory::{Member, New};
 use crate::sys::steps::{Step, reached};
@@ -24,9 +24,10 @@ impl Growing {
         if doublings >= self.plan.reserve_bits {
             return Ok(());
         }
-        // The cells of a table are twice as many as those that the new one gets.
-        let cells = 1 << (self.plan.reserve_bits - doublings - 1);
-        let child = Leaf::new(&self.plan, doublings + 1, leaf.first_cell + cells, self.huge_pages);
+        let depth = doublings + 1;
+        let cells = self.plan.cells_at(depth);
+        let extent = Extent { first_cell: leaf.first_cell + cells, depth, made: depth };
+        let child = Leaf::new(&self.plan, &extent, self.huge_pages);
         let child = child.and_then(New::of).ok_or(InsertError::OutOfMemory)?;
         let bit = 1 << (self.plan.fingerprint_bits - doublings - 1);
         let change = leaf.shard().begin_change();
@@ -75,12 +76,9 @@ impl Leaf {
 
     /// Clears what a split that was interrupted has left, of classes that are in another table.
     pub(super) fn clear_strangers(&self, locked: &LockedAll<'_>, plan: &Plan) {
-        let split_bits = plan.reserve_bits - self.doublings();
-        let reserve = self.first_cell & ((1 << plan.reserve_bits) - 1);
-        let stored = u32::MAX >> (u32::BITS - self.raw.plan().fingerprint_bits);
-        let own = (reserve as u32) << plan.core_bits() & stored;
-        let fixed = stored & !(u32::MAX >> (u32::BITS - plan.core_bits() - split_bits));
-        self.clear_where(locked, |slot| slot != 0 && slot & fixed != own & fixed);
+        let extent = self.extent(plan);
+        let ([known, _], mask) = (plan.known(&extent), plan.known_mask(&extent));
+        self.clear_where(locked, |slot| slot != 0 && slot & mask != known & mask);
     }
 
     fn clear_where(&self, locked: &LockedAll<'_>, goes: impl Fn(u32) -> bool) {

@@ -7,7 +7,7 @@ use crate::filter::CuckooFilter;
 use crate::hashing::SavedHasher;
 use crate::layout::{Class, Geometry, SLOTS, Search, SearchBudget};
 use crate::raw::{Admission, Fixed};
-use crate::snapshot::read::{SnapshotHeader, SnapshotReader, check, exact, take, whole};
+use crate::snapshot::read::{SnapshotHeader, SnapshotReader, check, check_plain, exact, take, whole};
 use core::fmt;
 use crc32c::crc32c;
 use std::io::Read;
@@ -85,6 +85,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// are removals and insertions.
     pub fn apply_delta(&self, delta: impl Read) -> Result<DeltaReport, SnapshotError> {
         let delta = Delta::read(delta)?;
+        check_plain(&delta.header)?;
         whole(&delta.header)?;
         check::<K, S>(&delta.header, self.hasher())?;
         if !delta.header.plan().places_alike(self.plan()) {

@@ -5,7 +5,7 @@ use super::{Name, digest};
 use crate::error::SnapshotError;
 use crate::layout::Plan;
 use crate::raw::{RawFilter, Shard};
-use crate::snapshot::read::{Arrived, Arriving, SnapshotReader, one_shard, whole};
+use crate::snapshot::read::{Arrived, Arriving, SnapshotReader, check_plain, one_shard, whole};
 use core::cmp::Ordering;
 use std::io::{Read, Write};
 
@@ -47,8 +47,10 @@ impl<R: Read> SnapshotReader<R> {
         older: SnapshotReader<O>,
         mut writer: impl Write,
     ) -> Result<(), SnapshotError> {
-        whole(older.header())?;
-        whole(self.header())?;
+        for header in [older.header(), self.header()] {
+            check_plain(header)?;
+            whole(header)?;
+        }
         if let Some(what) = self.header().difference(older.header()) {
             return Err(SnapshotError::DeltaOfAnother { what });
         }
@@ -105,7 +107,7 @@ impl<R: Read> Copy<R> {
         let Some(arrived) = self.arriving.next(core::mem::take(&mut self.bytes))? else { return Ok(None) };
         let shard = self.one.shard(0);
         arrived.store_in(shard)?;
-        let Arrived { number, bytes, head } = arrived;
+        let Arrived { number, bytes, head, .. } = arrived;
         self.bytes = bytes;
         Ok(Some((number, head.sum, shard)))
     }

@@ -1,7 +1,7 @@
 //! What stands before the records.
 
 use super::fields::{Fields, put_u32, put_u64};
-use super::kind::{self, Kind};
+use super::kind::{self, Growing, Kind};
 use super::{ALIGN, CHECKSUM, invalid as invalid_at};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::layout::{FINGERPRINT_BITS, Plan};
@@ -51,6 +51,11 @@ pub(in crate::snapshot) struct Header {
 }
 
 impl Header {
+    /// The capacity, of a filter that does not grow.
+    pub(in crate::snapshot) fn max_capacity(&self) -> usize {
+        self.kind.growing.map_or(self.capacity, |growing| usize::try_from(growing.max_capacity).unwrap_or(usize::MAX))
+    }
+
     pub(in crate::snapshot) fn to_bytes(&self) -> Vec<u8> {
         let names = self.hasher.len() + self.key_type.name().len();
         let length = (FIXED + names + self.metadata.len() + CHECKSUM).next_multiple_of(ALIGN);
@@ -120,8 +125,14 @@ impl Header {
         if !FINGERPRINT_BITS.contains(&slot_bits) {
             return Err(invalid("bits of a slot", slot_bits));
         }
-        let plan = Plan::from_parts(shards, buckets, fingerprint_bits, slot_bits, stripe_shift)
+        let mut plan = Plan::from_parts(shards, buckets, fingerprint_bits, slot_bits, stripe_shift)
             .map_err(|(field, found)| invalid(field, found))?;
+        if let Some(Growing { reserve_bits, max_capacity }) = kind.growing {
+            plan = plan.with_reserve(reserve_bits).ok_or_else(|| invalid("bits of the reserve", reserve_bits))?;
+            if u128::from(max_capacity) > (plan.slots() as u128) << reserve_bits {
+                return Err(invalid("largest capacity", max_capacity));
+            }
+        }
         let end = first.checked_add(here).filter(|&end| here > 0 && end <= shards);
         let part = first as usize..end.ok_or_else(|| invalid("shards of this part", here))? as usize;
         let capacity = usize::try_from(asked_for).ok().filter(|&keys| keys <= plan.slots());
@@ -197,7 +208,7 @@ pub(in crate::snapshot) fn origin(header: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::{Expiring, Growing};
+    use super::super::kind::Expiring;
     use super::*;
     use proptest::prelude::*;
 

@@ -1,10 +1,11 @@
-//! A record: a head, and behind it the words of a shard. A plain filter has one for each shard, in their order.
+//! A record: a head, and behind it the words of a shard, or of a table of a filter that grows. They come in the order of the
+//! shards, and of what the tables of a shard hold.
 
 use super::fields::Fields;
 use super::kind::Kind;
 use super::{ALIGN, CHECKSUM, invalid};
 use crate::error::{SnapshotError, SnapshotPlace};
-use crate::layout::Plan;
+use crate::layout::{Extent, Plan};
 use crc32c::crc32c_append;
 
 /// The first bytes of every record.
@@ -36,20 +37,23 @@ pub(in crate::snapshot) struct Record {
 }
 
 impl Record {
-    /// A shard of a filter that does not grow, at epoch 0.
-    pub(in crate::snapshot) fn of(plan: &Plan, kind: &Kind, number: usize, count: u64, sum: u32) -> Self {
+    /// Of what is stored in these cells of a filter of this plan, at epoch 0, with its words yet to come. A filter that does
+    /// not grow has one cell a shard.
+    pub(in crate::snapshot) fn of(plan: &Plan, kind: &Kind, extent: &Extent, count: u64) -> Self {
+        let table = if extent.made > 0 { plan.leaf(extent.made) } else { *plan };
+        let reserve = extent.first_cell % plan.cells_at(0);
         Record {
-            base: number as u64,
-            prefix: 0,
-            depth: 0,
-            slot_bits: plan.slot_bits as u8,
-            fingerprint_bits: plan.fingerprint_bits as u8,
+            base: (extent.first_cell / plan.cells_at(0)) as u64,
+            prefix: (reserve / plan.cells_at(extent.depth)) as u32,
+            depth: extent.depth as u8,
+            slot_bits: table.slot_bits as u8,
+            fingerprint_bits: table.fingerprint_bits as u8,
             tag_bits: kind.tag_bits() as u8,
             counter_bits: kind.counter_bits as u8,
             epoch: 0,
             count,
-            words: plan.words as u64,
-            sum,
+            words: table.words as u64,
+            sum: 0,
         }
     }
 
@@ -103,27 +107,38 @@ impl Record {
         })
     }
 
-    /// Whether this is the shard of a filter that does not grow. Its count and its words are yet to come.
-    pub(in crate::snapshot) fn check(&self, plan: &Plan, kind: &Kind, number: usize) -> Result<(), SnapshotError> {
-        let place = SnapshotPlace::Shard { number };
+    /// What this is of, if it is the one that comes with this cell. Its count and its words are yet to come.
+    pub(in crate::snapshot) fn check(
+        &self,
+        plan: &Plan,
+        kind: &Kind,
+        first_cell: usize,
+        place: SnapshotPlace,
+    ) -> Result<Extent, SnapshotError> {
         let named = |record: &Record| {
             [
                 ("number of the shard", record.base),
-                ("prefix of the shard", record.prefix.into()),
                 ("depth of the shard", record.depth.into()),
-                ("bits of a slot", record.slot_bits.into()),
+                ("prefix of the shard", record.prefix.into()),
                 ("bits of a fingerprint", record.fingerprint_bits.into()),
+                ("bits of a slot", record.slot_bits.into()),
                 ("bits of a tag", record.tag_bits.into()),
                 ("bits of a counter", record.counter_bits.into()),
                 ("epoch", record.epoch),
                 ("number of words", record.words),
             ]
         };
+        // As deep as it says, if its cells can begin here, and made when it says, if it had not doubled more often then.
+        let depth = u32::from(self.depth);
+        let depth_is_right = depth <= plan.reserve_bits && first_cell.is_multiple_of(plan.cells_at(depth));
+        let depth = if depth_is_right { depth } else { plan.reserve_bits };
+        let made = plan.fingerprint_bits.saturating_sub(self.fingerprint_bits.into());
+        let extent = Extent { first_cell, depth, made: if made <= depth { made } else { 0 } };
         // A filter that expires may be at any.
         let epoch = if kind.expiring.is_some() { self.epoch } else { 0 };
-        let expected = named(&Record { epoch, ..Record::of(plan, kind, number, self.count, self.sum) });
+        let expected = named(&Record { epoch, ..Record::of(plan, kind, &extent, self.count) });
         let differing = named(self).into_iter().zip(expected).find(|(found, expected)| found != expected);
-        differing.map_or(Ok(()), |((field, found), _)| Err(invalid(place, field, found)))
+        differing.map_or(Ok(extent), |((field, found), _)| Err(invalid(place, field, found)))
     }
 }
 

@@ -9,50 +9,70 @@ type Filter = CuckooFilter<str, StableHashBuilder>;
 
 const PAGE: &str = include_str!("../../../docs/format.md");
 const KEYS: [&str; 5] = ["key", "one", "two", "a.example", "seventeen letters"];
+const GROWING: [&str; 5] = ["key 0", "key 1", "key 2", "key 3", "key 4"];
 
 fn filter(capacity: usize, bits: u32) -> Filter {
     let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits);
     builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap()
 }
 
-fn bytes_of(filter: &Filter) -> Vec<u8> {
+fn growing(capacity: usize, max_capacity: usize, bits: u32, keys: usize) -> Filter {
+    let builder = CuckooFilter::builder().capacity(capacity).max_capacity(max_capacity).fingerprint_bits(bits);
+    let filter: Filter = builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap();
+    (0..keys).for_each(|number| filter.insert(&format!("key {number}")).unwrap());
+    filter
+}
+
+fn bytes_of(filter: &Filter, metadata: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    filter.snapshot().metadata(b"offset 17").write_to(&mut bytes).unwrap();
+    filter.snapshot().metadata(metadata).write_to(&mut bytes).unwrap();
     bytes
+}
+
+/// What the page says of these keys and of all bytes.
+fn in_words(bytes: &[u8], keys: &[&str]) -> String {
+    let mut said = String::new();
+    for key in keys {
+        let hash = hash_of_text([1, 2], key);
+        let place = place(bytes, hash).unwrap();
+        let ([first, second], fingerprint) = (place.buckets, place.fingerprint);
+        writeln!(said, "| `{key}` | `{hash:016x}` | {} | `{fingerprint:02x}` | {first}, {second} |", place.shard)
+            .unwrap();
+    }
+    said.push_str("\n```hex\n");
+    for (line, sixteen) in bytes.chunks(16).enumerate() {
+        let in_hex: Vec<String> = sixteen.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(said, "{:04x}  {}", line * 16, in_hex.join(" ")).unwrap();
+    }
+    said
 }
 
 /// Written anew, the page would say this. The probe has a number of arrays as they lie in memory.
 #[cfg(all(target_pointer_width = "64", target_endian = "little"))]
 #[test]
-fn the_example_is_what_is_written() {
+fn the_examples_are_what_is_written() {
     let filter = filter(5, 8);
     KEYS.iter().for_each(|key| filter.insert(key).unwrap());
-    let bytes = bytes_of(&filter);
-    let mut expected = String::new();
-    for key in KEYS {
-        let hash = hash_of_text([1, 2], key);
-        let place = place(&bytes, hash).unwrap();
-        let ([first, second], fingerprint) = (place.buckets, place.fingerprint);
-        writeln!(expected, "| `{key}` | `{hash:016x}` | {} | `{fingerprint:02x}` | {first}, {second} |", place.shard)
-            .unwrap();
+    let growing = growing(5, 10, 8, 23);
+    assert_eq!(growing.stats().tables, 2);
+    let bytes = [bytes_of(&filter, b"offset 17"), bytes_of(&growing, b"")];
+    for (bytes, keys) in bytes.iter().zip([&KEYS, &GROWING]) {
+        let expected = in_words(bytes, keys);
+        assert!(PAGE.contains(&expected), "docs/format.md should say:\n{expected}");
     }
-    expected.push_str("\n```hex\n");
-    for (line, sixteen) in bytes.chunks(16).enumerate() {
-        let in_hex: Vec<String> = sixteen.iter().map(|byte| format!("{byte:02x}")).collect();
-        writeln!(expected, "{:04x}  {}", line * 16, in_hex.join(" ")).unwrap();
-    }
-    assert!(PAGE.contains(&expected), "docs/format.md should say:\n{expected}");
 }
 
 #[test]
-fn the_keys_of_the_example_are_in_its_bytes() {
-    let hex = PAGE.split("```hex\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let in_hex = hex.lines().flat_map(|line| line.split_whitespace().skip(1));
-    let bytes: Vec<u8> = in_hex.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
-    let loaded = Filter::read_from(&bytes[..], StableHashBuilder::with_keys(1, 2)).unwrap();
-    assert_eq!(loaded.len(), KEYS.len());
-    for key in KEYS {
-        assert!(loaded.contains(key) && may_hold(&bytes, hash_of_text([1, 2], key)).unwrap(), "{key:?}");
+fn the_keys_of_the_examples_are_in_their_bytes() {
+    for (example, (keys, stored)) in PAGE.split("```hex\n").skip(1).zip([(&KEYS, KEYS.len()), (&GROWING, 23)]) {
+        let hex = example.split("```").next().unwrap();
+        let in_hex = hex.lines().flat_map(|line| line.split_whitespace().skip(1));
+        let bytes: Vec<u8> = in_hex.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+        let loaded = Filter::read_from(&bytes[..], StableHashBuilder::with_keys(1, 2)).unwrap();
+        assert_eq!(loaded.len(), stored);
+        for key in keys {
+            assert!(loaded.contains(key) && may_hold(&bytes, hash_of_text([1, 2], key)).unwrap(), "{key:?}");
+        }
     }
 }
 
@@ -64,12 +84,27 @@ fn a_reader_that_was_made_from_the_page_answers_as_the_filter() {
         let filter = filter(capacity, bits);
         let keys: Vec<String> = (0..200).map(|number| format!("{number} {}", "x".repeat(number % 23))).collect();
         keys.iter().take(capacity.min(100)).for_each(|key| filter.insert(key).unwrap());
-        let bytes = bytes_of(&filter);
+        let bytes = bytes_of(&filter, b"offset 17");
         for key in &keys {
             let hash = hash_of_text([1, 2], key);
             assert_eq!(hash, filter.hash(key));
             assert_eq!(place(&bytes, hash).unwrap().shard, filter.shard_of(key) as u64);
             assert_eq!(may_hold(&bytes, hash), Some(filter.contains(key)), "{key:?} at {bits} bits");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_was_made_from_the_page_answers_as_a_filter_that_grows() {
+    for (capacity, max_capacity, bits, keys) in
+        [(5, 10, 8, 23), (100, 100, 13, 128), (1_000, 120_000, 14, 80_000), (1_000, 60_000, 29, 40_000)]
+    {
+        let filter = growing(capacity, max_capacity, bits, keys);
+        assert!(filter.stats().tables > 1);
+        let bytes = bytes_of(&filter, b"");
+        for number in (0..2 * keys).step_by(1 + keys / 50) {
+            let key = format!("key {number}");
+            assert_eq!(may_hold(&bytes, filter.hash(&key)), Some(filter.contains(&key)), "{key:?} at {bits} bits");
         }
     }
 }

@@ -14,6 +14,8 @@ type Filter = CuckooFilter<str, StableHashBuilder>;
 struct Golden {
     name: &'static str,
     capacity: usize,
+    /// Of a filter that grows.
+    max_capacity: Option<usize>,
     width: Width,
     keys: Range<u32>,
     metadata: &'static [u8],
@@ -29,6 +31,7 @@ enum Width {
 const PLAIN: Golden = Golden {
     name: "",
     capacity: 100,
+    max_capacity: None,
     width: Width::Bits(16),
     keys: 0..100,
     metadata: b"",
@@ -36,13 +39,15 @@ const PLAIN: Golden = Golden {
     shards: 0..1,
 };
 
-const FORMAT_2: [Golden; 7] = [
+const FORMAT_2: [Golden; 8] = [
     Golden { name: "8-bits", width: Width::Bits(8), ..PLAIN },
     Golden { name: "13-bits", width: Width::Bits(13), ..PLAIN },
     Golden { name: "16-bits", ..PLAIN },
     Golden { name: "20-bits", width: Width::Bits(20), ..PLAIN },
     Golden { name: "empty-without-keys", keys: 0..0, with_keys: false, ..PLAIN },
     Golden { name: "rate-and-metadata", width: Width::Rate(0.001), metadata: b"log offset 17", ..PLAIN },
+    // In two tables.
+    Golden { name: "growing", capacity: 10, max_capacity: Some(10), width: Width::Bits(13), keys: 0..30, ..PLAIN },
     // The second of two shards: none of a filter that has two is smaller than 64 KiB.
     Golden { name: "part", capacity: 260_000, width: Width::Bits(4), keys: 0..20, shards: 1..2, ..PLAIN },
 ];
@@ -59,6 +64,7 @@ impl Golden {
             Width::Bits(bits) => builder.fingerprint_bits(bits),
             Width::Rate(rate) => builder.false_positive_rate(rate),
         };
+        let builder = if let Some(keys) = self.max_capacity { builder.max_capacity(keys) } else { builder };
         let filter: Filter = builder.build().unwrap();
         for key in self.keys() {
             filter.insert(&key).unwrap();
@@ -91,7 +97,8 @@ impl Golden {
     fn check_filter(&self, loaded: &Filter) {
         let today = self.filter();
         assert_eq!(loaded.len(), today.len());
-        assert_eq!(loaded.capacity(), today.capacity());
+        assert_eq!((loaded.capacity(), loaded.max_capacity()), (today.capacity(), today.max_capacity()));
+        assert_eq!(loaded.stats().tables, today.stats().tables);
         assert_eq!(loaded.fingerprint_bits(), today.fingerprint_bits());
         assert_eq!(loaded.expected_false_positive_rate(), today.expected_false_positive_rate());
         for key in self.keys() {

@@ -6,6 +6,7 @@ mod delta;
 mod described;
 mod file;
 mod golden;
+mod growing;
 mod header;
 mod parallel;
 mod parts;

@@ -21,19 +21,21 @@ pub const WORDS_SUM: usize = 56;
 /// Slots of a bucket.
 pub const SLOTS: u64 = 4;
 
-/// What a header says of what follows it.
+/// What a header says of what follows it; of a table of a filter that grows, with its width.
 #[derive(Clone)]
 pub struct Layout {
     /// Bytes of the header.
     pub header: usize,
     /// The numbers of the shards.
     pub part: Range<u64>,
-    /// Bytes of the words of a shard, without the zeros behind them.
+    /// Bytes of the words of a record, without the zeros behind them.
     pub words: usize,
     /// Of a shard.
     pub buckets: u64,
-    /// Bits of a slot of a plain filter.
+    /// Bits of a slot.
     pub width: u64,
+    /// Bits of the reserve, in a filter that grows.
+    pub reserve: u64,
 }
 
 impl Layout {
@@ -42,14 +44,28 @@ impl Layout {
         let header = header_length(bytes)?;
         let (first, count) = (u64_at(bytes, 24)?, u64_at(bytes, 32)?);
         let (buckets, width) = (u64::from(u32_at(bytes, 40)?), u64::from(u32_at(bytes, 44)?));
-        if buckets > 1 << 16 || !(4..=32).contains(&width) {
+        let reserve = bytes[160].into();
+        if buckets > 1 << 16 || !(4..=32).contains(&width) || reserve >= width {
             return None;
         }
-        let words = (buckets * SLOTS * width).div_ceil(64) as usize * 8;
-        Some(Layout { header, part: first..first.checked_add(count)?, words, buckets, width })
+        let part = first..first.checked_add(count)?;
+        Some(Layout { header, part, words: 0, buckets, width, reserve }.narrower(0))
     }
 
-    /// Bytes of the record of a shard.
+    /// That of a table which was made after so many doublings.
+    #[must_use]
+    pub fn narrower(&self, made: u64) -> Self {
+        let width = self.width - made;
+        Layout { width, words: (self.buckets * SLOTS * width).div_ceil(64) as usize * 8, ..self.clone() }
+    }
+
+    /// That of the record with this head, `None` if there can be none.
+    pub fn of_record(&self, head: &[u8]) -> Option<Self> {
+        let made = self.width.checked_sub((*head.get(22)?).into())?;
+        (made <= self.reserve).then(|| self.narrower(made))
+    }
+
+    /// Bytes of a record.
     pub fn record(&self) -> usize {
         HEAD + self.words.next_multiple_of(ALIGN)
     }
@@ -69,19 +85,39 @@ impl Layout {
     }
 }
 
+/// The records behind a header, with their layouts, as far as they are there.
+pub fn records<'a>(bytes: &'a [u8], whole: &Layout) -> impl Iterator<Item = (Layout, &'a [u8])> + use<'a> {
+    let (whole, mut rest) = (whole.clone(), bytes.get(whole.header..).unwrap_or_default());
+    let mut left = whole.part.end - whole.part.start;
+    std::iter::from_fn(move || {
+        let layout = if whole.reserve > 0 {
+            rest.starts_with(b"\xc0record\n").then(|| whole.of_record(rest))??
+        } else {
+            left = left.checked_sub(1)?;
+            whole.clone()
+        };
+        let (record, behind) = rest.split_at_checked(layout.record())?;
+        rest = behind;
+        Some((layout, record))
+    })
+}
+
 /// The length that a header gives, if the header is there.
 pub fn header_length(bytes: &[u8]) -> Option<usize> {
     let length = u32_at(bytes, 12)? as usize;
     (length.is_multiple_of(ALIGN) && (FIXED + CHECKSUM..=bytes.len()).contains(&length)).then_some(length)
 }
 
-/// The fingerprints of a whole snapshot: shard, bucket, value.
+/// The fingerprints of a whole snapshot: shard, bucket, value, with the bits that a table does not store.
 pub fn fingerprints(bytes: &[u8]) -> Option<impl Iterator<Item = (u64, u64, u64)> + use<'_>> {
-    let layout = Layout::of(bytes)?;
-    let shards = bytes.get(layout.header..bytes.len().checked_sub(HEAD)?)?.chunks_exact(layout.record());
-    Some(layout.part.clone().zip(shards).flat_map(move |(number, shard)| {
-        let slots = layout.taken(&shard[HEAD..HEAD + layout.words]);
-        slots.map(move |(slot, value)| (number, slot / SLOTS, value))
+    let whole = Layout::of(bytes)?;
+    let records = records(bytes, &whole);
+    Some(records.flat_map(move |(layout, record)| {
+        let shard = u64_at(record, 8).expect("a head");
+        let reserve = u64::from(u32_at(record, 16).expect("a head")) << (whole.reserve - u64::from(record[20]));
+        let known = reserve << (whole.width - whole.reserve);
+        let slots = layout.taken(&record[HEAD..HEAD + layout.words]);
+        slots.map(move |(slot, value)| (shard, slot / SLOTS, value | known))
     }))
 }
 
@@ -105,14 +141,14 @@ pub fn seal_record(record: &mut [u8], origin: u32) -> u32 {
     seal(&mut record[..HEAD], origin)
 }
 
-/// Makes all checksums right, as far as header, records and trailer are there.
-pub fn seal_all(bytes: &mut [u8], layout: &Layout) {
-    let origin = seal(&mut bytes[..layout.header], 0);
-    let (mut at, mut checksums) = (layout.header, origin);
-    for _ in layout.part.clone() {
-        let Some(record) = bytes.get_mut(at..at + layout.record()) else { break };
+/// Makes all checksums right, of a header and records of these lengths and of a trailer, as far as they are there.
+pub fn seal_all(bytes: &mut [u8], header: usize, records: &[usize]) {
+    let origin = seal(&mut bytes[..header], 0);
+    let (mut at, mut checksums) = (header, origin);
+    for length in records {
+        let record = &mut bytes[at..at + length];
         checksums = crc32c_append(checksums, &seal_record(record, origin).to_le_bytes());
-        at += layout.record();
+        at += length;
     }
     if let Some(trailer) = bytes.get_mut(at..at + HEAD) {
         seal(trailer, checksums);
@@ -124,8 +160,9 @@ pub fn seal_all(bytes: &mut [u8], layout: &Layout) {
 pub struct Sealed {
     /// The snapshot.
     pub bytes: Vec<u8>,
-    /// Where everything was before the changes.
-    layout: Layout,
+    /// The lengths of the header and of the records before the changes.
+    header: usize,
+    records: Vec<usize>,
 }
 
 impl Sealed {
@@ -133,7 +170,9 @@ impl Sealed {
     ///
     /// If these are not the bytes of a snapshot.
     pub fn new(bytes: Vec<u8>) -> Self {
-        Sealed { layout: Layout::of(&bytes).expect("a snapshot"), bytes }
+        let layout = Layout::of(&bytes).expect("a snapshot");
+        let records = records(&bytes, &layout).map(|(_, record)| record.len()).collect();
+        Sealed { bytes, header: layout.header, records }
     }
 
     /// With this at a place of the header, of a record or of the trailer.
@@ -141,7 +180,7 @@ impl Sealed {
     pub fn with(mut self, at: usize, value: impl AsRef<[u8]>) -> Self {
         let value = value.as_ref();
         self.bytes[at..at + value.len()].copy_from_slice(value);
-        seal_all(&mut self.bytes, &self.layout);
+        seal_all(&mut self.bytes, self.header, &self.records);
         self
     }
 }

@@ -1,13 +1,13 @@
 //! Where a key lies (docs/format.md).
 
-use super::{HEAD, Layout, SLOTS, u64_at};
+use super::{HEAD, Layout, SLOTS, records, u32_at, u64_at};
 
 /// The place of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The number of its shard.
     pub shard: u64,
-    /// What is stored of it.
+    /// What is stored of it: all of it in a plain filter, else the lower bits.
     pub fingerprint: u64,
     /// Its two buckets in that shard.
     pub buckets: [u64; 2],
@@ -26,20 +26,28 @@ pub fn place(header: &[u8], hash: u64) -> Option<Place> {
     let drawn = if shards * buckets <= 1 << 26 { mixed >> 32 << 32 } else { mixed };
     let shard = draw(drawn, shards);
     let bucket = draw(drawn, shards * buckets) - shard * buckets;
-    let fingerprint = draw(mixed << 32, (1 << layout.width) - 1) + 1;
-    let product = fingerprint * 0x9e37_79b9 % (1 << 32);
+    let core_bits = layout.width - layout.reserve;
+    let drawn = mixed % (1 << 32) * ((1 << core_bits) - 1);
+    let core = (drawn >> 32) + 1;
+    let fingerprint = (drawn % (1 << 32)) >> (32 - layout.reserve) << core_bits | core;
+    let product = core * 0x9e37_79b9 % (1 << 32);
     let power = (1..).map(|bits| 1 << bits).take_while(|&power| power <= buckets).last()?;
     let sum = (product ^ (product >> 16)) & (power - 1) | 1;
     let alternate = if sum < bucket { sum + buckets - bucket } else { sum - bucket };
     Some(Place { shard, fingerprint, buckets: [bucket, alternate] })
 }
 
-/// Whether a plain filter in these bytes may hold the key with this hash.
+/// Whether a filter in these bytes, which is plain or grows, may hold the key with this hash.
 pub fn may_hold(snapshot: &[u8], hash: u64) -> Option<bool> {
-    let (layout, place) = (Layout::of(snapshot)?, place(snapshot, hash)?);
-    let at = layout.header + (place.shard - layout.part.start) as usize * layout.record() + HEAD;
-    let mut taken = layout.taken(snapshot.get(at..at + layout.words)?);
-    Some(taken.any(|(slot, value)| place.buckets.contains(&(slot / SLOTS)) && value == place.fingerprint))
+    let (whole, place) = (Layout::of(snapshot)?, place(snapshot, hash)?);
+    let reserve = place.fingerprint >> (whole.width - whole.reserve);
+    let (layout, record) = records(snapshot, &whole).find(|(_, record)| {
+        let (prefix, depth) = (u32_at(record, 16).expect("a head"), u64::from(record[20]));
+        u64_at(record, 8) == Some(place.shard) && reserve >> (whole.reserve - depth) == u64::from(prefix)
+    })?;
+    let mut taken = layout.taken(record.get(HEAD..HEAD + layout.words)?);
+    let stored = place.fingerprint % (1 << layout.width);
+    Some(taken.any(|(slot, value)| place.buckets.contains(&(slot / SLOTS)) && value == stored))
 }
 
 /// SipHash-1-3 of what a key of this text is fed as.
