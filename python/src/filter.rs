@@ -3,12 +3,13 @@
 use crate::error;
 use crate::hashing::{BLOCK, Hashing, Keyed, hashes, in_blocks, keyed, made};
 use crate::keys::{Answers, Column, Key, KeyType, one};
+use crate::mapped::MappedFilter;
 use crate::report::{LISTED, RemoveReport, Report};
 use crate::threads::{Interruptible, in_slices, pool};
 use arrow_array::{Array, BooleanArray};
 use arrow_pyarrow::ToPyArrow;
 use concurrent_cuckoo_filter::{
-    self as ccf, BulkReport, SavedHasher, SnapshotError, SnapshotReader, StableHashBuilder,
+    self as ccf, BulkReport, SavedHasher, SnapshotError, SnapshotHeader, SnapshotReader, StableHashBuilder,
 };
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -17,7 +18,7 @@ use rayon::prelude::*;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 type Of<K> = ccf::CuckooFilter<K, StableHashBuilder>;
 type Filter = Keyed<Of<str>, Of<[u8]>, Of<i64>, Of<u64>>;
@@ -31,7 +32,8 @@ const HASHED_AT_A_TIME: usize = 1 << 14;
 /// An approximate set of texts, bytes or numbers that takes about 14 bits a key.
 ///
 /// "Not in it" is certain; "in it" is wrong for one absent key in a thousand, or as rarely as `false_positive_rate` says.
-/// `capacity` is the number of distinct keys that it has room for. `key` is their type: "str", "bytes", "i64" or "u64".
+/// `capacity` is the number of distinct keys that it has room for; with `max_capacity` it grows by itself from there to so many,
+/// and takes the memory of the keys that it holds. `key` is their type: "str", "bytes", "i64" or "u64".
 /// `keys` are the two numbers of 64 bits that its hash function is keyed with; without them they are random. Filters hash
 /// alike if they have the same ones.
 ///
@@ -55,16 +57,22 @@ pub(crate) struct CuckooFilter(Filter);
 #[pymethods]
 impl CuckooFilter {
     #[new]
-    #[pyo3(signature = (capacity, false_positive_rate = 0.001, *, key = "str", keys = None))]
-    fn new(capacity: usize, false_positive_rate: f64, key: &str, keys: Option<(u64, u64)>) -> PyResult<Self> {
+    #[pyo3(signature = (capacity, false_positive_rate = 0.001, *, max_capacity = None, key = "str", keys = None))]
+    fn new(
+        capacity: usize,
+        false_positive_rate: f64,
+        max_capacity: Option<usize>,
+        key: &str,
+        keys: Option<(u64, u64)>,
+    ) -> PyResult<Self> {
         let hasher =
             || keys.map_or_else(StableHashBuilder::new, |(first, second)| StableHashBuilder::with_keys(first, second));
         let filter: Result<Filter, _> = made!(KeyType::parse(key)?, K => {
-            ccf::CuckooFilter::<K>::builder()
+            let builder = ccf::CuckooFilter::<K>::builder()
                 .capacity(capacity)
                 .false_positive_rate(false_positive_rate)
-                .hasher(hasher())
-                .build()
+                .hasher(hasher());
+            max_capacity.into_iter().fold(builder, ccf::Builder::max_capacity).build()
         });
         filter.map(CuckooFilter).map_err(error::build)
     }
@@ -154,18 +162,9 @@ impl CuckooFilter {
         check_utf8: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let column = Column::new(self.0.key_type(), keys)?;
-        let mut answers = Answers::with_capacity(column.len());
-        in_slices(py, column.len(), |slice| {
-            keyed!(&self.0, filter => {
-                let mut found = [false; BLOCK];
-                in_blocks(filter, &column, slice, check_utf8, |hashes| {
-                    let found = &mut found[..hashes.len()];
-                    filter.contains_batch_hash(hashes, found);
-                    answers.extend(found);
-                })
-            })
-        })?;
-        BooleanArray::new(answers.finish(), column.validity(0..column.len())).to_data().to_pyarrow(py)
+        keyed!(&self.0, filter => answers(py, filter, &column, check_utf8, |hashes, found| {
+            filter.contains_batch_hash(hashes, found);
+        }))
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -224,10 +223,29 @@ impl CuckooFilter {
         py.detach(|| load(path)).map(CuckooFilter)
     }
 
+    /// Opens a file that `save` has written, to be asked where it lies: in less than a millisecond whatever its size, in memory
+    /// that all processes of a machine share. See `MappedFilter`.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<MappedFilter> {
+        py.detach(|| MappedFilter::open(path))
+    }
+
     /// The number of keys that was asked for.
     #[getter]
     fn capacity(&self) -> usize {
         keyed!(&self.0, filter => filter.capacity())
+    }
+
+    /// The number of keys that it grows to: the capacity, if it does not grow.
+    ///
+    /// >>> from concurrent_cuckoo_filter import CuckooFilter
+    /// >>> growing = CuckooFilter(1_000, max_capacity=1_000_000, key="i64")
+    /// >>> before = growing.nbytes
+    /// >>> growing.insert(range(100_000)).refused, growing.nbytes > 2 * before, growing.max_capacity
+    /// (0, True, 1000000)
+    #[getter]
+    fn max_capacity(&self) -> usize {
+        keyed!(&self.0, filter => filter.max_capacity())
     }
 
     /// The type of the keys: "str", "bytes", "i64" or "u64".
@@ -263,6 +281,26 @@ impl CuckooFilter {
     fn hash(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
         one(self.0.key_type(), key, |key: Key<'_>| keyed!(&self.0, filter => filter.hash_of(key)))
     }
+}
+
+/// Says of each key of a column whether it is present, as `ask` says of hashes.
+pub(crate) fn answers<'py>(
+    py: Python<'py>,
+    by: &(impl Hashing + Sync),
+    column: &Column,
+    check_utf8: bool,
+    ask: impl Fn(&[u64], &mut [bool]) + Sync,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut answers = Answers::with_capacity(column.len());
+    in_slices(py, column.len(), |slice| {
+        let mut found = [false; BLOCK];
+        in_blocks(by, column, slice, check_utf8, |hashes| {
+            let found = &mut found[..hashes.len()];
+            ask(hashes, found);
+            answers.extend(found);
+        })
+    })?;
+    BooleanArray::new(answers.finish(), column.validity(0..column.len())).to_data().to_pyarrow(py)
 }
 
 pub(crate) fn keys_of(hasher: &StableHashBuilder) -> (u64, u64) {
@@ -325,22 +363,31 @@ where
     Ok(())
 }
 
-/// Reads a file that holds a filter and nothing else.
-fn load(path: PathBuf) -> PyResult<Filter> {
+/// Opens a regular file.
+pub(crate) fn regular(path: &Path) -> PyResult<File> {
     // To open a named pipe would be to wait for a writer.
-    if !std::fs::metadata(&path).map_err(|error| error::of_file(error, &path))?.is_file() {
+    if !std::fs::metadata(path).map_err(|error| error::of_file(error, path))?.is_file() {
         return Err(PyOSError::new_err(format!("{path:?} is not a regular file")));
     }
-    let file = File::open(&path).map_err(|error| error::of_file(error, &path))?;
-    let mut file = BufReader::with_capacity(1 << 20, Interruptible::new(file));
+    File::open(path).map_err(|error| error::of_file(error, path))
+}
+
+/// The type of the keys of a snapshot.
+pub(crate) fn key_type_of(header: &SnapshotHeader) -> PyResult<KeyType> {
+    Ok(match header.key_type() {
+        "str" => KeyType::Str,
+        "[u8]" => KeyType::Bytes,
+        "i64" => KeyType::I64,
+        "u64" => KeyType::U64,
+        other => return Err(error::other_keys(other)),
+    })
+}
+
+/// Reads a file that holds a filter and nothing else.
+fn load(path: PathBuf) -> PyResult<Filter> {
+    let mut file = BufReader::with_capacity(1 << 20, Interruptible::new(regular(&path)?));
     let filter = SnapshotReader::new(&mut file).map_err(error::snapshot).and_then(|reader| {
-        let key_type = match reader.header().key_type() {
-            "str" => KeyType::Str,
-            "[u8]" => KeyType::Bytes,
-            "i64" => KeyType::I64,
-            "u64" => KeyType::U64,
-            other => return Err(error::other_keys(other)),
-        };
+        let key_type = key_type_of(reader.header())?;
         let filter: Result<Filter, SnapshotError> = made!(key_type, K => reader.into_filter_with_stored_keys::<K, _>());
         filter.map_err(error::snapshot)
     })?;

@@ -1,7 +1,7 @@
 //! One value for each type of keys, and how each hashes.
 
 use crate::keys::{Column, Key, KeyType};
-use concurrent_cuckoo_filter::{CuckooFilter, Layout, StableHashBuilder};
+use concurrent_cuckoo_filter::{CuckooFilter, Layout, MappedFilter, StableHashBuilder};
 use pyo3::prelude::*;
 use std::ops::Range;
 
@@ -95,6 +95,10 @@ hashing! {
     CuckooFilter: [u8], Key::Bytes(bytes) => filter.hash(bytes);
     CuckooFilter: i64, Key::Number(number) => filter.hash(&(number as i64));
     CuckooFilter: u64, Key::Number(number) => filter.hash(&number);
+    MappedFilter: str, Key::Bytes(text) => filter.hash_str_bytes(text);
+    MappedFilter: [u8], Key::Bytes(bytes) => filter.hash(bytes);
+    MappedFilter: i64, Key::Number(number) => filter.hash(&(number as i64));
+    MappedFilter: u64, Key::Number(number) => filter.hash(&number);
     Layout: str, Key::Bytes(text) => layout.hash_str_bytes(text);
     Layout: [u8], Key::Bytes(bytes) => layout.hash(bytes);
     Layout: i64, Key::Number(number) => layout.hash(&(number as i64));

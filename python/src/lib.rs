@@ -3,7 +3,7 @@
 //! ```text
 //! keys     what Python gives, as a column of keys
 //! hashing  a column to hashes, a block at a time
-//! filter   CuckooFilter; layout, part: filters built on several machines
+//! filter   CuckooFilter; mapped, MappedFilter: the same in a file; layout, part: filters built on several machines
 //! threads  long work without the interpreter's lock, that can be interrupted; a pool for each process
 //! ```
 
@@ -12,6 +12,7 @@ mod filter;
 mod hashing;
 mod keys;
 mod layout;
+mod mapped;
 mod part;
 mod report;
 mod threads;
@@ -26,6 +27,8 @@ mod _native {
     use crate::filter::CuckooFilter;
     #[pymodule_export]
     use crate::layout::Layout;
+    #[pymodule_export]
+    use crate::mapped::MappedFilter;
     #[pymodule_export]
     use crate::part::{build_part, join};
     #[pymodule_export]

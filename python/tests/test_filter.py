@@ -290,7 +290,13 @@ def test_a_filter_is_saved_and_loaded(tmp_path):
         filter.save(tmp_path / key)
         loaded = CuckooFilter.load(str(tmp_path / key))
         assert (loaded.key, loaded.capacity, loaded.keys, len(loaded)) == (key, 1000, filter.keys, len(filter))
-        assert loaded.contains(keys).true_count == len(keys)
+        mapped = CuckooFilter.open(tmp_path / key)
+        mapped.check()
+        assert (mapped.key, mapped.keys, len(mapped)) == (key, filter.keys, len(filter))
+        for asked in [loaded, mapped]:
+            assert asked.contains(keys).true_count == len(keys)
+            assert keys[0] in asked and asked.contains([keys[0], None]).to_pylist() == [True, None]
+        assert mapped.expected_false_positive_rate == filter.expected_false_positive_rate
         assert loaded.expected_false_positive_rate == filter.expected_false_positive_rate
 
 
@@ -301,6 +307,8 @@ def test_files_that_are_no_filter(tmp_path):
     assert str(path) in str(raised.value) and raised.value.errno == 2
     with pytest.raises(OSError, match="not a regular file"):
         CuckooFilter.load(tmp_path)
+    with pytest.raises(OSError, match="not a regular file"):
+        CuckooFilter.open(tmp_path)
     CuckooFilter(1000).save(path)
     whole = path.read_bytes()
     for bytes, told in [
@@ -313,6 +321,8 @@ def test_files_that_are_no_filter(tmp_path):
         path.write_bytes(bytes)
         with pytest.raises(SnapshotError, match=told):
             CuckooFilter.load(path)
+        with pytest.raises(SnapshotError, match=told):
+            CuckooFilter.open(path).check()
     with pytest.raises(OSError):
         CuckooFilter(10).save(tmp_path / "missing" / "filter")
 

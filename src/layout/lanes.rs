@@ -103,22 +103,60 @@ pub(crate) fn hits(run: u64, pattern: u64, low: u64) -> u64 {
     difference.wrapping_sub(low) & !difference
 }
 
-/// Counts the slots that are not empty, at a width of which words hold whole slots and nothing else.
-pub(crate) fn occupied_in_words(width: u32, words: impl Iterator<Item = u64>) -> u64 {
-    let most = u64::MAX >> (64 - width);
-    // The lowest bit of each slot: 2^64 - 1 is a multiple of 2^width - 1.
-    let low = u64::MAX / most;
-    let below_high = (low << (width - 1)) - low;
-    let (mut taken, mut words) = (0, words.peekable());
-    while words.peek().is_some() {
-        // Each slot of the sum counts one for a word: 15 words are the most that slots of 4 bits can count.
-        let some = words.by_ref().take(most.min(1 << 16) as usize);
-        // As in `Lanes::equal`.
-        let is_taken = |word| (((word & below_high) + below_high) | word) >> (width - 1) & low;
-        let sum: u64 = some.map(is_taken).sum();
-        taken += (0..64 / width).map(|slot| sum >> (slot * width) & most).sum::<u64>();
+/// Counts the slots of these bytes that are not empty. `None` if anything stands behind the last bucket.
+pub(crate) fn occupied_in(bytes: &[u8], width: u32, buckets: usize) -> Option<u64> {
+    let end = buckets * SLOTS * width as usize;
+    let mut behind = bytes.get(end / 8..)?.iter();
+    if behind.next().is_some_and(|byte| byte >> (end % 8) != 0) || behind.any(|&byte| byte != 0) {
+        return None;
     }
-    taken
+    // Runs of as many slots as 8 bytes hold whole, from any bit of the first; each eighth slot begins at a byte.
+    let lanes = match width {
+        4 | 8 => u64::BITS / width,
+        ..=16 => 4,
+        31 => 1,
+        _ => 2,
+    };
+    let step = match width {
+        4 | 8 | 16 | 32 => 8,
+        ..8 => 2 * width,
+        _ => width,
+    };
+    // Each slot of a sum counts one for a step.
+    let steps = (1_usize << width.min(8)) - 1;
+    let low = (0..lanes).fold(0, |low, slot| low | 1_u64 << (slot * width));
+    let below_high = (low << (width - 1)) - low;
+    // As in `Lanes::equal`.
+    let is_occupied = |run: u64| (((run & below_high) + below_high) | run) >> (width - 1) & low;
+    let mut occupied = 0;
+    for from in (0..bytes.len()).step_by(step as usize * steps) {
+        for run in 0..8 * step / width / lanes {
+            let begin = run * lanes * width;
+            let begins = bytes.get(from + begin as usize / 8..).unwrap_or_default();
+            // Words that lie side by side are summed by vectors.
+            let sum: u64 = match begins.as_chunks() {
+                (words, []) if step == 8 => {
+                    words.iter().take(steps).map(|&word| is_occupied(u64::from_le_bytes(word))).sum()
+                }
+                _ => {
+                    begins.chunks(step as usize).take(steps).map(|bytes| is_occupied(eight(bytes) >> (begin % 8))).sum()
+                }
+            };
+            occupied += (0..lanes).map(|slot| sum >> (slot * width) & (u64::MAX >> (64 - width))).sum::<u64>();
+        }
+    }
+    Some(occupied)
+}
+
+/// The first 8 bytes, of which those behind the end are 0.
+#[inline(always)]
+fn eight(bytes: &[u8]) -> u64 {
+    let mut eight = [0; 8];
+    match bytes.first_chunk() {
+        Some(&bytes) => eight = bytes,
+        None => eight[..bytes.len()].copy_from_slice(bytes),
+    }
+    u64::from_le_bytes(eight)
 }
 
 #[cfg(test)]
@@ -143,16 +181,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn slots_that_are_taken_are_counted_in_words(
-            shift in 2u32..=5,
-            picks in prop::collection::vec(0u64..4, 0..1000),
-        ) {
-            let width = 1 << shift;
-            let slot = |pick| [0, 1, 1 << (width - 1), u64::from(mask(width))][pick as usize];
-            let packed = |picks: &[u64]| picks.iter().rev().fold(0, |word, &pick| (word << (width - 1)) << 1 | slot(pick));
-            let words = picks.chunks(64 / width as usize).map(packed);
-            let taken = picks.iter().filter(|&&pick| pick != 0).count();
-            prop_assert_eq!(occupied_in_words(width, words), taken as u64);
+        fn slots_that_are_occupied_are_counted(width in 4u32..=32, mut picks in prop::collection::vec(0u64..4, 0..2000)) {
+            picks.truncate(picks.len() / SLOTS * SLOTS);
+            let slot = |&pick: &u64| [0, 1, 1 << (width - 1), mask(width)][pick as usize];
+            let words = super::super::pack(picks.iter().map(slot), width);
+            let mut bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+            let occupied = picks.iter().filter(|&&pick| pick != 0).count();
+            let buckets = picks.len() / SLOTS;
+            prop_assert_eq!(occupied_in(&bytes, width, buckets), Some(occupied as u64));
+            for bit in picks.len() * width as usize..8 * bytes.len() {
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                prop_assert_eq!(occupied_in(&bytes, width, buckets), None, "bit {}", bit);
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
         }
 
         #[test]

@@ -2,7 +2,7 @@
 
 use super::shard::Shard;
 use super::table::Optimistic;
-use crate::layout::{Class, Fingerprint};
+use crate::layout::{Class, Fingerprint, occupied_in};
 
 impl<'a> Shard<'a> {
     /// Copies the words, as many as `words` has, and says how many fingerprints are stored in them. All stripes are
@@ -25,6 +25,11 @@ impl<'a> Shard<'a> {
     /// Counts the occupied slots of a shard without writers. `None` if anything stands behind the last bucket.
     pub(crate) fn occupied(self) -> Option<u64> {
         self.table().occupied(self.geometry().all_buckets())
+    }
+
+    /// Counts the occupied slots of bytes that are to be the words of this shard. As [`Shard::occupied`].
+    pub(crate) fn occupied_in(self, bytes: &[u8]) -> Option<u64> {
+        occupied_in(bytes, self.table().format().slot_bits(), self.geometry().all_buckets().len())
     }
 
     /// Each copy of each class, of a shard without writers.

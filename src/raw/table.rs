@@ -2,7 +2,7 @@
 
 use super::filter::RawFilter;
 use super::stripe::{Locked, LockedAll};
-use crate::layout::{Bucket, Fingerprint, Format, Matches, Packing, SLOTS, Slot, occupied_in_words};
+use crate::layout::{Bucket, Fingerprint, Format, Matches, Packing, SLOTS, Slot};
 use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::steps::{Step, reached};
 use crate::sys::sync::{AtomicU64, load_locked};
@@ -79,16 +79,8 @@ impl<'a> Table<'a> {
         if behind.next().is_some_and(|word| word >> (end % 64) != 0) || behind.any(|word| word != 0) {
             return None;
         }
-        if u64::BITS.is_multiple_of(format.slot_bits()) {
-            return Some(occupied_in_words(format.slot_bits(), self.words().iter().map(|word| Optimistic.load(word))));
-        }
-        let empty = |run| format.lanes.equal(run, format.lanes.repeat(0));
-        let occupied = buckets.map(|bucket| {
-            let [low, high] = self.runs(format, bucket, Optimistic);
-            let high = if format.has_two_runs() { empty(high) } else { 0 };
-            SLOTS as u64 - u64::from(format.lanes.count([empty(low), high, 0, 0]))
-        });
-        Some(occupied.sum())
+        let slots = buckets.flat_map(|bucket| self.slots(bucket, Optimistic));
+        Some(slots.filter(|&slot| slot != 0).count() as u64)
     }
 
     /// The runs of a bucket, each with anything above it; the second means nothing where there is one only. `format` is the

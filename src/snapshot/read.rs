@@ -421,12 +421,12 @@ impl Arrived {
     pub(super) fn store_in(&self, shard: Shard<'_>) -> Result<(), SnapshotError> {
         self.check()?;
         let (count, place) = (self.head.count, SnapshotPlace::Shard { number: self.number });
-        let (words, behind) = self.bytes.split_at(shard.table_bytes());
-        let words = words.chunks_exact(size_of::<u64>());
-        shard.fill_with(words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))), count);
-        let occupied = shard.occupied().filter(|_| behind.iter().all(|&byte| byte == 0));
-        let (field, found) = match occupied {
-            Some(found) if found == count => return Ok(()),
+        let (field, found) = match shard.occupied_in(&self.bytes) {
+            Some(found) if found == count => {
+                let words = self.bytes[..shard.table_bytes()].chunks_exact(size_of::<u64>());
+                shard.fill_with(words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))), count);
+                return Ok(());
+            }
             Some(found) => ("number of fingerprints", found.to_string()),
             None => ("end of the last bucket", String::from("not 0")),
         };

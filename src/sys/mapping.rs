@@ -54,10 +54,15 @@ impl Bytes for Mapping {
         self.len
     }
 
-    #[inline(always)]
-    #[allow(unsafe_code)]
     fn number_at(&self, at: usize) -> u64 {
         assert!(at < self.len && self.len - at >= size_of::<Eight>(), "8 bytes at {at} of {}", self.len);
+        self.number_within(at)
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn number_within(&self, at: usize) -> u64 {
+        debug_assert!(at < self.len && self.len - at >= size_of::<Eight>(), "8 bytes at {at} of {}", self.len);
         // SAFETY: 1. the 8 bytes lie in the mapping, which lives as long as `self`; 2. it is readable; 3. `Eight` takes any
         // place and any bytes; 4. a volatile load may race with writes of others, as said above.
         let Eight(number) = unsafe { ptr::read_volatile(self.first.add(at).cast::<Eight>()) };

@@ -1,6 +1,6 @@
 //! Lookups in the records of a snapshot: as those of a filter that nobody writes to, from bytes in place of words.
 
-use crate::layout::{Geometry, Lanes, Mixed, Plan, hits};
+use crate::layout::{Geometry, Lanes, Mixed, Place, Plan, hits};
 use crate::raw::BLOCK;
 use crate::sys::bytes::Bytes;
 use crate::sys::isa::{Compiled, Function, Signature};
@@ -18,7 +18,7 @@ pub(super) struct Lookups<B> {
     lanes: Lanes,
     bucket_bits: u64,
     run_bits: u64,
-    /// Where the words of the first shard begin, and how far it is from those of one to those of the next.
+    /// Where the words of the first shard begin, and how far it is from those of one to those of the next, in bits.
     first: u64,
     stride: u64,
     /// Where lines are fetched to before they are read.
@@ -55,20 +55,19 @@ trait Width {
 
     const NONE: Self::Runs;
 
-    fn read<B: Bytes>(bytes: &B, place: Begin, run_bits: u64) -> Self::Runs;
+    /// The 8 bytes of each run.
+    fn read<B: Bytes>(bytes: &B, begin: u64, run_bits: u64) -> Self::Runs;
+
+    fn align(runs: Self::Runs, begin: u64, run_bits: u64) -> Self::Runs;
 
     fn hits(runs: Self::Runs, low: u64, pattern: u64) -> u64;
 }
 
-/// Where a bucket begins: in which byte, and at which of its bits.
-#[derive(Clone, Copy, Default)]
-struct Begin {
-    byte: u64,
-    bit: u64,
-}
-
 /// Up to 16 bits: a bucket is one run. It begins at a multiple of 4 bits, so that it lies in 8 bytes.
 enum OneRun {}
+
+/// 8 and 16 bits: the same, from the first bit of a byte on.
+enum WholeBytes {}
 
 /// Above: two runs of two slots, each in 8 bytes.
 enum TwoRuns {}
@@ -82,8 +81,34 @@ impl Width for OneRun {
     const NONE: u64 = 0;
 
     #[inline(always)]
-    fn read<B: Bytes>(bytes: &B, Begin { byte, bit }: Begin, _: u64) -> u64 {
-        bytes.number_at(byte as usize) >> bit
+    fn read<B: Bytes>(bytes: &B, begin: u64, _: u64) -> u64 {
+        bytes.number_within((begin / 8) as usize)
+    }
+
+    #[inline(always)]
+    fn align(run: u64, begin: u64, _: u64) -> u64 {
+        run >> (begin % 8)
+    }
+
+    #[inline(always)]
+    fn hits(run: u64, low: u64, pattern: u64) -> u64 {
+        hits(run, pattern, low)
+    }
+}
+
+impl Width for WholeBytes {
+    type Runs = u64;
+
+    const NONE: u64 = 0;
+
+    #[inline(always)]
+    fn read<B: Bytes>(bytes: &B, begin: u64, run_bits: u64) -> u64 {
+        OneRun::read(bytes, begin, run_bits)
+    }
+
+    #[inline(always)]
+    fn align(run: u64, _: u64, _: u64) -> u64 {
+        run
     }
 
     #[inline(always)]
@@ -98,9 +123,13 @@ impl Width for TwoRuns {
     const NONE: [u64; 2] = [0; 2];
 
     #[inline(always)]
-    fn read<B: Bytes>(bytes: &B, Begin { byte, bit }: Begin, run_bits: u64) -> [u64; 2] {
-        let second = bit + run_bits;
-        [bytes.number_at(byte as usize) >> bit, bytes.number_at((byte + second / 8) as usize) >> (second % 8)]
+    fn read<B: Bytes>(bytes: &B, begin: u64, run_bits: u64) -> [u64; 2] {
+        [begin, begin + run_bits].map(|begin| OneRun::read(bytes, begin, run_bits))
+    }
+
+    #[inline(always)]
+    fn align([low, high]: [u64; 2], begin: u64, run_bits: u64) -> [u64; 2] {
+        [OneRun::align(low, begin, run_bits), OneRun::align(high, begin + run_bits, run_bits)]
     }
 
     #[inline(always)]
@@ -110,23 +139,26 @@ impl Width for TwoRuns {
 }
 
 impl Width for LongRuns {
-    type Runs = [u64; 2];
+    type Runs = [u128; 2];
 
-    const NONE: [u64; 2] = [0; 2];
+    const NONE: [u128; 2] = [0; 2];
 
     #[inline(always)]
-    fn read<B: Bytes>(bytes: &B, Begin { byte, bit }: Begin, run_bits: u64) -> [u64; 2] {
-        let sixteen = |byte: u64| {
-            let [low, high] = [byte, byte + 8].map(|byte| u128::from(bytes.number_at(byte as usize)));
+    fn read<B: Bytes>(bytes: &B, begin: u64, run_bits: u64) -> [u128; 2] {
+        [begin, begin + run_bits].map(|begin| {
+            let [low, high] = [0, 8].map(|next| u128::from(bytes.number_within((begin / 8) as usize + next)));
             high << 64 | low
-        };
-        let second = bit + run_bits;
-        [(sixteen(byte) >> bit) as u64, (sixteen(byte + second / 8) >> (second % 8)) as u64]
+        })
     }
 
     #[inline(always)]
-    fn hits(runs: [u64; 2], low: u64, pattern: u64) -> u64 {
-        TwoRuns::hits(runs, low, pattern)
+    fn align([low, high]: [u128; 2], begin: u64, run_bits: u64) -> [u128; 2] {
+        [low >> (begin % 8), high >> ((begin + run_bits) % 8)]
+    }
+
+    #[inline(always)]
+    fn hits(runs: [u128; 2], low: u64, pattern: u64) -> u64 {
+        TwoRuns::hits(runs.map(|run| run as u64), low, pattern)
     }
 }
 
@@ -137,12 +169,11 @@ impl<B: Bytes, W: Width> Function<Contains<B>> for As<W> {
     #[inline(always)]
     fn run(lookups: &Lookups<B>, mixed: Mixed) -> bool {
         let place = lookups.geometry.locate_flat(mixed);
-        let (low, high) = (lookups.lanes.low(), lookups.lanes.high());
+        let (low, high, run_bits) = (lookups.lanes.low(), lookups.lanes.high(), lookups.run_bits);
         let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(low);
-        let shard = lookups.first + place.shard * lookups.stride;
-        let hits = [place.class.first, place.class.second].map(|bucket| {
-            let begin = lookups.begin(shard, bucket.get());
-            W::hits(W::read(&lookups.bytes, begin, lookups.run_bits), low, pattern)
+        let hits = lookups.strides().begins(place).map(|begin| {
+            let runs = W::read(&lookups.bytes, begin, run_bits);
+            W::hits(W::align(runs, begin, run_bits), low, pattern)
         });
         (hits[0] | hits[1]) & high != 0
     }
@@ -157,7 +188,10 @@ impl<B: Bytes, W: Width> Function<ContainsEach<B>> for As<W> {
         lookups.place(&mut blocks[now], &mut left, next);
         for found in found.chunks_mut(BLOCK) {
             lookups.place(&mut blocks[1 - now], &mut left, next);
-            lookups.look::<W>(&blocks[now], found);
+            match <&mut [bool; BLOCK]>::try_from(&mut *found) {
+                Ok(found) => lookups.look::<W>(&blocks[now], found),
+                Err(_) => lookups.look::<W>(&blocks[now], found),
+            }
             now = 1 - now;
         }
     }
@@ -167,14 +201,39 @@ impl<B: Bytes, W: Width> Function<ContainsEach<B>> for As<W> {
 #[derive(Default)]
 struct Probes {
     mixed: [Mixed; BLOCK],
-    begins: [[Begin; BLOCK]; 2],
+    /// In bits.
+    begins: [[u64; BLOCK]; 2],
     patterns: [u64; BLOCK],
+}
+
+/// From the number of a bucket to the bit at which it begins.
+#[derive(Clone, Copy)]
+struct Strides {
+    first: u64,
+    shard: u64,
+    bucket: u64,
+}
+
+impl Strides {
+    #[inline(always)]
+    fn begins(self, Place { shard, class, .. }: Place) -> [u64; 2] {
+        let shard = self.first + shard * self.shard;
+        [class.first, class.second].map(|bucket| shard + u64::from(bucket.get()) * self.bucket)
+    }
+
+    /// The same, and the compiler knows that factors have 32 bits.
+    #[inline(always)]
+    fn narrow(self) -> Self {
+        let narrow = |number: u64| number & u64::from(u32::MAX);
+        Strides { shard: narrow(self.shard), bucket: narrow(self.bucket), ..self }
+    }
 }
 
 impl<B: Bytes> Lookups<B> {
     /// `first` is the byte at which the words of the first shard begin, `stride` how far those of the next are.
     pub(super) fn new(bytes: B, plan: &Plan, first: usize, stride: usize) -> Self {
         let (contains, contains_each) = match plan.slot_bits {
+            8 | 16 => (Compiled::for_scalars::<As<WholeBytes>>(), Compiled::for_vectors::<As<WholeBytes>>()),
             ..=16 => (Compiled::for_scalars::<As<OneRun>>(), Compiled::for_vectors::<As<OneRun>>()),
             31 => (Compiled::for_scalars::<As<LongRuns>>(), Compiled::for_vectors::<As<LongRuns>>()),
             _ => (Compiled::for_scalars::<As<TwoRuns>>(), Compiled::for_vectors::<As<TwoRuns>>()),
@@ -184,8 +243,11 @@ impl<B: Bytes> Lookups<B> {
             NEAR..FAR => Some(CacheLevel::L1),
             _ => Some(CacheLevel::L2),
         };
+        // For `number_within`: a lookup reads up to 16 bytes from the bytes of a bucket on.
+        let end = first + (plan.shards - 1) * stride + plan.words * size_of::<u64>() + 16;
+        assert!(end <= bytes.len(), "a trailer stands behind the last record");
         let bits = u64::from(plan.slot_bits);
-        let (first, stride) = (first as u64, stride as u64);
+        let (first, stride) = (8 * first as u64, 8 * stride as u64);
         let geometry = Geometry::new(plan);
         let lanes = Lanes::new(plan.slot_bits);
         let (bucket_bits, run_bits) = (4 * bits, 2 * bits);
@@ -209,9 +271,8 @@ impl<B: Bytes> Lookups<B> {
     }
 
     #[inline(always)]
-    fn begin(&self, shard: u64, bucket: u32) -> Begin {
-        let bit = u64::from(bucket) * self.bucket_bits;
-        Begin { byte: shard + bit / 8, bit: bit % 8 }
+    fn strides(&self) -> Strides {
+        Strides { first: self.first, shard: self.stride, bucket: self.bucket_bits }
     }
 
     /// Places the next keys and begins to fetch their lines. Where a block is not full, what stands behind its keys is
@@ -223,36 +284,41 @@ impl<B: Bytes> Lookups<B> {
         }
         *left -= (*left).min(BLOCK);
         next(&mut probes.mixed);
-        let (geometry, low) = (self.geometry, self.lanes.low());
-        let narrow = geometry.is_narrow();
-        for (at, &mixed) in probes.mixed.iter().enumerate() {
-            let place = if narrow { geometry.locate_narrow(mixed) } else { geometry.locate_flat(mixed) };
-            let shard = self.first + place.shard * self.stride;
-            probes.begins[0][at] = self.begin(shard, place.class.first.get());
-            probes.begins[1][at] = self.begin(shard, place.class.second.get());
+        let (geometry, low, strides) = (self.geometry, self.lanes.low(), self.strides().narrow());
+        let mixed = &probes.mixed;
+        let mut place = |at: usize, place: Place| {
+            let [first, second] = strides.begins(place);
+            probes.begins[0][at] = first;
+            probes.begins[1][at] = second;
             probes.patterns[at] = u64::from(place.class.fingerprint.get()).wrapping_mul(low);
+        };
+        if geometry.is_narrow() {
+            mixed.iter().enumerate().for_each(|(at, &mixed)| place(at, geometry.locate_narrow(mixed)));
+        } else {
+            mixed.iter().enumerate().for_each(|(at, &mixed)| place(at, geometry.locate_flat(mixed)));
         }
         if let Some(level) = self.level {
-            for begin in probes.begins.iter().flatten() {
-                self.bytes.fetch(begin.byte as usize, level);
-                self.bytes.fetch(begin.byte as usize + 7, level);
+            for &begin in probes.begins.iter().flatten() {
+                self.bytes.fetch((begin / 8) as usize, level);
+                self.bytes.fetch((begin / 8) as usize + 7, level);
             }
         }
     }
 
     #[inline(always)]
     fn look<W: Width>(&self, probes: &Probes, found: &mut [bool]) {
-        let (low, high) = (self.lanes.low(), self.lanes.high());
-        let mut runs = [[W::NONE; BLOCK]; 2];
-        for (runs, begins) in runs.iter_mut().zip(&probes.begins) {
-            for (run, &begin) in runs.iter_mut().zip(begins).take(found.len()) {
-                *run = W::read(&self.bytes, begin, self.run_bits);
-            }
+        let (low, high, run_bits) = (self.lanes.low(), self.lanes.high(), self.run_bits);
+        let [mut first, mut second] = [[W::NONE; BLOCK]; 2];
+        for at in 0..found.len() {
+            first[at] = W::read(&self.bytes, probes.begins[0][at], run_bits);
+            second[at] = W::read(&self.bytes, probes.begins[1][at], run_bits);
         }
         let mut hits = [0; BLOCK];
         for at in 0..BLOCK {
             let pattern = probes.patterns[at];
-            hits[at] = (W::hits(runs[0][at], low, pattern) | W::hits(runs[1][at], low, pattern)) & high;
+            let first = W::align(first[at], probes.begins[0][at], run_bits);
+            let second = W::align(second[at], probes.begins[1][at], run_bits);
+            hits[at] = (W::hits(first, low, pattern) | W::hits(second, low, pattern)) & high;
         }
         for (found, hits) in found.iter_mut().zip(hits) {
             *found = hits != 0;

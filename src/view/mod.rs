@@ -11,7 +11,7 @@ use crate::batch::assert_same_length;
 use crate::error::SnapshotError;
 #[cfg(feature = "mmap")]
 use crate::hashing::DefaultHashBuilder;
-use crate::hashing::{SavedHasher, hash_of};
+use crate::hashing::{SavedHasher, hash_of, hash_of_str_bytes};
 use crate::layout::{self, Mixed};
 #[cfg(feature = "mmap")]
 use crate::snapshot::open_regular;
@@ -251,6 +251,16 @@ impl<K: ?Sized + Hash, S: BuildHasher, B: Bytes> FilterView<K, S, B> {
     pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
         assert_same_length(keys, found);
         self.lookups.contains_each(keys, |key| Mixed::of(self.hash(key.borrow())), found);
+    }
+}
+
+#[allow(private_bounds)]
+impl<S: BuildHasher, B: Bytes> FilterView<str, S, B> {
+    /// Hashes a text that is given as bytes. As [`CuckooFilter::hash_str_bytes`](crate::CuckooFilter::hash_str_bytes).
+    #[inline]
+    #[must_use]
+    pub fn hash_str_bytes(&self, text: &[u8]) -> u64 {
+        hash_of_str_bytes(&self.hasher, text)
     }
 }
 

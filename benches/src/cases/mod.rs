@@ -9,6 +9,7 @@ mod growth;
 mod latency;
 mod load;
 mod lookups;
+mod mapped;
 mod paper;
 mod refusals;
 mod threads;
@@ -72,6 +73,8 @@ pub(crate) enum Section {
     Writes,
     /// Many keys at once, and snapshots
     Bulk,
+    /// Lookups in files that are mapped, beside those in a filter
+    Mapped,
     /// Lookups and inserts by load factor
     Load,
     /// Lookups and writes on several threads
@@ -99,6 +102,7 @@ impl Section {
             Section::Widths => widths::run,
             Section::Writes => writes::run,
             Section::Bulk => bulk::run,
+            Section::Mapped => mapped::run,
             Section::Load => load::run,
             Section::Threads => threads::run,
             Section::Latency => latency::run,

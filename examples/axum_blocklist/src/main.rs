@@ -10,6 +10,13 @@
 //! thread at most for another writer's critical section. Bulk loads and snapshots take long, so they run in
 //! `spawn_blocking`. The filter is saved at shutdown and loaded at start.
 //!
+//! A list for many servers is published to a folder that all of them see, and each follows it while it serves:
+//!
+//! ```text
+//! axum_blocklist publish examples/data/disposable-email-domains.txt /shared/blocklist   # whenever the list changes
+//! axum_blocklist follow 127.0.0.1:8080 /shared/blocklist
+//! ```
+//!
 //! An answer "listed" is wrong for one absent key in a thousand. And a filter alone cannot know whether a key was ever
 //! put: only keys that are on the list may be deleted, each once. If your list changes through requests, an exact store
 //! decides; `crates/risk-server` is that server.
@@ -18,13 +25,14 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, put};
 use axum::{Json, Router};
-use concurrent_cuckoo_filter::{CuckooFilter, InsertError, StableHashBuilder};
+use concurrent_cuckoo_filter::{CuckooFilter, InsertError, SnapshotReader, StableHashBuilder};
 use serde_json::{Value, json};
 use std::error::Error;
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind};
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind};
+use std::path::{self, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
@@ -35,27 +43,139 @@ type BlockList = CuckooFilter<str, StableHashBuilder>;
 /// Keys that may be added after the list is loaded.
 const ROOM: usize = 100_000;
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
-    let mut arguments = std::env::args_os().skip(1);
-    let (Some(address), Some(list), Some(snapshot)) = (arguments.next(), arguments.next(), arguments.next()) else {
-        return Err("usage: axum_blocklist ADDRESS:PORT LIST SNAPSHOT".into());
-    };
-    let address = address.into_string().map_err(|_| "the address is not Unicode text")?;
-    let (list, snapshot) = (PathBuf::from(list), PathBuf::from(snapshot));
+/// The snapshot in a folder that a list is published to. Beside it lie deltas, each named by the digest that it starts from.
+const PUBLISHED: &str = "list.filter";
 
+/// How often a server that follows a folder looks for a delta.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let arguments: Vec<&str> =
+        arguments.iter().map(|text| text.to_str().ok_or("not Unicode text")).collect::<Result<_, _>>()?;
+    match arguments[..] {
+        ["publish", list, folder] => {
+            let (list, folder) = (PathBuf::from(list), PathBuf::from(folder));
+            spawn_blocking(move || publish(list, folder)).await?
+        }
+        ["follow", address, folder] => follow(address, folder.into()).await,
+        [address, list, snapshot] => run(address, list.into(), snapshot.into()).await,
+        _ => {
+            Err("usage: axum_blocklist ADDRESS:PORT LIST SNAPSHOT, publish LIST FOLDER, or follow ADDRESS:PORT FOLDER"
+                .into())
+        }
+    }
+}
+
+/// A list of this server's own, that requests change.
+async fn run(address: &str, list: PathBuf, snapshot: PathBuf) -> Result<(), Failure> {
     // Requests can wait in the listener until the list is there.
     let listener = TcpListener::bind(address).await?;
     let path = snapshot.clone();
     let filter = Arc::new(spawn_blocking(move || load(list, path)).await??);
-    println!("{} keys; listening on http://{}", filter.len(), listener.local_addr()?);
+    let routes = lookups().route("/keys/{key}", put(insert).delete(remove));
+    serve(listener, routes, &filter).await?;
 
-    let routes = Router::new()
+    // Requests have ended. The file is the old one or the new one, whatever happens.
+    spawn_blocking(move || filter.save(snapshot)).await??;
+    println!("saved");
+    Ok(())
+}
+
+/// A list that is published to a folder. Nobody else changes it: a delta is for the very filter that it starts from.
+async fn follow(address: &str, folder: PathBuf) -> Result<(), Failure> {
+    let listener = TcpListener::bind(address).await?;
+    let path = folder.join(PUBLISHED);
+    let filter = Arc::new(spawn_blocking(move || BlockList::par_load(path)).await??);
+    let replica = Arc::clone(&filter);
+    let following = tokio::spawn(async move {
+        loop {
+            let (filter, folder) = (Arc::clone(&replica), folder.clone());
+            match spawn_blocking(move || take_over(&filter, &folder)).await {
+                Ok(Ok(())) => {}
+                // The filter is as it was; a delta that was damaged may come again.
+                Ok(Err(error)) => eprintln!("error: {error}"),
+                Err(error) => eprintln!("error: {error}"),
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    });
+    serve(listener, lookups(), &filter).await?;
+    following.abort();
+    Ok(())
+}
+
+/// Takes over all deltas that go on from what there is, while others ask. Blocks.
+fn take_over(filter: &BlockList, folder: &path::Path) -> Result<(), Failure> {
+    loop {
+        let delta = delta_from(filter, folder);
+        let file = match File::open(&delta) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(format!("{}: {error}", delta.display()).into()),
+        };
+        let report =
+            filter.apply_delta(BufReader::new(file)).map_err(|error| format!("{}: {error}", delta.display()))?;
+        println!("{} keys came, {} went", report.inserted, report.removed);
+    }
+}
+
+/// The file of the delta that goes on from what a filter holds.
+fn delta_from(filter: &BlockList, folder: &path::Path) -> PathBuf {
+    folder.join(format!("{:016x}.delta", filter.digest()))
+}
+
+/// Writes the list, and what changed since it was last published, to a folder. Blocks.
+fn publish(list: PathBuf, folder: PathBuf) -> Result<(), Failure> {
+    let (current, next) = (folder.join(PUBLISHED), folder.join("next.filter"));
+    let keys = read(&list)?;
+    let older = match File::open(&current) {
+        Ok(_) => Some(BlockList::par_load(&current)?),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(format!("{}: {error}", current.display()).into()),
+    };
+    let (capacity, hasher) = match &older {
+        None => (keys.len() + ROOM, StableHashBuilder::new()),
+        Some(older) => (older.capacity(), older.hasher().clone()),
+    };
+    if keys.len() > capacity {
+        return Err(format!("{} keys, and room for {capacity}: publish to a new folder", keys.len()).into());
+    }
+    let filter = BlockList::with_capacity_and_hasher(capacity, hasher);
+    fill(&filter, &keys)?;
+    filter.save(&next)?;
+    if let Some(older) = older.filter(|older| older.digest() != filter.digest()) {
+        // The list may have been the same before. What followed then is no longer next.
+        match std::fs::remove_file(delta_from(&filter, &folder)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let [newer, old] = [&next, &current].map(|path| File::open(path).map(BufReader::new));
+        let (delta, unfinished) = (delta_from(&older, &folder), folder.join("next.delta"));
+        let mut to = BufWriter::new(File::create(&unfinished)?);
+        SnapshotReader::new(newer?)?.write_delta_since(SnapshotReader::new(old?)?, &mut to)?;
+        to.into_inner()?.sync_all()?;
+        // Those who follow see it as a whole or not at all.
+        std::fs::rename(unfinished, delta)?;
+    }
+    std::fs::rename(next, current)?;
+    println!("{} keys", keys.len());
+    Ok(())
+}
+
+fn lookups() -> Router<Arc<BlockList>> {
+    Router::new()
         .route("/check/{key}", get(check))
         .route("/check", axum::routing::post(check_batch))
-        .route("/keys/{key}", put(insert).delete(remove))
         .route("/stats", get(stats))
-        .with_state(Arc::clone(&filter));
+}
+
+/// Until a signal asks for an end.
+async fn serve(listener: TcpListener, routes: Router<Arc<BlockList>>, filter: &Arc<BlockList>) -> Result<(), Failure> {
+    println!("{} keys; listening on http://{}", filter.len(), listener.local_addr()?);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let shutdown = async move {
@@ -64,32 +184,37 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
             _ = interrupt.recv() => {}
         }
     };
-    axum::serve(listener, routes).with_graceful_shutdown(shutdown).await?;
-
-    // Requests have ended. The file is the old one or the new one, whatever happens.
-    spawn_blocking(move || filter.save(snapshot)).await??;
-    println!("saved");
+    axum::serve(listener, routes.with_state(Arc::clone(filter))).with_graceful_shutdown(shutdown).await?;
     Ok(())
 }
 
 /// The snapshot of the last run, or without one the list, a key on each line. Blocks.
-fn load(list: PathBuf, snapshot: PathBuf) -> Result<BlockList, Box<dyn Error + Send + Sync>> {
+fn load(list: PathBuf, snapshot: PathBuf) -> Result<BlockList, Failure> {
     match File::open(&snapshot) {
         // Checked: a damaged snapshot is an error, not a filter that misses keys.
         Ok(_) => return Ok(BlockList::par_load(snapshot)?),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(format!("{}: {error}", snapshot.display()).into()),
     }
-    let file = File::open(&list).map_err(|error| format!("{}: {error}", list.display()))?;
+    let keys = read(&list)?;
+    let filter = BlockList::with_capacity_and_hasher(keys.len() + ROOM, StableHashBuilder::new());
+    fill(&filter, &keys)?;
+    Ok(filter)
+}
+
+/// The keys of a list, each once: one that is there twice would have to be removed twice.
+fn read(list: &path::Path) -> Result<Vec<String>, Failure> {
+    let file = File::open(list).map_err(|error| format!("{}: {error}", list.display()))?;
     let mut keys = BufReader::new(file).lines().collect::<Result<Vec<String>, _>>()?;
-    // A key that is there twice would have to be removed twice.
     keys.sort_unstable();
     keys.dedup();
-    let filter = BlockList::with_capacity_and_hasher(keys.len() + ROOM, StableHashBuilder::new());
-    // On all threads of rayon's pool.
-    let report = filter.par_insert(&keys);
-    match report.rejected.first() {
-        None => Ok(filter),
+    Ok(keys)
+}
+
+/// On all threads of rayon's pool.
+fn fill(filter: &BlockList, keys: &[String]) -> Result<(), Failure> {
+    match filter.par_insert(keys).rejected.first() {
+        None => Ok(()),
         Some(rejected) => Err(format!("{:?}: {}", keys[rejected.index], rejected.error).into()),
     }
 }

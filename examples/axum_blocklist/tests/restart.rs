@@ -25,8 +25,10 @@ impl Drop for Server {
 
 impl Server {
     fn start(folder: &Path) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_axum_blocklist"));
-        command.arg("127.0.0.1:0").arg(folder.join("list")).arg(folder.join("snapshot"));
+        Self::spawn(program().arg("127.0.0.1:0").arg(folder.join("list")).arg(folder.join("snapshot")))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut server = Server { stdout: BufReader::new(child.stdout.take().unwrap()), child, url: String::new() };
         let line = server.line();
@@ -57,6 +59,48 @@ impl Server {
         assert_eq!(self.line(), "saved");
         assert!(self.child.wait().unwrap().success());
     }
+}
+
+fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_axum_blocklist"))
+}
+
+/// Publishes these keys, and says what was printed.
+fn publish(folder: &Path, keys: &str) -> String {
+    std::fs::write(folder.join("list"), keys).unwrap();
+    let output = program().arg("publish").arg(folder.join("list")).arg(folder).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_server_follows_a_list_that_is_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    assert_eq!(publish(folder, "a.com\nb.com\n"), "2 keys\n");
+    let mut server = Server::spawn(program().args(["follow", "127.0.0.1:0"]).arg(folder));
+    let asked = r#"["a.com","b.com","c.com"]"#;
+    assert_eq!(server.listed(asked), r#"{"listed":[true,true,false]}"#);
+    publish(folder, "a.com\nc.com\n");
+    assert_eq!(server.line(), "1 keys came, 1 went");
+    assert_eq!(server.listed(asked), r#"{"listed":[true,false,true]}"#);
+    publish(folder, "a.com\nc.com\n");
+    publish(folder, "a.com\nb.com\n");
+    assert_eq!(server.line(), "1 keys came, 1 went");
+    publish(folder, "a.com\nc.com\n");
+    assert_eq!(server.line(), "1 keys came, 1 went", "and no more: nothing goes round in a ring");
+    assert_eq!(server.listed(asked), r#"{"listed":[true,false,true]}"#);
+    assert_eq!(server.ask("PUT", "/keys/d.com", "").0, 404, "only who publishes changes the list");
+
+    // Two changes that were missed are taken over one after the other.
+    drop(server);
+    std::fs::copy(folder.join("list.filter"), folder.join("kept")).unwrap();
+    publish(folder, "a.com\n");
+    publish(folder, "a.com\nb.com\n");
+    std::fs::rename(folder.join("kept"), folder.join("list.filter")).unwrap();
+    let mut server = Server::spawn(program().args(["follow", "127.0.0.1:0"]).arg(folder));
+    assert_eq!([server.line(), server.line()], ["0 keys came, 1 went", "1 keys came, 0 went"]);
+    assert_eq!(server.listed(asked), r#"{"listed":[true,true,false]}"#);
 }
 
 #[test]

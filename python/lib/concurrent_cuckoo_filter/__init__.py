@@ -7,6 +7,7 @@
 from ._native import (
     CuckooFilter,
     Layout,
+    MappedFilter,
     RefusedError,
     RemoveReport,
     Report,
@@ -18,6 +19,7 @@ from ._native import (
 __all__ = [
     "CuckooFilter",
     "Layout",
+    "MappedFilter",
     "RefusedError",
     "RemoveReport",
     "Report",

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from . import CuckooFilter, Layout, RefusedError, build_part
+from . import CuckooFilter, Layout, MappedFilter, RefusedError, build_part
 from . import join as join_files
 
 __all__ = ["FilterInfo", "build_filter", "contains", "filter_info", "join_filter", "might_contain"]
@@ -174,7 +174,7 @@ def contains(path: str | os.PathLike[str]) -> Callable[..., Column]:
     """A function of a column that says of each value whether the filter holds it; of a null, null.
 
     `path` is the folder of a joined filter, the file of one, or the name of a file that was given to
-    `SparkContext.addFile`. Each Python process of an executor loads it once.
+    `SparkContext.addFile`. It is mapped, so that the Python processes of a machine share its memory, and checked once in each.
 
     >>> from concurrent_cuckoo_filter.spark import contains
     >>> listed = contains("/shared/seen")                                # doctest: +SKIP
@@ -195,17 +195,19 @@ might_contain = contains
 """As `contains`, under the name that Spark gives it."""
 
 
-_open_filters: dict[str, tuple[tuple[int, int, int], CuckooFilter]] = {}
+_open_filters: dict[str, tuple[tuple[int, int, int], MappedFilter]] = {}
 
 
-def _opened(path: str) -> CuckooFilter:
+def _opened(path: str) -> MappedFilter:
     """The filter of this process; opened anew if another file has taken its place."""
     if not os.path.exists(path):
         path = SparkFiles.get(os.path.basename(path))
     status = os.stat(path)
     seen = (status.st_ino, status.st_mtime_ns, status.st_size)
     if path not in _open_filters or _open_filters[path][0] != seen:
-        _open_filters[path] = (seen, CuckooFilter.load(path))
+        mapped = CuckooFilter.open(path)
+        mapped.check()
+        _open_filters[path] = (seen, mapped)
     return _open_filters[path][1]
 
 
