@@ -1,7 +1,7 @@
 //! Removes repeated lines from a stream, on all cores, in a memory that it announces.
 //!
 //! ```text
-//! cargo run --release --example dedup -- urls-1.txt urls-2.txt > new.txt
+//! cargo run --release --example dedup -- urls-1.txt urls-2.txt > new.txt    # grows with the lines
 //! zcat crawl-*.gz | cargo run --release --example dedup -- --capacity 1000000000 --rate 0.0001 > new.txt
 //! ```
 //!
@@ -25,9 +25,9 @@ use std::time::Duration;
 struct Arguments {
     /// Files of lines, read one after the other; standard input without any
     files: Vec<PathBuf>,
-    /// How many distinct lines are expected
-    #[arg(long, default_value_t = 100_000_000)]
-    capacity: usize,
+    /// How many distinct lines are expected; without it the filter grows with them, up to 10,000,000,000
+    #[arg(long)]
+    capacity: Option<usize>,
     /// How often a new line may be taken for a repeated one
     #[arg(long, default_value_t = 0.0001)]
     rate: f64,
@@ -38,6 +38,9 @@ struct Arguments {
     #[arg(long)]
     quiet: bool,
 }
+
+/// Distinct lines up to which a filter grows.
+const MOST: usize = 10_000_000_000;
 
 /// Bytes that are read at a time, rounded up to whole lines.
 const CHUNK: usize = 4 << 20;
@@ -83,8 +86,17 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         inputs.push(("standard input".into(), Box::new(io::stdin())));
     }
 
-    let builder = CuckooFilter::<[u8]>::builder().capacity(arguments.capacity).false_positive_rate(arguments.rate);
-    let memory = builder.memory_usage().map_err(|error| error.to_string())?;
+    let builder = CuckooFilter::<[u8]>::builder().false_positive_rate(arguments.rate);
+    let builder = match arguments.capacity {
+        Some(capacity) => builder.capacity(capacity),
+        None => builder.capacity(0).max_capacity(MOST),
+    };
+    let memory_at =
+        |lines| builder.memory_usage_at(lines).map(|bytes| HumanBytes(bytes as u64)).map_err(|error| error.to_string());
+    let mut memory = format!("{} for the filter", memory_at(0)?);
+    if arguments.capacity.is_none() {
+        memory += &format!(" ({} at 100,000,000 new lines)", memory_at(100_000_000)?);
+    }
     let progress = if arguments.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
     progress.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a template of ours"));
     progress.enable_steady_tick(Duration::from_millis(200));
@@ -92,9 +104,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         // Chunks wait before and after the lookups, and one is in each of the three stages: at most a byte and an answer
         // for each line feed, and once a slice.
         let lines = ((2 * WAITING + 3) * 2 + size_of::<&[u8]>()) * CHUNK;
-        let text =
-            format!("{} for the filter, up to {} for lines", HumanBytes(memory as u64), HumanBytes(lines as u64));
-        let _ = writeln!(io::stderr(), "memory: {text}");
+        let _ = writeln!(io::stderr(), "memory: {memory}, up to {} for lines", HumanBytes(lines as u64));
     }
     let filter = builder.build().map_err(|error| error.to_string())?;
 

@@ -169,7 +169,7 @@ fn lookup_during_a_split_and_a_move_finds_its_key() {
                 },
                 move || {
                     // Without a look at the cell, which this thread changes afterwards: that would blind the model.
-                    assert!(!before || splitter.growing().hop_in_first_table(moved));
+                    assert!(!before || splitter.growing().hop_in_table(0, moved));
                     splitter.split();
                     assert!(before || splitter.growing().hop(moved));
                 },
@@ -207,14 +207,19 @@ fn lookup_during_a_split_finds_an_equal_fingerprint() {
     }
 }
 
-/// A lookup that began at the first of three tables.
+/// A lookup that began at the first of three tables; with or without a move in the second one, before that is split.
 #[test]
 fn lookup_during_two_splits_finds_its_key() {
-    for (bucket, executions) in BUCKETS.into_iter().zip([422, 1985]) {
-        Model { executions, preemptions: Some(3), outcomes: &["found", "repeated"] }.explore(move |seen| {
+    for (bucket, moves, executions) in
+        [(In::First, false, 422), (In::Second, false, 1985), (In::First, true, 4919), (In::Second, true, 8459)]
+    {
+        let preemptions = Some(if moves { 2 } else { 3 });
+        Model { executions, preemptions, outcomes: &["found", "repeated"] }.explore(move |seen| {
             let world = World::new(16, 2);
             let key = world.key(3, 0);
+            let other = world.turned(key);
             world.put(key, bucket);
+            let moved = if bucket == In::First { key } else { other };
             let (reader, splitter, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
             run_two(
                 false,
@@ -224,6 +229,7 @@ fn lookup_during_two_splits_finds_its_key() {
                 },
                 move || {
                     splitter.split();
+                    assert!(!moves || splitter.growing().hop_in_table(1, moved));
                     splitter.growing().split_table(1, 1);
                 },
             );
@@ -232,26 +238,31 @@ fn lookup_during_two_splits_finds_its_key() {
     }
 }
 
-/// A writer of a key that goes to the new table, in both spawn orders. What it says, and the copies of the key afterwards.
+/// A writer of a key that goes to the new table, and in a second model from there to a third one; each in both spawn orders.
+/// What it says, and the copies of the key afterwards.
 fn writer_during_a_split(
-    executions: [usize; 2],
+    executions: [[usize; 2]; 2],
     present: bool,
     write: fn(&World, Mixed) -> usize,
     said: usize,
     copies: usize,
 ) {
-    for (swapped, executions) in [false, true].into_iter().zip(executions) {
-        explore(executions, &[], move |_| {
-            let world = World::new(16, 1);
-            let key = world.key(1, 0);
-            if present {
-                world.put(key, In::Second);
-            }
-            let (writer, splitter) = (Arc::clone(&world), Arc::clone(&world));
-            let (found, ()) = run_two(swapped, move || write(&writer, key), move || splitter.split());
-            assert_eq!(found, said, "what a writer was told during a split");
-            world.assert_holds(&[(key, copies)], 2);
-        });
+    for (splits, executions) in [1, 2].into_iter().zip(executions) {
+        for (swapped, executions) in [false, true].into_iter().zip(executions) {
+            explore(executions, &[], move |_| {
+                let world = World::new(16, splits);
+                let key = world.key((1 << splits) - 1, 0);
+                if present {
+                    world.put(key, In::Second);
+                }
+                let (writer, splitter) = (Arc::clone(&world), Arc::clone(&world));
+                let split =
+                    move || (0..splits).for_each(|number| _ = splitter.growing().split_table(number as usize, number));
+                let (found, ()) = run_two(swapped, move || write(&writer, key), split);
+                assert_eq!(found, said, "what a writer was told during a split");
+                world.assert_holds(&[(key, copies)], 1 + splits as usize);
+            });
+        }
     }
 }
 
@@ -261,38 +272,62 @@ fn insertion_during_a_split_is_kept() {
         world.insert(key);
         0
     };
-    writer_during_a_split([30, 30], false, insert, 0, 1);
+    writer_during_a_split([[30, 30], [234, 396]], false, insert, 0, 1);
 }
 
 #[test]
 fn insertion_under_one_lock_during_a_split_is_kept() {
     let insert = |world: &World, key| usize::from(world.growing().insert_into_first(key));
-    writer_during_a_split([30, 30], false, insert, 1, 1);
+    writer_during_a_split([[30, 30], [234, 396]], false, insert, 1, 1);
+}
+
+#[test]
+fn insertion_under_all_locks_during_a_split_is_kept() {
+    let insert = |world: &World, key| {
+        world.growing().insert_alone(key);
+        0
+    };
+    writer_during_a_split([[30, 30], [234, 396]], false, insert, 0, 1);
+}
+
+/// Of two threads that find a table full, one splits it, and neither is refused.
+#[test]
+fn two_insertions_into_a_full_table_split_it_once() {
+    Model { executions: 8459, preemptions: Some(1), outcomes: &[] }.explore(|_| {
+        let world = World::new(16, 1);
+        let keys: [_; 10] = core::array::from_fn(|number| world.key(number % 2, number / 2));
+        keys[..8].iter().for_each(|&key| world.insert(key));
+        let (one, other) = (Arc::clone(&world), Arc::clone(&world));
+        let insert = |world: Arc<World>, key| move || assert_eq!(world.raw.insert(key, Admission::Copies), Ok(true));
+        run_two(false, insert(one, keys[8]), insert(other, keys[9]));
+        world.assert_holds(&keys.map(|key| (key, 1)), 2);
+        assert_eq!(world.raw.totals().refused_full, 0);
+    });
 }
 
 #[test]
 fn removal_during_a_split_removes() {
-    writer_during_a_split([60, 60], true, |world, key| usize::from(world.raw.remove(key)), 1, 0);
+    writer_during_a_split([[60, 60], [660, 909]], true, |world, key| usize::from(world.raw.remove(key)), 1, 0);
 }
 
 #[test]
 fn removal_of_all_during_a_split_removes() {
-    writer_during_a_split([27, 30], true, |world, key| world.raw.remove_all(key), 1, 0);
+    writer_during_a_split([[27, 30], [231, 396]], true, |world, key| world.raw.remove_all(key), 1, 0);
 }
 
 #[test]
 fn count_during_a_split_is_exact() {
-    writer_during_a_split([27, 30], true, |world, key| world.raw.count(key), 1, 1);
+    writer_during_a_split([[27, 30], [231, 396]], true, |world, key| world.raw.count(key), 1, 1);
 }
 
 #[test]
 fn copy_during_a_split_has_the_key_once() {
-    writer_during_a_split([9, 12], true, World::copied, 1, 1);
+    writer_during_a_split([[9, 12], [18, 39]], true, World::copied, 1, 1);
 }
 
 #[test]
 fn len_during_a_split_is_exact() {
-    writer_during_a_split([3, 15], true, |world, _| world.raw.len(), 1, 1);
+    writer_during_a_split([[3, 15], [3, 42]], true, |world, _| world.raw.len(), 1, 1);
 }
 
 /// A hop of a path, whose fingerprint may have gone to the other table: then it is spoiled.
@@ -305,8 +340,7 @@ fn move_during_a_split_keeps_the_key() {
             world.put(key, In::First);
             let (mover, splitter) = (Arc::clone(&world), Arc::clone(&world));
             // Looked for in the table that is split, as by a path that was found before.
-            let (moved, ()) =
-                run_two(swapped, move || mover.growing().hop_in_first_table(key), move || splitter.split());
+            let (moved, ()) = run_two(swapped, move || mover.growing().hop_in_table(0, key), move || splitter.split());
             seen.note(if moved { "moved" } else { "spoiled" });
             world.assert_holds(&[(key, 1)], 2);
         });

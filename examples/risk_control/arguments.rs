@@ -3,7 +3,7 @@
 use crate::addresses;
 use crate::memory::Announced;
 use clap::Parser;
-use concurrent_cuckoo_filter::{BuildError, CuckooFilter};
+use concurrent_cuckoo_filter::{BuildError, Builder, CuckooFilter};
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -36,7 +36,12 @@ pub(crate) struct Arguments {
     /// Keys beside the list: so many, made from their numbers as they are needed, such as 00000000000f4240.example.
     /// They are loaded into the same filter, stay in it, and are half of the listed ones that are looked up
     #[arg(long, value_name = "COUNT", default_value_t = 0, allow_negative_numbers = true)]
-    pub(crate) keys: usize,
+    keys: usize,
+
+    /// Begins with a filter for 1,000 keys, which grows: the keys beside the list, 1,000,000 unless --keys says otherwise,
+    /// are added one by one during the run, and only asked for after it
+    #[arg(long, conflicts_with = "snapshot")]
+    pub(crate) grow: bool,
 
     /// The part of unlisted domains that may be taken for listed: above 0, below 1
     #[arg(long, value_name = "RATE", default_value_t = 0.001, allow_negative_numbers = true)]
@@ -57,13 +62,27 @@ pub(crate) struct Arguments {
     seconds: f64,
 }
 
+/// Keys that a filter is made for that grows, and those that are added to it.
+const GROWS_FROM: usize = 1_000;
+const ADDED: usize = 1_000_000;
+
 impl Arguments {
+    /// Keys beside the list.
+    pub(crate) fn made(&self) -> usize {
+        if self.grow && self.keys == 0 { ADDED } else { self.keys }
+    }
+
+    /// The filter for so many keys.
+    pub(crate) fn builder(&self, keys: usize) -> Builder<str> {
+        let builder = CuckooFilter::builder().capacity(keys).false_positive_rate(self.rate);
+        if self.grow { builder.capacity(GROWS_FROM.min(keys)).max_capacity(keys) } else { builder }
+    }
+
     /// Refuses what cannot work, before a long list is loaded for nothing.
     pub(crate) fn check(&self) -> Result<(), String> {
         // What is possible depends on the list too, and is told again once that is known; this is so for every list.
-        let keys = self.keys.max(1);
-        let any_list = CuckooFilter::<str>::builder().capacity(keys).false_positive_rate(self.rate);
-        match Announced::new(&any_list, keys, 0) {
+        let keys = self.made().max(1);
+        match Announced::new(&self.builder(keys), keys, 0) {
             Err(error @ (BuildError::RateOutOfRange { .. } | BuildError::TooLarge { .. })) => {
                 return Err(error.to_string());
             }

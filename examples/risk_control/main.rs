@@ -24,7 +24,6 @@ mod snapshot;
 
 use arguments::Arguments;
 use clap::Parser;
-use concurrent_cuckoo_filter::CuckooFilter;
 use list::{List, Text};
 use memory::Announced;
 use report::{Filled, Report};
@@ -65,10 +64,12 @@ fn serve(arguments: &Arguments) -> Result<(), String> {
     let found = snapshot.as_ref().map(Snapshot::is_there).transpose()?.unwrap_or(false);
 
     // Before the memory is announced, so that it counts as taken.
-    let sign_ups = SignUps::prepare(&list, arguments.ips.is_some(), arguments.keys);
+    // Keys that are made are there before the run, or are added during it.
+    let (made, added) = if arguments.grow { (0, arguments.made()) } else { (arguments.made(), 0) };
+    let sign_ups = SignUps::prepare(&list, arguments.ips.is_some(), made);
 
-    let keys = list.keys.len().saturating_add(arguments.keys);
-    let builder = CuckooFilter::<str>::builder().capacity(keys).false_positive_rate(arguments.rate);
+    let keys = list.keys.len().saturating_add(made + added);
+    let builder = arguments.builder(keys);
     let announced = Announced::new(&builder, keys, arguments.threads() + 1).map_err(|error| error.to_string())?;
     announced.check()?;
     report::announce(&announced).map_err(cannot_write)?;
@@ -84,18 +85,19 @@ fn serve(arguments: &Arguments) -> Result<(), String> {
             load::listed(&filter, &list)?;
             let listed_in = start.elapsed();
             let start = Instant::now();
-            load::made(&filter, arguments.keys)?;
+            load::made(&filter, made)?;
             (filter, Filled::FromKeys { listed_in, made_in: start.elapsed() })
         }
     };
 
-    let outcome = run::run(&filter, &sign_ups, arguments.threads(), arguments.duration()?)?;
+    let outcome = run::run(&filter, &sign_ups, added, arguments.threads(), arguments.duration()?)?;
 
     let report = Report {
         asked_rate: arguments.rate,
         text: &text,
         list: &list,
-        made: arguments.keys,
+        made,
+        added,
         read_in,
         filled: &filled,
         announced: &announced,
@@ -104,7 +106,7 @@ fn serve(arguments: &Arguments) -> Result<(), String> {
         outcome: &outcome,
     };
     report.print().map_err(cannot_write)?;
-    outcome.check(&filter, &list, arguments.keys)?;
+    outcome.check(&filter, &list, made + added)?;
 
     if let Some(snapshot) = &snapshot {
         report::saved(&snapshot.save(&filter)?).map_err(cannot_write)?;

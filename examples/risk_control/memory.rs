@@ -33,7 +33,7 @@ pub(crate) struct Announced {
 impl Announced {
     /// For a filter of so many keys, and so many threads that work with it.
     pub(crate) fn new<S>(filter: &Builder<str, S>, keys: usize, threads: usize) -> Result<Self, BuildError> {
-        let filter = filter.memory_usage()?;
+        let filter = filter.memory_usage_at(keys)?;
         let load_threads = rayon::current_num_threads();
         let shards = keys.div_ceil(MIN_SHARD_KEYS);
         let tiles = TILES.max(4 * load_threads) * (shards * BYTES_A_TILE_AND_SHARD + LOST_BYTES_A_TILE);

@@ -15,8 +15,10 @@ pub(crate) struct Report<'a> {
     pub(crate) asked_rate: f64,
     pub(crate) text: &'a Text,
     pub(crate) list: &'a List<'a>,
-    /// How many.
+    /// How many, before the run.
     pub(crate) made: usize,
+    /// And during it.
+    pub(crate) added: usize,
     pub(crate) read_in: Duration,
     pub(crate) filled: &'a Filled,
     pub(crate) announced: &'a Announced,
@@ -115,9 +117,10 @@ impl Report<'_> {
         if self.sign_ups.churned.is_empty() {
             writeln!(out, "                 (the only key of the list stays on it)")?;
         }
-        let keys = list.keys.len() + self.made;
+        self.print_growth(&mut out)?;
+        let keys = list.keys.len() + self.made + self.added;
         let text: usize = list.keys.iter().map(|key| key.len()).sum();
-        let exact = bytes_of_a_hash_set(keys, text + self.made * MadeKey::LEN);
+        let exact = bytes_of_a_hash_set(keys, text + (self.made + self.added) * MadeKey::LEN);
         writeln!(
             out,
             "memory           filter {} bytes, {:.1} bits a key; exact HashSet<String> {} bytes, {:.1} times as many",
@@ -141,6 +144,21 @@ impl Report<'_> {
             )?;
         }
         out.flush()
+    }
+
+    fn print_growth(&self, out: &mut impl Write) -> io::Result<()> {
+        let Some((took, refused)) = self.outcome.grown else { return Ok(()) };
+        let stats = self.filter.stats();
+        writeln!(
+            out,
+            "growth           from {} keys: {} added one by one during the run in {:.1} ms, refused {}; {} splits, {:.2} ms each",
+            grouped(self.filter.capacity() as u64),
+            grouped(self.added as u64),
+            millis(took),
+            grouped(refused as u64),
+            grouped(stats.splits),
+            millis(stats.time_in_splits) / stats.splits.max(1) as f64,
+        )
     }
 
     fn print_filled(&self, out: &mut impl Write) -> io::Result<()> {

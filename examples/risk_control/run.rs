@@ -59,14 +59,17 @@ pub(crate) struct Outcome {
     pub(crate) duration: Duration,
     pub(crate) asked: Asked,
     pub(crate) written: Written,
+    /// How long it took to add keys, if any were, and how many were refused.
+    pub(crate) grown: Option<(Duration, usize)>,
     /// What reading the clock costs by itself, in nanoseconds.
     pub(crate) clock: u64,
 }
 
-/// Runs the service for this long.
+/// Runs the service for this long, or until so many made keys are added.
 pub(crate) fn run(
     filter: &CuckooFilter<str>,
     sign_ups: &SignUps<'_>,
+    added: usize,
     threads: usize,
     duration: Duration,
 ) -> Result<Outcome, String> {
@@ -87,21 +90,28 @@ pub(crate) fn run(
                     lookup(filter, &sign_ups.all, thread * sign_ups.all.len() / threads, stop)
                 })
             });
-            Ok((writer, readers.collect::<io::Result<Vec<_>>>()?))
+            let adder = (added > 0).then(|| {
+                spawn(scope, || {
+                    drop(gate.read());
+                    add(filter, added, &stop)
+                })
+            });
+            Ok((writer, adder.transpose()?, readers.collect::<io::Result<Vec<_>>>()?))
         })();
         // Those that were spawned before one could not be have nothing to do.
         stop.store(spawned.is_err(), Ordering::Relaxed);
         drop(closed);
-        let (writer, readers) =
+        let (writer, adder, readers) =
             spawned.map_err(|error: io::Error| format!("cannot start {threads} threads: {error}"))?;
 
         thread::sleep(duration);
+        let grown = adder.map(join);
         stop.store(true, Ordering::Relaxed);
         let mut asked = Asked::nothing();
         for reader in readers {
             asked.add(&join(reader));
         }
-        Ok(Outcome { threads, duration, asked, written: join(writer), clock })
+        Ok(Outcome { threads, duration, asked, written: join(writer), grown, clock })
     })
 }
 
@@ -158,6 +168,14 @@ fn write(filter: &CuckooFilter<str>, churned: &[&str], stop: &AtomicBool) -> Wri
     done.speed = (done.taken_off + done.put_back) as f64 / start.elapsed().as_secs_f64();
     done.still_off = listed.iter().filter(|listed| !**listed).count();
     done
+}
+
+/// Adds made keys, one by one: the filter grows under the others.
+fn add(filter: &CuckooFilter<str>, keys: usize, stop: &AtomicBool) -> (Duration, usize) {
+    let start = Instant::now();
+    let keys = made::keys(0..keys).take_while(|_| !stop.load(Ordering::Relaxed));
+    let refused = keys.filter(|key| filter.insert(key.as_str()).is_err()).count();
+    (start.elapsed(), refused)
 }
 
 impl Asked {

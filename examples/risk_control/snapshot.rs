@@ -33,7 +33,7 @@ impl<'a> Snapshot<'a> {
     /// The file that is asked for, if one is.
     pub(crate) fn asked_for(arguments: &'a Arguments, text: &Text, list: &List) -> Option<Self> {
         let path = arguments.snapshot.as_deref()?;
-        let (listed, made) = (list.keys.len(), arguments.keys);
+        let (listed, made) = (list.keys.len(), arguments.made());
         // The same for the same list, in every process.
         let hash = StableHashBuilder::with_keys(0, 0).hash_one(text.keys.as_str());
         let origin = format!("a list of {listed} keys ({hash:016x}), --keys {made}, --rate {}", arguments.rate);

@@ -95,3 +95,10 @@ fn made_addresses_stand_in_for_a_list() {
     assert!(report.contains("100,001 keys") && report.contains("repeated lines"), "{report}");
     assert!(report.contains("left out: 0 blank lines, 0 repeated lines"), "{report}");
 }
+
+#[test]
+fn a_filter_for_a_thousand_keys_grows_during_the_run() {
+    let report = succeeds(&folder("growth"), &["--grow", "--keys", "200000"]);
+    assert!(report.contains("growth           from 1,000 keys: 200,000 added one by one during the run"), "{report}");
+    assert!(report.contains("refused 0;") && report.contains("missed           0 of "), "{report}");
+}

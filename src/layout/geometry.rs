@@ -302,8 +302,13 @@ impl Geometry {
         assert_eq!(self.shards, 1);
         // The least numbers that the two draws take there.
         let position = (u64::from(class.first.0) << 32).div_ceil(u64::from(self.buckets));
-        let drawn = (u64::from(class.fingerprint.0 - 1) << 32).div_ceil(u64::from(self.fingerprints));
-        Some(Mixed(position << 32 | drawn)).filter(|&mixed| self.locate(mixed) == (0, class))
+        let core = u64::from(class.fingerprint.0 & self.fingerprints);
+        let reserve = u64::from(class.fingerprint.0) >> self.core_bits();
+        let drawn = core.checked_sub(1)? << 32 | reserve << (u32::BITS - self.reserve_bits);
+        let drawn = drawn.div_ceil(u64::from(self.fingerprints));
+        let leads_there =
+            |&mixed: &Mixed| if self.reserve_bits > 0 { self.aim(mixed).class } else { self.locate(mixed).1 } == class;
+        Some(Mixed(position << 32 | drawn)).filter(leads_there)
     }
 
     /// The other candidate bucket of a fingerprint that lies in `bucket`. Its own inverse.
@@ -432,6 +437,7 @@ mod tests {
             prop_assert!(!geometry.is_narrow() || geometry.aim_narrow(mixed) == geometry.aim(mixed));
             prop_assert!(class.first.get() < half_buckets * 2 && !class.coincides());
             prop_assert_eq!(geometry.aim_of(cell >> reserve_bits, class.fingerprint, class.first), geometry.aim(mixed));
+            prop_assert!(shards > 1 || geometry.leading_to(class).is_some());
             for doublings in 0..=reserve_bits {
                 let (leaf, mask) = (Geometry::new(&plan.leaf(doublings)), u32::MAX >> (32 - core - reserve_bits + doublings));
                 let stored = class.fingerprint.lower(mask);

@@ -44,8 +44,6 @@ pub(crate) use exclusive::{Exclusive, KEYS_UNDER_LOCKS};
 pub(crate) use filter::RawFilter;
 pub(crate) use growing::{Growing, NewTable};
 pub(crate) use home::Fixed;
-#[cfg(test)]
-pub(crate) use home::Inserted;
 pub(crate) use insert::Admission;
 pub(crate) use shard::Shard;
 pub(crate) use tagged::{IfPresent, Put, Tagged, TaggedShard};

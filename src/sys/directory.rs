@@ -4,8 +4,8 @@
 
 use crate::sys::sync::{AtomicPtr, Mutex, lock};
 use core::ops::{Deref, Range};
-use core::ptr;
 use core::sync::atomic::Ordering;
+use core::{ptr, slice};
 
 pub(crate) struct Directory<T> {
     cells: Box<[AtomicPtr<Entry<T>>]>,
@@ -133,16 +133,16 @@ impl<T> Directory<T> {
         ptr::eq(self.cells[cell].load(Ordering::Relaxed), member.0)
     }
 
-    /// Makes the cells point to this value of the directory, one after the other.
+    /// Makes the cells point to this value of the directory, one after the other: all of them, even if `each` panics.
     pub(crate) fn publish(&self, cells: Range<usize>, member: Member<'_, T>, each: impl Fn()) {
-        for cell in &self.cells[cells] {
-            // Release: pairs with the Acquire in `at`.
-            cell.store(ptr::from_ref(member.0).cast_mut(), Ordering::Release);
+        let mut left = Unpublished { cells: self.cells[cells].iter(), member };
+        while left.publish_next() {
             each();
         }
     }
 
-    /// Adds a value behind all others, once this has been done with it.
+    /// Adds a value behind all others, once this has been done with it. If that panics, the value is never freed: it may be
+    /// known where it was done.
     pub(crate) fn add<'a, R>(&'a self, value: New<T>, first: impl FnOnce(Member<'a, T>) -> R) -> (Member<'a, T>, R) {
         let value = value.into_raw();
         let done = first(self.member(value));
@@ -189,6 +189,26 @@ impl<T> Directory<T> {
         // 2. the entry is freed in `drop` alone, which has `&mut self`; 3. it is shared from `add` on, and changed
         // through atomics only; who reads the pointer has synchronised with who stored it, or is the same thread.
         Member(unsafe { &*pointer })
+    }
+}
+
+/// Cells that are still to be made to point to a value.
+struct Unpublished<'a, T> {
+    cells: slice::Iter<'a, AtomicPtr<Entry<T>>>,
+    member: Member<'a, T>,
+}
+
+impl<T> Unpublished<'_, T> {
+    fn publish_next(&mut self) -> bool {
+        // Release: pairs with the Acquire in `at`.
+        let publish = |cell: &AtomicPtr<_>| cell.store(ptr::from_ref(self.member.0).cast_mut(), Ordering::Release);
+        self.cells.next().map(publish).is_some()
+    }
+}
+
+impl<T> Drop for Unpublished<'_, T> {
+    fn drop(&mut self) {
+        while self.publish_next() {}
     }
 }
 

@@ -4,6 +4,10 @@
 //! Each operation runs first without a stop, and its steps are written down. Then it runs again on a filter built in
 //! the same way, frozen at its first step, and again at its second, until it ends unfrozen.
 
+use crate::hashing::DefaultHashBuilder;
+use crate::layout::Plan;
+use crate::raw::RawFilter;
+use crate::sys::memory::HugePages;
 use crate::sys::steps::{Step, with_hook};
 use crate::{CuckooFilter, InsertError};
 use std::cell::RefCell;
@@ -19,6 +23,9 @@ use std::time::Duration;
 /// One word a bucket, parts of a word, straddling slots and buckets, two words a bucket.
 pub(super) const WIDTHS: [u32; 6] = [8, 12, 13, 16, 24, 32];
 
+/// Of filters that grow. Of two widths in a row at least one has slots in two words.
+pub(super) const GROWING_WIDTHS: [u32; 5] = [9, 13, 16, 17, 30];
+
 /// Takes 64 buckets, 16 for each stripe.
 const CAPACITY: usize = 190;
 const STRIPES: usize = 4;
@@ -31,12 +38,22 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) type Filter = CuckooFilter<u64>;
 
-fn empty(width: u32) -> Filter {
+/// How a filter is built.
+pub(super) type Empty = fn(u32) -> Filter;
+
+pub(super) fn empty(width: u32) -> Filter {
     Filter::builder().capacity(CAPACITY).fingerprint_bits(width).stripes(STRIPES).build().unwrap()
 }
 
+/// A filter of one such table, which may double twice: by its first split two cells come to name another table.
+pub(super) fn growing(width: u32) -> Filter {
+    let plan = Plan { reserve_bits: 2, ..*empty(width).plan() };
+    let raw = RawFilter::new(&plan, HugePages::Unadvised).unwrap();
+    Filter::from_raw(CAPACITY, None, raw, DefaultHashBuilder::with_seeds(1, 2, 3, 4))
+}
+
 /// Keys are their hashes, so equal insertions build equal filters.
-pub(super) fn filled(width: u32, hashes: &[u64]) -> Filter {
+pub(super) fn filled(empty: Empty, width: u32, hashes: &[u64]) -> Filter {
     let filter = empty(width);
     for &hash in hashes {
         filter.insert_hash(hash).unwrap();
@@ -148,6 +165,7 @@ impl Operation {
 
 /// An operation on a filter that holds these hashes. No other key has the class of the operation's own.
 struct Scenario {
+    empty: Empty,
     width: u32,
     stored: Vec<u64>,
     operation: Operation,
@@ -160,9 +178,13 @@ impl fmt::Debug for Scenario {
 }
 
 impl Scenario {
+    fn filter(&self) -> Filter {
+        filled(self.empty, self.width, &self.stored)
+    }
+
     /// The steps of the operation, and what comes of it, without a stop.
     fn rehearse(&self) -> (Vec<Step>, Outcome) {
-        let filter = filled(self.width, &self.stored);
+        let filter = self.filter();
         steps_of(|| self.operation.run(&filter))
     }
 
@@ -178,7 +200,7 @@ impl Scenario {
 
     /// Freezes the operation after step number `at`, or not at all if it has no more than `at` steps.
     fn stop_at(&self, at: usize, steps: &[Step], outcome: &Outcome) {
-        let filter = Arc::new(filled(self.width, &self.stored));
+        let filter = Arc::new(self.filter());
         let own = match self.operation {
             Operation::Insert(own) | Operation::InsertUnique(own) => Some(own),
             _ => None,
@@ -209,12 +231,19 @@ impl Scenario {
                 let passed = &steps[..=at];
                 // A slot half written may look like any fingerprint, where slots straddle words.
                 let torn = (step == Step::WordWritten || operation == Operation::Clear)
-                    && !matches!(self.width, 4 | 8 | 16 | 32);
+                    && (filter.raw.growing().is_some() || !matches!(self.width, 4 | 8 | 16 | 32));
                 let questions = copies.iter().map(|(&hash, &copies)| {
                     let answer = operation.answer(hash, copies, outcome, passed);
                     (hash, answer.filter(|&found| found || !torn))
                 });
-                self.lookup(&filter, questions.collect(), &format!("after {passed:?}"));
+                let len_now = self.lookup(&filter, questions.collect(), &format!("after {passed:?}"));
+                let counted = times(Step::Counted, passed);
+                let len = match operation {
+                    Operation::Insert(_) | Operation::InsertUnique(_) => len + counted,
+                    Operation::Remove(_) | Operation::RemoveAll(_) => len - counted,
+                    Operation::Clear => len * (1 - counted),
+                };
+                assert_eq!(len_now, len, "{self:?} after {passed:?}");
                 release.send(()).unwrap();
             }
             None => assert_eq!(at, steps.len(), "{self:?} passes the same steps each time"),
@@ -237,26 +266,26 @@ impl Scenario {
     }
 
     /// Asks from a thread of its own, which must end, without having repeated a lookup: while the writer stands
-    /// still, no version changes.
-    fn lookup(&self, filter: &Arc<Filter>, questions: Vec<(u64, Option<bool>)>, when: &str) {
-        let (done, answers): (Sender<Vec<_>>, _) = channel();
+    /// still, no version changes. Returns how many keys there are.
+    fn lookup(&self, filter: &Arc<Filter>, questions: Vec<(u64, Option<bool>)>, when: &str) -> usize {
+        let (done, answers): (Sender<(Vec<_>, usize)>, _) = channel();
         let shared = Arc::clone(filter);
         thread::spawn(move || {
-            let (steps, wrong) = steps_of(|| {
-                let _ = shared.len();
+            let (steps, answers) = steps_of(|| {
                 let wrong = questions.into_iter().filter(|&(hash, expected)| {
                     let found = shared.contains_hash(hash);
                     expected.is_some_and(|expected| expected != found)
                 });
-                wrong.collect()
+                (wrong.collect(), shared.len())
             });
             let only_reads = steps.iter().all(|&step| step == Step::BucketRead);
             assert!(only_reads, "a lookup passes no step of a writer and begins once: {steps:?}");
             // If the answers are not taken, the test has failed already.
-            let _ = done.send(wrong);
+            let _ = done.send(answers);
         });
-        let wrong = self.wait(&answers, when).expect("the lookups do not panic");
+        let (wrong, len) = self.wait(&answers, when).expect("the lookups do not panic");
         assert!(wrong.is_empty(), "{self:?} {when}: hashes and what lookups should have said of them: {wrong:?}");
+        len
     }
 
     /// What the other thread sends; `None` if it ended instead.
@@ -280,7 +309,11 @@ fn changes(steps: &[Step]) -> Vec<Step> {
 
 /// Inserts one hash after the other, into one filter after the other, until one is a class of its own and its insertion
 /// `fits`. Returns what was stored before it, and the hash.
-pub(super) fn insertion(width: u32, fits: impl Fn(&[Step], &Result<(), InsertError>) -> bool) -> (Vec<u64>, u64) {
+pub(super) fn insertion(
+    empty: Empty,
+    width: u32,
+    fits: impl Fn(&[Step], &Result<(), InsertError>) -> bool,
+) -> (Vec<u64>, u64) {
     for start in (0..100).map(|filter| filter << 20) {
         let filter = empty(width);
         let mut stored = Vec::new();
@@ -298,10 +331,15 @@ pub(super) fn insertion(width: u32, fits: impl Fn(&[Step], &Result<(), InsertErr
     panic!("no such insertion at {width} bits");
 }
 
+/// The same of one that splits the table and is then stored.
+pub(super) fn insertion_that_splits(width: u32) -> (Vec<u64>, u64) {
+    insertion(growing, width, |steps, result| steps.contains(&Step::Published) && result.is_ok())
+}
+
 /// 180 hashes, of which the last stands for a class of its own.
 pub(super) fn stored_for_removal(width: u32) -> (Vec<u64>, u64) {
     let mut stored: Vec<u64> = (0..180).collect();
-    let filter = filled(width, &stored);
+    let filter = filled(empty, width, &stored);
     let own = stored.iter().rposition(|&hash| filter.count_hash(hash) == 1).unwrap();
     let own = stored.remove(own);
     stored.push(own);
@@ -309,9 +347,15 @@ pub(super) fn stored_for_removal(width: u32) -> (Vec<u64>, u64) {
 }
 
 /// Stops both ways of inserting, which pass the same changes.
-fn stop_insertions(width: u32, stored: &[u64], hash: u64, expected: Result<bool, InsertError>) -> Vec<Step> {
+fn stop_insertions(
+    empty: Empty,
+    width: u32,
+    stored: &[u64],
+    hash: u64,
+    expected: Result<bool, InsertError>,
+) -> Vec<Step> {
     let [steps, unique] = [Operation::Insert(hash), Operation::InsertUnique(hash)].map(|operation| {
-        let scenario = Scenario { width, stored: stored.to_vec(), operation };
+        let scenario = Scenario { empty, width, stored: stored.to_vec(), operation };
         scenario.stop_everywhere(&Outcome::Inserted(expected))
     });
     assert_eq!(changes(&steps), changes(&unique));
@@ -322,9 +366,9 @@ fn stop_insertions(width: u32, stored: &[u64], hash: u64, expected: Result<bool,
 fn insertion_into_an_empty_slot() {
     for width in WIDTHS {
         let stored: Vec<u64> = (1000..1100).collect();
-        let filter = filled(width, &stored);
+        let filter = filled(empty, width, &stored);
         let hash = (0..).find(|&hash| filter.count_hash(hash) == 0).unwrap();
-        let steps = stop_insertions(width, &stored, hash, Ok(true));
+        let steps = stop_insertions(empty, width, &stored, hash, Ok(true));
         assert_eq!(changes(&steps), [Step::Counted]);
         assert!(steps.contains(&Step::Locked) && steps.contains(&Step::WordWritten));
     }
@@ -333,8 +377,8 @@ fn insertion_into_an_empty_slot() {
 #[test]
 fn insertion_into_a_slot_in_two_words() {
     for width in [12, 13, 24] {
-        let (stored, hash) = insertion(width, |steps, _| straddles(steps) && !steps.contains(&Step::Copied));
-        let steps = stop_insertions(width, &stored, hash, Ok(true));
+        let (stored, hash) = insertion(empty, width, |steps, _| straddles(steps) && !steps.contains(&Step::Copied));
+        let steps = stop_insertions(empty, width, &stored, hash, Ok(true));
         assert_eq!(times(Step::WordWritten, &steps), 2);
         assert_eq!(changes(&steps), [Step::Counted]);
     }
@@ -343,8 +387,8 @@ fn insertion_into_a_slot_in_two_words() {
 #[test]
 fn insertion_by_a_path_of_one_hop() {
     for width in WIDTHS {
-        let (stored, hash) = insertion(width, |steps, _| times(Step::Copied, steps) == 1);
-        let steps = stop_insertions(width, &stored, hash, Ok(true));
+        let (stored, hash) = insertion(empty, width, |steps, _| times(Step::Copied, steps) == 1);
+        let steps = stop_insertions(empty, width, &stored, hash, Ok(true));
         assert_eq!(changes(&steps), [Step::Copied, Step::Bumped, Step::Cleared, Step::Counted]);
     }
 }
@@ -353,8 +397,8 @@ fn insertion_by_a_path_of_one_hop() {
 fn insertion_by_a_path_of_several_hops() {
     for width in WIDTHS {
         for hops in [2, 3] {
-            let (stored, hash) = insertion(width, |steps, _| times(Step::Copied, steps) == hops);
-            let steps = stop_insertions(width, &stored, hash, Ok(true));
+            let (stored, hash) = insertion(empty, width, |steps, _| times(Step::Copied, steps) == hops);
+            let steps = stop_insertions(empty, width, &stored, hash, Ok(true));
             let mut expected = [Step::Copied, Step::Bumped, Step::Cleared].repeat(hops);
             expected.push(Step::Counted);
             assert_eq!(changes(&steps), expected);
@@ -366,17 +410,30 @@ fn insertion_by_a_path_of_several_hops() {
 #[test]
 fn insertion_by_a_path_through_a_slot_in_two_words() {
     for width in [12, 13, 24] {
-        let (stored, hash) = insertion(width, |steps, _| straddles(steps) && steps.contains(&Step::Copied));
-        let steps = stop_insertions(width, &stored, hash, Ok(true));
+        let (stored, hash) = insertion(empty, width, |steps, _| straddles(steps) && steps.contains(&Step::Copied));
+        let steps = stop_insertions(empty, width, &stored, hash, Ok(true));
         assert!(times(Step::WordWritten, &steps) > 2 * times(Step::Copied, &steps) + 1);
+    }
+}
+
+#[test]
+fn insertion_that_splits_its_table() {
+    for width in GROWING_WIDTHS {
+        let (stored, hash) = insertion_that_splits(width);
+        let steps = changes(&stop_insertions(growing, width, &stored, hash, Ok(true)));
+        // Two cells, and about half of what was stored.
+        let (copied, cleared) = (&steps[..3], &steps[3..steps.len() - 1]);
+        assert_eq!(copied, [Step::Copied, Step::Published, Step::Published]);
+        assert!(cleared.len() > 60 && cleared.iter().all(|&step| step == Step::Cleared));
+        assert_eq!(steps.last(), Some(&Step::Counted));
     }
 }
 
 #[test]
 fn insertion_that_is_refused() {
     for width in WIDTHS {
-        let (stored, hash) = insertion(width, |_, result| *result == Err(InsertError::Full));
-        let steps = stop_insertions(width, &stored, hash, Err(InsertError::Full));
+        let (stored, hash) = insertion(empty, width, |_, result| *result == Err(InsertError::Full));
+        let steps = stop_insertions(empty, width, &stored, hash, Err(InsertError::Full));
         assert_eq!(changes(&steps), []);
         assert!(!steps.contains(&Step::WordWritten));
         assert!(times(Step::Locked, &steps) >= 1, "all stripes");
@@ -390,7 +447,7 @@ fn insertion_of_too_many_copies() {
         let stored = (0..100).map(|hash| [vec![hash; 8], (1000..1100).collect()].concat());
         let stored = stored.into_iter().find(|stored| holds_all(width, stored)).unwrap();
         let operation = Operation::Insert(stored[0]);
-        let scenario = Scenario { width, stored, operation };
+        let scenario = Scenario { empty, width, stored, operation };
         let steps = scenario.stop_everywhere(&Outcome::Inserted(Err(InsertError::TooManyCopies)));
         assert_eq!(changes(&steps), []);
         assert!(!steps.contains(&Step::WordWritten));
@@ -401,7 +458,7 @@ fn insertion_of_too_many_copies() {
 fn insertion_of_a_key_that_must_be_unique_and_is_not() {
     for width in WIDTHS {
         let (stored, hash) = stored_for_removal(width);
-        let scenario = Scenario { width, stored, operation: Operation::InsertUnique(hash) };
+        let scenario = Scenario { empty, width, stored, operation: Operation::InsertUnique(hash) };
         let steps = scenario.stop_everywhere(&Outcome::Inserted(Ok(false)));
         assert_eq!(steps, [Step::Locked]);
     }
@@ -411,7 +468,7 @@ fn insertion_of_a_key_that_must_be_unique_and_is_not() {
 fn removal_of_the_only_copy() {
     for width in WIDTHS {
         let (stored, hash) = stored_for_removal(width);
-        let scenario = Scenario { width, stored, operation: Operation::Remove(hash) };
+        let scenario = Scenario { empty, width, stored, operation: Operation::Remove(hash) };
         let steps = scenario.stop_everywhere(&Outcome::Removed(1));
         assert_eq!(changes(&steps), [Step::Cleared, Step::Counted]);
     }
@@ -420,9 +477,9 @@ fn removal_of_the_only_copy() {
 #[test]
 fn removal_out_of_a_slot_in_two_words() {
     for width in [12, 13, 24] {
-        let (mut stored, hash) = insertion(width, |steps, _| straddles(steps) && !steps.contains(&Step::Copied));
+        let (mut stored, hash) = insertion(empty, width, |steps, _| straddles(steps) && !steps.contains(&Step::Copied));
         stored.push(hash);
-        let scenario = Scenario { width, stored, operation: Operation::Remove(hash) };
+        let scenario = Scenario { empty, width, stored, operation: Operation::Remove(hash) };
         let steps = scenario.stop_everywhere(&Outcome::Removed(1));
         assert_eq!(times(Step::WordWritten, &steps), 2);
         assert_eq!(changes(&steps), [Step::Cleared, Step::Counted]);
@@ -436,7 +493,7 @@ fn removal_of_one_of_some_copies_bumps_before_it_clears() {
         for more in [1, 4] {
             let (mut stored, hash) = stored_for_removal(width);
             stored.extend(vec![hash; more]);
-            let scenario = Scenario { width, stored, operation: Operation::Remove(hash) };
+            let scenario = Scenario { empty, width, stored, operation: Operation::Remove(hash) };
             let steps = scenario.stop_everywhere(&Outcome::Removed(1));
             assert_eq!(changes(&steps), [Step::Bumped, Step::Cleared, Step::Counted]);
             let bumped = steps.iter().position(|&step| step == Step::Bumped).unwrap();
@@ -451,7 +508,7 @@ fn removal_of_all_copies() {
         for copies in [1, 2, 5] {
             let (mut stored, hash) = stored_for_removal(width);
             stored.extend(vec![hash; copies - 1]);
-            let scenario = Scenario { width, stored, operation: Operation::RemoveAll(hash) };
+            let scenario = Scenario { empty, width, stored, operation: Operation::RemoveAll(hash) };
             let steps = scenario.stop_everywhere(&Outcome::Removed(copies));
             // Each but the last stays behind a cleared slot.
             let mut expected = [Step::Bumped, Step::Cleared, Step::Counted].repeat(copies);
@@ -466,7 +523,7 @@ fn clearing() {
     for width in WIDTHS {
         let (stored, _) = stored_for_removal(width);
         let len = stored.len();
-        let scenario = Scenario { width, stored, operation: Operation::Clear };
+        let scenario = Scenario { empty, width, stored, operation: Operation::Clear };
         let steps = scenario.stop_everywhere(&Outcome::Removed(len));
         let words = times(Step::Cleared, &steps);
         assert_eq!(times(Step::Bumped, &steps), STRIPES);

@@ -9,7 +9,7 @@ const RECORD: &str = "docs/reliability.md";
 
 /// Name, the rows that it must fill, or what their numbers begin with, and a command for a shell.
 type Piece = (&'static str, &'static [&'static str], &'static str);
-const PIECES: [Piece; 14] = [
+const PIECES: [Piece; 15] = [
     ("loom", &["1.1"], "cargo xtask loom"),
     ("schedules", &["1.2", "1.3"], "cargo xtask schedules --full"),
     (
@@ -32,6 +32,7 @@ const PIECES: [Piece; 14] = [
         "CUCKOO_FULL=1 cargo test --locked --release --lib contention -- --nocapture --test-threads=1",
     ),
     ("adversary", &["7"], "cargo run --locked --release -p reliability -- adversary"),
+    ("growth", &["10"], "cargo run --locked --release -p reliability -- growth"),
     ("mutants", &["8.1"], "cargo xtask mutants"),
     ("coverage", &["8.2"], "cargo xtask coverage"),
     ("fuzz", &["8.3", "8.4", "8.5", "8.6"], "cargo xtask fuzz --full"),

@@ -5,6 +5,7 @@ mod bulk;
 mod claims;
 mod entrants;
 mod filled;
+mod growth;
 mod latency;
 mod load;
 mod lookups;
@@ -86,6 +87,8 @@ pub(crate) enum Section {
     Refusals,
     /// Bits a key by false-positive rate
     Bits,
+    /// A filter that grows, by keys; beside one of the final size and a chain of filters
+    Growth,
     /// What articles say of cuckoo filters: occupancy, keys that come and go, sizes
     Claims,
 }
@@ -106,6 +109,7 @@ impl Section {
             Section::Paper => paper::run,
             Section::Refusals => refusals::run,
             Section::Bits => bits::run,
+            Section::Growth => growth::run,
             Section::Claims => claims::run,
         };
         run(plan, record);

@@ -2,6 +2,7 @@
 
 mod adversary;
 mod figure;
+mod growth;
 mod large;
 mod run;
 mod scale;
@@ -49,6 +50,8 @@ enum Section {
     Scale,
     /// One filter of 10^9 keys of 64 bytes, each looked up; 2 GiB
     Large,
+    /// A filter that grows from 10^4 keys to 10^8 while everything goes on
+    Growth,
     /// Chosen keys, floods of one key, full filters, removals of what was never inserted
     Adversary,
 }
@@ -62,6 +65,7 @@ fn main() {
         (Section::Stress, stress::run as fn(&Run)),
         (Section::Scale, scale::run),
         (Section::Large, large::run),
+        (Section::Growth, growth::run),
         (Section::Adversary, adversary::run),
     ] {
         if [section, Section::All].contains(&options.section) {

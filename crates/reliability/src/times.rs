@@ -39,6 +39,15 @@ impl Times {
         }
     }
 
+    /// With those of another thread.
+    pub(crate) fn join(mut self, other: Times) -> Times {
+        self.run.add(&other.run).expect("equal bounds");
+        self.runs.extend(other.runs);
+        self.worst = self.worst.max(other.worst);
+        self.count += other.count;
+        self
+    }
+
     pub(crate) fn len(&self) -> u64 {
         self.count
     }

@@ -2,7 +2,7 @@
 
 use super::Growing;
 use super::write::InLeaf;
-use crate::layout::{Class, Hop, Mixed};
+use crate::layout::{Class, Hop, Mixed, Search, SearchBudget};
 use crate::raw::home::Fixed;
 use crate::raw::insert::Admission;
 use core::cell::Cell;
@@ -19,17 +19,27 @@ impl Growing {
         self.at_home(self.aim(key), |shard, home, class| shard.insert_into(home, class.first, class))
     }
 
+    /// With all of the table locked.
+    pub(crate) fn insert_alone(&self, key: Mixed) {
+        let result = self.at_home(self.aim(key), |shard, home, class| {
+            let (mut search, mut budget) = (Search::new(), SearchBudget::full());
+            shard.exclusive().insert(home, &mut search, &mut budget, class, Admission::Copies)
+        });
+        assert_eq!(result, Ok(true));
+    }
+
     /// Moves a key out of its first bucket, in the table that it is in.
     pub(crate) fn hop(&self, key: Mixed) -> bool {
         self.home(self.aim(key)).0.shard().hop(out_of_first(self.home(self.aim(key)).1))
     }
 
-    /// The same in the oldest table, whether or not the key is there.
-    pub(crate) fn hop_in_first_table(&self, key: Mixed) -> bool {
+    /// The same in this table of the list, whether or not it is there and the key in it.
+    pub(crate) fn hop_in_table(&self, number: usize, key: Mixed) -> bool {
         let class = self.aim(key).class;
-        let oldest = self.directory.each().next().expect("a table");
-        let fingerprint = class.fingerprint.lower(oldest.mask());
-        oldest.shard().hop(out_of_first(Class { fingerprint, ..class }))
+        self.directory.each().nth(number).is_some_and(|table| {
+            let fingerprint = class.fingerprint.lower(table.mask());
+            table.shard().hop(out_of_first(Class { fingerprint, ..class }))
+        })
     }
 
     /// Stores a key that is absent in the oldest table, before that is split; says whether it was absent.

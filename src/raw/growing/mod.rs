@@ -15,6 +15,8 @@ mod block;
 mod copy;
 #[cfg(all(test, cuckoo_loom))]
 mod in_models;
+#[cfg(all(test, not(cuckoo_loom)))]
+mod in_tests;
 mod leaf;
 mod lookup;
 mod split;

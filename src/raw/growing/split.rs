@@ -33,19 +33,22 @@ impl Growing {
         let change = leaf.shard().begin_change();
         let locked = leaf.shard().stripes().lock_all();
         if leaf.doublings() == doublings {
+            // What a split that was interrupted has left would be copied, and be keys where it is copied to.
+            leaf.mend(&locked, &self.plan);
             // The one place where two tables are locked (H3): nobody else knows the second one, nor waits for the first with it.
             let (child, child_locked) = self.directory.add(child, |child| {
                 let child_locked = child.get().shard().stripes().lock_all();
                 let moved = leaf.copy_half_to(&locked, child, bit);
-                // From here on nothing allocates, and nothing can panic.
-                leaf.note_split(&child, moved);
                 reached(Step::Copied);
+                // From here on nothing allocates, and what is begun is ended: cells and numbers tell the same of both tables.
+                leaf.note_split(&child, moved);
                 child_locked
             });
+            // Before anything is stored in its slots: `len` is never above all of them.
+            self.splits.add(1);
             self.directory.publish(child.first_cell..child.first_cell + cells, child, || reached(Step::Published));
             drop(child_locked);
             leaf.clear_half(&locked, bit);
-            self.splits.add(1);
         }
         drop(locked);
         change.end();

@@ -54,7 +54,13 @@ impl Home for InLeaf<'_> {
 
     fn refuses(self) -> Result<(), Again> {
         let doublings = self.leaf.doublings();
-        if self.growing.splits_from(self.leaf, SPLIT_FULL_FROM) { Err(Again::Full { doublings }) } else { Ok(()) }
+        // What a split that was interrupted has left takes room, which the next one mends.
+        let interrupted = self.leaf.shard().stripes().interrupted().is_set();
+        if self.growing.splits_from(self.leaf, if interrupted { 0.0 } else { SPLIT_FULL_FROM }) {
+            Err(Again::Full { doublings })
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -20,6 +20,8 @@ pub(super) enum Action {
     Len,
     /// With all stripes locked, as a bulk operation.
     Task,
+    /// Of the table that the class is in, where tables are split.
+    Split,
 }
 
 /// An action, and a class by its number. The first candidate is the lower bucket or, if it is turned, the other one.
@@ -44,8 +46,17 @@ pub(super) struct Scenario {
 
 impl Scenario {
     pub(super) fn new(seed: u64, threads: usize, steps: usize) -> Self {
+        Self::of(Shape::any, seed, threads, steps)
+    }
+
+    /// The same in a filter that grows.
+    pub(super) fn growing(seed: u64, threads: usize, steps: usize) -> Self {
+        Self::of(Shape::growing, seed, threads, steps)
+    }
+
+    fn of(shape: fn(&mut fastrand::Rng) -> Shape, seed: u64, threads: usize, steps: usize) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let mut draft = Draft::new(Shape::any(&mut rng), &mut rng);
+        let mut draft = Draft::new(shape(&mut rng), &mut rng);
         let hot = draft.fill(&mut rng);
         let scenario = draft.finish();
         let programs = (0..threads).map(|_| scenario.program(&hot, steps, &mut rng)).collect();
@@ -55,16 +66,30 @@ impl Scenario {
     /// One class with a copy or two in a table of two buckets, a thread that only looks for it, and two that write it.
     #[cfg(cuckoo_shuttle)]
     pub(super) fn drill(seed: u64, steps: usize) -> Self {
+        let writes =
+            [Action::Insert, Action::InsertUnique, Action::Remove, Action::RemoveAll, Action::Clear, Action::Task];
+        Self::drill_of(Shape::pair, &writes, seed, steps)
+    }
+
+    /// The same in a filter that grows, which the writers split.
+    #[cfg(cuckoo_shuttle)]
+    pub(super) fn growing_drill(seed: u64, steps: usize) -> Self {
+        let writes =
+            [Action::Insert, Action::InsertUnique, Action::Remove, Action::RemoveAll, Action::Clear, Action::Split];
+        let writes = writes.into_iter().chain([Action::Split, Action::Copy, Action::Count]).collect::<Vec<_>>();
+        Self::drill_of(Shape::growing, &writes, seed, steps)
+    }
+
+    #[cfg(cuckoo_shuttle)]
+    fn drill_of(shape: fn(&mut fastrand::Rng) -> Shape, writes: &[Action], seed: u64, steps: usize) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let mut draft = Draft::new(Shape::pair(&mut rng), &mut rng);
+        let mut draft = Draft::new(shape(&mut rng), &mut rng);
         let class = draft.class(&mut rng);
         for _ in 0..rng.usize(..=2) {
             draft.put(class, &mut rng);
         }
-        let writes =
-            [Action::Insert, Action::InsertUnique, Action::Remove, Action::RemoveAll, Action::Clear, Action::Task];
         let looks = [Action::LookUp, Action::LookUpBatch];
-        let programs = [&looks[..], &writes, &writes].map(|actions| {
+        let programs = [&looks[..], writes, writes].map(|actions| {
             let step = |_| Step { action: *rng.choice(actions).expect("some"), class, turned: rng.bool() };
             (0..steps).map(step).collect()
         });
@@ -73,7 +98,7 @@ impl Scenario {
 
     /// A program that writes the hot classes and asks for all of them.
     fn program(&self, hot: &[usize], steps: usize, rng: &mut fastrand::Rng) -> Vec<Step> {
-        let actions = Actions::any(self.shape.promised > 0, rng);
+        let actions = Actions::any(self.shape, rng);
         let mut tasks = 0;
         let steps = (0..steps).map(|_| {
             let mut action = actions.next(rng);
@@ -94,6 +119,8 @@ impl Scenario {
 /// How often each action comes, of a scenario.
 struct Actions {
     insertion: Action,
+    /// With all of a table locked.
+    task: Action,
     clears: bool,
     /// Of four lookups and counts, how many are of any class; the others are of those that are written.
     strange: u32,
@@ -102,11 +129,12 @@ struct Actions {
 }
 
 impl Actions {
-    fn any(promised: bool, rng: &mut fastrand::Rng) -> Self {
+    fn any(shape: Shape, rng: &mut fastrand::Rng) -> Self {
+        let task = if shape.plan.grows() { Action::Split } else { Action::Task };
         // Only distinct keys are promised a place.
-        let insertion = if promised { Action::InsertUnique } else { Action::Insert };
+        let insertion = if shape.promised > 0 { Action::InsertUnique } else { Action::Insert };
         let writes = *rng.choice(&[0, 40, 90]).expect("some");
-        Actions { insertion, clears: rng.u32(..4) == 0, strange: rng.u32(..4), writes }
+        Actions { insertion, task, clears: rng.u32(..4) == 0, strange: rng.u32(..4), writes }
     }
 
     fn next(&self, rng: &mut fastrand::Rng) -> Action {
@@ -114,7 +142,7 @@ impl Actions {
             return match rng.u32(..100) {
                 0..32 => self.insertion,
                 32..50 => Action::InsertUnique,
-                50..62 => Action::Task,
+                50..62 => self.task,
                 62..69 => Action::RemoveAll,
                 69..75 if self.clears => Action::Clear,
                 _ => Action::Remove,
@@ -147,12 +175,14 @@ impl Draft {
     fn new(shape: Shape, rng: &mut fastrand::Rng) -> Self {
         let most = u32::MAX >> (32 - shape.plan.slot_bits);
         let letters = if shape.promised > 0 { 4096 } else { *rng.choice(&[2, 4, 16, 64]).expect("some") };
-        let geometry = Geometry::new(&shape.plan);
+        let (geometry, core) = (Geometry::new(&shape.plan), u32::MAX >> (32 - shape.plan.core_bits()));
+        // The bits from which buckets are worked out are never 0.
+        let letter = |drawn: u32| Fingerprint::from_slot(drawn | u32::from(drawn & core == 0));
         Draft {
             geometry,
             buckets: geometry.all_buckets().collect(),
             words: Words::new(&shape.plan),
-            alphabet: (0..letters).filter_map(|_| Fingerprint::from_slot(rng.u32(1..=most))).collect(),
+            alphabet: (0..letters).filter_map(|_| letter(rng.u32(1..=most))).collect(),
             classes: Vec::new(),
             numbers: BTreeMap::new(),
             shape,

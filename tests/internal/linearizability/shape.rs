@@ -33,6 +33,10 @@ const TINY: [(u32, u32, u32); 18] = [
     (17, 18, 4),
 ];
 
+/// The same, and the bits that are kept for doublings. Slots straddle words in the first table or in those that are split off.
+const GROWING: [(u32, u32, u32, u32); 6] =
+    [(16, 2, 0, 2), (9, 8, 4, 1), (16, 8, 0, 2), (17, 16, 4, 3), (12, 8, 2, 2), (28, 8, 2, 3)];
+
 /// The capacity of the tables that a builder would make.
 const PROMISED: usize = 100;
 
@@ -45,6 +49,13 @@ impl Shape {
             return Shape { plan, promised: PROMISED };
         }
         Shape::of(rng.choice(TINY).expect("some"))
+    }
+
+    /// A filter that begins with one table.
+    pub(super) fn growing(rng: &mut fastrand::Rng) -> Self {
+        let (width, buckets, stripe_shift, reserve_bits) = rng.choice(GROWING).expect("some");
+        let shape = Shape::of((width, buckets, stripe_shift));
+        Shape { plan: Plan { reserve_bits, ..shape.plan }, ..shape }
     }
 
     /// A table of two buckets.
@@ -60,7 +71,7 @@ impl Shape {
 
     /// Whether a slot may lie in two words.
     pub(super) fn straddles(self) -> bool {
-        64 % self.plan.slot_bits != 0
+        self.plan.grows() || 64 % self.plan.slot_bits != 0
     }
 }
 

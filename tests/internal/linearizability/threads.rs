@@ -53,6 +53,9 @@ impl Pause {
     }
 }
 
+/// Filters that grow, among those of fixed size.
+const GROWING_ONE_IN: u64 = 4;
+
 /// Histories that are taken before any is checked.
 const BATCH: u64 = 250;
 
@@ -77,7 +80,8 @@ impl Taken {
 fn take(batch: u64) -> Vec<Taken> {
     let (threads, steps, pause) = CROWDS[batch as usize % CROWDS.len()];
     let jobs = (batch * BATCH..(batch + 1) * BATCH).into_par_iter().map(|seed| {
-        let scenario = Scenario::new(seed, threads, steps);
+        let growing = seed % GROWING_ONE_IN == 0;
+        let scenario = if growing { Scenario::growing } else { Scenario::new }(seed, threads, steps);
         let world = World::new(&scenario);
         Taken { seed, scenario, world, seen: Vec::new() }
     });

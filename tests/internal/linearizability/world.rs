@@ -7,7 +7,7 @@ use super::shape::Words;
 use crate::InsertError;
 use crate::batch::lookup_batch;
 use crate::layout::{Class, Mixed, Search, SearchBudget};
-use crate::raw::{Admission, Fixed, Inserted, RawFilter, Shard};
+use crate::raw::{Admission, Fixed, Growing, RawFilter};
 use crate::sys::memory::HugePages;
 use core::convert::Infallible;
 
@@ -17,7 +17,7 @@ const AT_REST: u64 = u64::MAX;
 /// Lookups of one key in a batch: two whole blocks, and one that is not full.
 const BATCH: usize = 5;
 
-/// A filter of one shard, with the words of a scenario.
+/// A filter of one shard, or one that grows from a single table, with the words of a scenario.
 pub(super) struct World {
     raw: RawFilter,
 }
@@ -28,6 +28,8 @@ pub(super) struct Seen {
     /// Each with the number of its class.
     pub(super) events: Vec<(usize, Event)>,
     lens: Vec<Len>,
+    /// The moments between which tables were split.
+    splits: Vec<(u64, u64)>,
 }
 
 /// A number of keys, told between two moments.
@@ -45,20 +47,30 @@ impl World {
         let stored = scenario.classes.iter().map(|&(_, copies)| u64::from(copies)).sum();
         let words = scenario.words.words.iter().copied();
         let raw = RawFilter::new(plan, HugePages::Unadvised).expect("memory");
-        raw.shard(0).fill_with(words, stored);
+        raw.growing().map_or_else(|| raw.shard(0), Growing::first_table).fill_with(words, stored);
         World { raw }
     }
 
-    fn shard(&self) -> Shard<'_> {
-        self.raw.shard(0)
+    /// The copies of each class in a copy of all there is.
+    fn copy(&self, scenario: &Scenario) -> Vec<u8> {
+        let mut words = Words::new(&scenario.shape.plan);
+        let Some(growing) = self.raw.growing() else {
+            let stored = self.raw.shard(0).copy_to(&mut words.words);
+            return counts(&words, scenario, stored);
+        };
+        let mut counts = vec![0; scenario.classes.len()];
+        let Ok(()) = growing.copy_each(&mut words.words, |copy, words| {
+            for found in growing.aims(copy, words).map(|aim| aim.class) {
+                let is = |&(class, _): &(Class, u8)| class == found || class == found.turned();
+                counts[scenario.classes.iter().position(is).expect("all that is stored was inserted")] += 1;
+            }
+            Ok::<(), Infallible>(())
+        });
+        counts
     }
 
     fn mixed(&self, key: Class) -> Mixed {
         self.raw.geometry().leading_to(key).expect("classes are drawn from the geometry")
-    }
-
-    fn contains(&self, key: Class) -> bool {
-        self.raw.contains(self.mixed(key))
     }
 
     /// Runs the program of one thread. `now` is the time.
@@ -70,10 +82,9 @@ impl World {
             let begin = now();
             match step.action {
                 Action::Copy => {
-                    let mut words = Words::new(&scenario.shape.plan);
-                    let stored = self.shard().copy_to(&mut words.words);
+                    let counts = self.copy(scenario);
                     let end = now();
-                    for (class, counted) in counts(&words, scenario, stored).into_iter().enumerate() {
+                    for (class, counted) in counts.into_iter().enumerate() {
                         seen.events.push((class, Event { answer: Answer::Counted(counted), begin, end }));
                     }
                 }
@@ -87,7 +98,7 @@ impl World {
                 Action::Len => {
                     let moves = self.raw.totals().relocations;
                     let begin = now();
-                    let len = self.shard().len() as i64;
+                    let len = self.raw.len() as i64;
                     let end = now();
                     let moves = (self.raw.totals().relocations - moves) as i64;
                     seen.lens.push(Len { len, begin, end, moves });
@@ -101,23 +112,28 @@ impl World {
                     }
                 }
                 Action::Task => self.task(scenario, program, number, &mut note, &now),
-                action => note(step.class, self.single(action, key), begin),
+                Action::Split => {
+                    if let Some(growing) = self.raw.growing() {
+                        growing.split_home(self.mixed(key));
+                    }
+                    seen.splits.push((begin, now()));
+                }
+                action => note(step.class, self.single(action, self.mixed(key)), begin),
             }
         }
         seen
     }
 
-    fn single(&self, action: Action, key: Class) -> Answer {
-        let shard = self.shard();
+    fn single(&self, action: Action, key: Mixed) -> Answer {
         match action {
-            Action::Insert => stored(shard.insert(Fixed, key, Admission::Copies)),
-            Action::InsertUnique => admitted(shard.insert(Fixed, key, Admission::Unique)),
-            Action::LookUp => Answer::Found(self.contains(key)),
-            Action::Count => Answer::Counted(sure(shard.count(Fixed, key)) as u8),
-            Action::Remove => Answer::Removed(sure(shard.remove(Fixed, key))),
-            Action::RemoveAll => Answer::RemovedAll(sure(shard.remove_all(Fixed, key)) as u8),
-            Action::LookUpBatch | Action::Clear | Action::Copy | Action::Len | Action::Task => {
-                unreachable!("more than one answer")
+            Action::Insert => stored(self.raw.insert(key, Admission::Copies)),
+            Action::InsertUnique => admitted(self.raw.insert(key, Admission::Unique)),
+            Action::LookUp => Answer::Found(self.raw.contains(key)),
+            Action::Count => Answer::Counted(self.raw.count(key) as u8),
+            Action::Remove => Answer::Removed(self.raw.remove(key)),
+            Action::RemoveAll => Answer::RemovedAll(self.raw.remove_all(key) as u8),
+            Action::LookUpBatch | Action::Clear | Action::Copy | Action::Len | Action::Task | Action::Split => {
+                unreachable!("not one answer")
             }
         }
     }
@@ -134,16 +150,18 @@ impl World {
     ) {
         let mut search = Search::new();
         let asked = now();
-        let alone = self.shard().exclusive();
+        let alone = self.raw.shard(0).exclusive();
         let mut begin = asked;
         for &step in program.iter().cycle().skip(number).take(TASK_STEPS) {
             let key = key_of(scenario, step);
+            let mut insert = |admission| {
+                let Ok(result) = alone.insert(Fixed, &mut search, &mut SearchBudget::full(), key, admission);
+                result
+            };
             let answer = match step.action {
-                Action::Insert => {
-                    stored(alone.insert(Fixed, &mut search, &mut SearchBudget::full(), key, Admission::Copies))
-                }
+                Action::Insert => stored(insert(Admission::Copies)),
                 Action::Remove | Action::Task => Answer::Removed(alone.remove(key)),
-                _ => admitted(alone.insert(Fixed, &mut search, &mut SearchBudget::full(), key, Admission::Unique)),
+                _ => admitted(insert(Admission::Unique)),
             };
             note(step.class, answer, begin);
             begin = now();
@@ -152,20 +170,23 @@ impl World {
 
     /// Checks all that was seen, and what is there now that every thread has ended. An error says what is wrong.
     pub(super) fn check(&self, scenario: &Scenario, seen: &[Seen]) -> Result<Vec<History>, String> {
-        let mut words = Words::new(&scenario.shape.plan);
-        let stored = self.shard().copy_to(&mut words.words);
-        let left = counts(&words, scenario, stored);
+        let left = self.copy(scenario);
+        let (sum, len) = (left.iter().copied().map(usize::from).sum::<usize>(), self.raw.len());
+        if sum != len {
+            return Err(format!("there are {sum}, and {len} were counted"));
+        }
         let events: Vec<(usize, Event)> = seen.iter().flat_map(|seen| seen.events.iter().copied()).collect();
         self.check_lens(scenario, seen, &events)?;
         if scenario.shape.promised > 0 && events.iter().any(|(_, event)| event.answer == Answer::NotAdmitted) {
             return Err(format!("a key was refused below {} keys", scenario.shape.promised));
         }
-        let mut histories = histories(scenario, &events);
+        let splits = seen.iter().flat_map(|seen| seen.splits.iter().copied());
+        let mut histories = histories(scenario, &events, splits);
         for (class, (history, &left)) in histories.iter_mut().zip(&left).enumerate() {
             let key = scenario.classes[class].0;
             for turned in [false, true] {
                 let key = if turned { Class { first: key.second, second: key.first, ..key } } else { key };
-                let found = self.contains(key);
+                let found = self.raw.contains(self.mixed(key));
                 for answer in [Answer::Counted(left), Answer::Found(found)] {
                     history.events.push(Event { answer, begin: AT_REST, end: AT_REST });
                 }
@@ -218,12 +239,15 @@ impl World {
 }
 
 /// The history of each class.
-fn histories(scenario: &Scenario, events: &[(usize, Event)]) -> Vec<History> {
+fn histories(scenario: &Scenario, events: &[(usize, Event)], splits: impl Iterator<Item = (u64, u64)>) -> Vec<History> {
     let mut histories: Vec<History> =
         scenario.classes.iter().map(|&(_, copies)| History { copies, events: Vec::new() }).collect();
-    let writes: Vec<Event> = events.iter().map(|&(_, event)| event).filter(|event| event.answer.may_write()).collect();
+    // An insertion that found its key there may have split a table before.
+    let may_write = |answer: Answer| answer.may_write() || scenario.shape.plan.grows() && answer == Answer::Present;
+    let writes = events.iter().filter(|(_, event)| may_write(event.answer)).map(|(_, event)| (event.begin, event.end));
+    let writes: Vec<(u64, u64)> = writes.chain(splits).collect();
     for &(class, mut event) in events {
-        let overlaps = |write: &Event| write.begin <= event.end && event.begin <= write.end;
+        let overlaps = |&(begin, end): &(u64, u64)| begin <= event.end && event.begin <= end;
         if event.answer == Answer::Found(true) && scenario.shape.straddles() && writes.iter().any(overlaps) {
             event.answer = Answer::FoundDuringWrite;
         }
@@ -255,14 +279,8 @@ fn key_of(scenario: &Scenario, step: Step) -> Class {
     if step.turned { Class { first: key.second, second: key.first, ..key } } else { key }
 }
 
-/// No shard of a filter of fixed size is split.
-fn sure<T>(result: Result<T, Infallible>) -> T {
-    let Ok(value) = result;
-    value
-}
-
-fn stored(result: Inserted<Fixed>) -> Answer {
-    match sure(result) {
+fn stored(result: Result<bool, InsertError>) -> Answer {
+    match result {
         Ok(true) => Answer::Stored,
         Ok(false) => panic!("a copy is always stored or refused"),
         Err(InsertError::Full) => Answer::Full,
@@ -271,8 +289,8 @@ fn stored(result: Inserted<Fixed>) -> Answer {
     }
 }
 
-fn admitted(result: Inserted<Fixed>) -> Answer {
-    match sure(result) {
+fn admitted(result: Result<bool, InsertError>) -> Answer {
+    match result {
         Ok(true) => Answer::Admitted,
         Ok(false) => Answer::Present,
         Err(InsertError::Full) => Answer::NotAdmitted,

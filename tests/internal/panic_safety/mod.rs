@@ -11,6 +11,7 @@ mod operations;
 use crate::CuckooFilter;
 use crate::internal::stalled_writer::{ABSENT, Filter, PATIENCE};
 use crate::layout::Mixed;
+use crate::raw::Growing;
 use crate::sys::steps::{Step, with_hook};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
@@ -58,7 +59,9 @@ struct Scenario {
 pub(super) type Class = (usize, u32, u32, u32);
 
 pub(super) fn class(filter: &Filter, hash: u64) -> Class {
-    let (shard, key) = filter.raw.geometry().locate(Mixed::of(hash));
+    let mixed = Mixed::of(hash);
+    let in_growing = |growing: &Growing| (growing.aim(mixed).cell, growing.aim(mixed).class);
+    let (shard, key) = filter.raw.growing().map_or_else(|| filter.raw.geometry().locate(mixed), in_growing);
     (shard, key.fingerprint.get(), key.first.min(key.second).get(), key.first.max(key.second).get())
 }
 
@@ -140,11 +143,15 @@ impl Scenario {
         let passed = passed.lock().unwrap()[..=at].to_vec();
 
         // A slot half written may look like any fingerprint, where slots straddle words.
-        let torn = passed[at] == Step::WordWritten && !matches!(self.width, 4 | 8 | 16 | 32);
+        let grows = filter.raw.growing().is_some();
+        let torn = passed[at] == Step::WordWritten && (grows || !matches!(self.width, 4 | 8 | 16 | 32));
         let after = self.check_copies(&filter, &hashes, &before, &passed);
         for (hash, found) in ABSENT.zip(found_before) {
             let may_be_found = torn || self.own.iter().any(|&own| class(&filter, own) == class(&filter, hash));
             assert!(may_be_found || filter.contains_hash(hash) == found, "absent hash {hash}");
+        }
+        if grows && !torn {
+            grows_on(&filter, &hashes);
         }
         works(&filter, &hashes, &after);
         check_emptied(&filter, &self.stored);
@@ -210,13 +217,29 @@ fn chosen(steps: &[Step]) -> Vec<usize> {
         return (0..steps.len()).collect();
     }
     let mut chosen: Vec<usize> = (0..steps.len()).step_by(steps.len() / most).collect();
-    for kind in [Step::Locked, Step::WordWritten, Step::Copied, Step::Bumped, Step::Cleared, Step::Counted] {
+    use Step::{Bumped, Cleared, Copied, Counted, Locked, Published, WordWritten};
+    for kind in [Locked, WordWritten, Copied, Published, Bumped, Cleared, Counted] {
         let places: Vec<usize> = (0..steps.len()).filter(|&at| steps[at] == kind).collect();
         chosen.extend(places.first().into_iter().chain(places.get(places.len() / 2)).chain(places.last()));
     }
     chosen.sort_unstable();
     chosen.dedup();
     chosen
+}
+
+/// Inserts twice as many keys again, each of which goes where it belongs, by splits of tables of which one was interrupted; and
+/// removes them.
+fn grows_on(filter: &Filter, hashes: &[u64]) {
+    let tables = filter.stats().tables;
+    let more: Vec<u64> = (1 << 50..).take(2 * hashes.len()).collect();
+    let mut expected = copies(filter, hashes.iter().chain(&more));
+    for &hash in &more {
+        assert_eq!(filter.insert_hash(hash), Ok(()));
+        *expected.get_mut(&class(filter, hash)).unwrap() += 1;
+    }
+    assert!(filter.stats().tables > tables);
+    assert_eq!(copies(filter, hashes.iter().chain(&more)), expected);
+    assert!(more.iter().all(|&hash| filter.remove_hash(hash)));
 }
 
 /// Every operation on every key, so on every stripe, by a thread that died nowhere. The room of a copy that is removed
@@ -234,9 +257,13 @@ fn works(filter: &Filter, hashes: &[u64], copies: &BTreeMap<Class, usize>) {
             assert_eq!(filter.count_hash(hash), copies);
         }
     }
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
-    let read = Filter::read_from(&bytes[..], filter.hasher().clone()).unwrap();
+    let read = if filter.raw.growing().is_some() {
+        filter.clone()
+    } else {
+        let mut bytes = Vec::new();
+        filter.write_to(&mut bytes).unwrap();
+        Filter::read_from(&bytes[..], filter.hasher().clone()).unwrap()
+    };
     assert!(hashes.iter().all(|&hash| read.count_hash(hash) == filter.count_hash(hash)));
     assert_eq!(filter.len(), read.len(), "the count is mended");
 }

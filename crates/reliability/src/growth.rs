@@ -1,0 +1,280 @@
+//! A growth storm: a filter that begins with ten thousand keys and ends with a hundred million, while writers, readers, removals,
+//! copies and `len` go on. No key is missed, the counts are exact wherever the writers pause, and the memory is what was
+//! told. Beside it the same on a filter that was built for all of them.
+
+use crate::figure::{count, figure, seconds_since};
+use crate::run::{Run, progress};
+use crate::times::Times;
+use concurrent_cuckoo_filter::Builder;
+use fastrand::Rng;
+use indicatif::ProgressBar;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use testkit::{Filter, Promise, Shape, Width, broken, random_seeds};
+
+const BEGIN: usize = 10_000;
+const RATE: f64 = 0.001;
+const WRITERS: u64 = 4;
+const READERS: usize = 2;
+
+/// Keys that are there from the beginning to the end.
+const STABLE: u64 = 8_000;
+
+/// A writer stores one more key with so many of its own, and removes it again.
+const ONE_GUEST_IN: u64 = 8;
+
+/// One lookup of so many is timed.
+const TIMED_ONE_IN: usize = 16;
+
+/// Filters of more keys are not copied: it takes as long as to insert them.
+const COPIED: usize = 1_000_000;
+
+pub(crate) fn run(run: &Run) {
+    let keys = run.choose(100_000_000, 1_000_000);
+    let mut rng = Rng::with_seed(run.seed);
+    let shape = Shape { width: Width::Rate(RATE), ..Shape::new(keys, 0, &mut rng) };
+    let growing = || shape.builder().capacity(BEGIN).max_capacity(keys);
+    let pauses = pauses(growing, keys);
+    let grown = growing().hasher(random_seeds(&mut rng)).build().expect("a modest filter");
+    let (start, sizes) = (Instant::now(), count(pauses.len()).to_string());
+    let told = |keys| growing().memory_usage_at(keys).expect("a modest filter");
+    let seen = Storm { shape: &shape, filter: &grown, pauses: &pauses, told: Some(&told) }.run("growth storm");
+    let (filter, stats, took) = (&grown, grown.stats(), seconds_since(start).to_string());
+    figure(
+        "10.1",
+        format_args!(
+            "from {} keys to {} in {} doublings and {} splits, under {WRITERS} writers and {READERS} readers: 0 of {} lookups of \
+             keys that were there missed, every one of {} removals found its key, {} copies and {} calls of len and stats; at \
+             {sizes} pauses the count was exact, the memory within {:.2} % of memory_usage_at; at the end every key was found, \
+             {:.2} bits a key: {took}",
+            count(BEGIN),
+            count(filter.len()),
+            stats.doublings,
+            count(stats.splits),
+            count(seen.looked),
+            count(seen.removed),
+            count(seen.copies),
+            count(seen.asked),
+            100.0 * seen.memory,
+            filter.memory_usage() as f64 * 8.0 / filter.len() as f64,
+        ),
+    );
+    let fixed = shape.build();
+    let still = Storm { shape: &shape, filter: &fixed, pauses: &pauses, told: None }.run("the same without growth");
+    figure(
+        "10.2",
+        format_args!("one lookup while the filter grew: {}; in one of the final size: {}", seen.lookups, still.lookups),
+    );
+    figure(
+        "10.3",
+        format_args!(
+            "one insertion, with splits and waits: {}; in a filter of the final size: {}",
+            seen.inserts, still.inserts
+        ),
+    );
+    figure(
+        "10.4",
+        format_args!(
+            "the {} splits took {:.1} us each, {:.1} ns for each key",
+            count(stats.splits),
+            stats.time_in_splits.as_secs_f64() * 1e6 / stats.splits.max(1) as f64,
+            stats.time_in_splits.as_secs_f64() * 1e9 / filter.len() as f64
+        ),
+    );
+}
+
+/// Numbers of keys well between two doublings, at which the memory is known, and at last all keys.
+fn pauses(builder: impl Fn() -> Builder<u64>, keys: usize) -> Vec<usize> {
+    let told = |keys| builder().memory_usage_at(keys).expect("a modest filter");
+    let (mut pauses, mut from) = (Vec::new(), 0);
+    while told(from) < told(keys) {
+        let (mut last, mut next) = (from, keys);
+        while next - last > 1 {
+            let middle = last.midpoint(next);
+            *(if told(middle) == told(from) { &mut last } else { &mut next }) = middle;
+        }
+        pauses.push(last / 4 * 3);
+        from = next;
+    }
+    pauses.retain(|&pause| pause as u64 > STABLE);
+    pauses.push(keys);
+    pauses
+}
+
+struct Storm<'a> {
+    shape: &'a Shape,
+    filter: &'a Filter,
+    /// Numbers of keys at which the writers wait for each other.
+    pauses: &'a [usize],
+    /// The memory that was told of a number of keys, if the filter grows.
+    told: Option<&'a (dyn Fn(usize) -> usize + Sync)>,
+}
+
+/// What the threads of a storm did and saw.
+struct Seen {
+    inserts: Times,
+    lookups: Times,
+    looked: u64,
+    removed: u64,
+    copies: u64,
+    /// Calls of `len` and `stats`.
+    asked: u64,
+    /// The part of the memory that was told by which it was another, at the most.
+    memory: f64,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        let times = || Times::in_runs_of(1_000_000);
+        Seen { inserts: times(), lookups: times(), looked: 0, removed: 0, copies: 0, asked: 0, memory: 0.0 }
+    }
+}
+
+impl Seen {
+    fn join(self, other: Seen) -> Seen {
+        Seen {
+            inserts: self.inserts.join(other.inserts),
+            lookups: self.lookups.join(other.lookups),
+            looked: self.looked + other.looked,
+            removed: self.removed + other.removed,
+            copies: self.copies + other.copies,
+            asked: self.asked + other.asked,
+            memory: self.memory.max(other.memory),
+        }
+    }
+}
+
+impl Storm<'_> {
+    fn run(&self, what: &'static str) -> Seen {
+        (0..STABLE).for_each(|key| self.filter.insert(&key).expect("room for the first keys"));
+        let bar = progress(what, *self.pauses.last().expect("a pause") as u64);
+        let (barrier, over) = (Barrier::new(WRITERS as usize), AtomicBool::new(false));
+        let (barrier, over, bar) = (&barrier, &over, &bar);
+        let seen = thread::scope(|scope| {
+            let others = (0..READERS).map(|number| scope.spawn(move || self.read(number as u64, over)));
+            let others: Vec<_> = others.chain([scope.spawn(move || self.watch(over))]).collect();
+            let writers: Vec<_> =
+                (0..WRITERS).map(|number| scope.spawn(move || self.write(number, barrier, bar))).collect();
+            let join = "a panic ends the process";
+            let written =
+                writers.into_iter().map(|thread| thread.join().expect(join)).fold(Seen::default(), Seen::join);
+            over.store(true, Ordering::Relaxed);
+            others.into_iter().map(|thread| thread.join().expect(join)).fold(written, Seen::join)
+        });
+        bar.finish_and_clear();
+        seen
+    }
+
+    /// How many keys each writer has stored at this pause.
+    fn share(pause: usize) -> u64 {
+        (pause as u64 - STABLE) / WRITERS
+    }
+
+    fn write(&self, number: u64, barrier: &Barrier, bar: &ProgressBar) -> Seen {
+        let (mut seen, mut stored) = (Seen::default(), 0);
+        let own = |key| (number + 1) << 40 | key;
+        for &pause in self.pauses {
+            for key in stored..Self::share(pause) {
+                self.insert(own(key), &mut seen.inserts);
+                if key % ONE_GUEST_IN == 0 {
+                    self.insert(own(1 << 39 | key), &mut seen.inserts);
+                    self.look(own(key), "its writer", &mut seen);
+                    if !self.filter.remove(&own(1 << 39 | key)) {
+                        broken(
+                            Promise::Removal,
+                            self.shape,
+                            own(key),
+                            "a key that was stored was not found to be removed",
+                        );
+                    }
+                    seen.removed += 1;
+                }
+            }
+            stored = Self::share(pause);
+            if barrier.wait().is_leader() {
+                seen.memory = seen.memory.max(self.check(STABLE + WRITERS * stored));
+                bar.set_position(pause as u64);
+            }
+            barrier.wait();
+        }
+        (0..stored).for_each(|key| self.look(own(key), "its writer, at the end,", &mut seen));
+        seen
+    }
+
+    fn insert(&self, key: u64, times: &mut Times) {
+        if let Err(error) = times.time(|| self.filter.insert(&key)) {
+            broken(Promise::Capacity, self.shape, key, format_args!("refused with: {error}"));
+        }
+    }
+
+    fn look(&self, key: u64, who: &str, seen: &mut Seen) {
+        seen.looked += 1;
+        if !self.filter.contains(&key) {
+            broken(Promise::Present, self.shape, key, format_args!("{who} missed it"));
+        }
+    }
+
+    /// While no writer goes on. Returns by which part of what was told the memory is another.
+    fn check(&self, keys: u64) -> f64 {
+        if self.filter.len() as u64 != keys {
+            broken(Promise::Count, self.shape, None, format_args!("len is {} of {keys} keys", self.filter.len()));
+        }
+        let Some(told) = self.told.map(|told| told(keys as usize) as f64) else { return 0.0 };
+        let differs = (self.filter.memory_usage() as f64 / told - 1.0).abs();
+        if differs > 0.03 {
+            let text = format_args!("{} bytes of {keys} keys, {told} were told", self.filter.memory_usage());
+            broken(Promise::Capacity, self.shape, None, text);
+        }
+        differs
+    }
+
+    /// Lookups of keys that stay, one by one and in batches.
+    fn read(&self, seed: u64, over: &AtomicBool) -> Seen {
+        let (mut seen, mut rng) = (Seen::default(), Rng::with_seed(seed));
+        let mut found = [false; 256];
+        while !over.load(Ordering::Relaxed) {
+            let keys: Vec<u64> = (0..found.len()).map(|_| rng.u64(..STABLE)).collect();
+            for (number, &key) in keys.iter().enumerate() {
+                if number % TIMED_ONE_IN == 0 {
+                    let found = seen.lookups.time(|| self.filter.contains(&key));
+                    if !found {
+                        broken(Promise::Present, self.shape, key, "a reader missed it");
+                    }
+                    seen.looked += 1;
+                } else {
+                    self.look(key, "a reader", &mut seen);
+                }
+            }
+            self.filter.contains_batch(&keys, &mut found);
+            if let Some(missed) = found.iter().position(|&found| !found) {
+                broken(Promise::Present, self.shape, keys[missed], "a batch missed it");
+            }
+            seen.looked += keys.len() as u64;
+        }
+        seen
+    }
+
+    /// Copies of the filter, as long as it is small, and what it says of itself.
+    fn watch(&self, over: &AtomicBool) -> Seen {
+        let (mut seen, mut splits) = (Seen::default(), 0);
+        while !over.load(Ordering::Relaxed) {
+            let (stats, len) = (self.filter.stats(), self.filter.len());
+            if stats.splits < splits || stats.refused_full > 0 {
+                broken(Promise::Stats, self.shape, None, format_args!("{stats:?} after {splits} splits"));
+            }
+            splits = stats.splits;
+            seen.asked += 2;
+            if len <= COPIED {
+                let copy = self.filter.clone();
+                if let Some(missed) = (0..STABLE).find(|key| !copy.contains(key)) {
+                    broken(Promise::Snapshot, self.shape, missed, "missing from a copy");
+                }
+                seen.copies += 1;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        seen
+    }
+}

@@ -1,0 +1,18 @@
+//! Splits when they are asked for, and the words of the first table.
+
+use super::Growing;
+use crate::layout::Mixed;
+use crate::raw::shard::Shard;
+
+impl Growing {
+    /// The oldest table. It is the only one before the first split.
+    pub(crate) fn first_table(&self) -> Shard<'_> {
+        self.directory.each().next().expect("a table").get().shard()
+    }
+
+    /// Splits the table that the key is in, if it may be, unless another thread does so meanwhile.
+    pub(crate) fn split_home(&self, key: Mixed) {
+        let (leaf, _) = self.home(self.aim(key));
+        self.split(leaf, leaf.doublings()).expect("memory");
+    }
+}
