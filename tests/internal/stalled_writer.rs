@@ -49,7 +49,7 @@ pub(super) fn empty(width: u32) -> Filter {
 pub(super) fn growing(width: u32) -> Filter {
     let plan = Plan { reserve_bits: 2, ..*empty(width).plan() };
     let raw = RawFilter::new(&plan, HugePages::Unadvised).unwrap();
-    Filter::from_raw(CAPACITY, None, raw, DefaultHashBuilder::with_seeds(1, 2, 3, 4))
+    Filter::from_raw([CAPACITY; 2], None, raw, DefaultHashBuilder::with_seeds(1, 2, 3, 4))
 }
 
 /// Keys are their hashes, so equal insertions build equal filters.

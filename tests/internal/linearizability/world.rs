@@ -59,7 +59,7 @@ impl World {
             return counts(&words, scenario, stored);
         };
         let mut counts = vec![0; scenario.classes.len()];
-        let Ok(()) = growing.copy_each(&mut words.words, |copy, words| {
+        let Ok(()) = growing.copy_each(0..self.raw.plan().shards, &mut words.words, |copy, words| {
             for found in growing.aims(copy, words).map(|aim| aim.class) {
                 let is = |&(class, _): &(Class, u8)| class == found || class == found.turned();
                 counts[scenario.classes.iter().position(is).expect("all that is stored was inserted")] += 1;
