@@ -3,6 +3,7 @@
 use core::error::Error;
 use core::fmt;
 use core::ops::Range;
+use core::time::Duration;
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,9 +36,6 @@ pub enum InsertError {
     TooManyCopies,
     /// The filter is to grow ([`Builder::max_capacity`](crate::Builder::max_capacity)), and the system refused the memory.
     OutOfMemory,
-    /// A key was to live longer than the filter's time to live
-    /// ([`ExpiringFilter::insert_for`](crate::ExpiringFilter::insert_for)): a slot has no room for such a deadline.
-    BeyondTimeToLive,
 }
 
 impl fmt::Display for InsertError {
@@ -46,14 +44,59 @@ impl fmt::Display for InsertError {
             InsertError::Full => write!(f, "the filter is full: no relocation makes room for this key"),
             InsertError::TooManyCopies => write!(f, "all 8 slots of this key hold copies of it already"),
             InsertError::OutOfMemory => write!(f, "the filter is to grow, and the system refused the memory"),
-            InsertError::BeyondTimeToLive => {
-                write!(f, "the key was to live longer than the time to live that the filter was built with")
-            }
         }
     }
 }
 
 impl Error for InsertError {}
+
+/// Why a key was not stored for a time of its own ([`ExpiringFilter::insert_for`](crate::ExpiringFilter::insert_for)). The
+/// filter is as it was.
+///
+/// ```
+/// use concurrent_cuckoo_filter::ExpiringFilter;
+/// use std::time::Duration;
+///
+/// let minute = Duration::from_secs(60);
+/// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(minute).build()?;
+/// let error = filter.insert_for(&1, 2 * minute).unwrap_err();
+/// assert_eq!(error.to_string(), "the key was to live for 120s; the filter was built with a time to live of 60s");
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum InsertForError {
+    /// It was to live longer than the filter's time to live: a slot has no room for such a deadline.
+    #[non_exhaustive]
+    BeyondTimeToLive {
+        /// The time asked for.
+        asked: Duration,
+        /// The longest.
+        time_to_live: Duration,
+    },
+    /// As an insertion for the time to live would have been.
+    Refused(InsertError),
+}
+
+impl fmt::Display for InsertForError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InsertForError::BeyondTimeToLive { asked, time_to_live } => write!(
+                f,
+                "the key was to live for {asked:?}; the filter was built with a time to live of {time_to_live:?}"
+            ),
+            InsertForError::Refused(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for InsertForError {}
+
+impl From<InsertError> for InsertForError {
+    fn from(error: InsertError) -> Self {
+        InsertForError::Refused(error)
+    }
+}
 
 /// Why a filter cannot be built: what was asked for, and what is possible.
 ///
@@ -167,6 +210,12 @@ pub enum BuildError {
         /// The bits asked for.
         asked: u32,
     },
+    /// No tags, or more than 65,535.
+    #[non_exhaustive]
+    TagsOutOfRange {
+        /// The number asked for.
+        asked: u32,
+    },
     /// The system refused the memory.
     #[non_exhaustive]
     OutOfMemory {
@@ -238,6 +287,9 @@ impl fmt::Display for BuildError {
             }
             BuildError::CounterBitsOutOfRange { asked } => {
                 write!(f, "counters of {asked} bits were asked for; 1 to 16 are possible")
+            }
+            BuildError::TagsOutOfRange { asked } => {
+                write!(f, "{asked} different tags were asked for; 1 to 65535 are possible")
             }
             BuildError::OutOfMemory { bytes } => {
                 write!(f, "the filter takes {bytes} bytes of memory, and the system refused them")

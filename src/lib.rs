@@ -21,6 +21,7 @@
 //! | [`CuckooFilter`] | one key at a time: [`insert`](CuckooFilter::insert), [`insert_unique`](CuckooFilter::insert_unique), [`contains`](CuckooFilter::contains), [`count`](CuckooFilter::count), [`remove`](CuckooFilter::remove); twins that end in `_hash`; what may block, and what is exact |
 //! | [`ExpiringFilter`] | keys that are forgotten after a time: "was it seen in the last 24 hours?" |
 //! | [`CountingFilter`] | how often a key was added: a counter of a few bits beside each |
+//! | [`TaggedFilter`] | which list, which reason: a tag of a few bits beside each |
 //! | [`Builder`] | capacity, rate or width, hash function, memory beforehand |
 //! | batches | [`contains_batch`](CuckooFilter::contains_batch), [`insert_batch`](CuckooFilter::insert_batch), [`remove_batch`](CuckooFilter::remove_batch), on the calling thread |
 //! | [`Bulk`] | [`par_insert`](CuckooFilter::par_insert), [`par_insert_iter`](CuckooFilter::par_insert_iter), [`par_contains`](CuckooFilter::par_contains), [`par_remove`](CuckooFilter::par_remove), on rayon's threads, with progress |
@@ -77,7 +78,7 @@ mod view;
 pub use builder::Builder;
 #[cfg(feature = "rayon")]
 pub use bulk::Bulk;
-pub use error::{BuildError, InsertError, MergeError, PartError, SnapshotError, SnapshotPlace};
+pub use error::{BuildError, InsertError, InsertForError, MergeError, PartError, SnapshotError, SnapshotPlace};
 pub use filter::CuckooFilter;
 pub use hashing::{DefaultHashBuilder, DefaultHasher, SavedHasher, WellMixed, WellMixedHasher};
 #[cfg(feature = "snapshot")]
@@ -87,7 +88,7 @@ pub use report::{BulkReport, MergeReport, Rejection, RemoveReport};
 #[cfg(feature = "snapshot")]
 pub use snapshot::{DeltaReport, Snapshot, SnapshotHeader, SnapshotReader};
 pub use stats::Stats;
-pub use tagged::{CountingBuilder, CountingFilter, ExpiringBuilder, ExpiringFilter};
+pub use tagged::{CountingBuilder, CountingFilter, ExpiringBuilder, ExpiringFilter, TaggedBuilder, TaggedFilter};
 #[cfg(feature = "snapshot")]
 pub use view::FilterView;
 #[cfg(all(feature = "mmap", feature = "snapshot"))]

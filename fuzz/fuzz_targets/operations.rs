@@ -7,4 +7,5 @@ use testkit::sequence;
 
 fuzz_target!(|bytes: &[u8]| {
     sequence::run(bytes);
+    sequence::tagged::run(bytes);
 });

@@ -42,7 +42,6 @@ impl Outcome {
             Err(InsertError::Full) => Outcome::Full,
             Err(InsertError::TooManyCopies) => Outcome::TooManyCopies,
             Err(InsertError::OutOfMemory) => Outcome::OutOfMemory,
-            Err(InsertError::BeyondTimeToLive) => unreachable!("no bulk operation has times of its own"),
         }
     }
 

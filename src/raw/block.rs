@@ -6,6 +6,7 @@
 //! was read between two equal versions, or is dropped with its whole block.
 
 use super::filter::RawFilter;
+use super::lookup::Look;
 use super::probe::{Layout, LayoutKind, Runs, with_layout};
 use crate::layout::{Mixed, Place};
 use crate::sys::IS_MODEL;

@@ -32,7 +32,7 @@ const SPARE: usize = if unaligned::AVAILABLE { 1 } else { 2 };
 pub(crate) struct RawFilter {
     pub(super) geometry: Geometry,
     pub(super) layout: LayoutKind,
-    pub(super) contains: Compiled<Contains>,
+    pub(super) contains: Compiled<Contains<RawFilter>>,
     pub(super) contains_each: Compiled<ContainsEach>,
     writers: Writers,
     pub(super) strides: Strides,

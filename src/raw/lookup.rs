@@ -8,48 +8,55 @@ use crate::sys::isa::{Compiled, Function, Signature};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
 
+/// What lookups look through.
+pub(super) trait Look: Sized {
+    fn layout(&self) -> LayoutKind;
+
+    /// Whether the class is present; `None` if something came between, and the lookup has to begin again.
+    fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool>;
+
+    /// Looks until nothing comes between. It is given the hash alone, so that a lookup that meets nothing need not keep its
+    /// place in memory.
+    #[cold]
+    #[inline(never)]
+    fn look_again(&self, mixed: Mixed) -> bool {
+        loop {
+            reached(Step::Repeated);
+            if let Some(found) = with_layout!(self.layout(), L => self.look::<L>(mixed)) {
+                return found;
+            }
+        }
+    }
+}
+
 /// A lookup, compiled for one layout: where all are in one function, each has too few registers.
 struct ContainsAs<L>(PhantomData<L>);
 
 /// The signature of a lookup.
-pub(super) enum Contains {}
+pub(super) struct Contains<F>(PhantomData<F>);
 
-impl Signature for Contains {
-    type Context = RawFilter;
+impl<F> Signature for Contains<F> {
+    type Context = F;
     type Input<'a> = Mixed;
     type Output = bool;
 }
 
 /// The lookup of filters with this layout, for this processor.
-pub(super) fn contains_in(layout: LayoutKind) -> Compiled<Contains> {
+pub(super) fn contains_in<F: Look>(layout: LayoutKind) -> Compiled<Contains<F>> {
     with_layout!(layout, L => Compiled::for_scalars::<ContainsAs<L>>())
 }
 
-impl<L: Layout> Function<Contains> for ContainsAs<L> {
+impl<F: Look, L: Layout> Function<Contains<F>> for ContainsAs<L> {
     #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> bool {
+    fn run(filter: &F, mixed: Mixed) -> bool {
         filter.look::<L>(mixed).unwrap_or_else(|| filter.look_again(mixed))
     }
 }
 
-impl RawFilter {
-    /// Whether the class of the key is present.
-    #[inline]
-    pub(crate) fn contains(&self, mixed: Mixed) -> bool {
-        self.contains.call(self, mixed)
-    }
-
-    /// Looks until no relocation comes between. It is given the hash alone, so that a lookup that meets none need not
-    /// keep its place in memory.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn look_again(&self, mixed: Mixed) -> bool {
-        loop {
-            reached(Step::Repeated);
-            if let Some(found) = with_layout!(self.layout, L => self.look::<L>(mixed)) {
-                return found;
-            }
-        }
+impl Look for RawFilter {
+    #[inline(always)]
+    fn layout(&self) -> LayoutKind {
+        self.layout
     }
 
     /// Whether the class is present; `None` if a relocation came between, and the lookup has to begin again.
@@ -77,6 +84,14 @@ impl RawFilter {
             return Some(true);
         }
         version.is_still(begun).then_some(false)
+    }
+}
+
+impl RawFilter {
+    /// Whether the class of the key is present.
+    #[inline]
+    pub(crate) fn contains(&self, mixed: Mixed) -> bool {
+        self.contains.call(self, mixed)
     }
 
     #[inline(always)]

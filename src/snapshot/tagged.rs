@@ -7,7 +7,7 @@ use super::read::SnapshotReader;
 use super::write::write_records;
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::hashing::{SavedHasher, probe};
-use crate::tagged::{Core, CountingFilter, ExpiringFilter};
+use crate::tagged::{Core, CountingFilter, ExpiringFilter, TaggedFilter};
 use core::time::Duration;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -121,60 +121,71 @@ impl<K: ?Sized + 'static, S: SavedHasher> ExpiringFilter<K, S> {
     }
 }
 
-impl<K: ?Sized + 'static, S: SavedHasher> CountingFilter<K, S> {
-    fn kind(&self) -> Kind {
-        Kind { counter_bits: self.core.plan().slot_bits - self.core.plan().fingerprint_bits, ..Kind::default() }
-    }
+/// Filters with a number of the same meaning at all times. `$store` stores "a", and `$told` is what the filter then says.
+macro_rules! kept {
+    ($filter:ident, $asked:literal, $tagged:literal, $store:literal, $told:literal) => {
+        impl<K: ?Sized + 'static, S: SavedHasher> $filter<K, S> {
+            fn kind(&self) -> Kind {
+                let counter_bits = self.core.plan().slot_bits - self.core.plan().fingerprint_bits;
+                Kind { counter_bits, tagged: $tagged, ..Kind::default() }
+            }
 
-    /// Writes the filter, while it serves. As [`CuckooFilter::write_to`](crate::CuckooFilter::write_to).
-    ///
-    /// # Errors
-    /// What the writer returns, and if there is no memory for the copy of a shard.
-    pub fn write_to(&self, writer: impl Write) -> Result<(), SnapshotError> {
-        self.core.write(&self.core.header::<K>(self.kind()), writer)
-    }
+            /// Writes the filter, while it serves. As [`CuckooFilter::write_to`](crate::CuckooFilter::write_to).
+            ///
+            /// # Errors
+            /// What the writer returns, and if there is no memory for the copy of a shard.
+            pub fn write_to(&self, writer: impl Write) -> Result<(), SnapshotError> {
+                self.core.write(&self.core.header::<K>(self.kind()), writer)
+            }
 
-    /// Writes the filter to a file, in place of an older one. As [`CuckooFilter::save`](crate::CuckooFilter::save).
-    ///
-    /// # Errors
-    /// As [`CuckooFilter::save`](crate::CuckooFilter::save).
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CountingFilter;
-    ///
-    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-counting");
-    /// let words = CountingFilter::<str>::builder().capacity(1_000).build()?;
-    /// words.add("a")?;
-    /// words.add("a")?;
-    /// words.save(&path)?;
-    /// assert_eq!(CountingFilter::<str>::load(&path)?.count("a"), 2);
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
-        self.core.save(&self.core.header::<K>(self.kind()), path.as_ref())
-    }
+            /// Writes the filter to a file, in place of an older one. As [`CuckooFilter::save`](crate::CuckooFilter::save).
+            ///
+            /// # Errors
+            /// As [`CuckooFilter::save`](crate::CuckooFilter::save).
+            ///
+            /// ```
+            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($filter), ";")]
+            ///
+            #[doc = concat!("let path = std::env::temp_dir().join(\"concurrent-cuckoo-filter.example-", $asked, "\");")]
+            #[doc = concat!("let words = ", stringify!($filter), "::<str>::builder().capacity(1_000).build()?;")]
+            #[doc = concat!("words.", $store, "?;")]
+            /// words.save(&path)?;
+            #[doc = concat!("let words = ", stringify!($filter), "::<str>::load(&path)?;")]
+            #[doc = concat!("assert_eq!(words.", $told, ");")]
+            /// # std::fs::remove_file(&path)?;
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
+                self.core.save(&self.core.header::<K>(self.kind()), path.as_ref())
+            }
 
-    /// Reads a filter that was written with a hasher like this one.
-    ///
-    /// # Errors
-    /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
-    pub fn read_from(reader: impl Read, hasher: S) -> Result<Self, SnapshotError> {
-        Self::read(SnapshotReader::new(reader)?, Some(hasher))
-    }
+            /// Reads a filter that was written with a hasher like this one.
+            ///
+            /// # Errors
+            /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
+            pub fn read_from(reader: impl Read, hasher: S) -> Result<Self, SnapshotError> {
+                Self::read(SnapshotReader::new(reader)?, Some(hasher))
+            }
 
-    /// Reads a filter from a file, with the keys of the hasher that stand there.
-    ///
-    /// # Errors
-    /// As [`CuckooFilter::load`](crate::CuckooFilter::load).
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        file::load(path.as_ref(), |file| Self::read(SnapshotReader::new(file)?, None))
-    }
+            /// Reads a filter from a file, with the keys of the hasher that stand there.
+            ///
+            /// # Errors
+            /// As [`CuckooFilter::load`](crate::CuckooFilter::load).
+            pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+                file::load(path.as_ref(), |file| Self::read(SnapshotReader::new(file)?, None))
+            }
 
-    fn read(reader: SnapshotReader<impl Read>, hasher: Option<S>) -> Result<Self, SnapshotError> {
-        let is_counting =
-            |kind: &Kind| kind.counter_bits > 0 && *kind == Kind { counter_bits: kind.counter_bits, ..Kind::default() };
-        let (core, _) = reader.into_core::<K, S>(hasher, "counting", is_counting)?;
-        Ok(CountingFilter::from_core(core))
-    }
+            fn read(reader: SnapshotReader<impl Read>, hasher: Option<S>) -> Result<Self, SnapshotError> {
+                let is_asked = |kind: &Kind| {
+                    let counter_bits = kind.counter_bits;
+                    counter_bits > 0 && *kind == Kind { counter_bits, tagged: $tagged, ..Kind::default() }
+                };
+                let (core, _) = reader.into_core::<K, S>(hasher, $asked, is_asked)?;
+                Ok($filter::from_core(core))
+            }
+        }
+    };
 }
+
+kept!(CountingFilter, "counting", false, "add(\"a\")", "count(\"a\"), 1");
+kept!(TaggedFilter, "tagged", true, "insert(\"a\", 3)", "tag(\"a\"), Some(3)");

@@ -1,6 +1,6 @@
 //! How often a key was added: a counter beside each fingerprint.
 
-use super::{Core, common_methods};
+use super::{Core, common_methods, common_settings};
 use crate::batch::assert_same_length;
 use crate::builder::Builder;
 use crate::error::{BuildError, InsertError, MergeError};
@@ -48,14 +48,14 @@ pub struct CountingFilter<K: ?Sized, S = DefaultHashBuilder> {
 impl<K: ?Sized> CountingFilter<K> {
     /// Begins a filter. It needs a [capacity](CountingBuilder::capacity).
     pub fn builder() -> CountingBuilder<K> {
-        CountingBuilder { inner: Builder::new(), bits: DEFAULT_BITS }
+        CountingBuilder { inner: Builder::new(), counter_bits: DEFAULT_BITS }
     }
 }
 
 common_methods!(
     CountingFilter,
     "CountingFilter::<u64>::builder().capacity(100).build()?",
-    "add",
+    "add(&1)",
     "Counts the distinct keys, or rather their classes, whatever their counts."
 );
 
@@ -247,7 +247,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CountingFilter<K, S> {
     /// ```
     pub fn remove(&self, key: &K) -> bool {
         let (shard, class) = self.core.locate(key);
-        shard.remove(class) != 0
+        shard.remove(class, None) != 0
     }
 }
 
@@ -279,7 +279,7 @@ impl<K: ?Sized, S> fmt::Debug for CountingFilter<K, S> {
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct CountingBuilder<K: ?Sized, S = DefaultHashBuilder> {
     inner: Builder<K, S>,
-    bits: u32,
+    counter_bits: u32,
 }
 
 impl<K: ?Sized, S> CountingBuilder<K, S> {
@@ -298,30 +298,7 @@ impl<K: ?Sized, S> CountingBuilder<K, S> {
     /// Sets the bits of a counter, 1 to 16, which counts up to 2^bits - 1. 4 without it. The width of a slot is a multiple
     /// of 4 with 3 or 4 bits, of 8 with 5 to 8, and of 16 with more.
     pub fn counter_bits(self, bits: u32) -> Self {
-        CountingBuilder { bits, ..self }
-    }
-
-    /// Sets the least number of stripes. As [`Builder::stripes`](crate::Builder::stripes).
-    pub fn stripes(self, stripes: usize) -> Self {
-        CountingBuilder { inner: self.inner.stripes(stripes), ..self }
-    }
-
-    /// Says whether huge pages are advised. As [`Builder::huge_pages`](crate::Builder::huge_pages).
-    pub fn huge_pages(self, advised: bool) -> Self {
-        CountingBuilder { inner: self.inner.huge_pages(advised), ..self }
-    }
-
-    /// Sets the hash function. As [`Builder::hasher`](crate::Builder::hasher).
-    pub fn hasher<T>(self, hasher: T) -> CountingBuilder<K, T> {
-        CountingBuilder { inner: self.inner.hasher(hasher), bits: self.bits }
-    }
-
-    /// Says how many bytes the filter would take. As [`Builder::memory_usage`](crate::Builder::memory_usage).
-    ///
-    /// # Errors
-    /// As [`build`](CountingBuilder::build), but for the memory that the system refuses.
-    pub fn memory_usage(&self) -> Result<usize, BuildError> {
-        self.plan().map(|(_, bytes)| bytes)
+        CountingBuilder { counter_bits: bits, ..self }
     }
 
     /// Builds the filter, empty.
@@ -334,21 +311,11 @@ impl<K: ?Sized, S> CountingBuilder<K, S> {
     }
 
     fn plan(&self) -> Result<(Plan, usize), BuildError> {
-        if !(1..=16).contains(&self.bits) {
-            return Err(BuildError::CounterBitsOutOfRange { asked: self.bits });
+        if !(1..=16).contains(&self.counter_bits) {
+            return Err(BuildError::CounterBitsOutOfRange { asked: self.counter_bits });
         }
-        self.inner.tagged_plan(self.bits, 0.0, size_of::<CountingFilter<K, S>>())
+        self.inner.tagged_plan(self.counter_bits, 0.0, size_of::<CountingFilter<K, S>>())
     }
 }
 
-impl<K: ?Sized, S: Clone> Clone for CountingBuilder<K, S> {
-    fn clone(&self) -> Self {
-        CountingBuilder { inner: self.inner.clone(), ..*self }
-    }
-}
-
-impl<K: ?Sized, S> fmt::Debug for CountingBuilder<K, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CountingBuilder").field("inner", &self.inner).field("counter_bits", &self.bits).finish()
-    }
-}
+common_settings!(CountingBuilder, counter_bits);

@@ -1,9 +1,9 @@
 //! Keys that are forgotten by themselves: a deadline beside each fingerprint.
 
-use super::{Core, common_methods};
+use super::{Core, common_methods, common_settings};
 use crate::batch::assert_same_length;
 use crate::builder::Builder;
-use crate::error::{BuildError, InsertError, MergeError};
+use crate::error::{BuildError, InsertError, InsertForError, MergeError};
 use crate::hashing::DefaultHashBuilder;
 use crate::layout::Plan;
 use crate::raw::{IfPresent, Put};
@@ -48,7 +48,8 @@ const DEFAULT_STEPS: u32 = 6;
 /// What [`CuckooFilter`](crate::CuckooFilter) says of threads holds here: every method takes `&self`, lookups take no lock and
 /// wait for no writer, operations on one key take effect at one moment, and a write is visible to every thread when it
 /// returns. A lookup repeats once more for each tick that comes while it runs. A key is found by every lookup that begins
-/// before its deadline, unless it was removed.
+/// before its deadline, unless it was removed. A renewal that meets the very tick at which its key dies is the one operation that
+/// takes effect at two moments: it tells that the key lived, a lookup after the tick misses it, and then it lives again.
 ///
 /// # Classes
 /// Keys of equal fingerprint and equal bucket pair are one class, here too. A copy has a deadline of its own.
@@ -225,7 +226,7 @@ impl<K: ?Sized, S> ExpiringFilter<K, S> {
 common_methods!(
     ExpiringFilter,
     "ExpiringFilter::<u64>::builder().capacity(100).time_to_live(std::time::Duration::from_secs(60)).build()?",
-    "insert",
+    "insert(&1)",
     "Counts the slots in use: live copies, and those that have died but were neither swept nor overwritten yet."
 );
 
@@ -257,11 +258,11 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// The same for a life of its own: at least this long, at most two ticks longer.
     ///
     /// # Errors
-    /// As [`insert`](ExpiringFilter::insert), and [`InsertError::BeyondTimeToLive`] for more than the
-    /// [time to live](ExpiringFilter::time_to_live).
+    /// [`InsertForError::Refused`] as [`insert`](ExpiringFilter::insert), and [`InsertForError::BeyondTimeToLive`] for more
+    /// than the [time to live](ExpiringFilter::time_to_live).
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::{ExpiringFilter, InsertError};
+    /// use concurrent_cuckoo_filter::ExpiringFilter;
     /// use std::time::Duration;
     ///
     /// let minute = Duration::from_secs(60);
@@ -269,16 +270,17 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// blocked.insert_for("192.0.2.1", 10 * minute)?;
     /// blocked.advance_to(20 * minute);
     /// assert!(!blocked.contains("192.0.2.1"));
-    /// assert_eq!(blocked.insert_for("192.0.2.1", 61 * minute), Err(InsertError::BeyondTimeToLive));
+    /// assert!(blocked.insert_for("192.0.2.1", 61 * minute).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn insert_for(&self, key: &K, life: Duration) -> Result<(), InsertError> {
+    pub fn insert_for(&self, key: &K, life: Duration) -> Result<(), InsertForError> {
         if life > self.time_to_live {
-            return Err(InsertError::BeyondTimeToLive);
+            return Err(InsertForError::BeyondTimeToLive { asked: life, time_to_live: self.time_to_live });
         }
         // A part of a tick may have passed already.
         let ticks = life.as_nanos().div_ceil(self.tick.as_nanos()) as u32 + 1;
-        self.put(key, ticks, IfPresent::Another).map(|_| ())
+        self.put(key, ticks, IfPresent::Another)?;
+        Ok(())
     }
 
     /// Stores the key if it is absent or dead, and says whether it was: `true` once a window, counted from the first sight.
@@ -388,7 +390,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// ```
     pub fn remove(&self, key: &K) -> bool {
         let (shard, class) = self.core.locate(key);
-        shard.remove(class) != 0
+        shard.remove(class, None) != 0
     }
 
     /// Looks up the keys: `found[i]` is what [`contains`](ExpiringFilter::contains) answers for `keys[i]`. Faster than a loop
@@ -595,30 +597,6 @@ impl<K: ?Sized, S> ExpiringBuilder<K, S> {
         ExpiringBuilder { steps, ..self }
     }
 
-    /// Sets the least number of stripes. As [`Builder::stripes`](crate::Builder::stripes).
-    pub fn stripes(self, stripes: usize) -> Self {
-        ExpiringBuilder { inner: self.inner.stripes(stripes), ..self }
-    }
-
-    /// Says whether huge pages are advised. As [`Builder::huge_pages`](crate::Builder::huge_pages); a tick reads all the
-    /// memory.
-    pub fn huge_pages(self, advised: bool) -> Self {
-        ExpiringBuilder { inner: self.inner.huge_pages(advised), ..self }
-    }
-
-    /// Sets the hash function. As [`Builder::hasher`](crate::Builder::hasher).
-    pub fn hasher<T>(self, hasher: T) -> ExpiringBuilder<K, T> {
-        ExpiringBuilder { inner: self.inner.hasher(hasher), time_to_live: self.time_to_live, steps: self.steps }
-    }
-
-    /// Says how many bytes the filter would take. As [`Builder::memory_usage`](crate::Builder::memory_usage).
-    ///
-    /// # Errors
-    /// As [`build`](ExpiringBuilder::build), but for the memory that the system refuses.
-    pub fn memory_usage(&self) -> Result<usize, BuildError> {
-        self.plan().map(|(_, bytes, _)| bytes)
-    }
-
     /// Builds the filter, empty, at epoch 0.
     ///
     /// # Errors
@@ -657,18 +635,4 @@ fn bits_for(steps: u32) -> Option<u32> {
     (2..=8).find(|bits| (1..=(1 << bits) - 2).contains(&steps))
 }
 
-impl<K: ?Sized, S: Clone> Clone for ExpiringBuilder<K, S> {
-    fn clone(&self) -> Self {
-        ExpiringBuilder { inner: self.inner.clone(), ..*self }
-    }
-}
-
-impl<K: ?Sized, S> fmt::Debug for ExpiringBuilder<K, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExpiringBuilder")
-            .field("inner", &self.inner)
-            .field("time_to_live", &self.time_to_live)
-            .field("steps", &self.steps)
-            .finish()
-    }
-}
+common_settings!(ExpiringBuilder, time_to_live, steps);

@@ -4,9 +4,11 @@ mod batch;
 mod counting;
 mod expiring;
 mod merge;
+mod tagging;
 
 pub use counting::{CountingBuilder, CountingFilter};
 pub use expiring::{ExpiringBuilder, ExpiringFilter};
+pub use tagging::{TaggedBuilder, TaggedFilter};
 
 use crate::hashing::hash_of;
 use crate::layout::{self, Class, Mixed, Plan};
@@ -86,7 +88,7 @@ macro_rules! common_methods {
             #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($filter), ";")]
             ///
             #[doc = concat!("let filter = ", $build, ";")]
-            #[doc = concat!("filter.", $store, "(&1)?;")]
+            #[doc = concat!("filter.", $store, "?;")]
             /// assert_eq!(filter.len(), 1);
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
@@ -114,7 +116,7 @@ macro_rules! common_methods {
             #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($filter), ";")]
             ///
             #[doc = concat!("let filter = ", $build, ";")]
-            #[doc = concat!("filter.", $store, "(&1)?;")]
+            #[doc = concat!("filter.", $store, "?;")]
             /// let stats = filter.stats();
             /// assert!(stats.load_factor > 0.0 && stats.expected_false_positive_rate < 0.001);
             /// assert_eq!((stats.len, stats.refused_full), (1, 0));
@@ -150,7 +152,7 @@ macro_rules! common_methods {
             #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($filter), ";")]
             ///
             #[doc = concat!("let filter = ", $build, ";")]
-            #[doc = concat!("filter.", $store, "(&1)?;")]
+            #[doc = concat!("filter.", $store, "?;")]
             /// filter.clear();
             /// assert!(filter.is_empty() && !filter.contains(&1));
             /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -161,4 +163,47 @@ macro_rules! common_methods {
         }
     };
 }
-use common_methods;
+
+/// What all builders set and tell. `$field` are those beside `inner`; `plan` begins with the plan and its bytes.
+macro_rules! common_settings {
+    ($builder:ident, $($field:ident),+) => {
+        impl<K: ?Sized, S> $builder<K, S> {
+            /// Sets the least number of stripes. As [`Builder::stripes`](crate::Builder::stripes).
+            pub fn stripes(self, stripes: usize) -> Self {
+                $builder { inner: self.inner.stripes(stripes), ..self }
+            }
+
+            /// Says whether huge pages are advised. As [`Builder::huge_pages`](crate::Builder::huge_pages).
+            pub fn huge_pages(self, advised: bool) -> Self {
+                $builder { inner: self.inner.huge_pages(advised), ..self }
+            }
+
+            /// Sets the hash function. As [`Builder::hasher`](crate::Builder::hasher).
+            pub fn hasher<T>(self, hasher: T) -> $builder<K, T> {
+                $builder { inner: self.inner.hasher(hasher), $($field: self.$field),+ }
+            }
+
+            /// Says how many bytes the filter would take. As [`Builder::memory_usage`](crate::Builder::memory_usage).
+            ///
+            /// # Errors
+            #[doc = concat!("As [`build`](", stringify!($builder), "::build), but for the memory that the system refuses.")]
+            pub fn memory_usage(&self) -> Result<usize, BuildError> {
+                self.plan().map(|plan| plan.1)
+            }
+        }
+
+        impl<K: ?Sized, S: Clone> Clone for $builder<K, S> {
+            fn clone(&self) -> Self {
+                $builder { inner: self.inner.clone(), ..*self }
+            }
+        }
+
+        impl<K: ?Sized, S> fmt::Debug for $builder<K, S> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut shown = f.debug_struct(stringify!($builder));
+                shown.field("inner", &self.inner)$(.field(stringify!($field), &self.$field))+.finish()
+            }
+        }
+    };
+}
+use {common_methods, common_settings};

@@ -211,12 +211,13 @@ fn copies_have_deadlines_of_their_own() {
         filter.insert(&2).unwrap();
     }
     assert_eq!(filter.insert(&2), Err(InsertError::TooManyCopies));
+    assert_eq!(filter.insert_for(&2, SECOND), Err(InsertError::TooManyCopies.into()));
     assert_eq!(filter.see(&2), Ok(true));
     filter.advance_to(141 * SECOND);
     // Dead copies are room.
     assert_eq!(filter.insert(&2), Ok(()));
     let error = filter.insert_for(&3, 61 * SECOND).unwrap_err();
-    assert_eq!(error.to_string(), "the key was to live longer than the time to live that the filter was built with");
+    assert_eq!(error.to_string(), "the key was to live for 61s; the filter was built with a time to live of 60s");
 }
 
 /// Whoever sees a key first is told so, once a window, on however many threads.

@@ -22,6 +22,7 @@ mod snapshot;
 mod stats;
 mod stress;
 mod support;
+mod tagging;
 mod types;
 mod unique;
 #[cfg(feature = "mmap")]

@@ -49,6 +49,12 @@ proptest! {
         sequence::run(&bytes);
     }
 
+    /// Filters that forget, count or have tags.
+    #[test]
+    fn any_sequence_keeps_what_keys_were_promised(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
+        sequence::tagged::run(&bytes);
+    }
+
     /// With 32 bits, keys that share a class are next to unheard of: what the model takes for classes are not simply
     /// false answers.
     #[test]

@@ -113,7 +113,8 @@ pub(crate) fn pull<R: Send>(
     // Those of a run that was stopped.
     tree::remove(&workers)?;
     let pull = |tooth: &Tooth| {
-        let own = workers.join(rayon::current_thread_index().expect("in the pool").to_string());
+        // A single tooth is pulled by this thread, which is none of the pool's.
+        let own = workers.join(rayon::current_thread_index().unwrap_or_default().to_string());
         if !own.exists() {
             fs::create_dir_all(&own)?;
             // With the dependencies that are built already. No links: a linker writes into the file that is there.

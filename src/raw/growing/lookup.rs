@@ -14,11 +14,11 @@ use core::marker::PhantomData;
 struct ContainsAs<L>(PhantomData<L>);
 
 /// The lookup of growing filters of this plan, for this processor.
-pub(in crate::raw) fn contains_in(plan: &Plan) -> Compiled<Contains> {
+pub(in crate::raw) fn contains_in(plan: &Plan) -> Compiled<Contains<RawFilter>> {
     with_layout!(layout_of(plan), L => Compiled::for_scalars::<ContainsAs<L>>())
 }
 
-impl<L: Layout> Function<Contains> for ContainsAs<L> {
+impl<L: Layout> Function<Contains<RawFilter>> for ContainsAs<L> {
     #[inline(always)]
     fn run(filter: &RawFilter, mixed: Mixed) -> bool {
         let growing = filter.growing.as_deref().expect("the lookup of a growing filter");

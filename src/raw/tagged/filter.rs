@@ -1,10 +1,10 @@
 //! A filter with tags, and a view of one of its shards.
 
 use super::super::filter::RawFilter;
+use super::super::lookup::{Contains, contains_in};
 use super::super::shard::Shard;
 use super::super::stripe::Locked;
 use super::epoch::Epoch;
-use super::lookup::{Contains, contains_in};
 use crate::layout::{Class, Mixed, Moment, Plan, Tags};
 use crate::sys::isa::Compiled;
 use crate::sys::memory::HugePages;
@@ -14,7 +14,7 @@ use crate::sys::prefetch::CacheLevel;
 pub(crate) struct Tagged {
     pub(crate) raw: RawFilter,
     pub(super) tags: Tags,
-    pub(super) contains: Compiled<Contains>,
+    pub(super) contains: Compiled<Contains<Tagged>>,
     pub(super) epoch: Epoch,
 }
 

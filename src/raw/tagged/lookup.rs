@@ -1,53 +1,16 @@
 //! Lookups, without locks: as those without tags, between two looks at the epoch.
 
+use super::super::lookup::Look;
 use super::super::probe::{Layout, LayoutKind, Runs, with_layout};
 use super::filter::Tagged;
 use crate::layout::{Mixed, SLOTS};
-use crate::sys::isa::{Compiled, Function, Signature};
 use crate::sys::steps::{Step, reached};
 use arrayvec::ArrayVec;
-use core::marker::PhantomData;
 
-/// A lookup, compiled for one layout.
-struct ContainsAs<L>(PhantomData<L>);
-
-/// The signature of a lookup.
-pub(super) enum Contains {}
-
-impl Signature for Contains {
-    type Context = Tagged;
-    type Input<'a> = Mixed;
-    type Output = bool;
-}
-
-/// The lookup of filters with this layout, for this processor.
-pub(super) fn contains_in(layout: LayoutKind) -> Compiled<Contains> {
-    with_layout!(layout, L => Compiled::for_scalars::<ContainsAs<L>>())
-}
-
-impl<L: Layout> Function<Contains> for ContainsAs<L> {
+impl Look for Tagged {
     #[inline(always)]
-    fn run(filter: &Tagged, mixed: Mixed) -> bool {
-        filter.look::<L>(mixed).unwrap_or_else(|| filter.look_again(mixed))
-    }
-}
-
-impl Tagged {
-    /// Whether a live copy of the class is present.
-    #[inline]
-    pub(crate) fn contains(&self, mixed: Mixed) -> bool {
-        self.contains.call(self, mixed)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn look_again(&self, mixed: Mixed) -> bool {
-        loop {
-            reached(Step::Repeated);
-            if let Some(found) = with_layout!(self.raw.layout, L => self.look::<L>(mixed)) {
-                return found;
-            }
-        }
+    fn layout(&self) -> LayoutKind {
+        self.raw.layout
     }
 
     /// Whether the class is present and alive; `None` if a relocation or a tick came between, and the lookup has to begin
@@ -81,6 +44,14 @@ impl Tagged {
             }
         }
         (version.is_still(begun) && self.epoch.is_still(epoch)).then_some(false)
+    }
+}
+
+impl Tagged {
+    /// Whether a live copy of the class is present.
+    #[inline]
+    pub(crate) fn contains(&self, mixed: Mixed) -> bool {
+        self.contains.call(self, mixed)
     }
 
     /// The value of each live copy of the class. A copy that is there throughout is among them.

@@ -7,7 +7,7 @@
 //! | put                   | the pair                             | no                          | put    |
 //! | ... by a path         | two stripes a hop, three at the last | at each relocation          | put    |
 //! | ... refused as full   | all of the shard                     | no                          | put    |
-//! | raise                 | the pair                             | no                          | pair   |
+//! | raise, replace        | the pair                             | no                          | pair   |
 //! | remove                | the pair                             | if copies of the class stay | pair   |
 //! | copy                  | all of the shard                     | no                          | copy   |
 //! | sweep, advance        | one stripe after the other           | no                          | tick   |

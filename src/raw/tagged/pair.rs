@@ -109,14 +109,20 @@ impl<'a> TaggedShard<'a> {
         self.tags().value(self.table().value(&held.locked, slot), held.moment)
     }
 
+    /// The live copies of the class, each with its value.
+    #[inline(always)]
+    fn valued(self, held: &Held<'_, impl Sized>, class: Class) -> impl Iterator<Item = (Slot, u32)> {
+        let [first, second] = self.live(held, class);
+        let slots = first.slots(self.format()).chain(second.slots(self.format()));
+        slots.map(move |slot| (slot, self.value(held, slot)))
+    }
+
     /// The live copy of the class with the least value, and that value. Where copies are more than one, what is done to
     /// the one that dies first takes nothing from a class mate: sorted, the values of the copies stay at least those
     /// that the keys of the class were promised.
     #[inline(always)]
     fn first_to_die(self, held: &Held<'_, impl Sized>, class: Class) -> Option<(Slot, u32)> {
-        let [first, second] = self.live(held, class);
-        let slots = first.slots(self.format()).chain(second.slots(self.format()));
-        slots.map(|slot| (slot, self.value(held, slot))).min_by_key(|&(_, value)| value)
+        self.valued(held, class).min_by_key(|&(_, value)| value)
     }
 
     /// Stores the class with this value, or does what is to be done where it is present. Returns the value that it had,
@@ -201,13 +207,31 @@ impl<'a> TaggedShard<'a> {
         had.map_or(0, |(_, had)| had)
     }
 
-    /// Removes the live copy that dies first and returns the value that it had; 0 if there is none.
+    /// Gives a copy with the value `from` another one; says whether there was one.
     #[inline]
-    pub(crate) fn remove(self, class: Class) -> u32 {
+    pub(crate) fn replace(self, class: Class, from: u32, to: u32) -> bool {
+        let change = self.shard.begin_change();
+        let held = self.hold(self.shard.stripes().lock_pair(class.first, class.second));
+        let copy = self.valued(&held, class).find(|&(_, value)| value == from);
+        if let Some((slot, _)) = copy {
+            self.table().put_tag(&held.locked, slot, self.tags().most(), self.tags().tag(to, held.moment));
+        }
+        drop(held);
+        change.end();
+        copy.is_some()
+    }
+
+    /// Removes a live copy with this value, or the one that dies first, and returns the value that it had; 0 if there is
+    /// none.
+    #[inline]
+    pub(crate) fn remove(self, class: Class, with: Option<u32>) -> u32 {
         self.shard.fetch(class, CacheLevel::L1);
         let change = self.shard.begin_change();
         let held = self.hold(self.shard.stripes().lock_pair(class.first, class.second));
-        let taken = self.first_to_die(&held, class);
+        let taken = match with {
+            None => self.first_to_die(&held, class),
+            Some(value) => self.valued(&held, class).find(|&(_, other)| other == value),
+        };
         if let Some((slot, _)) = taken {
             self.shard.take(&held.locked, slot, class, self.copies(&held, class) > 1);
         }

@@ -103,7 +103,7 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
                         }
                     }
                 }
-                150..165 => assert_eq!(shard.remove(class), oracle.remove(class)),
+                150..165 => assert_eq!(shard.remove(class, None), oracle.remove(class)),
                 165..180 => {
                     let had = oracle.values(class).first().copied().unwrap_or(0);
                     assert_eq!(shard.raise(class, value), had);

@@ -306,6 +306,7 @@ mod tests {
             growing: Some(Growing { reserve_bits: 5, max_capacity: 4_800_000 }),
             expiring: Some(Expiring { tag_bits: 3, time_to_live: 12_000, tick: 2_000 }),
             counter_bits: 6,
+            tagged: false,
         };
         let bytes = Header { plan: Plan { slot_bits: 22, ..plan }, kind, ..header }.to_bytes();
         assert_eq!((bytes[52], &bytes[160..163]), (7, &[5, 3, 6][..]));

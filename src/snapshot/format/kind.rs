@@ -9,6 +9,7 @@ use core::ops::RangeInclusive;
 const GROWING: u32 = 1;
 const EXPIRING: u32 = 2;
 const COUNTING: u32 = 4;
+const TAGGED: u32 = 8;
 
 /// Fewer tell no live tag from a dead one.
 const TAG_BITS: RangeInclusive<u32> = 2..=16;
@@ -23,6 +24,8 @@ pub(in crate::snapshot) struct Kind {
     pub(in crate::snapshot) expiring: Option<Expiring>,
     /// Bits of the counter in each slot, below the fingerprint and above the tag; 0 if nothing is counted.
     pub(in crate::snapshot) counter_bits: u32,
+    /// It counts nothing: it is one more than a tag of the user's.
+    pub(in crate::snapshot) tagged: bool,
 }
 
 /// Shards split until they have spent the reserve.
@@ -49,7 +52,8 @@ impl Kind {
     pub(super) fn flags(&self) -> u32 {
         let growing = if self.growing.is_some() { GROWING } else { 0 };
         let expiring = if self.expiring.is_some() { EXPIRING } else { 0 };
-        growing | expiring | if self.counter_bits > 0 { COUNTING } else { 0 }
+        let beside = if self.tagged { TAGGED } else { COUNTING };
+        growing | expiring | if self.counter_bits > 0 { beside } else { 0 }
     }
 
     pub(in crate::snapshot) fn tag_bits(&self) -> u32 {
@@ -85,10 +89,10 @@ impl Kind {
         let reserved = fields.zeros(5);
         let [max_capacity, time_to_live, tick] = [(); 3].map(|()| fields.u64());
         let refused = |field, found: u64| Err(invalid(SnapshotPlace::Header, field, found));
-        if flags > GROWING | EXPIRING | COUNTING {
+        let is = |kind| flags & kind != 0;
+        if flags > GROWING | EXPIRING | COUNTING | TAGGED || is(COUNTING) && is(TAGGED) {
             return refused("kind of filter", flags.into());
         }
-        let is = |kind| flags & kind != 0;
         let reserve_is_right =
             if is(GROWING) { (1..fingerprint_bits).contains(&reserve_bits) } else { reserve_bits == 0 };
         if !reserve_is_right {
@@ -106,7 +110,7 @@ impl Kind {
         if if is(EXPIRING) { !(1..=time_to_live).contains(&tick) } else { tick != 0 } {
             return refused("tick", tick);
         }
-        if (counter_bits > 0) != is(COUNTING) {
+        if (counter_bits > 0) != (is(COUNTING) || is(TAGGED)) {
             return refused("bits of a counter", counter_bits.into());
         }
         if !reserved {
@@ -116,12 +120,13 @@ impl Kind {
             growing: is(GROWING).then_some(Growing { reserve_bits, max_capacity }),
             expiring: is(EXPIRING).then_some(Expiring { tag_bits, time_to_live, tick }),
             counter_bits,
+            tagged: is(TAGGED),
         })
     }
 
     /// For an error: "growing", "growing and expiring".
     pub(in crate::snapshot) fn name(&self) -> String {
-        let names = [(GROWING, "growing"), (EXPIRING, "expiring"), (COUNTING, "counting")];
+        let names = [(GROWING, "growing"), (EXPIRING, "expiring"), (COUNTING, "counting"), (TAGGED, "tagged")];
         let names: Vec<_> = names.iter().filter(|(kind, _)| self.flags() & kind != 0).map(|&(_, name)| name).collect();
         if names.is_empty() { String::from("plain") } else { names.join(" and ") }
     }
@@ -145,6 +150,7 @@ mod tests {
                     tick: a.min(b).max(1),
                 }),
                 counter_bits,
+                tagged: false,
             },
         )
     }
@@ -169,7 +175,8 @@ mod tests {
         let expiring = Some(Expiring { tag_bits: 3, time_to_live: 2, tick: 1 });
         assert_eq!(Kind::default().name(), "plain");
         assert_eq!(Kind { growing, ..Kind::default() }.name(), "growing");
-        assert_eq!(Kind { growing, expiring, counter_bits: 4 }.name(), "growing and expiring and counting");
-        assert_eq!(Kind { growing, expiring, counter_bits: 4 }.slot_bits(13), 20);
+        let all = Kind { growing, expiring, counter_bits: 4, tagged: false };
+        assert_eq!((all.name(), all.slot_bits(13)), ("growing and expiring and counting".into(), 20));
+        assert_eq!(Kind { tagged: true, ..all }.name(), "growing and expiring and tagged");
     }
 }

@@ -1,13 +1,40 @@
 //! Whether a history can be explained: after Wing and Gong, "Testing and Verifying Concurrent Objects" (1993), with
 //! the memory of failures that Lowe added ("Testing for linearizability", 2017).
 
+use super::answer::Answer;
 use super::history::{Event, History};
+use core::fmt::Debug;
+use core::hash::Hash;
 use std::collections::HashSet;
 
 /// Operations that have been put in order.
 type Done = u128;
 
-impl History {
+/// What an operation said, and what that means for its class.
+pub(super) trait Says: Copy {
+    /// The copies of the class.
+    type State: Copy + Debug + Eq + Hash;
+
+    /// The states after the operation if this was the one before; none if the answer was wrong then.
+    fn states_after(self, state: Self::State) -> impl Iterator<Item = Self::State>;
+
+    /// Whether the state stays as it is.
+    fn only_tells(self) -> bool;
+}
+
+impl Says for Answer {
+    type State = u8;
+
+    fn states_after(self, copies: u8) -> impl Iterator<Item = u8> {
+        self.after(copies).into_iter()
+    }
+
+    fn only_tells(self) -> bool {
+        self.only_tells()
+    }
+}
+
+impl<A: Says> History<A> {
     /// Whether there is an order of the events in which each comes at a moment between its begin and its end, and in
     /// which every answer is true.
     pub(super) fn is_linearizable(&self) -> bool {
@@ -16,19 +43,19 @@ impl History {
     }
 }
 
-struct Attempt<'a> {
-    events: &'a [Event],
+struct Attempt<'a, A: Says> {
+    events: &'a [Event<A>],
     /// From here on there was no way.
-    failed: HashSet<(Done, u8)>,
+    failed: HashSet<(Done, A::State)>,
 }
 
-impl Attempt<'_> {
-    fn explains(&mut self, mut done: Done, copies: u8) -> bool {
+impl<A: Says> Attempt<'_, A> {
+    fn explains(&mut self, mut done: Done, copies: A::State) -> bool {
         // What only tells and is true may as well come now: it takes nothing from what follows.
         loop {
             let told = self.next(done).find(|&number| {
                 let answer = self.events[number].answer;
-                answer.only_tells() && answer.after(copies).is_some()
+                answer.only_tells() && answer.states_after(copies).next().is_some()
             });
             let Some(number) = told else { break };
             done |= 1 << number;
@@ -42,12 +69,13 @@ impl Attempt<'_> {
         let candidates: Vec<usize> =
             self.next(done).filter(|&number| !self.events[number].answer.only_tells()).collect();
         candidates.into_iter().any(|number| {
-            self.events[number].answer.after(copies).is_some_and(|copies| self.explains(done | 1 << number, copies))
+            let events = self.events;
+            events[number].answer.states_after(copies).any(|copies| self.explains(done | 1 << number, copies))
         })
     }
 
     /// The events that may come next: no other one that is still to come ended before they began.
-    fn next(&self, done: Done) -> impl Iterator<Item = usize> {
+    fn next(&self, done: Done) -> impl Iterator<Item = usize> + use<'_, A> {
         let open = move |number: &usize| done >> number & 1 == 0;
         let events = self.events;
         let first_end = (0..events.len()).filter(open).map(|number| events[number].end).min().unwrap_or(0);

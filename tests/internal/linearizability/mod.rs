@@ -15,6 +15,7 @@
 //! | scenario  | a table with something in it, and a program for each thread                 |
 //! | world     | the shard that the programs run on, and what must hold when they have ended |
 //! | corrupt   | histories with one fault each, which the check must refuse                  |
+//! | tagged    | the same of filters with tags: ticks, renewals and additions                |
 
 // By its path, because the testkit itself is linked with another copy of this crate. What is not needed here others use.
 #[path = "../../../crates/testkit/src/answer.rs"]
@@ -24,6 +25,7 @@ mod check;
 mod history;
 mod scenario;
 mod shape;
+mod tagged;
 mod world;
 
 #[cfg(not(cuckoo_shuttle))]

@@ -29,7 +29,7 @@ const CROWDS: [(usize, usize, Pause); 6] = [
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Pause {
+pub(super) enum Pause {
     None,
     /// Some hundred nanoseconds.
     Spin,
@@ -39,7 +39,7 @@ enum Pause {
 
 impl Pause {
     /// Runs the work with such pauses.
-    fn within<R>(self, seed: u64, work: impl FnOnce() -> R) -> R {
+    pub(super) fn within<R>(self, seed: u64, work: impl FnOnce() -> R) -> R {
         if self == Pause::None {
             return work();
         }

@@ -3,6 +3,7 @@
 mod operation;
 mod setup;
 mod subject;
+pub mod tagged;
 mod whole;
 
 use crate::input::{Input, is_one_of};

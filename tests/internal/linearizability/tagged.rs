@@ -1,0 +1,424 @@
+//! Histories of filters with tags: renewals, ticks and additions. A class is a multiset of what its copies have left; a tick takes
+//! one from each.
+
+use super::check::Says;
+use super::history::{Event, History};
+use crate::InsertError;
+use crate::layout::{Class, Mixed, Plan};
+use crate::raw::{IfPresent, Put, RawFilter, Tagged};
+use crate::sys::memory::HugePages;
+use std::collections::BTreeMap;
+
+/// What each copy has left, and one more, in order: 1 has died at the last tick, and 0 is no copy.
+pub(super) type Left = [u16; 8];
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Said {
+    Put {
+        value: u32,
+        if_present: IfPresent,
+        had: Result<u32, InsertError>,
+    },
+    Raised {
+        value: u32,
+        had: u32,
+    },
+    Removed(u32),
+    Found(bool),
+    /// The largest value of a class that has one copy at the most.
+    Largest(u32),
+    /// In a copy of the shard.
+    Copied([u32; 8]),
+    Ticked,
+    Cleared,
+}
+
+/// What an operation said of one class.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    said: Said,
+    /// The largest value.
+    most: u32,
+    /// A tick came while it ran. Who has read the epoch before it may judge by that: to him everything has one tick more left.
+    beside_a_tick: bool,
+    /// A lookup that said yes may have read half of a slot.
+    half_read: bool,
+}
+
+impl Says for Answer {
+    type State = Left;
+
+    fn states_after(self, left: Left) -> impl Iterator<Item = Left> {
+        let late = if self.beside_a_tick && self.said.goes_by_the_epoch() { 1 } else { 0 };
+        let told = (self.half_read && matches!(self.said, Said::Found(true))).then_some(left);
+        told.into_iter().chain((0..=late).filter_map(move |late| self.said.after(left, self.most, late)))
+    }
+
+    fn only_tells(self) -> bool {
+        matches!(self.said, Said::Found(_) | Said::Largest(_) | Said::Copied(_))
+    }
+}
+
+impl Said {
+    /// Whether an older epoch than that of the moment may explain it. A lookup that says no has looked at the epoch twice.
+    fn goes_by_the_epoch(self) -> bool {
+        !matches!(self, Said::Found(false) | Said::Largest(_) | Said::Ticked | Said::Cleared)
+    }
+
+    fn after(self, mut left: Left, most: u32, late: u16) -> Option<Left> {
+        let value = |copy: u16| u32::from(if copy == 0 { 0 } else { copy - 1 + late });
+        let copy_of = |value: u32| value as u16 + 1 - late;
+        let first = (0..8).filter(|&copy| value(left[copy]) > 0).min_by_key(|&copy| left[copy]);
+        let (had, live) =
+            (first.map_or(0, |first| value(left[first])), left.iter().filter(|&&copy| value(copy) > 0).count());
+        let right = match self {
+            Said::Put { if_present: IfPresent::Another, had: Ok(told), .. } if told != 0 => false,
+            Said::Put { value: asked, if_present, had: Ok(told) } => {
+                if let (Some(first), false) = (first, if_present == IfPresent::Another) {
+                    left[first] = copy_of(match if_present {
+                        IfPresent::Raise => had.max(asked),
+                        IfPresent::Add => (had + asked).min(most),
+                        IfPresent::Another | IfPresent::Keep => had,
+                    });
+                    told == had
+                } else {
+                    let room = (0..8).find(|&copy| value(left[copy]) == 0)?;
+                    left[room] = copy_of(asked);
+                    told == 0
+                }
+            }
+            Said::Put { had: Err(InsertError::TooManyCopies), .. } => live == 8,
+            Said::Put { if_present, had: Err(_), .. } => had == 0 || if_present == IfPresent::Another && live < 8,
+            Said::Raised { value, had: told } => {
+                if let Some(first) = first {
+                    left[first] = copy_of(had.max(value));
+                }
+                told == had
+            }
+            Said::Removed(told) => {
+                if let Some(first) = first {
+                    left[first] = 0;
+                }
+                told == had
+            }
+            Said::Found(found) => found == (live > 0),
+            Said::Largest(told) => told == left.iter().map(|&copy| value(copy)).max()?,
+            Said::Copied(copied) => copied == sorted(left.iter().map(|&copy| value(copy))),
+            Said::Ticked => {
+                left = left.map(|copy| copy.saturating_sub(1));
+                true
+            }
+            Said::Cleared => {
+                left = Left::default();
+                true
+            }
+        };
+        left.sort_unstable();
+        right.then_some(left)
+    }
+}
+
+/// Eight values, those that are not there as 0.
+fn sorted(values: impl IntoIterator<Item = u32>) -> [u32; 8] {
+    let mut sorted = [0; 8];
+    values.into_iter().zip(&mut sorted).for_each(|(value, place)| *place = value);
+    sorted.sort_unstable();
+    sorted
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Put(IfPresent, u32),
+    Raise(u32),
+    Remove,
+    LookUp,
+    Largest,
+    Copy,
+    Tick,
+    Sweep,
+    Clear,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    action: Action,
+    class: usize,
+    turned: bool,
+}
+
+/// Bits of a slot and of its tag, buckets, and buckets of a stripe as a power of two. Slots of 12 and 24 bits straddle words.
+const TABLES: [(u32, u32, u32, u32); 9] = [
+    (16, 2, 2, 0),
+    (16, 2, 2, 1),
+    (16, 3, 4, 0),
+    (16, 4, 8, 1),
+    (8, 2, 2, 1),
+    (8, 4, 4, 1),
+    (32, 2, 4, 0),
+    (12, 4, 4, 2),
+    (24, 8, 4, 1),
+];
+
+/// A table with something in it, and a program for each thread, all drawn from one number.
+pub(super) struct Scenario {
+    plan: Plan,
+    /// What is put into it beforehand.
+    before: Vec<(usize, u32)>,
+    counts: bool,
+    classes: Vec<Class>,
+    programs: Vec<Vec<Step>>,
+}
+
+impl Scenario {
+    pub(super) fn new(seed: u64, threads: usize, steps: usize) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let (width, bits, buckets, stripe_shift) = rng.choice(TABLES).expect("some");
+        let plan = Plan::one_shard(width, buckets, stripe_shift).with_tags(bits);
+        let (counts, most) = (rng.u32(..4) == 0, u32::MAX >> (32 - bits));
+        let mut names = BTreeMap::new();
+        let mut classes = Vec::new();
+        let made = Tagged::new(&plan, HugePages::Unadvised).expect("memory");
+        let mut class = |rng: &mut fastrand::Rng| {
+            let class = loop {
+                let class = made.locate(Mixed::of(rng.u64(..1 << 20))).1;
+                if !class.coincides() {
+                    break class;
+                }
+            };
+            *names.entry(name(class)).or_insert_with(|| {
+                classes.push(class);
+                classes.len() - 1
+            })
+        };
+        let hot: Vec<usize> = (0..*rng.choice(&[1, 1, 2, 3]).expect("some")).map(|_| class(&mut rng)).collect();
+        let slots = 4 * buckets as usize;
+        // Half of the tables are so full that a key moves others.
+        let load = if rng.bool() { rng.usize(..slots) } else { rng.usize(slots * 3 / 4..=slots) };
+        let before = (0..load).map(|_| {
+            let class = if rng.u32(..6) == 0 { hot[0] } else { class(&mut rng) };
+            (class, rng.u32(1..=most.min(6)))
+        });
+        let before = before.collect();
+        let often = *rng.choice(&[5, 15, 30]).expect("some");
+        let mut step = |_| {
+            let value = if rng.bool() { most } else { rng.u32(1..=most) };
+            let action = match rng.u32(..100) {
+                kind if !counts && kind < often => Action::Tick,
+                ..50 if counts => Action::Put(IfPresent::Add, rng.u32(1..=2)),
+                50..60 if counts => Action::Remove,
+                60..75 if counts => Action::Largest,
+                ..35 => Action::Put(IfPresent::Another, value),
+                35..42 => Action::Put(IfPresent::Keep, value),
+                42..52 => Action::Put(IfPresent::Raise, value),
+                52..60 => Action::Raise(value),
+                60..72 => Action::Remove,
+                72..75 => Action::Sweep,
+                75..94 => Action::LookUp,
+                94..98 => Action::Copy,
+                _ => Action::Clear,
+            };
+            Step { action, class: *rng.choice(&hot).expect("some"), turned: rng.bool() }
+        };
+        let programs = (0..threads).map(|_| (0..steps).map(&mut step).collect()).collect();
+        Scenario { plan, before, counts, classes, programs }
+    }
+}
+
+/// The filter that the programs of a scenario run on.
+pub(super) struct World {
+    pub(super) scenario: Scenario,
+    filter: Tagged,
+    /// What each class has before they run.
+    start: Vec<Left>,
+}
+
+/// What one thread has seen, each with the number of its class, or of all.
+pub(super) type Seen = Vec<(Option<usize>, Event<Said>)>;
+
+impl World {
+    pub(super) fn new(scenario: Scenario) -> Self {
+        let filter = Tagged::new(&scenario.plan, HugePages::Unadvised).expect("memory");
+        let mut start = vec![Left::default(); scenario.classes.len()];
+        for &(class, value) in &scenario.before {
+            let if_present = if scenario.counts { IfPresent::Add } else { IfPresent::Another };
+            let put = Put { class: scenario.classes[class], value, if_present };
+            let said = Said::Put { value, if_present, had: filter.shard(0).put(put) };
+            start[class] = said.after(start[class], filter.most(), 0).expect("one thread is explained");
+        }
+        World { scenario, filter, start }
+    }
+
+    /// Runs the program of one thread. `now` is the time.
+    pub(super) fn run(&self, thread: usize, now: impl Fn() -> u64) -> Seen {
+        let mut seen = Seen::new();
+        for &Step { action, class: number, turned } in &self.scenario.programs[thread] {
+            let class = self.scenario.classes[number];
+            let class = if turned { class.turned() } else { class };
+            let (shard, begin) = (self.filter.shard(0), now());
+            let said = match action {
+                Action::Put(if_present, value) => {
+                    Said::Put { value, if_present, had: shard.put(Put { class, value, if_present }) }
+                }
+                Action::Raise(value) => Said::Raised { value, had: shard.raise(class, value) },
+                Action::Remove => Said::Removed(shard.remove(class, None)),
+                Action::LookUp => Said::Found(self.filter.contains(self.mixed(class))),
+                Action::Largest => Said::Largest(self.values(class)[7]),
+                Action::Copy => {
+                    let copied = self.copy();
+                    let end = now();
+                    let of = |(class, copied)| (Some(class), Event { answer: Said::Copied(copied), begin, end });
+                    seen.extend(copied.into_iter().enumerate().map(of));
+                    continue;
+                }
+                Action::Tick => {
+                    self.filter.advance();
+                    Said::Ticked
+                }
+                Action::Sweep => {
+                    self.filter.sweep(1);
+                    continue;
+                }
+                Action::Clear => {
+                    self.filter.raw.clear();
+                    Said::Cleared
+                }
+            };
+            let of_all = matches!(said, Said::Ticked | Said::Cleared);
+            seen.push(((!of_all).then_some(number), Event { answer: said, begin, end: now() }));
+        }
+        seen
+    }
+
+    fn mixed(&self, class: Class) -> Mixed {
+        self.filter.raw.geometry().leading_to(class).expect("classes are drawn from hashes")
+    }
+
+    fn values(&self, class: Class) -> [u32; 8] {
+        sorted(self.filter.values(self.mixed(class)))
+    }
+
+    /// What each class has in a copy of the shard.
+    fn copy(&self) -> Vec<[u32; 8]> {
+        let plan = &self.scenario.plan;
+        let (raw, mut words) = (RawFilter::new(plan, HugePages::Unadvised).expect("memory"), vec![0; plan.words]);
+        let (count, epoch) = self.filter.shard(0).copy_to(&mut words);
+        raw.shard(0).fill_with(words.into_iter(), count);
+        let live: Vec<_> = self.filter.shard(0).classes_in(raw.shard(0), epoch).collect();
+        let of = |class: &Class| {
+            sorted(live.iter().filter(|(other, _)| name(*other) == name(*class)).map(|&(_, value)| value))
+        };
+        self.scenario.classes.iter().map(of).collect()
+    }
+
+    /// Checks all that was seen, and what is there now that every thread has ended. An error says what is wrong.
+    pub(super) fn check(&self, seen: &[Seen]) -> Result<usize, String> {
+        let all: Vec<_> = seen.iter().flatten().copied().collect();
+        let at_rest = |answer| Event { answer, begin: u64::MAX, end: u64::MAX };
+        for (number, &class) in self.scenario.classes.iter().enumerate() {
+            let of = all.iter().filter(|(of, _)| of.is_none_or(|of| of == number)).map(|&(_, event)| event);
+            let found = [class, class.turned()].map(|class| Said::Found(self.filter.contains(self.mixed(class))));
+            let last = found.into_iter().chain([Said::Copied(self.values(class))]).map(at_rest);
+            let events = of.chain(last).map(|event| Event {
+                answer: self.answer(event, &all),
+                begin: event.begin,
+                end: event.end,
+            });
+            let mut history = History { copies: self.start[number], events: events.collect() };
+            if !history.is_linearizable() {
+                history.events.sort_by_key(|event| event.begin);
+                return Err(format!(
+                    "{:?}: no order explains what was said of {class:?}: {history:#?}",
+                    self.scenario.plan
+                ));
+            }
+        }
+        if Some(self.filter.raw.len() as u64) != self.filter.raw.shard(0).occupied() {
+            return Err("slots in use are not counted".into());
+        }
+        Ok(self.scenario.classes.len())
+    }
+
+    fn answer(&self, event: Event<Said>, all: &[(Option<usize>, Event<Said>)]) -> Answer {
+        let beside = |is: fn(&Said) -> bool| {
+            all.iter().any(|(_, other)| is(&other.answer) && other.begin <= event.end && event.begin <= other.end)
+        };
+        let straddles = 64 % self.scenario.plan.slot_bits != 0;
+        Answer {
+            said: event.answer,
+            most: self.filter.most(),
+            beside_a_tick: beside(|said| matches!(said, Said::Ticked)),
+            half_read: straddles && beside(|said| !matches!(said, Said::Found(_) | Said::Largest(_) | Said::Copied(_))),
+        }
+    }
+}
+
+fn name(class: Class) -> (u32, u32) {
+    (class.fingerprint.get(), class.first.min(class.second).get())
+}
+
+/// Histories of threads of the system, in pairs and in fours, which wait for each other before each program.
+#[cfg(not(cuckoo_shuttle))]
+#[test]
+fn what_threads_say_beside_ticks_can_be_explained() {
+    use super::full_or;
+    use super::threads::Pause;
+    use crate::sys::sync::in_order;
+    use std::sync::Barrier;
+    use std::thread;
+    use std::time::Instant;
+
+    let mut classes = 0;
+    for (threads, steps, pause) in [(2, 24, Pause::None), (2, 24, Pause::Spin), (4, 8, Pause::Sleep)] {
+        let worlds = (0..full_or(50_000, 1_500)).map(|seed| World::new(Scenario::new(seed, threads, steps)));
+        let worlds: Vec<World> = worlds.collect();
+        let (barrier, start) = (Barrier::new(threads), Instant::now());
+        let run = |thread: usize| -> Vec<Seen> {
+            let run = |world: &World| {
+                barrier.wait();
+                world.run(thread, || in_order(|| start.elapsed().as_nanos() as u64))
+            };
+            pause.within(thread as u64, || worlds.iter().map(run).collect())
+        };
+        let run = &run;
+        let seen: Vec<Vec<Seen>> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+        });
+        for (number, world) in worlds.iter().enumerate() {
+            let seen: Vec<Seen> = seen.iter().map(|seen| seen[number].clone()).collect();
+            classes += world.check(&seen).unwrap_or_else(|wrong| panic!("scenario {number}: {wrong}"));
+        }
+    }
+    println!("\n{classes} classes of filters with tags, every history explained");
+}
+
+/// Answers with one fault each, which no order explains.
+#[cfg(not(cuckoo_shuttle))]
+#[test]
+fn wrong_answers_beside_ticks_are_refused() {
+    let answer = |said, begin, end, beside_a_tick| Event {
+        answer: Answer { said, most: 3, beside_a_tick, half_read: false },
+        begin,
+        end,
+    };
+    let explained =
+        |events: &[Event<Answer>]| History { copies: Left::default(), events: events.to_vec() }.is_linearizable();
+    let put = |value, had| Said::Put { value, if_present: IfPresent::Raise, had: Ok(had) };
+    let with = |told| answer(told, 6, 7, false);
+    let ticked = [answer(put(2, 0), 0, 1, false), answer(Said::Ticked, 2, 3, false)];
+    let once = |told| explained(&[ticked[0], ticked[1], with(told)]);
+    assert!(once(put(3, 1)) && !once(put(3, 0)) && !once(put(3, 2)));
+    assert!(once(Said::Found(true)) && !once(Said::Found(false)));
+    assert!(once(Said::Removed(1)) && !once(Said::Removed(2)) && !once(Said::Removed(0)));
+    assert!(once(Said::Raised { value: 3, had: 1 }) && !once(Said::Raised { value: 3, had: 2 }));
+    assert!(once(Said::Copied(sorted([1]))) && !once(Said::Copied(sorted([2]))) && !once(Said::Copied(sorted([]))));
+    assert!(!once(Said::Put { value: 1, if_present: IfPresent::Another, had: Err(InsertError::TooManyCopies) }));
+    let twice = |told| explained(&[ticked[0], ticked[1], answer(Said::Ticked, 4, 5, false), with(told)]);
+    assert!(twice(Said::Found(false)) && !twice(Said::Found(true)));
+    // Who ran beside the second tick may have judged by the epoch before it, but one that saw nothing has looked twice.
+    let beside = |told| {
+        let events = [ticked[0], ticked[1], answer(Said::Ticked, 4, 8, true), answer(told, 5, 6, true)];
+        explained(&events) && explained(&[events[0], events[1], answer(Said::Ticked, 4, 4, true), events[3]])
+    };
+    assert!(beside(put(3, 1)) && beside(put(3, 0)) && beside(Said::Found(true)) && !beside(put(3, 2)));
+}

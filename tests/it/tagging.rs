@@ -1,0 +1,156 @@
+//! Filters with tags: against exact lists of tags.
+
+use concurrent_cuckoo_filter::{BuildError, MergeError, SnapshotError, StableHashBuilder, TaggedBuilder, TaggedFilter};
+use fastrand::Rng;
+use std::collections::HashMap;
+use std::thread;
+
+type Filter = TaggedFilter<u64, StableHashBuilder>;
+
+fn builder(capacity: usize) -> TaggedBuilder<u64, StableHashBuilder> {
+    TaggedFilter::builder().capacity(capacity).hasher(StableHashBuilder::with_keys(1, 2))
+}
+
+fn sorted(tags: impl IntoIterator<Item = u32>) -> Vec<u32> {
+    let mut tags: Vec<u32> = tags.into_iter().collect();
+    tags.sort_unstable();
+    tags
+}
+
+#[test]
+fn what_cannot_be_built_is_said() {
+    for tags in [0, 65_536] {
+        let error = builder(100).tags(tags).build().unwrap_err();
+        assert_eq!(error.to_string(), format!("{tags} different tags were asked for; 1 to 65535 are possible"));
+    }
+    let error = builder(100).tags(65_535).false_positive_rate(1e-5).build().unwrap_err();
+    assert!(matches!(error, BuildError::RateTooLow { widest: 16, .. }), "{error:?}");
+    let made = |tags| {
+        let filter = builder(1000).tags(tags).false_positive_rate(0.01).build().unwrap();
+        (filter.max_tag(), filter.fingerprint_bits())
+    };
+    assert_eq!(
+        [1, 2, 3, 7, 8, 255, 65_535].map(made),
+        [(0, 10), (2, 10), (2, 10), (6, 13), (14, 12), (254, 16), (65_534, 16)]
+    );
+    let shown = format!("{:?} {:?}", builder(100), builder(100).build().unwrap());
+    assert!(shown.contains("TaggedBuilder") && shown.contains("tags: 7") && shown.contains("max_tag: 6"), "{shown}");
+}
+
+#[test]
+#[should_panic = "a tag of 7; the largest is 6"]
+fn a_tag_that_is_too_large_is_refused() {
+    _ = builder(100).build().unwrap().insert(&1, 7);
+}
+
+/// Whatever is done, each key has all tags that it should have; others as often as a lookup is wrong.
+#[test]
+fn no_tag_is_missed() {
+    for (tags, capacity) in [(1, 2_000), (3, 20_000), (15, 20_000), (200, 20_000), (65_535, 5_000)] {
+        let filter = builder(capacity).tags(tags).build().unwrap();
+        let (mut random, mut exact) = (Rng::with_seed(tags.into()), HashMap::<u64, Vec<u32>>::new());
+        let mut stored = 0;
+        for _ in 0..5 * capacity {
+            let (key, tag) = (random.u64(..capacity as u64), random.u32(..=filter.max_tag().min(20)));
+            let mine = exact.entry(key).or_default();
+            let place = mine.iter().position(|&other| other == tag);
+            match random.u32(..4) {
+                0 | 1 if mine.len() < 4 && stored < capacity => {
+                    // Copies of a key may fill its buckets before the table is full.
+                    if filter.insert(&key, tag).is_ok() {
+                        mine.push(tag);
+                        stored += 1;
+                    }
+                }
+                2 => {
+                    let to = random.u32(..=filter.max_tag());
+                    // One that it does not have may be a class mate's.
+                    if let Some(place) = place {
+                        assert!(filter.retag(&key, tag, to));
+                        mine[place] = to;
+                    }
+                }
+                _ => {
+                    if let Some(place) = place {
+                        assert!(filter.remove(&key, tag));
+                        mine.swap_remove(place);
+                        stored -= 1;
+                    }
+                }
+            }
+            assert_eq!(filter.len(), stored);
+        }
+        let (keys, mut strange) = (Vec::from_iter(0..capacity as u64), 0);
+        let (mut batch, mut found) = (vec![None; keys.len()], vec![false; keys.len()]);
+        filter.tag_batch(&keys, &mut batch);
+        filter.contains_batch(&keys, &mut found);
+        for (index, key) in keys.iter().enumerate() {
+            let mut told = sorted(filter.tags(key));
+            assert_eq!((batch[index], found[index]), (told.first().copied(), !told.is_empty()));
+            assert_eq!((filter.tag(key), filter.contains(key)), (batch[index], found[index]));
+            for tag in exact.get(key).into_iter().flatten() {
+                let place = told.iter().position(|other| other == tag);
+                told.remove(place.unwrap_or_else(|| panic!("{key} has no tag {tag}")));
+            }
+            strange += told.len();
+        }
+        let expected = filter.stats().expected_false_positive_rate * capacity as f64;
+        assert!((strange as f64) < 2.0 * expected + 10.0, "{strange} strange tags, {expected} expected");
+    }
+}
+
+/// A reader finds the tag that a key has, or the one that it gets.
+#[test]
+fn tags_are_read_while_they_change_and_others_move() {
+    let filter = builder(3_000).build().unwrap();
+    let keys = Vec::from_iter(0..1_000);
+    assert_eq!(filter.par_insert(&keys, 0).inserted, 1_000);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for round in 0..6 {
+                assert!(keys.iter().all(|key| filter.retag(key, round, round + 1)));
+                // At the edge of the capacity, so that keys move.
+                assert_eq!(filter.insert_batch(&Vec::from_iter(10_000..12_000), 6).inserted, 2_000);
+                assert!((10_000..12_000).all(|key| filter.remove(&key, 6)));
+            }
+        });
+        while !writer.is_finished() {
+            let mut last = 0;
+            for _ in 0..50 {
+                let most = filter.tags(&7).max().expect("a key that is there throughout");
+                assert!(most >= last, "a tag went back");
+                last = most;
+            }
+            assert!(keys.iter().all(|key| filter.tags(key).len() > 0));
+        }
+    });
+    assert!(keys.iter().all(|key| filter.tags(key).any(|tag| tag == 6)));
+}
+
+#[test]
+fn tags_are_kept_and_merged() {
+    let (one, other) = (builder(1_000).build().unwrap(), builder(1_000).build().unwrap());
+    for key in 0..400 {
+        one.insert(&key, (key % 7) as u32).unwrap();
+        other.insert(&(key + 200), 3).unwrap();
+    }
+    let mut bytes = Vec::new();
+    one.write_to(&mut bytes).unwrap();
+    let read = Filter::read_from(&bytes[..], StableHashBuilder::with_keys(1, 2)).unwrap();
+    assert_eq!((read.len(), read.max_tag(), read.capacity()), (400, 6, 1_000));
+    assert!((0..400).all(|key| sorted(read.tags(&key)) == sorted(one.tags(&key))));
+    let report = read.merge_from(&other).unwrap();
+    assert_eq!((report.inserted, report.refused, read.len()), (400, 0, 800));
+    assert!(
+        (200..400)
+            .all(|key| sorted(read.tags(&key)).contains(&3) && read.tags(&key).any(|tag| tag == (key % 7) as u32))
+    );
+    assert_eq!(read.merge_from(&builder(1_000).tags(8).build().unwrap()), Err(MergeError::SizesDiffer));
+    // A counter is no tag.
+    let error = concurrent_cuckoo_filter::CountingFilter::<u64, StableHashBuilder>::read_from(
+        &bytes[..],
+        StableHashBuilder::with_keys(1, 2),
+    );
+    let error = error.unwrap_err();
+    assert!(matches!(error, SnapshotError::KindMismatch { asked: "counting", .. }), "{error}");
+}
