@@ -411,7 +411,7 @@ fn ticks_are_visible_when_they_return() {
 /// copied, and what is read goes on at the latest.
 #[test]
 fn shards_copied_at_different_epochs_keep_their_deadlines() {
-    for (swapped, executions) in [(false, 1), (true, 1)] {
+    for (swapped, executions) in [(false, 657), (true, 1686)] {
         Model { executions, preemptions: None, outcomes: &["0 0", "0 1", "0 2", "1 2", "2 2"] }.explore(move |seen| {
             let mut plan = plan(16, 2, 1).with_tags(2);
             plan.shards = 2;
@@ -461,7 +461,7 @@ fn shards_copied_at_different_epochs_keep_their_deadlines() {
 /// A reader sees the old tag or the new one, wherever the copy is.
 #[test]
 fn a_tag_changed_beside_a_relocation_is_read() {
-    Model { executions: 1, preemptions: Some(3), outcomes: &["old", "new", "repeated"] }.explore(|seen| {
+    Model { executions: 15_999, preemptions: Some(3), outcomes: &["old", "new", "repeated"] }.explore(|seen| {
         let world = World::small();
         let class = world.key(0, 0, 1);
         world.store(class, 1);
