@@ -3,7 +3,7 @@
 
 use super::harness::{Model, Seen, hop, join, key, key_in, plan, run_three, run_two, spawn};
 use crate::layout::{Class, Plan};
-use crate::raw::{IfPresent, Put, Tagged, TaggedShard};
+use crate::raw::{IfPresent, Put, RawFilter, Tagged, TaggedShard};
 use crate::sys::memory::HugePages;
 use std::sync::Arc;
 
@@ -404,5 +404,80 @@ fn ticks_are_visible_when_they_return() {
         );
         assert!(ticked || found, "neither sees what the other has done");
         seen.note(if ticked && found { "both" } else { "one" });
+    });
+}
+
+/// A snapshot copies one shard after the other, with ticks in between: the tags of each are meant by the epoch at which it was
+/// copied, and what is read goes on at the latest.
+#[test]
+fn shards_copied_at_different_epochs_keep_their_deadlines() {
+    for (swapped, executions) in [(false, 657), (true, 1686)] {
+        Model { executions, preemptions: None, outcomes: &["0 0", "0 1", "0 2", "1 2", "2 2"] }.explore(move |seen| {
+            let mut plan = plan(16, 2, 1).with_tags(2);
+            plan.shards = 2;
+            let world = World::new(&plan);
+            let (dies, stays) = (world.key(0, 0, 1), world.key(1, 0, 1));
+            for (number, class, value) in [(0, dies, 1), (1, stays, MOST)] {
+                let put = Put { class, value, if_present: IfPresent::Another };
+                assert!(world.raw.shard(number).put_into_pair(put).is_some());
+            }
+            let (copies, ticks) = (Arc::clone(&world), Arc::clone(&world));
+            let copy = move || {
+                let shards = copies.raw.shards().map(|shard| {
+                    let mut words = vec![0; plan.words];
+                    let (count, epoch) = shard.copy_to(&mut words);
+                    (words, count, epoch)
+                });
+                shards.collect::<Vec<_>>()
+            };
+            let tick = move || {
+                ticks.advance();
+                ticks.advance();
+                assert_eq!(ticks.raw.shard(1).raise(stays, MOST), 1);
+            };
+            let (copied, ()) = run_two(swapped, copy, tick);
+            let raw = RawFilter::new(&plan, HugePages::Unadvised).expect("memory");
+            let mut epochs = Vec::new();
+            for (number, (words, count, epoch)) in copied.into_iter().enumerate() {
+                raw.shard(number).fill_with(words.into_iter(), count);
+                epochs.push(epoch);
+            }
+            seen.note(format!("{} {}", epochs[0], epochs[1]));
+            let read = Tagged::from_copies(raw, &epochs);
+            let [first, second] = [0, 1].map(|number| {
+                let live = read.shard(number).classes_in(read.raw.shard(number), read.epoch());
+                live.map(|(_, value)| value).collect::<Vec<_>>()
+            });
+            let now = epochs[1] as u32;
+            assert_eq!(first, vec![1; usize::from(now == 0)], "what is dead lives in what was read");
+            assert!(
+                second == [MOST - now] || now == 2 && second == [MOST],
+                "a deadline was changed: {second:?} at {now}"
+            );
+        });
+    }
+}
+
+/// A reader sees the old tag or the new one, wherever the copy is.
+#[test]
+fn a_tag_changed_beside_a_relocation_is_read() {
+    Model { executions: 15_999, preemptions: Some(3), outcomes: &["old", "new", "repeated"] }.explore(|seen| {
+        let world = World::small();
+        let class = world.key(0, 0, 1);
+        world.store(class, 1);
+        let [looks, changes, moves] = [(); 3].map(|()| Arc::clone(&world));
+        let seen = seen.clone();
+        run_three(
+            move || {
+                let values = looks.values(class.turned());
+                // A copy that is being moved may be seen in both buckets.
+                let each = |tag| !values.is_empty() && values.iter().all(|&value| value == tag);
+                assert!(each(1) || each(2), "neither the old tag nor the new one: {values:?}");
+                seen.note(if each(1) { "old" } else { "new" });
+            },
+            move || assert!(changes.shard().replace(class, 1, 2)),
+            move || assert!(moves.shard().hop(hop(class))),
+        );
+        assert_eq!(world.values(class), [2], "the new tag goes with the copy that stays");
     });
 }

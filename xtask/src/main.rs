@@ -42,11 +42,11 @@ enum Cli {
     },
     /// Histories of threads that shuttle switches, each checked for an order that explains it (10 seconds). Needs git
     ///
-    /// Runs 20,000 schedules and 100,000 drills of three threads that are after one key. The same ones come each time. A
+    /// Runs 30,000 schedules and 100,000 drills of three threads that are after one key. The same ones come each time. A
     /// failure names its scenario, and CUCKOO_SCENARIO=N begins there. This or the full form must also find each tooth
     /// of the models, unless the tooth says why they cannot: "schedules: no, REASON".
     Schedules {
-        /// Runs 250,000 schedules, 2,000,000 drills and all teeth (a quarter of an hour)
+        /// Runs 375,000 schedules, 2,000,000 drills and all teeth (a quarter of an hour)
         #[arg(long, conflicts_with = "teeth")]
         full: bool,
         /// Runs these teeth only, named as their files without .patch

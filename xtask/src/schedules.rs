@@ -11,8 +11,8 @@ const SECONDS_TO_RUN: u64 = 3600;
 const SECONDS_TO_CATCH: u64 = 900;
 
 /// How many schedules and drills each form runs.
-const SHORT: usize = 120_000;
-const FULL: usize = 2_250_000;
+const SHORT: usize = 130_000;
+const FULL: usize = 2_375_000;
 
 /// Assertions of the crate are left out: it is the histories that must show what is wrong.
 const UNCHECKED: &[&str] = &["profile.loom.debug-assertions=false", "profile.loom.overflow-checks=false"];

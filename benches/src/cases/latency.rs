@@ -33,7 +33,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
 }
 
 /// Times of operations.
-struct Times {
+pub(super) struct Times {
     /// Nanoseconds.
     histogram: Histogram<u64>,
     /// Present keys that were not found, and writes that failed.
@@ -41,18 +41,18 @@ struct Times {
 }
 
 impl Times {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Times { histogram: Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds in order"), missed: 0 }
     }
 
-    fn time<T>(&mut self, operation: impl FnOnce() -> T) -> T {
+    pub(super) fn time<T>(&mut self, operation: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = operation();
         self.histogram.saturating_record(start.elapsed().as_nanos() as u64);
         result
     }
 
-    fn quantile(&self, quantile: f64) -> f64 {
+    pub(super) fn quantile(&self, quantile: f64) -> f64 {
         self.histogram.value_at_quantile(quantile) as f64
     }
 }
@@ -287,7 +287,7 @@ fn length(plan: &Plan, millis: u64) -> Duration {
 }
 
 /// Nanoseconds in a unit that suits them, with three digits.
-fn duration(nanos: f64) -> String {
+pub(super) fn duration(nanos: f64) -> String {
     let (value, unit) = [(1e9, "s"), (1e6, "ms"), (1e3, "us")]
         .into_iter()
         .find(|&(unit, _)| nanos >= unit)

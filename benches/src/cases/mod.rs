@@ -4,6 +4,7 @@ mod bits;
 mod bulk;
 mod claims;
 mod entrants;
+mod expiry;
 mod filled;
 mod growth;
 mod latency;
@@ -91,6 +92,8 @@ pub(crate) enum Section {
     Growth,
     /// What articles say of cuckoo filters: occupancy, keys that come and go, sizes
     Claims,
+    /// Filters that forget: lookups, "was it seen within the window?" beside peers, ticks
+    Expiry,
 }
 
 impl Section {
@@ -111,6 +114,7 @@ impl Section {
             Section::Bits => bits::run,
             Section::Growth => growth::run,
             Section::Claims => claims::run,
+            Section::Expiry => expiry::run,
         };
         run(plan, record);
     }

@@ -7,6 +7,7 @@
 
 use super::full_or;
 use super::scenario::Scenario;
+use super::tagged;
 use super::world::World;
 use crate::sys::sync::RelaxedCounter;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
@@ -23,7 +24,7 @@ const PCT_DEPTH: usize = 4;
 /// A search has some tens of kilobytes on its thread's stack.
 const STACK: usize = 1 << 18;
 
-/// Schedules of each of the four tests of programs, and of the test of drills.
+/// Schedules of each of the tests of programs, and of the test of drills.
 fn programs() -> u64 {
     full_or(250_000, 20_000) / 4
 }
@@ -32,9 +33,9 @@ fn drills() -> u64 {
     full_or(2_000_000, 100_000)
 }
 
-fn explore<S: Scheduler + 'static>(
+fn explore<S: Scheduler + 'static, H: Fn() + Send + Sync + 'static>(
     name: &str,
-    scenario: impl Fn(u64) -> Scenario,
+    history: impl Fn(u64) -> H,
     schedules: u64,
     scheduler: impl Fn(u64) -> S,
 ) {
@@ -42,12 +43,12 @@ fn explore<S: Scheduler + 'static>(
     let first = std::env::var("CUCKOO_SCENARIO").map_or(0, |number| number.parse().expect("a number"));
     let mut schedules = 0;
     for number in first..first + scenarios {
-        let scenario = Arc::new(scenario(number));
+        let history = history(number);
         let mut config = Config::new();
         config.stack_size = STACK;
         config.failure_persistence = FailurePersistence::None;
         let runner = Runner::new(scheduler(number), config);
-        let run = || runner.run(move || one_history(&scenario));
+        let run = || runner.run(history);
         schedules += catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
             eprintln!("{name}: failed in scenario {number}, number {} of this run", number - first + 1);
             resume_unwind(panic)
@@ -56,24 +57,49 @@ fn explore<S: Scheduler + 'static>(
     println!("\nschedules {name}: {schedules} of {scenarios} scenarios, every history explained");
 }
 
-fn one_history(scenario: &Arc<Scenario>) {
-    let world = Arc::new(World::new(scenario));
+/// Runs threads, each told its number and the time, and returns what they have seen.
+fn run<T: Send + 'static>(
+    threads: usize,
+    thread: impl Fn(usize, &dyn Fn() -> u64) -> T + Clone + Send + 'static,
+) -> Vec<T> {
     // Not shuttle's: the time is no place to switch, and so one thread at a time changes it.
     let clock = Arc::new(RelaxedCounter::default());
-    let threads = (0..scenario.programs.len()).map(|thread| {
-        let (scenario, world, clock) = (Arc::clone(scenario), Arc::clone(&world), Arc::clone(&clock));
+    let threads = (0..threads).map(|number| {
+        let (thread, clock) = (thread.clone(), Arc::clone(&clock));
         shuttle::thread::spawn(move || {
             let now = || {
                 clock.change(|time| time + 1);
                 clock.get()
             };
-            world.run(&scenario, &scenario.programs[thread], now)
+            thread(number, &now)
         })
     });
     let threads: Vec<_> = threads.collect();
-    let seen: Vec<_> = threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect();
-    if let Err(wrong) = world.check(scenario, &seen) {
-        panic!("on {:?}: {wrong}", scenario.shape);
+    threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+}
+
+fn plain(scenario: Scenario) -> impl Fn() + Send + Sync + 'static {
+    let scenario = Arc::new(scenario);
+    move || {
+        let world = Arc::new(World::new(&scenario));
+        let (shared, program) = (Arc::clone(&world), Arc::clone(&scenario));
+        let seen =
+            run(scenario.programs.len(), move |thread, now| shared.run(&program, &program.programs[thread], now));
+        if let Err(wrong) = world.check(&scenario, &seen) {
+            panic!("on {:?}: {wrong}", scenario.shape);
+        }
+    }
+}
+
+/// Of filters with tags.
+fn with_tags(seed: u64, threads: usize, steps: usize) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let world = Arc::new(tagged::World::new(tagged::Scenario::new(seed, threads, steps)));
+        let shared = Arc::clone(&world);
+        let seen = run(threads, move |thread, now| shared.run(thread, now));
+        if let Err(wrong) = world.check(&seen) {
+            panic!("{wrong}");
+        }
     }
 }
 
@@ -87,22 +113,22 @@ fn by_priority(seed: u64) -> PctScheduler {
 
 #[test]
 fn random_orders_of_4_threads_with_8_operations() {
-    explore("at random, 4 x 8", |number| Scenario::new(number, 4, 8), programs(), random);
+    explore("at random, 4 x 8", |number| plain(Scenario::new(number, 4, 8)), programs(), random);
 }
 
 #[test]
 fn random_orders_of_8_threads_with_12_operations() {
-    explore("at random, 8 x 12", |number| Scenario::new(number, 8, 12), programs(), random);
+    explore("at random, 8 x 12", |number| plain(Scenario::new(number, 8, 12)), programs(), random);
 }
 
 #[test]
 fn priority_orders_of_4_threads_with_8_operations() {
-    explore("by priority, 4 x 8", |number| Scenario::new(number, 4, 8), programs(), by_priority);
+    explore("by priority, 4 x 8", |number| plain(Scenario::new(number, 4, 8)), programs(), by_priority);
 }
 
 #[test]
 fn priority_orders_of_8_threads_with_12_operations() {
-    explore("by priority, 8 x 12", |number| Scenario::new(number, 8, 12), programs(), by_priority);
+    explore("by priority, 8 x 12", |number| plain(Scenario::new(number, 8, 12)), programs(), by_priority);
 }
 
 #[test]
@@ -120,5 +146,15 @@ fn drills_of_3_threads_in_filters_that_grow() {
 /// reads while one thread inserts and another is in the middle of a removal.
 #[test]
 fn drills_of_3_threads() {
-    explore("by priority, drills", |number| Scenario::drill(number, 2), drills(), by_priority);
+    explore("by priority, drills", |number| plain(Scenario::drill(number, 2)), drills(), by_priority);
+}
+
+#[test]
+fn random_orders_beside_ticks() {
+    explore("with tags, at random, 3 x 6", |number| with_tags(number, 3, 6), programs(), random);
+}
+
+#[test]
+fn priority_orders_beside_ticks() {
+    explore("with tags, by priority, 3 x 6", |number| with_tags(number, 3, 6), programs(), by_priority);
 }
