@@ -35,7 +35,7 @@ const TINY: [(u32, u32, u32); 18] = [
 
 /// The same, and the bits that are kept for doublings. Slots straddle words in the first table or in those that are split off.
 const GROWING: [(u32, u32, u32, u32); 6] =
-    [(16, 2, 0, 2), (9, 8, 4, 1), (16, 8, 0, 2), (17, 16, 4, 3), (12, 8, 2, 2), (28, 8, 2, 3)];
+    [(16, 2, 4, 2), (9, 8, 4, 1), (16, 32, 4, 2), (17, 32, 4, 3), (12, 8, 4, 2), (28, 8, 4, 3)];
 
 /// The capacity of the tables that a builder would make.
 const PROMISED: usize = 100;

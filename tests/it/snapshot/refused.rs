@@ -228,7 +228,8 @@ fn a_filter_of_another_kind() {
         }
     }
     check_header_fields([
-        ("kind of filter", 8, vec![of_u32(52, 8)]),
+        ("bits of a counter", 0, vec![of_u32(52, 8)]),
+        ("kind of filter", 16, vec![of_u32(52, 16)]),
         ("kind of filter", u64::from(u32::MAX), vec![of_u32(52, u32::MAX)]),
         ("bits of the reserve", 0, vec![of_u32(52, 1)]),
         ("bits of the reserve", 13, vec![of_u32(52, 1), (160, vec![13])]),
