@@ -248,8 +248,8 @@ fn ticks(plan: &Plan, record: &mut Record) {
     let log2 = plan.large;
     plan.step(&format!("ticks, 2^{log2} slots"));
     record.text(
-        "A tick of filters at 95 % load, one thread. Of this crate a seventh of the slots is dead at each, and keys come in \
-         their place between two ticks:",
+        "A tick of filters at 95 % load, one thread. Of this crate a seventh of the keys dies at each, and keys come in \
+         their place between two ticks; a tick clears what is left of them:",
     );
     let mut table = Table::new(["", "slots", "a tick", "ns a slot"]);
     let count = Size::new(log2, 16).keys;
@@ -259,9 +259,8 @@ fn ticks(plan: &Plan, record: &mut Record) {
     let mut nanos = Vec::new();
     for round in 0..7 + plan.few() {
         crate::most(filter.par_insert(parts[round % 7]).inserted, parts[0].len());
-        let (time, cleared) = timed(1, || filter.advance());
+        let (time, _) = timed(1, || filter.advance());
         if round >= 7 {
-            assert!(cleared >= parts[0].len() * 9 / 10, "a tick cleared {cleared} of {}", parts[0].len());
             nanos.push(time);
         }
     }
