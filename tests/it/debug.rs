@@ -2,7 +2,7 @@
 
 use concurrent_cuckoo_filter::{
     CountingFilter, CuckooFilter, DefaultHashBuilder, ExpiringFilter, FilterView, SavedHasher, SnapshotError,
-    SnapshotPlace, SnapshotReader, StableHashBuilder, WellMixed,
+    SnapshotPlace, SnapshotReader, StableHashBuilder, TaggedFilter, WellMixed,
 };
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -117,6 +117,12 @@ where
     let expiring = expiring.build().unwrap();
     expiring.insert("secret").unwrap();
     shown.add(&expiring);
+    shown.add(&expiring.insert_for("secret", Duration::from_secs(600)).unwrap_err());
+    let tagged = TaggedFilter::<str>::builder().capacity(10).hasher(hasher.clone());
+    shown.add(&tagged);
+    let tagged = tagged.build().unwrap();
+    tagged.insert("secret", 1).unwrap();
+    shown.add(&tagged);
     let counting = CountingFilter::<str>::builder().capacity(10).hasher(hasher.clone());
     shown.add(&counting);
     let counting = counting.build().unwrap();

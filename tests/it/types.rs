@@ -2,7 +2,7 @@
 
 use concurrent_cuckoo_filter::{
     BuildError, Builder, CountingBuilder, CountingFilter, CuckooFilter, DefaultHashBuilder, ExpiringBuilder,
-    ExpiringFilter, FilterPart, InsertError, Layout, MergeError, SnapshotError,
+    ExpiringFilter, FilterPart, InsertError, Layout, MergeError, SnapshotError, TaggedFilter,
 };
 use std::any::Any;
 use std::borrow::Cow;
@@ -37,6 +37,7 @@ fn a_filter_of_any_key_can_be_shared() {
     shared::<ExpiringFilter<Rc<u8>, RandomState>>();
     shared::<ExpiringBuilder<Rc<u8>>>();
     shared::<CountingFilter<Rc<u8>, RandomState>>();
+    shared::<TaggedFilter<Rc<u8>, RandomState>>();
     shared::<CountingBuilder<Rc<u8>>>();
     shared::<DefaultHashBuilder>();
 }
