@@ -67,7 +67,9 @@ impl RawFilter {
     }
 
     fn with(growing: Growing, plan: &Plan, huge_pages: HugePages) -> Option<Self> {
-        let mut filter = Self::new_table(&Plan { shards: 0, ..*plan }, huge_pages)?;
+        let mut none = *plan;
+        none.shards = 0;
+        let mut filter = Self::new_table(&none, huge_pages)?;
         filter.contains = growing::contains_in(plan);
         filter.contains_each = growing::contains_each_in(plan);
         filter.writers = Writers::of_growing();

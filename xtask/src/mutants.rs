@@ -17,7 +17,7 @@ const HEART: [&str; 7] = [
     r"replace \+ with \* in advance$",
     r"delete ! in Locked.*::bump$",
     r"replace == with != in VersionRef.*::is_still$",
-    r"replace \| with & in RawFilter::look$",
+    r"replace \| with & in <impl Look for RawFilter>::look$",
     r"replace > with >= in Shard.*::remove_locked$",
     r"replace Shard.*::relocate -> Option<Slot> with None$",
 ];
