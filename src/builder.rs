@@ -138,7 +138,7 @@ impl<K: ?Sized, S> Builder<K, S> {
     ///
     /// That many distinct keys go in, at the rate that was asked for; while there are fewer, the rate is lower. The filter
     /// takes the memory that its keys need: one table of it after the other is split in two when it is full, which is a part
-    /// of an insertion (0.2 to 0.5 ms for the largest tables) or is done ahead by [`reserve`](CuckooFilter::reserve).
+    /// of an insertion (0.2 to 0.5 ms, 1 to 2 ms beside other busy writers) or is done ahead by [`reserve`](CuckooFilter::reserve).
     /// Lookups go on meanwhile, and never read more than two buckets. No memory for a split is
     /// [`InsertError::OutOfMemory`](crate::InsertError::OutOfMemory), and the key is not stored.
     ///

@@ -57,7 +57,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// [`InsertError::OutOfMemory`] if the system refuses the memory: it has grown as far as that allowed.
     ///
     /// # Complexity
-    /// 0.2 to 0.5 ms for each table that is split, of up to 250,000 keys.
+    /// 0.2 to 0.5 ms for each table that is split, of up to 250,000 keys; 1 to 2 ms where all cores are busy with other writers.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
