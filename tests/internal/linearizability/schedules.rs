@@ -133,13 +133,18 @@ fn priority_orders_of_8_threads_with_12_operations() {
 
 #[test]
 fn orders_of_4_threads_in_filters_that_grow() {
-    explore("at random, growing, 4 x 8", |number| Scenario::growing(number, 4, 8), programs(), random);
-    explore("by priority, growing, 4 x 8", |number| Scenario::growing(number, 4, 8), programs(), by_priority);
+    explore("at random, growing, 4 x 8", |number| plain(Scenario::growing(number, 4, 8)), programs(), random);
+    explore("by priority, growing, 4 x 8", |number| plain(Scenario::growing(number, 4, 8)), programs(), by_priority);
 }
 
 #[test]
 fn drills_of_3_threads_in_filters_that_grow() {
-    explore("by priority, growing drills", |number| Scenario::growing_drill(number, 2), drills() / 2, by_priority);
+    explore(
+        "by priority, growing drills",
+        |number| plain(Scenario::growing_drill(number, 2)),
+        drills() / 2,
+        by_priority,
+    );
 }
 
 /// Where there is less to switch, the rare orders of three threads come up: a lookup that stands between its two
