@@ -9,7 +9,7 @@
 //! left. 0 is dead, 1 to 2^t - 1 are alive. Where the epoch never moves, a value is any number that is not 0.
 
 use super::geometry::Fingerprint;
-use super::lanes::{Lanes, hits};
+use super::lanes::Lanes;
 
 /// The masks for one width of slots and tags.
 #[derive(Clone, Copy, Debug)]
@@ -85,16 +85,16 @@ impl Tags {
         u64::from(fingerprint.get() << self.bits).wrapping_mul(self.lanes.low())
     }
 
-    /// Not 0 if a slot of the run has the fingerprint of the pattern, dead or alive. Exact, but it names no slot.
-    #[inline(always)]
-    pub(crate) fn any(self, run: u64, pattern: u64) -> u64 {
-        hits(run & self.fingerprints, pattern, self.lanes.low()) & self.lanes.high()
-    }
-
     /// The slots that have the fingerprint of the pattern and are alive: the highest bit of each.
     #[inline(always)]
     pub(crate) fn live(self, run: u64, pattern: u64, moment: Moment) -> u64 {
-        self.lanes.equal(run & self.fingerprints, pattern) & !self.with_dead_tag(run, moment)
+        let Tags { lanes, tags, fingerprints, .. } = self;
+        let difference = run ^ (pattern | lanes.repeat(moment.dead));
+        // The bits of the tag are 0 in the first and all that there are in the second. So nothing but an equal fingerprint
+        // borrows from the highest bit, with a borrow from the slot below too, and nothing but an equal tag does not
+        // carry into it.
+        let (fingerprint, tag) = (difference & fingerprints, difference & tags);
+        fingerprint.wrapping_sub(lanes.low()) & !fingerprint & (tag + (lanes.high() - lanes.low())) & lanes.high()
     }
 
     /// The slots that are empty or dead.
@@ -194,7 +194,6 @@ mod tests {
             let named = |hits: u64| (0..slots.len()).map(|at| hits >> (at as u32 * width + width - 1) & 1 == 1).collect::<Vec<_>>();
             let each = |is: &dyn Fn(u32) -> bool| slots.iter().map(|&slot| is(slot)).collect::<Vec<_>>();
             let pattern = tags.pattern(wanted);
-            prop_assert_eq!(tags.any(run, pattern) != 0, slots.iter().any(|&slot| has(slot)));
             prop_assert_eq!(named(tags.live(run, pattern, moment)), each(&|slot| has(slot) && !is_dead(slot)));
             prop_assert_eq!(named(tags.room(run, moment)), each(&|slot| slot == 0 || is_dead(slot)));
             prop_assert_eq!(named(tags.dead(run, moment)), each(&is_dead));

@@ -1,6 +1,6 @@
 //! Lookups, without locks: as those without tags, between two looks at the epoch.
 
-use super::super::lookup::Look;
+use super::super::lookup::{Look, answer};
 use super::super::probe::{Layout, LayoutKind, Runs, with_layout};
 use super::filter::Tagged;
 use crate::layout::{Mixed, SLOTS};
@@ -19,8 +19,6 @@ impl Look for Tagged {
     /// A hit needs no check: the slot was alive at the epoch that was read first, or was stored after it. A miss may be
     /// due to an old epoch: a slot stored for many ticks after a tick has the tag that was dead before it, and one that
     /// has died may have made room already. Whoever stored has read the later epoch, so the second look sees it.
-    ///
-    /// Tags are looked at where a fingerprint is equal, of absent keys as rarely as a lookup is wrong.
     #[inline(always)]
     fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
         let raw = &self.raw;
@@ -36,14 +34,10 @@ impl Look for Tagged {
         reached(Step::BucketRead);
         let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
         reached(Step::BucketRead);
-        if first.any_of(|run| tags.any(run, pattern)) | second.any_of(|run| tags.any(run, pattern)) != 0 {
-            let moment = tags.moment(epoch);
-            let live = |run| tags.live(run, pattern, moment);
-            if first.any_of(live) | second.any_of(live) != 0 {
-                return Some(true);
-            }
-        }
-        (version.is_still(begun) && self.epoch.is_still(epoch)).then_some(false)
+        let moment = tags.moment(epoch);
+        let live = |run| tags.live(run, pattern, moment);
+        let found = first.any_of(live) | second.any_of(live) != 0;
+        answer(found, version.is_still(begun) & self.epoch.is_still(epoch))
     }
 }
 
