@@ -20,11 +20,13 @@ struct Filled<K> {
     /// What went in, and some of it in random order.
     present: Vec<K>,
     hits: Vec<K>,
+    /// Present or absent, by chance.
+    mixed: Vec<K>,
 }
 
 impl<K: Key> Filled<K> {
     /// Fills 95 % of the slots that there are, not of those that were asked for. Small tables may refuse a key before.
-    fn new(filter: Box<dyn Many<K>>, keys: &[K], probes: usize) -> Self {
+    fn new(filter: Box<dyn Many<K>>, keys: &[K], absent: &[K]) -> Self {
         let mut present = vec![keys[0]];
         crate::most(filter.insert_all(&keys[..1]), 1);
         let room = (filter.slots() * 95 / 100).min(keys.len());
@@ -35,18 +37,22 @@ impl<K: Key> Filled<K> {
             present.extend_from_slice(&keys[1..room]);
         }
         let mut random = Rng::with_seed(9);
-        let hits = (0..probes).map(|_| present[random.usize(..present.len())]).collect();
-        Filled { filter, present, hits }
+        let hits: Vec<K> = absent.iter().map(|_| present[random.usize(..present.len())]).collect();
+        let mixed = hits.iter().zip(absent).map(|(&hit, &miss)| if random.bool() { hit } else { miss }).collect();
+        Filled { filter, present, hits, mixed }
     }
 
     /// Single calls and batches that change nothing.
     fn calls<'a>(&'a self, absent: &'a [K], kind: &str) -> Vec<Case<'a>> {
-        let Filled { filter, hits, .. } = self;
+        let Filled { filter, hits, mixed, .. } = self;
         let few = |found: usize, of: usize| assert!(found <= of / 100, "{found} of {of} absent keys found");
         let all = |found: usize, of: usize| assert_eq!(found, of, "every present key is found");
+        let half =
+            |found: usize, of: usize| assert!(found.abs_diff(of / 2) < of / 8, "{found} of {of} mixed keys found");
         vec![
             Case::pass(format!("`contains`, absent{kind}"), absent, |keys| filter.contains_all(keys), few),
             Case::pass(format!("`contains`, present{kind}"), hits, |keys| filter.contains_all(keys), all),
+            Case::pass(format!("`contains`, mixed{kind}"), mixed, |keys| filter.contains_all(keys), half),
             Case::batch(format!("`contains_batch`, absent{kind}"), &**filter, absent, few),
             Case::batch(format!("`contains_batch`, present{kind}"), &**filter, hits, all),
             Case::pass(
@@ -118,9 +124,10 @@ impl<K: Key> Filled<K> {
 pub(super) fn run(plan: &Plan, record: &mut Record) {
     record.heading("Operations by table size");
     record.text(&format!(
-        "u64 keys, one thread but for `par_insert` ({} threads), filters filled to 95 % of their slots. *Churn* is a removal \
-         and an insertion, each counted; `insert_unique` and `count` are of keys that are present. `par_insert`, \
-         `insert_batch` and `read_from`, from memory, are of whole filters, in keys a second.{}",
+        "u64 keys, one thread but for `par_insert` ({} threads), filters filled to 95 % of their slots. *Mixed* keys are \
+         present or absent by chance. *Churn* is a removal and an insertion, each counted; `insert_unique` and `count` \
+         are of keys that are present. `par_insert`, `insert_batch` and `read_from`, from memory, are of whole filters, \
+         in keys a second.{}",
         rayon::current_num_threads(),
         match plan.versions().get(1) {
             Some(earlier) => format!(" In brackets: how many times as fast as {} this crate is.", earlier.name),
@@ -158,8 +165,10 @@ fn column(plan: &Plan, log2: u32, bits: u32) -> Vec<(String, String)> {
     let mut cells = Vec::new();
     {
         let field = Field::<u64>::new(log2, probes);
-        let filled: Vec<_> =
-            versions.iter().map(|version| Filled::new((version.numbers)(size), &field.present, probes)).collect();
+        let filled: Vec<_> = versions
+            .iter()
+            .map(|version| Filled::new((version.numbers)(size), &field.present, &field.misses))
+            .collect();
         cells.extend(compared(plan.rounds, filled.iter().map(|filled| filled.calls(&field.misses, "")).collect()));
         cells.extend(compared(plan.rounds, filled.iter().map(|filled| filled.churn(&field.misses, "")).collect()));
         if log2 >= WHOLE {
@@ -169,7 +178,7 @@ fn column(plan: &Plan, log2: u32, bits: u32) -> Vec<(String, String)> {
     if (WHOLE..=TEXT).contains(&log2) {
         let field = Field::<Text>::new(log2, probes.min(1 << 19));
         let filled: Vec<_> =
-            versions.iter().map(|version| Filled::new((version.text)(size), &field.present, probes)).collect();
+            versions.iter().map(|version| Filled::new((version.text)(size), &field.present, &field.misses)).collect();
         let text = ", text";
         cells.extend(compared(plan.rounds, filled.iter().map(|filled| filled.calls(&field.misses, text)).collect()));
         cells.extend(compared(plan.rounds, filled.iter().map(|filled| filled.churn(&field.misses, text)).collect()));
