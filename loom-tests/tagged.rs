@@ -481,3 +481,73 @@ fn a_tag_changed_beside_a_relocation_is_read() {
         assert_eq!(world.values(class), [2], "the new tag goes with the copy that stays");
     });
 }
+
+/// A class mate comes with the tag of a key, and gets another one: of two copies with one tag, either may be the one that
+/// gets it.
+#[test]
+fn a_tag_that_stays_is_read_while_a_copy_gets_another() {
+    Model { executions: 1, preemptions: None, outcomes: &["[1]", "[1, 1]", "[1, 2]"] }.explore(|seen| {
+        let world = World::small();
+        let class = world.key(0, 0, 1);
+        // In bucket 1, the first of its mate.
+        world.store(class.turned(), 1);
+        let (looks, changes, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+        run_two(
+            false,
+            move || {
+                let values = looks.values(class);
+                seen.note(format!("{values:?}"));
+                assert!(values.contains(&1), "a tag that stays is left out: {values:?}");
+            },
+            move || {
+                changes.store(class.turned(), 1);
+                assert!(changes.shard().replace(class.turned(), 1, 2));
+            },
+        );
+    });
+}
+
+/// A key moves into the slot that another one has left, while the slot's two words are read.
+#[test]
+fn values_in_two_words_are_of_one_key() {
+    Model { executions: 1, preemptions: Some(2), outcomes: &["[1]", "[1, 1]"] }.explore(|seen| {
+        let world = World::new(&plan(12, 4, 2).with_tags(4));
+        let class = world.key(0, 1, 2);
+        // The sixth slot begins at bit 60: its tag is the end of one word, its fingerprint lies in the next.
+        world.fill(1, 4, 20, 15);
+        world.store(class, 1);
+        let (looks, writes, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+        run_two(
+            false,
+            move || {
+                let values = looks.values(class);
+                seen.note(format!("{values:?}"));
+                assert!(values.contains(&1) && !values.contains(&15), "the value of another key: {values:?}");
+            },
+            move || {
+                assert_eq!(writes.shard().remove(key(21, 1, 1), None), 15);
+                assert!(writes.shard().hop(hop(class.turned())));
+            },
+        );
+    });
+}
+
+/// A slot in two words is cleared: its tag turns into one that lives, when its fingerprint is gone.
+#[test]
+fn dead_while_it_is_swept() {
+    Model { executions: 1, preemptions: None, outcomes: &[""] }.explore(|seen| {
+        let world = World::new(&plan(12, 4, 2).with_tags(4));
+        let class = world.key(0, 1, 2);
+        world.fill(1, 1, 20, 15);
+        world.fill(2, 4, 30, 15);
+        world.store(class, 1);
+        world.advance();
+        let (looks, sweeps) = (Arc::clone(&world), Arc::clone(&world));
+        run_two(
+            false,
+            move || assert!(!looks.contains(class), "a dead key lives again"),
+            move || _ = sweeps.raw.sweep(4),
+        );
+        seen.note("");
+    });
+}

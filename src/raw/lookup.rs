@@ -29,15 +29,6 @@ pub(super) trait Look: Sized {
     }
 }
 
-/// What a lookup says: a hit needs no check, a miss does.
-///
-/// The branch is on what came between, which is rare, and not on what was found: where present and absent keys mix, nobody
-/// can predict that.
-#[inline(always)]
-pub(super) fn answer(found: bool, nothing_came_between: bool) -> Option<bool> {
-    if nothing_came_between { Some(found) } else { found.then_some(true) }
-}
-
 /// A lookup, compiled for one layout: where all are in one function, each has too few registers.
 struct ContainsAs<L>(PhantomData<L>);
 
@@ -89,8 +80,10 @@ impl Look for RawFilter {
         reached(Step::BucketRead);
         let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
         reached(Step::BucketRead);
-        let found = (first.hits(low, pattern) | second.hits(low, pattern)) & self.format.lanes.high() != 0;
-        answer(found, version.is_still(begun))
+        if (first.hits(low, pattern) | second.hits(low, pattern)) & self.format.lanes.high() != 0 {
+            return Some(true);
+        }
+        version.is_still(begun).then_some(false)
     }
 }
 

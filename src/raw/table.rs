@@ -189,17 +189,19 @@ impl<'a> Table<'a> {
     }
 
     /// Writes the word, or the two words, of a slot. Between two stores the slot may look like another fingerprint: a
-    /// false positive at the worst, for only its own bits are in flux (H6).
+    /// false positive at the worst, for only its own bits are in flux (H6). The upper word comes first: a tag lies in the
+    /// lower one, so that a dead slot that is cleared has lost its fingerprint when its tag looks alive (model
+    /// dead_while_it_is_swept).
     #[inline]
     pub(super) fn write(self, slot: Slot, value: u32) {
         let width = self.format().slot_bits();
         let mask = u64::from(u32::MAX >> (32 - width));
         let (word, shift) = (slot.begin / 64, (slot.begin % 64) as u32);
-        self.write_word(word, mask << shift, u64::from(value) << shift);
         if shift + width > 64 {
             let spilled = 64 - shift;
             self.write_word(word + 1, mask >> spilled, u64::from(value) >> spilled);
         }
+        self.write_word(word, mask << shift, u64::from(value) << shift);
     }
 
     #[inline]

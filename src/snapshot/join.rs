@@ -76,8 +76,7 @@ impl<R: Read> SnapshotReader<R> {
         path: impl AsRef<Path>,
     ) -> Result<SnapshotHeader, SnapshotError> {
         let (path, (header, readers)) = (path.as_ref(), whole(parts)?);
-        let replaced = file::replace(&file::System, path, |file| write(&header, readers, file));
-        replaced.map_err(|error| error.of_file(path))?;
+        file::save(path, |file| write(&header, readers, file))?;
         Ok(header)
     }
 }

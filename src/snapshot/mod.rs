@@ -171,9 +171,8 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// # Errors
     /// As [`Snapshot::write_to`] and [`CuckooFilter::save`].
     pub fn save(self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
-        let (header, path) = (self.header()?, path.as_ref());
-        let replaced = file::replace(&file::System, path, |file| self.write(&header, file));
-        replaced.map_err(|error| error.of_file(path))
+        let header = self.header()?;
+        file::save(path.as_ref(), |file| self.write(&header, file))
     }
 }
 

@@ -271,7 +271,7 @@ impl<R: Read> SnapshotReader<R> {
         hasher: Option<S>,
         asked: &'static str,
         is_asked: impl Fn(&Kind) -> bool,
-    ) -> Result<(Core<S>, Kind), SnapshotError>
+    ) -> Result<(Core<S>, Kind, u32), SnapshotError>
     where
         K: ?Sized + 'static,
         S: SavedHasher,
@@ -292,7 +292,7 @@ impl<R: Read> SnapshotReader<R> {
             return Err(SnapshotError::Invalid { place, field: "bits beside a fingerprint", found });
         }
         let bytes = RawFilter::bytes_of(&header.plan).unwrap_or(usize::MAX);
-        let (mut raw, mut epochs) = (None, Vec::new());
+        let (mut raw, mut epochs, mut latest) = (None, Vec::new(), (0, 0));
         let mut arriving = Arriving::new(self);
         let mut next = arriving.next(Vec::new())?;
         while let Some(arrived) = next {
@@ -301,11 +301,12 @@ impl<R: Read> SnapshotReader<R> {
             let raw = raw.get_or_insert_with(made).as_ref().ok_or(SnapshotError::OutOfMemory { bytes })?;
             arrived.store_in(raw.shard(arrived.number))?;
             epochs.push(arrived.head.epoch);
+            latest = latest.max((arrived.head.epoch, arrived.head.passed));
             next = arriving.next(arrived.bytes)?;
         }
         let raw = raw.flatten().ok_or(SnapshotError::ShardMissing { number: 0, shards: header.plan.shards })?;
         let raw = Tagged::from_copies(raw, &epochs);
-        Ok((Core { raw, hasher, capacity: header.capacity, rate: header.rate }, header.kind))
+        Ok((Core { raw, hasher, capacity: header.capacity, rate: header.rate }, header.kind, latest.1))
     }
 
     /// Reads the shards and checks everything, as for a filter that is loaded, without building one.

@@ -7,7 +7,7 @@ use super::read::SnapshotReader;
 use super::write::write_records;
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::hashing::{SavedHasher, probe};
-use crate::tagged::{Core, CountingFilter, ExpiringFilter, TaggedFilter};
+use crate::tagged::{Core, CountingFilter, ExpiringFilter, TaggedFilter, nanos};
 use core::time::Duration;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -30,19 +30,13 @@ impl<S: SavedHasher> Core<S> {
         }
     }
 
-    fn write(&self, header: &Header, writer: impl Write) -> Result<(), SnapshotError> {
-        write_records(header, writer, |number, words| self.raw.shard(number).copy_to(words))
+    /// `passed` says what part of a tick has passed in an epoch.
+    fn write(&self, header: &Header, writer: impl Write, passed: impl Fn(u64) -> u32) -> Result<(), SnapshotError> {
+        write_records(header, writer, |number, words| {
+            let (count, epoch) = self.raw.shard(number).copy_to(words);
+            (count, epoch, passed(epoch))
+        })
     }
-
-    fn save(&self, header: &Header, path: &Path) -> Result<(), SnapshotError> {
-        let replaced = file::replace(&file::System, path, |file| self.write(header, file));
-        replaced.map_err(|error| error.of_file(path))
-    }
-}
-
-/// As a file has it: the longest is some 584 years.
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl<K: ?Sized + 'static, S: SavedHasher> ExpiringFilter<K, S> {
@@ -58,10 +52,11 @@ impl<K: ?Sized + 'static, S: SavedHasher> ExpiringFilter<K, S> {
     /// # Errors
     /// What the writer returns, and if there is no memory for the copy of a shard.
     pub fn write_to(&self, writer: impl Write) -> Result<(), SnapshotError> {
-        self.core.write(&self.core.header::<K>(self.kind()), writer)
+        self.core.write(&self.core.header::<K>(self.kind()), writer, |epoch| self.passed_in(epoch))
     }
 
-    /// Writes the filter to a file, in place of an older one. As [`CuckooFilter::save`](crate::CuckooFilter::save).
+    /// Writes the filter to a file, in place of an older one. As [`CuckooFilter::save`](crate::CuckooFilter::save). The time
+    /// is that of the last [`advance_to`](ExpiringFilter::advance_to): call it right before.
     ///
     /// # Errors
     /// As [`CuckooFilter::save`](crate::CuckooFilter::save).
@@ -74,20 +69,23 @@ impl<K: ?Sized + 'static, S: SavedHasher> ExpiringFilter<K, S> {
     /// let hour = Duration::from_secs(3600);
     /// let seen = ExpiringFilter::<str>::builder().capacity(1_000).time_to_live(24 * hour).build()?;
     /// seen.see("a.com")?;
+    /// seen.advance_to(hour); // `start.elapsed()`
     /// seen.save(&path)?;
-    /// // The program starts again some minutes, and a day and a half later.
-    /// assert!(ExpiringFilter::<str>::load(&path, hour / 10)?.contains("a.com"));
+    /// // The program starts again some minutes, or a day and a half later.
+    /// let seen = ExpiringFilter::<str>::load(&path, hour / 10)?;
+    /// assert!(seen.contains("a.com"));
     /// assert!(!ExpiringFilter::<str>::load(&path, 36 * hour)?.contains("a.com"));
     /// # std::fs::remove_file(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
-        self.core.save(&self.core.header::<K>(self.kind()), path.as_ref())
+        file::save(path.as_ref(), |file| self.write_to(file))
     }
 
-    /// Reads a filter that was written with a hasher like this one. `passed` is the time since then, as the caller knows it: by
-    /// so many whole ticks the filter is older, and what has died is dropped. Zero keeps everything.
-    /// [`advance_to`](ExpiringFilter::advance_to) counts from here.
+    /// Reads a filter that was written with a hasher like this one. `passed` is the time since the last
+    /// [`advance_to`](ExpiringFilter::advance_to) before it was written, as the caller knows it: by so much the filter is older,
+    /// and what has died is dropped. Zero keeps everything. `advance_to` counts from here, and no part of a tick is lost,
+    /// however often a filter is written and read.
     ///
     /// # Errors
     /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
@@ -107,7 +105,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> ExpiringFilter<K, S> {
     fn read(reader: SnapshotReader<impl Read>, hasher: Option<S>, passed: Duration) -> Result<Self, SnapshotError> {
         let is_expiring =
             |kind: &Kind| *kind == Kind { expiring: kind.expiring, ..Kind::default() } && kind.expiring.is_some();
-        let (core, kind) = reader.into_core::<K, S>(hasher, "expiring", is_expiring)?;
+        let (core, kind, passed_before) = reader.into_core::<K, S>(hasher, "expiring", is_expiring)?;
         let Expiring { time_to_live, tick, .. } = kind.expiring.expect("it expires");
         let steps = u64::from(core.raw.most() - 1);
         if tick.saturating_mul(steps) < time_to_live {
@@ -115,9 +113,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> ExpiringFilter<K, S> {
             return Err(SnapshotError::Invalid { place, field: "tick", found: tick.to_string() });
         }
         let [time_to_live, tick] = [time_to_live, tick].map(Duration::from_nanos);
-        let filter = ExpiringFilter::from_core(core, time_to_live, tick);
-        filter.advance_to(passed);
-        Ok(filter.begun_now())
+        Ok(ExpiringFilter::loaded(core, time_to_live, tick, passed_before, passed))
     }
 }
 
@@ -135,7 +131,7 @@ macro_rules! kept {
             /// # Errors
             /// What the writer returns, and if there is no memory for the copy of a shard.
             pub fn write_to(&self, writer: impl Write) -> Result<(), SnapshotError> {
-                self.core.write(&self.core.header::<K>(self.kind()), writer)
+                self.core.write(&self.core.header::<K>(self.kind()), writer, |_| 0)
             }
 
             /// Writes the filter to a file, in place of an older one. As [`CuckooFilter::save`](crate::CuckooFilter::save).
@@ -156,7 +152,7 @@ macro_rules! kept {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
-                self.core.save(&self.core.header::<K>(self.kind()), path.as_ref())
+                file::save(path.as_ref(), |file| self.write_to(file))
             }
 
             /// Reads a filter that was written with a hasher like this one.
@@ -180,7 +176,7 @@ macro_rules! kept {
                     let counter_bits = kind.counter_bits;
                     counter_bits > 0 && *kind == Kind { counter_bits, tagged: $tagged, ..Kind::default() }
                 };
-                let (core, _) = reader.into_core::<K, S>(hasher, $asked, is_asked)?;
+                let (core, ..) = reader.into_core::<K, S>(hasher, $asked, is_asked)?;
                 Ok($filter::from_core(core))
             }
         }

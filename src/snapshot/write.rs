@@ -14,7 +14,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
     /// Writes what the header announces.
     pub(super) fn write(&self, header: &Header, writer: impl Write) -> Result<(), SnapshotError> {
         let Some(growing) = self.saved.raw.growing() else {
-            return write_records(header, writer, |number, words| (self.shard(number).copy_to(words), 0));
+            return write_records(header, writer, |number, words| (self.shard(number).copy_to(words), 0, 0));
         };
         let (mut words, mut bytes) = memory(&header.plan)?;
         let mut records = Records::begin(header, writer)?;
@@ -114,18 +114,18 @@ impl<W: Write> Records<W> {
 }
 
 /// Writes what the header of a filter of fixed size announces: `copy` copies the words of a shard, and says how many slots
-/// are taken in them, and at what epoch.
+/// are taken in them, and at what epoch and part of a tick.
 pub(super) fn write_records(
     header: &Header,
     writer: impl Write,
-    copy: impl Fn(usize, &mut [u64]) -> (u64, u64),
+    copy: impl Fn(usize, &mut [u64]) -> (u64, u64, u32),
 ) -> Result<(), SnapshotError> {
     let (mut words, mut bytes) = memory(&header.plan)?;
     let mut records = Records::begin(header, writer)?;
     for first_cell in header.part.clone() {
-        let (count, epoch) = copy(first_cell, &mut words);
+        let (count, epoch, passed) = copy(first_cell, &mut words);
         let extent = Extent { first_cell, depth: 0, made: 0 };
-        let record = Record { epoch, ..Record::of(&header.plan, &header.kind, &extent, count) };
+        let record = Record { epoch, passed, ..Record::of(&header.plan, &header.kind, &extent, count) };
         records.write_words(record, &words, &mut bytes)?;
     }
     records.end()

@@ -58,6 +58,21 @@ impl SharedCounter {
     }
 }
 
+/// The largest of the numbers that it was told, from which nothing else follows.
+#[derive(Default)]
+pub(crate) struct Largest(core::sync::atomic::AtomicU64);
+
+impl Largest {
+    pub(crate) fn tell(&self, number: u64) {
+        // Relaxed: a number on its own.
+        self.0.fetch_max(number, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// A flag that orders nothing. Models know nothing of it either.
 #[derive(Default)]
 pub(crate) struct Flag(core::sync::atomic::AtomicBool);

@@ -8,6 +8,7 @@ use crate::hashing::DefaultHashBuilder;
 use crate::layout::Plan;
 use crate::raw::{IfPresent, Put};
 use crate::report::{BulkReport, MergeReport};
+use crate::sys::sync::Largest;
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -71,8 +72,13 @@ pub struct ExpiringFilter<K: ?Sized, S = DefaultHashBuilder> {
     pub(crate) core: Core<S>,
     time_to_live: Duration,
     tick: Duration,
-    /// The epoch from which time is counted: 0, unless the filter was loaded.
+    /// The longest life, in ticks: one of them may have passed when a key is stored.
+    all_ticks: u32,
+    /// The epoch from which time is counted, and what had passed of its tick: 0, unless the filter was loaded.
     begun: u64,
+    passed: Duration,
+    /// The time since the tick of `begun`, as far as it was told, in nanoseconds.
+    told: Largest,
     key: PhantomData<fn(&K)>,
 }
 
@@ -95,14 +101,33 @@ impl<K: ?Sized> ExpiringFilter<K> {
 
 impl<K: ?Sized, S> ExpiringFilter<K, S> {
     /// A filter whose time is counted from here.
-    pub(crate) fn from_core(core: Core<S>, time_to_live: Duration, tick: Duration) -> Self {
-        let begun = core.raw.epoch();
-        ExpiringFilter { core, time_to_live, tick, begun, key: PhantomData }
+    fn from_core(core: Core<S>, time_to_live: Duration, tick: Duration) -> Self {
+        let (begun, all_ticks) = (core.raw.epoch(), ticks_for(time_to_live, tick));
+        let (passed, told) = (Duration::ZERO, Largest::default());
+        ExpiringFilter { core, time_to_live, tick, all_ticks, begun, passed, told, key: PhantomData }
     }
 
-    /// The same, counted from its present epoch on.
-    pub(crate) fn begun_now(self) -> Self {
-        ExpiringFilter { begun: self.core.raw.epoch(), ..self }
+    /// A filter that was written when this part of a tick had passed, in parts of 2^32, and has aged since then.
+    pub(crate) fn loaded(core: Core<S>, time_to_live: Duration, tick: Duration, part: u32, since: Duration) -> Self {
+        let filter = ExpiringFilter::from_core(core, time_to_live, tick);
+        let nanos = (tick.as_nanos() * u128::from(part) >> 32) + since.as_nanos();
+        let (due, passed) = (nanos / tick.as_nanos(), (nanos % tick.as_nanos()) as u64);
+        // So many that everything dies, if it does, and no more: epochs are not used up.
+        let cycle = u128::from(filter.core.raw.most()) + 1;
+        let due = if due > cycle { cycle + due % cycle } else { due };
+        filter.core.raw.advance_to(filter.begun + due as u64);
+        let told = Largest::default();
+        told.tell(passed);
+        ExpiringFilter { begun: filter.epoch(), passed: Duration::from_nanos(passed), told, ..filter }
+    }
+
+    /// What has passed of the tick in this epoch, as far as was told, in parts of 2^32. Never more than has: who reads it
+    /// later knows that a key has lived at least so long.
+    pub(crate) fn passed_in(&self, epoch: u64) -> u32 {
+        let tick = nanos(self.tick);
+        let before = epoch.saturating_sub(self.begun).saturating_mul(tick);
+        let passed = self.told.get().saturating_sub(before).min(tick - 1);
+        ((u128::from(passed) << 32) / u128::from(tick)) as u32
     }
 
     /// Makes one tick: what has one tick left to live is dead when this returns. Returns how many slots were cleared.
@@ -150,6 +175,8 @@ impl<K: ?Sized, S> ExpiringFilter<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn advance_to(&self, elapsed: Duration) -> u64 {
+        let elapsed = self.passed.saturating_add(elapsed);
+        self.told.tell(nanos(elapsed));
         let due = elapsed.as_nanos() / self.tick.as_nanos();
         self.core.raw.advance_to(self.begun.saturating_add(u64::try_from(due).unwrap_or(u64::MAX)))
     }
@@ -215,12 +242,6 @@ impl<K: ?Sized, S> ExpiringFilter<K, S> {
     pub fn time_to_live(&self) -> Duration {
         self.time_to_live
     }
-
-    /// The longest life, in ticks: one of them may have passed when a key is stored.
-    #[inline]
-    fn all_ticks(&self) -> u32 {
-        self.core.raw.most()
-    }
 }
 
 common_methods!(
@@ -252,7 +273,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// ```
     #[inline]
     pub fn insert(&self, key: &K) -> Result<(), InsertError> {
-        self.put(key, self.all_ticks(), IfPresent::Another).map(|_| ())
+        self.put(key, self.all_ticks, IfPresent::Another).map(|_| ())
     }
 
     /// The same for a life of its own: at least this long, at most two ticks longer.
@@ -277,9 +298,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
         if life > self.time_to_live {
             return Err(InsertForError::BeyondTimeToLive { asked: life, time_to_live: self.time_to_live });
         }
-        // A part of a tick may have passed already.
-        let ticks = life.as_nanos().div_ceil(self.tick.as_nanos()) as u32 + 1;
-        self.put(key, ticks, IfPresent::Another)?;
+        self.put(key, ticks_for(life, self.tick), IfPresent::Another)?;
         Ok(())
     }
 
@@ -302,7 +321,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// ```
     #[inline]
     pub fn insert_unique(&self, key: &K) -> Result<bool, InsertError> {
-        self.put(key, self.all_ticks(), IfPresent::Keep).map(|had| had == 0)
+        self.put(key, self.all_ticks, IfPresent::Keep).map(|had| had == 0)
     }
 
     /// Lets a key that lives begin its time anew, and says whether it lives. A dead or absent one stays so.
@@ -326,7 +345,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     #[inline]
     pub fn renew(&self, key: &K) -> bool {
         let (shard, class) = self.core.locate(key);
-        shard.raise(class, self.all_ticks()) != 0
+        shard.raise(class, self.all_ticks) != 0
     }
 
     /// Says whether the key was seen within the time to live, and notes it as seen now: a sliding window. One critical
@@ -349,7 +368,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// ```
     #[inline]
     pub fn see(&self, key: &K) -> Result<bool, InsertError> {
-        self.put(key, self.all_ticks(), IfPresent::Raise).map(|had| had != 0)
+        self.put(key, self.all_ticks, IfPresent::Raise).map(|had| had != 0)
     }
 
     /// Says whether the key is present and alive: "no" is certain, "yes" is wrong at the rate that was asked for, or for a
@@ -427,7 +446,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn insert_batch<T: Borrow<K>>(&self, keys: &[T]) -> BulkReport {
-        self.core.put_batch::<K, T>(keys, self.all_ticks(), IfPresent::Another, |_, _| {})
+        self.core.put_batch::<K, T>(keys, self.all_ticks, IfPresent::Another, |_, _| {})
     }
 
     /// Sees each key, in order: `seen[i]` is what [`see`](ExpiringFilter::see) answers for `keys[i]`, and false where it is
@@ -451,7 +470,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     pub fn see_batch<T: Borrow<K>>(&self, keys: &[T], seen: &mut [bool]) -> BulkReport {
         assert_same_length(keys, seen);
         let tell = |index: usize, had: Result<u32, InsertError>| seen[index] = had.is_ok_and(|had| had != 0);
-        self.core.put_batch::<K, T>(keys, self.all_ticks(), IfPresent::Raise, tell)
+        self.core.put_batch::<K, T>(keys, self.all_ticks, IfPresent::Raise, tell)
     }
 
     /// Stores a copy of each key, as [`insert_batch`](ExpiringFilter::insert_batch), on all threads of the rayon pool that the
@@ -475,12 +494,12 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     where
         S: Sync,
     {
-        self.core.par_put::<K, T>(keys, self.all_ticks(), IfPresent::Another)
+        self.core.par_put::<K, T>(keys, self.all_ticks, IfPresent::Another)
     }
 
     /// Stores all that lives in the other filter, with the time that it has left, while both serve. As
     /// [`CuckooFilter::merge_from`](crate::CuckooFilter::merge_from); the ticks of two filters do not come at one moment, so
-    /// what is merged may live one tick longer. Both must have been built with the same steps and time to live, too.
+    /// what is merged may live one tick longer, and as many more as are made while its shard is merged. Both must have been built with the same steps and time to live, too.
     ///
     /// # Errors
     /// [`MergeError`] if the two were built differently or there is no memory; nothing has changed then.
@@ -501,7 +520,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
         if (self.time_to_live, self.tick) != (other.time_to_live, other.tick) {
             return Err(MergeError::SizesDiffer);
         }
-        let most = self.all_ticks();
+        let most = self.all_ticks;
         self.core.merge_from(&other.core, IfPresent::Another, |ticks| (ticks + 1).min(most))
     }
 
@@ -627,6 +646,16 @@ impl<K: ?Sized, S> ExpiringBuilder<K, S> {
         let tick = Duration::new((nanos / 1_000_000_000) as u64, (nanos % 1_000_000_000) as u32);
         Ok((plan, bytes, tick))
     }
+}
+
+/// The ticks of a life that is at least this long: a part of one may have passed already when it begins.
+fn ticks_for(life: Duration, tick: Duration) -> u32 {
+    life.as_nanos().div_ceil(tick.as_nanos()) as u32 + 1
+}
+
+/// As a number and as a file has it: the longest is some 584 years.
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The bits of a deadline that is this many steps away, or part of one step more. Of 2^t tags one is dead, and a life that

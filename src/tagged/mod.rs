@@ -10,6 +10,8 @@ pub use counting::{CountingBuilder, CountingFilter};
 pub use expiring::{ExpiringBuilder, ExpiringFilter};
 pub use tagging::{TaggedBuilder, TaggedFilter};
 
+pub(crate) use expiring::nanos;
+
 use crate::hashing::hash_of;
 use crate::layout::{self, Class, Mixed, Plan};
 use crate::raw::{Tagged, TaggedShard};

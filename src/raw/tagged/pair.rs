@@ -214,6 +214,11 @@ impl<'a> TaggedShard<'a> {
         let held = self.hold(self.shard.stripes().lock_pair(class.first, class.second));
         let copy = self.valued(&held, class).find(|&(_, value)| value == from);
         if let Some((slot, _)) = copy {
+            // H2 by tags: another copy, with the tag that goes, may stand where a reader has read already (model
+            // a_tag_that_stays_is_read_while_a_copy_gets_another).
+            if self.copies(&held, class) > 1 {
+                held.locked.bump(class);
+            }
             self.table().put_tag(&held.locked, slot, self.tags().most(), self.tags().tag(to, held.moment));
         }
         drop(held);

@@ -95,6 +95,14 @@ fn temporary_path(folder: &Path, name: &OsStr) -> PathBuf {
     folder.join(format!(".{begin}.{:016x}.tmp", RandomState::new().hash_one(())))
 }
 
+/// Puts a file of the system's in the place of an older one.
+pub(super) fn save(
+    path: &Path,
+    write: impl FnOnce(&mut <System as Disk>::File) -> Result<(), SnapshotError>,
+) -> Result<(), SnapshotError> {
+    replace(&System, path, write).map_err(|error| error.of_file(path))
+}
+
 /// Reads a file that holds nothing else.
 pub(super) fn load<T>(
     path: &Path,

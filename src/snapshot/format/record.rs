@@ -11,6 +11,9 @@ use crc32c::crc32c_append;
 /// The first bytes of every record.
 const MAGIC: [u8; 8] = *b"\xc0record\n";
 
+/// No filter has made more ticks: one a nanosecond for 292 years.
+const MAX_EPOCH: u64 = 1 << 63;
+
 /// Bytes of a head.
 pub(in crate::snapshot) const RECORD_HEAD: usize = 64;
 
@@ -27,8 +30,9 @@ pub(in crate::snapshot) struct Record {
     pub(in crate::snapshot) fingerprint_bits: u8,
     pub(in crate::snapshot) tag_bits: u8,
     pub(in crate::snapshot) counter_bits: u8,
-    /// Of an expiring filter, when these words were copied.
+    /// Of an expiring filter, the epoch at which these words were copied, and what had passed of its tick, in parts of 2^32.
     pub(in crate::snapshot) epoch: u64,
+    pub(in crate::snapshot) passed: u32,
     /// Slots that are taken.
     pub(in crate::snapshot) count: u64,
     pub(in crate::snapshot) words: u64,
@@ -51,6 +55,7 @@ impl Record {
             tag_bits: kind.tag_bits() as u8,
             counter_bits: kind.counter_bits as u8,
             epoch: 0,
+            passed: 0,
             count,
             words: table.words as u64,
             sum: 0,
@@ -64,7 +69,8 @@ impl Record {
         bytes.extend(self.base.to_le_bytes());
         bytes.extend(self.prefix.to_le_bytes());
         bytes.extend([self.depth, self.slot_bits, self.fingerprint_bits, self.tag_bits, self.counter_bits]);
-        bytes.extend([0; 7]);
+        bytes.extend([0; 3]);
+        bytes.extend(self.passed.to_le_bytes());
         bytes.extend([self.epoch, self.count, self.words].iter().flat_map(|field| field.to_le_bytes()));
         bytes.extend(self.sum.to_le_bytes());
         bytes.extend(crc32c_append(origin, &bytes).to_le_bytes());
@@ -87,9 +93,10 @@ impl Record {
         }
         let (base, prefix) = (fields.u64(), fields.u32());
         let [depth, slot_bits, fingerprint_bits, tag_bits, counter_bits] = [(); 5].map(|()| fields.u8());
-        if !fields.zeros(7) {
+        if !fields.zeros(3) {
             return Err(invalid(place, "reserved bytes", "not 0"));
         }
+        let passed = fields.u32();
         let [epoch, count, words] = [(); 3].map(|()| fields.u64());
         let sum = fields.u32();
         Ok(Record {
@@ -101,6 +108,7 @@ impl Record {
             tag_bits,
             counter_bits,
             epoch,
+            passed,
             count,
             words,
             sum,
@@ -125,6 +133,7 @@ impl Record {
                 ("bits of a tag", record.tag_bits.into()),
                 ("bits of a counter", record.counter_bits.into()),
                 ("epoch", record.epoch),
+                ("part of a tick", record.passed.into()),
                 ("number of words", record.words),
             ]
         };
@@ -134,9 +143,9 @@ impl Record {
         let depth = if depth_is_right { depth } else { plan.reserve_bits };
         let made = plan.fingerprint_bits.saturating_sub(self.fingerprint_bits.into());
         let extent = Extent { first_cell, depth, made: if made <= depth { made } else { 0 } };
-        // A filter that expires may be at any.
-        let epoch = if kind.expiring.is_some() { self.epoch } else { 0 };
-        let expected = named(&Record { epoch, ..Record::of(plan, kind, &extent, self.count) });
+        // A filter that expires may be at any that leaves room for others.
+        let (epoch, passed) = if kind.expiring.is_some() { (self.epoch.min(MAX_EPOCH), self.passed) } else { (0, 0) };
+        let expected = named(&Record { epoch, passed, ..Record::of(plan, kind, &extent, self.count) });
         let differing = named(self).into_iter().zip(expected).find(|(found, expected)| found != expected);
         differing.map_or(Ok(extent), |((field, found), _)| Err(invalid(place, field, found)))
     }
@@ -170,6 +179,7 @@ mod tests {
             tag_bits: 6,
             counter_bits: 7,
             epoch: 8,
+            passed: 13,
             count: 9,
             words: 10,
             sum: 11,
@@ -179,7 +189,7 @@ mod tests {
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         assert_eq!(bytes[16..25], [2, 0, 0, 0, 3, 4, 5, 6, 7]);
         assert_eq!([8, 32, 40, 48].map(u64_at), [1, 8, 9, 10]);
-        assert_eq!((bytes[25..32].to_vec(), bytes[56..60].to_vec()), (vec![0; 7], vec![11, 0, 0, 0]));
+        assert_eq!((&bytes[25..32], &bytes[56..60]), (&[0, 0, 0, 13, 0, 0, 0][..], &[11, 0, 0, 0][..]));
         assert_eq!(bytes[60..], crc32c_append(12, &bytes[..60]).to_le_bytes());
         assert_eq!(Record::parse(&bytes, 12, PLACE).unwrap(), record);
         assert!(Record::parse(&bytes, 13, PLACE).is_err());
