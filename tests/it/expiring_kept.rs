@@ -22,6 +22,49 @@ fn read(bytes: &[u8], passed: Duration) -> Result<ExpiringFilter<u64, StableHash
     ExpiringFilter::read_from(bytes, hasher(), passed)
 }
 
+/// A service that is restarted more often than its filter ticks: time goes on all the same.
+#[test]
+fn no_part_of_a_tick_is_lost_at_a_restart() {
+    for (up, down) in [(9, 0), (0, 9), (3, 4), (10, 7)] {
+        let mut filter = builder(1_000).build().unwrap();
+        filter.insert(&1).unwrap();
+        for seconds in (up + down..).step_by(up as usize + down as usize).take_while(|&seconds| seconds <= 100) {
+            filter.advance_to(up * SECOND);
+            filter = read(&bytes_of(&filter), down * SECOND).unwrap();
+            // A file has parts of 2^32 of a tick, rounded down.
+            assert!(filter.epoch() == u64::from(seconds) / 10 || seconds % 10 == 0, "{seconds} s, {up} and {down}");
+            assert!(filter.contains(&1) || seconds >= 60, "gone after {seconds} s");
+            assert!(!filter.contains(&1) || seconds <= 70, "there after {seconds} s");
+        }
+    }
+}
+
+/// After any pause everything is dead, and time goes on.
+#[test]
+fn a_pause_of_any_length_uses_no_epochs_up() {
+    let bytes = bytes_of(&builder(1_000).build().unwrap());
+    for pause in [1_000_000 * SECOND, Duration::MAX] {
+        let filter = read(&bytes, pause).unwrap();
+        filter.insert(&1).unwrap();
+        assert_eq!(filter.advance_to(60 * SECOND), 6);
+        assert!(filter.contains(&1));
+        filter.advance_to(70 * SECOND);
+        assert!(!filter.contains(&1), "time stands still after a pause of {pause:?}");
+    }
+}
+
+/// Where a step is no whole number of nanoseconds, all ticks together are longer than the time to live.
+#[test]
+fn a_key_lives_one_tick_longer_at_the_most_however_short_it_is() {
+    let filter = ExpiringFilter::<u64, _>::builder().capacity(100).time_to_live(Duration::from_nanos(300)).steps(254);
+    let filter = filter.hasher(hasher()).build().unwrap();
+    filter.insert(&1).unwrap();
+    filter.advance_to(Duration::from_nanos(299));
+    assert!(filter.contains(&1));
+    filter.advance_to(Duration::from_nanos(300) + filter.tick());
+    assert!(!filter.contains(&1));
+}
+
 #[test]
 fn what_is_read_goes_on_as_what_was_written() {
     for (capacity, steps) in [(1_000, 2), (1_000, 6), (300_000, 6), (1_000, 254)] {
@@ -39,7 +82,11 @@ fn what_is_read_goes_on_as_what_was_written() {
                 (loaded.capacity(), loaded.time_to_live(), loaded.tick()),
                 (capacity, 60 * SECOND, filter.tick())
             );
-            assert_eq!(u128::from(loaded.epoch() - epoch), (passed * SECOND).as_nanos() / filter.tick().as_nanos());
+            // Part of a tick had passed, of which a file has parts of 2^32, rounded down. What is all dead is as old as need be.
+            let tick = filter.tick().as_nanos();
+            let due = ((100 * SECOND).as_nanos() % tick + (passed * SECOND).as_nanos()) / tick;
+            let made = u128::from(loaded.epoch() - epoch);
+            assert!(made == due || made + 1 == due || made > 60 * SECOND.as_nanos() / tick, "{made} of {due} ticks");
             for (key, &life) in lives.iter().enumerate() {
                 let (found, passed) = (loaded.contains(&(key as u64)), passed * SECOND);
                 assert!(found || life < passed, "{key} is gone before its time, after {passed:?}");
