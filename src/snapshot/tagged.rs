@@ -85,8 +85,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> ExpiringFilter<K, S> {
         self.core.save(&self.core.header::<K>(self.kind()), path.as_ref())
     }
 
-    /// Reads a filter that was written with a hasher like this one. `passed` is the time since then, as the caller knows it: by
-    /// so many whole ticks the filter is older, and what has died is dropped. Zero keeps everything.
+    /// Reads a filter that was written with a hasher like this one. `passed` is the time since then, as the caller knows it: the filter
+    /// is older by that many whole ticks, and what has died is dropped. Zero keeps everything.
     /// [`advance_to`](ExpiringFilter::advance_to) counts from here.
     ///
     /// # Errors

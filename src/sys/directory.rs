@@ -107,7 +107,7 @@ impl<T> Directory<T> {
         (!directory.first.is_null()).then_some(directory)
     }
 
-    /// What so many cells take, in bytes.
+    /// What this many cells take, in bytes.
     pub(crate) fn bytes_of(cells: usize) -> Option<usize> {
         cells.checked_mul(size_of::<AtomicPtr<Entry<T>>>())
     }
@@ -118,7 +118,7 @@ impl<T> Directory<T> {
     /// The value that the cell points to.
     #[inline(always)]
     pub(crate) fn at(&self, cell: usize) -> Member<'_, T> {
-        // Acquire: pairs with the Release in `publish`. Who finds a value here sees all that was written to it before
+        // Acquire: pairs with the Release in `publish`. A thread that finds a value here sees all that was written to it before
         // (models lookup_during_a_split_*).
         self.member(self.cells[cell].load(Ordering::Acquire))
     }
@@ -149,7 +149,7 @@ impl<T> Directory<T> {
         let adding = lock(&self.adding);
         // Relaxed: written under the lock.
         let last = self.last.load(Ordering::Relaxed);
-        // Relaxed: nobody knows the value yet.
+        // Relaxed: no other thread knows the value yet.
         self.member(value).0.previous.store(last, Ordering::Relaxed);
         if !last.is_null() {
             // Release: pairs with the Acquire in `each`.
