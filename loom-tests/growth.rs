@@ -179,7 +179,7 @@ fn lookup_beside(
 #[test]
 fn lookup_during_a_split_and_a_move_finds_its_key() {
     for (before, bucket, executions) in
-        [(true, In::First, 971), (true, In::Second, 1456), (false, In::First, 2395), (false, In::Second, 4990)]
+        [(true, In::First, 1212), (true, In::Second, 1758), (false, In::First, 2395), (false, In::Second, 4990)]
     {
         let model = Model { executions, preemptions: Some(3), outcomes: &["found", "repeated"] };
         lookup_beside(model, 1, bucket, "a key was missed during a split and a move", move |world, here, _| {
