@@ -118,7 +118,7 @@ impl<T> Directory<T> {
     /// The value that the cell points to.
     #[inline(always)]
     pub(crate) fn at(&self, cell: usize) -> Member<'_, T> {
-        // Acquire: pairs with the Release in `publish`. A thread that finds a value here sees all that was written to it before
+        // Acquire: pairs with the Release in `publish`. Who finds a value here sees all that was written to it before
         // (models lookup_during_a_split_*).
         self.member(self.cells[cell].load(Ordering::Acquire))
     }
