@@ -1,4 +1,4 @@
-//! Bulk operations on the threads of rayon's pool beside loops, ours and those of peers:
+//! Bulk operations on the threads of rayon's pool, compared with loops, ours and those of peers:
 //! `cargo bench -p compare --bench bulk -- 'par_insert/2^20'`. [`cases`] tells the sizes; peers run at 16 bits, or at
 //! the width that they can do.
 

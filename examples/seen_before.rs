@@ -2,7 +2,7 @@
 //! `cargo run --release --example seen_before`.
 //!
 //! The stream is made, so the truth is known. Each event goes to an [`ExpiringFilter`] and to an exact map of times. What
-//! is printed: events admitted as new and taken for repeated, those that were wrongly taken for repeated beside the rate that
+//! is printed: events admitted as new and taken for repeated, those that were wrongly taken for repeated, with the rate that
 //! was asked for, those that were forgotten too soon (none), and the memory of both.
 
 use clap::Parser;

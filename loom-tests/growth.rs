@@ -148,33 +148,45 @@ fn batch_during_a_split_finds_its_keys() {
     lookup_during_a_split_finds(look, [[645, 1692, 3], [1692, 1692, 3], [645, 1692, 3], [1692, 1692, 3]]);
 }
 
+/// A lookup of a key that goes through all splits, beside `work`, which is told the key as it is looked for from the bucket in which
+/// it lies, and from the other one. The class is there all the time.
+fn lookup_beside(
+    model: Model,
+    splits: u32,
+    bucket: In,
+    missed: &'static str,
+    work: impl Fn(&World, Mixed, Mixed) + Copy + Send + Sync + 'static,
+) {
+    model.explore(move |seen| {
+        let world = World::new(16, splits);
+        let key = world.key((1 << splits) - 1, 0);
+        let (here, there) = if bucket == In::First { (key, world.turned(key)) } else { (world.turned(key), key) };
+        world.put(here, In::First);
+        let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+        run_two(
+            false,
+            move || {
+                assert!(reader.contains(key), "{missed}");
+                seen.note("found");
+            },
+            move || work(&writer, here, there),
+        );
+        world.assert_holds(&[(key, 1)], 1 + splits as usize);
+    });
+}
+
 /// A move in the table before it is split, or in the new one afterwards.
 #[test]
 fn lookup_during_a_split_and_a_move_finds_its_key() {
     for (before, bucket, executions) in
-        [(true, In::First, 971), (true, In::Second, 1456), (false, In::First, 2395), (false, In::Second, 4990)]
+        [(true, In::First, 1212), (true, In::Second, 1758), (false, In::First, 2395), (false, In::Second, 4990)]
     {
-        Model { executions, preemptions: Some(3), outcomes: &["found", "repeated"] }.explore(move |seen| {
-            let world = World::new(16, 1);
-            let key = world.key(1, 0);
-            let other = world.turned(key);
-            world.put(key, bucket);
-            let moved = if bucket == In::First { key } else { other };
-            let (reader, splitter, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
-            run_two(
-                false,
-                move || {
-                    assert!(reader.contains(key), "a key was missed during a split and a move");
-                    seen.note("found");
-                },
-                move || {
-                    // Without a look at the cell, which this thread changes afterwards: that would blind the model.
-                    assert!(!before || splitter.growing().hop_in_table(0, moved));
-                    splitter.split();
-                    assert!(before || splitter.growing().hop(moved));
-                },
-            );
-            world.assert_holds(&[(key, 1)], 2);
+        let model = Model { executions, preemptions: Some(3), outcomes: &["found", "repeated"] };
+        lookup_beside(model, 1, bucket, "a key was missed during a split and a move", move |world, here, _| {
+            // Without a look at the cell, which this thread changes afterwards: that would blind the model.
+            assert!(!before || world.growing().hop_in_table(0, here));
+            world.split();
+            assert!(before || world.growing().hop(here));
         });
     }
 }
@@ -183,26 +195,11 @@ fn lookup_during_a_split_and_a_move_finds_its_key() {
 #[test]
 fn lookup_during_a_split_finds_an_equal_fingerprint() {
     for (bucket, executions) in BUCKETS.into_iter().zip([2395, 4990]) {
-        Model { executions, preemptions: Some(3), outcomes: &["found", "repeated"] }.explore(move |seen| {
-            let world = World::new(16, 1);
-            let key = world.key(1, 0);
-            let here = if bucket == In::First { key } else { world.turned(key) };
-            let there = world.turned(here);
-            world.put(here, In::First);
-            let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
-            run_two(
-                false,
-                move || {
-                    assert!(reader.contains(key), "a class that was always there was missed");
-                    seen.note("found");
-                },
-                move || {
-                    writer.split();
-                    assert!(writer.growing().insert_into_first(there));
-                    assert!(writer.raw.remove(here));
-                },
-            );
-            world.assert_holds(&[(key, 1)], 2);
+        let model = Model { executions, preemptions: Some(3), outcomes: &["found", "repeated"] };
+        lookup_beside(model, 1, bucket, "a class that was always there was missed", |world, here, there| {
+            world.split();
+            assert!(world.growing().insert_into_first(there));
+            assert!(world.raw.remove(here));
         });
     }
 }
@@ -214,26 +211,11 @@ fn lookup_during_two_splits_finds_its_key() {
         [(In::First, false, 422), (In::Second, false, 1985), (In::First, true, 4919), (In::Second, true, 8459)]
     {
         let preemptions = Some(if moves { 2 } else { 3 });
-        Model { executions, preemptions, outcomes: &["found", "repeated"] }.explore(move |seen| {
-            let world = World::new(16, 2);
-            let key = world.key(3, 0);
-            let other = world.turned(key);
-            world.put(key, bucket);
-            let moved = if bucket == In::First { key } else { other };
-            let (reader, splitter, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
-            run_two(
-                false,
-                move || {
-                    assert!(reader.contains(key), "a key was missed during two splits");
-                    seen.note("found");
-                },
-                move || {
-                    splitter.split();
-                    assert!(!moves || splitter.growing().hop_in_table(1, moved));
-                    splitter.growing().split_table(1, 1);
-                },
-            );
-            world.assert_holds(&[(key, 1)], 3);
+        let model = Model { executions, preemptions, outcomes: &["found", "repeated"] };
+        lookup_beside(model, 2, bucket, "a key was missed during two splits", move |world, here, _| {
+            world.split();
+            assert!(!moves || world.growing().hop_in_table(1, here));
+            world.growing().split_table(1, 1);
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Time in the slot: ticks beside lookups and writers, on slots of 16 bits with tags of 2 (4 epochs come round), and of 12
+//! Time in the slot: ticks during lookups and writes, on slots of 16 bits with tags of 2 (4 epochs come round), and of 12
 //! with 4, where a slot straddles two words and its tag does not.
 
 use super::harness::{Model, Seen, hop, join, key, key_in, plan, run_three, run_two, spawn};
@@ -22,6 +22,15 @@ impl World {
     /// Two buckets, each a word and a stripe.
     fn small() -> Arc<Self> {
         World::new(&plan(16, 2, 0).with_tags(2))
+    }
+
+    /// The same with a class that is stored once.
+    fn holding(value: u32) -> (Arc<Self>, Class) {
+        let world = World::small();
+        let class = world.key(0, 0, 1);
+        // In bucket 0: the lower empty slot decides. The next copy goes to bucket 1.
+        world.store(class, value);
+        (world, class)
     }
 
     fn key(&self, number: usize, first: u32, second: u32) -> Class {
@@ -63,7 +72,7 @@ impl World {
     }
 }
 
-/// A lookup by each of its candidates first, beside what `writer` does; the class is never absent. `repeats` says of each
+/// A lookup by each of its candidates first, concurrently with what `writer` does; the class is never absent. `repeats` says of each
 /// candidate whether lookups by it must have been seen to begin again.
 fn never_missed(
     executions: [usize; 4],
@@ -119,9 +128,7 @@ fn stored_again_before_death_is_never_missed() {
 fn stored_again_by_another_thread_is_never_missed() {
     for (swapped, executions) in [(false, 30), (true, 20)] {
         Model { executions, preemptions: None, outcomes: &["found"] }.explore(move |seen| {
-            let world = World::small();
-            let class = world.key(0, 0, 1);
-            world.store(class, 1);
+            let (world, class) = World::holding(1);
             assert!(!world.raw.sweep(2), "nothing is left to sweep");
             let [looks, ticks, writes] = [(); 3].map(|()| Arc::clone(&world));
             let seen = seen.clone();
@@ -146,12 +153,7 @@ fn stored_again_by_another_thread_is_never_missed() {
 fn renewed_beside_a_tick_is_never_missed() {
     never_missed(
         [54, 54, 72, 72],
-        || {
-            let world = World::small();
-            let class = world.key(0, 0, 1);
-            world.store(class, 2);
-            (world, class)
-        },
+        || World::holding(2),
         |world, class| {
             world.advance();
             assert_eq!(world.shard().raise(class, MOST), 1);
@@ -165,12 +167,7 @@ fn renewed_beside_a_tick_is_never_missed() {
 fn a_lookup_that_sleeps_while_epochs_come_round_misses_nothing() {
     never_missed(
         [11661, 11661, 25239, 25239],
-        || {
-            let world = World::small();
-            let class = world.key(0, 0, 1);
-            world.store(class, 2);
-            (world, class)
-        },
+        || World::holding(2),
         |world, class| {
             world.advance();
             assert_eq!(world.shard().raise(class, MOST), 1);
@@ -207,9 +204,7 @@ fn renewed_in_a_straddling_slot_is_never_missed() {
 #[test]
 fn renewed_beside_a_relocation_is_never_missed() {
     Model { executions: 7680, preemptions: Some(3), outcomes: &["found", "repeated"] }.explore(|seen| {
-        let world = World::small();
-        let class = world.key(0, 0, 1);
-        world.store(class, 1);
+        let (world, class) = World::holding(1);
         let [looks, raises, moves] = [(); 3].map(|()| Arc::clone(&world));
         let seen = seen.clone();
         run_three(
@@ -342,13 +337,11 @@ fn seen_twice_is_new_once() {
     });
 }
 
-/// No addition is lost beside a relocation, whichever copy it finds.
+/// No addition is lost during a relocation, whichever copy it finds.
 #[test]
 fn counted_beside_a_relocation_adds_up() {
     Model { executions: 1714, preemptions: Some(3), outcomes: &["1 then 2", "2 then 1"] }.explore(|seen: &Seen| {
-        let world = World::small();
-        let class = world.key(0, 0, 1);
-        world.store(class, 1);
+        let (world, class) = World::holding(1);
         let [one, other, moves] = [(); 3].map(|()| Arc::clone(&world));
         let (one, other, ()) = run_three(
             move || one.put(class, 1, IfPresent::Add),
@@ -365,9 +358,7 @@ fn counted_beside_a_relocation_adds_up() {
 fn values_beside_a_relocation_are_all_read() {
     for (swapped, executions) in [(false, 744), (true, 696)] {
         Model { executions, preemptions: None, outcomes: &["read", "repeated"] }.explore(move |seen| {
-            let world = World::small();
-            let class = world.key(0, 0, 1);
-            world.store(class, 1);
+            let (world, class) = World::holding(1);
             world.store(class, 2);
             let (looks, moves, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
             run_two(
@@ -462,9 +453,7 @@ fn shards_copied_at_different_epochs_keep_their_deadlines() {
 #[test]
 fn a_tag_changed_beside_a_relocation_is_read() {
     Model { executions: 15_999, preemptions: Some(3), outcomes: &["old", "new", "repeated"] }.explore(|seen| {
-        let world = World::small();
-        let class = world.key(0, 0, 1);
-        world.store(class, 1);
+        let (world, class) = World::holding(1);
         let [looks, changes, moves] = [(); 3].map(|()| Arc::clone(&world));
         let seen = seen.clone();
         run_three(

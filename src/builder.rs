@@ -278,7 +278,7 @@ impl<K: ?Sized, S> Builder<K, S> {
         self.plan().map(|(_, _, bytes)| bytes)
     }
 
-    /// Says how many bytes the filter would take when it holds so many keys. Without
+    /// Says how many bytes the filter would take when it holds this many keys. Without
     /// [`max_capacity`](Builder::max_capacity) it takes the same at all times.
     ///
     /// All tables fill alike, so that all of them are split within a few percent of the keys: this is exact between these

@@ -1,4 +1,4 @@
-//! Benchmarks of concurrent-cuckoo-filter beside what one might use instead: contestants behind one small trait, cases, the
+//! Benchmarks of concurrent-cuckoo-filter and of what one might use instead: contestants behind one small trait, cases, the
 //! slices in which they are timed, and the record of what came of them. The criterion groups share the first of these.
 
 mod cases;

@@ -1,4 +1,4 @@
-//! Made IP addresses in place of a list: half of them IPv4, so many in each of some /24 networks, half IPv6, as many in each of
+//! Made IP addresses in place of a list: half of them IPv4, as many in each of some /24 networks, half IPv6, as many in each of
 //! some /64 networks. Those that are asked for and not listed are of the same networks.
 
 use crate::list::List;

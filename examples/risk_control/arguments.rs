@@ -28,17 +28,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
 
-    /// In place of a list: so many IP addresses, made, half of them IPv4 in /24 networks of 64 listed addresses each, half
+    /// In place of a list: this many IP addresses, made, half of them IPv4 in /24 networks of 64 listed addresses each, half
     /// IPv6. Those that are asked for and not listed are of the same networks
     #[arg(long, value_name = "COUNT", conflicts_with = "list", allow_negative_numbers = true)]
     pub(crate) ips: Option<usize>,
 
-    /// Keys beside the list: so many, made from their numbers as they are needed, such as 00000000000f4240.example.
+    /// Keys besides the list: this many, made from their numbers as they are needed, such as 00000000000f4240.example.
     /// They are loaded into the same filter, stay in it, and are half of the listed ones that are looked up
     #[arg(long, value_name = "COUNT", default_value_t = 0, allow_negative_numbers = true)]
     keys: usize,
 
-    /// Begins with a filter for 1,000 keys, which grows: the keys beside the list, 1,000,000 unless --keys says otherwise,
+    /// Begins with a filter for 1,000 keys, which grows: the keys besides the list, 1,000,000 unless --keys says otherwise,
     /// are added one by one during the run, and only asked for after it
     #[arg(long, conflicts_with = "snapshot")]
     pub(crate) grow: bool,
@@ -67,12 +67,12 @@ const GROWS_FROM: usize = 1_000;
 const ADDED: usize = 1_000_000;
 
 impl Arguments {
-    /// Keys beside the list.
+    /// Keys besides the list.
     pub(crate) fn made(&self) -> usize {
         if self.grow && self.keys == 0 { ADDED } else { self.keys }
     }
 
-    /// The filter for so many keys.
+    /// The filter for this many keys.
     pub(crate) fn builder(&self, keys: usize) -> Builder<str> {
         let builder = CuckooFilter::builder().capacity(keys).false_positive_rate(self.rate);
         if self.grow { builder.capacity(GROWS_FROM.min(keys)).max_capacity(keys) } else { builder }

@@ -6,7 +6,7 @@
 //! cargo run --release --example risk_control -- --help
 //! ```
 //!
-//! `list` reads the file, `addresses` makes IP addresses in its place, `made` keys beside it, `sign_ups` prepares what is asked. `load` and `run`, the service,
+//! `list` reads the file, `addresses` makes IP addresses in its place, `made` keys besides it, `sign_ups` prepares what is asked. `load` and `run`, the service,
 //! are the places to see how the filter is used, `snapshot` how it is saved. `memory` and `report` tell what it takes
 //! and what came of it.
 
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     match serve(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Unlike `eprintln!`, this does not panic when nobody can hear it.
+            // Unlike `eprintln!`, this does not panic when stderr is closed.
             let _ = writeln!(io::stderr(), "risk_control: {error}");
             ExitCode::FAILURE
         }

@@ -3,7 +3,7 @@
 use concurrent_cuckoo_filter::{BuildError, Builder};
 use std::fs;
 
-/// What a bulk insertion takes beside the filter: for each key of a block, as `CuckooFilter::par_insert` has it; for
+/// What a bulk insertion takes besides the filter: for each key of a block, as `CuckooFilter::par_insert` has it; for
 /// each thread with each of two blocks.
 const BYTES_PER_BLOCK_KEY: usize = 13;
 const MAX_BLOCK_KEYS: usize = 1 << 24;
@@ -31,7 +31,7 @@ pub(crate) struct Announced {
 }
 
 impl Announced {
-    /// For a filter of so many keys, and so many threads that work with it.
+    /// For a filter of this many keys, and this many threads that work with it.
     pub(crate) fn new<S>(filter: &Builder<str, S>, keys: usize, threads: usize) -> Result<Self, BuildError> {
         let filter = filter.memory_usage_at(keys)?;
         let load_threads = rayon::current_num_threads();

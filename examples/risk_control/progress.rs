@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
-/// A bar, or nothing if there is so little to do that nobody could read it.
+/// A bar, or nothing if there is too little to do for anyone to read it.
 pub(crate) fn bar(doing: &'static str, length: u64, shown_from: u64) -> ProgressBar {
     if length < shown_from {
         return ProgressBar::hidden();

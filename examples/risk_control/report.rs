@@ -213,7 +213,7 @@ impl Report<'_> {
     }
 }
 
-/// The memory of a `HashSet<String>` with so many keys, of so many bytes of text, and no room to spare beyond what its
+/// The memory of a `HashSet<String>` with this many keys, of this many bytes of text, and no room to spare beyond what its
 /// table always has.
 fn bytes_of_a_hash_set(keys: usize, text: usize) -> usize {
     // A table has a power of two of places, each a `String` and a control byte, and one group of 16 control bytes more.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// One lookup in so many is timed.
+/// One lookup in this many is timed.
 pub(crate) const TIMED_ONE_IN: usize = 64;
 
 /// Domains that are off the list at the same time.
@@ -65,7 +65,7 @@ pub(crate) struct Outcome {
     pub(crate) clock: u64,
 }
 
-/// Runs the service for this long, or until so many made keys are added.
+/// Runs the service for this long, or until this many made keys are added.
 pub(crate) fn run(
     filter: &CuckooFilter<str>,
     sign_ups: &SignUps<'_>,

@@ -8,13 +8,13 @@ use fastrand::Rng;
 /// How many sign-ups are prepared; the workers go through them again and again, each from another place.
 const PREPARED: usize = 1 << 20;
 
-/// One listed domain in so many.
+/// One listed domain in this many.
 const LISTED_ONE_IN: usize = 4;
 
-/// One made key in so many listed ones, if there are any.
+/// One made key in this many listed ones, if there are any.
 const MADE_ONE_IN: usize = 2;
 
-/// The part of the list that the writer takes off and puts back: one key in so many.
+/// The part of the list that the writer takes off and puts back: one key in this many.
 const CHURNED_ONE_IN: usize = 10;
 
 /// What is known about a domain, whatever the filter says.
@@ -41,7 +41,7 @@ pub(crate) struct SignUps<'t> {
 }
 
 impl<'t> SignUps<'t> {
-    /// What is asked of a list, of domains or of addresses, and of so many made keys beside it, which all stay.
+    /// What is asked of a list, of domains or of addresses, and of this many made keys besides it, which all stay.
     pub(crate) fn prepare(list: &List<'t>, of_addresses: bool, made: usize) -> Self {
         let unlisted = if of_addresses { addresses::unlisted } else { unlisted };
         let mut random = Rng::with_seed(1);

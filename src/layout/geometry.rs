@@ -125,7 +125,7 @@ pub(crate) struct Place {
     pub(crate) class: Class,
 }
 
-/// Filters of up to so many buckets draw them from 32 bits of the hash: the chances of two buckets differ by 1 part in 64 at
+/// Filters of up to this many buckets draw them from 32 bits of the hash: the chances of two buckets differ by 1 part in 64 at
 /// the most. Larger ones draw from all 64.
 const MOST_NARROW: u64 = 1 << 26;
 

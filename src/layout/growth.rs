@@ -49,9 +49,9 @@ pub(crate) enum Ask {
 pub(crate) struct Extent {
     /// The first of its cells in the directory: shard, and below it the reserve of what it holds, as far as that is the same.
     pub(crate) first_cell: usize,
-    /// How often it doubled, before it was made and since: so many bits of the reserve are the same.
+    /// How often it doubled, before it was made and since: that many bits of the reserve are the same.
     pub(crate) depth: u32,
-    /// How often it doubled before it was made: it does not store so many of these bits, the uppermost ones.
+    /// How often it doubled before it was made: it does not store that many of these bits, the uppermost ones.
     pub(crate) made: u32,
 }
 
@@ -111,7 +111,7 @@ impl Plan {
         self.reserve_bits > 0
     }
 
-    /// The same plan of a filter that grows, with so many of the bits of a fingerprint in reserve; `None` if none is like that.
+    /// The same plan of a filter that grows, with this many of the bits of a fingerprint in reserve; `None` if none is like that.
     pub(crate) fn with_reserve(self, bits: u32) -> Option<Self> {
         let core = self.fingerprint_bits.checked_sub(bits)?;
         let possible = (1..=MAX_DOUBLINGS + 1).contains(&bits) && core >= MIN_CORE && self.fingerprint_bits <= MAX_BITS;
@@ -136,7 +136,7 @@ impl Plan {
         mask(self.fingerprint_bits - extent.made) & !mask(self.fingerprint_bits - extent.depth)
     }
 
-    /// The one shard of a table that is made after so many doublings.
+    /// The one shard of a table that is made after this many doublings.
     pub(crate) fn leaf(&self, doublings: u32) -> Plan {
         let bits = self.fingerprint_bits - doublings;
         Plan {
@@ -154,7 +154,7 @@ impl Plan {
         self.slots() as f64 * SPLIT_LOAD * 2f64.powi(doublings as i32)
     }
 
-    /// How often all tables have doubled when there are so many keys: as often as they may at the most.
+    /// How often all tables have doubled when there are this many keys: as often as they may at the most.
     pub(crate) fn doublings_for(&self, keys: usize) -> u32 {
         (0..self.reserve_bits).find(|&doublings| keys as f64 <= self.keys_at(doublings)).unwrap_or(self.reserve_bits)
     }
@@ -174,7 +174,7 @@ fn doublings(capacity: usize, most: usize, bits: u32) -> (usize, u32) {
     (least.max(begins_with(doublings)), doublings)
 }
 
-/// The capacity of a filter of fixed size whose table has so many keys at [`SPLIT_LOAD`]. It needs no room for tables that get
+/// The capacity of a filter of fixed size whose table has this many keys at [`SPLIT_LOAD`]. It needs no room for tables that get
 /// more of them than others, for which a doubling is in reserve.
 fn at_split_load(keys: usize) -> usize {
     (LOAD * (keys as f64 / SPLIT_LOAD - spread(keys))).max(0.0) as usize

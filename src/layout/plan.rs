@@ -176,7 +176,7 @@ pub(super) fn buckets_for(capacity: usize) -> (u64, u64) {
     (shards, buckets.div_ceil(shards).next_multiple_of(multiple))
 }
 
-/// Slots that stay free in the table of so many keys, since not all pairs fill alike.
+/// Slots that stay free in the table of this many keys, since not all pairs fill alike.
 pub(super) fn spread(capacity: usize) -> f64 {
     (2.5 * (capacity as f64).sqrt()).min(2000.0)
 }

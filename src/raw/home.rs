@@ -11,7 +11,7 @@ pub(crate) trait Home: Copy {
     /// Asked under locks that cover a bucket of the class: while they are held, the answer stays.
     fn check(self) -> Result<(), Self::Again>;
 
-    /// A search for room looked at so many buckets.
+    /// A search for room looked at this many buckets.
     fn searched(self, buckets: usize);
 
     /// Asked with all of the shard locked, when no relocation makes room: whether the insertion is to be refused.

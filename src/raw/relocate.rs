@@ -60,6 +60,8 @@ impl Shard<'_> {
         }
     }
 
+    /// Searches a path of relocations that makes room in the pair of the class, by what it reads without locks, which others may
+    /// change, or under all of them. `None`: within the budget there is none.
     pub(super) fn find_path<'a, R: Reading>(
         self,
         search: &'a mut Search,

@@ -464,7 +464,7 @@ mod tests {
         }
     }
 
-    /// An operation by lot: a bucket (one of the ends of stripes and of the table, or any), another one, a fingerprint,
+    /// A random operation: a bucket (one of the ends of stripes and of the table, or any), another one, a fingerprint,
     /// whether to store or to clear.
     fn operations() -> impl Strategy<Value = Vec<(usize, usize, usize, bool)>> {
         let bucket = || prop_oneof![prop::sample::select(vec![0, 15, 16, 31, 32, usize::MAX]), 0usize..40];

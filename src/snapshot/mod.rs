@@ -242,7 +242,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// The keys of the hasher may be in it, so on Unix a new file can be read and written by its owner alone; a file
     /// that takes the place of an older one keeps the permission bits that this one had when the call began. Its owner
     /// and group are those of the process. At the place of a symbolic link the link is replaced by a new file, and what
-    /// it points to is left alone. What a killed process leaves behind may be removed while nobody saves.
+    /// it points to is left alone. What a killed process leaves behind may be removed while no process saves.
     ///
     /// # Errors
     /// As [`write_to`](CuckooFilter::write_to); what the system says of the file and its folder, which on Unix must be

@@ -107,7 +107,7 @@ impl<T> Directory<T> {
         (!directory.first.is_null()).then_some(directory)
     }
 
-    /// What so many cells take, in bytes.
+    /// What this many cells take, in bytes.
     pub(crate) fn bytes_of(cells: usize) -> Option<usize> {
         cells.checked_mul(size_of::<AtomicPtr<Entry<T>>>())
     }
@@ -149,7 +149,7 @@ impl<T> Directory<T> {
         let adding = lock(&self.adding);
         // Relaxed: written under the lock.
         let last = self.last.load(Ordering::Relaxed);
-        // Relaxed: nobody knows the value yet.
+        // Relaxed: no other thread knows the value yet.
         self.member(value).0.previous.store(last, Ordering::Relaxed);
         if !last.is_null() {
             // Release: pairs with the Acquire in `each`.

@@ -181,7 +181,7 @@ mod shim {
         mutex.lock().expect("no thread panics while it holds a stripe")
     }
 
-    /// No place to switch: nobody writes the word meanwhile, unless the locks are broken, and then the store that
+    /// No place to switch: no thread writes the word meanwhile, unless the locks are broken, and then the store that
     /// follows is one. Schedules are shorter, and what remains is tried more often.
     #[allow(unsafe_code)]
     pub(crate) fn load_locked(word: &AtomicU64) -> u64 {

@@ -1,4 +1,4 @@
-//! Lookups in the records of a snapshot: as those of a filter that nobody writes to, from bytes in place of words.
+//! Lookups in the records of a snapshot: as those of a filter without writers, from bytes in place of words.
 
 use crate::layout::{Geometry, Lanes, Mixed, Place, Plan, hits};
 use crate::raw::BLOCK;

@@ -279,12 +279,16 @@ fn answers_that_are_not_as_many_as_the_keys_are_a_panic_that_says_so() {
             panics(|| filter.contains_batch_hash(&keys, &mut found)),
             panics(|| filter.par_contains(&keys, &mut found)),
             panics(|| filter.par_contains_hash(&keys, &mut found)),
+            panics(|| filter.insert_unique_batch(&keys, &mut found)),
+            panics(|| filter.insert_unique_batch_hash(&keys, &mut found)),
+            panics(|| filter.par_insert_unique(&keys, &mut found)),
+            panics(|| filter.par_insert_unique_hash(&keys, &mut found)),
             panics(|| filter.bulk().progress(|_| panic!("there is no progress")).contains(&keys, &mut found)),
         ] {
             assert!(message.contains("differ"), "{message}");
             assert!(message.contains(&keys.len().to_string()) && message.contains(&places.to_string()), "{message}");
         }
-        assert!(found.iter().all(|&found| found), "nothing was answered");
+        assert!(found.iter().all(|&found| found) && filter.is_empty(), "nothing was answered or stored");
     }
 }
 

@@ -67,8 +67,8 @@ fn the_ninth_copy_of_a_key_is_refused_and_disturbs_nobody() {
     assert!((0..500).all(|key| filter.contains(&key)));
 }
 
-/// A removal of what was never inserted can take another key's copy. Who asks at the door and remembers who was let in removes
-/// no stranger's.
+/// A removal of what was never inserted can take another key's copy. Whoever asks first and remembers
+/// what was admitted removes no other key's.
 #[test]
 fn what_was_admitted_can_be_removed_and_nothing_else_is_lost() {
     // Narrow, so that many keys share a class.
@@ -78,7 +78,7 @@ fn what_was_admitted_can_be_removed_and_nothing_else_is_lost() {
     assert!(taken_for_present.len() > 100, "some keys share a class with another");
     let (leaving, staying) = admitted.split_at(admitted.len() / 2);
     assert!(leaving.iter().all(|key| filter.remove(key)));
-    assert!(staying.iter().all(|key| filter.contains(key)), "nobody else lost a copy");
+    assert!(staying.iter().all(|key| filter.contains(key)), "no other key lost a copy");
     assert_eq!(filter.len(), staying.len());
 
     // The mistake: removals of keys that were told "present", which have no copy of their own.

@@ -1,4 +1,4 @@
-//! Filters that forget: against exact times, at full load, beside readers.
+//! Filters that forget: against exact times, at full load, with concurrent readers.
 
 use concurrent_cuckoo_filter::{BuildError, ExpiringBuilder, ExpiringFilter, InsertError};
 use fastrand::Rng;
@@ -142,7 +142,7 @@ fn keys_live_their_time_and_at_most_a_step_longer() {
     }
 }
 
-/// A thousand windows at full load, all keys of a window stored in it and none refused, beside readers of which each answer
+/// A thousand windows at full load, all keys of a window stored in it and none refused, with concurrent readers of which each answer
 /// is checked.
 #[test]
 fn churn_at_full_load() {

@@ -165,7 +165,7 @@ fn filters_of_different_hashers() {
     assert!(seeded().merge_from(&seeded()).is_ok());
 }
 
-/// Two threads merge two filters with each other, others look up keys that never leave, and one churns. Nobody waits
+/// Two threads merge two filters with each other, others look up keys that never leave, and one churns. No thread waits
 /// for ever, and no key that stays is ever missed.
 #[test]
 fn two_filters_with_each_other_while_both_serve() {

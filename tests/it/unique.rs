@@ -167,21 +167,3 @@ fn a_list_that_is_loaded_again_takes_no_room() {
     }
     assert_eq!(filter.len(), first.inserted);
 }
-
-#[test]
-fn answers_that_are_not_as_many_as_the_keys_are_a_panic_that_says_so() {
-    let filter = filter(100);
-    for way in 0..4 {
-        let admitted = &mut [false; 3];
-        let call = std::panic::AssertUnwindSafe(|| match way {
-            0 => filter.insert_unique_batch(&[1, 2], admitted),
-            1 => filter.insert_unique_batch_hash(&[1, 2], admitted),
-            2 => filter.par_insert_unique(&[1, 2], admitted),
-            _ => filter.par_insert_unique_hash(&[1, 2], admitted),
-        });
-        let panicked = std::panic::catch_unwind(call).map(drop);
-        let message = *panicked.unwrap_err().downcast::<String>().unwrap();
-        assert!(message.contains("the number of keys and the number of places"), "{message}");
-    }
-    assert!(filter.is_empty());
-}

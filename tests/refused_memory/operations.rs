@@ -235,7 +235,7 @@ fn refused_memory_is_an_error_or_a_slower_way() {
     if let Ok(asked) = env::var(ASKED) {
         return work(&asked);
     }
-    // Each allocation and who asked for it, or every third one.
+    // Each allocation and its caller, or every third one.
     let full = env::var_os("CUCKOO_FULL").is_some();
     let (step, chosen) = if full { (1, "one by one") } else { (3, "one by one, every third") };
     let mut ends = BTreeMap::new();

@@ -103,7 +103,7 @@ fn ours_alone(plan: &Plan, record: &mut Record, log2: u32) {
     record.table(table);
 }
 
-/// Parallel loops of the peers beside this crate's bulk operations.
+/// Parallel loops of the peers, compared with this crate's bulk operations.
 fn peers(plan: &Plan, record: &mut Record) {
     let log2 = if plan.quick { 12 } else { 22 };
     plan.step(&format!("parallel loops, 2^{log2} slots"));
@@ -179,7 +179,7 @@ fn overfull(plan: &Plan, record: &mut Record) {
     record.table(table);
 }
 
-/// Snapshots to and from memory, beside plain copies of as many bytes.
+/// Snapshots to and from memory, compared with plain copies of as many bytes.
 fn snapshots(plan: &Plan, record: &mut Record) {
     let log2 = plan.large;
     plan.step(&format!("snapshots, 2^{log2} slots"));

@@ -1,4 +1,4 @@
-//! A filter that grows, beside one that was built for all keys and a chain of filters, each twice as large as the one
+//! A filter that grows, compared with one that was built for all keys and a chain of filters, each twice as large as the one
 //! before it.
 
 use super::Plan;

@@ -1,4 +1,4 @@
-//! Lookups by table size, on one thread, at 95 % load, beside all peers.
+//! Lookups by table size, on one thread, at 95 % load, compared with all peers.
 
 use super::Plan;
 use super::entrants::{Entrant, entrants};

@@ -1,4 +1,4 @@
-//! Lookups in a file that is mapped, beside those in the filter that was saved to it.
+//! Lookups in a file that is mapped, compared with those in the filter that was saved to it.
 
 use super::Plan;
 use crate::field::{self, Size};

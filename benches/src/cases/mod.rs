@@ -64,9 +64,9 @@ impl Plan {
 /// A part of the comparison that can be run alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Section {
-    /// Every operation of this crate by table size; beside an earlier commit, if there is one
+    /// Every operation of this crate by table size, compared with an earlier commit if there is one
     Versions,
-    /// Lookups by table size, beside all peers
+    /// Lookups by table size, compared with all peers
     Lookups,
     /// Lookups at all widths of fingerprints
     Widths,
@@ -74,7 +74,7 @@ pub(crate) enum Section {
     Writes,
     /// Many keys at once, and snapshots
     Bulk,
-    /// Lookups in files that are mapped, beside those in a filter
+    /// Lookups in files that are mapped, compared with those in a filter
     Mapped,
     /// Lookups and inserts by load factor
     Load,
@@ -88,11 +88,11 @@ pub(crate) enum Section {
     Refusals,
     /// Bits a key by false-positive rate
     Bits,
-    /// A filter that grows, by keys; beside one of the final size and a chain of filters
+    /// A filter that grows, by keys, compared with one of the final size and a chain of filters
     Growth,
     /// What articles say of cuckoo filters: occupancy, keys that come and go, sizes
     Claims,
-    /// Filters that forget: lookups, "was it seen within the window?" beside peers, ticks
+    /// Filters that forget: lookups, "was it seen within the window?" compared with peers, ticks
     Expiry,
 }
 

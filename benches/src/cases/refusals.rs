@@ -92,7 +92,7 @@ impl Fill {
     }
 }
 
-/// Fills so many filters, on all threads, each with keys and seeds of its own.
+/// Fills this many filters, on all threads, each with keys and seeds of its own.
 fn fill_until_refused(builds: usize, builder: &Builder<u64>) -> Vec<Fill> {
     (0..builds as u64).into_par_iter().map(|build| fill(builder.clone(), build)).collect()
 }

@@ -111,7 +111,7 @@ impl Worker {
         Worker { lookups: lookups.collect(), own: own.to_vec() }
     }
 
-    /// Does so many operations, every `period`th of them a write; counts what went wrong.
+    /// Does this many operations, every `period`th of them a write; counts what went wrong.
     fn work(&self, set: &dyn Passes<u64>, operations: usize, period: usize) -> usize {
         let mut own = self.own.iter().cycle();
         let mut removed = None;

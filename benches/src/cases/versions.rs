@@ -1,4 +1,4 @@
-//! Every operation of this crate by table size, from 2^6 slots on, beside an earlier commit if there is one.
+//! Every operation of this crate by table size, from 2^6 slots on, compared with an earlier commit if there is one.
 
 use super::Plan;
 use crate::clock::timed;

@@ -1,6 +1,6 @@
 //! A growth storm: a filter that begins with ten thousand keys and ends with a hundred million, while writers, readers, removals,
 //! copies and `len` go on. No key is missed, the counts are exact wherever the writers pause, and the memory is what was
-//! told. Beside it the same on a filter that was built for all of them.
+//! told. The same is done with a filter that was built for all of them, for comparison.
 
 use crate::figure::{count, figure, seconds_since};
 use crate::run::{Run, progress};
@@ -22,10 +22,10 @@ const READERS: usize = 2;
 /// Keys that are there from the beginning to the end.
 const STABLE: u64 = 8_000;
 
-/// A writer stores one more key with so many of its own, and removes it again.
+/// A writer stores one more key with this many of its own, and removes it again.
 const ONE_GUEST_IN: u64 = 8;
 
-/// One lookup of so many is timed.
+/// One lookup in this many is timed.
 const TIMED_ONE_IN: usize = 16;
 
 /// Filters of more keys are not copied: it takes as long as to insert them.

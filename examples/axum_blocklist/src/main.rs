@@ -43,7 +43,7 @@ type BlockList = CuckooFilter<str, StableHashBuilder>;
 /// Keys that may be added after the list is loaded.
 const ROOM: usize = 100_000;
 
-/// The snapshot in a folder that a list is published to. Beside it lie deltas, each named by the digest that it starts from.
+/// The snapshot in a folder that a list is published to. Next to it lie deltas, each named by the digest that it starts from.
 const PUBLISHED: &str = "list.filter";
 
 /// How often a server that follows a folder looks for a delta.
@@ -85,7 +85,7 @@ async fn run(address: &str, list: PathBuf, snapshot: PathBuf) -> Result<(), Fail
     Ok(())
 }
 
-/// A list that is published to a folder. Nobody else changes it: a delta is for the very filter that it starts from.
+/// A list that is published to a folder. Nothing else changes it: a delta is for the very filter that it starts from.
 async fn follow(address: &str, folder: PathBuf) -> Result<(), Failure> {
     let listener = TcpListener::bind(address).await?;
     let path = folder.join(PUBLISHED);

@@ -38,7 +38,7 @@ impl fmt::Debug for DeltaReport {
 
 impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// A number that says what the filter holds, wherever that lies: of filters that were built alike, equal contents have
-    /// equal digests, and different ones hardly ever, one in 2^64. No protection against intent. Exact while nobody writes.
+    /// equal digests, and different ones hardly ever, one in 2^64. No protection against intent. Exact while there are no writers.
     ///
     /// # Complexity
     /// Each slot once: some 30 ms for 10^7 keys.
@@ -70,7 +70,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// older snapshot held, as one that was loaded from it does, holds what the newer one held.
     ///
     /// Keys that both have are found all the time; of the others each lookup sees them before or after. A shard is
-    /// changed under all its locks, at once for other writers, but **nobody else may write to the filter**: then it is no
+    /// changed under all its locks, at once for other writers, but **no other writer may be at work**: then it is no
     /// longer what the delta starts from.
     ///
     /// # Errors

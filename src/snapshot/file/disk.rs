@@ -89,7 +89,7 @@ impl Disk for System {
     }
 }
 
-/// Who may read, write and execute: no file acts as its owner because an older one did.
+/// The bits for reading, writing and executing: no file acts as its owner because an older one did.
 #[cfg(unix)]
 fn bits(permissions: &Permissions) -> Option<Permissions> {
     use std::os::unix::fs::PermissionsExt;

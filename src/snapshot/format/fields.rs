@@ -22,7 +22,7 @@ impl<'a> Fields<'a> {
         u64::from_le_bytes(self.bytes(8).try_into().expect("8 bytes"))
     }
 
-    /// Whether so many bytes are 0.
+    /// Whether the next `count` bytes are 0.
     pub(super) fn zeros(&mut self, count: usize) -> bool {
         self.bytes(count).iter().all(|&byte| byte == 0)
     }

@@ -156,7 +156,7 @@ pub(in crate::snapshot) fn with_head(checksums: u32, head: &[u8; RECORD_HEAD]) -
     crc32c_append(checksums, &head[RECORD_HEAD - CHECKSUM..])
 }
 
-/// The bytes of so many words, with the zeros behind them.
+/// The bytes of this many words, with the zeros behind them.
 pub(in crate::snapshot) fn padded(words: usize) -> usize {
     (words * size_of::<u64>()).next_multiple_of(ALIGN)
 }

@@ -39,7 +39,7 @@ pub(super) struct Answer {
     said: Said,
     /// The largest value.
     most: u32,
-    /// A tick came while it ran. Who has read the epoch before it may judge by that: to him everything has one tick more left.
+    /// A tick came while it ran. A thread that has read the epoch before it may judge by that: for it everything has one tick more left.
     beside_a_tick: bool,
     /// A lookup that said yes may have read half of a slot.
     half_read: bool,
@@ -415,7 +415,7 @@ fn wrong_answers_beside_ticks_are_refused() {
     assert!(!once(Said::Put { value: 1, if_present: IfPresent::Another, had: Err(InsertError::TooManyCopies) }));
     let twice = |told| explained(&[ticked[0], ticked[1], answer(Said::Ticked, 4, 5, false), with(told)]);
     assert!(twice(Said::Found(false)) && !twice(Said::Found(true)));
-    // Who ran beside the second tick may have judged by the epoch before it, but one that saw nothing has looked twice.
+    // Whatever ran concurrently with the second tick may have judged by the epoch before it, but one that saw nothing has looked twice.
     let beside = |told| {
         let events = [ticked[0], ticked[1], answer(Said::Ticked, 4, 8, true), answer(told, 5, 6, true)];
         explained(&events) && explained(&[events[0], events[1], answer(Said::Ticked, 4, 4, true), events[3]])

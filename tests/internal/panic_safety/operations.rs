@@ -140,7 +140,7 @@ fn single_operations() {
     );
 }
 
-/// A thread dies in a split. A table that it had copied to, and told nobody of, is never freed: not for LeakSanitizer.
+/// A thread dies in a split. A table that it had copied to, and had not published, is never freed: not for LeakSanitizer.
 #[test]
 fn splits() {
     if env::var_os("ASAN_OPTIONS").is_some() {

@@ -1,4 +1,4 @@
-//! Sizes: small filters beside what people keep instead, and formulas of structures that were not run.
+//! Sizes: small filters compared with what people keep instead, and formulas of structures that were not run.
 
 use crate::record::{Record, Table};
 use concurrent_cuckoo_filter::CuckooFilter;

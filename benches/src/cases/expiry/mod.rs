@@ -1,4 +1,4 @@
-//! Filters that forget: lookups beside those of filters that do not, "was it seen within the window?" beside peers, ticks.
+//! Filters that forget: lookups compared with those of filters that do not, "was it seen within the window?" compared with peers, ticks.
 
 mod windows;
 
@@ -22,7 +22,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     bits(plan, record);
 }
 
-/// Lookups of single keys, beside those of plain filters with slots and with fingerprints of the same width.
+/// Lookups of single keys, compared with those of plain filters with slots and with fingerprints of the same width.
 fn lookups(plan: &Plan, record: &mut Record) {
     record.text(
         "Lookups of u64 keys at 95 % load, one thread, by slots: millions a second. *Expiring* has 13 bits a fingerprint and 3 \
@@ -245,7 +245,7 @@ fn resident() -> usize {
     pages.unwrap_or_default() * 4096
 }
 
-/// What a tick takes of a thread, beside the same of cuckoo-clock.
+/// What a tick takes of a thread, compared with cuckoo-clock.
 fn ticks(plan: &Plan, record: &mut Record) {
     let log2 = plan.large;
     plan.step(&format!("ticks, 2^{log2} slots"));

@@ -52,7 +52,7 @@ impl Layout {
         Some(Layout { header, part, words: 0, buckets, width, reserve }.narrower(0))
     }
 
-    /// That of a table which was made after so many doublings.
+    /// That of a table which was made after this many doublings.
     #[must_use]
     pub fn narrower(&self, made: u64) -> Self {
         let width = self.width - made;
