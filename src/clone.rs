@@ -3,7 +3,7 @@
 use crate::error::BuildError;
 use crate::filter::CuckooFilter;
 use crate::raw::{NewTable, RawFilter};
-use crate::sys::memory::HugePages;
+use crate::sys::memory::{Arena, HugePages};
 
 impl<K: ?Sized, S: Clone> Clone for CuckooFilter<K, S> {
     /// As [`try_clone`](CuckooFilter::try_clone).
@@ -45,14 +45,14 @@ impl<K: ?Sized, S: Clone> CuckooFilter<K, S> {
         words.try_reserve_exact(plan.words).map_err(|_| refused.clone())?;
         words.resize(plan.words, 0);
         let raw = if let Some(growing) = self.raw.growing() {
-            let mut tables = Vec::new();
+            let (arena, mut tables) = (Arena::new(HugePages::Advised), Vec::new());
             growing.copy_each(0..plan.shards, &mut words, |copy, words| {
-                let table = NewTable::new(&plan, &copy.extent, HugePages::Advised).ok_or(refused.clone())?;
+                let table = NewTable::new(&plan, &copy.extent, &arena).ok_or(refused.clone())?;
                 table.shard().fill_with(words.iter().copied(), copy.count);
                 tables.push(table);
                 Ok(())
             })?;
-            RawFilter::of_tables(&plan, tables, HugePages::Advised).ok_or(refused)?
+            RawFilter::of_tables(&plan, tables, arena).ok_or(refused)?
         } else {
             let raw = RawFilter::new(&plan, HugePages::Advised).ok_or(refused)?;
             for (from, to) in self.raw.shards().zip(raw.shards()) {

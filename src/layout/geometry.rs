@@ -147,8 +147,11 @@ pub(crate) struct Geometry {
     fingerprints: u32,
     /// 2^k - 1 for the largest 2^k that is not above the number of buckets.
     sums: u32,
-    /// Bits of a fingerprint above its core.
+    /// Bits of a fingerprint above its core, and those of the core.
     reserve_bits: u32,
+    core_bits: u32,
+    /// What is left of 32 bits beside the reserve.
+    beside_reserve: u32,
 }
 
 /// Where a key of a growing filter lies.
@@ -175,6 +178,8 @@ impl Geometry {
             fingerprints: u32::MAX >> (32 - plan.core_bits()),
             sums: u32::MAX >> (plan.buckets.leading_zeros() + 1),
             reserve_bits: plan.reserve_bits,
+            core_bits: plan.core_bits(),
+            beside_reserve: u32::BITS - plan.reserve_bits,
         }
     }
 
@@ -277,22 +282,16 @@ impl Geometry {
     fn aim_at(&self, Mixed(mixed): Mixed, shard: usize, first: u32) -> Aim {
         let drawn = u64::from(mixed as u32) * u64::from(self.fingerprints);
         let (core, first) = ((drawn >> 32) as u32 + 1, Bucket(first));
-        let reserve = (drawn as u32) >> (u32::BITS - self.reserve_bits);
-        let fingerprint = Fingerprint(reserve << self.core_bits() | core);
+        let reserve = (drawn as u32) >> self.beside_reserve;
+        let fingerprint = Fingerprint(reserve << self.core_bits | core);
         let second = self.opposite(self.sum(core), first);
         Aim { cell: shard << self.reserve_bits | reserve as usize, class: Class { fingerprint, first, second } }
     }
 
     /// The key of a growing filter with this whole fingerprint and bucket.
     pub(crate) fn aim_of(&self, shard: usize, fingerprint: Fingerprint, first: Bucket) -> Aim {
-        let cell = shard << self.reserve_bits | (fingerprint.0 >> self.core_bits()) as usize;
+        let cell = shard << self.reserve_bits | (fingerprint.0 >> self.core_bits) as usize;
         Aim { cell, class: Class { fingerprint, first, second: self.alternate(fingerprint, first) } }
-    }
-
-    /// Bits of the part of a fingerprint from which the alternate is worked out.
-    #[inline(always)]
-    fn core_bits(&self) -> u32 {
-        u32::BITS - self.fingerprints.leading_zeros()
     }
 
     /// A hash, mixed, that leads to this class in a filter of one shard and finds it by its first candidate: the inverse
@@ -303,8 +302,8 @@ impl Geometry {
         // The least numbers that the two draws take there.
         let position = (u64::from(class.first.0) << 32).div_ceil(u64::from(self.buckets));
         let core = u64::from(class.fingerprint.0 & self.fingerprints);
-        let reserve = u64::from(class.fingerprint.0) >> self.core_bits();
-        let drawn = core.checked_sub(1)? << 32 | reserve << (u32::BITS - self.reserve_bits);
+        let reserve = u64::from(class.fingerprint.0) >> self.core_bits;
+        let drawn = core.checked_sub(1)? << 32 | reserve << self.beside_reserve;
         let drawn = drawn.div_ceil(u64::from(self.fingerprints));
         let leads_there =
             |&mixed: &Mixed| if self.reserve_bits > 0 { self.aim(mixed).class } else { self.locate(mixed).1 } == class;

@@ -32,12 +32,12 @@ impl Lanes {
     }
 
     /// The lanes of a run of two slots, whatever their width.
-    pub(crate) fn of_two(width: u32) -> Self {
+    fn of_two(width: u32) -> Self {
         Lanes::of(2, width)
     }
 
     fn of(slots: u32, width: u32) -> Self {
-        let low = (0..slots).fold(0, |mask, slot| mask | 1u64 << (slot * width));
+        let low = repeated(1, slots, width.into());
         Lanes { low, high: low << (width - 1), width, highest: (slots - 1) * width }
     }
 
@@ -93,6 +93,14 @@ impl Lanes {
         let sum = ones[0] + ones[1] + ones[2] + ones[3];
         (sum.wrapping_mul(self.low) >> self.highest) as u32 & 0xf
     }
+}
+
+/// A number of this width, or a narrower one, in each slot of a run of 2 or 4 slots: without a product, of which processors
+/// have no quick one for vectors.
+#[inline(always)]
+pub(crate) fn repeated(value: u64, slots: u32, width: u64) -> u64 {
+    let two = value | value << width;
+    if slots == 2 { two } else { two | two << (2 * width) }
 }
 
 /// In each slot of the run, the highest bit is set if it equals the pattern's, and above such a slot perhaps if it does

@@ -15,7 +15,7 @@ use super::writers::Writers;
 use crate::error::InsertError;
 use crate::layout::{Class, Format, Geometry, Mixed, Plan};
 use crate::sys::isa::Compiled;
-use crate::sys::memory::{HugePages, Run};
+use crate::sys::memory::{Arena, HugePages, Run, Source};
 use crate::sys::prefetch::level_for;
 use crate::sys::sync::{AtomicU64, Flag};
 use crate::sys::unaligned;
@@ -28,8 +28,12 @@ const NEAR_TABLE: usize = 8 << 20;
 /// Words behind the last bucket, as many as a lookup may read there.
 const SPARE: usize = if unaligned::AVAILABLE { 1 } else { 2 };
 
-/// The shards of a filter, side by side. See [`Shard`].
+/// The shards of a filter, side by side. See [`Shard`]. Of a table of a growing filter, lookups read the first fields alone.
+#[repr(C)]
 pub(crate) struct RawFilter {
+    /// Those of all shards, one after the other, and [`SPARE`] that stay zero: lookups read the word behind a bucket, too.
+    pub(super) words: Run<AtomicU64>,
+    pub(super) stripes: Run<CachePadded<Stripe>>,
     pub(super) geometry: Geometry,
     pub(super) layout: LayoutKind,
     pub(super) contains: Compiled<Contains<RawFilter>>,
@@ -37,9 +41,6 @@ pub(crate) struct RawFilter {
     writers: Writers,
     pub(super) strides: Strides,
     pub(super) format: Format,
-    /// Those of all shards, one after the other, and [`SPARE`] that stay zero: lookups read the word behind a bucket, too.
-    pub(super) words: Run<AtomicU64>,
-    pub(super) stripes: Run<CachePadded<Stripe>>,
     /// For each shard, whether a panic interrupted a change of it.
     pub(super) interrupted: Run<Flag>,
     /// The tables of a filter that grows, which has no words and stripes of its own.
@@ -56,20 +57,20 @@ impl RawFilter {
     /// An empty filter. `None` when there is no memory.
     pub(crate) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
         if !plan.grows() {
-            return Self::new_table(plan, huge_pages);
+            return Self::new_table(plan, huge_pages.into());
         }
-        Self::with(Growing::new(plan, huge_pages)?, plan, huge_pages)
+        Self::with(Growing::new(plan, huge_pages)?, plan)
     }
 
     /// A filter that grows, of tables of which each holds what no other one does. `None` when there is no memory.
-    pub(crate) fn of_tables(plan: &Plan, tables: Vec<NewTable>, huge_pages: HugePages) -> Option<Self> {
-        Self::with(Growing::of_tables(plan, tables, huge_pages)?, plan, huge_pages)
+    pub(crate) fn of_tables(plan: &Plan, tables: Vec<NewTable>, arena: Arena) -> Option<Self> {
+        Self::with(Growing::of_tables(plan, tables, arena)?, plan)
     }
 
-    fn with(growing: Growing, plan: &Plan, huge_pages: HugePages) -> Option<Self> {
+    fn with(growing: Growing, plan: &Plan) -> Option<Self> {
         let mut none = *plan;
         none.shards = 0;
-        let mut filter = Self::new_table(&none, huge_pages)?;
+        let mut filter = Self::new_table(&none, HugePages::Unadvised.into())?;
         filter.contains = growing::contains_in(plan);
         filter.contains_each = growing::contains_each_in(plan);
         filter.writers = Writers::of_growing();
@@ -80,7 +81,7 @@ impl RawFilter {
     }
 
     /// The words and stripes of this plan, whether or not they are those of a filter that grows.
-    pub(super) fn new_table(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
+    pub(super) fn new_table(plan: &Plan, source: Source<'_>) -> Option<Self> {
         let format = Format::new(plan.slot_bits);
         let layout = LayoutKind::of(&format);
         Some(RawFilter {
@@ -95,9 +96,9 @@ impl RawFilter {
                 stripe_shift: plan.stripe_shift,
             },
             format,
-            words: Run::new(plan.shards.checked_mul(plan.words)?.checked_add(SPARE)?, huge_pages)?,
-            stripes: Run::new(plan.shards.checked_mul(plan.stripes)?, huge_pages)?,
-            interrupted: Run::new(plan.shards, huge_pages)?,
+            words: Run::new(plan.shards.checked_mul(plan.words)?.checked_add(SPARE)?, source)?,
+            stripes: Run::new(plan.shards.checked_mul(plan.stripes)?, source)?,
+            interrupted: Run::new(plan.shards, source)?,
             growing: None,
             plan: *plan,
         })

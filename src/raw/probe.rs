@@ -66,6 +66,8 @@ pub(crate) trait Layout {
     const UNIT: bool;
     /// The runs of a bucket.
     type Runs: Runs;
+    /// As this, of buckets of one run.
+    type Narrow: Layout;
 
     /// What [`Layout::read`] takes, worked out beforehand.
     #[inline(always)]
@@ -85,6 +87,9 @@ pub(crate) trait Layout {
 
 /// What is compared of a bucket.
 pub(crate) trait Runs: Copy + Default {
+    /// Slots of a run.
+    const SLOTS: u32;
+
     /// As [`hits`], of all runs together.
     fn hits(self, low: u64, pattern: u64) -> u64;
 
@@ -96,6 +101,8 @@ pub(crate) trait Runs: Copy + Default {
 }
 
 impl Runs for u64 {
+    const SLOTS: u32 = 4;
+
     #[inline(always)]
     fn hits(self, low: u64, pattern: u64) -> u64 {
         hits(self, pattern, low)
@@ -113,6 +120,8 @@ impl Runs for u64 {
 }
 
 impl Runs for [u64; 2] {
+    const SLOTS: u32 = 2;
+
     #[inline(always)]
     fn hits(self, low: u64, pattern: u64) -> u64 {
         self[0].hits(low, pattern) | self[1].hits(low, pattern)
@@ -147,6 +156,7 @@ pub(crate) enum ThreeWords {}
 impl Layout for Word {
     const UNIT: bool = true;
     type Runs = u64;
+    type Narrow = Self;
 
     #[inline(always)]
     fn read(words: &Run<AtomicU64>, begin: u64, _: u32) -> u64 {
@@ -175,6 +185,7 @@ fn fetch_run(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
 impl Layout for Bytes {
     const UNIT: bool = false;
     type Runs = u64;
+    type Narrow = Self;
 
     #[inline(always)]
     fn address(begin: u64) -> u64 {
@@ -200,6 +211,7 @@ impl Layout for Bytes {
 impl Layout for TwoBytes {
     const UNIT: bool = false;
     type Runs = [u64; 2];
+    type Narrow = Bytes;
 
     #[inline(always)]
     fn read(words: &Run<AtomicU64>, begin: u64, run_bits: u32) -> [u64; 2] {
@@ -220,6 +232,7 @@ impl Layout for TwoBytes {
 impl Layout for Words {
     const UNIT: bool = false;
     type Runs = u64;
+    type Narrow = Self;
 
     #[inline(always)]
     fn read(words: &Run<AtomicU64>, begin: u64, _: u32) -> u64 {
@@ -243,6 +256,7 @@ impl Layout for Words {
 impl Layout for ThreeWords {
     const UNIT: bool = false;
     type Runs = [u64; 2];
+    type Narrow = Words;
 
     #[inline(always)]
     fn read(words: &Run<AtomicU64>, begin: u64, run_bits: u32) -> [u64; 2] {

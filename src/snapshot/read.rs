@@ -9,7 +9,7 @@ use crate::filter::CuckooFilter;
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::{Extent, Plan, Tags};
 use crate::raw::{NewTable, RawFilter, Shard, Tagged};
-use crate::sys::memory::HugePages;
+use crate::sys::memory::{Arena, HugePages};
 use crate::tagged::Core;
 use core::fmt;
 use core::ops::Range;
@@ -337,7 +337,7 @@ impl<R: Read> SnapshotReader<R> {
         while let Some(arrived) = next {
             match &one {
                 Some(one) => arrived.store_in(one.shard(0))?,
-                None => drop(arrived.to_table(&plan)?),
+                None => drop(arrived.to_table(&plan, &Arena::new(HugePages::Unadvised))?),
             }
             next = arriving.next(arrived.bytes)?;
         }
@@ -460,8 +460,8 @@ impl Arrived {
     }
 
     /// The table of a filter of this plan, which grows.
-    fn to_table(&self, plan: &Plan) -> Result<NewTable, SnapshotError> {
-        let table = NewTable::new(plan, &self.extent, HugePages::Advised);
+    fn to_table(&self, plan: &Plan, arena: &Arena) -> Result<NewTable, SnapshotError> {
+        let table = NewTable::new(plan, &self.extent, arena);
         let table = table.ok_or(SnapshotError::OutOfMemory { bytes: self.bytes.len() })?;
         self.store_in(table.shard())?;
         match table.stranger(plan) {
@@ -479,13 +479,13 @@ impl Arrived {
 pub(super) enum Store {
     /// Address space for the whole; the system supplies memory for what is stored.
     Fixed(Box<RawFilter>),
-    Tables(Plan, Mutex<Vec<NewTable>>),
+    Tables(Plan, Arena, Mutex<Vec<NewTable>>),
 }
 
 impl Store {
     fn new(plan: &Plan) -> Result<Self, SnapshotError> {
         if plan.grows() {
-            return Ok(Store::Tables(*plan, Mutex::default()));
+            return Ok(Store::Tables(*plan, Arena::new(HugePages::Advised), Mutex::default()));
         }
         let bytes = RawFilter::bytes_of(plan).unwrap_or(usize::MAX);
         let raw = RawFilter::new(plan, HugePages::Advised).map(Box::new);
@@ -495,8 +495,8 @@ impl Store {
     pub(super) fn take(&self, arrived: &Arrived) -> Result<(), SnapshotError> {
         match self {
             Store::Fixed(raw) => arrived.store_in(raw.shard(arrived.number)),
-            Store::Tables(plan, tables) => {
-                let table = arrived.to_table(plan)?;
+            Store::Tables(plan, arena, tables) => {
+                let table = arrived.to_table(plan, arena)?;
                 tables.lock().unwrap_or_else(PoisonError::into_inner).push(table);
                 Ok(())
             }
@@ -507,10 +507,10 @@ impl Store {
     fn into_raw(self) -> Result<RawFilter, SnapshotError> {
         match self {
             Store::Fixed(raw) => Ok(*raw),
-            Store::Tables(plan, tables) => {
+            Store::Tables(plan, arena, tables) => {
                 let tables = tables.into_inner().unwrap_or_else(PoisonError::into_inner);
                 let bytes = tables.len() * plan.words * size_of::<u64>();
-                RawFilter::of_tables(&plan, tables, HugePages::Advised).ok_or(SnapshotError::OutOfMemory { bytes })
+                RawFilter::of_tables(&plan, tables, arena).ok_or(SnapshotError::OutOfMemory { bytes })
             }
         }
     }

@@ -2,13 +2,14 @@
 //!
 //! Whoever reads a cell may follow it for as long as the directory lives: no value is moved or freed before.
 
+use crate::sys::memory::{HugePages, Run};
 use crate::sys::sync::{AtomicPtr, Mutex, lock};
 use core::ops::{Deref, Range};
 use core::sync::atomic::Ordering;
 use core::{ptr, slice};
 
 pub(crate) struct Directory<T> {
-    cells: Box<[AtomicPtr<Entry<T>>]>,
+    cells: Run<AtomicPtr<Entry<T>>>,
     first: *mut Entry<T>,
     /// The newest.
     last: AtomicPtr<Entry<T>>,
@@ -16,6 +17,8 @@ pub(crate) struct Directory<T> {
     adding: Mutex,
 }
 
+/// Begins with a cache line: that of what is read first of a value.
+#[repr(C, align(64))]
 struct Entry<T> {
     value: T,
     next: AtomicPtr<Entry<T>>,
@@ -87,23 +90,23 @@ impl<T> New<T> {
 impl<T> Directory<T> {
     /// Of these values, each named by as many cells as this says, in order. `None` when there is no memory.
     pub(crate) fn new(values: Vec<New<T>>, cells_of: impl Fn(&T) -> usize) -> Option<Self> {
-        let mut cells = Vec::new();
-        cells.try_reserve_exact(values.iter().map(|value| cells_of(value)).sum()).ok()?;
         let mut directory = Directory {
-            cells: Box::default(),
+            cells: Run::new(values.iter().map(|value| cells_of(value)).sum(), HugePages::Unadvised)?,
             first: ptr::null_mut(),
             last: AtomicPtr::new(ptr::null_mut()),
             adding: Mutex::default(),
         };
+        let mut named = 0;
         for value in values {
             let (value, ()) = directory.add(value, |_| ());
-            let pointer = ptr::from_ref(value.0).cast_mut();
-            cells.extend((0..cells_of(&value)).map(|_| AtomicPtr::new(pointer)));
+            let first = ptr::from_ref(value.0).cast_mut();
+            let cells = named..named + cells_of(&value);
+            named = cells.end;
+            directory.publish(cells, value, || {});
             if directory.first.is_null() {
-                directory.first = pointer;
+                directory.first = first;
             }
         }
-        directory.cells = cells.into_boxed_slice();
         (!directory.first.is_null()).then_some(directory)
     }
 
@@ -120,7 +123,7 @@ impl<T> Directory<T> {
     pub(crate) fn at(&self, cell: usize) -> Member<'_, T> {
         // Acquire: pairs with the Release in `publish`. Who finds a value here sees all that was written to it before
         // (models lookup_during_a_split_*).
-        self.member(self.cells[cell].load(Ordering::Acquire))
+        self.member(self.cells.at(cell).load(Ordering::Acquire))
     }
 
     /// Whether the cell still points to this value.
@@ -130,12 +133,19 @@ impl<T> Directory<T> {
     #[inline(always)]
     pub(crate) fn is_at(&self, cell: usize, member: Member<'_, T>) -> bool {
         // Relaxed: as said above. The pointer is compared, and not followed.
-        ptr::eq(self.cells[cell].load(Ordering::Relaxed), member.0)
+        ptr::eq(self.cells.at(cell).load(Ordering::Relaxed), member.0)
+    }
+
+    /// Not 0 if it does not, for callers that collect many answers.
+    #[inline(always)]
+    pub(crate) fn change_at(&self, cell: usize, member: Member<'_, T>) -> usize {
+        // Relaxed: as in `is_at`.
+        self.cells.at(cell).load(Ordering::Relaxed).addr() ^ ptr::from_ref(member.0).addr()
     }
 
     /// Makes the cells point to this value of the directory, one after the other: all of them, even if `each` panics.
     pub(crate) fn publish(&self, cells: Range<usize>, member: Member<'_, T>, each: impl Fn()) {
-        let mut left = Unpublished { cells: self.cells[cells].iter(), member };
+        let mut left = Unpublished { cells: self.cells.part(cells.start, cells.len()).iter(), member };
         while left.publish_next() {
             each();
         }
@@ -185,7 +195,8 @@ impl<T> Directory<T> {
     #[allow(unsafe_code)]
     fn member(&self, pointer: *mut Entry<T>) -> Member<'_, T> {
         // SAFETY: 1. every pointer that is stored in `cells`, `first`, `last`, `next` or `previous` is one that `add` made
-        // of a box (`publish` is given what came from here, and a filter has one directory), and is not null here;
+        // of a box (`publish` is given what came from here, and a filter has one directory), and is not null here: `new`
+        // has made all cells point to a value;
         // 2. the entry is freed in `drop` alone, which has `&mut self`; 3. it is shared from `add` on, and changed
         // through atomics only; who reads the pointer has synchronised with who stored it, or is the same thread.
         Member(unsafe { &*pointer })

@@ -1,12 +1,12 @@
 //! Zeroed memory for the words and the stripes of a filter: one run each, on fresh pages that the system supplies as they
-//! are touched.
+//! are touched. The runs of a growing filter's tables, each too small for a huge page, stand side by side in an [`Arena`].
 //!
 //! A large run is mapped by the system itself. An allocator may hand out memory that was used before, and has to write
 //! its zeros by hand: a second large filter of a process took a hundred times as long to build as the first, and all its
 //! memory at once. Below [`MAPPED_FROM`] the allocator is used, which packs small filters; without the feature
 //! `mmap`, always.
 
-use crate::sys::sync::{AtomicU64, Flag};
+use crate::sys::sync::{AtomicPtr, AtomicU64, Flag};
 
 /// Types of which memory of zeros holds a value, as `Default` makes it.
 ///
@@ -19,6 +19,10 @@ pub(crate) unsafe trait Zeroed: Default {}
 // SAFETY: an atomic number has the layout of the number, and the default one is 0. In models and schedules no memory of
 // zeros is used: each value is made by `Default`.
 unsafe impl Zeroed for AtomicU64 {}
+
+#[allow(unsafe_code)]
+// SAFETY: as above; it is null.
+unsafe impl<T> Zeroed for AtomicPtr<T> {}
 
 #[allow(unsafe_code)]
 // SAFETY: as above; it is a `false`.
@@ -35,17 +39,36 @@ pub(crate) enum HugePages {
     Unadvised,
 }
 
-pub(crate) use backing::Run;
+/// Where a run's memory comes from.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'a> {
+    System(HugePages),
+    Arena(&'a Arena),
+}
+
+impl From<HugePages> for Source<'_> {
+    fn from(huge_pages: HugePages) -> Self {
+        Source::System(huge_pages)
+    }
+}
+
+pub(crate) use backing::{Arena, Run};
 
 #[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
+// A lock around spare memory, no part of the protocol.
+#[allow(clippy::disallowed_types)]
 mod backing {
-    use super::{HugePages, Zeroed};
+    use super::{HugePages, Source, Zeroed};
     use core::marker::PhantomData;
+    #[cfg(feature = "mmap")]
+    use core::ops::Range;
     use core::ptr::NonNull;
     use core::slice;
     #[cfg(feature = "mmap")]
     use memmap2::{MmapOptions, MmapRaw};
     use std::alloc::{Layout, alloc_zeroed, dealloc};
+    #[cfg(feature = "mmap")]
+    use std::sync::{Arc, Mutex, PoisonError};
 
     /// Bytes from which a run is mapped. A snapshot's header announces memory that has not arrived yet: what is mapped costs
     /// address space until it is touched.
@@ -57,14 +80,43 @@ mod backing {
     #[cfg(feature = "mmap")]
     const HUGE_FROM: usize = 2 << 20;
 
+    /// Bytes of an arena from which its runs stand side by side: the huge page that the last ones begin is memory that is
+    /// taken ahead.
+    #[cfg(feature = "mmap")]
+    const SHARED_FROM: usize = 2 * HUGE_FROM;
+
     /// `len` values, at one place for as long as the run lives.
+    #[repr(C)]
     pub(crate) struct Run<T> {
         first: NonNull<T>,
         len: usize,
-        /// Unmaps the memory when dropped; `None` where the allocator has it, or where there is none.
-        #[cfg(feature = "mmap")]
-        mapping: Option<MmapRaw>,
+        memory: Memory,
         values: PhantomData<T>,
+    }
+
+    /// What keeps memory allocated: the mapping that it is part of, or nothing where the allocator has it.
+    #[derive(Clone, Default)]
+    struct Memory {
+        #[cfg(feature = "mmap")]
+        mapping: Option<Arc<MmapRaw>>,
+    }
+
+    /// Memory for runs that come one after the other and stay: from a few megabytes on, parts of larger pieces, of which
+    /// huge pages can be had. A part is not used again before the whole piece is given back, with its last run.
+    pub(crate) struct Arena {
+        huge_pages: HugePages,
+        #[cfg(feature = "mmap")]
+        piece: Mutex<Piece>,
+    }
+
+    /// The last piece of an arena, if there is one, and the part of it that is left.
+    #[cfg(feature = "mmap")]
+    #[derive(Default)]
+    struct Piece {
+        memory: Memory,
+        left: Range<usize>,
+        /// Bytes of all runs of the arena.
+        taken: usize,
     }
 
     #[allow(unsafe_code)]
@@ -77,50 +129,102 @@ mod backing {
 
     impl<T: Zeroed> Run<T> {
         /// `None` when the system refuses the memory.
-        #[allow(unsafe_code)]
-        pub(crate) fn new(len: usize, huge_pages: HugePages) -> Option<Self> {
+        pub(crate) fn new<'a>(len: usize, source: impl Into<Source<'a>>) -> Option<Self> {
             const { assert!(!core::mem::needs_drop::<T>()) };
             let layout = Layout::array::<T>(len).ok()?;
-            #[cfg(feature = "mmap")]
-            if layout.size() >= MAPPED_FROM {
-                return Self::map(len, layout, huge_pages);
-            }
-            #[cfg(not(feature = "mmap"))]
-            let _ = huge_pages;
-            let first = if layout.size() == 0 {
-                NonNull::dangling()
-            } else {
-                // SAFETY: the layout is not empty. What is allocated is zero, which `T: Zeroed` takes for values.
-                NonNull::new(unsafe { alloc_zeroed(layout) })?.cast()
+            let (first, memory) = match source.into() {
+                Source::System(huge_pages) => zeroed(layout, huge_pages)?,
+                Source::Arena(arena) => arena.zeroed(layout)?,
             };
-            Some(Run {
-                first,
-                len,
+            // What is there is zero, which `T: Zeroed` takes for values.
+            Some(Run { first: first.cast(), len, memory, values: PhantomData })
+        }
+    }
+
+    /// Memory of zeros. `None` when the system refuses it.
+    #[allow(unsafe_code)]
+    fn zeroed(layout: Layout, huge_pages: HugePages) -> Option<(NonNull<u8>, Memory)> {
+        #[cfg(feature = "mmap")]
+        if layout.size() >= MAPPED_FROM {
+            return map(layout, huge_pages);
+        }
+        #[cfg(not(feature = "mmap"))]
+        let _ = huge_pages;
+        if layout.size() == 0 {
+            return Some((NonNull::new(core::ptr::without_provenance_mut(layout.align()))?, Memory::default()));
+        }
+        // SAFETY: the layout is not empty.
+        Some((NonNull::new(unsafe { alloc_zeroed(layout) })?, Memory::default()))
+    }
+
+    #[cfg(feature = "mmap")]
+    #[allow(unsafe_code)]
+    fn map(layout: Layout, huge_pages: HugePages) -> Option<(NonNull<u8>, Memory)> {
+        let huge = huge_pages == HugePages::Advised && layout.size() >= HUGE_FROM;
+        // The system aligns to small pages only; what stands before and behind is address space, never touched.
+        let align = if huge { HUGE_FROM } else { layout.align() };
+        let mapping: MmapRaw = MmapOptions::new().len(layout.size().checked_add(align)?).map_anon().ok()?.into();
+        let start = mapping.as_mut_ptr();
+        let offset = start.align_offset(align);
+        debug_assert!(offset <= align);
+        #[cfg(target_os = "linux")]
+        if huge {
+            // An advice that is refused leaves small pages, which are right as well.
+            let _ = mapping.advise_range(memmap2::Advice::HugePage, offset, layout.size());
+        }
+        // SAFETY: 1. offset and size lie inside the mapping; 2. it is readable, writable and private; 3. fresh pages are
+        // zero; 4. the mapping lives as long as what is returned with it, at one address.
+        let first = NonNull::new(unsafe { start.add(offset) })?;
+        Some((first, Memory { mapping: Some(Arc::new(mapping)) }))
+    }
+
+    impl Arena {
+        pub(crate) fn new(huge_pages: HugePages) -> Self {
+            Arena {
+                huge_pages,
                 #[cfg(feature = "mmap")]
-                mapping: None,
-                values: PhantomData,
-            })
+                piece: Mutex::default(),
+            }
         }
 
+        #[cfg(not(feature = "mmap"))]
+        fn zeroed(&self, layout: Layout) -> Option<(NonNull<u8>, Memory)> {
+            zeroed(layout, self.huge_pages)
+        }
+
+        /// A part of the last piece, or the beginning of a new one. No other lock is taken under this one.
         #[cfg(feature = "mmap")]
         #[allow(unsafe_code)]
-        fn map(len: usize, layout: Layout, huge_pages: HugePages) -> Option<Self> {
-            let huge = huge_pages == HugePages::Advised && layout.size() >= HUGE_FROM;
-            // The system aligns to small pages only; what stands before and behind is address space, never touched.
-            let align = if huge { HUGE_FROM } else { layout.align() };
-            let mapping: MmapRaw = MmapOptions::new().len(layout.size().checked_add(align)?).map_anon().ok()?.into();
-            let start = mapping.as_mut_ptr();
-            let offset = start.align_offset(align);
-            debug_assert!(offset <= align);
-            #[cfg(target_os = "linux")]
-            if huge {
-                // An advice that is refused leaves small pages, which are right as well.
-                let _ = mapping.advise_range(memmap2::Advice::HugePage, offset, layout.size());
+        fn zeroed(&self, layout: Layout) -> Option<(NonNull<u8>, Memory)> {
+            let mut piece = self.piece.lock().unwrap_or_else(PoisonError::into_inner);
+            let taken = piece.taken.checked_add(layout.size())?;
+            if taken < SHARED_FROM {
+                piece.taken = taken;
+                drop(piece);
+                return zeroed(layout, self.huge_pages);
             }
-            // SAFETY: 1. offset and size lie inside the mapping; 2. it is readable, writable and private; 3. fresh pages
-            // are zero, which `T: Zeroed` takes for values; 4. the mapping lives as long as the run, at one address.
-            let first = NonNull::new(unsafe { start.add(offset) })?.cast();
-            Some(Run { first, len, mapping: Some(mapping), values: PhantomData })
+            let align = layout.align().max(64);
+            if piece.left.start.checked_next_multiple_of(align)?.checked_add(layout.size())? > piece.left.end {
+                // Address space ahead, an eighth of what there is; the system supplies pages as they are touched.
+                let bytes = layout.size().max(taken / 8).checked_next_multiple_of(HUGE_FROM)?;
+                let (first, memory) = map(Layout::from_size_align(bytes, align).ok()?, self.huge_pages)?;
+                let begin = first.as_ptr() as usize - memory.start() as usize;
+                (piece.memory, piece.left) = (memory, begin..begin + bytes);
+            }
+            let begin = piece.left.start.next_multiple_of(align);
+            (piece.left.start, piece.taken) = (begin + layout.size(), taken);
+            // SAFETY: 1. the part lies inside the mapping, as asked above; 2. it is given away once, so it is zero as the
+            // system supplies it; 3. the mapping lives as long as what is returned with it, at one address.
+            let first = NonNull::new(unsafe { piece.memory.start().add(begin) })?;
+            Some((first, piece.memory.clone()))
+        }
+    }
+
+    #[cfg(feature = "mmap")]
+    impl Memory {
+        /// Where the mapping begins; null if there is none.
+        fn start(&self) -> *mut u8 {
+            self.mapping.as_ref().map_or(core::ptr::null_mut(), |mapping| mapping.as_mut_ptr())
         }
     }
 
@@ -130,7 +234,7 @@ mod backing {
         #[cfg_attr(not(all(target_os = "linux", feature = "mmap")), allow(unused_variables))]
         pub(crate) fn populate(&self, first: usize, count: usize) {
             #[cfg(all(target_os = "linux", feature = "mmap"))]
-            if let Some(mapping) = &self.mapping {
+            if let Some(mapping) = &self.memory.mapping {
                 let offset = self.first.as_ptr() as usize - mapping.as_mut_ptr() as usize + first * size_of::<T>();
                 // An advice that is refused leaves pages to be supplied as they are touched.
                 let _ = mapping.advise_range(memmap2::Advice::PopulateWrite, offset, count * size_of::<T>());
@@ -178,7 +282,7 @@ mod backing {
         #[allow(unsafe_code)]
         fn drop(&mut self) {
             #[cfg(feature = "mmap")]
-            if self.mapping.is_some() {
+            if self.memory.mapping.is_some() {
                 return;
             }
             if let Ok(layout) = Layout::array::<T>(self.len)
@@ -194,12 +298,20 @@ mod backing {
 /// Values of models and schedules know the thread that made them, so memory of zeros is none.
 #[cfg(all(test, any(cuckoo_loom, cuckoo_shuttle)))]
 mod backing {
-    use super::{HugePages, Zeroed};
+    use super::{HugePages, Source, Zeroed};
 
     pub(crate) struct Run<T>(Box<[T]>);
 
+    pub(crate) struct Arena;
+
+    impl Arena {
+        pub(crate) fn new(_: HugePages) -> Self {
+            Arena
+        }
+    }
+
     impl<T: Zeroed> Run<T> {
-        pub(crate) fn new(len: usize, _: HugePages) -> Option<Self> {
+        pub(crate) fn new<'a>(len: usize, _: impl Into<Source<'a>>) -> Option<Self> {
             Some(Run((0..len).map(|_| T::default()).collect()))
         }
     }
@@ -229,5 +341,34 @@ impl<T> Run<T> {
     /// The bytes of `len` values; `None` if no address space holds them.
     pub(crate) fn bytes_of(len: usize) -> Option<usize> {
         len.checked_mul(size_of::<T>()).filter(|&bytes| isize::try_from(bytes).is_ok())
+    }
+}
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use core::sync::atomic::Ordering;
+
+    /// Of sizes of tables and stripes, and of more than a piece; the last run gives a piece back, whatever becomes of the arena.
+    #[test]
+    #[cfg_attr(miri, ignore = "millions of words")]
+    fn runs_of_an_arena_are_zero_and_do_not_overlap() {
+        let arena = Arena::new(HugePages::Advised);
+        let run = |len| Run::<AtomicU64>::new(len, Source::Arena(&arena));
+        let mut lens: Vec<usize> = (0..120).flat_map(|number| [10_000 - 40 * number, 128, 1]).collect();
+        lens.extend([1 << 20, 9_000, 1 << 18, 7]);
+        let runs: Vec<_> = lens.iter().map(|&len| run(len).expect("memory")).collect();
+        assert!(run(1 << 58).is_none() && run(usize::MAX).is_none());
+        let last = run(1000).expect("memory, after what was refused");
+        drop(arena);
+        for (number, (run, &len)) in (1..).zip(runs.iter().zip(&lens)) {
+            run.populate(0, len);
+            assert!(run.part(0, len).iter().all(|word| word.swap(number, Ordering::Relaxed) == 0), "{len} words");
+        }
+        for (number, (run, &len)) in (1..).zip(runs.iter().zip(&lens)) {
+            assert!(run.part(0, len).iter().all(|word| word.load(Ordering::Relaxed) == number), "{len} words");
+        }
+        drop(runs);
+        assert!(last.part(0, 1000).iter().all(|word| word.load(Ordering::Relaxed) == 0));
     }
 }

@@ -6,7 +6,7 @@ use super::leaf::Leaf;
 use crate::layout::{Aim, Bucket, Class, Extent, Fingerprint, Plan, unpack};
 use crate::raw::shard::Shard;
 use crate::sys::directory::New;
-use crate::sys::memory::HugePages;
+use crate::sys::memory::Arena;
 use core::ops::Range;
 
 /// What a copy of a table is of.
@@ -22,8 +22,8 @@ pub(crate) struct NewTable(pub(super) New<Leaf>);
 
 impl NewTable {
     /// An empty one. `None` when there is no memory.
-    pub(crate) fn new(plan: &Plan, extent: &Extent, huge_pages: HugePages) -> Option<Self> {
-        New::of(Leaf::new(plan, extent, huge_pages)?).map(NewTable)
+    pub(crate) fn new(plan: &Plan, extent: &Extent, arena: &Arena) -> Option<Self> {
+        New::of(Leaf::new(plan, extent, arena)?).map(NewTable)
     }
 
     pub(crate) fn shard(&self) -> Shard<'_> {

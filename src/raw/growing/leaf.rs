@@ -1,13 +1,15 @@
 //! A table of a growing filter, and what is known of it.
 
-use crate::layout::{Class, Extent, Format, Lanes, Plan};
+use crate::layout::{Extent, Format, Lanes, Plan};
 use crate::raw::filter::RawFilter;
 use crate::raw::probe::LayoutKind;
 use crate::raw::shard::Shard;
 use crate::raw::stripe::{LockedAll, VersionRef};
-use crate::sys::memory::{HugePages, Run};
+use crate::sys::memory::{Arena, Run, Source};
 use crate::sys::sync::{AtomicU64, RelaxedCounter};
 
+/// What lookups read first is in one cache line.
+#[repr(C)]
 pub(super) struct Leaf {
     pub(super) look: Look,
     /// The table: a filter of one shard.
@@ -28,15 +30,13 @@ pub(super) struct Look {
     /// The lowest and the highest bit of each slot of a run.
     pub(super) low: u64,
     pub(super) high: u64,
-    /// Bits of a bucket, and of a run.
-    pub(super) bucket_bits: u32,
-    pub(super) run_bits: u32,
-    stripe_shift: u32,
     /// The bits of a fingerprint that are stored.
     mask: u32,
+    pub(super) bucket_bits: u32,
 }
 
-/// How the tables of a growing filter are read: all of them in one way, for which table a key is in cannot be predicted.
+/// How the widest tables of a growing filter are read. Those that are made later have narrower slots: where the widest are two
+/// runs, those of up to 64 bits a bucket are read as one, as [`Layout::Narrow`](crate::raw::probe::Layout::Narrow).
 pub(super) fn layout_of(plan: &Plan) -> LayoutKind {
     let format = Format::new(plan.slot_bits);
     match LayoutKind::of(&format) {
@@ -45,23 +45,27 @@ pub(super) fn layout_of(plan: &Plan) -> LayoutKind {
     }
 }
 
+impl Look {
+    /// Whether buckets are one run.
+    #[inline(always)]
+    pub(super) fn is_narrow(&self) -> bool {
+        self.bucket_bits <= u64::BITS
+    }
+}
+
 impl Leaf {
     /// An empty table of the filter of this plan. `None` when there is no memory.
-    pub(super) fn new(plan: &Plan, extent: &Extent, huge_pages: HugePages) -> Option<Self> {
+    pub(super) fn new(plan: &Plan, extent: &Extent, arena: &Arena) -> Option<Self> {
         let leaf = plan.leaf(extent.made);
-        // Where buckets are read as two runs, those of narrow slots are, too.
-        let two_runs = matches!(layout_of(plan), LayoutKind::TwoBytes | LayoutKind::ThreeWords);
-        let lanes = if two_runs { Lanes::of_two(leaf.slot_bits) } else { Lanes::new(leaf.slot_bits) };
+        let lanes = Lanes::new(leaf.slot_bits);
         let leaf = Leaf {
             look: Look {
                 low: lanes.low(),
                 high: lanes.high(),
-                bucket_bits: 4 * leaf.slot_bits,
-                run_bits: 2 * leaf.slot_bits,
-                stripe_shift: leaf.stripe_shift,
                 mask: u32::MAX >> (u32::BITS - leaf.fingerprint_bits),
+                bucket_bits: 4 * leaf.slot_bits,
             },
-            raw: RawFilter::new_table(&leaf, huge_pages)?,
+            raw: RawFilter::new_table(&leaf, Source::Arena(arena))?,
             first_cell: extent.first_cell,
             doublings: RelaxedCounter::default(),
             moved: RelaxedCounter::default(),
@@ -87,10 +91,10 @@ impl Leaf {
         &self.raw.words
     }
 
-    /// The version that lookups of a class watch.
+    /// The version of a stripe, by where that begins.
     #[inline(always)]
-    pub(super) fn version(&self, class: Class) -> VersionRef<'_> {
-        self.raw.stripes.at(class.first.index() >> self.look.stripe_shift).version()
+    pub(super) fn version(&self, stripe_offset: u64) -> VersionRef<'_> {
+        self.raw.version(stripe_offset)
     }
 
     #[inline(always)]

@@ -1,11 +1,12 @@
 //! The lookup in a growing filter, without locks.
 
 use super::Growing;
-use super::leaf::layout_of;
-use crate::layout::{Mixed, Plan};
+use super::leaf::{Leaf, layout_of};
+use crate::layout::{Class, Mixed, Plan};
 use crate::raw::filter::RawFilter;
 use crate::raw::lookup::Contains;
 use crate::raw::probe::{Layout, Runs, with_layout};
+use crate::sys::directory::Member;
 use crate::sys::isa::{Compiled, Function};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
@@ -48,19 +49,30 @@ impl Growing {
     fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
         let aim = self.aim(mixed);
         let (leaf, class) = self.home(aim);
+        // Nearly all tables are of the one kind or of the other, but during one doubling.
+        if L::Runs::SLOTS == 2 && leaf.look.is_narrow() {
+            self.look_in::<L::Narrow>(aim.cell, leaf, class)
+        } else {
+            self.look_in::<L>(aim.cell, leaf, class)
+        }
+    }
+
+    #[inline(always)]
+    fn look_in<L: Layout>(&self, cell: usize, leaf: Member<'_, Leaf>, class: Class) -> Option<bool> {
         let look = leaf.look;
         let pattern = u64::from(class.fingerprint.get()).wrapping_mul(look.low);
         let [first, second] =
             [class.first, class.second].map(|bucket| u64::from(bucket.get()) * u64::from(look.bucket_bits));
-        let (version, words) = (leaf.version(class), leaf.words());
+        let run_bits = look.bucket_bits / 2;
+        let (version, words) = (leaf.version(self.stripe_offset(class.first)), leaf.words());
         let begun = version.begin();
-        let first = L::align(L::read(words, L::address(first), look.run_bits), first, look.run_bits);
+        let first = L::align(L::read(words, L::address(first), run_bits), first, run_bits);
         reached(Step::BucketRead);
-        let second = L::align(L::read(words, L::address(second), look.run_bits), second, look.run_bits);
+        let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
         reached(Step::BucketRead);
         if (first.hits(look.low, pattern) | second.hits(look.low, pattern)) & look.high != 0 {
             return Some(true);
         }
-        (version.is_still(begun) & self.directory.is_at(aim.cell, leaf)).then_some(false)
+        (version.is_still(begun) & self.directory.is_at(cell, leaf)).then_some(false)
     }
 }

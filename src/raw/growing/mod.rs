@@ -28,9 +28,10 @@ pub(super) use lookup::contains_in;
 
 use super::counters::Totals;
 use super::filter::RawFilter;
-use crate::layout::{Aim, Class, Extent, Geometry, Mixed, Plan};
+use super::stripe::STRIPE_BYTES;
+use crate::layout::{Aim, Bucket, Class, Extent, Geometry, Mixed, Plan};
 use crate::sys::directory::{Directory, Member};
-use crate::sys::memory::HugePages;
+use crate::sys::memory::{Arena, HugePages};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::sync::SharedCounter;
 use leaf::Leaf;
@@ -41,7 +42,8 @@ pub(crate) struct Growing {
     plan: Plan,
     /// Tables that there were when it was built, or loaded.
     begun_with: usize,
-    huge_pages: HugePages,
+    /// Where tables have their memory.
+    arena: Arena,
     clears: SharedCounter,
     splits: SharedCounter,
     nanos_in_splits: SharedCounter,
@@ -60,18 +62,25 @@ pub(crate) struct Grown {
 impl Growing {
     /// An empty filter. `None` when there is no memory.
     pub(super) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
-        let mut tables = Vec::new();
+        let (arena, mut tables) = (Arena::new(huge_pages), Vec::new());
         tables.try_reserve_exact(plan.shards).ok()?;
         for shard in 0..plan.shards {
             let extent = Extent { first_cell: shard * plan.cells_at(0), depth: 0, made: 0 };
-            tables.push(NewTable::new(plan, &extent, huge_pages)?);
+            tables.push(NewTable::new(plan, &extent, &arena)?);
         }
-        Self::of_tables(plan, tables, huge_pages)
+        Self::of_tables(plan, tables, arena)
     }
 
-    /// Of tables of which each holds what no other one does, and all together everything. `None` when there is no memory.
-    pub(super) fn of_tables(plan: &Plan, mut tables: Vec<NewTable>, huge_pages: HugePages) -> Option<Self> {
+    /// Of tables of which each holds what no other one does, and all together everything, and the arena that they are in.
+    /// `None` when there is no memory.
+    pub(super) fn of_tables(plan: &Plan, mut tables: Vec<NewTable>, arena: Arena) -> Option<Self> {
         tables.sort_unstable_by_key(|table| table.0.first_cell);
+        // Cells are read without asking whether they are there.
+        let cells = tables.iter().fold(0, |cell, NewTable(leaf)| {
+            assert_eq!(leaf.first_cell, cell, "tables side by side");
+            cell + plan.cells_at(leaf.doublings())
+        });
+        assert_eq!(cells, plan.shards * plan.cells_at(0), "tables for every cell");
         let begun_with = tables.len();
         let leaves = tables.into_iter().map(|table| table.0).collect();
         Some(Growing {
@@ -79,7 +88,7 @@ impl Growing {
             directory: Directory::new(leaves, |leaf| plan.cells_at(leaf.doublings()))?,
             plan: *plan,
             begun_with,
-            huge_pages,
+            arena,
             clears: SharedCounter::default(),
             splits: SharedCounter::default(),
             nanos_in_splits: SharedCounter::default(),
@@ -136,6 +145,12 @@ impl Growing {
         let leaf = self.directory.at(aim.cell);
         let fingerprint = aim.class.fingerprint.lower(leaf.mask());
         (leaf, Class { fingerprint, ..aim.class })
+    }
+
+    /// Where the stripe of a bucket begins in any table, in bytes.
+    #[inline(always)]
+    fn stripe_offset(&self, bucket: Bucket) -> u64 {
+        u64::from(bucket.get() >> self.plan.stripe_shift) * STRIPE_BYTES as u64
     }
 
     /// Begins to fetch the buckets of a key.

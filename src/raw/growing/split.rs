@@ -27,12 +27,16 @@ impl Growing {
         let depth = doublings + 1;
         let cells = self.plan.cells_at(depth);
         let extent = Extent { first_cell: leaf.first_cell + cells, depth, made: depth };
-        let child = Leaf::new(&self.plan, &extent, self.huge_pages);
-        let child = child.and_then(New::of).ok_or(InsertError::OutOfMemory)?;
         let bit = 1 << (self.plan.fingerprint_bits - doublings - 1);
         let change = leaf.shard().begin_change();
         let locked = leaf.shard().stripes().lock_all();
         if leaf.doublings() == doublings {
+            // Memory of an arena is not given back: so it is taken once the split is sure.
+            let Some(child) = Leaf::new(&self.plan, &extent, &self.arena).and_then(New::of) else {
+                drop(locked);
+                change.end();
+                return Err(InsertError::OutOfMemory);
+            };
             // What a split that was interrupted has left would be copied, and be keys where it is copied to.
             leaf.mend(&locked, &self.plan);
             // The one place where two tables are locked (H3): nobody else knows the second one, nor waits for the first with it.
