@@ -211,9 +211,7 @@ impl<'a> Stripes<'a> {
 
     /// The same, as a number of fingerprints.
     pub(crate) fn total(self) -> u64 {
-        let sum = self.sum();
-        // Below zero if a fingerprint moved meanwhile out of a stripe that was read before into one that was read after.
-        if i64::try_from(sum).is_ok() { sum } else { 0 }
+        not_below_zero(self.sum())
     }
 
     /// Adds up what has happened in each stripe.
@@ -331,6 +329,12 @@ impl LockedAll<'_> {
         self.stripes.at(0).count.store(total.wrapping_sub(others), Ordering::Relaxed);
         reached(Step::Counted);
     }
+}
+
+/// A sum of counts as a number of fingerprints. It is below zero, and has wrapped, if something moved meanwhile out of what
+/// was read before into what was read after.
+pub(crate) fn not_below_zero(sum: u64) -> u64 {
+    if i64::try_from(sum).is_ok() { sum } else { 0 }
 }
 
 fn advance(version: &AtomicU64) {

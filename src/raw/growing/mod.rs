@@ -28,6 +28,7 @@ pub(super) use lookup::contains_in;
 
 use super::counters::Totals;
 use super::filter::RawFilter;
+use super::stripe::not_below_zero;
 use crate::layout::{Aim, Class, Extent, Geometry, Mixed, Plan};
 use crate::sys::directory::{Directory, Member};
 use crate::sys::memory::HugePages;
@@ -86,12 +87,15 @@ impl Growing {
         })
     }
 
+    /// This value, and the empty run of words beside it.
+    const FIXED_BYTES: usize = size_of::<Self>() + RawFilter::SPARE_BYTES;
+
     /// The memory behind a filter of which all tables have doubled so often, in bytes.
     pub(super) fn bytes_of(plan: &Plan, doublings: u32) -> Option<usize> {
         let table =
             |doublings| RawFilter::bytes_of_table(&plan.leaf(doublings))?.checked_add(Directory::<Leaf>::ENTRY_BYTES);
         let mut bytes = Directory::<Leaf>::bytes_of(plan.shards.checked_shl(plan.reserve_bits)?)?;
-        bytes = bytes.checked_add(size_of::<Self>())?.checked_add(plan.shards.checked_mul(table(0)?)?)?;
+        bytes = bytes.checked_add(Self::FIXED_BYTES)?.checked_add(plan.shards.checked_mul(table(0)?)?)?;
         for doublings in 1..=doublings {
             let made = plan.shards.checked_mul(1 << (doublings - 1))?;
             bytes = bytes.checked_add(made.checked_mul(table(doublings)?)?)?;
@@ -104,7 +108,7 @@ impl Growing {
         let tables: usize =
             self.directory.each().map(|leaf| leaf.raw.heap_bytes() + Directory::<Leaf>::ENTRY_BYTES).sum();
         let cells = Directory::<Leaf>::bytes_of(self.cells()).unwrap_or(usize::MAX);
-        tables + cells + size_of::<Self>()
+        tables + cells + Self::FIXED_BYTES
     }
 
     /// Memory of all words, in bytes, within a few of them.
@@ -152,7 +156,7 @@ impl Growing {
     pub(super) fn len(&self) -> usize {
         let sum = self.directory.each_from_newest().map(|leaf| leaf.shard().stripes().sum()).fold(0, u64::wrapping_add);
         let slots = self.plan.slots() / self.plan.shards * self.tables();
-        i64::try_from(sum).map_or(0, |sum| sum as usize).min(slots)
+        (not_below_zero(sum) as usize).min(slots)
     }
 
     pub(super) fn add_totals_to(&self, totals: &mut Totals) {
