@@ -87,8 +87,8 @@ fn filters_of_nearly_a_power_of_two_take_all_keys_that_were_asked_for() {
     }
 }
 
-/// The largest capacities that a table of fewer slots than that of a filter of fixed size could hold below the load from which
-/// a refusal splits it.
+/// Up to 77 keys they hold what was asked for below the load from which a table is split in place of a refusal. The promise is
+/// that of filters of fixed size.
 #[test]
 fn small_filters_that_grow_take_all_keys_that_were_asked_for() {
     for capacity in [0, 1, 27, 36, 43, 63, 64, 78] {
