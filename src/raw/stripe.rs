@@ -211,7 +211,15 @@ impl<'a> Stripes<'a> {
 
     /// The same, as a number of fingerprints.
     pub(crate) fn total(self) -> u64 {
-        not_below_zero(self.sum())
+        self.total_and(0)
+    }
+
+    /// The same with so many more, or less: wrapped.
+    pub(crate) fn total_and(self, more: u64) -> u64 {
+        let sum = self.sum().wrapping_add(more);
+        // Below zero if a fingerprint moved meanwhile out of a stripe that was read before into one that was read after, or
+        // if they are read amid a clear.
+        if i64::try_from(sum).is_ok() { sum } else { 0 }
     }
 
     /// Adds up what has happened in each stripe.
@@ -329,12 +337,6 @@ impl LockedAll<'_> {
         self.stripes.at(0).count.store(total.wrapping_sub(others), Ordering::Relaxed);
         reached(Step::Counted);
     }
-}
-
-/// A sum of counts as a number of fingerprints. It is below zero, and has wrapped, if something moved meanwhile out of what
-/// was read before into what was read after.
-pub(crate) fn not_below_zero(sum: u64) -> u64 {
-    if i64::try_from(sum).is_ok() { sum } else { 0 }
 }
 
 fn advance(version: &AtomicU64) {

@@ -4,7 +4,7 @@ use crate::layout::{Class, Extent, Format, Lanes, Plan};
 use crate::raw::filter::RawFilter;
 use crate::raw::probe::LayoutKind;
 use crate::raw::shard::Shard;
-use crate::raw::stripe::{LockedAll, VersionRef, not_below_zero};
+use crate::raw::stripe::{LockedAll, VersionRef};
 use crate::sys::memory::{HugePages, Run};
 use crate::sys::sync::{AtomicU64, RelaxedCounter};
 
@@ -105,7 +105,7 @@ impl Leaf {
 
     /// Stored fingerprints: exact if all of it is locked.
     pub(super) fn load(&self) -> u64 {
-        not_below_zero(self.shard().stripes().sum().wrapping_add(self.moved.get()))
+        self.shard().stripes().total_and(self.moved.get())
     }
 
     /// Notes what a split does to this table and to the one that is split off.

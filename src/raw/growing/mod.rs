@@ -28,7 +28,6 @@ pub(super) use lookup::contains_in;
 
 use super::counters::Totals;
 use super::filter::RawFilter;
-use super::stripe::not_below_zero;
 use crate::layout::{Aim, Class, Extent, Geometry, Mixed, Plan};
 use crate::sys::directory::{Directory, Member};
 use crate::sys::memory::HugePages;
@@ -156,7 +155,7 @@ impl Growing {
     pub(super) fn len(&self) -> usize {
         let sum = self.directory.each_from_newest().map(|leaf| leaf.shard().stripes().sum()).fold(0, u64::wrapping_add);
         let slots = self.plan.slots() / self.plan.shards * self.tables();
-        (not_below_zero(sum) as usize).min(slots)
+        i64::try_from(sum).map_or(0, |sum| sum as usize).min(slots)
     }
 
     pub(super) fn add_totals_to(&self, totals: &mut Totals) {
