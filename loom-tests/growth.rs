@@ -453,14 +453,13 @@ fn clear_during_a_split_takes_a_class_once() {
     });
 }
 
-/// A lookup that finds its key in the table that is split, while a clear has emptied the new one.
-#[test]
-fn lookups_during_a_split_and_a_clear_do_not_find_what_was_gone() {
-    Model { executions: 3261, preemptions: Some(2), outcomes: &["found", "missed"] }.explore(|seen| {
+/// A lookup that finds its key in the table that is split, while it has gone from the new one.
+fn lookups_during_a_split_do_not_find_what_was_gone(executions: usize, take: fn(&World, Mixed)) {
+    Model { executions, preemptions: Some(2), outcomes: &["found", "missed"] }.explore(move |seen| {
         let world = World::new(16, 1);
         let key = world.key(1, 0);
         world.put(key, In::First);
-        let [reader, clearer, splitter] = [0; 3].map(|_| Arc::clone(&world));
+        let [reader, taker, splitter] = [0; 3].map(|_| Arc::clone(&world));
         let seen = seen.clone();
         run_three(
             move || {
@@ -471,9 +470,60 @@ fn lookups_during_a_split_and_a_clear_do_not_find_what_was_gone() {
                     assert!(!reader.contains(key), "a key that was gone was found again");
                 }
             },
-            move || clearer.raw.clear(),
+            move || take(&taker, key),
             move || splitter.split(),
         );
         world.assert_holds(&[(key, 0)], 2);
+    });
+}
+
+#[test]
+fn lookups_during_a_split_and_a_clear_do_not_find_what_was_gone() {
+    lookups_during_a_split_do_not_find_what_was_gone(3261, |world, _| world.raw.clear());
+}
+
+/// Also between the lock of the new table and the clear of the old one.
+#[test]
+fn lookups_during_a_split_and_a_removal_do_not_find_what_was_gone() {
+    lookups_during_a_split_do_not_find_what_was_gone(1, |world, key| assert!(world.raw.remove(key)));
+}
+
+/// Store buffering where the split lets two threads have no lock in common (models *_are_visible_when_they_return).
+#[test]
+fn insertions_during_a_split_are_visible_when_they_return() {
+    explore(1, &["both", "one"], |seen| {
+        let world = World::new(16, 1);
+        let [stays, goes] = [world.key(0, 0), world.key(1, 0)];
+        let insert = |own, other| {
+            let world = Arc::clone(&world);
+            move || {
+                world.insert(own);
+                world.contains(other)
+            }
+        };
+        let splitter = Arc::clone(&world);
+        let (one, other, ()) = run_three(insert(stays, goes), insert(goes, stays), move || splitter.split());
+        assert!(one || other, "neither of two insertions that had returned was seen");
+        seen.note(if one && other { "both" } else { "one" });
+        world.assert_holds(&[(stays, 1), (goes, 1)], 2);
+    });
+}
+
+/// The load for which a split is asked for is read without locks.
+#[test]
+fn a_table_that_was_emptied_is_not_split() {
+    explore(1, &["1", "2"], |seen| {
+        let world = World::new(16, 2);
+        let keys: [_; 8] = core::array::from_fn(|number| world.key(number % 4, number / 4));
+        keys.into_iter().for_each(|key| world.insert(key));
+        let (splitter, clearer) = (Arc::clone(&world), Arc::clone(&world));
+        let clear = move || {
+            clearer.raw.clear();
+            clearer.growing().tables()
+        };
+        let ((), tables) = run_two(false, move || splitter.growing().relieve_home(keys[0]), clear);
+        seen.note(tables.to_string());
+        assert_eq!(world.growing().tables(), tables, "a table was split that had been emptied");
+        world.assert_holds(&keys.map(|key| (key, 0)), tables);
     });
 }

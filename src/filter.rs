@@ -307,7 +307,8 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// These errors do not add up: they are gone once the writers have returned.
     ///
     /// # Complexity
-    /// Reads one number for each stripe, 1024 or about as many shards as there are at the most; takes no lock.
+    /// Reads one number for each stripe, 1024 or about as many shards as there are at the most; takes no lock. A filter that
+    /// grows has two stripes or more in each of its [`tables`](crate::Stats::tables), which are visited one after the other.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

@@ -7,7 +7,8 @@ use core::time::Duration;
 ///
 /// Repeated lookups are not among the counters: a lookup writes no shared memory, not even to be counted. It repeats only
 /// if meanwhile, in its stripe, a key was relocated, one of several copies of a class was removed, or the filter was
-/// cleared. Only relocations are counted here.
+/// cleared; or if its table was split and it is of the keys that went to the new one. Only relocations and splits are
+/// counted here.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -44,8 +45,8 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// was loaded begins with none.
     ///
     /// # Complexity
-    /// Reads the line of each stripe twice, 1024 or about as many shards as there are at the most; takes no lock and
-    /// waits for no writer.
+    /// Reads the line of each stripe twice, 1024 or about as many shards as there are at the most, or two or more in each of
+    /// the tables of a filter that grows; takes no lock and waits for no writer.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

@@ -54,6 +54,9 @@ impl UnwindSafe for RawFilter {}
 impl RefUnwindSafe for RawFilter {}
 
 impl RawFilter {
+    /// What lookups may read behind the last bucket; all the words that a filter that grows has of its own.
+    pub(super) const SPARE_BYTES: usize = SPARE * size_of::<u64>();
+
     /// An empty filter. `None` when there is no memory.
     pub(crate) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
         if !plan.grows() {

@@ -211,8 +211,14 @@ impl<'a> Stripes<'a> {
 
     /// The same, as a number of fingerprints.
     pub(crate) fn total(self) -> u64 {
-        let sum = self.sum();
-        // Below zero if a fingerprint moved meanwhile out of a stripe that was read before into one that was read after.
+        self.total_and(0)
+    }
+
+    /// The same with so many more, or less: wrapped.
+    pub(crate) fn total_and(self, more: u64) -> u64 {
+        let sum = self.sum().wrapping_add(more);
+        // Below zero if a fingerprint moved meanwhile out of a stripe that was read before into one that was read after, or
+        // if they are read amid a clear.
         if i64::try_from(sum).is_ok() { sum } else { 0 }
     }
 

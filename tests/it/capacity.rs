@@ -4,7 +4,7 @@
 //! Each test does a part of the builds by default. `FULL=1 cargo test --test it capacity -- --nocapture` does all of them
 //! (about a minute on two cores) and prints what it counted.
 
-use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{Builder, CuckooFilter, InsertError};
 use std::sync::Mutex;
 use testkit::{each_on_all_cores, random_seeds};
 
@@ -13,7 +13,15 @@ fn full() -> bool {
 }
 
 fn build(capacity: usize, bits: u32, rng: &mut fastrand::Rng) -> CuckooFilter<u64> {
-    let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits);
+    finish(CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits), rng)
+}
+
+fn growing(capacity: usize, bits: u32, rng: &mut fastrand::Rng) -> CuckooFilter<u64> {
+    let builder = CuckooFilter::builder().capacity(capacity).max_capacity(capacity);
+    finish(builder.fingerprint_bits(bits), rng)
+}
+
+fn finish(builder: Builder<u64>, rng: &mut fastrand::Rng) -> CuckooFilter<u64> {
     builder.hasher(random_seeds(rng)).build().unwrap()
 }
 
@@ -29,8 +37,18 @@ fn distinct_keys(rng: &mut fastrand::Rng) -> impl Iterator<Item = u64> + use<> {
     (0..).map(move |i: u64| mix(start.wrapping_add(i.wrapping_mul(0x9e37_79b9_7f4a_7c15))))
 }
 
-/// Builds filters of this capacity and fills each with as many distinct keys as were asked for.
 fn fill_to_capacity(capacity: usize, all: usize, part: usize, most_in_10_000: usize) {
+    fill_all_to_capacity(build, capacity, all, part, most_in_10_000);
+}
+
+/// Builds filters of this capacity and fills each with as many distinct keys as were asked for.
+fn fill_all_to_capacity(
+    build: fn(usize, u32, &mut fastrand::Rng) -> CuckooFilter<u64>,
+    capacity: usize,
+    all: usize,
+    part: usize,
+    most_in_10_000: usize,
+) {
     let builds = if full() { all } else { part };
     let refused = Mutex::new(Vec::new());
     for bits in [6, 8, 13, 16] {
@@ -66,6 +84,15 @@ fn small_filters_take_all_keys_that_were_asked_for() {
 fn filters_of_nearly_a_power_of_two_take_all_keys_that_were_asked_for() {
     for capacity in [27, 79] {
         fill_to_capacity(capacity, 100_000, 10_000, 1);
+    }
+}
+
+/// Up to 77 keys they hold what was asked for below the load from which a table is split in place of a refusal. The promise is
+/// that of filters of fixed size.
+#[test]
+fn small_filters_that_grow_take_all_keys_that_were_asked_for() {
+    for capacity in [0, 1, 27, 36, 43, 63, 64, 78] {
+        fill_all_to_capacity(growing, capacity, 100_000, 10_000, 1);
     }
 }
 

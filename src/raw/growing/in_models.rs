@@ -62,10 +62,15 @@ impl Growing {
         leaf.shard().last_hop(home, hop, 1, class, admission).ok()?
     }
 
+    /// As an insertion does that was long in finding room in the table of this key.
+    pub(crate) fn relieve_home(&self, key: Mixed) {
+        self.relieve(self.home(self.aim(key)).0);
+    }
+
     /// Splits this table of the list, if it is there and has doubled so often; says whether it was there.
     pub(crate) fn split_table(&self, number: usize, doublings: u32) -> bool {
         let table = self.directory.each().nth(number);
-        table.inspect(|&leaf| self.split(leaf, doublings).expect("memory")).is_some()
+        table.inspect(|&leaf| self.split(leaf, doublings, 0.0).expect("memory")).is_some()
     }
 }
 

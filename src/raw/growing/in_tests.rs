@@ -13,6 +13,6 @@ impl Growing {
     /// Splits the table that the key is in, if it may be, unless another thread does so meanwhile.
     pub(crate) fn split_home(&self, key: Mixed) {
         let (leaf, _) = self.home(self.aim(key));
-        self.split(leaf, leaf.doublings()).expect("memory");
+        self.split(leaf, leaf.doublings(), 0.0).expect("memory");
     }
 }

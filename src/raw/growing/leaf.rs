@@ -109,7 +109,7 @@ impl Leaf {
 
     /// Stored fingerprints: exact if all of it is locked.
     pub(super) fn load(&self) -> u64 {
-        self.shard().stripes().sum().wrapping_add(self.moved.get())
+        self.shard().stripes().total_and(self.moved.get())
     }
 
     /// Notes what a split does to this table and to the one that is split off.

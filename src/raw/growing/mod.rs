@@ -95,12 +95,15 @@ impl Growing {
         })
     }
 
+    /// This value, and the empty run of words beside it.
+    const FIXED_BYTES: usize = size_of::<Self>() + RawFilter::SPARE_BYTES;
+
     /// The memory behind a filter of which all tables have doubled so often, in bytes.
     pub(super) fn bytes_of(plan: &Plan, doublings: u32) -> Option<usize> {
         let table =
             |doublings| RawFilter::bytes_of_table(&plan.leaf(doublings))?.checked_add(Directory::<Leaf>::ENTRY_BYTES);
         let mut bytes = Directory::<Leaf>::bytes_of(plan.shards.checked_shl(plan.reserve_bits)?)?;
-        bytes = bytes.checked_add(size_of::<Self>())?.checked_add(plan.shards.checked_mul(table(0)?)?)?;
+        bytes = bytes.checked_add(Self::FIXED_BYTES)?.checked_add(plan.shards.checked_mul(table(0)?)?)?;
         for doublings in 1..=doublings {
             let made = plan.shards.checked_mul(1 << (doublings - 1))?;
             bytes = bytes.checked_add(made.checked_mul(table(doublings)?)?)?;
@@ -113,7 +116,7 @@ impl Growing {
         let tables: usize =
             self.directory.each().map(|leaf| leaf.raw.heap_bytes() + Directory::<Leaf>::ENTRY_BYTES).sum();
         let cells = Directory::<Leaf>::bytes_of(self.cells()).unwrap_or(usize::MAX);
-        tables + cells + size_of::<Self>()
+        tables + cells + Self::FIXED_BYTES
     }
 
     /// Memory of all words, in bytes, within a few of them.

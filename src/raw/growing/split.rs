@@ -13,13 +13,15 @@ use crate::sys::steps::{Step, reached};
 use std::time::Instant;
 
 impl Growing {
-    /// Splits a table that has doubled so often, unless another thread has done so. The error is that there is no memory.
+    /// Splits a table that has doubled so often, unless another thread has done so, or it is below this load when it is locked:
+    /// who asks for it has read a load that may be gone, or never was (model a_table_that_was_emptied_is_not_split). The error
+    /// is that there is no memory.
     ///
     /// The new table stays locked until all of its cells name it: else it could be split itself while cells of its own child
     /// are still to be written here (models split_of_a_child_*).
     #[cold]
     #[inline(never)]
-    pub(super) fn split(&self, leaf: Member<'_, Leaf>, doublings: u32) -> Result<(), InsertError> {
+    pub(super) fn split(&self, leaf: Member<'_, Leaf>, doublings: u32, from: f64) -> Result<(), InsertError> {
         let begun = Instant::now();
         if doublings >= self.plan.reserve_bits {
             return Ok(());
@@ -30,15 +32,15 @@ impl Growing {
         let bit = 1 << (self.plan.fingerprint_bits - doublings - 1);
         let change = leaf.shard().begin_change();
         let locked = leaf.shard().stripes().lock_all();
-        if leaf.doublings() == doublings {
-            // Memory of an arena is not given back: so it is taken once the split is sure.
+        // What a split that was interrupted has left takes room, and would be keys where it is copied to.
+        leaf.mend(&locked, &self.plan);
+        if leaf.doublings() == doublings && self.splits_from(leaf, from) {
+            // Not before the split is sure: of many that find a table full, one takes memory, which no arena gives back.
             let Some(child) = Leaf::new(&self.plan, &extent, &self.arena).and_then(New::of) else {
                 drop(locked);
                 change.end();
                 return Err(InsertError::OutOfMemory);
             };
-            // What a split that was interrupted has left would be copied, and be keys where it is copied to.
-            leaf.mend(&locked, &self.plan);
             // The one place where two tables are locked (H3): nobody else knows the second one, nor waits for the first with it.
             let (child, child_locked) = self.directory.add(child, |child| {
                 let child_locked = child.get().shard().stripes().lock_all();

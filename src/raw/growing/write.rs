@@ -54,7 +54,7 @@ impl Home for InLeaf<'_> {
 
     fn refuses(self) -> Result<(), Again> {
         let doublings = self.leaf.doublings();
-        // What a split that was interrupted has left takes room, which the next one mends.
+        // What a split that was interrupted has left takes room. It is mended where a split is asked for.
         let interrupted = self.leaf.shard().stripes().interrupted().is_set();
         if self.growing.splits_from(self.leaf, if interrupted { 0.0 } else { SPLIT_FULL_FROM }) {
             Err(Again::Full { doublings })
@@ -66,7 +66,7 @@ impl Home for InLeaf<'_> {
 
 impl Growing {
     /// Whether the table may be split and is at this load.
-    fn splits_from(&self, leaf: Member<'_, Leaf>, load: f64) -> bool {
+    pub(super) fn splits_from(&self, leaf: Member<'_, Leaf>, load: f64) -> bool {
         let slots = leaf.raw.plan().slots() as f64;
         leaf.doublings() < self.plan.reserve_bits && leaf.load() as f64 >= load * slots
     }
@@ -101,7 +101,7 @@ impl Growing {
                     return result;
                 }
                 Err(Again::Moved) => {}
-                Err(Again::Full { doublings }) => self.split(leaf, doublings)?,
+                Err(Again::Full { doublings }) => self.split(leaf, doublings, SPLIT_FULL_FROM)?,
             }
         }
     }
@@ -109,23 +109,23 @@ impl Growing {
     /// Splits a table that is nearly full, before it is searched in vain.
     #[cold]
     #[inline(never)]
-    fn relieve(&self, leaf: Member<'_, Leaf>) {
+    pub(super) fn relieve(&self, leaf: Member<'_, Leaf>) {
         let doublings = leaf.doublings();
         // The last doubling is for tables that are full, not for those that are nearly so: few are.
         if doublings + 1 < self.plan.reserve_bits && self.splits_from(leaf, SPLIT_FROM) {
             // Without memory, the insertion that finds no room says so.
-            let _ = self.split(leaf, doublings);
+            let _ = self.split(leaf, doublings, SPLIT_FROM);
         }
     }
 
     /// Splits tables until there is room for so many keys in all.
     pub(crate) fn reserve(&self, keys: usize) -> Result<(), InsertError> {
         // Not all tables get as many. The last doubling is for those that get more when there are as many as there may be.
-        let wanted = self.plan.doublings_for(keys + keys / 50).min(self.plan.reserve_bits - 1);
+        let wanted = self.plan.doublings_for(keys.saturating_add(keys / 50)).min(self.plan.reserve_bits - 1);
         for leaf in self.directory.each() {
             // Those that are split off come later in the walk.
             while leaf.doublings() < wanted {
-                self.split(leaf, leaf.doublings())?;
+                self.split(leaf, leaf.doublings(), 0.0)?;
             }
         }
         Ok(())
@@ -167,5 +167,53 @@ impl Growing {
                 return done;
             }
         }
+    }
+}
+
+#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::layout::Plan;
+    use crate::raw::RawFilter;
+    use crate::sys::memory::HugePages;
+    use crate::sys::steps::{Step, with_hook};
+    use std::sync::Arc;
+
+    /// Of one table of 256 slots, which may double three times.
+    fn growing() -> RawFilter {
+        let plan = Plan { reserve_bits: 3, ..Plan::one_shard(16, 64, 4) };
+        RawFilter::new(&plan, HugePages::Unadvised).unwrap()
+    }
+
+    fn fill(raw: &RawFilter, keys: core::ops::Range<u64>) {
+        keys.for_each(|key| assert_eq!(raw.insert(Mixed::of(key), Admission::Copies), Ok(true)));
+    }
+
+    #[test]
+    fn a_table_is_split_for_what_it_holds_when_it_is_locked() {
+        let raw = growing();
+        let growing = raw.growing().unwrap();
+        let first = growing.directory.each().next().unwrap();
+        for (keys, from, tables) in [(0..128, SPLIT_FROM, 1), (128..232, SPLIT_FROM, 2), (232..232, 0.0, 2)] {
+            fill(&raw, keys);
+            growing.split(first, 0, from).unwrap();
+            assert_eq!(growing.tables(), tables);
+        }
+        growing.reserve(usize::MAX).unwrap();
+        assert_eq!(growing.tables(), 4);
+    }
+
+    /// A clear makes the counts of a table nothing before it forgets what went to others.
+    #[test]
+    fn a_table_that_is_being_emptied_is_not_full() {
+        let raw = Arc::new(growing());
+        fill(&raw, 0..128);
+        raw.growing().unwrap().reserve(256).unwrap();
+        let during = Arc::clone(&raw);
+        let hook = move |step| {
+            let stored = during.growing().unwrap().stored_in(0..1);
+            assert!(step != Step::Counted || stored < 128, "{stored} keys of 128 amid a clear");
+        };
+        with_hook(hook, || raw.clear());
     }
 }
