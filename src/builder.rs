@@ -380,7 +380,9 @@ impl<K: ?Sized, S> Builder<K, S> {
         let width = match (self.rate, self.bits) {
             (Some(rate), Some(bits)) => return Err(BuildError::RateAndFingerprintBits { rate, bits }),
             (None, Some(bits)) if FINGERPRINT_BITS.contains(&bits) => bits,
-            (None, Some(asked)) => return Err(BuildError::FingerprintBitsOutOfRange { asked }),
+            (None, Some(asked)) => {
+                return Err(BuildError::FingerprintBitsOutOfRange { asked, possible: FINGERPRINT_BITS });
+            }
             (rate, None) => width_for(capacity, rate.unwrap_or(DEFAULT_RATE))?,
         };
         let plan = self.plan_of(capacity, width, width)?;
@@ -430,7 +432,9 @@ impl<K: ?Sized, S> Builder<K, S> {
         let ask = match (self.rate, self.bits) {
             (Some(rate), Some(bits)) => return Err(BuildError::RateAndFingerprintBits { rate, bits }),
             (None, Some(bits)) if GROWING_FINGERPRINT_BITS.contains(&bits) => Ask::Bits(bits),
-            (None, Some(asked)) => return Err(BuildError::GrowingFingerprintBitsOutOfRange { asked }),
+            (None, Some(asked)) => {
+                return Err(BuildError::FingerprintBitsOutOfRange { asked, possible: GROWING_FINGERPRINT_BITS });
+            }
             (rate, None) => Ask::Rate(in_range(rate.unwrap_or(DEFAULT_RATE))?),
         };
         if self.stripes == Some(0) {
@@ -439,7 +443,8 @@ impl<K: ?Sized, S> Builder<K, S> {
         let too_large = |fingerprint_bits| BuildError::TooLarge { capacity: max_capacity, fingerprint_bits };
         let plan = Plan::growing(capacity, max_capacity, ask, self.stripes).map_err(|error| match error {
             Ungrowable::RateTooLow { lowest } => {
-                BuildError::GrowingRateTooLow { asked: self.rate.unwrap_or(DEFAULT_RATE), lowest }
+                let (asked, widest) = (self.rate.unwrap_or(DEFAULT_RATE), *GROWING_FINGERPRINT_BITS.end());
+                BuildError::RateTooLow { asked, lowest, widest }
             }
             Ungrowable::TooLarge { fingerprint_bits } => too_large(fingerprint_bits),
         })?;

@@ -6,6 +6,7 @@ use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, Stab
 use peak_alloc::PeakAlloc;
 use std::sync::{Mutex, PoisonError};
 use testkit::format::Sealed;
+use testkit::written;
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
@@ -22,9 +23,7 @@ fn snapshot(capacity: usize, bits: u32, stripes: usize, metadata: &[u8]) -> Vec<
     let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).stripes(stripes);
     let filter: Filter = builder.hasher(hasher()).build().unwrap();
     (0..capacity as u64 / 2).for_each(|key| filter.insert(&key).unwrap());
-    let mut bytes = Vec::new();
-    filter.snapshot().metadata(metadata).write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| filter.snapshot().metadata(metadata).write_to(to))
 }
 
 /// What the work returns, and how much memory it took at most at one time, what it returns included.

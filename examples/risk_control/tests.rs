@@ -1,4 +1,4 @@
-//! What the example does with bad input and with snapshots: the command of the README, run as another process.
+//! What the example does with bad input and with snapshots: run as another process, and built as this one is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,11 @@ fn folder(name: &str) -> PathBuf {
 /// Runs the example in the folder for a moment.
 fn run(folder: &Path, arguments: &[&str]) -> Output {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--quiet", "--locked", "--release", "--example", "risk_control", "--manifest-path"]);
+    cargo.args(["run", "--quiet", "--locked", "--profile", "test", "--example", "risk_control", "--manifest-path"]);
     cargo.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+    if cfg!(feature = "serde") {
+        cargo.args(["--features", "serde"]);
+    }
     cargo.args(["--", "--seconds", "0.2"]).args(arguments).current_dir(folder).output().unwrap()
 }
 

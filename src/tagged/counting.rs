@@ -56,7 +56,9 @@ common_methods!(
     CountingFilter,
     "CountingFilter::<u64>::builder().capacity(100).build()?",
     "add(&1)",
-    "Counts the distinct keys, or rather their classes, whatever their counts."
+    "Counts the distinct keys, or rather their classes, whatever their counts.",
+    "Says whether the key was ever added.",
+    shown: max_count
 );
 
 impl<K: ?Sized, S> CountingFilter<K, S> {
@@ -186,15 +188,6 @@ impl<K: ?Sized + Hash, S: BuildHasher> CountingFilter<K, S> {
         self.core.look_at_each::<K, T, _>(keys, counts, |mixed| self.core.largest(mixed));
     }
 
-    /// Looks up the keys: `found[i]` is what [`contains`](CountingFilter::contains) answers for `keys[i]`.
-    ///
-    /// # Panics
-    /// If `keys` and `found` differ in length.
-    #[track_caller]
-    pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
-        self.core.contains_batch::<K, T>(keys, found);
-    }
-
     /// Adds the counts of all keys of the other filter to those of this one, while both serve. As
     /// [`CuckooFilter::merge_from`](crate::CuckooFilter::merge_from); the report counts keys.
     ///
@@ -216,22 +209,6 @@ impl<K: ?Sized + Hash, S: BuildHasher> CountingFilter<K, S> {
         self.core.merge_from(&other.core, IfPresent::Add, |count| count)
     }
 
-    /// Says whether the key was ever added. Takes no lock.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CountingFilter;
-    ///
-    /// let words = CountingFilter::<str>::builder().capacity(100).build()?;
-    /// words.add("a")?;
-    /// assert!(words.contains("a") && !words.contains("b"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn contains(&self, key: &K) -> bool {
-        self.core.raw.contains(self.core.mixed(key))
-    }
-
     /// Removes the key with its whole count, and says whether it was there. Remove only what was added: the removal of a
     /// key that never was may, as often as a lookup is wrong, take another key and its count.
     ///
@@ -248,19 +225,6 @@ impl<K: ?Sized + Hash, S: BuildHasher> CountingFilter<K, S> {
     pub fn remove(&self, key: &K) -> bool {
         let (shard, class) = self.core.locate(key);
         shard.remove(class, None) != 0
-    }
-}
-
-impl<K: ?Sized, S> fmt::Debug for CountingFilter<K, S> {
-    /// Shows size and load, not contents.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stats = self.stats();
-        f.debug_struct("CountingFilter")
-            .field("len", &stats.len)
-            .field("capacity", &self.capacity())
-            .field("load_factor", &stats.load_factor)
-            .field("max_count", &self.max_count())
-            .finish_non_exhaustive()
     }
 }
 

@@ -227,7 +227,10 @@ common_methods!(
     ExpiringFilter,
     "ExpiringFilter::<u64>::builder().capacity(100).time_to_live(std::time::Duration::from_secs(60)).build()?",
     "insert(&1)",
-    "Counts the slots in use: live copies, and those that have died but were neither swept nor overwritten yet."
+    "Counts the slots in use: live copies, and those that have died but were neither swept nor overwritten yet.",
+    "Says whether the key is present and alive: \"no\" is certain, \"yes\" is wrong at the rate that was asked for, or for a \
+     key that died a moment ago. It waits for no tick either, and reads the line of the epoch, which changes once a tick.",
+    shown: time_to_live, tick, epoch
 );
 
 impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
@@ -352,29 +355,6 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
         self.put(key, self.all_ticks(), IfPresent::Raise).map(|had| had != 0)
     }
 
-    /// Says whether the key is present and alive: "no" is certain, "yes" is wrong at the rate that was asked for, or for a
-    /// key that died a moment ago.
-    ///
-    /// Takes no lock and waits for no writer and no tick.
-    ///
-    /// # Complexity
-    /// As [`CuckooFilter::contains`](crate::CuckooFilter::contains), and the line of the epoch, which changes once a tick.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::ExpiringFilter;
-    /// use std::time::Duration;
-    ///
-    /// let filter = ExpiringFilter::<[u8]>::builder().capacity(100).time_to_live(Duration::from_secs(60)).build()?;
-    /// filter.insert(b"abc")?;
-    /// assert!(filter.contains(b"abc"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn contains(&self, key: &K) -> bool {
-        self.core.raw.contains(self.core.mixed(key))
-    }
-
     /// Removes the live copy of the key that dies first, and says whether there was one. Remove only what lives: see
     /// [the type](ExpiringFilter#classes).
     ///
@@ -391,28 +371,6 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     pub fn remove(&self, key: &K) -> bool {
         let (shard, class) = self.core.locate(key);
         shard.remove(class, None) != 0
-    }
-
-    /// Looks up the keys: `found[i]` is what [`contains`](ExpiringFilter::contains) answers for `keys[i]`. Faster than a loop
-    /// where the table is larger than a core's caches: lines are fetched ahead.
-    ///
-    /// # Panics
-    /// If `keys` and `found` differ in length.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::ExpiringFilter;
-    /// use std::time::Duration;
-    ///
-    /// let filter = ExpiringFilter::<str>::builder().capacity(100).time_to_live(Duration::from_secs(60)).build()?;
-    /// filter.insert("b")?;
-    /// let mut found = [false; 2];
-    /// filter.contains_batch(&["a", "b"], &mut found);
-    /// assert_eq!(found, [false, true]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[track_caller]
-    pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
-        self.core.contains_batch::<K, T>(keys, found);
     }
 
     /// Stores a copy of each key, as a loop of [`insert`](ExpiringFilter::insert) would, and lists those that were refused.
@@ -509,21 +467,6 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     fn put(&self, key: &K, value: u32, if_present: IfPresent) -> Result<u32, InsertError> {
         let (shard, class) = self.core.locate(key);
         shard.put(Put { class, value, if_present })
-    }
-}
-
-impl<K: ?Sized, S> fmt::Debug for ExpiringFilter<K, S> {
-    /// Shows size, load and time, not contents.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stats = self.stats();
-        f.debug_struct("ExpiringFilter")
-            .field("len", &stats.len)
-            .field("capacity", &self.capacity())
-            .field("load_factor", &stats.load_factor)
-            .field("time_to_live", &self.time_to_live)
-            .field("tick", &self.tick)
-            .field("epoch", &self.epoch())
-            .finish_non_exhaustive()
     }
 }
 

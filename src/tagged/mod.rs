@@ -77,9 +77,10 @@ impl<S> Core<S> {
     }
 }
 
-/// What all faces say of themselves. `$build` builds a filter in an example, `$store` stores a key in it.
+/// What all faces say of themselves and of a key. `$build` builds a filter in an example, `$store` stores a key in it;
+/// `$shown` are methods whose answers `Debug` shows beside size and load.
 macro_rules! common_methods {
-    ($filter:ident, $build:literal, $store:literal, $len:literal) => {
+    ($filter:ident, $build:literal, $store:literal, $len:literal, $contains:literal, shown: $($shown:ident),+) => {
         impl<K: ?Sized, S> $filter<K, S> {
             #[doc = $len]
             /// As exact as [`CuckooFilter::len`](crate::CuckooFilter::len).
@@ -159,6 +160,62 @@ macro_rules! common_methods {
             /// ```
             pub fn clear(&self) {
                 self.core.raw.raw.clear();
+            }
+        }
+
+        impl<K: ?Sized + Hash, S: BuildHasher> $filter<K, S> {
+            #[doc = $contains]
+            /// Takes no lock and waits for no writer.
+            ///
+            /// # Complexity
+            /// As [`CuckooFilter::contains`](crate::CuckooFilter::contains).
+            ///
+            /// ```
+            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($filter), ";")]
+            ///
+            #[doc = concat!("let filter = ", $build, ";")]
+            #[doc = concat!("filter.", $store, "?;")]
+            /// assert!(filter.contains(&1) && !filter.contains(&2));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            #[inline]
+            #[must_use]
+            pub fn contains(&self, key: &K) -> bool {
+                self.core.raw.contains(self.core.mixed(key))
+            }
+
+            #[doc = concat!("Looks up the keys: `found[i]` is what [`contains`](", stringify!($filter), "::contains) answers for")]
+            /// `keys[i]`. Faster than a loop where the table is larger than a core's caches: lines are fetched ahead.
+            ///
+            /// # Panics
+            /// If `keys` and `found` differ in length.
+            ///
+            /// ```
+            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($filter), ";")]
+            ///
+            #[doc = concat!("let filter = ", $build, ";")]
+            #[doc = concat!("filter.", $store, "?;")]
+            /// let mut found = [false; 2];
+            /// filter.contains_batch(&[2, 1], &mut found);
+            /// assert_eq!(found, [false, true]);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            #[track_caller]
+            pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
+                self.core.contains_batch::<K, T>(keys, found);
+            }
+        }
+
+        impl<K: ?Sized, S> fmt::Debug for $filter<K, S> {
+            /// Shows size and load, not contents.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let stats = self.stats();
+                f.debug_struct(stringify!($filter))
+                    .field("len", &stats.len)
+                    .field("capacity", &self.capacity())
+                    .field("load_factor", &stats.load_factor)
+                    $(.field(stringify!($shown), &self.$shown()))+
+                    .finish_non_exhaustive()
             }
         }
     };

@@ -56,7 +56,9 @@ common_methods!(
     TaggedFilter,
     "TaggedFilter::<u64>::builder().capacity(100).build()?",
     "insert(&1, 0)",
-    "Counts the keys, each as often as it was inserted."
+    "Counts the keys, each as often as it was inserted.",
+    "Says whether the key is present, with whatever tag.",
+    shown: max_tag
 );
 
 impl<K: ?Sized, S> TaggedFilter<K, S> {
@@ -196,16 +198,6 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
         shard.remove(class, Some(value)) != 0
     }
 
-    /// Says whether the key is present, with whatever tag.
-    ///
-    /// # Complexity
-    /// As [`CuckooFilter::contains`](crate::CuckooFilter::contains).
-    #[inline]
-    #[must_use]
-    pub fn contains(&self, key: &K) -> bool {
-        self.core.raw.contains(self.core.mixed(key))
-    }
-
     /// Stores a copy of each key with this tag, as a loop of [`insert`](TaggedFilter::insert) would, and lists those that
     /// were refused: a list, say, whose number is the tag.
     ///
@@ -253,15 +245,6 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
         self.core.look_at_each::<K, T, _>(keys, tags, ask);
     }
 
-    /// Looks up the keys: `found[i]` is what [`contains`](TaggedFilter::contains) answers for `keys[i]`.
-    ///
-    /// # Panics
-    /// If `keys` and `found` differ in length.
-    #[track_caller]
-    pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
-        self.core.contains_batch::<K, T>(keys, found);
-    }
-
     /// Stores all that the other filter holds, keys with their tags, while both serve. As
     /// [`CuckooFilter::merge_from`](crate::CuckooFilter::merge_from).
     ///
@@ -269,19 +252,6 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
     /// [`MergeError`] if the two were built differently or there is no memory; nothing has changed then.
     pub fn merge_from(&self, other: &Self) -> Result<MergeReport, MergeError> {
         self.core.merge_from(&other.core, IfPresent::Another, |tag| tag)
-    }
-}
-
-impl<K: ?Sized, S> fmt::Debug for TaggedFilter<K, S> {
-    /// Shows size and load, not contents.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stats = self.stats();
-        f.debug_struct("TaggedFilter")
-            .field("len", &stats.len)
-            .field("capacity", &self.capacity())
-            .field("load_factor", &stats.load_factor)
-            .field("max_tag", &self.max_tag())
-            .finish_non_exhaustive()
     }
 }
 

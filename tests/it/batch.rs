@@ -3,12 +3,8 @@
 
 use crate::singles::{WIDTHS, answers, build, check_overfull, hashes_of, indices};
 use crate::singles::{inserted_one_by_one, is_one_too_many, refused};
-use crate::support::panics;
-use crate::support::{Bomb, bombs};
 use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, InsertError, RemoveReport};
-use std::borrow::{Borrow, Cow};
 use std::hash::{Hash, Hasher};
-use std::rc::Rc;
 use testkit::watchdog;
 use testkit::{ABSENT, Filter};
 
@@ -188,43 +184,6 @@ fn a_batch_beyond_what_the_filter_holds_is_refused_key_by_key() {
     }
 }
 
-/// What is stored under one form of a key is found under every other.
-fn every_form_is_one_key<K: ?Sized + Hash, A: Borrow<K>, B: Borrow<K>>(a: &[A], b: &[B]) {
-    let filter = CuckooFilter::<K>::builder().capacity(a.len() + 100).fingerprint_bits(32).build().unwrap();
-    assert_eq!(filter.insert_batch(a).inserted, a.len());
-    let mut found = vec![false; b.len()];
-    filter.contains_batch(b, &mut found);
-    assert!(found.iter().all(|&found| found));
-    assert!(b.iter().all(|key| filter.contains(key.borrow()) && filter.count(key.borrow()) == 1));
-    assert_eq!(filter.remove_batch(b).removed, b.len());
-    assert!(filter.is_empty());
-    filter.contains_batch(a, &mut found);
-    assert!(!found.iter().any(|&found| found));
-}
-
-#[test]
-fn keys_are_anything_that_borrows_as_the_key_type() {
-    let owned: Vec<String> = (0..77).map(|i| format!("word {i}")).collect();
-    let words: Vec<&str> = owned.iter().map(String::as_str).collect();
-    let boxed: Vec<Box<str>> = words.iter().map(|&word| word.into()).collect();
-    let counted: Vec<Rc<str>> = words.iter().map(|&word| word.into()).collect();
-    let mixed: Vec<Cow<'_, str>> = words.iter().map(|&word| word.into()).collect();
-    every_form_is_one_key::<str, _, _>(&owned, &words);
-    every_form_is_one_key::<str, _, _>(&words, &boxed);
-    every_form_is_one_key::<str, _, _>(&boxed, &counted);
-    every_form_is_one_key::<str, _, _>(&counted, &mixed);
-    every_form_is_one_key::<String, _, _>(&owned, &owned.iter().collect::<Vec<_>>());
-
-    let bytes: Vec<Vec<u8>> = owned.iter().map(|word| word.clone().into_bytes()).collect();
-    let slices: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
-    let arrays: Vec<[u8; 2]> = (0..77).map(|i| [i, 3]).collect();
-    every_form_is_one_key::<[u8], _, _>(&bytes, &slices);
-    every_form_is_one_key::<[u8], _, _>(&arrays, &arrays.iter().map(|array| array.to_vec()).collect::<Vec<_>>());
-
-    let numbers: Vec<u64> = (0..77).collect();
-    every_form_is_one_key::<u64, _, _>(&numbers, &numbers.iter().collect::<Vec<_>>());
-}
-
 #[test]
 fn a_batch_of_keys_without_a_size_is_counted_right() {
     let filter = CuckooFilter::<()>::with_capacity(100);
@@ -247,60 +206,6 @@ fn nothing_comes_of_nothing() {
     filter.contains_batch::<u64>(&[], &mut []);
     filter.contains_batch_hash(&[], &mut []);
     assert!(filter.is_empty());
-}
-
-#[test]
-fn answers_that_are_not_as_many_as_the_keys_are_a_panic_that_says_so() {
-    let filter = build(100, 16);
-    for (keys, places) in [(0, 1), (1, 0), (15, 16), (16, 15), (100, 5000)] {
-        let (keys, mut found) = (vec![1; keys], vec![true; places]);
-        for message in [
-            panics(|| filter.contains_batch(&keys, &mut found)),
-            panics(|| filter.contains_batch_hash(&keys, &mut found)),
-        ] {
-            assert!(message.contains("differ"), "{message}");
-            assert!(message.contains(&keys.len().to_string()) && message.contains(&places.to_string()), "{message}");
-        }
-        assert!(found.iter().all(|&found| found), "nothing was answered");
-    }
-}
-
-#[test]
-fn a_hash_that_panics_during_a_batch_loses_nothing() {
-    let _watchdog = watchdog();
-    for armed in [0, 1, 3, 4, 15, 16, 17, 31, 32, 33, 60, 98, 99] {
-        // One stripe: any lock left is in everybody's way.
-        let filter = CuckooFilter::<Bomb>::builder().capacity(200).fingerprint_bits(32).stripes(1).build().unwrap();
-        let old = bombs(1000..1100);
-        assert_eq!(filter.insert_batch(&old).inserted, 100);
-
-        let harmless = bombs(0..100);
-        let mut batch = harmless.clone();
-        batch[armed].armed = true;
-        let message = panics(|| filter.insert_batch(&batch));
-        assert_eq!(message, format!("the bomb of key {armed}"));
-        // A copy for some of the keys before the bomb, the first of them.
-        let stored = filter.len() - 100;
-        assert!(stored <= armed);
-        assert!(harmless.iter().enumerate().all(|(index, key)| filter.count(key) == usize::from(index < stored)));
-
-        panics(|| filter.contains_batch(&batch, &mut [false; 100]));
-        assert_eq!(filter.len(), 100 + stored);
-        panics(|| filter.remove_batch(&batch));
-        let left = filter.len() - 100;
-        assert!(left <= stored);
-
-        let mut found = [false; 100];
-        std::thread::scope(|scope| {
-            scope.spawn(|| filter.contains_batch(&old, &mut found));
-        });
-        assert_eq!(found, [true; 100]);
-        assert_eq!(filter.remove_batch(&harmless).removed, left);
-        assert_eq!(filter.insert_batch(&harmless).inserted, 100);
-        assert_eq!(filter.remove_batch(&harmless).removed, 100);
-        assert!(old.iter().all(|key| filter.insert_unique(key) == Ok(false) && filter.remove(key)));
-        assert!(filter.is_empty());
-    }
 }
 
 /// A `Hash` that uses the filter that asks for it, in each kind of batch.
@@ -326,30 +231,5 @@ fn a_hash_may_use_the_filter_during_a_batch() {
     filter.contains_batch(&keys, &mut found);
     assert_eq!((found, filter.len()), ([true; 100], 100));
     assert_eq!(filter.remove_batch(&keys).removed, 100);
-    assert!(filter.is_empty());
-}
-
-/// Threads with batches of their own keys in one filter.
-#[test]
-fn batches_of_several_threads_do_not_disturb_each_other() {
-    let _watchdog = watchdog();
-    let filter = &build(40_000, 32);
-    std::thread::scope(|scope| {
-        for thread in 0..4u64 {
-            scope.spawn(move || {
-                let keys: Vec<u64> = (thread * 10_000..(thread + 1) * 10_000).collect();
-                let mut found = vec![false; keys.len()];
-                for round in 0..10 {
-                    // Four of a thread: a load of 95 %.
-                    assert_eq!(filter.insert_batch(&keys).inserted, keys.len());
-                    filter.contains_batch(&keys, &mut found);
-                    assert!(found.iter().all(|&found| found), "thread {thread}, round {round}");
-                    assert_eq!(filter.remove_batch(&keys).removed, keys.len());
-                    filter.contains_batch(&keys, &mut found);
-                    assert!(!found.iter().any(|&found| found), "thread {thread}, round {round}");
-                }
-            });
-        }
-    });
     assert!(filter.is_empty());
 }

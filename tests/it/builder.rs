@@ -1,7 +1,6 @@
 //! What cannot be built is an error that says why, and what can be built has the size that was asked for.
 
 use concurrent_cuckoo_filter::{BuildError, Builder, CuckooFilter};
-use std::error::Error;
 use std::panic::catch_unwind;
 
 fn builder() -> Builder<u64> {
@@ -181,28 +180,6 @@ fn with_capacity_panics_as_vec_does() {
 }
 
 #[test]
-fn the_smallest_filters_work() {
-    for capacity in [0, 1] {
-        for bits in 4..=32 {
-            let filter = CuckooFilter::<str>::builder().capacity(capacity).fingerprint_bits(bits).build().unwrap();
-            assert_eq!((filter.capacity(), filter.len(), filter.is_empty()), (capacity, 0, true));
-            assert_eq!((filter.load_factor(), filter.expected_false_positive_rate()), (0.0, 0.0));
-            assert!(!filter.contains("key") && !filter.remove("key"));
-            assert_eq!((filter.count("key"), filter.remove_all("key")), (0, 0));
-            if capacity > 0 {
-                filter.insert("key").unwrap();
-                assert!(filter.contains("key"));
-                assert_eq!(filter.insert_unique("key"), Ok(false));
-                assert!(filter.remove("key"));
-                assert!(filter.is_empty());
-            }
-            filter.clear();
-            assert!(filter.is_empty());
-        }
-    }
-}
-
-#[test]
 fn any_number_of_stripes_works() {
     for stripes in [1, 2, 3, 7, 64, 1000, 100_000, usize::MAX] {
         let builder = CuckooFilter::<u32>::builder().capacity(10_000).stripes(stripes);
@@ -267,13 +244,6 @@ fn debug_shows_size_load_and_rate_but_no_contents() {
     assert!(!shown.contains("secret"));
     // Other keys, other seeds, the same text: nothing in it depends on them.
     assert_eq!(shown, format!("{other:?}"));
-}
-
-#[test]
-fn errors_are_ordinary_errors() {
-    let error: Box<dyn Error + Send + Sync + 'static> = Box::new(refusal(builder().stripes(0)));
-    assert!(error.source().is_none());
-    assert!(error.is::<BuildError>());
 }
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

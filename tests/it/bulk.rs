@@ -7,8 +7,7 @@
 
 use crate::singles::{WIDTHS, answers, build, check_overfull, hashes_of, indices};
 use crate::singles::{inserted_one_by_one, is_one_too_many, refused};
-use crate::support::panics;
-use crate::support::{Bomb, bombs};
+use crate::support::{self, Bomb, bombs, panics};
 use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, InsertError, RemoveReport};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::borrow::{Borrow, Cow};
@@ -212,21 +211,32 @@ fn keys_of_every_width_are_loaded_found_and_removed() {
     }
 }
 
+/// What is stored under one form of a key is found under every other, by a batch and on many threads.
 fn every_form_is_one_key<K, A, B>(a: &[A], b: &[B])
 where
     K: ?Sized + Hash,
     A: Borrow<K> + Sync,
     B: Borrow<K> + Sync + Clone,
 {
-    let filter = CuckooFilter::<K>::builder().capacity(a.len()).fingerprint_bits(32).build().unwrap();
-    assert_eq!(filter.par_insert(a).inserted, a.len());
-    let mut found = vec![false; b.len()];
-    filter.par_contains(b, &mut found);
-    assert!(found.iter().all(|&found| found));
-    assert_eq!(filter.par_remove(b).removed, b.len());
-    assert!(filter.is_empty());
-    assert_eq!(filter.par_insert_iter(b.iter().cloned()).inserted, b.len());
-    assert_eq!(filter.par_remove(a).removed, a.len());
+    let filter = CuckooFilter::<K>::builder().capacity(a.len() + 100).fingerprint_bits(32).build().unwrap();
+    for few in [77, a.len()] {
+        let (a, b) = (&a[..few], &b[..few]);
+        let mut found = vec![false; few];
+        assert_eq!(filter.insert_batch(a).inserted, few);
+        filter.contains_batch(b, &mut found);
+        assert!(found.iter().all(|&found| found));
+        assert!(b.iter().all(|key| filter.contains(key.borrow()) && filter.count(key.borrow()) == 1));
+        assert_eq!(filter.remove_batch(b).removed, few);
+        assert_eq!(filter.par_insert(a).inserted, few);
+        found.fill(false);
+        filter.par_contains(b, &mut found);
+        assert!(found.iter().all(|&found| found));
+        assert_eq!(filter.par_remove(b).removed, few);
+        filter.contains_batch(a, &mut found);
+        assert!(filter.is_empty() && !found.iter().any(|&found| found));
+        assert_eq!(filter.par_insert_iter(b.iter().cloned()).inserted, few);
+        assert_eq!(filter.par_remove(a).removed, few);
+    }
 }
 
 #[test]
@@ -240,9 +250,12 @@ fn keys_are_anything_that_borrows_as_the_key_type() {
     every_form_is_one_key::<str, _, _>(&words, &boxed);
     every_form_is_one_key::<str, _, _>(&boxed, &shared);
     every_form_is_one_key::<str, _, _>(&mixed, &owned);
+    every_form_is_one_key::<String, _, _>(&owned, &owned.iter().collect::<Vec<_>>());
     let bytes: Vec<Vec<u8>> = owned.iter().map(|word| word.clone().into_bytes()).collect();
     let slices: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
+    let arrays: Vec<[u8; 2]> = (0..20_000_u16).map(u16::to_le_bytes).collect();
     every_form_is_one_key::<[u8], _, _>(&bytes, &slices);
+    every_form_is_one_key::<[u8], _, _>(&arrays, &arrays.iter().map(|array| array.to_vec()).collect::<Vec<_>>());
     let numbers: Vec<u64> = (0..20_000).collect();
     every_form_is_one_key::<u64, _, _>(&numbers, &numbers.iter().collect::<Vec<_>>());
 }
@@ -259,9 +272,11 @@ fn keys_without_a_size_are_counted_right() {
 #[test]
 fn answers_that_are_not_as_many_as_the_keys_are_a_panic_that_says_so() {
     let filter = build(100, 16);
-    for (keys, places) in [(0, 1), (1, 0), (4096, 4095), (100_000, 100_001)] {
+    for (keys, places) in [(0, 1), (1, 0), (15, 16), (16, 15), (4096, 4095), (100_000, 100_001)] {
         let (keys, mut found) = (vec![1; keys], vec![true; places]);
         for message in [
+            panics(|| filter.contains_batch(&keys, &mut found)),
+            panics(|| filter.contains_batch_hash(&keys, &mut found)),
             panics(|| filter.par_contains(&keys, &mut found)),
             panics(|| filter.par_contains_hash(&keys, &mut found)),
             panics(|| filter.bulk().progress(|_| panic!("there is no progress")).contains(&keys, &mut found)),
@@ -616,35 +631,9 @@ fn progress_may_use_the_filter() {
     }
 }
 
-/// Every operation on every key of a filter of 32 bits that holds one copy of each, and again from another thread.
-fn is_usable<K: Hash + Sync>(filter: &CuckooFilter<K>, keys: &[K]) {
-    let len = filter.len();
-    // There is room for two more copies of this many.
-    let keys = &keys[..keys.len().min(OLD_KEYS as usize)];
-    let all = || {
-        for key in keys.iter().step_by(keys.len().div_ceil(1000).max(1)) {
-            assert!(filter.contains(key));
-            assert_eq!(filter.count(key), 1);
-            assert_eq!(filter.insert_unique(key), Ok(false));
-            assert_eq!(filter.insert(key), Ok(()));
-            assert_eq!(filter.remove_all(key), 2);
-            assert_eq!(filter.insert_unique(key), Ok(true));
-        }
-        let mut found = vec![false; keys.len()];
-        filter.par_contains(keys, &mut found);
-        assert!(found.iter().all(|&found| found));
-        assert_eq!(filter.par_insert(keys).inserted, keys.len());
-        assert_eq!(filter.par_insert_iter(keys.iter()).inserted, keys.len());
-        assert_eq!(filter.par_remove(keys).removed, keys.len());
-        assert_eq!(filter.remove_batch(keys).removed, keys.len());
-        filter.contains_batch(keys, &mut found);
-        assert!(found.iter().all(|&found| found));
-    };
-    all();
-    thread::scope(|scope| {
-        scope.spawn(all);
-    });
-    assert_eq!(filter.len(), len);
+/// There is room for two more copies of this many.
+fn is_usable(filter: &CuckooFilter<Bomb>, keys: &[Bomb]) {
+    support::is_usable(filter, &keys[..keys.len().min(OLD_KEYS as usize)]);
 }
 
 const OLD_KEYS: u64 = 20_000;
@@ -832,43 +821,6 @@ fn a_hash_that_has_rayon_do_other_work_does_not_deadlock() {
                 assert_eq!((a.removed, b.removed), (90_000, 130_000));
             });
             assert!(filter.is_empty());
-        }
-    }
-}
-
-#[test]
-fn tasks_of_rayon_may_load_one_filter() {
-    let _watchdog = watchdog();
-    for pool in pools() {
-        for capacity in [ONE_SHARD, SOME_SHARDS] {
-            let filter = build(capacity, 32);
-            let keys: Vec<u64> = (0..200_000).collect();
-            let parts: Vec<&[u64]> = keys.chunks(40_000).collect();
-            pool.install(|| {
-                let ((a, b), (c, (d, e))) = rayon::join(
-                    || rayon::join(|| filter.par_insert(parts[0]), || filter.par_insert(parts[1])),
-                    || {
-                        rayon::join(
-                            || filter.par_insert_iter(parts[2]),
-                            || rayon::join(|| filter.insert_batch(parts[3]), || filter.par_insert_iter(parts[4])),
-                        )
-                    },
-                );
-                assert!([a, b, c, d, e].iter().all(|report| report.inserted == 40_000 && report.rejected.is_empty()));
-            });
-            assert!(keys.iter().all(|key| filter.count(key) == 1));
-            let removed = AtomicUsize::new(0);
-            pool.scope(|scope| {
-                for part in &parts {
-                    scope.spawn(|_| {
-                        let mut found = vec![false; part.len()];
-                        filter.par_contains(part, &mut found);
-                        assert!(found.iter().all(|&found| found));
-                        removed.fetch_add(filter.par_remove(part).removed, Ordering::Relaxed);
-                    });
-                }
-            });
-            assert_eq!((removed.into_inner(), filter.len()), (keys.len(), 0));
         }
     }
 }

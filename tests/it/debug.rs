@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::hash::BuildHasher;
 use std::time::Duration;
+use testkit::written;
 
 #[track_caller]
 fn check(value: &impl Debug, shown: &str) {
@@ -39,8 +40,7 @@ fn what_is_under_way_shows_what_was_asked_for() {
 fn a_header_shows_sizes_and_names() {
     let hasher = StableHashBuilder::with_keys(1, 2);
     let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(10, hasher);
-    let mut bytes = Vec::new();
-    filter.snapshot().metadata(b"secret").write_to(&mut bytes).unwrap();
+    let bytes = written(|to| filter.snapshot().metadata(b"secret").write_to(to));
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
     let shown = "SnapshotHeader { capacity: 10, max_capacity: 10, fingerprint_bits: 11, shards: 1, part: 0..1, \
                  hasher_name: \"siphash-1-3\", has_keys: true, key_type: \"str\", stored: 0, metadata: 6 bytes, .. }";
@@ -84,8 +84,7 @@ where
     shown.add(&filter.merge_from(&filter).unwrap());
     shown.add(&filter.stats());
     shown.add(&filter.snapshot().metadata(b"secret"));
-    let mut bytes = Vec::new();
-    filter.snapshot().metadata(b"secret").write_to(&mut bytes).unwrap();
+    let bytes = written(|to| filter.snapshot().metadata(b"secret").write_to(to));
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
     shown.add(reader.header());
     shown.add(&reader);

@@ -1,25 +1,21 @@
 //! Filters with a number beside each key: in files, in batches and merged.
 
+use crate::support::hasher;
 use concurrent_cuckoo_filter::{
     CountingFilter, CuckooFilter, ExpiringBuilder, ExpiringFilter, MergeError, SnapshotError, StableHashBuilder,
 };
 use std::thread;
 use std::time::Duration;
+use testkit::written;
 
 const SECOND: Duration = Duration::from_secs(1);
-
-fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
-}
 
 fn builder(capacity: usize) -> ExpiringBuilder<u64, StableHashBuilder> {
     ExpiringFilter::builder().capacity(capacity).time_to_live(60 * SECOND).hasher(hasher())
 }
 
 fn bytes_of(filter: &ExpiringFilter<u64, StableHashBuilder>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| filter.write_to(to))
 }
 
 fn read(bytes: &[u8], passed: Duration) -> Result<ExpiringFilter<u64, StableHashBuilder>, SnapshotError> {
@@ -128,12 +124,6 @@ fn files_of_other_kinds_are_refused() {
         ExpiringFilter::<str, _>::read_from(&whole[..], hasher(), SECOND),
         Err(SnapshotError::KeyTypeMismatch { .. })
     ));
-}
-
-fn written(write: impl FnOnce(&mut Vec<u8>) -> Result<(), SnapshotError>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    write(&mut bytes).unwrap();
-    bytes
 }
 
 #[test]

@@ -256,11 +256,11 @@ fn what_cannot_be_is_refused_by_name() {
     );
     assert_eq!(
         message(builder().max_capacity(2_000).fingerprint_bits(5).build().unwrap_err()),
-        "fingerprints of 5 bits were asked for; in a filter that grows, 6 to 30 are possible"
+        "fingerprints of 5 bits were asked for; 6 to 30 are possible"
     );
     assert!(matches!(
         builder().max_capacity(2_000).false_positive_rate(1e-12).build().unwrap_err(),
-        BuildError::GrowingRateTooLow { asked: 1e-12, .. }
+        BuildError::RateTooLow { asked: 1e-12, widest: 30, .. }
     ));
     assert!(matches!(builder().max_capacity(usize::MAX).build().unwrap_err(), BuildError::TooLarge { .. }));
     for bits in 6..=30 {

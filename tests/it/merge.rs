@@ -4,8 +4,8 @@ use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, MergeError, Sta
 use proptest::prelude::*;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use testkit::Done;
 use testkit::watchdog;
+use testkit::{Done, written};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
@@ -25,9 +25,7 @@ fn insert_copies(filter: &Filter, key: u64, copies: usize) {
 }
 
 fn bytes_of(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| filter.write_to(to))
 }
 
 proptest! {

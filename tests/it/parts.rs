@@ -6,6 +6,7 @@ use concurrent_cuckoo_filter::{
 };
 use std::hash::BuildHasher;
 use std::ops::Range;
+use testkit::written;
 
 fn builder() -> Builder<u64, StableHashBuilder> {
     CuckooFilter::builder().capacity(1_000_000).hasher(StableHashBuilder::with_keys(1, 2))
@@ -40,9 +41,7 @@ fn hashes(shards: Range<usize>) -> Vec<u64> {
 fn filled(insert: impl Fn(&FilterPart<u64, StableHashBuilder>, &[u64])) -> Vec<u8> {
     let part = builder().build_shards(1..3).unwrap();
     insert(&part, &hashes(1..3));
-    let mut bytes = Vec::new();
-    part.write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| part.write_to(to))
 }
 
 /// As if the whole filter had written these shards.
@@ -51,8 +50,7 @@ fn a_part_is_written_as_the_filter_would_write_it() {
     let whole = builder().build().unwrap();
     let mine = hashes(1..3);
     assert_eq!(whole.insert_batch_hash(&mine).inserted, mine.len());
-    let mut expected = Vec::new();
-    whole.write_shards(1..3, &mut expected).unwrap();
+    let expected = written(|to| whole.write_shards(1..3, to));
 
     let copies = filled(|part, hashes| {
         assert_eq!(part.insert_batch_hash(hashes).unwrap().inserted, hashes.len());
@@ -69,11 +67,7 @@ fn a_part_is_written_as_the_filter_would_write_it() {
         assert_eq!((again.inserted, again.present, part.len()), (0, hashes.len(), report.inserted));
         assert!(!admitted.contains(&true));
     });
-    let rest = [0..1, 3..4].map(|shards| {
-        let mut bytes = Vec::new();
-        builder().build_shards(shards).unwrap().write_to(&mut bytes).unwrap();
-        bytes
-    });
+    let rest = [0..1, 3..4].map(|shards| written(|to| builder().build_shards(shards).unwrap().write_to(to)));
     let parts = [&rest[1][..], &unique, &rest[0]];
     let joined = CuckooFilter::<u64, _>::join(parts, StableHashBuilder::with_keys(1, 2)).unwrap();
     assert!(mine.iter().all(|&hash| joined.contains_hash(hash)));

@@ -4,7 +4,7 @@ use concurrent_cuckoo_filter::{InsertError, Stats};
 use rayon::ThreadPoolBuilder;
 use std::sync::Barrier;
 use std::thread;
-use testkit::{ABSENT, Filter, builder};
+use testkit::{ABSENT, Filter, builder, written};
 
 fn filter(capacity: usize, bits: u32) -> Filter {
     builder(capacity, bits).build().unwrap()
@@ -129,8 +129,7 @@ fn a_loaded_filter_begins_with_nothing() {
     let filter = filter(1000, 16);
     let refused = overfill(&filter, 0..2000);
     assert!(refused > 0);
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
+    let bytes = written(|to| filter.write_to(to));
     let loaded = Filter::read_from(&bytes[..], filter.hasher().clone()).unwrap();
     let stats = loaded.stats();
     assert_eq!((stats.relocations, stats.longest_path, stats.refused_full), (0, 0, 0));

@@ -1,6 +1,6 @@
-//! User code that panics, what must hold afterwards, and folders for files.
+//! A hasher, user code that panics, what must hold afterwards, and folders for files.
 
-use concurrent_cuckoo_filter::CuckooFilter;
+use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
@@ -8,6 +8,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, process, thread};
+
+/// The same in every process.
+pub(crate) fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_keys(1, 2)
+}
 
 /// A key whose `Hash` panics halfway through when it is armed.
 #[derive(Clone)]

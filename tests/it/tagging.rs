@@ -4,6 +4,7 @@ use concurrent_cuckoo_filter::{BuildError, MergeError, SnapshotError, StableHash
 use fastrand::Rng;
 use std::collections::HashMap;
 use std::thread;
+use testkit::written;
 
 type Filter = TaggedFilter<u64, StableHashBuilder>;
 
@@ -134,8 +135,7 @@ fn tags_are_kept_and_merged() {
         one.insert(&key, (key % 7) as u32).unwrap();
         other.insert(&(key + 200), 3).unwrap();
     }
-    let mut bytes = Vec::new();
-    one.write_to(&mut bytes).unwrap();
+    let bytes = written(|to| one.write_to(to));
     let read = Filter::read_from(&bytes[..], StableHashBuilder::with_keys(1, 2)).unwrap();
     assert_eq!((read.len(), read.max_tag(), read.capacity()), (400, 6, 1_000));
     assert!((0..400).all(|key| sorted(read.tags(&key)) == sorted(one.tags(&key))));

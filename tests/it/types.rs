@@ -78,6 +78,8 @@ fn errors_are_errors_that_can_be_kept_compared_and_sent() {
     assert!(matches!(error.downcast_ref(), Some(InsertError::TooManyCopies)));
     assert_eq!(error.to_string(), "all 8 slots of this key hold copies of it already");
 
+    assert!(error.source().is_none());
+
     let failed = (0..1000u64).try_for_each(|hash| filter.insert_hash(hash)).unwrap_err();
     assert_eq!(failed, InsertError::Full);
     assert!(failed.to_string().contains("full"), "{failed}");

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use testkit::format::Sealed;
+use testkit::written;
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 type Mapped = MappedFilter<u64, StableHashBuilder>;
@@ -24,9 +25,7 @@ fn filter(capacity: usize, bits: u32, keys: u64) -> Filter {
 }
 
 fn bytes_of(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.snapshot().metadata(b"today").write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| filter.snapshot().metadata(b"today").write_to(to))
 }
 
 /// Of keys that are there and others, one by one and in batches of all lengths.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::process::{Command, Output};
 use std::sync::atomic::Ordering;
-use testkit::watchdog;
+use testkit::{watchdog, written};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
@@ -66,8 +66,7 @@ impl Scene {
         let keys: Vec<u64> = (KEYS / 2..KEYS).collect();
         assert_eq!(filter.insert_batch(&old).inserted + other.insert_batch(&old).inserted, 2 * old.len());
         assert_eq!(filter.insert_batch(&keys).inserted, keys.len());
-        let mut bytes = Vec::new();
-        filter.write_to(&mut bytes).unwrap();
+        let bytes = written(|to| filter.write_to(to));
         let written = Vec::with_capacity(bytes.len());
         let (growing, twin) = (build_growing(), build_growing());
         let mut added = (0..).inspect(|key| twin.insert(key).unwrap());

@@ -37,7 +37,7 @@ const PIECES: [Piece; 15] = [
     ("coverage", &["8.2"], "cargo xtask coverage"),
     ("fuzz", &["8.3", "8.4", "8.5", "8.6"], "cargo xtask fuzz --full"),
     ("asan", &["8.7"], "cargo xtask asan --full"),
-    ("lint", &["9.1", "9.2", "9.3", "9.4", "9.5"], "cargo xtask lint"),
+    ("lint", &["9.1", "9.2", "9.3", "9.4", "9.5"], "cargo xtask lint --full"),
     ("machines", &["9.6", "9.7"], "cargo xtask machines --full"),
 ];
 

@@ -92,11 +92,13 @@ enum Cli {
         #[arg(long)]
         full: bool,
     },
-    /// Dependencies, feature sets, public API, oldest Rust (2 minutes). Needs nightly Rust, four cargo tools
+    /// Feature sets, public API, oldest Rust (2 minutes). Needs nightly Rust, cargo-hack, cargo-public-api
     ///
-    /// The tools are cargo-deny, cargo-machete, cargo-hack and cargo-public-api. Advisories are not checked: their
-    /// database is no registry.
+    /// Advisories are not checked: their database is no registry.
     Lint {
+        /// Checks licences and unused dependencies, too. Needs cargo-deny, cargo-machete
+        #[arg(long, conflicts_with = "write")]
+        full: bool,
         /// Lists the public API anew in docs/public-api.txt, and checks nothing
         #[arg(long)]
         write: bool,
@@ -158,8 +160,8 @@ fn check() -> Result<()> {
         Cli::Coverage { quick } => coverage::check(quick),
         Cli::Asan { full } => asan::check(full),
         Cli::Fuzz { seconds, full } => fuzz::check(seconds, full),
-        Cli::Lint { write: true } => lint::write_public_api(),
-        Cli::Lint { write: false } => lint::check(),
+        Cli::Lint { write: true, .. } => lint::write_public_api(),
+        Cli::Lint { full, .. } => lint::check(full),
         Cli::Machines { full } => machines::check(full),
         Cli::Full { list, pieces } => full::check(list, &pieces),
         Cli::UntilFailure { command } => mutants::until_failure(&command),

@@ -30,3 +30,10 @@ pub use model::{Model, Places, Refusal};
 pub use promise::{Promise, broken};
 pub use shape::{ABSENT, Filter, Shape, WIDTHS, Width, builder, random_seeds, slots};
 pub use threads::{Done, each_on_all_cores, on_all_cores, watchdog};
+
+/// What `write` writes, where nothing can go wrong.
+pub fn written<E: std::fmt::Debug>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(&mut bytes).expect("memory takes whatever is written");
+    bytes
+}

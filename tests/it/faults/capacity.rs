@@ -1,9 +1,7 @@
-//! Every operation on filters for no key and for one, and what asks for more than there is. (Errors of the builder:
-//! `builder`.)
+//! Every operation on filters for no key and for one. (What asks for more than there is: `builder`.)
 
-use crate::support::panics;
-use concurrent_cuckoo_filter::{BuildError, CuckooFilter, InsertError, SnapshotReader, StableHashBuilder};
-use testkit::watchdog;
+use concurrent_cuckoo_filter::{CuckooFilter, InsertError, SnapshotReader, StableHashBuilder};
+use testkit::{watchdog, written};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
@@ -44,6 +42,8 @@ fn every_operation_on_filters_for_no_key_and_for_one() {
             let filter = build(capacity, bits);
             assert_eq!((filter.capacity(), filter.shards(), filter.shard_of(&7)), (capacity, 1, 0));
             assert!(format!("{filter:?}").contains("len: 0"));
+            assert_eq!((filter.load_factor(), filter.expected_false_positive_rate()), (0.0, 0.0));
+            assert!(!filter.contains(&7) && !filter.remove(&7) && filter.remove_all(&7) == 0);
             assert_eq!(filter.remove_batch(&[1, 2]).missing, [0, 1]);
             assert_eq!(filter.par_remove(&[1, 2]).missing, [0, 1]);
 
@@ -63,8 +63,7 @@ fn every_operation_on_filters_for_no_key_and_for_one() {
             }
             holds(&filter, &keys);
 
-            let mut bytes = Vec::new();
-            filter.write_to(&mut bytes).unwrap();
+            let bytes = written(|to| filter.write_to(to));
             let hasher = || filter.hasher().clone();
             holds(&Filter::read_from(&bytes[..], hasher()).unwrap(), &keys);
             holds(&SnapshotReader::new(&bytes[..]).unwrap().in_parallel().into_filter(hasher()).unwrap(), &keys);
@@ -83,19 +82,4 @@ fn every_operation_on_filters_for_no_key_and_for_one() {
     println!(
         "\nfigure 5.8: every operation on filters of capacity 0 and 1 at 29 widths, filled until they refuse and beyond"
     );
-}
-
-#[test]
-fn more_than_any_machine_has() {
-    for bits in 4..=32 {
-        let builder = CuckooFilter::<u64>::builder().capacity(usize::MAX).fingerprint_bits(bits);
-        assert!(matches!(builder.memory_usage(), Err(BuildError::TooLarge { capacity: usize::MAX, .. })));
-        assert!(matches!(builder.build(), Err(BuildError::TooLarge { capacity: usize::MAX, .. })));
-    }
-    for message in [
-        panics(|| CuckooFilter::<u64>::with_capacity(usize::MAX)),
-        panics(|| Filter::with_capacity_and_hasher(usize::MAX, StableHashBuilder::with_keys(1, 2))),
-    ] {
-        assert!(message.contains("address space"), "{message}");
-    }
 }

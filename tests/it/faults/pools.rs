@@ -7,7 +7,7 @@ use crate::support::panics;
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use testkit::watchdog;
+use testkit::{watchdog, written};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
@@ -43,8 +43,7 @@ fn work(filter: &Filter, task: u64) {
     assert!(filter.remove_batch(&keys).missing.is_empty());
     assert_eq!(filter.insert_batch(&keys).rejected, []);
     if task.is_multiple_of(4) {
-        let mut bytes = Vec::new();
-        filter.write_to(&mut bytes).unwrap();
+        let bytes = written(|to| filter.write_to(to));
         let reader = SnapshotReader::new(&bytes[..]).unwrap().in_parallel();
         let read: Filter = reader.into_filter(filter.hasher().clone()).unwrap();
         assert!(keys.iter().all(|key| read.contains(key)));

@@ -10,7 +10,7 @@ use rayon::ThreadPoolBuilder;
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 use std::iter;
-use testkit::watchdog;
+use testkit::{watchdog, written};
 
 type Filter = CuckooFilter<u64, Fused>;
 
@@ -77,8 +77,7 @@ fn each_call_of_a_writer_a_reader_or_a_hasher() {
     let _watchdog = watchdog();
     silence_panics(&[BURNT]);
     let (filter, keys) = filled();
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
+    let bytes = written(|to| filter.write_to(to));
     let (fuse, hasher) = (Fuse::long(), || filter.hasher().clone());
     let after = || is_usable(&filter, &keys);
     let check = |read: Filter| assert!(keys.iter().all(|key| read.contains(key)));

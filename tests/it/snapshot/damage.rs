@@ -1,9 +1,11 @@
 //! Snapshots that were cut off, damaged or made up: an error each time, never a panic.
 
+use crate::support::hasher;
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder};
 use proptest::prelude::*;
 use std::io::{self, ErrorKind, Read};
 use testkit::format::Sealed;
+use testkit::written;
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
@@ -12,17 +14,11 @@ const HEADER: usize = 256;
 
 const TRAILER: usize = 64;
 
-fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
-}
-
 fn snapshot(capacity: usize, bits: u32, keys: u64) -> Vec<u8> {
     let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).stripes(1);
     let filter: Filter = builder.hasher(hasher()).build().unwrap();
     (0..keys).for_each(|key| filter.insert(&key).unwrap());
-    let mut bytes = Vec::new();
-    filter.snapshot().metadata(b"offset 17").write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| filter.snapshot().metadata(b"offset 17").write_to(to))
 }
 
 /// Some hundred bytes.
@@ -161,8 +157,7 @@ fn use_it(filter: &Filter) {
         assert!(stored == 0 || filter.contains(&key) && filter.count(&key) > 0 && filter.remove(&key));
     }
     assert_eq!(filter.len(), before);
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
+    let bytes = written(|to| filter.write_to(to));
     assert_eq!(Filter::read_from(&bytes[..], hasher()).unwrap().len(), before);
     let copy = Filter::read_from(&bytes[..], hasher()).unwrap();
     let report = copy.merge_from(filter).unwrap();

@@ -1,26 +1,21 @@
 //! What has changed between two snapshots, taken over by a filter that was loaded from the first.
 
+use crate::support::hasher;
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use testkit::format::{crc32c, crc32c_append, seal};
-use testkit::watchdog;
+use testkit::{watchdog, written};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
-
-fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
-}
 
 fn filter(capacity: usize, bits: u32) -> Filter {
     CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).stripes(1).hasher(hasher()).build().unwrap()
 }
 
 fn bytes_of(filter: &Filter, metadata: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.snapshot().metadata(metadata).write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| filter.snapshot().metadata(metadata).write_to(to))
 }
 
 fn read(bytes: &[u8]) -> Filter {
@@ -227,8 +222,7 @@ fn filters_that_were_built_differently_have_no_delta() {
         CuckooFilter::<str, _>::builder().capacity(20).fingerprint_bits(13).hasher(hasher()).build().unwrap();
     assert!(matches!(of_texts.apply_delta(&delta[..]), Err(SnapshotError::KeyTypeMismatch { .. })));
     let two = filter(300_000, 4);
-    let mut part = Vec::new();
-    two.write_shards(0..1, &mut part).unwrap();
+    let part = written(|to| two.write_shards(0..1, to));
     assert!(matches!(self::delta(&part, &bytes_of(&two, b"")), Err(SnapshotError::PartAlone { .. })));
     assert!(matches!(self::delta(&bytes_of(&two, b""), &part), Err(SnapshotError::PartAlone { .. })));
 }

@@ -4,6 +4,7 @@
 use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
 use std::fmt::Write;
 use testkit::format::{hash_of_text, may_hold, place};
+use testkit::written;
 
 type Filter = CuckooFilter<str, StableHashBuilder>;
 
@@ -24,9 +25,7 @@ fn growing(capacity: usize, max_capacity: usize, bits: u32, keys: usize) -> Filt
 }
 
 fn bytes_of(filter: &Filter, metadata: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.snapshot().metadata(metadata).write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| filter.snapshot().metadata(metadata).write_to(to))
 }
 
 /// What the page says of these keys and of all bytes.

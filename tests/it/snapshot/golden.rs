@@ -7,6 +7,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 use testkit::format::Sealed;
+use testkit::written;
 
 type Filter = CuckooFilter<str, StableHashBuilder>;
 
@@ -80,9 +81,7 @@ impl Golden {
         let filter = self.filter();
         let snapshot = filter.snapshot().metadata(self.metadata).shards(self.shards.clone());
         let snapshot = if self.with_keys { snapshot } else { snapshot.without_keys() };
-        let mut bytes = Vec::new();
-        snapshot.write_to(&mut bytes).unwrap();
-        bytes
+        written(|to| snapshot.write_to(to))
     }
 
     fn path(&self, format: u32) -> PathBuf {
@@ -122,8 +121,7 @@ fn files_of_format_2_are_read() {
         if golden.shards.len() < reader.header().shards() {
             let part = reader.into_filter::<str, _>(Golden::hasher());
             assert!(matches!(part, Err(SnapshotError::PartAlone { shards: 2, .. })), "{part:?}");
-            let mut rest = Vec::new();
-            golden.filter().write_shards(0..1, &mut rest).unwrap();
+            let rest = written(|to| golden.filter().write_shards(0..1, to));
             golden.check_filter(&Filter::join([&file[..], &rest[..]], Golden::hasher()).unwrap());
         } else {
             if golden.with_keys {

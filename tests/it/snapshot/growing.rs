@@ -1,19 +1,17 @@
 //! Filters that grow: saved while they do, and loaded as they were.
 
+use crate::support::hasher;
 use concurrent_cuckoo_filter::{
     CuckooFilter, FilterView, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use testkit::format::{Layout, Sealed, fingerprints, records};
+use testkit::written;
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
 const HEAD: usize = 64;
-
-fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
-}
 
 fn build(capacity: usize, max_capacity: usize, bits: u32) -> Filter {
     let builder = CuckooFilter::builder().capacity(capacity).max_capacity(max_capacity).fingerprint_bits(bits);
@@ -27,9 +25,7 @@ fn filled(capacity: usize, max_capacity: usize, bits: u32, keys: u64) -> Filter 
 }
 
 fn bytes_of(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| filter.write_to(to))
 }
 
 fn read(bytes: &[u8]) -> Result<Filter, SnapshotError> {
@@ -141,11 +137,7 @@ fn shards_of_a_filter_that_grows_are_written_apart_and_joined() {
     let filter = filled(600_000, 2_400_000, 13, 1_500_000);
     let shards = filter.shards();
     assert!(shards > 2 && filter.stats().tables > shards);
-    let parts = [1..shards, 0..1].map(|part| {
-        let mut bytes = Vec::new();
-        filter.write_shards(part, &mut bytes).unwrap();
-        bytes
-    });
+    let parts = [1..shards, 0..1].map(|part| written(|to| filter.write_shards(part, to)));
     let stored = parts.each_ref().map(|part| SnapshotReader::new(&part[..]).unwrap().header().stored());
     assert_eq!(stored.iter().sum::<u64>(), filter.len() as u64);
     let joined = Filter::join(parts.iter().map(|part| &part[..]), hasher()).unwrap();
@@ -156,8 +148,7 @@ fn shards_of_a_filter_that_grows_are_written_apart_and_joined() {
     assert_eq!(whole, bytes_of(&filter));
     assert!(matches!(read(&parts[0]), Err(SnapshotError::PartAlone { .. })));
     assert!(matches!(Filter::join([&parts[0][..]], hasher()), Err(SnapshotError::ShardMissing { number: 0, .. })));
-    let mut deeper = Vec::new();
-    build(600_000, 4_800_000, 13).write_shards(0..1, &mut deeper).unwrap();
+    let deeper = written(|to| build(600_000, 4_800_000, 13).write_shards(0..1, to));
     let other = Filter::join([&parts[0][..], &deeper], hasher());
     assert!(matches!(other, Err(SnapshotError::PartsDiffer { part: 1, .. })), "{other:?}");
 }

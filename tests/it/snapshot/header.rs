@@ -3,6 +3,7 @@
 use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotReader, StableHashBuilder};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use testkit::format::Sealed;
+use testkit::written;
 
 /// A user-defined hash function, without keys. Its name is short, or the longest that there may be.
 #[derive(Clone, Default)]
@@ -25,8 +26,7 @@ impl<const LONG: bool> SavedHasher for Own<LONG> {
 fn a_header_says_what_was_asked_for() {
     let builder = CuckooFilter::<u32>::builder().capacity(300_000).fingerprint_bits(11);
     let filter = builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap();
-    let mut bytes = Vec::new();
-    filter.snapshot().metadata(b"today's").write_to(&mut bytes).unwrap();
+    let bytes = written(|to| filter.snapshot().metadata(b"today's").write_to(to));
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
     let header = reader.header();
     assert_eq!((header.hasher_name(), header.has_keys()), ("siphash-1-3", true));
@@ -38,8 +38,7 @@ fn a_header_says_what_was_asked_for() {
 fn a_hash_function_has_no_keys_unless_it_says_so() {
     let filter = CuckooFilter::<u32, Own>::with_capacity_and_hasher(100, Own::default());
     filter.insert(&7).unwrap();
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
+    let bytes = written(|to| filter.write_to(to));
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
     assert_eq!((reader.header().hasher_name(), reader.header().has_keys()), ("own", false));
     assert_eq!((filter.hasher().keys(), <Own>::from_keys([0; 4]).is_none()), (None, true));
@@ -75,8 +74,7 @@ fn the_name_of_the_default_hash_function_says_which_one_it_is() {
         assert_eq!(mixed ^ (mixed >> 32), hash, "{name}");
     }
     let filter = CuckooFilter::<u32>::with_capacity(100);
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
+    let bytes = written(|to| filter.write_to(to));
     assert_eq!(SnapshotReader::new(&bytes[..]).unwrap().header().hasher_name(), name);
 }
 

@@ -1,14 +1,12 @@
 //! Snapshots that are checked on several threads while they are read: the same filters, and the same errors.
 
+use crate::support::hasher;
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
 use rayon::ThreadPoolBuilder;
 use std::io::{self, Read};
+use testkit::written;
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
-
-fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
-}
 
 /// A snapshot of some shards.
 fn snapshot(bits: u32, keys: u64) -> Vec<u8> {
@@ -16,9 +14,7 @@ fn snapshot(bits: u32, keys: u64) -> Vec<u8> {
     let filter: Filter = builder.hasher(hasher()).build().unwrap();
     assert!(filter.shards() > 3);
     (0..keys).for_each(|key| filter.insert(&key).unwrap());
-    let mut bytes = Vec::new();
-    filter.snapshot().metadata(b"offset 17").write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| filter.snapshot().metadata(b"offset 17").write_to(to))
 }
 
 /// Reads with one thread and with pools of 1, 2 and 5, from within and from outside, and checks that all say the same.
@@ -30,11 +26,7 @@ fn read<R: Read + Send>(name: &str, reader: impl Fn() -> R + Sync) -> Result<Fil
     for other in [par_read(), in_pool(1), in_pool(2), in_pool(5)] {
         match (&result, other) {
             (Ok(filter), Ok(other)) => {
-                let bytes = |filter: &Filter| {
-                    let mut bytes = Vec::new();
-                    filter.write_to(&mut bytes).unwrap();
-                    bytes
-                };
+                let bytes = |filter: &Filter| written(|to| filter.write_to(to));
                 assert!(bytes(filter) == bytes(&other), "{name}: the filters differ");
                 assert_eq!(filter.len(), other.len(), "{name}");
             }

@@ -1,6 +1,6 @@
 //! One filter, built in parts and joined.
 
-use crate::support::Folder;
+use crate::support::{Folder, hasher};
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder};
 use std::fs::File;
 use std::hash::Hash;
@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::{env, io};
-use testkit::watchdog;
+use testkit::{watchdog, written};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
@@ -17,10 +17,6 @@ const PROCESSES: usize = 4;
 /// Tell a process its number, and the folder for its part.
 const NUMBER: &str = "CUCKOO_FILTER_TEST_NUMBER";
 const FOLDER: &str = "CUCKOO_FILTER_TEST_FOLDER";
-
-fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
-}
 
 /// What all processes have agreed on: 5 shards, and keys for 95 % of its slots.
 fn empty() -> Filter {
@@ -67,10 +63,8 @@ fn four_processes_build_one_filter() {
 
     let whole = empty();
     KEYS.for_each(|key| whole.insert(&key).unwrap());
-    let [mut bytes_of_joined, mut bytes_of_whole] = [Vec::new(), Vec::new()];
-    joined.write_to(&mut bytes_of_joined).unwrap();
-    whole.write_to(&mut bytes_of_whole).unwrap();
-    assert!(bytes_of_joined == bytes_of_whole);
+    let bytes_of_whole = written(|to| whole.write_to(to));
+    assert!(written(|to| joined.write_to(to)) == bytes_of_whole);
 
     let path = folder.0.join("joined");
     let parts = [3, 1, 0, 2].map(|number| File::open(part_path(&folder.0, number)).unwrap());
@@ -125,9 +119,7 @@ impl Build {
     fn part<K: ?Sized + Hash + 'static>(&self, key: &K, shards: Range<usize>) -> Vec<u8> {
         let filter = self.filter::<K>();
         filter.insert(key).unwrap();
-        let mut bytes = Vec::new();
-        filter.write_shards(shards, &mut bytes).unwrap();
-        bytes
+        written(|to| filter.write_shards(shards, to))
     }
 }
 
@@ -152,11 +144,7 @@ fn parts_that_are_a_whole() {
     let whole = build.filter::<u64>();
     assert_eq!(whole.shards(), 3);
     (0..1000).for_each(|key| whole.insert(&key).unwrap());
-    let part = |shards| {
-        let mut bytes = Vec::new();
-        whole.write_shards(shards, &mut bytes).unwrap();
-        bytes
-    };
+    let part = |shards| written(|to| whole.write_shards(shards, to));
     for parts in [vec![(0, 3)], vec![(1, 3), (0, 1)], vec![(0, 2), (2, 3)], vec![(2, 3), (1, 2), (0, 1)]] {
         let parts: Vec<Vec<u8>> = parts.into_iter().map(|(start, end)| part(start..end)).collect();
         let joined = Filter::join(parts.iter().map(|part| &part[..]), hasher()).unwrap();
@@ -172,19 +160,14 @@ fn what_surrounds_the_shards_of_a_part_is_ignored() {
     let part = |shards, metadata: &[u8], with_keys: bool| {
         let snapshot = whole.snapshot().shards(shards).metadata(metadata);
         let snapshot = if with_keys { snapshot } else { snapshot.without_keys() };
-        let mut bytes = Vec::new();
-        snapshot.write_to(&mut bytes).unwrap();
-        bytes.extend(b"what follows a part");
-        bytes
+        [written(|to| snapshot.write_to(to)), b"what follows a part".into()].concat()
     };
     let parts = [part(0..1, b"of one machine", true), part(1..2, b"of another", false)];
     let mut readers = parts.each_ref().map(|part| &part[..]);
     let joined = Filter::join(readers.iter_mut(), hasher()).unwrap();
     assert_eq!(readers, [b"what follows a part"; 2]);
-    let (mut bytes, mut bytes_of_whole) = (Vec::new(), Vec::new());
-    joined.write_to(&mut bytes).unwrap();
-    whole.write_to(&mut bytes_of_whole).unwrap();
-    assert!(bytes == bytes_of_whole, "no metadata, and all shards");
+    let bytes_of_whole = written(|to| whole.write_to(to));
+    assert!(written(|to| joined.write_to(to)) == bytes_of_whole, "no metadata, and all shards");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What is not a snapshot, or not of the filter that is asked for, is refused, and the error says what and where. All
 //! checksums match here.
 
-use crate::support::Folder;
+use crate::support::{Folder, hasher};
 use concurrent_cuckoo_filter::{
     CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder,
 };
@@ -10,6 +10,7 @@ use std::hash::Hash;
 use std::io::ErrorKind;
 use std::ops::Range;
 use testkit::format::Sealed;
+use testkit::written;
 
 type Filter = CuckooFilter<str, StableHashBuilder>;
 
@@ -18,10 +19,6 @@ const HEADER: usize = 256;
 
 /// Of what stands before the words of a shard, and of the trailer.
 const HEAD: usize = 64;
-
-fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
-}
 
 /// 18 buckets of 52 bits in 15 words: behind the last one there are 24 bits to spare.
 fn empty() -> Filter {
@@ -37,9 +34,7 @@ fn filter() -> Filter {
 }
 
 fn bytes() -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter().write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| filter().write_to(to))
 }
 
 fn sealed() -> Sealed {
@@ -322,8 +317,7 @@ fn a_shard_that_no_writer_fills_so() {
 
 #[test]
 fn a_fingerprint_more_or_less_than_are_counted() {
-    let mut bytes = Vec::new();
-    empty().write_to(&mut bytes).unwrap();
+    let bytes = written(|to| empty().write_to(to));
     // Each slot in turn; most of them lie across bytes, some across words.
     for slot in 0..18 * 4 {
         let (byte, bit) = (slot * 13 / 8, slot * 13 % 8);
@@ -351,9 +345,7 @@ fn a_trailer_of_another_snapshot() {
 fn the_shards_of_another_snapshot() {
     let other = Filter::with_capacity_and_hasher(40, StableHashBuilder::with_keys(1, 3));
     let one = Filter::with_capacity_and_hasher(40, hasher());
-    let [mut bytes, mut others] = [Vec::new(), Vec::new()];
-    one.write_to(&mut bytes).unwrap();
-    other.write_to(&mut others).unwrap();
+    let [bytes, others] = [one, other].map(|filter| written(|to| filter.write_to(to)));
     assert_eq!(bytes.len(), others.len());
     let error = refusal(&[&bytes[..HEADER], &others[HEADER..]].concat());
     assert!(matches!(error, SnapshotError::Damaged { place: SnapshotPlace::Shard { number: 0, .. }, .. }), "{error:?}");
@@ -429,9 +421,7 @@ fn keys_of_unknown_types_come_from_platforms_alike() {
 fn saved<K: ?Sized + Hash + 'static>(key: &K) -> Vec<u8> {
     let filter = CuckooFilter::<K, _>::with_capacity_and_hasher(100, hasher());
     filter.insert(key).unwrap();
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| filter.write_to(to))
 }
 
 fn load_as<K: ?Sized + 'static>(bytes: &[u8]) -> Result<CuckooFilter<K, StableHashBuilder>, SnapshotError> {

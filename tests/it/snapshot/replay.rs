@@ -1,14 +1,11 @@
 //! A log of changes replayed over a snapshot: what `Snapshot::metadata` says of it, where it goes well and where not.
 
+use crate::support::hasher;
 use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
 use proptest::prelude::*;
 use std::io::{self, Write};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
-
-fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
-}
 
 fn empty(capacity: usize, bits: u32) -> Filter {
     CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher()).build().unwrap()

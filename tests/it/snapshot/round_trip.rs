@@ -6,6 +6,7 @@ use concurrent_cuckoo_filter::{
 };
 use proptest::prelude::*;
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
+use testkit::written;
 
 type Filter<S> = CuckooFilter<u64, S>;
 
@@ -80,9 +81,7 @@ fn fill<S: BuildHasher>(filter: &Filter<S>, keys: u64) -> Vec<u64> {
 }
 
 fn bytes_of<S: SavedHasher>(filter: &Filter<S>, metadata: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.snapshot().metadata(metadata).write_to(&mut bytes).unwrap();
-    bytes
+    written(|to| filter.snapshot().metadata(metadata).write_to(to))
 }
 
 fn check_equal<S: BuildHasher>(loaded: &Filter<S>, saved: &Filter<S>, keys: u64) {
@@ -145,8 +144,7 @@ fn check_round_trip<S: SavedHasher + Clone>(shape: &Shape, hasher: S) {
     assert_eq!(bytes_of(&loaded, &shape.metadata), bytes);
     check_goes_on(&loaded, stored);
 
-    let mut without_keys = Vec::new();
-    filter.snapshot().without_keys().write_to(&mut without_keys).unwrap();
+    let without_keys = written(|to| filter.snapshot().without_keys().write_to(to));
     let reader = SnapshotReader::new(&without_keys[..]).unwrap();
     assert!(!reader.header().has_keys());
     assert!(matches!(reader.into_filter_with_stored_keys::<u64, S>(), Err(SnapshotError::NoKeys { .. })));
@@ -198,8 +196,7 @@ fn the_keys_of_the_hasher_are_nowhere_if_they_are_left_out() {
     let [a, b, c, d] = seeds;
     let filter = Filter::with_capacity_and_hasher(1000, DefaultHashBuilder::with_seeds(a, b, c, d));
     fill(&filter, 1000);
-    let mut without_keys = Vec::new();
-    filter.snapshot().without_keys().write_to(&mut without_keys).unwrap();
+    let without_keys = written(|to| filter.snapshot().without_keys().write_to(to));
     for seed in seeds {
         let stands_in = |bytes: &[u8]| bytes.windows(8).any(|window| window == seed.to_le_bytes());
         assert!(!stands_in(&without_keys), "{seed:#x}");
