@@ -2,7 +2,7 @@
 
 use super::harness::{Model, Seen, run_three, run_two};
 use crate::batch::lookup_batch;
-use crate::layout::{Mixed, Plan};
+use crate::layout::{Mixed, Plan, SearchBudget};
 use crate::raw::{Admission, Growing, RawFilter};
 use crate::sys::memory::HugePages;
 use std::sync::Arc;
@@ -75,6 +75,15 @@ impl World {
     /// Splits the first table that there was.
     fn split(&self) {
         self.growing().split_table(0, 0);
+    }
+
+    /// How many of these keys a bulk task has stored.
+    fn insert_in_task(&self, keys: &[Mixed]) -> usize {
+        let mut stored = vec![false; keys.len()];
+        let note = |stored: &mut bool, result| *stored = result == Ok(true);
+        let (mut budget, keys) = (SearchBudget::full(), keys.iter().copied());
+        self.growing().insert_task(&mut budget, Admission::Copies, note).run(keys.zip(&mut stored));
+        stored.into_iter().filter(|&stored| stored).count()
     }
 
     /// What a copy of all tables has of this class.
@@ -272,10 +281,54 @@ fn insertion_under_all_locks_during_a_split_is_kept() {
     writer_during_a_split([[30, 30], [234, 396]], false, insert, 0, 1);
 }
 
+#[test]
+fn task_during_a_split_is_kept() {
+    writer_during_a_split([[27, 30], [231, 396]], false, |world, key| world.insert_in_task(&[key]), 1, 1);
+}
+
+/// A bulk task that finds its table full splits it, and has the keys that are left in both tables.
+fn during_a_task_that_splits<T: Send + 'static>(
+    executions: usize,
+    other: fn(&World, [Mixed; 3]) -> T,
+    said: fn(T) -> bool,
+    copies: [usize; 3],
+) {
+    Model { executions, preemptions: Some(2), outcomes: &[] }.explore(move |_| {
+        let world = World::new(16, 1);
+        let keys: [_; 11] = core::array::from_fn(|number| world.key(number % 2, number / 2));
+        keys[..8].iter().for_each(|&key| world.insert(key));
+        let (bulk, beside) = (Arc::clone(&world), Arc::clone(&world));
+        let others = [keys[0], keys[7], keys[10]];
+        let (stored, answer) =
+            run_two(false, move || bulk.insert_in_task(&keys[8..10]), move || other(&beside, others));
+        assert!(stored == 2 && said(answer), "what a writer was told beside a task that splits");
+        let mut expected = keys.map(|key| (key, 1));
+        (expected[0].1, expected[7].1, expected[10].1) = (copies[0], copies[1], copies[2]);
+        world.assert_holds(&expected, 2);
+    });
+}
+
+#[test]
+fn lookups_during_a_task_that_splits_find_their_keys() {
+    let look = |world: &World, [stays, goes, _]: [Mixed; 3]| world.contains(goes) && world.contains(stays);
+    during_a_task_that_splits(577, look, |found| found, [1, 1, 0]);
+}
+
+#[test]
+fn insertion_during_a_task_that_splits_is_kept() {
+    let insert = |world: &World, [.., new]: [Mixed; 3]| world.raw.insert(new, Admission::Copies);
+    during_a_task_that_splits(8713, insert, |result| result == Ok(true), [1, 1, 1]);
+}
+
+#[test]
+fn removal_during_a_task_that_splits_removes() {
+    during_a_task_that_splits(2771, |world, [_, goes, _]| world.raw.remove(goes), |removed| removed, [1, 0, 0]);
+}
+
 /// Of two threads that find a table full, one splits it, and neither is refused.
 #[test]
 fn two_insertions_into_a_full_table_split_it_once() {
-    Model { executions: 8459, preemptions: Some(1), outcomes: &[] }.explore(|_| {
+    Model { executions: 509, preemptions: Some(1), outcomes: &[] }.explore(|_| {
         let world = World::new(16, 1);
         let keys: [_; 10] = core::array::from_fn(|number| world.key(number % 2, number / 2));
         keys[..8].iter().for_each(|&key| world.insert(key));

@@ -1,4 +1,5 @@
-//! A block of keys, sorted by shard: what a bulk operation has in memory at a time.
+//! A block of keys, sorted by shard: what a bulk operation has in memory at a time. In a filter that grows, some cells of the
+//! directory that lie side by side are a shard to it.
 //!
 //! A block is some *tiles*, each the work of one thread at a time: it hashes the keys of the tile and sorts them by
 //! shard, each shard's in the order of the input. Then each shard takes its run of keys from every tile, and its task
@@ -27,6 +28,43 @@ const MIN_TILE_KEYS_PER_SHARD: usize = 16;
 /// Shards for which keys are sorted, at the most. With more, even a block of one tile would have too few keys for each.
 const MAX_SHARDS: usize = MAX_KEYS / MIN_TILE_KEYS_PER_SHARD;
 
+/// What keys are sorted by.
+#[derive(Clone, Copy)]
+pub(super) struct Sorter {
+    geometry: Geometry,
+    shards: usize,
+    /// Of a filter that grows, cells of a shard as a power of two.
+    cell_bits: Option<u32>,
+}
+
+impl Sorter {
+    pub(super) fn by_shard(geometry: Geometry) -> Self {
+        Sorter { geometry, shards: geometry.shards(), cell_bits: None }
+    }
+
+    /// By so many cells at a time of a directory of `cells`.
+    pub(super) fn by_cells(geometry: Geometry, cells: usize, cell_bits: u32) -> Self {
+        Sorter { geometry, shards: cells >> cell_bits, cell_bits: Some(cell_bits) }
+    }
+
+    pub(super) fn shards(&self) -> usize {
+        self.shards
+    }
+
+    /// The first of the cells of a shard.
+    pub(super) fn first_cell(&self, shard: usize) -> usize {
+        shard << self.cell_bits.expect("of a filter that grows")
+    }
+
+    #[inline(always)]
+    fn shard(&self, mixed: Mixed) -> usize {
+        match self.cell_bits {
+            None => self.geometry.shard(mixed),
+            Some(bits) => self.geometry.aim(mixed).cell >> bits,
+        }
+    }
+}
+
 /// The keys of one shard in one tile, and the outcome of each.
 pub(super) type Run<'a, O> = (&'a [Mixed], &'a mut [O]);
 
@@ -43,7 +81,7 @@ struct Tile<O> {
 
 /// Keys of a bulk operation, each with an outcome of type `O`.
 pub(super) struct Block<O> {
-    geometry: Geometry,
+    sorter: Sorter,
     tile_keys: usize,
     tiles: Vec<Tile<O>>,
     /// Memory to hash tiles into: for as many as are filled at the same time.
@@ -72,13 +110,13 @@ impl Shape {
 
 impl<O: Copy + Default + Send + Sync> Block<O> {
     /// A block to go through `keys` keys. `None` when there is no memory, or there are too many shards.
-    pub(super) fn new(geometry: Geometry, keys: usize) -> Option<Self> {
-        Block::with_keys(geometry, keys.min(max_keys(geometry.shards())), rayon::current_num_threads())
+    pub(super) fn new(sorter: Sorter, keys: usize) -> Option<Self> {
+        Block::with_keys(sorter, keys.min(max_keys(sorter.shards)), rayon::current_num_threads())
     }
 
     /// One of two blocks to go through `keys` keys, for [`Block::fill_from`].
-    pub(super) fn for_stream(geometry: Geometry, keys: usize) -> Option<Self> {
-        Block::with_keys(geometry, keys.min(max_keys(geometry.shards())).div_ceil(2), 0)
+    pub(super) fn for_stream(sorter: Sorter, keys: usize) -> Option<Self> {
+        Block::with_keys(sorter, keys.min(max_keys(sorter.shards)).div_ceil(2), 0)
     }
 
     /// Memory for [`Block::fill_from`].
@@ -87,21 +125,25 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
     }
 
     /// With memory for `filling` threads to fill it.
-    fn with_keys(geometry: Geometry, keys: usize, filling: usize) -> Option<Self> {
-        let Shape { tiles: count, tile_keys } = Shape::new(geometry.shards(), keys, rayon::current_num_threads())?;
+    fn with_keys(sorter: Sorter, keys: usize, filling: usize) -> Option<Self> {
+        let Shape { tiles: count, tile_keys } = Shape::new(sorter.shards, keys, rayon::current_num_threads())?;
         let (mut tiles, mut scratch) = (reserved(count)?, reserved(count)?);
         for _ in 0..count {
-            tiles.push(Tile::new(tile_keys, geometry.shards())?);
+            tiles.push(Tile::new(tile_keys, sorter.shards)?);
         }
         for _ in 0..filling.min(count) {
             scratch.push(reserved(tile_keys)?);
         }
-        Some(Block { geometry, tile_keys, tiles, scratch: Mutex::new(scratch) })
+        Some(Block { sorter, tile_keys, tiles, scratch: Mutex::new(scratch) })
     }
 
     /// Whether blocks to go through `keys` keys hold at least `a_shard` for each shard.
-    pub(super) fn is_dense(geometry: Geometry, keys: usize, a_shard: usize) -> bool {
-        keys.min(max_keys(geometry.shards())) / geometry.shards() >= a_shard
+    pub(super) fn is_dense(sorter: Sorter, keys: usize, a_shard: usize) -> bool {
+        keys.min(max_keys(sorter.shards)) / sorter.shards >= a_shard
+    }
+
+    pub(super) fn sorter(&self) -> Sorter {
+        self.sorter
     }
 
     /// Keys that the block takes at a time.
@@ -111,43 +153,55 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
 
     /// Keys that the block holds.
     pub(super) fn keys(&self) -> usize {
-        self.tiles.iter().map(|tile| tile.sorted.len()).sum()
+        self.keys_of(self.sorter.shards)
+    }
+
+    /// Keys of the first `shards` shards.
+    pub(super) fn keys_of(&self, shards: usize) -> usize {
+        self.tiles.iter().map(|tile| tile.ends[shards - 1] as usize).sum()
     }
 
     /// Takes as many keys as it can from the iterator, on this thread. `scratch` is some memory.
     pub(super) fn fill_from(&mut self, hashes: &mut impl Iterator<Item = Mixed>, scratch: &mut Vec<Mixed>) {
+        let mut most = self.tile_keys;
         for tile in &mut self.tiles {
-            tile.fill(&self.geometry, scratch, self.tile_keys, hashes.take(self.tile_keys));
+            tile.fill(&self.sorter, scratch, most, hashes.take(most));
+            if tile.sorted.len() < most {
+                most = 0;
+            }
         }
     }
 
     /// Takes up to [`Block::max_keys`] keys, on all threads.
     pub(super) fn fill<T: Sync>(&mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync) {
-        let (geometry, tile_keys, all_scratch) = (self.geometry, self.tile_keys, &self.scratch);
+        let (sorter, tile_keys, all_scratch) = (self.sorter, self.tile_keys, &self.scratch);
         let locked = || all_scratch.lock().unwrap_or_else(PoisonError::into_inner);
         self.tiles.par_iter_mut().enumerate().for_each(|(number, tile)| {
             // None is left if the user's own code calls rayon, which may have this thread take another tile meanwhile.
             let mut scratch = locked().pop().unwrap_or_default();
             let begin = (number * tile_keys).min(keys.len());
             let keys = keys[begin..].iter().take(tile_keys);
-            tile.fill(&geometry, &mut scratch, keys.len(), keys.map(&hash));
+            tile.fill(&sorter, &mut scratch, keys.len(), keys.map(&hash));
             locked().push(scratch);
         });
     }
 
-    /// Hands each shard its keys, and adds up what the tasks return.
+    /// Hands each shard its keys, from this shard on, and adds up what the tasks return.
     pub(super) fn for_each_shard<'a, E: Send, R: Default + Add<Output = R> + Send>(
         &'a mut self,
+        first: usize,
         each: impl IndexedParallelIterator<Item = E>,
         task: impl Fn(E, &mut [Run<'a, O>]) -> R + Sync + Send,
     ) -> R {
-        let shards = self.geometry.shards();
-        let mut tiles: Vec<_> = self.tiles.iter_mut().map(Tile::runs).collect();
+        let shards = self.sorter.shards;
+        let filled = self.tiles.iter_mut().filter(|tile| !tile.sorted.is_empty());
+        let mut tiles: Vec<_> = filled.map(Tile::runs).collect();
         let mut runs = Vec::with_capacity(shards * tiles.len());
         for _ in 0..shards {
             runs.extend(tiles.iter_mut().map(|tile| tile.next().expect("a run for each shard")));
         }
-        each.zip(runs.par_chunks_mut(tiles.len())).map(|(each, runs)| task(each, runs)).reduce(R::default, Add::add)
+        let runs = runs.par_chunks_mut(tiles.len().max(1)).skip(first);
+        each.zip(runs).map(|(each, runs)| task(each, runs)).reduce(R::default, Add::add)
     }
 
     /// Writes down for each key what its outcome means, in the order of the input.
@@ -193,12 +247,12 @@ impl<O: Copy + Default> Tile<O> {
 
     /// Sorts `most` keys or fewer by counting: a pass to hash and count, a pass to put in place. `scratch` is memory to
     /// keep hashes in between.
-    fn fill(&mut self, geometry: &Geometry, scratch: &mut Vec<Mixed>, most: usize, keys: impl Iterator<Item = Mixed>) {
+    fn fill(&mut self, sorter: &Sorter, scratch: &mut Vec<Mixed>, most: usize, keys: impl Iterator<Item = Mixed>) {
         self.ends.fill(0);
         scratch.resize(most, Mixed::default());
         self.shards.resize(most, 0);
         for ((key, mixed), to) in keys.zip(&mut *scratch).zip(&mut self.shards) {
-            let shard = geometry.shard(key);
+            let shard = sorter.shard(key);
             (*mixed, *to) = (key, shard as u32);
             self.ends[shard] += 1;
         }
@@ -249,8 +303,8 @@ mod tests {
     use super::*;
     use crate::layout::Plan;
 
-    fn geometry(shards: usize) -> Geometry {
-        Geometry::new(&Plan { shards, ..Plan::one_shard(16, 1 << 16, 4) })
+    fn by_shards(shards: usize) -> Sorter {
+        Sorter::by_shard(Geometry::new(&Plan { shards, ..Plan::one_shard(16, 1 << 16, 4) }))
     }
 
     fn on_two_threads<T: Send>(work: impl FnOnce() -> T + Send) -> T {
@@ -270,8 +324,8 @@ mod tests {
             (100, 10_000_000, 25, 131_072),
         ] {
             let (block, half) = on_two_threads(|| {
-                let block = Block::<bool>::new(geometry(shards), keys).unwrap();
-                (block, Block::<bool>::for_stream(geometry(shards), keys).unwrap())
+                let block = Block::<bool>::new(by_shards(shards), keys).unwrap();
+                (block, Block::<bool>::for_stream(by_shards(shards), keys).unwrap())
             });
             assert_eq!((block.tiles.len(), block.tile_keys), (tiles, tile_keys), "{keys} keys, {shards} shards");
             assert_eq!(block.max_keys(), tiles * tile_keys);
@@ -329,7 +383,7 @@ mod tests {
         for (shards, keys, threads) in [(1, 10_000, 2), (40, 1_000_000, 2), (10_000, 2_000_000, 3), (300, 300_000, 5)] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
-                let mut block = Block::<u8>::new(geometry(shards), keys).unwrap();
+                let mut block = Block::<u8>::new(by_shards(shards), keys).unwrap();
                 let hashes: Vec<u64> = (0..block.max_keys() as u64).collect();
                 let shape = Shape::new(shards, keys.min(max_keys(shards)), threads).unwrap();
                 for _ in 0..2 {
@@ -349,7 +403,7 @@ mod tests {
 
     #[test]
     fn a_block_is_dense_if_it_has_so_many_keys_for_each_shard() {
-        let dense = |shards, keys, a_shard| Block::<bool>::is_dense(geometry(shards), keys, a_shard);
+        let dense = |shards, keys, a_shard| Block::<bool>::is_dense(by_shards(shards), keys, a_shard);
         assert!(dense(5, 500, 100) && !dense(5, 499, 100));
         // However many there are, a block has no more.
         assert!(dense(1, usize::MAX, 32_768) && !dense(1, usize::MAX, 32_769));
@@ -360,7 +414,7 @@ mod tests {
     fn memory_is_reserved_before_keys_arrive() {
         assert!(reserved::<u64>(100).unwrap().capacity() >= 100);
         assert!(reserved::<u64>(usize::MAX / 4).is_none());
-        let block = Block::<bool>::for_stream(geometry(1), 1000).unwrap();
+        let block = Block::<bool>::for_stream(by_shards(1), 1000).unwrap();
         assert!(block.scratch().unwrap().capacity() >= block.tile_keys);
     }
 
@@ -368,14 +422,14 @@ mod tests {
     /// back to its place.
     #[test]
     fn each_key_comes_to_its_shard_and_its_outcome_back() {
-        let geometry = geometry(3);
-        let number = |key: Mixed| (geometry.shard(key) as u32 + 1) * 1_000_000;
+        let sorter = by_shards(3);
+        let number = |key: Mixed| (sorter.shard(key) as u32 + 1) * 1_000_000;
         for count in [1000, 999, 126, 125, 124, 1, 0] {
             let keys: Vec<u64> = (0..count).collect();
-            let mut block = on_two_threads(|| Block::<u32>::new(geometry, 1000).unwrap());
+            let mut block = on_two_threads(|| Block::<u32>::new(sorter, 1000).unwrap());
             block.fill(&keys, |&key| Mixed::of(key));
             assert_eq!(block.keys(), keys.len());
-            let sum = block.for_each_shard([1u32, 2, 3].into_par_iter(), |shard, runs| {
+            let sum = block.for_each_shard(0, [1u32, 2, 3].into_par_iter(), |shard, runs| {
                 let mut nth = 0;
                 for (keys, outcomes) in runs {
                     for (&key, outcome) in keys.iter().zip(&mut **outcomes) {
@@ -391,7 +445,7 @@ mod tests {
             let expected: Vec<u32> = keys
                 .iter()
                 .map(|&key| {
-                    let shard = geometry.shard(Mixed::of(key));
+                    let shard = sorter.shard(Mixed::of(key));
                     nth[shard] += 1;
                     number(Mixed::of(key)) + nth[shard]
                 })

@@ -4,9 +4,10 @@
 //! keys --fill--> block: tiles, each sorted by shard --for_each_shard--> outcomes --> report
 //! ```
 //!
-//! No key crosses shards, so tasks never meet. A task locks all stripes of its shard once for thousands of keys and
-//! changes words as any writer does: lookups go on, and a single writer waits for one task at most. A thread that has
-//! a stripe locked runs no user code and asks nothing of rayon: keys are hashed before a task, and reported after it.
+//! No key crosses shards, so tasks never meet; in a filter that grows they may, and one waits (`raw/growing/task`). A task locks
+//! all stripes of its shard once for thousands of keys and changes words as any writer does: lookups go on, and a single
+//! writer waits for one task at most. A thread that has a stripe locked runs no user code and asks nothing of rayon: keys are
+//! hashed before a task, and reported after it.
 
 #[expect(clippy::disallowed_types, reason = "a lock around spare memory of rayon's threads, no part of the protocol")]
 mod block;
@@ -118,6 +119,9 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// than 4096 keys are stored by this thread alone, and fewer than 256 for each shard by all threads as batches
     /// are, with locks for each key. A filter of one shard (up to about 250,000 keys) is hashed for by all threads and
     /// filled by one: threads that meet in so few stripes are slower than one alone.
+    ///
+    /// A filter that grows does so ahead of its keys, as far as they need it: of each block, a 16th says how many of the others will
+    /// be new. It takes the memory of the keys that it holds then, whatever comes twice.
     ///
     /// A process that was forked off after the pool had started has none of its threads, and hangs here: it needs a pool of
     /// its own.
@@ -308,7 +312,7 @@ mod tests {
         let filter = filter(1_000_000);
         let hashes: Vec<u64> = (0..1000).collect();
         assert_eq!(filter.par_insert_hash(&hashes[..500]).inserted, 500);
-        let mut block = Block::<bool>::new(*filter.raw.geometry(), hashes.len()).unwrap();
+        let mut block = Block::<bool>::new(filter.raw.sorter(0), hashes.len()).unwrap();
         block.fill(&hashes, |&hash| Mixed::of(hash));
         filter.raw.lookup_block(&mut block);
         let mut found = vec![false; hashes.len()];

@@ -1,7 +1,7 @@
 //! A bulk operation with its options: keys are gathered into blocks, tasks work on them, outcomes become a report.
 
 use super::block::Block;
-use super::tasks::{FEW_KEYS, NotStored, Outcome, batches, groups};
+use super::tasks::{FEW_KEYS, NotStored, Outcome, batches, budgets, groups};
 use crate::batch::{assert_same_length, lookup_batch};
 use crate::filter::CuckooFilter;
 use crate::layout::Mixed;
@@ -159,7 +159,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
             }
             return report;
         };
-        let mut budgets = raw.budgets();
+        let mut budgets = budgets(&block);
         let mut done = 0;
         for keys in keys.chunks(block.max_keys()) {
             block.fill(keys, &hash);
@@ -183,7 +183,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         let few = first.len() < FEW_KEYS;
         let expected = hashes.size_hint().1.unwrap_or(usize::MAX).saturating_add(first.len());
         let mut hashes = first.into_iter().chain(hashes);
-        let half = || if few || raw.growing().is_some() { None } else { Block::for_stream(*raw.geometry(), expected) };
+        let half = || if few { None } else { Block::for_stream(raw.sorter(expected), expected) };
         let blocks = half().zip(half());
         let scratch = blocks.as_ref().and_then(|(block, _)| block.scratch());
         let Some(((mut now, mut next), mut scratch)) = blocks.zip(scratch) else {
@@ -195,7 +195,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
             (self.progress)(done);
             return report;
         };
-        let mut budgets = raw.budgets();
+        let mut budgets = budgets(&now);
         let mut done = 0;
         now.fill_from(&mut hashes, &mut scratch);
         while now.keys() > 0 {
@@ -225,7 +225,8 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     fn remove_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync) -> RemoveReport {
         let raw = &self.filter.raw;
         let mut report = RemoveReport::default();
-        let Some(mut block) = raw.block(keys.len()) else {
+        let block = if raw.growing().is_none() { raw.block(keys.len()) } else { None };
+        let Some(mut block) = block else {
             let mut done = 0;
             for keys in groups(keys) {
                 let results = batches(keys, |keys| {
@@ -261,8 +262,8 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         let raw = &self.filter.raw;
         let many = raw.growing().is_none()
             && !raw.is_near()
-            && Block::<bool>::is_dense(*raw.geometry(), keys.len(), LOOKUPS_PER_SHARD);
-        let mut block = if many { Block::<bool>::new(*raw.geometry(), keys.len()) } else { None };
+            && Block::<bool>::is_dense(raw.sorter(0), keys.len(), LOOKUPS_PER_SHARD);
+        let mut block = if many { Block::<bool>::new(raw.sorter(0), keys.len()) } else { None };
         let at_a_time = block.as_ref().map_or(LOOKUPS_PER_BLOCK, Block::max_keys);
         let mut done = 0;
         for (keys, found) in keys.chunks(at_a_time).zip(found.chunks_mut(at_a_time)) {

@@ -1,12 +1,12 @@
 //! The tasks: what is done to the keys of a block, a shard at a time.
 
-use super::block::{Block, Run};
+use super::block::{Block, Run, Sorter};
 use crate::batch::lookup_batch;
 use crate::error::InsertError;
 use crate::layout::{Class, Geometry, Search, SearchBudget};
-use crate::raw::{Admission, Exclusive, Fixed, KEYS_UNDER_LOCKS, RawFilter, Shard, rolling};
+use crate::raw::{Admission, Exclusive, Fixed, Growing, KEYS_UNDER_LOCKS, RawFilter, Shard, rolling};
 use crate::sys::prefetch::CacheLevel;
-use core::ops::Add;
+use core::ops::{Add, Range};
 use rayon::prelude::*;
 
 /// Fewer keys are one batch on the calling thread: by the time others have woken up, it is done.
@@ -23,6 +23,20 @@ const GROUP_KEYS: usize = 1 << 22;
 
 /// Keys whose lines are on their way while a task works on one.
 const KEYS_AHEAD: usize = 16;
+
+/// Shards by which the keys of a filter that grows are sorted, at the most: with more, what a block has of each is soon done.
+const MAX_GROUPS: usize = 1 << 13;
+
+/// Fewer keys of a filter that grows are not worth all locks of their table.
+const FEW_KEYS_OF_A_TASK: usize = 32;
+
+/// One of so many shards says what is to be expected of the others.
+const SHARDS_TO_ASK: usize = 16;
+
+/// The part of the expected keys for which tables are split ahead. Those that need it are split later, but none is that would not
+/// have been.
+const CERTAIN: f64 = 0.97;
+
 /// What became of a key.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -63,6 +77,15 @@ pub(super) struct NotStored {
     pub(super) refused: usize,
 }
 
+impl NotStored {
+    #[inline(always)]
+    fn note(&mut self, outcome: &mut Outcome, result: Result<bool, InsertError>) {
+        self.present += usize::from(result == Ok(false));
+        self.refused += usize::from(result.is_err());
+        *outcome = Outcome::of(result);
+    }
+}
+
 impl Add for NotStored {
     type Output = Self;
 
@@ -74,13 +97,19 @@ impl Add for NotStored {
 impl RawFilter {
     /// A block to sort `keys` keys by shard; `None` where they are too few for that, or there is no memory.
     pub(super) fn block<O: Copy + Default + Send + Sync>(&self, keys: usize) -> Option<Block<O>> {
-        let many =
-            self.growing().is_none() && keys >= FEW_KEYS && keys / self.geometry().shards() >= FEW_KEYS_PER_SHARD;
-        if many { Block::new(*self.geometry(), keys) } else { None }
+        let sorter = self.sorter(keys);
+        let many = keys >= FEW_KEYS && keys / sorter.shards() >= FEW_KEYS_PER_SHARD;
+        if many { Block::new(sorter, keys) } else { None }
     }
 
-    pub(super) fn budgets(&self) -> Vec<SearchBudget> {
-        vec![SearchBudget::full(); self.geometry().shards()]
+    /// To sort up to `keys` keys. In a filter that grows, by as many shards as there are tables, and as there would be if all
+    /// of them were stored.
+    pub(super) fn sorter(&self, keys: usize) -> Sorter {
+        let Some(growing) = self.growing() else { return Sorter::by_shard(*self.geometry()) };
+        let plan = self.plan();
+        let tables = growing.tables().max(plan.shards << plan.doublings_for(self.len().saturating_add(keys)));
+        let cells_of_one = (growing.cells() / tables.min(MAX_GROUPS.max(plan.shards))).max(1);
+        Sorter::by_cells(*self.geometry(), growing.cells(), cells_of_one.ilog2())
     }
 
     /// Stores the keys of the block.
@@ -90,21 +119,59 @@ impl RawFilter {
         budgets: &mut [SearchBudget],
         admission: Admission,
     ) -> NotStored {
-        block.for_each_shard(self.par_shards().zip(budgets), |(shard, budget), runs| {
+        if let Some(growing) = self.growing() {
+            return self.insert_growing(growing, block, budgets, admission);
+        }
+        block.for_each_shard(0, self.par_shards().zip(budgets), |(shard, budget), runs| {
             let (mut not_stored, mut search) = (NotStored::default(), Search::new());
             change(self.geometry(), shard, runs, |shard, class, outcome| {
                 let Ok(result) = shard.insert(Fixed, &mut search, budget, class, admission);
-                not_stored.present += usize::from(result == Ok(false));
-                not_stored.refused += usize::from(result.is_err());
-                *outcome = Outcome::of(result);
+                not_stored.note(outcome, result);
             });
             not_stored
         })
     }
 
+    /// The same in a filter that grows. How many of the first shards' keys were new says how many of the others are: for so many
+    /// tables are split before they hold much, and not for keys that come twice.
+    fn insert_growing(
+        &self,
+        growing: &Growing,
+        block: &mut Block<Outcome>,
+        budgets: &mut [SearchBudget],
+        admission: Admission,
+    ) -> NotStored {
+        let (plan, sorter, before) = (self.plan(), block.sorter(), self.len());
+        let shards = sorter.shards();
+        let grows = growing.tables() < plan.shards << plan.doublings_for(before + block.keys());
+        let asked = if grows && shards >= SHARDS_TO_ASK { shards.div_ceil(SHARDS_TO_ASK) } else { shards };
+        let sampled = block.keys_of(asked);
+        let mut insert = |shards: Range<usize>, doublings| {
+            let each = shards.clone().into_par_iter().zip(&mut budgets[shards.clone()]);
+            block.for_each_shard(shards.start, each, |(shard, budget), runs| {
+                let mut not_stored = NotStored::default();
+                let table = growing.split_ahead(sorter.first_cell(shard), doublings);
+                let count = fetch_all(table, runs);
+                let note = |outcome: &mut Outcome, result| not_stored.note(outcome, result);
+                let keys = runs.iter_mut().flat_map(|(keys, outcomes)| keys.iter().copied().zip(&mut **outcomes));
+                let mut task = growing.insert_task(budget, admission, note);
+                if count < FEW_KEYS_OF_A_TASK {
+                    task.run_for_few(keys)
+                } else {
+                    task.run(keys)
+                }
+                not_stored
+            })
+        };
+        let not_stored = insert(0..asked, 0);
+        let new = (sampled - not_stored.present - not_stored.refused) as f64 * shards as f64 / asked as f64;
+        let doublings = plan.doublings_for(before + (new * CERTAIN) as usize).min(plan.reserve_bits - 1);
+        not_stored + insert(asked..shards, doublings)
+    }
+
     /// Removes the keys of the block, and says how many were missing.
     pub(super) fn remove_block(&self, block: &mut Block<bool>) -> usize {
-        block.for_each_shard(self.par_shards(), |shard, runs| {
+        block.for_each_shard(0, self.par_shards(), |shard, runs| {
             let mut missing = 0;
             change(self.geometry(), shard, runs, |shard, class, removed| {
                 *removed = shard.remove(class);
@@ -114,12 +181,12 @@ impl RawFilter {
         })
     }
 
-    pub(super) fn par_shards(&self) -> impl IndexedParallelIterator<Item = Shard<'_>> {
+    fn par_shards(&self) -> impl IndexedParallelIterator<Item = Shard<'_>> {
         (0..self.geometry().shards()).into_par_iter().map(|number| self.shard(number))
     }
 
     pub(super) fn lookup_block(&self, block: &mut Block<bool>) {
-        block.for_each_shard(self.par_shards(), |shard, runs| {
+        block.for_each_shard(0, self.par_shards(), |shard, runs| {
             fetch_all(shard, runs);
             for (keys, found) in runs {
                 lookup_batch(self, keys, |&mixed| mixed, found);
@@ -127,6 +194,11 @@ impl RawFilter {
             0
         });
     }
+}
+
+/// One for each shard of the block.
+pub(super) fn budgets(block: &Block<Outcome>) -> Vec<SearchBudget> {
+    vec![SearchBudget::full(); block.sorter().shards()]
 }
 
 /// Works on the keys of a shard, with all others locked out but for a moment after every [`KEYS_UNDER_LOCKS`] keys.
@@ -171,9 +243,11 @@ pub(super) fn batches<T: Sync, R: Send>(keys: &[T], work: impl Fn(&[T]) -> R + S
 }
 
 /// Begins to fetch the whole shard, if the keys will need most of it: sequential access is faster than random.
-fn fetch_all<O>(shard: Shard<'_>, runs: &[Run<'_, O>]) {
+/// Says how many keys there are.
+fn fetch_all<O>(shard: Shard<'_>, runs: &[Run<'_, O>]) -> usize {
     let keys: usize = runs.iter().map(|(keys, _)| keys.len()).sum();
     if keys * 64 >= shard.table_bytes() {
         shard.fetch_all();
     }
+    keys
 }

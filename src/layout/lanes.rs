@@ -192,8 +192,9 @@ mod tests {
         fn slots_that_are_occupied_are_counted(width in 4u32..=32, mut picks in prop::collection::vec(0u64..4, 0..2000)) {
             picks.truncate(picks.len() / SLOTS * SLOTS);
             let slot = |&pick: &u64| [0, 1, 1 << (width - 1), mask(width)][pick as usize];
-            let words = super::super::pack(picks.iter().map(slot), width);
-            let mut bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+            let mut bytes = Vec::new();
+            let buckets = picks.as_chunks::<SLOTS>().0.iter();
+            super::super::pack(buckets.map(|picks| picks.each_ref().map(slot)), width, |word| bytes.extend(word.to_le_bytes()));
             let occupied = picks.iter().filter(|&&pick| pick != 0).count();
             let buckets = picks.len() / SLOTS;
             prop_assert_eq!(occupied_in(&bytes, width, buckets), Some(occupied as u64));

@@ -14,26 +14,27 @@ pub(crate) fn unpack(words: &[u64], slot_bits: u32, buckets: usize) -> impl Iter
     (0..buckets).map(move |bucket| core::array::from_fn(|number| slot(bucket * SLOTS + number)))
 }
 
-/// The words of these slots.
-pub(crate) fn pack(slots: impl Iterator<Item = u32>, slot_bits: u32) -> impl Iterator<Item = u64> {
-    let mut slots = slots.fuse();
+/// Hands on the words of these buckets.
+#[inline(always)]
+pub(crate) fn pack(buckets: impl Iterator<Item = [u32; SLOTS]>, slot_bits: u32, mut take: impl FnMut(u64)) {
     // What does not fit the word that it begins in.
-    let (mut word, mut used) = (0_u64, 0);
-    core::iter::from_fn(move || {
-        for slot in slots.by_ref() {
-            let value = u64::from(slot);
-            let packed = word | value << used;
-            used += slot_bits;
+    let (mut word, mut used, bits) = (0_u64, 0, 2 * slot_bits);
+    buckets.for_each(|slots| {
+        for two in [[slots[0], slots[1]], [slots[2], slots[3]]] {
+            let two = u64::from(two[0]) | u64::from(two[1]) << slot_bits;
+            word |= two << used;
+            used += bits;
             if used >= u64::BITS {
+                take(word);
                 used -= u64::BITS;
-                // What of the slot lies in the next word: none of it if the word ends with the slot.
-                word = if used > 0 { value >> (slot_bits - used) } else { 0 };
-                return Some(packed);
+                // What of them lies in the next word: nothing if the word ends with them.
+                word = if used > 0 { two >> (bits - used) } else { 0 };
             }
-            word = packed;
         }
-        (core::mem::take(&mut used) > 0).then(|| core::mem::take(&mut word))
-    })
+    });
+    if used > 0 {
+        take(word);
+    }
 }
 
 #[cfg(test)]
@@ -46,7 +47,8 @@ mod tests {
         fn what_is_packed_is_unpacked(width in 4u32..=32, slots in prop::collection::vec(any::<u32>(), 0..100)) {
             let mut slots: Vec<u32> = slots.iter().map(|slot| slot & (u32::MAX >> (32 - width))).collect();
             slots.resize(slots.len().next_multiple_of(SLOTS), 0);
-            let words: Vec<u64> = pack(slots.iter().copied(), width).collect();
+            let mut words = Vec::new();
+            pack(slots.as_chunks().0.iter().copied(), width, |word| words.push(word));
             prop_assert_eq!(words.len(), (slots.len() * width as usize).div_ceil(64));
             // Slot by slot, bit by bit.
             for (number, slot) in slots.iter().enumerate() {

@@ -56,10 +56,32 @@ impl<'a> Table<'a> {
 
     /// Writes the words of a table that no other thread knows yet.
     pub(crate) fn fill_with(self, words: impl Iterator<Item = u64>) {
+        words.for_each(self.filled_by_each());
+    }
+
+    /// The same, word by word: a function that writes one after the other.
+    #[inline(always)]
+    pub(crate) fn filled_by_each(self) -> impl FnMut(u64) + use<'a> {
         self.filter.words.populate(self.first, self.count());
-        for (word, to) in words.zip(self.words()) {
-            // Relaxed: the thread that makes the table known to others orders this.
-            to.store(word, Ordering::Relaxed);
+        let mut words = self.words().iter();
+        move |word| {
+            if let Some(to) = words.next() {
+                // Relaxed: the thread that makes the table known to others orders this.
+                to.store(word, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// A function that makes one word after the other what it is told, where slots are emptied. All stripes must be locked.
+    #[inline(always)]
+    pub(crate) fn emptied_by_each(self, _all: &LockedAll<'_>) -> impl FnMut(u64) + use<'a> {
+        let mut words = self.words().iter();
+        move |word| {
+            if let Some(at) = words.next().filter(|at| load_locked(at) != word) {
+                // Release: as in `write_word`.
+                at.store(word, Ordering::Release);
+                reached(Step::Cleared);
+            }
         }
     }
 
@@ -181,11 +203,8 @@ impl<'a> Table<'a> {
 
     /// Empties every slot. All stripes must be locked. Words that hold nothing are not written, so memory that was
     /// never used stays unused.
-    pub(crate) fn clear_all(self, _all: &LockedAll) {
-        for word in self.words().iter().filter(|word| load_locked(word) != 0) {
-            word.store(0, Ordering::Release);
-            reached(Step::Cleared);
-        }
+    pub(crate) fn clear_all(self, all: &LockedAll<'_>) {
+        (0..self.count()).map(|_| 0).for_each(self.emptied_by_each(all));
     }
 
     /// Writes the word, or the two words, of a slot. Between two stores the slot may look like another fingerprint: a

@@ -1,6 +1,6 @@
 //! Filters that grow: what they hold, what they say of absent keys, what they take, and what they refuse.
 
-use concurrent_cuckoo_filter::{BuildError, CuckooFilter, InsertError, StableHashBuilder};
+use concurrent_cuckoo_filter::{BuildError, BulkReport, CuckooFilter, InsertError, StableHashBuilder};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
@@ -172,6 +172,51 @@ fn batches_and_bulk_operations_grow_the_filter() {
     assert_eq!(filter.par_remove_hash(other).removed, other.len());
     assert_eq!(filter.remove_batch_hash(one).removed, one.len());
     assert_eq!(filter.len(), 50_000);
+}
+
+/// From a slice and from an iterator, all new or each many times: tables are made ahead for those that are new alone.
+#[test]
+fn a_bulk_load_grows_as_far_as_its_keys_need_it() {
+    // Well between two doublings of 31,250 keys.
+    for (distinct, times) in [(1_450_000, 1), (340_000, 4), (90_000, 14), (45_000, 20)] {
+        let builder = || CuckooFilter::<u64>::builder().capacity(1_000).max_capacity(4_000_000);
+        let build = || builder().hasher(StableHashBuilder::with_keys(7, 8)).build().unwrap();
+        let keys: Vec<u64> = (0..distinct * times).map(|number| number % distinct).collect();
+        let check = |filter: CuckooFilter<u64, _>, report: BulkReport| {
+            assert_eq!((report.inserted, report.inserted + report.present), (filter.len(), keys.len()));
+            assert!(keys.len() > 2 * filter.len() || filter.len() as u64 > distinct - distinct / 500, "{report:?}");
+            assert!((0..distinct).all(|key| filter.contains(&key)));
+            let (told, taken) = (builder().memory_usage_at(filter.len()).unwrap(), filter.memory_usage());
+            assert!(taken as f64 <= 1.03 * told as f64, "{taken} bytes, not {told}, of {distinct} keys {times} times");
+        };
+        for threads in [1, 3] {
+            rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
+                let filter = build();
+                let mut admitted = vec![false; keys.len()];
+                let report = filter.par_insert_unique(&keys, &mut admitted);
+                assert_eq!(admitted.iter().filter(|&&admitted| admitted).count(), report.inserted);
+                check(filter, report);
+                let filter = build();
+                let report = filter.par_insert_unique_iter(keys.iter().filter(|&&key| key < distinct));
+                check(filter, report);
+            });
+        }
+    }
+}
+
+/// More tables than the keys need.
+#[test]
+fn bulk_loads_find_the_tables_that_there_are() {
+    let filter = growing(1_000, 1_000_000);
+    filter.reserve(900_000).unwrap();
+    let tables = filter.stats().tables;
+    let hashes: Vec<u64> = (0..300_000).collect();
+    for _ in 0..2 {
+        assert_eq!(filter.par_insert_hash(&hashes).inserted, hashes.len());
+        assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+        assert_eq!((filter.len(), filter.stats().tables), (hashes.len(), tables));
+        filter.clear();
+    }
 }
 
 #[test]

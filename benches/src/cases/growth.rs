@@ -132,7 +132,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     for &keys in sizes {
         grow(plan, record, keys);
     }
-    fill(plan, record, *sizes.last().expect("a size"));
+    fill(plan, record, if plan.quick { [40_000, 400_000] } else { [10_000_000, 100_000_000] });
 }
 
 fn grow(plan: &Plan, record: &mut Record, most: usize) {
@@ -235,21 +235,36 @@ fn row(plan: &Plan, keys: usize, filters: &[Box<dyn Grows>; 3], absent: &[u64], 
     }
 }
 
-/// Filters filled one key at a time, from the first key to the last.
-fn fill(plan: &Plan, record: &mut Record, most: usize) {
-    record.text(&format!("Fill by single insertions, to {most} keys, M keys/s:"));
+/// Filters filled from the first key to the last, one at a time and many at once.
+fn fill(plan: &Plan, record: &mut Record, [many, most]: [usize; 2]) {
+    type Load = fn(&CuckooFilter<u64>, &[u64]) -> usize;
+    let one_by_one: Load = |filter, keys| keys.iter().filter(|key| filter.insert(key).is_ok()).count();
+    let slice: Load = |filter, keys| filter.par_insert(keys).inserted;
+    let iterator: Load = |filter, keys| filter.par_insert_iter(keys.iter().copied()).inserted;
+    record.text("Whole fills, one key at a time on one thread and in bulk on all, M keys/s:");
     let mut table = Table::new(["", NAMES[0], NAMES[1]]);
-    let slice = |build: fn(usize) -> CuckooFilter<u64>, keys: Vec<u64>| {
-        move |_| {
-            let filter = build(most);
-            timed(keys.len(), || keys.iter().for_each(|key| filter.insert(key).expect("room"))).0
-        }
-    };
-    for (name, keys) in [("random keys", keys(20, most)), ("numbers in a row", (0..most as u64).collect())] {
-        plan.step(&format!("growth, a fill by {name}"));
-        let cases = &mut [Case::new("", slice(growing, keys.clone())), Case::new("", slice(fixed, keys))];
+    for (name, load, count, in_a_row) in [
+        ("`insert`, random keys", one_by_one, many, false),
+        ("`insert`, numbers in a row", one_by_one, many, true),
+        ("`par_insert`", slice, many, false),
+        ("`par_insert_iter`", iterator, many, false),
+        ("`par_insert`", slice, most, false),
+        ("`par_insert_iter`", iterator, most, false),
+    ] {
+        plan.step(&format!("growth, a fill of {count} keys by {name}"));
+        let keys = if in_a_row { (0..count as u64).collect() } else { keys(20, count) };
+        let slice = |build: fn(usize) -> CuckooFilter<u64>| {
+            let keys = &keys;
+            move |_| {
+                let filter = build(count);
+                let (nanos, stored) = timed(count, || load(&filter, keys));
+                assert_eq!(stored, count, "{name}");
+                nanos
+            }
+        };
+        let cases = &mut [Case::new("", slice(growing)), Case::new("", slice(fixed))];
         let nanos = slices::take(plan.few(), cases);
-        table.row([name.into(), against(nanos[0], nanos[1]), speed(nanos[1])]);
+        table.row([format!("{name}, {count} keys"), against(nanos[0], nanos[1]), speed(nanos[1])]);
     }
     record.table(table);
 }

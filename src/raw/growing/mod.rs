@@ -6,6 +6,7 @@
 //! | lookup, of one or a block | none                                  | lookup, block |
 //! | every writer             | as in a filter of fixed size, then it looks at the cell once more | write |
 //! | split                    | all of the table, then all of the new one | split |
+//! | bulk task                | all of a table, then it looks at the cell of each key once more | task |
 //! | clear, copy              | all of a table, one after the other   | here, copy |
 //!
 //! A table is never moved, emptied for good or freed while the filter lives, so that a reader may follow what it has found
@@ -20,6 +21,8 @@ mod in_tests;
 mod leaf;
 mod lookup;
 mod split;
+#[cfg(any(feature = "rayon", test))]
+mod task;
 mod write;
 
 pub(super) use block::contains_each_in;
@@ -132,7 +135,7 @@ impl Growing {
         self.plan.shards
     }
 
-    fn cells(&self) -> usize {
+    pub(crate) fn cells(&self) -> usize {
         self.plan.shards * self.plan.cells_at(0)
     }
 

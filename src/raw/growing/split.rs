@@ -6,7 +6,7 @@
 use super::Growing;
 use super::leaf::Leaf;
 use crate::error::InsertError;
-use crate::layout::{Extent, Plan, SLOTS, Slot, pack};
+use crate::layout::{Extent, Plan, pack};
 use crate::raw::stripe::LockedAll;
 use crate::sys::directory::{Member, New};
 use crate::sys::steps::{Step, reached};
@@ -41,10 +41,11 @@ impl Growing {
                 change.end();
                 return Err(InsertError::OutOfMemory);
             };
+            let is_empty = leaf.load() == 0;
             // The one place where two tables are locked (H3): nobody else knows the second one, nor waits for the first with it.
             let (child, child_locked) = self.directory.add(child, |child| {
                 let child_locked = child.get().shard().stripes().lock_all();
-                let moved = leaf.copy_half_to(&locked, child, bit);
+                let moved = if is_empty { 0 } else { leaf.copy_half_to(&locked, child, bit) };
                 reached(Step::Copied);
                 // From here on nothing allocates, and what is begun is ended: cells and numbers tell the same of both tables.
                 leaf.note_split(&child, moved);
@@ -54,7 +55,9 @@ impl Growing {
             self.splits.add(1);
             self.directory.publish(child.first_cell..child.first_cell + cells, child, || reached(Step::Published));
             drop(child_locked);
-            leaf.clear_half(&locked, bit);
+            if !is_empty {
+                leaf.clear_half(&locked, bit);
+            }
         }
         drop(locked);
         change.end();
@@ -66,14 +69,14 @@ impl Growing {
 impl Leaf {
     /// Copies all that has this bit to a table that no reader knows, and says how many there were.
     fn copy_half_to(&self, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
-        let (from, to) = (self.shard(), child.shard());
-        let mut moved = 0;
-        let slots = from.geometry().all_buckets().flat_map(|bucket| from.table().slots(bucket, locked));
-        let slots = slots.map(|slot| {
-            moved += u64::from(slot & bit != 0);
-            if slot & bit != 0 { slot & child.mask() } else { 0 }
+        let (from, to, mut moved) = (self.shard(), child.shard(), 0);
+        let buckets = from.geometry().all_buckets().map(|bucket| {
+            from.table().slots(bucket, locked).map(|slot| {
+                moved += u64::from(slot & bit != 0);
+                if slot & bit != 0 { slot & child.mask() } else { 0 }
+            })
         });
-        to.table().fill_with(pack(slots, child.raw.plan().slot_bits));
+        pack(buckets, child.raw.plan().slot_bits, to.table().filled_by_each());
         moved
     }
 
@@ -90,15 +93,11 @@ impl Leaf {
         self.clear_where(locked, |slot| slot != 0 && slot & mask != known & mask);
     }
 
+    /// Word by word: a bucket is read before any word of it is written.
     fn clear_where(&self, locked: &LockedAll<'_>, goes: impl Fn(u32) -> bool) {
-        let (shard, width) = (self.shard(), u64::from(self.raw.plan().slot_bits));
-        let table = shard.table();
-        for bucket in shard.geometry().all_buckets() {
-            for (number, slot) in (0..SLOTS as u64).zip(table.slots(bucket, locked)) {
-                if goes(slot) {
-                    table.clear(locked, Slot { bucket, begin: table.format().begin(bucket) + number * width });
-                }
-            }
-        }
+        let (table, buckets) = (self.shard().table(), self.shard().geometry().all_buckets());
+        let left = |slot| if goes(slot) { 0 } else { slot };
+        let buckets = buckets.map(|bucket| table.slots(bucket, locked).map(left));
+        pack(buckets, self.raw.plan().slot_bits, table.emptied_by_each(locked));
     }
 }

@@ -111,11 +111,16 @@ impl Growing {
     #[inline(never)]
     pub(super) fn relieve(&self, leaf: Member<'_, Leaf>) {
         let doublings = leaf.doublings();
-        // The last doubling is for tables that are full, not for those that are nearly so: few are.
-        if doublings + 1 < self.plan.reserve_bits && self.splits_from(leaf, SPLIT_FROM) {
+        if self.relieves(leaf) {
             // Without memory, the insertion that finds no room says so.
             let _ = self.split(leaf, doublings, SPLIT_FROM);
         }
+    }
+
+    /// Whether the table is nearly full, and may be split for that.
+    pub(super) fn relieves(&self, leaf: Member<'_, Leaf>) -> bool {
+        // The last doubling is for tables that are full, not for those that are nearly so: few are.
+        leaf.doublings() + 1 < self.plan.reserve_bits && self.splits_from(leaf, SPLIT_FROM)
     }
 
     /// Splits tables until there is room for so many keys in all.

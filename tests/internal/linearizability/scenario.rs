@@ -130,7 +130,7 @@ struct Actions {
 
 impl Actions {
     fn any(shape: Shape, rng: &mut fastrand::Rng) -> Self {
-        let task = if shape.plan.grows() { Action::Split } else { Action::Task };
+        let task = if shape.plan.grows() && rng.bool() { Action::Split } else { Action::Task };
         // Only distinct keys are promised a place.
         let insertion = if shape.promised > 0 { Action::InsertUnique } else { Action::Insert };
         let writes = *rng.choice(&[0, 40, 90]).expect("some");

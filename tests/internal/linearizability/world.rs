@@ -139,7 +139,7 @@ impl World {
     }
 
     /// What a bulk operation does to a shard: the insertions and removals that the program has from here on, each seen
-    /// by others as soon as it is done.
+    /// by others as soon as it is done. In a filter that grows, insertions alone.
     fn task(
         &self,
         scenario: &Scenario,
@@ -148,11 +148,20 @@ impl World {
         note: &mut impl FnMut(usize, Answer, u64),
         now: &impl Fn() -> u64,
     ) {
-        let mut search = Search::new();
         let asked = now();
+        let steps = program.iter().cycle().skip(number).take(TASK_STEPS);
+        if let Some(growing) = self.raw.growing() {
+            let mut steps: Vec<Step> = steps.copied().collect();
+            let keys: Vec<Mixed> = steps.iter().map(|&step| self.mixed(key_of(scenario, step))).collect();
+            let note = |step: &mut Step, result| note(step.class, admitted(result), asked);
+            let mut budget = SearchBudget::full();
+            growing.insert_task(&mut budget, Admission::Unique, note).run(keys.into_iter().zip(&mut steps));
+            return;
+        }
+        let mut search = Search::new();
         let alone = self.raw.shard(0).exclusive();
         let mut begin = asked;
-        for &step in program.iter().cycle().skip(number).take(TASK_STEPS) {
+        for &step in steps {
             let key = key_of(scenario, step);
             let mut insert = |admission| {
                 let Ok(result) = alone.insert(Fixed, &mut search, &mut SearchBudget::full(), key, admission);

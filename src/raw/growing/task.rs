@@ -1,0 +1,140 @@
+//! Bulk tasks of a growing filter: the keys of cells that lie side by side, which are of a table or of a few.
+//!
+//! A table is locked as a whole for some thousands of keys, and each key looks at its cell as that of any writer does. Those of
+//! other tables, because this one was split meanwhile, wait until it is unlocked. So do all that are left when it is full: it
+//! is split without a lock in hand, as by any insertion.
+
+use super::Growing;
+use super::write::{Again, InLeaf};
+use crate::error::InsertError;
+use crate::layout::{Aim, Class, Mixed, Search, SearchBudget};
+use crate::raw::exclusive::KEYS_UNDER_LOCKS;
+use crate::raw::insert::Admission;
+#[cfg(feature = "rayon")]
+use crate::raw::shard::Shard;
+use crate::raw::window::rolling;
+use crate::sys::prefetch::CacheLevel;
+use core::cell::Cell;
+use core::mem;
+
+/// Keys whose lines are on their way while a task works on one.
+const AHEAD: usize = 16;
+
+/// Insertions of a bulk task.
+pub(crate) struct InsertTask<'a, N> {
+    growing: &'a Growing,
+    search: Search,
+    budget: &'a mut SearchBudget,
+    admission: Admission,
+    note: N,
+}
+
+impl Growing {
+    #[cfg(feature = "rayon")]
+    /// Splits the table of a cell until it has doubled so often, or there is no memory for more: the table that is there then.
+    pub(crate) fn split_ahead(&self, cell: usize, doublings: u32) -> Shard<'_> {
+        loop {
+            let leaf = self.directory.at(cell);
+            let now = leaf.doublings();
+            if now >= doublings || self.split(leaf, now).is_err() {
+                return leaf.get().shard();
+            }
+        }
+    }
+
+    /// A task that tells what became of each key.
+    pub(crate) fn insert_task<'a, N>(
+        &'a self,
+        budget: &'a mut SearchBudget,
+        admission: Admission,
+        note: N,
+    ) -> InsertTask<'a, N> {
+        InsertTask { growing: self, search: Search::new(), budget, admission, note }
+    }
+}
+
+/// A key that is not yet stored, and what will have become of it.
+type Waiting<'o, O> = (Aim, &'o mut O);
+
+impl<N> InsertTask<'_, N> {
+    /// Stores these keys, each by itself: for so few that to lock all of a table would take longer.
+    pub(crate) fn run_for_few<'o, O: 'o>(&mut self, keys: impl Iterator<Item = (Mixed, &'o mut O)>)
+    where
+        N: FnMut(&mut O, Result<bool, InsertError>),
+    {
+        keys.for_each(|(mixed, outcome)| self.insert_one(self.growing.aim(mixed), outcome));
+    }
+
+    /// Stores these keys. The fewer tables they are of, the faster.
+    pub(crate) fn run<'o, O: 'o>(&mut self, keys: impl Iterator<Item = (Mixed, &'o mut O)>)
+    where
+        N: FnMut(&mut O, Result<bool, InsertError>),
+    {
+        let growing = self.growing;
+        let mut keys = keys.map(|(mixed, outcome)| (growing.aim(mixed), outcome)).peekable();
+        let (mut now, mut waiting) = (Vec::new(), Vec::new());
+        if now.try_reserve_exact(KEYS_UNDER_LOCKS).and(waiting.try_reserve_exact(KEYS_UNDER_LOCKS)).is_err() {
+            return keys.for_each(|(aim, outcome)| self.insert_one(aim, outcome));
+        }
+        while let Some(&(aim, _)) = keys.peek() {
+            self.insert_locked(aim.cell, keys.by_ref().take(KEYS_UNDER_LOCKS), &mut waiting);
+            while let Some(&(aim, _)) = waiting.first() {
+                mem::swap(&mut now, &mut waiting);
+                self.insert_locked(aim.cell, now.drain(..), &mut waiting);
+            }
+        }
+    }
+
+    /// Stores those that are in the table of this cell, as far as it is not full, and has the others wait: not all of them, if
+    /// the first one is of this cell.
+    fn insert_locked<'o, O: 'o>(
+        &mut self,
+        cell: usize,
+        keys: impl Iterator<Item = Waiting<'o, O>>,
+        waiting: &mut Vec<Waiting<'o, O>>,
+    ) where
+        N: FnMut(&mut O, Result<bool, InsertError>),
+    {
+        let InsertTask { growing, ref mut search, ref mut budget, admission, ref mut note } = *self;
+        let (leaf, strained) = (growing.directory.at(cell), Cell::new(false));
+        let (mut refused, mut ends) = (None, false);
+        let exclusive = leaf.get().shard().exclusive();
+        let keys = keys.inspect(|(aim, _)| leaf.shard().fetch(aim.class, CacheLevel::L1));
+        rolling::<AHEAD, _>(
+            keys,
+            |_| {},
+            |(aim, outcome)| {
+                if ends {
+                    return waiting.push((aim, outcome));
+                }
+                let home = InLeaf { growing, cell: aim.cell, leaf, strained: &strained };
+                let class = Class { fingerprint: aim.class.fingerprint.lower(leaf.mask()), ..aim.class };
+                match exclusive.insert(home, search, budget, class, admission) {
+                    Ok(result) => {
+                        note(outcome, result);
+                        ends = strained.take() && growing.relieves(leaf);
+                    }
+                    Err(Again::Moved) => waiting.push((aim, outcome)),
+                    Err(Again::Full { .. }) => (refused, ends) = (Some((aim, outcome)), true),
+                }
+            },
+        );
+        // A split locks the table itself.
+        drop(exclusive);
+        if ends {
+            growing.relieve(leaf);
+        }
+        if let Some((aim, outcome)) = refused {
+            self.insert_one(aim, outcome);
+        }
+    }
+
+    /// As a single insertion, which splits a table that is full.
+    fn insert_one<O>(&mut self, aim: Aim, outcome: &mut O)
+    where
+        N: FnMut(&mut O, Result<bool, InsertError>),
+    {
+        let result = self.growing.insert_fetched(aim, self.admission, self.budget);
+        (self.note)(outcome, result);
+    }
+}
