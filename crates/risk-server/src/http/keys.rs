@@ -26,7 +26,8 @@ pub(crate) async fn check(State(app): State<Arc<App>>, request: Request) -> Resu
     let serving = app.serving()?;
     let key = key_of_path(request.uri(), "/v1/check/")?;
     let maybe = serving.front.may_be_listed(&key);
-    app.counters.asked(1, usize::from(maybe));
+    app.counters.lookups.inc();
+    app.counters.filter_hits.inc_by(maybe.into());
     let listed = maybe && confirm(&app, vec![(*key).into()]).await? == [true];
     Ok(json(StatusCode::OK, &Checked { key: &key, listed }))
 }
@@ -44,7 +45,8 @@ pub(crate) async fn check_batch(State(app): State<Arc<App>>, request: Request) -
     let ask = move || ask_batch(&*front, &body, limit);
     let asked = if is_long { blocking(time, ask).await? } else { ask() };
     let (mut listed, hits) = asked.map_err(Failure::bad_request)?;
-    app.counters.asked(listed.len(), hits.len());
+    app.counters.lookups.inc_by(listed.len() as u64);
+    app.counters.filter_hits.inc_by(hits.len() as u64);
     if !hits.is_empty() {
         let confirmed = confirm(&app, hits).await?;
         listed.iter_mut().filter(|maybe| **maybe).zip(confirmed).for_each(|(maybe, listed)| *maybe = listed);
@@ -57,7 +59,7 @@ async fn confirm(app: &App, keys: Vec<Box<str>>) -> Result<Vec<bool>, Failure> {
     let list = app.serving()?.list.clone();
     let confirm = move || list.confirm(&keys.iter().map(|key| &**key).collect::<Vec<_>>());
     let listed = blocking(app.config.request_seconds, confirm).await??;
-    app.counters.confirmed(listed.iter().filter(|&&listed| listed).count());
+    app.counters.confirmed_hits.inc_by(listed.iter().map(|&listed| u64::from(listed)).sum());
     Ok(listed)
 }
 
@@ -140,8 +142,7 @@ async fn change<'u>(app: &App, uri: &'u Uri, put: bool) -> Result<Changed<'u>, F
     if put {
         serving.front.before_put(&key);
     }
-    let change = if put { Change::Put((*key).into()) } else { Change::Delete((*key).into()) };
-    let change = serving.list.change(vec![change]);
+    let change = serving.list.change(vec![Change { key: (*key).into(), put }]);
     let changed = in_time("the change may still be made, but it", app.config.request_seconds, change).await??;
     if !put {
         serving.front.after_delete(&key);

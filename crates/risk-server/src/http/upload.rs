@@ -125,7 +125,7 @@ async fn add_all(list: &List, upload: &mut Upload, time: Duration, sum: &mut Add
         let (group, more) = upload.group().await;
         if !group.is_empty() {
             // Also those before an invalid line, so that the answer says where to go on.
-            let change = list.change(group.into_iter().map(Change::Put).collect());
+            let change = list.change(group.into_iter().map(|key| Change { key, put: true }).collect());
             let changed = in_time("a group of changes", time, change).await??;
             let added = changed.iter().filter(|&&changed| changed).count();
             sum.lines += changed.len() as u64;

@@ -114,3 +114,37 @@ fn what_is_no_http_is_refused() {
     assert!(answer.starts_with("HTTP/1.1 431 ") || answer.is_empty(), "a head without end: {answer}");
     assert_eq!(client.get("/healthz").status, 200);
 }
+
+#[test]
+fn an_unknown_path_and_a_wrong_method_are_told_so() {
+    let (_folder, _server, client) = start(&[]);
+    for path in ["/nothing", "/v1", "/v1/", "/v1/check/../../etc/passwd/..", "/v2/check/a", "/v1/keys/a/../..", "//"] {
+        let answer = client.get(path);
+        if answer.status != 404 {
+            // A path with steps may also be taken as a key: it is answered, and never by a file.
+            assert!([200, 405].contains(&answer.status), "{path}: {}", answer.status);
+            answer.json(answer.status);
+        } else {
+            answer.error(404);
+        }
+    }
+    for (method, path, allowed) in [
+        ("POST", "/", "GET,HEAD"),
+        ("PUT", "/v1/check/a", "GET,HEAD"),
+        ("GET", "/v1/check", "POST"),
+        ("DELETE", "/v1/check", "POST"),
+        ("GET", "/v1/keys/a", "PUT,DELETE"),
+        ("POST", "/v1/keys/a", "PUT,DELETE"),
+        ("GET", "/v1/keys", "POST"),
+        ("PUT", "/v1/keys", "POST"),
+        ("POST", "/v1/replacement", "DELETE"),
+        ("DELETE", "/v1/stats", "GET,HEAD"),
+        ("POST", "/metrics", "GET,HEAD"),
+        ("POST", "/healthz", "GET,HEAD"),
+        ("PUT", "/readyz", "GET,HEAD"),
+    ] {
+        let answer = client.send(method, path, &[], "");
+        answer.error(405);
+        assert_eq!(answer.header("allow"), allowed, "{method} {path}");
+    }
+}

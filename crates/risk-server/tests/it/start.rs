@@ -15,9 +15,8 @@ fn bad_options_are_refused_wherever_they_come_from() {
     let mut from_arguments = program();
     from_arguments.args(["--listen", "127.0.0.1"]);
     for (mut command, says) in [(from_environment, "from 1 on"), (from_arguments, "localhost:8080 or :8080")] {
-        let output = refused(&mut command);
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{error}");
+        let (status, error) = refused(&mut command);
+        assert_eq!(status, Some(2), "{error}");
         let first = error.lines().next().unwrap();
         assert!(first.starts_with("error: ") && first.contains(says), "{error}");
     }
@@ -30,9 +29,8 @@ fn what_is_not_possible_is_told_in_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let listener = TcpListener::bind(&taken).unwrap();
     let one_line = |command: &mut std::process::Command, says: &str| {
-        let output = refused(command);
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{error}");
+        let (status, error) = refused(command);
+        assert_eq!(status, Some(1), "{error}");
         assert!(error.starts_with("risk-server: ") && error.lines().count() == 1 && error.contains(says), "{error}");
     };
     one_line(program().args(["--listen", &taken, "--data"]).arg(folder.path()), &format!("cannot listen on {taken}"));
@@ -51,10 +49,10 @@ fn options_may_come_from_the_environment() {
     let folder = Folder::new();
     let mut command = program();
     command.env("RISK_SERVER_LISTEN", "127.0.0.1:0").env("RISK_SERVER_DATA", folder.path().join("made/by/it"));
-    command.env("RISK_SERVER_CAPACITY", "4321").env("RISK_SERVER_LOG_FORMAT", "json");
+    command.env("RISK_SERVER_MAX_CAPACITY", "4321000").env("RISK_SERVER_LOG_FORMAT", "json");
     let server = Server::loading(&mut command);
     server.wait_until_ready();
-    assert_eq!(server.client().stats()["filter"]["capacity"], 4321);
+    assert_eq!(server.client().stats()["filter"]["max_capacity"], 4_321_000);
     let ended = server.stop();
     for line in ended.log.lines() {
         let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));

@@ -35,7 +35,6 @@ fn the_real_list_is_loaded_and_found_key_by_key() {
     assert_eq!(again.json(200), json!({ "lines": number, "added": 0, "already": number }));
     let stats = client.stats();
     assert_eq!((&stats["keys"], &stats["filter"]["len"]), (&json!(number), &json!(number)));
-    assert_eq!((&stats["overflow_keys"], &stats["rebuilds"]), (&json!(0), &json!(0)));
 }
 
 #[test]
@@ -183,4 +182,23 @@ fn keys_are_listed_as_they_arrive_and_an_invalid_body_is_read_to_its_end() {
         assert!(raw.answer_head().starts_with("http/1.1 400 "), "{path}");
     }
     assert!(!client.listed("a"));
+}
+
+#[test]
+fn beyond_the_largest_size_of_the_filter_puts_are_refused_and_a_smaller_list_makes_room() {
+    let (_folder, _server, client) = start(&["--capacity", "1", "--max-capacity", "10000"]);
+    let keys = made("key", 60_000);
+    let answer = client.post_keys("", &lines(&keys));
+    assert!(answer.error(503).contains("the filter is full") && answer.header("retry-after") == "1");
+    let listed = answer.json(503)["lines"].as_u64().unwrap() as usize;
+    assert!((10_000..59_000).contains(&listed), "{listed} lines");
+    for _ in 0..2 {
+        let stats = client.stats();
+        assert_eq!((&stats["keys"], &stats["filter"]["len"]), (&json!(listed), &json!(listed)));
+        assert_eq!((client.count_listed(&keys[..listed]), client.count_listed(&keys)), (listed, listed));
+        let replaced = client.post_keys("?replace=true", &lines(&keys));
+        assert!(replaced.error(503).contains("the list was not replaced"), "{}", replaced.body);
+    }
+    assert_eq!(client.post_keys("?replace=true", &lines(&keys[..1000])).json(200)["keys"], 1000);
+    assert!(client.add("another"));
 }
