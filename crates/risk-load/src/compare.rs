@@ -101,10 +101,6 @@ impl Front for Always {
     fn may_be_listed(&self, _: &str) -> bool {
         self.0
     }
-
-    fn may_be_listed_batch(&self, _: &[&str], answers: &mut [bool]) {
-        answers.fill(self.0);
-    }
 }
 
 struct Exact(DashSet<String>);
@@ -112,10 +108,6 @@ struct Exact(DashSet<String>);
 impl Front for Exact {
     fn may_be_listed(&self, key: &str) -> bool {
         self.0.contains(key)
-    }
-
-    fn may_be_listed_batch(&self, keys: &[&str], answers: &mut [bool]) {
-        keys.iter().zip(answers).for_each(|(key, answer)| *answer = self.0.contains(*key));
     }
 
     fn before_put(&self, key: &str) {
@@ -379,25 +371,4 @@ async fn change(
         due += period;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn as_many_keys_are_listed_as_asked_for_and_none_of_the_absent_ones() {
-        let on_list: std::collections::HashSet<String> = listed(10_000).collect();
-        assert_eq!(on_list.len(), REAL.lines().count() + 10_000);
-        let case = Case::new("", 20_000, 1, LISTED, 10_000);
-        let names = || {
-            case.questions
-                .iter()
-                .map(|(uri, _, answer)| (&uri.path()["/v1/check/".len()..], answer.ends_with(b"true}")))
-        };
-        assert!(names().all(|(key, listed)| on_list.contains(key) == listed));
-        assert!((800..1200).contains(&names().filter(|(_, listed)| *listed).count()));
-        let case = Case::new("", 300, BATCH, 0.0, 10_000);
-        assert_eq!((case.questions.len(), case.questions[0].2.len()), (3, "{\"listed\":[]}".len() + 6 * BATCH - 1));
-    }
 }

@@ -387,7 +387,8 @@ pub(crate) async fn run(options: &Options) -> Result<(), String> {
     }
     let (time, kill_every, keys, wave) = match options.quick {
         true => (Duration::from_secs(10), Duration::from_millis(600), 1000, Duration::from_secs(4)),
-        false => (options.seconds, options.kill_every, 10_000, Duration::from_secs(20)),
+        // More than a filter begins with room for.
+        false => (options.seconds, options.kill_every, 20_000, Duration::from_secs(20)),
     };
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
     let mut random = Rng::with_seed(seed);

@@ -1,6 +1,6 @@
 //! Answers: JSON, and every error as `{"error": "..."}`. Bodies and blocking work, each within its time.
 
-use crate::list::{ChangeError, ReplaceError, StoreError};
+use crate::list::{ChangeError, StoreError};
 use axum::Json;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
@@ -81,20 +81,11 @@ impl From<StoreError> for Failure {
 
 impl From<ChangeError> for Failure {
     fn from(error: ChangeError) -> Self {
-        Self::unavailable(error.to_string())
-    }
-}
-
-impl From<ReplaceError> for Failure {
-    fn from(error: ReplaceError) -> Self {
-        match error {
-            ReplaceError::InProgress => Self::new(
-                StatusCode::CONFLICT,
-                format!("{error}: wait for its end, or cancel it with DELETE /v1/replacement"),
-            )
-            .retry_after("10"),
-            _ => Self::unavailable(error.to_string()),
+        if let ChangeError::InProgress = error {
+            let error = format!("{error}: wait for its end, or cancel it with DELETE /v1/replacement");
+            return Self::new(StatusCode::CONFLICT, error).retry_after("10");
         }
+        Self::unavailable(error.to_string())
     }
 }
 

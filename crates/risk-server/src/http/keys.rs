@@ -2,15 +2,14 @@
 
 use super::access::MayWrite;
 use super::answer::{Failure, blocking, in_time, json, read};
-use super::{App, Front};
+use super::{App, Front, Serving};
 use crate::list::{Change, check_key};
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
-use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 /// A longer body takes too long to parse for a thread of the executor. In bytes.
@@ -66,12 +65,15 @@ async fn confirm(app: &App, keys: Vec<Box<str>>) -> Result<Vec<bool>, Failure> {
 /// Asks the front for the keys of a JSON array. Returns for each whether it may be listed, and those that may. An error
 /// says what is wrong with the array.
 fn ask_batch(front: &dyn Front, json: &[u8], limit: usize) -> Result<(Vec<bool>, Vec<Box<str>>), String> {
-    let mut reader = serde_json::Deserializer::from_slice(json);
-    let keys = Keys { limit }.deserialize(&mut reader).and_then(|keys| reader.end().map(|()| keys));
-    let keys = keys.map_err(|error| {
-        if error.is_data() { error.to_string() } else { format!("the body is not a JSON array of keys: {error}") }
-    })?;
+    let keys: Vec<Key> =
+        serde_json::from_slice(json).map_err(|error| format!("the body is not a JSON array of keys: {error}"))?;
+    if keys.len() > limit {
+        return Err(format!("more than {limit} keys in one batch"));
+    }
     let keys: Vec<&str> = keys.iter().map(|Key(key)| &**key).collect();
+    for (index, key) in keys.iter().enumerate() {
+        check_key(key).map_err(|error| format!("index {index}: {error}"))?;
+    }
     let mut answers = vec![false; keys.len()];
     front.may_be_listed_batch(&keys, &mut answers);
     let hits = keys.iter().zip(&answers).filter(|&(_, &maybe)| maybe).map(|(&key, _)| key.into()).collect();
@@ -83,72 +85,29 @@ fn ask_batch(front: &dyn Front, json: &[u8], limit: usize) -> Result<(Vec<bool>,
 #[serde(transparent)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Reads at most `limit` keys.
-struct Keys {
-    limit: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for Keys {
-    type Value = Vec<Key<'de>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
-        reader.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Keys {
-    type Value = Vec<Key<'de>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of keys")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
-        let mut keys = Vec::new();
-        while let Some(Key(key)) = array.next_element()? {
-            if keys.len() == self.limit {
-                return Err(A::Error::custom(format_args!("more than {} keys in one batch", self.limit)));
-            }
-            check_key(&key).map_err(|error| A::Error::custom(format_args!("index {}: {error}", keys.len())))?;
-            keys.push(Key(key));
-        }
-        Ok(keys)
-    }
-}
-
 /// `PUT /v1/keys/{key}`
 pub(crate) async fn put(_: MayWrite, State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
-    let changed = change(&app, request.uri(), true).await?;
-    Ok(json(if changed.added == Some(true) { StatusCode::CREATED } else { StatusCode::OK }, &changed))
+    let serving = app.serving()?;
+    let key = key_of_path(request.uri(), "/v1/keys/")?;
+    serving.front.before_put(&key);
+    let added = change(&app, serving, &key, true).await?;
+    let status = if added { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(json(status, &json!({ "key": key, "added": added })))
 }
 
 /// `DELETE /v1/keys/{key}`
 pub(crate) async fn delete(_: MayWrite, State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
-    Ok(json(StatusCode::OK, &change(&app, request.uri(), false).await?))
-}
-
-#[derive(Serialize)]
-struct Changed<'u> {
-    key: Cow<'u, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    added: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    removed: Option<bool>,
-}
-
-async fn change<'u>(app: &App, uri: &'u Uri, put: bool) -> Result<Changed<'u>, Failure> {
     let serving = app.serving()?;
-    let key = key_of_path(uri, "/v1/keys/")?;
-    if put {
-        serving.front.before_put(&key);
-    }
-    let change = serving.list.change(vec![Change { key: (*key).into(), put }]);
+    let key = key_of_path(request.uri(), "/v1/keys/")?;
+    let removed = change(&app, serving, &key, false).await?;
+    serving.front.after_delete(&key);
+    Ok(json(StatusCode::OK, &json!({ "key": key, "removed": removed })))
+}
+
+async fn change(app: &App, serving: &Serving, key: &str, put: bool) -> Result<bool, Failure> {
+    let change = serving.list.change(vec![Change { key: key.into(), put }]);
     let changed = in_time("the change may still be made, but it", app.config.request_seconds, change).await??;
-    if !put {
-        serving.front.after_delete(&key);
-    }
-    let changed = changed == [true];
-    Ok(Changed { key, added: put.then_some(changed), removed: (!put).then_some(changed) })
+    Ok(changed == [true])
 }
 
 /// The key behind `prefix` in the path.

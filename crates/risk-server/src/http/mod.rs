@@ -72,7 +72,9 @@ pub trait Front: Send + Sync {
     fn may_be_listed(&self, key: &str) -> bool;
 
     /// Answers for each of the keys; there are as many answers.
-    fn may_be_listed_batch(&self, keys: &[&str], answers: &mut [bool]);
+    fn may_be_listed_batch(&self, keys: &[&str], answers: &mut [bool]) {
+        keys.iter().zip(answers).for_each(|(key, answer)| *answer = self.may_be_listed(key));
+    }
 
     /// This key is about to be put on the list.
     fn before_put(&self, _key: &str) {}

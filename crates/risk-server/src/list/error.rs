@@ -43,32 +43,20 @@ pub(crate) enum OpenError {
     Thread(io::Error),
 }
 
-/// Why changes were not acknowledged. But for `InDoubt`, none was made.
+/// Why changes were not acknowledged, or a list was not replaced. But for `InDoubt`, the list is as it was.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum ChangeError {
-    #[error("{0}; nothing was changed")]
+    #[error("{0}; the list was not changed")]
     Store(StoreError),
     /// The filter has grown to its largest size, or the system has no memory for it.
-    #[error("{0}; nothing was changed")]
+    #[error("{0}; the list was not changed")]
     Refused(InsertError),
     /// The store failed during the commit: all changes were made or none, which is known once it opens again.
     #[error("{0}; whether the list was changed is not known: repeat the request")]
     InDoubt(StoreError),
-    #[error("the list is closed")]
-    Closed,
-}
-
-/// Why a list was not replaced.
-#[derive(Debug, Error)]
-pub(crate) enum ReplaceError {
     #[error("another replacement is in progress; one is made at a time")]
     InProgress,
-    #[error("{0}; the list was not replaced")]
-    Store(StoreError),
-    /// As [`ChangeError::InDoubt`].
-    #[error("{0}; whether the list was replaced is not known: repeat the request")]
-    InDoubt(StoreError),
-    #[error("a part of the new list was not stored; the list was not replaced")]
+    #[error("a part of the new list was not stored; the list was not changed")]
     Incomplete,
     #[error("the list is closed")]
     Closed,

@@ -68,7 +68,7 @@ mod store;
 mod tests;
 mod writer;
 
-pub(crate) use error::{ChangeError, ReplaceError, StoreError};
+pub(crate) use error::{ChangeError, StoreError};
 pub(crate) use key::{Change, MAX_KEY_BYTES, check_key};
 pub(crate) use replace::Replacement;
 pub(crate) use stats::ListStats;
@@ -238,7 +238,7 @@ impl List {
     }
 
     /// Begins to replace the whole list.
-    pub(crate) async fn begin_replacement(&self) -> Result<Replacement, ReplaceError> {
+    pub(crate) async fn begin_replacement(&self) -> Result<Replacement, ChangeError> {
         Replacement::begin(self.clone()).await
     }
 

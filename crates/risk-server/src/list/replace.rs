@@ -1,7 +1,7 @@
 //! A whole new list: its keys are gathered in the spare table, its filter is built on another thread, and the writer
 //! switches to both between two transactions.
 
-use super::error::{ReplaceError, StoreError};
+use super::error::{ChangeError, StoreError};
 use super::store::{self, KEYS, Meta};
 use super::writer::{Writer, ask};
 use super::{Filter, List};
@@ -26,22 +26,22 @@ pub(crate) struct Replacement {
 }
 
 impl Replacement {
-    pub(super) async fn begin(list: List) -> Result<Self, ReplaceError> {
+    pub(super) async fn begin(list: List) -> Result<Self, ChangeError> {
         let token = Arc::new(());
         let weak = Arc::downgrade(&token);
-        ask(&list.0.sender, move |writer| writer.begin(weak)).await.ok_or(ReplaceError::Closed)??;
+        ask(&list.0.sender, move |writer| writer.begin(weak)).await.ok_or(ChangeError::Closed)??;
         Ok(Replacement { list, gathered: Vec::new(), bytes: 0, token })
     }
 
     /// Adds keys to the new list, some thousands at a time. A key that is added twice counts once. After an error the
     /// replacement cannot be committed any more, and neither if this future is dropped.
-    pub(crate) async fn add(&mut self, keys: Vec<Box<str>>) -> Result<(), ReplaceError> {
+    pub(crate) async fn add(&mut self, keys: Vec<Box<str>>) -> Result<(), ChangeError> {
         self.bytes += keys.iter().map(|key| key.len()).sum::<usize>();
         self.gathered.extend(keys);
         if self.gathered.len() < GATHERED_KEYS && self.bytes < GATHERED_BYTES { Ok(()) } else { self.flush().await }
     }
 
-    async fn flush(&mut self) -> Result<(), ReplaceError> {
+    async fn flush(&mut self) -> Result<(), ChangeError> {
         self.bytes = 0;
         let keys = std::mem::take(&mut self.gathered);
         if keys.is_empty() {
@@ -52,12 +52,12 @@ impl Replacement {
             let added = writer.if_current(&token).and_then(|()| writer.add(keys));
             added.inspect_err(|_| writer.give_up_replacement())
         });
-        added.await.ok_or(ReplaceError::Closed)?
+        added.await.ok_or(ChangeError::Closed)?
     }
 
     /// Replaces the current list: at no moment is a key on both lists answered "no". Returns the number of keys. Once
     /// begun, it is completed even if its future is dropped.
-    pub(crate) async fn commit(mut self) -> Result<u64, ReplaceError> {
+    pub(crate) async fn commit(mut self) -> Result<u64, ChangeError> {
         tokio::spawn(async move {
             let begun = Instant::now();
             self.flush().await?;
@@ -66,56 +66,56 @@ impl Replacement {
                 let token = token.clone();
                 move |writer| {
                     writer.if_current(&token)?;
-                    writer.be_ready().map(|()| writer.meta).map_err(ReplaceError::Store)
+                    writer.be_ready().map(|()| writer.meta).map_err(ChangeError::Store)
                 }
             });
-            let meta = meta.await.ok_or(ReplaceError::Closed)??;
+            let meta = meta.await.ok_or(ChangeError::Closed)??;
             let shared = Arc::clone(&self.list.0.shared);
             // Changes go on meanwhile.
             let built = tokio::task::spawn_blocking(move || {
                 store::load(&shared.store.read()?, meta.spare(), &shared.options, &shared.closing, |_| {})
             });
-            let filter = built.await.map_err(|_| ReplaceError::Closed)?.map_err(ReplaceError::Store)?;
+            let filter = built.await.map_err(|_| ChangeError::Closed)?.map_err(ChangeError::Store)?;
             let switched = ask(sender, move |writer| {
                 writer.if_current(&token)?;
                 writer.switch(Arc::new(filter)).inspect_err(|_| writer.shared.totals.lock().write_failures += 1)
             });
-            let keys = switched.await.ok_or(ReplaceError::Closed)??;
+            let keys = switched.await.ok_or(ChangeError::Closed)??;
             tracing::info!(keys, took = ?begun.elapsed(), "the list was replaced");
             // Until it is saved, a start loads the filter from the store. It logs its own errors.
             tokio::spawn(async move { self.list.save_snapshot().await });
             Ok(keys)
         })
         .await
-        .map_err(|_| ReplaceError::Closed)?
+        .map_err(|_| ChangeError::Closed)?
     }
 }
 
 impl Writer {
-    fn begin(&mut self, token: Weak<()>) -> Result<(), ReplaceError> {
-        self.be_ready().and_then(|()| self.clean_up_replacement()).map_err(ReplaceError::Store)?;
+    fn begin(&mut self, token: Weak<()>) -> Result<(), ChangeError> {
+        self.be_ready().and_then(|()| self.clean_up_replacement()).map_err(ChangeError::Store)?;
         if self.replacing.is_some() {
-            return Err(ReplaceError::InProgress);
+            return Err(ChangeError::InProgress);
         }
         self.replacing = Some(token);
         Ok(())
     }
 
     /// Whether this replacement is in progress, and has lost nothing.
-    fn if_current(&self, token: &Weak<()>) -> Result<(), ReplaceError> {
+    fn if_current(&self, token: &Weak<()>) -> Result<(), ChangeError> {
         let is_current = self.replacing.as_ref().is_some_and(|current| current.ptr_eq(token));
-        if is_current { Ok(()) } else { Err(ReplaceError::Incomplete) }
+        if is_current { Ok(()) } else { Err(ChangeError::Incomplete) }
     }
 
-    fn add(&mut self, mut keys: Vec<Box<str>>) -> Result<(), ReplaceError> {
-        self.be_ready().map_err(ReplaceError::Store)?;
+    fn add(&mut self, mut keys: Vec<Box<str>>) -> Result<(), ChangeError> {
+        self.be_ready().map_err(ChangeError::Store)?;
         // In order, one page of the table is changed after the other.
         keys.sort_unstable();
         self.add_to_spare(&keys).map_err(|error| {
             self.fail(&error);
             let _ = self.be_ready();
             self.shared.totals.lock().write_failures += 1;
-            ReplaceError::Store(error)
+            ChangeError::Store(error)
         })
     }
 
@@ -133,8 +133,8 @@ impl Writer {
     }
 
     /// Switches to the new list. Returns the number of its keys.
-    fn switch(&mut self, new: Arc<Filter>) -> Result<u64, ReplaceError> {
-        self.be_ready().map_err(ReplaceError::Store)?;
+    fn switch(&mut self, new: Arc<Filter>) -> Result<u64, ChangeError> {
+        self.be_ready().map_err(ChangeError::Store)?;
         let (old, keys) = (self.shared.front.current(), new.len() as u64);
         self.shared.front.install(Arc::clone(&old), Some(Arc::clone(&new)));
         let sequence = self.meta.sequence + 1;
@@ -148,14 +148,14 @@ impl Writer {
             self.shared.front.install(old, None);
             self.fail(&error);
             let _ = self.be_ready();
-            ReplaceError::Store(error)
+            ChangeError::Store(error)
         })?;
         let failed = transaction.commit().err().map(StoreError::from);
         if let Some(error) = failed {
             match self.resolve(meta, &error) {
                 Ok(true) => {}
-                Ok(false) => return Err(ReplaceError::Store(error)),
-                Err(error) => return Err(ReplaceError::InDoubt(error)),
+                Ok(false) => return Err(ChangeError::Store(error)),
+                Err(error) => return Err(ChangeError::InDoubt(error)),
             }
         } else {
             self.committed(meta);

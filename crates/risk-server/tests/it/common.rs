@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::LazyLock;
@@ -471,11 +471,6 @@ impl Raw {
         chunk.extend(bytes);
         chunk.extend(b"\r\n");
         self.send(chunk);
-    }
-
-    /// Says that nothing more is coming.
-    pub(crate) fn end(&mut self) {
-        self.0.shutdown(Shutdown::Write).unwrap();
     }
 
     /// The head of the answer: the status line and the headers.

@@ -229,8 +229,8 @@ async fn a_replacement_that_fails_leaves_one_list_or_the_other_and_no_key_of_bot
         assert!(list.0.shared.front.0.load().next.is_none());
         match result {
             Ok(_) => assert!(made),
-            Err(ReplaceError::Store(_)) => assert!(!made),
-            Err(ReplaceError::InDoubt(_)) => assert!(for_good),
+            Err(ChangeError::Store(_)) => assert!(!made),
+            Err(ChangeError::InDoubt(_)) => assert!(for_good),
             Err(error) => panic!("{error}"),
         }
         kept += usize::from(!made);
@@ -254,9 +254,9 @@ async fn a_part_of_a_new_list_that_is_not_stored_ends_its_replacement() {
     let mut replacement = list.begin_replacement().await.unwrap();
     replacement.add(many(10)).await.unwrap();
     switch.fail_once_after(0);
-    assert!(matches!(replacement.add(many(200_000)).await, Err(ReplaceError::Store(_))));
-    assert!(matches!(replacement.add(many(10)).await, Err(ReplaceError::Incomplete)));
-    assert!(matches!(replacement.commit().await, Err(ReplaceError::Incomplete)));
+    assert!(matches!(replacement.add(many(200_000)).await, Err(ChangeError::Store(_))));
+    assert!(matches!(replacement.add(many(10)).await, Err(ChangeError::Incomplete)));
+    assert!(matches!(replacement.commit().await, Err(ChangeError::Incomplete)));
     check(&list, &BTreeSet::from([1]), 20);
     assert_eq!(replace(&list, [2, 3]).await, 2);
     check(&list, &BTreeSet::from([2, 3]), 20);

@@ -78,9 +78,3 @@ async fn replace(list: &List, numbers: impl IntoIterator<Item = u64>) -> u64 {
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
-
-fn wait_until(mut done: impl FnMut() -> bool) {
-    while !done() {
-        thread::sleep(Duration::from_millis(1));
-    }
-}
