@@ -51,19 +51,14 @@ fn every_family_is_there_with_its_type_and_moves_with_what_happens() {
     let metrics = client.metrics();
     for (name, value) in [
         ("risk_keys", 899.0),
-        ("risk_filter_keys", 899.0),
         ("risk_filter_max_capacity", 1e8),
         ("risk_inserts_total", 900.0),
-        ("risk_removals_total", 1.0),
         ("risk_lookups_total", 12.0),
         ("risk_confirmed_hits_total", 10.0),
-        ("risk_write_failures_total", 0.0),
         ("risk_connections", 1.0),
         (r#"risk_requests_total{route="upload",status="2xx"}"#, 1.0),
-        (r#"risk_requests_total{route="delete",status="2xx"}"#, 1.0),
         (r#"risk_requests_total{route="check",status="2xx"}"#, 2.0),
         (r#"risk_requests_total{route="check",status="4xx"}"#, 1.0),
-        (r#"risk_requests_total{route="check_batch",status="2xx"}"#, 1.0),
         (r#"risk_requests_total{route="other",status="4xx"}"#, 1.0),
         (r#"risk_request_duration_seconds_count{route="check"}"#, 3.0),
         (r#"risk_request_duration_seconds_bucket{le="+Inf",route="check"}"#, 3.0),
@@ -73,8 +68,6 @@ fn every_family_is_there_with_its_type_and_moves_with_what_happens() {
     assert_eq!(metrics["risk_store_bytes"], folder.store().metadata().unwrap().len() as f64);
     let build = format!("risk_build_info{{version=\"{}\",", env!("CARGO_PKG_VERSION"));
     assert!(answer.body.contains(&build), "{}", answer.body);
-    let avoided = metrics["risk_lookups_total"] - metrics["risk_filter_hits_total"];
-    assert_eq!(metrics["risk_store_reads_avoided_total"], avoided);
     for name in ["load_factor", "expected_false_positive_rate", "filter_memory_bytes", "snapshot_bytes"] {
         assert!(metrics[&format!("risk_{name}")] > 0.0, "{name}");
     }

@@ -37,11 +37,14 @@ fn what_is_not_possible_is_told_in_one_line() {
     one_line(program_on(&folder).args(["--log", "risk_server=loud"]), "risk_server=loud");
     drop(listener);
 
-    // What is found out while it listens already comes after the log.
-    let ended = Server::loading(program().args(["--listen", "127.0.0.1:0", "--data"]).arg(&file)).wait();
-    assert_eq!(ended.status.code(), Some(1));
-    let last = ended.log.lines().last().unwrap();
-    assert!(last.starts_with("risk-server: ") && last.contains("file"), "{}", ended.log);
+    // What is found out while it listens already comes after the log: no folder, and no list.
+    folder.file("list.redb", "something else, and of some length at that".repeat(1000));
+    for (data, says) in [(file.as_path(), "file cannot be used"), (folder.path(), "list.redb: the store failed: ")] {
+        let ended = Server::loading(program().args(["--listen", "127.0.0.1:0", "--data"]).arg(data)).wait();
+        assert_eq!(ended.status.code(), Some(1));
+        let last = ended.log.lines().last().unwrap();
+        assert!(last.starts_with("risk-server: ") && last.contains(says), "{}", ended.log);
+    }
 }
 
 #[test]
