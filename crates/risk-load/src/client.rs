@@ -7,8 +7,8 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::HOST;
 use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-use std::fmt::Write;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -98,16 +98,10 @@ pub(crate) fn full(body: impl Into<Bytes>) -> Body {
     Full::new(body.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
+/// What need not be escaped in a path. (A path of dots alone would be a step up; no key here is one.)
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// A path that ends in a key.
 pub(crate) fn path(prefix: &str, key: &str) -> String {
-    key.bytes().fold(prefix.to_owned(), |mut path, byte| {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => path.push(char::from(byte)),
-            // A path of dots alone is a step up.
-            b'.' if key.len() > 2 => path.push('.'),
-            // Writing to a string does not fail.
-            _ => drop(write!(path, "%{byte:02X}")),
-        }
-        path
-    })
+    format!("{prefix}{}", utf8_percent_encode(key, ESCAPED))
 }

@@ -28,12 +28,9 @@ use tokio::time::{sleep, sleep_until};
 /// clock, and their times count from the moment at which they were due. Every answer is checked.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Seconds of each figure in each turn
-    #[arg(long, value_name = "SECONDS", default_value = "4", value_parser = seconds)]
+    /// Seconds of each figure
+    #[arg(long, value_name = "SECONDS", default_value = "8", value_parser = seconds)]
     seconds: Duration,
-
-    #[arg(long, value_name = "COUNT", default_value_t = 2)]
-    turns: usize,
 
     /// Connections that check at the same time
     #[arg(long, value_name = "COUNT", default_value_t = 32)]
@@ -104,10 +101,6 @@ impl Front for Always {
     fn may_be_listed(&self, _: &str) -> bool {
         self.0
     }
-
-    fn may_be_listed_batch(&self, _: &[&str], answers: &mut [bool]) {
-        answers.fill(self.0);
-    }
 }
 
 struct Exact(DashSet<String>);
@@ -115,10 +108,6 @@ struct Exact(DashSet<String>);
 impl Front for Exact {
     fn may_be_listed(&self, key: &str) -> bool {
         self.0.contains(key)
-    }
-
-    fn may_be_listed_batch(&self, keys: &[&str], answers: &mut [bool]) {
-        keys.iter().zip(answers).for_each(|(key, answer)| *answer = self.0.contains(*key));
     }
 
     fn before_put(&self, key: &str) {
@@ -183,7 +172,6 @@ impl Case {
 }
 
 /// The measurements of a variant in a case.
-#[derive(Clone)]
 struct Outcome {
     checks: Histogram<u64>,
     changes: Histogram<u64>,
@@ -212,11 +200,10 @@ struct Contestant {
 }
 
 pub(crate) async fn run(options: &Options) -> Result<(), String> {
-    let Options { seconds, turns, connections, keys, .. } = *options;
-    let (seconds, turns, keys) =
-        if options.quick { (Duration::from_millis(100), 1, 20_000) } else { (seconds, turns, keys) };
-    let (singles, batches) =
-        (if options.quick { 10_000 } else { 100_000 }, if options.quick { 200 } else { 2000 } * BATCH);
+    let (time, keys, singles, batches) = match options.quick {
+        true => (Duration::from_millis(100), 20_000, 10_000, 200 * BATCH),
+        false => (options.seconds, options.keys, 100_000, 2000 * BATCH),
+    };
     let cases = [
         Case::new("single checks, all absent", singles, 1, 0.0, keys),
         Case::new("single checks, 5 % listed, 1000 changes a second", singles, 1, LISTED, keys),
@@ -233,43 +220,31 @@ pub(crate) async fn run(options: &Options) -> Result<(), String> {
 
     println!("| | before the store | requests/s | filter / it | p50 | p99 | server's processor time |");
     println!("|---|---|---:|---:|---:|---:|---:|");
-    let slices = seconds.div_duration_f64(SLICE).ceil().max(1.0) as usize;
+    let slices = time.div_duration_f64(SLICE).ceil().max(1.0) as usize;
     for case in &cases {
         // Without a lookup, the answers about listed keys are wrong.
         let takes_part = |variant| variant != Variant::NoLookup || !case.changes;
-        let mut outcomes = vec![vec![Outcome::new(); turns]; contestants.len()];
-        let slices_of_a_turn = slices * contestants.len();
-        for slice in 0..turns * slices_of_a_turn {
+        let mut outcomes: Vec<Outcome> = contestants.iter().map(|_| Outcome::new()).collect();
+        for slice in 0..slices * contestants.len() {
             // All in turn, and another one first each time.
             let index = (slice / contestants.len() + slice) % contestants.len();
             let contestant = &mut contestants[index];
             if takes_part(contestant.variant) {
-                let outcome = &mut outcomes[index][slice / slices_of_a_turn];
-                let measured = measure(contestant, case, connections, seconds / slices as u32, outcome);
+                let outcome = &mut outcomes[index];
+                let measured = measure(contestant, case, options.connections, time / slices as u32, outcome);
                 measured.await.map_err(|error| format!("{}, {}: {error}", contestant.variant, case.name))?;
             }
         }
-        let median = |mut numbers: Vec<f64>| {
-            numbers.sort_by(f64::total_cmp);
-            f64::midpoint(numbers[(numbers.len() - 1) / 2], numbers[numbers.len() / 2])
-        };
         let mut name = case.name;
-        for (contestant, turns) in contestants.iter().zip(&outcomes).filter(|(one, _)| takes_part(one.variant)) {
-            let all = turns.iter().fold(Outcome::new(), |mut all, turn| {
-                all.checks.add(&turn.checks).expect("all histograms have the same bounds");
-                all.changes.add(&turn.changes).expect("all histograms have the same bounds");
-                all.processor = all.processor.zip(turn.processor).map(|(one, other)| one + other);
-                all
-            });
-            let ratio = median(outcomes[0].iter().zip(turns).map(|(filter, it)| filter.rate() / it.rate()).collect());
-            let ratio = if contestant.variant == Variant::Filter { String::new() } else { format!("{ratio:.2}") };
+        for (contestant, it) in contestants.iter().zip(&outcomes).filter(|(one, _)| takes_part(one.variant)) {
+            let ratio = format!("{:.2}", outcomes[0].rate() / it.rate());
+            let ratio = if contestant.variant == Variant::Filter { "" } else { &ratio };
             let quantile = |of: &Histogram<u64>, part| human(Duration::from_nanos(of.value_at_quantile(part)));
-            let processor = all.processor.map_or("-".to_owned(), |used| human(used.div_f64(all.checks.len() as f64)));
-            let (p50, p99) = (quantile(&all.checks, 0.5), quantile(&all.checks, 0.99));
-            let rate = median(turns.iter().map(Outcome::rate).collect());
-            println!("| {name} | {} | {rate:.0} | {ratio} | {p50} | {p99} | {processor} |", contestant.variant);
+            let processor = it.processor.map_or("-".to_owned(), |used| human(used.div_f64(it.checks.len() as f64)));
+            let (p50, p99) = (quantile(&it.checks, 0.5), quantile(&it.checks, 0.99));
+            println!("| {name} | {} | {:.0} | {ratio} | {p50} | {p99} | {processor} |", contestant.variant, it.rate());
             if case.changes {
-                let (p50, p99) = (quantile(&all.changes, 0.5), quantile(&all.changes, 0.99));
+                let (p50, p99) = (quantile(&it.changes, 0.5), quantile(&it.changes, 0.99));
                 eprintln!("changes with {}: p50 {p50}, p99 {p99}", contestant.variant);
             }
             name = "";
@@ -396,25 +371,4 @@ async fn change(
         due += period;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn as_many_keys_are_listed_as_asked_for_and_none_of_the_absent_ones() {
-        let on_list: std::collections::HashSet<String> = listed(10_000).collect();
-        assert_eq!(on_list.len(), REAL.lines().count() + 10_000);
-        let case = Case::new("", 20_000, 1, LISTED, 10_000);
-        let names = || {
-            case.questions
-                .iter()
-                .map(|(uri, _, answer)| (&uri.path()["/v1/check/".len()..], answer.ends_with(b"true}")))
-        };
-        assert!(names().all(|(key, listed)| on_list.contains(key) == listed));
-        assert!((800..1200).contains(&names().filter(|(_, listed)| *listed).count()));
-        let case = Case::new("", 300, BATCH, 0.0, 10_000);
-        assert_eq!((case.questions.len(), case.questions[0].2.len()), (3, "{\"listed\":[]}".len() + 6 * BATCH - 1));
-    }
 }

@@ -2,32 +2,20 @@
 
 use crate::client::{Client, PATIENCE};
 use hyper::Method;
-use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
-
-/// Lines of the log that are kept.
-const LINES: usize = 30;
 
 /// A server that listens. It is killed when this is dropped.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
-    log: Arc<Mutex<Log>>,
-}
-
-/// What is known of a log in JSON.
-#[derive(Default)]
-struct Log {
-    last: VecDeque<String>,
-    /// The first error.
-    error: Option<String>,
+    log: NamedTempFile,
 }
 
 impl Server {
@@ -39,18 +27,10 @@ impl Server {
             }
         }
         let name = format!("{:?}", command.as_std().get_program());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let log = NamedTempFile::new().and_then(|log| Ok((log.reopen()?, log)));
+        let (file, log) = log.map_err(|error| format!("no file for a log: {error}"))?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| format!("{name} cannot be started: {error}"))?;
-        let log = Arc::<Mutex<Log>>::default();
-        if let Some(stderr) = child.stderr.take() {
-            let log = Arc::clone(&log);
-            tokio::spawn(async move {
-                let mut lines = BufReader::new(stderr).lines();
-                while let Ok(Some(line)) = lines.next_line().await {
-                    log.lock().unwrap().line(line);
-                }
-            });
-        }
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
             let _ = timeout(PATIENCE, BufReader::new(stdout).read_line(&mut line)).await;
@@ -102,13 +82,20 @@ impl Server {
         timeout(PATIENCE, self.child.wait()).await?
     }
 
-    /// The first error in its log.
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.log.path()).unwrap_or_default()
+    }
+
+    /// The first error in its log, which is in JSON; the last words of a server that failed are not.
     pub(crate) fn error(&self) -> Option<String> {
-        self.log.lock().unwrap().error.clone()
+        let is_error = |line: &&str| line.contains("\"level\":\"ERROR\"") || !line.starts_with('{');
+        self.log().lines().find(is_error).map(str::to_owned)
     }
 
     pub(crate) fn last_lines(&self) -> String {
-        self.log.lock().unwrap().last.iter().map(|line| format!("  {line}\n")).collect()
+        let log = self.log();
+        let from = log.lines().count().saturating_sub(30);
+        log.lines().skip(from).map(|line| format!("  {line}\n")).collect()
     }
 
     /// The processor time that it has used, and its resident memory in bytes, where the system says so.
@@ -123,19 +110,5 @@ impl Server {
         }
         #[cfg(not(target_os = "linux"))]
         (None, None)
-    }
-}
-
-impl Log {
-    fn line(&mut self, line: String) {
-        let json: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
-        // The last words of a server that failed are not JSON.
-        if json["level"] == "ERROR" || json.is_null() {
-            self.error.get_or_insert_with(|| line.clone());
-        }
-        if self.last.len() == LINES {
-            self.last.pop_front();
-        }
-        self.last.push_back(line);
     }
 }

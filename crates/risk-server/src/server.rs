@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::connections::Connections;
 use crate::http::{App, Front, Service, Token};
-use crate::list::{List, Saved};
+use crate::list::List;
 use std::convert::Infallible;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -107,12 +107,13 @@ fn announce(address: SocketAddr) {
 /// why.
 async fn keep(app: &Arc<App>, front: impl FnOnce(Arc<dyn Front>) -> Arc<dyn Front>) -> Result<(), String> {
     let (options, progress) = (app.config.list(), Arc::clone(app));
+    let begun = Instant::now();
     tracing::info!(folder = %options.folder.display(), "opening the list");
     let opened = spawn_blocking(move || List::open(options, |keys| progress.loading(keys)));
     let opened = opened.await.map_err(|error| format!("the list was not opened: {error}"))?;
     let opened = opened.map_err(|error| error.to_string())?;
-    tracing::info!(keys = opened.keys, from = ?opened.how, took = ?opened.took, "the list is open");
-    app.loading(opened.keys);
+    tracing::info!(keys = opened.keys, from = ?opened.how, took = ?begun.elapsed(), "the list is open");
+    app.loading(usize::try_from(opened.keys).unwrap_or(usize::MAX));
     let list = opened.list;
     app.serve(list.clone(), front(Arc::new(list.clone())));
     tokio::select! {
@@ -130,10 +131,8 @@ async fn save_snapshots(list: &List, period: Duration) -> Infallible {
     times.tick().await; // the first one comes at once
     loop {
         times.tick().await;
-        // Anything else is logged where it happens.
-        if let Ok(Saved::NothingNew) = list.save_snapshot().await {
-            tracing::debug!("no snapshot: nothing changed since the last one");
-        }
+        // It logs its own errors.
+        let _ = list.save_snapshot().await;
     }
 }
 

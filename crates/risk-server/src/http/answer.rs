@@ -1,33 +1,22 @@
 //! Answers: JSON, and every error as `{"error": "..."}`. Bodies and blocking work, each within its time.
 
-use crate::list::{ChangeError, ReplaceError, StoreError};
+use crate::list::{ChangeError, StoreError};
+use axum::Json;
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::time::Duration;
-use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+use tokio_util::task::AbortOnDropHandle;
 
 /// An answer in JSON.
 pub(crate) fn json(status: StatusCode, answer: &impl Serialize) -> Response {
-    match serde_json::to_vec(answer) {
-        Ok(bytes) => with_type(status, JSON, bytes.into()),
-        Err(error) => Failure::internal(format!("the answer cannot be written as JSON: {error}")).into_response(),
-    }
-}
-
-/// An answer of any type.
-pub(crate) fn with_type(status: StatusCode, content_type: HeaderValue, body: Body) -> Response {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
-    response
+    (status, Json(answer)).into_response()
 }
 
 /// Why a request fails, in one sentence for its sender.
@@ -80,11 +69,7 @@ impl Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        #[derive(Serialize)]
-        struct Body<'e> {
-            error: &'e str,
-        }
-        self.with(&Body { error: &self.error })
+        self.with(&serde_json::json!({ "error": self.error }))
     }
 }
 
@@ -96,24 +81,11 @@ impl From<StoreError> for Failure {
 
 impl From<ChangeError> for Failure {
     fn from(error: ChangeError) -> Self {
-        match error {
-            ChangeError::Key { .. } => Self::bad_request(error.to_string()),
-            _ => Self::unavailable(error.to_string()),
+        if let ChangeError::InProgress = error {
+            let error = format!("{error}: wait for its end, or cancel it with DELETE /v1/replacement");
+            return Self::new(StatusCode::CONFLICT, error).retry_after("10");
         }
-    }
-}
-
-impl From<ReplaceError> for Failure {
-    fn from(error: ReplaceError) -> Self {
-        match error {
-            ReplaceError::InProgress => Self::new(
-                StatusCode::CONFLICT,
-                format!("{error}: wait for its end, or cancel it with DELETE /v1/replacement"),
-            )
-            .retry_after("10"),
-            ReplaceError::Key { .. } => Self::bad_request(error.to_string()),
-            _ => Self::unavailable(error.to_string()),
-        }
+        Self::unavailable(error.to_string())
     }
 }
 
@@ -139,20 +111,11 @@ pub(crate) async fn blocking<T: Send + 'static>(
     time: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    let work = spawn_blocking(work);
-    let _abort = AbortOnDrop(work.abort_handle());
+    // Work that is no longer waited for is not started, so that none piles up behind a disk that stalls.
+    let work = AbortOnDropHandle::new(spawn_blocking(work));
     in_time("the lookup", time, work)
         .await?
         .map_err(|error| Failure::internal(format!("a lookup did not complete: {error}")))
-}
-
-/// Work that is no longer waited for is not started, so that none piles up behind a disk that stalls.
-struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// Waits for what this server does itself.
@@ -160,30 +123,4 @@ pub(crate) async fn in_time<T>(what: &str, time: Duration, work: impl Future<Out
     timeout(time, work)
         .await
         .map_err(|_| Failure::unavailable(format!("{what} took longer than {} s", time.as_secs_f64())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn work_that_is_no_longer_waited_for_is_not_started() {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        let runtime = builder.enable_time().max_blocking_threads(1).build().unwrap();
-        let (go, wait) = std::sync::mpsc::channel::<()>();
-        let (say, said) = std::sync::mpsc::channel();
-        runtime.block_on(async {
-            // Takes the only thread.
-            let taken = spawn_blocking(move || wait.recv());
-            let late = blocking(Duration::from_millis(10), move || say.send(())).await.unwrap_err();
-            assert_eq!(
-                (late.status, &*late.error),
-                (StatusCode::SERVICE_UNAVAILABLE, "the lookup took longer than 0.01 s")
-            );
-            go.send(()).unwrap();
-            taken.await.unwrap().unwrap();
-            spawn_blocking(|| ()).await.unwrap();
-        });
-        assert!(said.recv().is_err(), "it was started");
-    }
 }

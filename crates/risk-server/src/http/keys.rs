@@ -2,15 +2,14 @@
 
 use super::access::MayWrite;
 use super::answer::{Failure, blocking, in_time, json, read};
-use super::{App, Front};
+use super::{App, Front, Serving};
 use crate::list::{Change, check_key};
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
-use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 /// A longer body takes too long to parse for a thread of the executor. In bytes.
@@ -26,7 +25,8 @@ pub(crate) async fn check(State(app): State<Arc<App>>, request: Request) -> Resu
     let serving = app.serving()?;
     let key = key_of_path(request.uri(), "/v1/check/")?;
     let maybe = serving.front.may_be_listed(&key);
-    app.counters.asked(1, usize::from(maybe));
+    app.counters.lookups.inc();
+    app.counters.filter_hits.inc_by(maybe.into());
     let listed = maybe && confirm(&app, vec![(*key).into()]).await? == [true];
     Ok(json(StatusCode::OK, &Checked { key: &key, listed }))
 }
@@ -44,7 +44,8 @@ pub(crate) async fn check_batch(State(app): State<Arc<App>>, request: Request) -
     let ask = move || ask_batch(&*front, &body, limit);
     let asked = if is_long { blocking(time, ask).await? } else { ask() };
     let (mut listed, hits) = asked.map_err(Failure::bad_request)?;
-    app.counters.asked(listed.len(), hits.len());
+    app.counters.lookups.inc_by(listed.len() as u64);
+    app.counters.filter_hits.inc_by(hits.len() as u64);
     if !hits.is_empty() {
         let confirmed = confirm(&app, hits).await?;
         listed.iter_mut().filter(|maybe| **maybe).zip(confirmed).for_each(|(maybe, listed)| *maybe = listed);
@@ -57,19 +58,22 @@ async fn confirm(app: &App, keys: Vec<Box<str>>) -> Result<Vec<bool>, Failure> {
     let list = app.serving()?.list.clone();
     let confirm = move || list.confirm(&keys.iter().map(|key| &**key).collect::<Vec<_>>());
     let listed = blocking(app.config.request_seconds, confirm).await??;
-    app.counters.confirmed(listed.iter().filter(|&&listed| listed).count());
+    app.counters.confirmed_hits.inc_by(listed.iter().map(|&listed| u64::from(listed)).sum());
     Ok(listed)
 }
 
 /// Asks the front for the keys of a JSON array. Returns for each whether it may be listed, and those that may. An error
 /// says what is wrong with the array.
 fn ask_batch(front: &dyn Front, json: &[u8], limit: usize) -> Result<(Vec<bool>, Vec<Box<str>>), String> {
-    let mut reader = serde_json::Deserializer::from_slice(json);
-    let keys = Keys { limit }.deserialize(&mut reader).and_then(|keys| reader.end().map(|()| keys));
-    let keys = keys.map_err(|error| {
-        if error.is_data() { error.to_string() } else { format!("the body is not a JSON array of keys: {error}") }
-    })?;
+    let keys: Vec<Key> =
+        serde_json::from_slice(json).map_err(|error| format!("the body is not a JSON array of keys: {error}"))?;
+    if keys.len() > limit {
+        return Err(format!("more than {limit} keys in one batch"));
+    }
     let keys: Vec<&str> = keys.iter().map(|Key(key)| &**key).collect();
+    for (index, key) in keys.iter().enumerate() {
+        check_key(key).map_err(|error| format!("index {index}: {error}"))?;
+    }
     let mut answers = vec![false; keys.len()];
     front.may_be_listed_batch(&keys, &mut answers);
     let hits = keys.iter().zip(&answers).filter(|&(_, &maybe)| maybe).map(|(&key, _)| key.into()).collect();
@@ -81,73 +85,29 @@ fn ask_batch(front: &dyn Front, json: &[u8], limit: usize) -> Result<(Vec<bool>,
 #[serde(transparent)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Reads at most `limit` keys.
-struct Keys {
-    limit: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for Keys {
-    type Value = Vec<Key<'de>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
-        reader.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Keys {
-    type Value = Vec<Key<'de>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of keys")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
-        let mut keys = Vec::new();
-        while let Some(Key(key)) = array.next_element()? {
-            if keys.len() == self.limit {
-                return Err(A::Error::custom(format_args!("more than {} keys in one batch", self.limit)));
-            }
-            check_key(&key).map_err(|error| A::Error::custom(format_args!("index {}: {error}", keys.len())))?;
-            keys.push(Key(key));
-        }
-        Ok(keys)
-    }
-}
-
 /// `PUT /v1/keys/{key}`
 pub(crate) async fn put(_: MayWrite, State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
-    let changed = change(&app, request.uri(), true).await?;
-    Ok(json(if changed.added == Some(true) { StatusCode::CREATED } else { StatusCode::OK }, &changed))
+    let serving = app.serving()?;
+    let key = key_of_path(request.uri(), "/v1/keys/")?;
+    serving.front.before_put(&key);
+    let added = change(&app, serving, &key, true).await?;
+    let status = if added { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(json(status, &json!({ "key": key, "added": added })))
 }
 
 /// `DELETE /v1/keys/{key}`
 pub(crate) async fn delete(_: MayWrite, State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
-    Ok(json(StatusCode::OK, &change(&app, request.uri(), false).await?))
-}
-
-#[derive(Serialize)]
-struct Changed<'u> {
-    key: Cow<'u, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    added: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    removed: Option<bool>,
-}
-
-async fn change<'u>(app: &App, uri: &'u Uri, put: bool) -> Result<Changed<'u>, Failure> {
     let serving = app.serving()?;
-    let key = key_of_path(uri, "/v1/keys/")?;
-    if put {
-        serving.front.before_put(&key);
-    }
-    let change = if put { Change::Put((*key).into()) } else { Change::Delete((*key).into()) };
-    let change = serving.list.change(vec![change]);
+    let key = key_of_path(request.uri(), "/v1/keys/")?;
+    let removed = change(&app, serving, &key, false).await?;
+    serving.front.after_delete(&key);
+    Ok(json(StatusCode::OK, &json!({ "key": key, "removed": removed })))
+}
+
+async fn change(app: &App, serving: &Serving, key: &str, put: bool) -> Result<bool, Failure> {
+    let change = serving.list.change(vec![Change { key: key.into(), put }]);
     let changed = in_time("the change may still be made, but it", app.config.request_seconds, change).await??;
-    if !put {
-        serving.front.after_delete(&key);
-    }
-    let changed = changed == [true];
-    Ok(Changed { key, added: put.then_some(changed), removed: (!put).then_some(changed) })
+    Ok(changed == [true])
 }
 
 /// The key behind `prefix` in the path.

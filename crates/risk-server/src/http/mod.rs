@@ -22,18 +22,17 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{Method, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
-use counters::{Counters, Place};
-use futures_util::FutureExt;
+use counters::Counters;
 use parking_lot::Mutex;
 use std::error::Error;
-use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio_util::task::TaskTracker;
-use tower::{Layer, Service as _};
-use tower_http::csrf::{Csrf, CsrfLayer, ProtectionError};
+use tower::ServiceExt;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::csrf::{CsrfLayer, ProtectionError};
 
 const READS: &[Method] = &[Method::GET, Method::HEAD];
 
@@ -73,7 +72,9 @@ pub trait Front: Send + Sync {
     fn may_be_listed(&self, key: &str) -> bool;
 
     /// Answers for each of the keys; there are as many answers.
-    fn may_be_listed_batch(&self, keys: &[&str], answers: &mut [bool]);
+    fn may_be_listed_batch(&self, keys: &[&str], answers: &mut [bool]) {
+        keys.iter().zip(answers).for_each(|(key, answer)| *answer = self.may_be_listed(key));
+    }
 
     /// This key is about to be put on the list.
     fn before_put(&self, _key: &str) {}
@@ -98,10 +99,12 @@ pub(crate) struct App {
     /// What a writing request must show.
     token: Option<Token>,
     serving: OnceLock<Serving>,
-    loaded_keys: AtomicU64,
+    loaded_keys: AtomicUsize,
     stopping: AtomicBool,
     started: Instant,
     counters: Counters,
+    /// For requests in progress.
+    places: Semaphore,
     /// The open connections.
     pub(crate) connections: TaskTracker,
     /// Cancels the replacement whose keys come in; the sender is used once that is done.
@@ -120,10 +123,11 @@ impl App {
         App {
             token,
             serving: OnceLock::new(),
-            loaded_keys: AtomicU64::new(0),
+            loaded_keys: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             started: Instant::now(),
             counters: Counters::default(),
+            places: Semaphore::new(config.max_requests),
             connections: TaskTracker::new(),
             cancel: Mutex::new(None),
             config,
@@ -131,7 +135,7 @@ impl App {
     }
 
     /// Reports the number of keys loaded so far.
-    pub(crate) fn loading(&self, keys: u64) {
+    pub(crate) fn loading(&self, keys: usize) {
         self.loaded_keys.store(keys, Ordering::Relaxed);
     }
 
@@ -158,13 +162,12 @@ impl App {
     }
 }
 
-/// Answers requests. One function around the routes, and not a layer for each rule: each layer of a router is one more
-/// box and clone for every request.
+/// Answers requests: the rules for all of them, and then the routes.
 #[derive(Clone)]
 pub(crate) struct Service {
     app: Arc<App>,
     hosts: Hosts,
-    routes: Csrf<Router, fn(ProtectionError) -> Response>,
+    routes: Router,
 }
 
 impl Service {
@@ -197,18 +200,22 @@ impl Service {
 
     /// The routes must be complete: those that are added later do not refuse a method.
     fn with(routes: Router<Arc<App>>, app: Arc<App>, hosts: Hosts) -> Self {
-        let refuse: fn(ProtectionError) -> Response = |_| {
+        let refuse = |_: ProtectionError| {
             let error = "a page of another origin asks for this; only GET is answered to those";
             Failure::new(StatusCode::FORBIDDEN, error).into_response()
         };
+        // A panic ends one request, not its connection with all that wait behind it.
+        let panicked = |_| Failure::internal("this request made the server panic; its log says where").into_response();
         let routes = routes
             .fallback(async || Failure::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
             .method_not_allowed_fallback(async || {
                 Failure::new(StatusCode::METHOD_NOT_ALLOWED, "this path has no such method; see the Allow header")
             })
-            .with_state(Arc::clone(&app));
-        // Browsers send requests of any page to any server, this one on 127.0.0.1 included.
-        Service { routes: CsrfLayer::new().with_rejection_response(refuse).layer(routes), hosts, app }
+            .with_state(Arc::clone(&app))
+            .layer(CatchPanicLayer::custom(panicked))
+            // Browsers send requests of any page to any server, this one on 127.0.0.1 included.
+            .layer(CsrfLayer::new().with_rejection_response(refuse));
+        Service { routes, hosts, app }
     }
 
     /// Answers a request. Whatever is wrong with it is said in the answer.
@@ -224,14 +231,8 @@ impl Service {
 
         let response = match self.admit(&request, route) {
             Ok(_place) => {
-                let mut routes = self.routes.clone();
-                // A panic ends one request, not its connection with all that wait behind it.
-                let request = request.map(Body::new);
-                let answered = AssertUnwindSafe(async move { routes.call(request).await }).catch_unwind().await;
-                answered.map_or_else(
-                    |_| Failure::internal("this request made the server panic; its log says where").into_response(),
-                    |Ok(response)| response,
-                )
+                let Ok(response) = self.routes.clone().oneshot(request.map(Body::new)).await;
+                response
             }
             Err(refused) => refused.into_response(),
         };
@@ -246,47 +247,13 @@ impl Service {
     }
 
     /// Lets a request in, with a place among those in progress if it needs one.
-    fn admit<B>(&self, request: &Request<B>, route: usize) -> Result<Option<Place<'_>>, Failure> {
+    fn admit<B>(&self, request: &Request<B>, route: usize) -> Result<Option<SemaphorePermit<'_>>, Failure> {
         self.hosts.check(request.version(), request.uri(), request.headers())?;
         if (UNLIMITED..OTHER).contains(&route) {
             return Ok(None);
         }
         let limit = self.app.config.max_requests;
-        let place = self.app.counters.place(limit);
-        place.map(Some).ok_or_else(|| Failure::unavailable(format!("{limit} requests are in progress already")))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use axum::body::to_bytes;
-    use clap::Parser;
-
-    #[tokio::test]
-    async fn a_panic_ends_only_its_own_request() {
-        struct Panics;
-        impl Front for Panics {
-            fn may_be_listed(&self, key: &str) -> bool {
-                assert_ne!(key, "panic", "on purpose");
-                false
-            }
-            fn may_be_listed_batch(&self, _: &[&str], _: &mut [bool]) {}
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let config =
-            Config::parse_from(["risk-server", "--max-requests", "1", "--data", folder.path().to_str().unwrap()]);
-        let options = config.list();
-        let list = tokio::task::spawn_blocking(|| List::open(options, |_| {})).await.unwrap().unwrap().list;
-        let app = Arc::new(App::new(config, None));
-        app.serve(list, Arc::new(Panics));
-        let service = Service::new(app, Hosts::Any);
-        let get = async |path: &str| {
-            let (head, body) = service.answer(Request::get(path).body(Body::empty()).unwrap()).await.into_parts();
-            (head.status.as_u16(), String::from_utf8(to_bytes(body, 1000).await.unwrap().to_vec()).unwrap())
-        };
-        let (status, text) = get("/v1/check/panic").await;
-        assert!(status == 500 && text.contains("panic"), "{status}: {text}");
-        assert_eq!(get("/v1/check/a").await.0, 200);
+        let place = self.app.places.try_acquire();
+        place.map(Some).map_err(|_| Failure::unavailable(format!("{limit} requests are in progress already")))
     }
 }

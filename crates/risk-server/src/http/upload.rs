@@ -5,7 +5,7 @@ use super::access::MayWrite;
 use super::answer::{Failure, in_time, json};
 use crate::config::Config;
 use crate::list::{Change, List, MAX_KEY_BYTES, Replacement, check_key};
-use axum::body::{BodyDataStream, Bytes};
+use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -14,8 +14,11 @@ use axum::response::Response;
 use axum::routing::{self, MethodRouter};
 use bytes::BytesMut;
 use futures_util::StreamExt;
+use http_body_util::{LengthLimitError, Limited};
 use serde::Serialize;
+use serde_json::json;
 use std::borrow::Cow;
+use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -125,7 +128,7 @@ async fn add_all(list: &List, upload: &mut Upload, time: Duration, sum: &mut Add
         let (group, more) = upload.group().await;
         if !group.is_empty() {
             // Also those before an invalid line, so that the answer says where to go on.
-            let change = list.change(group.into_iter().map(Change::Put).collect());
+            let change = list.change(group.into_iter().map(|key| Change { key, put: true }).collect());
             let changed = in_time("a group of changes", time, change).await??;
             let added = changed.iter().filter(|&&changed| changed).count();
             sum.lines += changed.len() as u64;
@@ -139,11 +142,6 @@ async fn add_all(list: &List, upload: &mut Upload, time: Duration, sum: &mut Add
 }
 
 async fn replace(app: &App, list: &List, upload: &mut Upload) -> Result<Response, Failure> {
-    #[derive(Serialize)]
-    struct Replaced {
-        keys: u64,
-        took_ms: u128,
-    }
     let start = Instant::now();
     let mut replacement = list.begin_replacement().await?;
     let (cancel, cancelled) = oneshot::channel::<oneshot::Sender<()>>();
@@ -158,7 +156,7 @@ async fn replace(app: &App, list: &List, upload: &mut Upload) -> Result<Response
         }
     }
     let keys = replacement.commit().await?;
-    Ok(json(StatusCode::OK, &Replaced { keys, took_ms: start.elapsed().as_millis() }))
+    Ok(json(StatusCode::OK, &json!({ "keys": keys, "took_ms": start.elapsed().as_millis() as u64 })))
 }
 
 async fn fill(replacement: &mut Replacement, upload: &mut Upload) -> Result<(), Failure> {
@@ -185,14 +183,10 @@ async fn fill(replacement: &mut Replacement, upload: &mut Upload) -> Result<(), 
 
 /// Cancels the replacement whose keys come in. One that is complete is made all the same.
 pub(crate) async fn cancel(_: MayWrite, State(app): State<Arc<App>>) -> Result<Response, Failure> {
-    #[derive(Serialize)]
-    struct Cancelled {
-        cancelled: bool,
-    }
     app.serving()?;
     let (done, told) = oneshot::channel();
     let sent = app.cancel.lock().take().is_some_and(|cancel| cancel.send(done).is_ok());
-    Ok(json(StatusCode::OK, &Cancelled { cancelled: sent && told.await.is_ok() }))
+    Ok(json(StatusCode::OK, &json!({ "cancelled": sent && told.await.is_ok() })))
 }
 
 /// The keys of a body.
@@ -204,8 +198,6 @@ struct Upload {
     /// The number of lines read.
     line: u64,
     is_encoded: bool,
-    /// Bytes that may still come.
-    room: u64,
     /// Bytes that must come in the time for which the connection may be idle.
     min_progress: usize,
     idle: Duration,
@@ -217,13 +209,14 @@ struct Upload {
 impl Upload {
     fn new(request: Request, config: &Config) -> Self {
         let is_encoded = request.extensions().get::<Encoded>().is_some();
+        let most = if is_encoded { config.max_decoded_bytes } else { u64::MAX };
+        let body = Limited::new(request.into_body(), usize::try_from(most).unwrap_or(usize::MAX));
         Upload {
-            body: Some(request.into_body().into_data_stream()),
+            body: Some(Body::new(body).into_data_stream()),
             unread: BytesMut::new(),
             lines: LinesCodec::new_with_max_length(MAX_LINE_BYTES),
             line: 0,
             is_encoded,
-            room: if is_encoded { config.max_decoded_bytes } else { u64::MAX },
             min_progress: 1,
             idle: config.idle_seconds,
             progress: 0,
@@ -283,42 +276,36 @@ impl Upload {
         let Some(body) = &mut self.body else { return Ok(None) };
         let begun = Instant::now();
         let error = match timeout(self.patience, body.next()).await {
-            Ok(Some(Ok(piece))) if piece.len() as u64 <= self.room => {
+            Ok(Some(Ok(piece))) => {
                 self.note(piece.len(), begun.elapsed());
                 return Ok(Some(piece));
             }
-            Ok(Some(Ok(_))) => {
-                let error = "the body is longer than --max-decoded-bytes allows when it is decoded; send it in parts";
-                Some(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, error))
+            Ok(None) => {
+                self.body = None;
+                return Ok(None);
             }
-            Ok(None) => None,
+            Ok(Some(Err(error))) if error.source().is_some_and(|source| source.is::<LengthLimitError>()) => {
+                let error = "the body is longer than --max-decoded-bytes allows when it is decoded; send it in parts";
+                Failure::new(StatusCode::PAYLOAD_TOO_LARGE, error)
+            }
             Ok(Some(Err(error))) => {
                 let or = if self.is_encoded { ", or is not in gzip" } else { "" };
-                Some(Failure::bad_request(format!("the body broke off{or}: {error}")))
+                Failure::bad_request(format!("the body broke off{or}: {error}"))
             }
             Err(_) => {
-                let idle = self.idle.as_secs_f64();
-                let error = match self.min_progress {
-                    1 => format!("nothing more of the body came for {idle} s"),
-                    bytes => format!("fewer than {bytes} bytes of the body came in {idle} s"),
-                };
-                Some(Failure::new(StatusCode::REQUEST_TIMEOUT, error))
+                let (bytes, idle) = (self.min_progress, self.idle.as_secs_f64());
+                let error = format!("fewer than {bytes} bytes of the body came in {idle} s");
+                Failure::new(StatusCode::REQUEST_TIMEOUT, error)
             }
         };
         self.body = None;
-        match error {
-            None => Ok(None),
-            Some(error) => {
-                // The line that is cut off is not a key.
-                self.unread.clear();
-                Err(error)
-            }
-        }
+        // The line that is cut off is not a key.
+        self.unread.clear();
+        Err(error)
     }
 
     fn note(&mut self, bytes: usize, waited: Duration) {
         self.progress += bytes;
-        self.room -= bytes as u64;
         if self.progress >= self.min_progress {
             (self.progress, self.patience) = (0, self.idle);
         } else {

@@ -1,10 +1,28 @@
 //! Errors of the list.
 
-use concurrent_cuckoo_filter::BuildError;
+use concurrent_cuckoo_filter::InsertError;
+use std::fmt::Display;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
+
+/// Why the store could not be read or written, or the filter not be loaded from it.
+#[derive(Clone, Debug, Error)]
+#[error("{0}")]
+pub(crate) struct StoreError(Arc<str>);
+
+impl StoreError {
+    pub(super) fn new(what: impl Display) -> Self {
+        StoreError(what.to_string().into())
+    }
+}
+
+impl<E: Into<redb::Error>> From<E> for StoreError {
+    fn from(error: E) -> Self {
+        StoreError::new(format_args!("the store failed: {}", error.into()))
+    }
+}
 
 /// Why a list cannot be opened.
 #[derive(Debug, Error)]
@@ -20,94 +38,39 @@ pub(crate) enum OpenError {
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Store(PathBuf, StoreError),
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Filter(#[from] concurrent_cuckoo_filter::BuildError),
     #[error("the system gave no thread: {0}")]
     Thread(io::Error),
 }
 
-/// Why the store could not be read or written.
-#[derive(Clone, Debug, Error)]
-#[error("the store failed: {0}")]
-pub(crate) struct StoreError(#[source] Arc<redb::Error>);
-
-impl<E: Into<redb::Error>> From<E> for StoreError {
-    fn from(error: E) -> Self {
-        StoreError(Arc::new(error.into()))
-    }
-}
-
-/// Why a filter was not loaded from the store.
-#[derive(Debug, Error)]
-pub(crate) enum LoadError {
-    #[error(transparent)]
-    Filter(#[from] BuildError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The list is being closed, or the filter is no longer needed.
-    #[error("loading was cancelled")]
-    Cancelled,
-    #[error("the thread that loaded the filter panicked")]
-    Panicked,
-}
-
-/// Why changes were not acknowledged. But for `InDoubt`, none was made.
+/// Why changes were not acknowledged, or a list was not replaced. But for `InDoubt`, the list is as it was.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum ChangeError {
-    #[error("change {index}: {error}")]
-    Key { index: usize, error: String },
-    #[error("{0}; nothing was changed")]
+    #[error("{0}; the list was not changed")]
     Store(StoreError),
-    /// Too many keys wait for a larger filter.
-    #[error("the filter is full, and a larger one could not be built yet; nothing was changed")]
-    NoRoom,
+    /// The filter has grown to its largest size, or the system has no memory for it.
+    #[error("{0}; the list was not changed")]
+    Refused(InsertError),
     /// The store failed during the commit: all changes were made or none, which is known once it opens again.
     #[error("{0}; whether the list was changed is not known: repeat the request")]
     InDoubt(StoreError),
-    #[error("the list is closed")]
-    Closed,
-}
-
-/// Why a list was not replaced.
-#[derive(Debug, Error)]
-pub(crate) enum ReplaceError {
     #[error("another replacement is in progress; one is made at a time")]
     InProgress,
-    /// One of the keys is invalid. None of those given with it was added.
-    #[error("key {index}: {error}")]
-    Key { index: usize, error: String },
-    #[error("{0}; the list was not replaced")]
-    Store(StoreError),
-    /// As [`ChangeError::InDoubt`].
-    #[error("{0}; whether the list was replaced is not known: repeat the request")]
-    InDoubt(StoreError),
-    #[error("a part of the new list was not stored; the list was not replaced")]
+    #[error("a part of the new list was not stored; the list was not changed")]
     Incomplete,
-    #[error("{0}; the list was not replaced")]
-    Load(LoadError),
     #[error("the list is closed")]
     Closed,
-}
-
-impl From<LoadError> for ReplaceError {
-    fn from(error: LoadError) -> Self {
-        match error {
-            // Only a list that is being closed cancels it.
-            LoadError::Cancelled => ReplaceError::Closed,
-            LoadError::Store(error) => ReplaceError::Store(error),
-            error => ReplaceError::Load(error),
-        }
-    }
 }
 
 /// Why no snapshot was saved. The previous one is untouched.
 #[derive(Debug, Error)]
 pub(crate) enum SnapshotError {
     #[error("the filter cannot be copied: {0}")]
-    Copy(#[from] concurrent_cuckoo_filter::SnapshotError),
-    #[error("{path} cannot be written: {error}", path = .0.display(), error = .1)]
-    File(PathBuf, io::Error),
+    Copy(#[from] concurrent_cuckoo_filter::BuildError),
     #[error(transparent)]
-    Store(StoreError),
+    File(#[from] concurrent_cuckoo_filter::SnapshotError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     #[error("the list is closed")]
     Closed,
 }
@@ -119,7 +82,7 @@ pub(crate) enum CloseError {
     #[error("the thread that changes the list panicked; the log says where")]
     Panicked,
     #[error("no snapshot was saved: {0}")]
-    Snapshot(#[from] SnapshotError),
+    Snapshot(SnapshotError),
     #[error("the store was not closed in order: {0}")]
     Store(StoreError),
 }

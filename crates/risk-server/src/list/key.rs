@@ -19,32 +19,9 @@ pub(crate) fn check_key(key: &str) -> Result<(), String> {
     })
 }
 
-/// The first text that is not a key, and why.
-pub(super) fn find_invalid<'a>(mut keys: impl Iterator<Item = &'a str>) -> Option<(usize, String)> {
-    let mut index = 0;
-    keys.find_map(|key| {
-        let error = check_key(key).err().map(|error| (index, error));
-        index += 1;
-        error
-    })
-}
-
-/// A change of the list.
+/// A key that [`check_key`] lets pass, and whether it is on the list from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// The key is on the list from now on.
-    Put(Box<str>),
-    /// The key is not on the list from now on.
-    Delete(Box<str>),
-}
-
-impl Change {
-    pub(crate) fn key(&self) -> &str {
-        let (Change::Put(key) | Change::Delete(key)) = self;
-        key
-    }
-
-    pub(super) fn is_put(&self) -> bool {
-        matches!(self, Change::Put(_))
-    }
+pub(crate) struct Change {
+    pub(crate) key: Box<str>,
+    pub(crate) put: bool,
 }

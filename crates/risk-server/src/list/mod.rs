@@ -1,17 +1,17 @@
 //! The exact list and the filter in front of it.
 //!
 //! ```text
-//! List, Replacement   the face                            Options, Change, ListStats, errors
-//! writer, doubt       the one thread that changes both    groups, chores; a store that failed
-//! open, snapshot      starts; files                       replace, growth: other filters
-//! front, store        what lookups see; what is true      filter and overflow; redb
+//! List                face: open, ask, change, save, close      key, error, stats
+//! writer, replace     the one thread that changes both; a whole new list
+//! open, snapshot      starts; files
+//! store               what is true: redb
 //! ```
 //!
 //! # What holds at every moment
 //!
 //! 1. Each key of the committed store is in the front, so the front's "no" is right.
-//! 2. Each key of the store is once in the filter, or once in the overflow, which has the keys that the filter refused.
-//!    Nothing else is there, except at the moments named below. So a removal never takes another key's fingerprint.
+//! 2. Each key of the store is once in the filter and nothing else is there, except at the moments named below. So a
+//!    removal never takes another key's fingerprint.
 //! 3. What was acknowledged is on disk: redb has synced the file when a commit returns. (If that failed and the
 //!    reopened file has the commit all the same, it is acknowledged too. A disk that loses what it was told to sync is
 //!    not covered.)
@@ -31,15 +31,13 @@
 //!   insertion before the commit. Present, then absent: one removal after it. The same before and after: nothing; a put
 //!   followed by a delete is never in the store, and a delete followed by a put keeps the one fingerprint. The log gets
 //!   the same net changes. If each change were made on the filter in turn, copies would pile up before the commit (a
-//!   key has room for 8), and a key that the filter refuses could be in the filter and the overflow at once.
+//!   key has room for 8).
+//! - *A key that the filter refuses*, since it has grown to its largest size or there is no memory: what its transaction
+//!   inserted is removed, and nothing is committed. Transactions of several requests are made again, one by one.
 //! - *A commit that fails* may be on disk or not, and redb refuses everything until it is reopened. Until then the
-//!   front keeps the puts and keeps the deletes, which is right either way. Then the number of the last change tells:
-//!   if the commit was made, the deletes are removed; if not, the puts are, which have surely been inserted. A failure
-//!   before the commit comes before any change of the front.
-//! - *A larger filter* is loaded from the store as it was between two transactions. The writer collects what it commits
-//!   from then on and applies it to the new filter, again between two transactions, and installs it: it lacks nothing
-//!   and has nothing else. Lookups that began before see the full one, which has all keys of that moment. While a
-//!   commit is in doubt nothing is installed.
+//!   front keeps the puts and keeps the deletes, which is right either way. Then the number of the last change tells
+//!   whether the commit was made, and another filter is loaded from the store. A failure before the commit comes before
+//!   any change of the front.
 //! - *A replacement* gathers its keys in the spare table and builds a filter of them. Between two transactions: both
 //!   filters in front (1), one commit that makes the spare table the list (2), the new filter alone in front (3).
 //!   Before (2) a key of the old list is in the front, after (2) a key of the new one; a key on both always is, and the
@@ -59,10 +57,7 @@
 //! A crash during a replacement leaves keys in the spare table; it is emptied after the next start. A crash between its
 //! commit and the next snapshot leaves a snapshot that is too old, and is refused.
 
-mod doubt;
 mod error;
-mod front;
-mod growth;
 mod key;
 mod open;
 mod replace;
@@ -73,32 +68,32 @@ mod store;
 mod tests;
 mod writer;
 
-pub(crate) use error::{ChangeError, ReplaceError, StoreError};
+pub(crate) use error::{ChangeError, StoreError};
 pub(crate) use key::{Change, MAX_KEY_BYTES, check_key};
-pub(crate) use open::Start;
 pub(crate) use replace::Replacement;
-pub(crate) use snapshot::Saved;
 pub(crate) use stats::ListStats;
 
+use arc_swap::ArcSwap;
 use concurrent_cuckoo_filter::{BuildError, CuckooFilter, StableHashBuilder};
 use error::{CloseError, OpenError, SnapshotError};
-use front::Front;
+use open::Opened;
 use parking_lot::Mutex;
 use stats::Totals;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-use store::{KEYS, Meta, Opener, Store};
+use std::time::Instant;
+use store::{KEYS, Meta, Store};
 use tokio::sync::{mpsc, oneshot};
-use writer::{Command, Request, Writer};
+use tokio::task::spawn_blocking;
+use writer::{Command, Request, ask};
 
 /// Commands that may wait for the writer. Further senders wait themselves.
 const WAITING_COMMANDS: usize = 1024;
 
-/// The filter in front of the store. Its hash function is the same in every build of the program, so that a snapshot
-/// outlives the program that saved it.
+/// The filter in front of the store. It grows by itself. Its hash function is the same in every build of the program, so
+/// that a snapshot outlives the program that saved it.
 type Filter = CuckooFilter<str, StableHashBuilder>;
 
 /// How a list is opened.
@@ -106,12 +101,11 @@ type Filter = CuckooFilter<str, StableHashBuilder>;
 pub(crate) struct Options {
     /// Where the store and the snapshot are; created if absent.
     pub(crate) folder: PathBuf,
-    /// Keys that the filter has room for at least; larger ones follow by themselves.
+    /// Keys that the filter has room for before it grows, and those that it grows to.
     pub(crate) capacity: usize,
+    pub(crate) max_capacity: usize,
     /// The share of absent keys that may cost a read of the store: above 0, below 1.
     pub(crate) false_positive_rate: f64,
-    /// With more refused keys than this, puts wait for the larger filter.
-    pub(crate) overflow_limit: usize,
     /// Memory for the pages of the store.
     pub(crate) cache_bytes: usize,
 }
@@ -125,26 +119,43 @@ impl Options {
         self.folder.join("filter.snapshot")
     }
 
-    /// An empty filter for these keys and a quarter more, and for the capacity asked for at least.
-    fn filter_for(&self, keys: u64) -> Result<Filter, BuildError> {
-        let keys = usize::try_from(keys).unwrap_or(usize::MAX);
-        self.filter_of(self.capacity.max(keys.saturating_add(keys / 4)))
+    fn max_capacity(&self) -> usize {
+        self.max_capacity.max(self.capacity)
     }
 
-    fn filter_of(&self, capacity: usize) -> Result<Filter, BuildError> {
+    /// An empty filter that need not grow for this many keys.
+    fn filter(&self, keys: u64) -> Result<Filter, BuildError> {
+        let keys = usize::try_from(keys).unwrap_or(usize::MAX);
         CuckooFilter::builder()
-            .capacity(capacity.max(1))
+            .capacity(keys.max(self.capacity).min(self.max_capacity()))
+            .max_capacity(self.max_capacity())
             .false_positive_rate(self.false_positive_rate)
             .hasher(StableHashBuilder::new())
             .build()
     }
+}
 
-    /// The capacity of the filter that follows one for `old` keys when the list has `keys`: twice as many as there are.
-    /// A filter that refused a key well below its capacity is followed by one of twice its own.
-    fn grown(&self, keys: u64, old: usize, refused: bool) -> usize {
-        let keys = usize::try_from(keys).unwrap_or(usize::MAX);
-        let wanted = self.capacity.max(keys.saturating_mul(2));
-        if refused && wanted <= old { old.saturating_mul(2) } else { wanted }
+/// What lookups see. It is replaced as a whole.
+struct Front(ArcSwap<Filters>);
+
+struct Filters {
+    current: Arc<Filter>,
+    /// That of the list that replaces the current one, while both are in front.
+    next: Option<Arc<Filter>>,
+}
+
+impl Front {
+    fn new(filter: Filter) -> Self {
+        Front(ArcSwap::from_pointee(Filters { current: Arc::new(filter), next: None }))
+    }
+
+    /// Lookups that begin from now on see this.
+    fn install(&self, current: Arc<Filter>, next: Option<Arc<Filter>>) {
+        self.0.store(Arc::new(Filters { current, next }));
+    }
+
+    fn current(&self) -> Arc<Filter> {
+        Arc::clone(&self.0.load().current)
     }
 }
 
@@ -155,22 +166,7 @@ struct Shared {
     front: Front,
     /// Loads end early once it is set.
     closing: AtomicBool,
-    /// Held while a snapshot is saved: one at a time.
-    saving: Mutex<()>,
-    /// A thread of its own waits to save one.
-    save_waits: AtomicBool,
     totals: Mutex<Totals>,
-}
-
-impl Shared {
-    fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
-    }
-
-    /// Whether puts wait for a larger filter.
-    fn is_overflowing(&self) -> bool {
-        self.front.current().overflow.len() > self.options.overflow_limit
-    }
 }
 
 /// An open list. Clones are the same list; without [`close`](List::close) it ends with the last one, as if killed.
@@ -181,6 +177,8 @@ struct Inner {
     shared: Arc<Shared>,
     sender: mpsc::Sender<Command>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Held while a snapshot is saved: one at a time.
+    saving: tokio::sync::Mutex<()>,
 }
 
 impl Drop for Inner {
@@ -189,45 +187,29 @@ impl Drop for Inner {
     }
 }
 
-/// A list that was opened, and how.
-pub(crate) struct Opened {
-    pub(crate) list: List,
-    /// Where its filter came from.
-    pub(crate) how: Start,
-    pub(crate) keys: u64,
-    pub(crate) took: Duration,
-}
-
 impl List {
     /// Opens the list of a folder, or creates one. Blocks for as long as it takes to load the filter; a load from the
     /// store reports the number of keys read.
-    pub(crate) fn open(options: Options, progress: impl FnMut(u64)) -> Result<Opened, OpenError> {
+    pub(crate) fn open(options: Options, progress: impl FnMut(usize)) -> Result<Opened, OpenError> {
         let opener = Store::file_opener(&options.store(), options.cache_bytes);
-        List::open_with(options, opener, progress)
-    }
-
-    fn open_with(options: Options, opener: Opener, progress: impl FnMut(u64)) -> Result<Opened, OpenError> {
-        let begun = Instant::now();
-        let open::Begun { shared, meta, saved, spare_is_dirty, how, keys } = open::open(options, opener, progress)?;
-        let shared = Arc::new(shared);
-        let (sender, commands) = mpsc::channel(WAITING_COMMANDS);
-        let writer = Writer::new(Arc::clone(&shared), commands, sender.downgrade(), meta, saved, spare_is_dirty);
-        let thread = std::thread::Builder::new().name("list-writer".into()).spawn(move || writer.run());
-        let thread = Mutex::new(Some(thread.map_err(OpenError::Thread)?));
-        let list = List(Arc::new(Inner { shared, sender, thread }));
-        Ok(Opened { list, how, keys, took: begun.elapsed() })
+        open::open(options, opener, progress)
     }
 
     /// Whether the key may be on the list: "no" is certain. Takes no lock and reads memory only.
     #[inline]
     pub(crate) fn may_be_listed(&self, key: &str) -> bool {
-        self.0.shared.front.may_contain(key)
+        let now = self.0.shared.front.0.load();
+        now.current.contains(key) || now.next.as_ref().is_some_and(|next| next.contains(key))
     }
 
     /// As [`may_be_listed`](List::may_be_listed), for many keys at once, which is faster. Panics if `keys` and `answers`
     /// differ in length.
     pub(crate) fn may_be_listed_batch(&self, keys: &[&str], answers: &mut [bool]) {
-        self.0.shared.front.may_contain_batch(keys, answers);
+        let now = self.0.shared.front.0.load();
+        now.current.contains_batch(keys, answers);
+        if let Some(next) = &now.next {
+            keys.iter().zip(answers).for_each(|(key, answer)| *answer = *answer || next.contains(key));
+        }
     }
 
     /// Which keys are on the list, all at one moment. Reads the store: blocks. A store that cannot be read is reopened,
@@ -241,7 +223,7 @@ impl List {
         confirm().inspect_err(|error| {
             tracing::error!(%error, "keys could not be confirmed");
             // If the writer is too busy to be told, it meets the error itself.
-            let _ = self.0.sender.try_send(Command::Look);
+            let _ = self.0.sender.try_send(Command::Do(Box::new(writer::Writer::look)));
         })
     }
 
@@ -249,9 +231,6 @@ impl List {
     /// is on disk. One call is part of one transaction: give at most some thousands of changes. If the future is
     /// dropped, they may be made or not.
     pub(crate) async fn change(&self, changes: Vec<Change>) -> Result<Vec<bool>, ChangeError> {
-        if let Some((index, error)) = key::find_invalid(changes.iter().map(Change::key)) {
-            return Err(ChangeError::Key { index, error });
-        }
         let (reply, answer) = oneshot::channel();
         let sent = self.0.sender.send(Command::Change(Request { changes, reply })).await;
         sent.map_err(|_| ChangeError::Closed)?;
@@ -259,16 +238,35 @@ impl List {
     }
 
     /// Begins to replace the whole list.
-    pub(crate) async fn begin_replacement(&self) -> Result<Replacement, ReplaceError> {
-        Replacement::begin(Arc::clone(&self.0.shared), self.0.sender.clone()).await
+    pub(crate) async fn begin_replacement(&self) -> Result<Replacement, ChangeError> {
+        Replacement::begin(self.clone()).await
     }
 
-    /// Saves a snapshot of the filter, from which the list is opened faster. Writes wait while memory is copied. One is
-    /// also saved whenever a larger filter or another list is in place.
-    pub(crate) async fn save_snapshot(&self) -> Result<Saved, SnapshotError> {
-        let (shared, sender) = (Arc::clone(&self.0.shared), self.0.sender.clone());
-        let saved = tokio::task::spawn_blocking(move || snapshot::save(&shared, &sender));
-        saved.await.map_err(|_| SnapshotError::Closed)?
+    /// Saves a snapshot of the filter, from which the list is opened faster, if the newest one lacks something: says
+    /// whether it did. Writes wait while memory is copied. One is also saved when another list is in place.
+    pub(crate) async fn save_snapshot(&self) -> Result<bool, SnapshotError> {
+        self.save(false).await
+    }
+
+    /// A list that is closed meanwhile trims its log when it is opened again.
+    async fn save(&self, close: bool) -> Result<bool, SnapshotError> {
+        let (_one, begun) = (self.0.saving.lock().await, Instant::now());
+        let copied = ask(&self.0.sender, move |writer| {
+            writer.ends |= close;
+            writer.copy()
+        });
+        let shared = Arc::clone(&self.0.shared);
+        let Some(copied) = copied.await.ok_or(SnapshotError::Closed)?.inspect_err(|error| shared.not_saved(error))?
+        else {
+            return Ok(false);
+        };
+        let (sequence, path) = (copied.stamp.sequence, shared.options.snapshot());
+        let saved = spawn_blocking(move || copied.save(&path, begun)).await.map_err(|_| SnapshotError::Closed)?;
+        let stats = saved.map_err(SnapshotError::from).inspect_err(|error| shared.not_saved(error))?;
+        tracing::info!(bytes = stats.bytes, copy = ?stats.copy, took = ?stats.took, "a snapshot was saved");
+        shared.totals.lock().snapshot = Some(stats);
+        let _ = ask(&self.0.sender, move |writer| writer.note_saved(sequence)).await;
+        Ok(true)
     }
 
     /// The state of the list. Each number is read at a moment of its own.
@@ -290,19 +288,24 @@ impl List {
     /// front of a closed list still answers, its store does not. The list is closed even after an error.
     pub(crate) async fn close(self) -> Result<(), CloseError> {
         self.0.shared.closing.store(true, Ordering::Release);
-        let (reply, answer) = oneshot::channel();
-        let copied = match self.0.sender.send(Command::Close(reply)).await {
-            Ok(()) => answer.await.ok(),
-            Err(_) => None,
-        };
-        let closed = tokio::task::spawn_blocking(move || {
-            let saved = copied.map(|copied| snapshot::save_last(&self.0.shared, copied));
+        let saved = self.save(true).await;
+        let closed = spawn_blocking(move || {
             let joined = self.0.thread.lock().take().map_or(Ok(()), JoinHandle::join);
             let closed = self.0.shared.store.close();
             joined.map_err(|_| CloseError::Panicked)?;
-            saved.transpose()?;
-            closed.map_err(CloseError::Store)
+            match saved {
+                // It was closed before.
+                Ok(_) | Err(SnapshotError::Closed) => closed.map_err(CloseError::Store),
+                Err(error) => Err(CloseError::Snapshot(error)),
+            }
         });
         closed.await.unwrap_or(Ok(()))
+    }
+}
+
+impl Shared {
+    fn not_saved(&self, error: &SnapshotError) {
+        self.totals.lock().snapshot_failures += 1;
+        tracing::error!(%error, "no snapshot was saved");
     }
 }

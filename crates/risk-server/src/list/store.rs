@@ -1,7 +1,7 @@
 //! The committed list: tables of one redb file.
 
 use super::error::StoreError;
-use super::front::Side;
+use super::{Filter, Options};
 use parking_lot::RwLock;
 use redb::backends::FileBackend;
 use redb::{
@@ -12,6 +12,7 @@ use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The keys of the list, and those of a replacement in progress; [`Meta::current`] says which is which.
 pub(super) const KEYS: [TableDefinition<&str, ()>; 2] =
@@ -106,7 +107,7 @@ pub(super) enum StoreOpenError {
 
 impl<E: Into<redb::Error>> From<E> for StoreOpenError {
     fn from(error: E) -> Self {
-        StoreOpenError::Database(error.into().into())
+        StoreOpenError::Database(StoreError::from(error))
     }
 }
 
@@ -188,35 +189,47 @@ fn open_file(path: &Path) -> io::Result<File> {
     file.read(true).write(true).create(true).truncate(false).open(path)
 }
 
-/// The result of a replay.
-pub(super) struct Replayed {
-    /// The number of changes.
-    pub(super) changes: u64,
-    /// The number of the last one.
-    pub(super) sequence: u64,
-    /// Changes that cannot follow what the side held. There are none unless something is broken.
-    pub(super) faults: u64,
+/// A filter of all keys in one of the two tables, loaded on all threads of the pool. `progress` is told now and then how many
+/// keys there are so far.
+pub(super) fn load(
+    transaction: &ReadTransaction,
+    table: usize,
+    options: &Options,
+    cancel: &AtomicBool,
+    progress: impl FnMut(usize),
+) -> Result<Filter, StoreError> {
+    let table = transaction.open_table(KEYS[table])?;
+    let filter = options.filter(table.len()?).map_err(StoreError::new)?;
+    let mut failure = None;
+    let mut fail = |error| {
+        failure = Some(error);
+        None
+    };
+    let hashes = table.iter()?.map_while(|entry| match entry {
+        _ if cancel.load(Ordering::Relaxed) => fail(StoreError::new("loading was cancelled")),
+        Ok((key, _)) => Some(filter.hash(key.value())),
+        Err(error) => fail(error.into()),
+    });
+    let report = filter.bulk().max_listed(1).progress(progress).insert_iter_hash(hashes);
+    let refused = report.rejected.first().map(|rejection| StoreError::new(rejection.error));
+    failure.or(refused).map_or(Ok(filter), Err)
 }
 
-/// Applies the changes after `after` to a side that holds the list as it was then.
-pub(super) fn replay(transaction: &ReadTransaction, after: u64, side: &Side) -> Result<Replayed, StoreError> {
-    let table = transaction.open_table(CHANGES)?;
-    let mut replayed = Replayed { changes: 0, sequence: after, faults: 0 };
-    for entry in table.range(after.saturating_add(1)..)? {
+/// Applies the changes after `after` to a filter that holds the list as it was then. Returns how many there were, and how
+/// many cannot follow what it held: none, unless something is broken.
+pub(super) fn replay(transaction: &ReadTransaction, after: u64, filter: &Filter) -> Result<(u64, u64), StoreError> {
+    let (mut last, mut faults) = (after, 0);
+    for entry in transaction.open_table(CHANGES)?.range(after.saturating_add(1)..)? {
         let (sequence, change) = entry?;
         let sound = match change.value() {
-            (PUT, key) => {
-                side.insert(key);
-                true
-            }
-            (DELETE, key) => side.remove(key),
+            (PUT, key) => filter.insert(key).is_ok(),
+            (DELETE, key) => filter.remove(key),
             _ => false,
         };
-        replayed.faults += u64::from(!sound || sequence.value() != replayed.sequence + 1);
-        replayed.changes += 1;
-        replayed.sequence = sequence.value();
+        faults += u64::from(!sound || sequence.value() != last + 1);
+        last = sequence.value();
     }
-    Ok(replayed)
+    Ok((last - after, faults))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Who may ask what: tokens, hosts and origins.
 
-use crate::common::{Answer, Client, Folder, Server, program, program_on, refused, start};
+use crate::common::{Answer, Client, Folder, Raw, Server, program, program_on, refused, start};
 use serde_json::json;
 
 const TOKEN: &str = "the-right-token";
@@ -116,8 +116,7 @@ fn a_server_for_other_machines_needs_a_token_from_the_environment_or_a_file() {
         if let Some(path) = file {
             command.arg("--token-file").arg(path);
         }
-        let output = refused(&mut command);
-        let error = String::from_utf8(output.stderr).unwrap();
+        let (_, error) = refused(&mut command);
         assert!(error.lines().count() == 1 && error.contains(says), "{error}");
         assert!(!error.contains("two words"), "a secret is not shown: {error}");
     }
@@ -139,15 +138,41 @@ fn a_server_for_other_machines_needs_a_token_from_the_environment_or_a_file() {
 /// A page that points a name of its own at this machine must not read the answers. A proxy may pass on its own name.
 #[test]
 fn only_names_of_this_machine_and_allowed_ones_are_answered_to() {
-    let (_folder, _server, client) = start(&["--allowed-host", "a.example", "--allowed-host", "b.example"]);
-    for host in ["evil.example.com", "127.0.0.1.example.com"] {
+    let (_folder, server, client) = start(&["--allowed-host", "a.example", "--allowed-host", "b.example"]);
+    for host in ["evil.example.com", "127.0.0.1.example.com", "10.0.0.1"] {
         for path in ["/", "/v1/check/a", "/v1/stats", "/metrics", "/healthz"] {
             let error = client.send("GET", path, &[("host", host)], ()).error(421);
             assert!(error.contains("localhost and to each --allowed-host"), "{error}");
         }
         client.send("PUT", "/v1/keys/a", &[("host", host)], "").error(421);
     }
-    for host in ["localhost", "127.0.0.1", "[::1]:80", "a.example", "B.example:443"] {
-        assert_eq!(client.send("GET", "/v1/stats", &[("host", host)], ()).json(200)["keys"], 0);
+    #[rustfmt::skip]
+    let names = ["localhost", "LocalHost:8080", "127.0.0.1", "127.1.2.3:1", "[::1]", "[::1]:80", "[::ffff:127.0.0.1]",
+        "a.example", "B.example:443"];
+    #[rustfmt::skip]
+    let others = ["", ":8080", "example.com", "localhost.example.com", "notlocalhost", "0.0.0.0", "[::2]", "[::1", "[::1]x",
+        "::1", "localhost:80:80", "localhost:x", "u@localhost"];
+    let hosts = |hosts: &[&str]| hosts.iter().map(|host| format!("host: {host}\r\n")).collect::<String>();
+    let ask = |request: &str, hosts: String| {
+        let mut raw = Raw::open(&server);
+        raw.send(format!("GET {request}\r\n{hosts}connection: close\r\n\r\n"));
+        raw.rest().split(' ').nth(1).unwrap().to_owned()
+    };
+    for name in names {
+        assert_eq!(ask("/v1/stats HTTP/1.1", hosts(&[name])), "200", "{name:?}");
+    }
+    for name in others {
+        assert_eq!(ask("/v1/stats HTTP/1.1", hosts(&[name])), "421", "{name:?}");
+    }
+    // It is sent once, unless the client is older.
+    for (request, names, status) in [
+        ("/healthz HTTP/1.1", &[][..], "400"),
+        ("/healthz HTTP/1.0", &[], "200"),
+        ("/healthz HTTP/1.0", &["example.com"], "421"),
+        ("/healthz HTTP/1.1", &["localhost", "example.com"], "400"),
+        ("http://example.com/healthz HTTP/1.1", &["localhost"], "421"),
+        ("http://localhost/healthz HTTP/1.1", &["localhost"], "200"),
+    ] {
+        assert_eq!(ask(request, hosts(names)), status, "{request} {names:?}");
     }
 }

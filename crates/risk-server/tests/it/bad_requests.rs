@@ -41,9 +41,9 @@ fn what_is_no_batch_is_refused_with_its_reason() {
         ("[\"a\"", "not a JSON array"),
         ("[\"a\"] and more", "not a JSON array"),
         ("a\nb\n", "not a JSON array"),
-        ("{\"keys\": [\"a\"]}", "expected an array of keys"),
-        ("\"a\"", "expected an array of keys"),
-        ("null", "expected an array of keys"),
+        ("{\"keys\": [\"a\"]}", "not a JSON array of keys: invalid type"),
+        ("\"a\"", "not a JSON array of keys: invalid type"),
+        ("null", "not a JSON array of keys: invalid type"),
         ("[1]", "expected a string"),
         ("[\"a\", null]", "expected a string"),
         ("[\"a\", [\"b\"]]", "expected a string"),
@@ -97,20 +97,29 @@ fn an_unknown_query_is_refused() {
     assert_eq!(client.which_listed(&["stay", "a"]), [true, true]);
 }
 
-/// The server is asked in words that are not HTTP, and goes on.
 #[test]
-fn what_is_no_http_is_refused() {
-    let (_folder, server, client) = start(&[]);
-    for words in ["hello\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01", "GET /\u{1}\r\n\r\n"] {
-        let mut raw = Raw::open(&server);
-        raw.send(words);
-        raw.end();
-        let answer = raw.rest();
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400 "), "{words:?}: {answer}");
+fn an_unknown_path_and_a_wrong_method_are_told_so() {
+    let (_folder, _server, client) = start(&[]);
+    for path in ["/nothing", "/v1", "/v1/", "/v2/check/a", "//", "/v1/replacement/a"] {
+        client.get(path).error(404);
     }
-    let mut raw = Raw::open(&server);
-    raw.head("GET /healthz", &[&format!("x: {}", "y".repeat(1 << 20))]);
-    let answer = raw.rest();
-    assert!(answer.starts_with("HTTP/1.1 431 ") || answer.is_empty(), "a head without end: {answer}");
-    assert_eq!(client.get("/healthz").status, 200);
+    for (method, path, allowed) in [
+        ("POST", "/", "GET,HEAD"),
+        ("PUT", "/v1/check/a", "GET,HEAD"),
+        ("GET", "/v1/check", "POST"),
+        ("DELETE", "/v1/check", "POST"),
+        ("GET", "/v1/keys/a", "PUT,DELETE"),
+        ("POST", "/v1/keys/a", "PUT,DELETE"),
+        ("GET", "/v1/keys", "POST"),
+        ("PUT", "/v1/keys", "POST"),
+        ("POST", "/v1/replacement", "DELETE"),
+        ("DELETE", "/v1/stats", "GET,HEAD"),
+        ("POST", "/metrics", "GET,HEAD"),
+        ("POST", "/healthz", "GET,HEAD"),
+        ("PUT", "/readyz", "GET,HEAD"),
+    ] {
+        let answer = client.send(method, path, &[], "");
+        answer.error(405);
+        assert_eq!(answer.header("allow"), allowed, "{method} {path}");
+    }
 }

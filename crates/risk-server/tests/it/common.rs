@@ -1,19 +1,19 @@
 //! What every test needs: a server of its own, a client, a raw connection, and keys.
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
-use std::sync::{Arc, LazyLock, Mutex};
-use std::thread::{self, JoinHandle};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::LazyLock;
+use std::thread;
 use std::time::{Duration, Instant};
 use std::{env, fs};
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 use ureq::http::{HeaderMap, Request};
 use ureq::{Agent, AsSendBody, SendBody};
 
@@ -101,8 +101,7 @@ pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
     stdout: BufReader<ChildStdout>,
-    log: Arc<Mutex<String>>,
-    reader: Option<JoinHandle<()>>,
+    log: NamedTempFile,
 }
 
 /// A server that has ended by itself.
@@ -123,7 +122,7 @@ pub(crate) fn program() -> Command {
     }
     // No test but that of the drain has anybody to tell.
     command.env("RISK_SERVER_DRAIN_SECONDS", "0");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }
 
@@ -134,18 +133,16 @@ pub(crate) fn program_on(folder: &Folder) -> Command {
     command
 }
 
-/// Runs a program that is to refuse to start.
-pub(crate) fn refused(command: &mut Command) -> Output {
-    let mut child = command.spawn().unwrap();
-    // A program that starts all the same ends here, so that the test fails and does not hang.
+/// Runs a program that is to refuse to start. Returns its status and its errors.
+pub(crate) fn refused(command: &mut Command) -> (Option<i32>, String) {
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
-    if !first.is_empty() {
-        child.kill().unwrap();
-        child.wait().unwrap();
-        panic!("this was to be refused, and the program says {first:?}");
-    }
-    child.wait_with_output().unwrap()
+    // A program that starts all the same ends here, so that the test fails and does not hang.
+    let _ = child.kill();
+    assert_eq!(first, "", "this was to be refused");
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
 /// A folder, a server that is ready on it, and its client.
@@ -169,32 +166,28 @@ impl Server {
         server
     }
 
-    /// A server that listens, and may still load its list. There is no log if the command sends it elsewhere.
+    /// A server that listens, and may still load its list.
     pub(crate) fn loading(command: &mut Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let log = Arc::new(Mutex::new(String::new()));
-        let reader = child.stderr.take().map(|mut stderr| {
-            let log = Arc::clone(&log);
-            thread::spawn(move || copy(&mut stderr, &log))
-        });
+        let log = NamedTempFile::new().unwrap();
+        Server::logging(command, log.reopen().unwrap(), log)
+    }
+
+    /// As [`Server::loading`], but its log goes elsewhere.
+    pub(crate) fn logging(command: &mut Command, to: impl Into<Stdio>, log: NamedTempFile) -> Self {
+        let mut child = command.stderr(to).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         let address = line.strip_prefix("listening on http://").and_then(|address| address.trim_end().parse().ok());
-        let Some(address) = address else {
-            // Its log ends with it.
+        let Some(mut address): Option<SocketAddr> = address else {
             let _ = child.kill();
             child.wait().unwrap();
-            if let Some(reader) = reader {
-                reader.join().unwrap();
-            }
-            panic!("the server said {line:?}; its log:\n{}", log.lock().unwrap());
+            panic!("the server said {line:?}; its log:\n{}", fs::read_to_string(log.path()).unwrap());
         };
-        let mut address: SocketAddr = address;
         if address.ip().is_unspecified() {
             address.set_ip(Ipv4Addr::LOCALHOST.into());
         }
-        Server { child, address, stdout, log, reader }
+        Server { child, address, stdout, log }
     }
 
     pub(crate) fn wait_until_ready(&self) {
@@ -215,7 +208,7 @@ impl Server {
     }
 
     pub(crate) fn log(&self) -> String {
-        self.log.lock().unwrap().clone()
+        fs::read_to_string(self.log.path()).unwrap()
     }
 
     pub(crate) fn wait_for_log(&self, text: &str) {
@@ -244,9 +237,6 @@ impl Server {
         let status = wait_for("the server to end", || self.child.try_wait().unwrap());
         let mut output = String::new();
         self.stdout.read_to_string(&mut output).unwrap();
-        if let Some(reader) = self.reader.take() {
-            reader.join().unwrap();
-        }
         Ended { status, log: self.log(), output }
     }
 }
@@ -256,23 +246,8 @@ impl Drop for Server {
         // It may have ended before.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if let Some(reader) = self.reader.take() {
-            let _ = reader.join();
-            if thread::panicking() {
-                eprintln!("the log of the server at {}:\n{}", self.address, self.log());
-            }
-        }
-    }
-}
-
-fn copy(from: &mut impl Read, to: &Mutex<String>) {
-    let mut buffer = [0; 4096];
-    loop {
-        match from.read(&mut buffer) {
-            Ok(0) => return,
-            Ok(read) => to.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..read])),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => panic!("the log cannot be read: {error}"),
+        if thread::panicking() {
+            eprintln!("the log of the server at {}:\n{}", self.address, self.log());
         }
     }
 }
@@ -456,13 +431,7 @@ pub(crate) fn key_path(key: &str) -> String {
 
 /// As one segment of a path. Dots are encoded, too, so that a key of dots is not a step.
 pub(crate) fn encoded(key: &str) -> String {
-    key.bytes().fold(String::new(), |mut path, byte| {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' => path.push(char::from(byte)),
-            _ => write!(path, "%{byte:02X}").unwrap(),
-        }
-        path
-    })
+    utf8_percent_encode(key, NON_ALPHANUMERIC).to_string()
 }
 
 /// A connection on which a test sends exactly what it wants, when it wants.
@@ -502,11 +471,6 @@ impl Raw {
         chunk.extend(bytes);
         chunk.extend(b"\r\n");
         self.send(chunk);
-    }
-
-    /// Says that nothing more is coming.
-    pub(crate) fn end(&mut self) {
-        self.0.shutdown(Shutdown::Write).unwrap();
     }
 
     /// The head of the answer: the status line and the headers.

@@ -7,7 +7,8 @@ use std::io::{PipeReader, pipe};
 fn start(folder: &Folder) -> (Server, PipeReader) {
     let (reader, writer) = pipe().unwrap();
     let mut command = program_on(folder);
-    let server = Server::loading(command.args(["--snapshot-minutes", "0.001", "--log", "debug"]).stderr(writer));
+    command.args(["--snapshot-minutes", "0.001", "--log", "debug"]);
+    let server = Server::logging(&mut command, writer, tempfile::NamedTempFile::new().unwrap());
     // Or the pipe would stay open in this process.
     drop(command);
     server.wait_until_ready();

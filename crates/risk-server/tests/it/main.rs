@@ -12,7 +12,6 @@ mod lookups;
 mod metrics;
 mod page;
 mod replacement;
-mod routes;
 mod shutdown;
 mod snapshots;
 mod start;

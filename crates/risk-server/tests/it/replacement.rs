@@ -1,34 +1,17 @@
 //! A whole new list in place of the old one.
 
-use crate::common::{Client, Folder, Raw, Server, domains, domains_text, lines, made, start, wait_until};
+use crate::common::{Raw, Server, domains, domains_text, lines, made, start, wait_until};
 use serde_json::json;
 use std::fs;
 
-const CHUNKED: &str = "transfer-encoding: chunked";
-
 /// A replacement that has begun, and waits for keys.
-fn begin(server: &Server, length: &str) -> Raw {
+fn begin(server: &Server) -> Raw {
     let mut raw = Raw::open(server);
-    raw.head("POST /v1/keys?replace=true", &[length, "connection: close", "expect: 100-continue"]);
+    let headers = ["transfer-encoding: chunked", "connection: close", "expect: 100-continue"];
+    raw.head("POST /v1/keys?replace=true", &headers);
     // The body is asked for when there is a list to put it on.
     assert!(raw.answer_head().starts_with("http/1.1 100 "));
     raw
-}
-
-/// So many keys that some are in the store before all have come.
-fn many() -> Vec<String> {
-    made("new", 200_000)
-}
-
-fn store_bytes(folder: &Folder) -> u64 {
-    fs::metadata(folder.store()).unwrap().len()
-}
-
-/// Waits until some keys of a new list are committed, though not as the list.
-fn wait_for_keys_in_the_store(folder: &Folder, before: u64, client: &Client) {
-    wait_until("keys of the new list in the store", || store_bytes(folder) > before);
-    // One change is made after the other: when this one is, they are committed.
-    assert!(!client.remove("none"));
 }
 
 #[test]
@@ -61,43 +44,37 @@ fn the_new_list_is_what_was_sent_and_nothing_else() {
 
 #[test]
 fn a_replacement_that_breaks_off_changes_nothing() {
-    for length in [CHUNKED, "content-length: 100000000"] {
-        let (folder, server, client) = start(&[]);
-        let old = made("old", 2000);
-        client.add_all(&old);
-
-        let mut raw = begin(&server, length);
-        let before = store_bytes(&folder);
-        if length == CHUNKED {
-            raw.chunk(lines(&many()));
-        } else {
-            raw.send(lines(&many()));
-        }
-        wait_for_keys_in_the_store(&folder, before, &client);
-        drop(raw);
-        wait_until("the replacement to be given up", || client.metrics()["risk_requests_in_progress"] == 0.0);
-        assert_eq!(client.count_listed(&old), old.len());
-        assert_eq!(client.count_listed(&many()), 0);
-        assert_eq!(client.stats()["keys"], 2000);
-
-        let bad = client.post_keys("?replace=true", &format!("{}a\0b\n", lines(&made("new", 5000))));
-        assert!(bad.error(400).starts_with("line 5001: "));
-        assert_eq!(client.count_listed(&old), old.len());
-        assert_eq!(client.count_listed(&many()), 0);
-        assert_eq!(client.stats()["replacements"], 0);
-
-        // Nothing of what was given up comes with the next one.
-        assert_eq!(client.post_keys("?replace=true", "next\n").json(200)["keys"], 1);
-        assert_eq!(client.stats()["keys"], 1);
-        assert_eq!(client.count_listed(&many()), 0);
-    }
+    let (folder, server, client) = start(&[]);
+    let (old, new) = (made("old", 2000), made("new", 200_000));
+    client.add_all(&old);
+    let as_before = || {
+        let stats = client.stats();
+        assert_eq!((&stats["keys"], &stats["replacements"]), (&json!(2000), &json!(0)));
+        assert_eq!((client.count_listed(&old), client.count_listed(&new)), (2000, 0));
+    };
+    // So many keys that some are in the store before all have come.
+    let store_bytes = || fs::metadata(folder.store()).unwrap().len();
+    let (mut raw, before) = (begin(&server), store_bytes());
+    raw.chunk(lines(&new));
+    wait_until("keys of the new list in the store", || store_bytes() > before);
+    // One change is made after the other: when this one is, they are committed.
+    assert!(!client.remove("none"));
+    drop(raw);
+    wait_until("the replacement to be given up", || client.metrics()["risk_requests_in_progress"] == 0.0);
+    as_before();
+    let bad = client.post_keys("?replace=true", &format!("{}a\0b\n", lines(&new[..5000])));
+    assert!(bad.error(400).starts_with("line 5001: "));
+    as_before();
+    // Nothing of what was given up comes with the next one.
+    assert_eq!(client.post_keys("?replace=true", "next\n").json(200)["keys"], 1);
+    assert_eq!((&client.stats()["keys"], client.count_listed(&new)), (&json!(1), 0));
 }
 
 #[test]
 fn a_replacement_may_be_cancelled() {
     let (_folder, server, client) = start(&[]);
     client.add("old");
-    let mut raw = begin(&server, CHUNKED);
+    let mut raw = begin(&server);
     raw.chunk(lines(&made("new", 10_000)));
     let second = client.post_keys("?replace=true", "second\n");
     assert_eq!((second.status, second.header("retry-after")), (409, "10"));

@@ -15,9 +15,8 @@ fn bad_options_are_refused_wherever_they_come_from() {
     let mut from_arguments = program();
     from_arguments.args(["--listen", "127.0.0.1"]);
     for (mut command, says) in [(from_environment, "from 1 on"), (from_arguments, "localhost:8080 or :8080")] {
-        let output = refused(&mut command);
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{error}");
+        let (status, error) = refused(&mut command);
+        assert_eq!(status, Some(2), "{error}");
         let first = error.lines().next().unwrap();
         assert!(first.starts_with("error: ") && first.contains(says), "{error}");
     }
@@ -30,20 +29,22 @@ fn what_is_not_possible_is_told_in_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let listener = TcpListener::bind(&taken).unwrap();
     let one_line = |command: &mut std::process::Command, says: &str| {
-        let output = refused(command);
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{error}");
+        let (status, error) = refused(command);
+        assert_eq!(status, Some(1), "{error}");
         assert!(error.starts_with("risk-server: ") && error.lines().count() == 1 && error.contains(says), "{error}");
     };
     one_line(program().args(["--listen", &taken, "--data"]).arg(folder.path()), &format!("cannot listen on {taken}"));
     one_line(program_on(&folder).args(["--log", "risk_server=loud"]), "risk_server=loud");
     drop(listener);
 
-    // What is found out while it listens already comes after the log.
-    let ended = Server::loading(program().args(["--listen", "127.0.0.1:0", "--data"]).arg(&file)).wait();
-    assert_eq!(ended.status.code(), Some(1));
-    let last = ended.log.lines().last().unwrap();
-    assert!(last.starts_with("risk-server: ") && last.contains("file"), "{}", ended.log);
+    // What is found out while it listens already comes after the log: no folder, and no list.
+    folder.file("list.redb", "something else, and of some length at that".repeat(1000));
+    for (data, says) in [(file.as_path(), "file cannot be used"), (folder.path(), "list.redb: the store failed: ")] {
+        let ended = Server::loading(program().args(["--listen", "127.0.0.1:0", "--data"]).arg(data)).wait();
+        assert_eq!(ended.status.code(), Some(1));
+        let last = ended.log.lines().last().unwrap();
+        assert!(last.starts_with("risk-server: ") && last.contains(says), "{}", ended.log);
+    }
 }
 
 #[test]
@@ -51,10 +52,10 @@ fn options_may_come_from_the_environment() {
     let folder = Folder::new();
     let mut command = program();
     command.env("RISK_SERVER_LISTEN", "127.0.0.1:0").env("RISK_SERVER_DATA", folder.path().join("made/by/it"));
-    command.env("RISK_SERVER_CAPACITY", "4321").env("RISK_SERVER_LOG_FORMAT", "json");
+    command.env("RISK_SERVER_MAX_CAPACITY", "4321000").env("RISK_SERVER_LOG_FORMAT", "json");
     let server = Server::loading(&mut command);
     server.wait_until_ready();
-    assert_eq!(server.client().stats()["filter"]["capacity"], 4321);
+    assert_eq!(server.client().stats()["filter"]["max_capacity"], 4_321_000);
     let ended = server.stop();
     for line in ended.log.lines() {
         let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -103,6 +104,8 @@ fn while_the_list_is_being_loaded_only_what_needs_no_list_is_answered() {
     server.kill();
     folder.block_loading();
 
+    // It may be stopped meanwhile.
+    Server::loading(&mut program_on(&folder)).stop();
     let server = Server::loading(&mut program_on(&folder));
     let client = server.client();
     for (method, path) in [
@@ -114,7 +117,8 @@ fn while_the_list_is_being_loaded_only_what_needs_no_list_is_answered() {
         ("POST", "/v1/keys?replace=true"),
         ("GET", "/v1/stats"),
     ] {
-        let answer = client.send(method, path, &[], "[\"key-0\"]");
+        // A body that is not read ends its connection.
+        let answer = server.client().send(method, path, &[], "[\"key-0\"]");
         assert_eq!(answer.error(503), "the list is being loaded", "{method} {path}");
         assert_eq!(answer.header("retry-after"), "1");
     }
@@ -129,13 +133,4 @@ fn while_the_list_is_being_loaded_only_what_needs_no_list_is_answered() {
     assert_eq!(client.metrics()["risk_ready"], 1.0);
     let ready = client.get("/readyz").json(200);
     assert_eq!(ready, json!({ "ready": true, "loaded_keys": 1000 }));
-}
-
-#[test]
-fn a_server_that_loads_its_list_may_be_stopped() {
-    let folder = Folder::new();
-    folder.block_loading();
-    let server = Server::loading(&mut program_on(&folder));
-    assert_eq!(server.client().get("/readyz").status, 503);
-    server.stop();
 }

@@ -1,24 +1,11 @@
 //! Many keys at once, one a line, of any length.
 
-use crate::common::{Raw, domains, domains_text, lines, made, start, wait_until};
+use crate::common::{Raw, Server, domains, domains_text, lines, made, start, wait_until};
 use flate2::Compression;
 use flate2::read::GzEncoder;
 use serde_json::json;
 use std::io::{self, Read};
-
-/// Hands over a text in pieces of odd sizes, as a network does.
-struct Pieces<'a>(&'a [u8], usize);
-
-impl Read for Pieces<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.1 = self.1 * 5 % 9973 + 1;
-        let length = self.1.min(buffer.len()).min(self.0.len());
-        let (piece, rest) = self.0.split_at(length);
-        buffer[..length].copy_from_slice(piece);
-        self.0 = rest;
-        Ok(length)
-    }
-}
+use std::thread;
 
 #[test]
 fn the_real_list_is_loaded_and_found_key_by_key() {
@@ -35,18 +22,11 @@ fn the_real_list_is_loaded_and_found_key_by_key() {
     assert_eq!(again.json(200), json!({ "lines": number, "added": 0, "already": number }));
     let stats = client.stats();
     assert_eq!((&stats["keys"], &stats["filter"]["len"]), (&json!(number), &json!(number)));
-    assert_eq!((&stats["overflow_keys"], &stats["rebuilds"]), (&json!(0), &json!(0)));
 }
 
 #[test]
 fn a_body_in_pieces_of_any_size_is_the_same_list() {
     let (_folder, server, client) = start(&[]);
-    let keys: Vec<&str> = domains().iter().step_by(6).copied().collect();
-    let answer = client.post_chunked("", Pieces(lines(&keys).as_bytes(), 1));
-    assert_eq!(answer.json(200)["added"], keys.len());
-    assert_eq!(client.count_listed(&keys), keys.len());
-    assert_eq!(client.stats()["keys"], keys.len());
-
     let mut raw = Raw::open(&server);
     raw.head("POST /v1/keys", &["transfer-encoding: chunked", "connection: close"]);
     for byte in "zwölf\r\nläßt".as_bytes() {
@@ -183,4 +163,45 @@ fn keys_are_listed_as_they_arrive_and_an_invalid_body_is_read_to_its_end() {
         assert!(raw.answer_head().starts_with("http/1.1 400 "), "{path}");
     }
     assert!(!client.listed("a"));
+}
+
+#[test]
+fn the_filter_grows_while_it_is_asked_changed_and_saved() {
+    let (folder, server, client) = start(&["--capacity", "1", "--snapshot-minutes", "0.001"]);
+    let (stable, keys) = (made("stable", 100), made("key", 80_000));
+    client.add_all(&stable);
+    thread::scope(|scope| {
+        let client = &client;
+        let uploads = keys.chunks(20_000).map(|part| scope.spawn(move || assert_eq!(client.add_all(part), 20_000)));
+        let uploads: Vec<_> = uploads.collect();
+        while uploads.iter().any(|upload| !upload.is_finished()) {
+            assert_eq!(client.count_listed(&stable), 100);
+        }
+    });
+    let stats = client.stats();
+    assert!(stats["filter"]["splits"].as_u64() > Some(0), "{stats}");
+    assert_eq!((&stats["keys"], &stats["filter"]["len"]), (&json!(80_100), &json!(80_100)));
+    server.stop();
+    let server = Server::start(&folder);
+    server.wait_for_log("from=Snapshot { changes: 0 }");
+    assert_eq!(server.client().count_listed(&keys), keys.len());
+}
+
+#[test]
+fn beyond_the_largest_size_of_the_filter_puts_are_refused_and_a_smaller_list_makes_room() {
+    let (_folder, _server, client) = start(&["--capacity", "1", "--max-capacity", "10000"]);
+    let keys = made("key", 60_000);
+    let answer = client.post_keys("", &lines(&keys));
+    assert!(answer.error(503).contains("the filter is full") && answer.header("retry-after") == "1");
+    let listed = answer.json(503)["lines"].as_u64().unwrap() as usize;
+    assert!((10_000..59_000).contains(&listed), "{listed} lines");
+    for _ in 0..2 {
+        let stats = client.stats();
+        assert_eq!((&stats["keys"], &stats["filter"]["len"]), (&json!(listed), &json!(listed)));
+        assert_eq!((client.count_listed(&keys[..listed]), client.count_listed(&keys)), (listed, listed));
+        let replaced = client.post_keys("?replace=true", &lines(&keys));
+        assert!(replaced.error(503).contains("the list was not changed"), "{}", replaced.body);
+    }
+    assert_eq!(client.post_keys("?replace=true", &lines(&keys[..1000])).json(200)["keys"], 1000);
+    assert!(client.add("another"));
 }
