@@ -110,7 +110,7 @@ impl<K: ?Sized, S> ExpiringFilter<K, S> {
     /// A filter that was written when this part of a tick had passed, in parts of 2^32, and has aged since then.
     pub(crate) fn loaded(core: Core<S>, time_to_live: Duration, tick: Duration, part: u32, since: Duration) -> Self {
         let filter = ExpiringFilter::from_core(core, time_to_live, tick);
-        let nanos = (tick.as_nanos() * u128::from(part) >> 32) + since.as_nanos();
+        let nanos = ((tick.as_nanos() * u128::from(part)) >> 32) + since.as_nanos();
         let (due, passed) = (nanos / tick.as_nanos(), (nanos % tick.as_nanos()) as u64);
         // So many that everything dies, if it does, and no more: epochs are not used up.
         let cycle = u128::from(filter.core.raw.most()) + 1;

@@ -36,7 +36,7 @@ impl Growing {
         loop {
             let leaf = self.directory.at(cell);
             let now = leaf.doublings();
-            if now >= doublings || self.split(leaf, now).is_err() {
+            if now >= doublings || self.split(leaf, now, 0.0).is_err() {
                 return leaf.get().shard();
             }
         }
