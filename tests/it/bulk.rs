@@ -173,7 +173,7 @@ fn many_keys_are_treated_as_by_a_loop_on_any_pool() {
 /// Lookups are sorted by shard here, in several blocks.
 #[test]
 fn many_keys_are_treated_as_by_a_loop_out_of_cache() {
-    Singles::new(MANY_SHARDS, 24, with_copies(600_000)).check_all();
+    Singles::new(MANY_SHARDS, 24, with_copies(430_000)).check_all();
 }
 
 #[test]

@@ -54,7 +54,7 @@ const S390X: Machine = Machine {
         // memory, and millions of keys, of which others like these take fewer.
         "corrupted_histories_are_refused",
         "what_real_threads_say_can_be_explained",
-        "a_batch_of_a_million_does_what_a_loop_does",
+        "a_batch_of_many_does_what_a_loop_does",
         "an_overfull_load_fills_the_filter_and_names_what_it_refused",
         "many_keys_are_treated_as_by_a_loop_on_any_pool",
         "many_keys_are_treated_as_by_a_loop_out_of_cache",
