@@ -214,7 +214,8 @@ impl<K: ?Sized, S> Builder<K, S> {
     }
 
     /// Says whether the system is advised to back large tables (from 2 MiB on) by huge pages. It is by default: lookups that
-    /// come from memory and bulk loads are faster with them.
+    /// come from memory and bulk loads are faster with them. The tables of a filter that grows stand side by side from
+    /// 4 MiB on, for that sake.
     ///
     /// Only Linux takes the advice, where transparent huge pages are set to `madvise` or `always`; elsewhere this changes
     /// nothing. Advice that is refused is no error. The system supplies memory by the page, as it is touched, so a large
