@@ -214,7 +214,7 @@ impl<'a> Stripes<'a> {
         self.total_and(0)
     }
 
-    /// The same with so many more, or less: wrapped.
+    /// The same with this number added, which may be one below zero that has wrapped.
     pub(crate) fn total_and(self, more: u64) -> u64 {
         let sum = self.sum().wrapping_add(more);
         // Below zero if a fingerprint moved meanwhile out of a stripe that was read before into one that was read after, or
