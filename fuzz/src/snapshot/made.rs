@@ -19,7 +19,7 @@ const HEADER_FIELDS: [usize; 34] = [
 ];
 
 /// Where those of the head of a record begin, up to the checksums.
-const HEAD_FIELDS: [usize; 13] = [0, 8, 16, 20, 21, 22, 23, 24, 25, 32, 40, 48, 56];
+const HEAD_FIELDS: [usize; 14] = [0, 8, 16, 20, 21, 22, 23, 24, 25, 28, 32, 40, 48, 56];
 
 /// Tables of a growing filter, from which on no more are split than must be.
 const MANY_TABLES: usize = 8;
