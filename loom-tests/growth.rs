@@ -544,7 +544,7 @@ fn lookups_during_a_split_and_a_removal_do_not_find_what_was_gone() {
 /// Store buffering where the split lets two threads have no lock in common (models *_are_visible_when_they_return).
 #[test]
 fn insertions_during_a_split_are_visible_when_they_return() {
-    Model { executions: 1, preemptions: Some(2), outcomes: &["both", "one"] }.explore(|seen| {
+    Model { executions: 1836, preemptions: Some(2), outcomes: &["both", "one"] }.explore(|seen| {
         let world = World::new(16, 1);
         let [stays, goes] = [world.key(0, 0), world.key(1, 0)];
         let insert = |own, other| {
