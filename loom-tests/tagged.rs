@@ -475,7 +475,7 @@ fn a_tag_changed_beside_a_relocation_is_read() {
 /// gets it.
 #[test]
 fn a_tag_that_stays_is_read_while_a_copy_gets_another() {
-    Model { executions: 1, preemptions: None, outcomes: &["[1]", "[1, 1]", "[1, 2]"] }.explore(|seen| {
+    Model { executions: 744, preemptions: None, outcomes: &["[1]", "[1, 1]", "[1, 2]"] }.explore(|seen| {
         let world = World::small();
         let class = world.key(0, 0, 1);
         // In bucket 1, the first of its mate.
@@ -499,7 +499,7 @@ fn a_tag_that_stays_is_read_while_a_copy_gets_another() {
 /// A key moves into the slot that another one has left, while the slot's two words are read.
 #[test]
 fn values_in_two_words_are_of_one_key() {
-    Model { executions: 1, preemptions: Some(2), outcomes: &["[1]", "[1, 1]"] }.explore(|seen| {
+    Model { executions: 5681, preemptions: Some(2), outcomes: &["[1]", "[1, 1]"] }.explore(|seen| {
         let world = World::new(&plan(12, 4, 2).with_tags(4));
         let class = world.key(0, 1, 2);
         // The sixth slot begins at bit 60: its tag is the end of one word, its fingerprint lies in the next.
@@ -524,7 +524,7 @@ fn values_in_two_words_are_of_one_key() {
 /// A slot in two words is cleared: its tag turns into one that lives, when its fingerprint is gone.
 #[test]
 fn dead_while_it_is_swept() {
-    Model { executions: 1, preemptions: None, outcomes: &[""] }.explore(|seen| {
+    Model { executions: 69, preemptions: None, outcomes: &[""] }.explore(|seen| {
         let world = World::new(&plan(12, 4, 2).with_tags(4));
         let class = world.key(0, 1, 2);
         world.fill(1, 1, 20, 15);
