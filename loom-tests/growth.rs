@@ -328,9 +328,9 @@ fn removal_during_a_task_that_splits_removes() {
 /// Of two threads that find a table full, one splits it, and neither is refused.
 #[test]
 fn two_insertions_into_a_full_table_split_it_once() {
-    Model { executions: 509, preemptions: Some(2), outcomes: &[] }.explore(|_| {
-        let world = World::new(16, 1);
-        let keys: [_; 10] = core::array::from_fn(|number| world.key(number % 2, number / 2));
+    Model { executions: 27470, preemptions: Some(2), outcomes: &[] }.explore(|_| {
+        let world = World::new(16, 2);
+        let keys: [_; 10] = core::array::from_fn(|number| world.key(number % 4, number / 4));
         keys[..8].iter().for_each(|&key| world.insert(key));
         let (one, other) = (Arc::clone(&world), Arc::clone(&world));
         let insert = |world: Arc<World>, key| move || assert_eq!(world.raw.insert(key, Admission::Copies), Ok(true));
