@@ -88,13 +88,24 @@ impl Tags {
     /// The slots that have the fingerprint of the pattern and are alive: the highest bit of each.
     #[inline(always)]
     pub(crate) fn live(self, run: u64, pattern: u64, moment: Moment) -> u64 {
-        let Tags { lanes, tags, fingerprints, .. } = self;
-        let difference = run ^ (pattern | lanes.repeat(moment.dead));
-        // The bits of the tag are 0 in the first and all that there are in the second. So nothing but an equal fingerprint
-        // borrows from the highest bit, with a borrow from the slot below too, and nothing but an equal tag does not
-        // carry into it.
-        let (fingerprint, tag) = (difference & fingerprints, difference & tags);
-        fingerprint.wrapping_sub(lanes.low()) & !fingerprint & (tag + (lanes.high() - lanes.low())) & lanes.high()
+        // Above the bits of the tag stands nothing, so that nothing but an equal tag does not carry into the highest bit.
+        let tag = self.difference(run, pattern, moment) & self.tags;
+        self.with_fingerprint(run, pattern, moment) & (tag + (self.lanes.high() - self.lanes.low()))
+    }
+
+    /// The slots that have the fingerprint of the pattern, dead or alive: the highest bit of each.
+    #[inline(always)]
+    pub(crate) fn with_fingerprint(self, run: u64, pattern: u64, moment: Moment) -> u64 {
+        // The bits of the tag are 0 here. So nothing but an equal fingerprint borrows from the highest bit, with a borrow
+        // from the slot below, too.
+        let fingerprint = self.difference(run, pattern, moment) & self.fingerprints;
+        fingerprint.wrapping_sub(self.lanes.low()) & !fingerprint & self.lanes.high()
+    }
+
+    /// Between each slot and one that is dead and has the fingerprint of the pattern.
+    #[inline(always)]
+    fn difference(self, run: u64, pattern: u64, moment: Moment) -> u64 {
+        run ^ (pattern | self.lanes.repeat(moment.dead))
     }
 
     /// The slots that are empty or dead.
@@ -194,6 +205,7 @@ mod tests {
             let named = |hits: u64| (0..slots.len()).map(|at| hits >> (at as u32 * width + width - 1) & 1 == 1).collect::<Vec<_>>();
             let each = |is: &dyn Fn(u32) -> bool| slots.iter().map(|&slot| is(slot)).collect::<Vec<_>>();
             let pattern = tags.pattern(wanted);
+            prop_assert_eq!(named(tags.with_fingerprint(run, pattern, moment)), each(&has));
             prop_assert_eq!(named(tags.live(run, pattern, moment)), each(&|slot| has(slot) && !is_dead(slot)));
             prop_assert_eq!(named(tags.room(run, moment)), each(&|slot| slot == 0 || is_dead(slot)));
             prop_assert_eq!(named(tags.dead(run, moment)), each(&is_dead));

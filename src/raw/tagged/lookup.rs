@@ -35,9 +35,13 @@ impl Look for Tagged {
         let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
         reached(Step::BucketRead);
         let moment = tags.moment(epoch);
-        let live = |run| tags.live(run, pattern, moment);
-        if first.any_of(live) | second.any_of(live) != 0 {
-            return Some(true);
+        let equal = |run| tags.with_fingerprint(run, pattern, moment);
+        // Of absent keys as rarely as a lookup is wrong.
+        if first.any_of(equal) | second.any_of(equal) != 0 {
+            let live = |run| tags.live(run, pattern, moment);
+            if first.any_of(live) | second.any_of(live) != 0 {
+                return Some(true);
+            }
         }
         (version.is_still(begun) && self.epoch.is_still(epoch)).then_some(false)
     }
