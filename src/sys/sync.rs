@@ -42,7 +42,7 @@ impl RelaxedCounter {
     }
 }
 
-/// A number that many threads add to, from which nothing else follows.
+/// A number that many threads add to, or raise, from which nothing else follows.
 #[derive(Default)]
 pub(crate) struct SharedCounter(core::sync::atomic::AtomicU64);
 
@@ -53,18 +53,9 @@ impl SharedCounter {
         self.0.fetch_add(number, Ordering::Relaxed)
     }
 
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// The largest of the numbers that it was told, from which nothing else follows.
-#[derive(Default)]
-pub(crate) struct Largest(core::sync::atomic::AtomicU64);
-
-impl Largest {
-    pub(crate) fn tell(&self, number: u64) {
-        // Relaxed: a number on its own.
+    /// Makes it this number, if it is less.
+    pub(crate) fn raise(&self, number: u64) {
+        // Relaxed: as an addition.
         self.0.fetch_max(number, Ordering::Relaxed);
     }
 

@@ -8,7 +8,7 @@ use crate::hashing::DefaultHashBuilder;
 use crate::layout::Plan;
 use crate::raw::{IfPresent, Put};
 use crate::report::{BulkReport, MergeReport};
-use crate::sys::sync::Largest;
+use crate::sys::sync::SharedCounter;
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -78,7 +78,7 @@ pub struct ExpiringFilter<K: ?Sized, S = DefaultHashBuilder> {
     begun: u64,
     passed: Duration,
     /// The time since the tick of `begun`, as far as it was told, in nanoseconds.
-    told: Largest,
+    told: SharedCounter,
     key: PhantomData<fn(&K)>,
 }
 
@@ -103,7 +103,7 @@ impl<K: ?Sized, S> ExpiringFilter<K, S> {
     /// A filter whose time is counted from here.
     fn from_core(core: Core<S>, time_to_live: Duration, tick: Duration) -> Self {
         let (begun, all_ticks) = (core.raw.epoch(), ticks_for(time_to_live, tick));
-        let (passed, told) = (Duration::ZERO, Largest::default());
+        let (passed, told) = (Duration::ZERO, SharedCounter::default());
         ExpiringFilter { core, time_to_live, tick, all_ticks, begun, passed, told, key: PhantomData }
     }
 
@@ -116,8 +116,8 @@ impl<K: ?Sized, S> ExpiringFilter<K, S> {
         let cycle = u128::from(filter.core.raw.most()) + 1;
         let due = if due > cycle { cycle + due % cycle } else { due };
         filter.core.raw.advance_to(filter.begun + due as u64);
-        let told = Largest::default();
-        told.tell(passed);
+        let told = SharedCounter::default();
+        told.raise(passed);
         ExpiringFilter { begun: filter.epoch(), passed: Duration::from_nanos(passed), told, ..filter }
     }
 
@@ -176,7 +176,7 @@ impl<K: ?Sized, S> ExpiringFilter<K, S> {
     /// ```
     pub fn advance_to(&self, elapsed: Duration) -> u64 {
         let elapsed = self.passed.saturating_add(elapsed);
-        self.told.tell(nanos(elapsed));
+        self.told.raise(nanos(elapsed));
         let due = elapsed.as_nanos() / self.tick.as_nanos();
         self.core.raw.advance_to(self.begun.saturating_add(u64::try_from(due).unwrap_or(u64::MAX)))
     }

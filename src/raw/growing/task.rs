@@ -30,8 +30,8 @@ pub(crate) struct InsertTask<'a, N> {
 }
 
 impl Growing {
-    #[cfg(feature = "rayon")]
     /// Splits the table of a cell until it has doubled so often, or there is no memory for more: the table that is there then.
+    #[cfg(feature = "rayon")]
     pub(crate) fn split_ahead(&self, cell: usize, doublings: u32) -> Shard<'_> {
         loop {
             let leaf = self.directory.at(cell);

@@ -150,15 +150,7 @@ impl Writer {
             let _ = self.be_ready();
             ChangeError::Store(error)
         })?;
-        let failed = transaction.commit().err().map(StoreError::from);
-        if let Some(error) = failed {
-            match self.resolve(meta, &error) {
-                Ok(true) => {}
-                Ok(false) => return Err(ChangeError::Store(error)),
-                Err(error) => return Err(ChangeError::InDoubt(error)),
-            }
-        } else {
-            self.committed(meta);
+        if self.commit(transaction, meta)? {
             self.shared.front.install(new, None);
         }
         let mut totals = self.shared.totals.lock();

@@ -207,15 +207,7 @@ impl Writer {
             let _ = filter.remove_batch(&inserted.map(|index| &*puts[index]).collect::<Vec<_>>());
             return Err(ChangeError::Refused(first.error));
         }
-        let failed = transaction.commit().err().map(StoreError::from);
-        if let Some(error) = failed {
-            match self.resolve(meta, &error) {
-                Ok(true) => {}
-                Ok(false) => return Err(ChangeError::Store(error)),
-                Err(error) => return Err(ChangeError::InDoubt(error)),
-            }
-        } else {
-            self.committed(meta);
+        if self.commit(transaction, meta)? {
             let faults = filter.remove_batch(&deletes).missing.len();
             self.shared.totals.lock().keys += puts.len() as u64;
             self.shared.totals.lock().keys -= deletes.len() as u64;
@@ -289,8 +281,21 @@ impl Writer {
         self.failures += 1;
     }
 
+    /// Commits. `false` if the commit failed and was made all the same: then the front has been loaded from the store again.
+    pub(super) fn commit(&mut self, transaction: WriteTransaction, meta: Meta) -> Result<bool, ChangeError> {
+        let Err(error) = transaction.commit().map_err(StoreError::from) else {
+            self.committed(meta);
+            return Ok(true);
+        };
+        match self.resolve(meta, &error) {
+            Ok(true) => Ok(false),
+            Ok(false) => Err(ChangeError::Store(error)),
+            Err(error) => Err(ChangeError::InDoubt(error)),
+        }
+    }
+
     /// A commit failed. Returns whether it was made all the same, if that can be told.
-    pub(super) fn resolve(&mut self, meta: Meta, error: &StoreError) -> Result<bool, StoreError> {
+    fn resolve(&mut self, meta: Meta, error: &StoreError) -> Result<bool, StoreError> {
         self.doubt = Some(meta.sequence);
         self.fail(error);
         self.reopen().map_err(|_| error.clone())?;
