@@ -7,7 +7,6 @@ use crate::layout::{self, Ask, FINGERPRINT_BITS, GROWING_FINGERPRINT_BITS, Plan,
 use crate::parts::{FilterPart, Layout};
 use crate::raw::{RawFilter, Tagged};
 use crate::sys::memory::HugePages;
-use crate::tagged::Core;
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -59,6 +58,63 @@ impl<S> Hasher<S> {
         match self {
             Hasher::Given(hasher) => hasher,
             Hasher::Made(make) => make(),
+        }
+    }
+}
+
+impl<K: ?Sized> CuckooFilter<K> {
+    /// Builds a filter for this many keys at a false-positive rate of 0.1 %, hashed with random seeds.
+    ///
+    /// # Panics
+    /// As `Vec` does: if the size overflows the address space or the system refuses the memory.
+    /// [`Builder::build`] returns an error instead.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100_000);
+    /// assert_eq!(filter.capacity(), 100_000);
+    /// assert_eq!(filter.fingerprint_bits(), 13);
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn with_capacity(keys: usize) -> Self {
+        Self::with_capacity_and_hasher(keys, DefaultHashBuilder::new())
+    }
+
+    /// Begins a filter with a rate, a width, a hasher, a number of stripes or a kind of memory of the caller's choice.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::builder().capacity(1_000).false_positive_rate(0.0001).build()?;
+    /// assert_eq!(filter.fingerprint_bits(), 17);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn builder() -> Builder<K> {
+        Builder::new()
+    }
+}
+
+impl<K: ?Sized, S> CuckooFilter<K, S> {
+    /// Builds a filter for this many keys at a false-positive rate of 0.1 %, with this hash function.
+    ///
+    /// # Panics
+    /// As [`with_capacity`](CuckooFilter::with_capacity).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    /// use std::hash::RandomState;
+    ///
+    /// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, RandomState::new());
+    /// assert!(filter.insert("key").is_ok());
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn with_capacity_and_hasher(keys: usize, hasher: S) -> Self {
+        match Builder::<K>::new().capacity(keys).hasher(hasher).build() {
+            Ok(filter) => filter,
+            Err(error) => panic!("{error}"),
         }
     }
 }
@@ -416,11 +472,11 @@ impl<K: ?Sized, S> Builder<K, S> {
         plan.map_err(|layout::Unplannable| BuildError::TooLarge { capacity, fingerprint_bits })
     }
 
-    /// The core of a filter of this plan, of `bytes` in all.
-    pub(crate) fn build_tagged(self, plan: &Plan, bytes: usize) -> Result<Core<S>, BuildError> {
+    /// The table of this plan, of `bytes` in all, the hash function, the capacity and the rate.
+    pub(crate) fn build_tagged(self, plan: &Plan, bytes: usize) -> Result<(Tagged, S, usize, f64), BuildError> {
         let raw = Tagged::new(plan, self.huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
         let (capacity, rate) = (self.capacity.unwrap_or_default(), self.rate.unwrap_or(DEFAULT_RATE));
-        Ok(Core { raw, hasher: self.hasher.make(), capacity, rate: Some(rate) })
+        Ok((raw, self.hasher.make(), capacity, rate))
     }
 }
 

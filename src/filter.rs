@@ -1,6 +1,5 @@
 //! The filter, one key at a time: hashes a key and hands the hash to `raw`.
 
-use crate::builder::Builder;
 use crate::error::{BuildError, InsertError};
 use crate::hashing::{DefaultHashBuilder, hash_of, hash_of_str_bytes};
 use crate::layout::{self, Mixed, Plan};
@@ -41,8 +40,9 @@ use core::marker::PhantomData;
 /// A `static` takes a [`LazyLock`](std::sync::LazyLock):
 /// `static SEEN: LazyLock<CuckooFilter<str>> = LazyLock::new(|| CuckooFilter::with_capacity(1_000));`
 ///
-/// There is neither `Extend` nor `FromIterator`: they could not say that a key was refused. [`Builder::items`] makes a filter
-/// of a list, and [`insert_batch`](CuckooFilter::insert_batch) reports.
+/// There is neither `Extend` nor `FromIterator`: they could not say that a key was refused.
+/// [`Builder::items`](crate::Builder::items) makes a filter of a list, and [`insert_batch`](CuckooFilter::insert_batch)
+/// reports.
 ///
 /// # What may block
 /// In an async server, what may take long belongs on a thread of its own (`tokio::task::spawn_blocking`).
@@ -89,62 +89,7 @@ pub struct CuckooFilter<K: ?Sized, S = DefaultHashBuilder> {
     key: PhantomData<fn(&K)>,
 }
 
-impl<K: ?Sized> CuckooFilter<K> {
-    /// Builds a filter for this many keys at a false-positive rate of 0.1 %, hashed with random seeds.
-    ///
-    /// # Panics
-    /// As `Vec` does: if the size overflows the address space or the system refuses the memory.
-    /// [`Builder::build`] returns an error instead.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<u64>::with_capacity(100_000);
-    /// assert_eq!(filter.capacity(), 100_000);
-    /// assert_eq!(filter.fingerprint_bits(), 13);
-    /// ```
-    #[must_use]
-    #[track_caller]
-    pub fn with_capacity(keys: usize) -> Self {
-        Self::with_capacity_and_hasher(keys, DefaultHashBuilder::new())
-    }
-
-    /// Begins a filter with a rate, a width, a hasher, a number of stripes or a kind of memory of the caller's choice.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<str>::builder().capacity(1_000).false_positive_rate(0.0001).build()?;
-    /// assert_eq!(filter.fingerprint_bits(), 17);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    pub fn builder() -> Builder<K> {
-        Builder::new()
-    }
-}
-
 impl<K: ?Sized, S> CuckooFilter<K, S> {
-    /// Builds a filter for this many keys at a false-positive rate of 0.1 %, with this hash function.
-    ///
-    /// # Panics
-    /// As [`with_capacity`](CuckooFilter::with_capacity).
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    /// use std::hash::RandomState;
-    ///
-    /// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, RandomState::new());
-    /// assert!(filter.insert("key").is_ok());
-    /// ```
-    #[must_use]
-    #[track_caller]
-    pub fn with_capacity_and_hasher(keys: usize, hasher: S) -> Self {
-        match Builder::<K>::new().capacity(keys).hasher(hasher).build() {
-            Ok(filter) => filter,
-            Err(error) => panic!("{error}"),
-        }
-    }
-
     /// Takes the memory of the plan, `bytes` in all.
     pub(crate) fn from_plan(
         capacities: [usize; 2],
@@ -459,7 +404,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 
     /// Bytes of memory, everything included: table, stripes and the value itself. Most of it is not backed by pages before
     /// keys arrive. Large tables are aligned to 2 MiB, which takes some address space more, and no memory.
-    /// [`Builder::memory_usage`] tells it beforehand.
+    /// [`Builder::memory_usage`](crate::Builder::memory_usage) tells it beforehand.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

@@ -1,5 +1,6 @@
 //! Where a key lies and how slots lie in words: numbers in, numbers out. Nothing here is shared between threads.
 
+mod fingerprint;
 mod format;
 mod geometry;
 mod growth;
@@ -9,8 +10,9 @@ mod path;
 mod plan;
 mod tags;
 
+pub(crate) use fingerprint::Fingerprint;
 pub(crate) use format::{Format, Matches, Packing, Slot};
-pub(crate) use geometry::{Aim, Bucket, Class, Fingerprint, Geometry, Mixed, Place};
+pub(crate) use geometry::{Aim, Bucket, Class, Geometry, Mixed, Place};
 pub(crate) use growth::{Ask, Extent, GROWING_FINGERPRINT_BITS, Ungrowable};
 pub(crate) use lanes::{Lanes, SLOTS, hits, occupied_in, repeated};
 pub(crate) use packed::{pack, unpack};

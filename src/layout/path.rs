@@ -4,7 +4,8 @@
 //! What it reads may be stale by the time the path is carried out, so every hop is checked again then; a wrong path
 //! costs another try, never a fingerprint.
 
-use super::geometry::{Bucket, Fingerprint};
+use super::fingerprint::Fingerprint;
+use super::geometry::Bucket;
 use super::lanes::SLOTS;
 use arrayvec::ArrayVec;
 

@@ -8,7 +8,7 @@
 //! What a tag says depends on the epoch. Its *value* is the tag less the epoch, modulo 2^t: how many epochs a slot has
 //! left. 0 is dead, 1 to 2^t - 1 are alive. Where the epoch never moves, a value is any number that is not 0.
 
-use super::geometry::Fingerprint;
+use super::fingerprint::Fingerprint;
 use super::lanes::Lanes;
 
 /// The masks for one width of slots and tags.

@@ -271,7 +271,7 @@ impl<K: ?Sized, S> CountingBuilder<K, S> {
     /// [`BuildError`] for each wish that cannot be met, and when the system refuses the memory.
     pub fn build(self) -> Result<CountingFilter<K, S>, BuildError> {
         let (plan, bytes) = self.plan()?;
-        Ok(CountingFilter::from_core(self.inner.build_tagged(&plan, bytes)?))
+        Ok(CountingFilter::from_core(Core::build(self.inner, &plan, bytes)?))
     }
 
     fn plan(&self) -> Result<(Plan, usize), BuildError> {

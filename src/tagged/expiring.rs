@@ -572,7 +572,7 @@ impl<K: ?Sized, S> ExpiringBuilder<K, S> {
     /// ```
     pub fn build(self) -> Result<ExpiringFilter<K, S>, BuildError> {
         let (plan, bytes, tick) = self.plan()?;
-        let core = self.inner.build_tagged(&plan, bytes)?;
+        let core = Core::build(self.inner, &plan, bytes)?;
         Ok(ExpiringFilter::from_core(core, self.time_to_live, tick))
     }
 

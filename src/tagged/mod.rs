@@ -12,6 +12,8 @@ pub use tagging::{TaggedBuilder, TaggedFilter};
 
 pub(crate) use expiring::nanos;
 
+use crate::builder::Builder;
+use crate::error::BuildError;
 use crate::hashing::hash_of;
 use crate::layout::{self, Class, Mixed, Plan};
 use crate::raw::{Tagged, TaggedShard};
@@ -29,6 +31,12 @@ pub(crate) struct Core<S> {
 }
 
 impl<S> Core<S> {
+    /// Of this plan, of `bytes` in all.
+    fn build<K: ?Sized>(builder: Builder<K, S>, plan: &Plan, bytes: usize) -> Result<Self, BuildError> {
+        let (raw, hasher, capacity, rate) = builder.build_tagged(plan, bytes)?;
+        Ok(Core { raw, hasher, capacity, rate: Some(rate) })
+    }
+
     pub(crate) fn plan(&self) -> &Plan {
         self.raw.raw.plan()
     }

@@ -295,7 +295,7 @@ impl<K: ?Sized, S> TaggedBuilder<K, S> {
     /// [`BuildError`] for each wish that cannot be met, and when the system refuses the memory.
     pub fn build(self) -> Result<TaggedFilter<K, S>, BuildError> {
         let (plan, bytes) = self.plan()?;
-        Ok(TaggedFilter::from_core(self.inner.build_tagged(&plan, bytes)?))
+        Ok(TaggedFilter::from_core(Core::build(self.inner, &plan, bytes)?))
     }
 
     fn plan(&self) -> Result<(Plan, usize), BuildError> {
