@@ -237,7 +237,7 @@ impl<T> Drop for Directory<T> {
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 #[allow(clippy::disallowed_types)]
 mod tests {
     use super::*;

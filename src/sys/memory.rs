@@ -344,7 +344,7 @@ impl<T> Run<T> {
     }
 }
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use core::sync::atomic::Ordering;

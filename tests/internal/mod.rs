@@ -10,11 +10,7 @@
 
 mod linearizability;
 
-#[cfg(not(cuckoo_shuttle))]
 mod contention;
-#[cfg(not(cuckoo_shuttle))]
 mod panic_safety;
-#[cfg(not(cuckoo_shuttle))]
 mod raced_lookup;
-#[cfg(not(cuckoo_shuttle))]
 mod stalled_writer;

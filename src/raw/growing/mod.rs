@@ -16,7 +16,7 @@ mod block;
 mod copy;
 #[cfg(all(test, cuckoo_loom))]
 mod in_models;
-#[cfg(all(test, not(cuckoo_loom)))]
+#[cfg(test)]
 mod in_tests;
 mod leaf;
 mod lookup;

@@ -24,7 +24,7 @@ mod pair;
 mod put;
 mod tick;
 
-#[cfg(all(test, not(any(cuckoo_loom, cuckoo_shuttle))))]
+#[cfg(test)]
 mod tests;
 
 pub(crate) use filter::{Tagged, TaggedShard};

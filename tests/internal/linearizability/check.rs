@@ -83,7 +83,6 @@ impl<A: Says> Attempt<'_, A> {
     }
 }
 
-#[cfg(not(cuckoo_shuttle))]
 mod tests {
     use super::super::answer::Answer;
     use super::*;

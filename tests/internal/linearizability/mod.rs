@@ -28,11 +28,9 @@ mod shape;
 mod tagged;
 mod world;
 
-#[cfg(not(cuckoo_shuttle))]
 mod corrupt;
 #[cfg(cuckoo_shuttle)]
 mod schedules;
-#[cfg(not(cuckoo_shuttle))]
 mod threads;
 
 /// This number in the full run (`CUCKOO_FULL=1`), else the other one.

@@ -63,39 +63,6 @@ impl Scenario {
         Scenario { programs, ..scenario }
     }
 
-    /// One class with a copy or two in a table of two buckets, a thread that only looks for it, and two that write it.
-    #[cfg(cuckoo_shuttle)]
-    pub(super) fn drill(seed: u64, steps: usize) -> Self {
-        let writes =
-            [Action::Insert, Action::InsertUnique, Action::Remove, Action::RemoveAll, Action::Clear, Action::Task];
-        Self::drill_of(Shape::pair, &writes, seed, steps)
-    }
-
-    /// The same in a filter that grows, which the writers split.
-    #[cfg(cuckoo_shuttle)]
-    pub(super) fn growing_drill(seed: u64, steps: usize) -> Self {
-        let writes =
-            [Action::Insert, Action::InsertUnique, Action::Remove, Action::RemoveAll, Action::Clear, Action::Split];
-        let writes = writes.into_iter().chain([Action::Split, Action::Copy, Action::Count]).collect::<Vec<_>>();
-        Self::drill_of(Shape::growing, &writes, seed, steps)
-    }
-
-    #[cfg(cuckoo_shuttle)]
-    fn drill_of(shape: fn(&mut fastrand::Rng) -> Shape, writes: &[Action], seed: u64, steps: usize) -> Self {
-        let mut rng = fastrand::Rng::with_seed(seed);
-        let mut draft = Draft::new(shape(&mut rng), &mut rng);
-        let class = draft.class(&mut rng);
-        for _ in 0..rng.usize(..=2) {
-            draft.put(class, &mut rng);
-        }
-        let looks = [Action::LookUp, Action::LookUpBatch];
-        let programs = [&looks[..], writes, writes].map(|actions| {
-            let step = |_| Step { action: *rng.choice(actions).expect("some"), class, turned: rng.bool() };
-            (0..steps).map(step).collect()
-        });
-        Scenario { programs: programs.into(), ..draft.finish() }
-    }
-
     /// A program that writes the hot classes and asks for all of them.
     fn program(&self, hot: &[usize], steps: usize, rng: &mut fastrand::Rng) -> Vec<Step> {
         let actions = Actions::any(self.shape, rng);
@@ -159,7 +126,7 @@ impl Actions {
 }
 
 /// A table that is being filled.
-struct Draft {
+pub(super) struct Draft {
     shape: Shape,
     geometry: Geometry,
     buckets: Vec<Bucket>,
@@ -172,7 +139,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(shape: Shape, rng: &mut fastrand::Rng) -> Self {
+    pub(super) fn new(shape: Shape, rng: &mut fastrand::Rng) -> Self {
         let most = u32::MAX >> (32 - shape.plan.slot_bits);
         let letters = if shape.promised > 0 { 4096 } else { *rng.choice(&[2, 4, 16, 64]).expect("some") };
         let (geometry, core) = (Geometry::new(&shape.plan), u32::MAX >> (32 - shape.plan.core_bits()));
@@ -190,7 +157,7 @@ impl Draft {
     }
 
     /// Some class, by its number, with or without a copy.
-    fn class(&mut self, rng: &mut fastrand::Rng) -> usize {
+    pub(super) fn class(&mut self, rng: &mut fastrand::Rng) -> usize {
         let fingerprint = *rng.choice(&self.alphabet).expect("some");
         let bucket = *rng.choice(&self.buckets).expect("some");
         let other = self.geometry.alternate(fingerprint, bucket);
@@ -225,7 +192,7 @@ impl Draft {
         hot
     }
 
-    fn put(&mut self, class: usize, rng: &mut fastrand::Rng) -> bool {
+    pub(super) fn put(&mut self, class: usize, rng: &mut fastrand::Rng) -> bool {
         let (key, copies) = &mut self.classes[class];
         let pair = [key.first, key.second];
         let places = pair.into_iter().flat_map(|bucket| (0..4).map(move |slot| (bucket.index(), slot)));
@@ -236,7 +203,7 @@ impl Draft {
         true
     }
 
-    fn finish(self) -> Scenario {
+    pub(super) fn finish(self) -> Scenario {
         Scenario { shape: self.shape, words: self.words, classes: self.classes, programs: Vec::new() }
     }
 }

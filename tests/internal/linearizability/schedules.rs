@@ -6,10 +6,12 @@
 //! A failure names its scenario; `CUCKOO_SCENARIO=N` begins with that one, in the same schedules.
 
 use super::full_or;
-use super::scenario::Scenario;
+use super::scenario::{Action, Draft, Scenario, Step};
+use super::shape::{Shape, TINY};
 use super::tagged;
 use super::world::World;
 use crate::sys::sync::RelaxedCounter;
+use fastrand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, Runner};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -103,6 +105,36 @@ fn with_tags(seed: u64, threads: usize, steps: usize) -> impl Fn() + Send + Sync
     }
 }
 
+/// One class with a copy or two, a thread that only looks for it, and two that write it.
+fn drill(seed: u64, shape: impl Fn(&mut Rng) -> Shape, last: &[Action]) -> Scenario {
+    const STEPS: usize = 2;
+    let mut rng = Rng::with_seed(seed);
+    let mut draft = Draft::new(shape(&mut rng), &mut rng);
+    let class = draft.class(&mut rng);
+    for _ in 0..rng.usize(..=2) {
+        draft.put(class, &mut rng);
+    }
+    let looks = &[Action::LookUp, Action::LookUpBatch][..];
+    let writes = [Action::Insert, Action::InsertUnique, Action::Remove, Action::RemoveAll, Action::Clear];
+    let writes = &[&writes, last].concat()[..];
+    let programs = [looks, writes, writes].map(|actions| {
+        let step = |_| Step { action: *rng.choice(actions).expect("some"), class, turned: rng.bool() };
+        (0..STEPS).map(step).collect()
+    });
+    Scenario { programs: programs.into(), ..draft.finish() }
+}
+
+/// In a table of two buckets.
+fn pair_drill(seed: u64) -> Scenario {
+    let pairs: Vec<_> = TINY.into_iter().filter(|&(_, buckets, _)| buckets == 2).collect();
+    drill(seed, |rng| Shape::of(*rng.choice(&pairs).expect("some")), &[Action::Task])
+}
+
+/// In a filter that grows, which the writers split.
+fn growing_drill(seed: u64) -> Scenario {
+    drill(seed, Shape::growing, &[Action::Split, Action::Split, Action::Copy, Action::Count])
+}
+
 fn random(seed: u64) -> RandomScheduler {
     RandomScheduler::new_from_seed(seed, SCHEDULES_PER_SCENARIO)
 }
@@ -139,19 +171,14 @@ fn orders_of_4_threads_in_filters_that_grow() {
 
 #[test]
 fn drills_of_3_threads_in_filters_that_grow() {
-    explore(
-        "by priority, growing drills",
-        |number| plain(Scenario::growing_drill(number, 2)),
-        drills() / 2,
-        by_priority,
-    );
+    explore("by priority, growing drills", |number| plain(growing_drill(number)), drills() / 2, by_priority);
 }
 
 /// Where there is less to switch, the rare orders of three threads come up: a lookup that stands between its two
 /// reads while one thread inserts and another is in the middle of a removal.
 #[test]
 fn drills_of_3_threads() {
-    explore("by priority, drills", |number| plain(Scenario::drill(number, 2)), drills(), by_priority);
+    explore("by priority, drills", |number| plain(pair_drill(number)), drills(), by_priority);
 }
 
 #[test]

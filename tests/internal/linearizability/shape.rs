@@ -12,7 +12,7 @@ pub(super) struct Shape {
 
 /// Bits, buckets, and buckets of a stripe as a power of two: as few as make whole words. Two buckets are one pair, four
 /// and more have paths, and slots straddle words at 5, 12, 13, 17 and 24 bits.
-const TINY: [(u32, u32, u32); 18] = [
+pub(super) const TINY: [(u32, u32, u32); 18] = [
     (16, 2, 0),
     (16, 4, 0),
     (16, 6, 0),
@@ -58,14 +58,7 @@ impl Shape {
         Shape { plan: Plan { reserve_bits, ..shape.plan }, ..shape }
     }
 
-    /// A table of two buckets.
-    #[cfg(cuckoo_shuttle)]
-    pub(super) fn pair(rng: &mut fastrand::Rng) -> Self {
-        let pairs = TINY.into_iter().filter(|&(_, buckets, _)| buckets == 2).collect::<Vec<_>>();
-        Shape::of(*rng.choice(&pairs).expect("some"))
-    }
-
-    fn of((width, buckets, stripe_shift): (u32, u32, u32)) -> Self {
+    pub(super) fn of((width, buckets, stripe_shift): (u32, u32, u32)) -> Self {
         Shape { plan: Plan::one_shard(width, buckets, stripe_shift), promised: 0 }
     }
 

@@ -357,7 +357,6 @@ fn name(class: Class) -> (u32, u32) {
 }
 
 /// Histories of threads of the system, in pairs and in fours, which wait for each other before each program.
-#[cfg(not(cuckoo_shuttle))]
 #[test]
 fn what_threads_say_beside_ticks_can_be_explained() {
     use super::full_or;
@@ -393,7 +392,6 @@ fn what_threads_say_beside_ticks_can_be_explained() {
 }
 
 /// Answers with one fault each, which no order explains.
-#[cfg(not(cuckoo_shuttle))]
 #[test]
 fn wrong_answers_beside_ticks_are_refused() {
     let answer = |said, begin, end, beside_a_tick| Event {
