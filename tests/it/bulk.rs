@@ -7,9 +7,9 @@
 
 use crate::singles::{WIDTHS, answers, build, check_overfull, hashes_of, indices};
 use crate::singles::{inserted_one_by_one, is_one_too_many, refused};
-use crate::support::{self, Bomb, bombs, panics};
+use crate::support::{self, Bomb, bombs, panics, pool};
 use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, InsertError, RemoveReport};
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPool;
 use std::borrow::{Borrow, Cow};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -30,10 +30,6 @@ const MANY_SHARDS: usize = 3_200_000;
 
 /// Of an iterator, to a filter of one shard.
 const BLOCK: u64 = 1 << 14;
-
-fn pool(threads: usize) -> ThreadPool {
-    ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
-}
 
 fn pools() -> [ThreadPool; 3] {
     [1, 2, 7].map(pool)

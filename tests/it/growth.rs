@@ -1,6 +1,7 @@
 //! Filters that grow: what they hold, what they say of absent keys, what they take, and what they refuse.
 
-use concurrent_cuckoo_filter::{BuildError, BulkReport, CuckooFilter, InsertError, StableHashBuilder};
+use crate::support::{hasher, pool};
+use concurrent_cuckoo_filter::{BuildError, BulkReport, CuckooFilter, InsertError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
@@ -180,7 +181,7 @@ fn a_bulk_load_grows_as_far_as_its_keys_need_it() {
     // Well between two doublings of 31,250 keys.
     for (distinct, times) in [(1_450_000, 1), (340_000, 4), (90_000, 14), (45_000, 20)] {
         let builder = || CuckooFilter::<u64>::builder().capacity(1_000).max_capacity(4_000_000);
-        let build = || builder().hasher(StableHashBuilder::with_keys(7, 8)).build().unwrap();
+        let build = || builder().hasher(hasher()).build().unwrap();
         let keys: Vec<u64> = (0..distinct * times).map(|number| number % distinct).collect();
         let check = |filter: CuckooFilter<u64, _>, report: BulkReport| {
             assert_eq!((report.inserted, report.inserted + report.present), (filter.len(), keys.len()));
@@ -190,7 +191,7 @@ fn a_bulk_load_grows_as_far_as_its_keys_need_it() {
             assert!(taken as f64 <= 1.03 * told as f64, "{taken} bytes, not {told}, of {distinct} keys {times} times");
         };
         for threads in [1, 3] {
-            rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
+            pool(threads).install(|| {
                 let filter = build();
                 let mut admitted = vec![false; keys.len()];
                 let report = filter.par_insert_unique(&keys, &mut admitted);
@@ -221,10 +222,8 @@ fn bulk_loads_find_the_tables_that_there_are() {
 
 #[test]
 fn filters_of_different_depths_are_merged() {
-    let build = || {
-        let hasher = StableHashBuilder::with_keys(1, 2);
-        CuckooFilter::<u64, _>::builder().capacity(1_000).max_capacity(500_000).hasher(hasher).build().unwrap()
-    };
+    let builder = || CuckooFilter::<u64>::builder().capacity(1_000).max_capacity(500_000);
+    let build = || builder().hasher(hasher()).build().unwrap();
     for (here, there) in [(1_000, 200_000), (200_000, 1_000), (100_000, 100_000)] {
         let (one, other) = (build(), build());
         (0..here).for_each(|key| one.insert(&key).unwrap());
@@ -241,8 +240,7 @@ fn filters_of_different_depths_are_merged() {
         assert_eq!(one.merge_from(&one).unwrap().inserted as u64, here + there);
         assert!((0..here + there).all(|key| one.count(&key) >= 2));
     }
-    let hasher = StableHashBuilder::with_keys(1, 2);
-    let fixed = CuckooFilter::<u64, _>::with_capacity_and_hasher(1_000, hasher);
+    let fixed = CuckooFilter::<u64, _>::with_capacity_and_hasher(1_000, hasher());
     assert!(build().merge_from(&fixed).is_err() && fixed.merge_from(&build()).is_err());
 }
 

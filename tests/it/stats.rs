@@ -1,7 +1,7 @@
 //! What a filter tells of itself is what happened.
 
+use crate::support::pool;
 use concurrent_cuckoo_filter::{InsertError, Stats};
-use rayon::ThreadPoolBuilder;
 use std::sync::Barrier;
 use std::thread;
 use testkit::{ABSENT, Filter, builder, written};
@@ -82,8 +82,7 @@ fn batches_and_bulk_loads_count_as_loops_do() {
     let [one_by_one, batch, parallel] = [(); 3].map(|()| filter(300_000, 16));
     let refused = keys.iter().filter(|key| one_by_one.insert(key).is_err()).count();
     let in_batch = batch.insert_batch(&keys).rejected.len();
-    let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    let in_parallel = pool.install(|| parallel.par_insert(&keys)).rejected.len();
+    let in_parallel = pool(2).install(|| parallel.par_insert(&keys)).rejected.len();
     for (filter, refused) in [(&one_by_one, refused), (&batch, in_batch), (&parallel, in_parallel)] {
         let stats = filter.stats();
         assert_eq!(stats.refused_full + stats.refused_too_many_copies, refused as u64);

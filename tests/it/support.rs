@@ -1,6 +1,7 @@
-//! A hasher, user code that panics, what must hold afterwards, and folders for files.
+//! A hasher, pools, user code that panics, what must hold afterwards, and folders for files.
 
 use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
@@ -12,6 +13,10 @@ use std::{env, fs, process, thread};
 /// The same in every process.
 pub(crate) fn hasher() -> StableHashBuilder {
     StableHashBuilder::with_keys(1, 2)
+}
+
+pub(crate) fn pool(threads: usize) -> ThreadPool {
+    ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
 /// A key whose `Hash` panics halfway through when it is armed.

@@ -1,8 +1,9 @@
 //! Admission of many keys at once is that of a loop: of equal keys one is stored, in one call, in several at the same time,
 //! and a second time none.
 
+use crate::support::pool;
 use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, InsertError};
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPool;
 use std::collections::HashSet;
 
 /// 32 bits, and keys of which no two are of one class.
@@ -11,7 +12,7 @@ fn filter(capacity: usize) -> CuckooFilter<u64> {
 }
 
 fn pools() -> [ThreadPool; 2] {
-    [1, 3].map(|threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap())
+    [1, 3].map(pool)
 }
 
 /// Every third key comes again later.

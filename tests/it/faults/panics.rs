@@ -2,13 +2,10 @@
 //! nothing stays locked, and no other key is lost. (Loads of many blocks, and progress: `bulk`; batches of a hundred
 //! keys: `batch`; what a snapshot calls: `faults_snapshots`.)
 
-use crate::support::is_usable;
-use crate::support::panics;
-use crate::support::silence_panics;
-use crate::support::{Bomb, bombs};
+use crate::support::{Bomb, bombs, hasher, is_usable, panics, pool, silence_panics};
 use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
 use indicatif::HumanCount;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPool;
 use std::cell::Cell;
 use testkit::watchdog;
 
@@ -24,10 +21,6 @@ const OLD: std::ops::Range<u64> = 1 << 40..(1 << 40) + 500;
 /// A single key, windows that are not full, full ones, and what is sorted by shard.
 const LENGTHS: [usize; 5] = [1, 2, 17, 40, 5000];
 
-fn pools() -> [ThreadPool; 2] {
-    [1, 2].map(|threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap())
-}
-
 /// Each place of a few keys, and some of many.
 fn places(length: usize) -> Vec<usize> {
     if length < 100 { (0..length).collect() } else { vec![0, 1, 2500, 4095, 4096, length - 1] }
@@ -36,7 +29,7 @@ fn places(length: usize) -> Vec<usize> {
 /// One stripe: any lock left is in everybody's way.
 fn empty() -> Filter {
     let builder = CuckooFilter::builder().capacity(6000).fingerprint_bits(32).stripes(1);
-    builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap()
+    builder.hasher(hasher()).build().unwrap()
 }
 
 type Operation = (&'static str, fn(&Filter, &[Bomb]));
@@ -92,7 +85,7 @@ fn the_hash_of_each_key() {
     let _watchdog = watchdog();
     silence_panics(MEANT);
     let mut panics = 0;
-    for pool in &pools() {
+    for pool in &[1, 2].map(pool) {
         for length in LENGTHS {
             for at in places(length) {
                 INSERTIONS.into_iter().for_each(|operation| check(pool, operation, false, true, length, at));
@@ -136,7 +129,7 @@ fn each_call_of_an_iterator() {
     let _watchdog = watchdog();
     silence_panics(MEANT);
     let (mut times, old) = (0, bombs(OLD));
-    for pool in &pools() {
+    for pool in &[1, 2].map(pool) {
         for length in LENGTHS {
             let keys = &bombs(0..length as u64);
             // Also where it is to say that it has ended, and where it is asked for its length first.

@@ -2,11 +2,9 @@
 //! task that panics. A thread that waits for a task may be given any other one meanwhile, so nothing may be locked while
 //! it waits. (Tasks of `join` and `scope` that load one filter, and a `Hash` that asks rayon for help: `bulk`.)
 
-use crate::support::is_usable;
-use crate::support::panics;
+use crate::support::{hasher, is_usable, panics, pool};
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
 use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use testkit::{watchdog, written};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
@@ -15,15 +13,11 @@ type Filter = CuckooFilter<u64, StableHashBuilder>;
 const KEYS: u64 = 5000;
 const TASKS: u64 = 12;
 
-fn pool(threads: usize) -> ThreadPool {
-    ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
-}
-
 /// Of one shard and one stripe, or of three shards.
 fn filters() -> [Filter; 2] {
     [(200_000, 1), (600_000, 64)].map(|(capacity, stripes)| {
         let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(32).stripes(stripes);
-        builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap()
+        builder.hasher(hasher()).build().unwrap()
     })
 }
 

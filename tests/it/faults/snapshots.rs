@@ -1,12 +1,9 @@
 //! A writer, a reader, or the hasher that a snapshot probes, panics at each of its calls: the panic reaches the caller,
 //! nothing stays locked, and no key is lost.
 
-use crate::support::is_usable;
-use crate::support::silence_panics;
-use crate::support::{BURNT, Fuse};
+use crate::support::{BURNT, Fuse, hasher, is_usable, pool, silence_panics};
 use concurrent_cuckoo_filter::{CuckooFilter, SavedHasher, SnapshotReader, StableHashBuilder, StableHasher};
 use indicatif::HumanCount;
-use rayon::ThreadPoolBuilder;
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 use std::iter;
@@ -64,7 +61,7 @@ impl<W: Write> Write for Line<W> {
 }
 
 fn filled() -> (Filter, Vec<u64>) {
-    let hasher = Fused(StableHashBuilder::with_keys(1, 2), Fuse::long());
+    let hasher = Fused(hasher(), Fuse::long());
     // One stripe: any lock left is in everybody's way.
     let builder = CuckooFilter::builder().capacity(6000).fingerprint_bits(32).stripes(1);
     let (filter, keys) = (builder.hasher(hasher).build().unwrap(), (0..500).collect::<Vec<u64>>());
@@ -86,7 +83,7 @@ fn each_call_of_a_writer_a_reader_or_a_hasher() {
     let line = || Line(&bytes[..], fuse.clone());
     calls += fuse.burn_at_each_call(|| check(Filter::read_from(line(), hasher()).unwrap()), after);
     calls += fuse.burn_at_each_call(|| check(Filter::join(iter::once(line()), hasher()).unwrap()), after);
-    for pool in [1, 2].map(|threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap()) {
+    for pool in [1, 2].map(pool) {
         let par_read = || SnapshotReader::new(line()).unwrap().in_parallel().into_filter(hasher()).unwrap();
         calls += fuse.burn_at_each_call(|| check(pool.install(par_read)), after);
     }

@@ -1,8 +1,7 @@
 //! Snapshots that are checked on several threads while they are read: the same filters, and the same errors.
 
-use crate::support::hasher;
+use crate::support::{hasher, pool};
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
-use rayon::ThreadPoolBuilder;
 use std::io::{self, Read};
 use testkit::written;
 
@@ -22,7 +21,7 @@ fn snapshot(bits: u32, keys: u64) -> Vec<u8> {
 fn read<R: Read + Send>(name: &str, reader: impl Fn() -> R + Sync) -> Result<Filter, SnapshotError> {
     let result = Filter::read_from(reader(), hasher());
     let par_read = || SnapshotReader::new(reader())?.in_parallel().into_filter(hasher());
-    let in_pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(par_read);
+    let in_pool = |threads| pool(threads).install(par_read);
     for other in [par_read(), in_pool(1), in_pool(2), in_pool(5)] {
         match (&result, other) {
             (Ok(filter), Ok(other)) => {
@@ -91,7 +90,7 @@ fn a_reader_that_fails_is_an_error() {
 #[test]
 fn filters_are_read_from_within_tasks() {
     let bytes = &snapshot(8, 1000)[..];
-    let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let pool = pool(2);
     pool.scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|_| {
