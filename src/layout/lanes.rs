@@ -107,8 +107,14 @@ pub(crate) fn repeated(value: u64, slots: u32, width: u64) -> u64 {
 /// not; the other bits mean nothing. The first step of [`Lanes::any`], for callers that compare several runs.
 #[inline(always)]
 pub(crate) fn hits(run: u64, pattern: u64, low: u64) -> u64 {
+    hits_less(run, pattern, low.wrapping_neg())
+}
+
+/// The same by what is added: `0 - low`. A sum has an instruction with three operands, and a difference has not.
+#[inline(always)]
+pub(crate) fn hits_less(run: u64, pattern: u64, minus_low: u64) -> u64 {
     let difference = run ^ pattern;
-    difference.wrapping_sub(low) & !difference
+    difference.wrapping_add(minus_low) & !difference
 }
 
 /// Counts the slots of these bytes that are not empty. `None` if anything stands behind the last bucket.
