@@ -200,7 +200,8 @@ impl Geometry {
     pub(crate) fn locate_flat(&self, mixed: Mixed) -> Place {
         let (number, shard) = self.numbers(mixed);
         let (begin, buckets) = (shard * u64::from(self.buckets), self.buckets);
-        // As `class` and `opposite`, with fewer instructions where there are no vectors.
+        // As `class` and `opposite`, with fewer instructions where there are no vectors. `buckets` has been read by then: read
+        // for the choice alone, it makes the compiler choose by a branch that cannot be predicted (1.4 times a lookup).
         let drawn = u64::from(mixed.0 as u32) * self.wide_fingerprints;
         let (fingerprint, first) = (Fingerprint((drawn >> 32) as u32 + 1), (number - begin) as u32);
         let (difference, is_below_zero) = self.sum(fingerprint.0).overflowing_sub(first);
