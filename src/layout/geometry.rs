@@ -116,8 +116,9 @@ pub(crate) struct Geometry {
     drawn: u64,
     /// Buckets in each shard: even, at most 2^16.
     buckets: u32,
-    /// 2^f - 1, of the fingerprint or of its core.
+    /// 2^f - 1, of the fingerprint or of its core: of 32 bits for vectors, and of 64 as one instruction loads and multiplies.
     fingerprints: u32,
+    wide_fingerprints: u64,
     /// 2^k - 1 for the largest 2^k that is not above the number of buckets.
     sums: u32,
     /// Bits of a fingerprint above its core, and those of the core.
@@ -149,6 +150,7 @@ impl Geometry {
             drawn: if total <= MOST_NARROW { u64::MAX << 32 } else { u64::MAX },
             buckets: plan.buckets,
             fingerprints: u32::MAX >> (32 - plan.core_bits()),
+            wide_fingerprints: u64::MAX >> (64 - plan.core_bits()),
             sums: u32::MAX >> (plan.buckets.leading_zeros() + 1),
             reserve_bits: plan.reserve_bits,
             core_bits: plan.core_bits(),
@@ -197,9 +199,14 @@ impl Geometry {
     #[inline(always)]
     pub(crate) fn locate_flat(&self, mixed: Mixed) -> Place {
         let (number, shard) = self.numbers(mixed);
-        let begin = shard * u64::from(self.buckets);
-        let class = self.class(mixed, (number - begin) as u32);
-        Place { shard, first: number, second: begin + u64::from(class.second.0), class }
+        let (begin, buckets) = (shard * u64::from(self.buckets), self.buckets);
+        // As `class` and `opposite`, with fewer instructions where there are no vectors.
+        let drawn = u64::from(mixed.0 as u32) * self.wide_fingerprints;
+        let (fingerprint, first) = (Fingerprint((drawn >> 32) as u32 + 1), (number - begin) as u32);
+        let (difference, is_below_zero) = self.sum(fingerprint.0).overflowing_sub(first);
+        let second = if is_below_zero { difference.wrapping_add(buckets) } else { difference };
+        let class = Class { fingerprint, first: Bucket(first), second: Bucket(second) };
+        Place { shard, first: number, second: begin + u64::from(second), class }
     }
 
     /// As [`Geometry::locate_flat`], for loops that the compiler vectorises; only where [`Geometry::is_narrow`].

@@ -17,6 +17,8 @@ pub(crate) const SLOTS: usize = 4;
 pub(crate) struct Lanes {
     /// The lowest bit of each slot of the run.
     low: u64,
+    /// `0 - low`, for [`hits_less`].
+    minus_low: u64,
     /// The highest bit of each slot of the run.
     high: u64,
     width: u32,
@@ -38,7 +40,7 @@ impl Lanes {
 
     fn of(slots: u32, width: u32) -> Self {
         let low = repeated(1, slots, width.into());
-        Lanes { low, high: low << (width - 1), width, highest: (slots - 1) * width }
+        Lanes { low, minus_low: low.wrapping_neg(), high: low << (width - 1), width, highest: (slots - 1) * width }
     }
 
     /// The fingerprint repeated in every slot of a run. `repeat(0)` is the pattern of empty slots.
@@ -61,6 +63,12 @@ impl Lanes {
     #[inline(always)]
     pub(crate) fn low(self) -> u64 {
         self.low
+    }
+
+    /// `0 - low`, for [`hits_less`].
+    #[inline(always)]
+    pub(crate) fn minus_low(self) -> u64 {
+        self.minus_low
     }
 
     /// The highest bit of each slot.
@@ -107,8 +115,14 @@ pub(crate) fn repeated(value: u64, slots: u32, width: u64) -> u64 {
 /// not; the other bits mean nothing. The first step of [`Lanes::any`], for callers that compare several runs.
 #[inline(always)]
 pub(crate) fn hits(run: u64, pattern: u64, low: u64) -> u64 {
+    hits_less(run, pattern, low.wrapping_neg())
+}
+
+/// The same by what is added: `0 - low`. A sum has an instruction with three operands, and a difference has not.
+#[inline(always)]
+pub(crate) fn hits_less(run: u64, pattern: u64, minus_low: u64) -> u64 {
     let difference = run ^ pattern;
-    difference.wrapping_sub(low) & !difference
+    difference.wrapping_add(minus_low) & !difference
 }
 
 /// Counts the slots of these bytes that are not empty. `None` if anything stands behind the last bucket.

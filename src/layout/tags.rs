@@ -9,16 +9,22 @@
 //! left. 0 is dead, 1 to 2^t - 1 are alive. Where the epoch never moves, a value is any number that is not 0.
 
 use super::fingerprint::Fingerprint;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, hits_less};
 
 /// The masks for one width of slots and tags.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tags {
     lanes: Lanes,
     bits: u32,
+    /// The largest tag.
+    most: u32,
+    /// Of each slot of a run, the lowest bit of the fingerprint.
+    unit: u64,
     /// Of each slot of a run, the bits of the tag, and all others.
     tags: u64,
     fingerprints: u64,
+    /// `0 - tags`.
+    minus_tags: u64,
 }
 
 /// An epoch as far as tags know it: the tag of what is dead then.
@@ -38,14 +44,16 @@ impl Tags {
     pub(crate) fn new(slot_bits: u32, bits: u32) -> Self {
         debug_assert!(bits > 0 && bits <= Tags::most_bits(slot_bits) && bits + 4 <= slot_bits);
         let lanes = Lanes::new(slot_bits);
-        let tags = lanes.repeat(u32::MAX >> (32 - bits));
-        Tags { lanes, bits, tags, fingerprints: lanes.repeat(u32::MAX >> (32 - slot_bits)) & !tags }
+        let most = u32::MAX >> (32 - bits);
+        let tags = lanes.repeat(most);
+        let fingerprints = lanes.repeat(u32::MAX >> (32 - slot_bits)) & !tags;
+        Tags { lanes, bits, most, unit: lanes.low() << bits, tags, fingerprints, minus_tags: tags.wrapping_neg() }
     }
 
     /// The mask of a tag, which is the largest value, too.
     #[inline]
     pub(crate) fn most(self) -> u32 {
-        u32::MAX >> (32 - self.bits)
+        self.most
     }
 
     #[inline(always)]
@@ -82,30 +90,35 @@ impl Tags {
     /// A fingerprint in every slot of a run, over tags of 0.
     #[inline(always)]
     pub(crate) fn pattern(self, fingerprint: Fingerprint) -> u64 {
-        u64::from(fingerprint.get() << self.bits).wrapping_mul(self.lanes.low())
+        u64::from(fingerprint.get()).wrapping_mul(self.unit)
+    }
+
+    /// As [`hits`](super::lanes::hits), of the slots that are alive and have the fingerprint of the pattern.
+    ///
+    /// A tag is compared with the complement of the dead one: from that, the dead tag differs by 2^t - 1 and every other one
+    /// by less. So the whole slots that are looked for differ by 0 to 2^t - 2, no others do, and subtracting 2^t - 1 from
+    /// each borrows as subtracting 1 does where slots are compared that have no tag.
+    #[inline(always)]
+    pub(crate) fn hits(self, run: u64, pattern: u64, moment: Moment) -> u64 {
+        hits_less(run, pattern | self.lanes.repeat(!moment.dead & self.most), self.minus_tags)
+    }
+
+    /// The highest bit of each slot.
+    #[inline(always)]
+    pub(crate) fn high(self) -> u64 {
+        self.lanes.high()
     }
 
     /// The slots that have the fingerprint of the pattern and are alive: the highest bit of each.
     #[inline(always)]
     pub(crate) fn live(self, run: u64, pattern: u64, moment: Moment) -> u64 {
-        // Above the bits of the tag stands nothing, so that nothing but an equal tag does not carry into the highest bit.
-        let tag = self.difference(run, pattern, moment) & self.tags;
-        self.with_fingerprint(run, pattern, moment) & (tag + (self.lanes.high() - self.lanes.low()))
-    }
-
-    /// The slots that have the fingerprint of the pattern, dead or alive: the highest bit of each.
-    #[inline(always)]
-    pub(crate) fn with_fingerprint(self, run: u64, pattern: u64, moment: Moment) -> u64 {
-        // The bits of the tag are 0 here. So nothing but an equal fingerprint borrows from the highest bit, with a borrow
-        // from the slot below, too.
-        let fingerprint = self.difference(run, pattern, moment) & self.fingerprints;
-        fingerprint.wrapping_sub(self.lanes.low()) & !fingerprint & self.lanes.high()
-    }
-
-    /// Between each slot and one that is dead and has the fingerprint of the pattern.
-    #[inline(always)]
-    fn difference(self, run: u64, pattern: u64, moment: Moment) -> u64 {
-        run ^ (pattern | self.lanes.repeat(moment.dead))
+        let Tags { lanes, tags, fingerprints, .. } = self;
+        let difference = run ^ (pattern | lanes.repeat(moment.dead));
+        // The bits of the tag are 0 in the first and all that there are in the second. So nothing but an equal fingerprint
+        // borrows from the highest bit, with a borrow from the slot below too, and nothing but an equal tag does not
+        // carry into it.
+        let (fingerprint, tag) = (difference & fingerprints, difference & tags);
+        fingerprint.wrapping_sub(lanes.low()) & !fingerprint & (tag + (lanes.high() - lanes.low())) & lanes.high()
     }
 
     /// The slots that are empty or dead.
@@ -205,7 +218,9 @@ mod tests {
             let named = |hits: u64| (0..slots.len()).map(|at| hits >> (at as u32 * width + width - 1) & 1 == 1).collect::<Vec<_>>();
             let each = |is: &dyn Fn(u32) -> bool| slots.iter().map(|&slot| is(slot)).collect::<Vec<_>>();
             let pattern = tags.pattern(wanted);
-            prop_assert_eq!(named(tags.with_fingerprint(run, pattern, moment)), each(&has));
+            // The lowest of them exactly, and any.
+            let alive = tags.live(run, pattern, moment);
+            prop_assert_eq!((tags.hits(run, pattern, moment) & tags.high()).trailing_zeros(), alive.trailing_zeros());
             prop_assert_eq!(named(tags.live(run, pattern, moment)), each(&|slot| has(slot) && !is_dead(slot)));
             prop_assert_eq!(named(tags.room(run, moment)), each(&|slot| slot == 0 || is_dead(slot)));
             prop_assert_eq!(named(tags.dead(run, moment)), each(&is_dead));

@@ -3,7 +3,7 @@
 use super::filter::RawFilter;
 use super::probe::{Layout, LayoutKind, Runs, with_layout};
 use super::stripe::{STRIPE_BYTES, VersionRef};
-use crate::layout::{Mixed, Place};
+use crate::layout::{Mixed, Place, hits_less};
 use crate::sys::isa::{Compiled, Function, Signature};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
@@ -70,8 +70,8 @@ impl Look for RawFilter {
     #[inline(always)]
     fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
         let place = self.geometry.locate_flat(mixed);
-        let (low, run_bits) = (self.format.lanes.low(), self.run_bits());
-        let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(low);
+        let (lanes, run_bits) = (&self.format.lanes, self.run_bits());
+        let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(lanes.low());
         let [first, second] = self.strides.begins::<L>(place);
         let version = self.version(self.strides.stripe_offset(place));
         let words = &self.words;
@@ -80,7 +80,8 @@ impl Look for RawFilter {
         reached(Step::BucketRead);
         let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
         reached(Step::BucketRead);
-        if (first.hits(low, pattern) | second.hits(low, pattern)) & self.format.lanes.high() != 0 {
+        let hits = |run| hits_less(run, pattern, lanes.minus_low());
+        if (first.any_of(hits) | second.any_of(hits)) & lanes.high() != 0 {
             return Some(true);
         }
         version.is_still(begun).then_some(false)

@@ -23,7 +23,7 @@ impl Look for Tagged {
     fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
         let raw = &self.raw;
         let place = raw.geometry.locate_flat(mixed);
-        let (tags, run_bits) = (self.tags, raw.run_bits());
+        let (tags, run_bits) = (&self.tags, raw.run_bits());
         let pattern = tags.pattern(place.class.fingerprint);
         let [first, second] = raw.strides.begins::<L>(place);
         let version = raw.version(raw.strides.stripe_offset(place));
@@ -35,13 +35,9 @@ impl Look for Tagged {
         let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
         reached(Step::BucketRead);
         let moment = tags.moment(epoch);
-        let equal = |run| tags.with_fingerprint(run, pattern, moment);
-        // Of absent keys as rarely as a lookup is wrong.
-        if first.any_of(equal) | second.any_of(equal) != 0 {
-            let live = |run| tags.live(run, pattern, moment);
-            if first.any_of(live) | second.any_of(live) != 0 {
-                return Some(true);
-            }
+        let hits = |run| tags.hits(run, pattern, moment);
+        if (first.any_of(hits) | second.any_of(hits)) & tags.high() != 0 {
+            return Some(true);
         }
         (version.is_still(begun) && self.epoch.is_still(epoch)).then_some(false)
     }
