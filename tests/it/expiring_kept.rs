@@ -42,14 +42,17 @@ fn no_part_of_a_tick_is_lost_at_a_restart() {
 /// After any pause everything is dead, and time goes on.
 #[test]
 fn a_pause_of_any_length_uses_no_epochs_up() {
-    let bytes = bytes_of(&builder(1_000).build().unwrap());
-    for pause in [1_000_000 * SECOND, Duration::MAX] {
-        let filter = read(&bytes, pause).unwrap();
-        filter.insert(&1).unwrap();
-        assert_eq!(filter.advance_to(60 * SECOND), 6);
-        assert!(filter.contains(&1));
-        filter.advance_to(70 * SECOND);
-        assert!(!filter.contains(&1), "time stands still after a pause of {pause:?}");
+    // The shortest tick there is, and an ordinary one.
+    for tick in [Duration::from_nanos(1), 10 * SECOND] {
+        let bytes = bytes_of(&builder(1_000).time_to_live(6 * tick).steps(6).build().unwrap());
+        for pause in [1_000_000 * SECOND, Duration::MAX] {
+            let filter = read(&bytes, pause).unwrap();
+            filter.insert(&1).unwrap();
+            assert_eq!(filter.advance_to(6 * tick), 6);
+            assert!(filter.contains(&1));
+            filter.advance_to(7 * tick);
+            assert!(!filter.contains(&1), "time stands still after a pause of {pause:?}");
+        }
     }
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Look {
     /// The lowest and the highest bit of each slot of a run.
     pub(super) low: u64,
     pub(super) high: u64,
+    /// `0 - low`, for [`hits_less`](crate::layout::hits_less).
+    pub(super) minus_low: u64,
     /// The bits of a fingerprint that are stored.
     mask: u32,
     pub(super) bucket_bits: u32,
@@ -62,6 +64,7 @@ impl Leaf {
             look: Look {
                 low: lanes.low(),
                 high: lanes.high(),
+                minus_low: lanes.minus_low(),
                 mask: u32::MAX >> (u32::BITS - leaf.fingerprint_bits),
                 bucket_bits: 4 * leaf.slot_bits,
             },

@@ -2,7 +2,7 @@
 
 use super::Growing;
 use super::leaf::{Leaf, layout_of};
-use crate::layout::{Class, Mixed, Plan};
+use crate::layout::{Bucket, Class, Fingerprint, Mixed, Plan, hits_less};
 use crate::raw::filter::RawFilter;
 use crate::raw::lookup::Contains;
 use crate::raw::probe::{Layout, Runs, with_layout};
@@ -23,7 +23,18 @@ impl<L: Layout> Function<Contains<RawFilter>> for ContainsAs<L> {
     #[inline(always)]
     fn run(filter: &RawFilter, mixed: Mixed) -> bool {
         let growing = filter.growing.as_deref().expect("the lookup of a growing filter");
-        growing.look::<L>(mixed).unwrap_or_else(|| growing.look_again(mixed))
+        let aim = growing.aim(mixed);
+        let (leaf, class) = growing.home(aim);
+        // Nearly all tables are of the one kind or of the other, but during one doubling. Both in one function would leave each
+        // too few registers.
+        if L::Runs::SLOTS == 2 && leaf.look.is_narrow() {
+            growing.look_in::<L::Narrow>(aim.cell, leaf, class).unwrap_or_else(|| growing.look_again(mixed))
+        } else if L::Runs::SLOTS == 2 {
+            let buckets = u64::from(class.first.get()) << 32 | u64::from(class.second.get());
+            growing.contains_in_wide::<L>(mixed, aim.cell, leaf, class.fingerprint, buckets)
+        } else {
+            growing.look_in::<L>(aim.cell, leaf, class).unwrap_or_else(|| growing.look_again(mixed))
+        }
     }
 }
 
@@ -38,6 +49,21 @@ impl Growing {
                 return found;
             }
         }
+    }
+
+    /// Both buckets are given in one number: all that is given is in registers then.
+    #[inline(never)]
+    fn contains_in_wide<L: Layout>(
+        &self,
+        mixed: Mixed,
+        cell: usize,
+        leaf: Member<'_, Leaf>,
+        fingerprint: Fingerprint,
+        buckets: u64,
+    ) -> bool {
+        let (first, second) = (Bucket::new((buckets >> 32) as u32), Bucket::new(buckets as u32));
+        let class = Class { fingerprint, first, second };
+        self.look_in::<L>(cell, leaf, class).unwrap_or_else(|| self.look_again(mixed))
     }
 
     /// Whether the class is present; `None` if a relocation or a split came between.
@@ -59,7 +85,7 @@ impl Growing {
 
     #[inline(always)]
     fn look_in<L: Layout>(&self, cell: usize, leaf: Member<'_, Leaf>, class: Class) -> Option<bool> {
-        let look = leaf.look;
+        let look = &leaf.get().look;
         let pattern = u64::from(class.fingerprint.get()).wrapping_mul(look.low);
         let [first, second] =
             [class.first, class.second].map(|bucket| u64::from(bucket.get()) * u64::from(look.bucket_bits));
@@ -70,7 +96,8 @@ impl Growing {
         reached(Step::BucketRead);
         let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
         reached(Step::BucketRead);
-        if (first.hits(look.low, pattern) | second.hits(look.low, pattern)) & look.high != 0 {
+        let hits = |run| hits_less(run, pattern, look.minus_low);
+        if (first.any_of(hits) | second.any_of(hits)) & look.high != 0 {
             return Some(true);
         }
         (version.is_still(begun) & self.directory.is_at(cell, leaf)).then_some(false)
