@@ -80,7 +80,7 @@ impl Growing {
         leaf.doublings() < self.plan.reserve_bits && leaf.load() as f64 >= load * slots
     }
 
-    #[inline(never)]
+    #[inline(always)]
     pub(in crate::raw) fn insert(&self, mixed: Mixed, admission: Admission) -> Result<bool, InsertError> {
         let aim = self.aim(mixed);
         self.fetch(aim, CacheLevel::L1);
