@@ -38,9 +38,8 @@ fn taken<R>(work: impl FnOnce() -> R) -> (R, usize) {
 #[track_caller]
 fn read(name: &str, bytes: &[u8]) -> Result<Filter, SnapshotError> {
     // Words, their stripes, four times as large in the worst case, and the bytes of a shard. And as much as is asked
-    // for before it has arrived: 64 KiB to read into, and 256 KiB each for words and for stripes that are not mapped. With
-    // several threads, the bytes of as many shards, and theirs for a task.
-    let allowed = 6 * bytes.len() + (578 << 10);
+    // for before it has arrived: 64 KiB to read into, and as much for words and for stripes that are not mapped. With several threads, the bytes of as many shards, and theirs for a task.
+    let allowed = 6 * bytes.len() + (194 << 10);
     let par_allowed = allowed + bytes.len() + (4 << 10);
     let read_from = || Filter::read_from(bytes, hasher());
     let par_read = || SnapshotReader::new(bytes)?.in_parallel().into_filter(hasher());

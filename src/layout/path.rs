@@ -412,8 +412,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
-
         /// From every pair of roots, equal ones included: a path is found exactly if there is one, it is a shortest
         /// one, and it can be carried out.
         #[test]

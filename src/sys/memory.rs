@@ -71,10 +71,9 @@ mod backing {
     use std::sync::{Arc, Mutex, PoisonError};
 
     /// Bytes from which a run is mapped. A snapshot's header announces memory that has not arrived yet: what is mapped costs
-    /// address space until it is touched. Of less than this, zeros by hand cost less than the system takes to map it and to
-    /// supply its pages, half of the time in which a table of 100 KB is loaded.
+    /// address space until it is touched.
     #[cfg(feature = "mmap")]
-    const MAPPED_FROM: usize = 256 << 10;
+    const MAPPED_FROM: usize = 64 << 10;
 
     /// Bytes from which huge pages are advised, and to which such a run is aligned: the size of a huge page on x86-64 and
     /// on most of aarch64.

@@ -254,8 +254,8 @@ fn memory_is_reserved_not_written() {
         // In pages; 4 KiB at the least.
         statm.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 4096
     };
-    // The first filter of a process and one that follows it.
-    for built in 1..=2 {
+    // The first filter of a process and those that follow one.
+    for built in 1..=3 {
         let before = resident();
         let filter = match CuckooFilter::<u64>::builder().capacity(1_050_000_000).fingerprint_bits(32).build() {
             Ok(filter) => filter,

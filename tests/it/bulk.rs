@@ -24,7 +24,7 @@ use testkit::watchdog;
 use testkit::{ABSENT, Filter};
 
 const ONE_SHARD: usize = 240_000;
-const SOME_SHARDS: usize = 600_000;
+const SOME_SHARDS: usize = 1_000_000;
 /// 13 shards. With 24 bits the table is out of cache.
 const MANY_SHARDS: usize = 3_200_000;
 
@@ -243,11 +243,15 @@ fn keys_are_anything_that_borrows_as_the_key_type() {
     let shared: Vec<Arc<str>> = words.iter().map(|&word| word.into()).collect();
     let mixed: Vec<Cow<'_, str>> = words.iter().map(|&word| word.into()).collect();
     every_form_is_one_key::<str, _, _>(&owned, &words);
+    every_form_is_one_key::<str, _, _>(&words, &boxed);
     every_form_is_one_key::<str, _, _>(&boxed, &shared);
     every_form_is_one_key::<str, _, _>(&mixed, &owned);
     every_form_is_one_key::<String, _, _>(&owned, &owned.iter().collect::<Vec<_>>());
+    let bytes: Vec<Vec<u8>> = owned.iter().map(|word| word.clone().into_bytes()).collect();
+    let slices: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
     let arrays: Vec<[u8; 2]> = (0..20_000_u16).map(u16::to_le_bytes).collect();
-    every_form_is_one_key::<[u8], _, _>(&arrays, &arrays.iter().map(<[u8; 2]>::as_slice).collect::<Vec<_>>());
+    every_form_is_one_key::<[u8], _, _>(&bytes, &slices);
+    every_form_is_one_key::<[u8], _, _>(&arrays, &arrays.iter().map(|array| array.to_vec()).collect::<Vec<_>>());
     let numbers: Vec<u64> = (0..20_000).collect();
     every_form_is_one_key::<u64, _, _>(&numbers, &numbers.iter().collect::<Vec<_>>());
 }
@@ -829,7 +833,7 @@ fn loads_from_several_pools_do_not_disturb_each_other() {
     thread::scope(|scope| {
         for (number, pool) in pools().into_iter().enumerate() {
             scope.spawn(move || {
-                let keys: Vec<u64> = (0..180_000).map(|key| ABSENT * number as u64 + key).collect();
+                let keys: Vec<u64> = (0..300_000).map(|key| ABSENT * number as u64 + key).collect();
                 for _ in 0..3 {
                     assert_eq!(pool.install(|| filter.par_insert(&keys)).inserted, keys.len());
                     let mut found = vec![false; keys.len()];
@@ -926,9 +930,9 @@ fn load_concurrently(capacity: usize, bits: u32, rounds: usize, threads: usize) 
 fn every_answer_during_a_load_is_exact_with_32_bits() {
     let _watchdog = watchdog();
     // Few keys over and over: the last ones of each load relocate many.
-    load_concurrently(3000, 32, 100, 1);
-    load_concurrently(10_000, 32, 100, 1);
-    load_concurrently(ONE_SHARD, 32, 3, 2);
+    load_concurrently(3000, 32, 200, 1);
+    load_concurrently(10_000, 32, 300, 1);
+    load_concurrently(ONE_SHARD, 32, 6, 2);
     load_concurrently(SOME_SHARDS, 32, 3, 2);
 }
 
@@ -936,7 +940,7 @@ fn every_answer_during_a_load_is_exact_with_32_bits() {
 fn no_key_is_missed_during_a_load_at_any_width() {
     let _watchdog = watchdog();
     for bits in [6, 8, 12, 13, 16, 17, 24] {
-        load_concurrently(10_000, bits, 40, 2);
-        load_concurrently(100_000, bits, 2, 2);
+        load_concurrently(10_000, bits, 100, 2);
+        load_concurrently(100_000, bits, 3, 2);
     }
 }

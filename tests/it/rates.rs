@@ -8,7 +8,7 @@ use testkit::{random_seeds, slots};
 
 #[test]
 fn the_rate_follows_the_formula_at_every_width_and_load() {
-    const LOOKUPS: u64 = 1_000_000;
+    const LOOKUPS: u64 = 2_000_000;
     for bits in 4..=16 {
         let mut rng = fastrand::Rng::with_seed(u64::from(bits));
         let builder = CuckooFilter::<u64>::builder().capacity(95_000).fingerprint_bits(bits);
@@ -45,7 +45,7 @@ fn the_rate_asked_for_is_kept_at_full_capacity() {
             for key in 0..capacity as u64 {
                 filter.insert(&key).unwrap();
             }
-            let lookups = 1_000_000;
+            let lookups = 2_000_000;
             let found = (0..lookups).filter(|key| filter.contains(&(key + (1 << 32)))).count();
             let bits = filter.fingerprint_bits();
             let measured = Rate::of(lookups, found as u64, slots(&filter), filter.load_factor(), bits);

@@ -19,7 +19,7 @@ fn every_answer_is_exact_with_32_bits() {
     let _alive = watchdog();
     let mut rng = Rng::with_seed(1);
     for (capacity, stripes) in [(10, 1), (60, 4), (1000, 8), (20_000, 1), (20_000, 100), (500_000, 1000)] {
-        let outcome = Exact::new(capacity, Some(stripes), &mut rng).run(WRITERS, READERS, 50_000, &mut rng);
+        let outcome = Exact::new(capacity, Some(stripes), &mut rng).run(WRITERS, READERS, 100_000, &mut rng);
         println!("capacity {capacity}, {stripes} stripes: {outcome:?}");
     }
 }
@@ -30,7 +30,7 @@ fn no_present_key_is_missed_at_any_width() {
     for bits in [4, 5, 8, 12, 13, 16, 17, 24] {
         for (capacity, stripes) in [(100, 4), (5000, 16)] {
             let shape = Shape { stripes: Some(stripes), ..Shape::new(capacity, bits, &mut rng) };
-            Shared::new(shape, &mut rng).run(100_000, &mut rng);
+            Shared::new(shape, &mut rng).run(250_000, &mut rng);
         }
     }
 }

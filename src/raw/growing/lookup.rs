@@ -27,13 +27,11 @@ impl<L: Layout> Function<Contains<RawFilter>> for ContainsAs<L> {
         let (leaf, class) = growing.home(aim);
         // Nearly all tables are of the one kind or of the other, but during one doubling. Both in one function would leave each
         // too few registers.
-        if L::Runs::SLOTS == 2 && leaf.look.is_narrow() {
-            growing.look_in::<L::Narrow>(aim.cell, leaf, class).unwrap_or_else(|| growing.look_again(mixed))
-        } else if L::Runs::SLOTS == 2 {
+        if L::Runs::SLOTS == 2 && !leaf.look.is_narrow() {
             let buckets = u64::from(class.first.get()) << 32 | u64::from(class.second.get());
             growing.contains_in_wide::<L>(mixed, aim.cell, leaf, class.fingerprint, buckets)
         } else {
-            growing.look_in::<L>(aim.cell, leaf, class).unwrap_or_else(|| growing.look_again(mixed))
+            growing.look_in::<L::Narrow>(aim.cell, leaf, class).unwrap_or_else(|| growing.look_again(mixed))
         }
     }
 }
@@ -75,11 +73,10 @@ impl Growing {
     fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
         let aim = self.aim(mixed);
         let (leaf, class) = self.home(aim);
-        // Nearly all tables are of the one kind or of the other, but during one doubling.
-        if L::Runs::SLOTS == 2 && leaf.look.is_narrow() {
-            self.look_in::<L::Narrow>(aim.cell, leaf, class)
-        } else {
+        if L::Runs::SLOTS == 2 && !leaf.look.is_narrow() {
             self.look_in::<L>(aim.cell, leaf, class)
+        } else {
+            self.look_in::<L::Narrow>(aim.cell, leaf, class)
         }
     }
 

@@ -212,7 +212,7 @@ fn is_full() -> bool {
 
 /// All steps, or of many some, among them the first, the middle and the last of each kind.
 fn chosen(steps: &[Step]) -> Vec<usize> {
-    let most = if is_full() { 400 } else { 10 };
+    let most = if is_full() { 400 } else { 40 };
     if steps.len() <= most {
         return (0..steps.len()).collect();
     }
