@@ -8,6 +8,7 @@
 
 use super::geometry::Bucket;
 use super::lanes::{Lanes, SLOTS};
+use core::hint::select_unpredictable;
 
 /// The numbers of one width.
 #[derive(Clone, Copy, Debug)]
@@ -120,11 +121,6 @@ impl Matches {
     }
 
     #[inline]
-    pub(crate) fn bucket(self) -> Bucket {
-        self.bucket
-    }
-
-    #[inline]
     pub(crate) fn any(self) -> bool {
         self.low | self.high != 0
     }
@@ -151,14 +147,10 @@ impl Matches {
     #[inline]
     pub(crate) fn lowest(self, format: &Format) -> Option<Slot> {
         let begin = format.begin(self.bucket);
-        let begin = if self.low != 0 {
-            begin + u64::from(format.lanes.lowest(self.low))
-        } else if self.high != 0 {
-            begin + format.run_bits() + u64::from(format.lanes.lowest(self.high))
-        } else {
-            return None;
-        };
-        Some(Slot { bucket: self.bucket, begin })
+        // In which run it stands cannot be predicted.
+        let (run, begin) =
+            select_unpredictable(self.low != 0, (self.low, begin), (self.high, begin + format.run_bits()));
+        (run != 0).then(|| Slot { bucket: self.bucket, begin: begin + u64::from(format.lanes.lowest(run)) })
     }
 
     /// Each of them, from the lowest.

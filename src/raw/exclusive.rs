@@ -8,7 +8,7 @@ use super::pair::too_many_copies;
 use super::shard::Shard;
 use super::stripe::LockedAll;
 use crate::error::InsertError;
-use crate::layout::{Class, Search, SearchBudget};
+use crate::layout::{Class, Hop, Search, SearchBudget};
 
 /// Keys that are worked on before other writers have their turn.
 pub(crate) const KEYS_UNDER_LOCKS: usize = 1 << 12;
@@ -79,6 +79,10 @@ impl Exclusive<'_> {
         class: Class,
     ) -> Inserted<H> {
         let Exclusive { shard, ref locked } = *self;
+        if let Some(path) = shard.find_short_path(class) {
+            budget.learn(true);
+            return Ok(self.carry_out(path.hops(), class));
+        }
         if shard.is_saturated(locked, class) {
             return Ok(Err(too_many_copies(locked, class)));
         }
@@ -89,17 +93,25 @@ impl Exclusive<'_> {
             locked.note(class.first, Event::RefusedFull);
             return Ok(Err(InsertError::Full));
         };
+        let result = self.carry_out(path, class);
+        home.searched(search.buckets());
+        Ok(result)
+    }
+
+    /// Relocates along the path, which no other writer spoils, and puts the class into the slot that becomes free.
+    #[inline(always)]
+    fn carry_out(&self, path: impl Iterator<Item = Hop>, class: Class) -> Result<bool, InsertError> {
+        let Exclusive { shard, ref locked } = *self;
         let (mut freed, mut length) = (None, 0);
         for hop in path {
             freed = shard.relocate(locked, hop);
             debug_assert!(freed.is_some(), "a path found under all locks is carried out under them");
             length += 1;
         }
-        let Some(freed) = freed else { return Ok(Err(InsertError::Full)) };
+        let Some(freed) = freed else { return Err(InsertError::Full) };
         shard.fill(locked, freed, class);
         locked.note(class.first, Event::Path { length, relocated: length });
-        home.searched(search.buckets());
-        Ok(Ok(true))
+        Ok(true)
     }
 
     /// Removes one copy of the class and says whether there was one.

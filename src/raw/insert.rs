@@ -70,12 +70,11 @@ impl Shard<'_> {
     /// Looks at the pair without locks: a hint, on which nothing is decided but where to go on.
     #[inline(always)]
     fn look_for_room(self, class: Class) -> Look {
-        let find = |value, bucket| self.table().find_value(value, bucket, Optimistic);
-        let emptier = find(0, class.first).or_lower(find(0, class.second));
-        if emptier.any() {
-            return Look { with_room: Some(emptier.bucket()), saturated: false };
+        if let Some(slot) = self.table().lower_empty([class.first, class.second], Optimistic) {
+            return Look { with_room: Some(slot.bucket), saturated: false };
         }
-        let (first, second) = (find(class.fingerprint.get(), class.first), find(class.fingerprint.get(), class.second));
+        let find = |bucket| self.table().find_value(class.fingerprint.get(), bucket, Optimistic);
+        let (first, second) = (find(class.first), find(class.second));
         Look { with_room: None, saturated: first.count(second, self.table().format()) as usize == 2 * SLOTS }
     }
 

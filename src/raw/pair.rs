@@ -5,6 +5,7 @@ use super::home::Home;
 use super::insert::Admission;
 use super::shard::Shard;
 use super::stripe::Locked;
+use super::table::UnderLock;
 use crate::error::InsertError;
 use crate::layout::{Class, Matches, SLOTS, Slot};
 
@@ -39,10 +40,9 @@ impl Shard<'_> {
         if admission == Admission::Unique && self.copies(locked, class) > 0 {
             return Some(false);
         }
-        let empty = |bucket| self.table().find_empty(locked, bucket);
-        // Buckets fill from their lowest slot, so the lower empty slot is in the emptier bucket, more or less: pairs
-        // that are full are fewer. Chosen without a branch, for it cannot be predicted.
-        let slot = empty(class.first).or_lower(empty(class.second)).lowest(self.table().format())?;
+        locked.assert_holds(class.first);
+        locked.assert_holds(class.second);
+        let slot = self.table().lower_empty([class.first, class.second], UnderLock)?;
         self.fill(locked, slot, class);
         Some(true)
     }
