@@ -1,8 +1,8 @@
 //! Removes repeated lines from a stream, on all cores, in a memory that it announces.
 //!
 //! ```text
-//! cargo run --release --example dedup -- urls-1.txt urls-2.txt > new.txt    # grows with the lines
-//! zcat crawl-*.gz | cargo run --release --example dedup -- --capacity 1000000000 --rate 0.0001 > new.txt
+//! cargo run --release -p examples --bin dedup -- urls-1.txt urls-2.txt > new.txt    # grows with the lines
+//! zcat crawl-*.gz | cargo run --release -p examples --bin dedup -- --capacity 1000000000 --rate 0.0001 > new.txt
 //! ```
 //!
 //! Every line of the output is there once, in the order of the input. A new line is taken for a repeated one as often as

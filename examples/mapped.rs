@@ -1,4 +1,4 @@
-//! One file of a filter, asked by several processes that share its memory: `cargo run --release --example mapped`.
+//! One file of a filter, asked by several processes that share its memory: `cargo run --release -p examples --bin mapped`.
 //!
 //! Makes a filter of the size that is asked for, if the file is not there yet, and starts processes that map it and look keys up
 //! without end. Then tells how long it took each to open the file, and what memory they take: each of them its own (`private`),

@@ -1,5 +1,5 @@
 //! A stream of events with repetitions, and the question which of them were seen in the last seconds:
-//! `cargo run --release --example seen_before`.
+//! `cargo run --release -p examples --bin seen_before`.
 //!
 //! The stream is made, so the truth is known. Each event goes to an [`ExpiringFilter`] and to an exact map of times. What
 //! is printed: events admitted as new and taken for repeated, those that were wrongly taken for repeated, with the rate that

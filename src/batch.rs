@@ -3,8 +3,8 @@
 
 use crate::error::InsertError;
 use crate::filter::CuckooFilter;
-use crate::layout::{Aim, Class, Mixed, SearchBudget};
-use crate::raw::{Admission, BLOCK, Fixed, Growing, RawFilter, Shard, rolling};
+use crate::layout::{Aim, Class, Geometry, Mixed, SearchBudget};
+use crate::raw::{Admission, Fixed, Growing, RawFilter, Shard, rolling};
 use crate::report::{BulkReport, RemoveReport};
 use crate::sys::prefetch::CacheLevel;
 use core::borrow::Borrow;
@@ -52,7 +52,8 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// assert!(filter.contains("a"));
     /// ```
     pub fn insert_batch_hash(&self, hashes: &[u64]) -> BulkReport {
-        self.raw.insert_hashes(hashes.iter().copied().map(Mixed::of), Admission::Copies, |_, _| {})
+        let hashes = &mut hashes.iter().copied().map(Mixed::of);
+        self.raw.insert_each(hashes, Admission::Copies, usize::MAX, None)
     }
 
     /// Stores each key with these hashes that is absent. As [`insert_unique_batch`](CuckooFilter::insert_unique_batch).
@@ -71,9 +72,9 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn insert_unique_batch_hash(&self, hashes: &[u64], admitted: &mut [bool]) -> BulkReport {
-        assert_same_length(hashes, admitted);
-        let hashes = hashes.iter().copied().map(Mixed::of);
-        self.raw.insert_hashes(hashes, Admission::Unique, |index, stored| admitted[index] = stored)
+        assert_same_length(hashes.len(), admitted.len());
+        let hashes = &mut hashes.iter().copied().map(Mixed::of);
+        self.raw.insert_each(hashes, Admission::Unique, usize::MAX, Some(admitted))
     }
 
     /// Removes one copy of each key with these hashes. As [`remove_batch`](CuckooFilter::remove_batch).
@@ -88,7 +89,19 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     pub fn remove_batch_hash(&self, hashes: &[u64]) -> RemoveReport {
-        self.raw.remove_batch(hashes.iter().copied().map(Mixed::of))
+        self.raw.remove_each(&mut hashes.iter().copied().map(Mixed::of), usize::MAX)
+    }
+}
+
+/// Hashes the keys of a slice in turn.
+pub(crate) fn hashing<T>(mut keys: &[T], mixed: impl Fn(&T) -> Mixed) -> impl FnMut(&mut [Mixed]) -> usize {
+    move |to| {
+        let (now, later) = keys.split_at(keys.len().min(to.len()));
+        keys = later;
+        for (key, to) in now.iter().zip(to) {
+            *to = mixed(key);
+        }
+        now.len()
     }
 }
 
@@ -98,148 +111,142 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 /// If `keys` and `found` differ in length.
 #[track_caller]
 pub(crate) fn lookup_batch<T>(raw: &RawFilter, keys: &[T], mixed: impl Fn(&T) -> Mixed, found: &mut [bool]) {
-    assert_same_length(keys, found);
-    let mut blocks = keys.chunks(BLOCK);
-    let mut next = |hashes: &mut [Mixed; BLOCK]| {
-        for (key, to) in blocks.next().unwrap_or_default().iter().zip(hashes) {
-            *to = mixed(key);
-        }
-    };
-    raw.contains_each(&mut next, found);
+    assert_same_length(keys.len(), found.len());
+    raw.contains_each(&mut hashing(keys, mixed), found);
 }
 
 /// # Panics
 /// If there is not one answer for each key.
 #[track_caller]
-pub(crate) fn assert_same_length<T, A>(keys: &[T], answers: &[A]) {
-    assert_eq!(keys.len(), answers.len(), "the number of keys and the number of places for their answers differ");
+pub(crate) fn assert_same_length(keys: usize, answers: usize) {
+    assert_eq!(keys, answers, "the number of keys and the number of places for their answers differ");
 }
 
-/// What becomes of a batch of insertions.
-struct Noted<F> {
+/// The hashes of keys in turn, for writers: each is asked for while those before it wait for their locks. The user's types are
+/// behind it, and all else is compiled once.
+pub(crate) type Hashes<'a> = &'a mut dyn Iterator<Item = Mixed>;
+
+/// Where keys lie in a filter, or in a part of one: numbered like the shards of the whole filter, of which `first` is the first
+/// that is there.
+#[derive(Clone, Copy)]
+pub(crate) struct Places<'a> {
+    pub(crate) raw: &'a RawFilter,
+    pub(crate) geometry: &'a Geometry,
+    pub(crate) first: usize,
+}
+
+/// What became of the keys of a batch of insertions. At most `max_listed` refused ones are listed.
+struct Noted<'a> {
     report: BulkReport,
-    stored: F,
     index: usize,
+    max_listed: usize,
+    /// Of each key whether it was stored, if that was asked.
+    admitted: Option<&'a mut [bool]>,
 }
 
-impl<F: FnMut(usize, bool)> Noted<F> {
-    #[inline(always)]
-    fn new(stored: F) -> Self {
-        Noted { report: BulkReport::default(), stored, index: 0 }
+impl<'a> Noted<'a> {
+    fn new(max_listed: usize, admitted: Option<&'a mut [bool]>) -> Self {
+        Noted { report: BulkReport::default(), index: 0, max_listed, admitted }
     }
 
     #[inline(always)]
     fn note(&mut self, result: Result<bool, InsertError>) {
-        (self.stored)(self.index, result == Ok(true));
-        self.report.note(self.index, result, usize::MAX);
+        if let Some(admitted) = &mut self.admitted {
+            admitted[self.index] = result == Ok(true);
+        }
+        if result != Ok(true) {
+            self.report.note(self.index, result, self.max_listed);
+        }
         self.index += 1;
+    }
+
+    fn report(mut self) -> BulkReport {
+        let BulkReport { present, ref rejected, rejected_unlisted, .. } = self.report;
+        self.report.inserted = self.index - present - rejected.len() - rejected_unlisted;
+        self.report
     }
 }
 
 impl RawFilter {
-    /// Where keys lie.
-    #[inline(always)]
-    pub(crate) fn places(&self, hashes: impl Iterator<Item = Mixed>) -> impl Iterator<Item = (Shard<'_>, Class)> {
-        hashes.map(|mixed| self.locate(mixed))
-    }
-
-    /// Inserts one after the other, each under locks of its own, lists all that were refused, and tells of each key by
-    /// its number whether it was stored.
-    #[inline(always)]
-    pub(crate) fn insert_batch<'a>(
-        &'a self,
-        places: impl Iterator<Item = (Shard<'a>, Class)>,
-        admission: Admission,
-        stored: impl FnMut(usize, bool),
-    ) -> BulkReport {
-        let mut noted = Noted::new(stored);
-        self.insert_each(places, admission, |result| noted.note(result));
-        noted.report
-    }
-
-    /// The same for keys of the whole filter, which may grow.
-    #[inline(always)]
-    fn insert_hashes(
+    /// Inserts one after the other, each under locks of its own, lists those that were refused, at most `max_listed`, and
+    /// notes of each key whether it was stored.
+    pub(crate) fn insert_each(
         &self,
-        hashes: impl Iterator<Item = Mixed>,
+        hashes: Hashes<'_>,
         admission: Admission,
-        stored: impl FnMut(usize, bool),
+        max_listed: usize,
+        admitted: Option<&mut [bool]>,
     ) -> BulkReport {
-        let mut noted = Noted::new(stored);
-        self.insert_each_hash(hashes, admission, |result| noted.note(result));
-        noted.report
-    }
-
-    /// As [`RawFilter::insert_each`], for keys of the whole filter, which may grow.
-    #[inline(always)]
-    pub(crate) fn insert_each_hash(
-        &self,
-        hashes: impl Iterator<Item = Mixed>,
-        admission: Admission,
-        note: impl FnMut(Result<bool, InsertError>),
-    ) {
-        match self.growing() {
-            Some(growing) => growing.insert_each(hashes, admission, note),
-            None => self.insert_each(self.places(hashes), admission, note),
+        let Some(growing) = self.growing() else {
+            let places = Places { raw: self, geometry: self.geometry(), first: 0 };
+            return places.insert_each(hashes, admission, max_listed, admitted);
+        };
+        let (mut noted, mut budget) = (Noted::new(max_listed, admitted), SearchBudget::full());
+        let mut insert = |aim, admission| noted.note(growing.insert_fetched(aim, admission, &mut budget));
+        match admission {
+            Admission::Copies => growing.in_order(hashes, |aim| insert(aim, Admission::Copies)),
+            Admission::Unique => growing.in_order(hashes, |aim| insert(aim, Admission::Unique)),
         }
+        noted.report()
     }
 
-    /// Inserts one after the other, each under locks of its own.
-    #[inline(always)]
-    pub(crate) fn insert_each<'a>(
-        &'a self,
-        places: impl Iterator<Item = (Shard<'a>, Class)>,
-        admission: Admission,
-        note: impl FnMut(Result<bool, InsertError>),
-    ) {
-        if self.is_near_to_writers() {
-            self.insert_in_order::<ONE_AHEAD>(places, admission, note);
-        } else {
-            self.insert_in_order::<FAR_AHEAD>(places, admission, note);
-        }
-    }
-
-    #[inline(never)]
-    fn insert_in_order<'a, const AHEAD: usize>(
-        &'a self,
-        places: impl Iterator<Item = (Shard<'a>, Class)>,
-        admission: Admission,
-        mut note: impl FnMut(Result<bool, InsertError>),
-    ) {
-        let mut budget = SearchBudget::full();
-        self.in_order::<AHEAD>(places, Shard::fetch_path, |shard, class| {
-            let Ok(result) = shard.insert_fetched(Fixed, class, admission, &mut budget);
-            note(result);
-        });
-    }
-
-    /// Removes one after the other, each under locks of its own, and lists all that were missing.
-    #[inline(always)]
-    fn remove_batch(&self, hashes: impl Iterator<Item = Mixed>) -> RemoveReport {
+    /// Removes one after the other, each under locks of its own, and lists those that were missing, at most `max_listed`.
+    pub(crate) fn remove_each(&self, hashes: Hashes<'_>, max_listed: usize) -> RemoveReport {
         let (mut report, mut index) = (RemoveReport::default(), 0);
-        self.remove_each(hashes, |removed| {
-            report.note(index, removed, usize::MAX);
+        let note = |removed| {
+            report.note(index, removed, max_listed);
             index += 1;
-        });
+        };
+        let places = Places { raw: self, geometry: self.geometry(), first: 0 };
+        if let Some(growing) = self.growing() {
+            let mut note = note;
+            growing.in_order(hashes, |aim| note(growing.remove_fetched(aim)));
+        } else if self.is_near_to_writers() {
+            places.remove_in_order::<ONE_AHEAD>(hashes, note);
+        } else {
+            places.remove_in_order::<FAR_AHEAD>(hashes, note);
+        }
         report
     }
 
-    /// Removes one after the other, each under locks of its own.
-    #[inline(always)]
-    pub(crate) fn remove_each(&self, hashes: impl Iterator<Item = Mixed>, note: impl FnMut(bool)) {
-        if let Some(growing) = self.growing() {
-            growing.remove_each(hashes, note);
-        } else if self.is_near_to_writers() {
-            self.remove_in_order::<ONE_AHEAD>(hashes, note);
-        } else {
-            self.remove_in_order::<FAR_AHEAD>(hashes, note);
+    fn is_near_to_writers(&self) -> bool {
+        self.table_bytes() <= NEAR_TO_WRITERS
+    }
+}
+
+impl<'a> Places<'a> {
+    /// As [`RawFilter::insert_each`].
+    pub(crate) fn insert_each(
+        self,
+        hashes: Hashes<'_>,
+        admission: Admission,
+        max_listed: usize,
+        admitted: Option<&mut [bool]>,
+    ) -> BulkReport {
+        let mut noted = Noted::new(max_listed, admitted);
+        match (admission, self.raw.is_near_to_writers()) {
+            (Admission::Copies, true) => self.insert_in_order::<ONE_AHEAD, false>(hashes, &mut noted),
+            (Admission::Copies, false) => self.insert_in_order::<FAR_AHEAD, false>(hashes, &mut noted),
+            (Admission::Unique, true) => self.insert_in_order::<ONE_AHEAD, true>(hashes, &mut noted),
+            (Admission::Unique, false) => self.insert_in_order::<FAR_AHEAD, true>(hashes, &mut noted),
         }
+        noted.report()
     }
 
     #[inline(never)]
-    fn remove_in_order<const AHEAD: usize>(&self, hashes: impl Iterator<Item = Mixed>, mut note: impl FnMut(bool)) {
+    fn insert_in_order<const AHEAD: usize, const UNIQUE: bool>(self, hashes: Hashes<'_>, noted: &mut Noted<'_>) {
+        let admission = if UNIQUE { Admission::Unique } else { Admission::Copies };
+        let mut budget = SearchBudget::full();
+        self.in_order::<AHEAD>(hashes, Shard::fetch_path, |shard, class| {
+            let Ok(result) = shard.insert_fetched(Fixed, class, admission, &mut budget);
+            noted.note(result);
+        });
+    }
+
+    #[inline(never)]
+    fn remove_in_order<const AHEAD: usize>(self, hashes: Hashes<'_>, mut note: impl FnMut(bool)) {
         self.in_order::<AHEAD>(
-            self.places(hashes),
+            hashes,
             |_, _| {},
             |shard, class| {
                 let Ok(removed) = shard.remove_fetched(Fixed, class);
@@ -248,52 +255,37 @@ impl RawFilter {
         );
     }
 
-    fn is_near_to_writers(&self) -> bool {
-        self.table_bytes() <= NEAR_TO_WRITERS
-    }
-
     /// Calls `work` with the place of each key, in order. What it needs begins to be fetched `AHEAD` keys before, and
     /// half way in between it may ask for more, unless the table is in the cache anyway.
     #[inline(always)]
-    fn in_order<'a, const AHEAD: usize>(
-        &'a self,
-        places: impl Iterator<Item = (Shard<'a>, Class)>,
+    fn in_order<const AHEAD: usize>(
+        self,
+        hashes: Hashes<'_>,
         half_way: impl Fn(Shard<'a>, Class),
         mut work: impl FnMut(Shard<'a>, Class),
     ) {
-        let level = if AHEAD == ONE_AHEAD || self.is_near() { CacheLevel::L1 } else { CacheLevel::L2 };
-        let fetched = places.inspect(|&(shard, class)| shard.fetch(class, level));
+        let level = if AHEAD == ONE_AHEAD || self.raw.is_near() { CacheLevel::L1 } else { CacheLevel::L2 };
+        let fetched = hashes.map(|mixed| {
+            let (number, class) = self.geometry.locate(mixed);
+            let shard = self.raw.shard(number - self.first);
+            shard.fetch(class, level);
+            (shard, class)
+        });
         let half_way = |&(shard, class): &(Shard<'a>, Class)| {
             if AHEAD > ONE_AHEAD {
                 half_way(shard, class);
             }
         };
-        let change = self.begin_change();
+        let change = self.raw.begin_change();
         rolling::<AHEAD, _>(fetched, half_way, |(shard, class)| work(shard, class));
         change.end();
     }
 }
 
-/// Where a key is looked for when its turn comes may be another table than the one from which its buckets were fetched.
 impl Growing {
-    #[inline(never)]
-    fn insert_each(
-        &self,
-        hashes: impl Iterator<Item = Mixed>,
-        admission: Admission,
-        mut note: impl FnMut(Result<bool, InsertError>),
-    ) {
-        let mut budget = SearchBudget::full();
-        self.in_order(hashes, |aim| note(self.insert_fetched(aim, admission, &mut budget)));
-    }
-
-    #[inline(never)]
-    fn remove_each(&self, hashes: impl Iterator<Item = Mixed>, mut note: impl FnMut(bool)) {
-        self.in_order(hashes, |aim| note(self.remove_fetched(aim)));
-    }
-
+    /// Where a key is looked for when its turn comes may be another table than the one from which its buckets were fetched.
     #[inline(always)]
-    fn in_order(&self, hashes: impl Iterator<Item = Mixed>, work: impl FnMut(Aim)) {
+    fn in_order(&self, hashes: Hashes<'_>, work: impl FnMut(Aim)) {
         let fetched = hashes.map(|mixed| self.aim(mixed)).inspect(|&aim| self.fetch(aim, CacheLevel::L1));
         rolling::<FAR_AHEAD, _>(fetched, |_| {}, work);
     }
@@ -349,7 +341,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// assert!(report.rejected.is_empty());
     /// ```
     pub fn insert_batch<T: Borrow<K>>(&self, keys: &[T]) -> BulkReport {
-        self.raw.insert_hashes(self.mixed_each(keys), Admission::Copies, |_, _| {})
+        self.raw.insert_each(&mut self.mixed_each(keys), Admission::Copies, usize::MAX, None)
     }
 
     /// Stores each key that is absent, as a loop of [`insert_unique`](CuckooFilter::insert_unique) would: `admitted[i]`
@@ -378,8 +370,8 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn insert_unique_batch<T: Borrow<K>>(&self, keys: &[T], admitted: &mut [bool]) -> BulkReport {
-        assert_same_length(keys, admitted);
-        self.raw.insert_hashes(self.mixed_each(keys), Admission::Unique, |index, stored| admitted[index] = stored)
+        assert_same_length(keys.len(), admitted.len());
+        self.raw.insert_each(&mut self.mixed_each(keys), Admission::Unique, usize::MAX, Some(admitted))
     }
 
     /// Removes one copy of each key, as a loop of [`remove`](CuckooFilter::remove) would, and says of which there was
@@ -399,7 +391,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// assert_eq!((report.removed, report.missing), (1, vec![1]));
     /// ```
     pub fn remove_batch<T: Borrow<K>>(&self, keys: &[T]) -> RemoveReport {
-        self.raw.remove_batch(self.mixed_each(keys))
+        self.raw.remove_each(&mut self.mixed_each(keys), usize::MAX)
     }
 
     fn mixed_each<T: Borrow<K>>(&self, keys: &[T]) -> impl Iterator<Item = Mixed> {

@@ -64,13 +64,32 @@ pub struct RemoveReport {
 
 impl BulkReport {
     /// Notes what became of the key at `index`; lists at most `max_listed`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note(&mut self, index: usize, result: Result<bool, InsertError>, max_listed: usize) {
         match result {
             Ok(true) => self.inserted += 1,
             Ok(false) => self.present += 1,
-            Err(error) if self.rejected.len() < max_listed => self.rejected.push(Rejection { index, error }),
-            Err(_) => self.rejected_unlisted += 1,
+            Err(error) => self.refuse(index, error, max_listed),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, index: usize, error: InsertError, max_listed: usize) {
+        if self.rejected.len() < max_listed {
+            self.rejected.push(Rejection { index, error });
+        } else {
+            self.rejected_unlisted += 1;
+        }
+    }
+
+    /// Adds what became of the keys from `begin` on.
+    pub(crate) fn append(&mut self, begin: usize, other: Self, max_listed: usize) {
+        self.inserted += other.inserted;
+        self.present += other.present;
+        self.rejected_unlisted += other.rejected_unlisted;
+        for Rejection { index, error } in other.rejected {
+            self.note(begin + index, Err(error), max_listed);
         }
     }
 }
@@ -85,6 +104,15 @@ impl RemoveReport {
             self.missing.push(index);
         } else {
             self.missing_unlisted += 1;
+        }
+    }
+
+    /// Adds what became of the keys from `begin` on.
+    pub(crate) fn append(&mut self, begin: usize, other: Self, max_listed: usize) {
+        self.removed += other.removed;
+        self.missing_unlisted += other.missing_unlisted;
+        for index in other.missing {
+            self.note(begin + index, false, max_listed);
         }
     }
 }

@@ -99,7 +99,7 @@ impl Arguments {
     }
 
     pub(crate) fn list(&self) -> PathBuf {
-        let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/disposable-email-domains.txt");
+        let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/data/disposable-email-domains.txt");
         self.list.clone().unwrap_or_else(|| ours.into())
     }
 

@@ -2,8 +2,8 @@
 //! throw-away domains, while the list changes under them.
 //!
 //! ```text
-//! cargo run --release --example risk_control
-//! cargo run --release --example risk_control -- --help
+//! cargo run --release -p examples
+//! cargo run --release -p examples -- --help
 //! ```
 //!
 //! `list` reads the file, `addresses` makes IP addresses in its place, `made` keys besides it, `sign_ups` prepares what is asked. `load` and `run`, the service,

@@ -1,4 +1,4 @@
-//! What the example does with bad input and with snapshots: run as another process, and built as this one is.
+//! What the example does with bad input and with snapshots.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,8 @@ fn folder(name: &str) -> PathBuf {
 
 /// Runs the example in the folder for a moment.
 fn run(folder: &Path, arguments: &[&str]) -> Output {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--quiet", "--locked", "--profile", "test", "--example", "risk_control", "--manifest-path"]);
-    cargo.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
-    if cfg!(feature = "serde") {
-        cargo.args(["--features", "serde"]);
-    }
-    cargo.args(["--", "--seconds", "0.2"]).args(arguments).current_dir(folder).output().unwrap()
+    let mut program = Command::new(env!("CARGO_BIN_EXE_risk_control"));
+    program.args(["--seconds", "0.2"]).args(arguments).current_dir(folder).output().unwrap()
 }
 
 /// What stands on stdout after a run that succeeds.

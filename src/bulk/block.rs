@@ -7,8 +7,9 @@
 //! key: the n-th key of a shard has the n-th outcome of its run.
 
 use crate::layout::{Geometry, Mixed};
+use crate::raw::{BLOCK, Next};
 use core::mem;
-use core::ops::Add;
+use core::ops::{Add, Range};
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
@@ -27,6 +28,73 @@ const MIN_TILE_KEYS_PER_SHARD: usize = 16;
 
 /// Shards for which keys are sorted, at the most. With more, even a block of one tile would have too few keys for each.
 const MAX_SHARDS: usize = MAX_KEYS / MIN_TILE_KEYS_PER_SHARD;
+
+/// Keys that are hashed at a time, by a call of what knows their type.
+const HASHED_AT_ONCE: usize = 1 << 8;
+
+/// The keys of a slice, of whatever type: how many, and what hashes those from a number on.
+#[derive(Clone, Copy)]
+pub(super) struct Keys<'a> {
+    pub(super) count: usize,
+    hash: &'a (dyn Fn(usize, &mut [Mixed]) + Sync),
+}
+
+impl Keys<'_> {
+    /// Hands over these keys.
+    pub(super) fn with<T: Sync, R>(
+        keys: &[T],
+        mixed: impl Fn(&T) -> Mixed + Sync,
+        work: impl FnOnce(Keys<'_>) -> R,
+    ) -> R {
+        let hash = |begin: usize, to: &mut [Mixed]| {
+            for (key, to) in keys[begin..].iter().zip(to) {
+                *to = mixed(key);
+            }
+        };
+        work(Keys { count: keys.len(), hash: &hash })
+    }
+
+    /// Hashes these in turn.
+    pub(super) fn hashing(self, mut left: Range<usize>) -> impl FnMut(&mut [Mixed]) -> usize {
+        move |to| {
+            let count = left.len().min(to.len());
+            (self.hash)(left.start, &mut to[..count]);
+            left.start += count;
+            count
+        }
+    }
+}
+
+/// Keys that are hashed a block at a time.
+pub(super) struct InBlocks<'a> {
+    next: Next<'a>,
+    block: [Mixed; BLOCK],
+    at: usize,
+    end: usize,
+}
+
+impl<'a> InBlocks<'a> {
+    pub(super) fn new(next: Next<'a>) -> Self {
+        InBlocks { next, block: [Mixed::default(); BLOCK], at: 0, end: 0 }
+    }
+}
+
+impl Iterator for InBlocks<'_> {
+    type Item = Mixed;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Mixed> {
+        if self.at == self.end {
+            (self.at, self.end) = (0, (self.next)(&mut self.block));
+            if self.end == 0 {
+                return None;
+            }
+        }
+        let mixed = self.block[self.at % BLOCK];
+        self.at += 1;
+        Some(mixed)
+    }
+}
 
 /// What keys are sorted by.
 #[derive(Clone, Copy)]
@@ -161,27 +229,27 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         self.tiles.iter().map(|tile| tile.ends[shards - 1] as usize).sum()
     }
 
-    /// Takes as many keys as it can from the iterator, on this thread. `scratch` is some memory.
-    pub(super) fn fill_from(&mut self, hashes: &mut impl Iterator<Item = Mixed>, scratch: &mut Vec<Mixed>) {
+    /// Takes as many keys as it can, on this thread. `scratch` is some memory.
+    pub(super) fn fill_from(&mut self, next: Next<'_>, scratch: &mut Vec<Mixed>) {
         let mut most = self.tile_keys;
         for tile in &mut self.tiles {
-            tile.fill(&self.sorter, scratch, most, hashes.take(most));
+            tile.fill(&self.sorter, scratch, most, next);
             if tile.sorted.len() < most {
                 most = 0;
             }
         }
     }
 
-    /// Takes up to [`Block::max_keys`] keys, on all threads.
-    pub(super) fn fill<T: Sync>(&mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync) {
+    /// Takes these, up to [`Block::max_keys`] keys, on all threads.
+    pub(super) fn fill(&mut self, keys: Keys<'_>, range: Range<usize>) {
         let (sorter, tile_keys, all_scratch) = (self.sorter, self.tile_keys, &self.scratch);
         let locked = || all_scratch.lock().unwrap_or_else(PoisonError::into_inner);
         self.tiles.par_iter_mut().enumerate().for_each(|(number, tile)| {
             // None is left if the user's own code calls rayon, which may have this thread take another tile meanwhile.
             let mut scratch = locked().pop().unwrap_or_default();
-            let begin = (number * tile_keys).min(keys.len());
-            let keys = keys[begin..].iter().take(tile_keys);
-            tile.fill(&sorter, &mut scratch, keys.len(), keys.map(&hash));
+            let begin = (range.start + number * tile_keys).min(range.end);
+            let end = (begin + tile_keys).min(range.end);
+            tile.fill(&sorter, &mut scratch, end - begin, &mut keys.hashing(begin..end));
             locked().push(scratch);
         });
     }
@@ -247,14 +315,20 @@ impl<O: Copy + Default> Tile<O> {
 
     /// Sorts `most` keys or fewer by counting: a pass to hash and count, a pass to put in place. `scratch` is memory to
     /// keep hashes in between.
-    fn fill(&mut self, sorter: &Sorter, scratch: &mut Vec<Mixed>, most: usize, keys: impl Iterator<Item = Mixed>) {
+    fn fill(&mut self, sorter: &Sorter, scratch: &mut Vec<Mixed>, most: usize, next: Next<'_>) {
         self.ends.fill(0);
         scratch.resize(most, Mixed::default());
         self.shards.resize(most, 0);
-        for ((key, mixed), to) in keys.zip(&mut *scratch).zip(&mut self.shards) {
-            let shard = sorter.shard(key);
-            (*mixed, *to) = (key, shard as u32);
-            self.ends[shard] += 1;
+        for (hashes, shards) in scratch.chunks_mut(HASHED_AT_ONCE).zip(self.shards.chunks_mut(HASHED_AT_ONCE)) {
+            let hashed = next(hashes);
+            for (&mixed, to) in hashes[..hashed].iter().zip(shards) {
+                let shard = sorter.shard(mixed);
+                *to = shard as u32;
+                self.ends[shard] += 1;
+            }
+            if hashed < hashes.len() {
+                break;
+            }
         }
         let mut count = 0;
         for end in &mut self.ends {
@@ -337,6 +411,10 @@ mod tests {
         assert_eq!(max_keys(513), 16_777_216);
     }
 
+    fn fill<O: Copy + Default + Send + Sync>(block: &mut Block<O>, hashes: &[u64]) {
+        Keys::with(hashes, |&hash| Mixed::of(hash), |keys| block.fill(keys, 0..keys.count));
+    }
+
     fn scratches<O>(block: &Block<O>) -> usize {
         block.scratch.lock().unwrap().len()
     }
@@ -395,7 +473,7 @@ mod tests {
                     taken += block.scratch.lock().unwrap().iter().map(|scratch| 8 * scratch.capacity()).sum::<usize>();
                     let runs = shards * block.tiles.len() * size_of::<Run<'_, u8>>();
                     assert_eq!(taken + runs, bytes(shape, shards, threads), "{shards} shards, {threads} threads");
-                    block.fill(&hashes, |&hash| Mixed::of(hash));
+                    fill(&mut block, &hashes);
                 }
             });
         }
@@ -427,7 +505,7 @@ mod tests {
         for count in [1000, 999, 126, 125, 124, 1, 0] {
             let keys: Vec<u64> = (0..count).collect();
             let mut block = on_two_threads(|| Block::<u32>::new(sorter, 1000).unwrap());
-            block.fill(&keys, |&key| Mixed::of(key));
+            fill(&mut block, &keys);
             assert_eq!(block.keys(), keys.len());
             let sum = block.for_each_shard(0, [1u32, 2, 3].into_par_iter(), |shard, runs| {
                 let mut nth = 0;

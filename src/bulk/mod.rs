@@ -275,7 +275,7 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
 
 #[cfg(test)]
 mod tests {
-    use super::block::Block;
+    use super::block::{Block, Keys};
     use super::tasks::batches;
     use super::*;
     use crate::StableHashBuilder;
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn few_keys_are_one_batch() {
-        let lengths = |count: usize| batches(&vec![0u64; count], |keys| keys.len());
+        let lengths = |count: usize| batches(0..count, None, |keys, _| keys.len());
         assert_eq!(lengths(0), [0]);
         assert_eq!(lengths(4096), [4096]);
         assert_eq!(lengths(4097), [4096, 1]);
@@ -313,7 +313,7 @@ mod tests {
         let hashes: Vec<u64> = (0..1000).collect();
         assert_eq!(filter.par_insert_hash(&hashes[..500]).inserted, 500);
         let mut block = Block::<bool>::new(filter.raw.sorter(0), hashes.len()).unwrap();
-        block.fill(&hashes, |&hash| Mixed::of(hash));
+        Keys::with(&hashes, |&hash| Mixed::of(hash), |keys| block.fill(keys, 0..keys.count));
         filter.raw.lookup_block(&mut block);
         let mut found = vec![false; hashes.len()];
         block.read(&mut found, |found| found);

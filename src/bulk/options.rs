@@ -1,11 +1,11 @@
 //! A bulk operation with its options: keys are gathered into blocks, tasks work on them, outcomes become a report.
 
-use super::block::Block;
-use super::tasks::{FEW_KEYS, NotStored, Outcome, batches, budgets, groups};
-use crate::batch::{assert_same_length, lookup_batch};
+use super::block::{Block, InBlocks, Keys};
+use super::tasks::{BATCH_KEYS, FEW_KEYS, GROUP_KEYS, NotStored, Outcome, batches, budgets, ranges};
+use crate::batch::assert_same_length;
 use crate::filter::CuckooFilter;
 use crate::layout::Mixed;
-use crate::raw::Admission;
+use crate::raw::{Admission, Next, RawFilter};
 use crate::report::{BulkReport, RemoveReport};
 use core::borrow::Borrow;
 use core::fmt;
@@ -99,7 +99,7 @@ impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
 impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     /// As [`par_insert_hash`](CuckooFilter::par_insert_hash), with these options.
     pub fn insert_hash(self, hashes: &[u64]) -> BulkReport {
-        self.insert_keys(hashes, |&hash| Mixed::of(hash), None)
+        self.on_hashes(hashes, |work, keys| work.insert(keys, None))
     }
 
     /// As [`par_insert_unique_hash`](CuckooFilter::par_insert_unique_hash), with these options.
@@ -108,8 +108,8 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     /// If `hashes` and `admitted` differ in length.
     #[track_caller]
     pub fn insert_unique_hash(self, hashes: &[u64], admitted: &mut [bool]) -> BulkReport {
-        assert_same_length(hashes, admitted);
-        self.unique().insert_keys(hashes, |&hash| Mixed::of(hash), Some(admitted))
+        assert_same_length(hashes.len(), admitted.len());
+        self.unique().on_hashes(hashes, |work, keys| work.insert(keys, Some(admitted)))
     }
 
     /// As [`par_insert_iter_hash`](CuckooFilter::par_insert_iter_hash), with these options.
@@ -119,7 +119,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
 
     /// As [`par_remove_hash`](CuckooFilter::par_remove_hash), with these options.
     pub fn remove_hash(self, hashes: &[u64]) -> RemoveReport {
-        self.remove_keys(hashes, |&hash| Mixed::of(hash))
+        self.on_hashes(hashes, |work, keys| work.remove(keys))
     }
 
     /// As [`par_contains_hash`](CuckooFilter::par_contains_hash), with these options.
@@ -128,86 +128,118 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     /// If `hashes` and `found` differ in length.
     #[track_caller]
     pub fn contains_hash(self, hashes: &[u64], found: &mut [bool]) {
-        self.lookup_keys(hashes, |&hash| Mixed::of(hash), found);
+        assert_same_length(hashes.len(), found.len());
+        self.on_hashes(hashes, |work, keys| work.contains(keys, found));
     }
 
-    /// Says of each key whether it was stored, if there is a place for the answers.
-    fn insert_keys<T: Sync>(
+    fn on_hashes<R>(self, hashes: &[u64], work: impl FnOnce(Work<'_>, Keys<'_>) -> R) -> R {
+        self.on(hashes, |&hash| Mixed::of(hash), work)
+    }
+
+    /// Does the work on these keys.
+    fn on<T: Sync, R>(
         mut self,
         keys: &[T],
-        hash: impl Fn(&T) -> Mixed + Sync,
-        mut admitted: Option<&mut [bool]>,
-    ) -> BulkReport {
-        let raw = &self.filter.raw;
+        mixed: impl Fn(&T) -> Mixed + Sync,
+        work: impl FnOnce(Work<'_>, Keys<'_>) -> R,
+    ) -> R {
+        Keys::with(keys, mixed, |keys| work(self.work(), keys))
+    }
+
+    fn insert_stream(mut self, hashes: impl Iterator<Item = Mixed>) -> BulkReport {
+        let most = hashes.size_hint().1.unwrap_or(usize::MAX);
+        let mut hashes = hashes.fuse();
+        let mut next = |to: &mut [Mixed]| {
+            let hashed = to.iter_mut().zip(&mut hashes).map(|(to, mixed)| *to = mixed);
+            hashed.count()
+        };
+        self.work().insert_stream(&mut next, most)
+    }
+
+    fn work(&mut self) -> Work<'_> {
+        let Bulk { filter, admission, max_listed, ref mut progress } = *self;
+        Work { raw: &filter.raw, admission, max_listed, progress }
+    }
+}
+
+/// A bulk operation without the types of its keys and of who is told of its progress: it is compiled once.
+struct Work<'a> {
+    raw: &'a RawFilter,
+    admission: Admission,
+    max_listed: usize,
+    progress: &'a mut dyn FnMut(usize),
+}
+
+impl Work<'_> {
+    /// Says of each key whether it was stored, if there is a place for the answers.
+    fn insert(self, keys: Keys<'_>, mut admitted: Option<&mut [bool]>) -> BulkReport {
+        let raw = self.raw;
         let mut report = BulkReport::default();
-        let Some(mut block) = raw.block(keys.len()) else {
-            let mut done = 0;
-            for keys in groups(keys) {
-                let results = batches(keys, |keys| {
-                    let mut results = Vec::with_capacity(keys.len());
-                    raw.insert_each_hash(keys.iter().map(&hash), self.admission, |result| results.push(result));
-                    results
+        let Some(mut block) = raw.block(keys.count) else {
+            for group in ranges(keys.count, GROUP_KEYS) {
+                let answers = admitted.as_mut().map(|admitted| &mut admitted[group.clone()]);
+                let reports = batches(group.clone(), answers, |batch, admitted| {
+                    raw.insert_each(
+                        &mut InBlocks::new(&mut keys.hashing(batch)),
+                        self.admission,
+                        self.max_listed,
+                        admitted,
+                    )
                 });
-                for result in results.into_iter().flatten() {
-                    report.note(done, result, self.max_listed);
-                    if let Some(admitted) = &mut admitted {
-                        admitted[done] = result == Ok(true);
-                    }
-                    done += 1;
+                for (batch, keys) in reports.into_iter().enumerate() {
+                    report.append(group.start + batch * BATCH_KEYS, keys, self.max_listed);
                 }
-                (self.progress)(done);
+                (self.progress)(group.end);
             }
             return report;
         };
         let mut budgets = budgets(&block);
-        let mut done = 0;
-        for keys in keys.chunks(block.max_keys()) {
-            block.fill(keys, &hash);
+        for range in ranges(keys.count, block.max_keys()) {
+            block.fill(keys, range.clone());
             let not_stored = raw.insert_block(&mut block, &mut budgets, self.admission);
-            self.note(&mut report, &block, done, not_stored);
+            self.note(&mut report, &block, range.start, not_stored);
             if let Some(admitted) = &mut admitted {
-                block.read(&mut admitted[done..][..keys.len()], |outcome| outcome == Outcome::Inserted);
+                block.read(&mut admitted[range.clone()], |outcome| outcome == Outcome::Inserted);
             }
-            done += keys.len();
-            (self.progress)(done);
+            (self.progress)(range.end);
         }
         report
     }
 
-    /// One block is stored while the next one is filled from the iterator.
-    fn insert_stream(mut self, hashes: impl Iterator<Item = Mixed>) -> BulkReport {
-        let raw = &self.filter.raw;
-        let mut report = BulkReport::default();
-        let mut hashes = hashes.fuse();
-        let first: Vec<Mixed> = hashes.by_ref().take(FEW_KEYS).collect();
-        let few = first.len() < FEW_KEYS;
-        let expected = hashes.size_hint().1.unwrap_or(usize::MAX).saturating_add(first.len());
-        let mut hashes = first.into_iter().chain(hashes);
-        let half = || if few { None } else { Block::for_stream(raw.sorter(expected), expected) };
+    /// One block is stored while the next one is filled. There are `most` keys at the most.
+    fn insert_stream(self, next: Next<'_>, most: usize) -> BulkReport {
+        let raw = self.raw;
+        let mut first = vec![Mixed::default(); FEW_KEYS];
+        let count = next(&mut first);
+        let mut first = &first[..count];
+        let mut next = |to: &mut [Mixed]| {
+            let (now, later) = first.split_at(first.len().min(to.len()));
+            first = later;
+            to[..now.len()].copy_from_slice(now);
+            now.len() + next(&mut to[now.len()..])
+        };
+        let half = || if count < FEW_KEYS { None } else { Block::for_stream(raw.sorter(most), most) };
         let blocks = half().zip(half());
         let scratch = blocks.as_ref().and_then(|(block, _)| block.scratch());
-        let Some(((mut now, mut next), mut scratch)) = blocks.zip(scratch) else {
-            let mut done = 0;
-            raw.insert_each_hash(hashes, self.admission, |result| {
-                report.note(done, result, self.max_listed);
-                done += 1;
-            });
-            (self.progress)(done);
+        let Some(((mut now, mut later), mut scratch)) = blocks.zip(scratch) else {
+            let report = raw.insert_each(&mut InBlocks::new(&mut next), self.admission, self.max_listed, None);
+            (self.progress)(report.inserted + report.present + report.rejected.len() + report.rejected_unlisted);
             return report;
         };
+        let mut report = BulkReport::default();
         let mut budgets = budgets(&now);
         let mut done = 0;
-        now.fill_from(&mut hashes, &mut scratch);
+        now.fill_from(&mut next, &mut scratch);
         while now.keys() > 0 {
             let mut not_stored = NotStored::default();
             rayon::in_place_scope(|scope| {
                 scope.spawn(|_| not_stored = raw.insert_block(&mut now, &mut budgets, self.admission));
-                next.fill_from(&mut hashes, &mut scratch);
+                later.fill_from(&mut next, &mut scratch);
             });
             self.note(&mut report, &now, done, not_stored);
             done += now.keys();
             (self.progress)(done);
-            core::mem::swap(&mut now, &mut next);
+            core::mem::swap(&mut now, &mut later);
         }
         report
     }
@@ -222,64 +254,54 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         }
     }
 
-    fn remove_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync) -> RemoveReport {
-        let raw = &self.filter.raw;
+    fn remove(self, keys: Keys<'_>) -> RemoveReport {
+        let raw = self.raw;
         let mut report = RemoveReport::default();
-        let block = if raw.growing().is_none() { raw.block(keys.len()) } else { None };
+        let block = if raw.growing().is_none() { raw.block(keys.count) } else { None };
         let Some(mut block) = block else {
-            let mut done = 0;
-            for keys in groups(keys) {
-                let results = batches(keys, |keys| {
-                    let mut results = Vec::with_capacity(keys.len());
-                    raw.remove_each(keys.iter().map(&hash), |removed| results.push(removed));
-                    results
+            for group in ranges(keys.count, GROUP_KEYS) {
+                let reports = batches(group.clone(), None, |batch, _| {
+                    raw.remove_each(&mut InBlocks::new(&mut keys.hashing(batch)), self.max_listed)
                 });
-                for removed in results.into_iter().flatten() {
-                    report.note(done, removed, self.max_listed);
-                    done += 1;
+                for (batch, keys) in reports.into_iter().enumerate() {
+                    report.append(group.start + batch * BATCH_KEYS, keys, self.max_listed);
                 }
-                (self.progress)(done);
+                (self.progress)(group.end);
             }
             return report;
         };
-        let mut done = 0;
-        for keys in keys.chunks(block.max_keys()) {
-            block.fill(keys, &hash);
+        for range in ranges(keys.count, block.max_keys()) {
+            block.fill(keys, range.clone());
             if raw.remove_block(&mut block) == 0 {
-                report.removed += keys.len();
+                report.removed += range.len();
             } else {
-                block.for_each(|index, removed| report.note(done + index, removed, self.max_listed));
+                block.for_each(|index, removed| report.note(range.start + index, removed, self.max_listed));
             }
-            done += keys.len();
-            (self.progress)(done);
+            (self.progress)(range.end);
         }
         report
     }
 
-    #[track_caller]
-    fn lookup_keys<T: Sync>(mut self, keys: &[T], hash: impl Fn(&T) -> Mixed + Sync, found: &mut [bool]) {
-        assert_same_length(keys, found);
-        let raw = &self.filter.raw;
+    fn contains(self, keys: Keys<'_>, found: &mut [bool]) {
+        let raw = self.raw;
         let many = raw.growing().is_none()
             && !raw.is_near()
-            && Block::<bool>::is_dense(raw.sorter(0), keys.len(), LOOKUPS_PER_SHARD);
-        let mut block = if many { Block::<bool>::new(raw.sorter(0), keys.len()) } else { None };
+            && Block::<bool>::is_dense(raw.sorter(0), keys.count, LOOKUPS_PER_SHARD);
+        let mut block = if many { Block::<bool>::new(raw.sorter(0), keys.count) } else { None };
         let at_a_time = block.as_ref().map_or(LOOKUPS_PER_BLOCK, Block::max_keys);
-        let mut done = 0;
-        for (keys, found) in keys.chunks(at_a_time).zip(found.chunks_mut(at_a_time)) {
+        for range in ranges(keys.count, at_a_time) {
+            let found = &mut found[range.clone()];
             if let Some(block) = &mut block {
-                block.fill(keys, &hash);
+                block.fill(keys, range.clone());
                 raw.lookup_block(block);
                 block.read(found, |found| found);
             } else {
-                let jobs = keys.par_chunks(LOOKUPS_PER_JOB).zip(found.par_chunks_mut(LOOKUPS_PER_JOB));
-                jobs.for_each(|(keys, found)| lookup_batch(raw, keys, &hash, found));
+                found.par_chunks_mut(LOOKUPS_PER_JOB).enumerate().for_each(|(job, found)| {
+                    let begin = range.start + job * LOOKUPS_PER_JOB;
+                    raw.contains_each(&mut keys.hashing(begin..begin + found.len()), found);
+                });
             }
-            done += keys.len();
-            (self.progress)(done);
-        }
-        if keys.is_empty() {
-            (self.progress)(0);
+            (self.progress)(range.end);
         }
     }
 }
@@ -287,8 +309,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
 impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
     /// As [`par_insert`](CuckooFilter::par_insert), with these options.
     pub fn insert<T: Borrow<K> + Sync>(self, keys: &[T]) -> BulkReport {
-        let filter = self.filter;
-        self.insert_keys(keys, |key| filter.mixed(key.borrow()), None)
+        self.on_keys(keys, |work, keys| work.insert(keys, None))
     }
 
     /// As [`par_insert_unique`](CuckooFilter::par_insert_unique), with these options.
@@ -297,9 +318,8 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P>
     /// If `keys` and `admitted` differ in length.
     #[track_caller]
     pub fn insert_unique<T: Borrow<K> + Sync>(self, keys: &[T], admitted: &mut [bool]) -> BulkReport {
-        assert_same_length(keys, admitted);
-        let filter = self.filter;
-        self.unique().insert_keys(keys, |key| filter.mixed(key.borrow()), Some(admitted))
+        assert_same_length(keys.len(), admitted.len());
+        self.unique().on_keys(keys, |work, keys| work.insert(keys, Some(admitted)))
     }
 
     /// As [`par_insert_iter`](CuckooFilter::par_insert_iter), with these options.
@@ -310,8 +330,7 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P>
 
     /// As [`par_remove`](CuckooFilter::par_remove), with these options.
     pub fn remove<T: Borrow<K> + Sync>(self, keys: &[T]) -> RemoveReport {
-        let filter = self.filter;
-        self.remove_keys(keys, |key| filter.mixed(key.borrow()))
+        self.on_keys(keys, |work, keys| work.remove(keys))
     }
 
     /// As [`par_contains`](CuckooFilter::par_contains), with these options.
@@ -320,8 +339,13 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P>
     /// If `keys` and `found` differ in length.
     #[track_caller]
     pub fn contains<T: Borrow<K> + Sync>(self, keys: &[T], found: &mut [bool]) {
+        assert_same_length(keys.len(), found.len());
+        self.on_keys(keys, |work, keys| work.contains(keys, found));
+    }
+
+    fn on_keys<T: Borrow<K> + Sync, R>(self, keys: &[T], work: impl FnOnce(Work<'_>, Keys<'_>) -> R) -> R {
         let filter = self.filter;
-        self.lookup_keys(keys, |key| filter.mixed(key.borrow()), found);
+        self.on(keys, |key| filter.mixed(key.borrow()), work)
     }
 }
 

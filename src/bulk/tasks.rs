@@ -16,10 +16,10 @@ pub(super) const FEW_KEYS: usize = BATCH_KEYS;
 const FEW_KEYS_PER_SHARD: usize = 1 << 8;
 
 /// Keys of such a batch.
-const BATCH_KEYS: usize = 1 << 12;
+pub(super) const BATCH_KEYS: usize = 1 << 12;
 
 /// Keys that are worked on in batches between two calls for progress. Their outcomes take a byte or two each.
-const GROUP_KEYS: usize = 1 << 22;
+pub(super) const GROUP_KEYS: usize = 1 << 22;
 
 /// Keys whose lines are on their way while a task works on one.
 const KEYS_AHEAD: usize = 16;
@@ -231,15 +231,25 @@ fn change<O>(
     }
 }
 
-/// The keys that batches work on between two calls for progress; none at all are one group.
-pub(super) fn groups<T>(keys: &[T]) -> impl Iterator<Item = &[T]> {
-    let none = keys.is_empty().then_some(keys);
-    none.into_iter().chain(keys.chunks(GROUP_KEYS))
+/// The keys between two calls for progress; none at all are one range.
+pub(super) fn ranges(keys: usize, at_a_time: usize) -> impl Iterator<Item = Range<usize>> {
+    let ranges = keys.div_ceil(at_a_time).max(1);
+    (0..ranges).map(move |range| range * at_a_time..((range + 1) * at_a_time).min(keys))
 }
 
-/// Works on some keys at a time: few by this thread, many by all.
-pub(super) fn batches<T: Sync, R: Send>(keys: &[T], work: impl Fn(&[T]) -> R + Sync + Send) -> Vec<R> {
-    if keys.len() <= BATCH_KEYS { vec![work(keys)] } else { keys.par_chunks(BATCH_KEYS).map(work).collect() }
+/// Works on some keys at a time, which have these answers, if any: few by this thread, many by all.
+pub(super) fn batches<R: Send>(
+    keys: Range<usize>,
+    answers: Option<&mut [bool]>,
+    work: impl Fn(Range<usize>, Option<&mut [bool]>) -> R + Sync,
+) -> Vec<R> {
+    if keys.len() <= BATCH_KEYS {
+        return vec![work(keys, answers)];
+    }
+    let mut answers = answers.map(|answers| answers.chunks_mut(BATCH_KEYS));
+    let batch = |begin: usize| (begin..(begin + BATCH_KEYS).min(keys.end), answers.as_mut().and_then(Iterator::next));
+    let batches: Vec<_> = keys.clone().step_by(BATCH_KEYS).map(batch).collect();
+    batches.into_par_iter().map(|(keys, answers)| work(keys, answers)).collect()
 }
 
 /// Begins to fetch the whole shard, if the keys will need most of it: sequential access is faster than random.

@@ -269,6 +269,7 @@ mod tests {
     use super::*;
     use crate::layout::{Geometry, Mixed, Plan};
     use proptest::prelude::*;
+    use proptest::test_runner::TestRunner;
     use std::cell::{Cell, RefCell};
     use std::collections::{BTreeSet, HashSet, VecDeque};
 
@@ -411,26 +412,40 @@ mod tests {
         })
     }
 
-    proptest! {
-        /// From every pair of roots, equal ones included: a path is found exactly if there is one, it is a shortest
-        /// one, and it can be carried out.
-        #[test]
-        fn the_search_agrees_with_a_naive_one(model in models()) {
-            let count = model.slots.len();
-            let mut search = Search::new();
-            for roots in (0..count * count).map(|pair| [pair / count, pair % count]) {
-                let path: Option<Vec<Hop>> = model.search(&mut search, roots).map(Iterator::collect);
-                prop_assert_eq!(path.as_ref().map(Vec::len), model.distance(roots), "roots {:?}", roots);
-                if let Some(path) = path {
-                    model.carry_out(roots, &path)?;
-                }
-                let short: Option<Vec<Hop>> = model.search_short(roots).map(|path| path.hops().collect());
-                prop_assert_eq!(short.as_ref().map(Vec::len), model.distance(roots).filter(|hops| [1, 2].contains(hops)));
-                if let Some(short) = short {
-                    model.carry_out(roots, &short)?;
-                }
+    /// From every pair of roots, equal ones included: a path is found exactly if there is one, it is a shortest one, and it
+    /// can be carried out.
+    fn agrees_with_a_naive_search(model: &Model) -> Result<(), TestCaseError> {
+        let count = model.slots.len();
+        let mut search = Search::new();
+        for roots in (0..count * count).map(|pair| [pair / count, pair % count]) {
+            let path: Option<Vec<Hop>> = model.search(&mut search, roots).map(Iterator::collect);
+            prop_assert_eq!(path.as_ref().map(Vec::len), model.distance(roots), "roots {:?}", roots);
+            if let Some(path) = path {
+                model.carry_out(roots, &path)?;
+            }
+            let short: Option<Vec<Hop>> = model.search_short(roots).map(|path| path.hops().collect());
+            prop_assert_eq!(short.as_ref().map(Vec::len), model.distance(roots).filter(|hops| [1, 2].contains(hops)));
+            if let Some(short) = short {
+                model.carry_out(roots, &short)?;
             }
         }
+        Ok(())
+    }
+
+    fn searches_agree_with_naive_ones(cases: u32) {
+        let mut runner = TestRunner::new(ProptestConfig::with_cases(cases));
+        runner.run(&models(), |model| agrees_with_a_naive_search(&model)).unwrap();
+    }
+
+    #[test]
+    fn some_searches_agree_with_naive_ones() {
+        searches_agree_with_naive_ones(16);
+    }
+
+    #[test]
+    #[ignore = "long: .ci/run runs it"]
+    fn many_searches_agree_with_naive_ones() {
+        searches_agree_with_naive_ones(ProptestConfig::default().cases);
     }
 
     /// What is rare in tables drawn at random: many hops, one way only.

@@ -1,10 +1,11 @@
 //! Some shards of a filter, in memory of their own.
 
 use super::Layout;
+use crate::batch::{Places, assert_same_length};
 use crate::error::{BuildError, PartError, SnapshotError};
 use crate::hashing::SavedHasher;
-use crate::layout::{Class, Mixed, Plan};
-use crate::raw::{Admission, RawFilter, Shard};
+use crate::layout::{Mixed, Plan};
+use crate::raw::{Admission, RawFilter};
 use crate::report::BulkReport;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::{Saved, Snapshot};
@@ -111,7 +112,7 @@ impl<K: ?Sized, S> FilterPart<K, S> {
     /// ```
     pub fn insert_batch_hash(&self, hashes: &[u64]) -> Result<BulkReport, PartError> {
         self.check(hashes)?;
-        Ok(self.raw.insert_batch(self.places(hashes), Admission::Copies, |_, _| {}))
+        Ok(self.insert_each(hashes, Admission::Copies, None))
     }
 
     /// Stores each key with these hashes that is absent. As
@@ -136,10 +137,9 @@ impl<K: ?Sized, S> FilterPart<K, S> {
     /// ```
     #[track_caller]
     pub fn insert_unique_batch_hash(&self, hashes: &[u64], admitted: &mut [bool]) -> Result<BulkReport, PartError> {
-        crate::batch::assert_same_length(hashes, admitted);
+        assert_same_length(hashes.len(), admitted.len());
         self.check(hashes)?;
-        let stored = |index: usize, stored| admitted[index] = stored;
-        Ok(self.raw.insert_batch(self.places(hashes), Admission::Unique, stored))
+        Ok(self.insert_each(hashes, Admission::Unique, Some(admitted)))
     }
 
     /// Before any is stored.
@@ -151,12 +151,10 @@ impl<K: ?Sized, S> FilterPart<K, S> {
         }
     }
 
-    /// Where keys of this part lie in it.
-    fn places(&self, hashes: &[u64]) -> impl Iterator<Item = (Shard<'_>, Class)> {
-        hashes.iter().map(|&hash| {
-            let (shard, class) = self.layout.geometry().locate(Mixed::of(hash));
-            (self.raw.shard(shard - self.shards.start), class)
-        })
+    /// Keys of this part.
+    fn insert_each(&self, hashes: &[u64], admission: Admission, admitted: Option<&mut [bool]>) -> BulkReport {
+        let places = Places { raw: &self.raw, geometry: self.layout.geometry(), first: self.shards.start };
+        places.insert_each(&mut hashes.iter().copied().map(Mixed::of), admission, usize::MAX, admitted)
     }
 }
 

@@ -76,8 +76,9 @@ pub(super) fn contains_each_in(layout: LayoutKind, fetch: Option<CacheLevel>) ->
     })
 }
 
-/// Writes down the hashes of the next keys: as many as there are left, or as fit.
-pub(super) type Next<'a> = &'a mut dyn FnMut(&mut [Mixed; BLOCK]);
+/// Writes down the hashes of the next keys: as many as there are left, or as fit. Says how many. The user's types are known to
+/// what is behind it alone: all else is compiled once.
+pub(crate) type Next<'a> = &'a mut dyn FnMut(&mut [Mixed]) -> usize;
 
 impl RawFilter {
     /// Says of each key whether its class is present.
@@ -124,12 +125,7 @@ impl RawFilter {
     /// Places the next keys and begins to fetch their lines. Where a block is not full, what stands behind its keys is
     /// looked for in vain, which does no harm: every hash has a place.
     #[inline(always)]
-    fn place<L: Layout, F: Fetch>(
-        &self,
-        probes: &mut Probes,
-        left: &mut usize,
-        next: &mut dyn FnMut(&mut [Mixed; BLOCK]),
-    ) {
+    fn place<L: Layout, F: Fetch>(&self, probes: &mut Probes, left: &mut usize, next: Next<'_>) {
         probes.count = (*left).min(BLOCK);
         *left -= probes.count;
         if probes.count == 0 {

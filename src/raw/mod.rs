@@ -39,7 +39,7 @@ mod tagged;
 mod window;
 mod writers;
 
-pub(crate) use block::BLOCK;
+pub(crate) use block::{BLOCK, Next};
 pub(crate) use exclusive::{Exclusive, KEYS_UNDER_LOCKS};
 pub(crate) use filter::RawFilter;
 pub(crate) use growing::{Growing, NewTable};

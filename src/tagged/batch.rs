@@ -26,7 +26,7 @@ impl<S: BuildHasher> Core<S> {
     /// If there is not one answer for each key.
     #[track_caller]
     pub(super) fn contains_batch<K: ?Sized + Hash, T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
-        assert_same_length(keys, found);
+        assert_same_length(keys.len(), found.len());
         self.look_at_each(keys, found, |mixed| self.raw.contains(mixed));
     }
 
@@ -86,12 +86,7 @@ impl<S: BuildHasher> Core<S> {
             keys.par_chunks(KEYS_OF_A_JOB).map(|keys| self.put_batch::<K, T>(keys, value, if_present, |_, _| {}));
         let mut all = BulkReport::default();
         for (job, report) in jobs.collect::<Vec<_>>().into_iter().enumerate() {
-            all.inserted += report.inserted;
-            all.present += report.present;
-            all.rejected.extend(report.rejected.into_iter().map(|mut rejection| {
-                rejection.index += job * KEYS_OF_A_JOB;
-                rejection
-            }));
+            all.append(job * KEYS_OF_A_JOB, report, usize::MAX);
         }
         all
     }

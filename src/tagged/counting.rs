@@ -184,7 +184,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CountingFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn count_batch<T: Borrow<K>>(&self, keys: &[T], counts: &mut [u32]) {
-        assert_same_length(keys, counts);
+        assert_same_length(keys.len(), counts.len());
         self.core.look_at_each::<K, T, _>(keys, counts, |mixed| self.core.largest(mixed));
     }
 

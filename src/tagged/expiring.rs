@@ -426,7 +426,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn see_batch<T: Borrow<K>>(&self, keys: &[T], seen: &mut [bool]) -> BulkReport {
-        assert_same_length(keys, seen);
+        assert_same_length(keys.len(), seen.len());
         let tell = |index: usize, had: Result<u32, InsertError>| seen[index] = had.is_ok_and(|had| had != 0);
         self.core.put_batch::<K, T>(keys, self.all_ticks, IfPresent::Raise, tell)
     }

@@ -240,7 +240,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
     /// If `keys` and `tags` differ in length.
     #[track_caller]
     pub fn tag_batch<T: Borrow<K>>(&self, keys: &[T], tags: &mut [Option<u32>]) {
-        assert_same_length(keys, tags);
+        assert_same_length(keys.len(), tags.len());
         let ask = |mixed| self.core.raw.values(mixed).into_iter().min().map(|value| value - 1);
         self.core.look_at_each::<K, T, _>(keys, tags, ask);
     }

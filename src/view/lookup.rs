@@ -1,7 +1,8 @@
 //! Lookups in the records of a snapshot: as those of a filter without writers, from bytes in place of words.
 
+use crate::batch::hashing;
 use crate::layout::{Geometry, Lanes, Mixed, Place, Plan, hits};
-use crate::raw::BLOCK;
+use crate::raw::{BLOCK, Next};
 use crate::sys::bytes::Bytes;
 use crate::sys::isa::{Compiled, Function, Signature};
 use crate::sys::prefetch::{CacheLevel, level_for};
@@ -34,9 +35,6 @@ impl<B> Signature for Contains<B> {
 
 /// The signature of lookups of many keys.
 struct ContainsEach<B>(PhantomData<B>);
-
-/// Writes down the hashes of the next keys: as many as there are left, or as fit.
-type Next<'a> = &'a mut dyn FnMut(&mut [Mixed; BLOCK]);
 
 impl<B> Signature for ContainsEach<B> {
     type Context = Lookups<B>;
@@ -253,13 +251,7 @@ impl<B: Bytes> Lookups<B> {
 
     /// Looks up the keys, a block at a time.
     pub(super) fn contains_each<T>(&self, keys: &[T], mixed: impl Fn(&T) -> Mixed, found: &mut [bool]) {
-        let mut blocks = keys.chunks(BLOCK);
-        let mut next = |hashes: &mut [Mixed; BLOCK]| {
-            for (key, to) in blocks.next().unwrap_or_default().iter().zip(hashes) {
-                *to = mixed(key);
-            }
-        };
-        self.contains_each.call(self, (&mut next, found));
+        self.contains_each.call(self, (&mut hashing(keys, mixed), found));
     }
 
     #[inline(always)]

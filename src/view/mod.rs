@@ -217,7 +217,7 @@ impl<K: ?Sized, S, B: Bytes> FilterView<K, S, B> {
     /// As [`contains_batch`](FilterView::contains_batch).
     #[track_caller]
     pub fn contains_batch_hash(&self, hashes: &[u64], found: &mut [bool]) {
-        assert_same_length(hashes, found);
+        assert_same_length(hashes.len(), found.len());
         self.lookups.contains_each(hashes, |&hash| Mixed::of(hash), found);
     }
 }
@@ -249,7 +249,7 @@ impl<K: ?Sized + Hash, S: BuildHasher, B: Bytes> FilterView<K, S, B> {
     /// If `keys` and `found` differ in length.
     #[track_caller]
     pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
-        assert_same_length(keys, found);
+        assert_same_length(keys.len(), found.len());
         self.lookups.contains_each(keys, |key| Mixed::of(self.hash(key.borrow())), found);
     }
 }

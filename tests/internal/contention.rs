@@ -8,10 +8,10 @@
 
 use crate::internal::panic_safety::{Class, class};
 use crate::internal::stalled_writer::Filter;
+use crate::internal::thousands::thousands;
 use crate::sys::steps::{Step, with_hook};
 use crate::sys::sync::{Flag, RelaxedCounter};
 use hdrhistogram::Histogram;
-use indicatif::HumanCount;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::env;
@@ -181,7 +181,7 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
         "\nfigure 6.{number}: {} misses with {writers} writer{} {what}, {} stripe{}: attempts mean {:.4}, p99.9 {}, \
          p99.99 {}, worst {}; latency p50 {} ns, p99 {} ns, p99.9 {} ns, p99.99 {} ns, worst {:.1} us; {} relocations \
          and {} rounds of the writers a second",
-        HumanCount(attempts.len()),
+        thousands(attempts.len()),
         plural(writers),
         scene.filter.plan().stripes,
         plural(scene.filter.plan().stripes),
@@ -191,14 +191,14 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
         attempts.max(),
         nanoseconds.value_at_quantile(0.5),
         nanoseconds.value_at_quantile(0.99),
-        HumanCount(nanoseconds.value_at_quantile(0.999)),
-        HumanCount(nanoseconds.value_at_quantile(0.9999)),
+        thousands(nanoseconds.value_at_quantile(0.999)),
+        thousands(nanoseconds.value_at_quantile(0.9999)),
         nanoseconds.max() as f64 / 1e3,
-        HumanCount((relocations as f64 / seconds) as u64),
-        HumanCount((done as f64 / seconds) as u64),
+        thousands((relocations as f64 / seconds) as u64),
+        thousands((done as f64 / seconds) as u64),
     );
     for bar in attempts.iter_recorded().take_while(|_| full) {
-        println!("  {:>4} attempts: {}", bar.value_iterated_to(), HumanCount(bar.count_at_value()));
+        println!("  {:>4} attempts: {}", bar.value_iterated_to(), thousands(bar.count_at_value()));
     }
 }
 

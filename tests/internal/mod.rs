@@ -14,3 +14,6 @@ mod contention;
 mod panic_safety;
 mod raced_lookup;
 mod stalled_writer;
+#[path = "../../crates/testkit/src/thousands.rs"]
+#[allow(unreachable_pub)]
+mod thousands;

@@ -159,6 +159,7 @@ fn keys_around_a_block_are_treated_as_by_a_loop_on_any_pool() {
 }
 
 #[test]
+#[ignore = "long: .ci/run runs it"]
 fn many_keys_are_treated_as_by_a_loop_on_any_pool() {
     for (capacity, bits) in [(ONE_SHARD, 17), (SOME_SHARDS, 12)] {
         Singles::new(capacity, bits, (0..capacity as u64).collect()).check_all();
@@ -173,6 +174,7 @@ fn many_keys_are_treated_as_by_a_loop_out_of_cache() {
 }
 
 #[test]
+#[ignore = "long: .ci/run runs it"]
 fn sorted_lookups_are_answered_in_the_order_of_the_caller() {
     for bits in [24, 32] {
         let filter = build(MANY_SHARDS, bits);
@@ -486,44 +488,51 @@ fn keys_thinly_spread_are_numbered_right() {
 
 #[test]
 fn an_overfull_load_fills_the_filter_and_names_what_it_refused() {
-    // The larger one is two shards.
-    for (capacity, pools) in [(10_000, &[1, 2, 7][..]), (260_000, &[2])] {
-        let keys: Vec<u64> = (0..capacity as u64 * 6 / 5).collect();
-        let singles = build(capacity, 32);
-        inserted_one_by_one(&singles, &keys);
-        let nearly_as_full = |filter: &Filter| {
-            assert!(filter.load_factor() > singles.load_factor() - 0.01, "{} of {}", filter.len(), singles.len());
-        };
-        for pool in pools.iter().copied().map(pool) {
+    check_overfull_loads(10_000, &[1, 2, 7]);
+}
+
+#[test]
+#[ignore = "long: .ci/run runs it"]
+fn an_overfull_load_fills_two_shards() {
+    check_overfull_loads(260_000, &[2]);
+}
+
+fn check_overfull_loads(capacity: usize, threads: &[usize]) {
+    let keys: Vec<u64> = (0..capacity as u64 * 6 / 5).collect();
+    let singles = build(capacity, 32);
+    inserted_one_by_one(&singles, &keys);
+    let nearly_as_full = |filter: &Filter| {
+        assert!(filter.load_factor() > singles.load_factor() - 0.01, "{} of {}", filter.len(), singles.len());
+    };
+    for pool in threads.iter().copied().map(pool) {
+        let filter = build(capacity, 32);
+        let report = pool.install(|| filter.par_insert(&keys));
+        check_overfull(&keys, &filter, &report);
+        nearly_as_full(&filter);
+
+        // In a full filter there is no room to speak of, and what is there stays.
+        let more: Vec<u64> = (ABSENT..).take(10_000).collect();
+        let before = filter.len();
+        let again = pool.install(|| filter.par_insert(&more));
+        assert_eq!(again.inserted + again.rejected.len(), more.len());
+        assert_eq!(filter.len(), before + again.inserted);
+        assert!(again.inserted * 100 < filter.len(), "{} more", again.inserted);
+        let refused = indices(&report);
+        let stays = |index: usize| refused.binary_search(&index).is_ok() || filter.contains(&keys[index]);
+        assert!((0..keys.len()).all(stays));
+
+        let filter = build(capacity, 32);
+        let report = pool.install(|| filter.par_insert_iter(&keys));
+        check_overfull(&keys, &filter, &report);
+        nearly_as_full(&filter);
+
+        // The first ones, whatever the number that is listed.
+        for listed in [0, 1, 5] {
             let filter = build(capacity, 32);
-            let report = pool.install(|| filter.par_insert(&keys));
-            check_overfull(&keys, &filter, &report);
-            nearly_as_full(&filter);
-
-            // In a full filter there is no room to speak of, and what is there stays.
-            let more: Vec<u64> = (ABSENT..).take(10_000).collect();
-            let before = filter.len();
-            let again = pool.install(|| filter.par_insert(&more));
-            assert_eq!(again.inserted + again.rejected.len(), more.len());
-            assert_eq!(filter.len(), before + again.inserted);
-            assert!(again.inserted * 100 < filter.len(), "{} more", again.inserted);
-            let refused = indices(&report);
-            let stays = |index: usize| refused.binary_search(&index).is_ok() || filter.contains(&keys[index]);
-            assert!((0..keys.len()).all(stays));
-
-            let filter = build(capacity, 32);
-            let report = pool.install(|| filter.par_insert_iter(&keys));
-            check_overfull(&keys, &filter, &report);
-            nearly_as_full(&filter);
-
-            // The first ones, whatever the number that is listed.
-            for listed in [0, 1, 5] {
-                let filter = build(capacity, 32);
-                let capped = pool.install(|| filter.bulk().max_listed(listed).insert_iter(&keys));
-                assert_eq!(capped.rejected, report.rejected[..listed]);
-                assert_eq!(capped.rejected_unlisted, report.rejected.len() - listed);
-                assert_eq!(capped.inserted, report.inserted);
-            }
+            let capped = pool.install(|| filter.bulk().max_listed(listed).insert_iter(&keys));
+            assert_eq!(capped.rejected, report.rejected[..listed]);
+            assert_eq!(capped.rejected_unlisted, report.rejected.len() - listed);
+            assert_eq!(capped.inserted, report.inserted);
         }
     }
 }
@@ -937,6 +946,7 @@ fn every_answer_during_a_load_is_exact_with_32_bits() {
 }
 
 #[test]
+#[ignore = "long: .ci/run runs it"]
 fn no_key_is_missed_during_a_load_at_any_width() {
     let _watchdog = watchdog();
     for bits in [6, 8, 12, 13, 16, 17, 24] {

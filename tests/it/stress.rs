@@ -15,6 +15,7 @@ fn build(capacity: usize, bits: u32, stripes: usize) -> Filter {
 }
 
 #[test]
+#[ignore = "long: .ci/run runs it"]
 fn every_answer_is_exact_with_32_bits() {
     let _alive = watchdog();
     let mut rng = Rng::with_seed(1);
@@ -25,6 +26,7 @@ fn every_answer_is_exact_with_32_bits() {
 }
 
 #[test]
+#[ignore = "long: .ci/run runs it"]
 fn no_present_key_is_missed_at_any_width() {
     let mut rng = Rng::with_seed(2);
     for bits in [4, 5, 8, 12, 13, 16, 17, 24] {
@@ -61,6 +63,7 @@ fn stable_keys_are_in_each_snapshot_of_two_shards() {
 /// each; the stable key has the last slot of one, so its *twin*, a key of its class, goes to the other, and the removal
 /// of the twin takes the copy that it meets first. The readers see a key change its bucket though nothing is relocated.
 #[test]
+#[ignore = "long: .ci/run runs it"]
 fn a_key_is_found_while_its_class_trades_places() {
     for bits in [4, 8, 12, 13, 16] {
         // How the six others fall onto the two buckets is chance: 3 and 3 in one round of three.

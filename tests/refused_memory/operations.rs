@@ -209,7 +209,7 @@ fn work(asked: &str) {
 
 fn run(operation: usize, left: usize, large: usize, trace: bool) -> Output {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", "operations::refused_memory_is_an_error_or_a_slower_way", "--nocapture"]);
+    command.args(["--exact", "operations::some_refused_memory_is_an_error_or_a_slower_way", "--nocapture"]);
     command.env(ASKED, format!("{operation} {left} {large}"));
     if trace {
         command.env(TRACE, "1");
@@ -231,13 +231,24 @@ fn culprit(traced: &Output) -> String {
 }
 
 #[test]
-fn refused_memory_is_an_error_or_a_slower_way() {
-    if let Ok(asked) = env::var(ASKED) {
-        return work(&asked);
+fn some_refused_memory_is_an_error_or_a_slower_way() {
+    match env::var(ASKED) {
+        Ok(asked) => work(&asked),
+        Err(_) => refuse_one_by_one(20, "one by one, every twentieth"),
     }
-    // Each allocation and its caller, or every third one.
-    let full = env::var_os("CUCKOO_FULL").is_some();
-    let (step, chosen) = if full { (1, "one by one") } else { (3, "one by one, every third") };
+}
+
+/// Each allocation and its caller, or every third one.
+#[test]
+#[ignore = "long: .ci/run runs it"]
+fn refused_memory_is_an_error_or_a_slower_way() {
+    match env::var_os("CUCKOO_FULL") {
+        Some(_) => refuse_one_by_one(1, "one by one"),
+        None => refuse_one_by_one(3, "one by one, every third"),
+    }
+}
+
+fn refuse_one_by_one(step: usize, chosen: &str) {
     let mut ends = BTreeMap::new();
     let (mut errors, mut done, mut ended, mut large_ones) = (0, 0, 0, 0);
     for (operation, (name, _)) in OPERATIONS.iter().enumerate() {
@@ -255,7 +266,7 @@ fn refused_memory_is_an_error_or_a_slower_way() {
             } else {
                 assert!(complained.contains("memory allocation of"), "{name}, {left}: {said} {complained}");
                 ended += 1;
-                if full {
+                if step == 1 {
                     let culprit = culprit(&run(operation, left, usize::MAX, true));
                     *ends.entry((*name, culprit)).or_insert(0) += 1;
                 }

@@ -21,7 +21,7 @@ pub(crate) fn check(full: bool) -> Result<()> {
     ensure!(sanitizer.exists(), Skipped("the toolchain has no AddressSanitizer".into()));
 
     let unit_tests = format!("--lib -- {}", run::SKIP_SLOW_UNIT_TESTS);
-    let runs = if full { vec!["--lib --tests"] } else { vec![&unit_tests, SHORT] };
+    let runs = if full { vec!["--lib --tests -- --include-ignored"] } else { vec![&unit_tests, SHORT] };
     let began = Instant::now();
     let mut passed = 0;
     for arguments in runs {

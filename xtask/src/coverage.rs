@@ -30,7 +30,7 @@ pub(crate) fn check(quick: bool) -> Result<()> {
         tarpaulin.args(SKIP_BULK.map(|begin| format!("--skip=bulk::{begin}")));
         tarpaulin.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_TEST_OPT_LEVEL", "0").env("PROPTEST_CASES", "8");
     } else {
-        tarpaulin.args(["--lib", "--tests"]);
+        tarpaulin.args(["--lib", "--tests", "--", "--include-ignored"]);
     }
     let began = Instant::now();
     let said = run::quietly(tarpaulin)?;

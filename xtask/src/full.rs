@@ -15,16 +15,18 @@ const PIECES: [Piece; 15] = [
     (
         "linearizability",
         &["2"],
-        "CUCKOO_FULL=1 cargo test --locked --release --lib linearizability::threads -- --nocapture --test-threads=1",
+        "CUCKOO_FULL=1 cargo test --locked --release --lib linearizability::threads -- --include-ignored --nocapture \
+         --test-threads=1",
     ),
     ("stress", &["3"], "cargo run --locked --release -p reliability -- stress"),
     ("scale", &["4"], "cargo run --locked --release -p reliability -- scale"),
     (
         "faults",
         &["5"],
-        "export CUCKOO_FULL=1; cargo test --locked --release --lib panic_safety -- --nocapture --test-threads=1 && \
+        "export CUCKOO_FULL=1; cargo test --locked --release --lib panic_safety -- --include-ignored --nocapture \
+         --test-threads=1 && \
          cargo test --locked --test it faults:: -- --nocapture --test-threads=1 && \
-         cargo test --locked --test refused_memory operations:: -- --nocapture --test-threads=1",
+         cargo test --locked --test refused_memory operations:: -- --include-ignored --nocapture --test-threads=1",
     ),
     (
         "contention",

@@ -31,7 +31,7 @@ const STAGES: [Stage; 4] = [
         "--test=it --test=memory --test=refused_memory --test=serde",
         "--skip=stress:: --skip=rates:: --skip=capacity:: --skip=bulk:: --skip=batch:: --skip=operations::",
     ),
-    (ALL_TESTS, "", ""),
+    (ALL_TESTS, "", "--include-ignored"),
     (MODELS, "--lib", "loom_tests::"),
 ];
 const ALL_TESTS: &str = "all tests";

@@ -6,6 +6,11 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
+#[path = "../../crates/testkit/src/thousands.rs"]
+#[allow(unreachable_pub)]
+mod thousands;
+pub(crate) use thousands::thousands;
+
 /// Arguments for binaries of tests: without those that take most of the time of the unit tests.
 pub(crate) const SKIP_SLOW_UNIT_TESTS: &str = "--skip=linearizability --skip=panic_safety --skip=contention";
 
@@ -104,13 +109,6 @@ pub(crate) fn passed_tests(output: &str) -> Result<usize> {
         0 => bail!("{output}\nno test ran"),
         passed => Ok(passed),
     }
-}
-
-/// 1234567 as 1,234,567.
-pub(crate) fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
-    groups.collect::<Vec<_>>().join(",")
 }
 
 fn shown(command: &Command) -> String {

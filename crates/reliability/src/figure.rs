@@ -1,17 +1,12 @@
 //! Figures for the record.
 
-use indicatif::HumanCount;
 use std::fmt::Display;
 use std::time::Instant;
+pub(crate) use testkit::thousands as count;
 
 /// Prints the figure of this number: one line.
 pub(crate) fn figure(id: &str, text: impl Display) {
     println!("figure {id}: {text}");
-}
-
-/// A number with thousands separators.
-pub(crate) fn count(number: impl TryInto<u64, Error: std::fmt::Debug>) -> HumanCount {
-    HumanCount(number.try_into().expect("a count"))
 }
 
 /// The time since then, in whole seconds.

@@ -22,6 +22,7 @@ pub mod rate;
 pub mod sequence;
 mod shape;
 pub mod stress;
+mod thousands;
 mod threads;
 
 pub use answer::{Answer, MAX_COPIES};
@@ -29,6 +30,7 @@ pub use input::{Input, is_one_of};
 pub use model::{Model, Places, Refusal};
 pub use promise::{Promise, broken};
 pub use shape::{ABSENT, Filter, Shape, WIDTHS, Width, builder, random_seeds, slots};
+pub use thousands::thousands;
 pub use threads::{Done, each_on_all_cores, on_all_cores, watchdog};
 
 /// What `write` writes, where nothing can go wrong.

@@ -7,9 +7,9 @@ use super::full_or;
 use super::history::{Event, History};
 use super::scenario::Scenario;
 use super::world::{Seen, World};
+use crate::internal::thousands::thousands;
 use crate::sys::steps::with_hook;
 use crate::sys::sync::{RelaxedCounter, in_order};
-use indicatif::HumanCount;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::hint::spin_loop;
@@ -129,6 +129,7 @@ fn is_contested(history: &History) -> bool {
 }
 
 #[test]
+#[ignore = "long: .ci/run runs it"]
 fn what_real_threads_say_can_be_explained() {
     let start = Instant::now();
     let histories = full_or(1_000_000, 50_000);
@@ -147,9 +148,9 @@ fn what_real_threads_say_can_be_explained() {
     println!(
         "\nfigure 2.1: {} histories of 2 to 8 threads, 0 that no order explains; {} classes, {} of them asked while they \
          changed; {:.0} s",
-        HumanCount(histories),
-        HumanCount(classes as u64),
-        HumanCount(contested as u64),
+        thousands(histories),
+        thousands(classes),
+        thousands(contested),
         start.elapsed().as_secs_f64()
     );
 }
@@ -171,6 +172,6 @@ fn corrupted_histories_are_refused() {
     assert_eq!(refused.len(), 11, "every fault was tried: {refused:?}");
     let all: u64 = refused.values().sum();
     let least = refused.values().min().map_or(0, |&least| least);
-    let (kinds, all, least) = (refused.len(), HumanCount(all), HumanCount(least));
+    let (kinds, all, least) = (refused.len(), thousands(all), thousands(least));
     println!("\nfigure 2.2: {all} corrupted histories of {kinds} kinds, at least {least} of each: all refused");
 }

@@ -4,10 +4,9 @@
 
 use crate::support::{Bomb, bombs, hasher, is_usable, panics, pool, silence_panics};
 use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
-use indicatif::HumanCount;
 use rayon::ThreadPool;
 use std::cell::Cell;
-use testkit::watchdog;
+use testkit::{thousands, watchdog};
 
 /// What those say that are no failures.
 const MEANT: &[&str] = &["the bomb", "the iterator"];
@@ -98,7 +97,7 @@ fn the_hash_of_each_key() {
     println!(
         "\nfigure 5.4: a Hash panicked at each key of 13 operations, {} times, on pools of 1 and 2 threads: the \
         panic reached the caller, nothing locked, no key lost",
-        HumanCount(panics as u64)
+        thousands(panics)
     );
 }
 
@@ -155,10 +154,7 @@ fn each_call_of_an_iterator() {
             }
         }
     }
-    println!(
-        "\nfigure 5.5: an iterator panicked at each of its calls, {} times, with the same end",
-        HumanCount(times as u64)
-    );
+    println!("\nfigure 5.5: an iterator panicked at each of its calls, {} times, with the same end", thousands(times));
 }
 
 /// What an iterator says of its length is a hint.

@@ -3,11 +3,10 @@
 
 use crate::support::{BURNT, Fuse, hasher, is_usable, pool, silence_panics};
 use concurrent_cuckoo_filter::{CuckooFilter, SavedHasher, SnapshotReader, StableHashBuilder, StableHasher};
-use indicatif::HumanCount;
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 use std::iter;
-use testkit::{watchdog, written};
+use testkit::{thousands, watchdog, written};
 
 type Filter = CuckooFilter<u64, Fused>;
 
@@ -106,6 +105,6 @@ fn each_call_of_a_writer_a_reader_or_a_hasher() {
     println!(
         "\nfigure 5.6: a reader, a writer or a hasher panicked at each of its {} calls by snapshots, joining, \
         parallel reading and merging, with the same end",
-        HumanCount(calls as u64)
+        thousands(calls)
     );
 }
