@@ -133,52 +133,57 @@ pub(crate) fn occupied_in(bytes: &[u8], width: u32, buckets: usize) -> Option<u6
         return None;
     }
     // Runs of as many slots as 8 bytes hold whole, from any bit of the first; each eighth slot begins at a byte.
-    let lanes = match width {
-        4 | 8 => u64::BITS / width,
-        ..=16 => 4,
-        31 => 1,
-        _ => 2,
-    };
-    let step = match width {
-        4 | 8 | 16 | 32 => 8,
-        ..8 => 2 * width,
-        _ => width,
-    };
-    // Each slot of a sum counts one for a step.
-    let steps = (1_usize << width.min(8)) - 1;
-    let low = (0..lanes).fold(0, |low, slot| low | 1_u64 << (slot * width));
+    Some(match width {
+        4 | 8 | 16 | 32 => occupied_in_rows::<1>(bytes, 8, 64 / width, width),
+        5..=7 => occupied_in_rows::<4>(bytes, 2 * width, 4, width),
+        ..16 => occupied_in_rows::<2>(bytes, width, 4, width),
+        31 => occupied_in_rows::<8>(bytes, width, 1, width),
+        _ => occupied_in_rows::<4>(bytes, width, 2, width),
+    })
+}
+
+/// The same of rows of `step` bytes, in each of which are `RUNS` runs of this many slots.
+fn occupied_in_rows<const RUNS: usize>(bytes: &[u8], step: u32, slots: u32, width: u32) -> u64 {
+    let step = step as usize;
+    // The last rows are copied, for the 8 bytes of their last run may end behind them.
+    let rows = (bytes.len() / step).saturating_sub(1);
+    let rest = &bytes[rows * step..];
+    let mut last = [0; 80];
+    last[..rest.len()].copy_from_slice(rest);
+    [(bytes, rows), (&last, 2)].map(|(bytes, rows)| whole_rows::<RUNS>(bytes, rows, step, slots, width)).iter().sum()
+}
+
+/// The same where 8 bytes can be read wherever a run begins.
+fn whole_rows<const RUNS: usize>(bytes: &[u8], rows: usize, step: usize, slots: u32, width: u32) -> u64 {
+    let low = (0..slots).fold(0, |low, slot| low | 1_u64 << (slot * width));
     let below_high = (low << (width - 1)) - low;
     // As in `Lanes::equal`.
     let is_occupied = |run: u64| (((run & below_high) + below_high) | run) >> (width - 1) & low;
+    let run_bits = slots as usize * width as usize;
+    let span = (RUNS - 1) * run_bits / 8 + 8;
+    // Each slot of a sum counts one for each run.
+    let most = ((1 << width.min(8)) - 1) / RUNS;
     let mut occupied = 0;
-    for from in (0..bytes.len()).step_by(step as usize * steps) {
-        for run in 0..8 * step / width / lanes {
-            let begin = run * lanes * width;
-            let begins = bytes.get(from + begin as usize / 8..).unwrap_or_default();
-            // Words that lie side by side are summed by vectors.
-            let sum: u64 = match begins.as_chunks() {
-                (words, []) if step == 8 => {
-                    words.iter().take(steps).map(|&word| is_occupied(u64::from_le_bytes(word))).sum()
-                }
-                _ => {
-                    begins.chunks(step as usize).take(steps).map(|bytes| is_occupied(eight(bytes) >> (begin % 8))).sum()
-                }
-            };
-            occupied += (0..lanes).map(|slot| sum >> (slot * width) & (u64::MAX >> (64 - width))).sum::<u64>();
+    for first in (0..rows).step_by(most) {
+        let bytes = &bytes[first * step..][..(most.min(rows - first) - 1) * step + span];
+        let (mut sum, mut from) = (0, 0);
+        // Both as the compiler makes vectors of it.
+        if RUNS == 1 {
+            let words = bytes.as_chunks().0.iter();
+            sum = words.map(|&word| is_occupied(u64::from_le_bytes(word))).sum();
+            from = bytes.len();
         }
+        while from + span <= bytes.len() {
+            let row = &bytes[from..from + span];
+            for begin in (0..RUNS).map(|run| run * run_bits) {
+                let run = u64::from_le_bytes(row[begin / 8..][..8].try_into().expect("8 bytes"));
+                sum += is_occupied(run >> (begin % 8));
+            }
+            from += step;
+        }
+        occupied += (0..slots).map(|slot| sum >> (slot * width) & (u64::MAX >> (64 - width))).sum::<u64>();
     }
-    Some(occupied)
-}
-
-/// The first 8 bytes, of which those behind the end are 0.
-#[inline(always)]
-fn eight(bytes: &[u8]) -> u64 {
-    let mut eight = [0; 8];
-    match bytes.first_chunk() {
-        Some(&bytes) => eight = bytes,
-        None => eight[..bytes.len()].copy_from_slice(bytes),
-    }
-    u64::from_le_bytes(eight)
+    occupied
 }
 
 #[cfg(test)]

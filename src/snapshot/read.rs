@@ -20,6 +20,9 @@ use std::sync::{Mutex, PoisonError};
 /// Bytes that are asked for at a time: as many as may have been taken in vain when a length lies.
 const CHUNK: usize = 64 << 10;
 
+/// The part of a filter that must have arrived before memory is taken for all of it at once.
+const ARRIVED_PART: usize = 5;
+
 /// A snapshot of which the header has been read and checked.
 ///
 /// ```
@@ -351,7 +354,7 @@ impl<R: Read> SnapshotReader<R> {
         let mut arriving = Arriving::new(self);
         let mut next = arriving.next(Vec::new())?;
         // Announced by the header, so not before a shard has arrived.
-        let store = parts.store()?;
+        let store = parts.store(next.as_ref().map_or(0, |first| first.bytes.len()))?;
         #[cfg(feature = "rayon")]
         if in_parallel {
             return par_read::read(next, arriving, store);
@@ -483,12 +486,15 @@ pub(super) enum Store {
 }
 
 impl Store {
-    fn new(plan: &Plan) -> Result<Self, SnapshotError> {
+    /// For a snapshot of which so many bytes have arrived.
+    fn new(plan: &Plan, arrived: usize) -> Result<Self, SnapshotError> {
         if plan.grows() {
             return Ok(Store::Tables(*plan, Arena::new(HugePages::Advised), Mutex::default()));
         }
         let bytes = RawFilter::bytes_of(plan).unwrap_or(usize::MAX);
-        let raw = RawFilter::new(plan, HugePages::Advised).map(Box::new);
+        // Pages of the system cost nothing until they are touched, whatever the header announces.
+        let huge_pages = if bytes / ARRIVED_PART <= arrived { HugePages::Reused } else { HugePages::Advised };
+        let raw = RawFilter::new(plan, huge_pages).map(Box::new);
         raw.map(Store::Fixed).ok_or(SnapshotError::OutOfMemory { bytes })
     }
 
@@ -530,9 +536,9 @@ impl Parts {
         Parts { header, store: None, arrived: Vec::new() }
     }
 
-    /// Where records are stored.
-    fn store(&mut self) -> Result<&Store, SnapshotError> {
-        let store = self.store.take().map_or_else(|| Store::new(self.header.plan()), Ok)?;
+    /// Where records are stored, of which the first has so many bytes.
+    fn store(&mut self, arrived: usize) -> Result<&Store, SnapshotError> {
+        let store = self.store.take().map_or_else(|| Store::new(self.header.plan(), arrived), Ok)?;
         Ok(self.store.insert(store))
     }
 

@@ -37,6 +37,9 @@ pub(crate) enum HugePages {
     Advised,
     /// As the system does without advice.
     Unadvised,
+    /// As advised. Runs that are too small for it come from the allocator: for what is written at once, memory that was
+    /// used before is there sooner than the system's pages.
+    Reused,
 }
 
 /// Where a run's memory comes from.
@@ -159,7 +162,7 @@ mod backing {
     #[allow(unsafe_code)]
     fn zeroed(layout: Layout, huge_pages: HugePages) -> Option<(NonNull<u8>, Memory)> {
         #[cfg(feature = "mmap")]
-        if layout.size() >= MAPPED_FROM {
+        if layout.size() >= if huge_pages == HugePages::Reused { HUGE_FROM } else { MAPPED_FROM } {
             return map(layout, huge_pages);
         }
         #[cfg(not(feature = "mmap"))]
@@ -174,7 +177,7 @@ mod backing {
     #[cfg(feature = "mmap")]
     #[allow(unsafe_code)]
     fn map(layout: Layout, huge_pages: HugePages) -> Option<(NonNull<u8>, Memory)> {
-        let huge = huge_pages == HugePages::Advised && layout.size() >= HUGE_FROM;
+        let huge = huge_pages != HugePages::Unadvised && layout.size() >= HUGE_FROM;
         // The system aligns to small pages only; what stands before and behind is address space, never touched.
         let align = if huge { HUGE_FROM } else { layout.align() };
         let mapping: MmapRaw = MmapOptions::new().len(layout.size().checked_add(align)?).map_anon().ok()?.into();
