@@ -114,19 +114,26 @@ pub(crate) struct Geometry {
     narrow_shards: u32,
     /// The bits of the hash from which buckets are drawn.
     drawn: u64,
-    /// Buckets in each shard: even, at most 2^16.
+    /// Buckets in each shard: even, at most 2^16. Of 32 bits for vectors, and of 64 as one instruction loads and multiplies.
     buckets: u32,
-    /// 2^f - 1, of the fingerprint or of its core: of 32 bits for vectors, and of 64 as one instruction loads and multiplies.
+    wide_buckets: u64,
+    /// 2^f - 1, of the fingerprint or of its core; so, too, and in the upper half, where what is left of a product by it fills
+    /// a number.
     fingerprints: u32,
     wide_fingerprints: u64,
+    high_fingerprints: u64,
     /// 2^k - 1 for the largest 2^k that is not above the number of buckets.
     sums: u32,
     /// Bits of a fingerprint above its core, and those of the core.
     reserve_bits: u32,
     core_bits: u32,
-    /// What is left of 32 bits beside the reserve.
+    /// What is left of 32 bits beside the reserve, and of 64.
     beside_reserve: u32,
+    reserve_shift: u32,
 }
+
+/// 2^32 divided by the golden ratio.
+const GOLDEN: u32 = 0x9e37_79b9;
 
 /// Where a key of a growing filter lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,12 +156,15 @@ impl Geometry {
             narrow_shards: if_narrow(shards),
             drawn: if total <= MOST_NARROW { u64::MAX << 32 } else { u64::MAX },
             buckets: plan.buckets,
+            wide_buckets: plan.buckets.into(),
             fingerprints: u32::MAX >> (32 - plan.core_bits()),
             wide_fingerprints: u64::MAX >> (64 - plan.core_bits()),
+            high_fingerprints: (u64::MAX >> (64 - plan.core_bits())) << 32,
             sums: u32::MAX >> (plan.buckets.leading_zeros() + 1),
             reserve_bits: plan.reserve_bits,
             core_bits: plan.core_bits(),
             beside_reserve: u32::BITS - plan.reserve_bits,
+            reserve_shift: u64::BITS - plan.reserve_bits,
         }
     }
 
@@ -203,7 +213,7 @@ impl Geometry {
         // As `class`, with fewer instructions where there are no vectors.
         let drawn = u64::from(mixed.0 as u32) * self.wide_fingerprints;
         let (fingerprint, first) = (Fingerprint((drawn >> 32) as u32 + 1), Bucket((number - begin) as u32));
-        let second = self.opposite_of_one(self.sum(fingerprint.0), first);
+        let second = self.other_of_one(fingerprint.0, first, self.buckets);
         Place { shard, first: number, second: begin + u64::from(second.0), class: Class { fingerprint, first, second } }
     }
 
@@ -240,36 +250,43 @@ impl Geometry {
     }
 
     /// Where a key lies in a growing filter.
+    ///
+    /// The draws of `numbers`, with fewer instructions: what a product leaves below its point is the place in the shard.
     #[inline(always)]
-    pub(crate) fn aim(&self, mixed: Mixed) -> Aim {
-        let (number, shard) = self.numbers(mixed);
-        self.aim_at(mixed, shard as usize, (number - shard * u64::from(self.buckets)) as u32, Self::opposite_of_one)
+    pub(crate) fn aim(&self, Mixed(mixed): Mixed) -> Aim {
+        let (shard, rest) = product(mixed & self.drawn, self.shards);
+        self.aim_in(shard, rest, mixed)
     }
 
-    /// As [`Geometry::aim`], for loops that the compiler vectorises; only where [`Geometry::is_narrow`].
+    /// The same in a filter of one shard.
     #[inline(always)]
-    pub(crate) fn aim_narrow(&self, mixed: Mixed) -> Aim {
-        let high = (mixed.0 >> 32) as u32;
-        let (number, shard) = (high_half(high, self.narrow_total), high_half(high, self.narrow_shards));
-        self.aim_at(mixed, shard as usize, number - shard * self.buckets, Self::opposite)
+    pub(crate) fn aim_in_one(&self, Mixed(mixed): Mixed) -> Aim {
+        self.aim_in(0, mixed & self.drawn, mixed)
     }
 
     /// The core is drawn as fingerprints are. What is left of that draw, below its point, does not depend on it: the reserve,
     /// which chooses the table.
     #[inline(always)]
-    fn aim_at(
-        &self,
-        Mixed(mixed): Mixed,
-        shard: usize,
-        first: u32,
-        opposite: impl Fn(&Self, u32, Bucket) -> Bucket,
-    ) -> Aim {
+    fn aim_in(&self, shard: u64, drawn: u64, mixed: u64) -> Aim {
+        let first = Bucket(high_product(drawn, self.wide_buckets) as u32);
+        let (drawn, rest) = product(u64::from(mixed as u32), self.high_fingerprints);
+        let (core, reserve) = (drawn as u32 + 1, rest >> self.reserve_shift);
+        let fingerprint = Fingerprint((reserve as u32) << self.core_bits | core);
+        let second = self.other_of_one(core, first, self.wide_buckets as u32);
+        Aim { cell: (shard << self.reserve_bits | reserve) as usize, class: Class { fingerprint, first, second } }
+    }
+
+    /// As [`Geometry::aim`], for loops that the compiler vectorises; only where [`Geometry::is_narrow`].
+    #[inline(always)]
+    pub(crate) fn aim_narrow(&self, Mixed(mixed): Mixed) -> Aim {
+        let high = (mixed >> 32) as u32;
+        let (number, shard) = (high_half(high, self.narrow_total), high_half(high, self.narrow_shards));
         let drawn = u64::from(mixed as u32) * u64::from(self.fingerprints);
-        let (core, first) = ((drawn >> 32) as u32 + 1, Bucket(first));
+        let (core, first) = ((drawn >> 32) as u32 + 1, Bucket(number - shard * self.buckets));
         let reserve = (drawn as u32) >> self.beside_reserve;
         let fingerprint = Fingerprint(reserve << self.core_bits | core);
-        let second = opposite(self, self.sum(core), first);
-        Aim { cell: shard << self.reserve_bits | reserve as usize, class: Class { fingerprint, first, second } }
+        let second = self.opposite(self.sum(core), first);
+        Aim { cell: (shard << self.reserve_bits | reserve) as usize, class: Class { fingerprint, first, second } }
     }
 
     /// The key of a growing filter with this whole fingerprint and bucket.
@@ -311,12 +328,15 @@ impl Geometry {
         Bucket(difference.min(difference.wrapping_add(self.buckets)))
     }
 
-    /// The same with fewer instructions where there are no vectors, for callers that have read `buckets` already: where it is read
-    /// here alone, the compiler chooses by a branch that cannot be predicted (1.4 times a lookup).
+    /// The same of a core with fewer instructions, where there are no vectors. The number of buckets is one that the caller has
+    /// read already: where it is read here alone, the compiler chooses by a branch that cannot be predicted (1.4 times a lookup).
     #[inline(always)]
-    fn opposite_of_one(&self, sum: u32, bucket: Bucket) -> Bucket {
+    fn other_of_one(&self, core: u32, bucket: Bucket, buckets: u32) -> Bucket {
+        // As `sum`, whose lower half is the same: a turn has an instruction that copies.
+        let product = core.wrapping_mul(GOLDEN);
+        let sum = (product ^ product.rotate_right(16)) & self.sums | 1;
         let (difference, is_below_zero) = sum.overflowing_sub(bucket.0);
-        Bucket(if is_below_zero { difference.wrapping_add(self.buckets) } else { difference })
+        Bucket(if is_below_zero { difference.wrapping_add(buckets) } else { difference })
     }
 
     /// An odd number below the number of buckets, from a real mix of the fingerprint: a bare multiply-shift is linear
@@ -324,10 +344,16 @@ impl Geometry {
     /// at a power of two saves a multiplication, and only in filters of a few buckets does it cost some load (`plan`).
     #[inline(always)]
     fn sum(&self, fingerprint: u32) -> u32 {
-        // 2^32 divided by the golden ratio.
-        let product = fingerprint.wrapping_mul(0x9e37_79b9);
+        let product = fingerprint.wrapping_mul(GOLDEN);
         (product ^ (product >> 16)) & self.sums | 1
     }
+}
+
+/// The halves of a product of 128 bits, the high one first.
+#[inline(always)]
+fn product(a: u64, b: u64) -> (u64, u64) {
+    let product = u128::from(a) * u128::from(b);
+    ((product >> 64) as u64, product as u64)
 }
 
 /// The high half of a product of 128 bits.
@@ -426,6 +452,8 @@ mod tests {
             prop_assert_eq!(cell >> reserve_bits, geometry.shard(mixed));
             prop_assert_eq!(cell & ((1 << reserve_bits) - 1), (class.fingerprint.get() >> core) as usize);
             prop_assert!(!geometry.is_narrow() || geometry.aim_narrow(mixed) == geometry.aim(mixed));
+            prop_assert!(shards > 1 || geometry.aim_in_one(mixed) == geometry.aim(mixed));
+            prop_assert_eq!(geometry.locate(mixed).1.first, class.first);
             prop_assert!(class.first.get() < half_buckets * 2 && !class.coincides());
             prop_assert_eq!(geometry.aim_of(cell >> reserve_bits, class.fingerprint, class.first), geometry.aim(mixed));
             prop_assert!(shards > 1 || geometry.leading_to(class).is_some());

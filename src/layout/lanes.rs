@@ -88,6 +88,34 @@ impl Lanes {
         !differs & self.high
     }
 
+    /// The slots in which this bit is set: the highest bit of each.
+    #[inline]
+    pub(crate) fn with_bit(self, run: u64, bit: u32) -> u64 {
+        run << (self.width - 1 - bit) & self.high
+    }
+
+    /// All bits of the slots of which these are the highest.
+    #[inline]
+    pub(crate) fn whole(self, highest: u64) -> u64 {
+        // No slot reaches into another: the product is a sum of masks side by side.
+        (highest >> (self.width - 1)).wrapping_mul(u64::from(u32::MAX >> (32 - self.width)))
+    }
+
+    /// The slots of a run, and nothing above them.
+    #[inline]
+    pub(crate) fn only(self, run: u64) -> u64 {
+        run & self.whole(self.high)
+    }
+
+    /// The same slots with fewer bits, those above being dropped.
+    #[inline]
+    pub(crate) fn narrowed(self, run: u64, to: u32) -> u64 {
+        let (dropped, mask) = (self.width - to, u64::from(u32::MAX >> (32 - to)));
+        let slot = |number: u32| run >> (number * dropped) & mask << (number * to);
+        let two = slot(0) | slot(1);
+        if self.highest == self.width { two } else { two | slot(2) | slot(3) }
+    }
+
     /// The bit at which the lowest of some equal slots begins.
     #[inline]
     pub(crate) fn lowest(self, equal: u64) -> u32 {
@@ -213,7 +241,7 @@ mod tests {
             let slot = |&pick: &u64| [0, 1, 1 << (width - 1), mask(width)][pick as usize];
             let mut bytes = Vec::new();
             let buckets = picks.as_chunks::<SLOTS>().0.iter();
-            super::super::pack(buckets.map(|picks| picks.each_ref().map(slot)), width, |word| bytes.extend(word.to_le_bytes()));
+            super::super::packed::pack(buckets.map(|picks| picks.each_ref().map(slot)), width, |word| bytes.extend(word.to_le_bytes()));
             let occupied = picks.iter().filter(|&&pick| pick != 0).count();
             let buckets = picks.len() / SLOTS;
             prop_assert_eq!(occupied_in(&bytes, width, buckets), Some(occupied as u64));
@@ -222,6 +250,25 @@ mod tests {
                 prop_assert_eq!(occupied_in(&bytes, width, buckets), None, "bit {}", bit);
                 bytes[bit / 8] ^= 1 << (bit % 8);
             }
+        }
+
+        #[test]
+        fn slots_with_a_bit_are_taken_and_narrowed(
+            width in 5u32..=32,
+            slots in prop::collection::vec(any::<u32>(), 4),
+            bit in 0u32..32,
+            to in 0u32..32,
+            above: u64,
+        ) {
+            let (bit, to, lanes) = (bit % width, 4 + to % (width - 4), Lanes::new(width));
+            let slots: Vec<u32> = slots.iter().take(slots_of(width) as usize).map(|slot| slot & mask(width)).collect();
+            let run = pack(width, &slots, above);
+            let goes = lanes.with_bit(run, bit);
+            let gone: Vec<u32> = slots.iter().map(|&slot| if slot >> bit & 1 == 1 { slot } else { 0 }).collect();
+            prop_assert_eq!(lanes.only(run), pack(width, &slots, 0));
+            prop_assert_eq!(run & lanes.whole(goes), pack(width, &gone, 0));
+            let narrowed: Vec<u32> = gone.iter().map(|slot| slot & mask(to)).collect();
+            prop_assert_eq!(lanes.narrowed(run & lanes.whole(goes), to), pack(to, &narrowed, 0));
         }
 
         #[test]

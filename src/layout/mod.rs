@@ -15,7 +15,7 @@ pub(crate) use format::{Format, Matches, Packing, Slot};
 pub(crate) use geometry::{Aim, Bucket, Class, Geometry, Mixed, Place};
 pub(crate) use growth::{Ask, Extent, GROWING_FINGERPRINT_BITS, Ungrowable};
 pub(crate) use lanes::{Lanes, SLOTS, hits, hits_less, occupied_in, repeated};
-pub(crate) use packed::{pack, unpack};
+pub(crate) use packed::{Packer, unpack};
 pub(crate) use path::{Hop, Path, Search, SearchBudget, ShortPath, find_short};
 pub(crate) use plan::{
     FINGERPRINT_BITS, Plan, Unplannable, expected_false_positive_rate, fingerprint_bits_for, lowest_rate,

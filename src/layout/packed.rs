@@ -15,25 +15,50 @@ pub(crate) fn unpack(words: &[u64], slot_bits: u32, buckets: usize) -> impl Iter
 }
 
 /// Hands on the words of these buckets.
-#[inline(always)]
-pub(crate) fn pack(buckets: impl Iterator<Item = [u32; SLOTS]>, slot_bits: u32, mut take: impl FnMut(u64)) {
-    // What does not fit the word that it begins in.
-    let (mut word, mut used, bits) = (0_u64, 0, 2 * slot_bits);
+#[cfg(test)]
+pub(crate) fn pack(buckets: impl Iterator<Item = [u32; SLOTS]>, slot_bits: u32, take: impl FnMut(u64)) {
+    let mut packer = Packer::new(2 * slot_bits, take);
+    let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << slot_bits;
     buckets.for_each(|slots| {
-        for two in [[slots[0], slots[1]], [slots[2], slots[3]]] {
-            let two = u64::from(two[0]) | u64::from(two[1]) << slot_bits;
-            word |= two << used;
-            used += bits;
-            if used >= u64::BITS {
-                take(word);
-                used -= u64::BITS;
-                // What of them lies in the next word: nothing if the word ends with them.
-                word = if used > 0 { two >> (bits - used) } else { 0 };
-            }
-        }
+        packer.push(two(slots[0], slots[1]));
+        packer.push(two(slots[2], slots[3]));
     });
-    if used > 0 {
-        take(word);
+    packer.end();
+}
+
+/// Puts pieces of so many bits side by side, and hands on the words.
+pub(crate) struct Packer<F> {
+    bits: u32,
+    take: F,
+    word: u64,
+    used: u32,
+}
+
+impl<F: FnMut(u64)> Packer<F> {
+    /// Of 1 to 64 bits.
+    #[inline(always)]
+    pub(crate) fn new(bits: u32, take: F) -> Self {
+        Packer { bits, take, word: 0, used: 0 }
+    }
+
+    /// Above its bits, the piece is 0.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, piece: u64) {
+        self.word |= piece << self.used;
+        self.used += self.bits;
+        if self.used >= u64::BITS {
+            (self.take)(self.word);
+            self.used -= u64::BITS;
+            // What of the piece lies in the next word: nothing if the word ends with it.
+            self.word = if self.used > 0 { piece >> (self.bits - self.used) } else { 0 };
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn end(mut self) {
+        if self.used > 0 {
+            (self.take)(self.word);
+        }
     }
 }
 

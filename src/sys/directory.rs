@@ -3,13 +3,15 @@
 //! Whoever reads a cell may follow it for as long as the directory lives: no value is moved or freed before.
 
 use crate::sys::memory::{HugePages, Run};
-use crate::sys::sync::{AtomicPtr, Mutex, lock};
+use crate::sys::sync::{AtomicPtr, AtomicU64, Mutex, lock};
 use core::ops::{Deref, Range};
 use core::sync::atomic::Ordering;
 use core::{ptr, slice};
 
 pub(crate) struct Directory<T> {
     cells: Run<AtomicPtr<Entry<T>>>,
+    /// How often cells were published.
+    turns: AtomicU64,
     first: *mut Entry<T>,
     /// The newest.
     last: AtomicPtr<Entry<T>>,
@@ -92,6 +94,7 @@ impl<T> Directory<T> {
     pub(crate) fn new(values: Vec<New<T>>, cells_of: impl Fn(&T) -> usize) -> Option<Self> {
         let mut directory = Directory {
             cells: Run::new(values.iter().map(|value| cells_of(value)).sum(), HugePages::Unadvised)?,
+            turns: AtomicU64::new(0),
             first: ptr::null_mut(),
             last: AtomicPtr::new(ptr::null_mut()),
             adding: Mutex::default(),
@@ -136,16 +139,33 @@ impl<T> Directory<T> {
         ptr::eq(self.cells.at(cell).load(Ordering::Relaxed), member.0)
     }
 
-    /// Not 0 if it does not, for callers that collect many answers.
+    /// The values that cells point to, for callers that read many.
     #[inline(always)]
-    pub(crate) fn change_at(&self, cell: usize, member: Member<'_, T>) -> usize {
-        // Relaxed: as in `is_at`.
-        self.cells.at(cell).load(Ordering::Relaxed).addr() ^ ptr::from_ref(member.0).addr()
+    pub(crate) fn reader<'a>(&'a self) -> impl Fn(usize) -> Member<'a, T> {
+        let cells = self.cells.view();
+        // Acquire: as in `at`.
+        move |cell| self.member(cells.at(cell).load(Ordering::Acquire))
     }
 
-    /// Makes the cells point to this value of the directory, one after the other: all of them, even if `each` panics.
+    /// What is read before cells are, by who asks later of all of them at once whether they are as they were.
+    #[inline(always)]
+    pub(crate) fn turn(&self) -> u64 {
+        // Acquire: pairs with the Release in `publish`. Who reads the number of a publication reads its cells.
+        self.turns.load(Ordering::Acquire)
+    }
+
+    /// Not 0 if cells were published since this turn.
+    #[inline(always)]
+    pub(crate) fn change_since(&self, turn: u64) -> u64 {
+        // Relaxed: as in `is_at`.
+        self.turns.load(Ordering::Relaxed) ^ turn
+    }
+
+    /// Makes the cells point to this value of the directory, one after the other, and then ends the turn: all of that, even if
+    /// `each` panics.
     pub(crate) fn publish(&self, cells: Range<usize>, member: Member<'_, T>, each: impl Fn()) {
-        let mut left = Unpublished { cells: self.cells.part(cells.start, cells.len()).iter(), member };
+        let mut left =
+            Unpublished { cells: self.cells.part(cells.start, cells.len()).iter(), member, turns: &self.turns };
         while left.publish_next() {
             each();
         }
@@ -208,6 +228,7 @@ impl<T> Directory<T> {
 struct Unpublished<'a, T> {
     cells: slice::Iter<'a, AtomicPtr<Entry<T>>>,
     member: Member<'a, T>,
+    turns: &'a AtomicU64,
 }
 
 impl<T> Unpublished<'_, T> {
@@ -221,6 +242,8 @@ impl<T> Unpublished<'_, T> {
 impl<T> Drop for Unpublished<'_, T> {
     fn drop(&mut self) {
         while self.publish_next() {}
+        // Release: pairs with the Acquire in `turn`. All cells have been written.
+        self.turns.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -266,7 +289,10 @@ mod tests {
             assert_eq!(named(), [0, 0, 0, 0, 1, 1, 1, 1]);
             let (zero, two) = (directory.at(0), directory.add(value(2), |_| ()).0);
             assert!(directory.is_at(3, zero) && !directory.is_at(4, zero));
+            let turn = directory.turn();
+            assert_eq!(directory.change_since(turn), 0);
             directory.publish(2..4, two, || {});
+            assert_ne!(directory.change_since(turn), 0);
             assert_eq!(named(), [0, 0, 2, 2, 1, 1, 1, 1]);
             assert!(!directory.is_at(3, zero) && directory.is_at(3, two));
             assert_eq!(directory.each().map(|member| member.number).collect::<Vec<_>>(), [0, 1, 2]);

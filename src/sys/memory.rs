@@ -63,9 +63,11 @@ pub(crate) use backing::{Arena, Run};
 mod backing {
     use super::{HugePages, Source, Zeroed};
     use core::marker::PhantomData;
+    use core::mem::ManuallyDrop;
+    use core::ops::Deref;
     #[cfg(feature = "mmap")]
     use core::ops::Range;
-    use core::ptr::NonNull;
+    use core::ptr::{self, NonNull};
     use core::slice;
     #[cfg(feature = "mmap")]
     use memmap2::{MmapOptions, MmapRaw};
@@ -95,6 +97,18 @@ mod backing {
         len: usize,
         memory: Memory,
         values: PhantomData<T>,
+    }
+
+    /// A copy of a run.
+    pub(crate) struct View<'a, T>(ManuallyDrop<Run<T>>, PhantomData<&'a Run<T>>);
+
+    impl<T> Deref for View<'_, T> {
+        type Target = Run<T>;
+
+        #[inline(always)]
+        fn deref(&self) -> &Run<T> {
+            &self.0
+        }
     }
 
     /// What keeps memory allocated: the mapping that it is part of, or nothing where the allocator has it.
@@ -232,6 +246,15 @@ mod backing {
     }
 
     impl<T> Run<T> {
+        /// The same run, of which a function reads where it is once: behind an atomic load or inline assembly the compiler
+        /// reads it anew.
+        #[inline(always)]
+        #[allow(unsafe_code)]
+        pub(crate) fn view(&self) -> View<'_, T> {
+            // SAFETY: 1. the copy is of what is there; 2. it is never dropped, nor used after what it is a copy of.
+            View(ManuallyDrop::new(unsafe { ptr::read(self) }), PhantomData)
+        }
+
         /// Has the system supply the pages of these values now, for all will be written: one call costs less than a fault
         /// for each page.
         #[cfg_attr(not(all(target_os = "linux", feature = "mmap")), allow(unused_variables))]
@@ -320,6 +343,10 @@ mod backing {
     }
 
     impl<T> Run<T> {
+        pub(crate) fn view(&self) -> &Self {
+            self
+        }
+
         pub(crate) fn populate(&self, _: usize, _: usize) {}
 
         pub(crate) fn at(&self, number: usize) -> &T {

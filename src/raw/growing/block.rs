@@ -1,7 +1,7 @@
 //! Lookups of many keys in a growing filter, in blocks, as `raw/block` does for filters of fixed size.
 //!
-//! The cell is read when a key is placed, a block ahead, and again when its buckets have been read. In between it takes
-//! no value twice, so that one which is still the same was so all the time.
+//! The cells are read when tables are asked, two blocks ahead. Whether any of them has changed since then is asked once for a
+//! block, when its buckets have been read, by the turn of the directory.
 
 use super::Growing;
 use super::leaf::{Leaf, layout_of};
@@ -18,19 +18,25 @@ use core::marker::PhantomData;
 
 /// Keys of a block that may be in tables of two runs while the block is read as if none were: of a filter that has grown to
 /// its end, few of them are, one in 16 where the rate is 0.1 %.
-const FEW: u32 = BLOCK as u32 / 4;
+const FEW: u8 = BLOCK as u8 / 4;
+
+/// Bytes for a flag of each key, a multiple of 8.
+const FLAGS: usize = BLOCK.next_multiple_of(8);
 
 /// The keys of a block, and where they are looked for.
 struct Probes<'a> {
     mixed: [Mixed; BLOCK],
     count: usize,
-    cells: [usize; BLOCK],
+    /// Of the directory, before its cells were read.
+    turn: u64,
+    fingerprints: [u32; BLOCK],
+    buckets: [[u32; BLOCK]; 2],
     leaves: [Member<'a, Leaf>; BLOCK],
     /// Of these tables.
     bucket_bits: [u32; BLOCK],
-    /// The keys in tables of two runs, a bit each. Where they are few, all are read as one run, and these are looked up by
+    /// The keys in tables of two runs, a byte each. Where they are few, all are read as one run, and these are looked up by
     /// themselves.
-    wide: u32,
+    wide: [u8; FLAGS],
     begins: [[u64; BLOCK]; 2],
     addresses: [[u64; BLOCK]; 2],
     stripes: [u64; BLOCK],
@@ -49,20 +55,30 @@ impl<L: Layout> Function<ContainsEach> for ContainsEachAs<L> {
     fn run(filter: &RawFilter, (next, found): (Next<'_>, &mut [bool])) {
         let growing = filter.growing.as_deref().expect("the lookups of a growing filter");
         let level = level_for(growing.table_bytes());
-        let mut blocks: [Probes<'_>; 2] = array::from_fn(|_| Probes::new(growing));
-        let mut now = 0;
+        // Three blocks: of one the tables are asked, the lines of another are on their way, and the third is read.
+        let mut blocks: [Probes<'_>; 3] = array::from_fn(|_| Probes::new(growing));
         let mut left = found.len();
-        growing.place::<L>(&mut blocks[now], &mut left, next, level);
+        growing.ask::<L>(&mut blocks[0], &mut left, next);
+        growing.ask::<L>(&mut blocks[1], &mut left, next);
+        blocks[0].begin::<L>();
+        if let Some(level) = level {
+            (0..BLOCK).for_each(|at| blocks[0].fetch::<L>(at, level));
+        }
+        let mut now = 0;
         for found in found.chunks_mut(BLOCK) {
-            growing.place::<L>(&mut blocks[1 - now], &mut left, next, level);
+            let next_one = (now + 1) % blocks.len();
+            let last_one = (now + 2) % blocks.len();
+            growing.ask::<L>(&mut blocks[last_one], &mut left, next);
+            blocks[next_one].begin::<L>();
             let probes = &blocks[now];
+            let coming = (blocks[next_one].count > 0).then_some(&blocks[next_one]).zip(level);
             match <&mut [bool; BLOCK]>::try_from(&mut *found) {
-                Ok(found) if probes.reads_one_run() => growing.lookup::<L::Narrow>(probes, found),
-                Ok(found) => growing.lookup::<L>(probes, found),
-                Err(_) if probes.reads_one_run() => growing.lookup::<L::Narrow>(probes, found),
-                Err(_) => growing.lookup::<L>(probes, found),
+                Ok(found) if probes.reads_one_run::<L>() => growing.lookup::<L, L::Narrow>(probes, coming, found),
+                Ok(found) => growing.lookup::<L, L>(probes, coming, found),
+                Err(_) if probes.reads_one_run::<L>() => growing.lookup::<L, L::Narrow>(probes, None, found),
+                Err(_) => growing.lookup::<L, L>(probes, None, found),
             }
-            now = 1 - now;
+            now = next_one;
         }
     }
 }
@@ -75,10 +91,12 @@ impl<'a> Probes<'a> {
         Probes {
             mixed: [Mixed::default(); BLOCK],
             count: 0,
-            cells: [0; BLOCK],
+            turn: 0,
+            fingerprints: [0; BLOCK],
+            buckets: [[0; BLOCK]; 2],
             leaves: [leaf; BLOCK],
             bucket_bits: [leaf.look.bucket_bits; BLOCK],
-            wide: 0,
+            wide: [0; FLAGS],
             begins: [none; 2],
             addresses: [none; 2],
             stripes: none,
@@ -89,58 +107,109 @@ impl<'a> Probes<'a> {
 
 impl Probes<'_> {
     #[inline(always)]
-    fn reads_one_run(&self) -> bool {
-        self.wide.count_ones() <= FEW
+    fn reads_one_run<L: Layout>(&self) -> bool {
+        L::Runs::SLOTS == 4 || self.wide.iter().sum::<u8>() <= FEW
     }
 
-    /// Works out what is read where, and what it is compared with.
+    /// The keys in tables of two runs, a bit each.
     #[inline(always)]
-    fn begin_at<L: Layout>(&mut self, fingerprints: &[u32; BLOCK], buckets: &[[u32; BLOCK]; 2]) {
+    fn wide_ones(&self) -> u64 {
+        let (eights, _) = self.wide.as_chunks();
+        // The product has the lowest bit of each byte in its uppermost byte.
+        let bits = |&eight: &[u8; 8]| u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        eights.iter().rev().fold(0, |all, eight| all << 8 | bits(eight))
+    }
+
+    /// Works out what is read where, and what it is compared with, and begins to fetch the lines.
+    #[inline(always)]
+    fn begin<L: Layout>(&mut self) {
+        if self.count == 0 {
+            return;
+        }
+        let bits = self.bucket_bits;
+        if L::Runs::SLOTS == 2 {
+            self.wide.iter_mut().zip(bits).for_each(|(wide, bits)| *wide = u8::from(bits > u64::BITS));
+        }
+        if self.reads_one_run::<L>() {
+            self.begin_at::<L::Narrow>(bits);
+        } else {
+            self.begin_at::<L>(bits);
+        }
+    }
+
+    /// Begins to fetch the lines of a key.
+    #[inline(always)]
+    fn fetch<L: Layout>(&self, at: usize, level: CacheLevel) {
+        let fetch = |level| self.begins.iter().for_each(|begins| L::fetch(self.leaves[at].words(), begins[at], level));
+        match level {
+            CacheLevel::L1 => fetch(CacheLevel::L1),
+            CacheLevel::L2 => fetch(CacheLevel::L2),
+        }
+    }
+
+    #[inline(always)]
+    fn begin_at<L: Layout>(&mut self, bits: [u32; BLOCK]) {
+        let (fingerprints, buckets) = (self.fingerprints, self.buckets);
         for at in 0..BLOCK {
-            let bits = self.bucket_bits[at];
             for (number, buckets) in buckets.iter().enumerate() {
-                let begin = u64::from(buckets[at]) * u64::from(bits);
+                let begin = u64::from(buckets[at]) * u64::from(bits[at]);
                 self.begins[number][at] = begin;
                 self.addresses[number][at] = L::address(begin);
             }
-            let stored = u64::from(fingerprints[at]) & ((1 << (bits / 4)) - 1);
-            self.patterns[at] = repeated(stored, L::Runs::SLOTS, u64::from(bits / 4));
+            let width = u64::from(bits[at] / 4);
+            let stored = u64::from(fingerprints[at]) & ((1 << width) - 1);
+            self.patterns[at] = repeated(stored, L::Runs::SLOTS, width);
         }
     }
 }
 
-impl Growing {
-    /// Places the next keys and begins to fetch their lines. The tables are asked in a pass of its own, between loops that the
-    /// compiler vectorises.
+impl Probes<'_> {
+    /// Looks for one of the keys. Not 0 if its version changed.
     #[inline(always)]
-    fn place<'a, L: Layout>(
-        &'a self,
-        probes: &mut Probes<'a>,
-        left: &mut usize,
-        next: Next<'_>,
-        level: Option<CacheLevel>,
-    ) {
+    fn lookup_one<L: Layout>(&self, at: usize, found: &mut bool) -> u64 {
+        let leaf = self.leaves[at].get();
+        let (look, words) = (leaf.look, leaf.words().view());
+        let (run_bits, version) = (look.bucket_bits / 2, leaf.version(self.stripes[at]));
+        let pattern = u64::from(self.fingerprints[at] & leaf.mask()).wrapping_mul(look.low);
+        let begun = version.begin();
+        let hits = [self.begins[0][at], self.begins[1][at]].map(|begin| {
+            let runs = L::read(&words, L::address(begin), run_bits);
+            reached(Step::BucketRead);
+            L::align(runs, begin, run_bits).hits(look.low, pattern)
+        });
+        *found = (hits[0] | hits[1]) & look.high != 0;
+        version.change_since(begun)
+    }
+}
+
+impl Growing {
+    /// Aims at the next keys and asks their tables how wide they are: in a pass of its own, between loops that the compiler
+    /// vectorises.
+    #[inline(always)]
+    fn ask<'a, L: Layout>(&'a self, probes: &mut Probes<'a>, left: &mut usize, next: Next<'_>) {
         probes.count = (*left).min(BLOCK);
         *left -= probes.count;
         if probes.count == 0 {
             return;
         }
         next(&mut probes.mixed);
-        let (geometry, mixed) = (self.geometry, &probes.mixed);
-        let (mut fingerprints, mut buckets) = ([0_u32; BLOCK], [[0_u32; BLOCK]; 2]);
+        let (geometry, mixed) = (self.geometry, probes.mixed);
+        let mut cells = [0; BLOCK];
         let mut note = |at: usize, aim: Aim| {
-            probes.cells[at] = aim.cell;
+            cells[at] = aim.cell;
             probes.stripes[at] = self.stripe_offset(aim.class.first);
-            fingerprints[at] = aim.class.fingerprint.get();
-            (buckets[0][at], buckets[1][at]) = (aim.class.first.get(), aim.class.second.get());
+            probes.fingerprints[at] = aim.class.fingerprint.get();
+            (probes.buckets[0][at], probes.buckets[1][at]) = (aim.class.first.get(), aim.class.second.get());
         };
         if geometry.is_narrow() {
             (0..BLOCK).for_each(|at| note(at, geometry.aim_narrow(mixed[at])));
         } else {
             (0..BLOCK).for_each(|at| note(at, geometry.aim(mixed[at])));
         }
+        probes.turn = self.directory.turn();
+        let leaf_at = self.directory.reader();
         let mut ask = |at: usize| {
-            let leaf = self.directory.at(probes.cells[at]);
+            let leaf = leaf_at(cells[at]);
             (probes.leaves[at], probes.bucket_bits[at]) = (leaf, leaf.look.bucket_bits);
         };
         if probes.count == BLOCK {
@@ -148,73 +217,65 @@ impl Growing {
         } else {
             (0..probes.count).for_each(&mut ask);
         }
-        if L::Runs::SLOTS == 2 {
-            let bits = (0_u32..).zip(probes.bucket_bits).map(|(at, bits)| u32::from(bits > u64::BITS) << at);
-            probes.wide = bits.fold(0, core::ops::BitOr::bitor);
-        }
-        if probes.reads_one_run() {
-            probes.begin_at::<L::Narrow>(&fingerprints, &buckets);
-        } else {
-            probes.begin_at::<L>(&fingerprints, &buckets);
-        }
-        let fetch = |level: CacheLevel| {
-            // Behind the last key stand those of a block before.
-            for at in 0..BLOCK {
-                probes.begins.iter().for_each(|begins| L::fetch(probes.leaves[at].words(), begins[at], level));
-            }
-        };
-        match level {
-            None => {}
-            Some(CacheLevel::L1) => fetch(CacheLevel::L1),
-            Some(CacheLevel::L2) => fetch(CacheLevel::L2),
-        }
     }
 
-    /// As a lookup of each key. Where a version or a cell changed, the block is looked at again key by key.
+    /// As a lookup of each key, in tables that are read as `L` or, all but a few, as `N`. Where a version or a cell changed, the
+    /// block is looked at again key by key.
+    ///
+    /// As each key is read, the lines of one that is coming begin to be fetched: side by side, so that there are always some
+    /// on their way, and never more than the processor keeps track of.
     #[inline(always)]
-    fn lookup<L: Layout>(&self, probes: &Probes<'_>, found: &mut [bool]) {
-        let mut first = [L::Runs::default(); BLOCK];
-        let mut second = [L::Runs::default(); BLOCK];
+    fn lookup<L: Layout, N: Layout>(
+        &self,
+        probes: &Probes<'_>,
+        coming: Option<(&Probes<'_>, CacheLevel)>,
+        found: &mut [bool],
+    ) {
+        let mut first = [N::Runs::default(); BLOCK];
+        let mut second = [N::Runs::default(); BLOCK];
         let mut changed = 0;
         let mut read = |at: usize| {
             let (leaf, run_bits) = (probes.leaves[at], probes.bucket_bits[at] / 2);
-            let (version, words) = (leaf.version(probes.stripes[at]), leaf.words());
+            let (version, words) = (leaf.version(probes.stripes[at]), leaf.words().view());
             let begun = version.begin();
-            first[at] = L::read(words, probes.addresses[0][at], run_bits);
+            first[at] = N::read(&words, probes.addresses[0][at], run_bits);
             reached(Step::BucketRead);
-            second[at] = L::read(words, probes.addresses[1][at], run_bits);
+            second[at] = N::read(&words, probes.addresses[1][at], run_bits);
             reached(Step::BucketRead);
-            changed |= version.change_since(begun) | self.directory.change_at(probes.cells[at], leaf) as u64;
+            changed |= version.change_since(begun);
         };
-        if found.len() == BLOCK {
+        match (coming, found.len()) {
+            (Some((coming, level)), BLOCK) => (0..BLOCK).for_each(|at| {
+                read(at);
+                coming.fetch::<L>(at, level);
+            }),
             // Unrolled by the compiler.
-            (0..BLOCK).step_by(2).for_each(|at| [at, at + 1].into_iter().for_each(&mut read));
-        } else {
-            (0..found.len()).for_each(&mut read);
-        }
-        if changed != 0 {
-            return self.lookup_each(&probes.mixed, found);
+            (_, BLOCK) => (0..BLOCK).step_by(2).for_each(|at| [at, at + 1].into_iter().for_each(&mut read)),
+            (_, count) => (0..count).for_each(read),
         }
         let mut hits = [0; BLOCK];
         for at in 0..BLOCK {
             let (bits, pattern) = (probes.bucket_bits[at], probes.patterns[at]);
-            let low = repeated(1, L::Runs::SLOTS, u64::from(bits / 4));
-            let first = L::align(first[at], probes.begins[0][at], bits / 2).hits(low, pattern);
-            let second = L::align(second[at], probes.begins[1][at], bits / 2).hits(low, pattern);
+            let low = repeated(1, N::Runs::SLOTS, u64::from(bits / 4));
+            let first = N::align(first[at], probes.begins[0][at], bits / 2).hits(low, pattern);
+            let second = N::align(second[at], probes.begins[1][at], bits / 2).hits(low, pattern);
             hits[at] = (first | second) & low << (bits / 4 - 1);
         }
         for (found, hits) in found.iter_mut().zip(hits) {
             *found = hits != 0;
         }
-        if L::Runs::SLOTS == 4 {
-            let mut wide = probes.wide;
+        if N::Runs::SLOTS != L::Runs::SLOTS {
+            let mut wide = probes.wide_ones();
             while wide != 0 {
                 let at = wide.trailing_zeros() as usize;
                 if let Some(found) = found.get_mut(at) {
-                    *found = self.look_again(probes.mixed[at]);
+                    changed |= probes.lookup_one::<L>(at, found);
                 }
                 wide &= wide - 1;
             }
+        }
+        if changed | self.directory.change_since(probes.turn) != 0 {
+            self.lookup_each(&probes.mixed, found);
         }
     }
 

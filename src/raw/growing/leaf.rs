@@ -1,6 +1,6 @@
 //! A table of a growing filter, and what is known of it.
 
-use crate::layout::{Extent, Format, Lanes, Plan};
+use crate::layout::{Class, Extent, Format, Lanes, Plan};
 use crate::raw::filter::RawFilter;
 use crate::raw::probe::LayoutKind;
 use crate::raw::shard::Shard;
@@ -48,6 +48,12 @@ pub(super) fn layout_of(plan: &Plan) -> LayoutKind {
 }
 
 impl Look {
+    /// The fingerprint of a class, as this table stores it, in every slot of a run.
+    #[inline(always)]
+    pub(super) fn pattern(&self, class: Class) -> u64 {
+        u64::from(class.fingerprint.get()).wrapping_mul(self.low)
+    }
+
     /// Whether buckets are one run.
     #[inline(always)]
     pub(super) fn is_narrow(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::Growing;
 use super::leaf::{Leaf, layout_of};
-use crate::layout::{Bucket, Class, Fingerprint, Mixed, Plan, hits_less};
+use crate::layout::{Bucket, Mixed, Plan, hits_less};
 use crate::raw::filter::RawFilter;
 use crate::raw::lookup::Contains;
 use crate::raw::probe::{Layout, Runs, with_layout};
@@ -11,27 +11,34 @@ use crate::sys::isa::{Compiled, Function};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
 
-/// A lookup, compiled for one layout.
-struct ContainsAs<L>(PhantomData<L>);
+/// A lookup, compiled for one layout, and for filters of one shard at the beginning: most are, up to 250,000 keys.
+struct ContainsAs<L, const ONE: bool>(PhantomData<L>);
 
 /// The lookup of growing filters of this plan, for this processor.
 pub(in crate::raw) fn contains_in(plan: &Plan) -> Compiled<Contains<RawFilter>> {
-    with_layout!(layout_of(plan), L => Compiled::for_scalars::<ContainsAs<L>>())
+    with_layout!(layout_of(plan), L => if plan.shards == 1 {
+        Compiled::for_scalars::<ContainsAs<L, true>>()
+    } else {
+        Compiled::for_scalars::<ContainsAs<L, false>>()
+    })
 }
 
-impl<L: Layout> Function<Contains<RawFilter>> for ContainsAs<L> {
+impl<L: Layout, const ONE: bool> Function<Contains<RawFilter>> for ContainsAs<L, ONE> {
     #[inline(always)]
     fn run(filter: &RawFilter, mixed: Mixed) -> bool {
-        let growing = filter.growing.as_deref().expect("the lookup of a growing filter");
-        let aim = growing.aim(mixed);
+        // Never: this is the lookup of those that grow. A panic would keep a register from all others.
+        let Some(growing) = filter.growing.as_deref() else { return false };
+        let aim = if ONE { growing.geometry.aim_in_one(mixed) } else { growing.aim(mixed) };
         let (leaf, class) = growing.home(aim);
+        let pattern = leaf.look.pattern(class);
         // Nearly all tables are of the one kind or of the other, but during one doubling. Both in one function would leave each
         // too few registers.
         if L::Runs::SLOTS == 2 && !leaf.look.is_narrow() {
             let buckets = u64::from(class.first.get()) << 32 | u64::from(class.second.get());
-            growing.contains_in_wide::<L>(mixed, aim.cell, leaf, class.fingerprint, buckets)
+            growing.contains_in_wide::<L>(mixed, aim.cell, leaf, pattern, buckets)
         } else {
-            growing.look_in::<L::Narrow>(aim.cell, leaf, class).unwrap_or_else(|| growing.look_again(mixed))
+            let buckets = [class.first, class.second];
+            growing.look_in::<L::Narrow>(aim.cell, leaf, pattern, buckets).unwrap_or_else(|| growing.look_again(mixed))
         }
     }
 }
@@ -56,12 +63,11 @@ impl Growing {
         mixed: Mixed,
         cell: usize,
         leaf: Member<'_, Leaf>,
-        fingerprint: Fingerprint,
+        pattern: u64,
         buckets: u64,
     ) -> bool {
-        let (first, second) = (Bucket::new((buckets >> 32) as u32), Bucket::new(buckets as u32));
-        let class = Class { fingerprint, first, second };
-        self.look_in::<L>(cell, leaf, class).unwrap_or_else(|| self.look_again(mixed))
+        let buckets = [(buckets >> 32) as u32, buckets as u32].map(Bucket::new);
+        self.look_in::<L>(cell, leaf, pattern, buckets).unwrap_or_else(|| self.look_again(mixed))
     }
 
     /// Whether the class is present; `None` if a relocation or a split came between.
@@ -73,21 +79,26 @@ impl Growing {
     fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
         let aim = self.aim(mixed);
         let (leaf, class) = self.home(aim);
+        let (pattern, buckets) = (leaf.look.pattern(class), [class.first, class.second]);
         if L::Runs::SLOTS == 2 && !leaf.look.is_narrow() {
-            self.look_in::<L>(aim.cell, leaf, class)
+            self.look_in::<L>(aim.cell, leaf, pattern, buckets)
         } else {
-            self.look_in::<L::Narrow>(aim.cell, leaf, class)
+            self.look_in::<L::Narrow>(aim.cell, leaf, pattern, buckets)
         }
     }
 
     #[inline(always)]
-    fn look_in<L: Layout>(&self, cell: usize, leaf: Member<'_, Leaf>, class: Class) -> Option<bool> {
+    fn look_in<L: Layout>(
+        &self,
+        cell: usize,
+        leaf: Member<'_, Leaf>,
+        pattern: u64,
+        buckets: [Bucket; 2],
+    ) -> Option<bool> {
         let look = &leaf.get().look;
-        let pattern = u64::from(class.fingerprint.get()).wrapping_mul(look.low);
-        let [first, second] =
-            [class.first, class.second].map(|bucket| u64::from(bucket.get()) * u64::from(look.bucket_bits));
+        let [first, second] = buckets.map(|bucket| u64::from(bucket.get() * look.bucket_bits));
         let run_bits = look.bucket_bits / 2;
-        let (version, words) = (leaf.version(self.stripe_offset(class.first)), leaf.words());
+        let (version, words) = (leaf.version(self.stripe_offset(buckets[0])), &*leaf.words().view());
         let begun = version.begin();
         let first = L::align(L::read(words, L::address(first), run_bits), first, run_bits);
         reached(Step::BucketRead);

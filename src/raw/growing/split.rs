@@ -6,7 +6,7 @@
 use super::Growing;
 use super::leaf::Leaf;
 use crate::error::InsertError;
-use crate::layout::{Extent, Plan, pack};
+use crate::layout::{Extent, Lanes, Packer, Plan};
 use crate::raw::stripe::LockedAll;
 use crate::sys::directory::{Member, New};
 use crate::sys::steps::{Step, reached};
@@ -29,7 +29,7 @@ impl Growing {
         let depth = doublings + 1;
         let cells = self.plan.cells_at(depth);
         let extent = Extent { first_cell: leaf.first_cell + cells, depth, made: depth };
-        let bit = 1 << (self.plan.fingerprint_bits - doublings - 1);
+        let bit = self.plan.fingerprint_bits - doublings - 1;
         let change = leaf.shard().begin_change();
         let locked = leaf.shard().stripes().lock_all();
         // What a split that was interrupted has left takes room, and would be keys where it is copied to.
@@ -69,35 +69,62 @@ impl Growing {
 impl Leaf {
     /// Copies all that has this bit to a table that no reader knows, and says how many there were.
     fn copy_half_to(&self, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
-        let (from, to, mut moved) = (self.shard(), child.shard(), 0);
-        let buckets = from.geometry().all_buckets().map(|bucket| {
-            from.table().slots(bucket, locked).map(|slot| {
-                moved += u64::from(slot & bit != 0);
-                if slot & bit != 0 { slot & child.mask() } else { 0 }
-            })
+        let (lanes, width, mut moved) = (self.lanes(), child.raw.plan().slot_bits, 0);
+        let mut words = Packer::new(self.slots_of_a_run() * width, child.shard().table().filled_by_each());
+        self.each_run(locked, |run| {
+            let goes = lanes.with_bit(run, bit);
+            moved += u64::from(lanes.count([goes, 0, 0, 0]));
+            words.push(lanes.narrowed(run & lanes.whole(goes), width));
         });
-        pack(buckets, child.raw.plan().slot_bits, to.table().filled_by_each());
+        words.end();
         moved
     }
 
     /// Clears all that has this bit, of which the other table has a copy. The cells have changed before: who sees a slot cleared
     /// looks there.
     fn clear_half(&self, locked: &LockedAll<'_>, bit: u32) {
-        self.clear_where(locked, |slot| slot & bit != 0);
+        let lanes = self.lanes();
+        self.clear_where(locked, |run| lanes.with_bit(run, bit));
     }
 
     /// Clears what a split that was interrupted has left, of classes that are in another table.
     pub(super) fn clear_strangers(&self, locked: &LockedAll<'_>, plan: &Plan) {
-        let extent = self.extent(plan);
+        let (extent, lanes) = (self.extent(plan), self.lanes());
         let ([known, _], mask) = (plan.known(&extent), plan.known_mask(&extent));
-        self.clear_where(locked, |slot| slot != 0 && slot & mask != known & mask);
+        let (known, mask) = (lanes.repeat(known & mask), lanes.repeat(mask));
+        self.clear_where(locked, |run| lanes.high() & !lanes.equal(run & mask, known) & !lanes.equal(run, 0));
     }
 
-    /// Word by word: a bucket is read before any word of it is written.
-    fn clear_where(&self, locked: &LockedAll<'_>, goes: impl Fn(u32) -> bool) {
-        let (table, buckets) = (self.shard().table(), self.shard().geometry().all_buckets());
-        let left = |slot| if goes(slot) { 0 } else { slot };
-        let buckets = buckets.map(|bucket| table.slots(bucket, locked).map(left));
-        pack(buckets, self.raw.plan().slot_bits, table.emptied_by_each(locked));
+    /// Clears the slots of a run of which this says the highest bits, word by word: a bucket is read before any word of it is
+    /// written.
+    fn clear_where(&self, locked: &LockedAll<'_>, goes: impl Fn(u64) -> u64) {
+        let (table, lanes) = (self.shard().table(), self.lanes());
+        let width = self.raw.plan().slot_bits;
+        let mut words = Packer::new(self.slots_of_a_run() * width, table.emptied_by_each(locked));
+        self.each_run(locked, |run| words.push(lanes.only(run) & !lanes.whole(goes(run))));
+        words.end();
+    }
+
+    fn lanes(&self) -> Lanes {
+        self.shard().table().format().lanes
+    }
+
+    fn slots_of_a_run(&self) -> u32 {
+        if self.shard().table().format().has_two_runs() { 2 } else { 4 }
+    }
+
+    /// All runs, in order, each with anything above it.
+    #[inline(always)]
+    fn each_run(&self, locked: &LockedAll<'_>, mut work: impl FnMut(u64)) {
+        let table = self.shard().table();
+        // A copy, which the compiler need not read anew.
+        let format = *table.format();
+        for bucket in self.shard().geometry().all_buckets() {
+            let [low, high] = table.runs(&format, bucket, locked);
+            work(low);
+            if format.has_two_runs() {
+                work(high);
+            }
+        }
     }
 }
