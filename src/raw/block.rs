@@ -94,12 +94,15 @@ impl<L: Layout, F: Fetch> Function<ContainsEach> for ContainsEachAs<L, F> {
         let mut blocks = [Probes::new(), Probes::new()];
         let mut now = 0;
         let mut left = found.len();
-        filter.place::<L, F>(&mut blocks[now], &mut left, next);
+        filter.place::<L>(&mut blocks[now], &mut left, next);
+        (0..BLOCK).for_each(|at| filter.fetch_for::<L, F>(&blocks[now], at));
         for found in found.chunks_mut(BLOCK) {
-            filter.place::<L, F>(&mut blocks[1 - now], &mut left, next);
+            filter.place::<L>(&mut blocks[1 - now], &mut left, next);
+            let (probes, coming) = (&blocks[now], &blocks[1 - now]);
             match <&mut [bool; BLOCK]>::try_from(&mut *found) {
-                Ok(found) => filter.lookup::<L>(&blocks[now], found),
-                Err(_) => filter.lookup::<L>(&blocks[now], found),
+                Ok(found) => filter.lookup::<L, F>(probes, coming, found),
+                // The last one.
+                Err(_) => filter.lookup::<L, Near>(probes, coming, found),
             }
             now = 1 - now;
         }
@@ -122,10 +125,10 @@ impl Probes {
 }
 
 impl RawFilter {
-    /// Places the next keys and begins to fetch their lines. Where a block is not full, what stands behind its keys is
+    /// Places the next keys. Where a block is not full, what stands behind its keys is
     /// looked for in vain, which does no harm: every hash has a place.
     #[inline(always)]
-    fn place<L: Layout, F: Fetch>(&self, probes: &mut Probes, left: &mut usize, next: Next<'_>) {
+    fn place<L: Layout>(&self, probes: &mut Probes, left: &mut usize, next: Next<'_>) {
         probes.count = (*left).min(BLOCK);
         *left -= probes.count;
         if probes.count == 0 {
@@ -151,18 +154,22 @@ impl RawFilter {
                 place(at, geometry.locate_flat(mixed));
             }
         }
+    }
+
+    /// Begins to fetch the lines of a key.
+    #[inline(always)]
+    fn fetch_for<L: Layout, F: Fetch>(&self, probes: &Probes, at: usize) {
         if let Some(level) = F::LEVEL {
-            for at in 0..BLOCK {
-                L::fetch(&self.words, probes.begins[0][at], level);
-                L::fetch(&self.words, probes.begins[1][at], level);
-            }
+            L::fetch(&self.words, probes.begins[0][at], level);
+            L::fetch(&self.words, probes.begins[1][at], level);
         }
     }
 
     /// As a lookup of each key: its version, its buckets, its version. Where a version changed, the block is looked at
-    /// again key by key.
+    /// again key by key. The lines of the coming block are asked for one by one in between: all at once, they would wait for
+    /// each other. If none is coming, those of an earlier one are asked for in vain.
     #[inline(always)]
-    fn lookup<L: Layout>(&self, probes: &Probes, found: &mut [bool]) {
+    fn lookup<L: Layout, F: Fetch>(&self, probes: &Probes, coming: &Probes, found: &mut [bool]) {
         let (count, run_bits) = (found.len(), self.run_bits());
         let (low, high) = (self.format.lanes.low(), self.format.lanes.high());
         let mut first = [L::Runs::default(); BLOCK];
@@ -176,6 +183,7 @@ impl RawFilter {
             second[at] = L::read(&self.words, probes.addresses[1][at], run_bits);
             reached(Step::BucketRead);
             changed |= version.change_since(begun);
+            self.fetch_for::<L, F>(coming, at);
         };
         if count == BLOCK {
             // Unrolled by the compiler.
