@@ -195,34 +195,45 @@ fn batches_snapshots_and_merging() {
     );
 }
 
-#[test]
-#[ignore = "long: .ci/run runs it"]
-fn bulk_operations() {
+/// `par_insert` and `par_remove` on a pool.
+fn bulk_scenarios(width: u32, by: By) -> [Scenario; 2] {
     let insert = |filter: &Filter, own: &[u64]| drop(filter.par_insert_hash(own));
-    let insert_iter = |filter: &Filter, own: &[u64]| drop(filter.par_insert_iter_hash(own.iter().copied()));
     let remove = |filter: &Filter, own: &[u64]| assert_eq!(filter.par_remove_hash(own).removed, own.len());
     let (few, many): (Vec<u64>, Vec<u64>) = ((0..700).collect(), (1000..5200).collect());
     let all = [&few[..], &many].concat();
+    let (name, effect, build) = ("par_insert", Effect::Adds, filter_of_thousands);
+    let adds = Scenario { name, width, build, stored: few, own: many, effect, by, work: insert };
+    let removes = Scenario { name: "par_remove", stored: all, effect: Effect::Removes, work: remove, ..adds.clone() };
+    [adds, removes]
+}
+
+/// No relocations, for these are far from full.
+fn bulk_operations_of_shards(width: u32, by: By) -> usize {
+    let [adds, removes] = bulk_scenarios(width, by);
+    let build = filter_of_shards;
+    kill(&Scenario { build, ..adds }, &[Locked, WordWritten, Counted])
+        + kill(&Scenario { build, ..removes }, &[Locked, WordWritten, Cleared, Counted])
+}
+
+#[test]
+fn bulk_operations_of_shards_at_13_bits() {
+    bulk_operations_of_shards(13, By::Pool(2));
+}
+
+#[test]
+#[ignore = "long: .ci/run runs it"]
+fn bulk_operations() {
+    let insert_iter = |filter: &Filter, own: &[u64]| drop(filter.par_insert_iter_hash(own.iter().copied()));
     let mut killed = 0;
     let widths = if is_full() { &WIDTHS[..] } else { &[13, 16] };
     for &width in widths {
         for by in [By::Pool(1), By::Pool(2)] {
-            let (stored, own) = (few.clone(), many.clone());
-            let build = filter_of_thousands;
-            let adds =
-                Scenario { name: "par_insert", width, build, stored, own, effect: Effect::Adds, by, work: insert };
+            let [adds, removes] = bulk_scenarios(width, by);
             let steps = [Locked, WordWritten, Copied, Bumped, Cleared, Counted];
             killed += kill(&adds, &steps);
-            killed += kill(&Scenario { name: "par_insert_iter", work: insert_iter, ..adds.clone() }, &steps);
-            let stored = all.clone();
-            let effect = Effect::Removes;
-            let removes = Scenario { name: "par_remove", stored, effect, work: remove, ..adds.clone() };
+            killed += kill(&Scenario { name: "par_insert_iter", work: insert_iter, ..adds }, &steps);
             killed += kill(&removes, &[Locked, WordWritten, Cleared, Counted]);
-
-            // No relocations, for these are far from full.
-            let build = filter_of_shards;
-            killed += kill(&Scenario { build, ..adds }, &[Locked, WordWritten, Counted]);
-            killed += kill(&Scenario { build, ..removes }, &[Locked, WordWritten, Cleared, Counted]);
+            killed += bulk_operations_of_shards(width, by);
         }
     }
     println!(
