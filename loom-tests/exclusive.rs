@@ -146,15 +146,15 @@ fn exclusive_path_of_two_hops_is_never_missed() {
             scene.fill(0, 1, 3, 0);
             scene.fill(1, 0, 4, 3);
             scene.fill(3, 0, 3, 1);
-            let (world, writer, seen) = (Arc::clone(&scene.world), scene.clone(), seen.clone());
-            let looked_up = if looks_for_far { far } else { near };
+            let (looked_up, seen) = (if looks_for_far { far } else { near }, seen.clone());
             run_two(
+                &scene,
                 swapped,
-                move || {
-                    assert!(world.contains(looked_up.turned()), "a key that a task only moved was missed");
+                move |scene| {
+                    assert!(scene.world.contains(looked_up.turned()), "a key that a task only moved was missed");
                     seen.note("found");
                 },
-                move || assert_eq!(writer.task(&[Insert(new)]), [Some(true)], "the task finds its way"),
+                move |writer| assert_eq!(writer.task(&[Insert(new)]), [Some(true)], "the task finds its way"),
             );
             scene.world.assert_holds(&[(near, 1), (far, 1), (new, 1)], 10);
         });
