@@ -466,16 +466,6 @@ mod tests {
     }
 
     #[test]
-    fn a_root_with_room_gives_an_empty_path() {
-        let mut model = Model { slots: vec![[1; SLOTS]; 2], sums: vec![1, 1], buckets: buckets(2) };
-        model.slots[1][3] = 0;
-        for roots in [[0, 1], [1, 0], [1, 1]] {
-            assert_eq!(model.search(&mut Search::new(), roots).unwrap().count(), 0);
-        }
-        assert_eq!(model.search(&mut Search::new(), [0, 0]).unwrap().count(), 1);
-    }
-
-    #[test]
     fn a_search_in_vain_halves_the_next_one_and_one_that_finds_doubles_it() {
         let mut budget = SearchBudget::full();
         let mut learn = |found, times| {

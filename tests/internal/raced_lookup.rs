@@ -61,22 +61,6 @@ fn contains_hash(filter: &Filter, keys: &[u64], found: &mut [bool]) {
     keys.iter().zip(found).for_each(|(&key, found)| *found = filter.contains_hash(key));
 }
 
-fn contains_batch(filter: &Filter, keys: &[u64], found: &mut [bool]) {
-    filter.contains_batch(keys, found);
-}
-
-fn contains_batch_hash(filter: &Filter, keys: &[u64], found: &mut [bool]) {
-    filter.contains_batch_hash(keys, found);
-}
-
-fn par_contains(filter: &Filter, keys: &[u64], found: &mut [bool]) {
-    filter.par_contains(keys, found);
-}
-
-fn par_contains_hash(filter: &Filter, keys: &[u64], found: &mut [bool]) {
-    filter.par_contains_hash(keys, found);
-}
-
 /// Shard and fingerprint of a hash, and its buckets in the order in which a lookup reads them.
 fn place(filter: &Filter, hash: u64) -> (usize, u32, Bucket, Bucket) {
     let (shard, key) = filter.raw.geometry().locate(Mixed::of(hash));
@@ -251,10 +235,10 @@ fn a_key_that_moves_is_found_by_itself() {
 fn a_key_that_moves_is_found_at_each_place_of_a_batch() {
     for race in races() {
         for copies in 1..=LONGEST {
-            race.run_all(contains_batch_hash, false, copies);
+            race.run_all(Filter::contains_batch_hash, false, copies);
         }
         for copies in [1, 2, 3, 4, 5, 33] {
-            race.run_all(contains_batch, false, copies);
+            race.run_all(Filter::contains_batch, false, copies);
         }
     }
 }
@@ -269,7 +253,7 @@ fn a_key_that_moves_is_found_among_others() {
         let others: Vec<_> = pairs.collect();
         for count in (0..others.len()).step_by(3) {
             for position in [0, count / 2, count] {
-                race.run_among(contains_batch_hash, &others[..count], position);
+                race.run_among(Filter::contains_batch_hash, &others[..count], position);
             }
         }
     }
@@ -280,8 +264,12 @@ fn a_key_that_moves_is_found_among_others() {
 fn a_key_is_looked_for_until_it_stays_where_it_is() {
     const TIMES: usize = 50;
     for race in WIDTHS.map(Race::by_trade) {
-        let ways: [(Ask, bool); 4] =
-            [(contains, false), (contains_hash, false), (contains_batch_hash, false), (par_contains_hash, true)];
+        let ways: [(Ask, bool); 4] = [
+            (contains, false),
+            (contains_hash, false),
+            (Filter::contains_batch_hash, false),
+            (Filter::par_contains_hash, true),
+        ];
         for (ask, pooled) in ways {
             // Away from the first bucket before each look at it, and away from the second before each look at that.
             let repeats = race.run(ask, pooled, &[(race.key, true)], 1, 2 * TIMES);
@@ -297,9 +285,9 @@ fn a_key_is_looked_for_until_it_stays_where_it_is() {
 fn a_key_that_moves_is_found_by_a_parallel_lookup() {
     for race in races() {
         for copies in [1, 2, 3, 4, 7, 33] {
-            race.run_all(par_contains_hash, true, copies);
+            race.run_all(Filter::par_contains_hash, true, copies);
         }
-        race.run_all(par_contains, true, 5);
+        race.run_all(Filter::par_contains, true, 5);
     }
 }
 
@@ -317,10 +305,11 @@ fn a_key_that_moves_is_found_in_a_large_table() {
         let copies = shards * (1 << 14) + 3;
         let asked = vec![(race.key, true); copies];
         let places = [1, 2, 3, 100, 101, copies, copies + 1, 2 * copies - 1, 2 * copies];
-        let raced = places.into_iter().filter(|&at| race.run(par_contains_hash, true, &asked, at, 1) > 0).count();
+        let raced =
+            places.into_iter().filter(|&at| race.run(Filter::par_contains_hash, true, &asked, at, 1) > 0).count();
         assert!(raced >= 4, "{race:?}: {raced} times a lookup missed the key at first");
         for copies in [1, 2, 3, 4, 5, 33] {
-            race.run_all(contains_batch_hash, false, copies);
+            race.run_all(Filter::contains_batch_hash, false, copies);
         }
     }
 }

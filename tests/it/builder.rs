@@ -180,40 +180,6 @@ fn with_capacity_panics_as_vec_does() {
 }
 
 #[test]
-fn any_number_of_stripes_works() {
-    for stripes in [1, 2, 3, 7, 64, 1000, 100_000, usize::MAX] {
-        let builder = CuckooFilter::<u32>::builder().capacity(10_000).stripes(stripes);
-        let bytes = builder.memory_usage().unwrap();
-        let filter = builder.build().unwrap();
-        assert_eq!(filter.memory_usage(), bytes);
-        for key in 0..10_000 {
-            filter.insert(&key).unwrap();
-        }
-        assert!((0..10_000).all(|key| filter.remove(&key)));
-        assert!(filter.is_empty());
-    }
-}
-
-/// A size rounded to a power of two would double where this grows by a hundredth.
-#[test]
-fn memory_grows_as_smoothly_as_the_capacity() {
-    for bits in [8, 13, 16] {
-        let memory = |capacity| {
-            let bytes =
-                CuckooFilter::<u64>::builder().capacity(capacity).fingerprint_bits(bits).memory_usage().unwrap();
-            bytes as f64
-        };
-        let mut capacity = 100_000;
-        while capacity < 100_000_000 {
-            let next = capacity + capacity / 100;
-            let growth = memory(next) / memory(capacity);
-            assert!(growth > 1.0 && growth < 1.03, "{capacity} to {next} keys at {bits} bits: {growth}");
-            capacity = next;
-        }
-    }
-}
-
-#[test]
 fn a_builder_can_be_used_twice() {
     let builder = builder().false_positive_rate(0.01);
     let (first, second) = (builder.clone().build().unwrap(), builder.build().unwrap());

@@ -4,7 +4,6 @@ use crate::support::Folder;
 use concurrent_cuckoo_filter::{
     CuckooFilter, FilterView, MappedFilter, SnapshotError, SnapshotPlace, StableHashBuilder,
 };
-use proptest::prelude::*;
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use testkit::format::Sealed;
@@ -84,15 +83,6 @@ fn a_mapped_filter_answers_as_the_filter() {
         check_answers!(mapped, filter, 2000);
         let last = capacity as u64 - 1;
         assert!(mapped.contains(&last) || !filter.contains(&last));
-    }
-}
-
-proptest! {
-    #[test]
-    fn views_of_any_shape_answer_as_the_filter(capacity in 0..3000_usize, bits in 4..=32_u32, keys in 0..3000_u64) {
-        let filter = filter(capacity, bits, keys.min(capacity as u64));
-        let bytes = bytes_of(&filter);
-        check_answers!(View::from_bytes(&bytes).unwrap(), filter, 3000);
     }
 }
 

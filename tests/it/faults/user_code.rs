@@ -1,32 +1,10 @@
-//! A `Hash` that panics in one of several threads, and whom a panic blames.
+//! Whom a panic blames.
 
-use crate::support::{Bomb, bombs, panics};
+use crate::support::panics;
 use concurrent_cuckoo_filter::CuckooFilter;
 use std::cell::Cell;
 use std::hash::RandomState;
 use std::panic;
-
-#[test]
-fn a_hash_that_panics_in_one_thread_does_not_disturb_the_others() {
-    let filter = &CuckooFilter::<Bomb>::builder().capacity(1000).fingerprint_bits(32).build().unwrap();
-    std::thread::scope(|scope| {
-        for thread in 0..4u64 {
-            scope.spawn(move || {
-                for i in 0..200 {
-                    let key = Bomb { number: thread * 200 + i, armed: false };
-                    assert_eq!(filter.insert_unique(&key), Ok(true));
-                    if i % 20 == thread {
-                        panics(|| filter.remove(&Bomb { armed: true, ..key }));
-                    }
-                    assert!(filter.contains(&key));
-                }
-            });
-        }
-    });
-    assert_eq!(filter.len(), 800);
-    assert!(bombs(0..800).iter().all(|key| filter.remove(key)));
-    assert!(filter.is_empty());
-}
 
 thread_local! {
     /// The file of the last panic of this thread.
