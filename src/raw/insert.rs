@@ -2,21 +2,12 @@
 //! shard (`exclusive`).
 
 use super::home::{Home, Inserted};
-use super::pair::too_many_copies;
+use super::pair::{Admission, too_many_copies};
 use super::shard::Shard;
 use super::table::Optimistic;
 use crate::error::InsertError;
 use crate::layout::{Bucket, Class, SLOTS, Search, SearchBudget};
 use crate::sys::prefetch::CacheLevel;
-
-/// Whether a class that is present may be stored again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
-    /// Another copy each time.
-    Copies,
-    /// Only if the class is absent.
-    Unique,
-}
 
 /// Paths that other writers may spoil before an insertion takes the whole shard for itself.
 const ATTEMPTS: usize = 4;

@@ -2,12 +2,21 @@
 
 use super::counters::Event;
 use super::home::Home;
-use super::insert::Admission;
+use super::locks::Locked;
 use super::shard::Shard;
-use super::stripe::Locked;
+
 use super::table::UnderLock;
 use crate::error::InsertError;
 use crate::layout::{Class, Matches, SLOTS, Slot};
+
+/// Whether a class that is present may be stored again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Another copy each time.
+    Copies,
+    /// Only if the class is absent.
+    Unique,
+}
 
 impl Shard<'_> {
     /// Copies of the class. Takes the pair's locks: in the middle of a relocation both copies stand in the table.

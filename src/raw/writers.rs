@@ -1,105 +1,102 @@
 //! Writers as functions that are chosen when the filter is built: those of a filter of fixed size know nothing of growth.
 
-use super::filter::RawFilter;
+use super::growing::Growing;
 use super::home::Fixed;
-use super::insert::Admission;
+use super::pair::Admission;
+use super::shards::Shards;
 use crate::error::InsertError;
 use crate::layout::Mixed;
 use crate::sys::isa::{Compiled, Function, Signature};
+use core::marker::PhantomData;
 
 /// The signature of an insertion.
-pub(super) enum Insert {}
+pub(super) struct Insert<F>(PhantomData<F>);
 
-impl Signature for Insert {
-    type Context = RawFilter;
+impl<F> Signature for Insert<F> {
+    type Context = F;
     type Input<'a> = Mixed;
     type Output = Result<bool, InsertError>;
 }
 
 /// The signature of a removal.
-pub(super) enum Remove {}
+pub(super) struct Remove<F>(PhantomData<F>);
 
-impl Signature for Remove {
-    type Context = RawFilter;
+impl<F> Signature for Remove<F> {
+    type Context = F;
     type Input<'a> = Mixed;
     type Output = bool;
 }
 
-pub(super) struct Writers {
-    pub(super) insert: Compiled<Insert>,
-    pub(super) insert_unique: Compiled<Insert>,
-    pub(super) remove: Compiled<Remove>,
+pub(super) struct Writers<F> {
+    pub(super) insert: Compiled<Insert<F>>,
+    pub(super) insert_unique: Compiled<Insert<F>>,
+    pub(super) remove: Compiled<Remove<F>>,
 }
 
-impl Writers {
-    pub(super) fn of_fixed() -> Self {
+impl<F> Writers<F> {
+    pub(super) fn of_fixed() -> Self
+    where
+        F: AsRef<Shards>,
+    {
         Writers {
-            insert: Compiled::for_scalars::<FixedCopies>(),
-            insert_unique: Compiled::for_scalars::<FixedUnique>(),
-            remove: Compiled::for_scalars::<FixedRemove>(),
+            insert: Compiled::for_scalars::<InFixed<false>>(),
+            insert_unique: Compiled::for_scalars::<InFixed<true>>(),
+            remove: Compiled::for_scalars::<InFixed<false>>(),
         }
     }
 
-    pub(super) fn of_growing() -> Self {
+    pub(super) fn of_growing() -> Self
+    where
+        F: AsRef<Option<Box<Growing>>>,
+    {
         Writers {
-            insert: Compiled::for_scalars::<GrowingCopies>(),
-            insert_unique: Compiled::for_scalars::<GrowingUnique>(),
-            remove: Compiled::for_scalars::<GrowingRemove>(),
+            insert: Compiled::for_scalars::<InGrowing<false>>(),
+            insert_unique: Compiled::for_scalars::<InGrowing<true>>(),
+            remove: Compiled::for_scalars::<InGrowing<false>>(),
         }
     }
 }
 
-struct FixedCopies;
-struct FixedUnique;
-struct FixedRemove;
-struct GrowingCopies;
-struct GrowingUnique;
-struct GrowingRemove;
+struct InFixed<const UNIQUE: bool>;
+struct InGrowing<const UNIQUE: bool>;
 
-impl Function<Insert> for FixedCopies {
+const fn admission(unique: bool) -> Admission {
+    if unique { Admission::Unique } else { Admission::Copies }
+}
+
+impl<F: AsRef<Shards>, const UNIQUE: bool> Function<Insert<F>> for InFixed<UNIQUE> {
     #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> Result<bool, InsertError> {
-        let (shard, class) = filter.locate(mixed);
-        let Ok(result) = shard.insert(Fixed, class, Admission::Copies);
+    fn run(filter: &F, mixed: Mixed) -> Result<bool, InsertError> {
+        let (shard, class) = filter.as_ref().locate(mixed);
+        let Ok(result) = shard.insert(Fixed, class, admission(UNIQUE));
         result
     }
 }
 
-impl Function<Insert> for FixedUnique {
+impl<F: AsRef<Shards>> Function<Remove<F>> for InFixed<false> {
     #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> Result<bool, InsertError> {
-        let (shard, class) = filter.locate(mixed);
-        let Ok(result) = shard.insert(Fixed, class, Admission::Unique);
-        result
-    }
-}
-
-impl Function<Remove> for FixedRemove {
-    #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> bool {
-        let (shard, class) = filter.locate(mixed);
+    fn run(filter: &F, mixed: Mixed) -> bool {
+        let (shard, class) = filter.as_ref().locate(mixed);
         let Ok(removed) = shard.remove(Fixed, class);
         removed
     }
 }
 
-impl Function<Insert> for GrowingCopies {
+impl<F: AsRef<Option<Box<Growing>>>, const UNIQUE: bool> Function<Insert<F>> for InGrowing<UNIQUE> {
     #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> Result<bool, InsertError> {
-        filter.growing_tables().insert(mixed, Admission::Copies)
+    fn run(filter: &F, mixed: Mixed) -> Result<bool, InsertError> {
+        growing(filter).insert(mixed, admission(UNIQUE))
     }
 }
 
-impl Function<Insert> for GrowingUnique {
+impl<F: AsRef<Option<Box<Growing>>>> Function<Remove<F>> for InGrowing<false> {
     #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> Result<bool, InsertError> {
-        filter.growing_tables().insert(mixed, Admission::Unique)
+    fn run(filter: &F, mixed: Mixed) -> bool {
+        growing(filter).remove(mixed)
     }
 }
 
-impl Function<Remove> for GrowingRemove {
-    #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> bool {
-        filter.growing_tables().remove(mixed)
-    }
+#[inline(always)]
+fn growing(filter: &impl AsRef<Option<Box<Growing>>>) -> &Growing {
+    filter.as_ref().as_deref().expect("a filter that grows")
 }

@@ -7,7 +7,7 @@ use super::Growing;
 use super::leaf::Leaf;
 use crate::error::InsertError;
 use crate::layout::{Extent, Lanes, Packer, Plan};
-use crate::raw::stripe::LockedAll;
+use crate::raw::locks::LockedAll;
 use crate::sys::directory::{Member, New};
 use crate::sys::steps::{Step, reached};
 use std::time::Instant;
@@ -69,7 +69,7 @@ impl Growing {
 impl Leaf {
     /// Copies all that has this bit to a table that no reader knows, and says how many there were.
     fn copy_half_to(&self, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
-        let (lanes, width, mut moved) = (self.lanes(), child.raw.plan().slot_bits, 0);
+        let (lanes, width, mut moved) = (self.lanes(), child.shards.plan().slot_bits, 0);
         let mut words = Packer::new(self.slots_of_a_run() * width, child.shard().table().filled_by_each());
         self.each_run(locked, |run| {
             let goes = lanes.with_bit(run, bit);
@@ -99,7 +99,7 @@ impl Leaf {
     /// written.
     fn clear_where(&self, locked: &LockedAll<'_>, goes: impl Fn(u64) -> u64) {
         let (table, lanes) = (self.shard().table(), self.lanes());
-        let width = self.raw.plan().slot_bits;
+        let width = self.shards.plan().slot_bits;
         let mut words = Packer::new(self.slots_of_a_run() * width, table.emptied_by_each(locked));
         self.each_run(locked, |run| words.push(lanes.only(run) & !lanes.whole(goes(run))));
         words.end();
