@@ -43,7 +43,7 @@ impl<'a> Shard<'a> {
     pub(super) fn clear_locked(self, locked: &LockedAll<'_>) {
         locked.bump_all();
         self.table().clear_all(locked);
-        locked.count_nothing();
+        locked.set_total(0);
     }
 }
 

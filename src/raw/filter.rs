@@ -9,7 +9,7 @@ use super::lookup::{Contains, contains_in};
 use super::pair::Admission;
 use super::probe::LayoutKind;
 use super::shards::Shards;
-use super::writers::Writers;
+use super::writers::{InFixed, InGrowing, Insert, Remove};
 use crate::error::InsertError;
 use crate::layout::{Format, Geometry, Mixed, Plan};
 use crate::sys::isa::Compiled;
@@ -27,7 +27,9 @@ pub(crate) struct RawFilter {
     pub(crate) shards: Shards,
     contains: Compiled<Contains<RawFilter>>,
     pub(super) contains_each: Compiled<ContainsEach<RawFilter>>,
-    writers: Writers<RawFilter>,
+    insert: Compiled<Insert<RawFilter>>,
+    insert_unique: Compiled<Insert<RawFilter>>,
+    remove: Compiled<Remove<RawFilter>>,
     growing: Option<Box<Growing>>,
 }
 
@@ -61,7 +63,9 @@ impl RawFilter {
             contains: contains_in::<_, Shards>(layout),
             contains_each: contains_each_in(layout, level_for(shards.table_bytes())),
             shards,
-            writers: Writers::of_fixed(),
+            insert: Compiled::for_scalars::<InFixed>(),
+            insert_unique: Compiled::for_scalars::<InFixed<true>>(),
+            remove: Compiled::for_scalars::<InFixed>(),
             growing: None,
         })
     }
@@ -78,7 +82,9 @@ impl RawFilter {
             contains: growing::contains_in(plan),
             contains_each: growing::contains_each_in(plan),
             shards: Shards::new(&none, HugePages::Unadvised.into())?,
-            writers: Writers::of_growing(),
+            insert: Compiled::for_scalars::<InGrowing>(),
+            insert_unique: Compiled::for_scalars::<InGrowing<true>>(),
+            remove: Compiled::for_scalars::<InGrowing>(),
             growing: Some(Box::new(growing)),
         })
     }
@@ -94,11 +100,11 @@ impl RawFilter {
     }
 
     pub(crate) fn plan(&self) -> &Plan {
-        self.growing().map_or(self.shards.plan(), Growing::plan)
+        self.growing().map_or(self.shards.plan(), |growing| &growing.plan)
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
-        self.growing().map_or(self.shards.geometry(), Growing::geometry)
+        self.growing().map_or(self.shards.geometry(), |growing| &growing.geometry)
     }
 
     /// Memory behind this value, in bytes.
@@ -151,8 +157,8 @@ impl RawFilter {
     #[inline]
     pub(crate) fn insert(&self, mixed: Mixed, admission: Admission) -> Result<bool, InsertError> {
         match admission {
-            Admission::Copies => self.writers.insert.call(self, mixed),
-            Admission::Unique => self.writers.insert_unique.call(self, mixed),
+            Admission::Copies => self.insert.call(self, mixed),
+            Admission::Unique => self.insert_unique.call(self, mixed),
         }
     }
 
@@ -166,7 +172,7 @@ impl RawFilter {
     }
 
     pub(crate) fn remove(&self, mixed: Mixed) -> bool {
-        self.writers.remove.call(self, mixed)
+        self.remove.call(self, mixed)
     }
 
     pub(crate) fn remove_all(&self, mixed: Mixed) -> usize {

@@ -184,15 +184,11 @@ impl<'a> Stripes<'a> {
 }
 
 impl<G> Locked<'_, G> {
-    /// Whether the stripe of the bucket is among the locked ones.
-    fn holds(&self, bucket: Bucket) -> bool {
-        self.numbers.is_none_or(|numbers| numbers.contains(&self.stripes.number(bucket)))
-    }
-
     /// Checks, in debug builds, that the bucket's words may be written.
     #[inline]
     pub(crate) fn assert_holds(&self, bucket: Bucket) {
-        debug_assert!(self.holds(bucket), "bucket {} is written without its stripe", bucket.get());
+        let holds = |numbers: [usize; 3]| numbers.contains(&self.stripes.number(bucket));
+        debug_assert!(self.numbers.is_none_or(holds), "bucket {} is written without its stripe", bucket.get());
     }
 
     /// Advances the versions of the class, in the stripes of both its buckets: lookups of it that are under way and
@@ -240,11 +236,6 @@ impl LockedAll<'_> {
         self.stripes.each().iter().for_each(|stripe| stripe.advance());
     }
 
-    /// Makes the sum of the counts nothing.
-    pub(crate) fn count_nothing(&self) {
-        self.set_total(0);
-    }
-
     /// Makes the sum of the counts what there is, if a change was interrupted, and what there is can be told.
     pub(crate) fn mend_counts(&self, taken: impl FnOnce() -> Option<u64>) {
         if self.stripes.interrupted().is_set() {
@@ -257,7 +248,7 @@ impl LockedAll<'_> {
 
     /// Makes this the sum of the counts, by one store: a `len` that adds them up meanwhile finds what there was or this,
     /// give or take what others change (H9).
-    fn set_total(&self, total: u64) {
+    pub(crate) fn set_total(&self, total: u64) {
         let others = self.stripes.each().iter().skip(1).map(|stripe| stripe.locked_count());
         let others = others.fold(0, u64::wrapping_add);
         self.stripes.at(0).set_count(total.wrapping_sub(others));

@@ -4,7 +4,7 @@ use super::probe::{Layout, LayoutKind, Runs, with_layout};
 use super::shards::{Shards, Strides};
 use super::stripe::STRIPE_BYTES;
 use crate::layout::{Mixed, Place, hits_less};
-use crate::sys::isa::{Compiled, Function, Signature};
+use crate::sys::isa::{Compiled, Function, Of};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
 
@@ -33,13 +33,7 @@ pub(super) trait Look: Sized {
 struct ContainsAs<S, L>(PhantomData<(S, L)>);
 
 /// The signature of a lookup, in a filter that has what it looks through.
-pub(super) struct Contains<F>(PhantomData<F>);
-
-impl<F> Signature for Contains<F> {
-    type Context = F;
-    type Input<'a> = Mixed;
-    type Output = bool;
-}
+pub(super) type Contains<F> = Of<F, Mixed, bool>;
 
 /// The lookup of filters with this layout, for this processor.
 pub(super) fn contains_in<F: AsRef<S>, S: Look>(layout: LayoutKind) -> Compiled<Contains<F>> {

@@ -8,7 +8,7 @@
 //! | insert                  | the stripe of an empty slot          | no                          | insert    |
 //! | ... unique              | the pair                             | no                          | insert    |
 //! | ... by a path           | two stripes a hop, or three (unique) | at each relocation          | relocate  |
-//! | ... refused as too many | the pair                             | no                          | insert    |
+//! | ... refused as too many | the pair                             | no                          | pair      |
 //! | ... refused as full     | all of the shard                     | no                          | exclusive |
 //! | count                   | the pair                             | no                          | pair      |
 //! | remove, remove_all      | the pair                             | if copies of the class stay | remove    |

@@ -27,6 +27,22 @@ impl Shard<'_> {
         Ok(self.copies(&locked, class) as usize)
     }
 
+    /// Inserts under the locks of the pair if that takes no relocation; `None` if the pair is full.
+    #[inline]
+    pub(crate) fn insert_into_pair<H: Home>(
+        self,
+        home: H,
+        class: Class,
+        admission: Admission,
+    ) -> Result<Option<Result<bool, InsertError>>, H::Again> {
+        let locked = self.stripes().lock_pair(class.first, class.second);
+        home.check()?;
+        Ok(match self.place(&locked, class, admission) {
+            Some(stored) => Some(Ok(stored)),
+            None => self.is_saturated(&locked, class).then(|| Err(too_many_copies(&locked, class))),
+        })
+    }
+
     /// Copies of the class.
     #[inline]
     pub(super) fn copies(self, locked: &Locked<'_, impl Sized>, class: Class) -> u32 {

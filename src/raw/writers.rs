@@ -6,59 +6,17 @@ use super::pair::Admission;
 use super::shards::Shards;
 use crate::error::InsertError;
 use crate::layout::Mixed;
-use crate::sys::isa::{Compiled, Function, Signature};
-use core::marker::PhantomData;
+use crate::sys::isa::{Function, Of};
 
-/// The signature of an insertion.
-pub(super) struct Insert<F>(PhantomData<F>);
+/// The signatures of insertions and removals.
+pub(super) type Insert<F> = Of<F, Mixed, Result<bool, InsertError>>;
+pub(super) type Remove<F> = Of<F, Mixed, bool>;
 
-impl<F> Signature for Insert<F> {
-    type Context = F;
-    type Input<'a> = Mixed;
-    type Output = Result<bool, InsertError>;
-}
+/// Writers of a filter of fixed size.
+pub(super) struct InFixed<const UNIQUE: bool = false>;
 
-/// The signature of a removal.
-pub(super) struct Remove<F>(PhantomData<F>);
-
-impl<F> Signature for Remove<F> {
-    type Context = F;
-    type Input<'a> = Mixed;
-    type Output = bool;
-}
-
-pub(super) struct Writers<F> {
-    pub(super) insert: Compiled<Insert<F>>,
-    pub(super) insert_unique: Compiled<Insert<F>>,
-    pub(super) remove: Compiled<Remove<F>>,
-}
-
-impl<F> Writers<F> {
-    pub(super) fn of_fixed() -> Self
-    where
-        F: AsRef<Shards>,
-    {
-        Writers {
-            insert: Compiled::for_scalars::<InFixed<false>>(),
-            insert_unique: Compiled::for_scalars::<InFixed<true>>(),
-            remove: Compiled::for_scalars::<InFixed<false>>(),
-        }
-    }
-
-    pub(super) fn of_growing() -> Self
-    where
-        F: AsRef<Option<Box<Growing>>>,
-    {
-        Writers {
-            insert: Compiled::for_scalars::<InGrowing<false>>(),
-            insert_unique: Compiled::for_scalars::<InGrowing<true>>(),
-            remove: Compiled::for_scalars::<InGrowing<false>>(),
-        }
-    }
-}
-
-struct InFixed<const UNIQUE: bool>;
-struct InGrowing<const UNIQUE: bool>;
+/// Those of one that grows.
+pub(super) struct InGrowing<const UNIQUE: bool = false>;
 
 const fn admission(unique: bool) -> Admission {
     if unique { Admission::Unique } else { Admission::Copies }
@@ -73,7 +31,7 @@ impl<F: AsRef<Shards>, const UNIQUE: bool> Function<Insert<F>> for InFixed<UNIQU
     }
 }
 
-impl<F: AsRef<Shards>> Function<Remove<F>> for InFixed<false> {
+impl<F: AsRef<Shards>> Function<Remove<F>> for InFixed {
     #[inline(always)]
     fn run(filter: &F, mixed: Mixed) -> bool {
         let (shard, class) = filter.as_ref().locate(mixed);
@@ -89,7 +47,7 @@ impl<F: AsRef<Option<Box<Growing>>>, const UNIQUE: bool> Function<Insert<F>> for
     }
 }
 
-impl<F: AsRef<Option<Box<Growing>>>> Function<Remove<F>> for InGrowing<false> {
+impl<F: AsRef<Option<Box<Growing>>>> Function<Remove<F>> for InGrowing {
     #[inline(always)]
     fn run(filter: &F, mixed: Mixed) -> bool {
         growing(filter).remove(mixed)

@@ -1,7 +1,6 @@
 //! A table of a growing filter, and what is known of it.
 
 use crate::layout::{Class, Extent, Format, Lanes, Plan};
-use crate::raw::locks::LockedAll;
 use crate::raw::probe::LayoutKind;
 use crate::raw::shard::Shard;
 use crate::raw::shards::Shards;
@@ -21,7 +20,7 @@ pub(super) struct Leaf {
     /// How often it doubled, before it was made and since. Changed with all of it locked, as all below.
     doublings: RelaxedCounter,
     /// What its counts say too little: what came from the table that was split, less what went to others. Wraps.
-    moved: RelaxedCounter,
+    pub(super) moved: RelaxedCounter,
     /// The last clear that emptied it.
     cleared: RelaxedCounter,
 }
@@ -129,14 +128,6 @@ impl Leaf {
         self.moved.change(|number| number.wrapping_sub(moved));
         child.moved.change(|_| moved);
         child.cleared.change(|_| self.cleared.get());
-    }
-
-    /// Makes the counts what there is, if a change was interrupted.
-    pub(super) fn mend(&self, locked: &LockedAll<'_>, plan: &Plan) {
-        if self.shard().stripes().interrupted().is_set() {
-            self.clear_strangers(locked, plan);
-        }
-        locked.mend_counts(|| self.shard().occupied().map(|taken| taken.wrapping_sub(self.moved.get())));
     }
 
     /// Removes everything, unless this clear or a later one has done so.

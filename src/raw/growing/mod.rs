@@ -40,9 +40,9 @@ use crate::sys::sync::SharedCounter;
 use leaf::Leaf;
 
 pub(crate) struct Growing {
-    geometry: Geometry,
+    pub(super) geometry: Geometry,
     directory: Directory<Leaf>,
-    plan: Plan,
+    pub(super) plan: Plan,
     /// Tables that there were when it was built, or loaded.
     begun_with: usize,
     /// Where tables have their memory.
@@ -119,14 +119,6 @@ impl Growing {
             self.directory.each().map(|leaf| leaf.shards.heap_bytes() + Directory::<Leaf>::ENTRY_BYTES).sum();
         let cells = Directory::<Leaf>::bytes_of(self.cells()).unwrap_or(usize::MAX);
         tables + cells + Self::FIXED_BYTES
-    }
-
-    pub(super) fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    pub(super) fn geometry(&self) -> &Geometry {
-        &self.geometry
     }
 
     /// Slots of today.

@@ -74,12 +74,6 @@ fn full_from(leaf: &Leaf) -> f64 {
 }
 
 impl Growing {
-    /// Whether the table may be split and is at this load.
-    pub(super) fn splits_from(&self, leaf: Member<'_, Leaf>, load: f64) -> bool {
-        let slots = leaf.shards.plan().slots() as f64;
-        leaf.doublings() < self.plan.reserve_bits && leaf.load() as f64 >= load * slots
-    }
-
     #[inline(always)]
     pub(in crate::raw) fn insert(&self, mixed: Mixed, admission: Admission) -> Result<bool, InsertError> {
         let aim = self.aim(mixed);
