@@ -28,8 +28,8 @@ use core::marker::PhantomData;
 ///   Only where the slots of a width straddle words (all but 4, 8, 16 and 32 bits) may a lookup also see a slot in the
 ///   middle of being written, and say "yes" to an absent key once.
 /// - A lookup takes no lock, writes no shared memory and waits for no writer. It repeats only if meanwhile, in the key's
-///   stripe, a key was relocated, one of several copies of a class was removed, or the filter was cleared: lock-free, not
-///   wait-free.
+///   stripe, a key was relocated, one of several copies of a class was removed, the filter was cleared, or it grew:
+///   lock-free, not wait-free.
 /// - [`insert`](CuckooFilter::insert) locks one stripe where there is room. [`insert_unique`](CuckooFilter::insert_unique),
 ///   removals and [`count`](CuckooFilter::count) lock the stripes of both buckets, and so does each relocation; the last
 ///   one for a unique key locks three. All stripes of a shard are locked to clear it, to refuse a key as full, and to

@@ -85,7 +85,7 @@ impl Exclusive<'_> {
         class: Class,
     ) -> Inserted<H> {
         let Exclusive { shard, ref locked } = *self;
-        if let Some(path) = shard.find_short_path(class) {
+        if let Some(path) = shard.find_short_path(class, locked) {
             budget.learn(true);
             return Ok(self.carry_out(path.hops(), class));
         }

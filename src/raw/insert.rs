@@ -93,7 +93,7 @@ impl Shard<'_> {
         admission: Admission,
         budget: &mut SearchBudget,
     ) -> Inserted<H> {
-        if let Some(path) = self.find_short_path(class)
+        if let Some(path) = self.find_short_path(class, Optimistic)
             && let Some(result) = self.carry_out(home, path.hops(), class, admission)?
         {
             budget.learn(true);

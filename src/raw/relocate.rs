@@ -34,9 +34,9 @@ impl Shard<'_> {
         }
     }
 
-    /// A path of one or two hops.
+    /// A path of one or two hops, by what it reads without locks or under all of them.
     #[inline(always)]
-    pub(super) fn find_short_path(self, class: Class) -> Option<ShortPath> {
+    pub(super) fn find_short_path(self, class: Class, reading: impl Reading) -> Option<ShortPath> {
         // Copies, which stay in registers: a read may change anything else, as far as the compiler knows.
         let (table, geometry, format) = (self.table(), *self.geometry(), *self.table().format());
         let (roots, alternate) =
@@ -52,7 +52,7 @@ impl Shard<'_> {
         } else {
             find_short(
                 roots,
-                |bucket| table.runs(&format, bucket, Optimistic),
+                |bucket| table.runs(&format, bucket, reading),
                 |runs| format.slots(runs),
                 |runs| format.has_room(runs),
                 alternate,

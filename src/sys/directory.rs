@@ -150,7 +150,8 @@ impl<T> Directory<T> {
     /// What is read before cells are, by who asks later of all of them at once whether they are as they were.
     #[inline(always)]
     pub(crate) fn turn(&self) -> u64 {
-        // Acquire: pairs with the Release in `publish`. Who reads the number of a publication reads its cells.
+        // Acquire: pairs with the Release at the end of a publication: who reads its number reads its cells (H1, models
+        // batch_during_*).
         self.turns.load(Ordering::Acquire)
     }
 
@@ -242,7 +243,8 @@ impl<T> Unpublished<'_, T> {
 impl<T> Drop for Unpublished<'_, T> {
     fn drop(&mut self) {
         while self.publish_next() {}
-        // Release: pairs with the Acquire in `turn`. All cells have been written.
+        // Release: pairs with the Acquire in `turn`; all cells have been written (H1, models batch_during_*). At once, so
+        // that of two publications each ends a turn of its own, and the later number has the cells of both behind it.
         self.turns.fetch_add(1, Ordering::Release);
     }
 }

@@ -17,7 +17,7 @@ use core::marker::PhantomData;
 
 /// Keys of a block that may be in tables of two runs while the block is read as if none were: of a filter that has grown to
 /// its end, few of them are, one in 16 where the rate is 0.1 %.
-const FEW: u8 = BLOCK as u8 / 4;
+const FEW: u8 = BLOCK.div_ceil(4) as u8;
 
 /// Bytes for a flag of each key, a multiple of 8.
 const FLAGS: usize = BLOCK.next_multiple_of(8);
