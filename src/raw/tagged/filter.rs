@@ -43,21 +43,18 @@ impl AsRef<Tagged> for Tagged {
 impl Tagged {
     /// An empty filter, at epoch 0. `None` when there is no memory.
     pub(crate) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
-        Some(Tagged::from_copies(Shards::new(plan, huge_pages.into())?, &[]))
+        Some(Tagged::at_epoch(Shards::new(plan, huge_pages.into())?, 0))
     }
 
-    /// A filter that was read from a file, of shards that were copied at these epochs: it goes on at the latest, and what has
-    /// died by then is dropped.
-    pub(crate) fn from_copies(shards: Shards, epochs: &[u64]) -> Self {
-        let (plan, latest) = (shards.plan(), epochs.iter().copied().max().unwrap_or(0));
-        let filter = Tagged {
+    /// A filter that is at this epoch.
+    pub(super) fn at_epoch(shards: Shards, epoch: u64) -> Self {
+        let plan = shards.plan();
+        Tagged {
             tags: Tags::new(plan.slot_bits, plan.slot_bits - plan.fingerprint_bits),
             contains: contains_in::<_, Tagged>(LayoutKind::of(&shards.format)),
-            epoch: Epoch::new(latest),
+            epoch: Epoch::new(epoch),
             shards,
-        };
-        filter.each().zip(epochs).for_each(|(shard, &copied)| shard.catch_up(copied, latest));
-        filter
+        }
     }
 
     /// The largest value of a slot.
