@@ -133,6 +133,33 @@ fn exclusive_moves_are_never_missed_at_24_bits() {
     exclusive_moves_are_never_missed(24, 1, 2, false, [8490, 1167, 1473, 402, 10104, 2388, 1923, 792]);
 }
 
+/// Both roots are full, and the bucket to which a key of theirs may move is full, too: two hops, the farther one first.
+#[test]
+fn exclusive_path_of_two_hops_is_never_missed() {
+    let cases = [(true, false, 5226), (true, true, 678), (false, false, 2088), (false, true, 498)];
+    for (swapped, looks_for_far, executions) in cases {
+        Model { executions, preemptions: None, outcomes: &["found", "repeated"] }.explore(move |seen| {
+            let scene = Scene::new(16, 0);
+            let [near, far, new] = [scene.key(0, 0, 3), scene.key(0, 3, 2), scene.key(7, 0, 1)];
+            [near, far].into_iter().for_each(|key| scene.world.put(key));
+            scene.fill(0, 1, 3, 0);
+            scene.fill(1, 0, 4, 3);
+            scene.fill(3, 0, 3, 1);
+            let (world, writer, seen) = (Arc::clone(&scene.world), scene.clone(), seen.clone());
+            let looked_up = if looks_for_far { far } else { near };
+            run_two(
+                swapped,
+                move || {
+                    assert!(world.contains(looked_up.turned()), "a key that a task only moved was missed");
+                    seen.note("found");
+                },
+                move || assert_eq!(writer.task(&[Insert(new)]), [Some(true)], "the task finds its way"),
+            );
+            scene.world.assert_holds(&[(near, 1), (far, 1), (new, 1)], 10);
+        });
+    }
+}
+
 /// As the models of equal_fingerprint, by a task.
 #[test]
 fn exclusive_removal_of_a_copy_is_never_missed() {
