@@ -39,7 +39,7 @@ impl World {
     }
 
     pub(super) fn shard(&self) -> Shard<'_> {
-        self.raw.shard(0)
+        self.raw.shards.at(0)
     }
 
     pub(super) fn plan(&self) -> &Plan {

@@ -3,7 +3,7 @@
 
 use super::harness::{Model, Seen, hop, in_both_orders, join, key, key_in, plan, run_three, run_two, spawn};
 use crate::layout::{Class, Plan};
-use crate::raw::{IfPresent, Put, RawFilter, Tagged, TaggedShard};
+use crate::raw::{IfPresent, Put, Shards, Tagged, TaggedShard};
 use crate::sys::memory::HugePages;
 use std::sync::Arc;
 
@@ -34,11 +34,11 @@ impl World {
     }
 
     fn key(&self, number: usize, first: u32, second: u32) -> Class {
-        key_in(self.raw.raw.plan(), number, first, second)
+        key_in(self.raw.shards.plan(), number, first, second)
     }
 
     fn shard(&self) -> TaggedShard<'_> {
-        self.raw.shards().next().expect("a shard")
+        self.raw.each().next().expect("a shard")
     }
 
     /// As [`TaggedShard::put`], where there is room; `None` if there is none.
@@ -58,11 +58,11 @@ impl World {
     }
 
     fn contains(&self, class: Class) -> bool {
-        self.raw.contains(self.raw.raw.geometry().leading_to(class).expect("a hash"))
+        self.raw.contains(self.raw.shards.geometry().leading_to(class).expect("a hash"))
     }
 
     fn values(&self, class: Class) -> Vec<u32> {
-        let mut values = self.raw.values(self.raw.raw.geometry().leading_to(class).expect("a hash")).to_vec();
+        let mut values = self.raw.values(self.raw.shards.geometry().leading_to(class).expect("a hash")).to_vec();
         values.sort_unstable();
         values
     }
@@ -238,7 +238,7 @@ fn overwriting_takes_no_live_slot() {
         );
         let wins = seen.one_winner(["first", "second"], stored, "one slot takes one key");
         assert_eq!([one, other].map(|class| world.values(class).len()), wins, "what was stored lives");
-        assert_eq!(world.raw.raw.len(), 8);
+        assert_eq!(world.raw.shards.len(), 8);
     });
 }
 
@@ -278,7 +278,7 @@ fn stalled_writer_stores_by_the_last_epoch_or_this_one() {
             world.advance();
             assert!(!world.contains(class), "a dead key lives again");
         }
-        assert_eq!(world.raw.raw.len(), 0);
+        assert_eq!(world.raw.shards.len(), 0);
     });
 }
 
@@ -307,7 +307,7 @@ fn relocation_beside_a_sweep_brings_nothing_back() {
             assert!(!world.contains(dead) && !world.contains(dies), "what was dead lives again");
             world.advance();
         }
-        assert_eq!(world.raw.raw.len(), 0, "slots in use are counted");
+        assert_eq!(world.raw.shards.len(), 0, "slots in use are counted");
     });
 }
 
@@ -396,10 +396,10 @@ fn shards_copied_at_different_epochs_keep_their_deadlines() {
         let (dies, stays) = (world.key(0, 0, 1), world.key(1, 0, 1));
         for (number, class, value) in [(0, dies, 1), (1, stays, MOST)] {
             let put = Put { class, value, if_present: IfPresent::Another };
-            assert!(world.raw.shard(number).put_into_pair(put).is_some());
+            assert!(world.raw.at(number).put_into_pair(put).is_some());
         }
         let copy = move |world: &Arc<World>| {
-            let shards = world.raw.shards().map(|shard| {
+            let shards = world.raw.each().map(|shard| {
                 let mut words = vec![0; plan.words];
                 let (count, epoch) = shard.copy_to(&mut words);
                 (words, count, epoch)
@@ -409,19 +409,19 @@ fn shards_copied_at_different_epochs_keep_their_deadlines() {
         let tick = move |world: &Arc<World>| {
             world.advance();
             world.advance();
-            assert_eq!(world.raw.shard(1).raise(stays, MOST), 1);
+            assert_eq!(world.raw.at(1).raise(stays, MOST), 1);
         };
         let (copied, ()) = run_two(&world, swapped, copy, tick);
-        let raw = RawFilter::new(&plan, HugePages::Unadvised).expect("memory");
+        let raw = Shards::new(&plan, HugePages::Unadvised.into()).expect("memory");
         let mut epochs = Vec::new();
         for (number, (words, count, epoch)) in copied.into_iter().enumerate() {
-            raw.shard(number).fill_with(words.into_iter(), count);
+            raw.at(number).fill_with(words.into_iter(), count);
             epochs.push(epoch);
         }
         seen.note(format!("{} {}", epochs[0], epochs[1]));
         let read = Tagged::from_copies(raw, &epochs);
         let [first, second] = [0, 1].map(|number| {
-            let live = read.shard(number).classes_in(read.raw.shard(number), read.epoch());
+            let live = read.at(number).classes_in(read.shards.at(number), read.epoch());
             live.map(|(_, value)| value).collect::<Vec<_>>()
         });
         let now = epochs[1] as u32;

@@ -267,7 +267,7 @@ impl<'a> Places<'a> {
         let level = if AHEAD == ONE_AHEAD || self.raw.is_near() { CacheLevel::L1 } else { CacheLevel::L2 };
         let fetched = hashes.map(|mixed| {
             let (number, class) = self.geometry.locate(mixed);
-            let shard = self.raw.shard(number - self.first);
+            let shard = self.raw.shards.at(number - self.first);
             shard.fetch(class, level);
             (shard, class)
         });
@@ -276,7 +276,7 @@ impl<'a> Places<'a> {
                 half_way(shard, class);
             }
         };
-        let change = self.raw.begin_change();
+        let change = self.raw.shards.begin_change();
         rolling::<AHEAD, _>(fetched, half_way, |(shard, class)| work(shard, class));
         change.end();
     }

@@ -55,7 +55,7 @@ impl<K: ?Sized, S: Clone> CuckooFilter<K, S> {
             RawFilter::of_tables(&plan, tables, arena).ok_or(refused)?
         } else {
             let raw = RawFilter::new(&plan, HugePages::Reused).ok_or(refused)?;
-            for (from, to) in self.raw.shards().zip(raw.shards()) {
+            for (from, to) in self.raw.shards.each().zip(raw.shards.each()) {
                 let count = from.copy_to(&mut words);
                 to.fill_with(words.iter().copied(), count);
             }

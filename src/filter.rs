@@ -727,10 +727,10 @@ mod tests {
         for key in 0..100 {
             let (shard, hash) = (filter.shard_of(&key), filter.hash(&key));
             assert_eq!(filter.shard_of_hash(hash), shard);
-            let before: Vec<_> = filter.raw.shards().map(|shard| shard.len()).collect();
+            let before: Vec<_> = filter.raw.shards.each().map(|shard| shard.len()).collect();
             filter.insert(&key).unwrap();
             for (number, before) in before.into_iter().enumerate() {
-                assert_eq!(filter.raw.shard(number).len() - before, u64::from(number == shard));
+                assert_eq!(filter.raw.shards.at(number).len() - before, u64::from(number == shard));
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::error::{InsertError, MergeError};
 use crate::filter::CuckooFilter;
 use crate::hashing::probe;
 use crate::layout::{Search, SearchBudget};
-use crate::raw::{Admission, Fixed, Growing, KEYS_UNDER_LOCKS, RawFilter, Shard};
+use crate::raw::{Admission, Fixed, Growing, KEYS_UNDER_LOCKS, Shard, Shards};
 use crate::report::MergeReport;
 use crate::sys::memory::HugePages;
 use core::hash::BuildHasher;
@@ -53,12 +53,12 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
         (plan.shards, plan.stripes, plan.stripe_shift) = (1, 1, u32::BITS - 1);
         let bytes = plan.words * size_of::<u64>();
         let mut words = room_for(plan.words)?;
-        let copy = RawFilter::new(&plan, HugePages::Unadvised).ok_or(MergeError::OutOfMemory { bytes })?;
+        let copy = Shards::new(&plan, HugePages::Unadvised.into()).ok_or(MergeError::OutOfMemory { bytes })?;
         let mut report = MergeReport::default();
-        for (shard, from) in self.raw.shards().zip(other.raw.shards()) {
+        for (shard, from) in self.raw.shards.each().zip(other.raw.shards.each()) {
             let count = from.copy_to(&mut words);
-            copy.shard(0).fill_with(words.iter().copied(), count);
-            store_all(shard, copy.shard(0), &mut report);
+            copy.at(0).fill_with(words.iter().copied(), count);
+            store_all(shard, copy.at(0), &mut report);
         }
         Ok(report)
     }

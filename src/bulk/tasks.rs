@@ -182,7 +182,7 @@ impl RawFilter {
     }
 
     fn par_shards(&self) -> impl IndexedParallelIterator<Item = Shard<'_>> {
-        (0..self.geometry().shards()).into_par_iter().map(|number| self.shard(number))
+        (0..self.geometry().shards()).into_par_iter().map(|number| self.shards.at(number))
     }
 
     pub(super) fn lookup_block(&self, block: &mut Block<bool>) {

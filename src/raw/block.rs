@@ -5,9 +5,9 @@
 //! The protocol is that of a single lookup, for each key in turn: version, both buckets, version. What is compared later
 //! was read between two equal versions, or is dropped with its whole block.
 
-use super::filter::RawFilter;
 use super::lookup::Look;
 use super::probe::{Layout, LayoutKind, Runs, with_layout};
+use super::shards::Shards;
 use crate::layout::{Mixed, Place};
 use crate::sys::IS_MODEL;
 use crate::sys::isa::{Compiled, Function, Signature};
@@ -59,16 +59,19 @@ impl Fetch for Far {
 }
 
 /// The signature of lookups of many keys.
-pub(super) enum ContainsEach {}
+pub(super) struct ContainsEach<F>(PhantomData<F>);
 
-impl Signature for ContainsEach {
-    type Context = RawFilter;
+impl<F> Signature for ContainsEach<F> {
+    type Context = F;
     type Input<'a> = (Next<'a>, &'a mut [bool]);
     type Output = ();
 }
 
 /// The lookups of filters with this layout, of which lines are fetched so, for this processor.
-pub(super) fn contains_each_in(layout: LayoutKind, fetch: Option<CacheLevel>) -> Compiled<ContainsEach> {
+pub(super) fn contains_each_in<R: AsRef<Shards>>(
+    layout: LayoutKind,
+    fetch: Option<CacheLevel>,
+) -> Compiled<ContainsEach<R>> {
     with_layout!(layout, L => match fetch {
         None => Compiled::for_vectors::<ContainsEachAs<L, Near>>(),
         Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<L, Middle>>(),
@@ -80,29 +83,23 @@ pub(super) fn contains_each_in(layout: LayoutKind, fetch: Option<CacheLevel>) ->
 /// what is behind it alone: all else is compiled once.
 pub(crate) type Next<'a> = &'a mut dyn FnMut(&mut [Mixed]) -> usize;
 
-impl RawFilter {
-    /// Says of each key whether its class is present.
-    pub(crate) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
-        self.contains_each.call(self, (next, found));
-    }
-}
-
-impl<L: Layout, F: Fetch> Function<ContainsEach> for ContainsEachAs<L, F> {
+impl<R: AsRef<Shards>, L: Layout, F: Fetch> Function<ContainsEach<R>> for ContainsEachAs<L, F> {
     #[inline(always)]
-    fn run(filter: &RawFilter, (next, found): (Next<'_>, &mut [bool])) {
+    fn run(filter: &R, (next, found): (Next<'_>, &mut [bool])) {
+        let shards = filter.as_ref();
         // Two blocks: the lines of one are on their way while the other is read.
         let mut blocks = [Probes::new(), Probes::new()];
         let mut now = 0;
         let mut left = found.len();
-        filter.place::<L>(&mut blocks[now], &mut left, next);
-        (0..BLOCK).for_each(|at| filter.fetch_for::<L, F>(&blocks[now], at));
+        shards.place::<L>(&mut blocks[now], &mut left, next);
+        (0..BLOCK).for_each(|at| shards.fetch_for::<L, F>(&blocks[now], at));
         for found in found.chunks_mut(BLOCK) {
-            filter.place::<L>(&mut blocks[1 - now], &mut left, next);
+            shards.place::<L>(&mut blocks[1 - now], &mut left, next);
             let (probes, coming) = (&blocks[now], &blocks[1 - now]);
             match <&mut [bool; BLOCK]>::try_from(&mut *found) {
-                Ok(found) => filter.lookup::<L, F>(probes, coming, found),
+                Ok(found) => shards.lookup::<L, F>(probes, coming, found),
                 // The last one.
-                Err(_) => filter.lookup::<L, Near>(probes, coming, found),
+                Err(_) => shards.lookup::<L, Near>(probes, coming, found),
             }
             now = 1 - now;
         }
@@ -124,7 +121,7 @@ impl Probes {
     }
 }
 
-impl RawFilter {
+impl Shards {
     /// Places the next keys. Where a block is not full, what stands behind its keys is
     /// looked for in vain, which does no harm: every hash has a place.
     #[inline(always)]
@@ -237,7 +234,7 @@ mod tests {
             let (mut filter, hashes) = filter(width);
             let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.count_hash(hash) > 0).collect();
             for fetch in [None, Some(CacheLevel::L1), Some(CacheLevel::L2)] {
-                filter.raw.contains_each = contains_each_in(filter.raw.layout, fetch);
+                filter.raw.contains_each = contains_each_in(LayoutKind::of(&filter.raw.shards.format), fetch);
                 let mut found = vec![false; hashes.len()];
                 let only_reads = |step| assert_eq!(step, Step::BucketRead);
                 with_hook(only_reads, || filter.contains_batch_hash(&hashes, &mut found));
@@ -257,7 +254,7 @@ mod tests {
             let (filter, hashes) = filter(width);
             for hash in hashes {
                 let present = filter.count_hash(hash) > 0;
-                assert_eq!(filter.raw.look_again(Mixed::of(hash)), present, "{hash} at {width} bits");
+                assert_eq!(filter.raw.shards.look_again(Mixed::of(hash)), present, "{hash} at {width} bits");
             }
         }
     }

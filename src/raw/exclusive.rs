@@ -3,10 +3,10 @@
 
 use super::counters::Event;
 use super::home::{Home, Inserted};
-use super::insert::Admission;
-use super::pair::too_many_copies;
+use super::locks::LockedAll;
+use super::pair::{Admission, too_many_copies};
 use super::shard::Shard;
-use super::stripe::LockedAll;
+use super::shards::Shards;
 use crate::error::InsertError;
 use crate::layout::{Class, Hop, Search, SearchBudget};
 
@@ -17,6 +17,12 @@ pub(crate) const KEYS_UNDER_LOCKS: usize = 1 << 12;
 pub(crate) struct Exclusive<'a> {
     shard: Shard<'a>,
     locked: LockedAll<'a>,
+}
+
+impl Shards {
+    pub(crate) fn clear(&self) {
+        self.each().for_each(Shard::clear);
+    }
 }
 
 impl<'a> Shard<'a> {
@@ -37,7 +43,7 @@ impl<'a> Shard<'a> {
     pub(super) fn clear_locked(self, locked: &LockedAll<'_>) {
         locked.bump_all();
         self.table().clear_all(locked);
-        locked.count_nothing();
+        locked.set_total(0);
     }
 }
 
@@ -126,7 +132,6 @@ mod tests {
     use super::*;
     use crate::layout::{Mixed, Plan};
     use crate::raw::counters::Totals;
-    use crate::raw::filter::RawFilter;
     use crate::raw::home::Fixed;
     use crate::sys::memory::HugePages;
     use crate::sys::steps::{Step, with_hook};
@@ -136,14 +141,14 @@ mod tests {
     #[test]
     fn relocations_and_refusals_are_counted() {
         let plan = Plan::new(1000, 16, None).unwrap();
-        let filter = RawFilter::new(&plan, HugePages::Unadvised).unwrap();
-        let exclusive = filter.shard(0).exclusive();
+        let shards = Shards::new(&plan, HugePages::Unadvised.into()).unwrap();
+        let exclusive = shards.at(0).exclusive();
         let (mut search, mut budget, mut expected) = (Search::new(), SearchBudget::full(), Totals::default());
         for hash in 0.. {
             let copied = Rc::new(Cell::new(0));
             let noted = Rc::clone(&copied);
             let hook = move |step| noted.set(noted.get() + u64::from(step == Step::Copied));
-            let class = filter.locate(Mixed::of(hash)).1;
+            let class = shards.locate(Mixed::of(hash)).1;
             let insert = || exclusive.insert(Fixed, &mut search, &mut budget, class, Admission::Copies);
             let Ok(result) = with_hook(hook, insert);
             let inserted = result.is_ok();
@@ -154,7 +159,7 @@ mod tests {
                 break;
             }
         }
-        let found = filter.totals();
+        let found = shards.totals();
         let numbers = |totals: &Totals| {
             let Totals { relocations, longest_path, refused_full, refused_copies } = *totals;
             (relocations, longest_path, refused_full, refused_copies)

@@ -2,21 +2,11 @@
 //! shard (`exclusive`).
 
 use super::home::{Home, Inserted};
-use super::pair::too_many_copies;
+use super::pair::Admission;
 use super::shard::Shard;
 use super::table::Optimistic;
-use crate::error::InsertError;
 use crate::layout::{Bucket, Class, SLOTS, Search, SearchBudget};
 use crate::sys::prefetch::CacheLevel;
-
-/// Whether a class that is present may be stored again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
-    /// Another copy each time.
-    Copies,
-    /// Only if the class is absent.
-    Unique,
-}
 
 /// Paths that other writers may spoil before an insertion takes the whole shard for itself.
 const ATTEMPTS: usize = 4;
@@ -91,22 +81,6 @@ impl Shard<'_> {
         let Some(slot) = empty.lowest(self.table().format()) else { return Ok(false) };
         self.fill(&locked, slot, class);
         Ok(true)
-    }
-
-    /// Inserts under the locks of the pair if that takes no relocation; `None` if the pair is full.
-    #[inline]
-    pub(crate) fn insert_into_pair<H: Home>(
-        self,
-        home: H,
-        class: Class,
-        admission: Admission,
-    ) -> Result<Option<Result<bool, InsertError>>, H::Again> {
-        let locked = self.stripes().lock_pair(class.first, class.second);
-        home.check()?;
-        Ok(match self.place(&locked, class, admission) {
-            Some(stored) => Some(Ok(stored)),
-            None => self.is_saturated(&locked, class).then(|| Err(too_many_copies(&locked, class))),
-        })
     }
 
     /// Inserts into a full pair: searches without locks, carries the path out hop by hop, and only refuses when a

@@ -1,10 +1,10 @@
 //! The lookup, without locks.
 
-use super::filter::RawFilter;
 use super::probe::{Layout, LayoutKind, Runs, with_layout};
-use super::stripe::{STRIPE_BYTES, VersionRef};
+use super::shards::{Shards, Strides};
+use super::stripe::STRIPE_BYTES;
 use crate::layout::{Mixed, Place, hits_less};
-use crate::sys::isa::{Compiled, Function, Signature};
+use crate::sys::isa::{Compiled, Function, Of};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
 
@@ -30,33 +30,28 @@ pub(super) trait Look: Sized {
 }
 
 /// A lookup, compiled for one layout: where all are in one function, each has too few registers.
-struct ContainsAs<L>(PhantomData<L>);
+struct ContainsAs<S, L>(PhantomData<(S, L)>);
 
-/// The signature of a lookup.
-pub(super) struct Contains<F>(PhantomData<F>);
-
-impl<F> Signature for Contains<F> {
-    type Context = F;
-    type Input<'a> = Mixed;
-    type Output = bool;
-}
+/// The signature of a lookup, in a filter that has what it looks through.
+pub(super) type Contains<F> = Of<F, Mixed, bool>;
 
 /// The lookup of filters with this layout, for this processor.
-pub(super) fn contains_in<F: Look>(layout: LayoutKind) -> Compiled<Contains<F>> {
-    with_layout!(layout, L => Compiled::for_scalars::<ContainsAs<L>>())
+pub(super) fn contains_in<F: AsRef<S>, S: Look>(layout: LayoutKind) -> Compiled<Contains<F>> {
+    with_layout!(layout, L => Compiled::for_scalars::<ContainsAs<S, L>>())
 }
 
-impl<F: Look, L: Layout> Function<Contains<F>> for ContainsAs<L> {
+impl<F: AsRef<S>, S: Look, L: Layout> Function<Contains<F>> for ContainsAs<S, L> {
     #[inline(always)]
     fn run(filter: &F, mixed: Mixed) -> bool {
+        let filter = filter.as_ref();
         filter.look::<L>(mixed).unwrap_or_else(|| filter.look_again(mixed))
     }
 }
 
-impl Look for RawFilter {
+impl Look for Shards {
     #[inline(always)]
     fn layout(&self) -> LayoutKind {
-        self.layout
+        LayoutKind::of(&self.format)
     }
 
     /// Whether the class is present; `None` if a relocation came between, and the lookup has to begin again.
@@ -86,34 +81,6 @@ impl Look for RawFilter {
         }
         version.is_still(begun).then_some(false)
     }
-}
-
-impl RawFilter {
-    /// Whether the class of the key is present.
-    #[inline]
-    pub(crate) fn contains(&self, mixed: Mixed) -> bool {
-        self.contains.call(self, mixed)
-    }
-
-    #[inline(always)]
-    pub(super) fn run_bits(&self) -> u32 {
-        2 * self.format.slot_bits()
-    }
-
-    #[inline(always)]
-    pub(super) fn version(&self, stripe_offset: u64) -> VersionRef<'_> {
-        self.stripes.at_byte(stripe_offset as usize).version()
-    }
-}
-
-/// How far apart buckets and stripes are.
-#[derive(Clone, Copy)]
-pub(super) struct Strides {
-    pub(super) bucket_bits: u64,
-    /// Bytes of the stripes of a shard.
-    pub(super) stripes: u64,
-    /// A stripe is `1 << stripe_shift` buckets.
-    pub(super) stripe_shift: u32,
 }
 
 impl Strides {

@@ -8,7 +8,7 @@
 //! | insert                  | the stripe of an empty slot          | no                          | insert    |
 //! | ... unique              | the pair                             | no                          | insert    |
 //! | ... by a path           | two stripes a hop, or three (unique) | at each relocation          | relocate  |
-//! | ... refused as too many | the pair                             | no                          | insert    |
+//! | ... refused as too many | the pair                             | no                          | pair      |
 //! | ... refused as full     | all of the shard                     | no                          | exclusive |
 //! | count                   | the pair                             | no                          | pair      |
 //! | remove, remove_all      | the pair                             | if copies of the class stay | remove    |
@@ -26,6 +26,7 @@ mod filter;
 mod growing;
 mod home;
 mod insert;
+mod locks;
 mod lookup;
 mod pair;
 mod poison;
@@ -33,6 +34,7 @@ mod probe;
 mod relocate;
 mod remove;
 mod shard;
+mod shards;
 mod stripe;
 mod table;
 mod tagged;
@@ -44,7 +46,8 @@ pub(crate) use exclusive::{Exclusive, KEYS_UNDER_LOCKS};
 pub(crate) use filter::RawFilter;
 pub(crate) use growing::{Growing, NewTable};
 pub(crate) use home::Fixed;
-pub(crate) use insert::Admission;
+pub(crate) use pair::Admission;
 pub(crate) use shard::Shard;
+pub(crate) use shards::Shards;
 pub(crate) use tagged::{IfPresent, Put, Tagged, TaggedShard};
 pub(crate) use window::rolling;

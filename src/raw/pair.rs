@@ -2,12 +2,21 @@
 
 use super::counters::Event;
 use super::home::Home;
-use super::insert::Admission;
+use super::locks::Locked;
 use super::shard::Shard;
-use super::stripe::Locked;
+
 use super::table::UnderLock;
 use crate::error::InsertError;
 use crate::layout::{Class, Matches, SLOTS, Slot};
+
+/// Whether a class that is present may be stored again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Another copy each time.
+    Copies,
+    /// Only if the class is absent.
+    Unique,
+}
 
 impl Shard<'_> {
     /// Copies of the class. Takes the pair's locks: in the middle of a relocation both copies stand in the table.
@@ -16,6 +25,22 @@ impl Shard<'_> {
         let locked = self.stripes().lock_pair(class.first, class.second);
         home.check()?;
         Ok(self.copies(&locked, class) as usize)
+    }
+
+    /// Inserts under the locks of the pair if that takes no relocation; `None` if the pair is full.
+    #[inline]
+    pub(crate) fn insert_into_pair<H: Home>(
+        self,
+        home: H,
+        class: Class,
+        admission: Admission,
+    ) -> Result<Option<Result<bool, InsertError>>, H::Again> {
+        let locked = self.stripes().lock_pair(class.first, class.second);
+        home.check()?;
+        Ok(match self.place(&locked, class, admission) {
+            Some(stored) => Some(Ok(stored)),
+            None => self.is_saturated(&locked, class).then(|| Err(too_many_copies(&locked, class))),
+        })
     }
 
     /// Copies of the class.

@@ -11,6 +11,7 @@
 //! Locks are released. No other key is lost, for a relocation copies before it clears.
 
 use super::shard::Shard;
+use super::shards::Shards;
 use crate::sys::sync::Flag;
 use core::{mem, slice};
 
@@ -23,11 +24,6 @@ use core::{mem, slice};
 pub(crate) struct PoisonOnUnwind<'a>(&'a [Flag]);
 
 impl<'a> PoisonOnUnwind<'a> {
-    #[inline(always)]
-    pub(super) fn new(shards: &'a [Flag]) -> Self {
-        PoisonOnUnwind(shards)
-    }
-
     #[inline(always)]
     pub(crate) fn end(self) {
         mem::forget(self);
@@ -43,9 +39,17 @@ impl Drop for PoisonOnUnwind<'_> {
     }
 }
 
+impl Shards {
+    /// Begins a change of any of them.
+    #[inline(always)]
+    pub(crate) fn begin_change(&self) -> PoisonOnUnwind<'_> {
+        PoisonOnUnwind(self.interrupted.part(0, self.plan().shards))
+    }
+}
+
 impl<'a> Shard<'a> {
     #[inline(always)]
     pub(super) fn begin_change(self) -> PoisonOnUnwind<'a> {
-        PoisonOnUnwind::new(slice::from_ref(self.stripes().interrupted()))
+        PoisonOnUnwind(slice::from_ref(self.stripes().interrupted()))
     }
 }

@@ -33,27 +33,14 @@ impl LayoutKind {
 /// Runs `$body` with `$layout` standing for the layout of this kind.
 macro_rules! with_layout {
     ($kind:expr, $layout:ident => $body:expr) => {
+        $crate::raw::probe::with_layout!($kind, $layout => $body; Word Bytes TwoBytes Words ThreeWords)
+    };
+    ($kind:expr, $layout:ident => $body:expr; $($name:ident)*) => {
         match $kind {
-            $crate::raw::probe::LayoutKind::Word => {
-                type $layout = $crate::raw::probe::Word;
+            $($crate::raw::probe::LayoutKind::$name => {
+                type $layout = $crate::raw::probe::$name;
                 $body
-            }
-            $crate::raw::probe::LayoutKind::Bytes => {
-                type $layout = $crate::raw::probe::Bytes;
-                $body
-            }
-            $crate::raw::probe::LayoutKind::TwoBytes => {
-                type $layout = $crate::raw::probe::TwoBytes;
-                $body
-            }
-            $crate::raw::probe::LayoutKind::Words => {
-                type $layout = $crate::raw::probe::Words;
-                $body
-            }
-            $crate::raw::probe::LayoutKind::ThreeWords => {
-                type $layout = $crate::raw::probe::ThreeWords;
-                $body
-            }
+            })*
         }
     };
 }
@@ -79,10 +66,18 @@ pub(crate) trait Layout {
     fn read(words: &Run<AtomicU64>, address: u64, run_bits: u32) -> Self::Runs;
 
     /// Brings what was read down to the lowest bit. Above the runs stands whatever the table holds next.
-    fn align(runs: Self::Runs, begin: u64, run_bits: u32) -> Self::Runs;
+    #[inline(always)]
+    fn align(runs: Self::Runs, _begin: u64, _run_bits: u32) -> Self::Runs {
+        runs
+    }
 
     /// Begins to fetch its first line, and for wide buckets the last one.
-    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel);
+    #[inline(always)]
+    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
+        let number = (begin / 64) as usize;
+        prefetch(words.at(number), level);
+        prefetch(words.at(number + 1), level);
+    }
 }
 
 /// What is compared of a bucket.
@@ -164,22 +159,9 @@ impl Layout for Word {
     }
 
     #[inline(always)]
-    fn align(run: u64, _: u64, _: u32) -> u64 {
-        run
-    }
-
-    #[inline(always)]
     fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
         prefetch(words.at(begin as usize), level);
     }
-}
-
-/// Begins to fetch the lines of the 8 bytes at this bit.
-#[inline(always)]
-fn fetch_run(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
-    let number = (begin / 64) as usize;
-    prefetch(words.at(number), level);
-    prefetch(words.at(number + 1), level);
 }
 
 impl Layout for Bytes {
@@ -201,11 +183,6 @@ impl Layout for Bytes {
     fn align(run: u64, begin: u64, _: u32) -> u64 {
         run >> (begin % 8)
     }
-
-    #[inline(always)]
-    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
-        fetch_run(words, begin, level);
-    }
 }
 
 impl Layout for TwoBytes {
@@ -222,11 +199,6 @@ impl Layout for TwoBytes {
     fn align([low, high]: [u64; 2], begin: u64, run_bits: u32) -> [u64; 2] {
         [low >> (begin % 8), high >> ((begin + u64::from(run_bits)) % 8)]
     }
-
-    #[inline(always)]
-    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
-        fetch_run(words, begin, level);
-    }
 }
 
 impl Layout for Words {
@@ -240,16 +212,6 @@ impl Layout for Words {
         let number = (begin / 64) as usize;
         let [low, high] = [number, number + 1].map(|number| u128::from(acquire(words.at(number))));
         ((high << 64 | low) >> (begin % 64)) as u64
-    }
-
-    #[inline(always)]
-    fn align(run: u64, _: u64, _: u32) -> u64 {
-        run
-    }
-
-    #[inline(always)]
-    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
-        fetch_run(words, begin, level);
     }
 }
 
@@ -269,15 +231,5 @@ impl Layout for ThreeWords {
         let later = u64::from(second / 64).wrapping_neg();
         let lower = from(low, middle, shift);
         [lower, from(low ^ ((low ^ middle) & later), middle ^ ((middle ^ high) & later), second)]
-    }
-
-    #[inline(always)]
-    fn align(runs: [u64; 2], _: u64, _: u32) -> [u64; 2] {
-        runs
-    }
-
-    #[inline(always)]
-    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
-        fetch_run(words, begin, level);
     }
 }

@@ -2,9 +2,9 @@
 
 use super::counters::Event;
 use super::home::Home;
-use super::insert::Admission;
+use super::locks::Locked;
+use super::pair::Admission;
 use super::shard::Shard;
-use super::stripe::Locked;
 use super::table::{Optimistic, Reading};
 use crate::error::InsertError;
 use crate::layout::{

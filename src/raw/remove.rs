@@ -1,8 +1,8 @@
 //! Removal.
 
 use super::home::Home;
+use super::locks::Locked;
 use super::shard::Shard;
-use super::stripe::Locked;
 use crate::layout::Class;
 use crate::sys::prefetch::CacheLevel;
 

@@ -1,38 +1,66 @@
 //! A shard: a view of some buckets with their stripes, a small filter of its own.
 
-use super::filter::RawFilter;
-use super::stripe::Stripes;
+use super::counters::Totals;
+use super::locks::Stripes;
+use super::shards::Shards;
 use super::table::Table;
-use crate::layout::{Class, Geometry};
+use crate::layout::{Class, Geometry, Mixed};
 use crate::sys::prefetch::CacheLevel;
 
 /// The words and the stripes of a run of buckets.
 #[derive(Clone, Copy)]
 pub(crate) struct Shard<'a> {
-    filter: &'a RawFilter,
+    shards: &'a Shards,
     number: usize,
+}
+
+impl Shards {
+    /// A view of the shard with this number.
+    #[inline(always)]
+    pub(crate) fn at(&self, number: usize) -> Shard<'_> {
+        debug_assert!(number < self.plan().shards);
+        Shard { shards: self, number }
+    }
+
+    pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = Shard<'_>> {
+        (0..self.plan().shards).map(|number| self.at(number))
+    }
+
+    /// The shard of a key, and its place there.
+    #[inline(always)]
+    pub(crate) fn locate(&self, mixed: Mixed) -> (Shard<'_>, Class) {
+        let (shard, class) = self.geometry.locate(mixed);
+        (self.at(shard), class)
+    }
+
+    /// Stored fingerprints. Each stripe is read at a moment of its own.
+    pub(crate) fn len(&self) -> usize {
+        // During many clears, the counts of one sum may be of different fillings.
+        (self.each().map(|shard| shard.len()).sum::<u64>() as usize).min(self.plan().slots())
+    }
+
+    /// Adds up what has happened in each stripe.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.each().for_each(|shard| shard.stripes().add_totals_to(&mut totals));
+        totals
+    }
 }
 
 impl<'a> Shard<'a> {
     #[inline(always)]
-    pub(super) fn new(filter: &'a RawFilter, number: usize) -> Self {
-        debug_assert!(number < filter.plan().shards);
-        Shard { filter, number }
-    }
-
-    #[inline(always)]
     pub(super) fn geometry(self) -> &'a Geometry {
-        &self.filter.geometry
+        &self.shards.geometry
     }
 
     #[inline(always)]
     pub(super) fn table(self) -> Table<'a> {
-        Table::of(self.filter, self.number)
+        Table::of(self.shards, self.number)
     }
 
     #[inline(always)]
     pub(super) fn stripes(self) -> Stripes<'a> {
-        Stripes::new(self.filter, self.number)
+        Stripes::new(self.shards, self.number)
     }
 
     /// Begins to fetch the buckets of a key.
@@ -70,41 +98,42 @@ impl<'a> Shard<'a> {
 mod tests {
     use super::*;
     use crate::error::InsertError;
-    use crate::layout::{Bucket, Fingerprint, Hop, Mixed, Plan};
-    use crate::raw::{Admission, Fixed};
+    use crate::layout::{Bucket, Fingerprint, Hop, Plan};
+    use crate::raw::home::Fixed;
+    use crate::raw::pair::Admission;
     use crate::sys::memory::HugePages;
 
-    fn filter() -> RawFilter {
-        RawFilter::new(&Plan::new(200, 13, Some(4)).unwrap(), HugePages::Unadvised).unwrap()
+    fn shards() -> Shards {
+        Shards::new(&Plan::new(200, 13, Some(4)).unwrap(), HugePages::Unadvised.into()).unwrap()
     }
 
-    fn insert(filter: &RawFilter, class: Class) -> Result<bool, InsertError> {
-        let Ok(result) = filter.shard(0).insert(Fixed, class, Admission::Copies);
+    fn insert(shards: &Shards, class: Class) -> Result<bool, InsertError> {
+        let Ok(result) = shards.at(0).insert(Fixed, class, Admission::Copies);
         result
     }
 
-    fn classes(filter: &RawFilter) -> impl Iterator<Item = Class> + use<'_> {
-        (0..).map(|hash| filter.locate(Mixed::of(hash)).1)
+    fn classes(shards: &Shards) -> impl Iterator<Item = Class> + use<'_> {
+        (0..).map(|hash| shards.locate(Mixed::of(hash)).1)
     }
 
     /// Lookups of a class watch the stripe of either of its buckets, as the hash of the key has it.
     #[test]
     fn versions_advance_where_a_copy_moves_or_stays_behind_a_cleared_slot() {
-        let filter = filter();
-        let shard = filter.shard(0);
-        let stripe_of = |bucket: Bucket| bucket.get() >> filter.plan().stripe_shift;
-        let key = classes(&filter).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
+        let shards = shards();
+        let shard = shards.at(0);
+        let stripe_of = |bucket: Bucket| bucket.get() >> shards.plan().stripe_shift;
+        let key = classes(&shards).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
         let advanced = |work: &dyn Fn()| {
             let watched = [key, key.turned()].map(|key| {
-                let place = filter.geometry.locate_flat(filter.geometry.leading_to(key).unwrap());
-                let version = filter.version(filter.strides.stripe_offset(place));
+                let place = shards.geometry.locate_flat(shards.geometry.leading_to(key).unwrap());
+                let version = shards.version(shards.strides.stripe_offset(place));
                 (version, version.begin())
             });
             assert!(watched.iter().all(|(watch, version)| watch.is_still(*version)));
             work();
             watched.map(|(watch, version)| !watch.is_still(version))
         };
-        let store = || assert_eq!(insert(&filter, key), Ok(true));
+        let store = || assert_eq!(insert(&shards, key), Ok(true));
         let remove = || assert_eq!(shard.remove(Fixed, key), Ok(true));
         assert_eq!(advanced(&store), [false; 2]);
         assert_eq!(advanced(&remove), [false; 2], "the only copy");
@@ -126,19 +155,19 @@ mod tests {
     /// stripes that belong together.
     #[test]
     fn copies_are_counted_in_the_stripe_that_is_said() {
-        let filter = filter();
-        let shard = filter.shard(0);
+        let shards = shards();
+        let shard = shards.at(0);
         let check = || shard.assert_counted_where_they_belong();
         let mut keys = Vec::new();
         // Up to the first refusal, with relocations.
-        for key in classes(&filter) {
+        for key in classes(&shards) {
             check();
-            if insert(&filter, key).is_err() {
+            if insert(&shards, key).is_err() {
                 break;
             }
             keys.push(key);
         }
-        let totals = filter.totals();
+        let totals = shards.totals();
         assert!(totals.relocations > 10, "{totals:?}");
         for (number, &key) in keys.iter().enumerate() {
             if number % 2 == 0 {
@@ -154,12 +183,12 @@ mod tests {
 
     #[test]
     fn memory_is_that_of_the_words_and_the_stripes() {
-        let filter = filter();
-        let (plan, shard) = (filter.plan(), filter.shard(0));
-        assert_eq!(Some(filter.heap_bytes()), RawFilter::bytes_of(plan));
-        assert_eq!((shard.table_bytes(), filter.table_bytes()), (plan.words * 8, plan.words * 8));
+        let shards = shards();
+        let (plan, shard) = (shards.plan(), shards.at(0));
+        assert_eq!(Some(shards.heap_bytes()), Shards::bytes_of(plan));
+        assert_eq!((shard.table_bytes(), shards.table_bytes()), (plan.words * 8, plan.words * 8));
         // One word to spare, and a flag for each shard.
-        let stripes = filter.heap_bytes() - 8 - 1 - filter.table_bytes();
+        let stripes = shards.heap_bytes() - 8 - 1 - shards.table_bytes();
         assert!(
             stripes >= plan.stripes * 64 && stripes.is_multiple_of(plan.stripes),
             "{stripes} bytes of {}",
@@ -169,8 +198,8 @@ mod tests {
 
     #[test]
     fn counts_are_mended_after_an_interrupted_change_and_after_no_other() {
-        let filter = filter();
-        let shard = filter.shard(0);
+        let shards = shards();
+        let shard = shards.at(0);
         let mend = |taken: u64| {
             let mut mended = false;
             shard.stripes().lock_all().mend_counts(|| {
@@ -179,8 +208,8 @@ mod tests {
             });
             mended
         };
-        let keys: Vec<_> = classes(&filter).take(150).collect();
-        keys.iter().for_each(|&key| assert!(insert(&filter, key).is_ok()));
+        let keys: Vec<_> = classes(&shards).take(150).collect();
+        keys.iter().for_each(|&key| assert!(insert(&shards, key).is_ok()));
         assert_eq!(shard.remove(Fixed, keys[0]), Ok(true));
         assert_eq!(shard.remove_all(Fixed, keys[1]), Ok(1));
         assert!(!mend(1000));
@@ -199,10 +228,10 @@ mod tests {
 
     #[test]
     fn a_store_where_there_is_room_leaves_the_other_stripe_to_other_writers() {
-        let filter = filter();
-        let shard = filter.shard(0);
-        let stripe_of = |bucket: Bucket| bucket.get() >> filter.plan().stripe_shift;
-        let key = classes(&filter).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
+        let shards = shards();
+        let shard = shards.at(0);
+        let stripe_of = |bucket: Bucket| bucket.get() >> shards.plan().stripe_shift;
+        let key = classes(&shards).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
         let other = shard.stripes().lock_one(key.second);
         for _ in 0..4 {
             assert_eq!(shard.insert_into(Fixed, key.first, key), Ok(true));
@@ -214,15 +243,15 @@ mod tests {
 
     #[test]
     fn coinciding_candidates_are_one_bucket_whose_slots_count_once() {
-        let filter = filter();
-        let shard = filter.shard(0);
+        let shards = shards();
+        let shard = shards.at(0);
         let bucket = Bucket::new(17);
         let key = Class { fingerprint: Fingerprint::from_slot(5).unwrap(), first: bucket, second: bucket };
         for copies in 0..4 {
             assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(copies), copies as u64));
-            assert_eq!(insert(&filter, key), Ok(true));
+            assert_eq!(insert(&shards, key), Ok(true));
         }
-        assert_eq!(insert(&filter, key), Err(InsertError::TooManyCopies));
+        assert_eq!(insert(&shards, key), Err(InsertError::TooManyCopies));
         assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(4), 4));
         assert_eq!(shard.remove(Fixed, key), Ok(true));
         assert_eq!(shard.remove_all(Fixed, key), Ok(3));

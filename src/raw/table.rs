@@ -1,7 +1,7 @@
 //! The words of a shard: buckets of 4 slots, one after the other with no padding, as atomics. What writers load and store.
 
-use super::filter::RawFilter;
-use super::stripe::{Locked, LockedAll};
+use super::locks::{Locked, LockedAll};
+use super::shards::Shards;
 use crate::layout::{Bucket, Fingerprint, Format, Matches, Packing, SLOTS, Slot, hits};
 use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::steps::{Step, reached};
@@ -12,41 +12,41 @@ use core::sync::atomic::Ordering;
 /// The words of a shard: some of all that the filter has.
 #[derive(Clone, Copy)]
 pub(crate) struct Table<'a> {
-    filter: &'a RawFilter,
+    shards: &'a Shards,
     /// The first of them.
     first: usize,
 }
 
 impl<'a> Table<'a> {
     #[inline(always)]
-    pub(super) fn of(filter: &'a RawFilter, shard: usize) -> Self {
-        Table { filter, first: shard * filter.plan().words }
+    pub(super) fn of(shards: &'a Shards, shard: usize) -> Self {
+        Table { shards, first: shard * shards.plan().words }
     }
 
     #[inline(always)]
     pub(super) fn format(self) -> &'a Format {
-        &self.filter.format
+        &self.shards.format
     }
 
     /// How many there are.
     fn count(self) -> usize {
-        self.filter.plan().words
+        self.shards.plan().words
     }
 
     fn words(self) -> &'a [AtomicU64] {
-        self.filter.words.part(self.first, self.count())
+        self.shards.words.part(self.first, self.count())
     }
 
     #[inline(always)]
     pub(super) fn word(self, number: u64) -> &'a AtomicU64 {
         debug_assert!(number < self.count() as u64, "word {number} of {}", self.count());
-        self.filter.words.at(self.first + number as usize)
+        self.shards.words.at(self.first + number as usize)
     }
 
     /// Whether the words of the whole filter are in a core's own caches, for the most part.
     #[inline]
     pub(super) fn is_near(self) -> bool {
-        self.filter.table_bytes() <= 1 << 20
+        self.shards.table_bytes() <= 1 << 20
     }
 
     /// Memory of the words, in bytes.
@@ -62,7 +62,7 @@ impl<'a> Table<'a> {
     /// The same, word by word: a function that writes one after the other.
     #[inline(always)]
     pub(crate) fn filled_by_each(self) -> impl FnMut(u64) + use<'a> {
-        self.filter.words.populate(self.first, self.count());
+        self.shards.words.populate(self.first, self.count());
         let mut words = self.words().iter();
         move |word| {
             if let Some(to) = words.next() {
@@ -134,7 +134,7 @@ impl<'a> Table<'a> {
     #[inline(always)]
     pub(super) fn run_at_once(self, begin: u64) -> u64 {
         // What lies in words of other stripes stands above the run.
-        unaligned::load(&self.filter.words, self.first * size_of::<u64>() + (begin / 8) as usize) >> (begin % 8)
+        unaligned::load(&self.shards.words, self.first * size_of::<u64>() + (begin / 8) as usize) >> (begin % 8)
     }
 
     /// Whether the bucket has an empty slot.
@@ -310,8 +310,8 @@ impl Reading for &LockedAll<'_> {
 mod tests {
     use super::*;
     use crate::layout::{FINGERPRINT_BITS, Geometry, Plan};
+    use crate::raw::locks::Stripes;
     use crate::raw::probe::{Layout, LayoutKind, Runs, ThreeWords, Words, with_layout};
-    use crate::raw::stripe::Stripes;
     use crate::sys::memory::HugePages;
     use crate::sys::steps::with_hook;
     use proptest::prelude::*;
@@ -347,7 +347,7 @@ mod tests {
     struct Twin {
         width: u32,
         format: Format,
-        filter: RawFilter,
+        shards: Shards,
         buckets: Vec<Bucket>,
         slots: Vec<u32>,
     }
@@ -360,18 +360,18 @@ mod tests {
             Twin {
                 width,
                 format: Format::new(width),
-                filter: RawFilter::new(&plan, HugePages::Unadvised).unwrap(),
+                shards: Shards::new(&plan, HugePages::Unadvised.into()).unwrap(),
                 buckets: buckets(count),
                 slots: vec![0; count * SLOTS],
             }
         }
 
         fn table(&self) -> Table<'_> {
-            self.filter.shard(0).table()
+            self.shards.at(0).table()
         }
 
         fn stripes(&self) -> Stripes<'_> {
-            self.filter.shard(0).stripes()
+            self.shards.at(0).stripes()
         }
 
         fn slots_of(&self, bucket: usize) -> &[u32] {
@@ -396,8 +396,8 @@ mod tests {
             let pattern = lanes.repeat(key.get());
             let holds = |bucket: Bucket| {
                 let unit = if L::UNIT { 1 } else { self.format.bucket_bits() };
-                let (begin, run_bits) = (u64::from(bucket.get()) * unit, self.filter.run_bits());
-                let runs = L::align(L::read(&self.filter.words, L::address(begin), run_bits), begin, run_bits);
+                let (begin, run_bits) = (u64::from(bucket.get()) * unit, self.shards.run_bits());
+                let runs = L::align(L::read(&self.shards.words, L::address(begin), run_bits), begin, run_bits);
                 runs.hits(lanes.low(), pattern) & lanes.high() != 0
             };
             holds(first) | holds(second)
@@ -410,7 +410,7 @@ mod tests {
         /// Puts the fingerprint into the lowest empty slot; says whether there was one.
         fn store(&mut self, bucket: usize, key: Fingerprint) -> bool {
             let at = self.buckets[bucket];
-            let locked = self.filter.shard(0).stripes().lock_all();
+            let locked = self.shards.at(0).stripes().lock_all();
             let found = self.table().find_empty(&locked, at).lowest(&self.format);
             let expected = self.slots_of(bucket).iter().position(|&slot| slot == 0);
             assert_eq!(found, self.slot(bucket, expected), "the lowest empty slot");

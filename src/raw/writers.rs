@@ -1,105 +1,60 @@
 //! Writers as functions that are chosen when the filter is built: those of a filter of fixed size know nothing of growth.
 
-use super::filter::RawFilter;
+use super::growing::Growing;
 use super::home::Fixed;
-use super::insert::Admission;
+use super::pair::Admission;
+use super::shards::Shards;
 use crate::error::InsertError;
 use crate::layout::Mixed;
-use crate::sys::isa::{Compiled, Function, Signature};
+use crate::sys::isa::{Function, Of};
 
-/// The signature of an insertion.
-pub(super) enum Insert {}
+/// The signatures of insertions and removals.
+pub(super) type Insert<F> = Of<F, Mixed, Result<bool, InsertError>>;
+pub(super) type Remove<F> = Of<F, Mixed, bool>;
 
-impl Signature for Insert {
-    type Context = RawFilter;
-    type Input<'a> = Mixed;
-    type Output = Result<bool, InsertError>;
+/// Writers of a filter of fixed size.
+pub(super) struct InFixed<const UNIQUE: bool = false>;
+
+/// Those of one that grows.
+pub(super) struct InGrowing<const UNIQUE: bool = false>;
+
+const fn admission(unique: bool) -> Admission {
+    if unique { Admission::Unique } else { Admission::Copies }
 }
 
-/// The signature of a removal.
-pub(super) enum Remove {}
-
-impl Signature for Remove {
-    type Context = RawFilter;
-    type Input<'a> = Mixed;
-    type Output = bool;
-}
-
-pub(super) struct Writers {
-    pub(super) insert: Compiled<Insert>,
-    pub(super) insert_unique: Compiled<Insert>,
-    pub(super) remove: Compiled<Remove>,
-}
-
-impl Writers {
-    pub(super) fn of_fixed() -> Self {
-        Writers {
-            insert: Compiled::for_scalars::<FixedCopies>(),
-            insert_unique: Compiled::for_scalars::<FixedUnique>(),
-            remove: Compiled::for_scalars::<FixedRemove>(),
-        }
-    }
-
-    pub(super) fn of_growing() -> Self {
-        Writers {
-            insert: Compiled::for_scalars::<GrowingCopies>(),
-            insert_unique: Compiled::for_scalars::<GrowingUnique>(),
-            remove: Compiled::for_scalars::<GrowingRemove>(),
-        }
-    }
-}
-
-struct FixedCopies;
-struct FixedUnique;
-struct FixedRemove;
-struct GrowingCopies;
-struct GrowingUnique;
-struct GrowingRemove;
-
-impl Function<Insert> for FixedCopies {
+impl<F: AsRef<Shards>, const UNIQUE: bool> Function<Insert<F>> for InFixed<UNIQUE> {
     #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> Result<bool, InsertError> {
-        let (shard, class) = filter.locate(mixed);
-        let Ok(result) = shard.insert(Fixed, class, Admission::Copies);
+    fn run(filter: &F, mixed: Mixed) -> Result<bool, InsertError> {
+        let (shard, class) = filter.as_ref().locate(mixed);
+        let Ok(result) = shard.insert(Fixed, class, admission(UNIQUE));
         result
     }
 }
 
-impl Function<Insert> for FixedUnique {
+impl<F: AsRef<Shards>> Function<Remove<F>> for InFixed {
     #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> Result<bool, InsertError> {
-        let (shard, class) = filter.locate(mixed);
-        let Ok(result) = shard.insert(Fixed, class, Admission::Unique);
-        result
-    }
-}
-
-impl Function<Remove> for FixedRemove {
-    #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> bool {
-        let (shard, class) = filter.locate(mixed);
+    fn run(filter: &F, mixed: Mixed) -> bool {
+        let (shard, class) = filter.as_ref().locate(mixed);
         let Ok(removed) = shard.remove(Fixed, class);
         removed
     }
 }
 
-impl Function<Insert> for GrowingCopies {
+impl<F: AsRef<Option<Box<Growing>>>, const UNIQUE: bool> Function<Insert<F>> for InGrowing<UNIQUE> {
     #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> Result<bool, InsertError> {
-        filter.growing_tables().insert(mixed, Admission::Copies)
+    fn run(filter: &F, mixed: Mixed) -> Result<bool, InsertError> {
+        growing(filter).insert(mixed, admission(UNIQUE))
     }
 }
 
-impl Function<Insert> for GrowingUnique {
+impl<F: AsRef<Option<Box<Growing>>>> Function<Remove<F>> for InGrowing {
     #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> Result<bool, InsertError> {
-        filter.growing_tables().insert(mixed, Admission::Unique)
+    fn run(filter: &F, mixed: Mixed) -> bool {
+        growing(filter).remove(mixed)
     }
 }
 
-impl Function<Remove> for GrowingRemove {
-    #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> bool {
-        filter.growing_tables().remove(mixed)
-    }
+#[inline(always)]
+fn growing(filter: &impl AsRef<Option<Box<Growing>>>) -> &Growing {
+    filter.as_ref().as_deref().expect("a filter that grows")
 }

@@ -142,7 +142,7 @@ impl Store {
 
     pub(super) fn take(&self, arrived: &Arrived) -> Result<(), SnapshotError> {
         match self {
-            Store::Fixed(raw) => arrived.store_in(raw.shard(arrived.number)),
+            Store::Fixed(raw) => arrived.store_in(raw.shards.at(arrived.number)),
             Store::Tables(plan, arena, tables) => {
                 let table = arrived.to_table(plan, arena)?;
                 tables.lock().unwrap_or_else(PoisonError::into_inner).push(table);

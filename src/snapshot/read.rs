@@ -9,7 +9,7 @@ use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::CuckooFilter;
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::{Plan, Tags};
-use crate::raw::{RawFilter, Tagged};
+use crate::raw::{Shards, Tagged};
 use crate::sys::memory::{Arena, HugePages};
 use crate::tagged::Core;
 use core::fmt;
@@ -275,15 +275,15 @@ impl<R: Read> SnapshotReader<R> {
             let (place, found) = (SnapshotPlace::Header, bits.to_string());
             return Err(SnapshotError::Invalid { place, field: "bits beside a fingerprint", found });
         }
-        let bytes = RawFilter::bytes_of(&header.plan).unwrap_or(usize::MAX);
+        let bytes = Shards::bytes_of(&header.plan).unwrap_or(usize::MAX);
         let (mut raw, mut epochs, mut latest) = (None, Vec::new(), (0, 0));
         let mut arriving = self.arriving();
         let mut next = arriving.next(Vec::new())?;
         while let Some(arrived) = next {
             // Announced by the header, so not before a shard has arrived.
-            let made = || RawFilter::new(&header.plan, HugePages::Advised);
+            let made = || Shards::new(&header.plan, HugePages::Advised.into());
             let raw = raw.get_or_insert_with(made).as_ref().ok_or(SnapshotError::OutOfMemory { bytes })?;
-            arrived.store_in(raw.shard(arrived.number))?;
+            arrived.store_in(raw.at(arrived.number))?;
             epochs.push(arrived.head.epoch);
             latest = latest.max((arrived.head.epoch, arrived.head.passed));
             next = arriving.next(arrived.bytes)?;
@@ -320,7 +320,7 @@ impl<R: Read> SnapshotReader<R> {
         let one = if plan.grows() { None } else { Some(one_shard(&plan)?) };
         while let Some(arrived) = next {
             match &one {
-                Some(one) => arrived.store_in(one.shard(0))?,
+                Some(one) => arrived.store_in(one.at(0))?,
                 None => drop(arrived.to_table(&plan, &Arena::new(HugePages::Unadvised))?),
             }
             next = arriving.next(arrived.bytes)?;
@@ -414,10 +414,10 @@ impl Parts {
 }
 
 /// Memory for one shard of a filter.
-pub(super) fn one_shard(plan: &Plan) -> Result<RawFilter, SnapshotError> {
+pub(super) fn one_shard(plan: &Plan) -> Result<Shards, SnapshotError> {
     let plan = Plan { shards: 1, ..*plan };
-    let bytes = RawFilter::bytes_of(&plan).unwrap_or(usize::MAX);
-    RawFilter::new(&plan, HugePages::Unadvised).ok_or(SnapshotError::OutOfMemory { bytes })
+    let bytes = Shards::bytes_of(&plan).unwrap_or(usize::MAX);
+    Shards::new(&plan, HugePages::Unadvised.into()).ok_or(SnapshotError::OutOfMemory { bytes })
 }
 
 /// Whether all of the filter is there.

@@ -21,7 +21,7 @@ impl<S: SavedHasher> Core<S> {
             part: 0..self.plan().shards,
             capacity: self.capacity,
             rate: self.rate,
-            stored: self.raw.raw.len() as u64,
+            stored: self.raw.shards.len() as u64,
             key_type: KeyType::of::<K>(),
             hasher: S::NAME.into(),
             probe: probe(&self.hasher),
@@ -33,7 +33,7 @@ impl<S: SavedHasher> Core<S> {
     /// `passed` says what part of a tick has passed in an epoch.
     fn write(&self, header: &Header, writer: impl Write, passed: impl Fn(u64) -> u32) -> Result<(), SnapshotError> {
         write_records(header, writer, |number, words| {
-            let (count, epoch) = self.raw.shard(number).copy_to(words);
+            let (count, epoch) = self.raw.at(number).copy_to(words);
             (count, epoch, passed(epoch))
         })
     }

@@ -27,7 +27,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
 
     /// The shard that has this number in the whole filter.
     fn shard(&self, number: usize) -> Shard<'_> {
-        self.saved.raw.shard(number - self.saved.shards.start)
+        self.saved.raw.shards.at(number - self.saved.shards.start)
     }
 
     /// Refuses what cannot be written, before anything is. The user code that a snapshot takes runs here.

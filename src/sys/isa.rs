@@ -1,10 +1,21 @@
 //! Compiles a function once for each instruction set that makes it faster, and chooses at run time.
 
+use core::marker::PhantomData;
+
 /// What a function takes and returns.
 pub(crate) trait Signature {
     type Context;
     type Input<'a>;
     type Output;
+}
+
+/// The signature of a function whose input borrows nothing.
+pub(crate) struct Of<C, I, O>(PhantomData<(C, I, O)>);
+
+impl<C, I, O> Signature for Of<C, I, O> {
+    type Context = C;
+    type Input<'a> = I;
+    type Output = O;
 }
 
 /// A function that is worth compiling for several instruction sets.

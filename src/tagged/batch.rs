@@ -55,7 +55,7 @@ impl<S: BuildHasher> Core<S> {
         mut tell: impl FnMut(usize, Result<u32, InsertError>),
     ) -> BulkReport {
         let (mut report, mut budget) = (BulkReport::default(), SearchBudget::full());
-        let change = self.raw.raw.begin_change();
+        let change = self.raw.shards.begin_change();
         let keys = keys.iter().enumerate().map(|(index, key)| {
             let (shard, class) = self.locate::<K>(key.borrow());
             shard.fetch(class, CacheLevel::L1);

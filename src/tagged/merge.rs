@@ -4,7 +4,7 @@ use super::Core;
 use crate::error::MergeError;
 use crate::hashing::probe;
 use crate::layout::{Search, SearchBudget};
-use crate::raw::{IfPresent, KEYS_UNDER_LOCKS, Put, RawFilter};
+use crate::raw::{IfPresent, KEYS_UNDER_LOCKS, Put, Shards};
 use crate::report::MergeReport;
 use crate::sys::memory::HugePages;
 use core::hash::BuildHasher;
@@ -30,13 +30,13 @@ impl<S: BuildHasher> Core<S> {
         let mut words = Vec::new();
         words.try_reserve_exact(plan.words).map_err(|_| MergeError::OutOfMemory { bytes })?;
         words.resize(plan.words, 0);
-        let copy = RawFilter::new(&plan, HugePages::Unadvised).ok_or(MergeError::OutOfMemory { bytes })?;
+        let copy = Shards::new(&plan, HugePages::Unadvised.into()).ok_or(MergeError::OutOfMemory { bytes })?;
         let mut report = MergeReport::default();
-        for (shard, from) in self.raw.shards().zip(other.raw.shards()) {
+        for (shard, from) in self.raw.each().zip(other.raw.each()) {
             let (count, epoch) = from.copy_to(&mut words);
-            copy.shard(0).fill_with(words.iter().copied(), count);
+            copy.at(0).fill_with(words.iter().copied(), count);
             let (mut search, mut budget) = (Search::new(), SearchBudget::full());
-            let mut classes = shard.classes_in(copy.shard(0), epoch).peekable();
+            let mut classes = shard.classes_in(copy.at(0), epoch).peekable();
             while classes.peek().is_some() {
                 let exclusive = shard.exclusive();
                 for (class, had) in classes.by_ref().take(KEYS_UNDER_LOCKS) {

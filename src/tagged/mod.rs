@@ -38,15 +38,15 @@ impl<S> Core<S> {
     }
 
     pub(crate) fn plan(&self) -> &Plan {
-        self.raw.raw.plan()
+        self.raw.shards.plan()
     }
 
     fn len(&self) -> usize {
-        self.raw.raw.len()
+        self.raw.shards.len()
     }
 
     fn stats(&self) -> Stats {
-        let (totals, len) = (self.raw.raw.totals(), self.len());
+        let (totals, len) = (self.raw.shards.totals(), self.len());
         let load_factor = len as f64 / self.plan().slots() as f64;
         Stats {
             len,
@@ -148,7 +148,7 @@ macro_rules! common_methods {
             /// [`CuckooFilter::memory_usage`](crate::CuckooFilter::memory_usage).
             #[must_use]
             pub fn memory_usage(&self) -> usize {
-                size_of::<Self>() + self.core.raw.raw.heap_bytes()
+                size_of::<Self>() + self.core.raw.shards.heap_bytes()
             }
 
             /// The hash function.
@@ -169,7 +169,7 @@ macro_rules! common_methods {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn clear(&self) {
-                self.core.raw.raw.clear();
+                self.core.raw.shards.clear();
             }
         }
 

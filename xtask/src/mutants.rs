@@ -14,10 +14,10 @@ const CONFIG: &str = ".cargo/mutants.toml";
 const MUTANTS_OF_THE_HEART: usize = 8;
 const HEART: [&str; 7] = [
     r"replace & with \^ in Lanes::equal$",
-    r"replace \+ with \* in advance$",
+    r"replace \+ with \* in Stripe::advance$",
     r"delete ! in Locked.*::bump$",
     r"replace == with != in VersionRef.*::is_still$",
-    r"replace \| with & in <impl Look for RawFilter>::look$",
+    r"replace \| with & in <impl Look for Shards>::look$",
     r"replace > with >= in Shard.*::remove_locked$",
     r"replace Shard.*::relocate -> Option<Slot> with None$",
 ];

@@ -7,7 +7,6 @@ use super::Growing;
 use super::leaf::{Leaf, layout_of};
 use crate::layout::{Aim, Mixed, Plan, repeated};
 use crate::raw::block::{BLOCK, ContainsEach, Next};
-use crate::raw::filter::RawFilter;
 use crate::raw::probe::{Layout, Runs, with_layout};
 use crate::sys::directory::Member;
 use crate::sys::isa::{Compiled, Function};
@@ -46,14 +45,14 @@ struct Probes<'a> {
 struct ContainsEachAs<L>(PhantomData<L>);
 
 /// The lookups of growing filters of this plan, for this processor.
-pub(in crate::raw) fn contains_each_in(plan: &Plan) -> Compiled<ContainsEach> {
+pub(in crate::raw) fn contains_each_in<F: AsRef<Option<Box<Growing>>>>(plan: &Plan) -> Compiled<ContainsEach<F>> {
     with_layout!(layout_of(plan), L => Compiled::for_vectors::<ContainsEachAs<L>>())
 }
 
-impl<L: Layout> Function<ContainsEach> for ContainsEachAs<L> {
+impl<F: AsRef<Option<Box<Growing>>>, L: Layout> Function<ContainsEach<F>> for ContainsEachAs<L> {
     #[inline(always)]
-    fn run(filter: &RawFilter, (next, found): (Next<'_>, &mut [bool])) {
-        let growing = filter.growing.as_deref().expect("the lookups of a growing filter");
+    fn run(filter: &F, (next, found): (Next<'_>, &mut [bool])) {
+        let growing = filter.as_ref().as_deref().expect("the lookups of a growing filter");
         let level = level_for(growing.table_bytes());
         // Three blocks: of one the tables are asked, the lines of another are on their way, and the third is read.
         let mut blocks: [Probes<'_>; 3] = array::from_fn(|_| Probes::new(growing));

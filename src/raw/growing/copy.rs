@@ -2,11 +2,7 @@
 //! such words.
 
 use super::Growing;
-use super::leaf::Leaf;
-use crate::layout::{Aim, Bucket, Class, Extent, Fingerprint, Plan, unpack};
-use crate::raw::shard::Shard;
-use crate::sys::directory::New;
-use crate::sys::memory::Arena;
+use crate::layout::{Aim, Bucket, Class, Extent, Fingerprint, unpack};
 use core::ops::Range;
 
 /// What a copy of a table is of.
@@ -15,29 +11,6 @@ pub(crate) struct TableCopy {
     /// Fingerprints in it.
     pub(crate) count: u64,
     words: usize,
-}
-
-/// A table of a filter that is yet to be.
-pub(crate) struct NewTable(pub(super) New<Leaf>);
-
-impl NewTable {
-    /// An empty one. `None` when there is no memory.
-    pub(crate) fn new(plan: &Plan, extent: &Extent, arena: &Arena) -> Option<Self> {
-        New::of(Leaf::new(plan, extent, arena)?).map(NewTable)
-    }
-
-    pub(crate) fn shard(&self) -> Shard<'_> {
-        self.0.shard()
-    }
-
-    /// What is stored here and is no fingerprint that such a table of the filter of this plan holds, if anything is.
-    pub(crate) fn stranger(&self, plan: &Plan) -> Option<u32> {
-        let extent = self.0.extent(plan);
-        let ([known, _], mask) = (plan.known(&extent), plan.known_mask(&extent));
-        let core = u32::MAX >> (u32::BITS - plan.core_bits());
-        let mut stored = self.shard().classes().map(|class| class.fingerprint.get());
-        stored.find(|stored| stored & mask != known & mask || stored & core == 0)
-    }
 }
 
 impl Growing {
@@ -81,7 +54,7 @@ impl Growing {
     pub(crate) fn stored_in(&self, shards: Range<usize>) -> u64 {
         let leaves = self.directory.each_from_newest();
         let leaves = leaves.filter(|leaf| shards.contains(&(leaf.first_cell / self.plan.cells_at(0))));
-        leaves.map(|leaf| leaf.load().min(leaf.raw.plan().slots() as u64)).sum()
+        leaves.map(|leaf| leaf.load().min(leaf.shards.plan().slots() as u64)).sum()
     }
 
     fn copy_table(&self, cell: usize, words: &mut [u64]) -> TableCopy {
@@ -89,7 +62,7 @@ impl Growing {
         debug_assert_eq!(leaf.first_cell, cell);
         let locked = leaf.shard().stripes().lock_all();
         leaf.mend(&locked, &self.plan);
-        let copied = leaf.raw.plan().words;
+        let copied = leaf.shards.plan().words;
         leaf.shard().table().copy_to(&locked, &mut words[..copied]);
         TableCopy { extent: leaf.extent(&self.plan), count: leaf.load(), words: copied }
     }

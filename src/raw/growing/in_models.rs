@@ -4,7 +4,7 @@ use super::Growing;
 use super::write::InLeaf;
 use crate::layout::{Class, Hop, Mixed, Search, SearchBudget};
 use crate::raw::home::Fixed;
-use crate::raw::insert::Admission;
+use crate::raw::pair::Admission;
 use core::cell::Cell;
 
 impl Growing {

@@ -1,10 +1,11 @@
 //! A table of a growing filter, and what is known of it.
 
 use crate::layout::{Class, Extent, Format, Lanes, Plan};
-use crate::raw::filter::RawFilter;
 use crate::raw::probe::LayoutKind;
 use crate::raw::shard::Shard;
-use crate::raw::stripe::{LockedAll, VersionRef};
+use crate::raw::shards::Shards;
+use crate::raw::stripe::VersionRef;
+use crate::sys::directory::New;
 use crate::sys::memory::{Arena, Run, Source};
 use crate::sys::sync::{AtomicU64, RelaxedCounter};
 
@@ -12,14 +13,14 @@ use crate::sys::sync::{AtomicU64, RelaxedCounter};
 #[repr(C)]
 pub(super) struct Leaf {
     pub(super) look: Look,
-    /// The table: a filter of one shard.
-    pub(super) raw: RawFilter,
+    /// The table: one shard.
+    pub(super) shards: Shards,
     /// The first of the cells that point to it. A split leaves it that.
     pub(super) first_cell: usize,
     /// How often it doubled, before it was made and since. Changed with all of it locked, as all below.
     doublings: RelaxedCounter,
     /// What its counts say too little: what came from the table that was split, less what went to others. Wraps.
-    moved: RelaxedCounter,
+    pub(super) moved: RelaxedCounter,
     /// The last clear that emptied it.
     cleared: RelaxedCounter,
 }
@@ -74,7 +75,7 @@ impl Leaf {
                 mask: u32::MAX >> (u32::BITS - leaf.fingerprint_bits),
                 bucket_bits: 4 * leaf.slot_bits,
             },
-            raw: RawFilter::new_table(&leaf, Source::Arena(arena))?,
+            shards: Shards::new(&leaf, Source::Arena(arena))?,
             first_cell: extent.first_cell,
             doublings: RelaxedCounter::default(),
             moved: RelaxedCounter::default(),
@@ -86,24 +87,24 @@ impl Leaf {
 
     /// A hint, unless all of it is locked.
     pub(super) fn extent(&self, plan: &Plan) -> Extent {
-        let made = plan.reserve_bits - self.raw.plan().reserve_bits;
+        let made = plan.reserve_bits - self.shards.plan().reserve_bits;
         Extent { first_cell: self.first_cell, depth: self.doublings(), made }
     }
 
     #[inline(always)]
     pub(super) fn shard(&self) -> Shard<'_> {
-        self.raw.shard(0)
+        self.shards.at(0)
     }
 
     #[inline(always)]
     pub(super) fn words(&self) -> &Run<AtomicU64> {
-        &self.raw.words
+        &self.shards.words
     }
 
     /// The version of a stripe, by where that begins.
     #[inline(always)]
     pub(super) fn version(&self, stripe_offset: u64) -> VersionRef<'_> {
-        self.raw.version(stripe_offset)
+        self.shards.version(stripe_offset)
     }
 
     #[inline(always)]
@@ -129,14 +130,6 @@ impl Leaf {
         child.cleared.change(|_| self.cleared.get());
     }
 
-    /// Makes the counts what there is, if a change was interrupted.
-    pub(super) fn mend(&self, locked: &LockedAll<'_>, plan: &Plan) {
-        if self.shard().stripes().interrupted().is_set() {
-            self.clear_strangers(locked, plan);
-        }
-        locked.mend_counts(|| self.shard().occupied().map(|taken| taken.wrapping_sub(self.moved.get())));
-    }
-
     /// Removes everything, unless this clear or a later one has done so.
     pub(super) fn clear(&self, number: u64) {
         let change = self.shard().begin_change();
@@ -147,5 +140,28 @@ impl Leaf {
             self.cleared.change(|_| number);
         }
         change.end();
+    }
+}
+
+/// A table of a filter that is yet to be.
+pub(crate) struct NewTable(pub(super) New<Leaf>);
+
+impl NewTable {
+    /// An empty one. `None` when there is no memory.
+    pub(crate) fn new(plan: &Plan, extent: &Extent, arena: &Arena) -> Option<Self> {
+        New::of(Leaf::new(plan, extent, arena)?).map(NewTable)
+    }
+
+    pub(crate) fn shard(&self) -> Shard<'_> {
+        self.0.shard()
+    }
+
+    /// What is stored here and is no fingerprint that such a table of the filter of this plan holds, if anything is.
+    pub(crate) fn stranger(&self, plan: &Plan) -> Option<u32> {
+        let extent = self.0.extent(plan);
+        let ([known, _], mask) = (plan.known(&extent), plan.known_mask(&extent));
+        let core = u32::MAX >> (u32::BITS - plan.core_bits());
+        let mut stored = self.shard().classes().map(|class| class.fingerprint.get());
+        stored.find(|stored| stored & mask != known & mask || stored & core == 0)
     }
 }

@@ -3,7 +3,6 @@
 use super::Growing;
 use super::leaf::{Leaf, layout_of};
 use crate::layout::{Bucket, Mixed, Plan, hits_less};
-use crate::raw::filter::RawFilter;
 use crate::raw::lookup::Contains;
 use crate::raw::probe::{Layout, Runs, with_layout};
 use crate::sys::directory::Member;
@@ -15,7 +14,7 @@ use core::marker::PhantomData;
 struct ContainsAs<L, const ONE: bool>(PhantomData<L>);
 
 /// The lookup of growing filters of this plan, for this processor.
-pub(in crate::raw) fn contains_in(plan: &Plan) -> Compiled<Contains<RawFilter>> {
+pub(in crate::raw) fn contains_in<F: AsRef<Option<Box<Growing>>>>(plan: &Plan) -> Compiled<Contains<F>> {
     with_layout!(layout_of(plan), L => if plan.shards == 1 {
         Compiled::for_scalars::<ContainsAs<L, true>>()
     } else {
@@ -23,11 +22,11 @@ pub(in crate::raw) fn contains_in(plan: &Plan) -> Compiled<Contains<RawFilter>> 
     })
 }
 
-impl<L: Layout, const ONE: bool> Function<Contains<RawFilter>> for ContainsAs<L, ONE> {
+impl<F: AsRef<Option<Box<Growing>>>, L: Layout, const ONE: bool> Function<Contains<F>> for ContainsAs<L, ONE> {
     #[inline(always)]
-    fn run(filter: &RawFilter, mixed: Mixed) -> bool {
+    fn run(filter: &F, mixed: Mixed) -> bool {
         // Never: this is the lookup of those that grow. A panic would keep a register from all others.
-        let Some(growing) = filter.growing.as_deref() else { return false };
+        let Some(growing) = filter.as_ref() else { return false };
         let aim = if ONE { growing.geometry.aim_in_one(mixed) } else { growing.aim(mixed) };
         let (leaf, class) = growing.home(aim);
         let pattern = leaf.look.pattern(class);

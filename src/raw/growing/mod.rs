@@ -26,11 +26,11 @@ mod task;
 mod write;
 
 pub(super) use block::contains_each_in;
-pub(crate) use copy::NewTable;
+pub(crate) use leaf::NewTable;
 pub(super) use lookup::contains_in;
 
 use super::counters::Totals;
-use super::filter::RawFilter;
+use super::shards::Shards;
 use super::stripe::STRIPE_BYTES;
 use crate::layout::{Aim, Bucket, Class, Extent, Geometry, Mixed, Plan};
 use crate::sys::directory::{Directory, Member};
@@ -40,9 +40,9 @@ use crate::sys::sync::SharedCounter;
 use leaf::Leaf;
 
 pub(crate) struct Growing {
-    geometry: Geometry,
+    pub(super) geometry: Geometry,
     directory: Directory<Leaf>,
-    plan: Plan,
+    pub(super) plan: Plan,
     /// Tables that there were when it was built, or loaded.
     begun_with: usize,
     /// Where tables have their memory.
@@ -99,12 +99,11 @@ impl Growing {
     }
 
     /// This value, and the empty run of words beside it.
-    const FIXED_BYTES: usize = size_of::<Self>() + RawFilter::SPARE_BYTES;
+    const FIXED_BYTES: usize = size_of::<Self>() + Shards::SPARE_BYTES;
 
     /// The memory behind a filter of which all tables have doubled so often, in bytes.
     pub(super) fn bytes_of(plan: &Plan, doublings: u32) -> Option<usize> {
-        let table =
-            |doublings| RawFilter::bytes_of_table(&plan.leaf(doublings))?.checked_add(Directory::<Leaf>::ENTRY_BYTES);
+        let table = |doublings| Shards::bytes_of(&plan.leaf(doublings))?.checked_add(Directory::<Leaf>::ENTRY_BYTES);
         let mut bytes = Directory::<Leaf>::bytes_of(plan.shards.checked_shl(plan.reserve_bits)?)?;
         bytes = bytes.checked_add(Self::FIXED_BYTES)?.checked_add(plan.shards.checked_mul(table(0)?)?)?;
         for doublings in 1..=doublings {
@@ -117,9 +116,14 @@ impl Growing {
     /// Memory behind this value, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let tables: usize =
-            self.directory.each().map(|leaf| leaf.raw.heap_bytes() + Directory::<Leaf>::ENTRY_BYTES).sum();
+            self.directory.each().map(|leaf| leaf.shards.heap_bytes() + Directory::<Leaf>::ENTRY_BYTES).sum();
         let cells = Directory::<Leaf>::bytes_of(self.cells()).unwrap_or(usize::MAX);
         tables + cells + Self::FIXED_BYTES
+    }
+
+    /// Slots of today.
+    pub(super) fn slots(&self) -> usize {
+        self.plan.slots() / self.plan.shards * self.tables()
     }
 
     /// Memory of all words, in bytes, within a few of them.
@@ -172,12 +176,13 @@ impl Growing {
     /// newest table on: what a writer took away there had been added in an older one before.
     pub(super) fn len(&self) -> usize {
         let sum = self.directory.each_from_newest().map(|leaf| leaf.shard().stripes().sum()).fold(0, u64::wrapping_add);
-        let slots = self.plan.slots() / self.plan.shards * self.tables();
-        i64::try_from(sum).map_or(0, |sum| sum as usize).min(slots)
+        i64::try_from(sum).map_or(0, |sum| sum as usize).min(self.slots())
     }
 
-    pub(super) fn add_totals_to(&self, totals: &mut Totals) {
-        self.directory.each().for_each(|leaf| leaf.shard().stripes().add_totals_to(totals));
+    pub(super) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.directory.each().for_each(|leaf| leaf.shard().stripes().add_totals_to(&mut totals));
+        totals
     }
 
     pub(crate) fn grown(&self) -> Grown {

@@ -7,12 +7,18 @@ use super::Growing;
 use super::leaf::Leaf;
 use crate::error::InsertError;
 use crate::layout::{Extent, Lanes, Packer, Plan};
-use crate::raw::stripe::LockedAll;
+use crate::raw::locks::LockedAll;
 use crate::sys::directory::{Member, New};
 use crate::sys::steps::{Step, reached};
 use std::time::Instant;
 
 impl Growing {
+    /// Whether the table may be split and is at this load.
+    pub(super) fn splits_from(&self, leaf: Member<'_, Leaf>, load: f64) -> bool {
+        let slots = leaf.shards.plan().slots() as f64;
+        leaf.doublings() < self.plan.reserve_bits && leaf.load() as f64 >= load * slots
+    }
+
     /// Splits a table that has doubled so often, unless another thread has done so, or it is below this load when it is locked:
     /// who asks for it has read a load that may be gone, or never was (model a_table_that_was_emptied_is_not_split). The error
     /// is that there is no memory.
@@ -67,9 +73,17 @@ impl Growing {
 }
 
 impl Leaf {
+    /// Makes the counts what there is, if a change was interrupted.
+    pub(super) fn mend(&self, locked: &LockedAll<'_>, plan: &Plan) {
+        if self.shard().stripes().interrupted().is_set() {
+            self.clear_strangers(locked, plan);
+        }
+        locked.mend_counts(|| self.shard().occupied().map(|taken| taken.wrapping_sub(self.moved.get())));
+    }
+
     /// Copies all that has this bit to a table that no reader knows, and says how many there were.
     fn copy_half_to(&self, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
-        let (lanes, width, mut moved) = (self.lanes(), child.raw.plan().slot_bits, 0);
+        let (lanes, width, mut moved) = (self.lanes(), child.shards.plan().slot_bits, 0);
         let mut words = Packer::new(self.slots_of_a_run() * width, child.shard().table().filled_by_each());
         self.each_run(locked, |run| {
             let goes = lanes.with_bit(run, bit);
@@ -88,7 +102,7 @@ impl Leaf {
     }
 
     /// Clears what a split that was interrupted has left, of classes that are in another table.
-    pub(super) fn clear_strangers(&self, locked: &LockedAll<'_>, plan: &Plan) {
+    fn clear_strangers(&self, locked: &LockedAll<'_>, plan: &Plan) {
         let (extent, lanes) = (self.extent(plan), self.lanes());
         let ([known, _], mask) = (plan.known(&extent), plan.known_mask(&extent));
         let (known, mask) = (lanes.repeat(known & mask), lanes.repeat(mask));
@@ -99,7 +113,7 @@ impl Leaf {
     /// written.
     fn clear_where(&self, locked: &LockedAll<'_>, goes: impl Fn(u64) -> u64) {
         let (table, lanes) = (self.shard().table(), self.lanes());
-        let width = self.raw.plan().slot_bits;
+        let width = self.shards.plan().slot_bits;
         let mut words = Packer::new(self.slots_of_a_run() * width, table.emptied_by_each(locked));
         self.each_run(locked, |run| words.push(lanes.only(run) & !lanes.whole(goes(run))));
         words.end();

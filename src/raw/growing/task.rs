@@ -9,7 +9,7 @@ use super::write::{Again, InLeaf};
 use crate::error::InsertError;
 use crate::layout::{Aim, Class, Mixed, Search, SearchBudget};
 use crate::raw::exclusive::KEYS_UNDER_LOCKS;
-use crate::raw::insert::Admission;
+use crate::raw::pair::Admission;
 #[cfg(feature = "rayon")]
 use crate::raw::shard::Shard;
 use crate::raw::window::rolling;

@@ -6,7 +6,7 @@ use super::leaf::Leaf;
 use crate::error::InsertError;
 use crate::layout::{Aim, Class, Mixed, SearchBudget};
 use crate::raw::home::Home;
-use crate::raw::insert::Admission;
+use crate::raw::pair::Admission;
 use crate::raw::shard::Shard;
 use crate::sys::directory::Member;
 use crate::sys::prefetch::CacheLevel;
@@ -70,16 +70,10 @@ impl Home for InLeaf<'_> {
 
 /// The load from which a table is split in place of a refusal.
 fn full_from(leaf: &Leaf) -> f64 {
-    if leaf.raw.plan().slots() < SMALL { SPLIT_SMALL_FROM } else { SPLIT_FULL_FROM }
+    if leaf.shards.plan().slots() < SMALL { SPLIT_SMALL_FROM } else { SPLIT_FULL_FROM }
 }
 
 impl Growing {
-    /// Whether the table may be split and is at this load.
-    pub(super) fn splits_from(&self, leaf: Member<'_, Leaf>, load: f64) -> bool {
-        let slots = leaf.raw.plan().slots() as f64;
-        leaf.doublings() < self.plan.reserve_bits && leaf.load() as f64 >= load * slots
-    }
-
     #[inline(always)]
     pub(in crate::raw) fn insert(&self, mixed: Mixed, admission: Admission) -> Result<bool, InsertError> {
         let aim = self.aim(mixed);

@@ -1,9 +1,21 @@
 //! A shard's contents as plain words, with the epoch that its tags are meant by.
 
 use super::super::shard::Shard;
+use super::super::shards::Shards;
 use super::super::table::{Optimistic, UnderLock};
-use super::filter::{Held, TaggedShard};
+use super::filter::{Held, Tagged, TaggedShard};
 use crate::layout::Class;
+
+impl Tagged {
+    /// A filter that was read from a file, of shards that were copied at these epochs: it goes on at the latest, and what has
+    /// died by then is dropped.
+    pub(crate) fn from_copies(shards: Shards, epochs: &[u64]) -> Self {
+        let latest = epochs.iter().copied().max().unwrap_or(0);
+        let filter = Tagged::at_epoch(shards, latest);
+        filter.each().zip(epochs).for_each(|(shard, &copied)| shard.catch_up(copied, latest));
+        filter
+    }
+}
 
 impl<'a> TaggedShard<'a> {
     /// Copies the words, as many as `words` has, and says how many slots are in use in them, and the epoch. All stripes are
@@ -19,7 +31,7 @@ impl<'a> TaggedShard<'a> {
 
     /// Drops what has died between the epoch of a copy, by which the tags of this shard are meant, and a later one. For a
     /// shard that no other thread knows.
-    pub(crate) fn catch_up(self, copied: u64, now: u64) {
+    fn catch_up(self, copied: u64, now: u64) {
         let held = Held { moment: self.tags().moment(copied), locked: self.shard.stripes().lock_all() };
         for bucket in self.shard.geometry().all_buckets() {
             let taken = self.matching(bucket, UnderLock, |run| self.tags().taken(run));

@@ -1,9 +1,10 @@
 //! A filter with tags, and a view of one of its shards.
 
-use super::super::filter::RawFilter;
+use super::super::locks::Locked;
 use super::super::lookup::{Contains, contains_in};
+use super::super::probe::LayoutKind;
 use super::super::shard::Shard;
-use super::super::stripe::Locked;
+use super::super::shards::Shards;
 use super::epoch::Epoch;
 use crate::layout::{Class, Mixed, Moment, Plan, Tags};
 use crate::sys::isa::Compiled;
@@ -12,7 +13,7 @@ use crate::sys::prefetch::CacheLevel;
 
 /// A filter whose slots have tags.
 pub(crate) struct Tagged {
-    pub(crate) raw: RawFilter,
+    pub(crate) shards: Shards,
     pub(super) tags: Tags,
     pub(super) contains: Compiled<Contains<Tagged>>,
     pub(super) epoch: Epoch,
@@ -32,24 +33,28 @@ pub(super) struct Held<'a, G> {
     pub(super) moment: Moment,
 }
 
+impl AsRef<Tagged> for Tagged {
+    #[inline(always)]
+    fn as_ref(&self) -> &Tagged {
+        self
+    }
+}
+
 impl Tagged {
     /// An empty filter, at epoch 0. `None` when there is no memory.
     pub(crate) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
-        Some(Tagged::from_copies(RawFilter::new(plan, huge_pages)?, &[]))
+        Some(Tagged::at_epoch(Shards::new(plan, huge_pages.into())?, 0))
     }
 
-    /// A filter that was read from a file, of shards that were copied at these epochs: it goes on at the latest, and what has
-    /// died by then is dropped.
-    pub(crate) fn from_copies(raw: RawFilter, epochs: &[u64]) -> Self {
-        let (plan, latest) = (raw.plan(), epochs.iter().copied().max().unwrap_or(0));
-        let filter = Tagged {
+    /// A filter that is at this epoch.
+    pub(super) fn at_epoch(shards: Shards, epoch: u64) -> Self {
+        let plan = shards.plan();
+        Tagged {
             tags: Tags::new(plan.slot_bits, plan.slot_bits - plan.fingerprint_bits),
-            contains: contains_in(raw.layout),
-            epoch: Epoch::new(latest),
-            raw,
-        };
-        filter.shards().zip(epochs).for_each(|(shard, &copied)| shard.catch_up(copied, latest));
-        filter
+            contains: contains_in::<_, Tagged>(LayoutKind::of(&shards.format)),
+            epoch: Epoch::new(epoch),
+            shards,
+        }
     }
 
     /// The largest value of a slot.
@@ -70,16 +75,16 @@ impl Tagged {
 
     #[inline(always)]
     pub(crate) fn locate(&self, mixed: Mixed) -> (TaggedShard<'_>, Class) {
-        let (shard, class) = self.raw.locate(mixed);
+        let (shard, class) = self.shards.locate(mixed);
         (TaggedShard { filter: self, shard }, class)
     }
 
-    pub(crate) fn shard(&self, number: usize) -> TaggedShard<'_> {
-        TaggedShard { filter: self, shard: self.raw.shard(number) }
+    pub(crate) fn at(&self, number: usize) -> TaggedShard<'_> {
+        TaggedShard { filter: self, shard: self.shards.at(number) }
     }
 
-    pub(crate) fn shards(&self) -> impl ExactSizeIterator<Item = TaggedShard<'_>> {
-        self.raw.shards().map(|shard| TaggedShard { filter: self, shard })
+    pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = TaggedShard<'_>> {
+        self.shards.each().map(|shard| TaggedShard { filter: self, shard })
     }
 }
 

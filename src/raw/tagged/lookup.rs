@@ -10,7 +10,7 @@ use arrayvec::ArrayVec;
 impl Look for Tagged {
     #[inline(always)]
     fn layout(&self) -> LayoutKind {
-        self.raw.layout
+        LayoutKind::of(&self.shards.format)
     }
 
     /// Whether the class is present and alive; `None` if a relocation or a tick came between, and the lookup has to begin
@@ -21,13 +21,13 @@ impl Look for Tagged {
     /// has died may have made room already. Whoever stored has read the later epoch, so the second look sees it.
     #[inline(always)]
     fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
-        let raw = &self.raw;
-        let place = raw.geometry.locate_flat(mixed);
-        let (tags, run_bits) = (&self.tags, raw.run_bits());
+        let shards = &self.shards;
+        let place = shards.geometry.locate_flat(mixed);
+        let (tags, run_bits) = (&self.tags, shards.run_bits());
         let pattern = tags.pattern(place.class.fingerprint);
-        let [first, second] = raw.strides.begins::<L>(place);
-        let version = raw.version(raw.strides.stripe_offset(place));
-        let words = &raw.words;
+        let [first, second] = shards.strides.begins::<L>(place);
+        let version = shards.version(shards.strides.stripe_offset(place));
+        let words = &shards.words;
         let epoch = self.epoch.now();
         let begun = version.begin();
         let first = L::align(L::read(words, L::address(first), run_bits), first, run_bits);
@@ -53,7 +53,7 @@ impl Tagged {
     /// The value of each live copy of the class. A copy that is there throughout is among them.
     pub(crate) fn values(&self, mixed: Mixed) -> ArrayVec<u32, { 2 * SLOTS }> {
         loop {
-            if let Some(values) = with_layout!(self.raw.layout, L => self.look_at_values::<L>(mixed)) {
+            if let Some(values) = with_layout!(self.layout(), L => self.look_at_values::<L>(mixed)) {
                 return values;
             }
             reached(Step::Repeated);
@@ -63,17 +63,18 @@ impl Tagged {
     /// The same, or `None`. All copies count, so that what was found needs the check too.
     #[inline(always)]
     fn look_at_values<L: Layout>(&self, mixed: Mixed) -> Option<ArrayVec<u32, { 2 * SLOTS }>> {
-        let (raw, tags) = (&self.raw, self.tags);
-        let place = raw.geometry.locate_flat(mixed);
-        let version = raw.version(raw.strides.stripe_offset(place));
-        let (pattern, format) = (tags.pattern(place.class.fingerprint), &raw.format);
-        let begins = raw.strides.begins::<L>(place);
+        let (shards, tags) = (&self.shards, self.tags);
+        let place = shards.geometry.locate_flat(mixed);
+        let version = shards.version(shards.strides.stripe_offset(place));
+        let (pattern, format) = (tags.pattern(place.class.fingerprint), &shards.format);
+        let begins = shards.strides.begins::<L>(place);
         let epoch = self.epoch.now();
         let moment = tags.moment(epoch);
         let begun = version.begin();
         let mut values = ArrayVec::new();
         for begin in if place.class.coincides() { &begins[..1] } else { &begins } {
-            let read = || L::align(L::read(&raw.words, L::address(*begin), raw.run_bits()), *begin, raw.run_bits());
+            let read =
+                || L::align(L::read(&shards.words, L::address(*begin), shards.run_bits()), *begin, shards.run_bits());
             let runs = read();
             reached(Step::BucketRead);
             if runs.any_of(|run| tags.live(run, pattern, moment)) != 0 {

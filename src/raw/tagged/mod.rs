@@ -28,5 +28,4 @@ mod tick;
 mod tests;
 
 pub(crate) use filter::{Tagged, TaggedShard};
-pub(crate) use pair::IfPresent;
-pub(crate) use put::Put;
+pub(crate) use pair::{IfPresent, Put};

@@ -1,9 +1,8 @@
 //! What is done to the buckets of a key under locks that cover them: find, put, raise, take.
 
-use super::super::stripe::Locked;
+use super::super::locks::Locked;
 use super::super::table::{Reading, Table, UnderLock};
 use super::filter::{Held, TaggedShard};
-use super::put::Put;
 use crate::layout::{Bucket, Class, Format, Hop, Matches, Moment, SLOTS, Slot};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
@@ -20,6 +19,15 @@ pub(crate) enum IfPresent {
     Raise,
     /// The value is added to that of the copy, up to the largest there is.
     Add,
+}
+
+/// A key and what is to be done with it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Put {
+    pub(crate) class: Class,
+    /// 1 to the largest that there is.
+    pub(crate) value: u32,
+    pub(crate) if_present: IfPresent,
 }
 
 impl Table<'_> {

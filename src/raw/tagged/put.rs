@@ -5,7 +5,7 @@ use super::super::counters::Event;
 use super::super::pair::too_many_copies;
 use super::super::table::{Optimistic, Reading};
 use super::filter::{Held, TaggedShard};
-use super::pair::IfPresent;
+use super::pair::Put;
 use crate::error::InsertError;
 use crate::layout::{Bucket, Class, Hop, Moment, Path, SLOTS, Search, SearchBudget, ShortPath, find_short};
 use crate::sys::prefetch::CacheLevel;
@@ -13,15 +13,6 @@ use crate::sys::sync::MutexGuard;
 
 /// Paths that other writers may spoil before an insertion takes the whole shard for itself.
 const ATTEMPTS: usize = 4;
-
-/// A key and what is to be done with it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Put {
-    pub(crate) class: Class,
-    /// 1 to the largest that there is.
-    pub(crate) value: u32,
-    pub(crate) if_present: IfPresent,
-}
 
 impl<'a> TaggedShard<'a> {
     /// Stores the class, or does what is to be done where it is present. Returns the value that it had, 0 if it was

@@ -122,15 +122,15 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
                     assert_eq!(filter.advance_to(oracle.epoch / 2), 0);
                 }
                 _ => {
-                    let in_use = filter.raw.len();
+                    let in_use = filter.shards.len();
                     let cleared = filter.advance();
                     oracle.set_epoch(oracle.epoch + 1);
-                    assert_eq!(filter.raw.len(), in_use - cleared);
+                    assert_eq!(filter.shards.len(), in_use - cleared);
                 }
             }
             assert_eq!(filter.epoch(), oracle.epoch);
-            assert!(filter.raw.len() >= oracle.live());
-            assert_eq!(Some(filter.raw.len() as u64), filter.raw.shard(0).occupied(), "slots in use are counted");
+            assert!(filter.shards.len() >= oracle.live());
+            assert_eq!(Some(filter.shards.len() as u64), filter.shards.at(0).occupied(), "slots in use are counted");
             if step % 50 == 0 {
                 check_all(&filter, &oracle, &hashes);
             }
@@ -141,7 +141,7 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
         for _ in 0..=most {
             filter.advance();
         }
-        assert_eq!(filter.raw.len(), 0);
+        assert_eq!(filter.shards.len(), 0);
     }
 }
 
@@ -161,13 +161,13 @@ fn what_has_died_makes_room_before_it_is_swept() {
         assert!(full > 230, "{full} of 256 slots");
         filter.advance();
         // The tick has made all of them dead; none was swept.
-        assert_eq!(filter.raw.len() as u64, full);
+        assert_eq!(filter.shards.len() as u64, full);
         assert!((0..full).all(|hash| !filter.contains(Mixed::of(hash))));
         let again = (1000..).take_while(|&hash| put(hash, 2).is_ok()).count() as u64;
         assert!(again > 230, "{again} of 256 slots");
         assert!((1000..1000 + again).all(|hash| filter.contains(Mixed::of(hash))));
         filter.advance();
-        assert_eq!(filter.raw.len() as u64, again, "the dead are gone");
+        assert_eq!(filter.shards.len() as u64, again, "the dead are gone");
         assert!((1000..1000 + again).all(|hash| filter.contains(Mixed::of(hash))));
     }
 }

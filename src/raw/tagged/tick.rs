@@ -25,7 +25,7 @@ impl Tagged {
         let all = due;
         let cycle = u64::from(self.most()) + 1;
         if due >= cycle {
-            self.raw.clear();
+            self.shards.clear();
             // What is stored meanwhile has its time from then on: tags say the same a whole number of cycles later.
             pass.advance(due - due % cycle);
             due %= cycle;
@@ -42,25 +42,25 @@ impl Tagged {
         let pass = self.epoch.pass();
         let chunks = (buckets as u64).div_ceil(u64::from(self.chunk()));
         self.sweep_up_to(&pass, pass.swept().saturating_add(chunks));
-        pass.swept() < self.chunks_of_a_shard() * self.raw.plan().shards as u64
+        pass.swept() < self.chunks_of_a_shard() * self.shards.plan().shards as u64
     }
 
     /// Buckets that are swept under one lock: of one stripe.
     fn chunk(&self) -> u32 {
-        CHUNK.min(1 << self.raw.plan().stripe_shift)
+        CHUNK.min(1 << self.shards.plan().stripe_shift)
     }
 
     fn chunks_of_a_shard(&self) -> u64 {
-        u64::from(self.raw.plan().buckets.div_ceil(self.chunk()))
+        u64::from(self.shards.plan().buckets.div_ceil(self.chunk()))
     }
 
     /// Sweeps up to the chunk with this number, counted through all shards.
     fn sweep_up_to(&self, pass: &Pass<'_>, end: u64) -> usize {
         let (chunk, chunks) = (self.chunk(), self.chunks_of_a_shard());
-        let end = end.min(chunks * self.raw.plan().shards as u64);
+        let end = end.min(chunks * self.shards.plan().shards as u64);
         let mut cleared = 0;
         for number in pass.swept()..end {
-            let shard = self.shard((number / chunks) as usize);
+            let shard = self.at((number / chunks) as usize);
             cleared += shard.sweep(pass, (number % chunks) as u32 * chunk, chunk);
             pass.set_swept(number + 1);
         }

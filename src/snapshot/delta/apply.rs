@@ -61,7 +61,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
             let digests = growing.classes().map(|(shard, class)| Name::of(class).digest(shard));
             return digests.fold(0, u64::wrapping_add);
         }
-        let shards = self.raw.shards().enumerate();
+        let shards = self.raw.shards.each().enumerate();
         shards.map(|(number, shard)| digest(number, shard)).fold(0, u64::wrapping_add)
     }
 }
@@ -103,7 +103,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
         let mut report = DeltaReport { removed: 0, inserted: 0, metadata };
         for changed in &delta.changes {
             let number = changed.number();
-            let exclusive = self.raw.shard(number).exclusive();
+            let exclusive = self.raw.shards.at(number).exclusive();
             let (mut search, mut budget) = (Search::new(), SearchBudget::full());
             let [removed, inserted] = changed.names();
             for class in changed.classes(removed, self.raw.geometry()) {

@@ -4,7 +4,7 @@ use super::format::{self, Change, End};
 use super::{Name, digest};
 use crate::error::SnapshotError;
 use crate::layout::Plan;
-use crate::raw::{RawFilter, Shard};
+use crate::raw::{Shard, Shards};
 use crate::snapshot::arriving::{Arrived, Arriving};
 use crate::snapshot::read::{SnapshotReader, check_plain, one_shard, whole};
 use core::cmp::Ordering;
@@ -94,7 +94,7 @@ impl<R: Read> SnapshotReader<R> {
 /// The shards of a snapshot, one at a time.
 struct Copy<R> {
     arriving: Arriving<R>,
-    one: RawFilter,
+    one: Shards,
     bytes: Vec<u8>,
 }
 
@@ -106,7 +106,7 @@ impl<R: Read> Copy<R> {
     /// The next shard, checked: its number, the checksum of its words, and all that it holds.
     fn next(&mut self) -> Result<Option<(usize, u32, Shard<'_>)>, SnapshotError> {
         let Some(arrived) = self.arriving.next(core::mem::take(&mut self.bytes))? else { return Ok(None) };
-        let shard = self.one.shard(0);
+        let shard = self.one.at(0);
         arrived.store_in(shard)?;
         let Arrived { number, bytes, head, .. } = arrived;
         self.bytes = bytes;

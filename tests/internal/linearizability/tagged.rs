@@ -5,7 +5,7 @@ use super::check::Says;
 use super::history::{Event, History};
 use crate::InsertError;
 use crate::layout::{Class, Mixed, Plan};
-use crate::raw::{IfPresent, Put, RawFilter, Tagged};
+use crate::raw::{IfPresent, Put, Shards, Tagged};
 use crate::sys::memory::HugePages;
 use std::collections::BTreeMap;
 
@@ -242,7 +242,7 @@ impl World {
         for &(class, value) in &scenario.before {
             let if_present = if scenario.counts { IfPresent::Add } else { IfPresent::Another };
             let put = Put { class: scenario.classes[class], value, if_present };
-            let said = Said::Put { value, if_present, had: filter.shard(0).put(put) };
+            let said = Said::Put { value, if_present, had: filter.at(0).put(put) };
             start[class] = said.after(start[class], filter.most(), 0).expect("one thread is explained");
         }
         World { scenario, filter, start }
@@ -254,7 +254,7 @@ impl World {
         for &Step { action, class: number, turned } in &self.scenario.programs[thread] {
             let class = self.scenario.classes[number];
             let class = if turned { class.turned() } else { class };
-            let (shard, begin) = (self.filter.shard(0), now());
+            let (shard, begin) = (self.filter.at(0), now());
             let said = match action {
                 Action::Put(if_present, value) => {
                     Said::Put { value, if_present, had: shard.put(Put { class, value, if_present }) }
@@ -279,7 +279,7 @@ impl World {
                     continue;
                 }
                 Action::Clear => {
-                    self.filter.raw.clear();
+                    self.filter.shards.clear();
                     Said::Cleared
                 }
             };
@@ -290,7 +290,7 @@ impl World {
     }
 
     fn mixed(&self, class: Class) -> Mixed {
-        self.filter.raw.geometry().leading_to(class).expect("classes are drawn from hashes")
+        self.filter.shards.geometry().leading_to(class).expect("classes are drawn from hashes")
     }
 
     fn values(&self, class: Class) -> [u32; 8] {
@@ -300,10 +300,10 @@ impl World {
     /// What each class has in a copy of the shard.
     fn copy(&self) -> Vec<[u32; 8]> {
         let plan = &self.scenario.plan;
-        let (raw, mut words) = (RawFilter::new(plan, HugePages::Unadvised).expect("memory"), vec![0; plan.words]);
-        let (count, epoch) = self.filter.shard(0).copy_to(&mut words);
-        raw.shard(0).fill_with(words.into_iter(), count);
-        let live: Vec<_> = self.filter.shard(0).classes_in(raw.shard(0), epoch).collect();
+        let (raw, mut words) = (Shards::new(plan, HugePages::Unadvised.into()).expect("memory"), vec![0; plan.words]);
+        let (count, epoch) = self.filter.at(0).copy_to(&mut words);
+        raw.at(0).fill_with(words.into_iter(), count);
+        let live: Vec<_> = self.filter.at(0).classes_in(raw.at(0), epoch).collect();
         let of = |class: &Class| {
             sorted(live.iter().filter(|(other, _)| name(*other) == name(*class)).map(|&(_, value)| value))
         };
@@ -332,7 +332,7 @@ impl World {
                 ));
             }
         }
-        if Some(self.filter.raw.len() as u64) != self.filter.raw.shard(0).occupied() {
+        if Some(self.filter.shards.len() as u64) != self.filter.shards.at(0).occupied() {
             return Err("slots in use are not counted".into());
         }
         Ok(self.scenario.classes.len())

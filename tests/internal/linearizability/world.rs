@@ -47,7 +47,7 @@ impl World {
         let stored = scenario.classes.iter().map(|&(_, copies)| u64::from(copies)).sum();
         let words = scenario.words.words.iter().copied();
         let raw = RawFilter::new(plan, HugePages::Unadvised).expect("memory");
-        raw.growing().map_or_else(|| raw.shard(0), Growing::first_table).fill_with(words, stored);
+        raw.growing().map_or_else(|| raw.shards.at(0), Growing::first_table).fill_with(words, stored);
         World { raw }
     }
 
@@ -55,7 +55,7 @@ impl World {
     fn copy(&self, scenario: &Scenario) -> Vec<u8> {
         let mut words = Words::new(&scenario.shape.plan);
         let Some(growing) = self.raw.growing() else {
-            let stored = self.raw.shard(0).copy_to(&mut words.words);
+            let stored = self.raw.shards.at(0).copy_to(&mut words.words);
             return counts(&words, scenario, stored);
         };
         let mut counts = vec![0; scenario.classes.len()];
@@ -159,7 +159,7 @@ impl World {
             return;
         }
         let mut search = Search::new();
-        let alone = self.raw.shard(0).exclusive();
+        let alone = self.raw.shards.at(0).exclusive();
         let mut begin = asked;
         for &step in steps {
             let key = key_of(scenario, step);

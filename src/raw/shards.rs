@@ -1,0 +1,102 @@
+//! The shards of a filter, side by side: one run of words, one run of stripes, and the numbers that find a place in both. No
+//! record of a shard is read on the way.
+
+use super::stripe::{STRIPE_BYTES, Stripe, VersionRef};
+use crate::layout::{Format, Geometry, Plan};
+use crate::sys::memory::{Run, Source};
+use crate::sys::sync::{AtomicU64, Flag};
+use crate::sys::unaligned;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+use crossbeam_utils::CachePadded;
+
+/// Words behind the last bucket, as many as a lookup may read there.
+const SPARE: usize = if unaligned::AVAILABLE { 1 } else { 2 };
+
+/// Of a table of a growing filter, lookups read the first fields alone.
+#[repr(C)]
+pub(crate) struct Shards {
+    /// Those of all shards, one after the other, and [`SPARE`] that stay zero: lookups read the word behind a bucket, too.
+    pub(super) words: Run<AtomicU64>,
+    pub(super) stripes: Run<CachePadded<Stripe>>,
+    pub(super) geometry: Geometry,
+    pub(super) strides: Strides,
+    pub(super) format: Format,
+    /// For each shard, whether a panic interrupted a change of it.
+    pub(super) interrupted: Run<Flag>,
+    plan: Plan,
+}
+
+/// How far apart buckets and stripes are.
+#[derive(Clone, Copy)]
+pub(super) struct Strides {
+    pub(super) bucket_bits: u64,
+    /// Bytes of the stripes of a shard.
+    pub(super) stripes: u64,
+    /// A stripe is `1 << stripe_shift` buckets.
+    pub(super) stripe_shift: u32,
+}
+
+// No user code runs while a stripe is locked, so only a fault of this crate could leave a change half made. Even that
+// loses no other key, and what it leaves is noted (`poison`).
+impl UnwindSafe for Shards {}
+impl RefUnwindSafe for Shards {}
+
+impl Shards {
+    /// What lookups may read behind the last bucket; all the words that a filter that grows has of its own.
+    pub(super) const SPARE_BYTES: usize = SPARE * size_of::<u64>();
+
+    /// Empty ones. `None` when there is no memory.
+    pub(crate) fn new(plan: &Plan, source: Source<'_>) -> Option<Self> {
+        let format = Format::new(plan.slot_bits);
+        Some(Shards {
+            geometry: Geometry::new(plan),
+            strides: Strides {
+                bucket_bits: format.bucket_bits(),
+                stripes: (plan.stripes * STRIPE_BYTES) as u64,
+                stripe_shift: plan.stripe_shift,
+            },
+            format,
+            words: Run::new(plan.shards.checked_mul(plan.words)?.checked_add(SPARE)?, source)?,
+            stripes: Run::new(plan.shards.checked_mul(plan.stripes)?, source)?,
+            interrupted: Run::new(plan.shards, source)?,
+            plan: *plan,
+        })
+    }
+
+    /// The memory behind this value, in bytes; `None` if no address space holds it.
+    pub(crate) fn bytes_of(plan: &Plan) -> Option<usize> {
+        let words = Run::<AtomicU64>::bytes_of(plan.shards.checked_mul(plan.words)?.checked_add(SPARE)?)?;
+        let stripes = Run::<CachePadded<Stripe>>::bytes_of(plan.shards.checked_mul(plan.stripes)?)?;
+        let bytes = words.checked_add(stripes)?.checked_add(plan.shards * size_of::<Flag>())?;
+        isize::try_from(bytes).is_ok().then_some(bytes)
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        Self::bytes_of(&self.plan).unwrap_or(usize::MAX)
+    }
+
+    /// Memory of all words, in bytes.
+    #[inline]
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.plan.shards * self.plan.words * size_of::<u64>()
+    }
+
+    #[inline(always)]
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline(always)]
+    pub(super) fn run_bits(&self) -> u32 {
+        2 * self.format.slot_bits()
+    }
+
+    #[inline(always)]
+    pub(super) fn version(&self, stripe_offset: u64) -> VersionRef<'_> {
+        self.stripes.at_byte(stripe_offset as usize).version()
+    }
+}
