@@ -19,10 +19,7 @@ use std::time::{Duration, Instant};
 const CHUNK: usize = 1 << 10;
 
 fn main() {
-    let mut criterion = cases::criterion();
-    bulk::<u64>(&mut criterion);
-    bulk::<Text>(&mut criterion);
-    criterion.final_summary();
+    cases::run(&[bulk::<u64>, bulk::<Text>]);
 }
 
 fn bulk<K: Contested>(criterion: &mut Criterion) {

@@ -17,10 +17,7 @@ const STEPS: [(usize, usize); 4] = [(0, 50), (50, 75), (75, 90), (90, 95)];
 const PARTS: usize = 16;
 
 fn main() {
-    let mut criterion = cases::criterion();
-    insert::<u64>(&mut criterion);
-    insert::<Text>(&mut criterion);
-    criterion.final_summary();
+    cases::run(&[insert::<u64>, insert::<Text>]);
 }
 
 fn insert<K: Contested>(criterion: &mut Criterion) {

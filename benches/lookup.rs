@@ -31,10 +31,7 @@ impl<K> Probes<K> {
 }
 
 fn main() {
-    let mut criterion = cases::criterion();
-    lookup::<u64>(&mut criterion);
-    lookup::<Text>(&mut criterion);
-    criterion.final_summary();
+    cases::run(&[lookup::<u64>, lookup::<Text>]);
 }
 
 fn lookup<K: Contested>(criterion: &mut Criterion) {

@@ -20,10 +20,7 @@ const OPERATIONS: usize = 1 << 17;
 const MIXES: [(&str, usize); 2] = [("90 to 10", 9), ("50 to 50", 1)];
 
 fn main() {
-    let mut criterion = cases::criterion();
-    mixed::<u64>(&mut criterion);
-    mixed::<Text>(&mut criterion);
-    criterion.final_summary();
+    cases::run(&[mixed::<u64>, mixed::<Text>]);
 }
 
 fn mixed<K: Contested>(criterion: &mut Criterion) {

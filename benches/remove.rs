@@ -13,10 +13,7 @@ use std::time::Instant;
 const PART: usize = 64;
 
 fn main() {
-    let mut criterion = cases::criterion();
-    remove::<u64>(&mut criterion);
-    remove::<Text>(&mut criterion);
-    criterion.final_summary();
+    cases::run(&[remove::<u64>, remove::<Text>]);
 }
 
 fn remove<K: Contested>(criterion: &mut Criterion) {

@@ -49,18 +49,19 @@ pub(crate) fn each<K: Contested>(mut run: impl FnMut(&Case<K>)) {
     }
 }
 
-/// As criterion is used here: few samples, so that many cases end in minutes.
-pub(crate) fn criterion() -> Criterion {
-    let criterion = Criterion::default()
+/// Runs groups as criterion is used here: with few samples, so that many cases end in minutes.
+pub(crate) fn run(groups: &[fn(&mut Criterion)]) {
+    let mut criterion = Criterion::default()
         .sample_size(10)
         .warm_up_time(Duration::from_millis(100))
         .measurement_time(Duration::from_millis(400))
         .configure_from_args();
     // Criterion takes a filter for a regular expression, and the ^ of 2^16 for the beginning of a name.
-    match std::env::args().find(|argument| argument.contains("2^")) {
-        Some(filter) => criterion.with_filter(filter.replace("2^", r"2\^")),
-        None => criterion,
+    if let Some(filter) = std::env::args().find(|argument| argument.contains("2^")) {
+        criterion = criterion.with_filter(filter.replace("2^", r"2\^"));
     }
+    groups.iter().for_each(|group| group(&mut criterion));
+    criterion.final_summary();
 }
 
 /// A group in which all samples run equally many passes.

@@ -117,35 +117,17 @@ impl Operation {
     /// What a lookup of this key must say while the operation stands after these steps; `None` if both answers are
     /// right. `copies` of the key were there before, and `outcome` comes of it.
     fn answer(self, hash: u64, copies: usize, outcome: &Outcome, passed: &[Step]) -> Option<bool> {
-        let untouched = !passed.contains(&Step::WordWritten) && !passed.contains(&Step::Cleared);
-        let ended = passed.contains(&Step::Counted);
-        match (self, outcome) {
-            (Operation::Insert(own) | Operation::InsertUnique(own), Outcome::Inserted(Ok(true))) if own == hash => {
-                if copies > 0 || ended {
-                    Some(true)
-                } else {
-                    untouched.then_some(false)
-                }
-            }
-            (Operation::Remove(own) | Operation::RemoveAll(own), &Outcome::Removed(removed)) if own == hash => {
-                let cleared = times(Step::Cleared, passed);
-                let mut since = passed.rsplit(|&step| step == Step::Cleared);
-                let writing = since.next().is_some_and(|steps| steps.contains(&Step::WordWritten));
-                if removed < copies || cleared + usize::from(writing) < copies {
-                    Some(true)
-                } else {
-                    (cleared == copies).then_some(false)
-                }
-            }
-            (Operation::Clear, _) => {
-                if ended {
-                    Some(false)
-                } else {
-                    untouched.then_some(copies > 0)
-                }
-            }
-            _ => Some(copies > 0),
-        }
+        let (before, after) = (copies > 0, self.copies_after(hash, copies, outcome) > 0);
+        let (untouched, done) = if matches!(self, Operation::Remove(_) | Operation::RemoveAll(_)) {
+            let cleared = times(Step::Cleared, passed);
+            let mut since = passed.rsplit(|&step| step == Step::Cleared);
+            let writing = since.next().is_some_and(|steps| steps.contains(&Step::WordWritten));
+            (cleared + usize::from(writing) < copies, cleared == copies)
+        } else {
+            let touches = [Step::WordWritten, Step::Cleared];
+            (!passed.iter().any(|step| touches.contains(step)), passed.contains(&Step::Counted))
+        };
+        if before == after || done { Some(after) } else { untouched.then_some(before) }
     }
 
     /// The copies of this key when all is done.

@@ -2,7 +2,9 @@
 //! one from each.
 
 use super::check::Says;
+use super::full_or;
 use super::history::{Event, History};
+use super::threads::{Pause, on_threads};
 use crate::InsertError;
 use crate::layout::{Class, Mixed, Plan};
 use crate::raw::{IfPresent, Put, Shards, Tagged};
@@ -359,32 +361,12 @@ fn name(class: Class) -> (u32, u32) {
 /// Histories of threads of the system, in pairs and in fours, which wait for each other before each program.
 #[test]
 fn what_threads_say_beside_ticks_can_be_explained() {
-    use super::full_or;
-    use super::threads::Pause;
-    use crate::sys::sync::in_order;
-    use std::sync::Barrier;
-    use std::thread;
-    use std::time::Instant;
-
     let mut classes = 0;
     for (threads, steps, pause) in [(2, 24, Pause::None), (2, 24, Pause::Spin), (4, 8, Pause::Sleep)] {
         let worlds = (0..full_or(50_000, 1_500)).map(|seed| World::new(Scenario::new(seed, threads, steps)));
         let worlds: Vec<World> = worlds.collect();
-        let (barrier, start) = (Barrier::new(threads), Instant::now());
-        let run = |thread: usize| -> Vec<Seen> {
-            let run = |world: &World| {
-                barrier.wait();
-                world.run(thread, || in_order(|| start.elapsed().as_nanos() as u64))
-            };
-            pause.within(thread as u64, || worlds.iter().map(run).collect())
-        };
-        let run = &run;
-        let seen: Vec<Vec<Seen>> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
-            threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
-        });
-        for (number, world) in worlds.iter().enumerate() {
-            let seen: Vec<Seen> = seen.iter().map(|seen| seen[number].clone()).collect();
+        let seen = on_threads(threads, pause, 0, &worlds, |world, thread, now| world.run(thread, now));
+        for (number, (world, seen)) in worlds.iter().zip(seen).enumerate() {
             classes += world.check(&seen).unwrap_or_else(|wrong| panic!("scenario {number}: {wrong}"));
         }
     }

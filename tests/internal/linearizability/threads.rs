@@ -83,32 +83,42 @@ fn take(batch: u64) -> Vec<Taken> {
         let growing = seed % GROWING_ONE_IN == 0;
         let scenario = if growing { Scenario::growing } else { Scenario::new }(seed, threads, steps);
         let world = World::new(&scenario);
-        Taken { seed, scenario, world, seen: Vec::new() }
+        (seed, scenario, world)
     });
-    let mut jobs: Vec<Taken> = jobs.collect();
+    let jobs: Vec<_> = jobs.collect();
+    let seen = on_threads(threads, pause, batch, &jobs, |(_, scenario, world), thread, now| {
+        world.run(scenario, &scenario.programs[thread], now)
+    });
+    jobs.into_iter().zip(seen).map(|((seed, scenario, world), seen)| Taken { seed, scenario, world, seen }).collect()
+}
+
+/// Runs all jobs on so many threads, which begin each at the same moment and are told the time. Returns what each thread
+/// saw of each job.
+pub(super) fn on_threads<J: Sync, S: Send>(
+    threads: usize,
+    pause: Pause,
+    seed: u64,
+    jobs: &[J],
+    run: impl Fn(&J, usize, &dyn Fn() -> u64) -> S + Sync,
+) -> Vec<Vec<S>> {
     let (barrier, start) = (&Barrier::new(threads), Instant::now());
     let arrived: &Vec<RelaxedCounter> = &(0..threads).map(|_| RelaxedCounter::default()).collect();
     let now = || in_order(|| start.elapsed().as_nanos() as u64);
-    let run = |thread: usize| -> Vec<Seen> {
-        let run = |(number, job): (usize, &Taken)| {
+    let run = |thread: usize| -> Vec<S> {
+        let run = |(number, job): (usize, &J)| {
             barrier.wait();
             arrived[thread].change(|_| number as u64 + 1);
             meet(arrived, number as u64 + 1);
-            job.world.run(&job.scenario, &job.scenario.programs[thread], now)
+            run(job, thread, &now)
         };
-        pause.within(batch ^ thread as u64, || jobs.iter().enumerate().map(run).collect())
+        pause.within(seed ^ thread as u64, || jobs.iter().enumerate().map(run).collect())
     };
     let run = &run;
-    let seen: Vec<Vec<Seen>> = thread::scope(|scope| {
+    let mut seen: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+        threads.into_iter().map(|thread| thread.join().expect("no thread panics").into_iter()).collect()
     });
-    for seen in seen {
-        for (job, seen) in jobs.iter_mut().zip(seen) {
-            job.seen.push(seen);
-        }
-    }
-    jobs
+    jobs.iter().map(|_| seen.iter_mut().flat_map(Iterator::next).collect()).collect()
 }
 
 /// Begins when the others do: a barrier wakes them up one after the other. Not for long, for there may be fewer cores.
