@@ -7,7 +7,7 @@ mod cases;
 use cases::Case;
 use compare::contestants::ours;
 use compare::most;
-use compare::{Key, Passes, Text};
+use compare::{Contested, Key, Passes, Text};
 use concurrent_cuckoo_filter::CuckooFilter;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
@@ -25,7 +25,7 @@ fn main() {
     criterion.final_summary();
 }
 
-fn bulk<K: Key>(criterion: &mut Criterion) {
+fn bulk<K: Contested>(criterion: &mut Criterion) {
     let mut group = cases::group(criterion, "bulk");
     cases::each(|case: &Case<K>| {
         group.throughput(Throughput::Elements(case.size.keys as u64));

@@ -6,7 +6,7 @@ mod cases;
 
 use cases::Case;
 use compare::most;
-use compare::{Key, Passes, Text};
+use compare::{Contested, Key, Passes, Text};
 use criterion::{Criterion, Throughput};
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ fn main() {
     criterion.final_summary();
 }
 
-fn insert<K: Key>(criterion: &mut Criterion) {
+fn insert<K: Contested>(criterion: &mut Criterion) {
     let mut group = cases::group(criterion, "insert");
     cases::each(|case: &Case<K>| {
         let mut filling = None;

@@ -4,7 +4,7 @@ mod cases;
 
 use cases::Case;
 use compare::contestants::ours;
-use compare::{Field, Key, Text};
+use compare::{Contested, Field, Key, Text};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
 use std::cell::LazyCell;
@@ -37,7 +37,7 @@ fn main() {
     criterion.final_summary();
 }
 
-fn lookup<K: Key>(criterion: &mut Criterion) {
+fn lookup<K: Contested>(criterion: &mut Criterion) {
     let mut group = cases::group(criterion, "lookup");
     cases::each(|case: &Case<K>| {
         group.throughput(Throughput::Elements(case.probes as u64));

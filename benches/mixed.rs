@@ -9,7 +9,7 @@ mod cases;
 use cases::Case;
 use compare::clock::on_threads;
 use compare::most;
-use compare::{Key, Passes, Text};
+use compare::{Contested, Key, Passes, Text};
 use criterion::{Criterion, Throughput};
 use std::cell::LazyCell;
 
@@ -26,7 +26,7 @@ fn main() {
     criterion.final_summary();
 }
 
-fn mixed<K: Key>(criterion: &mut Criterion) {
+fn mixed<K: Contested>(criterion: &mut Criterion) {
     let mut group = cases::group(criterion, "mixed");
     cases::each(|case: &Case<K>| {
         if !case.contestant.removes {

@@ -4,7 +4,7 @@ mod cases;
 
 use cases::Case;
 use compare::most;
-use compare::{Key, Text};
+use compare::{Contested, Text};
 use criterion::{Criterion, Throughput};
 use std::cell::LazyCell;
 use std::time::Instant;
@@ -19,7 +19,7 @@ fn main() {
     criterion.final_summary();
 }
 
-fn remove<K: Key>(criterion: &mut Criterion) {
+fn remove<K: Contested>(criterion: &mut Criterion) {
     let mut group = cases::group(criterion, "remove");
     cases::each(|case: &Case<K>| {
         if !case.contestant.removes {

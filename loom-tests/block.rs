@@ -74,15 +74,16 @@ fn both_keys_of_a_block_are_never_missed(
             // Each moves from where it is read last.
             let keys = [key_in(world.plan(), 0, 0, 1), key_in(world.plan(), 0, 2, 3)];
             keys.iter().for_each(|&key| world.put(key));
-            let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            let seen = seen.clone();
             run_two(
+                &world,
                 swapped,
-                move || {
+                move |reader| {
                     let found = reader.contains_each(keys.map(Class::turned));
                     assert_eq!(found, [true; 2], "a key that only moved was missed in a block");
                     seen.note("found");
                 },
-                move || write(&writer, keys),
+                move |writer| write(writer, keys),
             );
             world.assert_holds(&keys.map(|key| (key, 1)), 0);
         });

@@ -17,35 +17,30 @@ fn clear_is_one_event_for_each_class() {
 /// An insertion comes before the clear or after it, and the count tells which.
 #[test]
 fn clear_against_insert_keeps_the_count_exact() {
-    for (swapped, executions) in [(false, 15), (true, 18)] {
-        Model { executions, preemptions: None, outcomes: &["stays", "goes"] }.explore(move |seen| {
-            let world = World::new(16, 2, 0);
-            let (old, new) = (key(7, 1, 0), key(8, 0, 1));
-            world.put(old);
-            let (clearer, writer) = (Arc::clone(&world), Arc::clone(&world));
-            run_two(swapped, move || clearer.shard().clear(), move || assert!(writer.insert(new)));
-            let stays = world.count(new);
-            seen.note(if stays == 1 { "stays" } else { "goes" });
-            world.assert_sum_holds(&[(old, 0), (new, stays)], 0);
-        });
-    }
+    in_both_orders([15, 18], &["stays", "goes"], |seen, swapped| {
+        let world = World::new(16, 2, 0);
+        let (old, new) = (key(7, 1, 0), key(8, 0, 1));
+        world.put(old);
+        run_two(&world, swapped, move |clearer| clearer.shard().clear(), move |writer| assert!(writer.insert(new)));
+        let stays = world.count(new);
+        seen.note(if stays == 1 { "stays" } else { "goes" });
+        world.assert_sum_holds(&[(old, 0), (new, stays)], 0);
+    });
 }
 
 /// H9: a loaded shard has what it began with in the count of its first stripe, and a removal in another one stands below
 /// zero there. A reader that adds up the counts during a clear must not find one of them gone and the other not yet.
 #[test]
 fn clear_of_a_loaded_shard_is_counted_at_once() {
-    for (swapped, executions) in [(false, 15), (true, 12)] {
-        Model { executions, preemptions: None, outcomes: &["0", "1"] }.explore(move |seen| {
-            let plan = plan(16, 2, 0);
-            let world = Arc::new(World::loaded(&plan, [7 << 16 | 8, 9].into_iter(), 3));
-            assert!(world.remove(key(9, 1, 1)));
-            assert!(world.remove(key(7, 0, 0)));
-            let (clearer, reader) = (Arc::clone(&world), Arc::clone(&world));
-            let ((), len) = run_two(swapped, move || clearer.shard().clear(), move || reader.shard().len());
-            assert!(len <= 1, "there was one key, and {len} are counted");
-            seen.note(len.to_string());
-            assert_eq!(world.shard().len(), 0);
-        });
-    }
+    in_both_orders([15, 12], &["0", "1"], |seen, swapped| {
+        let plan = plan(16, 2, 0);
+        let world = Arc::new(World::loaded(&plan, [7 << 16 | 8, 9].into_iter(), 3));
+        assert!(world.remove(key(9, 1, 1)));
+        assert!(world.remove(key(7, 0, 0)));
+        let ((), len) =
+            run_two(&world, swapped, move |clearer| clearer.shard().clear(), move |reader| reader.shard().len());
+        assert!(len <= 1, "there was one key, and {len} are counted");
+        seen.note(len.to_string());
+        assert_eq!(world.shard().len(), 0);
+    });
 }

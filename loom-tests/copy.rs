@@ -46,8 +46,8 @@ fn copy_during_a_move_has_the_key((width, buckets, stripe_shift): (u32, u32, u32
             world.fill(0, below, 20);
             world.fill(last, below, 30);
             world.put(moved);
-            let (copier, mover) = (Arc::clone(&world), Arc::clone(&world));
-            let (copied, ()) = run_two(swapped, move || copy(&copier), move || assert!(mover.hop(hop(moved))));
+            let (copied, ()) =
+                run_two(&world, swapped, move |copier| copy(copier), move |mover| assert!(mover.hop(hop(moved))));
             let copied = loaded(&world, copied, moved);
             copied.assert_sum_holds(&[(moved, 1)], u64::from(2 * below));
             seen.note(if in_first(&copied, moved) == 1 { "copied before" } else { "copied after" });
@@ -74,11 +74,11 @@ fn copy_and_lookup_during_a_move_both_find_the_key() {
         Model { executions, preemptions: Some(3), outcomes }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             world.put(moved);
-            let [copier, mover, reader] = [(); 3].map(|()| Arc::clone(&world));
             let (copied, (), found) = run_three(
-                move || copy(&copier),
-                move || assert!(mover.hop(hop(moved))),
-                move || reader.contains(moved.turned()),
+                &world,
+                move |copier| copy(copier),
+                move |mover| assert!(mover.hop(hop(moved))),
+                move |reader| reader.contains(moved.turned()),
             );
             assert!(found, "a key that only moved was missed");
             seen.note("found");
@@ -94,8 +94,7 @@ fn insertion_is_in_the_copy_or_not(seen: &Seen, swapped: bool, insert: fn(&World
     let world = World::new(16, 2, 0);
     let (old, new) = (key(7, 0, 1), key(8, 1, 0));
     world.put(old);
-    let (copier, writer) = (Arc::clone(&world), Arc::clone(&world));
-    let (copied, ()) = run_two(swapped, move || copy(&copier), move || assert!(insert(&writer, new)));
+    let (copied, ()) = run_two(&world, swapped, move |copier| copy(copier), move |writer| assert!(insert(writer, new)));
     let copied = loaded(&world, copied, old);
     let with = copied.count(new);
     seen.note(if with == 1 { "with" } else { "without" });
@@ -131,11 +130,11 @@ fn copy_during_the_removal_of_a_copy_has_the_class() {
         Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             world.put(stays);
-            let (copier, writer) = (Arc::clone(&world), Arc::clone(&world));
             let (copied, ()) = run_two(
+                &world,
                 swapped,
-                move || copy(&copier),
-                move || {
+                move |copier| copy(copier),
+                move |writer| {
                     assert!(writer.insert(stays.turned()));
                     assert!(writer.remove(stays));
                 },
@@ -162,11 +161,11 @@ fn copy_during_a_task_has_all_of_it_or_nothing() {
         Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let (scene, moved) = Scene::full_pair(16, 0, from, 0);
             let [new, other] = [7, 8].map(|number| scene.key(number, from, from ^ 1));
-            let (copier, writer) = (Arc::clone(&scene.world), scene.clone());
             let (copied, ()) = run_two(
+                &scene,
                 swapped,
-                move || copy(&copier),
-                move || assert_eq!(writer.task(&[Insert(new), Remove(new), Insert(other)]), [Some(true); 3]),
+                move |scene| copy(&scene.world),
+                move |writer| assert_eq!(writer.task(&[Insert(new), Remove(new), Insert(other)]), [Some(true); 3]),
             );
             let copied = loaded(&scene.world, copied, moved);
             let done = copied.count(other);

@@ -18,14 +18,15 @@ pub(super) fn removal_of_a_copy_is_never_missed(
             let world = World::new(width, 2.max(1 << stripe_shift), stripe_shift);
             let stays = key_in(world.plan(), 0, low, high);
             world.put(stays);
-            let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            let seen = seen.clone();
             run_two(
+                &world,
                 swapped,
-                move || {
+                move |reader| {
                     assert!(reader.contains(stays.turned()), "a class that was never absent was missed");
                     seen.note("found");
                 },
-                move || exchange(&writer, stays),
+                move |writer| exchange(writer, stays),
             );
             world.assert_holds(&[(stays, 1)], 0);
         });
@@ -67,14 +68,15 @@ fn equal_fingerprint_removal_in_one_bucket() {
         world.fill(0, 4, 20);
         assert!(world.insert(other) && world.insert(other) && world.insert(stays));
         assert!(world.remove(other));
-        let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+        let seen = seen.clone();
         run_two(
+            &world,
             false,
-            move || {
+            move |reader| {
                 assert!(reader.contains(stays), "a class that was never absent was missed");
                 seen.note("found");
             },
-            move || {
+            move |writer| {
                 assert!(writer.insert(stays));
                 assert_eq!(writer.count(other), 1, "coinciding candidates are one bucket");
                 assert!(writer.remove(stays));

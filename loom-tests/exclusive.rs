@@ -95,15 +95,16 @@ fn exclusive_moves_are_never_missed(width: u32, stripe_shift: u32, below: usize,
             Model { executions, preemptions: None, outcomes }.explore(move |seen| {
                 let (scene, moved) = Scene::full_pair(width, stripe_shift, from, below);
                 let [new, other] = [7, 8].map(|number| scene.key(number, from, from ^ 1));
-                let (world, writer, seen) = (Arc::clone(&scene.world), scene.clone(), seen.clone());
+                let seen = seen.clone();
                 run_two(
+                    &scene,
                     swapped,
-                    move || {
+                    move |scene| {
                         let looked_up = if away { moved } else { moved.turned() };
-                        assert!(world.contains(looked_up), "a key that a task only moved was missed");
+                        assert!(scene.world.contains(looked_up), "a key that a task only moved was missed");
                         seen.note("found");
                     },
-                    move || {
+                    move |writer| {
                         let changes = [Insert(new), Remove(new), Insert(other)];
                         let done = writer.task(if twice { &changes } else { &changes[..1] });
                         assert!(done.iter().all(|&done| done == Some(true)), "the task finds its way");
@@ -145,15 +146,15 @@ fn exclusive_path_of_two_hops_is_never_missed() {
             scene.fill(0, 1, 3, 0);
             scene.fill(1, 0, 4, 3);
             scene.fill(3, 0, 3, 1);
-            let (world, writer, seen) = (Arc::clone(&scene.world), scene.clone(), seen.clone());
-            let looked_up = if looks_for_far { far } else { near };
+            let (looked_up, seen) = (if looks_for_far { far } else { near }, seen.clone());
             run_two(
+                &scene,
                 swapped,
-                move || {
-                    assert!(world.contains(looked_up.turned()), "a key that a task only moved was missed");
+                move |scene| {
+                    assert!(scene.world.contains(looked_up.turned()), "a key that a task only moved was missed");
                     seen.note("found");
                 },
-                move || assert_eq!(writer.task(&[Insert(new)]), [Some(true)], "the task finds its way"),
+                move |writer| assert_eq!(writer.task(&[Insert(new)]), [Some(true)], "the task finds its way"),
             );
             scene.world.assert_holds(&[(near, 1), (far, 1), (new, 1)], 10);
         });
@@ -171,130 +172,116 @@ fn exclusive_removal_of_a_copy_is_never_missed() {
 
 #[test]
 fn exclusive_and_single_insert_for_the_last_slot_have_one_winner() {
-    for (swapped, executions) in [(false, 12), (true, 12)] {
-        let outcomes: &[&str] = &["single", "task"];
-        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
-            let scene = Scene::new(16, 0);
-            let [one, other] = [scene.key(7, 0, 1), scene.key(8, 1, 0)];
-            scene.fill(0, 1, 4, 0);
-            scene.fill(1, 0, 3, 4);
-            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
-            let won =
-                run_two(swapped, move || world.insert(one), move || writer.task(&[Insert(other)]) == [Some(true)]);
-            let [single, task] = seen.one_winner(["single", "task"], won, "there was one slot");
-            scene.world.assert_holds(&[(one, single), (other, task)], 7);
-        });
-    }
+    in_both_orders([12, 12], &["single", "task"], |seen, swapped| {
+        let scene = Scene::new(16, 0);
+        let [one, other] = [scene.key(7, 0, 1), scene.key(8, 1, 0)];
+        scene.fill(0, 1, 4, 0);
+        scene.fill(1, 0, 3, 4);
+        let won = run_two(
+            &scene,
+            swapped,
+            move |scene| scene.world.insert(one),
+            move |writer| writer.task(&[Insert(other)]) == [Some(true)],
+        );
+        let [single, task] = seen.one_winner(["single", "task"], won, "there was one slot");
+        scene.world.assert_holds(&[(one, single), (other, task)], 7);
+    });
 }
 
 /// Insertions and removals in the same stripes add up. The single pair is named upper bucket first: no deadlock.
 #[test]
 fn exclusive_and_single_changes_add_up() {
-    for (swapped, executions) in [(false, 12), (true, 18)] {
-        Model { executions, preemptions: None, outcomes: &["added up"] }.explore(move |seen| {
-            let scene = Scene::new(16, 0);
-            let [old, one, two, other] = [0, 1, 2, 3].map(|number| scene.key(number, 3, 2));
-            scene.world.put(old);
-            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
-            run_two(
-                swapped,
-                move || assert!(world.insert(other)),
-                move || assert_eq!(writer.task(&[Insert(one), Remove(old), Insert(two)]), [Some(true); 3]),
-            );
-            scene.world.assert_holds(&[(old, 0), (one, 1), (two, 1), (other, 1)], 0);
-            seen.note("added up");
-        });
-    }
+    in_both_orders([12, 18], &["added up"], |seen, swapped| {
+        let scene = Scene::new(16, 0);
+        let [old, one, two, other] = [0, 1, 2, 3].map(|number| scene.key(number, 3, 2));
+        scene.world.put(old);
+        run_two(
+            &scene,
+            swapped,
+            move |scene| assert!(scene.world.insert(other)),
+            move |writer| assert_eq!(writer.task(&[Insert(one), Remove(old), Insert(two)]), [Some(true); 3]),
+        );
+        scene.world.assert_holds(&[(old, 0), (one, 1), (two, 1), (other, 1)], 0);
+        seen.note("added up");
+    });
 }
 
 /// A single insertion has found the path that the task finds too. There is one hole: the path is spoiled, or the task is
 /// told that the shard is full.
 #[test]
 fn exclusive_and_a_path_for_one_hole_have_one_winner() {
-    for (swapped, executions) in [(false, 12), (true, 12)] {
-        let outcomes: &[&str] = &["path", "task"];
-        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
-            let (scene, moved) = Scene::full_pair(16, 0, 0, 3);
-            let [one, other] = [scene.key(7, 1, 0), scene.key(8, 0, 1)];
-            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
-            let won = run_two(
-                swapped,
-                move || world.carry_out(&[hop(moved)], one, Admission::Copies) == Some(true),
-                move || writer.task(&[Insert(other)]) == [Some(true)],
-            );
-            let [path, task] = seen.one_winner(["path", "task"], won, "there was one hole");
-            scene.world.assert_holds(&[(moved, 1), (one, path), (other, task)], 10);
-        });
-    }
+    in_both_orders([12, 12], &["path", "task"], |seen, swapped| {
+        let (scene, moved) = Scene::full_pair(16, 0, 0, 3);
+        let [one, other] = [scene.key(7, 1, 0), scene.key(8, 0, 1)];
+        let won = run_two(
+            &scene,
+            swapped,
+            move |scene| scene.world.carry_out(&[hop(moved)], one, Admission::Copies) == Some(true),
+            move |writer| writer.task(&[Insert(other)]) == [Some(true)],
+        );
+        let [path, task] = seen.one_winner(["path", "task"], won, "there was one hole");
+        scene.world.assert_holds(&[(moved, 1), (one, path), (other, task)], 10);
+    });
 }
 
 /// A present key is removed, whether the task has moved it yet or not. If it has, there is room for one new key, else
 /// for two.
 #[test]
 fn exclusive_move_against_removal_always_removes() {
-    for (swapped, executions) in [(false, 18), (true, 18)] {
-        let outcomes: &[&str] = &["moved first", "removed first"];
-        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
-            let (scene, moved) = Scene::full_pair(16, 0, 0, 3);
-            let [new, beyond] = [scene.key(7, 0, 1), scene.key(4, 3, 0)];
-            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
-            let ((), stored) = run_two(
-                swapped,
-                move || assert!(world.remove(moved.turned()), "a present key was not removed"),
-                move || writer.task(&[Insert(new), Insert(beyond)]),
-            );
-            assert_eq!(stored[0], Some(true), "the removal made room, or the move did");
-            let room = stored[1] == Some(true);
-            seen.note(if room { "removed first" } else { "moved first" });
-            scene.world.assert_holds(&[(moved, 0), (new, 1), (beyond, usize::from(room))], 10);
-        });
-    }
+    in_both_orders([18, 18], &["moved first", "removed first"], |seen, swapped| {
+        let (scene, moved) = Scene::full_pair(16, 0, 0, 3);
+        let [new, beyond] = [scene.key(7, 0, 1), scene.key(4, 3, 0)];
+        let ((), stored) = run_two(
+            &scene,
+            swapped,
+            move |scene| assert!(scene.world.remove(moved.turned()), "a present key was not removed"),
+            move |writer| writer.task(&[Insert(new), Insert(beyond)]),
+        );
+        assert_eq!(stored[0], Some(true), "the removal made room, or the move did");
+        let room = stored[1] == Some(true);
+        seen.note(if room { "removed first" } else { "moved first" });
+        scene.world.assert_holds(&[(moved, 0), (new, 1), (beyond, usize::from(room))], 10);
+    });
 }
 
 /// The key that one thread inserts uniquely is inserted by the task, too.
 #[test]
 fn exclusive_against_unique_counts_right() {
-    for (swapped, executions) in [(false, 12), (true, 12)] {
-        let outcomes: &[&str] = &["admitted", "present"];
-        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
-            let scene = Scene::new(16, 0);
-            let [class, other] = [scene.key(0, 0, 1), scene.key(1, 0, 1)];
-            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
-            let (admitted, ()) = run_two(
-                swapped,
-                move || world.insert_unique(class).expect("there is room"),
-                move || assert_eq!(writer.task(&[Insert(other), Insert(class.turned())]), [Some(true); 2]),
-            );
-            seen.note(if admitted { "admitted" } else { "present" });
-            scene.world.assert_holds(&[(class, 1 + usize::from(admitted)), (other, 1)], 0);
-        });
-    }
+    in_both_orders([12, 12], &["admitted", "present"], |seen, swapped| {
+        let scene = Scene::new(16, 0);
+        let [class, other] = [scene.key(0, 0, 1), scene.key(1, 0, 1)];
+        let (admitted, ()) = run_two(
+            &scene,
+            swapped,
+            move |scene| scene.world.insert_unique(class).expect("there is room"),
+            move |writer| assert_eq!(writer.task(&[Insert(other), Insert(class.turned())]), [Some(true); 2]),
+        );
+        seen.note(if admitted { "admitted" } else { "present" });
+        scene.world.assert_holds(&[(class, 1 + usize::from(admitted)), (other, 1)], 0);
+    });
 }
 
 /// `insert_unique` in its last resort, under all locks, against another by a path: the second one sees the key.
 #[test]
 fn exclusive_unique_against_a_path_admits_one() {
-    for (swapped, executions) in [(false, 15), (true, 15)] {
-        let outcomes: &[&str] = &["path", "task"];
-        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
-            let (scene, moved) = Scene::full_pair(16, 0, 0, 0);
-            let class = scene.key(7, 0, 1);
-            // Two may move, so that there would be room for a second copy.
-            let also = scene.key(0, 1, 2);
-            let instead_of = scene.key(6, 1, 0);
-            assert!(scene.world.remove(Class { second: instead_of.first, ..instead_of }));
-            scene.world.put(also);
-            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
-            let admitted = run_two(
-                swapped,
-                move || {
-                    let admitted = world.carry_out(&[hop(moved)], class.turned(), Admission::Unique);
-                    admitted.expect("the key is looked for before the path")
-                },
-                move || writer.task(&[InsertUnique(class)])[0].expect("there is room"),
-            );
-            seen.one_winner(["path", "task"], admitted, "exactly one is admitted");
-            scene.world.assert_holds(&[(class, 1), (moved, 1), (also, 1)], 6);
-        });
-    }
+    in_both_orders([15, 15], &["path", "task"], |seen, swapped| {
+        let (scene, moved) = Scene::full_pair(16, 0, 0, 0);
+        let class = scene.key(7, 0, 1);
+        // Two may move, so that there would be room for a second copy.
+        let also = scene.key(0, 1, 2);
+        let instead_of = scene.key(6, 1, 0);
+        assert!(scene.world.remove(Class { second: instead_of.first, ..instead_of }));
+        scene.world.put(also);
+        let admitted = run_two(
+            &scene,
+            swapped,
+            move |scene| {
+                let admitted = scene.world.carry_out(&[hop(moved)], class.turned(), Admission::Unique);
+                admitted.expect("the key is looked for before the path")
+            },
+            move |writer| writer.task(&[InsertUnique(class)])[0].expect("there is room"),
+        );
+        seen.one_winner(["path", "task"], admitted, "exactly one is admitted");
+        scene.world.assert_holds(&[(class, 1), (moved, 1), (also, 1)], 6);
+    });
 }

@@ -1,6 +1,6 @@
 //! Splits of tables, against all that may go on meanwhile (DESIGN.md, "Growth").
 
-use super::harness::{Model, Seen, run_three, run_two};
+use super::harness::{Model, Seen, in_both_orders, run_three, run_two};
 use crate::batch::lookup_batch;
 use crate::layout::{Mixed, Plan, SearchBudget};
 use crate::raw::{Admission, Growing, RawFilter};
@@ -133,14 +133,15 @@ fn lookup_during_a_split_finds(look: Look, executions: [[usize; 3]; 4]) {
                 let world = World::new(bits, reserve);
                 let key = world.key(cell, 0);
                 world.put(key, bucket);
-                let (reader, splitter, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+                let seen = seen.clone();
                 run_two(
+                    &world,
                     false,
-                    move || {
-                        assert!(look(&reader, key), "a key was missed during a split");
+                    move |reader| {
+                        assert!(look(reader, key), "a key was missed during a split");
                         seen.note("found");
                     },
-                    move || splitter.split(),
+                    move |splitter| splitter.split(),
                 );
                 world.assert_holds(&[(key, 1)], 2);
             });
@@ -181,14 +182,15 @@ fn lookup_beside(
         let key = world.key((1 << splits) - 1, 0);
         let (here, there) = if bucket == In::First { (key, world.turned(key)) } else { (world.turned(key), key) };
         world.put(here, In::First);
-        let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+        let seen = seen.clone();
         run_two(
+            &world,
             false,
-            move || {
-                assert!(look(&reader, key), "{missed}");
+            move |reader| {
+                assert!(look(reader, key), "{missed}");
                 seen.note("found");
             },
-            move || work(&writer, here, there),
+            move |writer| work(writer, here, there),
         );
         world.assert_holds(&[(key, 1)], 1 + splits as usize);
     });
@@ -244,15 +246,15 @@ fn batch_during_splits_of_two_tables_finds_its_key() {
         world.put(key, In::First);
         world.put(other, In::First);
         world.split();
-        let [reader, one, two] = [0; 3].map(|_| Arc::clone(&world));
         let seen = seen.clone();
         run_three(
-            move || {
+            &world,
+            move |reader| {
                 assert!(reader.contains_in_batch(key), "a key was missed during two splits at a time");
                 seen.note("found");
             },
-            move || _ = one.growing().split_table(1, 1),
-            move || _ = two.growing().split_table(0, 1),
+            |one| _ = one.growing().split_table(1, 1),
+            |two| _ = two.growing().split_table(0, 1),
         );
         world.assert_holds(&[(key, 1), (other, 1)], 4);
     });
@@ -270,16 +272,17 @@ fn batch_of_two_widths_finds_a_key_that_moves() {
             world.put(here, In::First);
             world.put(stays, In::First);
             world.split();
-            let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            let seen = seen.clone();
             run_two(
+                &world,
                 false,
-                move || {
+                move |reader| {
                     let mut found = [false; 2];
                     lookup_batch(&reader.raw, &[moves, stays], |&mixed| mixed, &mut found);
                     assert!(found == [true; 2], "a key of a block of two widths was missed");
                     seen.note("found");
                 },
-                move || assert!(writer.growing().hop(here)),
+                move |writer| assert!(writer.growing().hop(here)),
             );
             world.assert_holds(&[(moves, 1), (stays, 1)], 2);
         });
@@ -326,10 +329,10 @@ fn writer_during_a_split(
                 if present {
                     world.put(key, In::Second);
                 }
-                let (writer, splitter) = (Arc::clone(&world), Arc::clone(&world));
-                let split =
-                    move || (0..splits).for_each(|number| _ = splitter.growing().split_table(number as usize, number));
-                let (found, ()) = run_two(swapped, move || write(&writer, key), split);
+                let split = move |world: &Arc<World>| {
+                    (0..splits).for_each(|number| _ = world.growing().split_table(number as usize, number));
+                };
+                let (found, ()) = run_two(&world, swapped, move |writer| write(writer, key), split);
                 assert_eq!(found, said, "what a writer was told during a split");
                 world.assert_holds(&[(key, copies)], 1 + splits as usize);
             });
@@ -377,10 +380,9 @@ fn during_a_task_that_splits<T: Send + 'static>(
         let world = World::new(16, 1);
         let keys: [_; 11] = core::array::from_fn(|number| world.key(number % 2, number / 2));
         keys[..8].iter().for_each(|&key| world.insert(key));
-        let (bulk, beside) = (Arc::clone(&world), Arc::clone(&world));
         let others = [keys[0], keys[7], keys[10]];
         let (stored, answer) =
-            run_two(false, move || bulk.insert_in_task(&keys[8..10]), move || other(&beside, others));
+            run_two(&world, false, move |bulk| bulk.insert_in_task(&keys[8..10]), move |beside| other(beside, others));
         assert!(stored == 2 && said(answer), "what a writer was told beside a task that splits");
         let mut expected = keys.map(|key| (key, 1));
         (expected[0].1, expected[7].1, expected[10].1) = (copies[0], copies[1], copies[2]);
@@ -412,9 +414,8 @@ fn two_insertions_into_a_full_table_split_it_once() {
         let world = World::new(16, 2);
         let keys: [_; 10] = core::array::from_fn(|number| world.key(number % 4, number / 4));
         keys[..8].iter().for_each(|&key| world.insert(key));
-        let (one, other) = (Arc::clone(&world), Arc::clone(&world));
-        let insert = |world: Arc<World>, key| move || assert_eq!(world.raw.insert(key, Admission::Copies), Ok(true));
-        run_two(false, insert(one, keys[8]), insert(other, keys[9]));
+        let insert = |key| move |world: &Arc<World>| assert_eq!(world.raw.insert(key, Admission::Copies), Ok(true));
+        run_two(&world, false, insert(keys[8]), insert(keys[9]));
         world.assert_holds(&keys.map(|key| (key, 1)), 2);
         assert_eq!(world.raw.totals().refused_full, 0);
     });
@@ -448,18 +449,20 @@ fn len_during_a_split_is_exact() {
 /// A hop of a path, whose fingerprint may have gone to the other table: then it is spoiled.
 #[test]
 fn move_during_a_split_keeps_the_key() {
-    for (swapped, executions) in [(false, 12), (true, 9)] {
-        explore(executions, &["moved", "spoiled"], move |seen| {
-            let world = World::new(16, 1);
-            let key = world.key(1, 0);
-            world.put(key, In::First);
-            let (mover, splitter) = (Arc::clone(&world), Arc::clone(&world));
-            // Looked for in the table that is split, as by a path that was found before.
-            let (moved, ()) = run_two(swapped, move || mover.growing().hop_in_table(0, key), move || splitter.split());
-            seen.note(if moved { "moved" } else { "spoiled" });
-            world.assert_holds(&[(key, 1)], 2);
-        });
-    }
+    in_both_orders([12, 9], &["moved", "spoiled"], |seen, swapped| {
+        let world = World::new(16, 1);
+        let key = world.key(1, 0);
+        world.put(key, In::First);
+        // Looked for in the table that is split, as by a path that was found before.
+        let (moved, ()) = run_two(
+            &world,
+            swapped,
+            move |mover| mover.growing().hop_in_table(0, key),
+            move |splitter| splitter.split(),
+        );
+        seen.note(if moved { "moved" } else { "spoiled" });
+        world.assert_holds(&[(key, 1)], 2);
+    });
 }
 
 /// A key that makes room by the last hop of a path, out of a table that is being split.
@@ -471,10 +474,11 @@ fn last_hop_during_a_split_is_kept() {
                 let world = World::new(16, 1);
                 let [key, stays] = [world.key(1, 0), world.key(0, 0)];
                 world.put(stays, In::First);
-                let (writer, splitter, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+                let seen = seen.clone();
                 run_two(
+                    &world,
                     swapped,
-                    move || match writer.growing().displace(stays, key, admission) {
+                    move |writer| match writer.growing().displace(stays, key, admission) {
                         Some(stored) => {
                             assert!(stored, "there was room");
                             seen.note("stored");
@@ -484,7 +488,7 @@ fn last_hop_during_a_split_is_kept() {
                             writer.insert(key);
                         }
                     },
-                    move || splitter.split(),
+                    move |splitter| splitter.split(),
                 );
                 world.assert_holds(&[(key, 1), (stays, 1)], 2);
             });
@@ -494,23 +498,21 @@ fn last_hop_during_a_split_is_kept() {
 
 #[test]
 fn unique_during_a_split_admits_one() {
-    for (swapped, executions) in [(false, 57), (true, 84)] {
-        explore(executions, &["first", "second"], move |seen| {
-            let world = World::new(16, 1);
-            let key = world.key(1, 0);
-            let (one, other) = (Arc::clone(&world), Arc::clone(&world));
-            let admitted = run_two(
-                swapped,
-                move || one.insert_unique(key),
-                move || {
-                    other.split();
-                    other.insert_unique(key)
-                },
-            );
-            seen.one_winner(["first", "second"], admitted, "exactly one is admitted");
-            world.assert_holds(&[(key, 1)], 2);
-        });
-    }
+    in_both_orders([57, 84], &["first", "second"], |seen, swapped| {
+        let world = World::new(16, 1);
+        let key = world.key(1, 0);
+        let admitted = run_two(
+            &world,
+            swapped,
+            move |one| one.insert_unique(key),
+            move |other| {
+                other.split();
+                other.insert_unique(key)
+            },
+        );
+        seen.one_winner(["first", "second"], admitted, "exactly one is admitted");
+        world.assert_holds(&[(key, 1)], 2);
+    });
 }
 
 #[test]
@@ -520,8 +522,7 @@ fn two_splits_of_one_table_are_one() {
         let [goes, stays] = [world.key(3, 0), world.key(0, 0)];
         world.put(goes, In::First);
         world.put(stays, In::First);
-        let (one, other) = (Arc::clone(&world), Arc::clone(&world));
-        run_two(false, move || one.split(), move || other.split());
+        run_two(&world, false, move |one| one.split(), move |other| other.split());
         world.assert_holds(&[(goes, 1), (stays, 1)], 2);
     });
 }
@@ -533,8 +534,8 @@ fn split_of_a_child_waits_for_the_split_that_makes_it() {
         let world = World::new(16, 2);
         let keys = [0, 1, 2, 3].map(|cell| world.key(cell, 0));
         keys.into_iter().for_each(|key| world.put(key, In::First));
-        let (one, other) = (Arc::clone(&world), Arc::clone(&world));
-        let ((), split) = run_two(false, move || one.split(), move || other.growing().split_table(1, 1));
+        let ((), split) =
+            run_two(&world, false, move |one| one.split(), move |other| other.growing().split_table(1, 1));
         seen.note(if split { "split" } else { "not there yet" });
         world.assert_holds(&keys.map(|key| (key, 1)), if split { 3 } else { 2 });
     });
@@ -543,23 +544,21 @@ fn split_of_a_child_waits_for_the_split_that_makes_it() {
 /// A clear empties whatever the split has made of the table.
 #[test]
 fn clear_during_a_split_leaves_nothing() {
-    for (swapped, executions) in [(false, 282), (true, 102)] {
-        explore(executions, &[], move |_| {
-            let world = World::new(16, 1);
-            let keys = [world.key(1, 0), world.key(0, 0)];
-            keys.into_iter().for_each(|key| world.put(key, In::First));
-            let (clearer, splitter) = (Arc::clone(&world), Arc::clone(&world));
-            run_two(
-                swapped,
-                move || {
-                    clearer.raw.clear();
-                    assert!(keys.iter().all(|&key| !clearer.contains(key)), "a key was found after a clear");
-                },
-                move || splitter.split(),
-            );
-            world.assert_holds(&keys.map(|key| (key, 0)), 2);
-        });
-    }
+    in_both_orders([282, 102], &[], |_, swapped| {
+        let world = World::new(16, 1);
+        let keys = [world.key(1, 0), world.key(0, 0)];
+        keys.into_iter().for_each(|key| world.put(key, In::First));
+        run_two(
+            &world,
+            swapped,
+            move |clearer| {
+                clearer.raw.clear();
+                assert!(keys.iter().all(|&key| !clearer.contains(key)), "a key was found after a clear");
+            },
+            move |splitter| splitter.split(),
+        );
+        world.assert_holds(&keys.map(|key| (key, 0)), 2);
+    });
 }
 
 /// A clear takes a class once: not in the table that is split and, stored again, in the new one.
@@ -568,11 +567,11 @@ fn clear_during_a_split_takes_a_class_once() {
     explore(114, &["1", "2"], |seen| {
         let world = World::new(16, 1);
         let key = world.key(1, 0);
-        let (clearer, writer) = (Arc::clone(&world), Arc::clone(&world));
         let ((), admitted) = run_two(
+            &world,
             false,
-            move || clearer.raw.clear(),
-            move || {
+            move |clearer| clearer.raw.clear(),
+            move |writer| {
                 let first = writer.growing().insert_unique_in_first_table(key);
                 let second = writer.growing().insert_unique_in_first_table(key);
                 writer.split();
@@ -592,10 +591,10 @@ fn lookups_during_a_split_do_not_find_what_was_gone(executions: usize, take: fn(
         let world = World::new(16, 1);
         let key = world.key(1, 0);
         world.put(key, In::First);
-        let [reader, taker, splitter] = [0; 3].map(|_| Arc::clone(&world));
         let seen = seen.clone();
         run_three(
-            move || {
+            &world,
+            move |reader| {
                 if reader.contains(key) {
                     seen.note("found");
                 } else {
@@ -603,8 +602,8 @@ fn lookups_during_a_split_do_not_find_what_was_gone(executions: usize, take: fn(
                     assert!(!reader.contains(key), "a key that was gone was found again");
                 }
             },
-            move || take(&taker, key),
-            move || splitter.split(),
+            move |taker| take(taker, key),
+            move |splitter| splitter.split(),
         );
         world.assert_holds(&[(key, 0)], 2);
     });
@@ -628,14 +627,12 @@ fn insertions_during_a_split_are_visible_when_they_return() {
         let world = World::new(16, 1);
         let [stays, goes] = [world.key(0, 0), world.key(1, 0)];
         let insert = |own, other| {
-            let world = Arc::clone(&world);
-            move || {
+            move |world: &Arc<World>| {
                 world.insert(own);
                 world.contains(other)
             }
         };
-        let splitter = Arc::clone(&world);
-        let (one, other, ()) = run_three(insert(stays, goes), insert(goes, stays), move || splitter.split());
+        let (one, other, ()) = run_three(&world, insert(stays, goes), insert(goes, stays), |world| world.split());
         assert!(one || other, "neither of two insertions that had returned was seen");
         seen.note(if one && other { "both" } else { "one" });
         world.assert_holds(&[(stays, 1), (goes, 1)], 2);
@@ -649,12 +646,11 @@ fn a_table_that_was_emptied_is_not_split() {
         let world = World::new(16, 2);
         let keys: [_; 8] = core::array::from_fn(|number| world.key(number % 4, number / 4));
         keys.into_iter().for_each(|key| world.insert(key));
-        let (splitter, clearer) = (Arc::clone(&world), Arc::clone(&world));
-        let clear = move || {
-            clearer.raw.clear();
-            clearer.growing().tables()
+        let clear = |world: &Arc<World>| {
+            world.raw.clear();
+            world.growing().tables()
         };
-        let ((), tables) = run_two(false, move || splitter.growing().relieve_home(keys[0]), clear);
+        let ((), tables) = run_two(&world, false, move |splitter| splitter.growing().relieve_home(keys[0]), clear);
         seen.note(tables.to_string());
         assert_eq!(world.growing().tables(), tables, "a table was split that had been emptied");
         world.assert_holds(&keys.map(|key| (key, 0)), tables);

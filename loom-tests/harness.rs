@@ -246,13 +246,27 @@ impl Model {
     }
 }
 
-/// Runs two threads, spawned in this order or `swapped`: loom's reduction depends on who is first. Returns what each
-/// returned. A thread that only joins afterwards sees all that they did.
-pub(super) fn run_two<A: Send + 'static, B: Send + 'static>(
+/// A model in which two threads are spawned in one order, and in the other, with the executions of each.
+pub(super) fn in_both_orders(
+    executions: [usize; 2],
+    outcomes: &'static [&'static str],
+    body: impl Fn(&Seen, bool) + Copy + Send + Sync + 'static,
+) {
+    for (swapped, executions) in [false, true].into_iter().zip(executions) {
+        Model { executions, preemptions: None, outcomes }.explore(move |seen| body(seen, swapped));
+    }
+}
+
+/// Runs two threads on a world, spawned in this order or `swapped`: loom's reduction depends on who is first. Returns what
+/// each returned. A thread that only joins afterwards sees all that they did.
+pub(super) fn run_two<W: Clone + Send + 'static, A: Send + 'static, B: Send + 'static>(
+    world: &W,
     swapped: bool,
-    one: impl FnOnce() -> A + Send + 'static,
-    other: impl FnOnce() -> B + Send + 'static,
+    one: impl FnOnce(&W) -> A + Send + 'static,
+    other: impl FnOnce(&W) -> B + Send + 'static,
 ) -> (A, B) {
+    let (here, there) = (world.clone(), world.clone());
+    let (one, other) = (move || one(&here), move || other(&there));
     if swapped {
         let (other, one) = (spawn(other), spawn(one));
         let other = join(other);
@@ -263,13 +277,16 @@ pub(super) fn run_two<A: Send + 'static, B: Send + 'static>(
     }
 }
 
-/// Runs three threads, spawned in this order.
-pub(super) fn run_three<A: Send + 'static, B: Send + 'static, C: Send + 'static>(
-    first: impl FnOnce() -> A + Send + 'static,
-    second: impl FnOnce() -> B + Send + 'static,
-    third: impl FnOnce() -> C + Send + 'static,
+/// Runs three threads on a world, spawned in this order.
+pub(super) fn run_three<W: Clone + Send + 'static, A: Send + 'static, B: Send + 'static, C: Send + 'static>(
+    world: &W,
+    first: impl FnOnce(&W) -> A + Send + 'static,
+    second: impl FnOnce(&W) -> B + Send + 'static,
+    third: impl FnOnce(&W) -> C + Send + 'static,
 ) -> (A, B, C) {
-    let (first, second, third) = (spawn(first), spawn(second), spawn(third));
+    let [one, two, three] = [(); 3].map(|()| world.clone());
+    let (first, second) = (spawn(move || first(&one)), spawn(move || second(&two)));
+    let third = spawn(move || third(&three));
     (join(first), join(second), join(third))
 }
 
@@ -292,10 +309,11 @@ pub(super) fn removal_is_one_event(
 ) {
     let world = World::new(16, 2, 0);
     world.put(class);
-    let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+    let seen = seen.clone();
     run_two(
+        &world,
         false,
-        move || {
+        move |reader| {
             if reader.contains(class.turned()) {
                 seen.note("found");
             } else {
@@ -303,9 +321,9 @@ pub(super) fn removal_is_one_event(
                 assert!(!reader.contains(class.turned()), "a class that was gone was found again");
             }
         },
-        move || {
+        move |writer| {
             (0..more).for_each(|_| assert!(writer.insert(class.turned())));
-            remove(&writer);
+            remove(writer);
         },
     );
     world.assert_sum_holds(&[(class, 0)], 0);

@@ -20,8 +20,12 @@ fn one_lock_insertions_for_the_last_slot_have_one_winner() {
         world.fill(1, 3, 20);
         // Of different pairs.
         let (one, other) = (key(7, 1, 0), key(8, 1, 2));
-        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
-        let won = run_two(false, move || writer.insert_into_first(one), move || other_writer.insert_into_first(other));
+        let won = run_two(
+            &world,
+            false,
+            move |writer| writer.insert_into_first(one),
+            move |other_writer| other_writer.insert_into_first(other),
+        );
         let [first, second] = seen.one_winner(["first", "second"], won, "there was one slot");
         world.assert_holds(&[(one, first), (other, second)], 3);
     });
@@ -36,8 +40,12 @@ fn one_lock_and_pair_insertion_for_the_last_slot_have_one_winner() {
             world.fill(1, 3, 20);
             world.fill(second, 4, 30);
             let (one, other) = (key(7, 1, second), key(8, second, 1));
-            let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
-            let won = run_two(swapped, move || writer.insert_into_first(one), move || other_writer.insert(other));
+            let won = run_two(
+                &world,
+                swapped,
+                move |writer| writer.insert_into_first(one),
+                move |other_writer| other_writer.insert(other),
+            );
             let [first, second] = seen.one_winner(["one", "pair"], won, "there was one slot");
             world.assert_holds(&[(one, first), (other, second)], 7);
         });
@@ -47,18 +55,16 @@ fn one_lock_and_pair_insertion_for_the_last_slot_have_one_winner() {
 /// The key is inserted where another one moves to, and there is one slot.
 #[test]
 fn one_lock_insertion_and_a_move_for_the_last_slot_have_one_winner() {
-    for (swapped, executions) in [(false, 9), (true, 9)] {
-        Model { executions, preemptions: None, outcomes: &["inserted", "moved"] }.explore(move |seen| {
-            let world = World::new(16, 4, 0);
-            let (moved, new) = (key(7, 0, 1), key(8, 1, 2));
-            world.put(moved);
-            world.fill(1, 3, 20);
-            let (writer, mover) = (Arc::clone(&world), Arc::clone(&world));
-            let won = run_two(swapped, move || writer.insert_into_first(new), move || mover.hop(hop(moved)));
-            let [inserted, _] = seen.one_winner(["inserted", "moved"], won, "there was one slot");
-            world.assert_holds(&[(moved, 1), (new, inserted)], 3);
-        });
-    }
+    in_both_orders([9, 9], &["inserted", "moved"], |seen, swapped| {
+        let world = World::new(16, 4, 0);
+        let (moved, new) = (key(7, 0, 1), key(8, 1, 2));
+        world.put(moved);
+        world.fill(1, 3, 20);
+        let won =
+            run_two(&world, swapped, move |writer| writer.insert_into_first(new), move |mover| mover.hop(hop(moved)));
+        let [inserted, _] = seen.one_winner(["inserted", "moved"], won, "there was one slot");
+        world.assert_holds(&[(moved, 1), (new, inserted)], 3);
+    });
 }
 
 /// The key is inserted where another one moves from. There is room once that is gone, and it is found all the time.
@@ -73,11 +79,11 @@ fn one_lock_insertion_where_a_key_leaves_misses_neither() {
             let world = World::new(16, 4, 0);
             world.put(moved);
             world.fill(1, 3, 20);
-            let [reader, mover, writer] = [(); 3].map(|()| Arc::clone(&world));
             let (found, (), inserted) = run_three(
-                move || reader.contains(looked_up),
-                move || assert!(mover.hop(hop(moved))),
-                move || writer.insert_into_first(new),
+                &world,
+                move |reader| reader.contains(looked_up),
+                move |mover| assert!(mover.hop(hop(moved))),
+                move |writer| writer.insert_into_first(new),
             );
             assert!(found, "a key that only moved was missed");
             seen.note("found");
@@ -90,49 +96,45 @@ fn one_lock_insertion_where_a_key_leaves_misses_neither() {
 /// The last hop of a path frees a slot in a full bucket and fills it: no other insertion gets it.
 #[test]
 fn one_lock_insertion_never_gets_the_hole_of_a_last_hop() {
-    for (swapped, executions) in [(false, 9), (true, 9)] {
-        Model { executions, preemptions: None, outcomes: &["full"] }.explore(move |seen| {
-            let world = World::new(16, 4, 0);
-            let (moved, by_path, new) = (key(7, 1, 3), key(8, 1, 0), key(9, 1, 2));
-            world.put(moved);
-            world.fill(1, 3, 20);
-            world.fill(0, 4, 30);
-            let (writer, carrier) = (Arc::clone(&world), Arc::clone(&world));
-            let (inserted, stored) = run_two(
-                swapped,
-                move || writer.insert_into_first(new),
-                move || carrier.carry_out(&[hop(moved)], by_path, Admission::Copies),
-            );
-            assert_eq!((inserted, stored), (false, Some(true)), "the hole of a path went to another key");
-            seen.note("full");
-            world.assert_holds(&[(moved, 1), (by_path, 1), (new, 0)], 7);
-        });
-    }
+    in_both_orders([9, 9], &["full"], |seen, swapped| {
+        let world = World::new(16, 4, 0);
+        let (moved, by_path, new) = (key(7, 1, 3), key(8, 1, 0), key(9, 1, 2));
+        world.put(moved);
+        world.fill(1, 3, 20);
+        world.fill(0, 4, 30);
+        let (inserted, stored) = run_two(
+            &world,
+            swapped,
+            move |writer| writer.insert_into_first(new),
+            move |carrier| carrier.carry_out(&[hop(moved)], by_path, Admission::Copies),
+        );
+        assert_eq!((inserted, stored), (false, Some(true)), "the hole of a path went to another key");
+        seen.note("full");
+        world.assert_holds(&[(moved, 1), (by_path, 1), (new, 0)], 7);
+    });
 }
 
 /// A hole that is on its way along a path may be filled: the path is then spoiled, and nothing is lost.
 #[test]
 fn one_lock_insertion_spoils_a_path_or_finds_no_room() {
-    for (swapped, executions) in [(false, 12), (true, 30)] {
-        Model { executions, preemptions: None, outcomes: &["inserted", "path"] }.explore(move |seen| {
-            let world = World::new(16, 4, 0);
-            let (near, far) = (key(7, 0, 1), key(8, 1, 2));
-            let (by_path, new) = (key(9, 0, 3), key(10, 1, 0));
-            world.put(near);
-            world.put(far);
-            world.fill(0, 3, 20);
-            world.fill(1, 3, 30);
-            world.fill(3, 4, 40);
-            let (writer, carrier) = (Arc::clone(&world), Arc::clone(&world));
-            let won = run_two(
-                swapped,
-                move || writer.insert_into_first(new),
-                move || carrier.carry_out(&[hop(far), hop(near)], by_path, Admission::Copies) == Some(true),
-            );
-            let [inserted, stored] = seen.one_winner(["inserted", "path"], won, "there was one hole");
-            world.assert_holds(&[(near, 1), (far, 1), (by_path, stored), (new, inserted)], 10);
-        });
-    }
+    in_both_orders([12, 30], &["inserted", "path"], |seen, swapped| {
+        let world = World::new(16, 4, 0);
+        let (near, far) = (key(7, 0, 1), key(8, 1, 2));
+        let (by_path, new) = (key(9, 0, 3), key(10, 1, 0));
+        world.put(near);
+        world.put(far);
+        world.fill(0, 3, 20);
+        world.fill(1, 3, 30);
+        world.fill(3, 4, 40);
+        let won = run_two(
+            &world,
+            swapped,
+            move |writer| writer.insert_into_first(new),
+            move |carrier| carrier.carry_out(&[hop(far), hop(near)], by_path, Admission::Copies) == Some(true),
+        );
+        let [inserted, stored] = seen.one_winner(["inserted", "path"], won, "there was one hole");
+        world.assert_holds(&[(near, 1), (far, 1), (by_path, stored), (new, inserted)], 10);
+    });
 }
 
 /// Two keys of one class, one of them unique. If the other insertion has returned, the unique one sees its copy.
@@ -145,14 +147,15 @@ fn one_lock_against_unique_counts_right() {
             let world = World::new(16, 4, 0);
             let class = key(7, here, there);
             let returned = Arc::new(AtomicBool::new(false));
-            let (unique, writer, has_returned) = (Arc::clone(&world), Arc::clone(&world), Arc::clone(&returned));
+            let has_returned = Arc::clone(&returned);
             let ((before, admitted), ()) = run_two(
+                &world,
                 swapped,
                 // Relaxed, both: the flag orders nothing, so what is seen is seen by way of the locks.
-                move || {
+                move |unique| {
                     (has_returned.load(Ordering::Relaxed), unique.insert_unique(class.turned()).expect("there is room"))
                 },
-                move || {
+                move |writer| {
                     assert!(writer.insert_into_first(class));
                     returned.store(true, Ordering::Relaxed);
                 },
@@ -192,11 +195,11 @@ fn one_lock_insertion_and_removal_by_two_threads_are_never_missed() {
         Model { executions, preemptions: Some(3), outcomes }.explore(move |seen| {
             let world = World::new(16, 2, 0);
             world.put(stays);
-            let [reader, writer, remover] = [(); 3].map(|()| Arc::clone(&world));
             let (found, (), removed) = run_three(
-                move || reader.contains(stays.turned()),
-                move || assert!(writer.insert_into_first(stays.turned())),
-                move || remover.count(stays) == 2 && remover.remove(stays),
+                &world,
+                move |reader| reader.contains(stays.turned()),
+                move |writer| assert!(writer.insert_into_first(stays.turned())),
+                move |remover| remover.count(stays) == 2 && remover.remove(stays),
             );
             assert!(found, "a class that was never absent was missed");
             seen.note(if removed { "one" } else { "two" });
@@ -208,22 +211,20 @@ fn one_lock_insertion_and_removal_by_two_threads_are_never_missed() {
 /// A full bucket: there is room once the other key is removed.
 #[test]
 fn one_lock_insertion_against_a_removal_at_a_full_bucket() {
-    for (swapped, executions) in [(false, 9), (true, 15)] {
-        Model { executions, preemptions: None, outcomes: &["inserted", "full"] }.explore(move |seen| {
-            let world = World::new(16, 4, 0);
-            let (old, new) = (key(7, 0, 1), key(8, 1, 2));
-            world.put(old.turned());
-            world.fill(1, 3, 20);
-            let (writer, remover) = (Arc::clone(&world), Arc::clone(&world));
-            let (inserted, ()) = run_two(
-                swapped,
-                move || writer.insert_into_first(new),
-                move || assert!(remover.remove(old), "a present key was not removed"),
-            );
-            seen.note(if inserted { "inserted" } else { "full" });
-            world.assert_holds(&[(old, 0), (new, usize::from(inserted))], 3);
-        });
-    }
+    in_both_orders([9, 15], &["inserted", "full"], |seen, swapped| {
+        let world = World::new(16, 4, 0);
+        let (old, new) = (key(7, 0, 1), key(8, 1, 2));
+        world.put(old.turned());
+        world.fill(1, 3, 20);
+        let (inserted, ()) = run_two(
+            &world,
+            swapped,
+            move |writer| writer.insert_into_first(new),
+            move |remover| assert!(remover.remove(old), "a present key was not removed"),
+        );
+        seen.note(if inserted { "inserted" } else { "full" });
+        world.assert_holds(&[(old, 0), (new, usize::from(inserted))], 3);
+    });
 }
 
 /// `count` returns 1 or 2, and what it has counted is in the sum of all.
@@ -235,11 +236,11 @@ fn one_lock_against_count_is_exact() {
             let world = World::new(16, 4, 0);
             let class = key(7, here, there);
             world.put(class.turned());
-            let (counter, writer) = (Arc::clone(&world), Arc::clone(&world));
             let ((count, len), ()) = run_two(
+                &world,
                 swapped,
-                move || (counter.count(class), counter.shard().len() as usize),
-                move || assert!(writer.insert_into_first(class)),
+                move |counter| (counter.count(class), counter.shard().len() as usize),
+                move |writer| assert!(writer.insert_into_first(class)),
             );
             assert!((1..=2).contains(&count) && (count..=2).contains(&len), "{count} copies of {len} keys");
             seen.note(count.to_string());
@@ -251,58 +252,56 @@ fn one_lock_against_count_is_exact() {
 /// The task has another bucket's lock, too, and the insertion the upper one.
 #[test]
 fn one_lock_insertion_and_a_task_for_the_last_slot_have_one_winner() {
-    for (swapped, executions) in [(false, 9), (true, 9)] {
-        Model { executions, preemptions: None, outcomes: &["one", "task"] }.explore(move |seen| {
-            let scene = Scene::from_world(World::new(16, 4, 0));
-            let [one, other] = [scene.key(7, 1, 0), scene.key(8, 0, 1)];
-            // All buckets, so that no key can make room.
-            [0, 2, 3].into_iter().for_each(|bucket| scene.world.fill(bucket, 4, 20));
-            scene.world.fill(1, 3, 20);
-            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
-            let won = run_two(
-                swapped,
-                move || world.insert_into_first(one),
-                move || writer.task(&[Insert(other)]) == [Some(true)],
-            );
-            let [first, second] = seen.one_winner(["one", "task"], won, "there was one slot");
-            scene.world.assert_holds(&[(one, first), (other, second)], 15);
-        });
-    }
+    in_both_orders([9, 9], &["one", "task"], |seen, swapped| {
+        let scene = Scene::from_world(World::new(16, 4, 0));
+        let [one, other] = [scene.key(7, 1, 0), scene.key(8, 0, 1)];
+        // All buckets, so that no key can make room.
+        [0, 2, 3].into_iter().for_each(|bucket| scene.world.fill(bucket, 4, 20));
+        scene.world.fill(1, 3, 20);
+        let won = run_two(
+            &scene,
+            swapped,
+            move |scene| scene.world.insert_into_first(one),
+            move |writer| writer.task(&[Insert(other)]) == [Some(true)],
+        );
+        let [first, second] = seen.one_winner(["one", "task"], won, "there was one slot");
+        scene.world.assert_holds(&[(one, first), (other, second)], 15);
+    });
 }
 
 #[test]
 fn one_lock_insertion_and_a_task_add_up() {
-    for (swapped, executions) in [(false, 15), (true, 15)] {
-        Model { executions, preemptions: None, outcomes: &["added up"] }.explore(move |seen| {
-            let scene = Scene::from_world(World::new(16, 4, 0));
-            let [old, one, two, other] = [0, 1, 2, 3].map(|number| scene.key(number, 3, 2));
-            scene.world.put(old);
-            let (world, writer) = (Arc::clone(&scene.world), scene.clone());
-            run_two(
-                swapped,
-                move || assert!(world.insert_into_first(other)),
-                move || assert_eq!(writer.task(&[Insert(one), Remove(old), Insert(two)]), [Some(true); 3]),
-            );
-            scene.world.assert_holds(&[(old, 0), (one, 1), (two, 1), (other, 1)], 0);
-            seen.note("added up");
-        });
-    }
+    in_both_orders([15, 15], &["added up"], |seen, swapped| {
+        let scene = Scene::from_world(World::new(16, 4, 0));
+        let [old, one, two, other] = [0, 1, 2, 3].map(|number| scene.key(number, 3, 2));
+        scene.world.put(old);
+        run_two(
+            &scene,
+            swapped,
+            move |scene| assert!(scene.world.insert_into_first(other)),
+            move |writer| assert_eq!(writer.task(&[Insert(one), Remove(old), Insert(two)]), [Some(true); 3]),
+        );
+        scene.world.assert_holds(&[(old, 0), (one, 1), (two, 1), (other, 1)], 0);
+        seen.note("added up");
+    });
 }
 
 #[test]
 fn one_lock_insertion_against_clear_keeps_the_count_exact() {
-    for (swapped, executions) in [(false, 9), (true, 12)] {
-        Model { executions, preemptions: None, outcomes: &["stays", "goes"] }.explore(move |seen| {
-            let world = World::new(16, 2, 0);
-            let (old, new) = (key(7, 0, 1), key(8, 1, 0));
-            world.put(old);
-            let (clearer, writer) = (Arc::clone(&world), Arc::clone(&world));
-            run_two(swapped, move || clearer.shard().clear(), move || assert!(writer.insert_into_first(new)));
-            let stays = world.count(new);
-            seen.note(if stays == 1 { "stays" } else { "goes" });
-            world.assert_sum_holds(&[(old, 0), (new, stays)], 0);
-        });
-    }
+    in_both_orders([9, 12], &["stays", "goes"], |seen, swapped| {
+        let world = World::new(16, 2, 0);
+        let (old, new) = (key(7, 0, 1), key(8, 1, 0));
+        world.put(old);
+        run_two(
+            &world,
+            swapped,
+            move |clearer| clearer.shard().clear(),
+            move |writer| assert!(writer.insert_into_first(new)),
+        );
+        let stays = world.count(new);
+        seen.note(if stays == 1 { "stays" } else { "goes" });
+        world.assert_sum_holds(&[(old, 0), (new, stays)], 0);
+    });
 }
 
 /// A whole insertion: its look, one lock, and the pair's if the bucket is full by then.
@@ -319,8 +318,8 @@ fn one_lock_whole_insertions_use_both_buckets() {
         world.fill(0, 3, 20);
         world.fill(1, 3, 30);
         let (one, other) = (key(7, 1, 0), key(8, 1, 0));
-        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
-        let stored = run_two(false, move || insert(&writer, one), move || insert(&other_writer, other));
+        let stored =
+            run_two(&world, false, move |writer| insert(writer, one), move |other_writer| insert(other_writer, other));
         assert_eq!(stored, (Ok(true), Ok(true)), "there were two slots");
         let above = world.count(Class { second: one.first, ..one }) == 1;
         seen.note(if above { "first above" } else { "second above" });
@@ -336,8 +335,7 @@ fn one_lock_whole_insertions_of_one_class_too_many() {
         let class = key(7, 0, 1);
         (0..7).for_each(|_| assert!(world.insert(class)));
         let [one, other] = [class, class.turned()].map(|class| {
-            let world = Arc::clone(&world);
-            move || match insert(&world, class) {
+            move |world: &Arc<World>| match insert(world, class) {
                 Ok(stored) => stored,
                 Err(error) => {
                     assert_eq!(error, InsertError::TooManyCopies);
@@ -345,7 +343,7 @@ fn one_lock_whole_insertions_of_one_class_too_many() {
                 }
             }
         });
-        let won = run_two(false, one, other);
+        let won = run_two(&world, false, one, other);
         seen.one_winner(["first", "second"], won, "there was one slot");
         world.assert_holds(&[(class, 8)], 0);
     });
@@ -354,21 +352,19 @@ fn one_lock_whole_insertions_of_one_class_too_many() {
 /// The same while a copy is removed: refused or not, the count tells which.
 #[test]
 fn one_lock_whole_insertion_against_a_removal_of_a_saturated_class() {
-    for (swapped, executions) in [(false, 111), (true, 177)] {
-        Model { executions, preemptions: None, outcomes: &["stored", "refused"] }.explore(move |seen| {
-            let world = World::new(16, 2, 0);
-            let class = key(7, 0, 1);
-            (0..8).for_each(|_| assert!(world.insert(class)));
-            let (writer, remover) = (Arc::clone(&world), Arc::clone(&world));
-            let (result, ()) = run_two(
-                swapped,
-                move || insert(&writer, class),
-                move || assert!(remover.remove(class.turned()), "a present key was not removed"),
-            );
-            let stored = result == Ok(true);
-            assert!(stored || result == Err(InsertError::TooManyCopies), "{result:?}");
-            seen.note(if stored { "stored" } else { "refused" });
-            world.assert_holds(&[(class, 7 + usize::from(stored))], 0);
-        });
-    }
+    in_both_orders([111, 177], &["stored", "refused"], |seen, swapped| {
+        let world = World::new(16, 2, 0);
+        let class = key(7, 0, 1);
+        (0..8).for_each(|_| assert!(world.insert(class)));
+        let (result, ()) = run_two(
+            &world,
+            swapped,
+            move |writer| insert(writer, class),
+            move |remover| assert!(remover.remove(class.turned()), "a present key was not removed"),
+        );
+        let stored = result == Ok(true);
+        assert!(stored || result == Err(InsertError::TooManyCopies), "{result:?}");
+        seen.note(if stored { "stored" } else { "refused" });
+        world.assert_holds(&[(class, 7 + usize::from(stored))], 0);
+    });
 }

@@ -37,15 +37,16 @@ fn path_is_never_missed(hops: u32, stripe_shift: u32, executions: &[usize]) {
                 for (&key, fillers) in on_path[1..].iter().zip([300, 400]) {
                     key_above_a_hole(&world, key, fillers);
                 }
-                let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+                let seen = seen.clone();
                 let path: Vec<_> = on_path.iter().rev().map(|&key| hop(key)).collect();
                 run_two(
+                    &world,
                     false,
-                    move || {
+                    move |reader| {
                         assert!(reader.contains(looked_up), "a key on the path was missed");
                         seen.note("found");
                     },
-                    move || assert_eq!(writer.carry_out(&path, new, Admission::Copies), Some(true)),
+                    move |writer| assert_eq!(writer.carry_out(&path, new, Admission::Copies), Some(true)),
                 );
                 let mut classes: Vec<_> = on_path.iter().map(|&key| (key, 1)).collect();
                 classes.push((new, 1));
@@ -69,25 +70,22 @@ fn path_of_three_hops_is_never_missed() {
 /// in or not in, with the count to match.
 #[test]
 fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
-    for (swapped, executions) in [(false, 15), (true, 36)] {
-        let outcomes: &[&str] = &["inserted", "spoiled"];
-        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
-            let world = World::new(16, 3, 0);
-            let (near, far, new) = (key(7, 0, 1), key(8, 1, 2), key(9, 0, 1));
-            world.put(near);
-            world.put(far);
-            world.fill(0, 3, 20);
-            world.fill(1, 3, 30);
-            let (remover, writer) = (Arc::clone(&world), Arc::clone(&world));
-            let ((), inserted) = run_two(
-                swapped,
-                move || assert!(remover.remove(far), "a present key was not removed"),
-                move || writer.carry_out(&[hop(far), hop(near)], new, Admission::Copies).is_some(),
-            );
-            seen.note(if inserted { "inserted" } else { "spoiled" });
-            world.assert_holds(&[(near, 1), (far, 0), (new, usize::from(inserted))], 6);
-        });
-    }
+    in_both_orders([15, 36], &["inserted", "spoiled"], |seen, swapped| {
+        let world = World::new(16, 3, 0);
+        let (near, far, new) = (key(7, 0, 1), key(8, 1, 2), key(9, 0, 1));
+        world.put(near);
+        world.put(far);
+        world.fill(0, 3, 20);
+        world.fill(1, 3, 30);
+        let ((), inserted) = run_two(
+            &world,
+            swapped,
+            move |remover| assert!(remover.remove(far), "a present key was not removed"),
+            move |writer| writer.carry_out(&[hop(far), hop(near)], new, Admission::Copies).is_some(),
+        );
+        seen.note(if inserted { "inserted" } else { "spoiled" });
+        world.assert_holds(&[(near, 1), (far, 0), (new, usize::from(inserted))], 6);
+    });
 }
 
 /// Two insertions have found the same path: one carries it out, and the other sees that its hop is stale, though there
@@ -101,11 +99,9 @@ fn path_found_twice_is_carried_out_once() {
         world.fill(0, 3, 20);
         world.fill(1, 2, 30);
         world.fill(2, 4, 40);
-        let [writer, other_writer] = [one, other].map(|new| {
-            let world = Arc::clone(&world);
-            move || world.carry_out(&[hop(moved)], new, Admission::Copies).is_some()
-        });
-        let won = run_two(false, writer, other_writer);
+        let [writer, other_writer] = [one, other]
+            .map(|new| move |world: &Arc<World>| world.carry_out(&[hop(moved)], new, Admission::Copies).is_some());
+        let won = run_two(&world, false, writer, other_writer);
         let [first, second] = seen.one_winner(["first", "second"], won, "there was one hole");
         world.assert_holds(&[(one, first), (other, second), (moved, 1)], 9);
     });
@@ -115,22 +111,20 @@ fn path_found_twice_is_carried_out_once() {
 /// other bucket. The bucket of both is the upper one of each pair of locks.
 #[test]
 fn copy_by_path_against_unique_counts_right() {
-    for (swapped, executions) in [(false, 9), (true, 9)] {
-        Model { executions, preemptions: None, outcomes: &["admitted", "present"] }.explore(move |seen| {
-            let world = World::new(16, 4, 0);
-            let (moved, class) = (key(7, 3, 1), key(9, 3, 2));
-            world.put(moved);
-            world.fill(3, 3, 20);
-            let (unique, writer) = (Arc::clone(&world), Arc::clone(&world));
-            let (admitted, ()) = run_two(
-                swapped,
-                move || unique.insert_unique(class).expect("there is room"),
-                move || assert_eq!(writer.carry_out(&[hop(moved)], class, Admission::Copies), Some(true)),
-            );
-            seen.note(if admitted { "admitted" } else { "present" });
-            world.assert_holds(&[(class, 1 + usize::from(admitted)), (moved, 1)], 3);
-        });
-    }
+    in_both_orders([9, 9], &["admitted", "present"], |seen, swapped| {
+        let world = World::new(16, 4, 0);
+        let (moved, class) = (key(7, 3, 1), key(9, 3, 2));
+        world.put(moved);
+        world.fill(3, 3, 20);
+        let (admitted, ()) = run_two(
+            &world,
+            swapped,
+            move |unique| unique.insert_unique(class).expect("there is room"),
+            move |writer| assert_eq!(writer.carry_out(&[hop(moved)], class, Admission::Copies), Some(true)),
+        );
+        seen.note(if admitted { "admitted" } else { "present" });
+        world.assert_holds(&[(class, 1 + usize::from(admitted)), (moved, 1)], 3);
+    });
 }
 
 /// Two paths end in the last empty slot of one bucket: one key moves there, and the other sees that there is no room.
@@ -142,8 +136,12 @@ fn paths_that_meet_in_one_hole_move_one_key() {
         world.put(one);
         world.put(other);
         world.fill(2, 3, 20);
-        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
-        let moved = run_two(false, move || writer.hop(hop(one)), move || other_writer.hop(hop(other)));
+        let moved = run_two(
+            &world,
+            false,
+            move |writer| writer.hop(hop(one)),
+            move |other_writer| other_writer.hop(hop(other)),
+        );
         seen.one_winner(["first", "second"], moved, "there was one hole");
         world.assert_holds(&[(one, 1), (other, 1)], 3);
     });

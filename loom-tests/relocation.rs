@@ -28,14 +28,15 @@ pub(super) fn relocation_is_never_missed(
                 let world = World::new(width, plan.buckets, stripe_shift);
                 world.fill(1, below, fillers);
                 world.put(moved);
-                let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+                let seen = seen.clone();
                 run_two(
+                    &world,
                     swapped,
-                    move || {
-                        assert!(look(&reader, looked_up), "a key that only moved was missed");
+                    move |reader| {
+                        assert!(look(reader, looked_up), "a key that only moved was missed");
                         seen.note("found");
                     },
-                    move || assert!(writer.hop(hop(moved))),
+                    move |writer| assert!(writer.hop(hop(moved))),
                 );
                 world.assert_holds(&[(moved, 1)], u64::from(below));
             });
@@ -87,14 +88,15 @@ fn moves_there_and_back_are_never_missed(
         let world = World::new(16, 2, stripe_shift);
         let moved = key(7, 0, 1);
         world.put(moved);
-        let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+        let seen = seen.clone();
         run_two(
+            &world,
             false,
-            move || {
+            move |reader| {
                 assert!(reader.contains(looked_up), "a key that moved there and back was missed");
                 seen.note("found");
             },
-            move || {
+            move |writer| {
                 [moved, moved.turned()].into_iter().cycle().take(moves).for_each(|key| assert!(writer.hop(hop(key))))
             },
         );
@@ -129,14 +131,15 @@ fn last_hop_is_never_missed() {
             world.put(moved);
             world.fill(0, 3, 20);
             world.fill(3, 4, 30);
-            let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            let seen = seen.clone();
             run_two(
+                &world,
                 false,
-                move || {
+                move |reader| {
                     assert!(reader.contains(looked_up), "the key that made room was missed");
                     seen.note("found");
                 },
-                move || {
+                move |writer| {
                     assert_eq!(writer.carry_out(&[hop(moved)], new, Admission::Copies), Some(true));
                     assert!(writer.contains(new), "the new key was missed by its own thread");
                 },
@@ -159,14 +162,15 @@ fn neighbours_in_the_same_words_stay_found() {
             world.fill(0, 4, 20);
             assert!(world.insert(before) && world.insert(between) && world.insert(after));
             assert!(world.remove(between));
-            let (reader, writer, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            let seen = seen.clone();
             run_two(
+                &world,
                 false,
-                move || {
+                move |reader| {
                     assert!(reader.contains(looked_up), "a neighbour that stayed where it is was missed");
                     seen.note("found");
                 },
-                move || {
+                move |writer| {
                     assert!(writer.insert(between));
                     assert!(writer.remove(between));
                 },

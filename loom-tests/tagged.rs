@@ -1,7 +1,7 @@
 //! Time in the slot: ticks during lookups and writes, on slots of 16 bits with tags of 2 (4 epochs come round), and of 12
 //! with 4, where a slot straddles two words and its tag does not.
 
-use super::harness::{Model, Seen, hop, join, key, key_in, plan, run_three, run_two, spawn};
+use super::harness::{Model, Seen, hop, in_both_orders, join, key, key_in, plan, run_three, run_two, spawn};
 use crate::layout::{Class, Plan};
 use crate::raw::{IfPresent, Put, Shards, Tagged, TaggedShard};
 use crate::sys::memory::HugePages;
@@ -85,15 +85,16 @@ fn never_missed(
         let outcomes: &[&str] = if repeats[usize::from(turned)] { &["found", "repeated"] } else { &["found"] };
         Model { executions, preemptions: None, outcomes }.explore(move |seen| {
             let (world, class) = make();
-            let (looks, writes, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+            let seen = seen.clone();
             run_two(
+                &world,
                 swapped,
-                move || {
+                move |looks| {
                     let asked = if turned { class.turned() } else { class };
                     assert!(looks.contains(asked), "a key that lives was missed");
                     seen.note("found");
                 },
-                move || writer(&writes, class),
+                move |writes| writer(writes, class),
             );
             assert!(world.contains(class), "a key that lives was missed at the end");
         });
@@ -126,26 +127,24 @@ fn stored_again_before_death_is_never_missed() {
 /// whoever sees the tick sees the copy.
 #[test]
 fn stored_again_by_another_thread_is_never_missed() {
-    for (swapped, executions) in [(false, 30), (true, 20)] {
-        Model { executions, preemptions: None, outcomes: &["found"] }.explore(move |seen| {
-            let (world, class) = World::holding(1);
-            assert!(!world.raw.sweep(2), "nothing is left to sweep");
-            let [looks, ticks, writes] = [(); 3].map(|()| Arc::clone(&world));
-            let seen = seen.clone();
-            run_two(
-                swapped,
-                move || {
-                    assert!(looks.contains(class), "a key that lives was missed");
-                    seen.note("found");
-                },
-                move || {
-                    join(spawn(move || writes.store(class, MOST)));
-                    ticks.advance();
-                },
-            );
-            assert_eq!(world.values(class), [MOST - 1]);
-        });
-    }
+    in_both_orders([30, 20], &["found"], |seen, swapped| {
+        let (world, class) = World::holding(1);
+        assert!(!world.raw.sweep(2), "nothing is left to sweep");
+        let (writes, seen) = (Arc::clone(&world), seen.clone());
+        run_two(
+            &world,
+            swapped,
+            move |looks| {
+                assert!(looks.contains(class), "a key that lives was missed");
+                seen.note("found");
+            },
+            move |ticks| {
+                join(spawn(move || writes.store(class, MOST)));
+                ticks.advance();
+            },
+        );
+        assert_eq!(world.values(class), [MOST - 1]);
+    });
 }
 
 /// After a tick a copy that is renewed for the longest time has the tag that was dead before it.
@@ -205,15 +204,15 @@ fn renewed_in_a_straddling_slot_is_never_missed() {
 fn renewed_beside_a_relocation_is_never_missed() {
     Model { executions: 7680, preemptions: Some(3), outcomes: &["found", "repeated"] }.explore(|seen| {
         let (world, class) = World::holding(1);
-        let [looks, raises, moves] = [(); 3].map(|()| Arc::clone(&world));
         let seen = seen.clone();
         run_three(
-            move || {
+            &world,
+            move |looks| {
                 assert!(looks.contains(class.turned()), "a key that lives was missed");
                 seen.note("found");
             },
-            move || assert_eq!(raises.shard().raise(class, MOST), 1),
-            move || assert!(moves.shard().hop(hop(class))),
+            move |raises| assert_eq!(raises.shard().raise(class, MOST), 1),
+            move |moves| assert!(moves.shard().hop(hop(class))),
         );
         assert_eq!(world.values(class), [MOST], "the renewal goes with the copy that stays");
     });
@@ -223,102 +222,93 @@ fn renewed_beside_a_relocation_is_never_missed() {
 /// key that was stored a moment ago.
 #[test]
 fn overwriting_takes_no_live_slot() {
-    for (swapped, executions) in [(false, 54), (true, 126)] {
-        Model { executions, preemptions: None, outcomes: &["first", "second"] }.explore(move |seen| {
-            let world = World::small();
-            let (one, other) = (world.key(0, 0, 1), world.key(1, 0, 1));
-            world.fill(0, 3, 20, MOST);
-            world.fill(1, 4, 30, MOST);
-            let (writes, ticks) = (Arc::clone(&world), Arc::clone(&world));
-            let stored = run_two(
-                swapped,
-                move || writes.put(one, MOST, IfPresent::Another).is_some(),
-                move || {
-                    ticks.advance();
-                    ticks.put(other, MOST, IfPresent::Another).is_some()
-                },
-            );
-            let wins = seen.one_winner(["first", "second"], stored, "one slot takes one key");
-            assert_eq!([one, other].map(|class| world.values(class).len()), wins, "what was stored lives");
-            assert_eq!(world.raw.shards.len(), 8);
-        });
-    }
+    in_both_orders([54, 126], &["first", "second"], |seen, swapped| {
+        let world = World::small();
+        let (one, other) = (world.key(0, 0, 1), world.key(1, 0, 1));
+        world.fill(0, 3, 20, MOST);
+        world.fill(1, 4, 30, MOST);
+        let stored = run_two(
+            &world,
+            swapped,
+            move |writes| writes.put(one, MOST, IfPresent::Another).is_some(),
+            move |ticks| {
+                ticks.advance();
+                ticks.put(other, MOST, IfPresent::Another).is_some()
+            },
+        );
+        let wins = seen.one_winner(["first", "second"], stored, "one slot takes one key");
+        assert_eq!([one, other].map(|class| world.values(class).len()), wins, "what was stored lives");
+        assert_eq!(world.raw.shards.len(), 8);
+    });
 }
 
 /// Whatever epoch the insertion has read, the key has its time, less the tick at the most.
 #[test]
 fn tick_and_insertion_for_the_longest_time() {
-    for (swapped, executions) in [(false, 45), (true, 69)] {
-        Model { executions, preemptions: None, outcomes: &["before", "after"] }.explore(move |seen| {
-            let world = World::small();
-            let class = world.key(0, 0, 1);
-            let (writes, ticks) = (Arc::clone(&world), Arc::clone(&world));
-            run_two(swapped, move || writes.store(class, MOST), move || ticks.advance());
-            let values = world.values(class);
-            assert!(values == [MOST] || values == [MOST - 1], "a key that lives was swept: {values:?}");
-            seen.note(if values == [MOST] { "after" } else { "before" });
-        });
-    }
+    in_both_orders([45, 69], &["before", "after"], |seen, swapped| {
+        let world = World::small();
+        let class = world.key(0, 0, 1);
+        run_two(&world, swapped, move |writes| writes.store(class, MOST), move |ticks| ticks.advance());
+        let values = world.values(class);
+        assert!(values == [MOST] || values == [MOST - 1], "a key that lives was swept: {values:?}");
+        seen.note(if values == [MOST] { "after" } else { "before" });
+    });
 }
 
 /// A pass waits for the writer that holds a stripe: nothing is stored by an epoch before the last one. Else what should be
 /// long dead would live again.
 #[test]
 fn stalled_writer_stores_by_the_last_epoch_or_this_one() {
-    for (swapped, executions) in [(false, 102), (true, 303)] {
-        Model { executions, preemptions: None, outcomes: &["dead", "alive"] }.explore(move |seen| {
-            let world = World::small();
-            let class = world.key(0, 0, 1);
-            let (writes, ticks) = (Arc::clone(&world), Arc::clone(&world));
-            run_two(
-                swapped,
-                move || writes.store(class, 1),
-                move || {
-                    ticks.advance();
-                    ticks.advance();
-                },
-            );
-            let values = world.values(class);
-            assert!(values.is_empty() || values == [1], "a dead key lives again: {values:?}");
-            seen.note(if values.is_empty() { "dead" } else { "alive" });
-            for _ in 0..4 {
-                world.advance();
-                assert!(!world.contains(class), "a dead key lives again");
-            }
-            assert_eq!(world.raw.shards.len(), 0);
-        });
-    }
+    in_both_orders([102, 303], &["dead", "alive"], |seen, swapped| {
+        let world = World::small();
+        let class = world.key(0, 0, 1);
+        run_two(
+            &world,
+            swapped,
+            move |writes| writes.store(class, 1),
+            move |ticks| {
+                ticks.advance();
+                ticks.advance();
+            },
+        );
+        let values = world.values(class);
+        assert!(values.is_empty() || values == [1], "a dead key lives again: {values:?}");
+        seen.note(if values.is_empty() { "dead" } else { "alive" });
+        for _ in 0..4 {
+            world.advance();
+            assert!(!world.contains(class), "a dead key lives again");
+        }
+        assert_eq!(world.raw.shards.len(), 0);
+    });
 }
 
 /// From a stripe that is not yet swept to one that is, only what lives is moved.
 #[test]
 fn relocation_beside_a_sweep_brings_nothing_back() {
-    for (swapped, executions) in [(false, 378), (true, 474)] {
-        Model { executions, preemptions: None, outcomes: &["moved", "dead"] }.explore(move |seen| {
-            let world = World::small();
-            let (dead, dies) = (world.key(0, 1, 0), world.key(1, 1, 0));
-            world.fill(0, 4, 20, 1);
-            world.store(dead, 1);
-            world.store(dies, 2);
+    in_both_orders([378, 474], &["moved", "dead"], |seen, swapped| {
+        let world = World::small();
+        let (dead, dies) = (world.key(0, 1, 0), world.key(1, 1, 0));
+        world.fill(0, 4, 20, 1);
+        world.store(dead, 1);
+        world.store(dies, 2);
+        world.advance();
+        // Now the fillers make room in bucket 0, which is swept first.
+        let (moved, ()) = run_two(
+            &world,
+            swapped,
+            move |moves| {
+                moves.shard().hop(hop(dead));
+                moves.shard().hop(hop(dies))
+            },
+            move |ticks| ticks.advance(),
+        );
+        seen.note(if moved { "moved" } else { "dead" });
+        for _ in 0..4 {
+            assert!(!world.contains(dead) && !world.contains(dies), "what was dead lives again");
             world.advance();
-            // Now the fillers make room in bucket 0, which is swept first.
-            let (moves, ticks) = (Arc::clone(&world), Arc::clone(&world));
-            let (moved, ()) = run_two(
-                swapped,
-                move || {
-                    moves.shard().hop(hop(dead));
-                    moves.shard().hop(hop(dies))
-                },
-                move || ticks.advance(),
-            );
-            seen.note(if moved { "moved" } else { "dead" });
-            for _ in 0..4 {
-                assert!(!world.contains(dead) && !world.contains(dies), "what was dead lives again");
-                world.advance();
-            }
-            assert_eq!(world.raw.shards.len(), 0, "slots in use are counted");
-        });
-    }
+        }
+        assert_eq!(world.raw.shards.len(), 0, "slots in use are counted");
+    });
 }
 
 /// Of two that see a key at the same time, one is told that it is new.
@@ -327,11 +317,9 @@ fn seen_twice_is_new_once() {
     Model { executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::small();
         let class = world.key(0, 0, 1);
-        let [one, other] = [class, class.turned()].map(|class| {
-            let world = Arc::clone(&world);
-            move || world.put(class, MOST, IfPresent::Raise) == Some(0)
-        });
-        let new = run_two(false, one, other);
+        let [one, other] = [class, class.turned()]
+            .map(|class| move |world: &Arc<World>| world.put(class, MOST, IfPresent::Raise) == Some(0));
+        let new = run_two(&world, false, one, other);
         seen.one_winner(["first", "second"], new, "exactly one is told that the key is new");
         assert_eq!(world.values(class), [MOST]);
     });
@@ -342,11 +330,11 @@ fn seen_twice_is_new_once() {
 fn counted_beside_a_relocation_adds_up() {
     Model { executions: 1714, preemptions: Some(3), outcomes: &["1 then 2", "2 then 1"] }.explore(|seen: &Seen| {
         let (world, class) = World::holding(1);
-        let [one, other, moves] = [(); 3].map(|()| Arc::clone(&world));
         let (one, other, ()) = run_three(
-            move || one.put(class, 1, IfPresent::Add),
-            move || other.put(class.turned(), 1, IfPresent::Add),
-            move || assert!(moves.shard().hop(hop(class))),
+            &world,
+            move |one| one.put(class, 1, IfPresent::Add),
+            move |other| other.put(class.turned(), 1, IfPresent::Add),
+            move |moves| assert!(moves.shard().hop(hop(class))),
         );
         seen.note(format!("{} then {}", one.expect("present"), other.expect("present")));
         assert_eq!(world.values(class), [3], "each addition counts");
@@ -356,22 +344,21 @@ fn counted_beside_a_relocation_adds_up() {
 /// A value that is there throughout is read, though another of the class is found too.
 #[test]
 fn values_beside_a_relocation_are_all_read() {
-    for (swapped, executions) in [(false, 744), (true, 696)] {
-        Model { executions, preemptions: None, outcomes: &["read", "repeated"] }.explore(move |seen| {
-            let (world, class) = World::holding(1);
-            world.store(class, 2);
-            let (looks, moves, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
-            run_two(
-                swapped,
-                move || {
-                    let values = looks.values(class);
-                    assert!([1, 2].iter().all(|value| values.contains(value)), "a value was missed: {values:?}");
-                    seen.note("read");
-                },
-                move || assert!(moves.shard().hop(hop(class.turned()))),
-            );
-        });
-    }
+    in_both_orders([744, 696], &["read", "repeated"], |seen, swapped| {
+        let (world, class) = World::holding(1);
+        world.store(class, 2);
+        let seen = seen.clone();
+        run_two(
+            &world,
+            swapped,
+            move |looks| {
+                let values = looks.values(class);
+                assert!([1, 2].iter().all(|value| values.contains(value)), "a value was missed: {values:?}");
+                seen.note("read");
+            },
+            move |moves| assert!(moves.shard().hop(hop(class.turned()))),
+        );
+    });
 }
 
 /// Store buffering between the epoch and a word: a tick and an insertion have both returned, so one of the two threads
@@ -381,14 +368,14 @@ fn ticks_are_visible_when_they_return() {
     Model { executions: 204, preemptions: None, outcomes: &["both", "one"] }.explore(|seen| {
         let world = World::small();
         let class = world.key(0, 0, 1);
-        let (writes, ticks) = (Arc::clone(&world), Arc::clone(&world));
         let (ticked, found) = run_two(
+            &world,
             false,
-            move || {
+            move |writes| {
                 writes.store(class, MOST);
                 writes.raw.epoch() == 1
             },
-            move || {
+            move |ticks| {
                 ticks.advance();
                 ticks.contains(class)
             },
@@ -402,51 +389,45 @@ fn ticks_are_visible_when_they_return() {
 /// copied, and what is read goes on at the latest.
 #[test]
 fn shards_copied_at_different_epochs_keep_their_deadlines() {
-    for (swapped, executions) in [(false, 657), (true, 1686)] {
-        Model { executions, preemptions: None, outcomes: &["0 0", "0 1", "0 2", "1 2", "2 2"] }.explore(move |seen| {
-            let mut plan = plan(16, 2, 1).with_tags(2);
-            plan.shards = 2;
-            let world = World::new(&plan);
-            let (dies, stays) = (world.key(0, 0, 1), world.key(1, 0, 1));
-            for (number, class, value) in [(0, dies, 1), (1, stays, MOST)] {
-                let put = Put { class, value, if_present: IfPresent::Another };
-                assert!(world.raw.at(number).put_into_pair(put).is_some());
-            }
-            let (copies, ticks) = (Arc::clone(&world), Arc::clone(&world));
-            let copy = move || {
-                let shards = copies.raw.each().map(|shard| {
-                    let mut words = vec![0; plan.words];
-                    let (count, epoch) = shard.copy_to(&mut words);
-                    (words, count, epoch)
-                });
-                shards.collect::<Vec<_>>()
-            };
-            let tick = move || {
-                ticks.advance();
-                ticks.advance();
-                assert_eq!(ticks.raw.at(1).raise(stays, MOST), 1);
-            };
-            let (copied, ()) = run_two(swapped, copy, tick);
-            let raw = Shards::new(&plan, HugePages::Unadvised.into()).expect("memory");
-            let mut epochs = Vec::new();
-            for (number, (words, count, epoch)) in copied.into_iter().enumerate() {
-                raw.at(number).fill_with(words.into_iter(), count);
-                epochs.push(epoch);
-            }
-            seen.note(format!("{} {}", epochs[0], epochs[1]));
-            let read = Tagged::from_copies(raw, &epochs);
-            let [first, second] = [0, 1].map(|number| {
-                let live = read.at(number).classes_in(read.shards.at(number), read.epoch());
-                live.map(|(_, value)| value).collect::<Vec<_>>()
+    in_both_orders([657, 1686], &["0 0", "0 1", "0 2", "1 2", "2 2"], |seen, swapped| {
+        let mut plan = plan(16, 2, 1).with_tags(2);
+        plan.shards = 2;
+        let world = World::new(&plan);
+        let (dies, stays) = (world.key(0, 0, 1), world.key(1, 0, 1));
+        for (number, class, value) in [(0, dies, 1), (1, stays, MOST)] {
+            let put = Put { class, value, if_present: IfPresent::Another };
+            assert!(world.raw.at(number).put_into_pair(put).is_some());
+        }
+        let copy = move |world: &Arc<World>| {
+            let shards = world.raw.each().map(|shard| {
+                let mut words = vec![0; plan.words];
+                let (count, epoch) = shard.copy_to(&mut words);
+                (words, count, epoch)
             });
-            let now = epochs[1] as u32;
-            assert_eq!(first, vec![1; usize::from(now == 0)], "what is dead lives in what was read");
-            assert!(
-                second == [MOST - now] || now == 2 && second == [MOST],
-                "a deadline was changed: {second:?} at {now}"
-            );
+            shards.collect::<Vec<_>>()
+        };
+        let tick = move |world: &Arc<World>| {
+            world.advance();
+            world.advance();
+            assert_eq!(world.raw.at(1).raise(stays, MOST), 1);
+        };
+        let (copied, ()) = run_two(&world, swapped, copy, tick);
+        let raw = Shards::new(&plan, HugePages::Unadvised.into()).expect("memory");
+        let mut epochs = Vec::new();
+        for (number, (words, count, epoch)) in copied.into_iter().enumerate() {
+            raw.at(number).fill_with(words.into_iter(), count);
+            epochs.push(epoch);
+        }
+        seen.note(format!("{} {}", epochs[0], epochs[1]));
+        let read = Tagged::from_copies(raw, &epochs);
+        let [first, second] = [0, 1].map(|number| {
+            let live = read.at(number).classes_in(read.shards.at(number), read.epoch());
+            live.map(|(_, value)| value).collect::<Vec<_>>()
         });
-    }
+        let now = epochs[1] as u32;
+        assert_eq!(first, vec![1; usize::from(now == 0)], "what is dead lives in what was read");
+        assert!(second == [MOST - now] || now == 2 && second == [MOST], "a deadline was changed: {second:?} at {now}");
+    });
 }
 
 /// A reader sees the old tag or the new one, wherever the copy is.
@@ -454,18 +435,18 @@ fn shards_copied_at_different_epochs_keep_their_deadlines() {
 fn a_tag_changed_beside_a_relocation_is_read() {
     Model { executions: 15_999, preemptions: Some(3), outcomes: &["old", "new", "repeated"] }.explore(|seen| {
         let (world, class) = World::holding(1);
-        let [looks, changes, moves] = [(); 3].map(|()| Arc::clone(&world));
         let seen = seen.clone();
         run_three(
-            move || {
+            &world,
+            move |looks| {
                 let values = looks.values(class.turned());
                 // A copy that is being moved may be seen in both buckets.
                 let each = |tag| !values.is_empty() && values.iter().all(|&value| value == tag);
                 assert!(each(1) || each(2), "neither the old tag nor the new one: {values:?}");
                 seen.note(if each(1) { "old" } else { "new" });
             },
-            move || assert!(changes.shard().replace(class, 1, 2)),
-            move || assert!(moves.shard().hop(hop(class))),
+            move |changes| assert!(changes.shard().replace(class, 1, 2)),
+            move |moves| assert!(moves.shard().hop(hop(class))),
         );
         assert_eq!(world.values(class), [2], "the new tag goes with the copy that stays");
     });
@@ -480,15 +461,16 @@ fn a_tag_that_stays_is_read_while_a_copy_gets_another() {
         let class = world.key(0, 0, 1);
         // In bucket 1, the first of its mate.
         world.store(class.turned(), 1);
-        let (looks, changes, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+        let seen = seen.clone();
         run_two(
+            &world,
             false,
-            move || {
+            move |looks| {
                 let values = looks.values(class);
                 seen.note(format!("{values:?}"));
                 assert!(values.contains(&1), "a tag that stays is left out: {values:?}");
             },
-            move || {
+            move |changes| {
                 changes.store(class.turned(), 1);
                 assert!(changes.shard().replace(class.turned(), 1, 2));
             },
@@ -505,15 +487,16 @@ fn values_in_two_words_are_of_one_key() {
         // The sixth slot begins at bit 60: its tag is the end of one word, its fingerprint lies in the next.
         world.fill(1, 4, 20, 15);
         world.store(class, 1);
-        let (looks, writes, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
+        let seen = seen.clone();
         run_two(
+            &world,
             false,
-            move || {
+            move |looks| {
                 let values = looks.values(class);
                 seen.note(format!("{values:?}"));
                 assert!(values.contains(&1) && !values.contains(&15), "the value of another key: {values:?}");
             },
-            move || {
+            move |writes| {
                 assert_eq!(writes.shard().remove(key(21, 1, 1), None), 15);
                 assert!(writes.shard().hop(hop(class.turned())));
             },
@@ -531,11 +514,11 @@ fn dead_while_it_is_swept() {
         world.fill(2, 4, 30, 15);
         world.store(class, 1);
         world.advance();
-        let (looks, sweeps) = (Arc::clone(&world), Arc::clone(&world));
         run_two(
+            &world,
             false,
-            move || assert!(!looks.contains(class), "a dead key lives again"),
-            move || _ = sweeps.raw.sweep(4),
+            move |looks| assert!(!looks.contains(class), "a dead key lives again"),
+            move |sweeps| _ = sweeps.raw.sweep(4),
         );
         seen.note("");
     });

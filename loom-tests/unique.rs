@@ -9,11 +9,9 @@ fn unique_twice_admits_one() {
     Model { executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
         let world = World::new(16, 2, 0);
         let class = key(7, 0, 1);
-        let [one, other] = [class, class.turned()].map(|class| {
-            let world = Arc::clone(&world);
-            move || world.insert_unique(class).expect("there is room")
-        });
-        let admitted = run_two(false, one, other);
+        let [one, other] = [class, class.turned()]
+            .map(|class| move |world: &Arc<World>| world.insert_unique(class).expect("there is room"));
+        let admitted = run_two(&world, false, one, other);
         seen.one_winner(["first", "second"], admitted, "exactly one is admitted");
         world.assert_holds(&[(class, 1)], 0);
     });
@@ -21,21 +19,18 @@ fn unique_twice_admits_one() {
 
 #[test]
 fn unique_against_insert_counts_right() {
-    for (swapped, executions) in [(false, 12), (true, 12)] {
-        let outcomes: &[&str] = &["admitted", "present"];
-        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
-            let world = World::new(16, 2, 0);
-            let class = key(7, 0, 1);
-            let (unique, writer) = (Arc::clone(&world), Arc::clone(&world));
-            let (admitted, ()) = run_two(
-                swapped,
-                move || unique.insert_unique(class).expect("there is room"),
-                move || assert!(writer.insert(class.turned())),
-            );
-            seen.note(if admitted { "admitted" } else { "present" });
-            world.assert_holds(&[(class, 1 + usize::from(admitted))], 0);
-        });
-    }
+    in_both_orders([12, 12], &["admitted", "present"], |seen, swapped| {
+        let world = World::new(16, 2, 0);
+        let class = key(7, 0, 1);
+        let (admitted, ()) = run_two(
+            &world,
+            swapped,
+            move |unique| unique.insert_unique(class).expect("there is room"),
+            move |writer| assert!(writer.insert(class.turned())),
+        );
+        seen.note(if admitted { "admitted" } else { "present" });
+        world.assert_holds(&[(class, 1 + usize::from(admitted))], 0);
+    });
 }
 
 /// Both have found the pair full and searched; one frees a slot for itself. The other must look for the key again, not
@@ -51,8 +46,8 @@ fn unique_by_path_twice_admits_one() {
         world.fill(0, 3, 20);
         world.fill(1, 3, 30);
         let [one, other] = [here, there].map(|moved| {
-            let (world, seen) = (Arc::clone(&world), seen.clone());
-            move || {
+            let seen = seen.clone();
+            move |world: &Arc<World>| {
                 let result = world.carry_out(&[hop(moved)], class, Admission::Unique);
                 let admitted = result.expect("nothing spoils the path");
                 if !admitted {
@@ -61,7 +56,7 @@ fn unique_by_path_twice_admits_one() {
                 admitted
             }
         });
-        let admitted = run_two(false, one, other);
+        let admitted = run_two(&world, false, one, other);
         seen.one_winner(["first", "second"], admitted, "exactly one is admitted");
         world.assert_holds(&[(class, 1), (here, 1), (there, 1)], 6);
     });

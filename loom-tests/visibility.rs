@@ -19,15 +19,16 @@ fn changes_are_visible_when_they_return(
     let outcomes: &[&str] = &["both", "first", "second"];
     Model { executions, preemptions: None, outcomes }.explore(move |seen| {
         let ((world, key), (other_world, other_key)) = (scene(), scene());
-        let thread = |own: &Arc<World>, key, other: &Arc<World>, other_key| {
-            let (own, other) = (Arc::clone(own), Arc::clone(other));
-            move || {
-                change(&own, key);
-                other.contains(other_key) != before
-            }
+        let act = move |own: &Arc<World>, key, other: &Arc<World>, other_key| {
+            change(own, key);
+            other.contains(other_key) != before
         };
-        let (first, second) =
-            run_two(false, thread(&world, key, &other_world, other_key), thread(&other_world, other_key, &world, key));
+        let (first, second) = run_two(
+            &(world, other_world),
+            false,
+            move |(world, other_world)| act(world, key, other_world, other_key),
+            move |(world, other_world)| act(other_world, other_key, world, key),
+        );
         assert!(first || second, "neither of two writes that had returned was seen");
         seen.note(if !second {
             "first"

@@ -11,8 +11,8 @@ fn inserts_for_the_last_slot_have_one_winner() {
         world.fill(0, 4, 20);
         world.fill(1, 3, 30);
         let (one, other) = (key(7, 0, 1), key(8, 1, 0));
-        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
-        let won = run_two(false, move || writer.insert(one), move || other_writer.insert(other));
+        let won =
+            run_two(&world, false, move |writer| writer.insert(one), move |other_writer| other_writer.insert(other));
         let [first, second] = seen.one_winner(["first", "second"], won, "there was one slot");
         world.assert_holds(&[(one, first), (other, second)], 7);
     });
@@ -21,47 +21,42 @@ fn inserts_for_the_last_slot_have_one_winner() {
 /// A full pair: one thread frees a slot and takes it back, another wants it. The one that loses is told.
 #[test]
 fn insert_against_remove_and_insert_at_a_full_pair() {
-    let outcomes: &[&str] = &["wanted lost", "wanted won"];
-    for (swapped, executions) in [(false, 15), (true, 39)] {
-        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
-            let world = World::new(16, 2, 0);
-            let (wanted, churned) = (key(7, 0, 1), key(8, 1, 0));
-            world.fill(0, 4, 20);
-            world.fill(1, 3, 30);
-            world.put(churned);
-            let (inserter, churner) = (Arc::clone(&world), Arc::clone(&world));
-            let won = run_two(
-                swapped,
-                move || inserter.insert(wanted),
-                move || {
-                    assert!(churner.remove(churned), "a present key was not removed");
-                    churner.insert(churned)
-                },
-            );
-            let [inserted, back] = seen.one_winner(["wanted won", "wanted lost"], won, "there was one slot");
-            world.assert_holds(&[(wanted, inserted), (churned, back)], 7);
-        });
-    }
+    in_both_orders([15, 39], &["wanted lost", "wanted won"], |seen, swapped| {
+        let world = World::new(16, 2, 0);
+        let (wanted, churned) = (key(7, 0, 1), key(8, 1, 0));
+        world.fill(0, 4, 20);
+        world.fill(1, 3, 30);
+        world.put(churned);
+        let won = run_two(
+            &world,
+            swapped,
+            move |inserter| inserter.insert(wanted),
+            move |churner| {
+                assert!(churner.remove(churned), "a present key was not removed");
+                churner.insert(churned)
+            },
+        );
+        let [inserted, back] = seen.one_winner(["wanted won", "wanted lost"], won, "there was one slot");
+        world.assert_holds(&[(wanted, inserted), (churned, back)], 7);
+    });
 }
 
 /// A present key is removed, whether it has moved yet or not.
 #[test]
 fn removal_against_a_move_always_removes() {
-    for (swapped, executions) in [(false, 12), (true, 18)] {
-        let outcomes: &[&str] = &["moved first", "removed first"];
-        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
-            let world = World::new(16, 2, 0);
-            let moved = key(7, 0, 1);
-            world.put(moved);
-            let (remover, mover, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
-            run_two(
-                swapped,
-                move || assert!(remover.remove(moved.turned()), "a present key was not removed"),
-                move || seen.note(if mover.hop(hop(moved)) { "moved first" } else { "removed first" }),
-            );
-            world.assert_holds(&[(moved, 0)], 0);
-        });
-    }
+    in_both_orders([12, 18], &["moved first", "removed first"], |seen, swapped| {
+        let world = World::new(16, 2, 0);
+        let moved = key(7, 0, 1);
+        world.put(moved);
+        let seen = seen.clone();
+        run_two(
+            &world,
+            swapped,
+            move |remover| assert!(remover.remove(moved.turned()), "a present key was not removed"),
+            move |mover| seen.note(if mover.hop(hop(moved)) { "moved first" } else { "removed first" }),
+        );
+        world.assert_holds(&[(moved, 0)], 0);
+    });
 }
 
 #[test]
@@ -70,8 +65,12 @@ fn removals_of_one_copy_have_one_winner() {
         let world = World::new(16, 2, 0);
         let class = key(7, 0, 1);
         world.put(class);
-        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
-        let removed = run_two(false, move || writer.remove(class), move || other_writer.remove(class.turned()));
+        let removed = run_two(
+            &world,
+            false,
+            move |writer| writer.remove(class),
+            move |other_writer| other_writer.remove(class.turned()),
+        );
         seen.one_winner(["first", "second"], removed, "one copy is removed once");
         world.assert_holds(&[(class, 0)], 0);
     });
@@ -80,23 +79,22 @@ fn removals_of_one_copy_have_one_winner() {
 /// `count` takes the locks: in the middle of a relocation both copies stand in the table.
 #[test]
 fn count_against_a_move_is_exact() {
-    for (swapped, executions) in [(false, 12), (true, 12)] {
-        Model { executions, preemptions: None, outcomes: &["counted"] }.explore(move |seen| {
-            let world = World::new(16, 2, 0);
-            let moved = key(7, 0, 1);
-            world.put(moved);
-            let (counter, mover, seen) = (Arc::clone(&world), Arc::clone(&world), seen.clone());
-            run_two(
-                swapped,
-                move || {
-                    assert_eq!(counter.count(moved), 1, "a key that moves was counted twice or not at all");
-                    seen.note("counted");
-                },
-                move || assert!(mover.hop(hop(moved))),
-            );
-            world.assert_holds(&[(moved, 1)], 0);
-        });
-    }
+    in_both_orders([12, 12], &["counted"], |seen, swapped| {
+        let world = World::new(16, 2, 0);
+        let moved = key(7, 0, 1);
+        world.put(moved);
+        let seen = seen.clone();
+        run_two(
+            &world,
+            swapped,
+            move |counter| {
+                assert_eq!(counter.count(moved), 1, "a key that moves was counted twice or not at all");
+                seen.note("counted");
+            },
+            move |mover| assert!(mover.hop(hop(moved))),
+        );
+        world.assert_holds(&[(moved, 1)], 0);
+    });
 }
 
 /// Insertions and removals of other keys in the same stripe add up.
@@ -106,14 +104,14 @@ fn counts_of_concurrent_changes_add_up() {
         let world = World::new(16, 2, 1);
         let (old, one, other) = (key(7, 0, 1), key(8, 0, 1), key(9, 1, 0));
         world.put(old);
-        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
         run_two(
+            &world,
             false,
-            move || {
+            move |writer| {
                 assert!(writer.insert(one));
                 assert!(writer.remove(old));
             },
-            move || assert!(other_writer.insert(other)),
+            move |other_writer| assert!(other_writer.insert(other)),
         );
         world.assert_holds(&[(old, 0), (one, 1), (other, 1)], 0);
         seen.note("added up");
@@ -126,8 +124,12 @@ fn crossing_pairs_do_not_deadlock() {
     Model { executions: 12, preemptions: None, outcomes: &["both"] }.explore(|seen| {
         let world = World::new(16, 2, 0);
         let (one, other) = (key(7, 0, 1), key(8, 1, 0));
-        let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
-        run_two(false, move || assert!(writer.insert(one)), move || assert!(other_writer.insert(other)));
+        run_two(
+            &world,
+            false,
+            move |writer| assert!(writer.insert(one)),
+            move |other_writer| assert!(other_writer.insert(other)),
+        );
         world.assert_holds(&[(one, 1), (other, 1)], 0);
         seen.note("both");
     });
@@ -146,11 +148,11 @@ fn crossing_last_hops_do_not_deadlock() {
             world.put(far);
             world.fill(0, 3, 20);
             world.fill(1, 3, 30);
-            let (writer, other_writer) = (Arc::clone(&world), Arc::clone(&world));
             run_two(
+                &world,
                 false,
-                move || assert_eq!(writer.carry_out(&[hop(near)], one, admission), Some(true)),
-                move || assert_eq!(other_writer.carry_out(&[hop(far)], other, admission), Some(true)),
+                move |writer| assert_eq!(writer.carry_out(&[hop(near)], one, admission), Some(true)),
+                move |other_writer| assert_eq!(other_writer.carry_out(&[hop(far)], other, admission), Some(true)),
             );
             world.assert_holds(&[(near, 1), (far, 1), (one, 1), (other, 1)], 6);
             seen.note("both");

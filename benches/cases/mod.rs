@@ -5,8 +5,7 @@
 //! bounds, since 2^29 keys of text alone are 14 GiB. With `--test` only 2^16 is run. Each benchmark takes several
 //! minutes in full.
 
-use compare::contestants;
-use compare::{Contestant, Field, Key, Size};
+use compare::{Contestant, Contested, Field, Key, Size};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, SamplingMode};
 use std::cell::OnceCell;
@@ -34,8 +33,8 @@ impl<K: Key> Case<'_, K> {
 }
 
 /// Runs something for all cases, a field of keys at a time.
-pub(crate) fn each<K: Key>(mut run: impl FnMut(&Case<K>)) {
-    let contestants = contestants::all::<K>();
+pub(crate) fn each<K: Contested>(mut run: impl FnMut(&Case<K>)) {
+    let contestants = K::contestants();
     for log2 in sizes() {
         let (field, probes) = (OnceCell::new(), 1 << (log2 + 2).min(20));
         for contestant in &contestants {

@@ -1,6 +1,5 @@
 //! Sizes and keys.
 
-use crate::contestants::{self, Contestant};
 use arrayvec::ArrayString;
 use fastrand::Rng;
 use std::hash::Hash;
@@ -15,9 +14,6 @@ pub trait Key: Hash + Eq + Copy + Send + Sync + 'static {
 
     /// Draws a key that no other one equals, in all likelihood.
     fn random(random: &mut Rng) -> Self;
-
-    /// [`contestants::all`] with keys of this type, compiled here once and for all.
-    fn contestants() -> Vec<Contestant<Self>>;
 }
 
 impl Key for u64 {
@@ -25,10 +21,6 @@ impl Key for u64 {
 
     fn random(random: &mut Rng) -> Self {
         random.u64(..)
-    }
-
-    fn contestants() -> Vec<Contestant<Self>> {
-        contestants::compile()
     }
 }
 
@@ -41,10 +33,6 @@ impl Key for Text {
             text.push(random.alphanumeric());
         }
         text
-    }
-
-    fn contestants() -> Vec<Contestant<Self>> {
-        contestants::compile()
     }
 }
 

@@ -1,24 +1,19 @@
 //! The filter.
 
 use crate::error;
-use crate::hashing::{BLOCK, Hashing, Keyed, hashes, in_blocks, keyed, made};
-use crate::keys::{Answers, Column, Key, KeyType, one};
+use crate::files::{Interruptible, regular};
+use crate::hashing::{Hashing, Keyed, answers, hashes, keyed, keys_of, made};
+use crate::keys::{Column, Key, KeyType, one};
 use crate::mapped::MappedFilter;
 use crate::report::{LISTED, RemoveReport, Report};
-use crate::threads::{Interruptible, in_slices, pool};
-use arrow_array::{Array, BooleanArray};
-use arrow_pyarrow::ToPyArrow;
-use concurrent_cuckoo_filter::{
-    self as ccf, BulkReport, SavedHasher, SnapshotError, SnapshotHeader, SnapshotReader, StableHashBuilder,
-};
-use pyo3::exceptions::PyOSError;
+use crate::threads::{in_slices, pool};
+use concurrent_cuckoo_filter::{self as ccf, BulkReport, SnapshotError, SnapshotReader, StableHashBuilder};
 use pyo3::prelude::*;
 use rayon::ThreadPool;
 use rayon::prelude::*;
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 type Of<K> = ccf::CuckooFilter<K, StableHashBuilder>;
 type Filter = Keyed<Of<str>, Of<[u8]>, Of<i64>, Of<u64>>;
@@ -283,31 +278,6 @@ impl CuckooFilter {
     }
 }
 
-/// Says of each key of a column whether it is present, as `ask` says of hashes.
-pub(crate) fn answers<'py>(
-    py: Python<'py>,
-    by: &(impl Hashing + Sync),
-    column: &Column,
-    check_utf8: bool,
-    ask: impl Fn(&[u64], &mut [bool]) + Sync,
-) -> PyResult<Bound<'py, PyAny>> {
-    let mut answers = Answers::with_capacity(column.len());
-    in_slices(py, column.len(), |slice| {
-        let mut found = [false; BLOCK];
-        in_blocks(by, column, slice, check_utf8, |hashes| {
-            let found = &mut found[..hashes.len()];
-            ask(hashes, found);
-            answers.extend(found);
-        })
-    })?;
-    BooleanArray::new(answers.finish(), column.validity(0..column.len())).to_data().to_pyarrow(py)
-}
-
-pub(crate) fn keys_of(hasher: &StableHashBuilder) -> (u64, u64) {
-    let [first, second, ..] = hasher.keys().unwrap_or_default();
-    (first, second)
-}
-
 /// Where keys stood before nulls were taken out.
 struct Positions(Option<Vec<u32>>);
 
@@ -363,31 +333,11 @@ where
     Ok(())
 }
 
-/// Opens a regular file.
-pub(crate) fn regular(path: &Path) -> PyResult<File> {
-    // To open a named pipe would be to wait for a writer.
-    if !std::fs::metadata(path).map_err(|error| error::of_file(error, path))?.is_file() {
-        return Err(PyOSError::new_err(format!("{path:?} is not a regular file")));
-    }
-    File::open(path).map_err(|error| error::of_file(error, path))
-}
-
-/// The type of the keys of a snapshot.
-pub(crate) fn key_type_of(header: &SnapshotHeader) -> PyResult<KeyType> {
-    Ok(match header.key_type() {
-        "str" => KeyType::Str,
-        "[u8]" => KeyType::Bytes,
-        "i64" => KeyType::I64,
-        "u64" => KeyType::U64,
-        other => return Err(error::other_keys(other)),
-    })
-}
-
 /// Reads a file that holds a filter and nothing else.
 fn load(path: PathBuf) -> PyResult<Filter> {
     let mut file = BufReader::with_capacity(1 << 20, Interruptible::new(regular(&path)?));
     let filter = SnapshotReader::new(&mut file).map_err(error::snapshot).and_then(|reader| {
-        let key_type = key_type_of(reader.header())?;
+        let key_type = KeyType::of(reader.header())?;
         let filter: Result<Filter, SnapshotError> = made!(key_type, K => reader.into_filter_with_stored_keys::<K, _>());
         filter.map_err(error::snapshot)
     })?;

@@ -1,12 +1,15 @@
 //! One value for each type of keys, and how each hashes.
 
-use crate::keys::{Column, Key, KeyType};
-use concurrent_cuckoo_filter::{CuckooFilter, Layout, MappedFilter, StableHashBuilder};
+use crate::keys::{Answers, Column, Key, KeyType};
+use crate::threads::in_slices;
+use arrow_array::{Array, BooleanArray};
+use arrow_pyarrow::ToPyArrow;
+use concurrent_cuckoo_filter::{CuckooFilter, Layout, MappedFilter, SavedHasher, StableHashBuilder};
 use pyo3::prelude::*;
 use std::ops::Range;
 
 /// Keys that are hashed before they are asked for or stored: their hashes stay in the nearest cache.
-pub(crate) const BLOCK: usize = 512;
+const BLOCK: usize = 512;
 
 /// The same thing for each type of keys.
 pub(crate) enum Keyed<S, B, I, U> {
@@ -107,7 +110,7 @@ hashing! {
 
 /// Hashes keys of a column, and calls `work` with blocks of hashes.
 #[inline(always)]
-pub(crate) fn in_blocks(
+fn in_blocks(
     by: &impl Hashing,
     column: &Column,
     range: Range<usize>,
@@ -143,4 +146,30 @@ pub(crate) fn hashes(
             *place = by.hash_of(key);
         }
     })
+}
+
+/// Says of each key of a column whether it is present, as `ask` says of hashes.
+pub(crate) fn answers<'py>(
+    py: Python<'py>,
+    by: &(impl Hashing + Sync),
+    column: &Column,
+    check_utf8: bool,
+    ask: impl Fn(&[u64], &mut [bool]) + Sync,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut answers = Answers::with_capacity(column.len());
+    in_slices(py, column.len(), |slice| {
+        let mut found = [false; BLOCK];
+        in_blocks(by, column, slice, check_utf8, |hashes| {
+            let found = &mut found[..hashes.len()];
+            ask(hashes, found);
+            answers.extend(found);
+        })
+    })?;
+    BooleanArray::new(answers.finish(), column.validity(0..column.len())).to_data().to_pyarrow(py)
+}
+
+/// The keys of a hash function.
+pub(crate) fn keys_of(hasher: &StableHashBuilder) -> (u64, u64) {
+    let [first, second, ..] = hasher.keys().unwrap_or_default();
+    (first, second)
 }

@@ -1,10 +1,12 @@
 //! What Python gives as keys, as a column.
 
+use crate::error;
 use arrow_array::UInt64Array;
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrowUnchecked;
 use arrow_schema::DataType;
+use concurrent_cuckoo_filter::SnapshotHeader;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -31,6 +33,17 @@ impl KeyType {
                 "key={name:?} was asked for; \"str\", \"bytes\", \"i64\" and \"u64\" are possible"
             ))),
         }
+    }
+
+    /// The type of the keys of a snapshot.
+    pub(crate) fn of(header: &SnapshotHeader) -> PyResult<Self> {
+        Ok(match header.key_type() {
+            "str" => KeyType::Str,
+            "[u8]" => KeyType::Bytes,
+            "i64" => KeyType::I64,
+            "u64" => KeyType::U64,
+            other => return Err(error::other_keys(other)),
+        })
     }
 
     pub(crate) fn name(self) -> &'static str {

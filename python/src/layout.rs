@@ -1,8 +1,7 @@
 //! Where keys lie, for filters that are built on several machines.
 
 use crate::error;
-use crate::filter::keys_of;
-use crate::hashing::{Keyed, hashes, keyed, made};
+use crate::hashing::{Keyed, hashes, keyed, keys_of, made};
 use crate::keys::{self, Column, KeyType};
 use crate::threads::in_slices;
 use arrow_array::{Array, Int32Array, UInt64Array};

@@ -8,6 +8,7 @@
 //! ```
 
 mod error;
+mod files;
 mod filter;
 mod hashing;
 mod keys;

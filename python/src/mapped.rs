@@ -1,9 +1,9 @@
 //! Filters in files, asked where they lie.
 
 use crate::error;
-use crate::filter::{answers, key_type_of, keys_of, regular};
-use crate::hashing::{Hashing, Keyed, keyed, made};
-use crate::keys::{Column, Key, one};
+use crate::files::regular;
+use crate::hashing::{Hashing, Keyed, answers, keyed, keys_of, made};
+use crate::keys::{Column, Key, KeyType, one};
 use concurrent_cuckoo_filter::{self as ccf, SnapshotReader, StableHashBuilder};
 use pyo3::prelude::*;
 use std::io::BufReader;
@@ -34,7 +34,7 @@ pub(crate) struct MappedFilter(Keyed<Of<str>, Of<[u8]>, Of<i64>, Of<u64>>);
 impl MappedFilter {
     pub(crate) fn open(path: PathBuf) -> PyResult<Self> {
         let reader = SnapshotReader::new(BufReader::new(regular(&path)?)).map_err(error::snapshot)?;
-        let filter = made!(key_type_of(reader.header())?, K => Of::<K>::open(&path));
+        let filter = made!(KeyType::of(reader.header())?, K => Of::<K>::open(&path));
         filter.map(MappedFilter).map_err(error::snapshot)
     }
 }

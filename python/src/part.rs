@@ -1,11 +1,12 @@
 //! A part of a filter, from hashes to a file.
 
 use crate::error;
+use crate::files::Interruptible;
 use crate::hashing::keyed;
 use crate::keys::hashes;
 use crate::layout::Layout;
 use crate::report::Report;
-use crate::threads::{Interruptible, in_slices};
+use crate::threads::in_slices;
 use concurrent_cuckoo_filter::{FilterPart, PartError, SnapshotReader, StableHashBuilder};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -3,7 +3,6 @@
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,34 +21,6 @@ pub(crate) fn in_slices(
         py.check_signals()?;
     }
     Ok(())
-}
-
-/// A reader that an interruption ends with an error.
-pub(crate) struct Interruptible<R> {
-    reader: R,
-    /// Bytes before the next look.
-    left: usize,
-}
-
-/// Bytes between two looks for an interruption: some hundredths of a second.
-const BYTES_BETWEEN_LOOKS: usize = 16 << 20;
-
-impl<R> Interruptible<R> {
-    pub(crate) fn new(reader: R) -> Self {
-        Interruptible { reader, left: BYTES_BETWEEN_LOOKS }
-    }
-}
-
-impl<R: Read> Read for Interruptible<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 {
-            Python::attach(|py| py.check_signals()).map_err(io::Error::other)?;
-            self.left = BYTES_BETWEEN_LOOKS;
-        }
-        let read = self.reader.read(buffer)?;
-        self.left = self.left.saturating_sub(read);
-        Ok(read)
-    }
 }
 
 /// The pool of this process. A process that was forked off has none of the threads of its parent, and would wait for them

@@ -275,11 +275,10 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
 
 #[cfg(test)]
 mod tests {
-    use super::block::{Block, Keys};
+
     use super::tasks::batches;
     use super::*;
-    use crate::StableHashBuilder;
-    use crate::layout::Mixed;
+
     use crate::sys::steps::{Step, with_hook};
     use std::cell::Cell;
     use std::rc::Rc;
@@ -305,20 +304,6 @@ mod tests {
         assert_eq!(lengths(0), [0]);
         assert_eq!(lengths(4096), [4096]);
         assert_eq!(lengths(4097), [4096, 1]);
-    }
-
-    #[test]
-    fn a_block_of_lookups_is_answered() {
-        let filter = filter(1_000_000);
-        let hashes: Vec<u64> = (0..1000).collect();
-        assert_eq!(filter.par_insert_hash(&hashes[..500]).inserted, 500);
-        let mut block = Block::<bool>::new(filter.raw.sorter(0), hashes.len()).unwrap();
-        Keys::with(&hashes, |&hash| Mixed::of(hash), |keys| block.fill(keys, 0..keys.count));
-        filter.raw.lookup_block(&mut block);
-        let mut found = vec![false; hashes.len()];
-        block.read(&mut found, |found| found);
-        let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
-        assert_eq!(found, one_by_one);
     }
 
     /// Into a filter of one shard, and of forty: the keys of few batches, and of blocks of which the last is not full.
@@ -363,66 +348,6 @@ mod tests {
                 assert_eq!(told(&looked_up), [keys.len()]);
             });
         }
-    }
-
-    /// 9000 keys for forty shards are three batches; for one shard they are sorted.
-    #[test]
-    fn keys_are_named_by_their_place_in_any_batch() {
-        for capacity in [100_000, 10_000_000] {
-            let filter = filter(capacity);
-            let mut hashes: Vec<u64> = (0..9000).collect();
-            assert_eq!(filter.par_insert_hash(&[1 << 40; 8]).inserted, 8);
-            let places = [10, 4095, 4096, 8191, 8192, 8999];
-            places.iter().for_each(|&place| hashes[place] = 1 << 40);
-            let report = filter.par_insert_hash(&hashes);
-            let rejected: Vec<usize> = report.rejected.iter().map(|rejection| rejection.index).collect();
-            assert_eq!((report.inserted, &rejected[..]), (8994, &places[..]));
-            assert_eq!(filter.remove_all_hash(1 << 40), 8);
-            let report = filter.par_remove_hash(&hashes);
-            assert_eq!((report.removed, &report.missing[..]), (8994, &places[..]));
-            assert!(filter.is_empty());
-        }
-    }
-
-    #[test]
-    fn each_way_in_does_what_it_says() {
-        // Three keys of which no two share a bucket.
-        let hasher = StableHashBuilder::with_keys(1, 2);
-        let filter = CuckooFilter::builder().capacity(1000).fingerprint_bits(16).hasher(hasher).build().unwrap();
-        let (keys, mut found) = ([1, 2, 3], [false; 3]);
-        let hashes = keys.map(|key| filter.hash(&key));
-        let inserted = [
-            filter.par_insert(&keys),
-            filter.par_insert_iter(keys),
-            filter.par_insert_hash(&hashes),
-            filter.par_insert_iter_hash(hashes),
-            filter.bulk().insert(&keys),
-            filter.bulk().insert_iter(keys),
-            filter.bulk().insert_hash(&hashes),
-            filter.bulk().insert_iter_hash(hashes),
-        ];
-        assert!(inserted.iter().all(|report| report.inserted == 3));
-        assert_eq!((filter.len(), filter.count(&2)), (24, 8));
-        for lookup in [0, 1, 2, 3] {
-            found.fill(false);
-            match lookup {
-                0 => filter.par_contains(&keys, &mut found),
-                1 => filter.par_contains_hash(&hashes, &mut found),
-                2 => filter.bulk().contains(&keys, &mut found),
-                _ => filter.bulk().contains_hash(&hashes, &mut found),
-            }
-            assert_eq!(found, [true; 3]);
-        }
-        let removed = [
-            filter.par_remove(&keys),
-            filter.par_remove_hash(&hashes),
-            filter.bulk().remove(&keys),
-            filter.bulk().remove_hash(&hashes),
-        ];
-        assert!(removed.iter().all(|report| report.removed == 3));
-        assert_eq!((filter.len(), filter.count(&2)), (12, 4));
-        let report = filter.bulk().max_listed(1).insert(&[2; 6]);
-        assert_eq!((report.inserted, report.rejected.len(), report.rejected_unlisted), (4, 1, 1));
     }
 
     /// A task lets other writers of its shard have their turn. On one thread a block has four tiles, each with a run of

@@ -1,7 +1,7 @@
 //! Parts that were written apart, joined: in memory, or shard by shard from files to a file.
 
 use super::file;
-use super::read::{Arriving, Parts, SnapshotHeader, SnapshotReader, check, check_kind};
+use super::read::{Parts, SnapshotHeader, SnapshotReader, check, check_kind};
 use super::write::Records;
 use crate::error::SnapshotError;
 use crate::filter::CuckooFilter;
@@ -112,7 +112,7 @@ fn write<R: Read>(
     let mut records = Records::begin(&header.0, writer)?;
     let mut bytes = Vec::new();
     for reader in readers {
-        let mut arriving = Arriving::new(reader);
+        let mut arriving = reader.arriving();
         while let Some(arrived) = arriving.next(bytes)? {
             arrived.check()?;
             records.write(arrived.head, &arrived.bytes)?;

@@ -8,6 +8,8 @@
 //! file    next to the old file, synced, renamed
 //! ```
 
+#[expect(clippy::disallowed_types, reason = "a lock around tables that were read, no part of the protocol")]
+mod arriving;
 mod delta;
 mod file;
 mod format;
@@ -15,7 +17,6 @@ mod join;
 mod key_type;
 #[cfg(feature = "rayon")]
 mod par_read;
-#[expect(clippy::disallowed_types, reason = "a lock around tables that were read, no part of the protocol")]
 mod read;
 #[cfg(feature = "serde")]
 mod serde;

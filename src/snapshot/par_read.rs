@@ -1,6 +1,6 @@
 //! Reading on several threads: one reads, the others check and store what it has read.
 
-use super::read::{Arrived, Arriving, Store};
+use super::arriving::{Arrived, Arriving, Store};
 use crate::error::SnapshotError;
 use std::io::Read;
 use std::sync::mpsc;

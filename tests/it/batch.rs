@@ -3,7 +3,7 @@
 
 use crate::singles::{WIDTHS, answers, build, check_overfull, hashes_of, indices};
 use crate::singles::{inserted_one_by_one, is_one_too_many, refused};
-use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, InsertError, RemoveReport};
+use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
 use std::hash::{Hash, Hasher};
 use testkit::watchdog;
 use testkit::{ABSENT, Filter};
@@ -194,18 +194,6 @@ fn a_batch_of_keys_without_a_size_is_counted_right() {
     assert_eq!(found, [true; 19]);
     let report = filter.remove_batch(&[(); 10]);
     assert_eq!((report.removed, report.missing), (8, vec![8, 9]));
-}
-
-#[test]
-fn nothing_comes_of_nothing() {
-    let filter = build(100, 16);
-    assert_eq!(filter.insert_batch::<u64>(&[]), BulkReport::default());
-    assert_eq!(filter.insert_batch_hash(&[]), BulkReport::default());
-    assert_eq!(filter.remove_batch::<u64>(&[]), RemoveReport::default());
-    assert_eq!(filter.remove_batch_hash(&[]), RemoveReport::default());
-    filter.contains_batch::<u64>(&[], &mut []);
-    filter.contains_batch_hash(&[], &mut []);
-    assert!(filter.is_empty());
 }
 
 /// A `Hash` that uses the filter that asks for it, in each kind of batch.

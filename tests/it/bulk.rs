@@ -321,17 +321,6 @@ fn an_iterator_of_any_kind_is_loaded() {
     check(&|filter| filter.par_insert_iter_hash(owned.iter().map(|word| filter.hash(word))));
 }
 
-#[test]
-fn nothing_comes_of_nothing() {
-    let filter = build(100, 16);
-    assert_eq!(filter.par_insert::<u64>(&[]), BulkReport::default());
-    assert_eq!(filter.par_insert_iter::<u64>([]), BulkReport::default());
-    assert_eq!(filter.par_insert_iter_hash([]), BulkReport::default());
-    assert_eq!(filter.par_remove::<u64>(&[]), RemoveReport::default());
-    filter.par_contains::<u64>(&[], &mut []);
-    assert!(filter.is_empty());
-}
-
 /// An iterator without `fuse` may give more after it has said that there is no more.
 #[test]
 fn an_iterator_is_not_asked_again_after_its_end() {
@@ -832,28 +821,6 @@ fn a_hash_that_has_rayon_do_other_work_does_not_deadlock() {
             assert!(filter.is_empty());
         }
     }
-}
-
-/// Threads of several pools and of none.
-#[test]
-fn loads_from_several_pools_do_not_disturb_each_other() {
-    let _watchdog = watchdog();
-    let filter = &build(SOME_SHARDS, 32);
-    thread::scope(|scope| {
-        for (number, pool) in pools().into_iter().enumerate() {
-            scope.spawn(move || {
-                let keys: Vec<u64> = (0..300_000).map(|key| ABSENT * number as u64 + key).collect();
-                for _ in 0..3 {
-                    assert_eq!(pool.install(|| filter.par_insert(&keys)).inserted, keys.len());
-                    let mut found = vec![false; keys.len()];
-                    pool.install(|| filter.par_contains(&keys, &mut found));
-                    assert!(found.iter().all(|&found| found));
-                    assert_eq!(pool.install(|| filter.par_remove(&keys)).removed, keys.len());
-                }
-            });
-        }
-    });
-    assert!(filter.is_empty());
 }
 
 /// Loads up to the capacity and takes off again, while stable keys are looked up and a thread changes keys of its own.

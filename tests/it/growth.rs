@@ -2,8 +2,6 @@
 
 use crate::support::{hasher, pool};
 use concurrent_cuckoo_filter::{BuildError, BulkReport, CuckooFilter, InsertError};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 
 fn growing(capacity: usize, max_capacity: usize) -> CuckooFilter<u64> {
     CuckooFilter::builder().capacity(capacity).max_capacity(max_capacity).build().unwrap()
@@ -267,56 +265,4 @@ fn what_cannot_be_is_refused_by_name() {
         (0..40_000).for_each(|hash| filter.insert_hash(hash).unwrap());
         assert!((0..40_000).all(|hash| filter.contains_hash(hash)), "{bits} bits");
     }
-}
-
-/// Writers, removers and readers of keys that stay, through six doublings; every answer is checked.
-#[test]
-fn many_threads_use_a_filter_that_grows() {
-    const STABLE: u64 = 10_000;
-    const EACH: u64 = 150_000;
-    let filter = growing(1_000, 960_000);
-    (0..STABLE).for_each(|hash| filter.insert_hash(hash).unwrap());
-    let (writing, looked) = (AtomicBool::new(true), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        let reader = scope.spawn(|| {
-            let stable: Vec<u64> = (0..STABLE).collect();
-            let mut found = vec![false; stable.len()];
-            while writing.load(Ordering::Relaxed) || looked.load(Ordering::Relaxed) == 0 {
-                assert!(stable.iter().all(|&hash| filter.contains_hash(hash)), "a key that stays was missed");
-                filter.contains_batch_hash(&stable, &mut found);
-                assert!(found.iter().all(|&found| found), "a key that stays was missed in a batch");
-                assert!(filter.len() as u64 >= STABLE);
-                looked.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-        let write = |thread: u64| {
-            let own = |number: u64| (thread + 1) << 40 | number;
-            for number in 0..EACH {
-                if number % 2 == 0 {
-                    filter.insert_hash(own(number)).unwrap();
-                } else {
-                    assert!(filter.insert_unique_hash(own(number)).is_ok());
-                }
-                assert!(filter.contains_hash(own(number)), "its own key was missed");
-                if number % 4 == 0 {
-                    assert!(filter.remove_hash(own(number)), "a key that was stored was not removed");
-                }
-            }
-        };
-        thread::scope(|writers| (0..4).for_each(|thread| drop(writers.spawn(move || write(thread)))));
-        writing.store(false, Ordering::Relaxed);
-        reader.join().unwrap();
-    });
-    let stats = filter.stats();
-    assert!(stats.splits >= 15, "{stats:?}");
-    for hash in 0..STABLE {
-        assert!(filter.contains_hash(hash));
-    }
-    // One in four was removed, and some of the unique ones were present by chance.
-    let stored = STABLE + 4 * EACH * 3 / 4;
-    assert!(
-        filter.len() as u64 <= stored && filter.len() as u64 > stored - stored / 500,
-        "{} of {stored}",
-        filter.len()
-    );
 }

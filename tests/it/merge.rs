@@ -165,19 +165,6 @@ fn filters_of_different_hashers() {
     assert!(seeded().merge_from(&seeded()).is_ok());
 }
 
-/// Two threads merge two filters with each other, others look up keys that never leave, and one churns. No thread waits
-/// for ever, and no key that stays is ever missed.
-#[test]
-fn two_filters_with_each_other_while_both_serve() {
-    let _alive = watchdog();
-    // One shard at a load where most mergers find paths; and several shards.
-    for (capacity, keys, rounds) in [(20_000, 4_500, 30), (300_000, 70_000, 3)] {
-        for _ in 0..rounds {
-            merge_both_ways(capacity, keys);
-        }
-    }
-}
-
 /// Each of two filters with itself and with the other one, all four at the same time, while both are asked.
 #[test]
 fn two_filters_with_themselves_and_each_other() {
@@ -221,45 +208,5 @@ fn merge_all_ways(capacity: usize, keys: u64) {
         assert!(inserted + refused >= 2 * keys as usize, "{reports:?}");
         let not_merged = |key: &u64| filter.count(key) < if own.contains(key) { 2 } else { 1 };
         assert!((0..2 * keys).filter(not_merged).count() <= refused, "{reports:?}");
-    }
-}
-
-fn merge_both_ways(capacity: usize, keys: u64) {
-    let (a, b) = (of_keys(capacity, 32, 0..keys), of_keys(capacity, 32, keys..2 * keys));
-    let merging = AtomicUsize::new(2);
-    let barrier = Barrier::new(5);
-    let merge = |into: &Filter, from: &Filter| {
-        let _done = Done(&merging);
-        barrier.wait();
-        into.merge_from(from).unwrap()
-    };
-    let while_merging = |work: &mut dyn FnMut(u64)| {
-        barrier.wait();
-        let mut turn = 0;
-        while turn == 0 || merging.load(Ordering::Acquire) > 0 {
-            (0..keys).for_each(&mut *work);
-            turn += 1;
-        }
-    };
-    std::thread::scope(|scope| {
-        let into_a = scope.spawn(|| merge(&a, &b));
-        let into_b = scope.spawn(|| merge(&b, &a));
-        scope.spawn(|| while_merging(&mut |key| assert!(a.contains(&key), "lookup of key {key}")));
-        scope.spawn(|| while_merging(&mut |key| assert!(b.contains(&(keys + key)), "lookup of key {key}")));
-        scope.spawn(|| {
-            while_merging(&mut |key| {
-                let filter = if key % 2 == 0 { &a } else { &b };
-                if filter.insert(&((1 << 40) + key)).is_ok() {
-                    assert!(filter.remove(&((1 << 40) + key)), "removal of key {key}");
-                }
-            });
-        });
-        for (report, from) in [(into_a.join().unwrap(), keys), (into_b.join().unwrap(), keys)] {
-            // What the other had before, perhaps what it got meanwhile, and perhaps a key of the churn.
-            assert!(report.inserted as u64 >= from && report.refused == 0, "{report:?}");
-        }
-    });
-    for filter in [&a, &b] {
-        assert!((0..2 * keys).all(|key| filter.contains(&key)));
     }
 }

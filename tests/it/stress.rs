@@ -3,9 +3,9 @@
 
 use fastrand::Rng;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use testkit::stress::{Exact, Shared, tiny_shapes};
-use testkit::{Done, Filter, Shape, builder, watchdog};
+use testkit::{Filter, Shape, builder, watchdog};
 
 const WRITERS: usize = 4;
 const READERS: usize = 2;
@@ -66,51 +66,6 @@ fn stable_keys_are_in_each_snapshot_of_two_shards() {
         let shared = Shared::new(shape, &mut rng);
         assert_eq!(shared.filter.shards(), 2);
         shared.run(300_000, &mut rng);
-    }
-}
-
-/// Equal fingerprints in one pair (H2) without pause, in a table of two buckets, of which every key has both. Three other keys lie in
-/// each; the stable key has the last slot of one, so its *twin*, a key of its class, goes to the other, and the removal
-/// of the twin takes the copy that it meets first. The readers see a key change its bucket though nothing is relocated.
-#[test]
-#[ignore = "long: .ci/run runs it"]
-fn a_key_is_found_while_its_class_trades_places() {
-    for bits in [4, 8, 12, 13, 16] {
-        // How the six others fall onto the two buckets is chance: 3 and 3 in one round of three.
-        for round in 0..12 {
-            let (filter, alone) = (&build(0, bits, 1), build(0, bits, 1));
-            let stable = round << 32;
-            // Keys of its class show in a filter that holds nothing else.
-            alone.insert(&stable).unwrap();
-            let twins: &Vec<u64> = &(stable + 1..).filter(|key| alone.contains(key)).take(8).collect();
-            let others: Vec<u64> = (stable + 1..).filter(|key| !alone.contains(key)).take(6).collect();
-            for key in [stable].iter().chain(&others) {
-                filter.insert(key).unwrap();
-            }
-            let writing = &AtomicUsize::new(1);
-            std::thread::scope(|scope| {
-                for _ in 0..3 {
-                    scope.spawn(|| {
-                        while writing.load(Ordering::Relaxed) > 0 {
-                            for _ in 0..100 {
-                                assert!(filter.contains(&stable), "the stable key was missed, {bits} bits");
-                            }
-                        }
-                    });
-                }
-                scope.spawn(|| {
-                    let _done = Done(writing);
-                    let mut rng = Rng::with_seed(round);
-                    for _ in 0..50_000 {
-                        let twin = rng.choice(twins).unwrap();
-                        filter.insert(twin).unwrap();
-                        assert!(filter.remove(twin), "key {twin} was there");
-                    }
-                });
-            });
-            assert!(others.iter().all(|key| filter.remove(key)));
-            assert_eq!((filter.len(), filter.count(&stable)), (1, 1));
-        }
     }
 }
 

@@ -8,30 +8,14 @@ use std::time::Instant;
 
 const MIN_PERCENT: f64 = 95.0;
 
-/// What runs for less than a second each.
-const QUICK: &str = "--lib --test it --test refused_memory --test serde -- --skip=stress:: --skip=rates:: --skip=model:: \
-    --skip=capacity:: --skip=operations:: --skip=batch:: --skip=unique:: --skip=faults::pools --skip=faults::panics \
-    --skip=faults::user_code --skip=snapshot::parallel --skip=snapshot::round_trip --skip=snapshot::replay \
-    --skip=snapshot::crash --skip=snapshot::golden";
-
-/// The bulk operations of `it`, but not their unit tests: what the names of their tests begin with.
-const SKIP_BULK: [&str; 11] = ["a_", "an", "e", "i", "k", "l", "m", "n", "p", "r", "s"];
-
-pub(crate) fn check(quick: bool) -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let mut tarpaulin = Tool::find("cargo-tarpaulin", "0.37.5")?.command(
         "cargo tarpaulin --engine llvm --locked --packages concurrent-cuckoo-filter --all-features --skip-clean \
          --include-files src/* --exclude-files src/snapshot/file/fake.rs \
-         --timeout 900 --out Stdout --color Never",
+         --timeout 900 --out Stdout --color Never --lib --tests",
     );
     // Its own folder: instrumented builds are no use to others.
-    tarpaulin.arg("--target-dir").arg(tree::target("coverage")?);
-    if quick {
-        tarpaulin.args(QUICK.split_whitespace()).args(run::SKIP_SLOW_UNIT_TESTS.split(' '));
-        tarpaulin.args(SKIP_BULK.map(|begin| format!("--skip=bulk::{begin}")));
-        tarpaulin.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_TEST_OPT_LEVEL", "0").env("PROPTEST_CASES", "8");
-    } else {
-        tarpaulin.args(["--lib", "--tests", "--", "--include-ignored"]);
-    }
+    tarpaulin.arg("--target-dir").arg(tree::target("coverage")?).args(["--", "--include-ignored"]);
     let began = Instant::now();
     let said = run::quietly(tarpaulin)?;
     let seconds = began.elapsed().as_secs();

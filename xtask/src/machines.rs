@@ -9,10 +9,6 @@ use std::time::Instant;
 const PACKAGES: &str = "gcc-i686-linux-gnu libc6-dev-i386-cross libc6-i386 lib32gcc-s1 \
     gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user-static";
 
-/// What a short run has time for: arguments of `cargo test`, one run each.
-const SHORT: [&str; 2] =
-    ["--lib --test serde", "--test it -- snapshot::golden snapshot::round_trip snapshot::refused model:: builder::"];
-
 struct Machine {
     figure: &'static str,
     name: &'static str,
@@ -61,14 +57,14 @@ const S390X: Machine = Machine {
     ],
 };
 
-pub(crate) fn check(full: bool) -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let host = tools::host("")?;
     ensure!(host == "x86_64-unknown-linux-gnu", Skipped(format!("this takes Linux on x86-64, not {host}")));
-    check_on(&I386, full)?;
-    check_on(&S390X, full)
+    check_on(&I386)?;
+    check_on(&S390X)
 }
 
-fn check_on(machine: &Machine, full: bool) -> Result<()> {
+fn check_on(machine: &Machine) -> Result<()> {
     let target = machine.target;
     for line in [Some(machine.linker), machine.runner].into_iter().flatten() {
         let found = run::silently(run::command(line, ["--version"])).is_ok();
@@ -77,33 +73,25 @@ fn check_on(machine: &Machine, full: bool) -> Result<()> {
     let added = run::quietly(run::plain(&format!("rustup target add {target}")));
     added.map_err(|error| Skipped(format!("rustup cannot add the target {target}: {error:#}")))?;
 
-    let all = format!("{} -- --include-ignored", machine.programs)
-        + &machine.without_tests.iter().map(|test| format!(" --skip={test}")).collect::<String>();
-    let runs: Vec<&str> = if full { vec![&all] } else { SHORT.to_vec() };
     let began = Instant::now();
-    let mut passed = 0;
-    for arguments in runs {
-        // Building takes longer than running, even under qemu: no debug information, and no more optimisation than pays.
-        let mut tests = run::plain("cargo test --locked --no-fail-fast --all-features --target");
-        tests.arg(target).args(arguments.split_whitespace());
-        tests.env("CARGO_TARGET_DIR", tree::target("machines")?).env("CARGO_INCREMENTAL", "0");
-        tests.env("CARGO_PROFILE_TEST_DEBUG", "0").env("CARGO_PROFILE_TEST_OPT_LEVEL", "1");
-        // Under qemu a minute is not yet a hang.
-        tests.env("CUCKOO_PATIENCE", "900");
-        let variable = format!("CARGO_TARGET_{}", target.to_uppercase().replace('-', "_"));
-        tests.env(format!("{variable}_LINKER"), machine.linker);
-        tests.envs(machine.runner.map(|runner| (format!("{variable}_RUNNER"), runner)));
-        passed += run::passed_tests(&run::quietly(tests)?)?;
-    }
-    let (passed, tests) = (run::thousands(passed), machine.without_tests.len());
-    let which = match full {
-        true => format!("all but what measures memory and {tests} groups of tests that xtask names"),
-        false => "the short form".to_owned(),
-    };
+    // Building takes longer than running, even under qemu: no debug information, and no more optimisation than pays.
+    let mut tests = run::plain("cargo test --locked --no-fail-fast --all-features --target");
+    tests.arg(target).args(machine.programs.split(' ')).args(["--", "--include-ignored"]);
+    tests.args(machine.without_tests.iter().map(|test| format!("--skip={test}")));
+    tests.env("CARGO_TARGET_DIR", tree::target("machines")?).env("CARGO_INCREMENTAL", "0");
+    tests.env("CARGO_PROFILE_TEST_DEBUG", "0").env("CARGO_PROFILE_TEST_OPT_LEVEL", "1");
+    // Under qemu a minute is not yet a hang.
+    tests.env("CUCKOO_PATIENCE", "900");
+    let variable = format!("CARGO_TARGET_{}", target.to_uppercase().replace('-', "_"));
+    tests.env(format!("{variable}_LINKER"), machine.linker);
+    tests.envs(machine.runner.map(|runner| (format!("{variable}_RUNNER"), runner)));
+    let passed = run::thousands(run::passed_tests(&run::quietly(tests)?)?);
+    let skipped = machine.without_tests.len();
     let (rust, seconds) = (run::stdout(run::plain("rustc --version"))?, began.elapsed().as_secs());
     let rust = rust.split(' ').nth(1).context("rustc names no version")?;
     println!(
-        "figure {}: {}: {passed} tests passed, {which}, with Rust {rust} in {seconds} s",
+        "figure {}: {}: {passed} tests passed, all but what measures memory and {skipped} groups of tests that xtask \
+         names, with Rust {rust} in {seconds} s",
         machine.figure, machine.name
     );
     Ok(())

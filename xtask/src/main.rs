@@ -66,19 +66,11 @@ enum Cli {
         files: Vec<PathBuf>,
     },
     /// Lines of src/ that tests run, 95 % at least (10 minutes). Needs cargo-tarpaulin
-    Coverage {
-        /// Runs some of the tests, built without optimisation (1 minute)
-        #[arg(long)]
-        quick: bool,
-    },
-    /// Tests with AddressSanitizer and LeakSanitizer (2 minutes). Needs nightly Rust for Linux on x86-64
+    Coverage,
+    /// Tests with AddressSanitizer and LeakSanitizer (a quarter of an hour). Needs nightly Rust for Linux on x86-64
     ///
     /// Reads in inline assembly (src/sys/unaligned.rs) are not instrumented; debug builds check where they lie.
-    Asan {
-        /// Runs all tests (a quarter of an hour)
-        #[arg(long)]
-        full: bool,
-    },
+    Asan,
     /// Fuzzing: operations against a model, snapshots with defects (2 minutes). Needs nightly Rust, cargo-fuzz
     ///
     /// The first run builds for two minutes more. Findings are in fuzz/artifacts; in the folder fuzz,
@@ -103,15 +95,11 @@ enum Cli {
         #[arg(long)]
         write: bool,
     },
-    /// Tests on i386 and s390x, where sizes and the order of bytes differ (5 minutes). Needs rustup, gcc, qemu
+    /// Tests on i386 and s390x, where sizes and the order of bytes differ (half an hour). Needs rustup, gcc, qemu
     ///
     /// Adds the two targets to the active toolchain. Where a cross compiler or qemu is missing, it names the packages of
     /// Debian that have them.
-    Machines {
-        /// Runs all tests but those that measure (half an hour)
-        #[arg(long)]
-        full: bool,
-    },
+    Machines,
     /// Long forms of all checks; writes their figures into docs/reliability.md (hours). Needs what they need
     ///
     /// A check prints "figure ROW: TEXT", and that row gets the text and the date. A figure without a row is an error,
@@ -157,12 +145,12 @@ fn check() -> Result<()> {
         Cli::Schedules { full, teeth } => schedules::check(full, &teeth),
         Cli::Mutants { quick: true, .. } => mutants::quick(),
         Cli::Mutants { files, .. } => mutants::all(&files),
-        Cli::Coverage { quick } => coverage::check(quick),
-        Cli::Asan { full } => asan::check(full),
+        Cli::Coverage => coverage::check(),
+        Cli::Asan => asan::check(),
         Cli::Fuzz { seconds, full } => fuzz::check(seconds, full),
         Cli::Lint { write: true, .. } => lint::write_public_api(),
         Cli::Lint { full, .. } => lint::check(full),
-        Cli::Machines { full } => machines::check(full),
+        Cli::Machines => machines::check(),
         Cli::Full { list, pieces } => full::check(list, &pieces),
         Cli::UntilFailure { command } => mutants::until_failure(&command),
     }

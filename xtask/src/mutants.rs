@@ -25,7 +25,7 @@ const HEART: [&str; 7] = [
 /// Name, arguments for `cargo test`, and for binaries of tests.
 type Stage = (&'static str, &'static str, &'static str);
 const STAGES: [Stage; 4] = [
-    ("unit tests", "--lib", "--skip=two_filters --test-threads=1"),
+    ("unit tests", "--lib", "--test-threads=1"),
     (
         "tests of the public API",
         "--test=it --test=memory --test=refused_memory --test=serde",
@@ -36,6 +36,9 @@ const STAGES: [Stage; 4] = [
 ];
 const ALL_TESTS: &str = "all tests";
 const MODELS: &str = "models";
+
+/// Arguments for binaries of tests: without those that take most of the time of the unit tests.
+const SKIP_SLOW_UNIT_TESTS: &str = "--skip=linearizability --skip=panic_safety --skip=contention";
 
 const UNOPTIMISED: [(&str, &str); 2] = [("CARGO_PROFILE_TEST_OPT_LEVEL", "0"), ("PROPTEST_CASES", "8")];
 
@@ -152,7 +155,7 @@ fn try_stage(
         // A mutant is compiled in a fraction of the time, which is what most of them cost.
         _ => command.envs(UNOPTIMISED),
     };
-    let slow = if cargo == "--lib" && name != MODELS { run::SKIP_SLOW_UNIT_TESTS } else { "" };
+    let slow = if cargo == "--lib" && name != MODELS { SKIP_SLOW_UNIT_TESTS } else { "" };
     command.args(["--", "--"]).args(tests.split_whitespace()).args(slow.split_whitespace());
     let (status, _) = run::loudly(command)?;
     // 2: some were missed; 3: some took too long. Anything else, such as a test that fails without a mutant, is wrong.

@@ -11,9 +11,6 @@ use std::process::{Command, ExitStatus};
 mod thousands;
 pub(crate) use thousands::thousands;
 
-/// Arguments for binaries of tests: without those that take most of the time of the unit tests.
-pub(crate) const SKIP_SLOW_UNIT_TESTS: &str = "--skip=linearizability --skip=panic_safety --skip=contention";
-
 /// What variables begin with that a shell may have set for its own builds and runs, and cargo for this package.
 const NOT_OURS: [&str; 9] = [
     "CARGO_BUILD_RUSTFLAGS",

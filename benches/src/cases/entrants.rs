@@ -1,6 +1,6 @@
 //! The contestants as the cases see them.
 
-use crate::contestants::{self, Contestant, Passes, ours};
+use crate::contestants::{Contestant, Contested, Passes, ours};
 use crate::field::{Key, Size};
 
 /// A contestant with a size.
@@ -32,10 +32,10 @@ impl<K: Key> Entrant<K> {
 }
 
 /// This crate with 13 and with 16 bits, and the peers for which `wanted`, with tables of 2^`log2` slots.
-pub(crate) fn entrants<K: Key>(log2: u32, wanted: impl Fn(&Contestant<K>) -> bool) -> Vec<Entrant<K>> {
-    let ours = [13, 16].into_iter().zip([contestants::all(), contestants::all()]);
+pub(crate) fn entrants<K: Contested>(log2: u32, wanted: impl Fn(&Contestant<K>) -> bool) -> Vec<Entrant<K>> {
+    let ours = [13, 16].into_iter().zip([K::contestants(), K::contestants()]);
     let ours = ours.map(|(bits, mut all)| (0, bits, all.swap_remove(0)));
-    let peers = contestants::all::<K>().into_iter().skip(1).enumerate().filter(|(_, contestant)| wanted(contestant));
+    let peers = K::contestants().into_iter().skip(1).enumerate().filter(|(_, contestant)| wanted(contestant));
     let peers = peers.map(|(colour, contestant)| {
         let bits = [13, 16, 8].into_iter().find(|&bits| (contestant.bits)(bits)).expect("a width");
         (colour, bits, contestant)

@@ -2,8 +2,8 @@
 
 use super::Plan;
 use super::entrants::{Entrant, entrants};
-use crate::contestants::{Many, ours};
-use crate::field::{self, Field, Key, Size, Text};
+use crate::contestants::{Contested, Many, ours};
+use crate::field::{self, Field, Size, Text};
 use crate::record::figure::{self, Line, Look};
 use crate::record::{Record, Table};
 use crate::slices::{self, Case, speed};
@@ -121,7 +121,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
 }
 
 /// Single lookups of this crate first, then its batches, then the peers for which the size is not too large.
-fn column<K: Key>(plan: &Plan, log2: u32, field: &Field<K>) -> Vec<Row> {
+fn column<K: Contested>(plan: &Plan, log2: u32, field: &Field<K>) -> Vec<Row> {
     let entrants = entrants::<K>(log2, |peer| log2 <= if peer.exact { EXACT } else { PEERS });
     // Several are filled at once; they are not timed.
     let sets: Vec<_> = entrants.iter().map(Entrant::build).collect();

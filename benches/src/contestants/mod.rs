@@ -7,7 +7,7 @@ mod tests;
 
 pub use ours::Version;
 
-use crate::field::{Key, Size};
+use crate::field::{Key, Size, Text};
 
 /// A set of keys, shared by all threads.
 pub trait Set<K>: Sync {
@@ -114,13 +114,25 @@ impl<K> Contestant<K> {
     }
 }
 
-/// All contestants, this crate first.
-pub fn all<K: Key>() -> Vec<Contestant<K>> {
-    K::contestants()
+/// Keys that contests are held with: each type's contestants are compiled here, once and for all.
+pub trait Contested: Key {
+    /// All contestants, this crate first.
+    fn contestants() -> Vec<Contestant<Self>>;
 }
 
-/// The same, compiled anew wherever it is called.
-pub(crate) fn compile<K: Key>() -> Vec<Contestant<K>> {
+impl Contested for u64 {
+    fn contestants() -> Vec<Contestant<Self>> {
+        all()
+    }
+}
+
+impl Contested for Text {
+    fn contestants() -> Vec<Contestant<Self>> {
+        all()
+    }
+}
+
+fn all<K: Key>() -> Vec<Contestant<K>> {
     let mut all = vec![Contestant {
         name: ours::NAME,
         removes: true,

@@ -1,6 +1,6 @@
 //! Every contestant does what it is compared for: with every type of key, at every width that the benchmarks use.
 
-use super::{Contestant, all, ours};
+use super::{Contestant, Contested, ours};
 use crate::field::{Field, Key, Size, Text};
 
 const LOG2: u32 = 16;
@@ -77,9 +77,9 @@ fn check<K: Key>(contestant: &Contestant<K>, bits: u32, field: &Field<K>) {
     }
 }
 
-fn check_all<K: Key>() {
+fn check_all<K: Contested>() {
     let field = Field::new(LOG2, PROBES);
-    for contestant in all::<K>() {
+    for contestant in K::contestants() {
         for bits in [8, 12, 13, 16] {
             if (contestant.bits)(bits) {
                 check(&contestant, bits, &field);

@@ -1,11 +1,12 @@
 //! What the user asks for: options of the command line, or variables of the environment.
 
-use crate::http::{Hosts, Token};
 use crate::list;
 use axum::http::uri::Authority;
 use clap::{Parser, ValueEnum};
+use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The variable that holds the token. Not an option: every user of a machine can read the options of a process.
@@ -140,6 +141,38 @@ pub enum LogFormat {
     Json,
 }
 
+/// The length of the longest token, in bytes.
+const MAX_TOKEN_BYTES: usize = 256;
+
+/// A secret, compared in a time that does not depend on where it differs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(pub(crate) Box<[u8]>);
+
+impl Token {
+    /// Checks that the text can be sent in a header.
+    ///
+    /// # Errors
+    /// Why it cannot, and what could.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let needed = format!("give 1 to {MAX_TOKEN_BYTES} visible ASCII characters");
+        match text.len() {
+            0 => Err(format!("the token is empty; {needed}")),
+            bytes if bytes > MAX_TOKEN_BYTES => Err(format!("the token has {bytes} bytes; {needed}")),
+            _ if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Err(format!("the token has characters other than visible ASCII; {needed}"))
+            }
+            _ => Ok(Token(text.as_bytes().into())),
+        }
+    }
+}
+
+impl fmt::Debug for Token {
+    /// Keeps the secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
 impl Config {
     /// The token that writing requests must show, from the environment or from the file.
     ///
@@ -188,6 +221,15 @@ impl Config {
             cache_bytes: self.cache_mib << 20,
         }
     }
+}
+
+/// The names that a server answers to. Otherwise a web page that points a name of its own at 127.0.0.1 could read the
+/// answers, in the browser of whoever runs the server.
+#[derive(Clone, Debug)]
+pub(crate) enum Hosts {
+    Any,
+    /// The names of this machine, and these.
+    Only(Arc<[String]>),
 }
 
 fn is_loopback(address: SocketAddr) -> bool {

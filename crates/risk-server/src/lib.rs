@@ -14,6 +14,6 @@ mod http;
 mod list;
 mod server;
 
-pub use config::{Config, LogFormat};
-pub use http::{Front, Token};
+pub use config::{Config, LogFormat, Token};
+pub use http::Front;
 pub use server::{run, runtime};

@@ -1,8 +1,8 @@
 //! The server: opens the list while connections are accepted, saves snapshots, and ends in order.
 
-use crate::config::Config;
+use crate::config::{Config, Token};
 use crate::connections::Connections;
-use crate::http::{App, Front, Service, Token};
+use crate::http::{App, Front, Service};
 use crate::list::List;
 use std::convert::Infallible;
 use std::io::{self, Write};

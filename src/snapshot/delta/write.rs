@@ -5,7 +5,8 @@ use super::{Name, digest};
 use crate::error::SnapshotError;
 use crate::layout::Plan;
 use crate::raw::{Shard, Shards};
-use crate::snapshot::read::{Arrived, Arriving, SnapshotReader, check_plain, one_shard, whole};
+use crate::snapshot::arriving::{Arrived, Arriving};
+use crate::snapshot::read::{SnapshotReader, check_plain, one_shard, whole};
 use core::cmp::Ordering;
 use std::io::{Read, Write};
 
@@ -99,7 +100,7 @@ struct Copy<R> {
 
 impl<R: Read> Copy<R> {
     fn new(plan: &Plan, reader: SnapshotReader<R>) -> Result<Self, SnapshotError> {
-        Ok(Copy { arriving: Arriving::new(reader), one: one_shard(plan)?, bytes: Vec::new() })
+        Ok(Copy { arriving: reader.arriving(), one: one_shard(plan)?, bytes: Vec::new() })
     }
 
     /// The next shard, checked: its number, the checksum of its words, and all that it holds.

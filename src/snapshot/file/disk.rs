@@ -104,7 +104,7 @@ fn bits(_: &Permissions) -> Option<Permissions> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{open_regular, replace};
+    use super::super::replace;
     use super::*;
     use crate::error::SnapshotError;
     use core::hash::BuildHasher;
@@ -144,26 +144,6 @@ mod tests {
             Err(SnapshotError::Io(error)) => error.kind(),
             other => panic!("not an error of the system: {other:?}"),
         }
-    }
-
-    #[test]
-    fn the_system_replaces_a_file() {
-        let folder = Folder::new();
-        let path = folder.0.join("filter");
-        for contents in [&b"first"[..], b"second", b""] {
-            save(&path, contents).unwrap();
-            assert_eq!(fs::read(&path).unwrap(), contents);
-            assert_eq!(folder.names(), ["filter"]);
-        }
-    }
-
-    #[test]
-    fn the_system_says_what_is_wrong() {
-        let folder = Folder::new();
-        let missing = folder.0.join("missing").join("filter");
-        assert_eq!(kind(save(&missing, b"new")), ErrorKind::NotFound);
-        assert_eq!(kind(open_regular(&missing).map(drop).map_err(SnapshotError::Io)), ErrorKind::NotFound);
-        assert!(folder.names().is_empty());
     }
 
     #[test]

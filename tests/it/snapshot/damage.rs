@@ -177,17 +177,6 @@ proptest! {
     }
 
     #[test]
-    fn other_bytes_at_some_place(at: prop::sample::Index, other in prop::collection::vec(any::<u8>(), 1..40)) {
-        let good = small();
-        let at = at.index(good.len());
-        let mut bytes = good.clone();
-        for (to, byte) in bytes[at..].iter_mut().zip(other) {
-            *to = byte;
-        }
-        prop_assert_eq!(Filter::read_from(&bytes[..], hasher()).is_ok(), bytes == good);
-    }
-
-    #[test]
     fn bytes_left_out_or_doubled(ends: [prop::sample::Index; 2], double: bool) {
         let good = small();
         let [a, b] = ends.map(|end| end.index(good.len()));

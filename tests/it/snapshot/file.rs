@@ -159,34 +159,6 @@ mod unix {
         assert_eq!(kind_of(filter(7).save(&pipe), &pipe), ErrorKind::InvalidInput);
     }
 
-    fn mode(path: &Path) -> u32 {
-        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
-    }
-
-    #[test]
-    fn a_new_file_is_for_its_owner_alone_and_who_was_let_in_stays_so() {
-        let folder = Folder::new("file-permissions");
-        let path = folder.0.join("filter");
-        filter(7).save(&path).unwrap();
-        assert_eq!(mode(&path), 0o600);
-        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        filter(8).save(&path).unwrap();
-        assert_eq!(mode(&path), 0o644);
-        assert_eq!(CuckooFilter::<u64>::load(&path).unwrap().len(), 8);
-    }
-
-    #[test]
-    fn a_link_is_replaced_by_a_file() {
-        let folder = Folder::new("file-link");
-        let (path, target) = (folder.0.join("filter"), folder.0.join("target"));
-        filter(7).save(&target).unwrap();
-        symlink(&target, &path).unwrap();
-        filter(8).save(&path).unwrap();
-        assert!(fs::symlink_metadata(&path).unwrap().is_file());
-        let [of_path, of_target] = [&path, &target].map(|path| CuckooFilter::<u64>::load(path).unwrap().len());
-        assert_eq!((of_path, of_target), (8, 7));
-    }
-
     /// A file could be made there and renamed, but it would be unknown whether the name outlives a power cut. Root may
     /// read every folder.
     #[test]

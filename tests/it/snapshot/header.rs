@@ -1,6 +1,6 @@
 //! What a snapshot says of itself before it is read.
 
-use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotReader, StableHashBuilder};
+use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotReader};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use testkit::format::Sealed;
 use testkit::written;
@@ -20,18 +20,6 @@ impl<const LONG: bool> BuildHasher for Own<LONG> {
 impl<const LONG: bool> SavedHasher for Own<LONG> {
     const NAME: &'static str =
         if LONG { "a name that says all there is to say: it has sixty-four letters." } else { "own" };
-}
-
-#[test]
-fn a_header_says_what_was_asked_for() {
-    let builder = CuckooFilter::<u32>::builder().capacity(300_000).fingerprint_bits(11);
-    let filter = builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap();
-    let bytes = written(|to| filter.snapshot().metadata(b"today's").write_to(to));
-    let reader = SnapshotReader::new(&bytes[..]).unwrap();
-    let header = reader.header();
-    assert_eq!((header.hasher_name(), header.has_keys()), ("siphash-1-3", true));
-    assert_eq!((header.capacity(), header.fingerprint_bits()), (300_000, 11));
-    assert_eq!((header.shards(), header.part(), header.metadata()), (2, 0..2, &b"today's"[..]));
 }
 
 #[test]

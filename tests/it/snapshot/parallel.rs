@@ -85,19 +85,3 @@ fn a_reader_that_fails_is_an_error() {
         assert_eq!(error.to_string(), "the line is dead");
     }
 }
-
-/// Tasks of the pool that wait for filters are what builds them.
-#[test]
-fn filters_are_read_from_within_tasks() {
-    let bytes = &snapshot(8, 1000)[..];
-    let pool = pool(2);
-    pool.scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|_| {
-                let reader = SnapshotReader::new(bytes).unwrap().in_parallel();
-                let filter: Filter = reader.into_filter(hasher()).unwrap();
-                assert_eq!(filter.len(), 1000);
-            });
-        }
-    });
-}

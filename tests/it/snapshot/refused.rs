@@ -1,7 +1,7 @@
 //! What is not a snapshot, or not of the filter that is asked for, is refused, and the error says what and where. All
 //! checksums match here.
 
-use crate::support::{Folder, hasher};
+use crate::support::hasher;
 use concurrent_cuckoo_filter::{
     CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder,
 };
@@ -480,25 +480,6 @@ fn keys_of_a_type_with_a_name_of_its_own() {
     assert!(saved(&"n".repeat(64)).is_ok());
     let longer = error(saved(&"n".repeat(65)));
     assert!(matches!(longer, SnapshotError::NameTooLong { len: 65, most: 64, .. }), "{longer:?}");
-}
-
-#[test]
-fn a_file_that_is_not_the_snapshot_alone() {
-    let folder = Folder::new("refused");
-    let path = folder.0.join("filter");
-    let missing = Filter::load(&path);
-    assert!(matches!(missing, Err(SnapshotError::Io(error)) if error.kind() == ErrorKind::NotFound));
-    filter().save(&path).unwrap();
-    assert_eq!(Filter::load(&path).unwrap().len(), 40);
-    std::fs::write(&path, [bytes(), vec![0]].concat()).unwrap();
-    assert!(matches!(error(Filter::load(&path)), SnapshotError::TrailingBytes));
-    std::fs::write(&path, []).unwrap();
-    assert!(matches!(error(Filter::load(&path)), SnapshotError::Truncated { place: SnapshotPlace::Header, .. }));
-    filter().snapshot().without_keys().save(&path).unwrap();
-    match error(Filter::load(&path)) {
-        SnapshotError::NoKeys { hasher, .. } => assert_eq!(hasher, "siphash-1-3"),
-        error => panic!("{error:?}"),
-    }
 }
 
 #[test]

@@ -2,47 +2,15 @@
 
 use super::App;
 use super::answer::Failure;
+use crate::config::{Hosts, Token};
 use axum::extract::FromRequestParts;
 use axum::http::header::{AUTHORIZATION, HOST};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri, Version};
-use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
-
-/// The length of the longest token, in bytes.
-const MAX_TOKEN_BYTES: usize = 256;
-
-/// A secret, compared in a time that does not depend on where it differs.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token(Box<[u8]>);
-
-impl Token {
-    /// Checks that the text can be sent in a header.
-    ///
-    /// # Errors
-    /// Why it cannot, and what could.
-    pub fn new(text: &str) -> Result<Self, String> {
-        let needed = format!("give 1 to {MAX_TOKEN_BYTES} visible ASCII characters");
-        match text.len() {
-            0 => Err(format!("the token is empty; {needed}")),
-            bytes if bytes > MAX_TOKEN_BYTES => Err(format!("the token has {bytes} bytes; {needed}")),
-            _ if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
-                Err(format!("the token has characters other than visible ASCII; {needed}"))
-            }
-            _ => Ok(Token(text.as_bytes().into())),
-        }
-    }
-}
-
-impl fmt::Debug for Token {
-    /// Keeps the secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(..)")
-    }
-}
 
 /// An argument of each handler that writes: it exists only for a request that may.
 pub(crate) struct MayWrite(());
@@ -64,15 +32,6 @@ impl FromRequestParts<Arc<App>> for MayWrite {
             _ => Err(Failure::unauthorized("a token is needed: send 'Authorization: Bearer TOKEN'", "Bearer")),
         }
     }
-}
-
-/// The names that a server answers to. Otherwise a web page that points a name of its own at 127.0.0.1 could read the
-/// answers, in the browser of whoever runs the server.
-#[derive(Clone, Debug)]
-pub(crate) enum Hosts {
-    Any,
-    /// The names of this machine, and these.
-    Only(Arc<[String]>),
 }
 
 impl Hosts {

@@ -11,10 +11,7 @@ mod keys;
 mod state;
 mod upload;
 
-pub(crate) use access::Hosts;
-pub use access::Token;
-
-use crate::config::Config;
+use crate::config::{Config, Hosts, Token};
 use crate::list::List;
 use answer::Failure;
 use axum::Router;

@@ -13,6 +13,5 @@ mod metrics;
 mod page;
 mod replacement;
 mod shutdown;
-mod snapshots;
 mod start;
 mod uploads;

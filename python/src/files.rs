@@ -1,0 +1,45 @@
+//! Files that are read.
+
+use crate::error;
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Opens a regular file.
+pub(crate) fn regular(path: &Path) -> PyResult<File> {
+    // To open a named pipe would be to wait for a writer.
+    if !std::fs::metadata(path).map_err(|error| error::of_file(error, path))?.is_file() {
+        return Err(PyOSError::new_err(format!("{path:?} is not a regular file")));
+    }
+    File::open(path).map_err(|error| error::of_file(error, path))
+}
+
+/// A reader that an interruption ends with an error.
+pub(crate) struct Interruptible<R> {
+    reader: R,
+    /// Bytes before the next look.
+    left: usize,
+}
+
+/// Bytes between two looks for an interruption: some hundredths of a second.
+const BYTES_BETWEEN_LOOKS: usize = 16 << 20;
+
+impl<R> Interruptible<R> {
+    pub(crate) fn new(reader: R) -> Self {
+        Interruptible { reader, left: BYTES_BETWEEN_LOOKS }
+    }
+}
+
+impl<R: Read> Read for Interruptible<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            Python::attach(|py| py.check_signals()).map_err(io::Error::other)?;
+            self.left = BYTES_BETWEEN_LOOKS;
+        }
+        let read = self.reader.read(buffer)?;
+        self.left = self.left.saturating_sub(read);
+        Ok(read)
+    }
+}
