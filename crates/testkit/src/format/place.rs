@@ -1,6 +1,7 @@
 //! Where a key lies (docs/format.md).
 
 use super::{HEAD, Layout, SLOTS, records, u32_at, u64_at};
+use siphasher::sip::SipHasher13;
 
 /// The place of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,36 +53,5 @@ pub fn may_hold(snapshot: &[u8], hash: u64) -> Option<bool> {
 
 /// SipHash-1-3 of what a key of this text is fed as.
 pub fn hash_of_text([first, second]: [u64; 2], text: &str) -> u64 {
-    let mut v = [
-        first ^ 0x736f_6d65_7073_6575,
-        second ^ 0x646f_7261_6e64_6f6d,
-        first ^ 0x6c79_6765_6e65_7261,
-        second ^ 0x7465_6462_7974_6573,
-    ];
-    let fed = [text.as_bytes(), &[0xff]].concat();
-    let mut last = [0; 8];
-    let rest = fed.chunks_exact(8).remainder();
-    last[..rest.len()].copy_from_slice(rest);
-    last[7] = fed.len() as u8;
-    for word in fed.chunks_exact(8).chain([&last[..]]).map(|word| u64_at(word, 0).expect("8 bytes")) {
-        v[3] ^= word;
-        round(&mut v);
-        v[0] ^= word;
-    }
-    v[2] ^= 0xff;
-    (0..3).for_each(|_| round(&mut v));
-    v[0] ^ v[1] ^ v[2] ^ v[3]
-}
-
-fn round([a, b, c, d]: &mut [u64; 4]) {
-    *a = a.wrapping_add(*b);
-    *b = b.rotate_left(13) ^ *a;
-    *a = a.rotate_left(32);
-    *c = c.wrapping_add(*d);
-    *d = d.rotate_left(16) ^ *c;
-    *a = a.wrapping_add(*d);
-    *d = d.rotate_left(21) ^ *a;
-    *c = c.wrapping_add(*b);
-    *b = b.rotate_left(17) ^ *c;
-    *c = c.rotate_left(32);
+    SipHasher13::new_with_keys(first, second).hash(&[text.as_bytes(), &[0xff]].concat())
 }
