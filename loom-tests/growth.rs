@@ -263,7 +263,8 @@ fn batch_during_splits_of_two_tables_finds_its_key() {
 /// Of the keys of a block, one is in a table of 17 bits, which is read as two runs, and one in its child of 16.
 #[test]
 fn batch_of_two_widths_finds_a_key_that_moves() {
-    for (bucket, executions) in BUCKETS.into_iter().zip([1095, 1194]) {
+    // Only out of the second bucket is a key missed; fewer executions of the other one would be said first.
+    for (bucket, executions) in [(In::Second, 1194), (In::First, 1095)] {
         let outcomes: &[&str] = if bucket == In::First { &["found"] } else { &["found", "repeated"] };
         Model { executions, preemptions: Some(2), outcomes }.explore(move |seen| {
             let world = World::new(17, 2);
