@@ -201,19 +201,21 @@ impl Geometry {
     /// The number of the shard, and the place of the key in it.
     #[inline(always)]
     pub(crate) fn locate(&self, mixed: Mixed) -> (usize, Class) {
-        let Place { shard, class, .. } = self.locate_flat(mixed);
+        let Place { shard, class, .. } = self.locate_flat::<false>(mixed);
         (shard as usize, class)
     }
 
-    /// As [`Geometry::locate`], with the numbers that buckets have in the whole filter.
+    /// As [`Geometry::locate`], with the numbers that buckets have in the whole filter, of which one may know that it is one shard.
     #[inline(always)]
-    pub(crate) fn locate_flat(&self, mixed: Mixed) -> Place {
+    pub(crate) fn locate_flat<const ONE: bool>(&self, mixed: Mixed) -> Place {
         let (number, shard) = self.numbers(mixed);
-        let begin = shard * u64::from(self.buckets);
+        // The number of buckets is read above in both cases: see `other_of_one`.
+        let (shard, buckets) = if ONE { (0, self.total as u32) } else { (shard, self.buckets) };
+        let begin = shard * u64::from(buckets);
         // As `class`, with fewer instructions where there are no vectors.
         let drawn = u64::from(mixed.0 as u32) * self.wide_fingerprints;
         let (fingerprint, first) = (Fingerprint((drawn >> 32) as u32 + 1), Bucket((number - begin) as u32));
-        let second = self.other_of_one(fingerprint.0, first, self.buckets);
+        let second = self.other_of_one(fingerprint.0, first, buckets);
         Place { shard, first: number, second: begin + u64::from(second.0), class: Class { fingerprint, first, second } }
     }
 
@@ -423,10 +425,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn vectors_place_keys_as_single_lookups_do(hash: u64, shards in 1u64..=1024, half_buckets in 1u32..=1 << 15) {
+        fn all_ways_place_keys_alike(hash: u64, shards in 1u64..=1024, half_buckets in 1u32..=1 << 15) {
             let geometry = geometry(shards, half_buckets, 13);
             let mixed = Mixed::of(hash);
-            prop_assert_eq!(geometry.locate_narrow(mixed), geometry.locate_flat(mixed));
+            prop_assert_eq!(geometry.locate_narrow(mixed), geometry.locate_flat::<false>(mixed));
+            let geometry = self::geometry(1, half_buckets, 13);
+            prop_assert_eq!(geometry.locate_flat::<true>(mixed), geometry.locate_flat::<false>(mixed));
         }
     }
 

@@ -148,7 +148,7 @@ impl Shards {
             }
         } else {
             for (at, &mixed) in mixed.iter().enumerate() {
-                place(at, geometry.locate_flat(mixed));
+                place(at, geometry.locate_flat::<false>(mixed));
             }
         }
     }
@@ -234,7 +234,7 @@ mod tests {
             let (mut filter, hashes) = filter(width);
             let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.count_hash(hash) > 0).collect();
             for fetch in [None, Some(CacheLevel::L1), Some(CacheLevel::L2)] {
-                filter.raw.contains_each = contains_each_in(LayoutKind::of(&filter.raw.shards.format), fetch);
+                filter.raw.contains_each = contains_each_in(LayoutKind::of(filter.raw.plan().slot_bits), fetch);
                 let mut found = vec![false; hashes.len()];
                 let only_reads = |step| assert_eq!(step, Step::BucketRead);
                 with_hook(only_reads, || filter.contains_batch_hash(&hashes, &mut found));

@@ -11,7 +11,7 @@ use super::probe::LayoutKind;
 use super::shards::Shards;
 use super::writers::{InFixed, InGrowing, Insert, Remove};
 use crate::error::InsertError;
-use crate::layout::{Format, Geometry, Mixed, Plan};
+use crate::layout::{Geometry, Mixed, Plan};
 use crate::sys::isa::Compiled;
 use crate::sys::memory::{Arena, HugePages};
 use crate::sys::prefetch::level_for;
@@ -57,11 +57,10 @@ impl RawFilter {
         if plan.grows() {
             return Self::with(Growing::new(plan, huge_pages)?, plan);
         }
-        let layout = LayoutKind::of(&Format::new(plan.slot_bits));
         let shards = Shards::new(plan, huge_pages.into())?;
         Some(RawFilter {
-            contains: contains_in::<_, Shards>(layout),
-            contains_each: contains_each_in(layout, level_for(shards.table_bytes())),
+            contains: contains_in::<_, Shards>(plan),
+            contains_each: contains_each_in(LayoutKind::of(plan.slot_bits), level_for(shards.table_bytes())),
             shards,
             insert: Compiled::for_scalars::<InFixed>(),
             insert_unique: Compiled::for_scalars::<InFixed<true>>(),

@@ -18,13 +18,14 @@ pub(crate) enum LayoutKind {
 }
 
 impl LayoutKind {
-    pub(crate) fn of(format: &Format) -> Self {
-        match format.packing() {
+    /// Of slots of this width.
+    pub(crate) fn of(slot_bits: u32) -> Self {
+        match Format::new(slot_bits).packing() {
             Packing::Word => LayoutKind::Word,
             Packing::Run if unaligned::AVAILABLE => LayoutKind::Bytes,
             Packing::Run => LayoutKind::Words,
             // Two slots of 31 bits begin at any even bit: 6 bits and 62 are more than 8 bytes.
-            Packing::TwoRuns if unaligned::AVAILABLE && format.slot_bits() != 31 => LayoutKind::TwoBytes,
+            Packing::TwoRuns if unaligned::AVAILABLE && slot_bits != 31 => LayoutKind::TwoBytes,
             Packing::TwoRuns => LayoutKind::ThreeWords,
         }
     }

@@ -125,7 +125,7 @@ mod tests {
         let key = classes(&shards).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
         let advanced = |work: &dyn Fn()| {
             let watched = [key, key.turned()].map(|key| {
-                let place = shards.geometry.locate_flat(shards.geometry.leading_to(key).unwrap());
+                let place = shards.geometry.locate_flat::<false>(shards.geometry.leading_to(key).unwrap());
                 let version = shards.version(shards.strides.stripe_offset(place));
                 (version, version.begin())
             });

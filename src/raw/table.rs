@@ -380,7 +380,7 @@ mod tests {
 
         /// What a lookup is told, by the layout of the filter and by the portable one.
         fn contains(&self, key: Fingerprint, first: Bucket, second: Bucket) -> bool {
-            let kind = LayoutKind::of(&self.format);
+            let kind = LayoutKind::of(self.format.slot_bits());
             let found = with_layout!(kind, L => self.holds::<L>(key, first, second));
             let portable = if self.format.has_two_runs() {
                 self.holds::<ThreeWords>(key, first, second)

@@ -162,7 +162,7 @@ struct As<W>(PhantomData<W>);
 impl<B: Bytes, W: Width> Function<Contains<B>> for As<W> {
     #[inline(always)]
     fn run(lookups: &Lookups<B>, mixed: Mixed) -> bool {
-        let place = lookups.geometry.locate_flat(mixed);
+        let place = lookups.geometry.locate_flat::<false>(mixed);
         let (low, high, run_bits) = (lookups.lanes.low(), lookups.lanes.high(), lookups.run_bits);
         let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(low);
         let hits = lookups.strides().begins(place).map(|begin| {
@@ -279,7 +279,7 @@ impl<B: Bytes> Lookups<B> {
         if geometry.is_narrow() {
             mixed.iter().enumerate().for_each(|(at, &mixed)| place(at, geometry.locate_narrow(mixed)));
         } else {
-            mixed.iter().enumerate().for_each(|(at, &mixed)| place(at, geometry.locate_flat(mixed)));
+            mixed.iter().enumerate().for_each(|(at, &mixed)| place(at, geometry.locate_flat::<false>(mixed)));
         }
         if let Some(level) = self.level {
             for &begin in probes.begins.iter().flatten() {

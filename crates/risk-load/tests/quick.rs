@@ -9,9 +9,6 @@ fn every_variant_answers_as_it_should() {
     let (table, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{log}");
     assert_eq!(table.matches("| **the filter** |").count(), 4, "{table}");
-    assert_eq!(
-        table.lines().filter(|line| line.starts_with("| ") && line.contains(" us |")).count(),
-        14,
-        "{table}\n{log}"
-    );
+    // Of each of four loads: the filter, and what there is in its place. Beside them, two lines of headings.
+    assert_eq!(table.lines().filter(|line| line.starts_with('|')).count(), 2 + 14, "{table}\n{log}");
 }

@@ -1,6 +1,6 @@
 //! A table of a growing filter, and what is known of it.
 
-use crate::layout::{Class, Extent, Format, Lanes, Plan};
+use crate::layout::{Class, Extent, Lanes, Plan};
 use crate::raw::probe::LayoutKind;
 use crate::raw::shard::Shard;
 use crate::raw::shards::Shards;
@@ -41,9 +41,8 @@ pub(super) struct Look {
 /// How the widest tables of a growing filter are read. Those that are made later have narrower slots: where the widest are two
 /// runs, those of up to 64 bits a bucket are read as one, as [`Layout::Narrow`](crate::raw::probe::Layout::Narrow).
 pub(super) fn layout_of(plan: &Plan) -> LayoutKind {
-    let format = Format::new(plan.slot_bits);
-    match LayoutKind::of(&format) {
-        LayoutKind::Word => LayoutKind::of(&Format::new(plan.slot_bits - 1)),
+    match LayoutKind::of(plan.slot_bits) {
+        LayoutKind::Word => LayoutKind::of(plan.slot_bits - 1),
         layout => layout,
     }
 }

@@ -2,7 +2,6 @@
 
 use super::super::locks::Locked;
 use super::super::lookup::{Contains, contains_in};
-use super::super::probe::LayoutKind;
 use super::super::shard::Shard;
 use super::super::shards::Shards;
 use super::epoch::Epoch;
@@ -51,7 +50,7 @@ impl Tagged {
         let plan = shards.plan();
         Tagged {
             tags: Tags::new(plan.slot_bits, plan.slot_bits - plan.fingerprint_bits),
-            contains: contains_in::<_, Tagged>(LayoutKind::of(&shards.format)),
+            contains: contains_in::<_, Tagged>(plan),
             epoch: Epoch::new(epoch),
             shards,
         }

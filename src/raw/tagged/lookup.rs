@@ -3,26 +3,25 @@
 use super::super::lookup::Look;
 use super::super::probe::{Layout, LayoutKind, Runs, with_layout};
 use super::filter::Tagged;
-use crate::layout::{Mixed, SLOTS};
+use crate::layout::{Mixed, Plan, SLOTS};
 use crate::sys::steps::{Step, reached};
 use arrayvec::ArrayVec;
 
 impl Look for Tagged {
     #[inline(always)]
-    fn layout(&self) -> LayoutKind {
-        LayoutKind::of(&self.shards.format)
+    fn plan(&self) -> &Plan {
+        self.shards.plan()
     }
 
-    /// Whether the class is present and alive; `None` if a relocation or a tick came between, and the lookup has to begin
-    /// again.
+    /// Whether the class is present and alive.
     ///
     /// A hit needs no check: the slot was alive at the epoch that was read first, or was stored after it. A miss may be
     /// due to an old epoch: a slot stored for many ticks after a tick has the tag that was dead before it, and one that
     /// has died may have made room already. Whoever stored has read the later epoch, so the second look sees it.
     #[inline(always)]
-    fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
+    fn look<L: Layout, const ONE: bool>(&self, mixed: Mixed) -> (bool, impl FnOnce() -> bool) {
         let shards = &self.shards;
-        let place = shards.geometry.locate_flat(mixed);
+        let place = shards.geometry.locate_flat::<ONE>(mixed);
         let (tags, run_bits) = (&self.tags, shards.run_bits());
         let pattern = tags.pattern(place.class.fingerprint);
         let [first, second] = shards.strides.begins::<L>(place);
@@ -36,10 +35,8 @@ impl Look for Tagged {
         reached(Step::BucketRead);
         let moment = tags.moment(epoch);
         let hits = |run| tags.hits(run, pattern, moment);
-        if (first.any_of(hits) | second.any_of(hits)) & tags.high() != 0 {
-            return Some(true);
-        }
-        (version.is_still(begun) && self.epoch.is_still(epoch)).then_some(false)
+        let found = (first.any_of(hits) | second.any_of(hits)) & tags.high() != 0;
+        (found, move || version.is_still(begun) && self.epoch.is_still(epoch))
     }
 }
 
@@ -53,7 +50,9 @@ impl Tagged {
     /// The value of each live copy of the class. A copy that is there throughout is among them.
     pub(crate) fn values(&self, mixed: Mixed) -> ArrayVec<u32, { 2 * SLOTS }> {
         loop {
-            if let Some(values) = with_layout!(self.layout(), L => self.look_at_values::<L>(mixed)) {
+            if let Some(values) =
+                with_layout!(LayoutKind::of(self.shards.plan().slot_bits), L => self.look_at_values::<L>(mixed))
+            {
                 return values;
             }
             reached(Step::Repeated);
@@ -64,7 +63,7 @@ impl Tagged {
     #[inline(always)]
     fn look_at_values<L: Layout>(&self, mixed: Mixed) -> Option<ArrayVec<u32, { 2 * SLOTS }>> {
         let (shards, tags) = (&self.shards, self.tags);
-        let place = shards.geometry.locate_flat(mixed);
+        let place = shards.geometry.locate_flat::<false>(mixed);
         let version = shards.version(shards.strides.stripe_offset(place));
         let (pattern, format) = (tags.pattern(place.class.fingerprint), &shards.format);
         let begins = shards.strides.begins::<L>(place);
