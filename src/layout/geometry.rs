@@ -278,11 +278,13 @@ impl Geometry {
         Aim { cell: (shard << self.reserve_bits | reserve) as usize, class: Class { fingerprint, first, second } }
     }
 
-    /// As [`Geometry::aim`], for loops that the compiler vectorises; only where [`Geometry::is_narrow`].
+    /// As [`Geometry::aim`], or where `ONE` is true [`Geometry::aim_in_one`], for loops that the compiler vectorises; only where
+    /// [`Geometry::is_narrow`].
     #[inline(always)]
-    pub(crate) fn aim_narrow(&self, Mixed(mixed): Mixed) -> Aim {
+    pub(crate) fn aim_narrow<const ONE: bool>(&self, Mixed(mixed): Mixed) -> Aim {
         let high = (mixed >> 32) as u32;
-        let (number, shard) = (high_half(high, self.narrow_total), high_half(high, self.narrow_shards));
+        let number = high_half(high, self.narrow_total);
+        let shard = if ONE { 0 } else { high_half(high, self.narrow_shards) };
         let drawn = u64::from(mixed as u32) * u64::from(self.fingerprints);
         let (core, first) = ((drawn >> 32) as u32 + 1, Bucket(number - shard * self.buckets));
         let reserve = (drawn as u32) >> self.beside_reserve;
@@ -455,8 +457,9 @@ mod tests {
             let Aim { cell, class } = geometry.aim(mixed);
             prop_assert_eq!(cell >> reserve_bits, geometry.shard(mixed));
             prop_assert_eq!(cell & ((1 << reserve_bits) - 1), (class.fingerprint.get() >> core) as usize);
-            prop_assert!(!geometry.is_narrow() || geometry.aim_narrow(mixed) == geometry.aim(mixed));
+            prop_assert!(!geometry.is_narrow() || geometry.aim_narrow::<false>(mixed) == geometry.aim(mixed));
             prop_assert!(shards > 1 || geometry.aim_in_one(mixed) == geometry.aim(mixed));
+            prop_assert!(shards > 1 || geometry.aim_narrow::<true>(mixed) == geometry.aim(mixed));
             prop_assert_eq!(geometry.locate(mixed).1.first, class.first);
             prop_assert!(class.first.get() < half_buckets * 2 && !class.coincides());
             prop_assert_eq!(geometry.aim_of(cell >> reserve_bits, class.fingerprint, class.first), geometry.aim(mixed));

@@ -31,7 +31,10 @@ const LEAST_KEYS: usize = 30_000;
 const STRIPE_SHARE: usize = 50;
 
 /// The load near which tables split: the search for room becomes long.
-pub(crate) const SPLIT_LOAD: f64 = 0.96;
+const SPLIT_LOAD: f64 = 0.92;
+
+/// The load that tables reach which have not doubled yet, and those which split no more but in place of a refusal.
+pub(crate) const LAST_LOAD: f64 = 0.96;
 
 /// The bits of a fingerprint that a filter of fixed size would have, that a growing one may be asked for.
 pub(crate) const GROWING_FINGERPRINT_BITS: RangeInclusive<u32> = MIN_CORE + 1..=MAX_BITS;
@@ -76,7 +79,7 @@ impl Plan {
             Ask::Rate(rate) => {
                 let rate_of = |bits: u32| {
                     let (base, doublings) = doublings(capacity, most, bits);
-                    let (shards, buckets) = buckets_for(at_split_load(base));
+                    let (shards, buckets) = buckets_for(at_last_load(base));
                     let slots = shards as f64 * buckets as f64 * SLOTS as f64;
                     let load = most as f64 / (slots * 2f64.powi(doublings as i32 + 1));
                     expected_false_positive_rate(load, bits - 1)
@@ -90,7 +93,7 @@ impl Plan {
         Plan::new(most, bits, None).map_err(too_large)?;
         let (base, doublings) = doublings(capacity, most, bits);
         let whole = bits + doublings;
-        let plan = Plan::new(at_split_load(base), whole, stripes).map_err(too_large)?;
+        let plan = Plan::new(at_last_load(base), whole, stripes).map_err(too_large)?;
         let plan = Plan { reserve_bits: doublings + 1, ..plan };
         let narrowest = plan.leaf(plan.reserve_bits).words * size_of::<u64>();
         let affordable = (narrowest / STRIPE_SHARE / super::plan::STRIPE_BYTES as usize).max(2);
@@ -151,7 +154,8 @@ impl Plan {
 
     /// Keys that tables which have doubled so often hold before more of them are likely to split.
     pub(crate) fn keys_at(&self, doublings: u32) -> f64 {
-        self.slots() as f64 * SPLIT_LOAD * 2f64.powi(doublings as i32)
+        let load = if (1..self.reserve_bits - 1).contains(&doublings) { SPLIT_LOAD } else { LAST_LOAD };
+        self.slots() as f64 * load * 2f64.powi(doublings as i32)
     }
 
     /// How often all tables have doubled when there are this many keys: as often as they may at the most.
@@ -174,10 +178,10 @@ fn doublings(capacity: usize, most: usize, bits: u32) -> (usize, u32) {
     (least.max(begins_with(doublings)), doublings)
 }
 
-/// The capacity of a filter of fixed size whose table has this many keys at [`SPLIT_LOAD`]. It needs no room for tables that get
+/// The capacity of a filter of fixed size whose table has this many keys at [`LAST_LOAD`]. It needs no room for tables that get
 /// more of them than others, for which a doubling is in reserve.
-fn at_split_load(keys: usize) -> usize {
-    (LOAD * (keys as f64 / SPLIT_LOAD - spread(keys))).max(0.0) as usize
+fn at_last_load(keys: usize) -> usize {
+    (LOAD * (keys as f64 / LAST_LOAD - spread(keys))).max(0.0) as usize
 }
 
 #[cfg(test)]
@@ -248,8 +252,7 @@ mod tests {
     fn doublings_are_those_that_the_keys_take() {
         let plan = Plan::growing(1_000_000, 16_000_000, Ask::Rate(0.001), None).unwrap();
         let slots = plan.slots() as f64;
-        for (keys, doublings) in [(0.0, 0), (0.95, 0), (0.97, 1), (1.9, 1), (1.94, 2), (15.2, 4), (15.5, 5), (99.0, 5)]
-        {
+        for (keys, doublings) in [(0.0, 0), (0.95, 0), (0.97, 1), (1.8, 1), (1.9, 2), (15.2, 4), (15.5, 5), (99.0, 5)] {
             assert_eq!(plan.doublings_for((keys * slots) as usize), doublings, "{keys} times the slots");
         }
     }

@@ -200,8 +200,10 @@ impl Growing {
             probes.fingerprints[at] = aim.class.fingerprint.get();
             (probes.buckets[0][at], probes.buckets[1][at]) = (aim.class.first.get(), aim.class.second.get());
         };
-        if geometry.is_narrow() {
-            (0..BLOCK).for_each(|at| note(at, geometry.aim_narrow(mixed[at])));
+        if geometry.shards() == 1 {
+            (0..BLOCK).for_each(|at| note(at, geometry.aim_narrow::<true>(mixed[at])));
+        } else if geometry.is_narrow() {
+            (0..BLOCK).for_each(|at| note(at, geometry.aim_narrow::<false>(mixed[at])));
         } else {
             (0..BLOCK).for_each(|at| note(at, geometry.aim(mixed[at])));
         }
