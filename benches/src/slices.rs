@@ -62,19 +62,32 @@ impl<'a> Case<'a> {
 
 /// Lets each case run a slice a round, and returns what an operation of each costs, in nanoseconds.
 pub(crate) fn take(rounds: usize, cases: &mut [Case]) -> Vec<f64> {
+    run(rounds, cases).iter_mut().map(|slices| tenth(slices)).collect()
+}
+
+/// The same, of the slice in the middle: for what others are meant to disturb.
+pub(crate) fn medians(rounds: usize, cases: &mut [Case]) -> Vec<f64> {
+    run(rounds, cases).iter_mut().map(|slices| percentile(slices, 50)).collect()
+}
+
+fn run(rounds: usize, cases: &mut [Case]) -> Vec<Vec<f64>> {
     let mut slices = vec![Vec::new(); cases.len()];
     for round in 0..rounds {
         for (case, slices) in cases.iter_mut().zip(&mut slices) {
             slices.push((case.slice)(round));
         }
     }
-    slices.iter_mut().map(|slices| tenth(slices)).collect()
+    slices
 }
 
 /// The 10th percentile.
 pub(crate) fn tenth(values: &mut [f64]) -> f64 {
+    percentile(values, 10)
+}
+
+fn percentile(values: &mut [f64], of: usize) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 10]
+    values[values.len() * of / 100]
 }
 
 /// A part of the keys that is as long as a slice, the next one for the next number.
@@ -102,7 +115,7 @@ mod tests {
     fn the_tenth_percentile_of_all_slices_counts() {
         let slow = |round: usize| if round.is_multiple_of(4) { 5.0 } else { 500.0 };
         let cases = &mut [Case::new("steady", |_| 7.0), Case::new("disturbed", slow)];
-        assert_eq!(take(40, cases), [7.0, 5.0]);
+        assert_eq!((take(40, cases), medians(40, cases)), (vec![7.0, 5.0], vec![7.0, 500.0]));
         assert_eq!((against(10.0, 15.0), against(10.0, 150.0)), ("100.0 (1.50)".into(), "100.0 (15.0)".into()));
     }
 

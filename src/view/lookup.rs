@@ -156,13 +156,13 @@ impl Width for LongRuns {
     }
 }
 
-/// Compiled for one width.
-struct As<W>(PhantomData<W>);
+/// Compiled for one width, and for filters of one shard.
+struct As<W, const ONE: bool>(PhantomData<W>);
 
-impl<B: Bytes, W: Width> Function<Contains<B>> for As<W> {
+impl<B: Bytes, W: Width, const ONE: bool> Function<Contains<B>> for As<W, ONE> {
     #[inline(always)]
     fn run(lookups: &Lookups<B>, mixed: Mixed) -> bool {
-        let place = lookups.geometry.locate_flat::<false>(mixed);
+        let place = lookups.geometry.locate_flat::<ONE>(mixed);
         let (low, high, run_bits) = (lookups.lanes.low(), lookups.lanes.high(), lookups.run_bits);
         let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(low);
         let hits = lookups.strides().begins(place).map(|begin| {
@@ -173,7 +173,7 @@ impl<B: Bytes, W: Width> Function<Contains<B>> for As<W> {
     }
 }
 
-impl<B: Bytes, W: Width> Function<ContainsEach<B>> for As<W> {
+impl<B: Bytes, W: Width> Function<ContainsEach<B>> for As<W, false> {
     #[inline(always)]
     fn run(lookups: &Lookups<B>, (next, found): (Next<'_>, &mut [bool])) {
         // Two blocks: the lines of one are on their way while the other is read.
@@ -189,6 +189,13 @@ impl<B: Bytes, W: Width> Function<ContainsEach<B>> for As<W> {
             now = 1 - now;
         }
     }
+}
+
+/// The lookups of filters of this plan, for this processor.
+fn compiled<B: Bytes, W: Width>(plan: &Plan) -> (Compiled<Contains<B>>, Compiled<ContainsEach<B>>) {
+    let contains =
+        if plan.shards == 1 { Compiled::for_scalars::<As<W, true>>() } else { Compiled::for_scalars::<As<W, false>>() };
+    (contains, Compiled::for_vectors::<As<W, false>>())
 }
 
 /// The keys of a block, and where they are looked for.
@@ -227,10 +234,10 @@ impl<B: Bytes> Lookups<B> {
     /// `first` is the byte at which the words of the first shard begin, `stride` how far those of the next are.
     pub(super) fn new(bytes: B, plan: &Plan, first: usize, stride: usize) -> Self {
         let (contains, contains_each) = match plan.slot_bits {
-            8 | 16 => (Compiled::for_scalars::<As<WholeBytes>>(), Compiled::for_vectors::<As<WholeBytes>>()),
-            ..=16 => (Compiled::for_scalars::<As<OneRun>>(), Compiled::for_vectors::<As<OneRun>>()),
-            31 => (Compiled::for_scalars::<As<LongRuns>>(), Compiled::for_vectors::<As<LongRuns>>()),
-            _ => (Compiled::for_scalars::<As<TwoRuns>>(), Compiled::for_vectors::<As<TwoRuns>>()),
+            8 | 16 => compiled::<_, WholeBytes>(plan),
+            ..=16 => compiled::<_, OneRun>(plan),
+            31 => compiled::<_, LongRuns>(plan),
+            _ => compiled::<_, TwoRuns>(plan),
         };
         let level = level_for(bytes.len());
         // For `number_within`: a lookup reads up to 16 bytes from the bytes of a bucket on.

@@ -3,8 +3,8 @@
 use super::Plan;
 use super::entrants::entrants;
 use crate::clock;
-use crate::contestants::Passes;
-use crate::field::Field;
+use crate::contestants::{Many, Passes, Version};
+use crate::field::{Field, Size};
 use crate::record::{Record, Table};
 use crate::slices::{self, Case, against, speed};
 use fastrand::Rng;
@@ -55,13 +55,41 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         }
         record.table(table);
     }
-    readers(plan, record, &*sets[0], own, stable);
+    readers(plan, record, log2, own, stable);
 }
 
-/// This crate's lookups on two threads, and on one while another writes or only hashes.
-fn readers(plan: &Plan, record: &mut Record, set: &dyn Passes<u64>, own: &[u64], stable: &[u64]) {
+/// Lookups by each version of this crate on two threads, and on one while another writes or only hashes. Medians: the fastest
+/// slices are those in which the other thread did not run.
+fn readers(plan: &Plan, record: &mut Record, log2: u32, own: &[u64], stable: &[u64]) {
     let keys = &stable[..stable.len().min(1 << 17)];
-    let read = |_| {
+    let versions = plan.versions();
+    let filled = |version: &Version| {
+        let set = (version.numbers)(Size::new(log2, 13));
+        assert_eq!(set.insert_all(own) + set.insert_all(stable), own.len() + stable.len());
+        set
+    };
+    let sets: Vec<_> = versions.iter().map(filled).collect();
+    let mut cases: Vec<_> = sets.iter().flat_map(|set| lookups(&**set, own, keys)).collect();
+    let nanos = slices::medians(plan.rounds, &mut cases);
+    let columns = versions.iter().map(|version| format!("{}, M/s", version.name));
+    let mut table = Table::new(std::iter::once("lookups of present keys".to_owned()).chain(columns));
+    let rows = [
+        ("one thread", 0),
+        ("two threads (ratio to one)", 0),
+        ("one, while another hashes", 2),
+        ("one, while another removes and inserts (ratio to hashes)", 2),
+    ];
+    for (number, (row, base)) in rows.into_iter().enumerate() {
+        let cell =
+            |nanos: &[f64]| if number % 2 == 0 { speed(nanos[number]) } else { against(nanos[number], nanos[base]) };
+        table.row(std::iter::once(row.to_owned()).chain(nanos.chunks(rows.len()).map(cell)));
+    }
+    record.table(table);
+}
+
+/// The cases of one version.
+fn lookups<'a>(set: &'a dyn Many<u64>, own: &'a [u64], keys: &'a [u64]) -> [Case<'a>; 4] {
+    let read = move |_| {
         assert_eq!(set.contains_all(keys), keys.len());
         clock::timed(keys.len(), || set.contains_all(keys)).0
     };
@@ -71,27 +99,20 @@ fn readers(plan: &Plan, record: &mut Record, set: &dyn Passes<u64>, own: &[u64],
             nanos.iter().sum::<f64>() / (threads * threads) as f64
         })
     };
-    let write = |_: usize, stop: &AtomicBool| {
+    let write = move |_: usize, stop: &AtomicBool| {
         let keys = own.iter().cycle().take_while(|_| !stop.load(Ordering::Relaxed));
         keys.filter(|key| !set.remove(key) | !set.insert(key)).count()
     };
-    let mut cases = vec![
+    [
         on(1),
         on(2),
-        Case::new("", |_| clock::with(1, |_, stop| clock::hash(stop), || read(0)).0),
-        Case::new("", |_| {
+        Case::new("", move |_| clock::with(1, |_, stop| clock::hash(stop), || read(0)).0),
+        Case::new("", move |_| {
             let (nanos, failed) = clock::with(1, write, || read(0));
             assert_eq!(failed, 0, "writes that failed");
             nanos
         }),
-    ];
-    let nanos = slices::take(plan.rounds, &mut cases);
-    let mut table = Table::new(["lookups of present keys by this crate", "M/s"]);
-    table.row(["one thread", &speed(nanos[0])]);
-    table.row(["two threads (ratio to one)", &against(nanos[1], nanos[0])]);
-    table.row(["one, while another hashes", &speed(nanos[2])]);
-    table.row(["one, while another removes and inserts (ratio to hashes)", &against(nanos[3], nanos[2])]);
-    record.table(table);
+    ]
 }
 
 /// What one thread does, drawn beforehand.
