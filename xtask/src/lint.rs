@@ -89,7 +89,7 @@ fn web_assembly() -> Result<()> {
         let build = format!("cargo build --locked --lib --target {target} --no-default-features --features");
         run::quietly(run::command(&build, [features]))?;
     }
-    println!("figure 9.6: {target} is built without features, and with snapshots");
+    println!("figure 9.8: {target} is built without features, and with snapshots");
     Ok(())
 }
 
@@ -131,7 +131,7 @@ fn semver() -> Result<()> {
         "{} lines are gone, and no new line of CHANGELOG.md begins with (BREAKING)",
         gone.len()
     );
-    println!("figure 9.8: {} lines of the public API of main are gone", gone.len());
+    println!("figure 9.10: {} lines of the public API of main are gone", gone.len());
     Ok(())
 }
 
@@ -157,7 +157,7 @@ fn package() -> Result<()> {
             links += 1;
         }
     }
-    println!("figure 9.7: the package has {} files; {links} links of its pages lead to files in it", files.len());
+    println!("figure 9.9: the package has {} files; {links} links of its pages lead to files in it", files.len());
     Ok(())
 }
 
