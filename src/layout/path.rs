@@ -269,7 +269,6 @@ mod tests {
     use super::*;
     use crate::layout::{Geometry, Mixed, Plan};
     use proptest::prelude::*;
-    use proptest::test_runner::TestRunner;
     use std::cell::{Cell, RefCell};
     use std::collections::{BTreeSet, HashSet, VecDeque};
 
@@ -432,20 +431,11 @@ mod tests {
         Ok(())
     }
 
-    fn searches_agree_with_naive_ones(cases: u32) {
-        let mut runner = TestRunner::new(ProptestConfig::with_cases(cases));
-        runner.run(&models(), |model| agrees_with_a_naive_search(&model)).unwrap();
-    }
-
-    #[test]
-    fn some_searches_agree_with_naive_ones() {
-        searches_agree_with_naive_ones(16);
-    }
-
-    #[test]
-    #[ignore = "long: .ci/run runs it"]
-    fn many_searches_agree_with_naive_ones() {
-        searches_agree_with_naive_ones(ProptestConfig::default().cases);
+    proptest! {
+        #[test]
+        fn searches_agree_with_naive_ones(model in models()) {
+            agrees_with_a_naive_search(&model)?;
+        }
     }
 
     /// What is rare in tables drawn at random: many hops, one way only.

@@ -159,7 +159,6 @@ fn keys_around_a_block_are_treated_as_by_a_loop_on_any_pool() {
 }
 
 #[test]
-#[ignore = "long: .ci/run runs it"]
 fn many_keys_are_treated_as_by_a_loop_on_any_pool() {
     for (capacity, bits) in [(ONE_SHARD, 17), (SOME_SHARDS, 12)] {
         Singles::new(capacity, bits, (0..capacity as u64).collect()).check_all();
@@ -174,7 +173,6 @@ fn many_keys_are_treated_as_by_a_loop_out_of_cache() {
 }
 
 #[test]
-#[ignore = "long: .ci/run runs it"]
 fn sorted_lookups_are_answered_in_the_order_of_the_caller() {
     for bits in [24, 32] {
         let filter = build(MANY_SHARDS, bits);

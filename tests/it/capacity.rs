@@ -103,7 +103,6 @@ fn filters_of_100_and_1000_take_all_keys_that_were_asked_for() {
 }
 
 #[test]
-#[ignore = "long: .ci/run runs it"]
 fn large_filters_take_all_keys_that_were_asked_for() {
     fill_to_capacity(100_000, 100, 20, 0);
     fill_to_capacity(1_000_000, 100, 4, 0);

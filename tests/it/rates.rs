@@ -80,7 +80,6 @@ const SEQUENCES: [Sequence; 12] = [
 ];
 
 #[test]
-#[ignore = "long: .ci/run runs it"]
 fn poor_hashes_keep_the_capacity_the_load_and_the_rate() {
     const LOOKUPS: u64 = 1_000_000;
     let mut failed = Vec::new();

@@ -54,6 +54,7 @@ const S390X: Machine = Machine {
         "an_overfull_load_fills_two_shards",
         "many_keys_are_treated_as_by_a_loop_on_any_pool",
         "many_keys_are_treated_as_by_a_loop_out_of_cache",
+        "sorted_lookups_are_answered_in_the_order_of_the_caller",
     ],
 };
 
