@@ -24,8 +24,8 @@
 //! | exclusive         | H1, H2, H3, H4, H9 | tasks under all locks; lookups, single writers                        |
 //! | tagged            | H10 to H13         | ticks and sweeps; lookups, insertions, renewals, relocations          |
 //!
-//! The files in `teeth` are faults: each is a patch that breaks the code by hand, and names the models that must then
-//! fail and with what message.
+//! The tables in `teeth` are faults: each entry breaks the code, and names the models that must then fail and with what
+//! message.
 
 mod block;
 mod clear;

@@ -38,7 +38,7 @@ pub(crate) fn check(models_only: bool, names: &[String]) -> Result<()> {
         return Ok(());
     }
     let mut toothless = models.clone();
-    teeth.iter().flat_map(|tooth| &tooth.caught_by).for_each(|(model, _)| _ = toothless.remove(model));
+    teeth.iter().flat_map(Tooth::caught_by).for_each(|(model, _)| _ = toothless.remove(model));
     let names: Vec<_> = toothless.into_keys().collect();
     ensure!(names.is_empty(), "no tooth names these models: {}", names.join(" "));
     let (models, teeth, seconds) = (models.len(), teeth.len(), began.elapsed().as_secs());
@@ -63,7 +63,7 @@ fn list(tests: &Tests) -> Result<BTreeMap<String, String>> {
 /// ends the process.
 fn catch(tooth: &Tooth, tests: &Tests, models: &BTreeMap<String, String>) -> Result<String> {
     let mut catchers = String::from("caught by");
-    for (model, text) in &tooth.caught_by {
+    for (model, text) in tooth.caught_by() {
         let path = models.get(model).with_context(|| format!("names a model that does not exist: {model}"))?;
         let (status, said) = run::silently(tests.command(SECONDS_TO_CATCH, &format!("--exact {path}")))?;
         match status.code() {

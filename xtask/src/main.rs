@@ -30,13 +30,13 @@ enum Cli {
     /// Models of the protocol and their teeth, all of them (4 minutes). Needs git
     ///
     /// A model explores the interleavings of a few threads with loom, prints how many there were, and asserts 90 % of
-    /// the committed number. A tooth, loom-tests/teeth/NAME.patch, breaks a copy of src/ by hand, and each model that it
+    /// the committed number. A tooth, an entry of a table in loom-tests/teeth, breaks a copy of src/, and each model that it
     /// names must then fail, with the text that it gives. Each model must be named by some tooth.
     Loom {
         /// Runs the models only (1 minute)
         #[arg(long, conflicts_with = "teeth")]
         models: bool,
-        /// Runs these teeth only, named as their files without .patch, and not the models
+        /// Runs the teeth of these names only, and not the models
         #[arg(long, num_args = 1.., value_name = "NAME")]
         teeth: Vec<String>,
     },
@@ -44,12 +44,12 @@ enum Cli {
     ///
     /// Runs 30,000 schedules and 100,000 drills of three threads that are after one key. The same ones come each time. A
     /// failure names its scenario, and CUCKOO_SCENARIO=N begins there. This or the full form must also find each tooth
-    /// of the models, unless the tooth says why they cannot: "schedules: no, REASON".
+    /// of the models, unless the tooth says why they cannot: `not-for-schedules`.
     Schedules {
         /// Runs 375,000 schedules, 2,000,000 drills and all teeth (a quarter of an hour)
         #[arg(long, conflicts_with = "teeth")]
         full: bool,
-        /// Runs these teeth only, named as their files without .patch
+        /// Runs the teeth of these names only
         #[arg(long, num_args = 1.., value_name = "NAME")]
         teeth: Vec<String>,
     },

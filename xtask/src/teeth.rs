@@ -1,67 +1,133 @@
-//! Teeth: patches that break the code by hand, each applied to a copy of the tree.
+//! Teeth: faults that are put into a copy of the tree, and the models that must then fail.
 
 use crate::{run, tree};
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const FOLDER: &str = "loom-tests/teeth";
 
-/// A patch and what its head says.
+/// An entry of a table in `loom-tests/teeth`.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Tooth {
+    #[serde(skip)]
     pub(crate) name: String,
-    /// Models that must fail, and the text that each must then print.
-    pub(crate) caught_by: Vec<(String, String)>,
+    /// The fault, and why it must be seen: for readers.
+    #[serde(rename = "breaks")]
+    _breaks: String,
+    edits: Vec<Edit>,
+    /// From the text that models must print as they fail to the names of these models.
+    caught_by: BTreeMap<String, String>,
     /// Why schedules cannot find it.
     pub(crate) not_for_schedules: Option<String>,
 }
 
+/// A file in `src`, or `FILE: FUNCTION` for the functions of this name in it; a piece of code that occurs once there; and
+/// the code that replaces it. White space and comments do not count.
+#[derive(Deserialize)]
+struct Edit(String, String, String);
+
 impl Tooth {
-    /// Reads the head of a patch. The first two lines may come again, the third may be left out:
-    ///
-    /// ```text
-    /// caught-by: MODEL...
-    /// saying: TEXT
-    /// schedules: no, REASON
-    /// ```
-    fn parse(name: &str, patch: &str) -> Result<Tooth> {
-        let (mut caught_by, mut not_for_schedules, mut models) = (Vec::new(), None, None);
-        for line in patch.lines().take_while(|line| !line.starts_with("--- ")) {
-            if let Some(names) = line.strip_prefix("caught-by: ") {
-                ensure!(models.replace(names).is_none(), "two lines \"caught-by:\" without \"saying:\" between them");
-            } else if let Some(text) = line.strip_prefix("saying: ") {
-                let models = models.take().context("a line \"saying:\" without \"caught-by:\" before it")?;
-                caught_by.extend(models.split_whitespace().map(|model| (model.to_owned(), text.to_owned())));
-            } else if let Some(reason) = line.strip_prefix("schedules: no, ") {
-                not_for_schedules = Some(reason.to_owned());
-            }
-        }
-        ensure!(models.is_none() && !caught_by.is_empty(), "needs lines \"caught-by: MODEL...\" and \"saying: TEXT\"");
-        Ok(Tooth { name: name.to_owned(), caught_by, not_for_schedules })
+    /// Each model that must fail, and the text that it must then print.
+    pub(crate) fn caught_by(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.caught_by
+            .iter()
+            .flat_map(|(text, models)| models.split_whitespace().map(move |model| (model, text.as_str())))
     }
 
-    fn path(name: &str) -> PathBuf {
-        Path::new(FOLDER).join(format!("{name}.patch"))
+    /// The files that it changes in the tree of this folder, and the text of each when it is changed.
+    fn broken(&self, folder: &Path) -> Result<BTreeMap<PathBuf, String>> {
+        let (mut files, mut puts) = (BTreeMap::new(), Vec::new());
+        for Edit(place, find, put) in &self.edits {
+            let (file, function) = place.split_once(": ").unwrap_or((place, ""));
+            let path = folder.join("src").join(file);
+            let text = run::read(&path)?;
+            let found: Vec<_> = parts(&text, function).flat_map(|part| occurrences(&text, part, find)).collect();
+            let lines: Vec<_> = found.iter().map(|at| text[..at.start].matches('\n').count() + 1).collect();
+            let [at] = &found[..] else {
+                bail!("does not fit: src/{place} has this code in {} places, lines {lines:?}: {find}", lines.len());
+            };
+            puts.push((path.clone(), at.start, at.end, put));
+            files.insert(path, text);
+        }
+        puts.sort();
+        for (index, (path, start, end, put)) in puts.iter().enumerate().rev() {
+            let text = files.get_mut(path).expect("it was read");
+            let next = puts.get(index + 1).filter(|next| next.0 == *path);
+            ensure!(next.is_none_or(|next| *end <= next.1), "edits of {} overlap", path.display());
+            text.replace_range(*start..*end, put);
+        }
+        Ok(files)
     }
 }
 
-/// The teeth of these names; all of them if there are none.
-pub(crate) fn choose(names: &[String]) -> Result<Vec<Tooth>> {
-    let mut names = names.to_vec();
-    if names.is_empty() {
-        for entry in fs::read_dir(FOLDER).with_context(|| format!("no folder {FOLDER}"))? {
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            names.push(name.strip_suffix(".patch").with_context(|| format!("{FOLDER}/{name} is no patch"))?.to_owned());
-        }
-        names.sort();
-    }
-    let tooth = |name: &String| {
-        let patch = run::read(Tooth::path(name)).with_context(|| format!("there is no tooth {name}"))?;
-        Tooth::parse(name, &patch).with_context(|| format!("tooth {name}"))
+/// The functions of this name; the whole text if it is empty.
+fn parts(text: &str, name: &str) -> impl Iterator<Item = Range<usize>> {
+    let starts = ["(", "<"].map(|next| format!("fn {name}{next}"));
+    let starts = starts.iter().flat_map(|start| text.match_indices(start)).map(|(at, _)| at).collect::<Vec<_>>();
+    let function = |at: usize| {
+        let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+        let indent = text[line..].len() - text[line..].trim_start().len();
+        let end = format!("\n{}}}\n", &text[line..line + indent]);
+        at..text[at..].find(&end).map_or(text.len(), |length| at + length)
     };
-    names.iter().map(tooth).collect()
+    let whole = name.is_empty().then_some(0..text.len());
+    whole.into_iter().chain(starts.into_iter().map(function))
+}
+
+/// Where the code occurs in this part of the text.
+fn occurrences(text: &str, part: Range<usize>, code: &str) -> Vec<Range<usize>> {
+    let (text, code) = (solid(&text[part.clone()]), solid(code));
+    let same = |window: &&[(usize, char)]| window.iter().map(|(_, c)| c).eq(code.iter().map(|(_, c)| c));
+    let found = text.windows(code.len().max(1)).filter(same);
+    let range = |window: &[(usize, char)]| {
+        let (last, c) = window[window.len() - 1];
+        part.start + window[0].0..part.start + last + c.len_utf8()
+    };
+    found.map(range).collect()
+}
+
+/// The characters without white space and comments, and where each stands.
+fn solid(text: &str) -> Vec<(usize, char)> {
+    let mut solid = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let begin = line.as_ptr() as usize - text.as_ptr() as usize;
+        let code = line.split("//").next().expect("a part").char_indices().filter(|(_, c)| !c.is_whitespace());
+        solid.extend(code.map(|(at, c)| (begin + at, c)));
+    }
+    solid
+}
+
+/// The teeth of these names; all of them if there are none. Each must fit the tree.
+pub(crate) fn choose(names: &[String]) -> Result<Vec<Tooth>> {
+    let mut teeth = BTreeMap::new();
+    for entry in fs::read_dir(FOLDER).with_context(|| format!("no folder {FOLDER}"))? {
+        let path = entry?.path();
+        let table: BTreeMap<String, Tooth> =
+            toml::from_str(&run::read(&path)?).with_context(|| format!("{} is no table of teeth", path.display()))?;
+        for (name, tooth) in table {
+            ensure!(tooth.caught_by().next().is_some(), "tooth {name} names no model");
+            let twin = teeth.insert(name.clone(), Tooth { name: name.clone(), ..tooth });
+            ensure!(twin.is_none(), "two teeth have the name {name}");
+        }
+    }
+    if !names.is_empty() {
+        let unknown: Vec<_> = names.iter().filter(|&name| !teeth.contains_key(name)).cloned().collect();
+        ensure!(unknown.is_empty(), "there are no teeth {}", unknown.join(" "));
+        teeth.retain(|name, _| names.contains(name));
+    }
+    let misfits = teeth
+        .values()
+        .filter_map(|tooth| Some(format!("tooth {}: {:#}", tooth.name, tooth.broken(Path::new(".")).err()?)));
+    let misfits: Vec<_> = misfits.collect();
+    ensure!(misfits.is_empty(), "{}\n{} of {} teeth", misfits.join("\n"), misfits.len(), teeth.len());
+    Ok(teeth.into_values().collect())
 }
 
 /// How unit tests are built for one of the checkers.
@@ -122,7 +188,9 @@ pub(crate) fn pull<R: Send>(
         }
         let copy = own.join("tree");
         tree::copy_to(&copy)?;
-        tree::patch(&copy, &Tooth::path(&tooth.name)).context("does not apply")?;
+        for (path, text) in tooth.broken(&copy)? {
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
         tree::leave_out_unit_tests(&copy)?;
         judge(tooth, &Build { target: own, ..build.clone() }.tests(&copy).context("does not compile")?)
     };
@@ -143,4 +211,34 @@ pub(crate) fn pull<R: Send>(
         bail!("{} of {} teeth did not bite: {}", wrong.len(), teeth.len(), wrong.join(" "));
     }
     Ok(pulled.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{choose, occurrences, parts};
+
+    const CODE: &str = "
+        fn one() {
+            a.b(c); // a.b(c)
+        }
+        fn two<X>() {
+            a
+                .b(c);
+        }
+        ";
+
+    #[test]
+    fn code_is_found_whatever_its_lines_and_comments() {
+        let found = occurrences(CODE, 0..CODE.len(), "a.b( // twice\n c)");
+        assert_eq!(found.iter().map(|at| CODE[at.clone()].replace([' ', '\n'], "")).collect::<Vec<_>>(), ["a.b(c)"; 2]);
+        let two = parts(CODE, "two").next().unwrap();
+        assert_eq!(occurrences(CODE, two, "a.b(c)"), found[1..]);
+        assert_eq!(parts(CODE, "tw").count() + occurrences(CODE, 0..CODE.len(), "a.c").len(), 0);
+    }
+
+    #[test]
+    fn all_teeth_fit_the_tree() {
+        std::env::set_current_dir(crate::tree::root()).unwrap();
+        choose(&[]).unwrap();
+    }
 }

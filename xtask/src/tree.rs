@@ -39,14 +39,6 @@ pub(crate) fn copy_to(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Applies the patch to the copy of the tree in this folder.
-pub(crate) fn patch(folder: &Path, patch: &Path) -> Result<()> {
-    let mut apply = run::command("git apply", [&patch.canonicalize()?]);
-    // Without the ceiling git would take the copy for a part of the repository around it, and apply nothing.
-    apply.current_dir(folder).env("GIT_CEILING_DIRECTORIES", folder.parent().expect("a folder around it"));
-    run::quietly(apply).map(drop)
-}
-
 /// Leaves the unit tests beside the code out of the copy of the tree in this folder: no model needs them, and they are a third
 /// of what it takes to compile.
 pub(crate) fn leave_out_unit_tests(folder: &Path) -> Result<()> {
