@@ -5,9 +5,10 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
+tested='pytest>=8 numpy>=1.26 pandas>=2.2 polars>=1 duckdb>=1'
 python=target/venv/bin/python
 test -x $python || python3 -m venv target/venv
-$python -m pip install -q 'maturin>=1.9,<2' 'pyarrow>=15' 'pytest>=8' 'numpy>=1.26' 'mypy>=1.11'
+$python -m pip install -q 'maturin>=1.9,<2' 'pyarrow>=15' 'mypy>=1.11' $tested
 
 # Unpacked and not installed, so that a test can see whether executors have it from the archive that they were sent.
 rm -rf target/wheels target/site
@@ -17,7 +18,7 @@ $python -m zipfile -e target/wheels/*.whl target/site
 if [ "${1:-}" = spark ] || [ "${1:-}" = cluster ]; then
     which=${1/spark/local}
     shift
-    $python -m pip install -q 'pyspark>=4.1' 'pandas>=2.2'
+    $python -m pip install -q 'pyspark>=4.1'
     java -version >/dev/null 2>&1 || { apt-get update && apt-get install -y --no-install-recommends default-jre-headless; } >/dev/null
     cargo build -q --release --locked -p ask
     # Spark's workers are of the same environment.
@@ -26,4 +27,14 @@ if [ "${1:-}" = spark ] || [ "${1:-}" = cluster ]; then
 fi
 target/venv/bin/mypy
 PYTHONPATH=target/site target/venv/bin/stubtest --mypy-config-file pyproject.toml concurrent_cuckoo_filter._native
-exec target/venv/bin/pytest --ignore tests/spark "$@"
+target/venv/bin/pytest --ignore tests/spark "$@"
+
+# The oldest and the newest Python of this machine.
+for each in python3.{10..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
+    version=$("$each" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && [ "$version" -ge 10 ] && echo "$version $each"
+done | sort -n | sed -n '1p;$p' | while read -r version each; do
+    test -x target/venv-3."$version"/bin/pytest || "$each" -m venv target/venv-3."$version"
+    target/venv-3."$version"/bin/pip install -q 'pyarrow>=15' $tested
+    echo "Python 3.$version"
+    target/venv-3."$version"/bin/pytest --ignore tests/spark "$@" </dev/null
+done

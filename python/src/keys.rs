@@ -1,16 +1,19 @@
 //! What Python gives as keys, as a column.
 
 use crate::error;
+use crate::sys::{self, call, malformed};
+use crate::threads::in_slices;
 use arrow_array::UInt64Array;
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, NullBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_pyarrow::FromPyArrowUnchecked;
 use arrow_schema::DataType;
-use concurrent_cuckoo_filter::SnapshotHeader;
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use concurrent_cuckoo_filter::{SavedHasher, SnapshotHeader, StableHashBuilder};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyCapsule, PyInt, PyList, PyString, PyTuple};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Range;
 
 /// The type of the keys of a filter.
@@ -23,93 +26,125 @@ pub(crate) enum KeyType {
 }
 
 impl KeyType {
+    const ALL: [Self; 4] = [KeyType::Str, KeyType::Bytes, KeyType::I64, KeyType::U64];
+
     pub(crate) fn parse(name: &str) -> PyResult<Self> {
-        match name {
-            "str" => Ok(KeyType::Str),
-            "bytes" => Ok(KeyType::Bytes),
-            "i64" => Ok(KeyType::I64),
-            "u64" => Ok(KeyType::U64),
-            _ => Err(PyValueError::new_err(format!(
+        KeyType::ALL.into_iter().find(|key_type| key_type.name() == name).ok_or_else(|| {
+            PyValueError::new_err(format!(
                 "key={name:?} was asked for; \"str\", \"bytes\", \"i64\" and \"u64\" are possible"
-            ))),
-        }
+            ))
+        })
     }
 
     /// The type of the keys of a snapshot.
     pub(crate) fn of(header: &SnapshotHeader) -> PyResult<Self> {
-        Ok(match header.key_type() {
-            "str" => KeyType::Str,
-            "[u8]" => KeyType::Bytes,
-            "i64" => KeyType::I64,
-            "u64" => KeyType::U64,
-            other => return Err(error::other_keys(other)),
-        })
+        let saved = header.key_type();
+        KeyType::ALL.into_iter().find(|key_type| key_type.saved() == saved).ok_or_else(|| error::other_keys(saved))
     }
 
+    /// The name in Python.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            KeyType::Str => "str",
             KeyType::Bytes => "bytes",
+            other => other.saved(),
+        }
+    }
+
+    /// The name in a snapshot: that of the type in Rust.
+    pub(crate) fn saved(self) -> &'static str {
+        match self {
+            KeyType::Str => "str",
+            KeyType::Bytes => "[u8]",
             KeyType::I64 => "i64",
             KeyType::U64 => "u64",
         }
     }
-
-    /// The function of `pyarrow` that makes the type that Python's own values are made into.
-    fn arrow_type(self) -> &'static str {
-        match self {
-            KeyType::Str => "large_string",
-            KeyType::Bytes => "large_binary",
-            KeyType::I64 => "int64",
-            KeyType::U64 => "uint64",
-        }
-    }
-
-    /// Whether an array of this type is taken as it is.
-    fn reads(self, data_type: &DataType) -> bool {
-        match self {
-            KeyType::Str => matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
-            KeyType::Bytes => matches!(
-                data_type,
-                DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
-            ),
-            KeyType::I64 => *data_type == DataType::Int64,
-            KeyType::U64 => *data_type == DataType::UInt64,
-        }
-    }
-
-    /// Whether an array of this type can be turned into one that is, its values unchanged or refused.
-    fn casts(self, data_type: &DataType) -> bool {
-        match data_type {
-            DataType::Null => true,
-            DataType::Dictionary(_, values) => self.reads(values) || self.casts(values),
-            DataType::RunEndEncoded(_, values) => self.reads(values.data_type()) || self.casts(values.data_type()),
-            _ => matches!(self, KeyType::I64 | KeyType::U64) && data_type.is_integer(),
-        }
-    }
 }
 
-/// One key. Signed numbers are given as what has the same bytes.
+/// A key of any type, which hashes as its type does in Rust.
 #[derive(Clone, Copy)]
 pub(crate) enum Key<'a> {
+    /// A `str`, whether it is UTF-8 or not.
+    Text(&'a [u8]),
     Bytes(&'a [u8]),
+    /// A `u64`, or an `i64`, which hashes by the same bytes.
     Number(u64),
 }
 
-/// Calls `then` with one key as Python has it.
-pub(crate) fn one<T>(key_type: KeyType, key: &Bound<'_, PyAny>, then: impl FnOnce(Key<'_>) -> T) -> PyResult<T> {
-    let wrong = || {
+impl Hash for Key<'_> {
+    #[inline(always)]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match *self {
+            // As `CuckooFilter::hash_str_bytes`.
+            Key::Text(text) => {
+                state.write(text);
+                state.write_u8(0xff);
+            }
+            Key::Bytes(bytes) => bytes.hash(state),
+            Key::Number(number) => state.write_u64(number),
+        }
+    }
+}
+
+/// The type of the keys of a filter, and their hash function.
+#[derive(Clone)]
+pub(crate) struct Hashing {
+    pub(crate) key_type: KeyType,
+    pub(crate) hasher: StableHashBuilder,
+}
+
+impl Hashing {
+    pub(crate) fn new(key_type: &str, keys: Option<(u64, u64)>) -> PyResult<Self> {
+        let hasher =
+            keys.map_or_else(StableHashBuilder::new, |(first, second)| StableHashBuilder::with_keys(first, second));
+        Ok(Hashing { key_type: KeyType::parse(key_type)?, hasher })
+    }
+
+    /// The keys of the hash function.
+    pub(crate) fn keys(&self) -> (u64, u64) {
+        let [first, second, ..] = self.hasher.keys().unwrap_or_default();
+        (first, second)
+    }
+
+    /// Hashes one key.
+    #[inline]
+    pub(crate) fn one(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let hash = |key: Key<'_>| self.hasher.hash_one(key);
+        match self.key_type {
+            KeyType::Str => match key.cast::<PyString>() {
+                Ok(text) => Ok(hash(Key::Text(text.to_str()?.as_bytes()))),
+                Err(_) => Err(self.wrong(key)),
+            },
+            KeyType::Bytes => match key.cast::<PyBytes>() {
+                Ok(bytes) => Ok(hash(Key::Bytes(bytes.as_bytes()))),
+                Err(_) => Err(self.wrong(key)),
+            },
+            KeyType::I64 => key.extract::<i64>().map(|number| hash(Key::Number(number as u64))),
+            KeyType::U64 => key.extract::<u64>().map(|number| hash(Key::Number(number))),
+        }
+        .map_err(|error| self.told(key, error))
+    }
+
+    #[cold]
+    fn wrong(&self, key: &Bound<'_, PyAny>) -> PyErr {
         let found = key.get_type().name().map_or_else(|_| String::from("something else"), |name| name.to_string());
-        PyTypeError::new_err(format!("a key of this filter is of type {}, not {found}", key_type.name()))
-    };
-    let out_of_range =
-        |_| PyOverflowError::new_err(format!("{key} does not fit the {} keys of this filter", key_type.name()));
-    match key_type {
-        KeyType::Str => Ok(then(Key::Bytes(key.cast::<PyString>().map_err(|_| wrong())?.to_str()?.as_bytes()))),
-        KeyType::Bytes => Ok(then(Key::Bytes(key.cast::<PyBytes>().map_err(|_| wrong())?.as_bytes()))),
-        KeyType::I64 | KeyType::U64 if !key.hasattr(intern!(key.py(), "__index__"))? => Err(wrong()),
-        KeyType::I64 => Ok(then(Key::Number(key.extract::<i64>().map_err(out_of_range)? as u64))),
-        KeyType::U64 => Ok(then(Key::Number(key.extract::<u64>().map_err(out_of_range)?))),
+        PyTypeError::new_err(format!("a key of this filter is of type {}, not {found}", self.key_type.name()))
+    }
+
+    /// What Python says of a number, in the words of this package. Exceptions of the caller's own `__index__` pass.
+    #[cold]
+    fn told(&self, key: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+        let py = key.py();
+        if error.is_instance_of::<PyOverflowError>(py) && key.is_instance_of::<PyInt>() {
+            return PyOverflowError::new_err(format!(
+                "{key} does not fit the {} keys of this filter",
+                self.key_type.name()
+            ));
+        }
+        match key.hasattr(intern!(py, "__index__")) {
+            Ok(false) if error.is_instance_of::<PyTypeError>(py) => self.wrong(key),
+            _ => error,
+        }
     }
 }
 
@@ -118,8 +153,18 @@ enum Values {
     Offsets32(ArrayData),
     Offsets64(ArrayData),
     Views(ArrayData),
-    Fixed { size: usize, data: ArrayData },
+    Fixed {
+        size: usize,
+        data: ArrayData,
+    },
     Numbers(ScalarBuffer<u64>),
+    /// Values that are hashed already.
+    Hashed(Vec<u64>),
+    /// Values of a dictionary, each of which was hashed once.
+    Dictionary {
+        indices: ScalarBuffer<u32>,
+        hashes: Vec<u64>,
+    },
 }
 
 /// An array.
@@ -130,40 +175,105 @@ struct Chunk {
 }
 
 /// Keys, in one array or several.
-pub(crate) struct Column {
+pub(crate) struct Column<'a> {
+    hashing: &'a Hashing,
+    /// Whether texts have to be UTF-8.
+    check_text: bool,
     chunks: Vec<Chunk>,
     len: usize,
 }
 
-impl Column {
+/// Python values between two looks for an interruption.
+const VALUES_BETWEEN_LOOKS: usize = 1 << 16;
+
+impl<'a> Column<'a> {
     /// Takes whatever holds keys: an array or a stream of Arrow, of any library; a numpy array; a list or another iterable.
-    pub(crate) fn new(key_type: KeyType, keys: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn new(hashing: &'a Hashing, keys: &Bound<'_, PyAny>, check_text: bool) -> PyResult<Self> {
         let py = keys.py();
-        let pyarrow = py.import(intern!(py, "pyarrow"))?;
-        if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
-            return Err(PyTypeError::new_err("one key was given where a list of keys is needed: write [key]"));
-        }
-        let has = |name| keys.hasattr(name);
-        let chunks = if has("__arrow_c_stream__")? {
-            let chunked = pyarrow.call_method1(intern!(py, "chunked_array"), (keys,))?;
-            chunked.getattr(intern!(py, "chunks"))?.try_iter()?.collect::<PyResult<Vec<_>>>()?
-        } else if has("__arrow_c_array__")? || has("__array__")? {
-            let array = pyarrow.call_method1(intern!(py, "array"), (keys,))?;
-            if array.hasattr(intern!(py, "chunks"))? {
-                array.getattr(intern!(py, "chunks"))?.try_iter()?.collect::<PyResult<Vec<_>>>()?
-            } else {
-                vec![array]
-            }
+        let mut column = Column { hashing, check_text, chunks: Vec::new(), len: 0 };
+        if let Ok(list) = keys.cast_exact::<PyList>() {
+            column.add_values(py, list.iter())?;
+        } else if let Ok(tuple) = keys.cast_exact::<PyTuple>() {
+            column.add_values(py, tuple.iter())?;
         } else {
-            vec![from_values(key_type, &pyarrow, keys)?]
-        };
-        let chunks = chunks.iter().map(|array| Chunk::new(key_type, &pyarrow, array)).collect::<PyResult<Vec<_>>>()?;
-        let len = chunks.iter().map(|chunk| chunk.len).sum();
-        Ok(Column { chunks, len })
+            let name = hashing.key_type.name();
+            let given = call(&helper(py, "arrays")?, (keys, name).into_pyobject(py)?)?;
+            match given.cast::<PyList>() {
+                Ok(arrays) => arrays.iter().try_for_each(|array| column.add_array(&array))?,
+                // Batches of values, so that no step is longer than one.
+                Err(_) => loop {
+                    let batch = call(&given, PyTuple::empty(py))?;
+                    let batch = batch.cast::<PyList>()?;
+                    if batch.is_empty() {
+                        break;
+                    }
+                    column.add_values(py, batch.iter())?;
+                    py.check_signals()?;
+                },
+            }
+        }
+        Ok(column)
     }
 
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    fn add(&mut self, values: Values, nulls: Option<NullBuffer>, len: usize) {
+        self.len += len;
+        self.chunks.push(Chunk { values, nulls: nulls.filter(|nulls| nulls.null_count() > 0), len });
+    }
+
+    /// Adds Python's own values.
+    fn add_values<'py>(
+        &mut self,
+        py: Python<'py>,
+        values: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let (mut hashes, mut valid) = (Vec::with_capacity(values.len()), BooleanBufferBuilder::new(values.len()));
+        for (index, value) in values.enumerate() {
+            let null = value.is_none();
+            let hash = if null { Ok(0) } else { self.hashing.one(&value) };
+            hashes.push(hash.map_err(|error| at(py, error, self.len + index))?);
+            valid.append(!null);
+            if index % VALUES_BETWEEN_LOOKS == VALUES_BETWEEN_LOOKS - 1 {
+                py.check_signals()?;
+            }
+        }
+        let len = hashes.len();
+        self.add(Values::Hashed(hashes), Some(NullBuffer::new(valid.finish())), len);
+        Ok(())
+    }
+
+    /// Adds an array: the capsules of its values and, if they are a dictionary, those of its indices.
+    fn add_array(&mut self, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
+        let ((schema, values), indices): (Capsules<'_>, Option<Capsules<'_>>) = array.extract()?;
+        let data = sys::import(&schema, &values)?;
+        let (values, nulls, len) = (Values::of(&data)?, data.nulls().cloned(), data.len());
+        let Some((schema, indices)) = indices else {
+            self.add(values, nulls, len);
+            return Ok(());
+        };
+        let mut distinct = Column { chunks: Vec::new(), len: 0, ..*self };
+        distinct.add(values, None, len);
+        let mut hashes = Vec::with_capacity(len);
+        array.py().detach(|| distinct.for_each(0..len, |hash| hashes.push(hash)))?;
+        let data = sys::import(&schema, &indices)?;
+        let (nulls, len) = (data.nulls().cloned(), data.len());
+        let indices = ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), len);
+        self.add(Values::Dictionary { indices, hashes }, nulls, len);
+        Ok(())
+    }
+
+    /// Fails if a text is not UTF-8, so that a call that stores keys stores all of them or none.
+    pub(crate) fn check_all(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.check_text && self.hashing.key_type == KeyType::Str {
+            let column = &*self;
+            in_slices(py, self.len, |slice| column.for_each(slice, |_| ()))?;
+        }
+        self.check_text = false;
+        Ok(())
     }
 
     /// Which keys of the range are not null; `None` if all are.
@@ -196,51 +306,43 @@ impl Column {
         })
     }
 
-    /// Calls `work` with each key of the range in order, nulls included: what stands there is some value. An error names the
-    /// first key that is none.
-    pub(crate) fn for_each(
-        &self,
-        range: Range<usize>,
-        check_text: bool,
-        mut work: impl FnMut(Key<'_>),
-    ) -> PyResult<()> {
-        self.parts(range).try_for_each(|(before, chunk, part)| chunk.for_each(part, check_text, before, &mut work))
+    /// Calls `work` with the hash of each key of the range in order; that of a null is any number. An error names the first key
+    /// that is not UTF-8.
+    pub(crate) fn for_each(&self, range: Range<usize>, mut work: impl FnMut(u64)) -> PyResult<()> {
+        let hasher = &self.hashing.hasher;
+        self.parts(range).try_for_each(|(before, chunk, part)| {
+            let text = (self.check_text && self.hashing.key_type == KeyType::Str)
+                .then_some(Text { before, nulls: chunk.nulls.as_ref() });
+            match self.hashing.key_type {
+                KeyType::Str => chunk.for_each(part, text, hasher, |text| Key::Text(text), &mut work),
+                _ => chunk.for_each(part, None, hasher, |bytes| Key::Bytes(bytes), &mut work),
+            }
+        })
     }
 }
 
-/// Python's own values. They are told to be of the type of the keys, so that numbers are not guessed to be of another.
-fn from_values<'py>(
-    key_type: KeyType,
-    pyarrow: &Bound<'py, PyModule>,
-    keys: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = keys.py();
-    let iterator = keys.try_iter().map_err(|_| {
-        PyTypeError::new_err(format!(
-            "keys come as an Arrow array, a numpy array or a list, not as {}",
-            keys.get_type().name().map_or_else(|_| String::from("this"), |name| name.to_string())
-        ))
-    })?;
-    let values = iterator.collect::<PyResult<Vec<_>>>()?;
-    // pyarrow would take an integer for text, and text for bytes.
-    for (index, value) in values.iter().enumerate() {
-        if !value.is_none() {
-            one(key_type, value, |_| ()).map_err(|error| at(py, error, index))?;
-        }
-    }
-    let arrow_type = pyarrow.call_method0(key_type.arrow_type())?;
-    pyarrow.call_method1(intern!(py, "array"), (values, arrow_type))
+/// The module that knows the libraries from which keys come.
+pub(crate) fn helper<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    // Imported by the first call, which is that of the module itself.
+    let module = MODULE.get_or_try_init(py, || py.import("concurrent_cuckoo_filter._glue").map(Bound::unbind))?;
+    module.bind(py).getattr(name)
 }
 
 /// The same error, with the place of the key.
+#[cold]
 fn at(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
     // Of text that is no Unicode: its surrogates.
-    if error.is_instance_of::<pyo3::exceptions::PyUnicodeEncodeError>(py) {
+    if error.is_instance_of::<PyUnicodeEncodeError>(py) {
         return not_text(index);
     }
-    PyErr::from_type(error.get_type(py), format!("key {index}: {}", error.value(py)))
+    if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyOverflowError>(py) {
+        return PyErr::from_type(error.get_type(py), format!("key {index}: {}", error.value(py)));
+    }
+    error
 }
 
+#[cold]
 fn not_text(index: usize) -> PyErr {
     PyValueError::new_err(format!(
         "key {index} is not valid UTF-8: take a filter with key=\"bytes\", or mend the texts before they are stored and \
@@ -248,71 +350,70 @@ fn not_text(index: usize) -> PyErr {
     ))
 }
 
-impl Chunk {
-    fn new(key_type: KeyType, pyarrow: &Bound<'_, PyModule>, array: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let py = array.py();
-        let data = import(array)?;
-        if key_type.reads(data.data_type()) {
-            return Ok(Chunk::of(data));
-        }
-        if !key_type.casts(data.data_type()) {
-            return Err(PyTypeError::new_err(format!(
-                "an array of {} was given to a filter of {} keys: cast it, or take a filter with another `key`",
-                array.getattr(intern!(py, "type"))?,
-                key_type.name()
-            )));
-        }
-        let arrow_type = pyarrow.call_method0(key_type.arrow_type())?;
-        Ok(Chunk::of(import(&array.call_method1(intern!(py, "cast"), (arrow_type,))?)?))
-    }
-
-    fn of(data: ArrayData) -> Self {
-        let (len, nulls) = (data.len(), data.nulls().filter(|nulls| nulls.null_count() > 0).cloned());
-        let values = match data.data_type() {
-            DataType::Utf8 | DataType::Binary => Values::Offsets32(data),
-            DataType::LargeUtf8 | DataType::LargeBinary => Values::Offsets64(data),
-            DataType::Utf8View | DataType::BinaryView => Values::Views(data),
-            &DataType::FixedSizeBinary(size) => Values::Fixed { size: size as usize, data },
+impl Values {
+    fn of(data: &ArrayData) -> PyResult<Self> {
+        let clone = || data.clone();
+        Ok(match data.data_type() {
+            DataType::Utf8 | DataType::Binary => Values::Offsets32(clone()),
+            DataType::LargeUtf8 | DataType::LargeBinary => Values::Offsets64(clone()),
+            DataType::Utf8View | DataType::BinaryView => Values::Views(clone()),
+            &DataType::FixedSizeBinary(size) => Values::Fixed { size: size as usize, data: clone() },
             // Signed numbers are hashed by the same bytes.
-            _ => Values::Numbers(ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), len)),
-        };
-        Chunk { values, nulls, len }
+            DataType::Int64 | DataType::UInt64 => {
+                Values::Numbers(ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len()))
+            }
+            other => return Err(malformed(&format!("{other} was not asked for"))),
+        })
     }
+}
 
+impl Chunk {
+    #[inline]
     fn for_each(
         &self,
         range: Range<usize>,
-        check_text: bool,
-        before: usize,
-        work: &mut impl FnMut(Key<'_>),
+        text: Option<Text<'_>>,
+        hasher: &StableHashBuilder,
+        key: impl Fn(&[u8]) -> Key<'_>,
+        work: &mut impl FnMut(u64),
     ) -> PyResult<()> {
+        let mut hash = |bytes: &[u8]| work(hasher.hash_one(key(bytes)));
         match &self.values {
-            Values::Offsets32(data) => by_offsets::<i32>(data, range, self.text(check_text, before), work),
-            Values::Offsets64(data) => by_offsets::<i64>(data, range, self.text(check_text, before), work),
-            Values::Views(data) => by_views(data, range, self.text(check_text, before), work),
+            Values::Offsets32(data) => by_offsets::<i32>(data, range, text, &mut hash),
+            Values::Offsets64(data) => by_offsets::<i64>(data, range, text, &mut hash),
+            Values::Views(data) => by_views(data, range, text, &mut hash),
             Values::Fixed { size, data } => {
-                let bytes = data.buffers()[0].as_slice();
-                for index in range.map(|index| index + data.offset()) {
-                    work(Key::Bytes(&bytes[index * size..][..*size]));
-                }
+                let begin = (range.start + data.offset()) * size;
+                let bytes = data.buffers()[0].get(begin..begin + range.len() * size);
+                let bytes = bytes.ok_or_else(|| malformed("its values end too early"))?;
+                range.enumerate().for_each(|(number, _)| hash(&bytes[number * size..][..*size]));
                 Ok(())
             }
             Values::Numbers(numbers) => {
-                numbers[range].iter().for_each(|&number| work(Key::Number(number)));
+                numbers[range].iter().for_each(|&number| work(hasher.hash_one(Key::Number(number))));
                 Ok(())
             }
+            Values::Hashed(hashes) => {
+                hashes[range].iter().for_each(|&hash| work(hash));
+                Ok(())
+            }
+            Values::Dictionary { indices, hashes } => {
+                indices[range.clone()].iter().zip(range).try_for_each(|(&at, index)| {
+                    match hashes.get(at as usize) {
+                        Some(&hash) => work(hash),
+                        None if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) => work(0),
+                        None => return Err(malformed(&format!("the index {at} is beyond its dictionary"))),
+                    }
+                    Ok(())
+                })
+            }
         }
-    }
-
-    fn text(&self, check: bool, before: usize) -> Text<'_> {
-        Text { check, before, nulls: self.nulls.as_ref() }
     }
 }
 
 /// How texts are checked.
 #[derive(Clone, Copy)]
 struct Text<'a> {
-    check: bool,
     /// Keys of the column before this array.
     before: usize,
     nulls: Option<&'a NullBuffer>,
@@ -334,83 +435,61 @@ const TEXTS_AT_ONCE: usize = 256;
 fn by_offsets<O: ArrowNativeType>(
     data: &ArrayData,
     range: Range<usize>,
-    mut text: Text<'_>,
-    work: &mut impl FnMut(Key<'_>),
+    text: Option<Text<'_>>,
+    work: &mut impl FnMut(&[u8]),
 ) -> PyResult<()> {
     let bytes = data.buffers()[1].as_slice();
-    text.check &= matches!(data.data_type(), DataType::Utf8 | DataType::LargeUtf8);
     for begin in range.clone().step_by(TEXTS_AT_ONCE) {
         let range = begin..range.end.min(begin + TEXTS_AT_ONCE);
         let offsets = &data.buffer::<O>(0)[range.start..=range.end];
-        let all = &bytes[offsets[0].as_usize()..offsets[offsets.len() - 1].as_usize()];
-        let one_by_one = text.check && !all.is_ascii();
+        let of = |from: O, to: O| {
+            let wrong = || malformed(&format!("a value from {from:?} to {to:?} in {} bytes", bytes.len()));
+            bytes.get(from.as_usize()..to.as_usize()).ok_or_else(wrong)
+        };
+        let text = text.filter(|_| !of(offsets[0], offsets[offsets.len() - 1]).is_ok_and(<[u8]>::is_ascii));
         for (index, ends) in range.zip(offsets.windows(2)) {
-            let key = &bytes[ends[0].as_usize()..ends[1].as_usize()];
-            if one_by_one {
+            let key = of(ends[0], ends[1])?;
+            if let Some(text) = text {
                 text.check(index, key)?;
             }
-            work(Key::Bytes(key));
+            work(key);
         }
     }
     Ok(())
 }
 
 /// A view has 16 bytes: the length, and up to 12 bytes of value, or 4 of them and where the value lies.
-fn by_views(data: &ArrayData, range: Range<usize>, mut text: Text<'_>, work: &mut impl FnMut(Key<'_>)) -> PyResult<()> {
+fn by_views(
+    data: &ArrayData,
+    range: Range<usize>,
+    text: Option<Text<'_>>,
+    work: &mut impl FnMut(&[u8]),
+) -> PyResult<()> {
     let (views, buffers) = data.buffers().split_first().expect("an array of views has one buffer of views");
-    text.check &= *data.data_type() == DataType::Utf8View;
     for index in range {
         let view = &views.as_slice()[(data.offset() + index) * 16..][..16];
         let field = |at: usize| u32::from_le_bytes(view[at..at + 4].try_into().expect("4 bytes")) as usize;
         let length = field(0);
-        let key =
-            if length <= 12 { &view[4..4 + length] } else { &buffers[field(8)].as_slice()[field(12)..][..length] };
-        if text.check {
+        let long = || buffers.get(field(8))?.get(field(12)..field(12) + length);
+        let key = if length <= 12 { Some(&view[4..4 + length]) } else { long() };
+        let key = match key {
+            Some(key) => key,
+            // A view of a null may be anything.
+            None if data.is_null(index) => &[],
+            None => return Err(malformed(&format!("value {index} lies outside its buffers"))),
+        };
+        if let Some(text) = text {
             text.check(index, key)?;
         }
-        work(Key::Bytes(key));
+        work(key);
     }
     Ok(())
 }
 
-/// Takes an array as its producer says it is.
-#[expect(unsafe_code, reason = "the C interface of Arrow is memory of another library, which has to be right about it")]
-fn import(array: &Bound<'_, PyAny>) -> PyResult<ArrayData> {
-    // SAFETY: that buffers are as long as lengths and offsets say is the contract of the C interface, and every consumer
-    // of it relies on that. What is left to be wrong does no harm here: values are read through checked slices, and texts
-    // as bytes, never as `str`.
-    unsafe { ArrayData::from_pyarrow_bound_unchecked(array) }
-}
-
 /// Hashes that were made by `Layout.hash`, or what `view` made of them.
-pub(crate) fn hashes(array: &Bound<'_, PyAny>) -> PyResult<UInt64Array> {
-    let wrong =
-        || PyTypeError::new_err("hashes come as an Arrow array of type uint64 or int64 without nulls: see Layout.hash");
-    let data = if array.hasattr("__arrow_c_array__")? { import(array)? } else { return Err(wrong()) };
-    if !matches!(data.data_type(), DataType::UInt64 | DataType::Int64) || data.null_count() > 0 {
-        return Err(wrong());
-    }
+pub(crate) fn hashes(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<UInt64Array> {
+    let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) =
+        call(&helper(py, "hashes")?, (array,).into_pyobject(py)?)?.extract()?;
+    let data = sys::import(&schema, &array)?;
     Ok(UInt64Array::new(ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len()), None))
-}
-
-/// Answers as bits.
-pub(crate) struct Answers(Vec<u64>, usize);
-
-impl Answers {
-    pub(crate) fn with_capacity(len: usize) -> Self {
-        Answers(Vec::with_capacity(len.div_ceil(64)), 0)
-    }
-
-    /// Adds a block. All but the last one are multiples of 64 long.
-    pub(crate) fn extend(&mut self, found: &[bool]) {
-        debug_assert!(self.1.is_multiple_of(64));
-        self.1 += found.len();
-        self.0.extend(found.chunks(64).map(|found| {
-            found.iter().enumerate().fold(0, |word, (bit, &found)| word | u64::from(found) << bit).to_le()
-        }));
-    }
-
-    pub(crate) fn finish(self) -> BooleanBuffer {
-        BooleanBuffer::new(self.0.into(), 0, self.1)
-    }
 }

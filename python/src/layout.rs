@@ -1,20 +1,17 @@
 //! Where keys lie, for filters that are built on several machines.
 
 use crate::error;
-use crate::hashing::{Keyed, hashes, keyed, keys_of, made};
-use crate::keys::{self, Column, KeyType};
+use crate::keys::{self, Column, Hashing, Key};
+use crate::many::{answers, hashes};
 use crate::threads::in_slices;
 use arrow_array::{Array, Int32Array, UInt64Array};
-use arrow_pyarrow::ToPyArrow;
-use concurrent_cuckoo_filter::{self as ccf, BuildError, FilterPart, StableHashBuilder};
+use concurrent_cuckoo_filter::{self as ccf, StableHashBuilder};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyRange};
 use std::ops::Range;
 
-type Of<K> = ccf::Layout<K, StableHashBuilder>;
-type Part<K> = FilterPart<K, StableHashBuilder>;
-pub(crate) type Parts = Keyed<Part<str>, Part<[u8]>, Part<i64>, Part<u64>>;
+pub(crate) type Part = ccf::FilterPart<Key<'static>, StableHashBuilder>;
 
 /// Where keys lie in a filter, without its memory: for a filter that is built in parts, on several machines.
 ///
@@ -37,7 +34,8 @@ pub(crate) type Parts = Keyed<Part<str>, Part<[u8]>, Part<i64>, Part<u64>>;
 /// True
 #[pyclass(module = "concurrent_cuckoo_filter", frozen)]
 pub(crate) struct Layout {
-    layout: Keyed<Of<str>, Of<[u8]>, Of<i64>, Of<u64>>,
+    layout: ccf::Layout<Key<'static>, StableHashBuilder>,
+    pub(crate) hashing: Hashing,
     capacity: usize,
     rate: f64,
 }
@@ -47,12 +45,9 @@ impl Layout {
     #[new]
     #[pyo3(signature = (capacity, false_positive_rate = 0.001, *, key = "str", keys = None))]
     fn new(capacity: usize, false_positive_rate: f64, key: &str, keys: Option<(u64, u64)>) -> PyResult<Self> {
-        let hasher =
-            keys.map_or_else(StableHashBuilder::new, |(first, second)| StableHashBuilder::with_keys(first, second));
-        let layout: Result<_, BuildError> = made!(KeyType::parse(key)?, K => {
-            builder::<K>(capacity, false_positive_rate, hasher).layout()
-        });
-        Ok(Layout { layout: layout.map_err(error::build)?, capacity, rate: false_positive_rate })
+        let hashing = Hashing::new(key, keys)?;
+        let layout = builder(capacity, false_positive_rate, &hashing).layout().map_err(error::build)?;
+        Ok(Layout { layout, hashing, capacity, rate: false_positive_rate })
     }
 
     /// For pickle.
@@ -75,23 +70,20 @@ impl Layout {
     /// ]
     #[pyo3(signature = (keys, *, check_utf8 = true))]
     fn hash<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>, check_utf8: bool) -> PyResult<Bound<'py, PyAny>> {
-        let column = Column::new(self.layout.key_type(), keys)?;
+        let column = Column::new(&self.hashing, keys, check_utf8)?;
         let mut all = vec![0; column.len()];
-        in_slices(
-            py,
-            column.len(),
-            |slice| keyed!(&self.layout, layout => hashes(layout, &column, slice.clone(), check_utf8, &mut all[slice])),
-        )?;
-        UInt64Array::new(all.into(), column.validity(0..column.len())).to_data().to_pyarrow(py)
+        in_slices(py, column.len(), |slice| hashes(&column, slice.start, &mut all[slice]))?;
+        answers(py, keys, &UInt64Array::new(all.into(), column.validity(0..column.len())))
     }
 
     /// The part of each of these hashes, of `parts` parts, as a `pyarrow.Int32Array`.
     fn part_of<'py>(&self, py: Python<'py>, hashes: &Bound<'py, PyAny>, parts: usize) -> PyResult<Bound<'py, PyAny>> {
         check_parts(parts)?;
-        let hashes = keys::hashes(hashes)?;
-        let part = |hash: &u64| keyed!(&self.layout, layout => layout.part_of_hash(*hash, parts)) as i32;
+        let given = hashes;
+        let hashes = keys::hashes(py, given)?;
+        let part = |hash: &u64| self.layout.part_of_hash(*hash, parts) as i32;
         let all: Vec<i32> = py.detach(|| hashes.values().iter().map(part).collect());
-        Int32Array::new(all.into(), hashes.nulls().cloned()).to_data().to_pyarrow(py)
+        answers(py, given, &Int32Array::new(all.into(), hashes.nulls().cloned()))
     }
 
     /// The shards of a part, of `parts` parts.
@@ -107,16 +99,13 @@ impl Layout {
     /// The number of shards, of equal size: no more parts than that can be built.
     #[getter]
     fn shards(&self) -> usize {
-        keyed!(&self.layout, layout => layout.shards())
+        self.layout.shards()
     }
 
     /// Bytes of memory of the whole filter.
     #[getter]
     fn nbytes(&self) -> PyResult<usize> {
-        let bytes = keyed!(&self.layout, layout => {
-            builder_like(layout, self.capacity, self.rate).memory_usage()
-        });
-        bytes.map_err(error::build)
+        builder(self.capacity, self.rate, &self.hashing).memory_usage().map_err(error::build)
     }
 
     /// The number of keys that was asked for.
@@ -134,13 +123,13 @@ impl Layout {
     /// The type of the keys.
     #[getter]
     fn key(&self) -> &'static str {
-        self.layout.key_type().name()
+        self.hashing.key_type.name()
     }
 
     /// The keys of the hash function.
     #[getter]
     fn keys(&self) -> (u64, u64) {
-        keyed!(&self.layout, layout => keys_of(layout.hasher()))
+        self.hashing.keys()
     }
 
     fn __repr__(&self) -> String {
@@ -156,27 +145,18 @@ impl Layout {
                 "part {number} of {parts} was asked for; they are numbered from 0"
             )));
         }
-        Ok(keyed!(&self.layout, layout => layout.part(number, parts)))
+        Ok(self.layout.part(number, parts))
     }
 
     /// An empty part.
-    pub(crate) fn build(&self, number: usize, parts: usize) -> PyResult<Parts> {
+    pub(crate) fn build(&self, number: usize, parts: usize) -> PyResult<Part> {
         let shards = self.shards_of(number, parts)?;
-        let (first, second) = self.keys();
-        let hasher = StableHashBuilder::with_keys(first, second);
-        let part: Result<Parts, BuildError> = made!(self.layout.key_type(), K => {
-            builder::<K>(self.capacity, self.rate, hasher).build_shards(shards)
-        });
-        part.map_err(error::build)
+        builder(self.capacity, self.rate, &self.hashing).build_shards(shards).map_err(error::build)
     }
 }
 
-fn builder<K: ?Sized>(capacity: usize, rate: f64, hasher: StableHashBuilder) -> ccf::Builder<K, StableHashBuilder> {
-    ccf::CuckooFilter::<K>::builder().capacity(capacity).false_positive_rate(rate).hasher(hasher)
-}
-
-fn builder_like<K: ?Sized>(layout: &Of<K>, capacity: usize, rate: f64) -> ccf::Builder<K, StableHashBuilder> {
-    builder::<K>(capacity, rate, layout.hasher().clone())
+fn builder(capacity: usize, rate: f64, hashing: &Hashing) -> ccf::Builder<Key<'static>, StableHashBuilder> {
+    ccf::CuckooFilter::builder().capacity(capacity).false_positive_rate(rate).hasher(hashing.hasher.clone())
 }
 
 fn check_parts(parts: usize) -> PyResult<()> {

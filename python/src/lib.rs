@@ -1,21 +1,23 @@
 //! The Python package: filters of texts, bytes and numbers, whose keys come as Arrow arrays.
 //!
 //! ```text
-//! keys     what Python gives, as a column of keys
-//! hashing  a column to hashes, a block at a time
+//! keys     what Python gives, as a column of keys, and how they hash
+//! many     a column to hashes, a block at a time; an answer for each key
 //! filter   CuckooFilter; mapped, MappedFilter: the same in a file; layout, part: filters built on several machines
-//! threads  long work without the interpreter's lock, that can be interrupted; a pool for each process
+//! threads  long work without the interpreter's lock, that can be interrupted; forks; a pool for each process
+//! sys      calls of Python's functions and foreign memory: the only `unsafe` code
 //! ```
 
 mod error;
 mod files;
 mod filter;
-mod hashing;
 mod keys;
 mod layout;
+mod many;
 mod mapped;
 mod part;
 mod report;
+mod sys;
 mod threads;
 
 use pyo3::prelude::*;
@@ -34,4 +36,13 @@ mod _native {
     use crate::part::{build_part, join};
     #[pymodule_export]
     use crate::report::{RemoveReport, Report};
+    use crate::{keys, threads};
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        keys::helper(module.py(), "arrays")?;
+        threads::watch_forks(module)
+    }
 }

@@ -2,12 +2,11 @@
 
 use crate::error;
 use crate::files::Interruptible;
-use crate::hashing::keyed;
 use crate::keys::hashes;
-use crate::layout::Layout;
+use crate::layout::{Layout, Part};
 use crate::report::Report;
-use crate::threads::in_slices;
-use concurrent_cuckoo_filter::{FilterPart, PartError, SnapshotReader, StableHashBuilder};
+use crate::threads::{detached, in_slices};
+use concurrent_cuckoo_filter::{PartError, SnapshotReader};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::fs::File;
@@ -35,16 +34,17 @@ pub(crate) fn build_part(
     let built = layout.get().build(part, parts)?;
     let (mut report, mut before) = (Report::default(), 0);
     for batch in batches.try_iter()? {
-        let hashes = hashes(&batch?)?;
+        let hashes = hashes(py, &batch?)?;
         let hashes = &hashes.values()[..];
         in_slices(py, hashes.len(), |slice| {
             let at = before + slice.start;
-            keyed!(&built, built => insert(built, &hashes[slice], unique, &mut report, at))
+            insert(&built, &hashes[slice], unique, &mut report, at)
         })?;
         before += hashes.len();
     }
     let report = error::unless_refused(py, report)?;
-    py.detach(|| keyed!(&built, built => built.save(path))).map_err(error::snapshot)?;
+    let snapshot = built.snapshot().key_type(layout.get().hashing.key_type.saved());
+    detached(py, || snapshot.save(path)).map_err(error::snapshot)?;
     Ok(report)
 }
 
@@ -65,13 +65,7 @@ pub(crate) fn join(py: Python<'_>, parts: Vec<PathBuf>, path: PathBuf) -> PyResu
     })
 }
 
-fn insert<K: ?Sized>(
-    part: &FilterPart<K, StableHashBuilder>,
-    hashes: &[u64],
-    unique: bool,
-    report: &mut Report,
-    at: usize,
-) -> PyResult<()> {
+fn insert(part: &Part, hashes: &[u64], unique: bool, report: &mut Report, at: usize) -> PyResult<()> {
     let stored = if unique {
         part.insert_unique_batch_hash(hashes, &mut vec![false; hashes.len()])
     } else {

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 /// What came of an insertion.
 ///
 /// >>> from concurrent_cuckoo_filter import CuckooFilter
-/// >>> CuckooFilter(1000).insert(["a", "b", "a", None])
+/// >>> CuckooFilter(1000).insert(["a", "b", "a", None], unique=True)
 /// Report(inserted=2, present=1, nulls=1, refused=0)
 #[pyclass(module = "concurrent_cuckoo_filter", frozen, get_all)]
 #[derive(Default)]
@@ -19,6 +19,9 @@ pub(crate) struct Report {
     pub(crate) nulls: usize,
     /// Keys that found no room.
     pub(crate) refused: usize,
+    /// Of each key, whether it was stored, in the form in which `CuckooFilter.contains` answers; of a null, null. With `unique=True` these
+    /// are the keys that are new, and the ones to remove later. None for keys that did not come as an array.
+    pub(crate) stored: Option<Py<PyAny>>,
     /// Where the refused keys stood in the input, the first million of them.
     pub(crate) refused_at: Vec<usize>,
 }

@@ -1,13 +1,19 @@
-//! Long work: without the interpreter's lock, in slices between which it can be interrupted, on the threads of a pool.
+//! Long work: without the interpreter's lock, in slices between which it can be interrupted, on the threads of a pool; and
+//! processes that are forked off while it is done.
+
+#![allow(clippy::disallowed_types, reason = "the rules of the library: no model runs this package")]
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-/// Keys between two looks for an interruption: some hundredths of a second.
-const KEYS_IN_A_SLICE: usize = 1 << 20;
+/// Keys between two looks for an interruption: some hundredths of a second. A multiple of 64.
+pub(crate) const KEYS_IN_A_SLICE: usize = 1 << 20;
 
 /// Works on `keys` keys, a slice at a time. An interruption ends it between two slices: what is done is done.
 pub(crate) fn in_slices(
@@ -17,10 +23,81 @@ pub(crate) fn in_slices(
 ) -> PyResult<()> {
     for begin in (0..keys).step_by(KEYS_IN_A_SLICE) {
         let slice = begin..keys.min(begin + KEYS_IN_A_SLICE);
-        py.detach(|| work(slice))?;
+        detached(py, || work(slice))?;
         py.check_signals()?;
     }
     Ok(())
+}
+
+/// Calls that are at work in filters without the interpreter's lock.
+static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a thread is about to fork.
+static FORKING: AtomicBool = AtomicBool::new(false);
+
+/// Works without the interpreter's lock. Nothing of Python may be called there, and no process is forked off meanwhile: the
+/// child would have a copy of each lock that is held, and no thread that unlocks it.
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    struct Working;
+    impl Drop for Working {
+        fn drop(&mut self) {
+            AT_WORK.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    py.detach(|| {
+        let working = loop {
+            AT_WORK.fetch_add(1, Ordering::SeqCst);
+            let working = Working;
+            if !FORKING.load(Ordering::SeqCst) {
+                break working;
+            }
+            drop(working);
+            std::thread::sleep(A_MOMENT);
+        };
+        let done = work();
+        drop(working);
+        done
+    })
+}
+
+/// Between two looks of those who wait for a fork, or for a slice to end.
+const A_MOMENT: Duration = Duration::from_micros(50);
+
+#[pyfunction]
+fn before_fork() {
+    // Both sides write first and read then, so one of them sees the other. A thread that forks has the interpreter's lock: there is
+    // no other one.
+    FORKING.store(true, Ordering::SeqCst);
+    while AT_WORK.load(Ordering::SeqCst) > 0 {
+        std::thread::sleep(A_MOMENT);
+    }
+}
+
+#[pyfunction]
+fn after_fork_in_parent() {
+    FORKING.store(false, Ordering::SeqCst);
+}
+
+#[pyfunction]
+fn after_fork_in_child() {
+    // A thread of the parent may have counted itself before it saw that it has to wait.
+    AT_WORK.store(0, Ordering::SeqCst);
+    FORKING.store(false, Ordering::SeqCst);
+}
+
+/// Has Python call these around each fork.
+pub(crate) fn watch_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let os = py.import("os")?;
+    // Not on Windows, which does not fork.
+    if !os.hasattr("register_at_fork")? {
+        return Ok(());
+    }
+    let named = PyDict::new(py);
+    named.set_item("before", wrap_pyfunction!(before_fork, module)?)?;
+    named.set_item("after_in_parent", wrap_pyfunction!(after_fork_in_parent, module)?)?;
+    named.set_item("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?)?;
+    os.call_method("register_at_fork", (), Some(&named)).map(drop)
 }
 
 /// The pool of this process. A process that was forked off has none of the threads of its parent, and would wait for them

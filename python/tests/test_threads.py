@@ -1,17 +1,24 @@
 """Many threads, processes and interruptions. Nothing here measures time."""
 
+import itertools
 import os
 import signal
+import subprocess
+import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
 
 from concurrent_cuckoo_filter import CuckooFilter
 
+# The same hash function in every run, so that no test depends on chance.
+new = partial(CuckooFilter, keys=(1, 2))
+
 
 def test_threads_share_a_filter():
-    filter = CuckooFilter(400_000, key="u64")
+    filter = new(400_000, key="u64")
     failures = []
 
     def work(number):
@@ -32,7 +39,7 @@ def test_threads_share_a_filter():
 
 def test_the_interpreter_runs_on_during_a_call():
     """With the lock held, the first look inside the call would be the last."""
-    filter = CuckooFilter(4_000_000, key="u64")
+    filter = new(4_000_000, key="u64")
     keys = np.arange(4_000_000, dtype=np.uint64)
     done = threading.Event()
 
@@ -63,7 +70,7 @@ def on_signal():
 
 
 def test_an_insertion_is_interrupted(on_signal):
-    filter = CuckooFilter(50_000_000, key="u64")
+    filter = new(50_000_000, key="u64")
     keys = np.arange(50_000_000, dtype=np.uint64)
 
     def interrupt(*_):
@@ -88,7 +95,7 @@ def test_an_insertion_is_interrupted(on_signal):
 def test_a_load_looks_for_interruptions(tmp_path, on_signal):
     """All through it, not only at its end."""
     path = tmp_path / "filter"
-    CuckooFilter(50_000_000).save(path)
+    new(50_000_000).save(path)
     looks = []
     on_signal(lambda *_: looks.append(1))
     signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
@@ -108,7 +115,7 @@ def test_a_load_looks_for_interruptions(tmp_path, on_signal):
 
 def test_a_forked_process_has_a_pool_of_its_own():
     keys = np.arange(100_000, dtype=np.uint64)
-    filter = CuckooFilter(200_000, key="u64")
+    filter = new(200_000, key="u64")
     filter.insert(keys)  # The pool of this process is at work from here on.
     child = os.fork()
     if child == 0:
@@ -119,3 +126,85 @@ def test_a_forked_process_has_a_pool_of_its_own():
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert len(filter) <= 100_000
+
+
+def test_a_process_that_was_forked_while_threads_write_can_write(tmp_path):
+    """A lock that a thread holds at the fork would be held in the child for ever."""
+    filter = new(400_000, key="u64")
+    keys = np.arange(10_000, dtype=np.uint64)
+    done = threading.Event()
+
+    def write():
+        while not done.is_set():
+            filter.insert(keys)
+            filter.remove(keys)
+
+    threads = [threading.Thread(target=write) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    failed = 0
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            filter.insert(keys + np.uint64(10_000))
+            filter.save(tmp_path / "filter")
+            os._exit(0 if filter.contains(keys + np.uint64(10_000)).true_count == 10_000 else 1)
+        failed += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+        if failed:
+            break
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "filter.contains(numbers)",
+        "filter.contains(numbers[::2])",
+        "filter.contains(pa.array(numbers))",
+        "filter.insert(many), filter.remove(many)",
+        "filter.remove(filter.insert(number for number in range(100)).stored and numbers)",
+        "filter.save(path)",
+    ],
+)
+def test_the_interpreter_ends_while_daemon_threads_are_inside_a_call(call, tmp_path):
+    code = f"""
+import threading, time
+import numpy as np, pyarrow as pa
+from concurrent_cuckoo_filter import CuckooFilter
+
+filter, path = CuckooFilter(4_000_000, key="u64", keys=(1, 2)), {str(tmp_path / "filter")!r}
+numbers, many = np.arange(100, dtype=np.uint64), np.arange(200_000, dtype=np.uint64)
+begun = threading.Barrier(3)
+
+def work():
+    begun.wait()
+    while True:
+        {call}
+
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+begun.wait()
+time.sleep(0.05)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("keys", [lambda: itertools.repeat("a"), lambda: ["a"] * 100_000_000], ids=["iterator", "list"])
+def test_keys_of_python_are_interrupted(keys, on_signal):
+    """An iterator in C runs no code of Python between two keys."""
+    keys = keys()
+
+    def interrupt(*_):
+        raise Interrupted
+
+    on_signal(interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    with pytest.raises(Interrupted):
+        new(1000).contains(keys)

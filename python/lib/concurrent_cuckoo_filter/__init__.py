@@ -12,6 +12,7 @@ from ._native import (
     RemoveReport,
     Report,
     SnapshotError,
+    __version__,
     build_part,
     join,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "RemoveReport",
     "Report",
     "SnapshotError",
+    "__version__",
     "build_part",
     "join",
 ]

@@ -1,0 +1,128 @@
+"""Keys as arrays: what the libraries of Python hold keys in, as arrays that the extension module reads."""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as t
+
+READ: dict[str, Callable[[pa.DataType], bool]] = {
+    "str": lambda type: t.is_string(type) or t.is_large_string(type) or _is(type, "is_string_view"),
+    "bytes": lambda type: (
+        t.is_binary(type) or t.is_large_binary(type) or t.is_fixed_size_binary(type) or _is(type, "is_binary_view")
+    ),
+    "i64": t.is_int64,
+    "u64": t.is_uint64,
+}
+MADE = {"str": pa.large_string(), "bytes": pa.large_binary(), "i64": pa.int64(), "u64": pa.uint64()}
+
+# Values of an iterator that are taken at a time.
+BATCH = 1 << 14
+
+
+def _is(type: pa.DataType, name: str) -> bool:
+    """Whether it is of a kind that not every version of pyarrow knows."""
+    known: Callable[[pa.DataType], bool] = getattr(t, name, lambda type: False)
+    return known(type)
+
+
+def _is_of(value: Any, library: str) -> bool:
+    return type(value).__module__.partition(".")[0] == library
+
+
+def arrays(keys: Any, key: str) -> list[Any] | Callable[[], list[Any]]:
+    """Arrays that can be read as keys of this type, or a function that returns the next values of an iterable.
+
+    An array is a pair: the capsules of its values, and those of the indices if the values are a dictionary, or None.
+    """
+    if isinstance(keys, str | bytes):
+        raise TypeError("one key was given where a list of keys is needed: write [key]")
+    if hasattr(keys, "dtype") and keys.dtype == object:
+        # pyarrow would take text for bytes. What pandas takes for missing is null.
+        values = keys.astype(object).where(keys.notna(), None) if _is_of(keys, "pandas") else keys
+        return _batches(values.tolist())
+    if type(keys).__name__ == "ndarray" and keys.dtype.str in ("<i8", "<u8") and keys.ndim == 1 and keys.flags.c_contiguous:
+        # `pa.array` imports pandas when it is called first, under a lock that a forked process would never see opened.
+        type_ = pa.int64() if keys.dtype.kind == "i" else pa.uint64()
+        given = [pa.Array.from_buffers(type_, len(keys), [None, pa.py_buffer(keys)])]
+    elif hasattr(keys, "__arrow_c_stream__"):
+        given = pa.chunked_array(keys).chunks
+    elif hasattr(keys, "__arrow_c_array__") or hasattr(keys, "__array__"):
+        given = pa.array(keys)
+        given = given.chunks if isinstance(given, pa.ChunkedArray) else [given]
+    else:
+        return _batches(keys)
+    return [_capsules(_column(array), key) for array in given]
+
+
+def _batches(keys: Any) -> Callable[[], list[Any]]:
+    try:
+        iterator = iter(keys)
+    except TypeError:
+        raise TypeError(
+            f"keys come as an Arrow array, a numpy array or a list, not as {type(keys).__name__}"
+        ) from None
+    return lambda: list(islice(iterator, BATCH))
+
+
+def _column(array: pa.Array) -> pa.Array:
+    """The column, if it is a table of one."""
+    if not t.is_struct(array.type):
+        return array
+    if array.type.num_fields != 1:
+        names = ", ".join(field.name for field in array.type)
+        raise TypeError(f"a table with the columns {names} was given: choose one of them")
+    return array.flatten()[0]
+
+
+def _capsules(array: pa.Array, key: str) -> tuple[Any, Any]:
+    array.validate()
+    if _is(array.type, "is_run_end_encoded"):
+        array = pc.run_end_decode(array)
+    if not t.is_dictionary(array.type):
+        return _read(array, key).__arrow_c_array__(), None
+    if array.dictionary.null_count or len(array.dictionary) > len(array):
+        return _read(array.dictionary.take(array.indices), key).__arrow_c_array__(), None
+    indices = array.indices.cast(pa.uint32())
+    return _read(array.dictionary, key).__arrow_c_array__(), indices.__arrow_c_array__()
+
+
+def _read(array: pa.Array, key: str) -> pa.Array:
+    """The array, or one of a type that is read, its values unchanged or refused."""
+    if READ[key](array.type):
+        return array
+    if t.is_null(array.type) or (key in ("i64", "u64") and t.is_integer(array.type)):
+        return array.cast(MADE[key])
+    raise TypeError(
+        f"an array of {array.type} was given to a filter of {key} keys: cast it, or take a filter with another `key`"
+    )
+
+
+def hashes(array: Any) -> Any:
+    """The capsules of hashes."""
+    if not hasattr(array, "__arrow_c_array__") or array.type not in (pa.uint64(), pa.int64()) or array.null_count:
+        raise TypeError("hashes come as an Arrow array of type uint64 or int64 without nulls: see Layout.hash")
+    return array.__arrow_c_array__()
+
+
+def answers(keys: Any, array: int, schema: int) -> Any:
+    """Takes an array from the extension module: as a Series if the keys are one, else as it is."""
+    answers = pa.Array._import_from_c(array, schema)
+    if _is_of(keys, "pandas") and hasattr(keys, "index"):
+        import pandas as pd
+
+        # Of a frame, whose one column the keys are, as of a series.
+        return pd.Series(_pandas_type(answers.type).__from_arrow__(answers), index=keys.index)
+    if _is_of(keys, "polars"):
+        import polars as pl
+
+        return pl.Series(answers)
+    return answers
+
+
+def _pandas_type(type: pa.DataType) -> Any:
+    import pandas as pd
+
+    return {pa.bool_(): pd.BooleanDtype(), pa.uint32(): pd.UInt32Dtype(), pa.uint64(): pd.UInt64Dtype()}[type]

@@ -1,0 +1,182 @@
+//! Many keys at once: their hashes, and an answer for each.
+
+use crate::error;
+use crate::keys::{Column, Hashing, helper};
+use crate::report::{LISTED, RemoveReport, Report};
+use crate::sys::{call, malformed};
+use crate::threads::{KEYS_IN_A_SLICE, in_slices, pool};
+use arrow_array::{Array, BooleanArray, ffi};
+use arrow_buffer::NullBuffer;
+use concurrent_cuckoo_filter::{self as ccf, BulkReport};
+use pyo3::prelude::*;
+use rayon::ThreadPool;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Keys that are hashed before they are looked up: their hashes stay in the nearest cache.
+const BLOCK: usize = 512;
+
+/// Keys that a thread of a pool takes at a time.
+const PIECE: usize = 1 << 14;
+
+/// Fewer keys are stored by the calling thread.
+const MANY_KEYS: usize = 1 << 15;
+
+/// Gives an array to Python, in the form in which the keys came.
+pub(crate) fn answers<'py>(
+    py: Python<'py>,
+    keys: &Bound<'py, PyAny>,
+    array: &impl Array,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (mut array, mut schema) = ffi::to_ffi(&array.to_data()).map_err(|error| malformed(&error.to_string()))?;
+    let addresses = (keys, &raw mut array as usize, &raw mut schema as usize);
+    call(&helper(py, "answers")?, addresses.into_pyobject(py)?)
+}
+
+/// Has each key of a column answered by `ask`, which is given hashes; by several threads if there is a pool.
+pub(crate) fn each<T: Copy + Default + Send>(
+    py: Python<'_>,
+    column: &Column<'_>,
+    pool: Option<&ThreadPool>,
+    ask: impl Fn(&[u64], &mut [T]) + Sync,
+) -> PyResult<Vec<T>> {
+    let mut all = vec![T::default(); column.len()];
+    in_slices(py, column.len(), |slice| {
+        let work = |(number, to): (usize, &mut [T])| {
+            let begin = slice.start + number * PIECE;
+            let (mut hashes, mut done, mut count) = ([0; BLOCK], 0, 0);
+            column.for_each(begin..begin + to.len(), |hash| {
+                hashes[count] = hash;
+                count += 1;
+                if count == BLOCK {
+                    ask(&hashes, &mut to[done..done + BLOCK]);
+                    (done, count) = (done + BLOCK, 0);
+                }
+            })?;
+            ask(&hashes[..count], &mut to[done..]);
+            Ok(())
+        };
+        let all = &mut all[slice.clone()];
+        match pool {
+            Some(pool) => pool.install(|| all.par_chunks_mut(PIECE).enumerate().try_for_each(work)),
+            None => all.chunks_mut(PIECE).enumerate().try_for_each(work),
+        }
+    })?;
+    Ok(all)
+}
+
+/// Looks up keys, and gives the answers to Python.
+pub(crate) fn contains<'py>(
+    hashing: &Hashing,
+    keys: &Bound<'py, PyAny>,
+    check_utf8: bool,
+    parallel: bool,
+    ask: impl Fn(&[u64], &mut [bool]) + Sync,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = keys.py();
+    let column = Column::new(hashing, keys, check_utf8)?;
+    let pool = if parallel { Some(pool(py)?) } else { None };
+    let found = each(py, &column, pool.as_deref(), ask)?;
+    answers(py, keys, &BooleanArray::new(found.into(), column.validity(0..column.len())))
+}
+
+/// Stores keys with `store`, which is given hashes, a place to say of each whether it was stored, and a pool if there are many.
+pub(crate) fn insert(
+    hashing: &Hashing,
+    keys: &Bound<'_, PyAny>,
+    mut store: impl FnMut(&[u64], &mut [bool], Option<&ThreadPool>) -> BulkReport + Send,
+) -> PyResult<Report> {
+    let py = keys.py();
+    let mut column = Column::new(hashing, keys, true)?;
+    if column.len() > KEYS_IN_A_SLICE {
+        column.check_all(py)?;
+    }
+    let pool = if column.len() < MANY_KEYS { None } else { Some(pool(py)?) };
+    let (mut report, mut stored) = (Report::default(), vec![false; column.len()]);
+    in_slices(py, column.len(), |slice| {
+        let (hashes, positions) = present_hashes(&column, slice.clone(), pool.as_deref())?;
+        report.nulls += slice.len() - hashes.len();
+        let mut of_these = vec![false; hashes.len()];
+        let told = store(&hashes, &mut of_these, pool.as_deref());
+        of_these.iter().enumerate().for_each(|(index, &is)| stored[positions.at(slice.start, index)] = is);
+        report.add(told, |index| positions.at(slice.start, index));
+        Ok(())
+    })?;
+    let stored = BooleanArray::new(stored.into(), column.validity(0..column.len()));
+    report.stored = Some(answers(py, keys, &stored)?.unbind());
+    error::unless_refused(py, report)
+}
+
+/// Stores copies of keys with `store`, and notes which were stored.
+pub(crate) fn copies(stored: &mut [bool], store: impl FnOnce() -> BulkReport) -> BulkReport {
+    stored.fill(true);
+    let report = store();
+    report.rejected.iter().for_each(|rejection| stored[rejection.index] = false);
+    report
+}
+
+/// Removes keys with `remove`, which is given hashes.
+pub(crate) fn remove(
+    hashing: &Hashing,
+    keys: &Bound<'_, PyAny>,
+    mut remove: impl FnMut(&[u64]) -> ccf::RemoveReport + Send,
+) -> PyResult<RemoveReport> {
+    let py = keys.py();
+    let mut column = Column::new(hashing, keys, true)?;
+    if column.len() > KEYS_IN_A_SLICE {
+        column.check_all(py)?;
+    }
+    let mut report = RemoveReport::default();
+    in_slices(py, column.len(), |slice| {
+        let (hashes, positions) = present_hashes(&column, slice.clone(), None)?;
+        let removed = remove(&hashes);
+        report.removed += removed.removed;
+        report.missing += removed.missing.len();
+        report.nulls += slice.len() - hashes.len();
+        let room = LISTED - report.missing_at.len();
+        let missing = removed.missing.iter().take(room);
+        report.missing_at.extend(missing.map(|&index| positions.at(slice.start, index)));
+        Ok(())
+    })?;
+    Ok(report)
+}
+
+/// Where keys stood before nulls were taken out.
+struct Positions(Option<Vec<u32>>);
+
+impl Positions {
+    fn at(&self, start: usize, index: usize) -> usize {
+        start + self.0.as_ref().map_or(index, |positions| positions[index] as usize)
+    }
+}
+
+/// The hashes of the keys of a slice that are not null, and where they stood in it.
+fn present_hashes(
+    column: &Column<'_>,
+    slice: Range<usize>,
+    pool: Option<&ThreadPool>,
+) -> PyResult<(Vec<u64>, Positions)> {
+    let mut all = vec![0; slice.len()];
+    match pool {
+        None => hashes(column, slice.start, &mut all)?,
+        Some(pool) => pool.install(|| {
+            all.par_chunks_mut(PIECE)
+                .enumerate()
+                .try_for_each(|(number, to)| hashes(column, slice.start + number * PIECE, to))
+        })?,
+    }
+    let Some(valid): Option<NullBuffer> = column.validity(slice) else { return Ok((all, Positions(None))) };
+    let positions: Vec<u32> = valid.valid_indices().map(|index| index as u32).collect();
+    let present = positions.iter().map(|&index| all[index as usize]).collect();
+    Ok((present, Positions(Some(positions))))
+}
+
+/// Hashes the keys of a column from `begin` on.
+pub(crate) fn hashes(column: &Column<'_>, begin: usize, to: &mut [u64]) -> PyResult<()> {
+    let mut places = to.iter_mut();
+    column.for_each(begin..begin + places.len(), |hash| {
+        if let Some(place) = places.next() {
+            *place = hash;
+        }
+    })
+}

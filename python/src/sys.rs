@@ -1,0 +1,58 @@
+//! The room with `unsafe` code: calls of Python's functions, and arrays in the memory of other libraries.
+
+use arrow_array::ffi::{self, FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_data::ArrayData;
+use pyo3::exceptions::PyValueError;
+use pyo3::ffi::{PyObject, PyObject_CallObject};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+/// Parks the thread when it is dropped.
+struct Park;
+
+impl Drop for Park {
+    fn drop(&mut self) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Calls a function that may run Python code or release the interpreter's lock.
+///
+/// A thread that asks for the lock while the interpreter ends is unwound by `pthread_exit` before Python 3.14, and a foreign
+/// unwinding that reaches `extern "C"` aborts the process. Here it parks the thread, which no longer holds the lock, as
+/// PyO3 does where it takes the lock itself.
+#[expect(unsafe_code, reason = "PyO3 declares the function as one that does not unwind")]
+pub(crate) fn call<'py>(function: &Bound<'py, PyAny>, arguments: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    type Unwinding = unsafe extern "C-unwind" fn(*mut PyObject, *mut PyObject) -> *mut PyObject;
+    let declared: unsafe extern "C" fn(_, _) -> _ = PyObject_CallObject;
+    // SAFETY: 1. The two types differ in whether the callee may unwind, and a callee that does not may be called as one that does.
+    let callee = unsafe { std::mem::transmute::<unsafe extern "C" fn(_, _) -> _, Unwinding>(declared) };
+    // The compiler would see through the pointer, and leave `park` out of the unwinding.
+    let callee = std::hint::black_box(callee);
+    let park = Park;
+    // SAFETY: 2. Both are live objects, and a `Bound` proves that this thread is attached.
+    let result = unsafe { callee(function.as_ptr(), arguments.as_ptr()) };
+    std::mem::forget(park);
+    // SAFETY: 3. The function returns a new reference, or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(function.py(), result) }
+}
+
+/// Takes an array from the capsules of its producer.
+#[expect(unsafe_code, reason = "the C interface of Arrow is memory of another library, which has to be right about it")]
+pub(crate) fn import(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<ArrayData> {
+    let schema = schema.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
+    let array = array.pointer_checked(Some(c"arrow_array"))?.cast::<FFI_ArrowArray>();
+    // SAFETY: 4. The names of the capsules say what they point to, and they outlive this call. That buffers are as long as lengths
+    // and offsets say is the contract of the interface, and every consumer relies on that. Other values do no harm
+    // here: they are read through checked slices, and texts as bytes, never as `str`.
+    let data = unsafe { ffi::from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
+    let mut data = data.map_err(|error| malformed(&error.to_string()))?;
+    data.align_buffers();
+    Ok(data)
+}
+
+pub(crate) fn malformed(how: &str) -> PyErr {
+    PyValueError::new_err(format!("the Arrow array is malformed: {how}"))
+}
