@@ -90,7 +90,7 @@ fn make(arguments: &Arguments) -> Result<()> {
 
 fn look_up(arguments: &Arguments) -> Result<()> {
     let begun = Instant::now();
-    let mapped = MappedFilter::<u64, StableHashBuilder>::open(&arguments.file)?;
+    let mapped = MappedFilter::<CuckooFilter<u64, StableHashBuilder>>::open(&arguments.file)?;
     let opened = begun.elapsed();
     let keys = mapped.header().capacity() as u64;
     let begun = Instant::now();

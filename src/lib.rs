@@ -89,10 +89,10 @@ pub use report::{BulkReport, MergeReport, Rejection, RemoveReport};
 pub use snapshot::{DeltaReport, Snapshot, SnapshotHeader, SnapshotReader};
 pub use stats::Stats;
 pub use tagged::{CountingBuilder, CountingFilter, ExpiringBuilder, ExpiringFilter, TaggedBuilder, TaggedFilter};
-#[cfg(feature = "snapshot")]
-pub use view::FilterView;
 #[cfg(all(feature = "mmap", feature = "snapshot"))]
-pub use view::{MappedFilter, Mapping};
+pub use view::MappedFilter;
+#[cfg(feature = "snapshot")]
+pub use view::{FilterView, Viewed};
 
 #[cfg(all(test, cuckoo_loom))]
 #[path = "../loom-tests/mod.rs"]

@@ -28,7 +28,7 @@ use std::path::PathBuf;
 /// (True, [False, None], 1)
 #[pyclass(module = "concurrent_cuckoo_filter", frozen)]
 pub(crate) struct MappedFilter {
-    filter: ccf::MappedFilter<Key<'static>, StableHashBuilder>,
+    filter: ccf::MappedFilter<ccf::CuckooFilter<Key<'static>, StableHashBuilder>>,
     hashing: Hashing,
 }
 

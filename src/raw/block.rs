@@ -6,8 +6,8 @@
 //! was read between two equal versions, or is dropped with its whole block.
 
 use super::lookup::Look;
-use super::probe::{Layout, LayoutKind, Runs, with_layout};
-use super::shards::Shards;
+use super::probe::{Layout, LayoutKind, Positions, Probed, Runs, with_layout};
+use super::stripe::Watch;
 use crate::layout::{Mixed, Place};
 use crate::sys::IS_MODEL;
 use crate::sys::isa::{Compiled, Function, Signature};
@@ -30,7 +30,7 @@ struct Probes {
 }
 
 /// Lookups of many keys, compiled for one layout, and for tables within a core's caches or beyond them.
-struct ContainsEachAs<L, F>(PhantomData<(L, F)>);
+struct ContainsEachAs<S, L, F>(PhantomData<(S, L, F)>);
 
 /// Whether lines are fetched before they are read, and where to.
 trait Fetch {
@@ -59,7 +59,7 @@ impl Fetch for Far {
 }
 
 /// The signature of lookups of many keys.
-pub(super) struct ContainsEach<F>(PhantomData<F>);
+pub(crate) struct ContainsEach<F>(PhantomData<F>);
 
 impl<F> Signature for ContainsEach<F> {
     type Context = F;
@@ -68,14 +68,14 @@ impl<F> Signature for ContainsEach<F> {
 }
 
 /// The lookups of filters with this layout, of which lines are fetched so, for this processor.
-pub(super) fn contains_each_in<R: AsRef<Shards>>(
+pub(crate) fn contains_each_in<R: AsRef<S>, S: Probed>(
     layout: LayoutKind,
     fetch: Option<CacheLevel>,
 ) -> Compiled<ContainsEach<R>> {
     with_layout!(layout, L => match fetch {
-        None => Compiled::for_vectors::<ContainsEachAs<L, Near>>(),
-        Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<L, Middle>>(),
-        Some(CacheLevel::L2) => Compiled::for_vectors::<ContainsEachAs<L, Far>>(),
+        None => Compiled::for_vectors::<ContainsEachAs<S, L, Near>>(),
+        Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<S, L, Middle>>(),
+        Some(CacheLevel::L2) => Compiled::for_vectors::<ContainsEachAs<S, L, Far>>(),
     })
 }
 
@@ -83,7 +83,7 @@ pub(super) fn contains_each_in<R: AsRef<Shards>>(
 /// what is behind it alone: all else is compiled once.
 pub(crate) type Next<'a> = &'a mut dyn FnMut(&mut [Mixed]) -> usize;
 
-impl<R: AsRef<Shards>, L: Layout, F: Fetch> Function<ContainsEach<R>> for ContainsEachAs<L, F> {
+impl<R: AsRef<S>, S: Probed, L: Layout, F: Fetch> Function<ContainsEach<R>> for ContainsEachAs<S, L, F> {
     #[inline(always)]
     fn run(filter: &R, (next, found): (Next<'_>, &mut [bool])) {
         let shards = filter.as_ref();
@@ -121,7 +121,8 @@ impl Probes {
     }
 }
 
-impl Shards {
+/// The stages.
+trait InBlocks: Probed + Look {
     /// Places the next keys. Where a block is not full, what stands behind its keys is
     /// looked for in vain, which does no harm: every hash has a place.
     #[inline(always)]
@@ -132,16 +133,16 @@ impl Shards {
             return;
         }
         next(&mut probes.mixed);
-        let (low, strides) = (self.format.lanes.low(), self.strides.narrow());
+        let (low, positions) = (self.format().lanes.low(), self.positions().narrow());
         let mut place = |at: usize, place: Place| {
-            for (number, begin) in strides.begins::<L>(place).into_iter().enumerate() {
+            for (number, begin) in positions.begins::<L>(place).into_iter().enumerate() {
                 probes.begins[number][at] = begin;
                 probes.addresses[number][at] = L::address(begin);
             }
-            probes.stripes[at] = strides.stripe_offset(place);
+            probes.stripes[at] = positions.stripe_offset(place);
             probes.patterns[at] = u64::from(place.class.fingerprint.get()).wrapping_mul(low);
         };
-        let (geometry, mixed) = (self.geometry, &probes.mixed);
+        let (geometry, mixed) = (*self.geometry(), &probes.mixed);
         if geometry.is_narrow() {
             for (at, &mixed) in mixed.iter().enumerate() {
                 place(at, geometry.locate_narrow(mixed));
@@ -157,8 +158,8 @@ impl Shards {
     #[inline(always)]
     fn fetch_for<L: Layout, F: Fetch>(&self, probes: &Probes, at: usize) {
         if let Some(level) = F::LEVEL {
-            L::fetch(&self.words, probes.begins[0][at], level);
-            L::fetch(&self.words, probes.begins[1][at], level);
+            L::fetch(self.source(), probes.begins[0][at], level);
+            L::fetch(self.source(), probes.begins[1][at], level);
         }
     }
 
@@ -167,17 +168,17 @@ impl Shards {
     /// each other. If none is coming, those of an earlier one are asked for in vain.
     #[inline(always)]
     fn lookup<L: Layout, F: Fetch>(&self, probes: &Probes, coming: &Probes, found: &mut [bool]) {
-        let (count, run_bits) = (found.len(), self.run_bits());
-        let (low, high) = (self.format.lanes.low(), self.format.lanes.high());
+        let (count, run_bits) = (found.len(), 2 * self.format().slot_bits());
+        let (low, high) = (self.format().lanes.low(), self.format().lanes.high());
         let mut first = [L::Runs::default(); BLOCK];
         let mut second = [L::Runs::default(); BLOCK];
         let mut changed = 0;
         let mut read = |at: usize| {
             let version = self.version(probes.stripes[at]);
             let begun = version.begin();
-            first[at] = L::read(&self.words, probes.addresses[0][at], run_bits);
+            first[at] = L::read(self.source(), probes.addresses[0][at], run_bits);
             reached(Step::BucketRead);
-            second[at] = L::read(&self.words, probes.addresses[1][at], run_bits);
+            second[at] = L::read(self.source(), probes.addresses[1][at], run_bits);
             reached(Step::BucketRead);
             changed |= version.change_since(begun);
             self.fetch_for::<L, F>(coming, at);
@@ -212,10 +213,13 @@ impl Shards {
     }
 }
 
+impl<P: Probed> InBlocks for P {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::CuckooFilter;
+    use crate::raw::Shards;
     use crate::sys::steps::with_hook;
 
     /// With keys in each bucket of their pair and in both.
@@ -236,7 +240,8 @@ mod tests {
             with_hook(only_reads, || hashes.iter().for_each(|&hash| _ = filter.contains_hash(hash)));
             let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.count_hash(hash) > 0).collect();
             for fetch in [None, Some(CacheLevel::L1), Some(CacheLevel::L2)] {
-                filter.raw.contains_each = contains_each_in(LayoutKind::of(filter.raw.plan().slot_bits), fetch);
+                filter.raw.contains_each =
+                    contains_each_in::<_, Shards>(LayoutKind::of(filter.raw.plan().slot_bits), fetch);
                 let mut found = vec![false; hashes.len()];
                 with_hook(only_reads, || filter.contains_batch_hash(&hashes, &mut found));
                 assert_eq!(found, one_by_one, "{width} bits");

@@ -60,7 +60,10 @@ impl RawFilter {
         let shards = Shards::new(plan, huge_pages.into())?;
         Some(RawFilter {
             contains: contains_in::<_, Shards>(plan),
-            contains_each: contains_each_in(LayoutKind::of(plan.slot_bits), level_for(shards.table_bytes())),
+            contains_each: contains_each_in::<_, Shards>(
+                LayoutKind::of(plan.slot_bits),
+                level_for(shards.table_bytes()),
+            ),
             shards,
             insert: Compiled::for_scalars::<InFixed>(),
             insert_unique: Compiled::for_scalars::<InFixed<true>>(),

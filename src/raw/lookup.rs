@@ -1,9 +1,8 @@
 //! The lookup, without locks.
 
-use super::probe::{Layout, LayoutKind, Runs, with_layout};
-use super::shards::{Shards, Strides};
-use super::stripe::STRIPE_BYTES;
-use crate::layout::{Mixed, Place, Plan, hits_less};
+use super::probe::{Layout, LayoutKind, Positions, Probed, Runs, with_layout};
+use super::stripe::Watch;
+use crate::layout::{Mixed, Plan, hits_less};
 use crate::sys::isa::{Compiled, Function, Of};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
@@ -12,8 +11,8 @@ use core::marker::PhantomData;
 const NARROW: u32 = 8;
 
 /// What lookups look through.
-pub(super) trait Look: Sized {
-    fn plan(&self) -> &Plan;
+pub(crate) trait Look: Sized {
+    fn slot_bits(&self) -> u32;
 
     /// Whether the class was seen, and what asks whether nothing came between: if something did, a miss is none, and the
     /// lookup has to begin again. Of a filter of one shard, `ONE` may be true.
@@ -26,7 +25,7 @@ pub(super) trait Look: Sized {
     fn look_again(&self, mixed: Mixed) -> bool {
         loop {
             reached(Step::Repeated);
-            let said = with_layout!(LayoutKind::of(self.plan().slot_bits), L => {
+            let said = with_layout!(LayoutKind::of(self.slot_bits()), L => {
                 let (found, is_still) = self.look::<L, false>(mixed);
                 (found || is_still()).then_some(found)
             });
@@ -43,10 +42,10 @@ pub(super) trait Look: Sized {
 struct ContainsAs<S, L, const ONE: bool, const BRANCHES: bool>(PhantomData<(S, L)>);
 
 /// The signature of a lookup, in a filter that has what it looks through.
-pub(super) type Contains<F> = Of<F, Mixed, bool>;
+pub(crate) type Contains<F> = Of<F, Mixed, bool>;
 
 /// The lookup of filters of this plan, for this processor.
-pub(super) fn contains_in<F: AsRef<S>, S: Look>(plan: &Plan) -> Compiled<Contains<F>> {
+pub(crate) fn contains_in<F: AsRef<S>, S: Look>(plan: &Plan) -> Compiled<Contains<F>> {
     with_layout!(LayoutKind::of(plan.slot_bits), L => match (plan.shards, plan.fingerprint_bits) {
         (1, ..NARROW) => Compiled::for_scalars::<ContainsAs<S, L, true, false>>(),
         (1, _) => Compiled::for_scalars::<ContainsAs<S, L, true, true>>(),
@@ -68,10 +67,9 @@ impl<F: AsRef<S>, S: Look, L: Layout, const ONE: bool, const BRANCHES: bool> Fun
     }
 }
 
-impl Look for Shards {
-    #[inline(always)]
-    fn plan(&self) -> &Plan {
-        self.plan()
+impl<P: Probed> Look for P {
+    fn slot_bits(&self) -> u32 {
+        self.format().slot_bits()
     }
 
     /// A hit needs no check: the fingerprint was seen in one of its two buckets. A miss counts only if no relocation of
@@ -82,12 +80,12 @@ impl Look for Shards {
     /// compiler may not carry over an Acquire what it has read of `self`.
     #[inline(always)]
     fn look<L: Layout, const ONE: bool>(&self, mixed: Mixed) -> (bool, impl FnOnce() -> bool) {
-        let place = self.geometry.locate_flat::<ONE>(mixed);
-        let (lanes, run_bits) = (&self.format.lanes, self.run_bits());
+        let place = self.geometry().locate_flat::<ONE>(mixed);
+        let (lanes, run_bits) = (&self.format().lanes, 2 * self.format().slot_bits());
         let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(lanes.low());
-        let [first, second] = self.strides.begins::<L>(place);
-        let version = self.version(self.strides.stripe_offset(place));
-        let words = &self.words;
+        let [first, second] = self.positions().begins::<L>(place);
+        let version = self.version(self.positions().stripe_offset(place));
+        let words = self.source();
         let begun = version.begin();
         let first = L::align(L::read(words, L::address(first), run_bits), first, run_bits);
         reached(Step::BucketRead);
@@ -96,29 +94,5 @@ impl Look for Shards {
         let hits = |run| hits_less(run, pattern, lanes.minus_low());
         let found = (first.any_of(hits) | second.any_of(hits)) & lanes.high() != 0;
         (found, move || version.is_still(begun))
-    }
-}
-
-impl Strides {
-    /// The same, of which the compiler sees that they are numbers of 32 bits: it has vectors for their products.
-    #[inline(always)]
-    pub(super) fn narrow(self) -> Self {
-        let narrow = |number: u64| number & u64::from(u32::MAX);
-        let Strides { bucket_bits, stripes, stripe_shift } = self;
-        Strides { bucket_bits: narrow(bucket_bits), stripes: narrow(stripes), stripe_shift }
-    }
-
-    /// Where the buckets of a class begin, as [`Layout::address`] takes it.
-    #[inline(always)]
-    pub(super) fn begins<L: Layout>(self, place: Place) -> [u64; 2] {
-        [place.first, place.second].map(|number| if L::UNIT { number } else { number * self.bucket_bits })
-    }
-
-    /// Where the stripe begins, in bytes, whose version lookups of a class watch: that of its first bucket, which is known
-    /// soonest. The mover of a class bumps the stripes of both its buckets, so either would do.
-    #[inline(always)]
-    pub(super) fn stripe_offset(self, place: Place) -> u64 {
-        let stripe = u64::from(place.class.first.get() >> self.stripe_shift);
-        place.shard * self.stripes + stripe * STRIPE_BYTES as u64
     }
 }

@@ -42,11 +42,17 @@ mod window;
 mod writers;
 
 pub(crate) use block::{BLOCK, Next};
+#[cfg(feature = "snapshot")]
+pub(crate) use block::{ContainsEach, contains_each_in};
 pub(crate) use exclusive::{Exclusive, KEYS_UNDER_LOCKS};
 pub(crate) use filter::RawFilter;
 pub(crate) use growing::{Growing, NewTable};
 pub(crate) use home::Fixed;
+#[cfg(feature = "snapshot")]
+pub(crate) use lookup::{Contains, contains_in};
 pub(crate) use pair::Admission;
+#[cfg(feature = "snapshot")]
+pub(crate) use probe::{Layout, LayoutKind, Positions, Probed};
 pub(crate) use shard::Shard;
 pub(crate) use shards::Shards;
 pub(crate) use tagged::{IfPresent, Put, Tagged, TaggedShard};

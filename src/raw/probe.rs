@@ -1,7 +1,11 @@
 //! How a lookup reads a bucket, concurrently with writers: one body for each way in which buckets lie in words.
 
+use super::shards::{Shards, Strides};
+use super::stripe::{STRIPE_BYTES, VersionRef, Watch};
 use super::table::acquire;
-use crate::layout::{Format, Packing, hits};
+use crate::layout::{Format, Geometry, Packing, Place, hits};
+#[cfg(feature = "snapshot")]
+use crate::sys::bytes;
 use crate::sys::memory::Run;
 use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::sync::AtomicU64;
@@ -47,6 +51,87 @@ macro_rules! with_layout {
 }
 pub(crate) use with_layout;
 
+/// Shards of equal size, side by side, as lookups read them: those of a filter, or of a snapshot, which nobody changes.
+pub(crate) trait Probed {
+    type Positions: Positions;
+    type Source: Source;
+    type Version<'a>: Watch
+    where
+        Self: 'a;
+
+    fn geometry(&self) -> &Geometry;
+
+    fn format(&self) -> &Format;
+
+    fn positions(&self) -> &Self::Positions;
+
+    /// The words of all shards.
+    fn source(&self) -> &Self::Source;
+
+    /// The version of a stripe, by where that begins.
+    fn version(&self, stripe_offset: u64) -> Self::Version<'_>;
+}
+
+/// From a place to where its buckets and its stripe begin.
+pub(crate) trait Positions: Copy {
+    /// The same, of which the compiler sees that factors are numbers of 32 bits: it has vectors for their products.
+    fn narrow(self) -> Self;
+
+    /// Where the buckets of a class begin, as [`Layout::address`] takes it.
+    fn begins<L: Layout>(self, place: Place) -> [u64; 2];
+
+    /// Where the stripe begins, in bytes, whose version lookups of a class watch.
+    fn stripe_offset(self, place: Place) -> u64;
+}
+
+/// Where buckets are read: words of this process, which writers change, or bytes that lie somewhere.
+pub(crate) trait Source {
+    /// The word with this number. Acquire.
+    fn word(&self, number: u64) -> u64;
+
+    /// The 8 bytes from this one on, read at once, where [`unaligned::AVAILABLE`]. Acquire.
+    fn eight(&self, byte: u64) -> u64;
+
+    /// Begins to fetch the line of a word.
+    fn fetch(&self, number: u64, level: CacheLevel);
+}
+
+impl Source for Run<AtomicU64> {
+    #[inline(always)]
+    fn word(&self, number: u64) -> u64 {
+        acquire(self.at(number as usize))
+    }
+
+    #[inline(always)]
+    fn eight(&self, byte: u64) -> u64 {
+        unaligned::load(self, byte as usize)
+    }
+
+    #[inline(always)]
+    fn fetch(&self, number: u64, level: CacheLevel) {
+        prefetch(self.at(number as usize), level);
+    }
+}
+
+/// Nobody writes them, so that there is nothing to acquire.
+#[cfg(feature = "snapshot")]
+impl Source for bytes::Bytes<'_> {
+    #[inline(always)]
+    fn word(&self, number: u64) -> u64 {
+        self.eight_within(8 * number as usize)
+    }
+
+    #[inline(always)]
+    fn eight(&self, byte: u64) -> u64 {
+        self.eight_within(byte as usize)
+    }
+
+    #[inline(always)]
+    fn fetch(&self, number: u64, level: CacheLevel) {
+        self.prefetch(8 * number as usize, level);
+    }
+}
+
 /// Reads a bucket by where it begins: the number of its word for [`Word`], of its bit for all others. [`Words`] is right where
 /// `Word` and [`Bytes`] are, and [`ThreeWords`] where [`TwoBytes`] is.
 pub(crate) trait Layout {
@@ -64,7 +149,7 @@ pub(crate) trait Layout {
     }
 
     /// Reads the bucket, each word with Acquire. Its runs may stand some bits too high.
-    fn read(words: &Run<AtomicU64>, address: u64, run_bits: u32) -> Self::Runs;
+    fn read(words: &impl Source, address: u64, run_bits: u32) -> Self::Runs;
 
     /// Brings what was read down to the lowest bit. Above the runs stands whatever the table holds next.
     #[inline(always)]
@@ -74,10 +159,9 @@ pub(crate) trait Layout {
 
     /// Begins to fetch its first line, and for wide buckets the last one.
     #[inline(always)]
-    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
-        let number = (begin / 64) as usize;
-        prefetch(words.at(number), level);
-        prefetch(words.at(number + 1), level);
+    fn fetch(words: &impl Source, begin: u64, level: CacheLevel) {
+        words.fetch(begin / 64, level);
+        words.fetch(begin / 64 + 1, level);
     }
 }
 
@@ -155,13 +239,13 @@ impl Layout for Word {
     type Narrow = Self;
 
     #[inline(always)]
-    fn read(words: &Run<AtomicU64>, begin: u64, _: u32) -> u64 {
-        acquire(words.at(begin as usize))
+    fn read(words: &impl Source, begin: u64, _: u32) -> u64 {
+        words.word(begin)
     }
 
     #[inline(always)]
-    fn fetch(words: &Run<AtomicU64>, begin: u64, level: CacheLevel) {
-        prefetch(words.at(begin as usize), level);
+    fn fetch(words: &impl Source, begin: u64, level: CacheLevel) {
+        words.fetch(begin, level);
     }
 }
 
@@ -176,8 +260,8 @@ impl Layout for Bytes {
     }
 
     #[inline(always)]
-    fn read(words: &Run<AtomicU64>, address: u64, _: u32) -> u64 {
-        unaligned::load(words, address as usize)
+    fn read(words: &impl Source, address: u64, _: u32) -> u64 {
+        words.eight(address)
     }
 
     #[inline(always)]
@@ -192,8 +276,8 @@ impl Layout for TwoBytes {
     type Narrow = Bytes;
 
     #[inline(always)]
-    fn read(words: &Run<AtomicU64>, begin: u64, run_bits: u32) -> [u64; 2] {
-        [begin, begin + u64::from(run_bits)].map(|begin| unaligned::load(words, (begin / 8) as usize))
+    fn read(words: &impl Source, begin: u64, run_bits: u32) -> [u64; 2] {
+        [begin, begin + u64::from(run_bits)].map(|begin| words.eight(begin / 8))
     }
 
     #[inline(always)]
@@ -208,10 +292,10 @@ impl Layout for Words {
     type Narrow = Self;
 
     #[inline(always)]
-    fn read(words: &Run<AtomicU64>, begin: u64, _: u32) -> u64 {
+    fn read(words: &impl Source, begin: u64, _: u32) -> u64 {
         // The second word is read without asking whether the run ends in the first: a branch could not be predicted.
-        let number = (begin / 64) as usize;
-        let [low, high] = [number, number + 1].map(|number| u128::from(acquire(words.at(number))));
+        let number = begin / 64;
+        let [low, high] = [number, number + 1].map(|number| u128::from(words.word(number)));
         ((high << 64 | low) >> (begin % 64)) as u64
     }
 }
@@ -222,9 +306,9 @@ impl Layout for ThreeWords {
     type Narrow = Words;
 
     #[inline(always)]
-    fn read(words: &Run<AtomicU64>, begin: u64, run_bits: u32) -> [u64; 2] {
-        let (number, shift) = ((begin / 64) as usize, (begin % 64) as u32);
-        let [low, middle, high] = [number, number + 1, number + 2].map(|number| acquire(words.at(number)));
+    fn read(words: &impl Source, begin: u64, run_bits: u32) -> [u64; 2] {
+        let (number, shift) = (begin / 64, (begin % 64) as u32);
+        let [low, middle, high] = [number, number + 1, number + 2].map(|number| words.word(number));
         let second = shift + run_bits;
         let from =
             |low: u64, high: u64, shift: u32| ((u128::from(high) << 64 | u128::from(low)) >> (shift % 64)) as u64;
@@ -232,5 +316,58 @@ impl Layout for ThreeWords {
         let later = u64::from(second / 64).wrapping_neg();
         let lower = from(low, middle, shift);
         [lower, from(low ^ ((low ^ middle) & later), middle ^ ((middle ^ high) & later), second)]
+    }
+}
+
+impl Probed for Shards {
+    type Positions = Strides;
+    type Source = Run<AtomicU64>;
+    type Version<'a> = VersionRef<'a>;
+
+    #[inline(always)]
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline(always)]
+    fn format(&self) -> &Format {
+        &self.format
+    }
+
+    #[inline(always)]
+    fn positions(&self) -> &Strides {
+        &self.strides
+    }
+
+    #[inline(always)]
+    fn source(&self) -> &Run<AtomicU64> {
+        &self.words
+    }
+
+    #[inline(always)]
+    fn version(&self, stripe_offset: u64) -> VersionRef<'_> {
+        self.version(stripe_offset)
+    }
+}
+
+impl Positions for Strides {
+    #[inline(always)]
+    fn narrow(self) -> Self {
+        let narrow = |number: u64| number & u64::from(u32::MAX);
+        let Strides { bucket_bits, stripes, stripe_shift } = self;
+        Strides { bucket_bits: narrow(bucket_bits), stripes: narrow(stripes), stripe_shift }
+    }
+
+    #[inline(always)]
+    fn begins<L: Layout>(self, place: Place) -> [u64; 2] {
+        [place.first, place.second].map(|number| if L::UNIT { number } else { number * self.bucket_bits })
+    }
+
+    /// That of its first bucket, which is known soonest. The mover of a class bumps the stripes of both its buckets, so either
+    /// would do.
+    #[inline(always)]
+    fn stripe_offset(self, place: Place) -> u64 {
+        let stripe = u64::from(place.class.first.get() >> self.stripe_shift);
+        place.shard * self.stripes + stripe * STRIPE_BYTES as u64
     }
 }

@@ -101,6 +101,8 @@ mod tests {
     use crate::layout::{Bucket, Fingerprint, Hop, Plan};
     use crate::raw::home::Fixed;
     use crate::raw::pair::Admission;
+    use crate::raw::probe::Positions;
+    use crate::raw::stripe::Watch;
     use crate::sys::memory::HugePages;
 
     fn shards() -> Shards {

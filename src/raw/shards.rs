@@ -28,7 +28,7 @@ pub(crate) struct Shards {
 
 /// How far apart buckets and stripes are.
 #[derive(Clone, Copy)]
-pub(super) struct Strides {
+pub(crate) struct Strides {
     pub(super) bucket_bits: u64,
     /// Bytes of the stripes of a shard.
     pub(super) stripes: u64,

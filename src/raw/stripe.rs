@@ -70,24 +70,48 @@ impl Stripe {
     }
 }
 
-impl VersionRef<'_> {
-    /// The version under which a lookup begins.
+/// Tells whether what a lookup reads was changed meanwhile.
+pub(crate) trait Watch: Copy {
+    type Seen: Copy;
+
+    /// What a lookup sees before it reads.
+    fn begin(self) -> Self::Seen;
+
+    /// Not 0 if a relocation of the class came between [`Watch::begin`] and the reads of the buckets.
+    fn change_since(self, seen: Self::Seen) -> u64;
+
+    /// Whether none did.
     #[inline(always)]
-    pub(crate) fn begin(self) -> Version {
+    fn is_still(self, seen: Self::Seen) -> bool {
+        self.change_since(seen) == 0
+    }
+}
+
+/// Of what nobody changes.
+impl Watch for () {
+    type Seen = ();
+
+    #[inline(always)]
+    fn begin(self) {}
+
+    #[inline(always)]
+    fn change_since(self, (): ()) -> u64 {
+        0
+    }
+}
+
+impl Watch for VersionRef<'_> {
+    type Seen = Version;
+
+    #[inline(always)]
+    fn begin(self) -> Version {
         // Acquire: pairs with the Release in `advance`. A thread that sees the new version sees the copy that was made
         // before it (H1, models relocation_*).
         Version(self.0.load(Ordering::Acquire))
     }
 
-    /// Whether no relocation of the class came between [`VersionRef::begin`] and the reads of the buckets.
     #[inline(always)]
-    pub(crate) fn is_still(self, version: Version) -> bool {
-        self.change_since(version) == 0
-    }
-
-    /// Not 0 if one came between, for callers that collect many answers.
-    #[inline(always)]
-    pub(crate) fn change_since(self, version: Version) -> u64 {
+    fn change_since(self, version: Version) -> u64 {
         // Relaxed: the Acquire loads of the buckets stand before it. One that saw a cleared slot synchronised with the
         // clearing store, and the bump happened before that (H1, H2).
         self.0.load(Ordering::Relaxed) ^ version.0

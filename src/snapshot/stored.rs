@@ -18,7 +18,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Reads the header, and checks that as many bytes are there as it announces. The records are not looked at.
-    pub(crate) fn new(bytes: &impl Bytes) -> Result<Self, SnapshotError> {
+    pub(crate) fn new(bytes: &Bytes<'_>) -> Result<Self, SnapshotError> {
         let mut reading = Reading { bytes, at: 0 };
         let header = SnapshotReader::new(&mut reading)?.header().clone();
         let stored = Stored { header, length: reading.at };
@@ -55,8 +55,8 @@ impl Stored {
     }
 
     /// The slots that are taken, by the trailer.
-    pub(crate) fn taken(&self, bytes: &impl Bytes) -> usize {
-        let taken = bytes.number_at(self.length + self.plan().shards * self.stride() + format::TRAILER_COUNT);
+    pub(crate) fn taken(&self, bytes: &Bytes<'_>) -> usize {
+        let taken = bytes.eight(self.length + self.plan().shards * self.stride() + format::TRAILER_COUNT);
         usize::try_from(taken).unwrap_or(usize::MAX).min(self.plan().slots())
     }
 
@@ -71,18 +71,18 @@ impl Stored {
     }
 
     /// Checks all of the records and the trailer.
-    pub(crate) fn check(&self, bytes: &impl Bytes) -> Result<(), SnapshotError> {
+    pub(crate) fn check(&self, bytes: &Bytes<'_>) -> Result<(), SnapshotError> {
         SnapshotReader::new(Reading { bytes, at: 0 })?.check()
     }
 }
 
 /// Bytes as a reader.
-struct Reading<'a, B> {
-    bytes: &'a B,
+struct Reading<'a> {
+    bytes: &'a Bytes<'a>,
     at: usize,
 }
 
-impl<B: Bytes> Read for Reading<'_, B> {
+impl Read for Reading<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = buffer.len().min(self.bytes.len() - self.at);
         self.bytes.copy_from(self.at, &mut buffer[..len]);

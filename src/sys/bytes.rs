@@ -1,58 +1,183 @@
-//! Bytes that are read where they lie.
+//! Bytes that are read where they lie: those of a slice, or of a file that is mapped into memory.
+//!
+//! Other processes may write to a file, or cut it off, while it is mapped. So no reference to its bytes is ever made: for
+//! the language these are bytes that never change while it lives. They are read by volatile loads: the memory is none of the
+//! program's allocations, so a load is that of whatever stands there at that moment, and races with nothing that the
+//! language knows of. What is read has eight bytes of any value, which is a number. The bytes of a slice do not change, and are
+//! read in the same way.
+//!
+//! Bytes behind the end of a file that was cut off are not there, and the system ends the process that reads them. That
+//! is not undefined, and cannot be prevented.
 
-use super::prefetch::{CacheLevel, prefetch};
+use super::prefetch::{CacheLevel, prefetch_at};
+use core::fmt;
+use core::marker::PhantomData;
+use core::ptr;
+#[cfg(feature = "mmap")]
+use memmap2::{MmapOptions, MmapRaw};
+#[cfg(feature = "mmap")]
+use std::{fs::File, io};
 
-/// Bytes that somebody else owns.
-pub(crate) trait Bytes {
+/// Bytes that stay where they are while `'a` lasts; for as long as this lives, if they are those of a file.
+pub(crate) struct Bytes<'a> {
+    first: *const u8,
+    len: usize,
+    /// Unmaps the memory of a file when dropped. An empty file cannot be mapped.
+    #[cfg(feature = "mmap")]
+    _mapped: Option<MmapRaw>,
+    slice: PhantomData<&'a [u8]>,
+}
+
+#[allow(unsafe_code)]
+// SAFETY: the memory is only read, from any thread, and is borrowed as long as the value lives or belongs to it.
+unsafe impl Send for Bytes<'_> {}
+
+#[allow(unsafe_code)]
+// SAFETY: as above.
+unsafe impl Sync for Bytes<'_> {}
+
+/// Eight bytes at any place.
+#[repr(C, packed)]
+#[derive(Clone, Copy)]
+struct Eight(u64);
+
+impl<'a> From<&'a [u8]> for Bytes<'a> {
+    fn from(slice: &'a [u8]) -> Self {
+        Bytes {
+            first: slice.as_ptr(),
+            len: slice.len(),
+            #[cfg(feature = "mmap")]
+            _mapped: None,
+            slice: PhantomData,
+        }
+    }
+}
+
+impl Bytes<'_> {
+    /// Maps all of a file, as long as it is now.
+    #[cfg(feature = "mmap")]
+    pub(crate) fn map(file: &File) -> io::Result<Self> {
+        let len = usize::try_from(file.metadata()?.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        if len == 0 {
+            return Ok(Bytes::from(&[][..]));
+        }
+        let mapped = MmapOptions::new().len(len).map_raw_read_only(file)?;
+        Ok(Bytes { first: mapped.as_ptr(), len, _mapped: Some(mapped), slice: PhantomData })
+    }
+
     /// How many there are.
-    fn len(&self) -> usize;
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
 
     /// Eight of them as a little-endian number.
     ///
     /// # Panics
     /// If they are not there.
-    fn number_at(&self, at: usize) -> u64;
+    pub(crate) fn eight(&self, at: usize) -> u64 {
+        assert!(self.holds(at, size_of::<Eight>()), "8 bytes at {at} of {}", self.len);
+        self.eight_within(at)
+    }
 
     /// The same of bytes that are there, as the caller has made sure when it took these bytes for a filter. So release builds
     /// do not ask again; debug builds, the fuzzer's and AddressSanitizer's do.
-    fn number_within(&self, at: usize) -> u64;
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(crate) fn eight_within(&self, at: usize) -> u64 {
+        debug_assert!(self.holds(at, size_of::<Eight>()), "8 bytes at {at} of {}", self.len);
+        // SAFETY: 1. the 8 bytes lie in the slice or the mapping, which lives as long as `self`; 2. they are readable; 3. `Eight`
+        // takes any place and any bytes; 4. a volatile load may race with writes of others, as said above.
+        let Eight(number) = unsafe { ptr::read_volatile(self.first.add(at).cast::<Eight>()) };
+        u64::from_le(number)
+    }
 
     /// Copies some.
     ///
     /// # Panics
     /// If they are not there.
-    fn copy_from(&self, at: usize, to: &mut [u8]);
+    pub(crate) fn copy_from(&self, at: usize, to: &mut [u8]) {
+        assert!(self.holds(at, to.len()), "{} bytes at {at} of {}", to.len(), self.len);
+        let (eights, rest) = to.as_chunks_mut();
+        let behind = at + size_of::<Eight>() * eights.len();
+        for (number, eight) in eights.iter_mut().enumerate() {
+            *eight = self.eight_within(at + size_of::<Eight>() * number).to_le_bytes();
+        }
+        for (number, byte) in rest.iter_mut().enumerate() {
+            #[allow(unsafe_code)]
+            // SAFETY: as in `eight_within`, of one byte.
+            let read = unsafe { ptr::read_volatile(self.first.add(behind + number)) };
+            *byte = read;
+        }
+    }
 
-    /// Begins to fetch the line of a byte.
-    fn fetch(&self, at: usize, level: CacheLevel);
+    /// Begins to fetch the line of a byte, which need not be there.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, at: usize, level: CacheLevel) {
+        prefetch_at(self.first.wrapping_add(at), level);
+    }
+
+    fn holds(&self, at: usize, count: usize) -> bool {
+        at <= self.len && self.len - at >= count
+    }
 }
 
-impl Bytes for &[u8] {
-    fn len(&self) -> usize {
-        (**self).len()
+impl fmt::Debug for Bytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bytes").field("len", &self.len).finish_non_exhaustive()
     }
+}
 
-    #[inline(always)]
-    fn number_at(&self, at: usize) -> u64 {
-        u64::from_le_bytes(self[at..][..8].try_into().expect("8 bytes"))
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    #[inline(always)]
-    #[allow(unsafe_code)]
-    fn number_within(&self, at: usize) -> u64 {
-        debug_assert!(self.get(at..).is_some_and(|bytes| bytes.len() >= 8), "8 bytes at {at} of {}", self.len());
-        // SAFETY: the bytes are there, by what is said above; any place and any value will do.
-        u64::from_le(unsafe { self.as_ptr().add(at).cast::<u64>().read_unaligned() })
-    }
-
-    fn copy_from(&self, at: usize, to: &mut [u8]) {
-        to.copy_from_slice(&self[at..][..to.len()]);
-    }
-
-    #[inline(always)]
-    fn fetch(&self, at: usize, level: CacheLevel) {
-        if let Some(byte) = self.get(at) {
-            prefetch(byte, level);
+    /// At every place, the last ones among them, and never beyond.
+    fn assert_read(bytes: &Bytes<'_>, held: &[u8]) {
+        assert_eq!(bytes.len(), held.len());
+        for (at, eight) in held.windows(8).enumerate() {
+            assert_eq!(bytes.eight(at).to_le_bytes(), eight, "at {at}");
         }
+        for (at, len) in [(0, held.len()), (1, 15), (4096, 7), (4102, 1), (4103, 0)] {
+            let mut copied = vec![0; len];
+            bytes.copy_from(at, &mut copied);
+            assert_eq!(copied, held[at..][..len]);
+        }
+        for at in [held.len() - 7, held.len() - 1, held.len(), held.len() + 1, usize::MAX - 3, usize::MAX] {
+            assert!(std::panic::catch_unwind(|| bytes.eight(at)).is_err(), "at {at}");
+        }
+        assert!(std::panic::catch_unwind(|| bytes.copy_from(4102, &mut [0; 2])).is_err());
+    }
+
+    fn held() -> Vec<u8> {
+        (0..4103_u32).map(|number| ((number * 7) >> 3) as u8).collect()
+    }
+
+    #[test]
+    fn what_is_read_is_what_the_slice_holds() {
+        assert_read(&Bytes::from(&held()[..]), &held());
+    }
+
+    #[test]
+    #[cfg(feature = "mmap")]
+    #[cfg_attr(miri, ignore = "there are no files to map")]
+    fn what_is_read_is_what_the_file_holds() {
+        use std::io::Write;
+        let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.mapping-{}", std::process::id()));
+        File::create(&path).unwrap().write_all(&held()).unwrap();
+        let bytes = Bytes::map(&File::open(&path).unwrap()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_read(&bytes, &held());
+    }
+
+    #[test]
+    #[cfg(feature = "mmap")]
+    #[cfg_attr(miri, ignore = "there are no files to map")]
+    fn an_empty_file_has_no_bytes() {
+        let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.mapping-empty-{}", std::process::id()));
+        let bytes = Bytes::map(&File::create_new(&path).unwrap()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(bytes.len(), 0);
+        bytes.copy_from(0, &mut []);
+        assert!(std::panic::catch_unwind(|| bytes.eight(0)).is_err());
     }
 }

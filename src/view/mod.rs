@@ -1,31 +1,49 @@
 //! Snapshots that are asked where they lie, without being loaded.
 //!
 //! ```text
-//! mod      the face: opened, checked, asked for keys
-//! lookup   a hash, and the two buckets that it leads to in the bytes
+//! mod       the face: opened, checked, asked for keys
+//! records   the records of a filter of fixed size, as its shards
 //! ```
 
-mod lookup;
+mod records;
 
-use crate::batch::assert_same_length;
+use crate::batch::{assert_same_length, hashing};
 use crate::error::SnapshotError;
-#[cfg(feature = "mmap")]
-use crate::hashing::DefaultHashBuilder;
+use crate::filter::CuckooFilter;
 use crate::hashing::{SavedHasher, hash_of, hash_of_str_bytes};
 use crate::layout::{self, Mixed};
+use crate::raw::{Contains, ContainsEach, LayoutKind, contains_each_in, contains_in};
 #[cfg(feature = "mmap")]
 use crate::snapshot::open_regular;
 use crate::snapshot::{SnapshotHeader, Stored};
 use crate::sys::bytes::Bytes;
-#[cfg(feature = "mmap")]
-pub use crate::sys::mapping::Mapping;
+use crate::sys::isa::Compiled;
+use crate::sys::prefetch::level_for;
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
-use core::marker::PhantomData;
-use lookup::Lookups;
+use records::Records;
 #[cfg(feature = "mmap")]
 use std::path::Path;
+
+/// A filter of which a snapshot can be asked where it lies. Only those of this crate are.
+pub trait Viewed: sealed::Sealed {
+    /// The type of its keys.
+    type Key: ?Sized;
+    /// Its hash function.
+    type Hasher;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl<K: ?Sized, S> sealed::Sealed for CuckooFilter<K, S> {}
+
+impl<K: ?Sized, S> Viewed for CuckooFilter<K, S> {
+    type Key = K;
+    type Hasher = S;
+}
 
 /// A filter that is read from the bytes of a snapshot, where they lie: it can be asked, and not changed.
 ///
@@ -41,16 +59,17 @@ use std::path::Path;
 /// filter.write_to(&mut bytes)?;
 ///
 /// // Or `include_bytes!("list.filter")`.
-/// let view = FilterView::<str, StableHashBuilder, _>::from_bytes(&bytes[..])?;
+/// let view = FilterView::<CuckooFilter<str, StableHashBuilder>>::from_bytes(&bytes)?;
 /// assert!(view.contains("key"));
 /// assert!(!view.contains("another key"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct FilterView<K: ?Sized, S, B> {
-    lookups: Lookups<B>,
+pub struct FilterView<'a, F: Viewed> {
+    records: Records<'a>,
+    contains: Compiled<Contains<Records<'a>>>,
+    contains_each: Compiled<ContainsEach<Records<'a>>>,
     stored: Stored,
-    hasher: S,
-    key: PhantomData<fn(&K)>,
+    hasher: F::Hasher,
 }
 
 /// A filter in a file that is mapped, not loaded: opened in less than a millisecond whatever its size, shared by all
@@ -73,7 +92,7 @@ pub struct FilterView<K: ?Sized, S, B> {
 /// filter.insert("key")?;
 /// filter.save(&path)?;
 ///
-/// let mapped = MappedFilter::<str>::open(&path)?;
+/// let mapped = MappedFilter::<CuckooFilter<str>>::open(&path)?;
 /// mapped.check()?;
 /// assert!(mapped.contains("key"));
 /// # std::fs::remove_file(&path)?;
@@ -81,11 +100,11 @@ pub struct FilterView<K: ?Sized, S, B> {
 /// ```
 #[cfg(feature = "mmap")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mmap")))]
-pub type MappedFilter<K, S = DefaultHashBuilder> = FilterView<K, S, Mapping>;
+pub type MappedFilter<F> = FilterView<'static, F>;
 
 #[cfg(feature = "mmap")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mmap")))]
-impl<K: ?Sized + 'static, S: SavedHasher> MappedFilter<K, S> {
+impl<F: Viewed<Key: 'static, Hasher: SavedHasher>> MappedFilter<F> {
     /// Maps a file, with the keys of the hasher that stand there.
     ///
     /// The header is checked, with the hasher and the type of the keys, and the length of the file. **What the records
@@ -106,18 +125,21 @@ impl<K: ?Sized + 'static, S: SavedHasher> MappedFilter<K, S> {
     ///
     /// # Errors
     /// As [`open`](FilterView::open), and as [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
-    pub fn open_with_hasher(path: impl AsRef<Path>, hasher: S) -> Result<Self, SnapshotError> {
+    pub fn open_with_hasher(path: impl AsRef<Path>, hasher: F::Hasher) -> Result<Self, SnapshotError> {
         Self::map(path.as_ref(), |_| Ok(hasher))
     }
 
-    fn map(path: &Path, hasher: impl FnOnce(&Stored) -> Result<S, SnapshotError>) -> Result<Self, SnapshotError> {
-        let mapped = open_regular(path).and_then(|file| Mapping::of(&file)).map_err(SnapshotError::Io);
+    fn map(
+        path: &Path,
+        hasher: impl FnOnce(&Stored) -> Result<F::Hasher, SnapshotError>,
+    ) -> Result<Self, SnapshotError> {
+        let mapped = open_regular(path).and_then(|file| Bytes::map(&file)).map_err(SnapshotError::Io);
         let filter = mapped.and_then(|bytes| FilterView::new(bytes, hasher));
         filter.map_err(|error| error.of_file(path))
     }
 }
 
-impl<'a, K: ?Sized + 'static, S: SavedHasher> FilterView<K, S, &'a [u8]> {
+impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
     /// Takes the bytes of a snapshot, with the keys of the hasher that stand there, and checks them in full. They may lie
     /// at any address. What is compiled in by `include_bytes!` is read when it is asked for, as the program itself.
     ///
@@ -127,7 +149,7 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> FilterView<K, S, &'a [u8]> {
     /// # Complexity
     /// Each byte once, in the memory of two shards, 2 MiB at the most.
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, SnapshotError> {
-        let view = FilterView::new(bytes, |stored| stored.hasher())?;
+        let view = FilterView::new(bytes.into(), |stored| stored.hasher())?;
         view.check()?;
         Ok(view)
     }
@@ -136,26 +158,31 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> FilterView<K, S, &'a [u8]> {
     ///
     /// # Errors
     /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from), and if anything follows the snapshot.
-    pub fn from_bytes_with_hasher(bytes: &'a [u8], hasher: S) -> Result<Self, SnapshotError> {
-        let view = FilterView::new(bytes, |_| Ok(hasher))?;
+    pub fn from_bytes_with_hasher(bytes: &'a [u8], hasher: F::Hasher) -> Result<Self, SnapshotError> {
+        let view = FilterView::new(bytes.into(), |_| Ok(hasher))?;
         view.check()?;
         Ok(view)
     }
-}
 
-#[allow(private_bounds)]
-impl<K: ?Sized + 'static, S: SavedHasher, B: Bytes> FilterView<K, S, B> {
-    fn new(bytes: B, hasher: impl FnOnce(&Stored) -> Result<S, SnapshotError>) -> Result<Self, SnapshotError> {
+    fn new(
+        bytes: Bytes<'a>,
+        hasher: impl FnOnce(&Stored) -> Result<F::Hasher, SnapshotError>,
+    ) -> Result<Self, SnapshotError> {
         let stored = Stored::new(&bytes)?;
         let hasher = hasher(&stored)?;
-        stored.check_asked::<K, S>(&hasher)?;
-        let lookups = Lookups::new(bytes, stored.plan(), stored.first(), stored.stride());
-        Ok(FilterView { lookups, stored, hasher, key: PhantomData })
+        stored.check_asked::<F::Key, F::Hasher>(&hasher)?;
+        let plan = stored.plan();
+        Ok(FilterView {
+            contains: contains_in::<_, Records<'_>>(plan),
+            contains_each: contains_each_in::<_, Records<'_>>(LayoutKind::of(plan.slot_bits), level_for(bytes.len())),
+            records: Records::new(bytes, plan, stored.first(), stored.stride()),
+            stored,
+            hasher,
+        })
     }
 }
 
-#[allow(private_bounds)]
-impl<K: ?Sized, S, B: Bytes> FilterView<K, S, B> {
+impl<F: Viewed> FilterView<'_, F> {
     /// Checks every byte: all checksums, counts and lengths, as a filter is checked that is loaded. Lookups may go on.
     ///
     /// # Errors
@@ -164,7 +191,7 @@ impl<K: ?Sized, S, B: Bytes> FilterView<K, S, B> {
     /// # Complexity
     /// Each byte once, in the memory of two shards, 2 MiB at the most.
     pub fn check(&self) -> Result<(), SnapshotError> {
-        self.stored.check(&self.lookups.bytes)
+        self.stored.check(&self.records.bytes)
     }
 
     /// What the snapshot says of itself.
@@ -175,14 +202,14 @@ impl<K: ?Sized, S, B: Bytes> FilterView<K, S, B> {
 
     /// The hash function.
     #[must_use]
-    pub fn hasher(&self) -> &S {
+    pub fn hasher(&self) -> &F::Hasher {
         &self.hasher
     }
 
     /// The stored copies, as the end of the snapshot has them.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.stored.taken(&self.lookups.bytes)
+        self.stored.taken(&self.records.bytes)
     }
 
     /// Says whether [`len`](FilterView::len) is 0.
@@ -208,7 +235,7 @@ impl<K: ?Sized, S, B: Bytes> FilterView<K, S, B> {
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.lookups.contains(Mixed::of(hash))
+        self.contains.call(&self.records, Mixed::of(hash))
     }
 
     /// Looks up the keys with these hashes. As [`contains_batch`](FilterView::contains_batch).
@@ -217,17 +244,21 @@ impl<K: ?Sized, S, B: Bytes> FilterView<K, S, B> {
     /// As [`contains_batch`](FilterView::contains_batch).
     #[track_caller]
     pub fn contains_batch_hash(&self, hashes: &[u64], found: &mut [bool]) {
-        assert_same_length(hashes.len(), found.len());
-        self.lookups.contains_each(hashes, |&hash| Mixed::of(hash), found);
+        self.lookup_batch(hashes, |&hash| Mixed::of(hash), found);
+    }
+
+    #[track_caller]
+    fn lookup_batch<T>(&self, keys: &[T], mixed: impl Fn(&T) -> Mixed, found: &mut [bool]) {
+        assert_same_length(keys.len(), found.len());
+        self.contains_each.call(&self.records, (&mut hashing(keys, mixed), found));
     }
 }
 
-#[allow(private_bounds)]
-impl<K: ?Sized + Hash, S: BuildHasher, B: Bytes> FilterView<K, S, B> {
+impl<F: Viewed<Key: Hash, Hasher: BuildHasher>> FilterView<'_, F> {
     /// Hashes the key. As [`CuckooFilter::hash`](crate::CuckooFilter::hash).
     #[inline]
     #[must_use]
-    pub fn hash(&self, key: &K) -> u64 {
+    pub fn hash(&self, key: &F::Key) -> u64 {
         hash_of(&self.hasher, key)
     }
 
@@ -238,7 +269,7 @@ impl<K: ?Sized + Hash, S: BuildHasher, B: Bytes> FilterView<K, S, B> {
     /// for yet are read from the disk.
     #[inline]
     #[must_use]
-    pub fn contains(&self, key: &K) -> bool {
+    pub fn contains(&self, key: &F::Key) -> bool {
         self.contains_hash(self.hash(key))
     }
 
@@ -248,14 +279,12 @@ impl<K: ?Sized + Hash, S: BuildHasher, B: Bytes> FilterView<K, S, B> {
     /// # Panics
     /// If `keys` and `found` differ in length.
     #[track_caller]
-    pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
-        assert_same_length(keys.len(), found.len());
-        self.lookups.contains_each(keys, |key| Mixed::of(self.hash(key.borrow())), found);
+    pub fn contains_batch<T: Borrow<F::Key>>(&self, keys: &[T], found: &mut [bool]) {
+        self.lookup_batch(keys, |key| Mixed::of(self.hash(key.borrow())), found);
     }
 }
 
-#[allow(private_bounds)]
-impl<S: BuildHasher, B: Bytes> FilterView<str, S, B> {
+impl<F: Viewed<Key = str, Hasher: BuildHasher>> FilterView<'_, F> {
     /// Hashes a text that is given as bytes. As [`CuckooFilter::hash_str_bytes`](crate::CuckooFilter::hash_str_bytes).
     #[inline]
     #[must_use]
@@ -264,7 +293,7 @@ impl<S: BuildHasher, B: Bytes> FilterView<str, S, B> {
     }
 }
 
-impl<K: ?Sized, S, B> fmt::Debug for FilterView<K, S, B> {
+impl<F: Viewed> fmt::Debug for FilterView<'_, F> {
     /// Shows what the header says, not the keys of the hash function.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FilterView").field("header", self.stored.header()).finish_non_exhaustive()

@@ -10,8 +10,8 @@ use testkit::format::Sealed;
 use testkit::written;
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
-type Mapped = MappedFilter<u64, StableHashBuilder>;
-type View<'a> = FilterView<u64, StableHashBuilder, &'a [u8]>;
+type Mapped = MappedFilter<Filter>;
+type View<'a> = FilterView<'a, Filter>;
 
 fn filter(capacity: usize, bits: u32, keys: u64) -> Filter {
     let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits);
@@ -89,11 +89,11 @@ fn a_mapped_filter_answers_as_the_filter() {
 #[test]
 fn a_snapshot_in_the_program_itself() {
     static LIST: &[u8] = include_bytes!("../golden/format-2/13-bits.snapshot");
-    let list = FilterView::<str, StableHashBuilder, _>::from_bytes(LIST).unwrap();
+    let list = FilterView::<CuckooFilter<str, StableHashBuilder>>::from_bytes(LIST).unwrap();
     assert_eq!(list.len(), 100);
     assert!((0..100).all(|number| list.contains(&format!("key {number}"))));
     let given = StableHashBuilder::with_keys(0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210);
-    assert!(FilterView::<str, _, _>::from_bytes_with_hasher(LIST, given).unwrap().contains("key 7"));
+    assert!(FilterView::<CuckooFilter<str, _>>::from_bytes_with_hasher(LIST, given).unwrap().contains("key 7"));
 }
 
 #[test]
@@ -185,8 +185,8 @@ fn what_is_not_the_filter_that_was_asked_for() {
     assert!(Mapped::open_with_hasher(&path, StableHashBuilder::with_keys(1, 2)).is_ok());
     let other = Mapped::open_with_hasher(&path, StableHashBuilder::with_keys(1, 3));
     assert!(matches!(other, Err(SnapshotError::HasherMismatch { .. })));
-    assert!(matches!(MappedFilter::<u64>::open(&path), Err(SnapshotError::HasherMismatch { .. })));
-    let other = MappedFilter::<u32, StableHashBuilder>::open(&path);
+    assert!(matches!(MappedFilter::<CuckooFilter<u64>>::open(&path), Err(SnapshotError::HasherMismatch { .. })));
+    let other = MappedFilter::<CuckooFilter<u32, StableHashBuilder>>::open(&path);
     assert!(matches!(other, Err(SnapshotError::KeyTypeMismatch { .. })));
     filter.snapshot().without_keys().save(&path).unwrap();
     assert!(matches!(Mapped::open(&path), Err(SnapshotError::NoKeys { .. })));

@@ -36,9 +36,10 @@ fn column(plan: &Plan, log2: u32, bits: u32) -> Vec<(String, String)> {
     crate::most(filter.par_insert_hash(&hashes).inserted, capacity);
     let path = std::env::temp_dir().join(format!("{}-{}.filter", env!("CARGO_PKG_NAME"), std::process::id()));
     filter.save(&path).expect("a folder that can be written to");
-    let mapped = MappedFilter::<u64, StableHashBuilder>::open(&path).expect("the filter that was saved");
+    let mapped = MappedFilter::<CuckooFilter<u64, StableHashBuilder>>::open(&path).expect("the filter that was saved");
     let bytes = std::fs::read(&path).expect("the filter that was saved");
-    let view = FilterView::<u64, StableHashBuilder, _>::from_bytes(&bytes[..]).expect("the filter that was saved");
+    let view =
+        FilterView::<CuckooFilter<u64, StableHashBuilder>>::from_bytes(&bytes).expect("the filter that was saved");
     std::fs::remove_file(&path).expect("the file is ours");
 
     let absent = field::keys::<u64>(7, 1 << 20);

@@ -8,6 +8,7 @@ use super::leaf::{Leaf, layout_of};
 use crate::layout::{Aim, Mixed, Plan, repeated};
 use crate::raw::block::{BLOCK, ContainsEach, Next};
 use crate::raw::probe::{Layout, Runs, with_layout};
+use crate::raw::stripe::Watch;
 use crate::sys::directory::Member;
 use crate::sys::isa::{Compiled, Function};
 use crate::sys::prefetch::{CacheLevel, level_for};
@@ -172,7 +173,7 @@ impl Probes<'_> {
         let pattern = u64::from(self.fingerprints[at] & leaf.mask()).wrapping_mul(look.low);
         let begun = version.begin();
         let hits = [self.begins[0][at], self.begins[1][at]].map(|begin| {
-            let runs = L::read(&words, L::address(begin), run_bits);
+            let runs = L::read(&*words, L::address(begin), run_bits);
             reached(Step::BucketRead);
             L::align(runs, begin, run_bits).hits(look.low, pattern)
         });
@@ -239,9 +240,9 @@ impl Growing {
             let (leaf, run_bits) = (probes.leaves[at], probes.bucket_bits[at] / 2);
             let (version, words) = (leaf.version(probes.stripes[at]), leaf.words().view());
             let begun = version.begin();
-            first[at] = N::read(&words, probes.addresses[0][at], run_bits);
+            first[at] = N::read(&*words, probes.addresses[0][at], run_bits);
             reached(Step::BucketRead);
-            second[at] = N::read(&words, probes.addresses[1][at], run_bits);
+            second[at] = N::read(&*words, probes.addresses[1][at], run_bits);
             reached(Step::BucketRead);
             changed |= version.change_since(begun);
         };

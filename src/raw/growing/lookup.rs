@@ -5,6 +5,7 @@ use super::leaf::{Leaf, layout_of};
 use crate::layout::{Bucket, Mixed, Plan, hits_less};
 use crate::raw::lookup::Contains;
 use crate::raw::probe::{Layout, Runs, with_layout};
+use crate::raw::stripe::Watch;
 use crate::sys::directory::Member;
 use crate::sys::isa::{Compiled, Function};
 use crate::sys::steps::{Step, reached};

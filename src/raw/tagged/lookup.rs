@@ -1,16 +1,16 @@
 //! Lookups, without locks: as those without tags, between two looks at the epoch.
 
 use super::super::lookup::Look;
-use super::super::probe::{Layout, LayoutKind, Runs, with_layout};
+use super::super::probe::{Layout, LayoutKind, Positions, Runs, with_layout};
+use super::super::stripe::Watch;
 use super::filter::Tagged;
-use crate::layout::{Mixed, Plan, SLOTS};
+use crate::layout::{Mixed, SLOTS};
 use crate::sys::steps::{Step, reached};
 use arrayvec::ArrayVec;
 
 impl Look for Tagged {
-    #[inline(always)]
-    fn plan(&self) -> &Plan {
-        self.shards.plan()
+    fn slot_bits(&self) -> u32 {
+        self.shards.plan().slot_bits
     }
 
     /// Whether the class is present and alive.

@@ -157,7 +157,7 @@ fn shards_of_a_filter_that_grows_are_written_apart_and_joined() {
 #[test]
 fn what_is_not_for_filters_that_grow_says_so() {
     let bytes = small();
-    let view = FilterView::<u64, StableHashBuilder, _>::from_bytes(&bytes[..]).map(drop);
+    let view = FilterView::<CuckooFilter<u64, StableHashBuilder>>::from_bytes(&bytes).map(drop);
     let reader = || SnapshotReader::new(&bytes[..]).unwrap();
     let delta = reader().write_delta_since(reader(), Vec::new());
     for refused in [view, delta] {

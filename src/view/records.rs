@@ -1,0 +1,98 @@
+//! The records of a snapshot as shards that lie side by side and never change.
+
+use crate::layout::{Format, Geometry, Place, Plan};
+use crate::raw::{Layout, Positions, Probed};
+use crate::sys::bytes::Bytes;
+
+/// Bytes behind a bucket that lookups may read: a trailer stands behind the last record.
+pub(super) const SPARE: usize = 3 * size_of::<u64>();
+
+/// The shards of a filter of fixed size.
+pub(super) struct Records<'a> {
+    pub(super) bytes: Bytes<'a>,
+    geometry: Geometry,
+    format: Format,
+    strides: Strides,
+}
+
+/// Where the words of the first shard begin, and how far apart shards and buckets are, in bits.
+#[derive(Clone, Copy)]
+pub(super) struct Strides {
+    first: u64,
+    shard: u64,
+    bucket: u64,
+}
+
+impl<'a> Records<'a> {
+    /// `first` is the byte at which the words of the first shard begin, and those of the next follow `stride` bytes later.
+    pub(super) fn new(bytes: Bytes<'a>, plan: &Plan, first: usize, stride: usize) -> Self {
+        let end = first + (plan.shards - 1) * stride + plan.words * size_of::<u64>();
+        assert!(end + SPARE <= bytes.len(), "a trailer stands behind the last record");
+        let format = Format::new(plan.slot_bits);
+        let strides = Strides { first: 8 * first as u64, shard: 8 * stride as u64, bucket: format.bucket_bits() };
+        Records { bytes, geometry: Geometry::new(plan), format, strides }
+    }
+}
+
+impl AsRef<Self> for Records<'_> {
+    #[inline(always)]
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl<'a> Probed for Records<'a> {
+    type Positions = Strides;
+    type Source = Bytes<'a>;
+    type Version<'b>
+        = ()
+    where
+        Self: 'b;
+
+    #[inline(always)]
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline(always)]
+    fn format(&self) -> &Format {
+        &self.format
+    }
+
+    #[inline(always)]
+    fn positions(&self) -> &Strides {
+        &self.strides
+    }
+
+    #[inline(always)]
+    fn source(&self) -> &Self::Source {
+        &self.bytes
+    }
+
+    #[inline(always)]
+    fn version(&self, _: u64) {}
+}
+
+impl Positions for Strides {
+    #[inline(always)]
+    fn narrow(self) -> Self {
+        let narrow = |number: u64| number & u64::from(u32::MAX);
+        Strides { shard: narrow(self.shard), bucket: narrow(self.bucket), ..self }
+    }
+
+    #[inline(always)]
+    fn begins<L: Layout>(self, Place { shard, class, .. }: Place) -> [u64; 2] {
+        let begin = self.first + shard * self.shard;
+        let [first, second] = [class.first, class.second].map(|bucket| u64::from(bucket.get()));
+        if L::UNIT {
+            [first, second].map(|bucket| begin / 64 + bucket)
+        } else {
+            [first, second].map(|bucket| begin + bucket * self.bucket)
+        }
+    }
+
+    #[inline(always)]
+    fn stripe_offset(self, _: Place) -> u64 {
+        0
+    }
+}
