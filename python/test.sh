@@ -5,20 +5,24 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-tested='pytest>=8 numpy>=1.26 pandas>=2.2 polars>=1 duckdb>=1'
+tested='pytest>=8 numpy>=1.26 pandas>=2.2 polars>=1 duckdb>=1 fsspec'
 python=target/venv/bin/python
 test -x $python || python3 -m venv target/venv
-$python -m pip install -q 'maturin>=1.9,<2' 'pyarrow>=15' 'mypy>=1.11' $tested
+$python -m pip install -q 'maturin>=1.9,<2' ziglang 'pyarrow>=15' 'mypy>=1.11' $tested
 
-# Unpacked and not installed, so that a test can see whether executors have it from the archive that they were sent.
+# For the C library of 2014, which every system in use has: zig links against that of any year. But the unwinder has to be that of the
+# system, and not zig's own: it meets what `pthread_exit` throws (see src/sys.rs).
 rm -rf target/wheels target/site
-target/venv/bin/maturin build --release --locked -q --out target/wheels
+PATH=$PWD/target/venv/bin:$PATH target/venv/bin/maturin build --release --locked -q --zig --compatibility manylinux2014 \
+    --out target/wheels -- -C link-arg="$(cc -print-file-name=libgcc_s.so.1)"
+target/venv/bin/maturin sdist --out target/wheels 2>/dev/null
+# Unpacked and not installed, so that a test can see whether executors have it from the archive that they were sent.
 $python -m zipfile -e target/wheels/*.whl target/site
 
 if [ "${1:-}" = spark ] || [ "${1:-}" = cluster ]; then
     which=${1/spark/local}
     shift
-    $python -m pip install -q 'pyspark>=4.1'
+    $python -m pip install -q "pyspark${SPARK_VERSION:->=4.1}"
     java -version >/dev/null 2>&1 || { apt-get update && apt-get install -y --no-install-recommends default-jre-headless; } >/dev/null
     cargo build -q --release --locked -p ask
     # Spark's workers are of the same environment.

@@ -2,13 +2,16 @@
 
 use crate::error;
 use crate::files::{Interruptible, regular};
-use crate::keys::{Hashing, Key, KeyType};
+use crate::keys::{Hashing, Key, KeyType, helper};
 use crate::many;
 use crate::mapped::MappedFilter;
 use crate::report::{RemoveReport, Report};
+use crate::sys::call;
 use crate::threads::{KEYS_IN_A_SLICE, detached};
 use concurrent_cuckoo_filter::{self as ccf, SnapshotError, SnapshotReader, StableHashBuilder};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 use std::io::{BufReader, Read};
 use std::path::PathBuf;
 
@@ -162,7 +165,8 @@ impl CuckooFilter {
     }
 
     /// Writes the filter to a file, in place of an older one: whatever stops the program meanwhile, the file is the old
-    /// one or the new one. Other threads may go on.
+    /// one or the new one. Other threads may go on. `target` is a path, a URL that fsspec knows ("s3://bucket/blocked"), or a file that is
+    /// open for bytes; of the latter two the bytes are made in memory first.
     ///
     /// >>> import os, tempfile
     /// >>> from concurrent_cuckoo_filter import CuckooFilter
@@ -172,15 +176,76 @@ impl CuckooFilter {
     /// >>> blocked.save(path)
     /// >>> "a" in CuckooFilter.load(path)
     /// True
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn save(slf: &Bound<'_, Self>, target: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = slf.py();
+        call(&helper(py, "write")?, (slf, target).into_pyobject(py)?).map(drop)
+    }
+
+    fn _save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let snapshot = self.filter.snapshot().key_type(self.hashing.key_type.saved());
         detached(py, || snapshot.save(path)).map_err(error::snapshot)
     }
 
-    /// Reads a filter from a file that `save` has written, in Python or in Rust, with everything checked.
+    /// Reads a filter from what `save` or Rust has written, a path, a URL or an open file, with everything checked.
     #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        py.detach(|| load(path))
+    fn load(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let source = call(&helper(py, "readable")?, (source,).into_pyobject(py)?)?;
+        if source.is_instance_of::<PyBytes>() {
+            return Self::from_bytes(py, source.extract()?);
+        }
+        let path: PathBuf = source.extract()?;
+        py.detach(|| read(BufReader::with_capacity(1 << 20, Interruptible::new(regular(&path)?))))
+    }
+
+    /// The bytes of a file that `save` writes. Pickle keeps the same.
+    ///
+    /// >>> import pickle
+    /// >>> from concurrent_cuckoo_filter import CuckooFilter
+    /// >>> blocked = CuckooFilter(100)
+    /// >>> _ = blocked.insert(["a"])
+    /// >>> "a" in CuckooFilter.from_bytes(blocked.to_bytes()), "a" in pickle.loads(pickle.dumps(blocked))
+    /// (True, True)
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut bytes = Vec::new();
+        let snapshot = self.filter.snapshot().key_type(self.hashing.key_type.saved());
+        detached(py, || snapshot.write_to(&mut bytes)).map_err(error::snapshot)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Reads a filter from the bytes of a file, with everything checked.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: PyBackedBytes) -> PyResult<Self> {
+        py.detach(|| read(&data[..]))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py())?,)))
+    }
+
+    /// A filter of its own that holds the same.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        let filter = detached(py, || self.filter.try_clone()).map_err(error::build)?;
+        Ok(CuckooFilter { filter, hashing: self.hashing.clone() })
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.copy(py)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.copy(py)
+    }
+
+    /// A new filter with all that both hold, as `copy` and `merge`.
+    fn __or__(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+        let both = self.copy(py)?;
+        both.merge(py, other)?;
+        Ok(both)
+    }
+
+    /// Removes all keys.
+    fn clear(&self, py: Python<'_>) {
+        detached(py, || self.filter.clear());
     }
 
     /// Opens a file that `save` has written, to be asked where it lies: in less than a millisecond whatever its size, in memory
@@ -239,14 +304,13 @@ impl CuckooFilter {
     }
 }
 
-/// Reads a file that holds a filter and nothing else.
-fn load(path: PathBuf) -> PyResult<CuckooFilter> {
-    let mut file = BufReader::with_capacity(1 << 20, Interruptible::new(regular(&path)?));
-    let reader = SnapshotReader::new(&mut file).map_err(error::snapshot)?;
-    let key_type = KeyType::of(reader.header())?;
-    let filter: ccf::CuckooFilter<Key<'static>, StableHashBuilder> =
-        reader.into_filter_with_stored_keys().map_err(error::snapshot)?;
-    if file.read(&mut [0]).map_err(|error| error::snapshot(error.into()))? > 0 {
+/// Reads a filter that nothing follows.
+fn read(mut reader: impl Read) -> PyResult<CuckooFilter> {
+    let snapshot = SnapshotReader::new(&mut reader).map_err(error::snapshot)?;
+    let key_type = KeyType::of(snapshot.header())?;
+    let filter: ccf::CuckooFilter<_, StableHashBuilder> =
+        snapshot.into_filter_with_stored_keys().map_err(error::snapshot)?;
+    if reader.read(&mut [0]).map_err(|error| error::snapshot(error.into()))? > 0 {
         return Err(error::snapshot(SnapshotError::TrailingBytes));
     }
     let hashing = Hashing { key_type, hasher: filter.hasher().clone() };

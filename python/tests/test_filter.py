@@ -1,5 +1,7 @@
 """One filter: what it takes, what it answers, what it refuses."""
 
+import copy
+import pickle
 from functools import partial
 
 import duckdb
@@ -467,3 +469,39 @@ def test_texts_are_checked_before_any_is_stored():
     with pytest.raises(ValueError, match="key 1200001 is not valid UTF-8"):
         filter.insert(pa.chunked_array([pa.array(["a"] * 1_200_000), broken_texts()]))
     assert len(filter) == 0
+
+
+def test_a_filter_is_kept_as_bytes_and_in_files_of_every_kind(tmp_path):
+    filter = new(100, key="bytes", keys=(3, 4))
+    filter.insert([b"a"])
+    with (tmp_path / "open").open("wb") as file:
+        filter.save(file)
+    filter.save("memory://blocked")
+    with (tmp_path / "open").open("rb") as file:
+        loaded = CuckooFilter.load(file)
+    for kept in [
+        loaded,
+        CuckooFilter.load("memory://blocked"),
+        CuckooFilter.from_bytes(filter.to_bytes()),
+        CuckooFilter.from_bytes(bytearray(filter.to_bytes())),
+        pickle.loads(pickle.dumps(filter)),
+        copy.copy(filter),
+        copy.deepcopy(filter),
+    ]:
+        assert (kept.key, kept.keys, len(kept), b"a" in kept) == ("bytes", (3, 4), 1, True)
+        kept.add(b"b")
+        assert len(filter) == 1
+    with pytest.raises(SnapshotError, match="something follows"):
+        CuckooFilter.from_bytes(filter.to_bytes() + b"a")
+    with pytest.raises(FileNotFoundError):
+        CuckooFilter.load("memory://missing")
+
+
+def test_filters_are_united_and_cleared():
+    one, other = new(1000), new(1000)
+    one.insert(TEXTS[:300])
+    other.insert(TEXTS[300:600])
+    both = one | other
+    assert (len(one), len(other), len(both)) == (300, 300, 600) and all(both.contains(TEXTS[:600]).to_pylist())
+    both.clear()
+    assert len(both) == 0 and not any(both.contains(TEXTS).to_pylist())

@@ -1,5 +1,9 @@
-"""Keys as arrays: what the libraries of Python hold keys in, as arrays that the extension module reads."""
+"""What the extension module asks of Python: keys as arrays that it reads, answers as the libraries hold them, and files.
 
+It is here so that no thread is inside Rust code where it may be unwound: see `call` in `sys.rs`.
+"""
+
+import os
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -126,3 +130,29 @@ def _pandas_type(type: pa.DataType) -> Any:
     import pandas as pd
 
     return {pa.bool_(): pd.BooleanDtype(), pa.uint32(): pd.UInt32Dtype(), pa.uint64(): pd.UInt64Dtype()}[type]
+
+
+def write(filter: Any, target: Any) -> None:
+    """Saves a filter to a path, a URL or an open file."""
+    if hasattr(target, "write"):
+        target.write(filter.to_bytes())
+    elif "://" in os.fspath(target):
+        import fsspec
+
+        with fsspec.open(target, "wb") as file:
+            file.write(filter.to_bytes())
+    else:
+        filter._save(os.fspath(target))
+
+
+def readable(source: Any) -> Any:
+    """The path of a file, or the bytes of a URL or an open file."""
+    if hasattr(source, "read"):
+        return source.read()
+    path = os.fspath(source)
+    if "://" not in path:
+        return path
+    import fsspec
+
+    with fsspec.open(path, "rb") as file:
+        return file.read()

@@ -1,26 +1,29 @@
-"""Filters built and asked on Apache Spark, 4.1 or later.
+"""Filters built and asked on Apache Spark, 3.5 or later, also by Spark Connect.
 
 >>> from concurrent_cuckoo_filter.spark import build_filter, contains             # doctest: +SKIP
 >>> info = build_filter(urls, "url", "/shared/seen", expected_items=10**10, join=True)      # doctest: +SKIP
 >>> fresh = crawled.where(~contains("/shared/seen")("url"))                              # doctest: +SKIP
 
 Each executor hashes the keys that it has. The hashes are shuffled, not the keys, and each task builds a part of the filter
-with the memory of that part. `path` is a folder that the driver and all executors see under one name.
+with the memory of that part. `path` is a folder that the driver and all executors see under one name, or one of an object store
+("s3://bucket/seen"), which is reached by fsspec.
 """
 
 import json
 import os
+import re
+import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 from pyspark import SparkFiles, TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from . import CuckooFilter, Layout, MappedFilter, RefusedError, build_part
 from . import join as join_files
@@ -31,6 +34,12 @@ MANIFEST = "manifest.json"
 
 # A part of a large filter: small enough that many tasks share the work, and large enough for a file.
 PART_BYTES = 128 << 20
+
+INTEGERS = "tinyint|smallint|int|bigint"
+
+# The types of columns, as Spark names them, by the type of the keys of a filter. A string with a collation is none of them: strings
+# that are equal in it have different bytes.
+TYPES = {"str": r"string|decimal\(\d+,\d+\)", "bytes": "binary", "i64": f"{INTEGERS}|date|timestamp"}
 
 
 @dataclass(frozen=True)
@@ -52,18 +61,20 @@ class FilterInfo:
     """The files of the parts, in the order of their shards."""
     joined: str | None
     """The file of the whole filter, if the parts were joined."""
+    type: str | None = None
+    """The type of the column, as Spark names it."""
 
     @property
     def file(self) -> str:
         """The path of the whole filter, for `CuckooFilter.load` or Rust."""
         if self.joined is None:
             raise FileNotFoundError(f"the parts in {self.path} are not joined yet: call join_filter({self.path!r})")
-        return os.path.join(self.path, self.joined)
+        return _Folder(self.path).at(self.joined)
 
 
 def build_filter(
     df: DataFrame,
-    column: str,
+    column: str | Column,
     path: str | os.PathLike[str],
     *,
     expected_items: int,
@@ -74,187 +85,339 @@ def build_filter(
 ) -> FilterInfo:
     """Builds a filter of the values of a column, in as many parts as are worth a task, and writes it to a folder.
 
-    Strings, binaries and integers are possible; nulls are not stored. `expected_items` is the number of distinct keys, `fpp`
-    the part of absent keys that may be taken for present. With `unique=False` each copy of a key takes a place, and can be
-    removed by itself. With `join=True` the driver joins the parts to one file, shard by shard.
+    Strings, binaries, integers, dates, timestamps and decimals are possible; nulls are not stored. Strings with a collation are not:
+    take `lower(column)` or the like. `expected_items` is the number of distinct keys, `fpp`
+    the part of absent keys that may be taken for present. With `unique=False` each copy of a key takes a place: only so
+    may keys be removed from the filter later. With `join=True` the driver joins the parts to one file, shard by shard.
 
     Tasks may fail, be tried again or run twice: each writes its part under a name of its own and then renames it, and what
-    it stores depends on the keys alone. The manifest is written when all parts are there.
+    it stores depends on the keys alone. The manifest is written when all parts are there. A build that fails or is cancelled removes
+    its parts. In one folder there may be one build at a time.
 
     Raises `RefusedError` if keys found no room; no manifest is written then.
     """
-    folder = _folder(path)
-    key, values = _keys(df, column)
-    layout = Layout(expected_items, fpp, key=key)
+    folder = _Folder(path)
+    values = F.col(column) if isinstance(column, str) else column
+    type = df.select(values.alias("key")).schema[0].dataType.simpleString()
+    key = next((key for key, types in TYPES.items() if re.fullmatch(types, type)), None)
+    if key is None:
+        raise TypeError(f"column {column!r} is of type {type}; {_POSSIBLE}")
+    layout = Layout(expected_items, fpp, key=key)  # type: ignore[arg-type]
     parts = _parts(df, layout) if parts is None else max(1, min(parts, layout.shards))
+    # Spark sends a row to the task that the hash of a number says: of each part, a number that is sent to its task.
+    tasks = F.pmod(F.hash(F.col("id").cast("int")), F.lit(parts))
+    numbers = df.sparkSession.range(64 * parts).select("id", tasks.alias("task")).groupBy("task").agg(F.min("id").alias("id"))
+    sent = pa.array([row.id for row in sorted(numbers.collect())], pa.int32())
+    assert len(sent) == parts
     build = uuid.uuid4().hex[:12]
-    os.makedirs(folder, exist_ok=True)
+    folder.make()
 
     def name(part: int) -> str:
         return f"part-{part:05}-of-{parts:05}.{build}.cuckoo"
 
-    def place(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def place(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
             # What Spark calls a string may be any bytes.
             hashes = layout.hash(batch.column(0), check_utf8=False)
-            yield pa.RecordBatch.from_arrays([hashes.view(pa.int64()), layout.part_of(hashes, parts)], ["hash", "part"])
+            to = sent.take(layout.part_of(hashes, parts))
+            yield pa.RecordBatch.from_arrays([hashes.view(pa.int64()), to], ["hash", "to"])
 
-    def build_one(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def build_one(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
         part = context.partitionId()
         hashes = (batch.column(0) for batch in batches)
         try:
-            report = build_part(layout, part, parts, hashes, os.path.join(folder, name(part)), unique=unique)
+            with folder.new(name(part)) as path:
+                report = build_part(layout, part, parts, hashes, path, unique=unique)
         except RefusedError as error:
             report = error.report
         yield pa.RecordBatch.from_pylist(
             [{"part": part, "inserted": report.inserted, "present": report.present, "refused": report.refused}]
         )
 
-    hashed = df.select(values).where(F.col("key").isNotNull()).mapInArrow(place, "hash bigint, part int")
-    shuffled = hashed.repartitionById(parts, "part").select("hash")
-    built = shuffled.mapInArrow(build_one, "part bigint, inserted bigint, present bigint, refused bigint").collect()
-
-    refused = sum(row.refused for row in built)
-    if refused:
-        _remove(folder, (name(part) for part in range(parts)))
-        seen = sum(row.inserted + row.present for row in built) + refused
-        raise RefusedError(
-            f"{refused} of {seen} keys were refused by a filter of {expected_items}: give expected_items of at least the "
-            f"number of distinct keys{'' if unique else ', and of copies of them, of which one key may have 8'}"
-        )
-    # A part without keys may have had no task.
-    for part in set(range(parts)) - {row.part for row in built}:
-        build_part(layout, part, parts, [], os.path.join(folder, name(part)), unique=unique)
-    files = [name(part) for part in range(parts)]
-    for file in files:
-        if not os.path.exists(os.path.join(folder, file)):
-            raise FileNotFoundError(
-                f"the part {file} is not in {folder} as the driver sees it: `path` must be a folder of a file system that "
-                "the driver and all executors share"
+    keys = df.select(_normal(values, type).alias("key")).where(F.col("key").isNotNull())
+    shuffled = keys.mapInArrow(place, "hash bigint, to int").repartition(parts, "to").select("hash")
+    try:
+        built = shuffled.mapInArrow(build_one, "part bigint, inserted bigint, present bigint, refused bigint").collect()
+        refused = sum(row.refused for row in built)
+        if refused:
+            seen = sum(row.inserted + row.present for row in built) + refused
+            raise RefusedError(
+                f"{refused} of {seen} keys were refused by a filter of {expected_items}: give expected_items of at least the "
+                f"number of distinct keys{'' if unique else ', and of copies of them, of which one key may have 8'}"
             )
-    info = FilterInfo(
-        path=folder,
-        key=key,
-        expected_items=expected_items,
-        fpp=fpp,
-        inserted=sum(row.inserted for row in built),
-        present=sum(row.present for row in built),
-        shards=layout.shards,
-        parts=files,
-        joined=None,
-    )
-    before = _files(folder)
-    _write_manifest(info)
-    _remove(folder, before)
-    return join_filter(folder) if join else info
+        # A part without keys may have had no task.
+        for part in set(range(parts)) - {row.part for row in built}:
+            with folder.new(name(part)) as local:
+                build_part(layout, part, parts, [], local, unique=unique)
+        files = [name(part) for part in range(parts)]
+        missing = set(files) - set(folder.names())
+        if missing:
+            raise FileNotFoundError(
+                f"the part {min(missing)} is not in {folder.path} as the driver sees it: `path` must be a folder of a file "
+                "system that the driver and all executors share, or of an object store"
+            )
+        info = FilterInfo(
+            path=folder.path,
+            key=key,
+            expected_items=expected_items,
+            fpp=fpp,
+            inserted=sum(row.inserted for row in built),
+            present=sum(row.present for row in built),
+            shards=layout.shards,
+            parts=files,
+            joined=_join(folder, files) if join else None,
+            type=type,
+        )
+        _publish(folder, info)
+    except BaseException:
+        folder.remove(file for file in folder.names() if build in file)
+        raise
+    return info
 
 
 def join_filter(path: str | os.PathLike[str]) -> FilterInfo:
     """Joins the parts in a folder to one file, with one shard in memory at a time. They stay where they are."""
     info = filter_info(path)
-    joined = "filter." + info.parts[0].split(".")[1] + ".cuckoo"
-    join_files([os.path.join(info.path, part) for part in info.parts], os.path.join(info.path, joined))
-    info = FilterInfo(**{**asdict(info), "joined": joined})
-    _write_manifest(info)
+    folder = _Folder(path)
+    info = FilterInfo(**{**asdict(info), "joined": _join(folder, info.parts)})
+    _publish(folder, info)
     return info
 
 
 def filter_info(path: str | os.PathLike[str]) -> FilterInfo:
     """Reads the manifest of a folder."""
-    folder = _folder(path)
-    manifest = Path(folder, MANIFEST)
-    if not manifest.exists():
-        raise FileNotFoundError(f"there is no {MANIFEST} in {folder}: no build has ended there")
-    return FilterInfo(**{**json.loads(manifest.read_text()), "path": folder})
+    folder = _Folder(path)
+    try:
+        manifest = folder.read(MANIFEST)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no {MANIFEST} in {folder.path}: no build has ended there") from None
+    return FilterInfo(**{**json.loads(manifest), "path": folder.path})
 
 
-def contains(path: str | os.PathLike[str]) -> Callable[..., Column]:
+def contains(filter: str | os.PathLike[str] | CuckooFilter) -> Callable[[str | Column], Column]:
     """A function of a column that says of each value whether the filter holds it; of a null, null.
 
-    `path` is the folder of a joined filter, the file of one, or the name of a file that was given to
+    `filter` is the folder of a joined filter, the file of one, or the name of a file that was given to
     `SparkContext.addFile`. It is mapped, so that the Python processes of a machine share its memory, and checked once in each.
+    Or it is a `CuckooFilter`, which is sent along with each task: for a small one, where no folder is shared.
+
+    **Rebuilds**: of a folder, a query uses the filter that is there when a batch of rows comes. So one that is defined already, or a stream that
+    runs for days, goes on with the filter of the next build.
 
     >>> from concurrent_cuckoo_filter.spark import contains
     >>> listed = contains("/shared/seen")                                # doctest: +SKIP
     >>> crawled.where(~listed("url")).write.parquet("/shared/fresh")        # doctest: +SKIP
     """
-    path = os.fspath(path)
-    if os.path.isdir(path):
-        path = filter_info(path).file
+    key: str | None = None
+    type: str | None = None
+    if isinstance(filter, CuckooFilter):
+        held, key = filter, filter.key
 
-    def contains(keys: pa.Array) -> pa.Array:
-        return _opened(path).contains(keys, check_utf8=False)
+        def ask(keys: Any) -> Any:
+            return held.contains(keys, check_utf8=False)
+    else:
+        path = os.fspath(filter)
+        if _scheme(path) or os.path.isdir(path):
+            info = filter_info(path)
+            key, type = info.key, info.type
+            info.file
 
-    function: Callable[..., Column] = F.arrow_udf(contains, "boolean")  # type: ignore[attr-defined]
-    return function
+        def ask(keys: Any) -> Any:
+            return _opened(path).contains(keys, check_utf8=False)
+
+    if hasattr(F, "arrow_udf"):
+
+        def contains(keys: pa.Array) -> pa.Array:
+            return ask(keys)
+
+        function = F.arrow_udf(contains, "boolean")
+    else:
+        import pandas as pd
+
+        def contains(keys: pd.Series) -> pd.Series:
+            return ask(pa.Array.from_pandas(keys)).to_pandas()
+
+        function = F.pandas_udf(contains, "boolean")  # type: ignore[attr-defined]
+    if type is None:
+        # Without a manifest nothing is known of how dates and the like were made keys.
+        types = {"str": "string", "bytes": "binary"}.get(key or "", INTEGERS if key else f"string|binary|{INTEGERS}")
+    else:
+        types = INTEGERS if re.fullmatch(INTEGERS, type) else re.escape(type)
+
+    def asked(column: str | Column) -> Column:
+        values = F.col(column) if isinstance(column, str) else column
+        found = F.typeof(values)
+        told = F.concat(F.lit("a filter of "), F.lit(type or key or "keys"), F.lit(" was asked for a column of type "), found)
+        wrong = F.raise_error(F.concat(told, F.lit(f"; {_POSSIBLE}"))).cast("boolean")
+        return F.when(found.rlike(f"^({types})$"), function(_normal(values, type))).otherwise(wrong)
+
+    return asked
 
 
 might_contain = contains
 """As `contains`, under the name that Spark gives it."""
 
+_POSSIBLE = "strings without a collation, binaries, integers, dates, timestamps and decimals are possible: cast it"
 
-_open_filters: dict[str, tuple[tuple[int, int, int], MappedFilter]] = {}
+
+def _normal(values: Column, type: str | None) -> Column:
+    """The values as keys. Those of a column that is asked for are cast to the type of the one that the filter was built of."""
+    if type == "date":
+        return F.unix_date(values).cast("long")
+    if type == "timestamp":
+        return F.unix_micros(values)
+    if type and type.startswith("decimal"):
+        return values.cast(type).cast("string")
+    return values.cast("long") if re.fullmatch(INTEGERS, type or "") else values
+
+
+_open_filters: dict[str, tuple[Any, MappedFilter]] = {}
 
 
 def _opened(path: str) -> MappedFilter:
-    """The filter of this process; opened anew if another file has taken its place."""
-    if not os.path.exists(path):
-        path = SparkFiles.get(os.path.basename(path))
-    status = os.stat(path)
-    seen = (status.st_ino, status.st_mtime_ns, status.st_size)
+    """The filter of this process; opened anew if another one has taken its place."""
+    for attempt in range(3):
+        try:
+            return _opened_now(path)
+        except FileNotFoundError:
+            # A rebuild has removed the file between the look at the manifest and this one.
+            if attempt == 2:
+                raise
+    raise AssertionError
+
+
+def _opened_now(path: str) -> MappedFilter:
+    file = filter_info(path).file if _scheme(path) or os.path.isdir(path) else path
+    if _scheme(file):
+        seen: Any = file
+    else:
+        if not os.path.exists(file):
+            file = SparkFiles.get(os.path.basename(file))
+        status = os.stat(file)
+        seen = (file, status.st_ino, status.st_mtime_ns, status.st_size)
     if path not in _open_filters or _open_filters[path][0] != seen:
-        mapped = CuckooFilter.open(path)
+        with _Folder(os.path.dirname(file)).local(os.path.basename(file)) as local:
+            mapped = CuckooFilter.open(local)
         mapped.check()
         _open_filters[path] = (seen, mapped)
     return _open_filters[path][1]
 
 
-def _keys(df: DataFrame, column: str) -> tuple[Literal["str", "bytes", "i64"], Column]:
-    data_type = df.select(column).schema[0].dataType
-    if isinstance(data_type, T.StringType):
-        return "str", F.col(column).alias("key")
-    if isinstance(data_type, T.BinaryType):
-        return "bytes", F.col(column).alias("key")
-    if isinstance(data_type, T.ByteType | T.ShortType | T.IntegerType | T.LongType):
-        return "i64", F.col(column).cast("long").alias("key")
-    raise TypeError(
-        f"column {column!r} is of type {data_type.simpleString()}; strings, binaries and integers are possible: cast it"
-    )
-
-
 def _parts(df: DataFrame, layout: Layout) -> int:
     """At least a task for each core, and parts of some size at the most."""
-    cores: int = df.sparkSession.sparkContext.defaultParallelism
+    session = df.sparkSession
+    try:
+        cores: int = session.sparkContext.defaultParallelism
+    except Exception:
+        # Spark Connect does not tell.
+        cores = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     return min(layout.shards, max(cores, -(-layout.nbytes // PART_BYTES)))
 
 
-def _folder(path: str | os.PathLike[str]) -> str:
-    folder = os.fspath(path)
-    folder = folder.removeprefix("file://") if folder.startswith("file:///") else folder
-    if "://" in folder:
-        raise ValueError(f"{folder!r} is no folder: `path` must be one that the driver and all executors have mounted")
-    return os.path.abspath(folder)
+def _scheme(path: str) -> str | None:
+    """That of a path which is not one of a mounted file system."""
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", path)
+    return found[1] if found and found[1] != "file" else None
 
 
-def _files(folder: str) -> list[str]:
-    """The files of the manifest in the folder, which the next one takes the place of."""
-    try:
-        info = filter_info(folder)
-    except FileNotFoundError:
-        return []
-    return info.parts + ([info.joined] if info.joined else [])
+class _Folder:
+    """A folder that is mounted, or one of an object store."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        path = os.fspath(path)
+        self.remote = _scheme(path) is not None
+        if not self.remote:
+            self.path = os.path.abspath(re.sub("^file:(//)?(?=/)", "", path))
+        elif "://" in path:
+            self.path = path.rstrip("/")
+        else:
+            mounted = f"/{_scheme(path)}/{path.partition(':')[2].lstrip('/')}"
+            raise ValueError(f"{path!r} names no folder that Python can open: give one that is mounted, such as {mounted!r}")
+
+    def at(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+    def _store(self) -> tuple[Any, str]:
+        import fsspec
+
+        store: tuple[Any, str] = fsspec.core.url_to_fs(self.path)
+        return store
+
+    def make(self) -> None:
+        if self.remote:
+            store, path = self._store()
+            store.makedirs(path, exist_ok=True)
+        else:
+            os.makedirs(self.path, exist_ok=True)
+
+    def names(self) -> list[str]:
+        if not self.remote:
+            return os.listdir(self.path)
+        store, path = self._store()
+        store.invalidate_cache()
+        return [os.path.basename(name) for name in store.ls(path, detail=False)]
+
+    def remove(self, names: Any) -> None:
+        for name in names:
+            try:
+                if self.remote:
+                    store, path = self._store()
+                    store.rm_file(f"{path}/{name}")
+                else:
+                    os.unlink(self.at(name))
+            except FileNotFoundError:
+                pass
+
+    def read(self, name: str) -> bytes:
+        if not self.remote:
+            return Path(self.at(name)).read_bytes()
+        store, path = self._store()
+        data: bytes = store.cat_file(f"{path}/{name}")
+        return data
+
+    @contextmanager
+    def new(self, name: str) -> Iterator[str]:
+        """A path to write a file to, which then stands in the folder, and is for all who may read other new files."""
+        if not self.remote:
+            yield self.at(name)
+            mask = os.umask(0o077)
+            os.umask(mask)
+            os.chmod(self.at(name), 0o666 & ~mask)
+            return
+        with tempfile.TemporaryDirectory() as temporary:
+            yield os.path.join(temporary, name)
+            store, path = self._store()
+            store.put_file(os.path.join(temporary, name), f"{path}/{name}")
+
+    @contextmanager
+    def local(self, name: str) -> Iterator[str]:
+        """A path to read a file from. One that is mapped stays readable when the copy of it is removed."""
+        if not self.remote:
+            yield self.at(name)
+            return
+        store, path = self._store()
+        with tempfile.TemporaryDirectory() as temporary:
+            store.get_file(f"{path}/{name}", os.path.join(temporary, name))
+            yield os.path.join(temporary, name)
 
 
-def _remove(folder: str, names: Any) -> None:
-    for name in names:
-        Path(folder, name).unlink(missing_ok=True)
+def _join(folder: _Folder, parts: list[str]) -> str:
+    joined = "filter." + parts[0].split(".")[1] + ".cuckoo"
+    with ExitStack() as stack, folder.new(joined) as path:
+        join_files([stack.enter_context(folder.local(part)) for part in parts], path)
+    return joined
 
 
-def _write_manifest(info: FilterInfo) -> None:
+def _publish(folder: _Folder, info: FilterInfo) -> None:
+    """Writes the manifest, and removes the files of builds before."""
     fields = asdict(info)
     del fields["path"]
-    temporary = Path(info.path, f".{MANIFEST}.{uuid.uuid4().hex}.tmp")
-    temporary.write_text(json.dumps(fields, indent=1) + "\n")
-    temporary.replace(Path(info.path, MANIFEST))
+    temporary = f".{MANIFEST}.{uuid.uuid4().hex}.tmp"
+    with folder.new(MANIFEST if folder.remote else temporary) as path:
+        Path(path).write_text(json.dumps(fields, indent=1) + "\n")
+    if not folder.remote:
+        os.replace(folder.at(temporary), folder.at(MANIFEST))
+    kept = {*info.parts, info.joined}
+    folder.remove(name for name in folder.names() if ".cuckoo" in name and name not in kept)

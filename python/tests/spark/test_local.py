@@ -93,12 +93,14 @@ def test_numbers_and_bytes(urls, tmp_path):
 def test_a_build_takes_the_place_of_the_one_before(urls, tmp_path):
     from concurrent_cuckoo_filter.spark import build_filter, contains
 
-    first = build_filter(urls.limit(10), "url", tmp_path, expected_items=100, join=True)
-    listed = contains(first.path)
-    second = build_filter(urls.limit(10), "id", tmp_path, expected_items=100)
-    assert sorted(os.listdir(tmp_path)) == sorted(["manifest.json", *second.parts])
-    with pytest.raises(Exception, match="filter"):
-        urls.where(listed("url")).count()
+    few = urls.where("id < 10")
+    build_filter(few, "url", tmp_path, expected_items=100, fpp=1e-8, join=True)
+    asked = urls.where(contains(tmp_path)("url"))
+    assert asked.count() == 10
+    second = build_filter(urls.where("id < 30"), "url", tmp_path, expected_items=100, fpp=1e-8, join=True)
+    assert sorted(os.listdir(tmp_path)) == sorted(["manifest.json", *second.parts, os.path.basename(second.file)])
+    # A query that was defined before goes on with it.
+    assert asked.count() == 30
 
 
 def test_no_keys_and_nulls_alone(spark, tmp_path):
@@ -129,13 +131,130 @@ def test_refused_keys_fail_the_build(urls, tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted(["manifest.json", *before.parts])
 
 
+def test_what_was_built_of_dates_and_the_like_is_asked_for_the_same(spark, tmp_path):
+    from concurrent_cuckoo_filter.spark import build_filter, contains
+
+    times = spark.range(1000).selectExpr(
+        "timestamp_seconds(id) as timestamp", "date_add(date '2026-01-01', cast(id as int)) as date",
+        "cast(id / 10 as decimal(10, 2)) as decimal", "cast(id as smallint) as smallint", "id",
+    )  # fmt: skip
+    for column in ["timestamp", "date", "decimal", "smallint"]:
+        build_filter(times, times[column], tmp_path / column, expected_items=1000, join=True)
+        assert times.where(contains(tmp_path / column)(times[column])).count() == 1000
+    assert times.where(contains(tmp_path / "smallint")("id")).count() == 1000
+    for path, column in [("date", "id"), ("timestamp", "date"), ("decimal", "id"), ("id", "date")]:
+        with pytest.raises(Exception, match="was asked for a column of type|no build has ended"):
+            times.where(contains(tmp_path / path)(column)).count()
+
+
+def test_strings_with_a_collation_are_refused(spark, tmp_path):
+    """`Alice` and `alice` are equal there, and have different bytes."""
+    from concurrent_cuckoo_filter.spark import build_filter, contains
+
+    if spark.version < "4":
+        pytest.skip("Spark has collations from 4.0 on")
+    names = spark.range(10).selectExpr("concat('Name ', id) as name")
+    collated = names.selectExpr("name collate UTF8_LCASE as name")
+    with pytest.raises(TypeError, match="string collate UTF8_LCASE; strings without a collation"):
+        build_filter(collated, "name", tmp_path, expected_items=10)
+    info = build_filter(names, "name", tmp_path, expected_items=10, join=True)
+    for path in [info.path, info.file, CuckooFilter.load(info.file)]:
+        assert names.where(contains(path)("name")).count() == 10
+        with pytest.raises(Exception, match="was asked for a column of type string collate UTF8_LCASE"):
+            collated.where(contains(path)("name")).count()
+
+
+def test_a_filter_is_sent_along(urls):
+    from concurrent_cuckoo_filter.spark import contains
+
+    filter = CuckooFilter(1000, 1e-8, key="i64", keys=(1, 2))
+    filter.insert(range(100))
+    assert urls.where(contains(filter)("id")).count() == 100
+
+
+def test_a_folder_of_an_object_store(urls, tmp_path, ask):
+    """By fsspec's own name for files, so that the code for object stores is what runs."""
+    from concurrent_cuckoo_filter.spark import build_filter, contains
+
+    path = f"local://{tmp_path}/seen"
+    for count in [ITEMS // 2, ITEMS]:
+        info = build_filter(urls.where(f"id < {count}"), "url", path, expected_items=ITEMS, join=True)
+        assert sorted(os.listdir(tmp_path / "seen")) == sorted(["manifest.json", *info.parts, os.path.basename(info.file)])
+    assert urls.where(contains(path)("url")).count() == ITEMS
+    assert ask(info.file.removeprefix("local://"), [url(1)]) == (1, 0, info.inserted)
+
+
+@pytest.mark.parametrize("path", ["file:{}", "file://{}", "{}"])
+def test_paths_of_files(urls, tmp_path, path, monkeypatch):
+    from concurrent_cuckoo_filter.spark import build_filter, contains
+
+    monkeypatch.chdir(tmp_path)
+    folder = path.format(tmp_path / "seen")
+    info = build_filter(urls.limit(10), "url", folder, expected_items=100, join=True)
+    assert os.listdir(tmp_path) == ["seen"] and info.path == str(tmp_path / "seen")
+    # Executors may run as another user.
+    assert {os.stat(tmp_path / "seen" / name).st_mode & 0o777 for name in os.listdir(info.path)} == {0o644}
+    assert contains(folder)
+
+
+def test_a_build_that_fails_leaves_nothing(spark, tmp_path):
+    from pyspark.sql import functions as F
+
+    from concurrent_cuckoo_filter.spark import build_filter
+
+    failing = spark.range(1000).select(F.when(F.col("id") < 999, F.col("id")).otherwise(F.raise_error("the source failed")).alias("id"))
+    built = []
+    with pytest.raises(Exception, match="the source failed"):
+        build_filter(failing, "id", tmp_path, expected_items=1000)
+    assert os.listdir(tmp_path) == []
+
+    class Cancelled(BaseException):
+        pass
+
+    def cancel(*_):
+        built.extend(os.listdir(tmp_path))
+        raise Cancelled
+
+    import concurrent_cuckoo_filter.spark as module
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Cancelled):
+        patch.setattr(module, "_join", cancel)
+        build_filter(spark.range(1000), "id", tmp_path, expected_items=1000, join=True)
+    assert len(built) >= 1 and os.listdir(tmp_path) == []
+
+
+def test_a_stream_goes_on_with_the_next_build(spark, tmp_path):
+    """Each batch keeps the keys that no batch before it had: the recipe of docs/spark.md."""
+    from concurrent_cuckoo_filter.spark import build_filter, contains
+
+    seen, fresh = tmp_path / "seen", []
+    (tmp_path / "input").mkdir()
+    build_filter(spark.range(0).selectExpr("cast(id as string) as url"), "url", seen, expected_items=1000, join=True)
+    listed = contains(seen)
+
+    def keep(batch, number):
+        new = batch.where(~listed("url")).dropDuplicates(["url"]).persist()
+        fresh.append(sorted(int(row.url) for row in new.collect()))
+        known = spark.createDataFrame([(str(key),) for keys in fresh for key in keys], "url string")
+        build_filter(known, "url", seen, expected_items=1000, fpp=1e-8, join=True)
+        new.unpersist()
+
+    stream = spark.readStream.schema("url string").option("maxFilesPerTrigger", 1).text(str(tmp_path / "input"))
+    for number, keys in enumerate([range(10), range(5, 20), range(30)]):
+        (tmp_path / "input" / str(number)).write_text("".join(f"{key}\n" for key in keys))
+        query = stream.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query.trigger(availableNow=True).start().awaitTermination()
+    assert fresh == [list(range(10)), list(range(10, 20)), list(range(20, 30))]
+
+
 def test_what_cannot_be_built(urls, tmp_path):
     from concurrent_cuckoo_filter.spark import build_filter, contains, filter_info
 
-    with pytest.raises(TypeError, match="is of type double; strings, binaries and integers are possible"):
+    with pytest.raises(TypeError, match="is of type double; strings without a collation"):
         build_filter(urls.selectExpr("id / 2 as half"), "half", tmp_path, expected_items=10)
-    with pytest.raises(ValueError, match="no folder"):
-        build_filter(urls, "url", "s3://bucket/path", expected_items=10)
+    for path in ["dbfs:/seen", "dbfs:seen"]:
+        with pytest.raises(ValueError, match="one that is mounted, such as '/dbfs/seen'"):
+            build_filter(urls, "url", path, expected_items=10)
     with pytest.raises(ValueError, match="must lie between 0 and 1"):
         build_filter(urls, "url", tmp_path, expected_items=10, fpp=2)
     for look in [filter_info, contains]:
