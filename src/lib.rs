@@ -92,7 +92,7 @@ pub use tagged::{CountingBuilder, CountingFilter, ExpiringBuilder, ExpiringFilte
 #[cfg(all(feature = "mmap", feature = "snapshot"))]
 pub use view::MappedFilter;
 #[cfg(feature = "snapshot")]
-pub use view::{FilterView, Viewed};
+pub use view::{FilterView, Timeless, Viewed};
 
 #[cfg(all(test, cuckoo_loom))]
 #[path = "../loom-tests/mod.rs"]

@@ -52,7 +52,7 @@ pub(crate) use home::Fixed;
 pub(crate) use lookup::{Contains, contains_in};
 pub(crate) use pair::Admission;
 #[cfg(feature = "snapshot")]
-pub(crate) use probe::{Layout, LayoutKind, Positions, Probed};
+pub(crate) use probe::{Layout, LayoutKind, Positions, Probed, runs_at};
 pub(crate) use shard::Shard;
 pub(crate) use shards::Shards;
 pub(crate) use tagged::{IfPresent, Put, Tagged, TaggedShard};

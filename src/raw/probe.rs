@@ -371,3 +371,13 @@ impl Positions for Strides {
         place.shard * self.stripes + stripe * STRIPE_BYTES as u64
     }
 }
+
+/// The runs of the bucket that begins at this bit, in a table that nobody writes.
+#[cfg(feature = "snapshot")]
+#[inline(always)]
+pub(crate) fn runs_at(layout: LayoutKind, source: &impl Source, begin: u64, run_bits: u32) -> [u64; 2] {
+    with_layout!(layout, L => {
+        let begin = if L::UNIT { begin / 64 } else { begin };
+        L::align(L::read(source, L::address(begin), run_bits), begin, run_bits).both()
+    })
+}

@@ -28,7 +28,7 @@ pub use delta::DeltaReport;
 #[cfg(feature = "mmap")]
 pub(crate) use file::open_regular;
 pub use read::{SnapshotHeader, SnapshotReader};
-pub(crate) use stored::Stored;
+pub(crate) use stored::{Placed, Stored};
 
 use crate::error::SnapshotError;
 use crate::filter::CuckooFilter;

@@ -1,7 +1,7 @@
 //! Reading: nothing is believed before it has arrived and was checked.
 
 use super::arriving::{Arriving, Store, exact};
-use super::format::{self, Header, Kind, PREFIX};
+use super::format::{self, Expiring, Header, Kind, PREFIX};
 use super::key_type::KeyType;
 #[cfg(feature = "rayon")]
 use super::par_read;
@@ -269,12 +269,7 @@ impl<R: Read> SnapshotReader<R> {
         }
         check_hashing::<K, S>(&self.header, &hasher)?;
         whole(&self.header)?;
-        // A tag, or a counter, that may lie in two words.
-        let bits = header.plan.slot_bits - header.plan.fingerprint_bits;
-        if bits > Tags::most_bits(header.plan.slot_bits) {
-            let (place, found) = (SnapshotPlace::Header, bits.to_string());
-            return Err(SnapshotError::Invalid { place, field: "bits beside a fingerprint", found });
-        }
+        check_slots(&self.header)?;
         let bytes = Shards::bytes_of(&header.plan).unwrap_or(usize::MAX);
         let (mut raw, mut epochs, mut latest) = (None, Vec::new(), (0, 0));
         let mut arriving = self.arriving();
@@ -313,7 +308,7 @@ impl<R: Read> SnapshotReader<R> {
     /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
     /// ```
     pub fn check(self) -> Result<(), SnapshotError> {
-        check_kind(&self.header)?;
+        check_slots(&self.header)?;
         let mut arriving = self.arriving();
         let mut next = arriving.next(Vec::new())?;
         let plan = arriving.plan;
@@ -441,6 +436,29 @@ pub(super) fn check_kind(SnapshotHeader(header): &SnapshotHeader) -> Result<(), 
     check_kind_is(header.kind, Kind { growing: header.kind.growing, ..Kind::default() })
 }
 
+/// Whether tags and counters lie in one word each, and live as long as the header says. Kinds that nothing writes are refused.
+pub(super) fn check_slots(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
+    let Header { plan, kind, .. } = header;
+    let bits = plan.slot_bits - plan.fingerprint_bits;
+    let kinds = [kind.growing.is_some(), kind.expiring.is_some(), kind.counter_bits > 0];
+    if kinds.into_iter().filter(|&is| is).count() > 1 {
+        return Err(SnapshotError::KindMismatch { saved: kind.name(), asked: "plain" });
+    }
+    let invalid = |field, found: u64| {
+        Err(SnapshotError::Invalid { place: SnapshotPlace::Header, field, found: found.to_string() })
+    };
+    if bits > Tags::most_bits(plan.slot_bits) {
+        return invalid("bits beside a fingerprint", bits.into());
+    }
+    match kind.expiring {
+        // One value is dead, and of the others the last one may have begun.
+        Some(Expiring { tag_bits, time_to_live, tick }) if tick.saturating_mul((1 << tag_bits) - 2) < time_to_live => {
+            invalid("tick", tick)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether, beyond that, each shard is one record.
 pub(super) fn check_plain(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
     check_kind_is(header.kind, Kind::default())
@@ -464,7 +482,7 @@ where
 }
 
 /// The same of a filter of any kind.
-fn check_hashing<K, S>(SnapshotHeader(header): &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
+pub(super) fn check_hashing<K, S>(SnapshotHeader(header): &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
 where
     K: ?Sized + 'static,
     S: SavedHasher,

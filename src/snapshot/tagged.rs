@@ -5,7 +5,7 @@ use super::format::{Expiring, Header, Kind, MAX_NAME};
 use super::key_type::KeyType;
 use super::read::SnapshotReader;
 use super::write::write_records;
-use crate::error::{SnapshotError, SnapshotPlace};
+use crate::error::SnapshotError;
 use crate::hashing::{SavedHasher, probe};
 use crate::tagged::{Core, CountingFilter, ExpiringFilter, TaggedFilter, nanos};
 use core::time::Duration;
@@ -107,11 +107,6 @@ impl<K: ?Sized + 'static, S: SavedHasher> ExpiringFilter<K, S> {
             |kind: &Kind| *kind == Kind { expiring: kind.expiring, ..Kind::default() } && kind.expiring.is_some();
         let (core, kind, passed_before) = reader.into_core::<K, S>(hasher, "expiring", is_expiring)?;
         let Expiring { time_to_live, tick, .. } = kind.expiring.expect("it expires");
-        let steps = u64::from(core.raw.most() - 1);
-        if tick.saturating_mul(steps) < time_to_live {
-            let place = SnapshotPlace::Header;
-            return Err(SnapshotError::Invalid { place, field: "tick", found: tick.to_string() });
-        }
         let [time_to_live, tick] = [time_to_live, tick].map(Duration::from_nanos);
         Ok(ExpiringFilter::loaded(core, time_to_live, tick, passed_before, passed))
     }

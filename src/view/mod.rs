@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! mod       the face: opened, checked, asked for keys
-//! records   the records of a filter of fixed size, as its shards
+//! records   the records of a plain filter of fixed size, as its shards
+//! tables    tables that differ: of filters that grow, and of those whose slots hold more than fingerprints
 //! ```
 
 mod records;
+mod tables;
 
 use crate::batch::{assert_same_length, hashing};
 use crate::error::SnapshotError;
@@ -19,14 +21,18 @@ use crate::snapshot::{SnapshotHeader, Stored};
 use crate::sys::bytes::Bytes;
 use crate::sys::isa::Compiled;
 use crate::sys::prefetch::level_for;
+use crate::tagged::{CountingFilter, ExpiringFilter, TaggedFilter};
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
+use core::time::Duration;
 use records::Records;
 #[cfg(feature = "mmap")]
 use std::path::Path;
+use tables::Tables;
 
-/// A filter of which a snapshot can be asked where it lies. Only those of this crate are.
+/// A filter of which a snapshot can be queried in place: [`CuckooFilter`], [`ExpiringFilter`], [`CountingFilter`] and
+/// [`TaggedFilter`]. No other type implements it.
 pub trait Viewed: sealed::Sealed {
     /// The type of its keys.
     type Key: ?Sized;
@@ -34,15 +40,105 @@ pub trait Viewed: sealed::Sealed {
     type Hasher;
 }
 
+/// A filter whose keys do not expire, so that a lookup needs no time. No type of another crate implements it.
+pub trait Timeless: Viewed {}
+
 mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed {
+        /// The kind of its snapshots.
+        const KIND: &'static str;
+    }
 }
 
-impl<K: ?Sized, S> sealed::Sealed for CuckooFilter<K, S> {}
+macro_rules! viewed {
+    ($($filter:ident: $kind:literal),+) => {
+        $(impl<K: ?Sized, S> sealed::Sealed for $filter<K, S> {
+            const KIND: &'static str = $kind;
+        }
 
-impl<K: ?Sized, S> Viewed for CuckooFilter<K, S> {
-    type Key = K;
-    type Hasher = S;
+        impl<K: ?Sized, S> Viewed for $filter<K, S> {
+            type Key = K;
+            type Hasher = S;
+        })+
+    };
+}
+
+viewed!(CuckooFilter: "plain", ExpiringFilter: "expiring", CountingFilter: "counting", TaggedFilter: "tagged");
+
+impl<K: ?Sized, S> Timeless for CuckooFilter<K, S> {}
+impl<K: ?Sized, S> Timeless for CountingFilter<K, S> {}
+impl<K: ?Sized, S> Timeless for TaggedFilter<K, S> {}
+
+/// How keys are looked up.
+enum Lookups<'a> {
+    /// In shards that are alike, by the lookups of a filter.
+    Alike {
+        records: Records<'a>,
+        contains: Compiled<Contains<Records<'a>>>,
+        contains_each: Compiled<ContainsEach<Records<'a>>>,
+    },
+    Differing(Tables<'a>),
+}
+
+impl<'a> Lookups<'a> {
+    fn new(bytes: Bytes<'a>, stored: &mut Stored) -> Result<Self, SnapshotError> {
+        if let Some(tables) = stored.take_tables() {
+            let size = tables.len() * size_of::<u64>();
+            let tables = Tables::new(bytes, stored.plan(), &tables);
+            return tables.map(Lookups::Differing).map_err(|_| SnapshotError::OutOfMemory { bytes: size });
+        }
+        let plan = stored.plan();
+        Ok(Lookups::Alike {
+            contains: contains_in::<_, Records<'_>>(plan),
+            contains_each: contains_each_in::<_, Records<'_>>(LayoutKind::of(plan.slot_bits), level_for(bytes.len())),
+            records: Records::new(bytes, plan, stored.first(), stored.stride()),
+        })
+    }
+
+    fn bytes(&self) -> &Bytes<'a> {
+        match self {
+            Lookups::Alike { records, .. } => &records.bytes,
+            Lookups::Differing(tables) => &tables.bytes,
+        }
+    }
+
+    #[inline]
+    fn contains(&self, mixed: Mixed, now: u64) -> bool {
+        match self {
+            Lookups::Alike { records, contains, .. } => contains.call(records, mixed),
+            Lookups::Differing(tables) => tables.contains(mixed, now),
+        }
+    }
+
+    /// # Panics
+    /// If `keys` and `found` differ in length.
+    #[track_caller]
+    fn contains_each<T>(&self, keys: &[T], mixed: impl Fn(&T) -> Mixed, now: u64, found: &mut [bool]) {
+        assert_same_length(keys.len(), found.len());
+        match self {
+            Lookups::Alike { records, contains_each, .. } => {
+                contains_each.call(records, (&mut hashing(keys, mixed), found));
+            }
+            Lookups::Differing(tables) => tables.contains_each(&mut keys.iter().map(mixed), now, found),
+        }
+    }
+
+    /// The values of the copies of a key of a filter that has some.
+    fn values(&self, mixed: Mixed) -> impl ExactSizeIterator<Item = u32> + use<> {
+        let values = match self {
+            Lookups::Alike { .. } => Default::default(),
+            Lookups::Differing(tables) => tables.values(mixed),
+        };
+        values.into_iter()
+    }
+
+    /// The largest value.
+    fn most(&self) -> u32 {
+        match self {
+            Lookups::Alike { .. } => 1,
+            Lookups::Differing(tables) => tables.most(),
+        }
+    }
 }
 
 /// A filter that is read from the bytes of a snapshot, where they lie: it can be asked, and not changed.
@@ -65,9 +161,7 @@ impl<K: ?Sized, S> Viewed for CuckooFilter<K, S> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct FilterView<'a, F: Viewed> {
-    records: Records<'a>,
-    contains: Compiled<Contains<Records<'a>>>,
-    contains_each: Compiled<ContainsEach<Records<'a>>>,
+    lookups: Lookups<'a>,
     stored: Stored,
     hasher: F::Hasher,
 }
@@ -168,17 +262,10 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
         bytes: Bytes<'a>,
         hasher: impl FnOnce(&Stored) -> Result<F::Hasher, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
-        let stored = Stored::new(&bytes)?;
+        let mut stored = Stored::new(&bytes, <F as sealed::Sealed>::KIND)?;
         let hasher = hasher(&stored)?;
         stored.check_asked::<F::Key, F::Hasher>(&hasher)?;
-        let plan = stored.plan();
-        Ok(FilterView {
-            contains: contains_in::<_, Records<'_>>(plan),
-            contains_each: contains_each_in::<_, Records<'_>>(LayoutKind::of(plan.slot_bits), level_for(bytes.len())),
-            records: Records::new(bytes, plan, stored.first(), stored.stride()),
-            stored,
-            hasher,
-        })
+        Ok(FilterView { lookups: Lookups::new(bytes, &mut stored)?, stored, hasher })
     }
 }
 
@@ -191,7 +278,7 @@ impl<F: Viewed> FilterView<'_, F> {
     /// # Complexity
     /// Each byte once, in the memory of two shards, 2 MiB at the most.
     pub fn check(&self) -> Result<(), SnapshotError> {
-        self.stored.check(&self.records.bytes)
+        self.stored.check(self.lookups.bytes())
     }
 
     /// What the snapshot says of itself.
@@ -209,7 +296,7 @@ impl<F: Viewed> FilterView<'_, F> {
     /// The stored copies, as the end of the snapshot has them.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.stored.taken(&self.records.bytes)
+        self.stored.taken(self.lookups.bytes(), self.slots())
     }
 
     /// Says whether [`len`](FilterView::len) is 0.
@@ -221,21 +308,33 @@ impl<F: Viewed> FilterView<'_, F> {
     /// Stored copies per slot, 0 to 1.
     #[must_use]
     pub fn load_factor(&self) -> f64 {
-        self.len() as f64 / self.stored.plan().slots() as f64
+        self.len() as f64 / self.slots() as f64
+    }
+
+    fn slots(&self) -> usize {
+        let plan = self.stored.plan();
+        match &self.lookups {
+            Lookups::Alike { .. } => plan.slots(),
+            Lookups::Differing(tables) => plan.slots() / plan.shards * tables.count(),
+        }
     }
 
     /// The chance that the lookup of an absent key says "yes". As
     /// [`CuckooFilter::expected_false_positive_rate`](crate::CuckooFilter::expected_false_positive_rate).
     #[must_use]
     pub fn expected_false_positive_rate(&self) -> f64 {
-        layout::expected_false_positive_rate(self.load_factor(), self.stored.plan().fingerprint_bits)
+        let plan = self.stored.plan();
+        let load = self.len() as f64 / (plan.slots() as f64 * 2f64.powi(plan.reserve_bits as i32));
+        layout::expected_false_positive_rate(load, plan.core_bits())
     }
+}
 
+impl<F: Timeless> FilterView<'_, F> {
     /// Says whether the key with this hash may be in the filter. As [`contains`](FilterView::contains).
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.contains.call(&self.records, Mixed::of(hash))
+        self.lookups.contains(Mixed::of(hash), 0)
     }
 
     /// Looks up the keys with these hashes. As [`contains_batch`](FilterView::contains_batch).
@@ -244,13 +343,7 @@ impl<F: Viewed> FilterView<'_, F> {
     /// As [`contains_batch`](FilterView::contains_batch).
     #[track_caller]
     pub fn contains_batch_hash(&self, hashes: &[u64], found: &mut [bool]) {
-        self.lookup_batch(hashes, |&hash| Mixed::of(hash), found);
-    }
-
-    #[track_caller]
-    fn lookup_batch<T>(&self, keys: &[T], mixed: impl Fn(&T) -> Mixed, found: &mut [bool]) {
-        assert_same_length(keys.len(), found.len());
-        self.contains_each.call(&self.records, (&mut hashing(keys, mixed), found));
+        self.lookups.contains_each(hashes, |&hash| Mixed::of(hash), 0, found);
     }
 }
 
@@ -262,6 +355,12 @@ impl<F: Viewed<Key: Hash, Hasher: BuildHasher>> FilterView<'_, F> {
         hash_of(&self.hasher, key)
     }
 
+    fn mixed(&self, key: &F::Key) -> Mixed {
+        Mixed::of(self.hash(key))
+    }
+}
+
+impl<F: Timeless<Key: Hash, Hasher: BuildHasher>> FilterView<'_, F> {
     /// Says whether the key may be in the filter. "No" is certain, "yes" is wrong at the rate that was asked for.
     ///
     /// # Complexity
@@ -280,7 +379,106 @@ impl<F: Viewed<Key: Hash, Hasher: BuildHasher>> FilterView<'_, F> {
     /// If `keys` and `found` differ in length.
     #[track_caller]
     pub fn contains_batch<T: Borrow<F::Key>>(&self, keys: &[T], found: &mut [bool]) {
-        self.lookup_batch(keys, |key| Mixed::of(self.hash(key.borrow())), found);
+        self.lookups.contains_each(keys, |key| self.mixed(key.borrow()), 0, found);
+    }
+}
+
+impl<K: ?Sized + Hash, S: BuildHasher> FilterView<'_, ExpiringFilter<K, S>> {
+    /// Says whether the key is present and alive when this much time has `passed` since the last
+    /// [`advance_to`](ExpiringFilter::advance_to) before the snapshot was written, as [`ExpiringFilter::load`] is told it. Zero
+    /// asks for the moment of the snapshot.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{ExpiringFilter, FilterView, StableHashBuilder};
+    /// use std::time::Duration;
+    ///
+    /// type Seen = ExpiringFilter<str, StableHashBuilder>;
+    /// let hour = Duration::from_secs(3600);
+    /// let seen = ExpiringFilter::<str>::builder().capacity(100).time_to_live(24 * hour);
+    /// let seen: Seen = seen.hasher(StableHashBuilder::new()).build()?;
+    /// seen.see("a.com")?;
+    /// let mut bytes = Vec::new();
+    /// seen.write_to(&mut bytes)?;
+    ///
+    /// let view = FilterView::<Seen>::from_bytes(&bytes)?;
+    /// assert!(view.contains_at("a.com", 23 * hour));
+    /// assert!(!view.contains_at("a.com", 29 * hour));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn contains_at(&self, key: &K, passed: Duration) -> bool {
+        self.lookups.contains(self.mixed(key), self.stored.epoch_after(passed))
+    }
+
+    /// Looks up many keys: `found[i]` is the answer of [`contains_at`](FilterView::contains_at) for `keys[i]`. Lines are fetched
+    /// ahead.
+    ///
+    /// # Panics
+    /// If `keys` and `found` differ in length.
+    #[track_caller]
+    pub fn contains_batch_at<T: Borrow<K>>(&self, keys: &[T], passed: Duration, found: &mut [bool]) {
+        let now = self.stored.epoch_after(passed);
+        self.lookups.contains_each(keys, |key| self.mixed(key.borrow()), now, found);
+    }
+}
+
+impl<K: ?Sized + Hash, S: BuildHasher> FilterView<'_, CountingFilter<K, S>> {
+    /// Returns the count of the key, 0 if it was never added. As [`CountingFilter::count`].
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CountingFilter, MappedFilter};
+    ///
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-mapped-counts");
+    /// let words = CountingFilter::<str>::builder().capacity(100).build()?;
+    /// words.add("a")?;
+    /// words.add("a")?;
+    /// words.save(&path)?;
+    /// let words = MappedFilter::<CountingFilter<str>>::open(&path)?;
+    /// assert_eq!((words.count("a"), words.count("b"), words.max_count()), (2, 0, 15));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn count(&self, key: &K) -> u32 {
+        self.lookups.values(self.mixed(key)).max().unwrap_or(0)
+    }
+
+    /// The largest count. As [`CountingFilter::max_count`].
+    #[must_use]
+    pub fn max_count(&self) -> u32 {
+        self.lookups.most()
+    }
+}
+
+impl<K: ?Sized + Hash, S: BuildHasher> FilterView<'_, TaggedFilter<K, S>> {
+    /// Returns the tag of the key, the smallest if there are more; `None` if the key is absent. As [`TaggedFilter::tag`].
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{MappedFilter, TaggedFilter};
+    ///
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-mapped-tags");
+    /// let lists = TaggedFilter::<str>::builder().capacity(100).build()?;
+    /// lists.insert("a.com", 3)?;
+    /// lists.save(&path)?;
+    /// let lists = MappedFilter::<TaggedFilter<str>>::open(&path)?;
+    /// assert_eq!((lists.tag("a.com"), lists.tag("b.com")), (Some(3), None));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn tag(&self, key: &K) -> Option<u32> {
+        self.tags(key).min()
+    }
+
+    /// Returns the tags of the key, in no order, one for each copy. As [`TaggedFilter::tags`].
+    pub fn tags(&self, key: &K) -> impl ExactSizeIterator<Item = u32> + use<K, S> {
+        self.lookups.values(self.mixed(key)).map(|value| value - 1)
+    }
+
+    /// The largest tag. As [`TaggedFilter::max_tag`].
+    #[must_use]
+    pub fn max_tag(&self) -> u32 {
+        self.lookups.most() - 1
     }
 }
 

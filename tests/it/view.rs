@@ -2,10 +2,12 @@
 
 use crate::support::Folder;
 use concurrent_cuckoo_filter::{
-    CuckooFilter, FilterView, MappedFilter, SnapshotError, SnapshotPlace, StableHashBuilder,
+    CountingFilter, CuckooFilter, ExpiringFilter, FilterView, MappedFilter, SnapshotError, SnapshotPlace,
+    StableHashBuilder, TaggedFilter,
 };
 use std::fs::{self, OpenOptions};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write};
+use std::time::Duration;
 use testkit::format::Sealed;
 use testkit::written;
 
@@ -245,4 +247,250 @@ fn views_are_shared_by_threads() {
     fn assert_shared<T: Send + Sync + Unpin + std::panic::UnwindSafe + std::panic::RefUnwindSafe + std::fmt::Debug>() {}
     assert_shared::<Mapped>();
     assert_shared::<View>();
+}
+
+fn growing(bits: u32, keys: u64) -> Filter {
+    let builder = CuckooFilter::builder().capacity(1000).max_capacity(1_000_000).fingerprint_bits(bits);
+    let filter: Filter = builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap();
+    for key in 0..keys {
+        let _ = filter.insert(&key);
+    }
+    filter
+}
+
+/// Before and between splits, with tables of several widths: one run, two runs, and both.
+#[test]
+fn a_view_of_a_growing_filter_answers_as_the_filter() {
+    for (bits, keys) in [(6, 0), (6, 40_000), (8, 100_000), (12, 70_000), (13, 250_000), (16, 33_000), (25, 140_000)] {
+        let filter = growing(bits, keys);
+        let bytes = bytes_of(&filter);
+        let offset = bits as usize % 9;
+        let moved = [vec![0xff; offset], bytes].concat();
+        let view = View::from_bytes(&moved[offset..]).unwrap();
+        check_answers!(view, filter, 3000);
+        for key in (0..keys).step_by(7) {
+            assert_eq!(view.contains(&key), filter.contains(&key), "{key}");
+        }
+        let stats = filter.stats();
+        assert_eq!(stats.splits > 0, keys > 0, "{stats:?}");
+    }
+}
+
+#[test]
+fn a_mapped_growing_filter_answers_as_the_filter() {
+    let folder = Folder::new("mapped-growing");
+    let path = folder.0.join("filter");
+    let builder = CuckooFilter::builder().capacity(600_000).max_capacity(4_000_000).fingerprint_bits(13);
+    let filter: Filter = builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap();
+    assert!(filter.par_insert_iter(0..1_300_000_u64).rejected.is_empty());
+    fs::write(&path, bytes_of(&filter)).unwrap();
+    let mapped = Mapped::open(&path).unwrap();
+    mapped.check().unwrap();
+    check_answers!(mapped, filter, 5000);
+    let keys: Vec<u64> = (0..1_300_000).collect();
+    let mut found = vec![false; keys.len()];
+    mapped.contains_batch(&keys, &mut found);
+    assert!(found.iter().all(|&found| found));
+}
+
+type Seen = ExpiringFilter<u64, StableHashBuilder>;
+type Counts = CountingFilter<u64, StableHashBuilder>;
+type Lists = TaggedFilter<u64, StableHashBuilder>;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn seen(capacity: usize) -> Seen {
+    let builder = ExpiringFilter::builder().capacity(capacity).time_to_live(24 * HOUR).steps(6);
+    builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap()
+}
+
+fn counts() -> Counts {
+    let builder = CountingFilter::builder().capacity(2000).hasher(StableHashBuilder::with_keys(1, 2));
+    let counts: Counts = builder.build().unwrap();
+    for key in 0..2000_u64 {
+        (0..key % 20).for_each(|_| _ = counts.add(&key).unwrap());
+    }
+    counts
+}
+
+fn lists(tags: u32) -> Lists {
+    let builder = TaggedFilter::builder().capacity(3000).tags(tags).hasher(StableHashBuilder::with_keys(1, 2));
+    let lists: Lists = builder.build().unwrap();
+    for key in 0..2000_u64 {
+        (0..key % 3).for_each(|copy| lists.insert(&key, (key as u32 + copy as u32) % tags).unwrap());
+    }
+    lists
+}
+
+#[test]
+fn views_of_counts_and_tags_answer_as_the_filters() {
+    let (counts, mut bytes) = (counts(), Vec::new());
+    counts.write_to(&mut bytes).unwrap();
+    let view = FilterView::<Counts>::from_bytes(&bytes).unwrap();
+    assert_eq!((view.len(), view.max_count()), (counts.len(), counts.max_count()));
+    let keys: Vec<u64> = (0..4000).collect();
+    for key in &keys {
+        assert_eq!((view.count(key), view.contains(key)), (counts.count(key), counts.contains(key)), "{key}");
+    }
+    assert!((0..2000).all(|key| u64::from(view.count(&key)) >= (key % 20).min(15)));
+    let mut found = vec![false; keys.len()];
+    view.contains_batch(&keys, &mut found);
+    assert!(keys.iter().zip(found).all(|(key, found)| found == counts.contains(key)));
+
+    // Slots of 16 bits, of one run that straddles words, and of two runs.
+    for tags in [3, 7, 100, 40_000] {
+        let (lists, mut bytes) = (lists(tags), Vec::new());
+        lists.write_to(&mut bytes).unwrap();
+        let view = FilterView::<Lists>::from_bytes(&bytes).unwrap();
+        assert_eq!((view.len(), view.max_tag()), (lists.len(), lists.max_tag()));
+        for key in &keys {
+            let sorted = |tags: &mut dyn Iterator<Item = u32>| {
+                let mut tags: Vec<u32> = tags.collect();
+                tags.sort_unstable();
+                tags
+            };
+            assert_eq!(sorted(&mut view.tags(key)), sorted(&mut lists.tags(key)), "{key}");
+            assert_eq!((view.tag(key), view.contains(key)), (lists.tag(key), lists.contains(key)), "{key}");
+        }
+    }
+}
+
+/// A writer that makes a tick between two records, so that their epochs differ.
+struct Ticking<'a>(&'a Seen, Vec<u8>, usize);
+
+impl Write for Ticking<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.2 += 1;
+        // Header, head, words; and the head of the second record, which was copied before.
+        if self.2 == 3 {
+            self.0.advance();
+        }
+        self.1.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// At any time, as a filter that is loaded at that time.
+#[test]
+fn a_view_of_an_expiring_filter_answers_as_one_that_was_loaded_then() {
+    for capacity in [1000, 300_000] {
+        let filter = seen(capacity);
+        for (step, key) in (0..6 * 150_u64).enumerate() {
+            if step % 150 == 0 {
+                filter.advance_to(Duration::from_secs(step as u64 * 100));
+            }
+            filter.insert_for(&key, HOUR * (1 + key % 24) as u32).unwrap();
+        }
+        let mut writer = Ticking(&filter, Vec::new(), 0);
+        filter.write_to(&mut writer).unwrap();
+        let bytes = writer.1;
+        let view = FilterView::<Seen>::from_bytes(&bytes).unwrap();
+        let keys: Vec<u64> = (0..2000).collect();
+        let mut before = usize::MAX;
+        for minutes in [0, 1, 20, 60, 100, 241, 500, 700, 1000, 1441, 1681, 3000, u64::MAX / 60] {
+            let passed = Duration::from_secs(60 * minutes);
+            let hasher = StableHashBuilder::with_keys(1, 2);
+            let loaded = Seen::read_from(&bytes[..], hasher, passed).unwrap();
+            let mut found = vec![false; keys.len()];
+            view.contains_batch_at(&keys, passed, &mut found);
+            for (key, &found) in keys.iter().zip(&found) {
+                assert_eq!(found, loaded.contains(key), "{key} after {minutes} minutes");
+                assert_eq!(found, view.contains_at(key, passed));
+            }
+            let alive = found.iter().filter(|&&found| found).count();
+            assert!(alive <= before, "{alive} after {minutes} minutes");
+            before = alive;
+        }
+        assert_eq!(before, 0);
+    }
+}
+
+/// What `open` believes of a file that is damaged anywhere: errors or other answers, and no more than that.
+#[test]
+fn a_damaged_file_of_any_kind_is_refused_or_gives_other_answers() {
+    let folder = Folder::new("mapped-any-damage");
+    let path = folder.0.join("filter");
+    macro_rules! damaged {
+        ($name:literal, $filter:ty, $bytes:expr, $look:expr) => {{
+            let bytes: Vec<u8> = $bytes;
+            for length in (0..bytes.len()).step_by(7).chain([bytes.len() - 1]) {
+                assert!(FilterView::<$filter>::from_bytes(&bytes[..length]).is_err(), "{}: {length} bytes", $name);
+            }
+            let mut changed = bytes.clone();
+            for at in 0..bytes.len() {
+                changed[at] ^= 1 << (at % 8);
+                assert!(FilterView::<$filter>::from_bytes(&changed).is_err(), "{}: byte {at}", $name);
+                fs::write(&path, &changed).unwrap();
+                if let Ok(mapped) = MappedFilter::<$filter>::open(&path) {
+                    (0..200).for_each(|key: u64| $look(&mapped, &key));
+                    assert!(mapped.check().is_err(), "{}: byte {at}", $name);
+                }
+                changed[at] ^= 1 << (at % 8);
+            }
+        }};
+    }
+    let hasher = || StableHashBuilder::with_keys(1, 2);
+    let builder = CuckooFilter::builder().capacity(5).max_capacity(40).fingerprint_bits(8).hasher(hasher());
+    let filter: Filter = builder.build().unwrap();
+    (0..60).for_each(|key| _ = filter.insert(&key));
+    assert!(filter.stats().splits > 0);
+    damaged!("growing", Filter, bytes_of(&filter), |mapped: &MappedFilter<Filter>, key| _ = mapped.contains(key));
+    let filter = seen(100);
+    (0..100).for_each(|key| filter.insert(&key).unwrap());
+    damaged!("expiring", Seen, written(|to| filter.write_to(to)), |mapped: &MappedFilter<Seen>, key| {
+        _ = mapped.contains_at(key, HOUR);
+    });
+    let counts: Counts = CountingFilter::builder().capacity(100).hasher(hasher()).build().unwrap();
+    (0..100).for_each(|key| _ = counts.add(&key).unwrap());
+    damaged!("counting", Counts, written(|to| counts.write_to(to)), |mapped: &MappedFilter<Counts>, key| {
+        _ = mapped.count(key);
+    });
+    let lists: Lists = TaggedFilter::builder().capacity(100).hasher(hasher()).build().unwrap();
+    (0..100).for_each(|key| lists.insert(&key, 1).unwrap());
+    damaged!("tagged", Lists, written(|to| lists.write_to(to)), |mapped: &MappedFilter<Lists>, key| {
+        _ = mapped.tag(key);
+    });
+}
+
+#[test]
+fn a_snapshot_of_another_kind_is_refused_and_checked_all_the_same() {
+    let counts = written(|to| counts().write_to(to));
+    let lists = written(|to| lists(7).write_to(to));
+    let seen = written(|to| seen(100).write_to(to));
+    let grown = bytes_of(&growing(8, 40_000));
+    for bytes in [&counts, &lists, &seen, &grown] {
+        concurrent_cuckoo_filter::SnapshotReader::new(&bytes[..]).unwrap().check().unwrap();
+    }
+    macro_rules! refused {
+        ($filter:ty, $asked:literal: $($bytes:ident $saved:literal),+) => {
+            $(match FilterView::<$filter>::from_bytes(&$bytes) {
+                Err(SnapshotError::KindMismatch { saved, asked, .. }) => assert_eq!((&saved[..], asked), ($saved, $asked)),
+                other => panic!("{}: {other:?}", $saved),
+            })+
+        };
+    }
+    refused!(Filter, "plain": counts "counting", lists "tagged", seen "expiring");
+    refused!(Counts, "counting": lists "tagged", seen "expiring", grown "growing");
+    refused!(Lists, "tagged": counts "counting", seen "expiring", grown "growing");
+    refused!(Seen, "expiring": counts "counting", lists "tagged", grown "growing");
+}
+
+/// Functions of users, over views of any kind and of some kinds.
+#[test]
+fn users_write_functions_over_views() {
+    use concurrent_cuckoo_filter::{Timeless, Viewed};
+    use std::hash::{BuildHasher, Hash};
+    fn slots<F: Viewed>(view: &FilterView<'_, F>) -> usize {
+        view.len()
+    }
+    fn any<F: Timeless<Key: Hash + Sized, Hasher: BuildHasher>>(view: &FilterView<'_, F>, keys: &[F::Key]) -> bool {
+        keys.iter().any(|key| view.contains(key))
+    }
+    let bytes = written(|to| counts().write_to(to));
+    let view = FilterView::<Counts>::from_bytes(&bytes).unwrap();
+    assert!(any(&view, &[1, 2]) && slots(&view) > 0);
 }

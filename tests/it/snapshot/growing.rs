@@ -157,14 +157,10 @@ fn shards_of_a_filter_that_grows_are_written_apart_and_joined() {
 #[test]
 fn what_is_not_for_filters_that_grow_says_so() {
     let bytes = small();
-    let view = FilterView::<CuckooFilter<u64, StableHashBuilder>>::from_bytes(&bytes).map(drop);
     let reader = || SnapshotReader::new(&bytes[..]).unwrap();
-    let delta = reader().write_delta_since(reader(), Vec::new());
-    for refused in [view, delta] {
-        let error = refused.unwrap_err();
-        assert!(matches!(error, SnapshotError::KindMismatch { asked: "plain", .. }), "{error:?}");
-        assert!(error.to_string().contains("that is growing"), "{error}");
-    }
+    let error = reader().write_delta_since(reader(), Vec::new()).unwrap_err();
+    assert!(matches!(error, SnapshotError::KindMismatch { asked: "plain", .. }), "{error:?}");
+    assert!(error.to_string().contains("that is growing"), "{error}");
 }
 
 #[test]
@@ -237,6 +233,8 @@ fn numbers_that_no_writer_puts_there_are_named() {
         ("trailer of the snapshot is damaged", vec![field(bytes.len() - HEAD + 8, 3, 8)]),
     ] {
         let sealed = changes.iter().fold(Sealed::new(bytes.clone()), |sealed, (at, value)| sealed.with(*at, value));
+        let view = FilterView::<CuckooFilter<u64, StableHashBuilder>>::from_bytes(&sealed.bytes);
+        assert!(view.is_err(), "{expected}");
         let error = read(&sealed.bytes).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}, not {expected}");
         assert!(SnapshotReader::new(&sealed.bytes[..]).and_then(SnapshotReader::check).is_err(), "{expected}");
