@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-tested='pytest>=8 numpy>=1.26 pandas>=2.2 polars>=1 duckdb>=1 fsspec'
+tested='pytest>=8 numpy>=1.26 pandas>=2.2 polars>=1 duckdb>=1 dask[dataframe] fsspec'
 python=target/venv/bin/python
 test -x $python || python3 -m venv target/venv
 $python -m pip install -q 'maturin>=1.9,<2' ziglang 'pyarrow>=15' 'mypy>=1.11' $tested

@@ -57,6 +57,11 @@ impl MappedFilter {
         })
     }
 
+    /// As `contains`, without options: for what counts the parameters of a function, such as DuckDB's `create_function`.
+    fn contains_batch<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.contains(keys, true, false)
+    }
+
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.filter.contains_hash(self.hashing.one(key)?))
     }

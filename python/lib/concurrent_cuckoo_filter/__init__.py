@@ -4,6 +4,7 @@
 `concurrent_cuckoo_filter.spark` does that on Apache Spark.
 """
 
+from ._frames import deduplicate
 from ._native import (
     CuckooFilter,
     Layout,
@@ -27,5 +28,6 @@ __all__ = [
     "SnapshotError",
     "__version__",
     "build_part",
+    "deduplicate",
     "join",
 ]

@@ -1,0 +1,76 @@
+"""What a data engineer does with the libraries of a day: the recipes of the README."""
+
+from functools import partial
+
+import dask
+import dask.dataframe
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from concurrent_cuckoo_filter import CuckooFilter, RefusedError, deduplicate
+
+# The same hash function in every run, so that no test depends on chance.
+new = partial(CuckooFilter, keys=(1, 2))
+
+ROWS = {"url": ["a", "b", None, "a", "c"], "number": [0, 1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize("make", [pa.table, pa.RecordBatch.from_pydict, pd.DataFrame, pl.DataFrame], ids=lambda make: make.__module__)
+def test_rows_are_deduplicated(make):
+    seen = new(100, 1e-8)
+    rows = make(ROWS)
+    kept = deduplicate(rows, seen, "url")
+    assert type(kept) is type(rows) and list(pa.array(kept["number"]).to_pylist()) == [0, 1, 2, 4]
+    assert list(pa.array(deduplicate(make({"url": ["d", "c", None], "number": [5, 6, 7]}), seen, "url")["number"]).to_pylist()) == [5, 7]
+    # Only what was stored is in it, once.
+    assert len(seen) == 4
+
+
+@pytest.mark.parametrize("make", [list, pa.array, pa.chunked_array, pd.Series, pl.Series], ids=lambda make: make.__module__)
+def test_keys_are_deduplicated(make):
+    keys = make(["a", "b", None, "a"]) if make is not pa.chunked_array else make([["a", "b"], [None, "a"]])
+    kept = deduplicate(keys, new(100, 1e-8))
+    assert type(kept) is type(keys) and pa.array(kept).to_pylist() == ["a", "b", None]
+
+
+def test_rows_that_find_no_room():
+    with pytest.raises(RefusedError) as raised:
+        deduplicate(np.arange(5000, dtype=np.uint64), new(1000, key="u64"))
+    assert raised.value.report.stored.true_count == raised.value.report.inserted
+
+
+@pytest.fixture
+def listed():
+    filter = new(100, 1e-8)
+    filter.insert(["a", "c"])
+    return filter
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_duckdb_calls_a_filter(listed, opened, tmp_path):
+    if opened:
+        listed.save(tmp_path / "filter")
+        listed = CuckooFilter.open(tmp_path / "filter")
+    connection = duckdb.connect()
+    connection.create_function("listed", listed.contains_batch, ["VARCHAR"], "BOOLEAN", type="arrow")
+    rows = connection.from_arrow(pa.table(ROWS))
+    assert sorted(rows.filter("listed(url)").select("number").fetchall()) == [(0,), (3,), (4,)]
+    assert rows.filter("listed(url) is null").select("number").fetchall() == [(2,)]
+
+
+def test_an_expression_of_polars(listed):
+    found = pl.col("url").map_batches(listed.contains, return_dtype=pl.Boolean)
+    assert pl.LazyFrame(ROWS).filter(~found).collect()["number"].to_list() == [1]
+    assert pl.DataFrame(ROWS).with_columns(listed=found)["listed"].to_list() == [True, False, None, True, True]
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_dask_sends_a_filter_along(listed, scheduler):
+    frame = dask.dataframe.from_pandas(pd.DataFrame(ROWS), npartitions=2)
+    with dask.config.set(**{"multiprocessing.context": "fork"}):
+        kept = frame.map_partitions(lambda part: part[listed.contains(part["url"])]).compute(scheduler=scheduler)
+    assert kept["number"].tolist() == [0, 3, 4]
