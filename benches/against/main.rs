@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 mod contestant {
-    compare::version!(earlier, "the earlier commit");
+    // Later commits map every kind of filter: `MappedFilter<CuckooFilter<u64, StableHashBuilder>>`.
+    compare::version!(earlier, "the earlier commit", earlier::MappedFilter<u64, earlier::StableHashBuilder>);
 }
 
 fn main() -> ExitCode {

@@ -9,6 +9,6 @@ mod record;
 mod run;
 mod slices;
 
-pub use contestants::{Contestant, Contested, Many, Passes, Set, Version, most};
+pub use contestants::{Contestant, Contested, Kind, Many, Passes, Set, Version, most};
 pub use field::{Field, Key, Size, Text};
 pub use run::main;

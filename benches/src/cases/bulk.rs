@@ -3,10 +3,10 @@
 use super::Plan;
 use super::entrants::entrants;
 use crate::clock::timed;
-use crate::contestants::{Passes, ours};
+use crate::contestants::ours;
 use crate::field::{Field, Size, keys};
 use crate::record::{Record, Table};
-use crate::slices::{self, Case, against, speed};
+use crate::slices::{self, Case, speed};
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -21,86 +21,9 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
          rayon's {} threads. Inserts fill an empty table to 95 %, removes empty it, lookups are of absent keys.",
         rayon::current_num_threads()
     ));
-    let sizes = if plan.quick { vec![12] } else { vec![16, 20, plan.large] };
-    for &log2 in &sizes {
-        plan.step(&format!("many keys at once, 2^{log2} slots"));
-        ours_alone(plan, record, log2);
-    }
     peers(plan, record);
     overfull(plan, record);
     snapshots(plan, record);
-}
-
-/// This crate's operations, each against the one that it stands for.
-fn ours_alone(plan: &Plan, record: &mut Record, log2: u32) {
-    let filter = ours::Filter(ours::build::<u64>(Size::new(log2, 13)));
-    let field = Field::<u64>::new(log2, 1 << log2.min(22));
-    let (present, absent, all) = (&field.present, &field.misses, field.present.len());
-    let flags = RefCell::new(vec![false; all.max(absent.len())]);
-    let [insert, remove, contains] = [0, 1, 2];
-    // What each is, what it is compared with by its place, and what it does: returns how many keys it was done for.
-    type Work<'a> = Box<dyn Fn() -> usize + 'a>;
-    let admitted = |unique: &dyn Fn(&mut [bool]) -> usize| unique(&mut flags.borrow_mut()[..all]);
-    let found = |lookup: &dyn Fn(&mut [bool])| {
-        let found = &mut flags.borrow_mut()[..absent.len()];
-        lookup(found);
-        absent.len() - found.iter().filter(|&&found| found).count()
-    };
-    let bulk = &filter.0;
-    let rows: Vec<(&str, usize, usize, Work)> = vec![
-        ("loop of `insert`", 0, insert, Box::new(|| filter.insert_all(present))),
-        ("`insert_batch`", 0, insert, Box::new(|| bulk.insert_batch(present).inserted)),
-        (
-            "`insert_unique_batch` (to `insert_batch`)",
-            1,
-            insert,
-            Box::new(|| admitted(&|flags| bulk.insert_unique_batch(present, flags).inserted)),
-        ),
-        (
-            "parallel loop of `insert`",
-            0,
-            insert,
-            Box::new(|| present.par_chunks(PIECE).map(|keys| filter.insert_all(keys)).sum()),
-        ),
-        ("`par_insert`", 0, insert, Box::new(|| bulk.par_insert(present).inserted)),
-        (
-            "`par_insert_unique` (to `par_insert`)",
-            4,
-            insert,
-            Box::new(|| admitted(&|flags| bulk.par_insert_unique(present, flags).inserted)),
-        ),
-        ("loop of `contains`", 6, contains, Box::new(|| absent.len() - filter.contains_all(absent))),
-        ("`contains_batch`", 6, contains, Box::new(|| found(&|flags| bulk.contains_batch(absent, flags)))),
-        ("`par_contains`", 6, contains, Box::new(|| found(&|flags| bulk.par_contains(absent, flags)))),
-        ("loop of `remove`", 9, remove, Box::new(|| filter.remove_all(present))),
-        ("`remove_batch`", 9, remove, Box::new(|| bulk.remove_batch(present).removed)),
-        ("`par_remove`", 9, remove, Box::new(|| bulk.par_remove(present).removed)),
-    ];
-    // Lookups find the table full; removes are given a full one, inserts an empty one.
-    let mut cases: Vec<Case> = rows
-        .iter()
-        .map(|(name, _, kind, work)| {
-            let (filter, of) = (&filter, if *kind == contains { absent.len() } else { all });
-            Case::new(*name, move |_| {
-                filter.0.clear();
-                if *kind != insert {
-                    crate::most(filter.0.par_insert(present).inserted, all);
-                }
-                let warm = if *kind == contains { work() } else { of };
-                let (nanos, done) = timed(of, work);
-                // Of unique keys, false positives are not stored.
-                assert!(warm.min(done) >= of * 98 / 100, "{name}: {done} of {of}");
-                nanos
-            })
-        })
-        .collect();
-    let rounds = if log2 > 20 { plan.few() } else { plan.rounds.div_ceil(4) };
-    let nanos = slices::take(rounds, &mut cases);
-    let mut table = Table::new([format!("2^{log2} slots (ratio to the loop)"), "M/s".into()]);
-    for (number, (name, other, ..)) in rows.iter().enumerate() {
-        table.row([name.to_string(), against(nanos[number], nanos[*other])]);
-    }
-    record.table(table);
 }
 
 /// Parallel loops of the peers, compared with this crate's bulk operations.

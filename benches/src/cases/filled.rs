@@ -1,11 +1,9 @@
-//! Filters filled with the keys they were built for, and what is asked of them: memory, speed of construction, rate of
+//! Filters filled with the keys they were built for, and what is asked of them: memory, rate of
 //! false positives. The peers go without the locks that sharing them would take, since one thread fills them.
 
-use crate::clock::timed;
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{Builder, CuckooFilter};
 use fastbloom::BloomFilter;
-use fastbloom_rs::{CountingBloomFilter, FilterBuilder, Membership};
 use fastrand::Rng;
 use rayon::prelude::*;
 use xorf::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
@@ -14,8 +12,6 @@ use xorf::{BinaryFuse8, BinaryFuse16, BinaryFuse32};
 pub(super) struct Filled {
     pub(super) keys: usize,
     pub(super) bytes: usize,
-    /// What a key took to go in, the making of the filter included.
-    pub(super) nanos: f64,
     contains: Box<dyn Fn(&u64) -> bool + Sync>,
 }
 
@@ -27,10 +23,10 @@ impl Filled {
         bytes: impl FnOnce(&F) -> usize,
         contains: impl Fn(&F, &u64) -> bool + Sync + 'static,
     ) -> Self {
-        let (nanos, filter) = timed(keys.len(), make);
+        let filter = make();
         assert!(keys.par_iter().all(|key| contains(&filter, key)), "every key that went in is found");
         let (keys, bytes) = (keys.len(), bytes(&filter));
-        Filled { keys, bytes, nanos, contains: Box::new(move |key| contains(&filter, key)) }
+        Filled { keys, bytes, contains: Box::new(move |key| contains(&filter, key)) }
     }
 
     pub(super) fn bits_a_key(&self) -> f64 {
@@ -51,51 +47,21 @@ impl Filled {
     }
 }
 
-/// This crate at the capacity that it promises, filled by a function that returns how many keys went in.
-fn ours_by(keys: &[u64], builder: Builder<u64>, insert: impl FnOnce(&CuckooFilter<u64>) -> usize) -> Filled {
+/// This crate at the capacity that it promises, filled by single insertions.
+pub(super) fn ours(keys: &[u64], builder: Builder<u64>) -> Filled {
     let make = || {
         let filter = builder.capacity(keys.len()).build().expect("a possible filter");
-        assert_eq!(insert(&filter), keys.len(), "room for the capacity");
+        keys.iter().for_each(|key| filter.insert(key).expect("room for the capacity"));
         filter
     };
     Filled::new(keys, make, CuckooFilter::memory_usage, CuckooFilter::contains)
 }
 
-/// This crate at the capacity that it promises, filled by single insertions.
-pub(super) fn ours(keys: &[u64], builder: Builder<u64>) -> Filled {
-    ours_by(keys, builder, |filter| keys.iter().filter(|key| filter.insert(key).is_ok()).count())
-}
-
-/// This crate at the capacity that it promises, filled by `par_insert`.
-pub(super) fn ours_in_bulk(keys: &[u64], builder: Builder<u64>) -> Filled {
-    ours_by(keys, builder, |filter| filter.par_insert(keys).inserted)
-}
-
-/// This crate, built for `capacity` keys, filled by single insertions until it refuses one of `keys`.
-pub(super) fn ours_until_refused(capacity: usize, keys: &[u64], builder: Builder<u64>) -> Filled {
-    let (nanos, (filter, count)) = timed(1, || {
-        let filter = builder.capacity(capacity).build().expect("a possible filter");
-        let refused = keys.iter().position(|key| filter.insert(key).is_err());
-        (filter, refused.expect("more keys than slots"))
-    });
-    let filled = Filled::new(&keys[..count], || filter, CuckooFilter::memory_usage, CuckooFilter::contains);
-    Filled { nanos: nanos / count as f64, ..filled }
-}
-
-/// A Bloom filter of this many bits a key.
-pub(super) fn bloom(keys: &[u64], bits: usize) -> Filled {
-    let builder = || BloomFilter::with_num_bits(keys.len() * bits).hasher(RandomState::new());
-    bloom_by(keys, || builder().expected_items(keys.len()))
-}
-
 /// A Bloom filter for this rate of false positives.
 pub(super) fn bloom_for(keys: &[u64], rate: f64) -> Filled {
-    bloom_by(keys, || BloomFilter::with_false_pos(rate).hasher(RandomState::new()).expected_items(keys.len()))
-}
-
-fn bloom_by(keys: &[u64], empty: impl FnOnce() -> BloomFilter<RandomState>) -> Filled {
     let make = || {
-        let mut filter = empty();
+        let builder = BloomFilter::with_false_pos(rate).hasher(RandomState::new());
+        let mut filter = builder.expected_items(keys.len());
         keys.iter().for_each(|key| _ = filter.insert(key));
         filter
     };
@@ -111,18 +77,6 @@ pub(super) fn blocked_bloom(keys: &[u64], bits: usize) -> Filled {
     };
     let bytes = |(filter, _): &(sbbf_rs_safe::Filter, _)| filter.as_bytes().len();
     Filled::new(keys, make, bytes, |(filter, hasher), key| filter.contains_hash(hasher.hash_one(key)))
-}
-
-/// A counting Bloom filter of this many counters a key, each of 4 bits.
-pub(super) fn counting_bloom(keys: &[u64], counters: usize) -> Filled {
-    let make = || {
-        let hashes = (counters as f64 * std::f64::consts::LN_2).round() as u32;
-        let size = (keys.len() * counters).next_multiple_of(64) as u64;
-        let mut filter = CountingBloomFilter::new(FilterBuilder::from_size_and_hashes(size, hashes));
-        keys.iter().for_each(|key| filter.add(&key.to_le_bytes()));
-        filter
-    };
-    Filled::new(keys, make, |filter| filter.get_u8_array().len(), |filter, key| filter.contains(&key.to_le_bytes()))
 }
 
 /// A quotient filter for this rate of false positives.
@@ -170,12 +124,8 @@ mod tests {
         let twelve = || CuckooFilter::builder().fingerprint_bits(12);
         let expected = [
             (ours(some, twelve()), 12.8, 0.00186),
-            (ours_in_bulk(some, twelve()), 12.8, 0.00186),
-            (ours_until_refused(count, &keys, twelve()), 12.5, 0.0019),
-            (bloom(some, 13), 13.0, 0.00193),
             (bloom_for(some, 0.01), 9.6, 0.01),
             (blocked_bloom(some, 13), 13.0, 0.0037),
-            (counting_bloom(some, 13), 52.0, 0.00193),
             (quotient(some, 0.5f64.powi(9)), 11.7, 0.00185),
             (binary_fuse(some, 8), 9.7, 0.0039),
         ];

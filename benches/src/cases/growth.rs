@@ -4,7 +4,6 @@
 use super::Plan;
 use crate::clock::timed;
 use crate::field::keys;
-use crate::record::figure::{self, Axes, Line, Look};
 use crate::record::{Record, Table};
 use crate::slices::{self, Case, against, speed};
 use concurrent_cuckoo_filter::{Builder, CuckooFilter};
@@ -14,12 +13,9 @@ use fastrand::Rng;
 const BEGIN: usize = 10_000;
 
 const NAMES: [&str; 3] = ["growing", "final size", "chain"];
-const LOOKS: [Look; 3] = [Look::Main, Look::Ours, Look::Coloured(0)];
 
 /// What is looked up: absent keys and present ones, one by one and in batches.
 const KINDS: [&str; 4] = ["absent", "present", "absent, batch", "present, batch"];
-
-const AXES: Axes = Axes { x: "keys", x_label: |keys| format!("{:.0}k", keys / 1e3), y: "M lookups/s" };
 
 /// A filter that takes more and more keys.
 trait Grows {
@@ -117,9 +113,6 @@ struct Row {
     rates: [f64; 3],
 }
 
-/// The name of a file, a title, what is drawn upwards, and its values for the three.
-type Plot = (&'static str, &'static str, &'static str, fn(&Row) -> [f64; 3]);
-
 pub(super) fn run(plan: &Plan, record: &mut Record) {
     record.heading("Growth");
     record.text(&format!(
@@ -128,10 +121,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
          it, that are all asked, from the newest on. At each half doubling; in brackets how many times as fast as the \
          filter of the final size.",
     ));
-    let sizes: &[usize] = if plan.quick { &[40_000] } else { &[300_000, 10_000_000] };
-    for &keys in sizes {
-        grow(plan, record, keys);
-    }
+    grow(plan, record, if plan.quick { 40_000 } else { 10_000_000 });
     fill(plan, record, if plan.quick { [40_000, 400_000] } else { [10_000_000, 100_000_000] });
 }
 
@@ -184,25 +174,6 @@ fn grow(plan: &Plan, record: &mut Record, most: usize) {
         last.bits[0] / last.bits[1],
         last.bits[2] / last.bits[1],
     ));
-    if most > 1_000_000 {
-        let plots: [Plot; 3] = [
-            ("growth-lookups", "Lookups of absent keys while filters grow", "M lookups/s", |row| {
-                row.nanos[0].map(|nanos| 1e3 / nanos)
-            }),
-            ("growth-bits", "Bits a key while filters grow", "bits a key", |row| row.bits),
-            ("growth-rates", "False positives of a million lookups while filters grow", "of a million", |row| {
-                row.rates.map(|rate| (rate * 1e6).max(1.0))
-            }),
-        ];
-        for (file, title, y, values) in plots {
-            let line = |number: usize| Line {
-                name: name(number),
-                look: LOOKS[number],
-                points: rows.iter().map(|row| (row.keys as f64, values(row)[number])).collect(),
-            };
-            record.figure(file, title, figure::draw(title, &Axes { y, ..AXES }, &[0, 1, 2].map(line)));
-        }
-    }
 }
 
 fn row(plan: &Plan, keys: usize, filters: &[Box<dyn Grows>; 3], absent: &[u64], hits: &[u64]) -> Row {

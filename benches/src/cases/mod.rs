@@ -7,11 +7,10 @@ mod entrants;
 mod expiry;
 mod filled;
 mod growth;
+mod kinds;
 mod latency;
 mod load;
 mod lookups;
-mod mapped;
-mod paper;
 mod refusals;
 mod threads;
 mod versions;
@@ -74,16 +73,14 @@ pub(crate) enum Section {
     Writes,
     /// Many keys at once, and snapshots
     Bulk,
-    /// Lookups in files that are mapped, compared with those in a filter
-    Mapped,
+    /// Lookups and loads of every kind of filter, compared with a plain one and an earlier commit if there is one
+    Kinds,
     /// Lookups and inserts by load factor
     Load,
     /// Lookups and writes on several threads
     Threads,
     /// Percentiles of single operations, alone and with writers
     Latency,
-    /// The tables of the cuckoo filter's paper
-    Paper,
     /// Load factors at the first refusal, by size and width
     Refusals,
     /// Bits a key by false-positive rate
@@ -105,11 +102,10 @@ impl Section {
             Section::Widths => widths::run,
             Section::Writes => writes::run,
             Section::Bulk => bulk::run,
-            Section::Mapped => mapped::run,
+            Section::Kinds => kinds::run,
             Section::Load => load::run,
             Section::Threads => threads::run,
             Section::Latency => latency::run,
-            Section::Paper => paper::run,
             Section::Refusals => refusals::run,
             Section::Bits => bits::run,
             Section::Growth => growth::run,

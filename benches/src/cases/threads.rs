@@ -55,62 +55,94 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         }
         record.table(table);
     }
-    readers(plan, record, log2, own, stable);
+    for log2 in if plan.quick { [12, 14] } else { [16, 20] } {
+        readers(plan, record, log2);
+    }
 }
 
-/// Lookups by each version of this crate on two threads, and on one while another writes or only hashes. Medians: the fastest
-/// slices are those in which the other thread did not run.
-fn readers(plan: &Plan, record: &mut Record, log2: u32, own: &[u64], stable: &[u64]) {
-    let keys = &stable[..stable.len().min(1 << 17)];
+/// What each version of this crate does on one thread while another does something else. Medians: the fastest slices are those
+/// in which the other thread did not run.
+fn readers(plan: &Plan, record: &mut Record, log2: u32) {
+    plan.step(&format!("readers beside writers, 2^{log2} slots"));
     let versions = plan.versions();
-    let filled = |version: &Version| {
-        let set = (version.numbers)(Size::new(log2, 13));
-        assert_eq!(set.insert_all(own) + set.insert_all(stable), own.len() + stable.len());
+    let present = Field::<u64>::new(log2, 0).present;
+    let filled = |version: &Version, share: usize| {
+        let (set, present) = ((version.numbers)(Size::new(log2, 13)), &present[..(share << log2) / 100]);
+        crate::most(set.insert_all(present), present.len());
         set
     };
-    let sets: Vec<_> = versions.iter().map(filled).collect();
-    let mut cases: Vec<_> = sets.iter().flat_map(|set| lookups(&**set, own, keys)).collect();
+    let sets: Vec<_> = versions.iter().map(|version| (filled(version, 95), filled(version, 60))).collect();
+    let mut cases: Vec<_> =
+        sets.iter().flat_map(|(full, half)| beside(&**full, &**half, &present, 1 << log2)).collect();
     let nanos = slices::medians(plan.rounds, &mut cases);
     let columns = versions.iter().map(|version| format!("{}, M/s", version.name));
-    let mut table = Table::new(std::iter::once("lookups of present keys".to_owned()).chain(columns));
-    let rows = [
-        ("one thread", 0),
-        ("two threads (ratio to one)", 0),
-        ("one, while another hashes", 2),
-        ("one, while another removes and inserts (ratio to hashes)", 2),
-    ];
-    for (number, (row, base)) in rows.into_iter().enumerate() {
-        let cell =
-            |nanos: &[f64]| if number % 2 == 0 { speed(nanos[number]) } else { against(nanos[number], nanos[base]) };
-        table.row(std::iter::once(row.to_owned()).chain(nanos.chunks(rows.len()).map(cell)));
+    let mut table = Table::new(std::iter::once(format!("2^{log2} slots, on one thread")).chain(columns));
+    // The row that each is compared with.
+    let base = [0, 0, 0, 2, 2, 5, 5, 5];
+    for (row, base) in base.into_iter().enumerate() {
+        let cell = |nanos: &[f64]| if row == base { speed(nanos[row]) } else { against(nanos[row], nanos[base]) };
+        table.row(std::iter::once(cases[row].name.clone()).chain(nanos.chunks(8).map(cell)));
     }
     record.table(table);
 }
 
-/// The cases of one version.
-fn lookups<'a>(set: &'a dyn Many<u64>, own: &'a [u64], keys: &'a [u64]) -> [Case<'a>; 4] {
-    let read = move |_| {
-        assert_eq!(set.contains_all(keys), keys.len());
-        clock::timed(keys.len(), || set.contains_all(keys)).0
+/// The cases of one version: a set at 95 % load, and one at 60 %.
+fn beside<'a>(full: &'a dyn Many<u64>, half: &'a dyn Many<u64>, present: &'a [u64], slots: usize) -> [Case<'a>; 8] {
+    let (own, stable) = present[..slots * 60 / 100].split_at(slots / 8);
+    let stable = &stable[..stable.len().min(1 << 17)];
+    let read = move |set: &dyn Many<u64>| {
+        crate::most(set.contains_all(stable), stable.len());
+        clock::timed(stable.len(), || set.contains_all(stable)).0
     };
-    let on = |threads: usize| {
-        Case::new("", move |_| {
-            let (_, nanos) = clock::on_threads(threads, read);
-            nanos.iter().sum::<f64>() / (threads * threads) as f64
-        })
+    // Removals and insertions; a thread has keys of its own.
+    let churn = move |number: usize, stop: &AtomicBool| {
+        let keys = own[number * own.len() / 2..].iter().take(own.len() / 2).cycle();
+        let keys = keys.take_while(|_| !stop.load(Ordering::Relaxed));
+        keys.filter(|key| !full.remove(key) | !full.insert(key)).count()
     };
-    let write = move |_: usize, stop: &AtomicBool| {
-        let keys = own.iter().cycle().take_while(|_| !stop.load(Ordering::Relaxed));
-        keys.filter(|key| !set.remove(key) | !set.insert(key)).count()
+    let write = move |number: usize| {
+        let keys = &own[number * own.len() / 2..][..own.len() / 2];
+        clock::timed(2 * keys.len(), || keys.iter().for_each(|key| assert!(full.remove(key) & full.insert(key)))).0
+    };
+    // Insertions that go from 60 % to 85 %, and are taken back before the next slice.
+    let new = &present[slots * 60 / 100..slots * 85 / 100];
+    let insert = move |_: usize, stop: &AtomicBool| {
+        let keys = new.iter().take_while(|_| !stop.load(Ordering::Relaxed));
+        keys.filter(|key| !half.insert(key)).count()
+    };
+    let lookups = move |_: usize, stop: &AtomicBool| {
+        while !stop.load(Ordering::Relaxed) {
+            crate::most(full.contains_all(&stable[..1000]), 1000);
+        }
+        0
     };
     [
-        on(1),
-        on(2),
-        Case::new("", move |_| clock::with(1, |_, stop| clock::hash(stop), || read(0)).0),
-        Case::new("", move |_| {
-            let (nanos, failed) = clock::with(1, write, || read(0));
+        Case::new("lookups", move |_| read(full)),
+        Case::new("lookups on two threads (ratio to one)", move |_| {
+            let (_, nanos) = clock::on_threads(2, |_| read(full));
+            nanos.iter().sum::<f64>() / 4.0
+        }),
+        Case::new("lookups, while another hashes", move |_| {
+            clock::with(1, |_, stop| clock::hash(stop), || read(full)).0
+        }),
+        Case::new("lookups, while another removes and inserts at 95 % (ratio to hashes)", move |_| {
+            let (nanos, failed) = clock::with(1, churn, || read(full));
             assert_eq!(failed, 0, "writes that failed");
             nanos
+        }),
+        Case::new("lookups, while another inserts from 60 to 85 % (ratio to hashes)", move |_| {
+            let (nanos, failed) = clock::with(1, insert, || read(half));
+            assert_eq!(failed, 0, "writes that failed");
+            half.remove_all(new);
+            nanos
+        }),
+        Case::new("removals and insertions at 95 %", move |_| write(0)),
+        Case::new("removals and insertions, while another looks up (ratio)", move |_| {
+            clock::with(1, lookups, || write(0)).0
+        }),
+        Case::new("removals and insertions on two threads (ratio to one)", move |_| {
+            let (_, nanos) = clock::on_threads(2, write);
+            nanos.iter().sum::<f64>() / 4.0
         }),
     ]
 }

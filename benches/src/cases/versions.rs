@@ -99,6 +99,23 @@ impl<K: Key> Filled<K> {
             filter.save()
         });
         vec![
+            Case::new("`insert`, whole", |_| {
+                filter.clear();
+                let (nanos, inserted) = timed(present.len(), || filter.insert_all(present));
+                crate::most(inserted, present.len());
+                nanos
+            }),
+            Case::new("`remove`, whole", |_| {
+                let (nanos, removed) = timed(present.len(), || filter.remove_all(present));
+                crate::most(removed, present.len());
+                nanos
+            }),
+            Case::new("`insert_unique`, whole", |_| {
+                filter.clear();
+                let (nanos, inserted) = timed(present.len(), || filter.insert_unique_all(present));
+                crate::most(inserted, present.len());
+                nanos
+            }),
             Case::new("`par_insert`", |_| {
                 filter.clear();
                 let (nanos, inserted) = timed(present.len(), || filter.par_insert(present));
@@ -128,8 +145,8 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     record.text(&format!(
         "u64 keys, one thread but for `par_insert` ({} threads), filters filled to 95 % of their slots. *Mixed* keys are \
          present or absent by chance. *Churn* is a removal and an insertion, each counted; `insert_unique` and `count` \
-         are of keys that are present. `par_insert`, `insert_batch` and `read_from`, from memory, are of whole filters, \
-         in keys a second.{}",
+         are of keys that are present. *Whole*, `par_insert`, `insert_batch` and `read_from`, from memory, are of whole \
+         filters, in keys a second.{}",
         rayon::current_num_threads(),
         match plan.versions().get(1) {
             Some(earlier) => format!(" In brackets: how many times as fast as {} this crate is.", earlier.name),

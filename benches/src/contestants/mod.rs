@@ -5,7 +5,7 @@ mod peers;
 #[cfg(test)]
 mod tests;
 
-pub use ours::Version;
+pub use ours::{Kind, Version};
 
 use crate::field::{Key, Size, Text};
 

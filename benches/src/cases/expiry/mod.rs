@@ -1,4 +1,4 @@
-//! Filters that forget: lookups compared with those of filters that do not, "was it seen within the window?" compared with peers, ticks.
+//! Filters that forget: "was it seen within the window?" compared with peers, ticks.
 
 mod windows;
 
@@ -6,74 +6,18 @@ use super::Plan;
 use super::latency::{Times, duration};
 use crate::clock::{self, timed};
 use crate::contestants::ours;
-use crate::field::{Field, Size, keys};
+use crate::field::{Size, keys};
 use crate::record::{Record, Table};
-use crate::slices::{self, Case, speed};
-use concurrent_cuckoo_filter::CuckooFilter;
+use crate::slices::{self, speed};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use windows::{STEPS, TIME, Window, all, cuckoo_clock};
 
 pub(super) fn run(plan: &Plan, record: &mut Record) {
     record.heading("Filters that forget");
-    lookups(plan, record);
     seen(plan, record);
     ticks(plan, record);
     bits(plan, record);
-}
-
-/// Lookups of single keys, compared with those of plain filters with slots and with fingerprints of the same width.
-fn lookups(plan: &Plan, record: &mut Record) {
-    record.text(
-        "Lookups of u64 keys at 95 % load, one thread, by slots: millions a second. *Expiring* has 13 bits a fingerprint and 3 \
-         of a deadline; in brackets: how many times its time a lookup takes, at most 1.4 of plain filters in the cache and \
-         1.1 out of it being asked for.",
-    );
-    let sizes = if plan.quick { vec![12, 16] } else { vec![16, 20, plan.large] };
-    let columns: Vec<_> = sizes.iter().map(|&log2| lookups_of(plan, log2)).collect();
-    let heads = sizes.iter().map(|log2| format!("2^{log2}"));
-    let mut table = Table::new(std::iter::once(String::new()).chain(heads));
-    for row in 0..columns[0].len() {
-        let kind = row / 3 * 3;
-        let cells = columns.iter().map(|column| {
-            let (nanos, expiring) = (column[row].1, column[kind].1);
-            if row == kind { speed(nanos) } else { format!("{} ({:.2})", speed(nanos), expiring / nanos) }
-        });
-        table.row(std::iter::once(columns[0][row].0.clone()).chain(cells));
-    }
-    record.table(table);
-}
-
-fn lookups_of(plan: &Plan, log2: u32) -> Vec<(String, f64)> {
-    plan.step(&format!("lookups of expiring filters, 2^{log2} slots"));
-    let field = Field::<u64>::new(log2, if plan.quick { 1 << 12 } else { 1 << 20 });
-    let present = &field.present;
-    // Room for the tick that keys may live longer is filled, too.
-    let expiring = windows::ours(present.len() * STEPS as usize / (STEPS as usize + 1), STEPS);
-    crate::most(expiring.par_insert(present).inserted, present.len());
-    let plain: Vec<CuckooFilter<u64>> = [16, 13]
-        .map(|bits| {
-            let filter = ours::build(Size::new(log2, bits));
-            crate::most(filter.par_insert(present).inserted, present.len());
-            filter
-        })
-        .into();
-    let mut cases = Vec::new();
-    for (kind, keys) in [("absent", &field.misses), ("present", &field.hits)] {
-        let right = move |found: usize, of: usize| {
-            let right = if kind == "present" { found >= of * 99 / 100 } else { found <= of / 100 };
-            assert!(right, "{found} of {of} {kind} keys found");
-        };
-        let expiring = &expiring;
-        let pass = move |keys: &[u64]| keys.iter().filter(|key| expiring.contains(key)).count();
-        cases.push(Case::pass(format!("expiring, {kind}"), keys, pass, right));
-        for (filter, bits) in plain.iter().zip([16, 13]) {
-            let pass = move |keys: &[u64]| keys.iter().filter(|key| filter.contains(key)).count();
-            cases.push(Case::pass(format!("plain, {bits} bits, {kind}"), keys, pass, right));
-        }
-    }
-    let nanos = slices::take(plan.rounds, &mut cases);
-    cases.iter().map(|case| case.name.clone()).zip(nanos).collect()
 }
 
 /// A stream of which every second event repeats one of the last quarter of a window.
