@@ -197,7 +197,7 @@ impl Seen {
 pub(super) struct Model {
     /// Executions of the committed code. At least 90 % must be explored.
     pub(super) executions: usize,
-    /// The bound of preemptions: none for two threads, 3 for three.
+    /// How many preemptions an execution may have, where all of them would take too long; the model says so as it ends.
     pub(super) preemptions: Option<usize>,
     /// Outcomes that must have been noted at least once; "repeated" is a lookup that began again.
     pub(super) outcomes: &'static [&'static str],
@@ -234,7 +234,8 @@ impl Model {
         let executions = each.map().get("execution").copied().unwrap_or_default();
         let mut outcomes = seen.map().clone();
         outcomes.append(&mut repeated.map());
-        println!("model {name:<60} {executions:>8} executions (committed {})  {outcomes:?}", self.executions);
+        let bound = self.preemptions.map(|most| format!(", at most {most} preemptions")).unwrap_or_default();
+        println!("model {name:<60} {executions:>8} executions (committed {}{bound})  {outcomes:?}", self.executions);
         for &outcome in self.outcomes {
             assert!(outcomes.contains_key(outcome), "{name}: never seen: {outcome}");
         }

@@ -13,6 +13,7 @@ mod schedules;
 mod teeth;
 mod tools;
 mod tree;
+mod trees;
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -102,11 +103,11 @@ enum Cli {
     Machines,
     /// Long forms of all checks; writes their figures into docs/reliability.md (hours). Needs what they need
     ///
-    /// A check prints "figure ROW: TEXT", and that row gets the text and the date. A figure without a row is an error,
+    /// A check prints "figure ROW: TEXT", and that row gets the text, the date and the trees of src and of the check. A figure without a row is an error,
     /// and so is a row of a piece that got no figure, unless something was skipped. A piece that fails does not keep
     /// others from running. What a piece printed is in target/full/PIECE.log.
     Full {
-        /// Names the pieces, their rows and the command of each
+        /// Names the pieces, their rows and the command of each, and the figures that were measured on an earlier state
         #[arg(long)]
         list: bool,
         /// Runs these pieces only

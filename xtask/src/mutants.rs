@@ -222,3 +222,31 @@ fn lines(file: &Path) -> Result<BTreeSet<String>> {
 fn joined(lines: &BTreeSet<String>) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CONFIG, HEART};
+    use crate::{run, tree};
+
+    /// Types, functions and files that the patterns name exist. What a pattern says of operators is for cargo-mutants to judge.
+    #[test]
+    fn patterns_name_what_exists() {
+        std::env::set_current_dir(tree::root()).unwrap();
+        let files = run::stdout(run::plain("git ls-files src")).unwrap();
+        let code: String = files.lines().filter_map(|file| run::read(file).ok()).collect();
+        let code: std::collections::BTreeSet<_> =
+            code.split(|c: char| !c.is_alphanumeric() && c != '_').chain(files.split(['/', '.'])).collect();
+        let config = run::read(CONFIG).unwrap();
+        let patterns = config.lines().filter_map(|line| line.trim().strip_prefix('\'')?.strip_suffix("',"));
+        let mut gone = Vec::new();
+        for pattern in patterns.chain(HEART) {
+            // Without classes and marks, such as \b and \S, and the words of cargo-mutants.
+            let bare = ["\\b", "\\S", "\\("].iter().fold(pattern.to_owned(), |bare, mark| bare.replace(mark, " "));
+            let words = bare.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| word.len() > 3);
+            let of_tool = ["replace", "delete", "with", "guard"];
+            let is_gone = |word: &&str| !of_tool.contains(word) && !code.iter().any(|name| name.contains(word));
+            gone.extend(words.filter(is_gone).map(|word| format!("{word} in {pattern}")));
+        }
+        assert!(gone.is_empty(), "patterns name what is not in src: {gone:#?}");
+    }
+}

@@ -92,7 +92,9 @@ fn beside<'a>(full: &'a dyn Many<u64>, half: &'a dyn Many<u64>, present: &'a [u6
     let stable = &stable[..stable.len().min(1 << 17)];
     let read = move |set: &dyn Many<u64>| {
         crate::most(set.contains_all(stable), stable.len());
-        clock::timed(stable.len(), || set.contains_all(stable)).0
+        // Long enough for another thread to be felt.
+        let passes = (1usize << 16).div_ceil(stable.len());
+        clock::timed(passes * stable.len(), || (0..passes).for_each(|_| _ = set.contains_all(stable))).0
     };
     // Removals and insertions; a thread has keys of its own.
     let churn = move |number: usize, stop: &AtomicBool| {

@@ -1,7 +1,6 @@
 //! This crate, and earlier commits of it.
 
 use super::Many;
-use concurrent_cuckoo_filter::CuckooFilter;
 use crate::field::{Size, Text};
 
 /// The name of this crate among the contestants.
@@ -100,9 +99,7 @@ macro_rules! version {
 
         /// A filter of each kind that holds these keys. Where slots have tags, fingerprints have 13 bits and tags 3.
         fn kinds(keys: &[u64]) -> Vec<$crate::Kind> {
-            use $package::{
-                CountingFilter, CuckooFilter, ExpiringFilter, StableHashBuilder, TaggedFilter,
-            };
+            use $package::{CountingFilter, CuckooFilter, ExpiringFilter, StableHashBuilder, TaggedFilter};
             let count = keys.len();
             let plain = |bits| CuckooFilter::<u64>::builder().capacity(count).fingerprint_bits(bits);
             let stable = plain(13).hasher(StableHashBuilder::with_keys(1, 2)).build().expect("a possible filter");
@@ -252,8 +249,7 @@ macro_rules! version {
     };
 }
 
-version!(
-    concurrent_cuckoo_filter,
-    NAME,
-    concurrent_cuckoo_filter::MappedFilter<CuckooFilter<u64, concurrent_cuckoo_filter::StableHashBuilder>>
-);
+type Mapped = concurrent_cuckoo_filter::MappedFilter<
+    concurrent_cuckoo_filter::CuckooFilter<u64, concurrent_cuckoo_filter::StableHashBuilder>,
+>;
+version!(concurrent_cuckoo_filter, NAME, Mapped);

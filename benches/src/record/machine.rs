@@ -1,5 +1,8 @@
 //! Where and from what a record was measured.
 
+#[path = "../../../xtask/src/trees.rs"]
+mod trees;
+
 use super::Record;
 use jiff::Timestamp;
 use std::fs;
@@ -10,13 +13,13 @@ pub(crate) fn today() -> String {
     Timestamp::now().strftime("%F").to_string()
 }
 
-/// Adds command, commit, machine and toolchain.
+/// Adds command, trees, machine and toolchain.
 pub(crate) fn describe(record: &mut Record, rounds: usize) {
     let cores = std::thread::available_parallelism().map_or_else(|_| unknown(), |cores| cores.to_string());
     let lines = [
         ("command", command()),
         ("rounds", rounds.to_string()),
-        ("commit", commit()),
+        ("trees", trees()),
         ("processor", field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into())),
         ("cores", cores),
         ("caches", caches()),
@@ -40,14 +43,12 @@ fn command() -> String {
     format!("`cargo run --release -p compare{given}`")
 }
 
-fn commit() -> String {
-    let Some(commit) = output("git", &["rev-parse", "--short=12", "HEAD"]) else {
-        return unknown();
-    };
-    match output("git", &["status", "--porcelain", "--untracked-files=no"]) {
-        Some(changes) if changes.is_empty() => format!("{commit}, the tree as committed"),
-        _ => format!("{commit}, with changes that are not committed"),
-    }
+/// The trees of the library and of this program: what `git rev-parse COMMIT:src` begins with where they are committed.
+fn trees() -> String {
+    let index = std::env::temp_dir().join(format!("compare-{}.index", std::process::id()));
+    let trees = trees::trees(&["src", "benches"], &index);
+    let _ = fs::remove_file(index);
+    trees.unwrap_or_else(|_| unknown())
 }
 
 fn caches() -> String {
