@@ -31,9 +31,9 @@ struct Arguments {
     /// How often a new line may be taken for a repeated one
     #[arg(long, default_value_t = 0.0001)]
     rate: f64,
-    /// Threads that look lines up; as many as there are cores by default
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    /// Threads that look lines up, up to 1024; as many as there are cores by default
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
+    threads: u16,
     /// No progress, no announcement and no summary
     #[arg(long)]
     quiet: bool,
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads.into()).build();
     let pool = pool.map_err(|error| format!("{} threads cannot be started: {error}", arguments.threads))?;
     // Opened before anything is announced: a name that is wrong is told at once.
     let mut inputs: Vec<(String, Box<dyn Read + Send>)> = Vec::new();
@@ -206,4 +206,16 @@ fn summary(counts: &Counts, filter: &CuckooFilter<[u8]>) {
         );
     }
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_threads_than_help_are_refused() {
+        let threads = |number| Arguments::try_parse_from(["dedup", "--threads", number]).map(|given| given.threads);
+        assert_eq!(threads("1024").ok(), Some(1024));
+        assert!(threads("1025").is_err_and(|error| error.to_string().contains("is not in 0..=1024")));
+    }
 }

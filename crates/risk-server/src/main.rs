@@ -1,88 +1,266 @@
-//! The program: options, logs, threads, and then the server.
+//! An exact list of keys behind HTTP, with a concurrent cuckoo filter in front of its store.
+//! This file: options, logs, connections, and signals.
+
+mod http;
+mod list;
 
 use clap::Parser;
-use risk_server::{Config, LogFormat};
-use std::backtrace::Backtrace;
+use http::App;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use list::List;
+use rustix::fs::Mode;
+use std::convert::Infallible;
+use std::future::pending;
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::block_in_place;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 use tracing_subscriber::EnvFilter;
 
-/// Lines that wait for a slow reader of stderr. Further ones are dropped: a log must not stop the server.
-const WAITING_LINES: usize = 1 << 12;
+/// The variable that holds the token. Not an option: every user of a machine can read the options of a process.
+const TOKEN: &str = "RISK_SERVER_TOKEN";
 
-/// How long the last lines have to be written.
-const FLUSH: Duration = Duration::from_secs(1);
+/// The longest head of a request, and what is read ahead of a body, in bytes.
+const BUFFER: usize = 1 << 16;
+
+/// After an error that is not of one connection, such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// An exact list of keys behind HTTP, with a concurrent cuckoo filter in front of its store.
+///
+/// Says on stdout where it listens once it does, and logs to stderr. On SIGTERM or Ctrl-C it ends the requests in progress,
+/// saves a snapshot and exits; a second one ends it at once.
+#[derive(Debug, Parser)]
+#[command(name = "risk-server", version, after_help = AFTER_HELP)]
+struct Config {
+    /// The address to listen on; port 0 takes a free one. An address that other machines can reach needs a token
+    #[arg(long, env = "RISK_SERVER_LISTEN", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+
+    /// The folder of the list's store and its snapshot; created if absent
+    #[arg(long, env = "RISK_SERVER_DATA", default_value = "risk-server-data")]
+    data: PathBuf,
+
+    /// Keys that the filter has room for before it grows
+    #[arg(long, env = "RISK_SERVER_CAPACITY", default_value_t = 1_000_000, value_parser = count)]
+    capacity: usize,
+
+    /// Keys that the filter grows to; beyond, puts are refused. Give what you expect: the filter takes the more memory per
+    /// key, the larger this is compared with the capacity
+    #[arg(long, env = "RISK_SERVER_MAX_CAPACITY", default_value_t = 16_000_000, value_parser = count)]
+    max_capacity: usize,
+
+    /// The share of unlisted keys that may cost a read of the store: above 0, below 1
+    #[arg(long, env = "RISK_SERVER_FALSE_POSITIVE_RATE", default_value_t = 0.001, value_parser = rate)]
+    false_positive_rate: f64,
+
+    /// Seconds from one snapshot to the next
+    #[arg(long, env = "RISK_SERVER_SNAPSHOT_SECONDS", default_value = "300", value_parser = seconds)]
+    snapshot_seconds: Duration,
+
+    /// MiB of memory for the store's pages
+    #[arg(long, env = "RISK_SERVER_CACHE_MIB", default_value_t = 64, value_parser = |text: &str| number(text, 1, 1 << 20))]
+    cache_mib: usize,
+
+    /// MiB of memory for the bodies of all requests; beyond, one more is told to try again
+    #[arg(long, env = "RISK_SERVER_MAX_BODIES_MIB", default_value_t = 64, value_parser = |text: &str| number(text, 32, 1 << 20))]
+    max_bodies_mib: usize,
+
+    /// The longest JSON body, in bytes; a body of lines may have any length
+    #[arg(long, env = "RISK_SERVER_MAX_BODY_BYTES", default_value_t = 1 << 20, value_parser = count)]
+    max_body_bytes: usize,
+
+    /// The most open connections; one more waits
+    #[arg(long, env = "RISK_SERVER_MAX_CONNECTIONS", default_value_t = 1000, value_parser = count)]
+    max_connections: usize,
+
+    /// Seconds for a JSON body to arrive, for the store to answer, for a change, and for requests in progress at the end
+    #[arg(long, env = "RISK_SERVER_REQUEST_SECONDS", default_value = "10", value_parser = seconds)]
+    request_seconds: Duration,
+
+    /// Seconds that a client may be silent, before a request, in its head, or in a body of lines, and not read its answers
+    #[arg(long, env = "RISK_SERVER_IDLE_SECONDS", default_value = "30", value_parser = seconds)]
+    idle_seconds: Duration,
+}
+
+const AFTER_HELP: &str = "\
+RISK_SERVER_TOKEN may hold a token; PUT, DELETE and POST /v1/keys then need the header 'Authorization: Bearer TOKEN'.
+RUST_LOG tells what is logged [default: info].";
+
+fn count(text: &str) -> Result<usize, String> {
+    number(text, 1, 10_000_000_000)
+}
+
+fn number(text: &str, least: usize, most: usize) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| format!("a whole number from {least} to {most} is needed"))
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|&rate| 0.0 < rate && rate < 1.0);
+    rate.ok_or_else(|| "a number above 0 and below 1 is needed".to_owned())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let duration = text.parse().ok().and_then(|number| Duration::try_from_secs_f64(number).ok());
+    let duration =
+        duration.filter(|duration| (Duration::from_millis(1)..=Duration::from_secs(604_800)).contains(duration));
+    duration.ok_or_else(|| "a number from 0.001 to 604800 is needed".to_owned())
+}
+
+impl Config {
+    /// The token that writing requests must show.
+    fn token(&self) -> Result<Option<String>, String> {
+        match std::env::var(TOKEN) {
+            Ok(token) if !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Some(token)),
+            Err(std::env::VarError::NotPresent) if self.listen.ip().to_canonical().is_loopback() => Ok(None),
+            Err(std::env::VarError::NotPresent) => {
+                Err(format!("{} can be reached from other machines, so a token is needed: set {TOKEN}", self.listen))
+            }
+            _ => Err(format!("{TOKEN} is not a token; give visible ASCII characters")),
+        }
+    }
+}
 
 fn main() -> ExitCode {
-    let config = Config::parse();
-    let (mut stderr, flushed) = Stderr::new();
-    let ended = run(config, stderr.clone());
+    let ended = run(Config::parse());
     if let Err(error) = &ended {
-        let _ = stderr.write(format!("risk-server: {error}\n").as_bytes());
+        let _ = writeln!(io::stderr(), "risk-server: {error}");
     }
-    let _ = stderr.write(b"");
-    let _ = flushed.recv_timeout(FLUSH);
     if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Lines on their way to stderr. A thread of its own writes them, and drops what cannot be written: writing to a full
-/// pipe blocks until it is read, and without a reader is an error. (tracing-appender does the same, but prints to stdout
-/// when its queue is full at the end, and so may never end.)
-#[derive(Clone)]
-struct Stderr(SyncSender<Vec<u8>>);
-
-impl Stderr {
-    /// The receiver is told once everything before an empty line is written.
-    fn new() -> (Self, Receiver<()>) {
-        let (sender, lines) = sync_channel::<Vec<u8>>(WAITING_LINES);
-        let (told, flushed) = sync_channel(1);
-        thread::spawn(move || {
-            for line in lines {
-                let _ = if line.is_empty() { told.send(()).is_ok() } else { io::stderr().write_all(&line).is_ok() };
-            }
-        });
-        (Stderr(sender), flushed)
-    }
-}
-
-impl Write for Stderr {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let _ = self.0.try_send(line.to_vec());
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn run(config: Config, stderr: Stderr) -> Result<(), String> {
+fn run(config: Config) -> Result<(), String> {
+    // What is written is for its owner alone.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let token = config.token()?;
-    start_logs(&config, stderr)?;
-    let runtime = risk_server::runtime().map_err(|error| format!("no threads for the server: {error}"))?;
-    let outcome = runtime.block_on(risk_server::run(config, token, |front| front));
-    // A list that is still being loaded has nothing to save.
+    let filter = EnvFilter::builder().with_default_directive(tracing::Level::INFO.into());
+    let filter = filter.from_env().map_err(|error| format!("RUST_LOG is not a filter for logs: {error}"))?;
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // A line that cannot be written is lost: to say so on stderr panics.
+    logs.log_internal_errors(false).with_ansi(io::stderr().is_terminal()).init();
+    let runtime = Runtime::new().map_err(|error| format!("no threads for the server: {error}"))?;
+    let outcome = runtime.block_on(serve(config, token));
+    // Connections that did not end in time are cut off.
     runtime.shutdown_background();
     outcome
 }
 
-fn start_logs(config: &Config, stderr: Stderr) -> Result<(), String> {
-    let asked = config.log.clone().or_else(|| std::env::var(EnvFilter::DEFAULT_ENV).ok());
-    let asked = asked.filter(|filter| !filter.is_empty()).unwrap_or_else(|| "info".to_owned());
-    let filter = EnvFilter::try_new(&asked)
-        .map_err(|error| format!("{asked:?} is not a filter for logs, such as info or risk_server=debug: {error}"))?;
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(move || stderr.clone());
-    match config.log_format {
-        LogFormat::Text => logs.with_ansi(io::stderr().is_terminal()).init(),
-        LogFormat::Json => logs.json().init(),
+/// Serves until a signal comes, or the list accepts no more changes.
+async fn serve(config: Config, token: Option<String>) -> Result<(), String> {
+    let cannot = |error| format!("cannot listen on {}: {error}", config.listen);
+    // Connections wait in the listener until the list is open.
+    let listener = TcpListener::bind(config.listen).await.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    let config = Arc::new(config);
+    // It blocks, and nothing else is to be done before.
+    let (list, ended) = block_in_place(|| List::open(Arc::clone(&config)))?;
+    let app = Arc::new(App::new(config, token, list));
+    let signal = signalled()?;
+    // The one line on stdout, which may be closed: a program that started this one reads the address from it.
+    let _ = writeln!(io::stdout(), "listening on http://{address}");
+
+    let graceful = GracefulShutdown::new();
+    let ended = tokio::select! {
+        never = accept(&app, &listener, &graceful) => match never {},
+        never = save_snapshots(&app) => match never {},
+        _ = ended => Err("the thread that changes the list panicked; the log says where".to_owned()),
+        signal = signal => {
+            tracing::info!(signal, "shutting down");
+            Ok(())
+        }
+    };
+    let again = signalled()?;
+    drop(listener);
+    tokio::select! {
+        closed = close(&app, graceful) => ended.and(closed),
+        signal = again => Err(format!("{signal} came a second time: ended at once, without a snapshot")),
     }
-    // The default hook writes to stderr itself, and waits for its reader.
-    std::panic::set_hook(Box::new(|panic| {
-        let (thread, backtrace) = (thread::current(), Backtrace::capture());
-        tracing::error!(thread = thread.name(), %backtrace, "{panic}");
-    }));
+}
+
+/// Accepts connections for ever. May be dropped at any time.
+async fn accept(app: &Arc<App>, listener: &TcpListener, graceful: &GracefulShutdown) -> Infallible {
+    let idle = app.config.idle_seconds;
+    let mut protocol = http1::Builder::new();
+    protocol.timer(TokioTimer::new()).header_read_timeout(idle).max_buf_size(BUFFER);
+    let service = TowerToHyperService::new(http::router(app));
+    loop {
+        let Ok(place) = Arc::clone(&app.connections).acquire_owned().await else { return pending().await };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let connection = protocol.clone();
+                let (service, watcher) = (service.clone(), graceful.watcher());
+                tokio::spawn(serve_connection(connection, stream, idle, service, watcher, place));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn serve_connection(
+    protocol: http1::Builder,
+    stream: TcpStream,
+    idle: Duration,
+    service: TowerToHyperService<axum::Router>,
+    watcher: Watcher,
+    _place: OwnedSemaphorePermit,
+) {
+    // Answers are short and complete: nothing is gained by waiting for more to send.
+    let _ = stream.set_nodelay(true);
+    // A client that does not read is cut off. Silence of clients is measured by the protocol, and within bodies.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(idle));
+    let connection = protocol.serve_connection(TokioIo::new(Box::pin(stream)), service);
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection broke off");
+    }
+}
+
+async fn save_snapshots(app: &App) -> Infallible {
+    let mut times = interval(app.config.snapshot_seconds);
+    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    times.tick().await; // the first one comes at once
+    loop {
+        times.tick().await;
+        // It logs its own errors.
+        let _ = app.list.save_snapshot().await;
+    }
+}
+
+/// Lets requests complete, then closes the list.
+async fn close(app: &App, graceful: GracefulShutdown) -> Result<(), String> {
+    let time = app.config.request_seconds;
+    if timeout(time, graceful.shutdown()).await.is_err() {
+        tracing::warn!(?time, "cut off connections whose requests did not end in time");
+    }
+    app.list.close().await.map_err(|error| format!("at the end: {error}"))?;
+    tracing::info!("the list is closed");
     Ok(())
+}
+
+/// The name of the next signal from now on that asks for an end.
+fn signalled() -> Result<impl Future<Output = &'static str>, String> {
+    let signal = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        }
+    })
 }

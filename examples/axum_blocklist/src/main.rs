@@ -146,7 +146,10 @@ fn publish(list: PathBuf, folder: PathBuf) -> Result<(), Failure> {
     }
     let filter = BlockList::with_capacity_and_hasher(capacity, hasher);
     fill(&filter, &keys)?;
-    filter.save(&next)?;
+    // As deltas are, and unlike a file of `save`, it may be read by those who may read other new files.
+    let mut to = BufWriter::new(File::create(&next)?);
+    filter.write_to(&mut to)?;
+    to.into_inner()?.sync_all()?;
     if let Some(older) = older.filter(|older| older.digest() != filter.digest()) {
         // The list may have been the same before. What followed then is no longer next.
         match std::fs::remove_file(delta_from(&filter, &folder)) {

@@ -82,6 +82,8 @@ fn a_server_follows_a_list_that_is_published() {
     let asked = r#"["a.com","b.com","c.com"]"#;
     assert_eq!(server.listed(asked), r#"{"listed":[true,true,false]}"#);
     publish(folder, "a.com\nc.com\n");
+    let modes = folder.read_dir().unwrap().map(|file| file.unwrap().metadata().unwrap().permissions());
+    assert!(modes.collect::<Vec<_>>().windows(2).all(|two| two[0] == two[1]), "all files are for the same readers");
     assert_eq!(server.line(), "1 keys came, 1 went");
     assert_eq!(server.listed(asked), r#"{"listed":[true,false,true]}"#);
     publish(folder, "a.com\nc.com\n");

@@ -1,53 +1,17 @@
-//! What one client may take from the others: places, connections and time.
+//! What one client may take from the others: connections, memory and time.
 
-use crate::common::{Client, Folder, Raw, Server, start, wait_until};
+use crate::common::{Client, Raw, start, wait_until};
+use crate::uploads::gzip;
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+use rustix::process::Signal;
+use std::io::Write;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Waits until this many requests are in progress.
-fn wait_for_requests(server: &Server, number: usize) {
-    let client = server.client();
-    wait_until("requests to be in progress", || client.metrics()["risk_requests_in_progress"] == number as f64);
-}
+const MIB: u64 = 1 << 20;
 
-/// A batch whose body does not come, until the test wants it to.
-fn hold_a_place(server: &Server) -> Raw {
-    let mut raw = Raw::open(server);
-    raw.head("POST /v1/check", &["content-length: 5"]);
-    raw
-}
-
-#[test]
-fn beyond_the_limit_of_requests_one_is_told_to_come_again() {
-    let (_folder, server, client) = start(&["--max-requests", "2"]);
-    let held = [hold_a_place(&server), hold_a_place(&server)];
-    wait_for_requests(&server, 2);
-
-    for _ in 0..3 {
-        for (method, path) in [("GET", "/v1/check/a"), ("GET", "/v1/stats"), ("PUT", "/v1/keys/a"), ("GET", "/")] {
-            let answer = client.send(method, path, &[], "");
-            assert!(answer.error(503).contains("2 requests are in progress"), "{method} {path}");
-            assert_eq!(answer.header("retry-after"), "1");
-        }
-    }
-    // A busy server must not be mistaken for a dead one.
-    for path in ["/healthz", "/readyz", "/metrics"] {
-        assert_eq!(client.get(path).status, 200, "{path}");
-    }
-
-    for mut raw in held {
-        raw.send("[\"a\"]");
-        assert!(raw.answer_head().starts_with("http/1.1 200 "), "those in progress are answered");
-    }
-    wait_for_requests(&server, 0);
-    assert!(!client.listed("a"), "nothing was changed by those that were refused");
-    // A client that goes away gives its place back.
-    for _ in 0..5 {
-        let held = [hold_a_place(&server), hold_a_place(&server)];
-        wait_for_requests(&server, 2);
-        drop(held);
-        wait_for_requests(&server, 0);
-    }
+fn free(client: &Client, what: &str) -> u64 {
+    client.stats()[format!("{what}_free")].as_u64().unwrap()
 }
 
 #[test]
@@ -56,140 +20,144 @@ fn beyond_the_limit_of_connections_one_waits_for_another_to_end() {
     let mut open = [Raw::open(&server), Raw::open(&server)];
     for raw in &mut open {
         raw.head("GET /healthz", &[]);
-        assert!(raw.answer_head().starts_with("http/1.1 200 "));
-        assert_eq!(raw.body("ok".len()), "ok");
+        assert_eq!(raw.status(), "200");
     }
     let mut third = Raw::open(&server);
     third.head("GET /metrics", &["connection: close"]);
-    // Time enough for a server that accepts it all the same to answer with what it knows then.
-    sleep(Duration::from_millis(200));
-    let [mut first, second] = open;
-    first.head("GET /healthz", &[]);
-    assert!(first.answer_head().starts_with("http/1.1 200 "));
-    drop((first, second));
-    assert!(third.answer_head().starts_with("http/1.1 200 "));
-    let metrics = third.rest();
-    let healths = "risk_requests_total{route=\"healthz\",status=\"2xx\"} 3";
-    assert!(metrics.contains(healths), "it was answered before its turn: {metrics}");
-}
-
-/// The address that is told in the log.
-fn admin(server: &Server) -> Client {
-    server.wait_for_log("health and metrics are answered here too");
-    let log = server.log();
-    let address = log.split("address=").nth(1).unwrap().split_whitespace().next().unwrap();
-    Client::new(&format!("http://{address}"))
-}
-
-#[test]
-fn health_and_metrics_have_an_address_of_their_own_if_asked_for() {
-    let folder = Folder::new();
-    let args = ["--admin", "127.0.0.1:0", "--max-connections", "3", "--first-byte-seconds", "3600"];
-    let args = [&args[..], &["--idle-seconds", "3600"]].concat();
-    let server = Server::with(&folder, &args);
-    let admin = admin(&server);
-    let full = || admin.metrics()["risk_connections"] == 3.0;
-    // One that has just been closed may still have its place.
-    let mut open = Vec::new();
-    wait_until("as many connections as may be", || {
-        open.push(Raw::open(&server));
-        full()
-    });
-    assert_eq!(admin.metrics()["risk_max_connections"], 3.0);
-    server.wait_for_log("the limit of connections is reached");
-
-    for path in ["/healthz", "/readyz"] {
-        assert_eq!(admin.get(path).status, 200, "{path}");
-    }
-    for path in ["/", "/v1/stats", "/v1/check/a"] {
-        admin.get(path).error(404);
-    }
-    admin.put("/v1/keys/a").error(404);
-    admin.send("GET", "/metrics", &[("host", "evil.example.com")], ()).error(421);
-    assert!(full());
+    third.0.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    assert!(third.0.peek(&mut [0]).is_err());
+    third.0.set_read_timeout(None).unwrap();
     drop(open);
-    wait_until("connections to be closed", || admin.metrics()["risk_connections"] == 0.0);
+    assert_eq!(third.status(), "200");
 }
 
 #[test]
-fn a_connection_that_sends_nothing_is_closed() {
-    let (_folder, server, client) =
-        start(&["--max-connections", "2", "--first-byte-seconds", "1", "--idle-seconds", "3600"]);
-    let mut silent = [Raw::open(&server), Raw::open(&server), Raw::open(&server), Raw::open(&server)];
+fn silent_and_slow_clients_are_cut_off() {
+    let (_folder, server, client) = start(&["--max-connections", "8", "--idle-seconds", "1", "--request-seconds", "2"]);
+    let mut heads: Vec<Raw> = (0..20).map(|_| Raw::open(&server)).collect();
+    heads[0].send("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: ");
     assert_eq!(client.get("/healthz").status, 200);
-    for raw in &mut silent {
-        assert_eq!(raw.rest(), "");
-    }
-}
-
-#[test]
-fn a_head_that_does_not_come_is_cut_off() {
-    let (_folder, server, _client) = start(&["--idle-seconds", "0.3"]);
-    for begun in ["", "G", "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: "] {
-        let mut raw = Raw::open(&server);
-        raw.send(begun);
-        let answer = raw.rest();
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408 "), "{begun:?}: {answer}");
+    for raw in &mut heads {
+        assert!(raw.rest().is_empty());
     }
     // One that sends a little again and again, and one that has been answered before.
-    let mut raw = Raw::open(&server);
-    raw.send("GET /healthz HTTP/1.1\r\nhost: localhost\r\n");
-    wait_until("a slow head to be cut off", || raw.try_send("x: y\r\n").is_err());
-    let mut raw = Raw::open(&server);
-    raw.head("GET /healthz", &[]);
-    assert!(raw.answer_head().starts_with("http/1.1 200 "));
-    assert_eq!(raw.rest(), "ok", "a connection without a request is closed");
-}
-
-#[test]
-fn a_json_body_that_does_not_come_is_cut_off() {
-    let (_folder, server, client) = start(&["--request-seconds", "0.3"]);
-    let mut silent = hold_a_place(&server);
-    assert!(silent.answer_head().starts_with("http/1.1 408 "));
-
     let mut slow = Raw::open(&server);
-    slow.head("POST /v1/check", &["transfer-encoding: chunked"]);
-    // Not the pauses count, but the whole.
-    wait_until("a slow body to be cut off", || slow.try_send("1\r\n \r\n").is_err());
-    wait_for_requests(&server, 0);
-    assert_eq!(client.metrics()[r#"risk_requests_total{route="check_batch",status="4xx"}"#], 2.0);
-}
-
-#[test]
-fn a_body_of_lines_may_take_long_but_not_keep_silent() {
-    let (_folder, server, client) = start(&["--request-seconds", "1", "--idle-seconds", "2"]);
-    let mut steady = Raw::open(&server);
-    steady.head("POST /v1/keys", &["transfer-encoding: chunked"]);
-    for i in 0..25 {
-        steady.chunk(format!("steady-{i}\n"));
-        sleep(Duration::from_millis(100));
-    }
-    steady.chunk("");
-    let head = steady.answer_head();
-    assert!(head.starts_with("http/1.1 200 "), "longer than both limits, and never silent: {head}");
-    assert_eq!(client.stats()["keys"], 25);
+    slow.send("GET /healthz HTTP/1.1\r\nhost: localhost\r\n");
+    wait_until("a slow head to be cut off", || slow.0.write_all(b"x: y\r\n").is_err());
+    let mut kept = Raw::open(&server);
+    kept.head("GET /healthz", &[]);
+    assert_eq!((kept.status().as_str(), kept.rest().as_str()), ("200", "ok"));
 
     let mut silent = Raw::open(&server);
-    silent.head("POST /v1/keys", &["transfer-encoding: chunked"]);
-    silent.chunk("before\nbegun");
-    let mut replacing = Raw::open(&server);
-    replacing.head("POST /v1/keys?replace=true", &["transfer-encoding: chunked"]);
-    replacing.chunk("replaced\n");
-    for raw in [&mut silent, &mut replacing] {
-        let head = raw.answer_head();
-        assert!(head.starts_with("http/1.1 408 "), "{head}");
-    }
-    assert_eq!(client.which_listed(&["before", "begun", "replaced", "steady-0"]), [true, false, false, true]);
-    assert_eq!(client.stats()["keys"], 26);
+    silent.head("POST /v1/check", &["content-length: 5"]);
+    assert_eq!(silent.status(), "408");
+    let mut slow = Raw::open(&server);
+    slow.head("POST /v1/check", &["transfer-encoding: chunked"]);
+    wait_until("a slow body to be cut off", || slow.0.write_all(b"1\r\n \r\n").is_err());
 
-    // Nor may a new list come so slowly that no other one ever can.
-    let mut dripping = Raw::open(&server);
-    dripping.head("POST /v1/keys?replace=true", &["transfer-encoding: chunked", "connection: close"]);
-    wait_for_requests(&server, 1);
-    wait_until("a dripping list to be given up", || {
-        sleep(Duration::from_millis(50));
-        let _ = dripping.try_send("1\r\n\n\r\n");
-        client.metrics()["risk_requests_in_progress"] == 0.0
+    // Lines may take longer than a request, but not keep silent or drip.
+    let mut steady = Raw::upload(&server, "");
+    for _ in 0..10 {
+        steady.chunk("steady\n".repeat(200));
+        sleep(Duration::from_millis(250));
+    }
+    steady.chunk("");
+    assert_eq!(steady.status(), "200");
+    let mut silent = Raw::upload(&server, "?replace=true");
+    silent.chunk("before\nbegun");
+    assert_eq!(silent.status(), "408");
+    let mut dripping = Raw::upload(&server, "");
+    wait_until("a dripping body to be cut off", || {
+        sleep(Duration::from_millis(20));
+        dripping.0.write_all(b"1\r\n\n\r\n").is_err()
     });
-    assert_eq!(client.post_keys("?replace=true", "a\n").json(200)["keys"], 1, "the next one may replace the list");
+    assert_eq!((client.listed("before"), client.len()), (false, 1));
+    wait_until("all memory to be free", || free(&client, "body_bytes") == 64 * MIB);
+}
+
+#[test]
+fn clients_that_never_read_are_cut_off_and_do_not_delay_the_end() {
+    let (_folder, server, client) =
+        start(&["--max-connections", "4", "--idle-seconds", "0.5", "--request-seconds", "3600"]);
+    let never_read = || {
+        let mut raw = Raw::open(&server);
+        set_socket_recv_buffer_size(&raw.0, 4096).unwrap();
+        raw.0.set_nonblocking(true).unwrap();
+        // As many requests as the system takes: the server waits for this client then.
+        let page = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1000);
+        while raw.0.write_all(&page).is_ok() {}
+        raw
+    };
+    let mut held: Vec<Raw> = (0..4).map(|_| never_read()).collect();
+    assert_eq!(client.get("/healthz").status, 200, "a place is free again");
+    held.extend((0..4).map(|_| never_read()));
+    server.stop();
+}
+
+#[test]
+fn newlines_in_gzip_freeze_nothing() {
+    let (_folder, server, client) = start(&[]);
+    let members = gzip("\n".repeat(1 << 20)).repeat(1000);
+    let mut bombs: Vec<Raw> = (0..8).map(|_| Raw::open(&server)).collect();
+    for raw in &mut bombs {
+        raw.head("POST /v1/keys", &["content-encoding: gzip", &format!("content-length: {}", members.len())]);
+        let _ = raw.0.write_all(&members);
+        assert_eq!(client.get("/healthz").status, 200);
+    }
+    for raw in &mut bombs {
+        assert_eq!(raw.status(), "413");
+    }
+    assert_eq!((client.len(), free(&client, "body_bytes")), (0, 64 * MIB));
+}
+
+#[test]
+fn bodies_of_all_requests_share_a_budget_of_memory() {
+    let (_folder, server, client) =
+        start(&["--max-bodies-mib", "32", "--idle-seconds", "3600", "--request-seconds", "3600"]);
+    // Bodies that lack their last byte.
+    let mut held = Vec::new();
+    for number in 1..=30 {
+        let mut raw = Raw::open(&server);
+        raw.head("POST /v1/check", &[&format!("content-length: {MIB}")]);
+        raw.send(" ".repeat(MIB as usize - 1));
+        held.push(raw);
+        wait_until("the body", || free(&client, "body_bytes") == 32 * MIB - number * (MIB - 1));
+    }
+    let upload = Raw::upload(&server, "");
+    wait_until("an upload", || free(&client, "body_bytes") < MIB);
+    let too_much =
+        [client.batch(&" ".repeat(MIB as usize)), client.post("", "a\n"), client.post("?replace=true", "a\n")];
+    for answer in too_much {
+        assert!(answer.error(503).contains("--max-bodies-mib") && answer.header("retry-after") == "1");
+    }
+    // Requests without a body, and with a short one, are answered.
+    assert!(client.add("a") && client.listed("a") && client.which_listed(&["b"]) == [false]);
+    assert!(client.batch(&" ".repeat(MIB as usize + 1)).error(413).contains("more than 1048576 bytes"));
+    drop((held, upload));
+    wait_until("all memory to be free", || free(&client, "body_bytes") == 32 * MIB);
+    assert_eq!(client.post("?replace=true", "b\n").status, 200);
+}
+
+#[test]
+fn requests_in_progress_end_well_unless_they_take_too_long_or_a_second_signal_comes() {
+    for (time, second) in [("3600", false), ("2", false), ("3600", true)] {
+        let (folder, server, client) = start(&["--request-seconds", time]);
+        client.add("before");
+        let mut upload = Raw::upload(&server, "");
+        upload.chunk("first\n");
+        wait_until("the upload", || free(&client, "body_bytes") < 64 * MIB);
+        server.signal(Signal::TERM);
+        wait_until("new connections to be refused", || std::net::TcpStream::connect(server.address).is_err());
+        if second {
+            server.signal(Signal::INT);
+        } else if time == "3600" {
+            upload.chunk("last\n");
+            upload.chunk("");
+            assert!(upload.rest().ends_with(r#"{"added":2,"already":0,"lines":2}"#));
+        }
+        let (status, log) = server.wait();
+        assert_eq!(status.code(), Some(i32::from(second)), "{log}");
+        let has_snapshot = crate::common::snapshot(&folder).exists();
+        assert_eq!((log.contains("cut off"), has_snapshot), (time == "2", !second), "{log}");
+    }
 }

@@ -1,207 +1,176 @@
-//! Many keys at once, one a line, of any length.
+//! Many keys at once, one per line: added to the list, or in its place.
 
-use crate::common::{Raw, Server, domains, domains_text, lines, made, start, wait_until};
+use crate::common::{DOMAINS, Raw, lines, made, start, store, wait_until};
 use flate2::Compression;
-use flate2::read::GzEncoder;
+use flate2::write::GzEncoder;
 use serde_json::json;
-use std::io::{self, Read};
+use std::io::Write;
 use std::thread;
 
 #[test]
-fn the_real_list_is_loaded_and_found_key_by_key() {
-    let (_folder, _server, client) = start(&["--capacity", "130000"]);
-    let number = domains().len();
-    assert_eq!(number, 121_570);
-    let answer = client.post_keys("", domains_text());
-    assert_eq!(answer.json(200), json!({ "lines": number, "added": number, "already": 0 }));
-    assert_eq!(client.count_listed(domains()), number);
-    let absent: Vec<String> = domains().iter().map(|domain| format!("not.{domain}")).collect();
-    assert_eq!(client.count_listed(&absent), 0);
-
-    let again = client.post_keys("", domains_text());
-    assert_eq!(again.json(200), json!({ "lines": number, "added": 0, "already": number }));
-    let stats = client.stats();
-    assert_eq!((&stats["keys"], &stats["filter"]["len"]), (&json!(number), &json!(number)));
-}
-
-#[test]
-fn a_body_in_pieces_of_any_size_is_the_same_list() {
+fn lines_may_come_in_pieces_end_in_either_way_and_be_blank() {
     let (_folder, server, client) = start(&[]);
-    let mut raw = Raw::open(&server);
-    raw.head("POST /v1/keys", &["transfer-encoding: chunked", "connection: close"]);
-    for byte in "zwölf\r\nläßt".as_bytes() {
-        raw.chunk([*byte]);
-    }
+    let mut raw = Raw::upload(&server, "");
+    "\u{feff}zwölf\r\n\n \t\r\n two words \nläßt".bytes().for_each(|byte| raw.chunk([byte]));
     raw.chunk("");
     let answer = raw.rest();
-    assert!(answer.ends_with(r#"{"lines":2,"added":2,"already":0}"#), "{answer}");
-    assert_eq!(client.which_listed(&["zwölf", "läßt"]), [true, true]);
+    assert!(answer.ends_with(r#"{"added":3,"already":0,"lines":3}"#), "{answer}");
+    assert_eq!(client.which_listed(&["zwölf", " two words ", "two words", "läßt"]), [true, true, false, true]);
+    assert_eq!(client.post("", " \r\n\n").json(200), json!({ "lines": 0, "added": 0, "already": 0 }));
 }
 
 #[test]
-fn lines_may_end_in_either_way_and_be_blank() {
-    let (_folder, _server, client) = start(&[]);
-    let answer = client.post_keys("", "\u{feff}first\r\n\n   \n\t\r\nfirst\n two words \n\r\nlast");
-    assert_eq!(answer.json(200), json!({ "lines": 4, "added": 3, "already": 1 }));
-    assert_eq!(client.which_listed(&["first", " two words ", "last", "two words"]), [true, true, true, false]);
-    assert_eq!(client.stats()["keys"], 3);
-    for nothing in ["", "\n", " \r\n\n"] {
-        assert_eq!(client.post_keys("", nothing).json(200), json!({ "lines": 0, "added": 0, "already": 0 }));
-    }
-}
-
-#[test]
-fn of_a_bad_line_the_number_is_told_and_what_came_before_it_is_kept() {
-    let (_folder, _server, client) = start(&[]);
+fn of_a_bad_line_the_number_is_told_and_lines_before_it_are_kept() {
+    let (_folder, server, client) = start(&[]);
     let keys = made("key", 9999);
-    let too_long = "x".repeat(1025);
-    for (number, (bad, reason)) in
-        [(too_long.as_str(), "1025 bytes"), ("a\0b", "control character U+0000"), ("a\rb", "U+000D")].iter().enumerate()
-    {
-        let name = format!("after-{number}");
-        let answer = client.post_keys("", &format!("{}{bad}\n{name}\n", lines(&keys)));
+    let long = "x".repeat(1025);
+    for (bad, reason) in [
+        (long.as_bytes(), "1025 bytes"),
+        (&[b'x'; 100_000], "longer than a key"),
+        (b"a\0b", "U+0000"),
+        (b"not \xff fine", "not UTF-8"),
+    ] {
+        let answer = client.post("", &[lines(&keys).as_bytes(), bad, b"\nafter\n"].concat()[..]);
         let error = answer.error(400);
         assert!(error.starts_with("line 10000: ") && error.contains(reason), "{error}");
-        let body = answer.json(400);
-        let added = if number == 0 { 9999 } else { 0 };
-        assert_eq!((&body["lines"], &body["added"]), (&json!(9999), &json!(added)), "{body}");
-        assert!(!client.listed(&name));
+        assert_eq!(answer.json(400)["lines"], 9999);
     }
-    let not_text = client.post_keys("", &b"fine\nnot \xff fine\n"[..]).error(400);
-    assert!(not_text.starts_with("line 2: ") && not_text.contains("not UTF-8"), "{not_text}");
-    assert_eq!(client.count_listed(&keys), keys.len());
-    assert_eq!(client.stats()["keys"], 10_000);
+    assert_eq!((client.count_listed(&keys), client.len()), (9999, 9999));
 
-    // A line without end does not fill the memory.
-    let endless = client.post_chunked("", io::repeat(b'x').take(64 << 20)).error(400);
-    assert!(endless.starts_with("line 1: "), "{endless}");
-}
+    // Half a line is no key, and a client that goes away is not the server's error.
+    let mut raw = Raw::upload(&server, "");
+    raw.chunk(format!("{}broken", lines(&made("whole", 20_000))));
+    wait_until("keys of an upload that has not ended", || client.len() > 9999);
+    drop(raw);
+    wait_until("the upload to be over", || client.get("/metrics").body.contains("status=\"4xx\"} 5"));
+    assert!(!client.listed("broken"));
 
-#[test]
-fn an_upload_that_breaks_off_keeps_whole_lines_only() {
-    let (_folder, server, client) = start(&[]);
-    for header in ["transfer-encoding: chunked", "content-length: 1000000"] {
-        let mut raw = Raw::open(&server);
-        raw.head("POST /v1/keys", &[header]);
-        if header.starts_with("transfer") {
-            raw.chunk("whole\nbroken");
-        } else {
-            raw.send("whole\nbroken");
-        }
-        wait_until("the upload to have begun", || client.metrics()["risk_requests_in_progress"] == 1.0);
-        drop(raw);
-        wait_until("the upload to be over", || client.metrics()["risk_requests_in_progress"] == 0.0);
-        assert!(!client.listed("broken"), "half a line is no key");
-        assert!(client.stats()["keys"].as_u64().unwrap() <= 1);
-    }
-    let metrics = client.metrics();
-    let failed = metrics.get(r#"risk_requests_total{route="upload",status="5xx"}"#);
-    assert_eq!(failed, None, "a client that goes away is not the server's error");
-}
-
-#[test]
-fn only_a_text_is_taken_for_lines() {
-    let (_folder, _server, client) = start(&[]);
-    let post = |content_type| client.send("POST", "/v1/keys", &[("content-type", content_type)], "a\n");
-    for content_type in
-        ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "Application/JSON", "text"]
+    // A client that reads no answer before it has sent everything, of each kind of body.
+    for (path, status) in
+        [("/v1/keys", "400"), ("/v1/keys?replace=true", "400"), ("/v1/check", "413"), ("/none", "404")]
     {
-        let error = post(content_type).error(415);
-        assert!(error.contains("curl -H 'Content-Type: text/plain' --data-binary @FILE"), "{error}");
-    }
-    assert!(!client.listed("a"));
-    for content_type in ["text/plain", "Text/CSV; charset=utf-8", "application/octet-stream"] {
-        assert_eq!(post(content_type).json(200)["lines"], 1, "{content_type}");
-    }
-}
-
-fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    GzEncoder::new(text, Compression::default()).read_to_end(&mut bytes).unwrap();
-    bytes
-}
-
-#[test]
-fn an_upload_may_come_in_gzip_but_not_decode_without_end() {
-    let (_folder, _server, client) = start(&["--max-decoded-bytes", "1000000"]);
-    let post = |encoding, body: &[u8]| client.send("POST", "/v1/keys", &[("content-encoding", encoding)], body);
-    let text = lines(&made("key", 9000));
-    let bytes = gzip(text.as_bytes());
-    assert_eq!(post("gzip", &bytes).json(200), json!({ "lines": 9000, "added": 9000, "already": 0 }));
-    assert_eq!(post("identity", text.as_bytes()).json(200)["already"], 9000);
-    for broken in [&bytes[..bytes.len() / 2], text.as_bytes()] {
-        let error = post("gzip", broken).error(400);
-        assert!(error.contains("broke off, or is not in gzip"), "{error}");
-    }
-    for other in ["zstd", "br", "deflate", "gzip, gzip"] {
-        assert!(post(other, b"a\n").error(415).contains("with gzip"), "{other}");
-    }
-    let bomb = "a\n".repeat(500_001);
-    assert!(gzip(bomb.as_bytes()).len() < 10_000);
-    assert!(post("gzip", &gzip(bomb.as_bytes())).error(413).contains("--max-decoded-bytes"));
-    assert_eq!(client.post_keys("", &bomb).json(200)["lines"], 500_001, "without encoding it may have any length");
-}
-
-#[test]
-fn keys_are_listed_as_they_arrive_and_an_invalid_body_is_read_to_its_end() {
-    let (_folder, server, client) = start(&[]);
-    let mut raw = Raw::open(&server);
-    raw.head("POST /v1/keys", &["transfer-encoding: chunked", "connection: close"]);
-    raw.chunk(lines(&made("key", 10_000)));
-    wait_until("two groups of keys", || client.stats()["keys"] == 8192);
-    raw.chunk("");
-    assert!(raw.rest().ends_with(r#"{"lines":10000,"added":10000,"already":0}"#));
-    // A client that reads no answer before it has sent everything.
-    for path in ["/v1/keys", "/v1/keys?replace=true", "/v1/keys?replace=maybe"] {
         let mut raw = Raw::open(&server);
         raw.head(&format!("POST {path}"), &["transfer-encoding: chunked"]);
         raw.chunk("b\0d\n");
-        for _ in 0..100 {
-            raw.chunk("a\n".repeat(1 << 15));
-        }
+        (0..100).for_each(|_| raw.chunk("a\n".repeat(1 << 15)));
         raw.chunk("");
-        assert!(raw.answer_head().starts_with("http/1.1 400 "), "{path}");
+        assert_eq!(raw.status(), status, "{path}");
     }
-    assert!(!client.listed("a"));
+}
+
+pub(crate) fn gzip(text: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text.as_ref()).unwrap();
+    encoder.finish().unwrap()
 }
 
 #[test]
-fn the_filter_grows_while_it_is_asked_changed_and_saved() {
-    let (folder, server, client) = start(&["--capacity", "1", "--snapshot-minutes", "0.001"]);
-    let (stable, keys) = (made("stable", 100), made("key", 80_000));
+fn all_members_of_a_gzip_are_decoded_and_nothing_else_is() {
+    let (_folder, _server, client) = start(&[]);
+    let post = |encoding, body: &[u8]| client.send("POST", "/v1/keys", &[("content-encoding", encoding)], body);
+    let keys = made("key", 9000);
+    let (first, second) = (gzip(lines(&keys[..4000])), gzip(lines(&keys[4000..])));
+    // As `gzip >>` and `cat a.gz b.gz` make them. Members need not end with a line.
+    let both = [&first[..], &second].concat();
+    assert_eq!(post("gzip", &both).json(200), json!({ "lines": 9000, "added": 9000, "already": 0 }));
+    assert_eq!(client.count_listed(&keys), 9000);
+    let many: Vec<u8> = "in\npieces\n".repeat(500).bytes().flat_map(|byte| gzip([byte])).collect();
+    assert_eq!(post("gzip", &many).json(200), json!({ "lines": 1000, "added": 2, "already": 998 }));
+
+    for broken in [&both[..both.len() - 1], &both[..first.len() + 5], &[&both[..], b"\0"].concat(), b"a\nb\n", b""] {
+        let error = post("gzip", broken).error(400);
+        assert!(error.contains("not in gzip to its end"), "{error}");
+    }
+    let rotten = [&both[..first.len() / 2], &[!both[first.len() / 2]], &both[first.len() / 2 + 1..]].concat();
+    post("gzip", &rotten).error(400);
+    for other in ["zstd", "br", "deflate", "gzip, gzip"] {
+        assert!(post(other, b"a\n").error(415).contains("with gzip"), "{other}");
+    }
+    // What nobody's list is. One that is 60 times as long when it is decoded is still one.
+    let dense = lines(&vec!["x".repeat(300); 50_000]);
+    assert!(dense.len() / gzip(&dense).len() > 100);
+    assert!(post("gzip", &gzip(&dense)).error(413).contains("more than 100 times its length"));
+    let fair = made(&"x".repeat(200), 50_000);
+    let ratio = lines(&fair).len() / gzip(lines(&fair)).len();
+    assert!((50..95).contains(&ratio), "{ratio}");
+    assert_eq!(post("gzip", &gzip(lines(&fair))).json(200)["added"], 50_000);
+}
+
+#[test]
+fn the_filter_grows_while_it_is_queried_and_refuses_keys_beyond_its_largest_size() {
+    let (_folder, _server, client) =
+        start(&["--capacity", "1", "--max-capacity", "40000", "--snapshot-seconds", "0.1"]);
+    let (stable, keys) = (made("stable", 100), made("key", 120_000));
     client.add_all(&stable);
-    thread::scope(|scope| {
-        let client = &client;
-        let uploads = keys.chunks(20_000).map(|part| scope.spawn(move || assert_eq!(client.add_all(part), 20_000)));
-        let uploads: Vec<_> = uploads.collect();
-        while uploads.iter().any(|upload| !upload.is_finished()) {
+    let answer = thread::scope(|scope| {
+        let upload = scope.spawn(|| client.post("", &lines(&keys)));
+        while !upload.is_finished() {
             assert_eq!(client.count_listed(&stable), 100);
         }
+        upload.join().unwrap()
     });
-    let stats = client.stats();
-    assert!(stats["filter"]["splits"].as_u64() > Some(0), "{stats}");
-    assert_eq!((&stats["keys"], &stats["filter"]["len"]), (&json!(80_100), &json!(80_100)));
-    server.stop();
-    let server = Server::start(&folder);
-    server.wait_for_log("from=Snapshot { changes: 0 }");
-    assert_eq!(server.client().count_listed(&keys), keys.len());
+    assert!(answer.error(503).contains("the list was not changed") && answer.header("retry-after") == "1");
+    let listed = answer.json(503)["lines"].as_u64().unwrap();
+    assert!((40_000..119_000).contains(&listed), "{listed} lines");
+    assert_eq!(client.len(), 100 + listed);
+    assert_eq!(
+        (client.count_listed(&keys[..listed as usize]), client.count_listed(&keys)),
+        (listed as usize, listed as usize)
+    );
+    let refused = client.post("?replace=true", &lines(&keys));
+    assert!(refused.error(503).contains("give a larger --max-capacity"), "{}", refused.body);
+    assert_eq!(client.count_listed(&stable), 100);
+    assert!(client.stats()["filter"]["splits"].as_u64() > Some(0));
+    assert_eq!(client.post("?replace=true", &lines(&keys[..1000])).json(200), json!({ "keys": 1000 }));
+    assert!(client.add("another"));
 }
 
 #[test]
-fn beyond_the_largest_size_of_the_filter_puts_are_refused_and_a_smaller_list_makes_room() {
-    let (_folder, _server, client) = start(&["--capacity", "1", "--max-capacity", "10000"]);
-    let keys = made("key", 60_000);
-    let answer = client.post_keys("", &lines(&keys));
-    assert!(answer.error(503).contains("the filter is full") && answer.header("retry-after") == "1");
-    let listed = answer.json(503)["lines"].as_u64().unwrap() as usize;
-    assert!((10_000..59_000).contains(&listed), "{listed} lines");
-    for _ in 0..2 {
-        let stats = client.stats();
-        assert_eq!((&stats["keys"], &stats["filter"]["len"]), (&json!(listed), &json!(listed)));
-        assert_eq!((client.count_listed(&keys[..listed]), client.count_listed(&keys)), (listed, listed));
-        let replaced = client.post_keys("?replace=true", &lines(&keys));
-        assert!(replaced.error(503).contains("the list was not changed"), "{}", replaced.body);
-    }
-    assert_eq!(client.post_keys("?replace=true", &lines(&keys[..1000])).json(200)["keys"], 1000);
-    assert!(client.add("another"));
+fn a_new_list_is_the_lines_that_were_sent_and_a_key_on_both_is_listed_at_every_moment() {
+    let (folder, _server, client) = start(&["--capacity", "1000"]);
+    let (old, both, domains) = (made("old", 500), made("both", 500), DOMAINS.lines().collect::<Vec<_>>());
+    client.add_all(&[&old[..], &both].concat());
+    let new = format!("{DOMAINS}{}", lines(&both));
+    thread::scope(|scope| {
+        let replacing = scope.spawn(|| {
+            for _ in 0..3 {
+                assert_eq!(client.post("?replace=true", &new).json(200)["keys"], 122_070);
+            }
+        });
+        while !replacing.is_finished() {
+            assert_eq!(client.count_listed(&both), 500);
+        }
+    });
+    assert_eq!((client.count_listed(&domains), client.count_listed(&old)), (121_570, 0));
+    assert_eq!((client.len(), &client.stats()["replacements"]), (122_070, &json!(3)));
+    // Nothing is left of the lists before: 20 bytes for each key.
+    let bytes = store(&folder).metadata().unwrap().len();
+    assert!(bytes < 3_000_000, "{bytes} bytes");
+    assert!(!client.add(domains[0]) && client.remove(domains[1]) && !client.listed(domains[1]));
+    assert_eq!(
+        client.post("?replace=true", "a\r\nb\n\na\nb").json(200)["keys"],
+        2,
+        "a key that comes again counts once"
+    );
+    assert!(client.post("?replace=true", "\n \r\n").error(400).contains("the body has no key"));
+    assert_eq!(client.which_listed(&["a", "b"]), [true, true], "an export that failed unlists nothing");
+}
+
+#[test]
+fn a_new_list_that_breaks_off_changes_nothing() {
+    let (folder, server, client) = start(&[]);
+    let files = || folder.path().join("unfinished").read_dir().unwrap().count();
+    let (old, new) = (made("old", 2000), made("new", 50_000));
+    client.add_all(&old);
+    let mut raw = Raw::upload(&server, "?replace=true");
+    raw.chunk(lines(&new));
+    wait_until("the file of the new list", || files() > 0);
+    // The list may be changed meanwhile, and another one be put in its place.
+    assert!(client.add("meanwhile"));
+    drop(raw);
+    wait_until("the new list to be given up", || files() == 0);
+    let bad = client.post("?replace=true", &format!("{}a\0b\n", lines(&new[..5000])));
+    assert!(bad.error(400).starts_with("line 5001: "));
+    assert_eq!((client.len(), client.count_listed(&old), client.count_listed(&new)), (2001, 2000, 0));
+    assert_eq!(files(), 0);
 }

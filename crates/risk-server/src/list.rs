@@ -1,0 +1,646 @@
+//! The exact list: its keys in redb, and the filter in front of them.
+//!
+//! # Invariants
+//!
+//! 1. Every key of the committed store is in the filter, so the filter's "no" is right at every moment.
+//! 2. Between two transactions the filter holds each key of the store once, and nothing else. So a removal never takes
+//!    another key's fingerprint.
+//! 3. An acknowledged change is on disk: redb has synced the file when a commit returns.
+//!
+//! # The order of changes
+//!
+//! One thread, the [`Writer`], makes all changes, one transaction after the other, while lookups proceed. A lookup queries
+//! the filter and then, after a "maybe", the store.
+//!
+//! - *Put of an absent key*: filter, commit. A lookup in between gets "maybe" and the store's "no". In the other order the
+//!   filter would deny a listed key.
+//! - *Delete of a present key*: commit, filter. For the same reason.
+//! - *Put of a present key, delete of an absent one*: the store says that nothing changes, so the filter is left alone.
+//! - *Several changes of one key in one transaction*: only its states before and after the transaction count.
+//! - *A commit that fails* may be on disk or not. The filter keeps the puts and keeps the deletes, which is right either way,
+//!   until the store is reopened and a filter is loaded from it.
+//! - *A whole new list* is another file with a filter of its own. It is renamed over the old file; then lookups see both
+//!   new parts in one step. A lookup that began before goes on with both old parts.
+//!
+//! # After a crash
+//!
+//! Each commit writes a new random version into the store, and a snapshot of the filter names the version that it is of. A
+//! start uses the snapshot if the versions are equal, and otherwise loads the filter from the keys of the store.
+
+use crate::Config;
+use arc_swap::{ArcSwap, Guard};
+use concurrent_cuckoo_filter::{BuildError, CuckooFilter, InsertError, SnapshotReader, StableHashBuilder};
+use redb::backends::FileBackend;
+use redb::{
+    Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableError, WriteTransaction,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+
+/// The length of the longest key, in bytes.
+pub(crate) const MAX_KEY_BYTES: usize = 1024;
+
+/// Bytes of keys in one transaction, about: enough that the commit is a small part of the work.
+pub(crate) const GROUP_BYTES: usize = 1 << 17;
+
+/// How long no change is tried after a failure of the store, at least, and in times of the reopening, when nothing is read.
+const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_PER_REOPENING: u32 = 10;
+
+/// How long a failed store waits for reads in progress before it is reopened: redb opens a file once at a time.
+const READS_END: Duration = Duration::from_secs(5);
+
+const KEYS: TableDefinition<&str, ()> = TableDefinition::new("keys");
+
+/// One row: the format of the tables, and the version of the list.
+const STATE: TableDefinition<(), (u32, u128)> = TableDefinition::new("state");
+
+const FORMAT: u32 = 2;
+
+/// Grows by itself. Its hash function is the same in every build, so that a snapshot outlives the program that saved it.
+type Filter = CuckooFilter<str, StableHashBuilder>;
+
+/// Checks that a text is a key: 1 to [`MAX_KEY_BYTES`] bytes without control characters. Keys are compared byte for byte.
+pub(crate) fn check_key(key: &str) -> Result<(), String> {
+    if !(1..=MAX_KEY_BYTES).contains(&key.len()) {
+        return Err(format!("the key has {} bytes; a key has 1 to {MAX_KEY_BYTES} bytes", key.len()));
+    }
+    key.char_indices().find(|(_, character)| character.is_control()).map_or(Ok(()), |(at, character)| {
+        let code = u32::from(character);
+        Err(format!("the key has the control character U+{code:04X} at byte {at}; a key is text of one line"))
+    })
+}
+
+impl Config {
+    fn store(&self) -> PathBuf {
+        self.data.join("list.redb")
+    }
+
+    fn snapshot(&self) -> PathBuf {
+        self.data.join("filter.snapshot")
+    }
+
+    /// The folder of files that are not finished: they are moved from there in one step.
+    fn unfinished(&self) -> PathBuf {
+        self.data.join("unfinished")
+    }
+
+    fn most_keys(&self) -> usize {
+        self.max_capacity.max(self.capacity)
+    }
+
+    /// An empty filter that need not grow for this many keys.
+    fn filter(&self, keys: u64) -> Result<Filter, BuildError> {
+        let keys = usize::try_from(keys).unwrap_or(usize::MAX);
+        CuckooFilter::builder()
+            .capacity(keys.max(self.capacity).min(self.most_keys()))
+            .max_capacity(self.most_keys())
+            .false_positive_rate(self.false_positive_rate)
+            .hasher(StableHashBuilder::new())
+            .build()
+    }
+}
+
+/// What lookups see. It is replaced as a whole.
+pub(crate) struct Front {
+    filter: Arc<Filter>,
+    /// `None` while a store that failed is reopened, and once the list is closed.
+    store: Option<Database>,
+}
+
+/// Totals since the list was opened.
+#[derive(Default, Serialize)]
+struct Totals {
+    inserts: u64,
+    removals: u64,
+    replacements: u64,
+    store_failures: u64,
+    snapshot_failures: u64,
+    snapshot: Option<Saved>,
+}
+
+/// A snapshot on disk.
+#[derive(Serialize)]
+struct Saved {
+    #[serde(skip)]
+    version: u128,
+    bytes: u64,
+}
+
+/// An open list.
+pub(crate) struct List {
+    config: Arc<Config>,
+    front: ArcSwap<Front>,
+    totals: Mutex<Totals>,
+    commands: Sender<Command>,
+}
+
+impl List {
+    /// Opens the list of a folder, or creates one. Blocks for as long as it takes to load the filter. The receiver ends with
+    /// the list: after [`close`](List::close), or because its writer panicked.
+    pub(crate) fn open(config: Arc<Config>) -> Result<(Arc<Self>, oneshot::Receiver<()>), String> {
+        let begun = Instant::now();
+        tracing::info!(folder = %config.data.display(), "opening the list");
+        let folder = |error: io::Error| format!("the folder {} cannot be used: {error}", config.data.display());
+        // A filter that cannot be built is refused before there is a folder.
+        config.filter(0).map_err(|error| error.to_string())?;
+        fs::create_dir_all(&config.data).map_err(folder)?;
+        let path = config.store();
+        let (store, version) = open_store(&path, true, config.cache_mib << 20).map_err(|error| match error {
+            redb::Error::DatabaseAlreadyOpen => {
+                format!("{} is in use; a list is opened by one process at a time", path.display())
+            }
+            error => format!("{}: {error}", path.display()),
+        })?;
+        // Only now: before, the files might have been in use by another process.
+        let _ = fs::remove_dir_all(config.unfinished());
+        fs::create_dir_all(config.unfinished()).map_err(folder)?;
+        let (filter, source, snapshot) = match load_snapshot(&config, &store, version) {
+            Ok((filter, saved)) => (filter, "snapshot", Some(saved)),
+            Err(why) => {
+                tracing::info!(why, "the filter is loaded from the store");
+                (load_filter(&config, &store)?, "store", None)
+            }
+        };
+        let (commands, receiver) = mpsc::channel();
+        let (alive, ended) = oneshot::channel();
+        let list = Arc::new(List {
+            front: ArcSwap::from_pointee(Front { filter: Arc::new(filter), store: Some(store) }),
+            totals: Mutex::new(Totals { snapshot, ..Totals::default() }),
+            config,
+            commands,
+        });
+        let writer = Writer { list: Arc::clone(&list), version, retry: Instant::now(), ends: false, _alive: alive };
+        let thread = thread::Builder::new().name("list-writer".into());
+        thread.spawn(move || writer.run(&receiver)).map_err(|error| format!("the system gave no thread: {error}"))?;
+        tracing::info!(source, took = ?begun.elapsed(), "the list is open");
+        Ok((list, ended))
+    }
+
+    /// `None`: the key is not on the list. Otherwise the store of the front decides. Takes no lock and reads memory only.
+    pub(crate) fn query(&self, key: &str) -> Option<Arc<Front>> {
+        let front = self.front.load();
+        front.filter.contains(key).then(|| Guard::into_inner(front))
+    }
+
+    /// As [`query`](List::query), for many keys at once: `false` is certain.
+    pub(crate) fn query_batch(&self, keys: &[&str], answers: &mut [bool]) -> Arc<Front> {
+        let front = self.front.load_full();
+        front.filter.contains_batch(keys, answers);
+        front
+    }
+
+    /// Returns for each key whether it is on the list, at one moment. Blocks.
+    pub(crate) fn confirm(&self, front: &Front, keys: &[Box<str>]) -> Result<Vec<bool>, String> {
+        let confirm = || -> Result<_, redb::Error> {
+            let table = front.store.as_ref().ok_or(redb::Error::DatabaseClosed)?.begin_read()?.open_table(KEYS)?;
+            keys.iter().map(|key| Ok(table.get(&**key)?.is_some())).collect()
+        };
+        confirm().map_err(|error| {
+            tracing::error!(%error, "keys could not be confirmed");
+            let _ = self.commands.send(Command::Do(Box::new(Writer::check_store)));
+            format!("the store failed: {error}")
+        })
+    }
+
+    /// Puts the keys, one per line, or deletes them: all of them or none. Returns how many of them that changed. If the
+    /// future is dropped, the change is made or not.
+    pub(crate) async fn change(&self, put: bool, keys: String) -> Result<u64, String> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.commands.send(Command::Change(Request { put, keys, reply }));
+        answer.await.map_err(|_| "the list is closed")?
+    }
+
+    /// Begins a whole new list, beside the current one. Dropped, it leaves nothing behind. Blocks.
+    pub(crate) fn begin_replacement(&self) -> Result<NewList, String> {
+        NewList::create(&self.config).map_err(|error| format!("a new list cannot be begun: {error}"))
+    }
+
+    /// Replaces the list. Returns the number of keys. Changes since the new list was begun vanish.
+    pub(crate) async fn replace(&self, new: NewList) -> Result<u64, String> {
+        let config = Arc::clone(&self.config);
+        let finished = spawn_blocking(move || new.finish(&config)).await.map_err(|error| error.to_string())?;
+        let (file, front, version) = finished.map_err(|error| format!("{error}; the list was not changed"))?;
+        self.tell_writer(move |writer| writer.switch(file, front, version)).await?
+    }
+
+    /// Saves a snapshot of the filter unless the newest one is of this state. Changes wait while memory is copied.
+    pub(crate) async fn save_snapshot(&self) -> Result<(), String> {
+        let saved = self.try_save().await;
+        if let Err(error) = &saved {
+            tracing::error!(error, "no snapshot was saved");
+            self.totals().snapshot_failures += 1;
+        }
+        saved
+    }
+
+    async fn try_save(&self) -> Result<(), String> {
+        let Some((filter, version)) = self.tell_writer(|writer| writer.copy()).await?? else { return Ok(()) };
+        let (unfinished, path) = (self.config.unfinished().join("filter.snapshot"), self.config.snapshot());
+        let save = move || -> Result<u64, String> {
+            let stamped = filter.snapshot();
+            stamped.metadata(&version.to_le_bytes()).save(&unfinished).map_err(|error| error.to_string())?;
+            let moved = fs::rename(&unfinished, &path).and_then(|()| fs::metadata(path));
+            Ok(moved.map_err(|error| error.to_string())?.len())
+        };
+        let bytes = spawn_blocking(save).await.map_err(|error| error.to_string())??;
+        self.totals().snapshot = Some(Saved { version, bytes });
+        tracing::info!(bytes, "a snapshot was saved");
+        Ok(())
+    }
+
+    /// Saves a snapshot and closes the store, after the changes that were sent before.
+    pub(crate) async fn close(&self) -> Result<(), String> {
+        let saved = self.save_snapshot().await;
+        self.tell_writer(Writer::close).await?;
+        saved
+    }
+
+    async fn tell_writer<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.commands.send(Command::Do(Box::new(|writer| drop(reply.send(work(writer))))));
+        answer.await.map_err(|_| "the list is closed".to_owned())
+    }
+
+    /// The totals, and the state of the filter.
+    pub(crate) fn stats(&self) -> Value {
+        let filter = Arc::clone(&self.front.load().filter);
+        let stats = filter.stats();
+        let mut figures = json!(*self.totals());
+        figures["filter"] = json!({
+            "len": stats.len,
+            "load_factor": stats.load_factor,
+            "expected_false_positive_rate": stats.expected_false_positive_rate,
+            "relocations": stats.relocations,
+            "splits": stats.splits,
+            "slots": filter.slots(),
+            "max_capacity": filter.max_capacity(),
+            "memory_bytes": filter.memory_usage(),
+        });
+        figures
+    }
+
+    fn totals(&self) -> std::sync::MutexGuard<'_, Totals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A change, with the sender of its answer.
+struct Request {
+    put: bool,
+    /// One per line.
+    keys: String,
+    reply: oneshot::Sender<Result<u64, String>>,
+}
+
+enum Command {
+    Change(Request),
+    Do(Box<dyn FnOnce(&mut Writer) + Send>),
+}
+
+/// Why a transaction was not made.
+enum Fault {
+    /// The filter has grown to its largest size, or there is no memory for it. Nothing was changed.
+    Refused(InsertError),
+    /// Nothing was tried.
+    Pause,
+    Store(redb::Error),
+}
+
+impl<E: Into<redb::Error>> From<E> for Fault {
+    fn from(error: E) -> Self {
+        Fault::Store(error.into())
+    }
+}
+
+/// The one thread that changes the store and the filter.
+struct Writer {
+    list: Arc<List>,
+    /// That of the store.
+    version: u128,
+    /// No change is tried before.
+    retry: Instant,
+    ends: bool,
+    _alive: oneshot::Sender<()>,
+}
+
+impl Writer {
+    fn run(mut self, commands: &Receiver<Command>) {
+        let mut next = None;
+        while !self.ends {
+            let command = match next.take() {
+                Some(command) => Ok(command),
+                None => commands.recv_timeout(PAUSE),
+            };
+            match command {
+                Ok(Command::Change(first)) => {
+                    let mut bytes = first.keys.len();
+                    let mut group = vec![first];
+                    // Changes that wait share a transaction, and so the sync of the disk.
+                    while bytes < GROUP_BYTES && next.is_none() {
+                        match commands.try_recv() {
+                            Ok(Command::Change(request)) => {
+                                bytes += request.keys.len();
+                                group.push(request);
+                            }
+                            Ok(command) => next = Some(command),
+                            Err(_) => break,
+                        }
+                    }
+                    self.make(group);
+                }
+                Ok(Command::Do(work)) => work(&mut self),
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.list.front.load().store.is_none() {
+                        self.reopen();
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn make(&mut self, group: Vec<Request>) {
+        let error = match self.try_make(&group) {
+            Ok(counts) => {
+                for (request, count) in group.into_iter().zip(counts) {
+                    let _ = request.reply.send(Ok(count));
+                }
+                return;
+            }
+            // No request fails because of the keys of another one.
+            Err(Fault::Refused(_)) if group.len() > 1 => {
+                return group.into_iter().for_each(|request| self.make(vec![request]));
+            }
+            Err(Fault::Refused(error)) => format!("{error}; the list was not changed"),
+            Err(Fault::Pause) => "the store failed a moment ago; the list was not changed".to_owned(),
+            Err(Fault::Store(error)) => {
+                self.fail(&error);
+                format!("the store failed: {error}; whether the list was changed is not known: repeat the request")
+            }
+        };
+        group.into_iter().for_each(|request| drop(request.reply.send(Err(error.clone()))));
+    }
+
+    /// Makes the changes of a group in one transaction. Returns for each request how many keys changed.
+    fn try_make(&mut self, group: &[Request]) -> Result<Vec<u64>, Fault> {
+        if Instant::now() < self.retry {
+            return Err(Fault::Pause);
+        }
+        let front = self.list.front.load_full();
+        let store = front.store.as_ref().ok_or(redb::Error::DatabaseClosed)?;
+        let transaction = store.begin_write()?;
+        let mut counts = Vec::with_capacity(group.len());
+        // For each key that is touched, whether it was on the list before the transaction, and is after it.
+        let mut touched: HashMap<&str, (bool, bool)> = HashMap::new();
+        let mut table = transaction.open_table(KEYS)?;
+        for Request { put, keys, .. } in group {
+            let mut count = 0;
+            for key in keys.split_terminator('\n') {
+                if if *put { table.insert(key, ())?.is_none() } else { table.remove(key)?.is_some() } {
+                    touched.entry(key).or_insert((!put, *put)).1 = *put;
+                    count += 1;
+                }
+            }
+            counts.push(count);
+        }
+        drop(table);
+        let net = |states| touched.iter().filter(move |(_, both)| **both == states).map(|(&key, _)| key);
+        let (puts, deletes): (Vec<_>, Vec<_>) = (net((false, true)).collect(), net((true, false)).collect());
+        if puts.is_empty() && deletes.is_empty() {
+            return Ok(counts);
+        }
+        let version = write_state(&transaction)?;
+        for (index, key) in puts.iter().enumerate() {
+            if let Err(error) = front.filter.insert(key) {
+                for key in &puts[..index] {
+                    front.filter.remove(key);
+                }
+                return Err(Fault::Refused(error));
+            }
+        }
+        transaction.commit()?;
+        self.version = version;
+        let missing = deletes.iter().filter(|key| !front.filter.remove(key)).count();
+        let mut totals = self.list.totals();
+        totals.inserts += puts.len() as u64;
+        totals.removals += deletes.len() as u64;
+        drop(totals);
+        if missing > 0 {
+            tracing::error!(missing, "the filter did not have keys that it should have had; it is loaded again");
+            drop(front);
+            self.reopen();
+        }
+        Ok(counts)
+    }
+
+    /// A step of the store failed. redb refuses everything then until it is reopened.
+    fn fail(&mut self, error: &redb::Error) {
+        tracing::error!(%error, "the store failed and is reopened");
+        self.list.totals().store_failures += 1;
+        let begun = Instant::now();
+        self.reopen();
+        self.retry = Instant::now() + PAUSE.max(begun.elapsed() * PAUSE_PER_REOPENING);
+    }
+
+    /// Opens the store again, and loads a filter from it. Lookups that need the store fail until then.
+    fn reopen(&mut self) {
+        let list = &self.list;
+        let filter = Arc::clone(&list.front.load().filter);
+        list.front.store(Arc::new(Front { filter, store: None }));
+        let begun = Instant::now();
+        let opened = loop {
+            match open_store(&list.config.store(), false, list.config.cache_mib << 20) {
+                Err(redb::Error::DatabaseAlreadyOpen) if begun.elapsed() < READS_END => {
+                    thread::sleep(Duration::from_millis(10))
+                }
+                opened => break opened.map_err(|error| error.to_string()),
+            }
+        };
+        match opened.and_then(|(store, version)| Ok((load_filter(&list.config, &store)?, store, version))) {
+            Ok((filter, store, version)) => {
+                list.front.store(Arc::new(Front { filter: Arc::new(filter), store: Some(store) }));
+                self.version = version;
+                tracing::warn!("the store was reopened");
+            }
+            Err(error) => tracing::error!(error, "the store cannot be reopened"),
+        }
+    }
+
+    /// A read failed: finds out whether the store did, too. After an error of the file, no transaction can begin.
+    fn check_store(&mut self) {
+        let front = self.list.front.load_full();
+        let failed = front.store.as_ref().and_then(|store| store.begin_write().err());
+        drop(front);
+        if let Some(error) = failed {
+            self.fail(&error.into());
+        }
+    }
+
+    /// Puts a new list in the place of the current one.
+    fn switch(&mut self, file: NamedTempFile, front: Front, version: u128) -> Result<u64, String> {
+        let config = &self.list.config;
+        file.persist(config.store()).map_err(|error| format!("{error}; the list was not changed"))?;
+        let keys = front.filter.len() as u64;
+        self.list.front.store(Arc::new(front));
+        (self.version, self.retry) = (version, Instant::now());
+        self.list.totals().replacements += 1;
+        let synced = File::open(&config.data).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| format!("the list was replaced, which a power cut may undo: {error}"))?;
+        Ok(keys)
+    }
+
+    /// The filter as it is between two transactions, with its version. `None` if that is saved already.
+    fn copy(&mut self) -> Result<Option<(Filter, u128)>, String> {
+        let front = self.list.front.load();
+        if front.store.is_none() {
+            return Err("the store has failed".to_owned());
+        }
+        if self.list.totals().snapshot.as_ref().is_some_and(|saved| saved.version == self.version) {
+            return Ok(None);
+        }
+        let filter = front.filter.try_clone().map_err(|error| format!("the filter cannot be copied: {error}"))?;
+        Ok(Some((filter, self.version)))
+    }
+
+    fn close(&mut self) {
+        self.ends = true;
+        let filter = Arc::clone(&self.list.front.load().filter);
+        self.list.front.store(Arc::new(Front { filter, store: None }));
+    }
+}
+
+/// A whole new list in a file of its own.
+pub(crate) struct NewList {
+    transaction: WriteTransaction,
+    store: Database,
+    /// Removed when it is dropped, unless it has become the list.
+    file: NamedTempFile,
+}
+
+impl NewList {
+    /// The memory for its pages while it is filled.
+    pub(crate) const CACHE_BYTES: usize = 16 << 20;
+
+    fn create(config: &Config) -> Result<Self, redb::Error> {
+        let file = NamedTempFile::new_in(config.unfinished())?;
+        let (store, _) = open_store(file.path(), true, Self::CACHE_BYTES)?;
+        Ok(NewList { transaction: store.begin_write()?, store, file })
+    }
+
+    /// Adds keys, one per line. Blocks.
+    pub(crate) fn add(&mut self, keys: &str) -> Result<(), String> {
+        let add = || -> Result<(), redb::Error> {
+            let mut table = self.transaction.open_table(KEYS)?;
+            keys.split_terminator('\n').try_for_each(|key| Ok(table.insert(key, ()).map(drop)?))
+        };
+        add().map_err(|error| format!("the new list failed: {error}; the list was not changed"))
+    }
+
+    fn finish(self, config: &Config) -> Result<(NamedTempFile, Front, u128), String> {
+        let NewList { transaction, store, file } = self;
+        let compact = || -> Result<(Database, u128), redb::Error> {
+            write_state(&transaction)?;
+            transaction.commit()?;
+            // Opened anew, it has the memory of a list; and its file becomes as small as it can be.
+            drop(store);
+            let (mut store, version) = open_store(file.path(), false, config.cache_mib << 20)?;
+            store.compact()?;
+            Ok((store, version))
+        };
+        let (store, version) = compact().map_err(|error| format!("the new list failed: {error}"))?;
+        let filter = load_filter(config, &store)?;
+        Ok((file, Front { filter: Arc::new(filter), store: Some(store) }, version))
+    }
+}
+
+/// Opens the store of a path, and returns the version of its list. If there is no file, a store is created or that is an error.
+fn open_store(path: &Path, create: bool, cache_bytes: usize) -> Result<(Database, u128), redb::Error> {
+    let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path)?;
+    let is_new = file.metadata()?.len() == 0;
+    let store = Database::builder().set_cache_size(cache_bytes).create_with_backend(FileBackend::new(file)?)?;
+    if is_new && create {
+        let transaction = store.begin_write()?;
+        transaction.open_table(KEYS)?;
+        let version = write_state(&transaction)?;
+        transaction.commit()?;
+        return Ok((store, version));
+    }
+    let row = match store.begin_read()?.open_table(STATE) {
+        Ok(table) => table.get(())?.map(|row| row.value()),
+        Err(TableError::Storage(error)) => return Err(error.into()),
+        Err(_) => None,
+    };
+    match row {
+        Some((FORMAT, version)) => Ok((store, version)),
+        _ => {
+            Err(redb::Error::Corrupted("it is no list of this version of the program; give another folder".to_owned()))
+        }
+    }
+}
+
+/// Writes a new version, which it returns.
+fn write_state(transaction: &WriteTransaction) -> Result<u128, redb::Error> {
+    // The keys of std's hasher are random, so its hash of a constant is too.
+    let random = RandomState::new();
+    let version = u128::from(random.hash_one(0)) << 64 | u128::from(random.hash_one(1));
+    transaction.open_table(STATE)?.insert((), (FORMAT, version))?;
+    Ok(version)
+}
+
+/// A filter of all keys of the store.
+fn load_filter(config: &Config, store: &Database) -> Result<Filter, String> {
+    let load = || -> Result<Filter, Fault> {
+        let table = store.begin_read()?.open_table(KEYS)?;
+        let filter = config.filter(table.len()?).map_err(|error| io::Error::other(error.to_string()))?;
+        for entry in table.iter()? {
+            filter.insert(entry?.0.value()).map_err(Fault::Refused)?;
+        }
+        Ok(filter)
+    };
+    load().map_err(|fault| match fault {
+        Fault::Refused(error) => format!("the list is too long: {error}; give a larger --max-capacity"),
+        Fault::Store(error) => format!("the store failed: {error}"),
+        Fault::Pause => String::new(),
+    })
+}
+
+/// The filter of the snapshot, if it is of this state of the list. Otherwise an error says why not.
+fn load_snapshot(config: &Config, store: &Database, version: u128) -> Result<(Filter, Saved), String> {
+    let path = config.snapshot();
+    let metadata = fs::metadata(&path).map_err(|error| format!("there is no snapshot: {error}"))?;
+    if !metadata.is_file() {
+        return Err("filter.snapshot is not a file".to_owned());
+    }
+    let file = File::open(&path).map_err(|error| format!("the snapshot cannot be opened: {error}"))?;
+    let reader = SnapshotReader::new(BufReader::new(file)).map_err(|error| error.to_string())?;
+    let header = reader.header();
+    if header.metadata() != version.to_le_bytes() {
+        return Err("the snapshot is of another state of the list".to_owned());
+    }
+    if (header.max_capacity(), header.false_positive_rate()) != (config.most_keys(), Some(config.false_positive_rate)) {
+        return Err("the snapshot is of a filter for another rate, or for another number of keys".to_owned());
+    }
+    let filter: Filter = reader.into_filter_with_stored_keys().map_err(|error| error.to_string())?;
+    let keys = || -> Result<u64, redb::Error> { Ok(store.begin_read()?.open_table(KEYS)?.len()?) };
+    let keys = keys().map_err(|error| error.to_string())?;
+    if filter.len() as u64 != keys {
+        return Err(format!("the snapshot has {} keys, and the store {keys}", filter.len()));
+    }
+    Ok((filter, Saved { version, bytes: metadata.len() }))
+}
