@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the wheel and tests it: `test.sh` all but Spark, `test.sh spark` Spark in one process, `test.sh cluster` Spark with
-# executors that are sent the package, of which one is killed. Installs what is missing: Python packages to target/venv, and for
+# executors that are sent the package, of which one is killed, `test.sh connect` Spark Connect. `SPARK_VERSION='==3.5.*'` takes
+# another Spark than the newest. Installs what is missing: Python packages to target/venv, and for
 # Spark a Java runtime. Further arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -19,10 +20,12 @@ target/venv/bin/maturin sdist --out target/wheels 2>/dev/null
 # Unpacked and not installed, so that a test can see whether executors have it from the archive that they were sent.
 $python -m zipfile -e target/wheels/*.whl target/site
 
-if [ "${1:-}" = spark ] || [ "${1:-}" = cluster ]; then
+if [[ ${1:-} = @(spark|cluster|connect) ]]; then
     which=${1/spark/local}
     shift
-    $python -m pip install -q "pyspark${SPARK_VERSION:->=4.1}"
+    extra=
+    [ "$which" != connect ] || extra=[connect]
+    $python -m pip install -q "pyspark$extra${SPARK_VERSION:->=4.1}"
     java -version >/dev/null 2>&1 || { apt-get update && apt-get install -y --no-install-recommends default-jre-headless; } >/dev/null
     cargo build -q --release --locked -p ask
     # Spark's workers are of the same environment.

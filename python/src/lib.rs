@@ -3,6 +3,7 @@
 //! ```text
 //! keys     what Python gives, as a column of keys, and how they hash
 //! many     a column to hashes, a block at a time; an answer for each key
+//! kinds    filters with a number beside each key
 //! filter   CuckooFilter; mapped, MappedFilter: the same in a file; layout, part: filters built on several machines
 //! threads  long work without the interpreter's lock, that can be interrupted; forks; a pool for each process
 //! sys      calls of Python's functions and foreign memory: the only `unsafe` code
@@ -12,6 +13,7 @@ mod error;
 mod files;
 mod filter;
 mod keys;
+mod kinds;
 mod layout;
 mod many;
 mod mapped;
@@ -28,6 +30,8 @@ mod _native {
     use crate::error::{RefusedError, SnapshotError};
     #[pymodule_export]
     use crate::filter::CuckooFilter;
+    #[pymodule_export]
+    use crate::kinds::{CountingFilter, ExpiringFilter, TaggedFilter};
     #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]

@@ -236,10 +236,18 @@ def contains(filter: str | os.PathLike[str] | CuckooFilter) -> Callable[[str | C
     else:
         import pandas as pd
 
-        def contains(keys: pd.Series) -> pd.Series:
-            return ask(pa.Array.from_pandas(keys)).to_pandas()
+        # pandas would refuse what is not UTF-8.
+        text = key == "str"
 
-        function = F.pandas_udf(contains, "boolean")  # type: ignore[attr-defined]
+        def contains(keys: pd.Series) -> pd.Series:
+            array = pa.array(keys, pa.binary() if text else None, from_pandas=True)
+            return ask(array.view(pa.string()) if text else array).to_pandas()
+
+        udf = F.pandas_udf(contains, "boolean")  # type: ignore[attr-defined]
+
+        def function(values: Column) -> Column:
+            return udf(values.cast("binary") if text else values)  # type: ignore[no-any-return]
+
     if type is None:
         # Without a manifest nothing is known of how dates and the like were made keys.
         types = {"str": "string", "bytes": "binary"}.get(key or "", INTEGERS if key else f"string|binary|{INTEGERS}")

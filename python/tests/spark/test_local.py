@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from concurrent_cuckoo_filter import CuckooFilter, RefusedError
+from concurrent_cuckoo_filter import CountingFilter, CuckooFilter, RefusedError
 
 ITEMS = 300_000
 
@@ -45,6 +45,14 @@ def test_what_spark_builds_rust_and_python_read(seen, ask):
     assert 9_900 < missed < 10_000
 
 
+def test_a_filter_that_counts_is_read_by_rust(ask, tmp_path):
+    filter = CountingFilter(1000, keys=(1, 2))
+    filter.add([url(number) for number in range(1000)])
+    filter.save(tmp_path / "counts")
+    assert ask(tmp_path / "counts", [url(number) for number in range(1000)]) == (1000, 0, len(filter))
+    assert ask(tmp_path / "counts", [f"absent {number}" for number in range(1000)])[1] > 990
+
+
 def test_a_column_is_asked(spark, urls, seen):
     from pyspark.sql import functions as F
 
@@ -69,7 +77,7 @@ def test_strings_that_are_no_text(spark, tmp_path):
     broken = spark.range(1000).select(F.concat(F.unhex(F.lit("ff")), F.encode(F.hex("id"), "UTF-8")).cast("string").alias("k"))
     info = build_filter(broken, "k", tmp_path, expected_items=1000, join=True)
     assert info.inserted + info.present == 1000
-    assert broken.where(contains(info.file)("k")).count() == 1000
+    assert broken.where(contains(tmp_path)("k")).count() == 1000
 
 
 def test_numbers_and_bytes(urls, tmp_path):
