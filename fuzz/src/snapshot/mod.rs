@@ -10,8 +10,12 @@ mod mend;
 mod spec;
 
 use crate::Filter;
-use concurrent_cuckoo_filter::{CuckooFilter, SnapshotHeader, SnapshotReader, StableHashBuilder};
+use concurrent_cuckoo_filter::{
+    CountingFilter, CuckooFilter, ExpiringFilter, FilterView, MappedFilter, SnapshotHeader, SnapshotReader,
+    StableHashBuilder, TaggedFilter,
+};
 use std::sync::LazyLock;
+use std::time::Duration;
 use testkit::format::{HEAD, Layout, fingerprints, header_length};
 use testkit::{Input, is_one_of};
 
@@ -62,6 +66,10 @@ fn read(bytes: &[u8], in_other_ways: bool) {
     let header = reader.header().clone();
     let filter = reader.into_filter::<u64, _>(hasher());
     assert_eq!(filter.is_ok(), spec::is_filter(bytes), "the filter: {:?}", filter.err());
+    view(bytes, filter.as_ref().ok());
+    if in_other_ways {
+        map(bytes);
+    }
     if in_other_ways {
         check_other_ways(bytes, filter.as_ref().ok(), &header);
     }
@@ -83,6 +91,38 @@ fn read(bytes: &[u8], in_other_ways: bool) {
     assert_eq!(reread.len(), filter.len());
     assert_eq!(written(&reread, &header), again);
     work(&filter);
+}
+
+/// A view answers as the filter, and there is none of what is no filter. Bytes behind a snapshot are refused by views alone.
+fn view(bytes: &[u8], filter: Option<&Filter>) {
+    let Ok(view) = FilterView::<Filter>::from_bytes_with_hasher(bytes, hasher()) else { return };
+    let filter = filter.expect("what is viewed can be loaded");
+    let keys: Vec<u64> = (0..100).collect();
+    let mut found = [false; 100];
+    view.contains_batch(&keys, &mut found);
+    for (key, found) in keys.iter().zip(found) {
+        assert_eq!([view.contains(key), found], [filter.contains(key); 2]);
+    }
+    assert_eq!((view.len(), view.load_factor()), (filter.len(), filter.load_factor()));
+}
+
+/// A file is queried before all of it is checked: whatever it holds, a lookup ends, within the file.
+fn map(bytes: &[u8]) {
+    let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.fuzz-{}", std::process::id()));
+    std::fs::write(&path, bytes).expect("a folder that can be written to");
+    if let Ok(mapped) = MappedFilter::<Filter>::open_with_hasher(&path, hasher()) {
+        (0..100).for_each(|key| _ = mapped.contains(&key));
+    }
+    if let Ok(mapped) = MappedFilter::<ExpiringFilter<u64, _>>::open_with_hasher(&path, hasher()) {
+        (0..100).for_each(|key| _ = mapped.contains_at(&key, Duration::from_nanos(key << 32)));
+    }
+    if let Ok(mapped) = MappedFilter::<CountingFilter<u64, _>>::open_with_hasher(&path, hasher()) {
+        (0..100).for_each(|key| assert!(mapped.count(&key) <= mapped.max_count()));
+    }
+    if let Ok(mapped) = MappedFilter::<TaggedFilter<u64, _>>::open_with_hasher(&path, hasher()) {
+        (0..100).for_each(|key| assert!(mapped.tags(&key).all(|tag| tag <= mapped.max_tag())));
+    }
+    std::fs::remove_file(&path).expect("the file is ours");
 }
 
 /// The head of a record, of this shard, prefix and depth, without its checksums.
