@@ -84,7 +84,7 @@ fn a_start_uses_a_snapshot_of_the_same_state_only() {
     };
     drop(open("snapshot", 3000));
     let server = open("snapshot", 3000);
-    server.client().remove("key-0");
+    assert!(server.client().remove("key-0") && server.client().add("as many as before"));
     drop(server);
     let server = open("store", 2999);
     server.client().remove("key-1");
