@@ -14,7 +14,6 @@ mod lookups;
 mod refusals;
 mod threads;
 mod versions;
-mod widths;
 mod writes;
 
 use crate::contestants::{Version, ours};
@@ -67,8 +66,6 @@ pub(crate) enum Section {
     Versions,
     /// Lookups by table size, compared with all peers
     Lookups,
-    /// Lookups at all widths of fingerprints
-    Widths,
     /// Inserts, removes and both, one by one
     Writes,
     /// Many keys at once, and snapshots
@@ -99,7 +96,6 @@ impl Section {
         let run = match self {
             Section::Versions => versions::run,
             Section::Lookups => lookups::run,
-            Section::Widths => widths::run,
             Section::Writes => writes::run,
             Section::Bulk => bulk::run,
             Section::Kinds => kinds::run,

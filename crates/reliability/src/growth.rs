@@ -3,11 +3,10 @@
 //! told. The same is done with a filter that was built for all of them, for comparison.
 
 use crate::figure::{count, figure, seconds_since};
-use crate::run::{Run, progress};
+use crate::run::Run;
 use crate::times::Times;
 use concurrent_cuckoo_filter::Builder;
 use fastrand::Rng;
-use indicatif::ProgressBar;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -40,7 +39,7 @@ pub(crate) fn run(run: &Run) {
     let grown = growing().hasher(random_seeds(&mut rng)).build().expect("a modest filter");
     let (start, sizes) = (Instant::now(), count(pauses.len()).to_string());
     let told = |keys| growing().memory_usage_at(keys).expect("a modest filter");
-    let seen = Storm { shape: &shape, filter: &grown, pauses: &pauses, told: Some(&told) }.run("growth storm");
+    let seen = Storm { shape: &shape, filter: &grown, pauses: &pauses, told: Some(&told) }.run();
     let (filter, stats, took) = (&grown, grown.stats(), seconds_since(start).to_string());
     figure(
         "10.1",
@@ -62,7 +61,7 @@ pub(crate) fn run(run: &Run) {
         ),
     );
     let fixed = shape.build();
-    let still = Storm { shape: &shape, filter: &fixed, pauses: &pauses, told: None }.run("the same without growth");
+    let still = Storm { shape: &shape, filter: &fixed, pauses: &pauses, told: None }.run();
     figure(
         "10.2",
         format_args!("one lookup while the filter grew: {}; in one of the final size: {}", seen.lookups, still.lookups),
@@ -147,24 +146,20 @@ impl Seen {
 }
 
 impl Storm<'_> {
-    fn run(&self, what: &'static str) -> Seen {
+    fn run(&self) -> Seen {
         (0..STABLE).for_each(|key| self.filter.insert(&key).expect("room for the first keys"));
-        let bar = progress(what, *self.pauses.last().expect("a pause") as u64);
         let (barrier, over) = (Barrier::new(WRITERS as usize), AtomicBool::new(false));
-        let (barrier, over, bar) = (&barrier, &over, &bar);
-        let seen = thread::scope(|scope| {
+        let (barrier, over) = (&barrier, &over);
+        thread::scope(|scope| {
             let others = (0..READERS).map(|number| scope.spawn(move || self.read(number as u64, over)));
             let others: Vec<_> = others.chain([scope.spawn(move || self.watch(over))]).collect();
-            let writers: Vec<_> =
-                (0..WRITERS).map(|number| scope.spawn(move || self.write(number, barrier, bar))).collect();
+            let writers: Vec<_> = (0..WRITERS).map(|number| scope.spawn(move || self.write(number, barrier))).collect();
             let join = "a panic ends the process";
             let written =
                 writers.into_iter().map(|thread| thread.join().expect(join)).fold(Seen::default(), Seen::join);
             over.store(true, Ordering::Relaxed);
             others.into_iter().map(|thread| thread.join().expect(join)).fold(written, Seen::join)
-        });
-        bar.finish_and_clear();
-        seen
+        })
     }
 
     /// How many keys each writer has stored at this pause.
@@ -172,7 +167,7 @@ impl Storm<'_> {
         (pause as u64 - STABLE) / WRITERS
     }
 
-    fn write(&self, number: u64, barrier: &Barrier, bar: &ProgressBar) -> Seen {
+    fn write(&self, number: u64, barrier: &Barrier) -> Seen {
         let (mut seen, mut stored) = (Seen::default(), 0);
         let own = |key| (number + 1) << 40 | key;
         for &pause in self.pauses {
@@ -195,7 +190,6 @@ impl Storm<'_> {
             stored = Self::share(pause);
             if barrier.wait().is_leader() {
                 seen.memory = seen.memory.max(self.check(STABLE + WRITERS * stored));
-                bar.set_position(pause as u64);
             }
             barrier.wait();
         }

@@ -1,7 +1,7 @@
 //! One filter of a long list: 10^9 addresses of web pages, each made from its number when it is needed. None is missed.
 
 use crate::figure::{count, figure};
-use crate::run::{Run, progress};
+use crate::run::Run;
 use concurrent_cuckoo_filter::CuckooFilter;
 use std::borrow::Borrow;
 use std::fs;
@@ -41,10 +41,8 @@ pub(crate) fn run(run: &Run) {
         Shape { capacity: keys as usize, ..Shape::new(keys as usize, 13, &mut fastrand::Rng::with_seed(run.seed)) };
     let filter = CuckooFilter::<str>::with_capacity(keys as usize);
 
-    let (start, bar) = (Instant::now(), progress("a long list", keys));
-    let loading = filter.bulk().max_listed(1).progress(|done| bar.set_position(done as u64));
-    let report = loading.insert_iter((0..keys).map(Address::new));
-    bar.finish_and_clear();
+    let start = Instant::now();
+    let report = filter.bulk().max_listed(1).insert_iter((0..keys).map(Address::new));
     let loaded = start.elapsed().as_secs_f64();
     if let Some(refusal) = report.rejected.first() {
         broken(Promise::Capacity, &shape, refusal.index as u64, format_args!("refused with: {}", refusal.error));
@@ -85,7 +83,6 @@ pub(crate) fn run(run: &Run) {
 
 /// How many of these are found.
 fn look_up(filter: &CuckooFilter<str>, numbers: Range<u64>) -> u64 {
-    let bar = progress("looked up", numbers.end - numbers.start);
     let found = on_all_cores(|job| {
         let first = numbers.start + job as u64 * JOB * BATCH;
         let batches = (first..numbers.end.min(first + JOB * BATCH)).step_by(BATCH as usize);
@@ -93,12 +90,10 @@ fn look_up(filter: &CuckooFilter<str>, numbers: Range<u64>) -> u64 {
         let in_job = batches.map(|first| {
             let keys: Vec<Address> = (first..numbers.end.min(first + BATCH)).map(Address::new).collect();
             filter.contains_batch(&keys, &mut found[..keys.len()]);
-            bar.inc(keys.len() as u64);
             found[..keys.len()].iter().filter(|&&found| found).count() as u64
         });
         (first < numbers.end).then(|| in_job.sum::<u64>())
     });
-    bar.finish_and_clear();
     found.into_iter().sum()
 }
 

@@ -1,7 +1,7 @@
 //! Removals of keys that were never inserted: how many succeed, and how many stored keys are then missed.
 
 use crate::figure::{count, figure, seconds_since};
-use crate::run::{Run, progress};
+use crate::run::Run;
 use fastrand::Rng;
 use std::time::Instant;
 use testkit::rate::classes;
@@ -16,13 +16,7 @@ pub(super) fn run(run: &Run, rng: &mut Rng) {
         let start = Instant::now();
         let shapes: Vec<Shape> =
             (0..repeats).map(|_| Shape::of_slots(run.choose(1 << 20, 1 << 18), bits, rng)).collect();
-        let bar = progress("removals of absent keys", repeats as u64);
-        let harm = each_on_all_cores(&shapes, |shape| {
-            let harm = remove_absent(shape, removals);
-            bar.inc(1);
-            harm
-        });
-        bar.finish_and_clear();
+        let harm = each_on_all_cores(&shapes, |shape| remove_absent(shape, removals));
         let slots = shapes[0].slots() as f64;
         let classes = classes(slots, bits);
         let expected = Expected::new((LOAD * slots).floor() / classes, removals as f64 / classes);

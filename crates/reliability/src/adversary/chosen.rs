@@ -1,7 +1,7 @@
 //! Keys chosen to collide in one filter: there they fill their class, elsewhere they are keys like all others.
 
 use crate::figure::{count, figure, seconds_since};
-use crate::run::{Run, progress};
+use crate::run::Run;
 use concurrent_cuckoo_filter::InsertError;
 use fastrand::Rng;
 use std::time::Instant;
@@ -21,12 +21,7 @@ pub(super) fn run(run: &Run, rng: &mut Rng) {
         let refused = collide(&target, &keys);
 
         let others: Vec<Shape> = (0..run.choose(20_000, 1000)).map(|_| target.with_other_seeds(rng)).collect();
-        let bar = progress("other instances", others.len() as u64);
-        let behaviour = each_on_all_cores(&others, |other| {
-            bar.inc(1);
-            meet(other, bits, &keys)
-        });
-        bar.finish_and_clear();
+        let behaviour = each_on_all_cores(&others, |other| meet(other, bits, &keys));
         let rate = Rate::pool(behaviour.iter().map(|behaviour| behaviour.rate));
         let all_refused = behaviour.iter().filter(|behaviour| behaviour.refused > 0).count();
         // The promise of the capacity: fewer than one filter in 10,000 refuses a key.
@@ -63,16 +58,13 @@ fn choose(target: &Shape, wanted: usize) -> (Vec<u64>, u64) {
     let filter = target.build();
     filter.insert(&0).expect("an empty filter");
     let (mut chosen, mut found) = (vec![0], vec![false; CHUNK as usize]);
-    let bar = progress("keys of one class", wanted as u64);
     let mut next = 1;
     while chosen.len() < wanted {
         let keys: Vec<u64> = (next..next + CHUNK).collect();
         filter.contains_batch(&keys, &mut found);
         chosen.extend(keys.iter().zip(&found).filter_map(|(key, found)| found.then_some(*key)));
-        bar.set_position(chosen.len() as u64);
         next += CHUNK;
     }
-    bar.finish_and_clear();
     chosen.truncate(wanted);
     (chosen, next)
 }

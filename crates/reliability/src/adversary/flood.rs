@@ -1,7 +1,7 @@
 //! A flood of one key: it ends with the ninth copy at the latest, and changes nothing else.
 
 use crate::figure::{count, figure, seconds_since};
-use crate::run::{Run, progress};
+use crate::run::Run;
 use crate::times::Times;
 use concurrent_cuckoo_filter::InsertError;
 use fastrand::Rng;
@@ -20,7 +20,6 @@ pub(super) fn run(run: &Run, rng: &mut Rng) {
     let shape = Shape::of_slots(1 << 20, 16, rng);
     let filter = super::filled(&shape, 0.9);
     let stored = filter.len() as u64;
-    let bar = progress("floods", floods);
     let mut full = 0;
     for key in ABSENT..ABSENT + floods {
         let before = filter.count(&key);
@@ -29,9 +28,7 @@ pub(super) fn run(run: &Run, rng: &mut Rng) {
         if !(0..copies).all(|_| filter.remove(&key)) || filter.count(&key) != before {
             broken(Promise::Removal, &shape, key, format_args!("{copies} copies were not removed"));
         }
-        bar.inc(1);
     }
-    bar.finish_and_clear();
     check_residents(&shape, &filter, stored);
     let expected = floods as f64 * keys_of_a_pair(&filter);
     if full > most(expected) {

@@ -1,7 +1,7 @@
 //! A full filter: how long it takes to refuse a key, and what lookups notice of it.
 
 use crate::figure::{count, figure};
-use crate::run::{Run, progress};
+use crate::run::Run;
 use crate::times::{Times, timed};
 use concurrent_cuckoo_filter::InsertError;
 use fastrand::Rng;
@@ -24,7 +24,6 @@ pub(super) fn run(run: &Run, rng: &mut Rng) {
     for (id, log2) in [("7.5", 10), ("7.6", 16), ("7.7", run.choose(20, 18)), ("7.8", run.choose(24, 20))] {
         let shape = Shape::of_slots(1 << log2, 16, rng);
         let full = Full::new(shape);
-        let bar = progress("a full filter", refusals);
         let alone = full.lookup(|times| times.len() < 1 << 20);
         let (stop, barrier) = (&AtomicBool::new(false), &Barrier::new(2));
         let (refused, went_in, concurrent) = thread::scope(|scope| {
@@ -33,11 +32,10 @@ pub(super) fn run(run: &Run, rng: &mut Rng) {
                 full.lookup(|_| !stop.load(Ordering::Relaxed))
             });
             barrier.wait();
-            let (refused, went_in) = full.refuse(refusals, || bar.inc(1));
+            let (refused, went_in) = full.refuse(refusals);
             stop.store(true, Ordering::Relaxed);
             (refused, went_in, reader.join().expect("a panic ends the process"))
         });
-        bar.finish_and_clear();
         full.check(went_in);
         figure(
             id,
@@ -80,16 +78,13 @@ impl Full {
     }
 
     /// The times of this many refusals, and the keys that found a place all the same.
-    fn refuse(&self, refusals: u64, done: impl Fn()) -> (Times, Vec<u64>) {
+    fn refuse(&self, refusals: u64) -> (Times, Vec<u64>) {
         let (mut times, mut went_in) = (Times::in_runs_of(RUN), Vec::new());
         let mut keys = self.next..;
         while times.len() < refusals {
             let key = keys.next().expect("endless");
             match self.refused_in(key) {
-                Some(nanos) => {
-                    times.note(nanos);
-                    done();
-                }
+                Some(nanos) => times.note(nanos),
                 None => went_in.push(key),
             }
         }

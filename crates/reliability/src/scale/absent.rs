@@ -2,7 +2,7 @@
 
 use super::ABSENT;
 use crate::figure::{count, figure, seconds_since};
-use crate::run::{Run, progress};
+use crate::run::Run;
 use fastrand::Rng;
 use std::time::Instant;
 use testkit::operations::LOOKUPS;
@@ -39,13 +39,10 @@ pub(super) fn run(run: &Run, seed: u64) {
             filters.push((bits, load, removed, Shape::new(capacity, bits, &mut rng), rng.fork()));
         }
     }
-    let bar = progress("absent keys", filters.len() as u64);
     let rates = each_on_all_cores(&filters, |(bits, load, removed, shape, rng)| {
         let rate = measure(shape, *bits, *load, *removed, each, &mut rng.clone());
-        bar.inc(1);
         (*bits, rate)
     });
-    bar.finish_and_clear();
 
     let (mut furthest, mut all) = (0.0_f64, Rate::default());
     for bits in WIDTHS {

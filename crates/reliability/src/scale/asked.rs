@@ -2,7 +2,7 @@
 
 use super::{Capacities, absent};
 use crate::figure::{count, figure, seconds_since};
-use crate::run::{Run, progress};
+use crate::run::Run;
 use fastrand::Rng;
 use std::time::Instant;
 use testkit::rate::Rate;
@@ -24,7 +24,6 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacities {
             filters.push((rate, shape, rng.fork()));
         }
     }
-    let bar = progress("rates asked for", filters.len() as u64);
     let measured = each_on_all_cores(&filters, |(asked, shape, rng)| {
         let (filter, mut rng) = (shape.build(), rng.clone());
         let refused = (0..shape.capacity as u64).filter(|key| filter.insert(key).is_err()).count();
@@ -33,10 +32,8 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacities {
         }
         let hits = absent::hits(&filter, lookups, &mut rng);
         let rate = Rate::of(lookups, hits, slots(&filter), filter.load_factor(), filter.fingerprint_bits());
-        bar.inc(1);
         (*asked, rate, *shape, refused > 0)
     });
-    bar.finish_and_clear();
 
     let mut highest = 0.0_f64;
     for asked in RATES {

@@ -3,10 +3,9 @@
 
 use super::Capacities;
 use crate::figure::{count, figure, seconds_since};
-use crate::run::{Run, progress};
+use crate::run::Run;
 use concurrent_cuckoo_filter::InsertError;
 use fastrand::Rng;
-use indicatif::ProgressBar;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use testkit::operations::{INSERTS, LOOKUPS, REMOVES};
@@ -30,7 +29,7 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacities {
     shapes.retain(|&(capacity, _)| capacity <= largest);
     Rng::with_seed(seed).shuffle(&mut shapes);
 
-    let (done, bar) = (AtomicU64::new(0), progress("present keys", target));
+    let done = AtomicU64::new(0);
     let turns = on_all_cores(|number| {
         // Each shape has its turn at least.
         if number >= shapes.len() && done.load(Ordering::Relaxed) >= target {
@@ -41,10 +40,9 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacities {
         while turn.lookups < a_turn {
             turn.round(capacity, bits);
         }
-        tell(&bar, done.fetch_add(turn.lookups, Ordering::Relaxed) + turn.lookups);
+        done.fetch_add(turn.lookups, Ordering::Relaxed);
         Some(turn)
     });
-    bar.finish_and_clear();
 
     let sum = |part: fn(&Turn) -> u64| turns.iter().map(part).sum::<u64>();
     figure(
@@ -62,10 +60,6 @@ pub(super) fn run(run: &Run, seed: u64) -> Capacities {
         ),
     );
     turns.into_iter().map(|turn| turn.capacities).fold(Capacities::default(), Capacities::join)
-}
-
-fn tell(bar: &ProgressBar, done: u64) {
-    bar.set_position(done.min(bar.length().unwrap_or(done)));
 }
 
 #[derive(Default)]

@@ -3,11 +3,11 @@
 mod rebuilds;
 
 use crate::figure::{count, figure, seconds_since};
-use crate::run::{Run, progress};
+use crate::run::Run;
 use fastrand::Rng;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use testkit::stress::{Exact, Shared, tiny_shapes};
 
 const WORKERS: usize = 8;
@@ -26,7 +26,7 @@ fn exact(run: &Run, rng: &mut Rng) {
         let others = rng.fork();
         let others = scope.spawn(move || rebuilds::rebuild(stop, others));
         scope.spawn(|| {
-            wait(run.stress);
+            thread::sleep(run.stress);
             field.stop();
         });
         let outcome = field.run(WORKERS, READERS, u64::MAX, rng);
@@ -64,20 +64,9 @@ fn exact(run: &Run, rng: &mut Rng) {
     );
 }
 
-fn wait(time: Duration) {
-    let bar = progress("exact stress", time.as_millis() as u64);
-    let start = Instant::now();
-    while start.elapsed() < time {
-        thread::sleep((time - start.elapsed().min(time)).min(Duration::from_millis(200)));
-        bar.set_position(start.elapsed().as_millis() as u64);
-    }
-    bar.finish_and_clear();
-}
-
 fn tiny(run: &Run, rng: &mut Rng) {
     let start = Instant::now();
     let (rounds, operations) = run.choose((100, 20_000), (1, 10_000));
-    let bar = progress("tiny filters", rounds);
     let (mut filters, mut total) = (0_u64, [0; 2]);
     for _ in 0..rounds {
         for shape in tiny_shapes(rng) {
@@ -85,9 +74,7 @@ fn tiny(run: &Run, rng: &mut Rng) {
             total = [total[0] + lookups, total[1] + snapshots];
             filters += 1;
         }
-        bar.inc(1);
     }
-    bar.finish_and_clear();
     figure(
         "3.3",
         format_args!(
