@@ -372,12 +372,12 @@ impl Positions for Strides {
     }
 }
 
-/// The runs of the bucket that begins at this bit, in a table that nobody writes.
+/// The runs of two buckets that begin at these bits, in a table that nobody writes.
 #[cfg(feature = "snapshot")]
 #[inline(always)]
-pub(crate) fn runs_at(layout: LayoutKind, source: &impl Source, begin: u64, run_bits: u32) -> [u64; 2] {
-    with_layout!(layout, L => {
+pub(crate) fn runs_at(layout: LayoutKind, source: &impl Source, begins: [u64; 2], run_bits: u32) -> [[u64; 2]; 2] {
+    with_layout!(layout, L => begins.map(|begin| {
         let begin = if L::UNIT { begin / 64 } else { begin };
         L::align(L::read(source, L::address(begin), run_bits), begin, run_bits).both()
-    })
+    }))
 }

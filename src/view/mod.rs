@@ -166,8 +166,9 @@ pub struct FilterView<'a, F: Viewed> {
     hasher: F::Hasher,
 }
 
-/// A filter in a file that is mapped, not loaded: opened in less than a millisecond whatever its size, shared by all
-/// processes that map it through the page cache, and gone from memory when the system needs it for something else.
+/// A filter in a file that is mapped, not loaded: opened in less than a millisecond whatever its size (in a time that follows the
+/// number of tables, if they differ), shared by all processes that map it through the page cache, and gone from memory when
+/// the system needs it for something else.
 ///
 /// What has not been asked for yet comes from the disk when it is. Lookups take no lock and run on any number of threads.
 ///
@@ -209,7 +210,8 @@ impl<F: Viewed<Key: 'static, Hasher: SavedHasher>> MappedFilter<F> {
     /// As [`CuckooFilter::load`](crate::CuckooFilter::load), but for damage of the records.
     ///
     /// # Complexity
-    /// A few pages of the file, whatever its size.
+    /// A few pages of the file, whatever its size. Of a filter that grows, expires, counts or has tags, a page for each table or
+    /// shard, and 4 bytes of memory for each cell of the directory.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         Self::map(path.as_ref(), |stored| stored.hasher())
     }

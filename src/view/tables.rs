@@ -98,7 +98,7 @@ impl<'a> Tables<'a> {
     #[inline(always)]
     fn runs(&self, site: &Site<'_>) -> [[u64; 2]; 2] {
         let (layout, run_bits) = (site.table.layout, 2 * site.table.format.slot_bits());
-        site.begins.map(|begin| runs_at(layout, &self.bytes, begin, run_bits))
+        runs_at(layout, &self.bytes, site.begins, run_bits)
     }
 
     /// The value of each copy of the key that is alive at this epoch.
