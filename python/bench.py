@@ -1,4 +1,4 @@
-"""Lookups by one thread, in millions a second: this package, Python's `set`, and two Bloom filters.
+"""Lookups and insertions, in millions a second: this package, Python's `set`, and two Bloom filters.
 
 All cases in turn, in short slices, in one process, so that what else the machine does befalls all of them: compare the ratios.
 Of the rounds, each case's second best counts. Needs numpy, rbloom and fastbloom-rs.
@@ -36,9 +36,12 @@ fast.add_str_batch(texts[:KEYS])
 
 cases = {
     "texts: contains(Arrow array)": lambda: of_texts.contains(asked_array).true_count,
+    "texts: contains(list)": lambda: of_texts.contains(asked_texts).true_count,
     "texts: key in filter": lambda: sum([text in of_texts for text in asked_texts]),
     "texts: set, one by one": lambda: sum([text in set_of_texts for text in asked_texts]),
     "texts: rbloom, one by one": lambda: sum([text in bloom for text in asked_texts]),
+    "texts: insert(list), new filter": lambda: CuckooFilter(ASKED).insert(asked_texts).inserted // 2,
+    "texts: rbloom, update(list), new": lambda: rbloom.Bloom(ASKED, 0.001).update(asked_texts) or ASKED // 2,
     "texts: fastbloom-rs, batch": lambda: sum(fast.contains_str_batch(asked_texts)),
     "numbers: contains(numpy array)": lambda: of_numbers.contains(asked_numbers).true_count,
     "numbers: set, one by one": lambda: sum([number in set_of_numbers for number in asked_integers]),

@@ -446,7 +446,9 @@ fn by_offsets<O: ArrowNativeType>(
             let wrong = || malformed(&format!("a value from {from:?} to {to:?} in {} bytes", bytes.len()));
             bytes.get(from.as_usize()..to.as_usize()).ok_or_else(wrong)
         };
-        let text = text.filter(|_| !of(offsets[0], offsets[offsets.len() - 1]).is_ok_and(<[u8]>::is_ascii));
+        // Also where nothing is checked: what this brings into the cache is hashed nearly twice as fast.
+        let ascii = std::hint::black_box(of(offsets[0], offsets[offsets.len() - 1]).is_ok_and(<[u8]>::is_ascii));
+        let text = text.filter(|_| !ascii);
         for (index, ends) in range.zip(offsets.windows(2)) {
             let key = of(ends[0], ends[1])?;
             if let Some(text) = text {

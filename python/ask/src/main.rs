@@ -10,18 +10,17 @@ use std::io::BufRead;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("the name of a file with a filter is missing")?;
-    let (contains, stored): (Box<dyn Fn(&str) -> bool>, _) = match CuckooFilter::<str, StableHashBuilder>::load(&path) {
-        Ok(filter) => {
-            let stored = filter.len();
-            (Box::new(move |key| filter.contains(key)), stored)
-        }
+    match CuckooFilter::<str, StableHashBuilder>::load(&path) {
+        Ok(filter) => ask(|key| filter.contains(key), filter.len()),
         Err(SnapshotError::KindMismatch { .. }) => {
             let filter = CountingFilter::<str, StableHashBuilder>::load(&path)?;
-            let stored = filter.len();
-            (Box::new(move |key| filter.contains(key)), stored)
+            ask(|key| filter.contains(key), filter.len())
         }
-        Err(error) => return Err(error.into()),
-    };
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn ask(contains: impl Fn(&str) -> bool, stored: usize) -> Result<(), Box<dyn Error>> {
     let (mut asked, mut missed) = (0, 0);
     for line in std::io::stdin().lock().lines() {
         asked += 1;
