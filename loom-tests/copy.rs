@@ -13,7 +13,7 @@ type Copy = (Vec<u64>, u64);
 
 fn copy(world: &World) -> Copy {
     let mut words = vec![0; world.plan().words];
-    let count = world.shard().copy_to(&mut words);
+    let (count, _) = world.shard().copy_to(&mut words);
     (words, count)
 }
 

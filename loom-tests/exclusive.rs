@@ -7,7 +7,7 @@ use super::harness::*;
 use crate::error::InsertError;
 use crate::layout::Class;
 use crate::layout::{Search, SearchBudget};
-use crate::raw::{Admission, Fixed};
+use crate::raw::{Fixed, Put};
 use std::sync::Arc;
 
 const BUCKETS: u32 = 4;
@@ -67,18 +67,18 @@ impl Scene {
     pub(super) fn task(&self, changes: &[Change]) -> Vec<Option<bool>> {
         let (mut search, mut budget) = (Search::new(), SearchBudget::full());
         let exclusive = self.world.shard().exclusive();
-        let mut insert = |key, admission| {
-            let Ok(result) = exclusive.insert(Fixed, &mut search, &mut budget, key, admission);
+        let mut insert = |key, put| {
+            let Ok(result) = exclusive.insert(Fixed, &mut search, &mut budget, key, put);
             match result {
-                Ok(stored) => Some(stored),
+                Ok(had) => Some(had == 0),
                 Err(InsertError::Full) => None,
                 Err(error) => panic!("there are few copies of {key:?}: {error}"),
             }
         };
         let change = |&change: &Change| match change {
-            Insert(key) => insert(key, Admission::Copies),
-            InsertUnique(key) => insert(key, Admission::Unique),
-            Remove(key) => Some(exclusive.remove(key)),
+            Insert(key) => insert(key, Put::COPY),
+            InsertUnique(key) => insert(key, Put::UNIQUE),
+            Remove(key) => Some(exclusive.remove(key, None) != 0),
         };
         changes.iter().map(change).collect()
     }
@@ -216,7 +216,7 @@ fn exclusive_and_a_path_for_one_hole_have_one_winner() {
         let won = run_two(
             &scene,
             swapped,
-            move |scene| scene.world.carry_out(&[hop(moved)], one, Admission::Copies) == Some(true),
+            move |scene| scene.world.carry_out(&[hop(moved)], one, Put::COPY) == Some(true),
             move |writer| writer.task(&[Insert(other)]) == [Some(true)],
         );
         let [path, task] = seen.one_winner(["path", "task"], won, "there was one hole");
@@ -276,7 +276,7 @@ fn exclusive_unique_against_a_path_admits_one() {
             &scene,
             swapped,
             move |scene| {
-                let admitted = scene.world.carry_out(&[hop(moved)], class.turned(), Admission::Unique);
+                let admitted = scene.world.carry_out(&[hop(moved)], class.turned(), Put::UNIQUE);
                 admitted.expect("the key is looked for before the path")
             },
             move |writer| writer.task(&[InsertUnique(class)])[0].expect("there is room"),

@@ -3,7 +3,7 @@
 use super::harness::{Model, Seen, in_both_orders, run_three, run_two};
 use crate::batch::lookup_batch;
 use crate::layout::{Mixed, Plan, SearchBudget};
-use crate::raw::{Admission, Growing, RawFilter};
+use crate::raw::{Growing, Put, RawFilter};
 use crate::sys::memory::HugePages;
 use std::sync::Arc;
 
@@ -53,11 +53,11 @@ impl World {
     }
 
     fn insert(&self, key: Mixed) {
-        assert_eq!(self.growing().insert_into_pair(key, Admission::Copies), Some(true));
+        assert_eq!(self.growing().insert_into_pair(key, Put::COPY), Some(0));
     }
 
     fn insert_unique(&self, key: Mixed) -> bool {
-        self.growing().insert_into_pair(key, Admission::Unique).expect("there is room")
+        self.growing().insert_into_pair(key, Put::UNIQUE).expect("there is room") == 0
     }
 
     /// Puts the key into this bucket of its pair.
@@ -87,9 +87,9 @@ impl World {
     /// How many of these keys a bulk task has stored.
     fn insert_in_task(&self, keys: &[Mixed]) -> usize {
         let mut stored = vec![false; keys.len()];
-        let note = |stored: &mut bool, result| *stored = result == Ok(true);
+        let note = |stored: &mut bool, result| *stored = result == Ok(0);
         let (mut budget, keys) = (SearchBudget::full(), keys.iter().copied());
-        self.growing().insert_task(&mut budget, Admission::Copies, note).run(keys.zip(&mut stored));
+        self.growing().insert_task(&mut budget, Put::COPY, note).run(keys.zip(&mut stored));
         stored.into_iter().filter(|&stored| stored).count()
     }
 
@@ -100,8 +100,8 @@ impl World {
         let mut words = vec![0; self.raw.plan().words];
         let each = growing.copy_each(0..1, &mut words, |copy, words| {
             let alike = |found: &crate::layout::Class| *found == class || *found == class.turned();
-            copies += growing.aims(copy, words).filter(|aim| alike(&aim.class)).count();
-            assert_eq!(growing.aims(copy, words).count() as u64, copy.count, "a copy is of as many as it says");
+            copies += self.raw.contents(copy, words).filter(|(aim, _)| alike(&aim.class)).count();
+            assert_eq!(self.raw.contents(copy, words).count() as u64, copy.count, "a copy is of as many as it says");
             Ok::<(), ()>(())
         });
         each.map(|()| copies).expect("no copy is refused")
@@ -403,8 +403,8 @@ fn lookups_during_a_task_that_splits_find_their_keys() {
 
 #[test]
 fn insertion_during_a_task_that_splits_is_kept() {
-    let insert = |world: &World, [.., new]: [Mixed; 3]| world.raw.insert(new, Admission::Copies);
-    during_a_task_that_splits(8713, insert, |result| result == Ok(true), [1, 1, 1]);
+    let insert = |world: &World, [.., new]: [Mixed; 3]| world.raw.insert(new);
+    during_a_task_that_splits(8713, insert, |result| result == Ok(()), [1, 1, 1]);
 }
 
 #[test]
@@ -419,7 +419,7 @@ fn two_insertions_into_a_full_table_split_it_once() {
         let world = World::new(16, 2);
         let keys: [_; 10] = core::array::from_fn(|number| world.key(number % 4, number / 4));
         keys[..8].iter().for_each(|&key| world.insert(key));
-        let insert = |key| move |world: &Arc<World>| assert_eq!(world.raw.insert(key, Admission::Copies), Ok(true));
+        let insert = |key| move |world: &Arc<World>| assert_eq!(world.raw.insert(key), Ok(()));
         run_two(&world, false, insert(keys[8]), insert(keys[9]));
         world.assert_holds(&keys.map(|key| (key, 1)), 2);
         assert_eq!(world.raw.totals().refused_full, 0);
@@ -473,7 +473,7 @@ fn move_during_a_split_keeps_the_key() {
 /// A key that makes room by the last hop of a path, out of a table that is being split.
 #[test]
 fn last_hop_during_a_split_is_kept() {
-    for (admission, executions) in [(Admission::Copies, [27, 30]), (Admission::Unique, [27, 30])] {
+    for (admission, executions) in [(Put::COPY, [27, 30]), (Put::UNIQUE, [27, 30])] {
         for (swapped, executions) in [false, true].into_iter().zip(executions) {
             explore(executions, &["stored", "begins anew"], move |seen| {
                 let world = World::new(16, 1);
@@ -485,7 +485,7 @@ fn last_hop_during_a_split_is_kept() {
                     swapped,
                     move |writer| match writer.growing().displace(stays, key, admission) {
                         Some(stored) => {
-                            assert!(stored, "there was room");
+                            assert_eq!(stored, 0, "there was room");
                             seen.note("stored");
                         }
                         None => {
@@ -580,7 +580,7 @@ fn clear_during_a_split_takes_a_class_once() {
                 let first = writer.growing().insert_unique_in_first_table(key);
                 let second = writer.growing().insert_unique_in_first_table(key);
                 writer.split();
-                usize::from(first) + usize::from(second) + usize::from(writer.insert_unique(key))
+                [first, second].into_iter().filter(|&had| had == 0).count() + usize::from(writer.insert_unique(key))
             },
         );
         seen.note(admitted.to_string());

@@ -2,7 +2,7 @@
 
 use crate::batch::lookup_batch;
 use crate::layout::{Bucket, Class, Fingerprint, Geometry, Hop, Mixed, Plan};
-use crate::raw::{Admission, Fixed, RawFilter, Shard};
+use crate::raw::{Fixed, Put, RawFilter, Shard};
 use crate::sys::memory::HugePages;
 use crate::sys::steps::{Step, with_hook};
 use loom::thread::{Builder, JoinHandle};
@@ -39,7 +39,7 @@ impl World {
     }
 
     pub(super) fn shard(&self) -> Shard<'_> {
-        self.raw.shards.at(0)
+        self.raw.flat().at(0)
     }
 
     pub(super) fn plan(&self) -> &Plan {
@@ -63,9 +63,9 @@ impl World {
 
     /// Inserts under the locks of the pair if there is room; returns whether there was.
     pub(super) fn insert(&self, key: Class) -> bool {
-        let Ok(result) = self.shard().insert_into_pair(Fixed, key, Admission::Copies);
+        let Ok(result) = self.shard().insert_into_pair(Fixed, key, Put::COPY);
         match result {
-            Some(Ok(true)) => true,
+            Some(Ok(0)) => true,
             None => false,
             Some(other) => panic!("a copy was refused: {other:?}"),
         }
@@ -74,20 +74,20 @@ impl World {
     /// Inserts into the first bucket of the key under the lock of its stripe, as insertions do that have seen room there;
     /// returns whether there was.
     pub(super) fn insert_into_first(&self, key: Class) -> bool {
-        let Ok(stored) = self.shard().insert_into(Fixed, key.first, key);
+        let Ok(stored) = self.shard().insert_into(Fixed, key.first, key, 1);
         stored
     }
 
     /// `None` if the pair is full.
     pub(super) fn insert_unique(&self, key: Class) -> Option<bool> {
-        let Ok(result) = self.shard().insert_into_pair(Fixed, key, Admission::Unique);
-        result.map(|result| result.expect("no refusal"))
+        let Ok(result) = self.shard().insert_into_pair(Fixed, key, Put::UNIQUE);
+        result.map(|result| result.expect("no refusal") == 0)
     }
 
     /// Carries a path out for the key; `None` if it was spoiled.
-    pub(super) fn carry_out(&self, path: &[Hop], key: Class, admission: Admission) -> Option<bool> {
-        let Ok(result) = self.shard().carry_out(Fixed, path.iter().copied(), key, admission);
-        result.map(|result| result.expect("no refusal"))
+    pub(super) fn carry_out(&self, path: &[Hop], key: Class, put: Put) -> Option<bool> {
+        let Ok(result) = self.shard().carry_out(Fixed, path.iter().copied(), key, put);
+        result.map(|result| result.expect("no refusal") == 0)
     }
 
     pub(super) fn hop(&self, hop: Hop) -> bool {
@@ -95,8 +95,8 @@ impl World {
     }
 
     pub(super) fn remove(&self, key: Class) -> bool {
-        let Ok(removed) = self.shard().remove(Fixed, key);
-        removed
+        let Ok(removed) = self.shard().remove(Fixed, key, None);
+        removed != 0
     }
 
     pub(super) fn remove_all(&self, key: Class) -> usize {

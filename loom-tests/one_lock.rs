@@ -8,7 +8,7 @@ use super::exclusive::Scene;
 use super::harness::*;
 use crate::error::InsertError;
 use crate::layout::Class;
-use crate::raw::{Admission, Fixed};
+use crate::raw::{Fixed, Put};
 use loom::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -106,7 +106,7 @@ fn one_lock_insertion_never_gets_the_hole_of_a_last_hop() {
             &world,
             swapped,
             move |writer| writer.insert_into_first(new),
-            move |carrier| carrier.carry_out(&[hop(moved)], by_path, Admission::Copies),
+            move |carrier| carrier.carry_out(&[hop(moved)], by_path, Put::COPY),
         );
         assert_eq!((inserted, stored), (false, Some(true)), "the hole of a path went to another key");
         seen.note("full");
@@ -130,7 +130,7 @@ fn one_lock_insertion_spoils_a_path_or_finds_no_room() {
             &world,
             swapped,
             move |writer| writer.insert_into_first(new),
-            move |carrier| carrier.carry_out(&[hop(far), hop(near)], by_path, Admission::Copies) == Some(true),
+            move |carrier| carrier.carry_out(&[hop(far), hop(near)], by_path, Put::COPY) == Some(true),
         );
         let [inserted, stored] = seen.one_winner(["inserted", "path"], won, "there was one hole");
         world.assert_holds(&[(near, 1), (far, 1), (by_path, stored), (new, inserted)], 10);
@@ -306,8 +306,8 @@ fn one_lock_insertion_against_clear_keeps_the_count_exact() {
 
 /// A whole insertion: its look, one lock, and the pair's if the bucket is full by then.
 fn insert(world: &World, class: Class) -> Result<bool, InsertError> {
-    let Ok(result) = world.shard().insert(Fixed, class, Admission::Copies);
-    result
+    let Ok(result) = world.shard().insert(Fixed, class, Put::COPY);
+    result.map(|had| had == 0)
 }
 
 /// A bucket has one slot left and its pair has another: both keys get in, whether or not both have chosen the same slot.

@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use crate::layout::Class;
-use crate::raw::Admission;
+use crate::raw::Put;
 use std::sync::Arc;
 
 /// A bucket of 32-bit slots, two words: the key in the upper one, an empty slot in the lower, the rest filled.
@@ -46,7 +46,7 @@ fn path_is_never_missed(hops: u32, stripe_shift: u32, executions: &[usize]) {
                         assert!(reader.contains(looked_up), "a key on the path was missed");
                         seen.note("found");
                     },
-                    move |writer| assert_eq!(writer.carry_out(&path, new, Admission::Copies), Some(true)),
+                    move |writer| assert_eq!(writer.carry_out(&path, new, Put::COPY), Some(true)),
                 );
                 let mut classes: Vec<_> = on_path.iter().map(|&key| (key, 1)).collect();
                 classes.push((new, 1));
@@ -81,7 +81,7 @@ fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
             &world,
             swapped,
             move |remover| assert!(remover.remove(far), "a present key was not removed"),
-            move |writer| writer.carry_out(&[hop(far), hop(near)], new, Admission::Copies).is_some(),
+            move |writer| writer.carry_out(&[hop(far), hop(near)], new, Put::COPY).is_some(),
         );
         seen.note(if inserted { "inserted" } else { "spoiled" });
         world.assert_holds(&[(near, 1), (far, 0), (new, usize::from(inserted))], 6);
@@ -99,8 +99,8 @@ fn path_found_twice_is_carried_out_once() {
         world.fill(0, 3, 20);
         world.fill(1, 2, 30);
         world.fill(2, 4, 40);
-        let [writer, other_writer] = [one, other]
-            .map(|new| move |world: &Arc<World>| world.carry_out(&[hop(moved)], new, Admission::Copies).is_some());
+        let [writer, other_writer] =
+            [one, other].map(|new| move |world: &Arc<World>| world.carry_out(&[hop(moved)], new, Put::COPY).is_some());
         let won = run_two(&world, false, writer, other_writer);
         let [first, second] = seen.one_winner(["first", "second"], won, "there was one hole");
         world.assert_holds(&[(one, first), (other, second), (moved, 1)], 9);
@@ -120,7 +120,7 @@ fn copy_by_path_against_unique_counts_right() {
             &world,
             swapped,
             move |unique| unique.insert_unique(class).expect("there is room"),
-            move |writer| assert_eq!(writer.carry_out(&[hop(moved)], class, Admission::Copies), Some(true)),
+            move |writer| assert_eq!(writer.carry_out(&[hop(moved)], class, Put::COPY), Some(true)),
         );
         seen.note(if admitted { "admitted" } else { "present" });
         world.assert_holds(&[(class, 1 + usize::from(admitted)), (moved, 1)], 3);

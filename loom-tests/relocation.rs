@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use crate::layout::Class;
-use crate::raw::Admission;
+use crate::raw::Put;
 use std::sync::Arc;
 
 /// A lookup of a key that moves once, in both directions, in both spawn orders, in one stripe or two. In bucket 1 it
@@ -140,7 +140,7 @@ fn last_hop_is_never_missed() {
                     seen.note("found");
                 },
                 move |writer| {
-                    assert_eq!(writer.carry_out(&[hop(moved)], new, Admission::Copies), Some(true));
+                    assert_eq!(writer.carry_out(&[hop(moved)], new, Put::COPY), Some(true));
                     assert!(writer.contains(new), "the new key was missed by its own thread");
                 },
             );

@@ -2,8 +2,8 @@
 //! with 4, where a slot straddles two words and its tag does not.
 
 use super::harness::{Model, Seen, hop, in_both_orders, join, key, key_in, plan, run_three, run_two, spawn};
-use crate::layout::{Class, Plan};
-use crate::raw::{IfPresent, Put, Shards, Tagged, TaggedShard};
+use crate::layout::{Class, Extent, Plan, Tags};
+use crate::raw::{Assembly, Fixed, IfPresent, Put, RawFilter, Shard, Tagged, Tagging};
 use crate::sys::memory::HugePages;
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use std::sync::Arc;
 const MOST: u32 = 3;
 
 struct World {
-    raw: Tagged,
+    raw: RawFilter<Tagging>,
 }
 
 impl World {
     fn new(plan: &Plan) -> Arc<Self> {
-        Arc::new(World { raw: Tagged::new(plan, HugePages::Unadvised).expect("memory") })
+        Arc::new(World { raw: RawFilter::new(plan, HugePages::Unadvised).expect("memory") })
     }
 
     /// Two buckets, each a word and a stripe.
@@ -34,17 +34,28 @@ impl World {
     }
 
     fn key(&self, number: usize, first: u32, second: u32) -> Class {
-        key_in(self.raw.shards.plan(), number, first, second)
+        key_in(self.raw.plan(), number, first, second)
     }
 
-    fn shard(&self) -> TaggedShard<'_> {
-        self.raw.each().next().expect("a shard")
+    fn shard(&self) -> Shard<'_, Tagged<'_>> {
+        self.raw.flat().at(0)
     }
 
-    /// As [`TaggedShard::put`], where there is room; `None` if there is none.
+    /// As an insertion, where there is room; `None` if there is none.
     fn put(&self, class: Class, value: u32, if_present: IfPresent) -> Option<u32> {
-        let result = self.shard().put_into_pair(Put { class, value, if_present });
+        let Ok(result) = self.shard().insert_into_pair(Fixed, class, Put { value, if_present });
         result.map(|result| result.expect("no refusal"))
+    }
+
+    /// Returns what the class had.
+    fn raise(&self, class: Class, value: u32) -> u32 {
+        let Ok(had) = self.shard().raise(Fixed, class, value);
+        had
+    }
+
+    fn replace(&self, class: Class, from: u32, to: u32) -> bool {
+        let Ok(replaced) = self.shard().replace(Fixed, class, from, to);
+        replaced
     }
 
     /// Puts a class that is absent into the lower empty slot of its pair.
@@ -58,11 +69,11 @@ impl World {
     }
 
     fn contains(&self, class: Class) -> bool {
-        self.raw.contains(self.raw.shards.geometry().leading_to(class).expect("a hash"))
+        self.raw.contains(self.raw.geometry().leading_to(class).expect("a hash"))
     }
 
     fn values(&self, class: Class) -> Vec<u32> {
-        let mut values = self.raw.values(self.raw.shards.geometry().leading_to(class).expect("a hash")).to_vec();
+        let mut values = self.raw.values(self.raw.geometry().leading_to(class).expect("a hash")).to_vec();
         values.sort_unstable();
         values
     }
@@ -155,7 +166,7 @@ fn renewed_beside_a_tick_is_never_missed() {
         || World::holding(2),
         |world, class| {
             world.advance();
-            assert_eq!(world.shard().raise(class, MOST), 1);
+            assert_eq!(world.raise(class, MOST), 1);
         },
         [true, true],
     );
@@ -169,10 +180,10 @@ fn a_lookup_that_sleeps_while_epochs_come_round_misses_nothing() {
         || World::holding(2),
         |world, class| {
             world.advance();
-            assert_eq!(world.shard().raise(class, MOST), 1);
+            assert_eq!(world.raise(class, MOST), 1);
             world.advance();
             world.advance();
-            assert_eq!(world.shard().raise(class, MOST), 1);
+            assert_eq!(world.raise(class, MOST), 1);
             world.advance();
         },
         [true, true],
@@ -194,7 +205,7 @@ fn renewed_in_a_straddling_slot_is_never_missed() {
             world.store(class, 1);
             (world, class)
         },
-        |world, class| assert_eq!(world.shard().raise(class, 4), 1),
+        |world, class| assert_eq!(world.raise(class, 4), 1),
         [false, false],
     );
 }
@@ -211,7 +222,7 @@ fn renewed_beside_a_relocation_is_never_missed() {
                 assert!(looks.contains(class.turned()), "a key that lives was missed");
                 seen.note("found");
             },
-            move |raises| assert_eq!(raises.shard().raise(class, MOST), 1),
+            move |raises| assert_eq!(raises.raise(class, MOST), 1),
             move |moves| assert!(moves.shard().hop(hop(class))),
         );
         assert_eq!(world.values(class), [MOST], "the renewal goes with the copy that stays");
@@ -238,7 +249,7 @@ fn overwriting_takes_no_live_slot() {
         );
         let wins = seen.one_winner(["first", "second"], stored, "one slot takes one key");
         assert_eq!([one, other].map(|class| world.values(class).len()), wins, "what was stored lives");
-        assert_eq!(world.raw.shards.len(), 8);
+        assert_eq!(world.raw.len(), 8);
     });
 }
 
@@ -278,7 +289,7 @@ fn stalled_writer_stores_by_the_last_epoch_or_this_one() {
             world.advance();
             assert!(!world.contains(class), "a dead key lives again");
         }
-        assert_eq!(world.raw.shards.len(), 0);
+        assert_eq!(world.raw.len(), 0);
     });
 }
 
@@ -307,7 +318,7 @@ fn relocation_beside_a_sweep_brings_nothing_back() {
             assert!(!world.contains(dead) && !world.contains(dies), "what was dead lives again");
             world.advance();
         }
-        assert_eq!(world.raw.shards.len(), 0, "slots in use are counted");
+        assert_eq!(world.raw.len(), 0, "slots in use are counted");
     });
 }
 
@@ -395,11 +406,11 @@ fn shards_copied_at_different_epochs_keep_their_deadlines() {
         let world = World::new(&plan);
         let (dies, stays) = (world.key(0, 0, 1), world.key(1, 0, 1));
         for (number, class, value) in [(0, dies, 1), (1, stays, MOST)] {
-            let put = Put { class, value, if_present: IfPresent::Another };
-            assert!(world.raw.at(number).put_into_pair(put).is_some());
+            let put = Put { value, if_present: IfPresent::Another };
+            assert_eq!(world.raw.flat().at(number).insert_into_pair(Fixed, class, put), Ok(Some(Ok(0))));
         }
         let copy = move |world: &Arc<World>| {
-            let shards = world.raw.each().map(|shard| {
+            let shards = world.raw.flat().each().map(|shard| {
                 let mut words = vec![0; plan.words];
                 let (count, epoch) = shard.copy_to(&mut words);
                 (words, count, epoch)
@@ -409,19 +420,24 @@ fn shards_copied_at_different_epochs_keep_their_deadlines() {
         let tick = move |world: &Arc<World>| {
             world.advance();
             world.advance();
-            assert_eq!(world.raw.at(1).raise(stays, MOST), 1);
+            assert_eq!(world.raw.flat().at(1).raise(Fixed, stays, MOST), Ok(1));
         };
         let (copied, ()) = run_two(&world, swapped, copy, tick);
-        let raw = Shards::new(&plan, HugePages::Unadvised.into()).expect("memory");
+        let assembly = Assembly::<Tagging>::new(&plan, HugePages::Unadvised).expect("memory");
         let mut epochs = Vec::new();
-        for (number, (words, count, epoch)) in copied.into_iter().enumerate() {
-            raw.at(number).fill_with(words.into_iter(), count);
+        for (first_cell, (words, count, epoch)) in copied.into_iter().enumerate() {
+            let extent = Extent { first_cell, depth: 0, dropped: 0 };
+            let added = assembly.add(&extent, epoch, |shard| {
+                shard.fill_with(words.into_iter(), count);
+                Ok::<_, ()>(())
+            });
+            assert!(added.is_ok());
             epochs.push(epoch);
         }
         seen.note(format!("{} {}", epochs[0], epochs[1]));
-        let read = Tagged::from_copies(raw, &epochs);
+        let read = assembly.finish().expect("memory");
         let [first, second] = [0, 1].map(|number| {
-            let live = read.at(number).classes_in(read.shards.at(number), read.epoch());
+            let live = read.flat().at(number).classes(Tags::new(&plan).moment(read.epoch()));
             live.map(|(_, value)| value).collect::<Vec<_>>()
         });
         let now = epochs[1] as u32;
@@ -445,7 +461,7 @@ fn a_tag_changed_beside_a_relocation_is_read() {
                 assert!(each(1) || each(2), "neither the old tag nor the new one: {values:?}");
                 seen.note(if each(1) { "old" } else { "new" });
             },
-            move |changes| assert!(changes.shard().replace(class, 1, 2)),
+            move |changes| assert!(changes.replace(class, 1, 2)),
             move |moves| assert!(moves.shard().hop(hop(class))),
         );
         assert_eq!(world.values(class), [2], "the new tag goes with the copy that stays");
@@ -472,7 +488,7 @@ fn a_tag_that_stays_is_read_while_a_copy_gets_another() {
             },
             move |changes| {
                 changes.store(class.turned(), 1);
-                assert!(changes.shard().replace(class.turned(), 1, 2));
+                assert!(changes.replace(class.turned(), 1, 2));
             },
         );
     });
@@ -497,7 +513,7 @@ fn values_in_two_words_are_of_one_key() {
                 assert!(values.contains(&1) && !values.contains(&15), "the value of another key: {values:?}");
             },
             move |writes| {
-                assert_eq!(writes.shard().remove(key(21, 1, 1), None), 15);
+                assert_eq!(writes.shard().remove(Fixed, key(21, 1, 1), None), Ok(15));
                 assert!(writes.shard().hop(hop(class.turned())));
             },
         );

@@ -1,7 +1,7 @@
 //! H4: of several threads that insert one key uniquely, at most one is told that it was new.
 
 use super::harness::*;
-use crate::raw::Admission;
+use crate::raw::Put;
 use std::sync::Arc;
 
 #[test]
@@ -48,7 +48,7 @@ fn unique_by_path_twice_admits_one() {
         let [one, other] = [here, there].map(|moved| {
             let seen = seen.clone();
             move |world: &Arc<World>| {
-                let result = world.carry_out(&[hop(moved)], class, Admission::Unique);
+                let result = world.carry_out(&[hop(moved)], class, Put::UNIQUE);
                 let admitted = result.expect("nothing spoils the path");
                 if !admitted {
                     seen.note("present");

@@ -5,7 +5,7 @@ use super::exclusive::Change::Insert;
 use super::exclusive::Scene;
 use super::harness::*;
 use crate::layout::Class;
-use crate::raw::Admission;
+use crate::raw::Put;
 use std::sync::Arc;
 
 /// Each thread makes the change in a world of its own and then asks the other world for it, so that the threads have no
@@ -78,7 +78,7 @@ fn insertions_by_a_path_are_visible_when_they_return() {
     };
     changes_are_visible_when_they_return(3825, scene, false, |world, new| {
         let moved = Scene::from_world(Arc::clone(world)).key(0, 0, 3);
-        assert_eq!(world.carry_out(&[hop(moved)], new, Admission::Copies), Some(true));
+        assert_eq!(world.carry_out(&[hop(moved)], new, Put::COPY), Some(true));
     });
 }
 

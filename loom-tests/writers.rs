@@ -1,7 +1,7 @@
 //! H3, H4, H9: writers against writers, and the counts after each.
 
 use super::harness::*;
-use crate::raw::Admission;
+use crate::raw::Put;
 use std::sync::Arc;
 
 #[test]
@@ -139,7 +139,7 @@ fn crossing_pairs_do_not_deadlock() {
 /// keys get in. Copies lock two stripes each, unique keys three.
 #[test]
 fn crossing_last_hops_do_not_deadlock() {
-    for (admission, executions) in [(Admission::Copies, 18), (Admission::Unique, 24)] {
+    for (admission, executions) in [(Put::COPY, 18), (Put::UNIQUE, 24)] {
         Model { executions, preemptions: None, outcomes: &["both"] }.explore(move |seen| {
             let world = World::new(16, 4, 0);
             let (near, far) = (key(7, 0, 3), key(8, 1, 3));

@@ -1,24 +1,11 @@
-//! Batches on the calling thread. The buckets of some keys are fetched from memory while the keys before them are worked
-//! on: lookups in blocks (`raw/block`), insertions and removals in a window (`raw/window`).
+//! Batches on the calling thread: lookups in blocks (`raw/block`), insertions and removals in a window (`raw/batch`).
 
-use crate::error::InsertError;
 use crate::filter::CuckooFilter;
-use crate::layout::{Aim, Class, Geometry, Mixed, SearchBudget};
-use crate::raw::{Admission, Fixed, Growing, RawFilter, Shard, rolling};
+use crate::layout::Mixed;
+use crate::raw::{Answers, Put, RawFilter, SlotKind};
 use crate::report::{BulkReport, RemoveReport};
-use crate::sys::prefetch::CacheLevel;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
-
-/// Writers have no use for a window in tables up to this size. Measured: twice as large they are 20 % faster with one,
-/// half as large 10 % slower.
-const NEAR_TO_WRITERS: usize = 5 << 20;
-
-/// Keys whose lines are on their way while a writer works on one.
-const FAR_AHEAD: usize = 16;
-
-/// The same in tables near to writers: a longer window costs more than it gains.
-const ONE_AHEAD: usize = 1;
 
 impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// Looks up the keys with these hashes. As [`contains_batch`](CuckooFilter::contains_batch).
@@ -53,7 +40,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     pub fn insert_batch_hash(&self, hashes: &[u64]) -> BulkReport {
         let hashes = &mut hashes.iter().copied().map(Mixed::of);
-        self.raw.insert_each(hashes, Admission::Copies, usize::MAX, None)
+        self.raw.insert_each(hashes, Put::COPY, usize::MAX, Answers::Nothing)
     }
 
     /// Stores each key with these hashes that is absent. As [`insert_unique_batch`](CuckooFilter::insert_unique_batch).
@@ -74,7 +61,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     pub fn insert_unique_batch_hash(&self, hashes: &[u64], admitted: &mut [bool]) -> BulkReport {
         assert_same_length(hashes.len(), admitted.len());
         let hashes = &mut hashes.iter().copied().map(Mixed::of);
-        self.raw.insert_each(hashes, Admission::Unique, usize::MAX, Some(admitted))
+        self.raw.insert_each(hashes, Put::UNIQUE, usize::MAX, Answers::Stored(admitted))
     }
 
     /// Removes one copy of each key with these hashes. As [`remove_batch`](CuckooFilter::remove_batch).
@@ -89,7 +76,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     pub fn remove_batch_hash(&self, hashes: &[u64]) -> RemoveReport {
-        self.raw.remove_each(&mut hashes.iter().copied().map(Mixed::of), usize::MAX)
+        self.raw.remove_each(&mut hashes.iter().copied().map(Mixed::of), None, usize::MAX)
     }
 }
 
@@ -110,7 +97,12 @@ pub(crate) fn hashing<T>(mut keys: &[T], mixed: impl Fn(&T) -> Mixed) -> impl Fn
 /// # Panics
 /// If `keys` and `found` differ in length.
 #[track_caller]
-pub(crate) fn lookup_batch<T>(raw: &RawFilter, keys: &[T], mixed: impl Fn(&T) -> Mixed, found: &mut [bool]) {
+pub(crate) fn lookup_batch<K: SlotKind, T>(
+    raw: &RawFilter<K>,
+    keys: &[T],
+    mixed: impl Fn(&T) -> Mixed,
+    found: &mut [bool],
+) {
     assert_same_length(keys.len(), found.len());
     raw.contains_each(&mut hashing(keys, mixed), found);
 }
@@ -120,175 +112,6 @@ pub(crate) fn lookup_batch<T>(raw: &RawFilter, keys: &[T], mixed: impl Fn(&T) ->
 #[track_caller]
 pub(crate) fn assert_same_length(keys: usize, answers: usize) {
     assert_eq!(keys, answers, "the number of keys and the number of places for their answers differ");
-}
-
-/// The hashes of keys in turn, for writers: each is asked for while those before it wait for their locks. The user's types are
-/// behind it, and all else is compiled once.
-pub(crate) type Hashes<'a> = &'a mut dyn Iterator<Item = Mixed>;
-
-/// Where keys lie in a filter, or in a part of one: numbered like the shards of the whole filter, of which `first` is the first
-/// that is there.
-#[derive(Clone, Copy)]
-pub(crate) struct Places<'a> {
-    pub(crate) raw: &'a RawFilter,
-    pub(crate) geometry: &'a Geometry,
-    pub(crate) first: usize,
-}
-
-/// What became of the keys of a batch of insertions. At most `max_listed` refused ones are listed.
-struct Noted<'a> {
-    report: BulkReport,
-    index: usize,
-    max_listed: usize,
-    /// Of each key whether it was stored, if that was asked.
-    admitted: Option<&'a mut [bool]>,
-}
-
-impl<'a> Noted<'a> {
-    fn new(max_listed: usize, admitted: Option<&'a mut [bool]>) -> Self {
-        Noted { report: BulkReport::default(), index: 0, max_listed, admitted }
-    }
-
-    #[inline(always)]
-    fn note(&mut self, result: Result<bool, InsertError>) {
-        if let Some(admitted) = &mut self.admitted {
-            admitted[self.index] = result == Ok(true);
-        }
-        if result != Ok(true) {
-            self.report.note(self.index, result, self.max_listed);
-        }
-        self.index += 1;
-    }
-
-    fn report(mut self) -> BulkReport {
-        let BulkReport { present, ref rejected, rejected_unlisted, .. } = self.report;
-        self.report.inserted = self.index - present - rejected.len() - rejected_unlisted;
-        self.report
-    }
-}
-
-impl RawFilter {
-    /// Inserts one after the other, each under locks of its own, lists those that were refused, at most `max_listed`, and
-    /// notes of each key whether it was stored.
-    pub(crate) fn insert_each(
-        &self,
-        hashes: Hashes<'_>,
-        admission: Admission,
-        max_listed: usize,
-        admitted: Option<&mut [bool]>,
-    ) -> BulkReport {
-        let Some(growing) = self.growing() else {
-            let places = Places { raw: self, geometry: self.geometry(), first: 0 };
-            return places.insert_each(hashes, admission, max_listed, admitted);
-        };
-        let (mut noted, mut budget) = (Noted::new(max_listed, admitted), SearchBudget::full());
-        let mut insert = |aim, admission| noted.note(growing.insert_fetched(aim, admission, &mut budget));
-        match admission {
-            Admission::Copies => growing.in_order(hashes, |aim| insert(aim, Admission::Copies)),
-            Admission::Unique => growing.in_order(hashes, |aim| insert(aim, Admission::Unique)),
-        }
-        noted.report()
-    }
-
-    /// Removes one after the other, each under locks of its own, and lists those that were missing, at most `max_listed`.
-    pub(crate) fn remove_each(&self, hashes: Hashes<'_>, max_listed: usize) -> RemoveReport {
-        let (mut report, mut index) = (RemoveReport::default(), 0);
-        let note = |removed| {
-            report.note(index, removed, max_listed);
-            index += 1;
-        };
-        let places = Places { raw: self, geometry: self.geometry(), first: 0 };
-        if let Some(growing) = self.growing() {
-            let mut note = note;
-            growing.in_order(hashes, |aim| note(growing.remove_fetched(aim)));
-        } else if self.is_near_to_writers() {
-            places.remove_in_order::<ONE_AHEAD>(hashes, note);
-        } else {
-            places.remove_in_order::<FAR_AHEAD>(hashes, note);
-        }
-        report
-    }
-
-    fn is_near_to_writers(&self) -> bool {
-        self.table_bytes() <= NEAR_TO_WRITERS
-    }
-}
-
-impl<'a> Places<'a> {
-    /// As [`RawFilter::insert_each`].
-    pub(crate) fn insert_each(
-        self,
-        hashes: Hashes<'_>,
-        admission: Admission,
-        max_listed: usize,
-        admitted: Option<&mut [bool]>,
-    ) -> BulkReport {
-        let mut noted = Noted::new(max_listed, admitted);
-        match (admission, self.raw.is_near_to_writers()) {
-            (Admission::Copies, true) => self.insert_in_order::<ONE_AHEAD, false>(hashes, &mut noted),
-            (Admission::Copies, false) => self.insert_in_order::<FAR_AHEAD, false>(hashes, &mut noted),
-            (Admission::Unique, true) => self.insert_in_order::<ONE_AHEAD, true>(hashes, &mut noted),
-            (Admission::Unique, false) => self.insert_in_order::<FAR_AHEAD, true>(hashes, &mut noted),
-        }
-        noted.report()
-    }
-
-    #[inline(never)]
-    fn insert_in_order<const AHEAD: usize, const UNIQUE: bool>(self, hashes: Hashes<'_>, noted: &mut Noted<'_>) {
-        let admission = if UNIQUE { Admission::Unique } else { Admission::Copies };
-        let mut budget = SearchBudget::full();
-        self.in_order::<AHEAD>(hashes, Shard::fetch_path, |shard, class| {
-            let Ok(result) = shard.insert_fetched(Fixed, class, admission, &mut budget);
-            noted.note(result);
-        });
-    }
-
-    #[inline(never)]
-    fn remove_in_order<const AHEAD: usize>(self, hashes: Hashes<'_>, mut note: impl FnMut(bool)) {
-        self.in_order::<AHEAD>(
-            hashes,
-            |_, _| {},
-            |shard, class| {
-                let Ok(removed) = shard.remove_fetched(Fixed, class);
-                note(removed);
-            },
-        );
-    }
-
-    /// Calls `work` with the place of each key, in order. What it needs begins to be fetched `AHEAD` keys before, and
-    /// half way in between it may ask for more, unless the table is in the cache anyway.
-    #[inline(always)]
-    fn in_order<const AHEAD: usize>(
-        self,
-        hashes: Hashes<'_>,
-        half_way: impl Fn(Shard<'a>, Class),
-        mut work: impl FnMut(Shard<'a>, Class),
-    ) {
-        let level = if AHEAD == ONE_AHEAD || self.raw.is_near() { CacheLevel::L1 } else { CacheLevel::L2 };
-        let fetched = hashes.map(|mixed| {
-            let (number, class) = self.geometry.locate(mixed);
-            let shard = self.raw.shards.at(number - self.first);
-            shard.fetch(class, level);
-            (shard, class)
-        });
-        let half_way = |&(shard, class): &(Shard<'a>, Class)| {
-            if AHEAD > ONE_AHEAD {
-                half_way(shard, class);
-            }
-        };
-        let change = self.raw.shards.begin_change();
-        rolling::<AHEAD, _>(fetched, half_way, |(shard, class)| work(shard, class));
-        change.end();
-    }
-}
-
-impl Growing {
-    /// Where a key is looked for when its turn comes may be another table than the one from which its buckets were fetched.
-    #[inline(always)]
-    fn in_order(&self, hashes: Hashes<'_>, work: impl FnMut(Aim)) {
-        let fetched = hashes.map(|mixed| self.aim(mixed)).inspect(|&aim| self.fetch(aim, CacheLevel::L1));
-        rolling::<FAR_AHEAD, _>(fetched, |_| {}, work);
-    }
 }
 
 impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
@@ -341,7 +164,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// assert!(report.rejected.is_empty());
     /// ```
     pub fn insert_batch<T: Borrow<K>>(&self, keys: &[T]) -> BulkReport {
-        self.raw.insert_each(&mut self.mixed_each(keys), Admission::Copies, usize::MAX, None)
+        self.raw.insert_each(&mut self.mixed_each(keys), Put::COPY, usize::MAX, Answers::Nothing)
     }
 
     /// Stores each key that is absent, as a loop of [`insert_unique`](CuckooFilter::insert_unique) would: `admitted[i]`
@@ -371,7 +194,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     #[track_caller]
     pub fn insert_unique_batch<T: Borrow<K>>(&self, keys: &[T], admitted: &mut [bool]) -> BulkReport {
         assert_same_length(keys.len(), admitted.len());
-        self.raw.insert_each(&mut self.mixed_each(keys), Admission::Unique, usize::MAX, Some(admitted))
+        self.raw.insert_each(&mut self.mixed_each(keys), Put::UNIQUE, usize::MAX, Answers::Stored(admitted))
     }
 
     /// Removes one copy of each key, as a loop of [`remove`](CuckooFilter::remove) would, and says of which there was
@@ -391,7 +214,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// assert_eq!((report.removed, report.missing), (1, vec![1]));
     /// ```
     pub fn remove_batch<T: Borrow<K>>(&self, keys: &[T]) -> RemoveReport {
-        self.raw.remove_each(&mut self.mixed_each(keys), usize::MAX)
+        self.raw.remove_each(&mut self.mixed_each(keys), None, usize::MAX)
     }
 
     fn mixed_each<T: Borrow<K>>(&self, keys: &[T]) -> impl Iterator<Item = Mixed> {

@@ -5,8 +5,9 @@ use crate::filter::CuckooFilter;
 use crate::hashing::DefaultHashBuilder;
 use crate::layout::{self, Ask, FINGERPRINT_BITS, GROWING_FINGERPRINT_BITS, Plan, Ungrowable};
 use crate::parts::{FilterPart, Layout};
-use crate::raw::{RawFilter, Tagged};
+use crate::raw::{RawFilter, Tagging};
 use crate::sys::memory::HugePages;
+use crate::tagged::Core;
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -452,14 +453,24 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// `spare` of its capacity more.
     pub(crate) fn tagged_plan(&self, tag_bits: u32, spare: f64, value: usize) -> Result<(Plan, usize), BuildError> {
         let asked = self.capacity.ok_or(BuildError::NoCapacity)?;
-        let capacity = asked.saturating_add((asked as f64 * spare).ceil() as usize);
-        let rate = self.rate.unwrap_or(DEFAULT_RATE);
+        let with_spare = |keys: usize| keys.saturating_add((keys as f64 * spare).ceil() as usize);
+        let (capacity, rate) = (with_spare(asked), self.rate.unwrap_or(DEFAULT_RATE));
         let widest = FINGERPRINT_BITS.end() - tag_bits;
-        let slot_bits = |bits| Plan::slot_bits_for(bits, tag_bits);
-        let slot_bits = bits_for(capacity, rate)?.and_then(slot_bits).ok_or_else(|| too_low(capacity, rate, widest))?;
-        let plan = self.plan_of(capacity, slot_bits, slot_bits - tag_bits)?.with_tags(tag_bits);
+        let plan = match self.max_capacity {
+            Some(most) if most < asked => {
+                return Err(BuildError::MaxCapacityTooLow { capacity: asked, max_capacity: most });
+            }
+            Some(most) => self.plan_growth(capacity, with_spare(most), Ask::Rate(in_range(rate)?), tag_bits)?,
+            None => {
+                let slot_bits = |bits| Plan::slot_bits_for(bits, tag_bits);
+                let slot_bits = bits_for(capacity, rate)?.and_then(slot_bits);
+                let slot_bits = slot_bits.ok_or_else(|| too_low(capacity, rate, widest))?;
+                self.plan_of(capacity, slot_bits, slot_bits - tag_bits)?.with_tags(tag_bits)
+            }
+        };
         let too_large = BuildError::TooLarge { capacity, fingerprint_bits: plan.fingerprint_bits };
-        let bytes = RawFilter::bytes_of(&plan).and_then(|bytes| bytes.checked_add(value)).ok_or(too_large)?;
+        let bytes =
+            RawFilter::<Tagging>::bytes_of(&plan).and_then(|bytes| bytes.checked_add(value)).ok_or(too_large)?;
         Ok((plan, bytes))
     }
 
@@ -472,11 +483,12 @@ impl<K: ?Sized, S> Builder<K, S> {
         plan.map_err(|layout::Unplannable| BuildError::TooLarge { capacity, fingerprint_bits })
     }
 
-    /// The table of this plan, of `bytes` in all, the hash function, the capacity and the rate.
-    pub(crate) fn build_tagged(self, plan: &Plan, bytes: usize) -> Result<(Tagged, S, usize, f64), BuildError> {
-        let raw = Tagged::new(plan, self.huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
+    /// An empty filter of this plan, of `bytes` in all.
+    pub(crate) fn build_tagged(self, plan: &Plan, bytes: usize) -> Result<Core<S>, BuildError> {
+        let raw = RawFilter::new(plan, self.huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
         let (capacity, rate) = (self.capacity.unwrap_or_default(), self.rate.unwrap_or(DEFAULT_RATE));
-        Ok((raw, self.hasher.make(), capacity, rate))
+        let max_capacity = self.max_capacity.unwrap_or(capacity);
+        Ok(Core { raw, hasher: self.hasher.make(), capacity, max_capacity, rate: Some(rate) })
     }
 }
 
@@ -494,19 +506,24 @@ impl<K: ?Sized, S> Builder<K, S> {
             }
             (rate, None) => Ask::Rate(in_range(rate.unwrap_or(DEFAULT_RATE))?),
         };
+        let plan = self.plan_growth(capacity, max_capacity, ask, 0)?;
+        let too_large = BuildError::TooLarge { capacity: max_capacity, fingerprint_bits: plan.fingerprint_bits };
+        let bytes = CuckooFilter::<K, S>::bytes_of(&plan).ok_or(too_large)?;
+        Ok((capacity, plan, bytes))
+    }
+
+    fn plan_growth(&self, capacity: usize, most: usize, ask: Ask, tag_bits: u32) -> Result<Plan, BuildError> {
         if self.stripes == Some(0) {
             return Err(BuildError::NoStripes);
         }
-        let too_large = |fingerprint_bits| BuildError::TooLarge { capacity: max_capacity, fingerprint_bits };
-        let plan = Plan::growing(capacity, max_capacity, ask, self.stripes).map_err(|error| match error {
+        Plan::growing(capacity, most, ask, self.stripes, tag_bits).map_err(|error| match error {
             Ungrowable::RateTooLow { lowest } => {
-                let (asked, widest) = (self.rate.unwrap_or(DEFAULT_RATE), *GROWING_FINGERPRINT_BITS.end());
+                let asked = self.rate.unwrap_or(DEFAULT_RATE);
+                let widest = (*GROWING_FINGERPRINT_BITS.end()).min(FINGERPRINT_BITS.end() - tag_bits);
                 BuildError::RateTooLow { asked, lowest, widest }
             }
-            Ungrowable::TooLarge { fingerprint_bits } => too_large(fingerprint_bits),
-        })?;
-        let bytes = CuckooFilter::<K, S>::bytes_of(&plan).ok_or_else(|| too_large(plan.fingerprint_bits))?;
-        Ok((capacity, plan, bytes))
+            Ungrowable::TooLarge { fingerprint_bits } => BuildError::TooLarge { capacity: most, fingerprint_bits },
+        })
     }
 }
 

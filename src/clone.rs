@@ -2,8 +2,7 @@
 
 use crate::error::BuildError;
 use crate::filter::CuckooFilter;
-use crate::raw::{NewTable, RawFilter};
-use crate::sys::memory::{Arena, HugePages};
+use crate::raw::{RawFilter, SlotKind};
 
 impl<K: ?Sized, S: Clone> Clone for CuckooFilter<K, S> {
     /// As [`try_clone`](CuckooFilter::try_clone).
@@ -39,29 +38,17 @@ impl<K: ?Sized, S: Clone> CuckooFilter<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     pub fn try_clone(&self) -> Result<Self, BuildError> {
-        let plan = *self.plan();
-        let refused = BuildError::OutOfMemory { bytes: self.memory_usage() };
-        let mut words = Vec::new();
-        words.try_reserve_exact(plan.words).map_err(|_| refused.clone())?;
-        words.resize(plan.words, 0);
-        let raw = if let Some(growing) = self.raw.growing() {
-            let (arena, mut tables) = (Arena::new(HugePages::Advised), Vec::new());
-            growing.copy_each(0..plan.shards, &mut words, |copy, words| {
-                let table = NewTable::new(&plan, &copy.extent, &arena).ok_or(refused.clone())?;
-                table.shard().fill_with(words.iter().copied(), copy.count);
-                tables.push(table);
-                Ok(())
-            })?;
-            RawFilter::of_tables(&plan, tables, arena).ok_or(refused)?
-        } else {
-            let raw = RawFilter::new(&plan, HugePages::Reused).ok_or(refused)?;
-            for (from, to) in self.raw.shards.each().zip(raw.shards.each()) {
-                let count = from.copy_to(&mut words);
-                to.fill_with(words.iter().copied(), count);
-            }
-            raw
-        };
+        let raw = cloned(&self.raw, self.memory_usage())?;
         let capacities = [self.capacity(), self.max_capacity];
         Ok(CuckooFilter::from_raw(capacities, self.false_positive_rate(), raw, self.hasher().clone()))
     }
+}
+
+/// Copies a filter that takes so many bytes.
+pub(crate) fn cloned<K: SlotKind>(raw: &RawFilter<K>, bytes: usize) -> Result<RawFilter<K>, BuildError> {
+    let (words, mut room) = (raw.plan().words, Vec::new());
+    let refused = BuildError::OutOfMemory { bytes };
+    room.try_reserve_exact(words).map_err(|_| refused.clone())?;
+    room.resize(words, 0);
+    raw.try_clone(&mut room).ok_or(refused)
 }

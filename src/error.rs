@@ -210,6 +210,12 @@ errors! {
         ),
         /// [`ExpiringBuilder::time_to_live`](crate::ExpiringBuilder::time_to_live) was not called, or with no time at all.
         NoTimeToLive => ("no time to live was asked for; give the time that a key is to be remembered, longer than 0"),
+        /// A time to live of more than 2^64 nanoseconds.
+        #[non_exhaustive]
+        TimeToLiveTooLong {
+            /// The time to live asked for.
+            asked: core::time::Duration,
+        } => ("a time to live of {asked:?} was asked for; up to 584 years are possible"),
         /// No steps, or more than 254.
         #[non_exhaustive]
         StepsOutOfRange {

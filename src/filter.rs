@@ -2,8 +2,9 @@
 
 use crate::error::{BuildError, InsertError};
 use crate::hashing::{DefaultHashBuilder, hash_of, hash_of_str_bytes};
-use crate::layout::{self, Mixed, Plan};
-use crate::raw::{Admission, RawFilter};
+use crate::layout::{Mixed, Plan};
+use crate::raw::{Bare, RawFilter};
+use crate::stats::Stats;
 use crate::sys::memory::HugePages;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -114,7 +115,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 
     /// The same when all tables of a growing filter have doubled so often.
     pub(crate) fn bytes_at(plan: &Plan, doublings: u32) -> Option<usize> {
-        let bytes = RawFilter::bytes_at(plan, doublings)?.checked_add(size_of::<Self>())?;
+        let bytes = RawFilter::<Bare>::bytes_at(plan, doublings)?.checked_add(size_of::<Self>())?;
         isize::try_from(bytes).is_ok().then_some(bytes)
     }
 
@@ -139,7 +140,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        self.raw.insert(Mixed::of(hash), Admission::Copies).map(|_| ())
+        self.raw.insert(Mixed::of(hash))
     }
 
     /// Stores the key with this hash if it is absent. As [`insert_unique`](CuckooFilter::insert_unique).
@@ -156,7 +157,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[inline]
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        self.raw.insert(Mixed::of(hash), Admission::Unique)
+        self.raw.insert_unique(Mixed::of(hash))
     }
 
     /// Says whether the key with this hash is present. As [`contains`](CuckooFilter::contains).
@@ -309,11 +310,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn load_factor(&self) -> f64 {
-        self.load_factor_of(self.len())
-    }
-
-    pub(crate) fn load_factor_of(&self, len: usize) -> f64 {
-        len as f64 / self.raw.slots() as f64
+        self.len() as f64 / self.raw.slots() as f64
     }
 
     /// The false-positive rate that was asked for; `None` if a width was.
@@ -393,13 +390,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn expected_false_positive_rate(&self) -> f64 {
-        self.expected_false_positive_rate_of(self.len())
-    }
-
-    pub(crate) fn expected_false_positive_rate_of(&self, len: usize) -> f64 {
-        let plan = self.plan();
-        let load = len as f64 / (plan.slots() as f64 * 2f64.powi(plan.reserve_bits as i32));
-        layout::expected_false_positive_rate(load, plan.core_bits())
+        Stats::of(&self.raw).expected_false_positive_rate
     }
 
     /// Bytes of memory, everything included: table, stripes and the value itself. Most of it is not backed by pages before
@@ -546,7 +537,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// ```
     #[inline]
     pub fn insert(&self, key: &K) -> Result<(), InsertError> {
-        self.raw.insert(self.mixed(key), Admission::Copies).map(|_| ())
+        self.raw.insert(self.mixed(key))
     }
 
     /// Stores the key if it is absent and says whether it was.
@@ -571,7 +562,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// ```
     #[inline]
     pub fn insert_unique(&self, key: &K) -> Result<bool, InsertError> {
-        self.raw.insert(self.mixed(key), Admission::Unique)
+        self.raw.insert_unique(self.mixed(key))
     }
 
     /// Says whether the key is present: "no" is certain, "yes" is wrong at the
@@ -727,10 +718,10 @@ mod tests {
         for key in 0..100 {
             let (shard, hash) = (filter.shard_of(&key), filter.hash(&key));
             assert_eq!(filter.shard_of_hash(hash), shard);
-            let before: Vec<_> = filter.raw.shards.each().map(|shard| shard.len()).collect();
+            let before: Vec<_> = filter.raw.flat().each().map(|shard| shard.len()).collect();
             filter.insert(&key).unwrap();
             for (number, before) in before.into_iter().enumerate() {
-                assert_eq!(filter.raw.shards.at(number).len() - before, u64::from(number == shard));
+                assert_eq!(filter.raw.flat().at(number).len() - before, u64::from(number == shard));
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::error::InsertError;
 use crate::filter::CuckooFilter;
+use crate::raw::{RawFilter, SlotKind};
 use core::ops::RangeInclusive;
 
 impl<K: ?Sized> CuckooFilter<K> {
@@ -73,10 +74,19 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     pub fn reserve(&self, additional: usize) -> Result<(), InsertError> {
-        let keys = self.len().saturating_add(additional);
-        if keys > self.max_capacity {
-            return Err(InsertError::Full);
-        }
-        self.raw.growing().map_or(Ok(()), |growing| growing.reserve(keys))
+        reserve(&self.raw, self.max_capacity, additional)
     }
+}
+
+/// Makes room in a filter for this many keys more.
+pub(crate) fn reserve<K: SlotKind>(
+    raw: &RawFilter<K>,
+    max_capacity: usize,
+    additional: usize,
+) -> Result<(), InsertError> {
+    let keys = raw.len().saturating_add(additional);
+    if keys > max_capacity {
+        return Err(InsertError::Full);
+    }
+    raw.growing().map_or(Ok(()), |growing| growing.reserve(keys))
 }

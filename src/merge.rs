@@ -1,12 +1,10 @@
 //! All that one filter holds, stored in another one that was built alike.
 
-use crate::error::{InsertError, MergeError};
+use crate::error::MergeError;
 use crate::filter::CuckooFilter;
 use crate::hashing::probe;
-use crate::layout::{Search, SearchBudget};
-use crate::raw::{Admission, Fixed, Growing, KEYS_UNDER_LOCKS, Shard, Shards};
+use crate::raw::{Put, RawFilter, SlotKind};
 use crate::report::MergeReport;
-use crate::sys::memory::HugePages;
 use core::hash::BuildHasher;
 
 impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
@@ -25,7 +23,7 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
     ///
     /// # Complexity
     /// A shard at a time is copied under the locks of the other filter, and stored under those of this one: never are
-    /// both held. Lookups go on in both. Memory: two copies of one shard.
+    /// both held. Lookups go on in both. Memory: a copy of one shard.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
@@ -40,69 +38,31 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn merge_from(&self, other: &Self) -> Result<MergeReport, MergeError> {
-        if !self.plan().places_alike(other.plan()) {
-            return Err(MergeError::SizesDiffer);
-        }
-        if probe(self.hasher()) != probe(other.hasher()) {
-            return Err(MergeError::HashersDiffer);
-        }
-        if let (Some(to), Some(from)) = (self.raw.growing(), other.raw.growing()) {
-            return merge_growing(to, from, self.plan().words);
-        }
-        let mut plan = *self.plan();
-        (plan.shards, plan.stripes, plan.stripe_shift) = (1, 1, u32::BITS - 1);
-        let bytes = plan.words * size_of::<u64>();
-        let mut words = room_for(plan.words)?;
-        let copy = Shards::new(&plan, HugePages::Unadvised.into()).ok_or(MergeError::OutOfMemory { bytes })?;
-        let mut report = MergeReport::default();
-        for (shard, from) in self.raw.shards.each().zip(other.raw.shards.each()) {
-            let count = from.copy_to(&mut words);
-            copy.at(0).fill_with(words.iter().copied(), count);
-            store_all(shard, copy.at(0), &mut report);
-        }
-        Ok(report)
+        merge(&self.raw, &other.raw, probe(self.hasher()) == probe(other.hasher()), |_| Put::COPY)
     }
 }
 
-/// The same for filters that grow, whose tables may have doubled differently.
-fn merge_growing(to: &Growing, from: &Growing, words: usize) -> Result<MergeReport, MergeError> {
-    let mut words = room_for(words)?;
-    let (mut report, mut budget) = (MergeReport::default(), SearchBudget::full());
-    from.copy_each(0..from.shards(), &mut words, |copy, words| {
-        for aim in from.aims(copy, words) {
-            report.note(to.insert_fetched(aim, Admission::Copies, &mut budget));
-        }
-        Ok(())
-    })?;
-    Ok(report)
-}
-
-fn room_for(words: usize) -> Result<Vec<u64>, MergeError> {
+/// Stores what the one filter holds in the other, by what `put` makes of values.
+pub(crate) fn merge<K: SlotKind>(
+    to: &RawFilter<K>,
+    from: &RawFilter<K>,
+    hash_alike: bool,
+    put: impl Fn(u32) -> Put,
+) -> Result<MergeReport, MergeError> {
+    if !to.plan().places_alike(from.plan()) {
+        return Err(MergeError::SizesDiffer);
+    }
+    if !hash_alike {
+        return Err(MergeError::HashersDiffer);
+    }
+    let (words, mut room) = (to.plan().words, Vec::new());
     let bytes = words * size_of::<u64>();
-    let mut room = Vec::new();
     room.try_reserve_exact(words).map_err(|_| MergeError::OutOfMemory { bytes })?;
     room.resize(words, 0);
-    Ok(room)
-}
-
-impl MergeReport {
-    fn note(&mut self, result: Result<bool, InsertError>) {
-        match result {
-            Ok(_) => self.inserted += 1,
-            Err(_) => self.refused += 1,
-        }
-    }
-}
-
-/// Stores all that the copy holds.
-fn store_all(shard: Shard<'_>, copy: Shard<'_>, report: &mut MergeReport) {
-    let (mut search, mut budget) = (Search::new(), SearchBudget::full());
-    let mut classes = copy.classes().peekable();
-    while classes.peek().is_some() {
-        let exclusive = shard.exclusive();
-        for class in classes.by_ref().take(KEYS_UNDER_LOCKS) {
-            let Ok(result) = exclusive.insert(Fixed, &mut search, &mut budget, class, Admission::Copies);
-            report.note(result);
-        }
-    }
+    let mut report = MergeReport::default();
+    to.merge_from(from, &mut room, put, |result| match result {
+        Ok(_) => report.inserted += 1,
+        Err(_) => report.refused += 1,
+    });
+    Ok(report)
 }

@@ -1,6 +1,8 @@
 //! What a filter tells of itself while it serves.
 
 use crate::filter::CuckooFilter;
+use crate::layout;
+use crate::raw::{RawFilter, SlotKind};
 use core::time::Duration;
 
 /// What has happened in a filter since it was built or loaded, and how full it is. [`CuckooFilter::stats`] takes it.
@@ -61,13 +63,21 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let totals = self.raw.totals();
-        let len = self.len();
-        let grown = self.raw.grown();
+        Stats::of(&self.raw)
+    }
+}
+
+impl Stats {
+    pub(crate) fn of<K: SlotKind>(raw: &RawFilter<K>) -> Self {
+        let (totals, len, grown) = (raw.totals(), raw.len(), raw.grown());
+        let load_factor = len as f64 / raw.slots() as f64;
+        // In a filter that grows, what is absent is looked for among the keys of its own table only.
+        let plan = raw.plan();
+        let final_load = len as f64 / (plan.slots() as f64 * 2f64.powi(plan.reserve_bits as i32));
         Stats {
             len,
-            load_factor: self.load_factor_of(len),
-            expected_false_positive_rate: self.expected_false_positive_rate_of(len),
+            load_factor,
+            expected_false_positive_rate: layout::expected_false_positive_rate(final_load, plan.core_bits()),
             relocations: totals.relocations,
             longest_path: totals.longest_path,
             refused_full: totals.refused_full,

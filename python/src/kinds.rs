@@ -329,7 +329,7 @@ kind! {
         /// Adds one to the count of each key. `report.stored` is true of the keys that were counted.
         fn add(&self, keys: &Bound<'_, PyAny>) -> PyResult<Report> {
             many::insert(&self.hashing, keys, |hashes, stored, _| {
-                let report = self.filter.add_batch(&hashed(hashes));
+                let report = self.filter.add_batch(&hashed(hashes), &mut vec![0; hashes.len()]);
                 noted(stored, report, &vec![false; hashes.len()])
             })
         }

@@ -15,6 +15,7 @@ mod options;
 mod tasks;
 
 pub use options::Bulk;
+pub(crate) use options::{par_contains, par_put};
 
 use crate::filter::CuckooFilter;
 use crate::report::{BulkReport, RemoveReport};

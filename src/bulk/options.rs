@@ -5,7 +5,7 @@ use super::tasks::{BATCH_KEYS, FEW_KEYS, GROUP_KEYS, NotStored, Outcome, batches
 use crate::batch::assert_same_length;
 use crate::filter::CuckooFilter;
 use crate::layout::Mixed;
-use crate::raw::{Admission, Next, RawFilter};
+use crate::raw::{Answers, Bare, Next, Put, RawFilter, SlotKind};
 use crate::report::{BulkReport, RemoveReport};
 use core::borrow::Borrow;
 use core::fmt;
@@ -35,7 +35,7 @@ const LOOKUPS_PER_BLOCK: usize = 1 << 22;
 #[must_use = "nothing is done before an operation is chosen"]
 pub struct Bulk<'a, K: ?Sized, S, P = fn(usize)> {
     filter: &'a CuckooFilter<K, S>,
-    admission: Admission,
+    put: Put,
     max_listed: usize,
     progress: P,
 }
@@ -44,7 +44,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// Begins an operation on many keys with options. [`par_insert`](CuckooFilter::par_insert) and its likes are the
     /// same without any.
     pub fn bulk(&self) -> Bulk<'_, K, S> {
-        Bulk { filter: self, admission: Admission::Copies, max_listed: usize::MAX, progress: |_| {} }
+        Bulk { filter: self, put: Put::COPY, max_listed: usize::MAX, progress: |_| {} }
     }
 }
 
@@ -62,7 +62,7 @@ impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
     /// }
     /// ```
     pub fn unique(self) -> Self {
-        Bulk { admission: Admission::Unique, ..self }
+        Bulk { put: Put::UNIQUE, ..self }
     }
 
     /// Lists only the first `keys` refused or missing keys; the report only counts the others. Without this
@@ -92,7 +92,7 @@ impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
     /// assert_eq!(steps.last(), Some(&10_000));
     /// ```
     pub fn progress<Q: FnMut(usize)>(self, tell: Q) -> Bulk<'a, K, S, Q> {
-        Bulk { filter: self.filter, admission: self.admission, max_listed: self.max_listed, progress: tell }
+        Bulk { filter: self.filter, put: self.put, max_listed: self.max_listed, progress: tell }
     }
 }
 
@@ -132,7 +132,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         self.on_hashes(hashes, |work, keys| work.contains(keys, found));
     }
 
-    fn on_hashes<R>(self, hashes: &[u64], work: impl FnOnce(Work<'_>, Keys<'_>) -> R) -> R {
+    fn on_hashes<R>(self, hashes: &[u64], work: impl FnOnce(Work<'_, Bare>, Keys<'_>) -> R) -> R {
         self.on(hashes, |&hash| Mixed::of(hash), work)
     }
 
@@ -141,7 +141,7 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         mut self,
         keys: &[T],
         mixed: impl Fn(&T) -> Mixed + Sync,
-        work: impl FnOnce(Work<'_>, Keys<'_>) -> R,
+        work: impl FnOnce(Work<'_, Bare>, Keys<'_>) -> R,
     ) -> R {
         Keys::with(keys, mixed, |keys| work(self.work(), keys))
     }
@@ -156,21 +156,21 @@ impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
         self.work().insert_stream(&mut next, most)
     }
 
-    fn work(&mut self) -> Work<'_> {
-        let Bulk { filter, admission, max_listed, ref mut progress } = *self;
-        Work { raw: &filter.raw, admission, max_listed, progress }
+    fn work(&mut self) -> Work<'_, Bare> {
+        let Bulk { filter, put, max_listed, ref mut progress } = *self;
+        Work { raw: &filter.raw, put, max_listed, progress }
     }
 }
 
 /// A bulk operation without the types of its keys and of who is told of its progress: it is compiled once.
-struct Work<'a> {
-    raw: &'a RawFilter,
-    admission: Admission,
+struct Work<'a, T: SlotKind> {
+    raw: &'a RawFilter<T>,
+    put: Put,
     max_listed: usize,
     progress: &'a mut dyn FnMut(usize),
 }
 
-impl Work<'_> {
+impl<T: SlotKind> Work<'_, T> {
     /// Says of each key whether it was stored, if there is a place for the answers.
     fn insert(self, keys: Keys<'_>, mut admitted: Option<&mut [bool]>) -> BulkReport {
         let raw = self.raw;
@@ -181,9 +181,9 @@ impl Work<'_> {
                 let reports = batches(group.clone(), answers, |batch, admitted| {
                     raw.insert_each(
                         &mut InBlocks::new(&mut keys.hashing(batch)),
-                        self.admission,
+                        self.put,
                         self.max_listed,
-                        admitted,
+                        admitted.map_or(Answers::Nothing, Answers::Stored),
                     )
                 });
                 for (batch, keys) in reports.into_iter().enumerate() {
@@ -196,7 +196,7 @@ impl Work<'_> {
         let mut budgets = budgets(&block);
         for range in ranges(keys.count, block.max_keys()) {
             block.fill(keys, range.clone());
-            let not_stored = raw.insert_block(&mut block, &mut budgets, self.admission);
+            let not_stored = raw.insert_block(&mut block, &mut budgets, self.put);
             self.note(&mut report, &block, range.start, not_stored);
             if let Some(admitted) = &mut admitted {
                 block.read(&mut admitted[range.clone()], |outcome| outcome == Outcome::Inserted);
@@ -222,7 +222,7 @@ impl Work<'_> {
         let blocks = half().zip(half());
         let scratch = blocks.as_ref().and_then(|(block, _)| block.scratch());
         let Some(((mut now, mut later), mut scratch)) = blocks.zip(scratch) else {
-            let report = raw.insert_each(&mut InBlocks::new(&mut next), self.admission, self.max_listed, None);
+            let report = raw.insert_each(&mut InBlocks::new(&mut next), self.put, self.max_listed, Answers::Nothing);
             (self.progress)(report.inserted + report.present + report.rejected.len() + report.rejected_unlisted);
             return report;
         };
@@ -233,7 +233,7 @@ impl Work<'_> {
         while now.keys() > 0 {
             let mut not_stored = NotStored::default();
             rayon::in_place_scope(|scope| {
-                scope.spawn(|_| not_stored = raw.insert_block(&mut now, &mut budgets, self.admission));
+                scope.spawn(|_| not_stored = raw.insert_block(&mut now, &mut budgets, self.put));
                 later.fill_from(&mut next, &mut scratch);
             });
             self.note(&mut report, &now, done, not_stored);
@@ -257,11 +257,11 @@ impl Work<'_> {
     fn remove(self, keys: Keys<'_>) -> RemoveReport {
         let raw = self.raw;
         let mut report = RemoveReport::default();
-        let block = if raw.growing().is_none() { raw.block(keys.count) } else { None };
-        let Some(mut block) = block else {
+        let block = raw.flat_block(keys.count);
+        let Some((flat, mut block)) = block else {
             for group in ranges(keys.count, GROUP_KEYS) {
                 let reports = batches(group.clone(), None, |batch, _| {
-                    raw.remove_each(&mut InBlocks::new(&mut keys.hashing(batch)), self.max_listed)
+                    raw.remove_each(&mut InBlocks::new(&mut keys.hashing(batch)), None, self.max_listed)
                 });
                 for (batch, keys) in reports.into_iter().enumerate() {
                     report.append(group.start + batch * BATCH_KEYS, keys, self.max_listed);
@@ -272,7 +272,7 @@ impl Work<'_> {
         };
         for range in ranges(keys.count, block.max_keys()) {
             block.fill(keys, range.clone());
-            if raw.remove_block(&mut block) == 0 {
+            if flat.remove_block(&mut block) == 0 {
                 report.removed += range.len();
             } else {
                 block.for_each(|index, removed| report.note(range.start + index, removed, self.max_listed));
@@ -284,16 +284,13 @@ impl Work<'_> {
 
     fn contains(self, keys: Keys<'_>, found: &mut [bool]) {
         let raw = self.raw;
-        let many = raw.growing().is_none()
-            && !raw.is_near()
-            && Block::<bool>::is_dense(raw.sorter(0), keys.count, LOOKUPS_PER_SHARD);
-        let mut block = if many { Block::<bool>::new(raw.sorter(0), keys.count) } else { None };
-        let at_a_time = block.as_ref().map_or(LOOKUPS_PER_BLOCK, Block::max_keys);
+        let mut block = raw.lookup_block(keys.count, LOOKUPS_PER_SHARD);
+        let at_a_time = block.as_ref().map_or(LOOKUPS_PER_BLOCK, |(_, block)| block.max_keys());
         for range in ranges(keys.count, at_a_time) {
             let found = &mut found[range.clone()];
-            if let Some(block) = &mut block {
+            if let Some((flat, block)) = &mut block {
                 block.fill(keys, range.clone());
-                raw.lookup_block(block);
+                flat.look_up_block(block);
                 block.read(found, |found| found);
             } else {
                 found.par_chunks_mut(LOOKUPS_PER_JOB).enumerate().for_each(|(job, found)| {
@@ -304,6 +301,33 @@ impl Work<'_> {
             (self.progress)(range.end);
         }
     }
+}
+
+/// Insertions of many keys into a filter of any kind, on all threads.
+pub(crate) fn par_put<T: SlotKind, A: Sync>(
+    raw: &RawFilter<T>,
+    keys: &[A],
+    mixed: impl Fn(&A) -> Mixed + Sync,
+    put: Put,
+) -> BulkReport {
+    let work = Work { raw, put, max_listed: usize::MAX, progress: &mut |_| {} };
+    Keys::with(keys, mixed, |keys| work.insert(keys, None))
+}
+
+/// Lookups of many keys in a filter of any kind, on all threads.
+///
+/// # Panics
+/// If there is not one answer for each key.
+#[track_caller]
+pub(crate) fn par_contains<T: SlotKind, A: Sync>(
+    raw: &RawFilter<T>,
+    keys: &[A],
+    mixed: impl Fn(&A) -> Mixed + Sync,
+    found: &mut [bool],
+) {
+    assert_same_length(keys.len(), found.len());
+    let work = Work { raw, put: Put::COPY, max_listed: usize::MAX, progress: &mut |_| {} };
+    Keys::with(keys, mixed, |keys| work.contains(keys, found));
 }
 
 impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
@@ -343,7 +367,7 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P>
         self.on_keys(keys, |work, keys| work.contains(keys, found));
     }
 
-    fn on_keys<T: Borrow<K> + Sync, R>(self, keys: &[T], work: impl FnOnce(Work<'_>, Keys<'_>) -> R) -> R {
+    fn on_keys<T: Borrow<K> + Sync, R>(self, keys: &[T], work: impl FnOnce(Work<'_, Bare>, Keys<'_>) -> R) -> R {
         let filter = self.filter;
         self.on(keys, |key| filter.mixed(key.borrow()), work)
     }

@@ -1,10 +1,10 @@
 //! The tasks: what is done to the keys of a block, a shard at a time.
 
 use super::block::{Block, Run, Sorter};
-use crate::batch::lookup_batch;
+use crate::batch::hashing;
 use crate::error::InsertError;
 use crate::layout::{Class, Geometry, Search, SearchBudget};
-use crate::raw::{Admission, Exclusive, Fixed, Growing, KEYS_UNDER_LOCKS, RawFilter, Shard, rolling};
+use crate::raw::{Exclusive, Fixed, Flat, Growing, KEYS_UNDER_LOCKS, Put, RawFilter, Shard, SlotKind, Slots, rolling};
 use crate::sys::prefetch::CacheLevel;
 use core::ops::{Add, Range};
 use rayon::prelude::*;
@@ -49,10 +49,10 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    pub(super) fn of(result: Result<bool, InsertError>) -> Self {
+    pub(super) fn of(result: Result<u32, InsertError>) -> Self {
         match result {
-            Ok(true) => Outcome::Inserted,
-            Ok(false) => Outcome::Present,
+            Ok(0) => Outcome::Inserted,
+            Ok(_) => Outcome::Present,
             Err(InsertError::Full) => Outcome::Full,
             Err(InsertError::TooManyCopies) => Outcome::TooManyCopies,
             Err(InsertError::OutOfMemory) => Outcome::OutOfMemory,
@@ -79,8 +79,8 @@ pub(super) struct NotStored {
 
 impl NotStored {
     #[inline(always)]
-    fn note(&mut self, outcome: &mut Outcome, result: Result<bool, InsertError>) {
-        self.present += usize::from(result == Ok(false));
+    fn note(&mut self, outcome: &mut Outcome, result: Result<u32, InsertError>) {
+        self.present += usize::from(result.as_ref().is_ok_and(|&had| had != 0));
         self.refused += usize::from(result.is_err());
         *outcome = Outcome::of(result);
     }
@@ -94,7 +94,7 @@ impl Add for NotStored {
     }
 }
 
-impl RawFilter {
+impl<K: SlotKind> RawFilter<K> {
     /// A block to sort `keys` keys by shard; `None` where they are too few for that, or there is no memory.
     pub(super) fn block<O: Copy + Default + Send + Sync>(&self, keys: usize) -> Option<Block<O>> {
         let sorter = self.sorter(keys);
@@ -102,10 +102,27 @@ impl RawFilter {
         if many { Block::new(sorter, keys) } else { None }
     }
 
+    /// The same of a filter of fixed size; `None` also for one that grows.
+    pub(super) fn flat_block(&self, keys: usize) -> Option<(&Flat<K>, Block<bool>)> {
+        match self {
+            RawFilter::Flat(flat) => Some((flat, self.block(keys)?)),
+            RawFilter::Growing(_) => None,
+        }
+    }
+
+    /// A block to look up `keys` keys, of which there are at least `a_shard` for each shard; `None` where the table is near, or
+    /// there is no memory, or the filter grows.
+    pub(super) fn lookup_block(&self, keys: usize, a_shard: usize) -> Option<(&Flat<K>, Block<bool>)> {
+        let RawFilter::Flat(flat) = self else { return None };
+        let sorter = Sorter::by_shard(*self.geometry());
+        let many = !flat.shards.is_near() && Block::<bool>::is_dense(sorter, keys, a_shard);
+        if many { Some((flat, Block::new(sorter, keys)?)) } else { None }
+    }
+
     /// To sort up to `keys` keys. In a filter that grows, by as many shards as there are tables, and as there would be if all
     /// of them were stored.
     pub(super) fn sorter(&self, keys: usize) -> Sorter {
-        let Some(growing) = self.growing() else { return Sorter::by_shard(*self.geometry()) };
+        let RawFilter::Growing(growing) = self else { return Sorter::by_shard(*self.geometry()) };
         let plan = self.plan();
         let tables = growing.tables().max(plan.shards << plan.doublings_for(self.len().saturating_add(keys)));
         let cells_of_one = (growing.cells() / tables.min(MAX_GROUPS.max(plan.shards))).max(1);
@@ -113,48 +130,71 @@ impl RawFilter {
     }
 
     /// Stores the keys of the block.
-    pub(super) fn insert_block(
-        &self,
-        block: &mut Block<Outcome>,
-        budgets: &mut [SearchBudget],
-        admission: Admission,
-    ) -> NotStored {
-        if let Some(growing) = self.growing() {
-            return self.insert_growing(growing, block, budgets, admission);
+    pub(super) fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget], put: Put) -> NotStored {
+        match self {
+            RawFilter::Flat(flat) => flat.insert_block(block, budgets, put),
+            RawFilter::Growing(growing) => growing.insert_block(block, budgets, put),
         }
-        block.for_each_shard(0, self.par_shards().zip(budgets), |(shard, budget), runs| {
+    }
+}
+
+impl<K: SlotKind> Flat<K> {
+    fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget], put: Put) -> NotStored {
+        block.for_each_shard(0, self.par_each().zip(budgets), |(shard, budget), runs| {
             let (mut not_stored, mut search) = (NotStored::default(), Search::new());
-            change(self.geometry(), shard, runs, |shard, class, outcome| {
-                let Ok(result) = shard.insert(Fixed, &mut search, budget, class, admission);
+            change(self.shards.geometry(), shard, runs, |shard, class, outcome| {
+                let Ok(result) = shard.insert(Fixed, &mut search, budget, class, put);
                 not_stored.note(outcome, result);
             });
             not_stored
         })
     }
 
-    /// The same in a filter that grows. How many of the first shards' keys were new says how many of the others are: for so many
+    /// Removes the keys of the block, and says how many were missing.
+    pub(super) fn remove_block(&self, block: &mut Block<bool>) -> usize {
+        block.for_each_shard(0, self.par_each(), |shard, runs| {
+            let mut missing = 0;
+            change(self.shards.geometry(), shard, runs, |shard, class, removed| {
+                *removed = shard.remove(class, None) != 0;
+                missing += usize::from(!*removed);
+            });
+            missing
+        })
+    }
+
+    pub(super) fn look_up_block(&self, block: &mut Block<bool>) {
+        block.for_each_shard(0, self.par_each(), |shard, runs| {
+            fetch_all(shard, runs);
+            for (keys, found) in runs {
+                self.contains_each(&mut hashing(keys, |&mixed| mixed), found);
+            }
+            0
+        });
+    }
+
+    fn par_each(&self) -> impl IndexedParallelIterator<Item = Shard<'_, K::Slots<'_>>> {
+        (0..self.shards.plan().shards).into_par_iter().map(|number| self.at(number))
+    }
+}
+
+impl<K: SlotKind> Growing<K> {
+    /// Stores the keys of the block. How many of the first shards' keys were new says how many of the others are: for so many
     /// tables are split before they hold much, and not for keys that come twice.
-    fn insert_growing(
-        &self,
-        growing: &Growing,
-        block: &mut Block<Outcome>,
-        budgets: &mut [SearchBudget],
-        admission: Admission,
-    ) -> NotStored {
+    fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget], put: Put) -> NotStored {
         let (plan, sorter, before) = (self.plan(), block.sorter(), self.len());
         let shards = sorter.shards();
-        let grows = growing.tables() < plan.shards << plan.doublings_for(before + block.keys());
+        let grows = self.tables() < plan.shards << plan.doublings_for(before + block.keys());
         let asked = if grows && shards >= SHARDS_TO_ASK { shards.div_ceil(SHARDS_TO_ASK) } else { shards };
         let sampled = block.keys_of(asked);
         let mut insert = |shards: Range<usize>, doublings| {
             let each = shards.clone().into_par_iter().zip(&mut budgets[shards.clone()]);
             block.for_each_shard(shards.start, each, |(shard, budget), runs| {
                 let mut not_stored = NotStored::default();
-                let table = growing.split_ahead(sorter.first_cell(shard), doublings);
+                let table = self.split_ahead(sorter.first_cell(shard), doublings);
                 let count = fetch_all(table, runs);
                 let note = |outcome: &mut Outcome, result| not_stored.note(outcome, result);
                 let keys = runs.iter_mut().flat_map(|(keys, outcomes)| keys.iter().copied().zip(&mut **outcomes));
-                let mut task = growing.insert_task(budget, admission, note);
+                let mut task = self.insert_task(budget, put, note);
                 if count < FEW_KEYS_OF_A_TASK {
                     task.run_for_few(keys)
                 } else {
@@ -168,32 +208,6 @@ impl RawFilter {
         let doublings = plan.doublings_for(before + (new * CERTAIN) as usize).min(plan.reserve_bits - 1);
         not_stored + insert(asked..shards, doublings)
     }
-
-    /// Removes the keys of the block, and says how many were missing.
-    pub(super) fn remove_block(&self, block: &mut Block<bool>) -> usize {
-        block.for_each_shard(0, self.par_shards(), |shard, runs| {
-            let mut missing = 0;
-            change(self.geometry(), shard, runs, |shard, class, removed| {
-                *removed = shard.remove(class);
-                missing += usize::from(!*removed);
-            });
-            missing
-        })
-    }
-
-    fn par_shards(&self) -> impl IndexedParallelIterator<Item = Shard<'_>> {
-        (0..self.geometry().shards()).into_par_iter().map(|number| self.shards.at(number))
-    }
-
-    pub(super) fn lookup_block(&self, block: &mut Block<bool>) {
-        block.for_each_shard(0, self.par_shards(), |shard, runs| {
-            fetch_all(shard, runs);
-            for (keys, found) in runs {
-                lookup_batch(self, keys, |&mixed| mixed, found);
-            }
-            0
-        });
-    }
 }
 
 /// One for each shard of the block.
@@ -203,11 +217,11 @@ pub(super) fn budgets(block: &Block<Outcome>) -> Vec<SearchBudget> {
 
 /// Works on the keys of a shard, with all others locked out but for a moment after every [`KEYS_UNDER_LOCKS`] keys.
 #[inline(always)]
-fn change<O>(
+fn change<O, T: Slots>(
     geometry: &Geometry,
-    shard: Shard<'_>,
+    shard: Shard<'_, T>,
     runs: &mut [Run<'_, O>],
-    mut work: impl FnMut(&Exclusive<'_>, Class, &mut O),
+    mut work: impl FnMut(&Exclusive<'_, T>, Class, &mut O),
 ) {
     fetch_all(shard, runs);
     let mut locked = None;
@@ -254,7 +268,7 @@ pub(super) fn batches<R: Send>(
 
 /// Begins to fetch the whole shard, if the keys will need most of it: sequential access is faster than random.
 /// Says how many keys there are.
-fn fetch_all<O>(shard: Shard<'_>, runs: &[Run<'_, O>]) -> usize {
+fn fetch_all<O>(shard: Shard<'_, impl Slots>, runs: &[Run<'_, O>]) -> usize {
     let keys: usize = runs.iter().map(|(keys, _)| keys.len()).sum();
     if keys * 64 >= shard.table_bytes() {
         shard.fetch_all();

@@ -89,12 +89,6 @@ impl Format {
         [begin / 64, (begin + self.run_bits() - 1) / 64]
     }
 
-    /// Whether a bucket of these runs has an empty slot.
-    #[inline(always)]
-    pub(crate) fn has_room(&self, [low, high]: [u64; 2]) -> bool {
-        self.lanes.any(low, 0) || self.has_two_runs() && self.lanes.any(high, 0)
-    }
-
     /// The four slots of a bucket of these runs.
     #[inline(always)]
     pub(crate) fn slots(&self, [low, high]: [u64; 2]) -> [u32; SLOTS] {

@@ -293,9 +293,9 @@ impl Geometry {
         Aim { cell: (shard << self.reserve_bits | reserve) as usize, class: Class { fingerprint, first, second } }
     }
 
-    /// The key of a growing filter with this whole fingerprint and bucket.
+    /// The key with this whole fingerprint and bucket.
     pub(crate) fn aim_of(&self, shard: usize, fingerprint: Fingerprint, first: Bucket) -> Aim {
-        let cell = shard << self.reserve_bits | (fingerprint.0 >> self.core_bits) as usize;
+        let cell = shard << self.reserve_bits | (u64::from(fingerprint.0) >> self.core_bits) as usize;
         Aim { cell, class: Class { fingerprint, first, second: self.alternate(fingerprint, first) } }
     }
 

@@ -11,7 +11,10 @@
 //! that it holds.
 
 use super::lanes::SLOTS;
-use super::plan::{LOAD, Plan, Unplannable, buckets_for, expected_false_positive_rate, spread, words_for};
+use super::plan::{
+    FINGERPRINT_BITS, LOAD, Plan, Unplannable, buckets_for, expected_false_positive_rate, spread, words_for,
+};
+use super::tags::Tags;
 use core::ops::RangeInclusive;
 
 /// Doublings at the most: with more, the directory would take more memory than the tables at the beginning.
@@ -19,6 +22,9 @@ const MAX_DOUBLINGS: u32 = 14;
 
 /// Bits of a whole fingerprint at the most: any two slots of this width are read in 8 bytes, wherever they begin.
 const MAX_BITS: u32 = 30;
+
+/// Two slots of this width may lie in nine bytes. Those of 32 bits begin at a byte.
+const UNGROWABLE_BITS: u32 = 31;
 
 /// The narrowest core: with fewer classes one may overflow before the tables are full.
 const MIN_CORE: u32 = 5;
@@ -54,8 +60,9 @@ pub(crate) struct Extent {
     pub(crate) first_cell: usize,
     /// How often it doubled, before it was made and since: that many bits of the reserve are the same.
     pub(crate) depth: u32,
-    /// How often it doubled before it was made: it does not store that many of these bits, the uppermost ones.
-    pub(crate) made: u32,
+    /// It does not store that many of these bits, the uppermost ones: of bare slots as many as it had doubled before it was
+    /// made, of slots with a tag fewer ([`Plan::dropped_after`]).
+    pub(crate) dropped: u32,
 }
 
 /// Why no growing filter can be planned.
@@ -73,29 +80,38 @@ pub(crate) enum Ungrowable {
 impl Plan {
     /// Plans a filter that begins with room for `capacity` keys and doubles until it holds `most`. One doubling more than
     /// that is in reserve, for the tables that chance makes fuller than others.
-    pub(crate) fn growing(capacity: usize, most: usize, ask: Ask, stripes: Option<usize>) -> Result<Self, Ungrowable> {
+    /// Slots have a tag of this many bits.
+    pub(crate) fn growing(
+        capacity: usize,
+        most: usize,
+        ask: Ask,
+        stripes: Option<usize>,
+        tag_bits: u32,
+    ) -> Result<Self, Ungrowable> {
+        let widest = if tag_bits == 0 { MAX_BITS } else { *FINGERPRINT_BITS.end() - tag_bits };
         let bits = match ask {
             Ask::Bits(bits) => bits,
             Ask::Rate(rate) => {
                 let rate_of = |bits: u32| {
-                    let (base, doublings) = doublings(capacity, most, bits);
+                    let (base, doublings) = doublings(capacity, most, widest.saturating_sub(bits));
                     let (shards, buckets) = buckets_for(at_last_load(base));
                     let slots = shards as f64 * buckets as f64 * SLOTS as f64;
                     let load = most as f64 / (slots * 2f64.powi(doublings as i32 + 1));
                     expected_false_positive_rate(load, bits - 1)
                 };
                 let mut bits = GROWING_FINGERPRINT_BITS;
-                bits.find(|&bits| rate_of(bits) <= rate)
-                    .ok_or(Ungrowable::RateTooLow { lowest: rate_of(*GROWING_FINGERPRINT_BITS.end()) })?
+                bits.find(|&bits| bits <= widest && rate_of(bits) <= rate)
+                    .ok_or(Ungrowable::RateTooLow { lowest: rate_of(widest.min(*GROWING_FINGERPRINT_BITS.end())) })?
             }
         };
         let too_large = |Unplannable| Ungrowable::TooLarge { fingerprint_bits: bits };
         Plan::new(most, bits, None).map_err(too_large)?;
-        let (base, doublings) = doublings(capacity, most, bits);
-        let whole = bits + doublings;
-        let plan = Plan::new(at_last_load(base), whole, stripes).map_err(too_large)?;
+        let (base, doublings) = doublings(capacity, most, widest - bits);
+        let slot_bits = Plan::slot_bits_for(bits + doublings, tag_bits).filter(|&bits| bits != UNGROWABLE_BITS);
+        let plan = Plan::new(at_last_load(base), slot_bits.unwrap_or(*FINGERPRINT_BITS.end()), stripes);
+        let plan = plan.map_err(too_large)?.with_tags(tag_bits);
         let plan = Plan { reserve_bits: doublings + 1, ..plan };
-        let narrowest = plan.leaf(plan.reserve_bits).words * size_of::<u64>();
+        let narrowest = plan.leaf(plan.dropped_after(plan.reserve_bits)).words * size_of::<u64>();
         let affordable = (narrowest / STRIPE_SHARE / super::plan::STRIPE_BYTES as usize).max(2);
         Ok(if stripes.is_none() && plan.stripes > affordable { plan.with_stripes(affordable) } else { plan })
     }
@@ -117,7 +133,8 @@ impl Plan {
     /// The same plan of a filter that grows, with this many of the bits of a fingerprint in reserve; `None` if none is like that.
     pub(crate) fn with_reserve(self, bits: u32) -> Option<Self> {
         let core = self.fingerprint_bits.checked_sub(bits)?;
-        let possible = (1..=MAX_DOUBLINGS + 1).contains(&bits) && core >= MIN_CORE && self.fingerprint_bits <= MAX_BITS;
+        let is_read = self.fingerprint_bits <= MAX_BITS && self.slot_bits != UNGROWABLE_BITS;
+        let possible = (1..=MAX_DOUBLINGS + 1).contains(&bits) && core >= MIN_CORE && is_read;
         possible.then_some(Plan { reserve_bits: bits, ..self })
     }
 
@@ -130,24 +147,32 @@ impl Plan {
     /// those that are not.
     pub(crate) fn known(&self, extent: &Extent) -> [u32; 2] {
         let reserve = extent.first_cell & (self.cells_at(0) - 1);
-        let (known, stored) = ((reserve as u32) << self.core_bits(), mask(self.fingerprint_bits - extent.made));
+        let known = (reserve as u64) << self.core_bits();
+        let (known, stored) = (known as u32, mask(self.fingerprint_bits - extent.dropped));
         [known & stored, known & !stored]
     }
 
     /// Which of the bits that such a table stores are the same of all that it holds.
     pub(crate) fn known_mask(&self, extent: &Extent) -> u32 {
-        mask(self.fingerprint_bits - extent.made) & !mask(self.fingerprint_bits - extent.depth)
+        mask(self.fingerprint_bits - extent.dropped) & !mask(self.fingerprint_bits - extent.depth)
     }
 
-    /// The one shard of a table that is made after this many doublings.
-    pub(crate) fn leaf(&self, doublings: u32) -> Plan {
-        let bits = self.fingerprint_bits - doublings;
+    /// The bits of the reserve that a table made after this many doublings does not store: as many as leave a slot of which the
+    /// tag lies in one word.
+    pub(crate) fn dropped_after(&self, doublings: u32) -> u32 {
+        let fits = |dropped: &u32| self.tag_bits() <= Tags::most_bits(self.slot_bits - dropped);
+        (0..=doublings).rev().find(fits).unwrap_or(0)
+    }
+
+    /// The one shard of a table that does not store this many bits of the reserve.
+    pub(crate) fn leaf(&self, dropped: u32) -> Plan {
+        let slot_bits = self.slot_bits - dropped;
         Plan {
             shards: 1,
-            fingerprint_bits: bits,
-            slot_bits: bits,
-            reserve_bits: self.reserve_bits - doublings,
-            words: words_for(self.buckets.into(), bits) as usize,
+            fingerprint_bits: self.fingerprint_bits - dropped,
+            slot_bits,
+            reserve_bits: self.reserve_bits - dropped,
+            words: words_for(self.buckets.into(), slot_bits) as usize,
             ..*self
         }
     }
@@ -170,8 +195,8 @@ fn mask(bits: u32) -> u32 {
 
 /// The capacity that a filter begins with, and its doublings. They end at what was asked for, not somewhere beyond it, so
 /// that it begins with up to twice as much.
-fn doublings(capacity: usize, most: usize, bits: u32) -> (usize, u32) {
-    let possible = MAX_DOUBLINGS.min(MAX_BITS - bits).min(most.max(1).ilog2());
+fn doublings(capacity: usize, most: usize, spare_bits: u32) -> (usize, u32) {
+    let possible = MAX_DOUBLINGS.min(spare_bits).min(most.max(1).ilog2());
     let least = capacity.max(LEAST_KEYS.min(most));
     let begins_with = |doublings: u32| most.div_ceil(1 << doublings);
     let doublings = (0..=possible).rev().find(|&doublings| begins_with(doublings) >= least).unwrap_or(0);
@@ -198,7 +223,7 @@ mod tests {
         ) {
             let most = (capacity.max(1) as f64 * times) as usize;
             let rate = 10f64.powf(-exponent);
-            let plan = Plan::growing(capacity, most, Ask::Rate(rate), None).unwrap();
+            let plan = Plan::growing(capacity, most, Ask::Rate(rate), None, 0).unwrap();
             prop_assert!(plan.fingerprint_bits <= MAX_BITS && plan.core_bits() >= MIN_CORE);
             // Before the doubling that is in reserve, at a load that tables of this size hold.
             let load = most as f64 / (plan.slots() as f64 * 2f64.powi(plan.reserve_bits as i32 - 1));
@@ -217,7 +242,7 @@ mod tests {
         #[test]
         fn what_is_asked_for_is_not_exceeded_by_far(most in 30_000usize..100_000_000, exponent in 2f64..6.0) {
             let rate = 10f64.powf(-exponent);
-            let plan = Plan::growing(0, most, Ask::Rate(rate), None).unwrap();
+            let plan = Plan::growing(0, most, Ask::Rate(rate), None, 0).unwrap();
             let fixed = Plan::new(most, super::super::plan::fingerprint_bits_for(most, rate).unwrap(), None).unwrap();
             prop_assert!(plan.core_bits() <= fixed.fingerprint_bits, "{plan:?} {fixed:?}");
         }
@@ -233,24 +258,24 @@ mod tests {
             ((10_000, 10_000_000), (12, 9, 1, 39_063)),
             ((1_000_000, 16_000_000), (12, 5, 4, 1_000_000)),
         ] {
-            let plan = Plan::growing(capacity, most, Ask::Rate(0.001), None).unwrap();
+            let plan = Plan::growing(capacity, most, Ask::Rate(0.001), None, 0).unwrap();
             let found = (plan.core_bits(), plan.reserve_bits, plan.shards);
             assert_eq!(found, (expected.0, expected.1, expected.2), "{capacity} to {most}: {plan:?}");
             assert!((expected.3..=expected.3 * 11 / 10).contains(&((plan.slots() as f64 * LOAD) as usize)), "{plan:?}");
         }
         // Nothing is gained by doubling for no key, or for one.
         for (capacity, most) in [(0, 0), (0, 1), (1, 1), (2, 2)] {
-            let plan = Plan::growing(capacity, most, Ask::Rate(0.001), None).unwrap();
+            let plan = Plan::growing(capacity, most, Ask::Rate(0.001), None, 0).unwrap();
             assert_eq!((plan.reserve_bits, plan.shards), (1, 1), "{capacity} to {most}: {plan:?}");
         }
-        let lowest = Plan::growing(1000, 1000, Ask::Rate(1e-12), None).unwrap_err();
+        let lowest = Plan::growing(1000, 1000, Ask::Rate(1e-12), None, 0).unwrap_err();
         assert!(matches!(lowest, Ungrowable::RateTooLow { lowest } if (5e-9..2e-8).contains(&lowest)), "{lowest:?}");
-        assert!(matches!(Plan::growing(1, usize::MAX, Ask::Bits(8), None), Err(Ungrowable::TooLarge { .. })));
+        assert!(matches!(Plan::growing(1, usize::MAX, Ask::Bits(8), None, 0), Err(Ungrowable::TooLarge { .. })));
     }
 
     #[test]
     fn doublings_are_those_that_the_keys_take() {
-        let plan = Plan::growing(1_000_000, 16_000_000, Ask::Rate(0.001), None).unwrap();
+        let plan = Plan::growing(1_000_000, 16_000_000, Ask::Rate(0.001), None, 0).unwrap();
         let slots = plan.slots() as f64;
         for (keys, doublings) in [(0.0, 0), (0.95, 0), (0.97, 1), (1.8, 1), (1.9, 2), (15.2, 4), (15.5, 5), (99.0, 5)] {
             assert_eq!(plan.doublings_for((keys * slots) as usize), doublings, "{keys} times the slots");

@@ -20,4 +20,4 @@ pub(crate) use path::{Hop, Path, Search, SearchBudget, ShortPath, find_short};
 pub(crate) use plan::{
     FINGERPRINT_BITS, Plan, Unplannable, expected_false_positive_rate, fingerprint_bits_for, lowest_rate,
 };
-pub(crate) use tags::{Moment, Tags};
+pub(crate) use tags::{MAX_EPOCH, Moment, Tags};

@@ -86,6 +86,11 @@ impl Plan {
         (fingerprint_bits + tag_bits..=*FINGERPRINT_BITS.end()).find(|&width| tag_bits <= Tags::most_bits(width))
     }
 
+    /// Bits of a slot beside the fingerprint.
+    pub(crate) fn tag_bits(&self) -> u32 {
+        self.slot_bits - self.fingerprint_bits
+    }
+
     /// The same filter with a tag in each slot, which leaves fewer bits to the fingerprint.
     pub(crate) fn with_tags(self, tag_bits: u32) -> Self {
         Plan { fingerprint_bits: self.slot_bits - tag_bits, ..self }

@@ -9,25 +9,21 @@
 //! left. 0 is dead, 1 to 2^t - 1 are alive. Where the epoch never moves, a value is any number that is not 0.
 
 use super::fingerprint::Fingerprint;
-use super::lanes::{Lanes, hits_less};
+use super::lanes::Lanes;
+use super::plan::Plan;
 
-/// The masks for one width of slots and tags.
+/// The division of the tags of a filter. The width of its slots may differ from table to table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tags {
-    lanes: Lanes,
     bits: u32,
     /// The largest tag.
     most: u32,
-    /// Of each slot of a run, the lowest bit of the fingerprint.
-    unit: u64,
-    /// Of each slot of a run, the bits of the tag, and all others.
-    tags: u64,
-    fingerprints: u64,
-    /// `0 - tags`.
-    minus_tags: u64,
 }
 
-/// An epoch as far as tags know it: the tag of what is dead then.
+/// No filter has made more ticks: one a nanosecond for 292 years.
+pub(crate) const MAX_EPOCH: u64 = 1 << 63;
+
+/// An epoch as far as tags know it: the tag of a slot that is dead then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     dead: u32,
@@ -41,13 +37,10 @@ impl Tags {
         1 << slot_bits.trailing_zeros()
     }
 
-    pub(crate) fn new(slot_bits: u32, bits: u32) -> Self {
-        debug_assert!(bits > 0 && bits <= Tags::most_bits(slot_bits) && bits + 4 <= slot_bits);
-        let lanes = Lanes::new(slot_bits);
-        let most = u32::MAX >> (32 - bits);
-        let tags = lanes.repeat(most);
-        let fingerprints = lanes.repeat(u32::MAX >> (32 - slot_bits)) & !tags;
-        Tags { lanes, bits, most, unit: lanes.low() << bits, tags, fingerprints, minus_tags: tags.wrapping_neg() }
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let bits = plan.tag_bits();
+        debug_assert!(bits > 0 && bits <= Tags::most_bits(plan.slot_bits));
+        Tags { bits, most: u32::MAX >> (32 - bits) }
     }
 
     /// The mask of a tag, which is the largest value, too.
@@ -58,14 +51,14 @@ impl Tags {
 
     #[inline(always)]
     pub(crate) fn moment(self, epoch: u64) -> Moment {
-        Moment { dead: epoch as u32 & self.most() }
+        Moment { dead: epoch as u32 & self.most }
     }
 
     /// The tag of this value.
     #[inline]
     pub(crate) fn tag(self, value: u32, moment: Moment) -> u32 {
-        debug_assert!(0 < value && value <= self.most(), "a value of {value}");
-        (moment.dead + value) & self.most()
+        debug_assert!(0 < value && value <= self.most, "a value of {value}");
+        (moment.dead + value) & self.most
     }
 
     /// What a slot holds.
@@ -77,7 +70,7 @@ impl Tags {
     /// The value of a slot that is not empty.
     #[inline]
     pub(crate) fn value(self, slot: u32, moment: Moment) -> u32 {
-        slot.wrapping_sub(moment.dead) & self.most()
+        slot.wrapping_sub(moment.dead) & self.most
     }
 
     /// The fingerprint of a slot; `None` if it is empty or dead.
@@ -87,69 +80,64 @@ impl Tags {
         (self.value(slot, moment) != 0).then_some(fingerprint)
     }
 
-    /// A fingerprint in every slot of a run, over tags of 0.
+    /// The factor that brings a fingerprint into every slot of a run, over tags of 0.
     #[inline(always)]
-    pub(crate) fn pattern(self, fingerprint: Fingerprint) -> u64 {
-        u64::from(fingerprint.get()).wrapping_mul(self.unit)
+    pub(crate) fn unit(self, low: u64) -> u64 {
+        low << self.bits
     }
 
-    /// As [`hits`](super::lanes::hits), of the slots that are alive and have the fingerprint of the pattern.
+    /// The complement of the dead tag in every slot of a run.
     ///
-    /// A tag is compared with the complement of the dead one: from that, the dead tag differs by 2^t - 1 and every other one
-    /// by less. So the whole slots that are looked for differ by 0 to 2^t - 2, no others do, and subtracting 2^t - 1 from
-    /// each borrows as subtracting 1 does where slots are compared that have no tag.
+    /// A lookup compares tags with it: from the complement, the dead tag differs by 2^t - 1 and every other one by less. So
+    /// the whole slots that are looked for differ by 0 to 2^t - 2, no others do, and [`Tags::minus`], which subtracts
+    /// 2^t - 1 from each, borrows as subtracting 1 does where slots have no tag.
     #[inline(always)]
-    pub(crate) fn hits(self, run: u64, pattern: u64, moment: Moment) -> u64 {
-        hits_less(run, pattern | self.lanes.repeat(!moment.dead & self.most), self.minus_tags)
+    pub(crate) fn alive(self, low: u64, moment: Moment) -> u64 {
+        u64::from(!moment.dead & self.most).wrapping_mul(low)
     }
 
-    /// The highest bit of each slot.
+    /// `0 - (2^t - 1)` of each slot, for [`hits_less`](super::lanes::hits_less).
     #[inline(always)]
-    pub(crate) fn high(self) -> u64 {
-        self.lanes.high()
+    pub(crate) fn minus(self, low: u64) -> u64 {
+        low.wrapping_sub(low << self.bits)
     }
 
-    /// The slots that have the fingerprint of the pattern and are alive: the highest bit of each.
+    /// The slots that have this fingerprint and are alive: the highest bit of each.
     #[inline(always)]
-    pub(crate) fn live(self, run: u64, pattern: u64, moment: Moment) -> u64 {
-        let Tags { lanes, tags, fingerprints, .. } = self;
+    pub(crate) fn live(self, lanes: Lanes, run: u64, fingerprint: Fingerprint, moment: Moment) -> u64 {
+        let pattern = u64::from(fingerprint.get()).wrapping_mul(self.unit(lanes.low()));
+        let tags = lanes.repeat(self.most);
         let difference = run ^ (pattern | lanes.repeat(moment.dead));
         // The bits of the tag are 0 in the first and all that there are in the second. So nothing but an equal fingerprint
         // borrows from the highest bit, with a borrow from the slot below too, and nothing but an equal tag does not
         // carry into it.
-        let (fingerprint, tag) = (difference & fingerprints, difference & tags);
+        let (fingerprint, tag) = (lanes.only(difference) & !tags, difference & tags);
         fingerprint.wrapping_sub(lanes.low()) & !fingerprint & (tag + (lanes.high() - lanes.low())) & lanes.high()
     }
 
     /// The slots that are empty or dead.
     #[inline(always)]
-    pub(crate) fn room(self, run: u64, moment: Moment) -> u64 {
-        self.lanes.equal(run, 0) | self.with_dead_tag(run, moment)
-    }
-
-    /// The slots that are not empty.
-    #[inline(always)]
-    pub(crate) fn taken(self, run: u64) -> u64 {
-        !self.lanes.equal(run, 0) & self.lanes.high()
+    pub(crate) fn room(self, lanes: Lanes, run: u64, moment: Moment) -> u64 {
+        lanes.equal(run, 0) | self.with_dead_tag(lanes, run, moment)
     }
 
     /// The slots that are dead.
     #[inline(always)]
-    pub(crate) fn dead(self, run: u64, moment: Moment) -> u64 {
-        self.with_dead_tag(run, moment) & !self.lanes.equal(run, 0)
+    pub(crate) fn dead(self, lanes: Lanes, run: u64, moment: Moment) -> u64 {
+        self.with_dead_tag(lanes, run, moment) & !lanes.equal(run, 0)
     }
 
     /// The slots that are dead, and those that are empty where 0 is the dead tag.
     #[inline(always)]
-    fn with_dead_tag(self, run: u64, moment: Moment) -> u64 {
-        self.lanes.equal(run & self.tags, u64::from(moment.dead).wrapping_mul(self.lanes.low()))
+    fn with_dead_tag(self, lanes: Lanes, run: u64, moment: Moment) -> u64 {
+        lanes.equal(run & lanes.repeat(self.most), lanes.repeat(moment.dead))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Plan;
+    use crate::layout::hits_less;
     use proptest::prelude::*;
 
     fn slots_of_a_run(width: u32) -> u32 {
@@ -196,7 +184,8 @@ mod tests {
             (wanted, epoch) in (1u32..5, 0u64..4),
             above: u64,
         ) {
-            let tags = Tags::new(width, bits);
+            let plan = Plan::one_shard(width, 2, 4).with_tags(bits);
+            let (tags, lanes) = (Tags::new(&plan), Lanes::new(width));
             let all_ones = u32::MAX >> (32 - (width - bits));
             let fingerprint = |pick: u32| [0, 1, 2, all_ones, all_ones - 1][pick as usize];
             let tag = |pick: u32| [0, 1, tags.most(), tags.most() / 2][pick as usize];
@@ -217,14 +206,15 @@ mod tests {
             let has = |slot: u32| slot >> bits == wanted.get();
             let named = |hits: u64| (0..slots.len()).map(|at| hits >> (at as u32 * width + width - 1) & 1 == 1).collect::<Vec<_>>();
             let each = |is: &dyn Fn(u32) -> bool| slots.iter().map(|&slot| is(slot)).collect::<Vec<_>>();
-            let pattern = tags.pattern(wanted);
+            let low = lanes.low();
+            let pattern = u64::from(wanted.get()).wrapping_mul(tags.unit(low)) | tags.alive(low, moment);
+            let hits = hits_less(run, pattern, tags.minus(low)) & lanes.high();
             // The lowest of them exactly, and any.
-            let alive = tags.live(run, pattern, moment);
-            prop_assert_eq!((tags.hits(run, pattern, moment) & tags.high()).trailing_zeros(), alive.trailing_zeros());
-            prop_assert_eq!(named(tags.live(run, pattern, moment)), each(&|slot| has(slot) && !is_dead(slot)));
-            prop_assert_eq!(named(tags.room(run, moment)), each(&|slot| slot == 0 || is_dead(slot)));
-            prop_assert_eq!(named(tags.dead(run, moment)), each(&is_dead));
-            prop_assert_eq!(named(tags.taken(run)), each(&|slot| slot != 0));
+            let alive = tags.live(lanes, run, wanted, moment);
+            prop_assert_eq!(hits.trailing_zeros(), alive.trailing_zeros());
+            prop_assert_eq!(named(alive), each(&|slot| has(slot) && !is_dead(slot)));
+            prop_assert_eq!(named(tags.room(lanes, run, moment)), each(&|slot| slot == 0 || is_dead(slot)));
+            prop_assert_eq!(named(tags.dead(lanes, run, moment)), each(&is_dead));
             for &slot in &slots {
                 let fingerprint = tags.fingerprint(slot, moment);
                 prop_assert_eq!(fingerprint.is_none(), slot == 0 || is_dead(slot));

@@ -1,14 +1,14 @@
 //! Some shards of a filter, in memory of their own.
 
 use super::Layout;
-use crate::batch::{Places, assert_same_length};
+use crate::batch::assert_same_length;
 use crate::error::{BuildError, PartError, SnapshotError};
 use crate::hashing::SavedHasher;
 use crate::layout::{Mixed, Plan};
-use crate::raw::{Admission, RawFilter};
+use crate::raw::{Answers, Bare, Put, RawFilter};
 use crate::report::BulkReport;
 #[cfg(feature = "snapshot")]
-use crate::snapshot::{Saved, Snapshot};
+use crate::snapshot::{Beside, Saved, Snapshot};
 use crate::sys::memory::HugePages;
 use core::fmt;
 use core::ops::Range;
@@ -58,7 +58,7 @@ impl<K: ?Sized, S> FilterPart<K, S> {
             return Err(BuildError::GrowingPart);
         }
         let plan = Plan { shards: shards.len(), ..layout.plan };
-        let bytes = RawFilter::bytes_of(&plan).unwrap_or(usize::MAX);
+        let bytes = RawFilter::<Bare>::bytes_of(&plan).unwrap_or(usize::MAX);
         let raw = RawFilter::new(&plan, huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
         Ok(FilterPart { layout, raw, shards })
     }
@@ -112,7 +112,7 @@ impl<K: ?Sized, S> FilterPart<K, S> {
     /// ```
     pub fn insert_batch_hash(&self, hashes: &[u64]) -> Result<BulkReport, PartError> {
         self.check(hashes)?;
-        Ok(self.insert_each(hashes, Admission::Copies, None))
+        Ok(self.insert_each(hashes, Put::COPY, Answers::Nothing))
     }
 
     /// Stores each key with these hashes that is absent. As
@@ -139,7 +139,7 @@ impl<K: ?Sized, S> FilterPart<K, S> {
     pub fn insert_unique_batch_hash(&self, hashes: &[u64], admitted: &mut [bool]) -> Result<BulkReport, PartError> {
         assert_same_length(hashes.len(), admitted.len());
         self.check(hashes)?;
-        Ok(self.insert_each(hashes, Admission::Unique, Some(admitted)))
+        Ok(self.insert_each(hashes, Put::UNIQUE, Answers::Stored(admitted)))
     }
 
     /// Before any is stored.
@@ -152,9 +152,9 @@ impl<K: ?Sized, S> FilterPart<K, S> {
     }
 
     /// Keys of this part.
-    fn insert_each(&self, hashes: &[u64], admission: Admission, admitted: Option<&mut [bool]>) -> BulkReport {
-        let places = Places { raw: &self.raw, geometry: self.layout.geometry(), first: self.shards.start };
-        places.insert_each(&mut hashes.iter().copied().map(Mixed::of), admission, usize::MAX, admitted)
+    fn insert_each(&self, hashes: &[u64], put: Put, answers: Answers<'_>) -> BulkReport {
+        let hashes = &mut hashes.iter().copied().map(Mixed::of);
+        self.raw.insert_each_of_part(self.layout.geometry(), self.shards.start, hashes, put, answers)
     }
 }
 
@@ -164,7 +164,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> FilterPart<K, S> {
     /// any.
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
         let Layout { capacity, rate, plan, ref hasher, .. } = self.layout;
-        Snapshot::new(Saved { raw: &self.raw, shards: self.shards(), plan, capacities: [capacity; 2], rate, hasher })
+        let (beside, elapsed, capacities) = (Beside::default(), None, [capacity; 2]);
+        Snapshot::new(Saved { raw: &self.raw, beside, elapsed, shards: self.shards(), plan, capacities, rate, hasher })
     }
 
     /// Writes the part. As [`CuckooFilter::write_shards`](crate::CuckooFilter::write_shards) of a filter that holds it.

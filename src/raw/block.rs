@@ -7,6 +7,7 @@
 
 use super::lookup::Look;
 use super::probe::{Layout, LayoutKind, Positions, Probed, Runs, with_layout};
+use super::slots::Slots;
 use super::stripe::Watch;
 use crate::layout::{Mixed, Place};
 use crate::sys::IS_MODEL;
@@ -30,7 +31,7 @@ struct Probes {
 }
 
 /// Lookups of many keys, compiled for one layout, and for tables within a core's caches or beyond them.
-struct ContainsEachAs<S, L, F>(PhantomData<(S, L, F)>);
+struct ContainsEachAs<L, F>(PhantomData<(L, F)>);
 
 /// Whether lines are fetched before they are read, and where to.
 trait Fetch {
@@ -68,14 +69,11 @@ impl<F> Signature for ContainsEach<F> {
 }
 
 /// The lookups of filters with this layout, of which lines are fetched so, for this processor.
-pub(crate) fn contains_each_in<R: AsRef<S>, S: Probed>(
-    layout: LayoutKind,
-    fetch: Option<CacheLevel>,
-) -> Compiled<ContainsEach<R>> {
+pub(crate) fn contains_each_in<P: Probed>(layout: LayoutKind, fetch: Option<CacheLevel>) -> Compiled<ContainsEach<P>> {
     with_layout!(layout, L => match fetch {
-        None => Compiled::for_vectors::<ContainsEachAs<S, L, Near>>(),
-        Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<S, L, Middle>>(),
-        Some(CacheLevel::L2) => Compiled::for_vectors::<ContainsEachAs<S, L, Far>>(),
+        None => Compiled::for_vectors::<ContainsEachAs<L, Near>>(),
+        Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<L, Middle>>(),
+        Some(CacheLevel::L2) => Compiled::for_vectors::<ContainsEachAs<L, Far>>(),
     })
 }
 
@@ -83,10 +81,9 @@ pub(crate) fn contains_each_in<R: AsRef<S>, S: Probed>(
 /// what is behind it alone: all else is compiled once.
 pub(crate) type Next<'a> = &'a mut dyn FnMut(&mut [Mixed]) -> usize;
 
-impl<R: AsRef<S>, S: Probed, L: Layout, F: Fetch> Function<ContainsEach<R>> for ContainsEachAs<S, L, F> {
+impl<P: Probed, L: Layout, F: Fetch> Function<ContainsEach<P>> for ContainsEachAs<L, F> {
     #[inline(always)]
-    fn run(filter: &R, (next, found): (Next<'_>, &mut [bool])) {
-        let shards = filter.as_ref();
+    fn run(shards: &P, (next, found): (Next<'_>, &mut [bool])) {
         // Two blocks: the lines of one are on their way while the other is read.
         let mut blocks = [Probes::new(), Probes::new()];
         let mut now = 0;
@@ -133,14 +130,14 @@ trait InBlocks: Probed + Look {
             return;
         }
         next(&mut probes.mixed);
-        let (low, positions) = (self.format().lanes.low(), self.positions().narrow());
+        let (unit, positions) = (self.slots().unit(self.format().lanes.low()), self.positions().narrow());
         let mut place = |at: usize, place: Place| {
             for (number, begin) in positions.begins::<L>(place).into_iter().enumerate() {
                 probes.begins[number][at] = begin;
                 probes.addresses[number][at] = L::address(begin);
             }
             probes.stripes[at] = positions.stripe_offset(place);
-            probes.patterns[at] = u64::from(place.class.fingerprint.get()).wrapping_mul(low);
+            probes.patterns[at] = u64::from(place.class.fingerprint.get()).wrapping_mul(unit);
         };
         let (geometry, mixed) = (*self.geometry(), &probes.mixed);
         if geometry.is_narrow() {
@@ -163,13 +160,15 @@ trait InBlocks: Probed + Look {
         }
     }
 
-    /// As a lookup of each key: its version, its buckets, its version. Where a version changed, the block is looked at
+    /// As a lookup of each key: its version, its buckets, its version, all at one epoch. Where one changed, the block is looked at
     /// again key by key. The lines of the coming block are asked for one by one in between: all at once, they would wait for
     /// each other. If none is coming, those of an earlier one are asked for in vain.
     #[inline(always)]
     fn lookup<L: Layout, F: Fetch>(&self, probes: &Probes, coming: &Probes, found: &mut [bool]) {
         let (count, run_bits) = (found.len(), 2 * self.format().slot_bits());
         let (low, high) = (self.format().lanes.low(), self.format().lanes.high());
+        let slots = self.slots();
+        let now = slots.now();
         let mut first = [L::Runs::default(); BLOCK];
         let mut second = [L::Runs::default(); BLOCK];
         let mut changed = 0;
@@ -189,14 +188,15 @@ trait InBlocks: Probed + Look {
         } else {
             (0..count).for_each(&mut read);
         }
-        if changed != 0 {
+        if changed != 0 || !slots.is_still(now) {
             return self.lookup_each(&probes.mixed, found);
         }
+        let (alive, minus) = (slots.alive(low, slots.moment(now)), slots.minus(low));
         let mut hits = [0; BLOCK];
         for at in 0..BLOCK {
-            let pattern = probes.patterns[at];
-            let first = L::align(first[at], probes.begins[0][at], run_bits).hits(low, pattern);
-            let second = L::align(second[at], probes.begins[1][at], run_bits).hits(low, pattern);
+            let pattern = probes.patterns[at] | alive;
+            let first = L::align(first[at], probes.begins[0][at], run_bits).hits(minus, pattern);
+            let second = L::align(second[at], probes.begins[1][at], run_bits).hits(minus, pattern);
             hits[at] = (first | second) & high;
         }
         for (found, hits) in found.iter_mut().zip(hits) {
@@ -219,7 +219,6 @@ impl<P: Probed> InBlocks for P {}
 mod tests {
     use super::*;
     use crate::CuckooFilter;
-    use crate::raw::Shards;
     use crate::sys::steps::with_hook;
 
     /// With keys in each bucket of their pair and in both.
@@ -240,8 +239,8 @@ mod tests {
             with_hook(only_reads, || hashes.iter().for_each(|&hash| _ = filter.contains_hash(hash)));
             let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.count_hash(hash) > 0).collect();
             for fetch in [None, Some(CacheLevel::L1), Some(CacheLevel::L2)] {
-                filter.raw.contains_each =
-                    contains_each_in::<_, Shards>(LayoutKind::of(filter.raw.plan().slot_bits), fetch);
+                filter.raw.flat_mut().contains_each =
+                    contains_each_in(LayoutKind::of(filter.raw.plan().slot_bits), fetch);
                 let mut found = vec![false; hashes.len()];
                 with_hook(only_reads, || filter.contains_batch_hash(&hashes, &mut found));
                 assert_eq!(found, one_by_one, "{width} bits");
@@ -260,7 +259,7 @@ mod tests {
             let (filter, hashes) = filter(width);
             for hash in hashes {
                 let present = filter.count_hash(hash) > 0;
-                assert_eq!(filter.raw.shards.look_again(Mixed::of(hash)), present, "{hash} at {width} bits");
+                assert_eq!(filter.raw.flat().look_again(Mixed::of(hash)), present, "{hash} at {width} bits");
             }
         }
     }

@@ -1,45 +1,195 @@
-//! A shard's contents as plain words, for snapshots and merging.
+//! A shard's contents as plain words, for snapshots, clones and merging.
 
+use super::assembly::Assembly;
+use super::exclusive::KEYS_UNDER_LOCKS;
+use super::filter::RawFilter;
+use super::home::Fixed;
+use super::pair::Put;
 use super::shard::Shard;
-use super::table::Optimistic;
-use crate::layout::{Class, Fingerprint, occupied_in};
+use super::slots::{SlotKind, Slots, Tagged};
+use super::table::{Optimistic, UnderLock};
+use crate::error::InsertError;
+use crate::layout::{Aim, Bucket, Class, Extent, SLOTS, Search, SearchBudget, occupied_in, unpack};
+use crate::sys::memory::HugePages;
+use core::convert::Infallible;
+use core::ops::Range;
 
-impl<'a> Shard<'a> {
-    /// Copies the words, as many as `words` has, and says how many fingerprints are stored in them. All stripes are
+/// What a copy of a table says of itself.
+pub(crate) struct TableCopy {
+    pub(crate) extent: Extent,
+    /// Slots in use.
+    pub(crate) count: u64,
+    /// The epoch by which its tags are meant.
+    pub(crate) epoch: u64,
+    pub(super) words: usize,
+}
+
+impl<K: SlotKind> RawFilter<K> {
+    /// Copies all tables of these shards, one after the other, into the same `words`, which hold any of them.
+    pub(crate) fn copy_each<E>(
+        &self,
+        shards: Range<usize>,
+        words: &mut [u64],
+        mut take: impl FnMut(&TableCopy, &[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let flat = match self {
+            RawFilter::Flat(flat) => flat,
+            RawFilter::Growing(growing) => return growing.copy_each(shards, words, take),
+        };
+        for first_cell in shards {
+            let (count, epoch) = flat.at(first_cell).copy_to(words);
+            let extent = Extent { first_cell, depth: 0, dropped: 0 };
+            take(&TableCopy { extent, count, epoch, words: words.len() }, words)?;
+        }
+        Ok(())
+    }
+
+    /// Slots in use in these shards, each table looked at at a moment of its own.
+    pub(crate) fn stored_in(&self, shards: Range<usize>) -> u64 {
+        match self {
+            RawFilter::Flat(flat) => shards.map(|number| flat.at(number).len()).sum(),
+            RawFilter::Growing(growing) => growing.stored_in(shards),
+        }
+    }
+
+    /// Each copy of each class by the shard that it began in, with its whole fingerprint, of a filter without writers.
+    pub(crate) fn each_class(&self, mut work: impl FnMut(usize, Class)) {
+        let moment = self.kind().slots().moment(self.kind().slots().now());
+        match self {
+            RawFilter::Flat(flat) => {
+                let shards = flat.each().enumerate();
+                shards.for_each(|(number, shard)| shard.classes(moment).for_each(|(class, _)| work(number, class)));
+            }
+            RawFilter::Growing(growing) => growing.classes(moment).for_each(|(number, class)| work(number, class)),
+        }
+    }
+
+    /// Another filter with what this one holds, copied while it serves; `words` hold any of its tables. `None` when there is no
+    /// memory.
+    pub(crate) fn try_clone(&self, words: &mut [u64]) -> Option<Self> {
+        let copy = Assembly::new(self.plan(), HugePages::Reused)?;
+        let copied = self.copy_each(0..self.plan().shards, words, |table, words| {
+            copy.add(&table.extent, table.epoch, |shard| {
+                shard.fill_with(words.iter().copied(), table.count);
+                Ok::<_, Infallible>(())
+            })
+        });
+        copied.ok().and_then(|()| copy.finish())
+    }
+
+    /// All that a copy holds and that counts at its epoch, with its value.
+    pub(crate) fn contents<'a>(
+        &'a self,
+        copy: &TableCopy,
+        words: &'a [u64],
+    ) -> impl Iterator<Item = (Aim, u32)> + use<'a, K> {
+        let (plan, geometry, slots) = (self.plan(), self.geometry(), self.kind().slots());
+        let (moment, shard) = (slots.moment_at(copy.epoch), copy.extent.first_cell / plan.cells_at(0));
+        let ([_, above], bits) = (plan.known(&copy.extent), plan.leaf(copy.extent.dropped).slot_bits);
+        let buckets = geometry.all_buckets().zip(unpack(words, bits, plan.buckets as usize));
+        buckets.flat_map(move |(bucket, contents): (Bucket, [u32; SLOTS])| {
+            contents.into_iter().filter_map(move |slot| {
+                let stored = slots.fingerprint(slot, moment)?;
+                Some((geometry.aim_of(shard, stored.with(above), bucket), slots.value(slot, moment)))
+            })
+        })
+    }
+
+    /// Stores what another filter of the same plan holds: a table at a time is copied into `words`, and its contents are
+    /// stored by what `put` makes of their values. Stripes of two filters are never held at once.
+    pub(crate) fn merge_from(
+        &self,
+        other: &Self,
+        words: &mut [u64],
+        put: impl Fn(u32) -> Put,
+        mut note: impl FnMut(Result<u32, InsertError>),
+    ) {
+        let (mut search, mut budget) = (Search::new(), SearchBudget::full());
+        let Ok(()) = other.copy_each(0..other.plan().shards, words, |copy, words| {
+            let mut contents = other.contents(copy, words).peekable();
+            match self {
+                RawFilter::Growing(growing) => {
+                    contents.for_each(|(aim, value)| note(growing.insert_fetched(aim, put(value), &mut budget)));
+                }
+                RawFilter::Flat(flat) => {
+                    budget = SearchBudget::full();
+                    while contents.peek().is_some() {
+                        let exclusive = flat.at(copy.extent.first_cell).exclusive();
+                        for (Aim { class, .. }, value) in contents.by_ref().take(KEYS_UNDER_LOCKS) {
+                            let Ok(result) = exclusive.insert(Fixed, &mut search, &mut budget, class, put(value));
+                            note(result);
+                        }
+                    }
+                }
+            }
+            Ok::<_, Infallible>(())
+        });
+    }
+}
+
+impl<'a, T: Slots> Shard<'a, T> {
+    /// Copies the words, as many as `words` has, and says how many slots are in use in them, and the epoch. All stripes are
     /// locked: copied stripe by stripe, a fingerprint could move from one that is not yet copied to one that is (H7,
-    /// models copy_*). Lookups go on.
-    pub(crate) fn copy_to(self, words: &mut [u64]) -> u64 {
+    /// models copy_*). The epoch is read under their locks: tags were stored by it, or by the one before and have not been
+    /// swept. One epoch for all shards of a copy would be wrong for those that were copied before or after a tick. Lookups
+    /// go on.
+    pub(crate) fn copy_to(self, words: &mut [u64]) -> (u64, u64) {
         let locked = self.stripes().lock_all();
+        let now = self.slots.now();
         // Readers refuse a shard of which the count is wrong.
         locked.mend_counts(|| self.occupied());
         self.table().copy_to(&locked, words);
-        self.stripes().total()
+        (self.stripes().total(), T::number(now))
     }
 
-    /// Gives other words, in which `count` fingerprints are stored, to a shard that no other thread knows.
+    /// Gives other words, of which `count` slots are in use, to a shard that no other thread knows.
     pub(crate) fn fill_with(self, words: impl Iterator<Item = u64>, count: u64) {
         self.table().fill_with(words);
         self.stripes().begin_with(count);
     }
 
-    /// Counts the occupied slots of a shard without writers. `None` if anything stands behind the last bucket.
+    /// Counts the slots in use of a shard without writers. `None` if anything stands behind the last bucket.
     pub(crate) fn occupied(self) -> Option<u64> {
         self.table().occupied(self.geometry().all_buckets())
     }
 
-    /// Counts the occupied slots of bytes that are to be the words of this shard. As [`Shard::occupied`].
+    /// Counts the slots in use of bytes that are to be the words of this shard. As [`Shard::occupied`].
     pub(crate) fn occupied_in(self, bytes: &[u8]) -> Option<u64> {
-        occupied_in(bytes, self.table().format().slot_bits(), self.geometry().all_buckets().len())
+        occupied_in(bytes, self.format().slot_bits(), self.geometry().all_buckets().len())
     }
 
-    /// Each copy of each class, of a shard without writers.
-    pub(crate) fn classes(self) -> impl Iterator<Item = Class> + use<'a> {
+    /// What each slot in use holds, of a shard without writers.
+    pub(crate) fn contents(self) -> impl Iterator<Item = u32> + use<'a, T> {
+        let slots = self.geometry().all_buckets().flat_map(move |bucket| self.table().slots(bucket, Optimistic));
+        slots.filter(|&slot| slot != 0)
+    }
+
+    /// Each copy of each class that counts at this moment, with its value, of a shard without writers.
+    pub(crate) fn classes(self, moment: T::Moment) -> impl Iterator<Item = (Class, u32)> + use<'a, T> {
         self.geometry().all_buckets().flat_map(move |first| {
-            let fingerprints = self.table().slots(first, Optimistic).into_iter().filter_map(Fingerprint::from_slot);
-            fingerprints.map(move |fingerprint| {
+            self.table().slots(first, Optimistic).into_iter().filter_map(move |slot| {
+                let fingerprint = self.slots.fingerprint(slot, moment)?;
                 let second = self.geometry().alternate(fingerprint, first);
-                Class { fingerprint, first, second }
+                Some((Class { fingerprint, first, second }, self.slots.value(slot, moment)))
             })
         })
+    }
+}
+
+impl Shard<'_, Tagged<'_>> {
+    /// Drops what has died between the epoch of a copy, by which the tags of this shard are meant, and a later one. For a
+    /// shard that no other thread knows.
+    pub(super) fn catch_up(self, copied: u64, now: u64) {
+        let (tags, lanes) = (self.slots.tags(), self.format().lanes);
+        let (moment, locked) = (tags.moment(copied), self.stripes().lock_all());
+        for bucket in self.geometry().all_buckets() {
+            let taken = self.table().matching(bucket, UnderLock, |run| !lanes.equal(run, 0) & lanes.high());
+            for slot in taken.slots(self.format()) {
+                if u64::from(tags.value(self.table().value(&locked, slot), moment)) <= now - copied {
+                    self.table().clear(&locked, slot);
+                    locked.count(bucket, |count| count.wrapping_sub(1));
+                }
+            }
+        }
     }
 }

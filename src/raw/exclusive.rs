@@ -3,32 +3,27 @@
 
 use super::counters::Event;
 use super::home::{Home, Inserted};
-use super::locks::LockedAll;
-use super::pair::{Admission, too_many_copies};
+use super::locks::{Held, LockedAll};
+use super::pair::{Put, too_many_copies};
 use super::shard::Shard;
-use super::shards::Shards;
+use super::slots::{Bare, Slots};
 use crate::error::InsertError;
 use crate::layout::{Class, Hop, Search, SearchBudget};
+use crate::sys::sync::MutexGuard;
 
 /// Keys that are worked on before other writers have their turn.
 pub(crate) const KEYS_UNDER_LOCKS: usize = 1 << 12;
 
 /// The only writer of a shard, until dropped. It changes words by the same protocol as any (H7, models exclusive_*).
-pub(crate) struct Exclusive<'a> {
-    shard: Shard<'a>,
-    locked: LockedAll<'a>,
+pub(crate) struct Exclusive<'a, T: Slots = Bare> {
+    shard: Shard<'a, T>,
+    held: Held<'a, Vec<MutexGuard<'a>>, T::Moment>,
 }
 
-impl Shards {
-    pub(crate) fn clear(&self) {
-        self.each().for_each(Shard::clear);
-    }
-}
-
-impl<'a> Shard<'a> {
+impl<'a, T: Slots> Shard<'a, T> {
     /// Locks the other writers out. Lookups go on.
-    pub(crate) fn exclusive(self) -> Exclusive<'a> {
-        Exclusive { shard: self, locked: self.stripes().lock_all() }
+    pub(crate) fn exclusive(self) -> Exclusive<'a, T> {
+        Exclusive { shard: self, held: self.hold(self.stripes().lock_all()) }
     }
 
     /// Removes everything. All stripes are locked and bumped first: a lookup that misses a class had a moment at which
@@ -47,7 +42,7 @@ impl<'a> Shard<'a> {
     }
 }
 
-impl Drop for Exclusive<'_> {
+impl<T: Slots> Drop for Exclusive<'_, T> {
     /// With all stripes locked there is time to ask, once, and before they are released: the next writer that locks them
     /// finds the note.
     fn drop(&mut self) {
@@ -57,7 +52,7 @@ impl Drop for Exclusive<'_> {
     }
 }
 
-impl Exclusive<'_> {
+impl<T: Slots> Exclusive<'_, T> {
     /// Inserts where no other writer spoils the path. Only this may say that the shard is full.
     #[inline]
     pub(crate) fn insert<H: Home>(
@@ -66,12 +61,12 @@ impl Exclusive<'_> {
         search: &mut Search,
         budget: &mut SearchBudget,
         class: Class,
-        admission: Admission,
+        put: Put,
     ) -> Inserted<H> {
         home.check()?;
-        match self.shard.place(&self.locked, class, admission) {
-            Some(stored) => Ok(Ok(stored)),
-            None => self.insert_by_path(home, search, budget, class),
+        match self.shard.place(&self.held, class, put) {
+            Some(had) => Ok(Ok(had)),
+            None => self.insert_by_path(home, search, budget, class, put.value),
         }
     }
 
@@ -83,47 +78,49 @@ impl Exclusive<'_> {
         search: &mut Search,
         budget: &mut SearchBudget,
         class: Class,
+        value: u32,
     ) -> Inserted<H> {
-        let Exclusive { shard, ref locked } = *self;
-        if let Some(path) = shard.find_short_path(class, locked) {
+        let Exclusive { shard, ref held } = *self;
+        let locked = &held.locked;
+        if let Some(path) = shard.find_short_path(class, held.moment, locked) {
             budget.learn(true);
-            return Ok(self.carry_out(path.hops(), class));
+            return Ok(self.carry_out(path.hops(), class, value));
         }
-        if shard.is_saturated(locked, class) {
+        if shard.is_saturated(held, class) {
             return Ok(Err(too_many_copies(locked, class)));
         }
-        let path = shard.find_path(search, *budget, class, locked);
+        let path = shard.find_path(search, *budget, class, held.moment, locked);
         budget.learn(path.is_some());
         let Some(path) = path else {
             home.refuses()?;
             locked.note(class.first, Event::RefusedFull);
             return Ok(Err(InsertError::Full));
         };
-        let result = self.carry_out(path, class);
+        let result = self.carry_out(path, class, value);
         home.searched(search.buckets());
         Ok(result)
     }
 
     /// Relocates along the path, which no other writer spoils, and puts the class into the slot that becomes free.
     #[inline(always)]
-    fn carry_out(&self, path: impl Iterator<Item = Hop>, class: Class) -> Result<bool, InsertError> {
-        let Exclusive { shard, ref locked } = *self;
+    fn carry_out(&self, path: impl Iterator<Item = Hop>, class: Class, value: u32) -> Result<u32, InsertError> {
+        let Exclusive { shard, ref held } = *self;
         let (mut freed, mut length) = (None, 0);
         for hop in path {
-            freed = shard.relocate(locked, hop);
+            freed = shard.relocate(held, hop);
             debug_assert!(freed.is_some(), "a path found under all locks is carried out under them");
             length += 1;
         }
         let Some(freed) = freed else { return Err(InsertError::Full) };
-        shard.fill(locked, freed, class);
-        locked.note(class.first, Event::Path { length, relocated: length });
-        Ok(true)
+        shard.fill(held, freed, class, value);
+        held.locked.note(class.first, Event::Path { length, relocated: length });
+        Ok(0)
     }
 
-    /// Removes one copy of the class and says whether there was one.
+    /// As [`Shard::remove`].
     #[inline(always)]
-    pub(crate) fn remove(&self, class: Class) -> bool {
-        self.shard.remove_locked(&self.locked, class)
+    pub(crate) fn remove(&self, class: Class, value: Option<u32>) -> u32 {
+        self.shard.remove_locked(&self.held, class, value)
     }
 }
 
@@ -132,6 +129,7 @@ mod tests {
     use super::*;
     use crate::layout::{Mixed, Plan};
     use crate::raw::counters::Totals;
+    use crate::raw::flat::Flat;
     use crate::raw::home::Fixed;
     use crate::sys::memory::HugePages;
     use crate::sys::steps::{Step, with_hook};
@@ -141,7 +139,7 @@ mod tests {
     #[test]
     fn relocations_and_refusals_are_counted() {
         let plan = Plan::new(1000, 16, None).unwrap();
-        let shards = Shards::new(&plan, HugePages::Unadvised.into()).unwrap();
+        let shards = Flat::<Bare>::new(&plan, HugePages::Unadvised).unwrap();
         let exclusive = shards.at(0).exclusive();
         let (mut search, mut budget, mut expected) = (Search::new(), SearchBudget::full(), Totals::default());
         for hash in 0.. {
@@ -149,7 +147,7 @@ mod tests {
             let noted = Rc::clone(&copied);
             let hook = move |step| noted.set(noted.get() + u64::from(step == Step::Copied));
             let class = shards.locate(Mixed::of(hash)).1;
-            let insert = || exclusive.insert(Fixed, &mut search, &mut budget, class, Admission::Copies);
+            let insert = || exclusive.insert(Fixed, &mut search, &mut budget, class, Put::COPY);
             let Ok(result) = with_hook(hook, insert);
             let inserted = result.is_ok();
             expected.relocations += copied.get();

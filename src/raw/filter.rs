@@ -1,94 +1,41 @@
-//! The whole filter as the core knows it: shards, or tables that split, and the functions that are chosen for the one or the
-//! other.
+//! The whole filter as the core knows it: what its slots hold, and how a key finds its table, which is the directory.
 
-use super::block::{ContainsEach, Next, contains_each_in};
+use super::block::Next;
 use super::counters::Totals;
-use super::growing::{self, Growing, Grown, NewTable};
+use super::exclusive::Exclusive;
+use super::flat::Flat;
+use super::growing::{Growing, Grown};
 use super::home::Fixed;
-use super::lookup::{Contains, contains_in};
-use super::pair::Admission;
-use super::probe::LayoutKind;
+use super::lookup::Values;
+use super::pair::Put;
+use super::shard::Shard;
 use super::shards::Shards;
-use super::writers::{InFixed, InGrowing, Insert, Remove};
+use super::slots::{Bare, SlotKind, Tagging};
+use super::writers::Changed;
 use crate::error::InsertError;
 use crate::layout::{Geometry, Mixed, Plan};
-use crate::sys::isa::Compiled;
-use crate::sys::memory::{Arena, HugePages};
-use crate::sys::prefetch::level_for;
+use crate::sys::memory::HugePages;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-/// Tables up to this size are fetched into the nearest cache; the lines of larger ones come from memory, most of them.
-const NEAR_TABLE: usize = 8 << 20;
-
-#[repr(C)]
-pub(crate) struct RawFilter {
-    /// Those of a filter of fixed size; one that grows has tables, and none of these. First, so that a reference to the one is
-    /// a reference to the other.
-    pub(crate) shards: Shards,
-    contains: Compiled<Contains<RawFilter>>,
-    pub(super) contains_each: Compiled<ContainsEach<RawFilter>>,
-    insert: Compiled<Insert<RawFilter>>,
-    insert_unique: Compiled<Insert<RawFilter>>,
-    remove: Compiled<Remove<RawFilter>>,
-    growing: Option<Box<Growing>>,
+/// A filter without keys and hash functions. One that does not grow has a flat directory.
+#[allow(clippy::large_enum_variant, reason = "a filter is one value: no lookup follows a pointer to it")]
+pub(crate) enum RawFilter<K: SlotKind = Bare> {
+    Flat(Flat<K>),
+    Growing(Growing<K>),
 }
 
 // As `Shards`.
-impl UnwindSafe for RawFilter {}
-impl RefUnwindSafe for RawFilter {}
+impl<K: SlotKind> UnwindSafe for RawFilter<K> {}
+impl<K: SlotKind> RefUnwindSafe for RawFilter<K> {}
 
-impl AsRef<Shards> for RawFilter {
-    #[inline(always)]
-    fn as_ref(&self) -> &Shards {
-        &self.shards
-    }
-}
-
-impl AsRef<Option<Box<Growing>>> for RawFilter {
-    #[inline(always)]
-    fn as_ref(&self) -> &Option<Box<Growing>> {
-        &self.growing
-    }
-}
-
-impl RawFilter {
+impl<K: SlotKind> RawFilter<K> {
     /// An empty filter. `None` when there is no memory.
     pub(crate) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
         if plan.grows() {
-            return Self::with(Growing::new(plan, huge_pages)?, plan);
+            Growing::new(plan, huge_pages).map(RawFilter::Growing)
+        } else {
+            Flat::new(plan, huge_pages).map(RawFilter::Flat)
         }
-        let shards = Shards::new(plan, huge_pages.into())?;
-        Some(RawFilter {
-            contains: contains_in::<_, Shards>(plan),
-            contains_each: contains_each_in::<_, Shards>(
-                LayoutKind::of(plan.slot_bits),
-                level_for(shards.table_bytes()),
-            ),
-            shards,
-            insert: Compiled::for_scalars::<InFixed>(),
-            insert_unique: Compiled::for_scalars::<InFixed<true>>(),
-            remove: Compiled::for_scalars::<InFixed>(),
-            growing: None,
-        })
-    }
-
-    /// A filter that grows, of tables of which each holds what no other one does. `None` when there is no memory.
-    pub(crate) fn of_tables(plan: &Plan, tables: Vec<NewTable>, arena: Arena) -> Option<Self> {
-        Self::with(Growing::of_tables(plan, tables, arena)?, plan)
-    }
-
-    fn with(growing: Growing, plan: &Plan) -> Option<Self> {
-        let mut none = *plan;
-        none.shards = 0;
-        Some(RawFilter {
-            contains: growing::contains_in(plan),
-            contains_each: growing::contains_each_in(plan),
-            shards: Shards::new(&none, HugePages::Unadvised.into())?,
-            insert: Compiled::for_scalars::<InGrowing>(),
-            insert_unique: Compiled::for_scalars::<InGrowing<true>>(),
-            remove: Compiled::for_scalars::<InGrowing>(),
-            growing: Some(Box::new(growing)),
-        })
     }
 
     /// The memory of a filter of this plan, in bytes; `None` if no address space holds it.
@@ -98,111 +45,245 @@ impl RawFilter {
 
     /// The same when all tables of a growing filter have doubled so often.
     pub(crate) fn bytes_at(plan: &Plan, doublings: u32) -> Option<usize> {
-        if plan.grows() { Growing::bytes_of(plan, doublings) } else { Shards::bytes_of(plan) }
+        if plan.grows() { Growing::<K>::bytes_of(plan, doublings) } else { Shards::bytes_of(plan) }
     }
 
     pub(crate) fn plan(&self) -> &Plan {
-        self.growing().map_or(self.shards.plan(), |growing| &growing.plan)
+        match self {
+            RawFilter::Flat(flat) => flat.shards.plan(),
+            RawFilter::Growing(growing) => &growing.plan,
+        }
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
-        self.growing().map_or(self.shards.geometry(), |growing| &growing.geometry)
+        match self {
+            RawFilter::Flat(flat) => flat.shards.geometry(),
+            RawFilter::Growing(growing) => &growing.geometry,
+        }
+    }
+
+    pub(super) fn kind(&self) -> &K {
+        match self {
+            RawFilter::Flat(flat) => &flat.kind,
+            RawFilter::Growing(growing) => &growing.kind,
+        }
     }
 
     /// Memory behind this value, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.growing().map_or_else(|| self.shards.heap_bytes(), Growing::heap_bytes)
+        match self {
+            RawFilter::Flat(flat) => flat.shards.heap_bytes(),
+            RawFilter::Growing(growing) => growing.heap_bytes(),
+        }
     }
 
     /// The tables, if it grows.
     #[inline(always)]
-    pub(crate) fn growing(&self) -> Option<&Growing> {
-        self.growing.as_deref()
+    pub(crate) fn growing(&self) -> Option<&Growing<K>> {
+        match self {
+            RawFilter::Flat(_) => None,
+            RawFilter::Growing(growing) => Some(growing),
+        }
     }
 
-    /// Does this in a filter that grows, away from where the others have their way.
-    #[cold]
-    #[inline(never)]
-    fn in_growing<T>(&self, work: impl FnOnce(&Growing) -> T) -> T {
-        work(self.growing().expect("asked before"))
+    /// The shards of a filter of fixed size.
+    #[cfg(test)]
+    pub(crate) fn flat(&self) -> &Flat<K> {
+        let RawFilter::Flat(flat) = self else { panic!("a filter of fixed size") };
+        flat
+    }
+
+    #[cfg(test)]
+    pub(super) fn flat_mut(&mut self) -> &mut Flat<K> {
+        let RawFilter::Flat(flat) = self else { panic!("a filter of fixed size") };
+        flat
+    }
+
+    /// Does this with the tables, from the oldest on. Those that are added while the last one is worked on come, too.
+    pub(crate) fn with_tables<'a, R>(
+        &'a self,
+        work: impl FnOnce(&mut dyn Iterator<Item = Shard<'a, K::Slots<'a>>>) -> R,
+    ) -> R {
+        match self {
+            RawFilter::Flat(flat) => work(&mut flat.each()),
+            RawFilter::Growing(growing) => work(&mut growing.each()),
+        }
+    }
+
+    /// The only writer of a shard of a filter of fixed size; one that grows has none.
+    pub(crate) fn exclusive(&self, number: usize) -> Option<Exclusive<'_, K::Slots<'_>>> {
+        match self {
+            RawFilter::Flat(flat) => Some(flat.at(number).exclusive()),
+            RawFilter::Growing(_) => None,
+        }
     }
 
     /// Slots of today.
     pub(crate) fn slots(&self) -> usize {
-        self.growing().map_or_else(|| self.plan().slots(), Growing::slots)
-    }
-
-    /// Memory of all words, in bytes.
-    #[inline]
-    pub(crate) fn table_bytes(&self) -> usize {
-        self.growing().map_or_else(|| self.shards.table_bytes(), Growing::table_bytes)
-    }
-
-    /// Whether most of the table is in a core's own caches.
-    #[inline]
-    pub(crate) fn is_near(&self) -> bool {
-        self.table_bytes() <= NEAR_TABLE
+        match self {
+            RawFilter::Flat(flat) => flat.shards.plan().slots(),
+            RawFilter::Growing(growing) => growing.slots(),
+        }
     }
 
     /// Whether the class of the key is present.
     #[inline]
     pub(crate) fn contains(&self, mixed: Mixed) -> bool {
-        self.contains.call(self, mixed)
+        match self {
+            RawFilter::Flat(flat) => flat.contains(mixed),
+            RawFilter::Growing(growing) => growing.contains(mixed),
+        }
     }
 
     /// Says of each key whether its class is present.
     pub(crate) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
-        self.contains_each.call(self, (next, found));
+        match self {
+            RawFilter::Flat(flat) => flat.contains_each(next, found),
+            RawFilter::Growing(growing) => growing.contains_each(next, found),
+        }
     }
 
-    /// Stores a copy of the class: `Ok(true)`. `Ok(false)` if it was to be unique and is present.
+    /// Stores a copy of the class.
     #[inline]
-    pub(crate) fn insert(&self, mixed: Mixed, admission: Admission) -> Result<bool, InsertError> {
-        match admission {
-            Admission::Copies => self.insert.call(self, mixed),
-            Admission::Unique => self.insert_unique.call(self, mixed),
+    pub(crate) fn insert(&self, mixed: Mixed) -> Result<(), InsertError> {
+        match self {
+            RawFilter::Flat(flat) => flat.writers.insert(flat, mixed),
+            RawFilter::Growing(growing) => growing.writers.insert(growing, mixed),
+        }
+        .map(|_| ())
+    }
+
+    /// Stores the class if it is absent: `Ok(true)`.
+    #[inline]
+    pub(crate) fn insert_unique(&self, mixed: Mixed) -> Result<bool, InsertError> {
+        match self {
+            RawFilter::Flat(flat) => flat.writers.insert_unique(flat, mixed),
+            RawFilter::Growing(growing) => growing.writers.insert_unique(growing, mixed),
+        }
+        .map(|had| had == 0)
+    }
+
+    /// Stores the class, or updates the copy that is there; returns the value that it had.
+    #[inline]
+    pub(crate) fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
+        match self {
+            RawFilter::Flat(flat) => flat.put(mixed, put),
+            RawFilter::Growing(growing) => growing.put(mixed, put),
         }
     }
 
     pub(crate) fn count(&self, mixed: Mixed) -> usize {
-        if self.growing.is_some() {
-            return self.in_growing(|growing| growing.count(mixed));
+        match self {
+            RawFilter::Flat(flat) => {
+                let (shard, class) = flat.locate(mixed);
+                let Ok(copies) = shard.count(Fixed, class);
+                copies
+            }
+            RawFilter::Growing(growing) => growing.count(mixed),
         }
-        let (shard, class) = self.shards.locate(mixed);
-        let Ok(copies) = shard.count(Fixed, class);
-        copies
     }
 
+    #[inline]
     pub(crate) fn remove(&self, mixed: Mixed) -> bool {
-        self.remove.call(self, mixed)
+        let had = match self {
+            RawFilter::Flat(flat) => flat.writers.remove(flat, mixed),
+            RawFilter::Growing(growing) => growing.writers.remove(growing, mixed),
+        };
+        had != 0
     }
 
     pub(crate) fn remove_all(&self, mixed: Mixed) -> usize {
-        if self.growing.is_some() {
-            return self.in_growing(|growing| growing.remove_all(mixed));
+        match self {
+            RawFilter::Flat(flat) => {
+                let (shard, class) = flat.locate(mixed);
+                let Ok(copies) = shard.remove_all(Fixed, class);
+                copies
+            }
+            RawFilter::Growing(growing) => growing.remove_all(mixed),
         }
-        let (shard, class) = self.shards.locate(mixed);
-        let Ok(copies) = shard.remove_all(Fixed, class);
-        copies
     }
 
     pub(crate) fn clear(&self) {
-        self.growing().map_or_else(|| self.shards.clear(), Growing::clear);
+        match self {
+            RawFilter::Flat(flat) => flat.clear(),
+            RawFilter::Growing(growing) => growing.clear(),
+        }
     }
 
-    /// Stored fingerprints. Each stripe is read at a moment of its own.
+    /// Slots in use. Each stripe is read at a moment of its own.
     pub(crate) fn len(&self) -> usize {
-        self.growing().map_or_else(|| self.shards.len(), Growing::len)
+        match self {
+            RawFilter::Flat(flat) => flat.len(),
+            RawFilter::Growing(growing) => growing.len(),
+        }
     }
 
     /// Adds up what has happened in each stripe.
     pub(crate) fn totals(&self) -> Totals {
-        self.growing().map_or_else(|| self.shards.totals(), Growing::totals)
+        match self {
+            RawFilter::Flat(flat) => flat.totals(),
+            RawFilter::Growing(growing) => growing.totals(),
+        }
     }
 
     /// How far it has grown.
     pub(crate) fn grown(&self) -> Grown {
-        let fixed = || Grown { tables: self.plan().shards, doublings: 0, splits: 0, nanos_in_splits: 0 };
-        self.growing().map_or_else(fixed, Growing::grown)
+        match self {
+            RawFilter::Flat(flat) => {
+                Grown { tables: flat.shards.plan().shards, doublings: 0, splits: 0, nanos_in_splits: 0 }
+            }
+            RawFilter::Growing(growing) => growing.grown(),
+        }
+    }
+}
+
+impl RawFilter<Tagging> {
+    /// The largest value of a slot.
+    pub(crate) fn most(&self) -> u32 {
+        self.kind().tags().most()
+    }
+
+    /// The value of each live copy of the class. A copy that is there throughout is among them.
+    pub(crate) fn values(&self, mixed: Mixed) -> Values {
+        match self {
+            RawFilter::Flat(flat) => flat.values(mixed),
+            RawFilter::Growing(growing) => growing.values(mixed),
+        }
+    }
+
+    /// Raises the copy that dies first and returns the value that it had; 0 if there is none.
+    pub(crate) fn raise(&self, mixed: Mixed, value: u32) -> u32 {
+        match self {
+            RawFilter::Flat(flat) => {
+                let (shard, class) = flat.locate(mixed);
+                let Ok(had) = shard.raise(Fixed, class, value);
+                had
+            }
+            RawFilter::Growing(growing) => {
+                growing.at_home(growing.aim(mixed), |shard, home, class| shard.raise(home, class, value))
+            }
+        }
+    }
+
+    /// Gives a copy with the value `from` another one; returns whether there was one.
+    pub(crate) fn replace(&self, mixed: Mixed, from: u32, to: u32) -> bool {
+        match self {
+            RawFilter::Flat(flat) => {
+                let (shard, class) = flat.locate(mixed);
+                let Ok(replaced) = shard.replace(Fixed, class, from, to);
+                replaced
+            }
+            RawFilter::Growing(growing) => {
+                growing.at_home(growing.aim(mixed), |shard, home, class| shard.replace(home, class, from, to))
+            }
+        }
+    }
+
+    /// Removes a copy with this value, or the one that dies first, and returns the value that it had; 0 if there is none.
+    pub(crate) fn remove_value(&self, mixed: Mixed, value: Option<u32>) -> u32 {
+        match self {
+            RawFilter::Flat(flat) => Changed::remove(flat, mixed, value),
+            RawFilter::Growing(growing) => Changed::remove(growing, mixed, value),
+        }
     }
 }

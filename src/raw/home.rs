@@ -19,7 +19,7 @@ pub(crate) trait Home: Copy {
 }
 
 /// What comes of an insertion, unless it has to begin anew.
-pub(crate) type Inserted<H> = Result<Result<bool, InsertError>, <H as Home>::Again>;
+pub(crate) type Inserted<H> = Result<Result<u32, InsertError>, <H as Home>::Again>;
 
 /// The home of the classes of a filter of fixed size.
 #[derive(Clone, Copy)]

@@ -2,8 +2,9 @@
 //! shard (`exclusive`).
 
 use super::home::{Home, Inserted};
-use super::pair::Admission;
+use super::pair::{IfPresent, Put};
 use super::shard::Shard;
+use super::slots::Slots;
 use super::table::Optimistic;
 use crate::layout::{Bucket, Class, SLOTS, Search, SearchBudget};
 use crate::sys::prefetch::CacheLevel;
@@ -19,13 +20,13 @@ struct Look {
     saturated: bool,
 }
 
-impl Shard<'_> {
-    /// Stores a copy of the class: `Ok(true)`. `Ok(false)` if it was to be unique and is present.
+impl<T: Slots> Shard<'_, T> {
+    /// Stores the class, or updates the copy that is there: see [`Put`].
     #[inline]
-    pub(crate) fn insert<H: Home>(self, home: H, class: Class, admission: Admission) -> Inserted<H> {
+    pub(crate) fn insert<H: Home>(self, home: H, class: Class, put: Put) -> Inserted<H> {
         self.fetch(class, CacheLevel::L1);
         let change = self.begin_change();
-        let result = self.insert_fetched(home, class, admission, &mut SearchBudget::full());
+        let result = self.insert_fetched(home, class, put, &mut SearchBudget::full());
         change.end();
         result
     }
@@ -37,35 +38,37 @@ impl Shard<'_> {
         self,
         home: H,
         class: Class,
-        admission: Admission,
+        put: Put,
         budget: &mut SearchBudget,
     ) -> Inserted<H> {
-        if admission == Admission::Copies {
+        if put.if_present == IfPresent::Another {
             let look = self.look_for_room(class);
             if let Some(bucket) = look.with_room
-                && self.insert_into(home, bucket, class)?
+                && self.insert_into(home, bucket, class, put.value)?
             {
-                return Ok(Ok(true));
+                return Ok(Ok(0));
             }
             if look.with_room.is_none() && !look.saturated {
-                return self.insert_by_path(home, class, admission, budget);
+                return self.insert_by_path(home, class, put, budget);
             }
         }
-        match self.insert_into_pair(home, class, admission)? {
+        match self.insert_into_pair(home, class, put)? {
             Some(result) => Ok(result),
-            None => self.insert_by_path(home, class, admission, budget),
+            None => self.insert_by_path(home, class, put, budget),
         }
     }
 
     /// Looks at the pair without locks: a hint, on which nothing is decided but where to go on.
     #[inline(always)]
     fn look_for_room(self, class: Class) -> Look {
-        if let Some(slot) = self.table().lower_empty([class.first, class.second], Optimistic) {
+        let (lanes, moment) = (self.format().lanes, self.moment());
+        let room = |run| self.slots.lowest_room(lanes, run, moment);
+        if let Some(slot) = self.table().lower([class.first, class.second], Optimistic, room) {
             return Look { with_room: Some(slot.bucket), saturated: false };
         }
-        let find = |bucket| self.table().find_value(class.fingerprint.get(), bucket, Optimistic);
-        let (first, second) = (find(class.first), find(class.second));
-        Look { with_room: None, saturated: first.count(second, self.table().format()) as usize == 2 * SLOTS }
+        let live = |run| self.slots.live(lanes, run, class.fingerprint, moment);
+        let [first, second] = [class.first, class.second].map(|bucket| self.table().matching(bucket, Optimistic, live));
+        Look { with_room: None, saturated: first.count(second, self.format()) as usize == 2 * SLOTS }
     }
 
     /// Stores a copy into this bucket of the class, under the lock of its stripe alone; says whether there was room.
@@ -74,54 +77,47 @@ impl Shard<'_> {
     /// so does every writer that decides on both buckets. A lookup cannot tell this from a store under both locks. The
     /// lock is released before the pair's are taken (H3). Models one_lock_*.
     #[inline(always)]
-    pub(crate) fn insert_into<H: Home>(self, home: H, bucket: Bucket, class: Class) -> Result<bool, H::Again> {
-        let locked = self.stripes().lock_one(bucket);
+    pub(crate) fn insert_into<H: Home>(
+        self,
+        home: H,
+        bucket: Bucket,
+        class: Class,
+        value: u32,
+    ) -> Result<bool, H::Again> {
+        let held = self.hold(self.stripes().lock_one(bucket));
         home.check()?;
-        let empty = self.table().find_empty(&locked, bucket);
-        let Some(slot) = empty.lowest(self.table().format()) else { return Ok(false) };
-        self.fill(&locked, slot, class);
+        let Some(slot) = self.room_in(&held, bucket) else { return Ok(false) };
+        self.fill(&held, slot, class, value);
         Ok(true)
     }
 
     /// Inserts into a full pair: searches without locks, carries the path out hop by hop, and only refuses when a
     /// search under all the shard's stripes finds nothing.
     #[inline(never)]
-    fn insert_by_path<H: Home>(
-        self,
-        home: H,
-        class: Class,
-        admission: Admission,
-        budget: &mut SearchBudget,
-    ) -> Inserted<H> {
-        if let Some(path) = self.find_short_path(class, Optimistic)
-            && let Some(result) = self.carry_out(home, path.hops(), class, admission)?
+    fn insert_by_path<H: Home>(self, home: H, class: Class, put: Put, budget: &mut SearchBudget) -> Inserted<H> {
+        if let Some(path) = self.find_short_path(class, self.moment(), Optimistic)
+            && let Some(result) = self.carry_out(home, path.hops(), class, put)?
         {
             budget.learn(true);
             return Ok(result);
         }
-        self.insert_by_long_path(home, class, admission, budget)
+        self.insert_by_long_path(home, class, put, budget)
     }
 
     /// The same where no short path was found.
     #[cold]
     #[inline(never)]
-    fn insert_by_long_path<H: Home>(
-        self,
-        home: H,
-        class: Class,
-        admission: Admission,
-        budget: &mut SearchBudget,
-    ) -> Inserted<H> {
+    fn insert_by_long_path<H: Home>(self, home: H, class: Class, put: Put, budget: &mut SearchBudget) -> Inserted<H> {
         let mut search = Search::new();
         for _ in 0..ATTEMPTS {
-            let Some(path) = self.find_path(&mut search, *budget, class, Optimistic) else { break };
-            let result = self.carry_out(home, path, class, admission)?;
+            let Some(path) = self.find_path(&mut search, *budget, class, self.moment(), Optimistic) else { break };
+            let result = self.carry_out(home, path, class, put)?;
             home.searched(search.buckets());
             if let Some(result) = result {
                 budget.learn(true);
                 return Ok(result);
             }
         }
-        self.exclusive().insert(home, &mut search, budget, class, admission)
+        self.exclusive().insert(home, &mut search, budget, class, put)
     }
 }

@@ -30,6 +30,13 @@ pub(crate) struct Locked<'a, G> {
     _visible: VisibleOnDrop,
 }
 
+/// Locked stripes, and the moment that was read after the last of them was locked: by an older one, a writer could take a
+/// live slot for a dead one (models overwriting_*).
+pub(crate) struct Held<'a, G, M> {
+    pub(super) locked: Locked<'a, G>,
+    pub(super) moment: M,
+}
+
 /// The stripe of a bucket.
 pub(crate) type LockedOne<'a> = Locked<'a, MutexGuard<'a>>;
 

@@ -18,11 +18,15 @@
 //!
 //! Why this is enough is argued case by case in DESIGN.md, "The protocol".
 
+mod assembly;
+mod batch;
 mod block;
 mod copy;
 mod counters;
+mod epoch;
 mod exclusive;
 mod filter;
+mod flat;
 mod growing;
 mod home;
 mod insert;
@@ -32,28 +36,35 @@ mod pair;
 mod poison;
 mod probe;
 mod relocate;
-mod remove;
 mod shard;
 mod shards;
+mod slots;
 mod stripe;
 mod table;
-mod tagged;
+mod tick;
+#[cfg(test)]
+mod tick_tests;
 mod window;
 mod writers;
 
+pub(crate) use assembly::{Assembly, Unfilled, fill_alone};
+pub(crate) use batch::Answers;
 pub(crate) use block::{BLOCK, Next};
 #[cfg(feature = "snapshot")]
 pub(crate) use block::{ContainsEach, contains_each_in};
 pub(crate) use exclusive::{Exclusive, KEYS_UNDER_LOCKS};
 pub(crate) use filter::RawFilter;
-pub(crate) use growing::{Growing, NewTable};
+pub(crate) use flat::Flat;
+pub(crate) use growing::Growing;
 pub(crate) use home::Fixed;
 #[cfg(feature = "snapshot")]
 pub(crate) use lookup::{Contains, contains_in};
-pub(crate) use pair::Admission;
+pub(crate) use pair::{IfPresent, Put};
 #[cfg(feature = "snapshot")]
 pub(crate) use probe::{Layout, LayoutKind, Positions, Probed, runs_at};
 pub(crate) use shard::Shard;
 pub(crate) use shards::Shards;
-pub(crate) use tagged::{IfPresent, Put, Tagged, TaggedShard};
+#[cfg(all(test, cuckoo_loom))]
+pub(crate) use slots::Tagged;
+pub(crate) use slots::{Bare, SlotKind, Slots, Tagging};
 pub(crate) use window::rolling;

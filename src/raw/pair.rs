@@ -1,30 +1,49 @@
-//! What is done to the buckets of a key under locks that cover them: find, count, place, take.
+//! What is done to the buckets of a key under locks that cover them: find, count, place, update, take.
 
 use super::counters::Event;
 use super::home::Home;
-use super::locks::Locked;
+use super::locks::{Held, Locked};
 use super::shard::Shard;
-
+use super::slots::{Slots, Tagged};
 use super::table::UnderLock;
 use crate::error::InsertError;
-use crate::layout::{Class, Matches, SLOTS, Slot};
+use crate::layout::{Bucket, Class, Matches, SLOTS, Slot};
+use crate::sys::prefetch::CacheLevel;
 
-/// Whether a class that is present may be stored again.
+/// What becomes of a key whose class is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
-    /// Another copy each time.
-    Copies,
-    /// Only if the class is absent.
-    Unique,
+pub(crate) enum IfPresent {
+    /// Another copy is stored.
+    Another,
+    /// Nothing.
+    Keep,
+    /// The copy that dies first lives as long as was asked, unless it lives longer anyway.
+    Raise,
+    /// The value is added to that of the copy, up to the largest there is.
+    Add,
 }
 
-impl Shard<'_> {
+/// An insertion: a value, and what becomes of it where the class is present. Every insertion returns the value that the class
+/// had, 0 if it was absent or another copy was stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Put {
+    /// 1 to the largest that there is; always 1 where slots are bare.
+    pub(crate) value: u32,
+    pub(crate) if_present: IfPresent,
+}
+
+impl Put {
+    pub(crate) const COPY: Self = Put { value: 1, if_present: IfPresent::Another };
+    pub(crate) const UNIQUE: Self = Put { value: 1, if_present: IfPresent::Keep };
+}
+
+impl<'a, T: Slots> Shard<'a, T> {
     /// Copies of the class. Takes the pair's locks: in the middle of a relocation both copies stand in the table.
     #[inline]
     pub(crate) fn count<H: Home>(self, home: H, class: Class) -> Result<usize, H::Again> {
-        let locked = self.stripes().lock_pair(class.first, class.second);
+        let held = self.hold(self.stripes().lock_pair(class.first, class.second));
         home.check()?;
-        Ok(self.copies(&locked, class) as usize)
+        Ok(self.copies(&held, class) as usize)
     }
 
     /// Inserts under the locks of the pair if that takes no relocation; `None` if the pair is full.
@@ -33,62 +52,144 @@ impl Shard<'_> {
         self,
         home: H,
         class: Class,
-        admission: Admission,
-    ) -> Result<Option<Result<bool, InsertError>>, H::Again> {
-        let locked = self.stripes().lock_pair(class.first, class.second);
+        put: Put,
+    ) -> Result<Option<Result<u32, InsertError>>, H::Again> {
+        let held = self.hold(self.stripes().lock_pair(class.first, class.second));
         home.check()?;
-        Ok(match self.place(&locked, class, admission) {
-            Some(stored) => Some(Ok(stored)),
-            None => self.is_saturated(&locked, class).then(|| Err(too_many_copies(&locked, class))),
+        Ok(match self.place(&held, class, put) {
+            Some(had) => Some(Ok(had)),
+            None => self.is_saturated(&held, class).then(|| Err(too_many_copies(&held.locked, class))),
         })
     }
 
     /// Copies of the class.
     #[inline]
-    pub(super) fn copies(self, locked: &Locked<'_, impl Sized>, class: Class) -> u32 {
-        let [first, second] = self.find(locked, class);
-        first.count(second, self.table().format())
+    pub(super) fn copies(self, held: &Held<'_, impl Sized, T::Moment>, class: Class) -> u32 {
+        let [first, second] = self.find(held, class);
+        first.count(second, self.format())
     }
 
     /// The copies of the class in each of its buckets. Coinciding candidates are one bucket, searched once.
     #[inline(always)]
-    pub(super) fn find(self, locked: &Locked<'_, impl Sized>, class: Class) -> [Matches; 2] {
-        let first = self.table().find(locked, class.fingerprint, class.first);
-        let second = self.table().find(locked, class.fingerprint, class.second);
+    pub(super) fn find(self, held: &Held<'_, impl Sized, T::Moment>, class: Class) -> [Matches; 2] {
+        let first = self.find_in(held, class, class.first);
+        let second = self.find_in(held, class, class.second);
         [first, if class.coincides() { second.none() } else { second }]
     }
 
-    /// Stores a copy where there is room; `None` if the pair is full. What the class was before the locks were taken
-    /// does not matter (H4).
+    /// The copies of the class in one of its buckets.
+    #[inline(always)]
+    pub(super) fn find_in(self, held: &Held<'_, impl Sized, T::Moment>, class: Class, bucket: Bucket) -> Matches {
+        held.locked.assert_holds(bucket);
+        let lanes = self.format().lanes;
+        let live = |run| self.slots.live(lanes, run, class.fingerprint, held.moment);
+        self.table().matching(bucket, UnderLock, live)
+    }
+
+    /// The lowest slot of a locked bucket that may be written over.
+    #[inline(always)]
+    pub(super) fn room_in(self, held: &Held<'_, impl Sized, T::Moment>, bucket: Bucket) -> Option<Slot> {
+        held.locked.assert_holds(bucket);
+        let lanes = self.format().lanes;
+        let room = |run| self.slots.lowest_room(lanes, run, held.moment);
+        self.table().matching(bucket, UnderLock, room).lowest(self.format())
+    }
+
+    /// Of some copies of a class, each with its value.
+    #[inline(always)]
+    fn valued(
+        self,
+        held: &Held<'_, impl Sized, T::Moment>,
+        [first, second]: [Matches; 2],
+    ) -> impl Iterator<Item = (Slot, u32)> {
+        let slots = first.slots(self.format()).chain(second.slots(self.format()));
+        slots.map(move |slot| (slot, self.slots.value(self.table().value(&held.locked, slot), held.moment)))
+    }
+
+    /// Of some copies of a class, that with this value, or the one that dies first, and its value. Where copies are more than
+    /// one, what is done to the one that dies first takes nothing from a class mate: sorted, the values of the copies stay at
+    /// least those that the keys of the class were promised.
+    #[inline(always)]
+    fn choose(
+        self,
+        held: &Held<'_, impl Sized, T::Moment>,
+        [first, second]: [Matches; 2],
+        value: Option<u32>,
+    ) -> Option<(Slot, u32)> {
+        if !T::TAGGED {
+            // Which bucket it is cannot be predicted: chosen without a branch.
+            return first.or(second).lowest(self.format()).map(|slot| (slot, 1));
+        }
+        match value {
+            None => self.valued(held, [first, second]).min_by_key(|&(_, value)| value),
+            Some(value) => self.valued(held, [first, second]).find(|&(_, other)| other == value),
+        }
+    }
+
+    /// Stores a copy where there is room, or updates the one that is there; `None` if the pair is full. What the class was
+    /// before the locks were taken does not matter (H4).
     ///
     /// Always inlined: with a call, unique insertions are 8 % slower.
     #[inline(always)]
-    pub(super) fn place(self, locked: &Locked<'_, impl Sized>, class: Class, admission: Admission) -> Option<bool> {
-        if admission == Admission::Unique && self.find(locked, class).into_iter().any(Matches::any) {
-            return Some(false);
+    pub(super) fn place(self, held: &Held<'_, impl Sized, T::Moment>, class: Class, put: Put) -> Option<u32> {
+        if put.if_present != IfPresent::Another {
+            let found = self.find(held, class);
+            if !T::TAGGED {
+                if found.into_iter().any(Matches::any) {
+                    return Some(1);
+                }
+            } else if let Some((slot, had)) = self.choose(held, found, None) {
+                let becomes = match put.if_present {
+                    IfPresent::Another | IfPresent::Keep => had,
+                    IfPresent::Raise => had.max(put.value),
+                    IfPresent::Add => had.saturating_add(put.value),
+                };
+                self.revalue(held, slot, class, had, becomes);
+                return Some(had);
+            }
         }
-        locked.assert_holds(class.first);
-        locked.assert_holds(class.second);
-        let slot = self.table().lower_empty([class.first, class.second], UnderLock)?;
-        self.fill(locked, slot, class);
-        Some(true)
+        held.locked.assert_holds(class.first);
+        held.locked.assert_holds(class.second);
+        let lanes = self.format().lanes;
+        let room = |run| self.slots.lowest_room(lanes, run, held.moment);
+        let slot = self.table().lower([class.first, class.second], UnderLock, room)?;
+        self.fill(held, slot, class, put.value);
+        Some(0)
+    }
+
+    /// Gives a copy of the class another value: one store of one word.
+    #[inline(always)]
+    fn revalue(self, held: &Held<'_, impl Sized, T::Moment>, slot: Slot, class: Class, from: u32, to: u32) {
+        let to = self.slots.largest().min(to);
+        if to != from {
+            let mask = self.slots.largest();
+            self.table().put_tag(&held.locked, slot, mask, self.slots.slot(class.fingerprint, to, held.moment) & mask);
+        }
     }
 
     /// Whether every slot of the pair holds the class: no relocation makes room for another copy.
     ///
     /// Always inlined: a call would move the guards of an insertion from registers to memory, 13 % of its time.
     #[inline(always)]
-    pub(super) fn is_saturated(self, locked: &Locked<'_, impl Sized>, class: Class) -> bool {
+    pub(super) fn is_saturated(self, held: &Held<'_, impl Sized, T::Moment>, class: Class) -> bool {
         let slots = if class.coincides() { SLOTS } else { 2 * SLOTS };
-        self.copies(locked, class) as usize == slots
+        self.copies(held, class) as usize == slots
     }
 
-    /// Puts the class into an empty slot of its pair: a plain store, for a lookup that does not see it yet began before
-    /// this insertion ended.
+    /// Puts the class into a slot of its pair that is empty or dead: a plain store, for a lookup that does not see it yet began
+    /// before this insertion ended.
     #[inline]
-    pub(super) fn fill(self, locked: &Locked<'_, impl Sized>, slot: Slot, class: Class) {
-        self.table().store(locked, slot, class.fingerprint);
-        locked.count(slot.bucket, |count| count.wrapping_add(1));
+    pub(super) fn fill(self, held: &Held<'_, impl Sized, T::Moment>, slot: Slot, class: Class, value: u32) {
+        let was_empty = self.overwrite(held, slot, self.slots.slot(class.fingerprint, value, held.moment));
+        held.locked.count(slot.bucket, |count| count.wrapping_add(u64::from(was_empty)));
+    }
+
+    /// Stores into a slot that is empty or dead, and says whether it was empty: a dead one is counted already.
+    #[inline(always)]
+    pub(super) fn overwrite(self, held: &Held<'_, impl Sized, T::Moment>, slot: Slot, holds: u32) -> bool {
+        let was_empty = !T::TAGGED || self.table().value(&held.locked, slot) == 0;
+        self.table().put(&held.locked, slot, holds);
+        was_empty
     }
 
     /// Clears a slot that holds the class, and bumps first if copies of it stay in the pair: to a lookup of another key
@@ -101,6 +202,88 @@ impl Shard<'_> {
         }
         self.table().clear(locked, slot);
         locked.count(slot.bucket, |count| count.wrapping_sub(1));
+    }
+
+    /// Removes a copy of the class with this value, or the one that dies first, and returns the value that it had; 0 if there
+    /// is none. A present class is always found: nothing moves it while its stripes are locked.
+    #[inline]
+    pub(crate) fn remove<H: Home>(self, home: H, class: Class, value: Option<u32>) -> Result<u32, H::Again> {
+        self.fetch(class, CacheLevel::L1);
+        let change = self.begin_change();
+        let had = self.remove_fetched(home, class, value);
+        change.end();
+        had
+    }
+
+    /// The same for a key whose buckets are on their way.
+    #[inline(always)]
+    pub(crate) fn remove_fetched<H: Home>(self, home: H, class: Class, value: Option<u32>) -> Result<u32, H::Again> {
+        let held = self.hold(self.stripes().lock_pair(class.first, class.second));
+        home.check()?;
+        Ok(self.remove_locked(&held, class, value))
+    }
+
+    /// The same, under locks that cover the pair.
+    #[inline(always)]
+    pub(super) fn remove_locked(self, held: &Held<'_, impl Sized, T::Moment>, class: Class, value: Option<u32>) -> u32 {
+        let [first, second] = self.find(held, class);
+        let Some((slot, had)) = self.choose(held, [first, second], value) else { return 0 };
+        self.take(&held.locked, slot, class, first.count(second, self.format()) > 1);
+        had
+    }
+
+    /// Removes every copy of the class and says how many there were. Of several copies, all but the last stay behind a
+    /// cleared slot for a moment.
+    #[inline]
+    pub(crate) fn remove_all<H: Home>(self, home: H, class: Class) -> Result<usize, H::Again> {
+        let held = self.hold(self.stripes().lock_pair(class.first, class.second));
+        home.check()?;
+        let change = self.begin_change();
+        let copies = self.copies(&held, class) as usize;
+        for left in (0..copies).rev() {
+            let [first, second] = self.find(&held, class);
+            if let Some(slot) = first.or(second).lowest(self.format()) {
+                self.take(&held.locked, slot, class, left > 0);
+            }
+        }
+        change.end();
+        Ok(copies)
+    }
+}
+
+impl Shard<'_, Tagged<'_>> {
+    /// Raises the copy that dies first and returns the value that it had; 0 if there is none.
+    pub(crate) fn raise<H: Home>(self, home: H, class: Class, value: u32) -> Result<u32, H::Again> {
+        let change = self.begin_change();
+        let held = self.hold(self.stripes().lock_pair(class.first, class.second));
+        let checked = home.check();
+        let chosen = if checked.is_ok() { self.choose(&held, self.find(&held, class), None) } else { None };
+        if let Some((slot, had)) = chosen {
+            self.revalue(&held, slot, class, had, had.max(value));
+        }
+        drop(held);
+        change.end();
+        checked.map(|()| chosen.map_or(0, |(_, had)| had))
+    }
+
+    /// Gives a copy with the value `from` another one; returns whether there was one.
+    pub(crate) fn replace<H: Home>(self, home: H, class: Class, from: u32, to: u32) -> Result<bool, H::Again> {
+        let change = self.begin_change();
+        let held = self.hold(self.stripes().lock_pair(class.first, class.second));
+        let checked = home.check();
+        let found = self.find(&held, class);
+        let chosen = if checked.is_ok() { self.choose(&held, found, Some(from)) } else { None };
+        if let Some((slot, _)) = chosen {
+            // H2 by tags: another copy, with the tag that goes, may stand where a reader has read already (model
+            // a_tag_that_stays_is_read_while_a_copy_gets_another).
+            if found[0].count(found[1], self.format()) > 1 {
+                held.locked.bump(class);
+            }
+            self.revalue(&held, slot, class, from, to);
+        }
+        drop(held);
+        change.end();
+        checked.map(|()| chosen.is_some())
     }
 }
 

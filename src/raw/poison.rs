@@ -12,6 +12,7 @@
 
 use super::shard::Shard;
 use super::shards::Shards;
+use super::slots::Slots;
 use crate::sys::sync::Flag;
 use core::{mem, slice};
 
@@ -47,7 +48,7 @@ impl Shards {
     }
 }
 
-impl<'a> Shard<'a> {
+impl<'a, T: Slots> Shard<'a, T> {
     #[inline(always)]
     pub(super) fn begin_change(self) -> PoisonOnUnwind<'a> {
         PoisonOnUnwind(slice::from_ref(self.stripes().interrupted()))

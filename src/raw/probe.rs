@@ -1,9 +1,11 @@
 //! How a lookup reads a bucket, concurrently with writers: one body for each way in which buckets lie in words.
 
+use super::flat::Flat;
 use super::shards::{Shards, Strides};
+use super::slots::{Bare, SlotKind, Slots};
 use super::stripe::{STRIPE_BYTES, VersionRef, Watch};
 use super::table::acquire;
-use crate::layout::{Format, Geometry, Packing, Place, hits};
+use crate::layout::{Format, Geometry, Packing, Place, hits_less};
 #[cfg(feature = "snapshot")]
 use crate::sys::bytes;
 use crate::sys::memory::Run;
@@ -58,6 +60,15 @@ pub(crate) trait Probed {
     type Version<'a>: Watch
     where
         Self: 'a;
+    type Slots<'a>: Slots
+    where
+        Self: 'a;
+
+    /// Whether lookups are compiled once more for filters of one shard and for narrow fingerprints.
+    const SPECIALIZED: bool;
+
+    /// What slots hold, and when it counts.
+    fn slots(&self) -> Self::Slots<'_>;
 
     fn geometry(&self) -> &Geometry;
 
@@ -170,8 +181,8 @@ pub(crate) trait Runs: Copy + Default {
     /// Slots of a run.
     const SLOTS: u32;
 
-    /// As [`hits`], of all runs together.
-    fn hits(self, low: u64, pattern: u64) -> u64;
+    /// As [`hits_less`], of all runs together.
+    fn hits(self, minus: u64, pattern: u64) -> u64;
 
     /// What this says of any run.
     fn any_of(self, says: impl Fn(u64) -> u64) -> u64;
@@ -184,8 +195,8 @@ impl Runs for u64 {
     const SLOTS: u32 = 4;
 
     #[inline(always)]
-    fn hits(self, low: u64, pattern: u64) -> u64 {
-        hits(self, pattern, low)
+    fn hits(self, minus: u64, pattern: u64) -> u64 {
+        hits_less(self, pattern, minus)
     }
 
     #[inline(always)]
@@ -203,8 +214,8 @@ impl Runs for [u64; 2] {
     const SLOTS: u32 = 2;
 
     #[inline(always)]
-    fn hits(self, low: u64, pattern: u64) -> u64 {
-        self[0].hits(low, pattern) | self[1].hits(low, pattern)
+    fn hits(self, minus: u64, pattern: u64) -> u64 {
+        self[0].hits(minus, pattern) | self[1].hits(minus, pattern)
     }
 
     #[inline(always)]
@@ -319,10 +330,19 @@ impl Layout for ThreeWords {
     }
 }
 
+/// As far as the content of slots does not matter.
 impl Probed for Shards {
     type Positions = Strides;
     type Source = Run<AtomicU64>;
     type Version<'a> = VersionRef<'a>;
+    type Slots<'a> = Bare;
+
+    const SPECIALIZED: bool = false;
+
+    #[inline(always)]
+    fn slots(&self) -> Bare {
+        Bare
+    }
 
     #[inline(always)]
     fn geometry(&self) -> &Geometry {
@@ -347,6 +367,45 @@ impl Probed for Shards {
     #[inline(always)]
     fn version(&self, stripe_offset: u64) -> VersionRef<'_> {
         self.version(stripe_offset)
+    }
+}
+
+impl<K: SlotKind> Probed for Flat<K> {
+    type Positions = Strides;
+    type Source = Run<AtomicU64>;
+    type Version<'a> = VersionRef<'a>;
+    type Slots<'a> = K::Slots<'a>;
+
+    const SPECIALIZED: bool = K::SPECIALIZED;
+
+    #[inline(always)]
+    fn slots(&self) -> K::Slots<'_> {
+        self.kind.slots()
+    }
+
+    #[inline(always)]
+    fn geometry(&self) -> &Geometry {
+        &self.shards.geometry
+    }
+
+    #[inline(always)]
+    fn format(&self) -> &Format {
+        &self.shards.format
+    }
+
+    #[inline(always)]
+    fn positions(&self) -> &Strides {
+        &self.shards.strides
+    }
+
+    #[inline(always)]
+    fn source(&self) -> &Run<AtomicU64> {
+        &self.shards.words
+    }
+
+    #[inline(always)]
+    fn version(&self, stripe_offset: u64) -> VersionRef<'_> {
+        self.shards.version(stripe_offset)
     }
 }
 

@@ -2,62 +2,72 @@
 
 use super::counters::Event;
 use super::home::Home;
-use super::locks::Locked;
-use super::pair::Admission;
+use super::locks::Held;
+use super::pair::{IfPresent, Put};
 use super::shard::Shard;
+use super::slots::Slots;
 use super::table::{Optimistic, Reading};
 use crate::error::InsertError;
 use crate::layout::{
-    Bucket, Class, Fingerprint, Hop, Packing, Path, Search, SearchBudget, ShortPath, Slot, find_short,
+    Bucket, Class, Fingerprint, Hop, Packing, Path, SLOTS, Search, SearchBudget, ShortPath, Slot, find_short,
 };
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
 use crate::sys::unaligned;
 
-impl Shard<'_> {
+impl<T: Slots> Shard<'_, T> {
     /// Begins to fetch what a search for this key would look at first, if it takes one.
     #[inline]
     pub(crate) fn fetch_path(self, class: Class) {
-        let full = |bucket| !self.table().has_room(bucket, Optimistic);
+        let (lanes, moment) = (self.format().lanes, self.moment());
+        let room = |run| self.slots.lowest_room(lanes, run, moment);
+        let full = |bucket| !self.table().matching(bucket, Optimistic, room).any();
         if full(class.first) && full(class.second) {
-            self.fetch_alternates(class.first);
-            self.fetch_alternates(class.second);
+            self.fetch_alternates(class.first, moment);
+            self.fetch_alternates(class.second, moment);
         }
     }
 
     /// Begins to fetch the other buckets of the fingerprints in this one.
     #[inline(always)]
-    fn fetch_alternates(self, bucket: Bucket) {
+    fn fetch_alternates(self, bucket: Bucket, moment: T::Moment) {
         let slots = self.table().slots(bucket, Optimistic);
-        for fingerprint in slots.into_iter().filter_map(Fingerprint::from_slot) {
+        for fingerprint in slots.into_iter().filter_map(|slot| self.slots.fingerprint(slot, moment)) {
             self.table().prefetch(self.geometry().alternate(fingerprint, bucket), CacheLevel::L1);
         }
     }
 
     /// A path of one or two hops, by what it reads without locks or under all of them.
     #[inline(always)]
-    pub(super) fn find_short_path(self, class: Class, reading: impl Reading) -> Option<ShortPath> {
+    pub(super) fn find_short_path(self, class: Class, moment: T::Moment, reading: impl Reading) -> Option<ShortPath> {
         // Copies, which stay in registers: a read may change anything else, as far as the compiler knows.
-        let (table, geometry, format) = (self.table(), *self.geometry(), *self.table().format());
+        let (table, geometry, format) = (self.table(), *self.geometry(), *self.format());
+        let room = |run| self.slots.lowest_room(format.lanes, run, moment) != 0;
         let (roots, alternate) =
             ([class.first, class.second], |fingerprint, bucket| geometry.alternate(fingerprint, bucket));
         if unaligned::AVAILABLE && format.packing() == Packing::Run {
             find_short(
                 roots,
                 |bucket| table.run_at_once(format.begin(bucket)),
-                |run| format.slots([run, 0]),
-                |run| format.lanes.any(run, 0),
+                |run| self.fingerprints(format.slots([run, 0]), moment),
+                room,
                 alternate,
             )
         } else {
             find_short(
                 roots,
                 |bucket| table.runs(&format, bucket, reading),
-                |runs| format.slots(runs),
-                |runs| format.has_room(runs),
+                |runs| self.fingerprints(format.slots(runs), moment),
+                |[low, high]| room(low) || format.has_two_runs() && room(high),
                 alternate,
             )
         }
+    }
+
+    /// What slots mean to a search: nothing if they are empty or dead.
+    #[inline(always)]
+    fn fingerprints(self, slots: [u32; SLOTS], moment: T::Moment) -> [u32; SLOTS] {
+        slots.map(|slot| self.slots.fingerprint(slot, moment).map_or(0, Fingerprint::get))
     }
 
     /// Searches a path of relocations that makes room in the pair of the class, by what it reads without locks, which others may
@@ -67,18 +77,20 @@ impl Shard<'_> {
         search: &'a mut Search,
         budget: SearchBudget,
         class: Class,
+        moment: T::Moment,
         reading: R,
     ) -> Option<Path<'a>> {
         let fetches = !R::NEAR && !self.table().is_near();
+        let room = |run| self.slots.lowest_room(self.format().lanes, run, moment);
         search.find(
             budget,
             [class.first, class.second],
-            |bucket| self.table().slots(bucket, reading),
-            |bucket| self.table().has_room(bucket, reading),
+            |bucket| self.fingerprints(self.table().slots(bucket, reading), moment),
+            |bucket| self.table().matching(bucket, reading, room).any(),
             |fingerprint, bucket| self.geometry().alternate(fingerprint, bucket),
             |bucket| {
                 if fetches {
-                    self.fetch_alternates(bucket);
+                    self.fetch_alternates(bucket, moment);
                 }
             },
         )
@@ -92,28 +104,28 @@ impl Shard<'_> {
         home: H,
         path: impl IntoIterator<Item = Hop>,
         class: Class,
-        admission: Admission,
-    ) -> Result<Option<Result<bool, InsertError>>, H::Again> {
+        put: Put,
+    ) -> Result<Option<Result<u32, InsertError>>, H::Again> {
         let mut hops = path.into_iter().zip(1..).peekable();
         while let Some((hop, length)) = hops.next() {
             if hops.peek().is_none() {
-                return Ok(self.last_hop(home, hop, length, class, admission)?.map(Ok));
+                return Ok(self.last_hop(home, hop, length, class, put)?.map(Ok));
             }
             if !self.hop(hop) {
                 return Ok(None);
             }
         }
         // Room appeared in the pair itself while it was searched.
-        self.insert_into_pair(home, class, admission)
+        self.insert_into_pair(home, class, put)
     }
 
     /// A hop within the path, under the locks of its own pair. Where it belongs is not asked: a fingerprint that went to
     /// another table is not found here.
     pub(crate) fn hop(self, hop: Hop) -> bool {
-        let locked = self.stripes().lock_pair(hop.from, hop.to);
-        let moved = self.relocate(&locked, hop).is_some();
+        let held = self.hold(self.stripes().lock_pair(hop.from, hop.to));
+        let moved = self.relocate(&held, hop).is_some();
         if moved {
-            locked.note(hop.from, Event::Relocated);
+            held.locked.note(hop.from, Event::Relocated);
         }
         moved
     }
@@ -129,28 +141,35 @@ impl Shard<'_> {
         hop: Hop,
         length: u64,
         class: Class,
-        admission: Admission,
-    ) -> Result<Option<bool>, H::Again> {
-        if admission == Admission::Copies {
-            let locked = self.stripes().lock_pair(hop.from, hop.to);
+        put: Put,
+    ) -> Result<Option<u32>, H::Again> {
+        if put.if_present == IfPresent::Another {
+            let held = self.hold(self.stripes().lock_pair(hop.from, hop.to));
             home.check()?;
-            return Ok(self.displace(&locked, hop, length, class));
+            return Ok(self.displace(&held, hop, length, class, put.value));
         }
-        let locked = self.stripes().lock_three([class.first, class.second, hop.to]);
+        let held = self.hold(self.stripes().lock_three([class.first, class.second, hop.to]));
         home.check()?;
-        if let Some(stored) = self.place(&locked, class, admission) {
-            return Ok(Some(stored));
+        if let Some(had) = self.place(&held, class, put) {
+            return Ok(Some(had));
         }
-        Ok(self.displace(&locked, hop, length, class))
+        Ok(self.displace(&held, hop, length, class, put.value))
     }
 
     /// Carries out the last hop of a path and puts the class into the slot that it leaves.
     #[inline(always)]
-    fn displace(self, locked: &Locked<'_, impl Sized>, hop: Hop, length: u64, class: Class) -> Option<bool> {
-        let freed = self.relocate(locked, hop)?;
-        self.fill(locked, freed, class);
-        locked.note(hop.from, Event::Path { length, relocated: 1 });
-        Some(true)
+    fn displace(
+        self,
+        held: &Held<'_, impl Sized, T::Moment>,
+        hop: Hop,
+        length: u64,
+        class: Class,
+        value: u32,
+    ) -> Option<u32> {
+        let freed = self.relocate(held, hop)?;
+        self.fill(held, freed, class, value);
+        held.locked.note(hop.from, Event::Path { length, relocated: 1 });
+        Some(0)
     }
 
     /// Moves a copy of the fingerprint to its other bucket and returns the slot that it left: `None` if it is no longer
@@ -159,15 +178,21 @@ impl Shard<'_> {
     /// Copy, bump, clear: at every moment the fingerprint stands in one bucket or in both, and a lookup that saw
     /// neither copy sees that the version changed (H1).
     #[inline(always)]
-    pub(super) fn relocate(self, locked: &Locked<'_, impl Sized>, hop: Hop) -> Option<Slot> {
+    pub(super) fn relocate(self, held: &Held<'_, impl Sized, T::Moment>, hop: Hop) -> Option<Slot> {
         let class = Class { fingerprint: hop.fingerprint, first: hop.from, second: hop.to };
-        let old = self.table().find(locked, hop.fingerprint, hop.from).lowest(self.table().format())?;
-        let new = self.table().find_empty(locked, hop.to).lowest(self.table().format())?;
-        self.table().store(locked, new, hop.fingerprint);
+        let old = self.find_in(held, class, hop.from).lowest(self.format())?;
+        let new = self.room_in(held, hop.to)?;
+        let holds = if T::TAGGED { self.table().value(&held.locked, old) } else { hop.fingerprint.get() };
+        let was_empty = self.overwrite(held, new, holds);
         reached(Step::Copied);
-        locked.bump(class);
-        self.table().clear(locked, old);
-        locked.move_count(hop.from, hop.to);
+        held.locked.bump(class);
+        self.table().clear(&held.locked, old);
+        if was_empty {
+            held.locked.move_count(hop.from, hop.to);
+        } else {
+            // What was dead there is counted already.
+            held.locked.count(hop.from, |count| count.wrapping_sub(1));
+        }
         Some(old)
     }
 }

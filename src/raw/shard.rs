@@ -1,53 +1,34 @@
 //! A shard: a view of some buckets with their stripes, a small filter of its own.
 
-use super::counters::Totals;
-use super::locks::Stripes;
+use super::locks::{Held, Locked, Stripes};
 use super::shards::Shards;
+use super::slots::{Bare, Slots};
 use super::table::Table;
-use crate::layout::{Class, Geometry, Mixed};
+use crate::layout::{Class, Format, Geometry};
 use crate::sys::prefetch::CacheLevel;
 
-/// The words and the stripes of a run of buckets.
+/// The words and the stripes of a run of buckets, and how their slots are read.
 #[derive(Clone, Copy)]
-pub(crate) struct Shard<'a> {
+pub(crate) struct Shard<'a, T: Slots = Bare> {
     shards: &'a Shards,
     number: usize,
+    pub(super) slots: T,
 }
 
 impl Shards {
     /// A view of the shard with this number.
     #[inline(always)]
-    pub(crate) fn at(&self, number: usize) -> Shard<'_> {
+    pub(crate) fn at<T: Slots>(&self, number: usize, slots: T) -> Shard<'_, T> {
         debug_assert!(number < self.plan().shards);
-        Shard { shards: self, number }
+        Shard { shards: self, number, slots }
     }
 
-    pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = Shard<'_>> {
-        (0..self.plan().shards).map(|number| self.at(number))
-    }
-
-    /// The shard of a key, and its place there.
-    #[inline(always)]
-    pub(crate) fn locate(&self, mixed: Mixed) -> (Shard<'_>, Class) {
-        let (shard, class) = self.geometry.locate(mixed);
-        (self.at(shard), class)
-    }
-
-    /// Stored fingerprints. Each stripe is read at a moment of its own.
-    pub(crate) fn len(&self) -> usize {
-        // During many clears, the counts of one sum may be of different fillings.
-        (self.each().map(|shard| shard.len()).sum::<u64>() as usize).min(self.plan().slots())
-    }
-
-    /// Adds up what has happened in each stripe.
-    pub(crate) fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        self.each().for_each(|shard| shard.stripes().add_totals_to(&mut totals));
-        totals
+    pub(crate) fn each<T: Slots>(&self, slots: T) -> impl ExactSizeIterator<Item = Shard<'_, T>> {
+        (0..self.plan().shards).map(move |number| self.at(number, slots))
     }
 }
 
-impl<'a> Shard<'a> {
+impl<'a, T: Slots> Shard<'a, T> {
     #[inline(always)]
     pub(super) fn geometry(self) -> &'a Geometry {
         &self.shards.geometry
@@ -59,8 +40,25 @@ impl<'a> Shard<'a> {
     }
 
     #[inline(always)]
+    pub(super) fn format(self) -> &'a Format {
+        &self.shards.format
+    }
+
+    #[inline(always)]
     pub(super) fn stripes(self) -> Stripes<'a> {
         Stripes::new(self.shards, self.number)
+    }
+
+    /// Reads the epoch for stripes that are locked.
+    #[inline(always)]
+    pub(super) fn hold<G>(self, locked: Locked<'a, G>) -> Held<'a, G, T::Moment> {
+        Held { moment: self.moment(), locked }
+    }
+
+    /// The moment by the present epoch: without locks a hint, which decides nothing but where a search goes.
+    #[inline(always)]
+    pub(super) fn moment(self) -> T::Moment {
+        self.slots.moment(self.slots.now())
     }
 
     /// Begins to fetch the buckets of a key.
@@ -80,7 +78,7 @@ impl<'a> Shard<'a> {
         self.table().bytes()
     }
 
-    /// Stored fingerprints. Each stripe is read at a moment of its own.
+    /// Slots in use. Each stripe is read at a moment of its own.
     pub(crate) fn len(self) -> u64 {
         self.stripes().total()
     }
@@ -89,7 +87,8 @@ impl<'a> Shard<'a> {
     /// of those, only the sum is right.
     #[cfg(test)]
     pub(crate) fn assert_counted_where_they_belong(self) {
-        let expected = self.stripes().histogram(self.classes().map(|class| class.first));
+        let moment = self.moment();
+        let expected = self.stripes().histogram(self.classes(moment).map(|(class, _)| class.first));
         assert_eq!(self.stripes().counts(), expected, "each copy is counted in the stripe of its slot");
     }
 }
@@ -98,23 +97,24 @@ impl<'a> Shard<'a> {
 mod tests {
     use super::*;
     use crate::error::InsertError;
-    use crate::layout::{Bucket, Fingerprint, Hop, Plan};
+    use crate::layout::{Bucket, Fingerprint, Hop, Mixed, Plan};
+    use crate::raw::flat::Flat;
     use crate::raw::home::Fixed;
-    use crate::raw::pair::Admission;
+    use crate::raw::pair::Put;
     use crate::raw::probe::Positions;
     use crate::raw::stripe::Watch;
     use crate::sys::memory::HugePages;
 
-    fn shards() -> Shards {
-        Shards::new(&Plan::new(200, 13, Some(4)).unwrap(), HugePages::Unadvised.into()).unwrap()
+    fn shards() -> Flat {
+        Flat::new(&Plan::new(200, 13, Some(4)).unwrap(), HugePages::Unadvised).unwrap()
     }
 
-    fn insert(shards: &Shards, class: Class) -> Result<bool, InsertError> {
-        let Ok(result) = shards.at(0).insert(Fixed, class, Admission::Copies);
+    fn insert(shards: &Flat, class: Class) -> Result<u32, InsertError> {
+        let Ok(result) = shards.at(0).insert(Fixed, class, Put::COPY);
         result
     }
 
-    fn classes(shards: &Shards) -> impl Iterator<Item = Class> + use<'_> {
+    fn classes(shards: &Flat) -> impl Iterator<Item = Class> + use<'_> {
         (0..).map(|hash| shards.locate(Mixed::of(hash)).1)
     }
 
@@ -123,20 +123,21 @@ mod tests {
     fn versions_advance_where_a_copy_moves_or_stays_behind_a_cleared_slot() {
         let shards = shards();
         let shard = shards.at(0);
-        let stripe_of = |bucket: Bucket| bucket.get() >> shards.plan().stripe_shift;
+        let stripe_of = |bucket: Bucket| bucket.get() >> shards.shards.plan().stripe_shift;
         let key = classes(&shards).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
         let advanced = |work: &dyn Fn()| {
             let watched = [key, key.turned()].map(|key| {
-                let place = shards.geometry.locate_flat::<false>(shards.geometry.leading_to(key).unwrap());
-                let version = shards.version(shards.strides.stripe_offset(place));
+                let place =
+                    shards.shards.geometry.locate_flat::<false>(shards.shards.geometry.leading_to(key).unwrap());
+                let version = shards.shards.version(shards.shards.strides.stripe_offset(place));
                 (version, version.begin())
             });
             assert!(watched.iter().all(|(watch, version)| watch.is_still(*version)));
             work();
             watched.map(|(watch, version)| !watch.is_still(version))
         };
-        let store = || assert_eq!(insert(&shards, key), Ok(true));
-        let remove = || assert_eq!(shard.remove(Fixed, key), Ok(true));
+        let store = || assert_eq!(insert(&shards, key), Ok(0));
+        let remove = || assert_eq!(shard.remove(Fixed, key, None), Ok(1));
         assert_eq!(advanced(&store), [false; 2]);
         assert_eq!(advanced(&remove), [false; 2], "the only copy");
         store();
@@ -173,11 +174,11 @@ mod tests {
         assert!(totals.relocations > 10, "{totals:?}");
         for (number, &key) in keys.iter().enumerate() {
             if number % 2 == 0 {
-                assert_eq!(shard.remove(Fixed, key), Ok(true));
+                assert_eq!(shard.remove(Fixed, key, None), Ok(1));
             } else if number % 3 == 0 {
                 assert!(shard.remove_all(Fixed, key).is_ok());
             } else {
-                shard.exclusive().remove(key);
+                shard.exclusive().remove(key, None);
             }
             check();
         }
@@ -186,11 +187,11 @@ mod tests {
     #[test]
     fn memory_is_that_of_the_words_and_the_stripes() {
         let shards = shards();
-        let (plan, shard) = (shards.plan(), shards.at(0));
-        assert_eq!(Some(shards.heap_bytes()), Shards::bytes_of(plan));
-        assert_eq!((shard.table_bytes(), shards.table_bytes()), (plan.words * 8, plan.words * 8));
+        let (plan, shard) = (shards.shards.plan(), shards.at(0));
+        assert_eq!(Some(shards.shards.heap_bytes()), Shards::bytes_of(plan));
+        assert_eq!((shard.table_bytes(), shards.shards.table_bytes()), (plan.words * 8, plan.words * 8));
         // One word to spare, and a flag for each shard.
-        let stripes = shards.heap_bytes() - 8 - 1 - shards.table_bytes();
+        let stripes = shards.shards.heap_bytes() - 8 - 1 - shards.shards.table_bytes();
         assert!(
             stripes >= plan.stripes * 64 && stripes.is_multiple_of(plan.stripes),
             "{stripes} bytes of {}",
@@ -212,7 +213,7 @@ mod tests {
         };
         let keys: Vec<_> = classes(&shards).take(150).collect();
         keys.iter().for_each(|&key| assert!(insert(&shards, key).is_ok()));
-        assert_eq!(shard.remove(Fixed, keys[0]), Ok(true));
+        assert_eq!(shard.remove(Fixed, keys[0], None), Ok(1));
         assert_eq!(shard.remove_all(Fixed, keys[1]), Ok(1));
         assert!(!mend(1000));
         assert_eq!(shard.len(), 148);
@@ -232,13 +233,13 @@ mod tests {
     fn a_store_where_there_is_room_leaves_the_other_stripe_to_other_writers() {
         let shards = shards();
         let shard = shards.at(0);
-        let stripe_of = |bucket: Bucket| bucket.get() >> shards.plan().stripe_shift;
+        let stripe_of = |bucket: Bucket| bucket.get() >> shards.shards.plan().stripe_shift;
         let key = classes(&shards).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
         let other = shard.stripes().lock_one(key.second);
         for _ in 0..4 {
-            assert_eq!(shard.insert_into(Fixed, key.first, key), Ok(true));
+            assert_eq!(shard.insert_into(Fixed, key.first, key, 1), Ok(true));
         }
-        assert_eq!(shard.insert_into(Fixed, key.first, key), Ok(false), "the bucket is full");
+        assert_eq!(shard.insert_into(Fixed, key.first, key, 1), Ok(false), "the bucket is full");
         drop(other);
         assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(4), 4));
     }
@@ -251,13 +252,13 @@ mod tests {
         let key = Class { fingerprint: Fingerprint::from_slot(5).unwrap(), first: bucket, second: bucket };
         for copies in 0..4 {
             assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(copies), copies as u64));
-            assert_eq!(insert(&shards, key), Ok(true));
+            assert_eq!(insert(&shards, key), Ok(0));
         }
         assert_eq!(insert(&shards, key), Err(InsertError::TooManyCopies));
         assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(4), 4));
-        assert_eq!(shard.remove(Fixed, key), Ok(true));
+        assert_eq!(shard.remove(Fixed, key, None), Ok(1));
         assert_eq!(shard.remove_all(Fixed, key), Ok(3));
-        assert_eq!(shard.remove(Fixed, key), Ok(false));
+        assert_eq!(shard.remove(Fixed, key, None), Ok(0));
         assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(0), 0));
     }
 }

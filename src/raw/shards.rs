@@ -81,6 +81,12 @@ impl Shards {
         self.plan.shards * self.plan.words * size_of::<u64>()
     }
 
+    /// Whether most of the words are in a core's own caches: the lines of larger tables come from memory, most of them.
+    pub(crate) fn is_near(&self) -> bool {
+        const NEAR_TABLE: usize = 8 << 20;
+        self.table_bytes() <= NEAR_TABLE
+    }
+
     #[inline(always)]
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
@@ -88,11 +94,6 @@ impl Shards {
 
     pub(crate) fn geometry(&self) -> &Geometry {
         &self.geometry
-    }
-
-    #[inline(always)]
-    pub(super) fn run_bits(&self) -> u32 {
-        2 * self.format.slot_bits()
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use super::locks::{Locked, LockedAll};
 use super::shards::Shards;
-use crate::layout::{Bucket, Fingerprint, Format, Matches, Packing, SLOTS, Slot, hits};
+use crate::layout::{Bucket, Format, Matches, Packing, SLOTS, Slot};
 use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::steps::{Step, reached};
 use crate::sys::sync::{AtomicU64, load_locked};
@@ -137,12 +137,6 @@ impl<'a> Table<'a> {
         unaligned::load(&self.shards.words, self.first * size_of::<u64>() + (begin / 8) as usize) >> (begin % 8)
     }
 
-    /// Whether the bucket has an empty slot.
-    #[inline]
-    pub(crate) fn has_room(self, bucket: Bucket, reading: impl Reading) -> bool {
-        self.format().has_room(self.runs(self.format(), bucket, reading))
-    }
-
     /// The four slots of the bucket.
     #[inline]
     pub(crate) fn slots(self, bucket: Bucket, reading: impl Reading) -> [u32; SLOTS] {
@@ -161,57 +155,58 @@ impl<'a> Table<'a> {
         prefetch(self.word(self.format().begin(bucket) / 64), level);
     }
 
-    /// The slots of a bucket that hold this value, 0 being that of empty slots. Exact under the bucket's lock, else a
-    /// hint.
+    /// The slots of a bucket of which `is` sets the highest bit, run by run. Exact under the bucket's lock, else a hint.
     #[inline(always)]
-    pub(crate) fn find_value(self, value: u32, bucket: Bucket, reading: impl Reading) -> Matches {
-        let lanes = self.format().lanes;
-        let pattern = lanes.repeat(value);
+    pub(super) fn matching(self, bucket: Bucket, reading: impl Reading, is: impl Fn(u64) -> u64) -> Matches {
         let [low, high] = self.runs(self.format(), bucket, reading);
-        let high = if self.format().has_two_runs() { lanes.equal(high, pattern) } else { 0 };
-        Matches::new(bucket, lanes.equal(low, pattern), high)
+        Matches::new(bucket, is(low), if self.format().has_two_runs() { is(high) } else { 0 })
     }
 
-    /// The slots of a locked bucket that hold the fingerprint.
-    #[inline(always)]
-    pub(crate) fn find(self, locked: &Locked<'_, impl Sized>, fingerprint: Fingerprint, bucket: Bucket) -> Matches {
-        locked.assert_holds(bucket);
-        self.find_value(fingerprint.get(), bucket, UnderLock)
-    }
-
-    /// The empty slots of a locked bucket.
-    #[inline(always)]
-    pub(crate) fn find_empty(self, locked: &Locked<'_, impl Sized>, bucket: Bucket) -> Matches {
-        locked.assert_holds(bucket);
-        self.find_value(0, bucket, UnderLock)
-    }
-
-    /// The lowest empty slot of two buckets, of that in which it stands nearer to the beginning: buckets fill from their
+    /// The lowest slot with room of two buckets, of that in which it stands nearer to the beginning: buckets fill from their
     /// lowest slot, so it is the emptier one, more or less, and pairs that are full are fewer. Exact under their locks, else
-    /// a hint. Chosen without a branch, for it cannot be predicted.
+    /// a hint. Chosen without a branch, for it cannot be predicted. Of what `room` names in a run, the lowest is room.
     #[inline(always)]
-    pub(crate) fn lower_empty(self, buckets: [Bucket; 2], reading: impl Reading) -> Option<Slot> {
+    pub(super) fn lower(self, buckets: [Bucket; 2], reading: impl Reading, room: impl Fn(u64) -> u64) -> Option<Slot> {
         let format = self.format();
         if !unaligned::AVAILABLE || format.has_two_runs() {
-            let [first, second] = buckets.map(|bucket| self.find_value(0, bucket, reading));
+            let [first, second] = buckets.map(|bucket| self.matching(bucket, reading, &room));
             return first.or_lower(second).lowest(format);
         }
-        // The same by one load for each bucket. Of its hits, the lowest is one.
+        // The same by one load for each bucket.
         let [first, second] = buckets.map(|bucket| {
             let begin = format.begin(bucket);
-            let empty = hits(self.run_at_once(begin), 0, format.lanes.low()) & format.lanes.high();
-            (empty, Slot { bucket, begin })
+            (room(self.run_at_once(begin)), Slot { bucket, begin })
         });
-        let (empty, Slot { bucket, begin }) =
+        let (room, Slot { bucket, begin }) =
             if second.0.trailing_zeros() < first.0.trailing_zeros() { second } else { first };
-        (empty != 0).then(|| Slot { bucket, begin: begin + u64::from(format.lanes.lowest(empty)) })
+        (room != 0).then(|| Slot { bucket, begin: begin + u64::from(format.lanes.lowest(room)) })
     }
 
-    /// Puts the fingerprint into an empty slot of a locked bucket.
+    /// What a slot of a locked bucket holds.
     #[inline]
-    pub(crate) fn store(self, locked: &Locked<'_, impl Sized>, slot: Slot, fingerprint: Fingerprint) {
+    pub(super) fn value(self, locked: &Locked<'_, impl Sized>, slot: Slot) -> u32 {
         locked.assert_holds(slot.bucket);
-        self.write(slot, fingerprint.get());
+        let width = self.format().slot_bits();
+        let (word, shift) = (slot.begin / 64, slot.begin % 64);
+        let spilled = (shift + u64::from(width)).saturating_sub(64);
+        let low = load_locked(self.word(word)) >> shift;
+        let high = if spilled > 0 { load_locked(self.word(word + 1)) << (64 - shift) } else { 0 };
+        (low | high) as u32 & u32::MAX >> (32 - width)
+    }
+
+    /// Stores a slot of a locked bucket.
+    #[inline]
+    pub(super) fn put(self, locked: &Locked<'_, impl Sized>, slot: Slot, value: u32) {
+        locked.assert_holds(slot.bucket);
+        self.write(slot, value);
+    }
+
+    /// Stores the lowest bits of a slot of a locked bucket, as many as a tag has: one store of one word.
+    #[inline]
+    pub(super) fn put_tag(self, locked: &Locked<'_, impl Sized>, slot: Slot, mask: u32, tag: u32) {
+        locked.assert_holds(slot.bucket);
+        let shift = slot.begin % 64;
+        self.write_word(slot.begin / 64, u64::from(mask) << shift, u64::from(tag) << shift);
     }
 
     /// Empties a slot of a locked bucket.
@@ -309,9 +304,10 @@ impl Reading for &LockedAll<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{FINGERPRINT_BITS, Geometry, Plan};
+    use crate::layout::{FINGERPRINT_BITS, Fingerprint, Geometry, Plan};
     use crate::raw::locks::Stripes;
     use crate::raw::probe::{Layout, LayoutKind, Runs, ThreeWords, Words, with_layout};
+    use crate::raw::slots::{Bare, Slots};
     use crate::sys::memory::HugePages;
     use crate::sys::steps::with_hook;
     use proptest::prelude::*;
@@ -367,11 +363,22 @@ mod tests {
         }
 
         fn table(&self) -> Table<'_> {
-            self.shards.at(0).table()
+            self.shards.at(0, Bare).table()
         }
 
         fn stripes(&self) -> Stripes<'_> {
-            self.shards.at(0).stripes()
+            self.shards.at(0, Bare).stripes()
+        }
+
+        /// The slots that hold this value.
+        fn find(&self, value: u32, bucket: Bucket) -> Matches {
+            let lanes = self.format.lanes;
+            self.table().matching(bucket, UnderLock, |run| lanes.equal(run, lanes.repeat(value)))
+        }
+
+        fn lower_empty(&self, buckets: [Bucket; 2]) -> Option<Slot> {
+            let lanes = self.format.lanes;
+            self.table().lower(buckets, UnderLock, |run| Bare.lowest_room(lanes, run, ()))
         }
 
         fn slots_of(&self, bucket: usize) -> &[u32] {
@@ -396,9 +403,9 @@ mod tests {
             let pattern = lanes.repeat(key.get());
             let holds = |bucket: Bucket| {
                 let unit = if L::UNIT { 1 } else { self.format.bucket_bits() };
-                let (begin, run_bits) = (u64::from(bucket.get()) * unit, self.shards.run_bits());
+                let (begin, run_bits) = (u64::from(bucket.get()) * unit, 2 * self.format.slot_bits());
                 let runs = L::align(L::read(&self.shards.words, L::address(begin), run_bits), begin, run_bits);
-                runs.hits(lanes.low(), pattern) & lanes.high() != 0
+                runs.hits(lanes.minus_low(), pattern) & lanes.high() != 0
             };
             holds(first) | holds(second)
         }
@@ -410,19 +417,19 @@ mod tests {
         /// Puts the fingerprint into the lowest empty slot; says whether there was one.
         fn store(&mut self, bucket: usize, key: Fingerprint) -> bool {
             let at = self.buckets[bucket];
-            let locked = self.shards.at(0).stripes().lock_all();
-            let found = self.table().find_empty(&locked, at).lowest(&self.format);
+            let locked = self.shards.at(0, Bare).stripes().lock_all();
+            let found = self.find(0, at).lowest(&self.format);
             let expected = self.slots_of(bucket).iter().position(|&slot| slot == 0);
             assert_eq!(found, self.slot(bucket, expected), "the lowest empty slot");
             let other = (bucket + 1) % self.buckets.len();
-            let lower = self.table().lower_empty([at, self.buckets[other]], UnderLock);
+            let lower = self.lower_empty([at, self.buckets[other]]);
             let expected_of_other = self.slots_of(other).iter().position(|&slot| slot == 0);
             let is_lower =
                 expected_of_other.is_some_and(|of_other| expected.is_none_or(|expected| of_other < expected));
             let expected_lower = if is_lower { (other, expected_of_other) } else { (bucket, expected) };
             assert_eq!(lower, self.slot(expected_lower.0, expected_lower.1), "the lower empty slot of two buckets");
             let (Some(slot), Some(expected)) = (found, expected) else { return false };
-            self.table().store(&locked, slot, key);
+            self.table().put(&locked, slot, key.get());
             drop(locked);
             self.slots[bucket * SLOTS + expected] = key.get();
             true
@@ -430,9 +437,9 @@ mod tests {
 
         /// Takes the lowest copy of the fingerprint out; says whether there was one.
         fn clear(&mut self, bucket: usize, key: Fingerprint) -> bool {
-            let locked = self.stripes().lock_all();
+            let locked = self.shards.at(0, Bare).stripes().lock_all();
             let at = self.buckets[bucket];
-            let found = self.table().find(&locked, key, at).lowest(&self.format);
+            let found = self.find(key.get(), at).lowest(&self.format);
             let expected = self.slots_of(bucket).iter().position(|&slot| slot == key.get());
             assert_eq!(found, self.slot(bucket, expected), "the lowest copy");
             let (Some(slot), Some(expected)) = (found, expected) else { return false };
@@ -463,11 +470,11 @@ mod tests {
 
         /// All reads of a bucket, and lookups in it and another one.
         fn check_reads(&self, bucket: usize, other: usize, key: Fingerprint) {
-            let locked = self.stripes().lock_all();
             let at = self.buckets[bucket];
             assert_eq!(self.table().slots(at, Optimistic), self.slots_of(bucket));
-            assert_eq!(self.table().has_room(at, Optimistic), self.held(bucket, 0));
-            self.check_matches(&locked, bucket, other, key);
+            let room = |run| Bare.lowest_room(self.format.lanes, run, ());
+            assert_eq!(self.table().matching(at, Optimistic, room).any(), self.held(bucket, 0));
+            self.check_matches(bucket, other, key);
             let expected = self.held(bucket, key.get()) || self.held(other, key.get());
             for (first, second) in [(bucket, other), (other, bucket)] {
                 let found = self.contains(key, self.buckets[first], self.buckets[second]);
@@ -480,9 +487,9 @@ mod tests {
 
     impl Twin {
         /// What writers see of a bucket and another one, and which of the two they take.
-        fn check_matches(&self, locked: &LockedAll, bucket: usize, other: usize, key: Fingerprint) {
+        fn check_matches(&self, bucket: usize, other: usize, key: Fingerprint) {
             for value in [0, key.get()] {
-                let found = [bucket, other].map(|bucket| self.table().find_value(value, self.buckets[bucket], locked));
+                let found = [bucket, other].map(|bucket| self.find(value, self.buckets[bucket]));
                 let held = [bucket, other].map(|bucket| {
                     let slots = self.slots_of(bucket).iter().enumerate();
                     slots.filter(|&(_, &slot)| slot == value).map(|(slot, _)| slot).collect::<Vec<_>>()
@@ -625,7 +632,7 @@ mod tests {
         for locked in [0, 15, 16, 31, 32] {
             for bucket in [0, 15, 16, 31, 32] {
                 let locked_pair = twin.stripes().lock_pair(twin.buckets[locked], twin.buckets[locked]);
-                let write = || twin.table().store(&locked_pair, twin.nth(bucket * SLOTS), key);
+                let write = || twin.table().put(&locked_pair, twin.nth(bucket * SLOTS), key.get());
                 let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(write)).is_ok();
                 assert_eq!(written, locked / 16 == bucket / 16, "bucket {bucket} under the lock of bucket {locked}");
             }

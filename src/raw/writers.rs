@@ -1,60 +1,68 @@
-//! Writers as functions that are chosen when the filter is built: those of a filter of fixed size know nothing of growth.
+//! Single insertions and removals, compiled for the instruction sets of this processor.
 
-use super::growing::Growing;
-use super::home::Fixed;
-use super::pair::Admission;
-use super::shards::Shards;
+use super::pair::Put;
 use crate::error::InsertError;
 use crate::layout::Mixed;
-use crate::sys::isa::{Function, Of};
+use crate::sys::isa::{Compiled, Function, Of};
 
-/// The signatures of insertions and removals.
-pub(super) type Insert<F> = Of<F, Mixed, Result<bool, InsertError>>;
-pub(super) type Remove<F> = Of<F, Mixed, bool>;
+/// A directory, as far as a single change is concerned.
+pub(super) trait Changed: Sized {
+    /// Stores the class of a key, or updates the copy that is there.
+    fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError>;
 
-/// Writers of a filter of fixed size.
-pub(super) struct InFixed<const UNIQUE: bool = false>;
-
-/// Those of one that grows.
-pub(super) struct InGrowing<const UNIQUE: bool = false>;
-
-const fn admission(unique: bool) -> Admission {
-    if unique { Admission::Unique } else { Admission::Copies }
+    /// Removes a copy with this value, or the one that dies first.
+    fn remove(&self, mixed: Mixed, value: Option<u32>) -> u32;
 }
 
-impl<F: AsRef<Shards>, const UNIQUE: bool> Function<Insert<F>> for InFixed<UNIQUE> {
+type Insert<D> = Of<D, Mixed, Result<u32, InsertError>>;
+type Remove<D> = Of<D, Mixed, u32>;
+
+/// The writers of a directory.
+pub(super) struct Writers<D> {
+    insert: Compiled<Insert<D>>,
+    insert_unique: Compiled<Insert<D>>,
+    remove: Compiled<Remove<D>>,
+}
+
+struct Writer<const UNIQUE: bool = false>;
+
+impl<D: Changed, const UNIQUE: bool> Function<Insert<D>> for Writer<UNIQUE> {
     #[inline(always)]
-    fn run(filter: &F, mixed: Mixed) -> Result<bool, InsertError> {
-        let (shard, class) = filter.as_ref().locate(mixed);
-        let Ok(result) = shard.insert(Fixed, class, admission(UNIQUE));
-        result
+    fn run(directory: &D, mixed: Mixed) -> Result<u32, InsertError> {
+        directory.put(mixed, if UNIQUE { Put::UNIQUE } else { Put::COPY })
     }
 }
 
-impl<F: AsRef<Shards>> Function<Remove<F>> for InFixed {
+impl<D: Changed> Function<Remove<D>> for Writer {
     #[inline(always)]
-    fn run(filter: &F, mixed: Mixed) -> bool {
-        let (shard, class) = filter.as_ref().locate(mixed);
-        let Ok(removed) = shard.remove(Fixed, class);
-        removed
+    fn run(directory: &D, mixed: Mixed) -> u32 {
+        directory.remove(mixed, None)
     }
 }
 
-impl<F: AsRef<Option<Box<Growing>>>, const UNIQUE: bool> Function<Insert<F>> for InGrowing<UNIQUE> {
-    #[inline(always)]
-    fn run(filter: &F, mixed: Mixed) -> Result<bool, InsertError> {
-        growing(filter).insert(mixed, admission(UNIQUE))
+impl<D: Changed> Writers<D> {
+    pub(super) fn new() -> Self {
+        Writers {
+            insert: Compiled::for_scalars::<Writer>(),
+            insert_unique: Compiled::for_scalars::<Writer<true>>(),
+            remove: Compiled::for_scalars::<Writer>(),
+        }
     }
-}
 
-impl<F: AsRef<Option<Box<Growing>>>> Function<Remove<F>> for InGrowing {
-    #[inline(always)]
-    fn run(filter: &F, mixed: Mixed) -> bool {
-        growing(filter).remove(mixed)
+    /// Stores a copy.
+    #[inline]
+    pub(super) fn insert(&self, directory: &D, mixed: Mixed) -> Result<u32, InsertError> {
+        self.insert.call(directory, mixed)
     }
-}
 
-#[inline(always)]
-fn growing(filter: &impl AsRef<Option<Box<Growing>>>) -> &Growing {
-    filter.as_ref().as_deref().expect("a filter that grows")
+    /// Stores a class that is absent.
+    #[inline]
+    pub(super) fn insert_unique(&self, directory: &D, mixed: Mixed) -> Result<u32, InsertError> {
+        self.insert_unique.call(directory, mixed)
+    }
+
+    #[inline]
+    pub(super) fn remove(&self, directory: &D, mixed: Mixed) -> u32 {
+        self.remove.call(directory, mixed)
+    }
 }

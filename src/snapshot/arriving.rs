@@ -3,8 +3,8 @@
 use super::format::{self, Header, Kind, RECORD_HEAD, Record, TRAILER};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::layout::{Extent, Plan};
-use crate::raw::{NewTable, RawFilter, Shard};
-use crate::sys::memory::{Arena, HugePages};
+use crate::raw::{Assembly, RawFilter, Shard, SlotKind, Unfilled, fill_alone};
+use crate::sys::memory::HugePages;
 use core::ops::Range;
 use crc32c::crc32c;
 use std::io::{self, Read};
@@ -104,63 +104,57 @@ impl Arrived {
         Err(SnapshotError::Invalid { place, field, found })
     }
 
-    /// The table of a filter of this plan, which grows.
-    pub(super) fn to_table(&self, plan: &Plan, arena: &Arena) -> Result<NewTable, SnapshotError> {
-        let table = NewTable::new(plan, &self.extent, arena);
-        let table = table.ok_or(SnapshotError::OutOfMemory { bytes: self.bytes.len() })?;
-        self.store_in(table.shard())?;
-        match table.stranger(plan) {
-            None => Ok(table),
-            Some(found) => Err(SnapshotError::Invalid {
+    /// The error for words that were refused.
+    fn refused(&self, unfilled: Unfilled<SnapshotError>) -> SnapshotError {
+        match unfilled {
+            Unfilled::Other(error) => error,
+            Unfilled::OutOfMemory => SnapshotError::OutOfMemory { bytes: self.bytes.len() },
+            Unfilled::Stranger(found) => SnapshotError::Invalid {
                 place: self.place,
                 field: "fingerprint",
                 found: format!("{found:x}, which is not of this table"),
-            }),
+            },
         }
+    }
+
+    /// Checks the words as if they were stored.
+    pub(super) fn check_alone(&self, plan: &Plan) -> Result<(), SnapshotError> {
+        fill_alone(plan, &self.extent, |shard| self.store_in(shard)).map_err(|unfilled| self.refused(unfilled))
+    }
+
+    /// Stores the words in a filter that is put together.
+    pub(super) fn add_to<K: SlotKind>(&self, store: &Store<K>) -> Result<(), SnapshotError> {
+        let added = store.assembly.add(&self.extent, self.head.epoch, |shard| self.store_in(shard));
+        added.map_err(|unfilled| self.refused(unfilled))?;
+        let mut latest = store.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = (*latest).max((self.head.epoch, self.head.passed));
+        Ok(())
     }
 }
 
 /// Where what has arrived is stored.
-pub(super) enum Store {
-    /// Address space for the whole; the system supplies memory for what is stored.
-    Fixed(Box<RawFilter>),
-    Tables(Plan, Arena, Mutex<Vec<NewTable>>),
+pub(super) struct Store<K: SlotKind> {
+    assembly: Assembly<K>,
+    bytes: usize,
+    /// The latest epoch, and what had passed of its tick.
+    latest: Mutex<(u64, u32)>,
 }
 
-impl Store {
+impl<K: SlotKind> Store<K> {
     /// For a snapshot of which so many bytes have arrived.
     pub(super) fn new(plan: &Plan, arrived: usize) -> Result<Self, SnapshotError> {
-        if plan.grows() {
-            return Ok(Store::Tables(*plan, Arena::new(HugePages::Advised), Mutex::default()));
-        }
-        let bytes = RawFilter::bytes_of(plan).unwrap_or(usize::MAX);
+        let bytes = RawFilter::<K>::bytes_of(plan).unwrap_or(usize::MAX);
         // Pages of the system cost nothing until they are touched, whatever the header announces.
         let huge_pages = if bytes / ARRIVED_PART <= arrived { HugePages::Reused } else { HugePages::Advised };
-        let raw = RawFilter::new(plan, huge_pages).map(Box::new);
-        raw.map(Store::Fixed).ok_or(SnapshotError::OutOfMemory { bytes })
+        let assembly = Assembly::new(plan, huge_pages).ok_or(SnapshotError::OutOfMemory { bytes })?;
+        Ok(Store { assembly, bytes, latest: Mutex::default() })
     }
 
-    pub(super) fn take(&self, arrived: &Arrived) -> Result<(), SnapshotError> {
-        match self {
-            Store::Fixed(raw) => arrived.store_in(raw.shards.at(arrived.number)),
-            Store::Tables(plan, arena, tables) => {
-                let table = arrived.to_table(plan, arena)?;
-                tables.lock().unwrap_or_else(PoisonError::into_inner).push(table);
-                Ok(())
-            }
-        }
-    }
-
-    /// Once everything is there.
-    pub(super) fn into_raw(self) -> Result<RawFilter, SnapshotError> {
-        match self {
-            Store::Fixed(raw) => Ok(*raw),
-            Store::Tables(plan, arena, tables) => {
-                let tables = tables.into_inner().unwrap_or_else(PoisonError::into_inner);
-                let bytes = tables.len() * plan.words * size_of::<u64>();
-                RawFilter::of_tables(&plan, tables, arena).ok_or(SnapshotError::OutOfMemory { bytes })
-            }
-        }
+    /// Once everything is there: the filter, and what has passed of its tick.
+    pub(super) fn finish(self) -> Result<(RawFilter<K>, u32), SnapshotError> {
+        let (_, passed) = self.latest.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let raw = self.assembly.finish().ok_or(SnapshotError::OutOfMemory { bytes: self.bytes })?;
+        Ok((raw, passed))
     }
 }
 

@@ -6,6 +6,7 @@ use super::write::Records;
 use crate::error::SnapshotError;
 use crate::filter::CuckooFilter;
 use crate::hashing::SavedHasher;
+use crate::raw::Bare;
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -15,7 +16,7 @@ where
     S: SavedHasher,
     R: Read,
 {
-    let mut joined: Option<Parts> = None;
+    let mut joined: Option<Parts<Bare>> = None;
     for part in parts {
         let reader = SnapshotReader::new(part)?;
         let joined = match &mut joined {
@@ -86,7 +87,7 @@ fn whole<R: Read>(
     parts: impl IntoIterator<Item = R>,
 ) -> Result<(SnapshotHeader, Vec<SnapshotReader<R>>), SnapshotError> {
     let mut readers = Vec::new();
-    let mut joined: Option<Parts> = None;
+    let mut joined: Option<Parts<Bare>> = None;
     for part in parts {
         let reader = SnapshotReader::new(part)?;
         check_kind(reader.header())?;

@@ -27,14 +27,16 @@ mod write;
 pub use delta::DeltaReport;
 #[cfg(feature = "mmap")]
 pub(crate) use file::open_regular;
+pub(crate) use format::Kind as Beside;
 pub use read::{SnapshotHeader, SnapshotReader};
 pub(crate) use stored::{Placed, Stored};
+pub(crate) use write::Copied;
 
 use crate::error::SnapshotError;
 use crate::filter::CuckooFilter;
 use crate::hashing::SavedHasher;
 use crate::layout::Plan;
-use crate::raw::RawFilter;
+use crate::tagged::Elapsed;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -68,7 +70,11 @@ pub struct Snapshot<'a, K: ?Sized, S> {
 /// Of what a snapshot is made: a filter, or some shards of one.
 pub(crate) struct Saved<'a, S> {
     /// The shards that are there, numbered from 0.
-    pub(crate) raw: &'a RawFilter,
+    pub(crate) raw: &'a (dyn Copied + Sync),
+    /// What slots hold beside fingerprints.
+    pub(crate) beside: Beside,
+    /// The time of a filter that expires.
+    pub(crate) elapsed: Option<&'a Elapsed>,
     /// The numbers that they have in the whole filter.
     pub(crate) shards: Range<usize>,
     /// Of the whole filter, as all that follows.
@@ -193,7 +199,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
         let (plan, rate) = (*self.plan(), self.false_positive_rate());
         let capacities = [self.capacity(), self.max_capacity()];
-        Snapshot::new(Saved { raw: &self.raw, shards: 0..plan.shards, plan, capacities, rate, hasher: self.hasher() })
+        let (beside, elapsed, shards) = (Beside::default(), None, 0..plan.shards);
+        Snapshot::new(Saved { raw: &self.raw, beside, elapsed, shards, plan, capacities, rate, hasher: self.hasher() })
     }
 
     /// Writes the filter, while it serves.

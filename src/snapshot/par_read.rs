@@ -2,6 +2,7 @@
 
 use super::arriving::{Arrived, Arriving, Store};
 use crate::error::SnapshotError;
+use crate::raw::SlotKind;
 use std::io::Read;
 use std::sync::mpsc;
 
@@ -13,16 +14,16 @@ struct Stored {
 }
 
 impl Stored {
-    fn new(arrived: Arrived, store: &Store) -> Self {
-        Stored { number: arrived.number, result: store.take(&arrived), bytes: arrived.bytes }
+    fn new<K: SlotKind>(arrived: Arrived, store: &Store<K>) -> Self {
+        Stored { number: arrived.number, result: arrived.add_to(store), bytes: arrived.bytes }
     }
 }
 
 /// Stores all records. As when one thread reads, the error is that of the first one that has one.
-pub(super) fn read(
+pub(super) fn read<K: SlotKind>(
     mut first: Option<Arrived>,
     mut arriving: Arriving<impl Read>,
-    store: &Store,
+    store: &Store<K>,
 ) -> Result<(), SnapshotError> {
     let (give, stored) = mpsc::channel();
     let (mut under_way, mut spare, mut failed) = (0, Vec::new(), None);

@@ -9,8 +9,8 @@ use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::CuckooFilter;
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::{Plan, Tags};
-use crate::raw::{Shards, Tagged};
-use crate::sys::memory::{Arena, HugePages};
+use crate::raw::{Bare, RawFilter, Shards, SlotKind};
+use crate::sys::memory::HugePages;
 use crate::tagged::Core;
 use core::fmt;
 use core::ops::Range;
@@ -270,22 +270,12 @@ impl<R: Read> SnapshotReader<R> {
         check_hashing::<K, S>(&self.header, &hasher)?;
         whole(&self.header)?;
         check_slots(&self.header)?;
-        let bytes = Shards::bytes_of(&header.plan).unwrap_or(usize::MAX);
-        let (mut raw, mut epochs, mut latest) = (None, Vec::new(), (0, 0));
-        let mut arriving = self.arriving();
-        let mut next = arriving.next(Vec::new())?;
-        while let Some(arrived) = next {
-            // Announced by the header, so not before a shard has arrived.
-            let made = || Shards::new(&header.plan, HugePages::Advised.into());
-            let raw = raw.get_or_insert_with(made).as_ref().ok_or(SnapshotError::OutOfMemory { bytes })?;
-            arrived.store_in(raw.at(arrived.number))?;
-            epochs.push(arrived.head.epoch);
-            latest = latest.max((arrived.head.epoch, arrived.head.passed));
-            next = arriving.next(arrived.bytes)?;
-        }
-        let raw = raw.flatten().ok_or(SnapshotError::ShardMissing { number: 0, shards: header.plan.shards })?;
-        let raw = Tagged::from_copies(raw, &epochs);
-        Ok((Core { raw, hasher, capacity: header.capacity, rate: header.rate }, header.kind, latest.1))
+        let mut parts = Parts::new(self.header.clone());
+        parts.begin(&self.header)?;
+        self.read_into(&mut parts)?;
+        let (raw, passed) = parts.finish()?;
+        let (capacity, max_capacity) = (header.capacity, header.max_capacity());
+        Ok((Core { raw, hasher, capacity, max_capacity, rate: header.rate }, header.kind, passed))
     }
 
     /// Reads the shards and checks everything, as for a filter that is loaded, without building one.
@@ -312,12 +302,8 @@ impl<R: Read> SnapshotReader<R> {
         let mut arriving = self.arriving();
         let mut next = arriving.next(Vec::new())?;
         let plan = arriving.plan;
-        let one = if plan.grows() { None } else { Some(one_shard(&plan)?) };
         while let Some(arrived) = next {
-            match &one {
-                Some(one) => arrived.store_in(one.at(0))?,
-                None => drop(arrived.to_table(&plan, &Arena::new(HugePages::Unadvised))?),
-            }
+            arrived.check_alone(&plan)?;
             next = arriving.next(arrived.bytes)?;
         }
         Ok(())
@@ -329,7 +315,7 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     /// Stores the shards with others, which have begun with this part.
-    pub(super) fn read_into(self, parts: &mut Parts) -> Result<(), SnapshotError> {
+    pub(super) fn read_into<K: SlotKind>(self, parts: &mut Parts<K>) -> Result<(), SnapshotError> {
         #[cfg(feature = "rayon")]
         let in_parallel = self.in_parallel;
         let mut arriving = self.arriving();
@@ -341,7 +327,7 @@ impl<R: Read> SnapshotReader<R> {
             return par_read::read(next, arriving, store);
         }
         while let Some(arrived) = next {
-            store.take(&arrived)?;
+            arrived.add_to(store)?;
             next = arriving.next(arrived.bytes)?;
         }
         Ok(())
@@ -355,21 +341,21 @@ impl<R> fmt::Debug for SnapshotReader<R> {
 }
 
 /// A filter of which some shards have arrived.
-pub(super) struct Parts {
+pub(super) struct Parts<K: SlotKind> {
     header: SnapshotHeader,
     /// Made when the first record has arrived.
-    store: Option<Store>,
+    store: Option<Store<K>>,
     arrived: Vec<Range<usize>>,
 }
 
-impl Parts {
+impl<K: SlotKind> Parts<K> {
     /// For snapshots with this header.
     pub(super) fn new(header: SnapshotHeader) -> Self {
         Parts { header, store: None, arrived: Vec::new() }
     }
 
     /// Where records are stored, of which the first has so many bytes.
-    fn store(&mut self, arrived: usize) -> Result<&Store, SnapshotError> {
+    fn store(&mut self, arrived: usize) -> Result<&Store<K>, SnapshotError> {
         let store = self.store.take().map_or_else(|| Store::new(self.header.plan(), arrived), Ok)?;
         Ok(self.store.insert(store))
     }
@@ -399,12 +385,19 @@ impl Parts {
         gap.map_or(Ok(()), |(number, _)| Err(SnapshotError::ShardMissing { number, shards }))
     }
 
-    pub(super) fn into_filter<K: ?Sized, S>(mut self, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError> {
+    /// The filter, and what has passed of its tick.
+    pub(super) fn finish(mut self) -> Result<(RawFilter<K>, u32), SnapshotError> {
         self.complete()?;
-        let header = &self.header.0;
-        let store = self.store.ok_or(SnapshotError::ShardMissing { number: 0, shards: header.plan.shards })?;
-        let capacities = [header.capacity, header.max_capacity()];
-        Ok(CuckooFilter::from_raw(capacities, header.rate, store.into_raw()?, hasher))
+        let missing = SnapshotError::ShardMissing { number: 0, shards: self.header.shards() };
+        self.store.ok_or(missing)?.finish()
+    }
+}
+
+impl Parts<Bare> {
+    pub(super) fn into_filter<K: ?Sized, S>(self, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError> {
+        let header = self.header.0.clone();
+        let (raw, _) = self.finish()?;
+        Ok(CuckooFilter::from_raw([header.capacity, header.max_capacity()], header.rate, raw, hasher))
     }
 }
 
@@ -440,7 +433,7 @@ pub(super) fn check_kind(SnapshotHeader(header): &SnapshotHeader) -> Result<(), 
 pub(super) fn check_slots(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
     let Header { plan, kind, .. } = header;
     let bits = plan.slot_bits - plan.fingerprint_bits;
-    let kinds = [kind.growing.is_some(), kind.expiring.is_some(), kind.counter_bits > 0];
+    let kinds = [kind.expiring.is_some(), kind.counter_bits > 0];
     if kinds.into_iter().filter(|&is| is).count() > 1 {
         return Err(SnapshotError::KindMismatch { saved: kind.name(), asked: "plain" });
     }

@@ -37,9 +37,9 @@ impl Stored {
         let (header, origin) = (reader.header().clone(), reader.origin);
         let mut stored = Stored { header, length: reading.at, tables: None, latest: (0, 0) };
         let kind = stored.header.0.kind;
-        let (is_plain, saved) = (kind == Kind::default(), kind.name());
-        if saved != asked && !(asked == "plain" && saved == "growing") {
-            return Err(SnapshotError::KindMismatch { saved, asked });
+        let is_plain = kind == Kind::default();
+        if (Kind { growing: None, ..kind }).name() != asked {
+            return Err(SnapshotError::KindMismatch { saved: kind.name(), asked });
         }
         check_slots(&stored.header)?;
         whole(&stored.header)?;

@@ -6,34 +6,24 @@ use super::{Saved, Snapshot};
 use crate::error::SnapshotError;
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::{Extent, Plan};
-use crate::raw::Shard;
+use crate::raw::{RawFilter, SlotKind};
+use crate::tagged::Elapsed;
+use core::ops::Range;
 use crc32c::crc32c;
 use std::io::Write;
 
 impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
     /// Writes what the header announces.
     pub(super) fn write(&self, header: &Header, writer: impl Write) -> Result<(), SnapshotError> {
-        let Some(growing) = self.saved.raw.growing() else {
-            return write_records(header, writer, |number, words| (self.shard(number).copy_to(words), 0, 0));
-        };
-        let (mut words, mut bytes) = memory(&header.plan)?;
-        let mut records = Records::begin(header, writer)?;
-        growing.copy_each(header.part.clone(), &mut words, |copy, words| {
-            let record = Record::of(&header.plan, &header.kind, &copy.extent, copy.count);
-            records.write_words(record, words, &mut bytes)
-        })?;
-        records.end()
-    }
-
-    /// The shard that has this number in the whole filter.
-    fn shard(&self, number: usize) -> Shard<'_> {
-        self.saved.raw.shards.at(number - self.saved.shards.start)
+        let (mut writer, saved) = (writer, &self.saved);
+        saved.raw.write(header, saved.shards.start, &mut writer, saved.elapsed)
     }
 
     /// Refuses what cannot be written, before anything is. The user code that a snapshot takes runs here.
     pub(super) fn header(&self) -> Result<Header, SnapshotError> {
         const { assert!(S::NAME.len() <= MAX_NAME, "the name of a hasher has 64 bytes at the most") };
-        let Saved { raw, ref shards, plan, capacities: [capacity, max_capacity], rate, hasher } = self.saved;
+        let Saved { raw, beside, ref shards, plan, capacities: [capacity, max_capacity], rate, hasher, .. } =
+            self.saved;
         if self.shards.is_empty() || self.shards.start < shards.start || self.shards.end > shards.end {
             return Err(SnapshotError::NoSuchShards { asked: self.shards.clone(), there: shards.clone() });
         }
@@ -45,13 +35,10 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
         }
         let Plan { reserve_bits, .. } = plan;
         let growing = plan.grows().then_some(Growing { reserve_bits, max_capacity: max_capacity as u64 });
-        let stored = match raw.growing() {
-            Some(growing) => growing.stored_in(self.shards.clone()),
-            None => self.shards.clone().map(|number| self.shard(number).len()).sum(),
-        };
+        let stored = raw.stored_in(self.shards.start - shards.start..self.shards.end - shards.start);
         Ok(Header {
             plan,
-            kind: Kind { growing, ..Kind::default() },
+            kind: Kind { growing, ..beside },
             part: self.shards.clone(),
             capacity,
             rate,
@@ -113,22 +100,45 @@ impl<W: Write> Records<W> {
     }
 }
 
-/// Writes what the header of a filter of fixed size announces: `copy` copies the words of a shard, and says how many slots
-/// are taken in them, and at what epoch and part of a tick.
-pub(super) fn write_records(
-    header: &Header,
-    writer: impl Write,
-    copy: impl Fn(usize, &mut [u64]) -> (u64, u64, u32),
-) -> Result<(), SnapshotError> {
-    let (mut words, mut bytes) = memory(&header.plan)?;
-    let mut records = Records::begin(header, writer)?;
-    for first_cell in header.part.clone() {
-        let (count, epoch, passed) = copy(first_cell, &mut words);
-        let extent = Extent { first_cell, depth: 0, made: 0 };
-        let record = Record { epoch, passed, ..Record::of(&header.plan, &header.kind, &extent, count) };
-        records.write_words(record, &words, &mut bytes)?;
+/// A filter of any kind, as far as it is written.
+pub(crate) trait Copied {
+    /// Writes what the header announces. The first shard has the number `first` in the whole.
+    fn write(
+        &self,
+        header: &Header,
+        first: usize,
+        writer: &mut dyn Write,
+        elapsed: Option<&Elapsed>,
+    ) -> Result<(), SnapshotError>;
+
+    /// Slots in use in these shards.
+    fn stored_in(&self, shards: Range<usize>) -> u64;
+}
+
+impl<K: SlotKind> Copied for RawFilter<K> {
+    fn write(
+        &self,
+        header: &Header,
+        first: usize,
+        writer: &mut dyn Write,
+        elapsed: Option<&Elapsed>,
+    ) -> Result<(), SnapshotError> {
+        let (mut words, mut bytes) = memory(&header.plan)?;
+        let mut records = Records::begin(header, writer)?;
+        let shards = header.part.start - first..header.part.end - first;
+        self.copy_each(shards, &mut words, |copy, words| {
+            let first_cell = copy.extent.first_cell + first * header.plan.cells_at(0);
+            let (extent, epoch) = (Extent { first_cell, ..copy.extent }, copy.epoch);
+            let record = Record::of(&header.plan, &header.kind, &extent, copy.count);
+            let passed = elapsed.map_or(0, |elapsed| elapsed.passed_in(epoch));
+            records.write_words(Record { epoch, passed, ..record }, words, &mut bytes)
+        })?;
+        records.end()
     }
-    records.end()
+
+    fn stored_in(&self, shards: Range<usize>) -> u64 {
+        self.stored_in(shards)
+    }
 }
 
 /// For the words of a shard, and for their bytes.

@@ -1,23 +1,12 @@
-//! Many keys: the buckets of some are fetched from memory while those before them are worked on.
+//! Many keys: batches on the calling thread, and on all threads of a rayon pool.
 
 use super::Core;
-use crate::batch::assert_same_length;
-use crate::error::InsertError;
-use crate::layout::{Mixed, SearchBudget};
-use crate::raw::{IfPresent, Put, TaggedShard, rolling};
+use crate::batch::{assert_same_length, lookup_batch};
+use crate::layout::Mixed;
+use crate::raw::{Answers, Put};
 use crate::report::BulkReport;
-use crate::sys::prefetch::CacheLevel;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
-#[cfg(feature = "rayon")]
-use rayon::prelude::*;
-
-/// Keys whose lines are on their way.
-const AHEAD: usize = 16;
-
-/// Keys that a thread works on at a time.
-#[cfg(feature = "rayon")]
-const KEYS_OF_A_JOB: usize = 1 << 12;
 
 impl<S: BuildHasher> Core<S> {
     /// Looks the keys up.
@@ -26,68 +15,53 @@ impl<S: BuildHasher> Core<S> {
     /// If there is not one answer for each key.
     #[track_caller]
     pub(super) fn contains_batch<K: ?Sized + Hash, T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
-        assert_same_length(keys.len(), found.len());
-        self.look_at_each(keys, found, |mixed| self.raw.contains(mixed));
+        lookup_batch(&self.raw, keys, |key| self.mixed::<K>(key.borrow()), found);
     }
 
-    /// Asks something of each key, in a window.
+    /// Asks something of each key.
+    ///
+    /// # Panics
+    /// If there is not one answer for each key.
+    #[track_caller]
     pub(super) fn look_at_each<K: ?Sized + Hash, T: Borrow<K>, A>(
         &self,
         keys: &[T],
         answers: &mut [A],
         ask: impl Fn(Mixed) -> A,
     ) {
-        let keys = keys.iter().zip(answers).map(|(key, answer)| {
-            let mixed = self.mixed::<K>(key.borrow());
-            let (shard, class) = self.raw.locate(mixed);
-            shard.fetch(class, CacheLevel::L1);
-            (mixed, answer)
-        });
-        rolling::<AHEAD, _>(keys, |_| {}, |(mixed, answer)| *answer = ask(mixed));
+        assert_same_length(keys.len(), answers.len());
+        let hashes = keys.iter().map(|key| self.mixed::<K>(key.borrow()));
+        self.raw.fetch_each(hashes.zip(answers), |mixed, answer| *answer = ask(mixed));
     }
 
-    /// Does with each key what is to be done, tells what value it had, and reports which were new and which were refused.
+    /// Does with each key what is to be done, and reports which were new and which were refused.
     pub(super) fn put_batch<K: ?Sized + Hash, T: Borrow<K>>(
         &self,
         keys: &[T],
-        value: u32,
-        if_present: IfPresent,
-        mut tell: impl FnMut(usize, Result<u32, InsertError>),
+        put: Put,
+        answers: Answers<'_>,
     ) -> BulkReport {
-        let (mut report, mut budget) = (BulkReport::default(), SearchBudget::full());
-        let change = self.raw.shards.begin_change();
-        let keys = keys.iter().enumerate().map(|(index, key)| {
-            let (shard, class) = self.locate::<K>(key.borrow());
-            shard.fetch(class, CacheLevel::L1);
-            (index, shard, class)
-        });
-        let work = |(index, shard, class): (usize, TaggedShard<'_>, _)| {
-            let had = shard.put_fetched(Put { class, value, if_present }, &mut budget);
-            report.note(index, had.map(|had| had == 0), usize::MAX);
-            tell(index, had);
-        };
-        rolling::<AHEAD, _>(keys, |_| {}, work);
-        change.end();
-        report
+        let hashes = &mut keys.iter().map(|key| self.mixed::<K>(key.borrow()));
+        self.raw.insert_each(hashes, put, usize::MAX, answers)
     }
 
-    /// The same on the threads of the caller's rayon pool, in jobs of some thousand keys.
+    /// The same on the threads of the caller's rayon pool.
     #[cfg(feature = "rayon")]
-    pub(super) fn par_put<K: ?Sized + Hash, T: Borrow<K> + Sync>(
-        &self,
-        keys: &[T],
-        value: u32,
-        if_present: IfPresent,
-    ) -> BulkReport
+    pub(super) fn par_put<K: ?Sized + Hash, T: Borrow<K> + Sync>(&self, keys: &[T], put: Put) -> BulkReport
     where
         S: Sync,
     {
-        let jobs =
-            keys.par_chunks(KEYS_OF_A_JOB).map(|keys| self.put_batch::<K, T>(keys, value, if_present, |_, _| {}));
-        let mut all = BulkReport::default();
-        for (job, report) in jobs.collect::<Vec<_>>().into_iter().enumerate() {
-            all.append(job * KEYS_OF_A_JOB, report, usize::MAX);
-        }
-        all
+        crate::bulk::par_put(&self.raw, keys, |key| self.mixed::<K>(key.borrow()), put)
+    }
+
+    /// # Panics
+    /// If there is not one answer for each key.
+    #[cfg(feature = "rayon")]
+    #[track_caller]
+    pub(super) fn par_contains<K: ?Sized + Hash, T: Borrow<K> + Sync>(&self, keys: &[T], found: &mut [bool])
+    where
+        S: Sync,
+    {
+        crate::bulk::par_contains(&self.raw, keys, |key| self.mixed::<K>(key.borrow()), found);
     }
 }

@@ -6,12 +6,15 @@ use crate::builder::Builder;
 use crate::error::{BuildError, InsertError, MergeError};
 use crate::hashing::DefaultHashBuilder;
 use crate::layout::Plan;
-use crate::raw::{IfPresent, Put};
+use crate::raw::{Answers, IfPresent, Put};
 use crate::report::{BulkReport, MergeReport};
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
+
+/// One more time.
+const ADD: Put = Put { value: 1, if_present: IfPresent::Add };
 
 /// Bits of a counter that was not asked for.
 const DEFAULT_BITS: u32 = 4;
@@ -66,6 +69,10 @@ impl<K: ?Sized, S> CountingFilter<K, S> {
         CountingFilter { core, key: PhantomData }
     }
 
+    fn with_core(&self, core: Core<S>) -> Self {
+        Self::from_core(core)
+    }
+
     /// The largest count: 2^bits - 1, at which a counter stays.
     ///
     /// ```
@@ -105,8 +112,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CountingFilter<K, S> {
     /// ```
     #[inline]
     pub fn add(&self, key: &K) -> Result<u32, InsertError> {
-        let (shard, class) = self.core.locate(key);
-        let had = shard.put(Put { class, value: 1, if_present: IfPresent::Add })?;
+        let had = self.core.raw.put(self.core.mixed(key), ADD)?;
         Ok((had + 1).min(self.max_count()))
     }
 
@@ -128,23 +134,30 @@ impl<K: ?Sized + Hash, S: BuildHasher> CountingFilter<K, S> {
         self.core.largest(self.core.mixed(key))
     }
 
-    /// Adds one to the count of each key, as a loop of [`add`](CountingFilter::add) would. The report counts new keys as
-    /// inserted and the others as present, and lists those that were refused.
+    /// Adds one to the count of each key, as a loop of [`add`](CountingFilter::add) would: `counts[i]` is what it returns for
+    /// `keys[i]`, and 0 for keys that are refused. The report counts new keys as inserted and the others as present, and lists
+    /// those that were refused.
+    ///
+    /// # Panics
+    /// If `keys` and `counts` differ in length.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CountingFilter;
     ///
     /// let words = CountingFilter::<str>::builder().capacity(100).build()?;
-    /// let report = words.add_batch(&["a", "b", "a"]);
+    /// let mut counts = [0; 3];
+    /// let report = words.add_batch(&["a", "b", "a"], &mut counts);
     /// assert_eq!((report.inserted, report.present), (2, 1));
-    /// assert_eq!(words.count("a"), 2);
+    /// assert_eq!(counts, [1, 1, 2]);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
-    pub fn add_batch<T: Borrow<K>>(&self, keys: &[T]) -> BulkReport {
-        self.core.put_batch::<K, T>(keys, 1, IfPresent::Add, |_, _| {})
+    #[track_caller]
+    pub fn add_batch<T: Borrow<K>>(&self, keys: &[T], counts: &mut [u32]) -> BulkReport {
+        assert_same_length(keys.len(), counts.len());
+        self.core.put_batch::<K, T>(keys, ADD, Answers::Sums(counts, self.max_count()))
     }
 
-    /// The same on all threads of the rayon pool that the caller is in, or of the global one.
+    /// Adds one to the count of each key, on all threads of the rayon pool that the caller is in, or of the global one.
     ///
     /// # Panics
     /// As [`CuckooFilter::par_insert`](crate::CuckooFilter::par_insert), if the system refuses rayon its threads.
@@ -164,7 +177,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CountingFilter<K, S> {
     where
         S: Sync,
     {
-        self.core.par_put::<K, T>(keys, 1, IfPresent::Add)
+        self.core.par_put::<K, T>(keys, ADD)
     }
 
     /// How often each key was added: `counts[i]` is what [`count`](CountingFilter::count) answers for `keys[i]`.
@@ -184,7 +197,6 @@ impl<K: ?Sized + Hash, S: BuildHasher> CountingFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn count_batch<T: Borrow<K>>(&self, keys: &[T], counts: &mut [u32]) {
-        assert_same_length(keys.len(), counts.len());
         self.core.look_at_each::<K, T, _>(keys, counts, |mixed| self.core.largest(mixed));
     }
 
@@ -206,7 +218,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CountingFilter<K, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn merge_from(&self, other: &Self) -> Result<MergeReport, MergeError> {
-        self.core.merge_from(&other.core, IfPresent::Add, |count| count)
+        self.core.merge_from(&other.core, |value| Put { value, ..ADD })
     }
 
     /// Removes the key with its whole count, and says whether it was there. Remove only what was added: the removal of a
@@ -223,8 +235,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CountingFilter<K, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn remove(&self, key: &K) -> bool {
-        let (shard, class) = self.core.locate(key);
-        shard.remove(class, None) != 0
+        self.core.raw.remove(self.core.mixed(key))
     }
 }
 
@@ -271,7 +282,7 @@ impl<K: ?Sized, S> CountingBuilder<K, S> {
     /// [`BuildError`] for each wish that cannot be met, and when the system refuses the memory.
     pub fn build(self) -> Result<CountingFilter<K, S>, BuildError> {
         let (plan, bytes) = self.plan()?;
-        Ok(CountingFilter::from_core(Core::build(self.inner, &plan, bytes)?))
+        Ok(CountingFilter::from_core(self.inner.build_tagged(&plan, bytes)?))
     }
 
     fn plan(&self) -> Result<(Plan, usize), BuildError> {

@@ -6,7 +6,7 @@ use crate::builder::Builder;
 use crate::error::{BuildError, InsertError, InsertForError, MergeError};
 use crate::hashing::DefaultHashBuilder;
 use crate::layout::Plan;
-use crate::raw::{IfPresent, Put};
+use crate::raw::{Answers, IfPresent, Put};
 use crate::report::{BulkReport, MergeReport};
 use crate::sys::sync::SharedCounter;
 use core::borrow::Borrow;
@@ -74,12 +74,36 @@ pub struct ExpiringFilter<K: ?Sized, S = DefaultHashBuilder> {
     tick: Duration,
     /// The longest life, in ticks: one of them may have passed when a key is stored.
     all_ticks: u32,
-    /// The epoch from which time is counted, and what had passed of its tick: 0, unless the filter was loaded.
-    begun: u64,
+    elapsed: Elapsed,
+    /// The time that had passed of the tick of `elapsed.begun`: 0, unless the filter was loaded.
     passed: Duration,
-    /// The time since the tick of `begun`, as far as it was told, in nanoseconds.
-    told: SharedCounter,
     key: PhantomData<fn(&K)>,
+}
+
+/// The time of an expiring filter, as far as it was told.
+pub(crate) struct Elapsed {
+    /// The epoch from which time is counted.
+    begun: u64,
+    /// Nanoseconds of a tick.
+    tick: u64,
+    /// Nanoseconds since the tick of `begun`.
+    told: SharedCounter,
+}
+
+impl Elapsed {
+    fn new(begun: u64, tick: u64, told: u64) -> Self {
+        let elapsed = Elapsed { begun, tick, told: SharedCounter::default() };
+        elapsed.told.raise(told);
+        elapsed
+    }
+
+    /// What has passed of the tick in this epoch, as far as was told, in parts of 2^32. Never more than has: a later reader
+    /// knows that a key has lived at least so long.
+    pub(crate) fn passed_in(&self, epoch: u64) -> u32 {
+        let before = epoch.saturating_sub(self.begun).saturating_mul(self.tick);
+        let passed = self.told.get().saturating_sub(before).min(self.tick - 1);
+        ((u128::from(passed) << 32) / u128::from(self.tick)) as u32
+    }
 }
 
 impl<K: ?Sized> ExpiringFilter<K> {
@@ -102,9 +126,16 @@ impl<K: ?Sized> ExpiringFilter<K> {
 impl<K: ?Sized, S> ExpiringFilter<K, S> {
     /// A filter whose time is counted from here.
     fn from_core(core: Core<S>, time_to_live: Duration, tick: Duration) -> Self {
-        let (begun, all_ticks) = (core.raw.epoch(), ticks_for(time_to_live, tick));
-        let (passed, told) = (Duration::ZERO, SharedCounter::default());
-        ExpiringFilter { core, time_to_live, tick, all_ticks, begun, passed, told, key: PhantomData }
+        let (elapsed, all_ticks) = (Elapsed::new(core.raw.epoch(), nanos(tick), 0), ticks_for(time_to_live, tick));
+        ExpiringFilter { core, time_to_live, tick, all_ticks, elapsed, passed: Duration::ZERO, key: PhantomData }
+    }
+
+    /// At the time of this filter, which goes on from the same moment.
+    fn with_core(&self, core: Core<S>) -> Self {
+        let Elapsed { begun, tick, ref told } = self.elapsed;
+        let elapsed = Elapsed::new(begun, tick, told.get());
+        let filter = ExpiringFilter::from_core(core, self.time_to_live, self.tick);
+        ExpiringFilter { elapsed, passed: self.passed, ..filter }
     }
 
     /// A filter that was written when this part of a tick had passed, in parts of 2^32, and has aged since then.
@@ -115,19 +146,13 @@ impl<K: ?Sized, S> ExpiringFilter<K, S> {
         // So many that everything dies, if it does, and no more: epochs are not used up.
         let cycle = u128::from(filter.core.raw.most()) + 1;
         let due = if due > cycle { cycle + due % cycle } else { due };
-        filter.core.raw.advance_to(filter.begun + due as u64);
-        let told = SharedCounter::default();
-        told.raise(passed);
-        ExpiringFilter { begun: filter.epoch(), passed: Duration::from_nanos(passed), told, ..filter }
+        filter.core.raw.advance_to(filter.elapsed.begun + due as u64);
+        let elapsed = Elapsed::new(filter.epoch(), filter.elapsed.tick, passed);
+        ExpiringFilter { elapsed, passed: Duration::from_nanos(passed), ..filter }
     }
 
-    /// What has passed of the tick in this epoch, as far as was told, in parts of 2^32. Never more than has: who reads it
-    /// later knows that a key has lived at least so long.
-    pub(crate) fn passed_in(&self, epoch: u64) -> u32 {
-        let tick = nanos(self.tick);
-        let before = epoch.saturating_sub(self.begun).saturating_mul(tick);
-        let passed = self.told.get().saturating_sub(before).min(tick - 1);
-        ((u128::from(passed) << 32) / u128::from(tick)) as u32
+    pub(crate) fn elapsed(&self) -> &Elapsed {
+        &self.elapsed
     }
 
     /// Makes one tick: what has one tick left to live is dead when this returns. Returns how many slots were cleared.
@@ -176,9 +201,9 @@ impl<K: ?Sized, S> ExpiringFilter<K, S> {
     /// ```
     pub fn advance_to(&self, elapsed: Duration) -> u64 {
         let elapsed = self.passed.saturating_add(elapsed);
-        self.told.raise(nanos(elapsed));
+        self.elapsed.told.raise(nanos(elapsed));
         let due = elapsed.as_nanos() / self.tick.as_nanos();
-        self.core.raw.advance_to(self.begun.saturating_add(u64::try_from(due).unwrap_or(u64::MAX)))
+        self.core.raw.advance_to(self.elapsed.begun.saturating_add(u64::try_from(due).unwrap_or(u64::MAX)))
     }
 
     /// Does a part of the next tick's work ahead of it: sweeps about this many buckets of 4 slots. Says whether any are
@@ -347,8 +372,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// ```
     #[inline]
     pub fn renew(&self, key: &K) -> bool {
-        let (shard, class) = self.core.locate(key);
-        shard.raise(class, self.all_ticks) != 0
+        self.core.raw.raise(self.core.mixed(key), self.all_ticks) != 0
     }
 
     /// Says whether the key was seen within the time to live, and notes it as seen now: a sliding window. One critical
@@ -388,8 +412,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn remove(&self, key: &K) -> bool {
-        let (shard, class) = self.core.locate(key);
-        shard.remove(class, None) != 0
+        self.core.raw.remove(self.core.mixed(key))
     }
 
     /// Stores a copy of each key, as a loop of [`insert`](ExpiringFilter::insert) would, and lists those that were refused.
@@ -404,7 +427,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn insert_batch<T: Borrow<K>>(&self, keys: &[T]) -> BulkReport {
-        self.core.put_batch::<K, T>(keys, self.all_ticks, IfPresent::Another, |_, _| {})
+        self.core.put_batch::<K, T>(keys, self.for_long(IfPresent::Another), Answers::Nothing)
     }
 
     /// Sees each key, in order: `seen[i]` is what [`see`](ExpiringFilter::see) answers for `keys[i]`, and false where it is
@@ -427,8 +450,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     #[track_caller]
     pub fn see_batch<T: Borrow<K>>(&self, keys: &[T], seen: &mut [bool]) -> BulkReport {
         assert_same_length(keys.len(), seen.len());
-        let tell = |index: usize, had: Result<u32, InsertError>| seen[index] = had.is_ok_and(|had| had != 0);
-        self.core.put_batch::<K, T>(keys, self.all_ticks, IfPresent::Raise, tell)
+        self.core.put_batch::<K, T>(keys, self.for_long(IfPresent::Raise), Answers::Present(seen))
     }
 
     /// Stores a copy of each key, as [`insert_batch`](ExpiringFilter::insert_batch), on all threads of the rayon pool that the
@@ -452,7 +474,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     where
         S: Sync,
     {
-        self.core.par_put::<K, T>(keys, self.all_ticks, IfPresent::Another)
+        self.core.par_put::<K, T>(keys, self.for_long(IfPresent::Another))
     }
 
     /// Stores all that lives in the other filter, with the time that it has left, while both serve. As
@@ -479,13 +501,17 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
             return Err(MergeError::SizesDiffer);
         }
         let most = self.all_ticks;
-        self.core.merge_from(&other.core, IfPresent::Another, |ticks| (ticks + 1).min(most))
+        self.core.merge_from(&other.core, |ticks| Put { value: (ticks + 1).min(most), ..Put::COPY })
     }
 
     #[inline]
     fn put(&self, key: &K, value: u32, if_present: IfPresent) -> Result<u32, InsertError> {
-        let (shard, class) = self.core.locate(key);
-        shard.put(Put { class, value, if_present })
+        self.core.raw.put(self.core.mixed(key), Put { value, if_present })
+    }
+
+    /// An insertion for the whole time to live.
+    fn for_long(&self, if_present: IfPresent) -> Put {
+        Put { value: self.all_ticks, if_present }
     }
 }
 
@@ -572,7 +598,7 @@ impl<K: ?Sized, S> ExpiringBuilder<K, S> {
     /// ```
     pub fn build(self) -> Result<ExpiringFilter<K, S>, BuildError> {
         let (plan, bytes, tick) = self.plan()?;
-        let core = Core::build(self.inner, &plan, bytes)?;
+        let core = self.inner.build_tagged(&plan, bytes)?;
         Ok(ExpiringFilter::from_core(core, self.time_to_live, tick))
     }
 
@@ -580,6 +606,9 @@ impl<K: ?Sized, S> ExpiringBuilder<K, S> {
     fn plan(&self) -> Result<(Plan, usize, Duration), BuildError> {
         if self.time_to_live.is_zero() {
             return Err(BuildError::NoTimeToLive);
+        }
+        if u64::try_from(self.time_to_live.as_nanos()).is_err() {
+            return Err(BuildError::TimeToLiveTooLong { asked: self.time_to_live });
         }
         let bits = bits_for(self.steps).ok_or(BuildError::StepsOutOfRange { asked: self.steps })?;
         let steps = (1_u32 << bits) - 2;

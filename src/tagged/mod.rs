@@ -10,72 +10,59 @@ pub use counting::{CountingBuilder, CountingFilter};
 pub use expiring::{ExpiringBuilder, ExpiringFilter};
 pub use tagging::{TaggedBuilder, TaggedFilter};
 
-pub(crate) use expiring::nanos;
+pub(crate) use expiring::{Elapsed, nanos};
 
-use crate::builder::Builder;
-use crate::error::BuildError;
+use crate::clone::cloned;
+use crate::error::{BuildError, InsertError};
+use crate::growth::reserve;
 use crate::hashing::hash_of;
-use crate::layout::{self, Class, Mixed, Plan};
-use crate::raw::{Tagged, TaggedShard};
+use crate::layout::{Mixed, Plan};
+use crate::raw::{RawFilter, Tagging};
 use crate::stats::Stats;
 use core::hash::{BuildHasher, Hash};
 
 /// A filter with tags and its hash function.
 pub(crate) struct Core<S> {
-    pub(crate) raw: Tagged,
+    pub(crate) raw: RawFilter<Tagging>,
     pub(crate) hasher: S,
     /// As asked for; the plan may have room for more.
     pub(crate) capacity: usize,
+    /// The same of a filter that does not grow.
+    pub(crate) max_capacity: usize,
     /// The rate that was asked for.
     pub(crate) rate: Option<f64>,
 }
 
 impl<S> Core<S> {
-    /// Of this plan, of `bytes` in all.
-    fn build<K: ?Sized>(builder: Builder<K, S>, plan: &Plan, bytes: usize) -> Result<Self, BuildError> {
-        let (raw, hasher, capacity, rate) = builder.build_tagged(plan, bytes)?;
-        Ok(Core { raw, hasher, capacity, rate: Some(rate) })
-    }
-
     pub(crate) fn plan(&self) -> &Plan {
-        self.raw.shards.plan()
+        self.raw.plan()
     }
 
     fn len(&self) -> usize {
-        self.raw.shards.len()
+        self.raw.len()
     }
 
     fn stats(&self) -> Stats {
-        let (totals, len) = (self.raw.shards.totals(), self.len());
-        let load_factor = len as f64 / self.plan().slots() as f64;
-        Stats {
-            len,
-            load_factor,
-            expected_false_positive_rate: layout::expected_false_positive_rate(
-                load_factor,
-                self.plan().fingerprint_bits,
-            ),
-            relocations: totals.relocations,
-            longest_path: totals.longest_path,
-            refused_full: totals.refused_full,
-            refused_too_many_copies: totals.refused_copies,
-            tables: self.plan().shards,
-            ..Stats::default()
-        }
+        Stats::of(&self.raw)
+    }
+
+    /// Another filter with what this one holds, of `bytes` in all.
+    fn try_clone(&self, bytes: usize) -> Result<Self, BuildError>
+    where
+        S: Clone,
+    {
+        let Core { ref raw, ref hasher, capacity, max_capacity, rate } = *self;
+        Ok(Core { raw: cloned(raw, bytes)?, hasher: hasher.clone(), capacity, max_capacity, rate })
+    }
+
+    /// As [`CuckooFilter::reserve`](crate::CuckooFilter::reserve).
+    fn reserve(&self, additional: usize) -> Result<(), InsertError> {
+        reserve(&self.raw, self.max_capacity, additional)
     }
 
     /// The value of a key of which there is one copy, or the two of a relocation; 0 if it is absent.
     fn largest(&self, mixed: Mixed) -> u32 {
         self.raw.values(mixed).into_iter().max().unwrap_or(0)
-    }
-
-    /// The place of a key.
-    #[inline(always)]
-    fn locate<K: ?Sized + Hash>(&self, key: &K) -> (TaggedShard<'_>, Class)
-    where
-        S: BuildHasher,
-    {
-        self.raw.locate(self.mixed(key))
     }
 
     #[inline(always)]
@@ -120,6 +107,20 @@ macro_rules! common_methods {
                 self.core.capacity
             }
 
+            /// The number of keys that the filter grows to: [`capacity`](Self::capacity) if it does not grow.
+            #[must_use]
+            pub fn max_capacity(&self) -> usize {
+                self.core.max_capacity
+            }
+
+            /// Makes room for this many keys more than there are. As [`CuckooFilter::reserve`](crate::CuckooFilter::reserve).
+            ///
+            /// # Errors
+            /// As [`CuckooFilter::reserve`](crate::CuckooFilter::reserve).
+            pub fn reserve(&self, additional: usize) -> Result<(), crate::InsertError> {
+                self.core.reserve(additional)
+            }
+
             /// Tells how full the filter is and what has happened in it, of all slots in use. As
             /// [`CuckooFilter::stats`](crate::CuckooFilter::stats).
             ///
@@ -138,17 +139,18 @@ macro_rules! common_methods {
                 self.core.stats()
             }
 
-            /// Bits of a fingerprint: those of a slot, less the ones beside it.
+            /// Bits of a fingerprint: those of a slot, less the ones beside it. Of a filter that grows, those that it would have
+            /// if it had its largest size from the beginning.
             #[must_use]
             pub fn fingerprint_bits(&self) -> u32 {
-                self.core.plan().fingerprint_bits
+                self.core.plan().told_bits()
             }
 
             /// Bytes of memory, everything included. As
             /// [`CuckooFilter::memory_usage`](crate::CuckooFilter::memory_usage).
             #[must_use]
             pub fn memory_usage(&self) -> usize {
-                size_of::<Self>() + self.core.raw.shards.heap_bytes()
+                size_of::<Self>() + self.core.raw.heap_bytes()
             }
 
             /// The hash function.
@@ -169,7 +171,7 @@ macro_rules! common_methods {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn clear(&self) {
-                self.core.raw.shards.clear();
+                self.core.raw.clear();
             }
         }
 
@@ -214,6 +216,54 @@ macro_rules! common_methods {
             pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
                 self.core.contains_batch::<K, T>(keys, found);
             }
+
+            #[doc = concat!("As [`contains_batch`](", stringify!($filter), "::contains_batch), on all threads of the rayon pool")]
+            /// that the caller is in, or of the global one.
+            ///
+            /// # Panics
+            /// If `keys` and `found` differ in length; as
+            /// [`CuckooFilter::par_contains`](crate::CuckooFilter::par_contains), if the system refuses rayon its threads.
+            #[cfg(feature = "rayon")]
+            #[cfg_attr(docsrs, doc(cfg(feature = "rayon")))]
+            #[track_caller]
+            pub fn par_contains<T: Borrow<K> + Sync>(&self, keys: &[T], found: &mut [bool])
+            where
+                S: Sync,
+            {
+                self.core.par_contains::<K, T>(keys, found);
+            }
+        }
+
+        impl<K: ?Sized, S: Clone> $filter<K, S> {
+            /// Copies the filter, while it serves, a table at a time under its locks. As
+            /// [`CuckooFilter::try_clone`](crate::CuckooFilter::try_clone).
+            ///
+            /// # Errors
+            /// If the system refuses the memory.
+            ///
+            /// ```
+            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($filter), ";")]
+            ///
+            #[doc = concat!("let filter = ", $build, ";")]
+            #[doc = concat!("filter.", $store, "?;")]
+            /// let copy = filter.try_clone()?;
+            /// filter.clear();
+            /// assert!(copy.contains(&1) && !filter.contains(&1));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn try_clone(&self) -> Result<Self, BuildError> {
+                self.core.try_clone(self.memory_usage()).map(|core| self.with_core(core))
+            }
+        }
+
+        impl<K: ?Sized, S: Clone> Clone for $filter<K, S> {
+            /// As [`try_clone`](Self::try_clone).
+            ///
+            /// # Panics
+            /// As `Vec` does, if the system refuses the memory.
+            fn clone(&self) -> Self {
+                self.try_clone().unwrap_or_else(|error| panic!("{error}"))
+            }
         }
 
         impl<K: ?Sized, S> fmt::Debug for $filter<K, S> {
@@ -235,6 +285,12 @@ macro_rules! common_methods {
 macro_rules! common_settings {
     ($builder:ident, $($field:ident),+) => {
         impl<K: ?Sized, S> $builder<K, S> {
+            /// Lets the filter grow by itself, up to this many keys. As
+            /// [`Builder::max_capacity`](crate::Builder::max_capacity).
+            pub fn max_capacity(self, keys: usize) -> Self {
+                $builder { inner: self.inner.max_capacity(keys), ..self }
+            }
+
             /// Sets the least number of stripes. As [`Builder::stripes`](crate::Builder::stripes).
             pub fn stripes(self, stripes: usize) -> Self {
                 $builder { inner: self.inner.stripes(stripes), ..self }

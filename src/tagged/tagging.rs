@@ -1,12 +1,11 @@
 //! A tag of the user's beside each key: which list, which reason.
 
 use super::{Core, common_methods, common_settings};
-use crate::batch::assert_same_length;
 use crate::builder::Builder;
 use crate::error::{BuildError, InsertError, MergeError};
 use crate::hashing::DefaultHashBuilder;
-use crate::layout::{Class, Plan};
-use crate::raw::{IfPresent, Put, TaggedShard};
+use crate::layout::Plan;
+use crate::raw::{Answers, Put};
 use crate::report::{BulkReport, MergeReport};
 use core::borrow::Borrow;
 use core::fmt;
@@ -66,6 +65,10 @@ impl<K: ?Sized, S> TaggedFilter<K, S> {
         TaggedFilter { core, key: PhantomData }
     }
 
+    fn with_core(&self, core: Core<S>) -> Self {
+        Self::from_core(core)
+    }
+
     /// The largest tag. The smallest is 0.
     ///
     /// ```
@@ -89,11 +92,6 @@ impl<K: ?Sized, S> TaggedFilter<K, S> {
 }
 
 impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
-    #[inline(always)]
-    fn locate(&self, key: &K) -> (TaggedShard<'_>, Class) {
-        self.core.locate(key)
-    }
-
     /// Stores a copy of the key with this tag, whatever is there already. A key takes a slot for each time that it is
     /// inserted, up to 8.
     ///
@@ -116,8 +114,8 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn insert(&self, key: &K, tag: u32) -> Result<(), InsertError> {
-        let ((shard, class), value) = (self.locate(key), self.value(tag));
-        shard.put(Put { class, value, if_present: IfPresent::Another }).map(|_| ())
+        let value = self.value(tag);
+        self.core.raw.put(self.core.mixed(key), Put { value, ..Put::COPY }).map(|_| ())
     }
 
     /// The tag of the key, the smallest if there are more; `None` if the key is absent, which is certain.
@@ -173,8 +171,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn retag(&self, key: &K, from: u32, to: u32) -> bool {
-        let (shard, class) = self.locate(key);
-        shard.replace(class, self.value(from), self.value(to))
+        self.core.raw.replace(self.core.mixed(key), self.value(from), self.value(to))
     }
 
     /// Removes a copy of the key with this tag, and says whether there was one. Remove only what was inserted: else, as often as
@@ -194,8 +191,8 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn remove(&self, key: &K, tag: u32) -> bool {
-        let ((shard, class), value) = (self.locate(key), self.value(tag));
-        shard.remove(class, Some(value)) != 0
+        let value = self.value(tag);
+        self.core.raw.remove_value(self.core.mixed(key), Some(value)) != 0
     }
 
     /// Stores a copy of each key with this tag, as a loop of [`insert`](TaggedFilter::insert) would, and lists those that
@@ -216,7 +213,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn insert_batch<T: Borrow<K>>(&self, keys: &[T], tag: u32) -> BulkReport {
-        self.core.put_batch::<K, T>(keys, self.value(tag), IfPresent::Another, |_, _| {})
+        self.core.put_batch::<K, T>(keys, Put { value: self.value(tag), ..Put::COPY }, Answers::Nothing)
     }
 
     /// The same on all threads of the rayon pool that the caller is in, or of the global one.
@@ -231,7 +228,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
     where
         S: Sync,
     {
-        self.core.par_put::<K, T>(keys, self.value(tag), IfPresent::Another)
+        self.core.par_put::<K, T>(keys, Put { value: self.value(tag), ..Put::COPY })
     }
 
     /// The tag of each key: `tags[i]` is what [`tag`](TaggedFilter::tag) answers for `keys[i]`.
@@ -240,7 +237,6 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
     /// If `keys` and `tags` differ in length.
     #[track_caller]
     pub fn tag_batch<T: Borrow<K>>(&self, keys: &[T], tags: &mut [Option<u32>]) {
-        assert_same_length(keys.len(), tags.len());
         let ask = |mixed| self.core.raw.values(mixed).into_iter().min().map(|value| value - 1);
         self.core.look_at_each::<K, T, _>(keys, tags, ask);
     }
@@ -251,7 +247,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
     /// # Errors
     /// [`MergeError`] if the two were built differently or there is no memory; nothing has changed then.
     pub fn merge_from(&self, other: &Self) -> Result<MergeReport, MergeError> {
-        self.core.merge_from(&other.core, IfPresent::Another, |tag| tag)
+        self.core.merge_from(&other.core, |value| Put { value, ..Put::COPY })
     }
 }
 
@@ -295,7 +291,7 @@ impl<K: ?Sized, S> TaggedBuilder<K, S> {
     /// [`BuildError`] for each wish that cannot be met, and when the system refuses the memory.
     pub fn build(self) -> Result<TaggedFilter<K, S>, BuildError> {
         let (plan, bytes) = self.plan()?;
-        Ok(TaggedFilter::from_core(Core::build(self.inner, &plan, bytes)?))
+        Ok(TaggedFilter::from_core(self.inner.build_tagged(&plan, bytes)?))
     }
 
     fn plan(&self) -> Result<(Plan, usize), BuildError> {

@@ -89,8 +89,8 @@ impl<'a> Lookups<'a> {
         }
         let plan = stored.plan();
         Ok(Lookups::Alike {
-            contains: contains_in::<_, Records<'_>>(plan),
-            contains_each: contains_each_in::<_, Records<'_>>(LayoutKind::of(plan.slot_bits), level_for(bytes.len())),
+            contains: contains_in(plan),
+            contains_each: contains_each_in(LayoutKind::of(plan.slot_bits), level_for(bytes.len())),
             records: Records::new(bytes, plan, stored.first(), stored.stride()),
         })
     }

@@ -1,7 +1,7 @@
 //! The records of a snapshot as shards that lie side by side and never change.
 
 use crate::layout::{Format, Geometry, Place, Plan};
-use crate::raw::{Layout, Positions, Probed};
+use crate::raw::{Bare, Layout, Positions, Probed};
 use crate::sys::bytes::Bytes;
 
 /// Bytes behind a bucket that lookups may read: a trailer stands behind the last record.
@@ -34,13 +34,6 @@ impl<'a> Records<'a> {
     }
 }
 
-impl AsRef<Self> for Records<'_> {
-    #[inline(always)]
-    fn as_ref(&self) -> &Self {
-        self
-    }
-}
-
 impl<'a> Probed for Records<'a> {
     type Positions = Strides;
     type Source = Bytes<'a>;
@@ -48,6 +41,17 @@ impl<'a> Probed for Records<'a> {
         = ()
     where
         Self: 'b;
+    type Slots<'b>
+        = Bare
+    where
+        Self: 'b;
+
+    const SPECIALIZED: bool = true;
+
+    #[inline(always)]
+    fn slots(&self) -> Bare {
+        Bare
+    }
 
     #[inline(always)]
     fn geometry(&self) -> &Geometry {

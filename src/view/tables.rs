@@ -53,7 +53,7 @@ impl<'a> Tables<'a> {
         cells.try_reserve_exact(plan.shards * plan.cells_at(0))?;
         for (number, &Placed { first, extent, epoch }) in placed.iter().enumerate() {
             cells.resize(extent.first_cell + plan.cells_at(extent.depth), number as u32);
-            let plan = if plan.grows() { plan.leaf(extent.made) } else { *plan };
+            let plan = if plan.grows() { plan.leaf(extent.dropped) } else { *plan };
             assert!(
                 first + plan.words * size_of::<u64>() + SPARE <= bytes.len(),
                 "a trailer stands behind the last one"
@@ -68,7 +68,7 @@ impl<'a> Tables<'a> {
         }
         assert_eq!(cells.len(), plan.shards * plan.cells_at(0), "a table for each cell");
         let (beside, level) = (plan.slot_bits - plan.fingerprint_bits, level_for(bytes.len()));
-        let tags = (beside > 0).then(|| Tags::new(plan.slot_bits, beside));
+        let tags = (beside > 0).then(|| Tags::new(plan));
         Ok(Tables { bytes, geometry: Geometry::new(plan), grows: plan.grows(), tables, cells, tags, level })
     }
 

@@ -256,3 +256,22 @@ fn batches_do_what_loops_do() {
     assert!(stored.into_iter().all(|key| full.contains(key)));
     assert!(refused.iter().filter(|key| full.contains(key)).count() < refused.len() / 100);
 }
+
+/// The clock of a filter ends where that of its files does.
+#[test]
+fn what_is_written_at_the_end_of_time_is_read() {
+    let second = Duration::from_secs(1);
+    let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(6 * second).build().unwrap();
+    filter.advance_to(Duration::MAX);
+    filter.advance();
+    filter.insert(&1).unwrap();
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).unwrap();
+    let read = ExpiringFilter::<u64>::read_from(&bytes[..], filter.hasher().clone(), Duration::ZERO).unwrap();
+    assert!(read.contains(&1));
+    let longest = Duration::from_nanos(u64::MAX);
+    let build = |time| ExpiringFilter::<u64>::builder().capacity(100).time_to_live(time).build();
+    assert!(build(longest).is_ok());
+    let error = build(longest + second).unwrap_err();
+    assert!(matches!(error, BuildError::TimeToLiveTooLong { .. }), "{error}");
+}

@@ -13,6 +13,7 @@ mod expiring;
 mod expiring_kept;
 mod faults;
 mod growth;
+mod kinds;
 mod merge;
 mod model;
 mod parts;

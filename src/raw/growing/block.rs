@@ -8,6 +8,7 @@ use super::leaf::{Leaf, layout_of};
 use crate::layout::{Aim, Mixed, Plan, repeated};
 use crate::raw::block::{BLOCK, ContainsEach, Next};
 use crate::raw::probe::{Layout, Runs, with_layout};
+use crate::raw::slots::{SlotKind, Slots};
 use crate::raw::stripe::Watch;
 use crate::sys::directory::Member;
 use crate::sys::isa::{Compiled, Function};
@@ -46,21 +47,21 @@ struct Probes<'a> {
 struct ContainsEachAs<L>(PhantomData<L>);
 
 /// The lookups of growing filters of this plan, for this processor.
-pub(in crate::raw) fn contains_each_in<F: AsRef<Option<Box<Growing>>>>(plan: &Plan) -> Compiled<ContainsEach<F>> {
+pub(super) fn contains_each_in<K: SlotKind>(plan: &Plan) -> Compiled<ContainsEach<Growing<K>>> {
     with_layout!(layout_of(plan), L => Compiled::for_vectors::<ContainsEachAs<L>>())
 }
 
-impl<F: AsRef<Option<Box<Growing>>>, L: Layout> Function<ContainsEach<F>> for ContainsEachAs<L> {
+impl<K: SlotKind, L: Layout> Function<ContainsEach<Growing<K>>> for ContainsEachAs<L> {
     #[inline(always)]
-    fn run(filter: &F, (next, found): (Next<'_>, &mut [bool])) {
-        let growing = filter.as_ref().as_deref().expect("the lookups of a growing filter");
+    fn run(growing: &Growing<K>, (next, found): (Next<'_>, &mut [bool])) {
         let level = level_for(growing.table_bytes());
         // Three blocks: of one the tables are asked, the lines of another are on their way, and the third is read.
         let mut blocks: [Probes<'_>; 3] = array::from_fn(|_| Probes::new(growing));
         let mut left = found.len();
         growing.ask::<L>(&mut blocks[0], &mut left, next);
         growing.ask::<L>(&mut blocks[1], &mut left, next);
-        blocks[0].begin::<L>();
+        let slots = growing.kind.slots();
+        blocks[0].begin::<L>(slots);
         if let Some(level) = level {
             (0..BLOCK).for_each(|at| blocks[0].fetch::<L>(at, level));
         }
@@ -69,7 +70,7 @@ impl<F: AsRef<Option<Box<Growing>>>, L: Layout> Function<ContainsEach<F>> for Co
             let next_one = (now + 1) % blocks.len();
             let last_one = (now + 2) % blocks.len();
             growing.ask::<L>(&mut blocks[last_one], &mut left, next);
-            blocks[next_one].begin::<L>();
+            blocks[next_one].begin::<L>(slots);
             let probes = &blocks[now];
             let coming = (blocks[next_one].count > 0).then_some(&blocks[next_one]).zip(level);
             match <&mut [bool; BLOCK]>::try_from(&mut *found) {
@@ -85,7 +86,7 @@ impl<F: AsRef<Option<Box<Growing>>>, L: Layout> Function<ContainsEach<F>> for Co
 
 impl<'a> Probes<'a> {
     #[inline(always)]
-    fn new(growing: &'a Growing) -> Self {
+    fn new<K: SlotKind>(growing: &'a Growing<K>) -> Self {
         let leaf = growing.directory.at(growing.aim(Mixed::default()).cell);
         let none = [0; BLOCK];
         Probes {
@@ -122,7 +123,7 @@ impl Probes<'_> {
 
     /// Works out what is read where, and what it is compared with, and begins to fetch the lines.
     #[inline(always)]
-    fn begin<L: Layout>(&mut self) {
+    fn begin<L: Layout>(&mut self, slots: impl Slots) {
         if self.count == 0 {
             return;
         }
@@ -131,9 +132,9 @@ impl Probes<'_> {
             self.wide.iter_mut().zip(bits).for_each(|(wide, bits)| *wide = u8::from(bits > u64::BITS));
         }
         if self.reads_one_run::<L>() {
-            self.begin_at::<L::Narrow>(bits);
+            self.begin_at::<L::Narrow>(bits, slots);
         } else {
-            self.begin_at::<L>(bits);
+            self.begin_at::<L>(bits, slots);
         }
     }
 
@@ -148,7 +149,7 @@ impl Probes<'_> {
     }
 
     #[inline(always)]
-    fn begin_at<L: Layout>(&mut self, bits: [u32; BLOCK]) {
+    fn begin_at<L: Layout>(&mut self, bits: [u32; BLOCK], slots: impl Slots) {
         let (fingerprints, buckets) = (self.fingerprints, self.buckets);
         for at in 0..BLOCK {
             for (number, buckets) in buckets.iter().enumerate() {
@@ -157,32 +158,34 @@ impl Probes<'_> {
                 self.addresses[number][at] = L::address(begin);
             }
             let width = u64::from(bits[at] / 4);
-            let stored = u64::from(fingerprints[at]) & ((1 << width) - 1);
+            // The fingerprint as the table stores it, above the tag.
+            let stored = slots.unit(fingerprints[at].into()) & ((1 << width) - 1);
             self.patterns[at] = repeated(stored, L::Runs::SLOTS, width);
         }
     }
 }
 
 impl Probes<'_> {
-    /// Looks for one of the keys. Not 0 if its version changed.
+    /// Looks for one of the keys, at this epoch. Not 0 if its version changed.
     #[inline(always)]
-    fn lookup_one<L: Layout>(&self, at: usize, found: &mut bool) -> u64 {
+    fn lookup_one<L: Layout, T: Slots>(&self, at: usize, slots: T, moment: T::Moment, found: &mut bool) -> u64 {
         let leaf = self.leaves[at].get();
         let (look, words) = (leaf.look, leaf.words().view());
         let (run_bits, version) = (look.bucket_bits / 2, leaf.version(self.stripes[at]));
-        let pattern = u64::from(self.fingerprints[at] & leaf.mask()).wrapping_mul(look.low);
+        let pattern = u64::from(self.fingerprints[at] & leaf.mask()).wrapping_mul(slots.unit(look.low));
+        let (pattern, minus) = (pattern | slots.alive(look.low, moment), slots.minus(look.low));
         let begun = version.begin();
         let hits = [self.begins[0][at], self.begins[1][at]].map(|begin| {
             let runs = L::read(&*words, L::address(begin), run_bits);
             reached(Step::BucketRead);
-            L::align(runs, begin, run_bits).hits(look.low, pattern)
+            L::align(runs, begin, run_bits).hits(minus, pattern)
         });
         *found = (hits[0] | hits[1]) & look.high != 0;
         version.change_since(begun)
     }
 }
 
-impl Growing {
+impl<K: SlotKind> Growing<K> {
     /// Aims at the next keys and asks their tables how wide they are: in a pass of its own, between loops that the compiler
     /// vectorises.
     #[inline(always)]
@@ -221,7 +224,7 @@ impl Growing {
         }
     }
 
-    /// As a lookup of each key, in tables that are read as `L` or, all but a few, as `N`. Where a version or a cell changed, the
+    /// As a lookup of each key, in tables that are read as `L` or, all but a few, as `N`. Where a version, a cell or the epoch changed, the
     /// block is looked at again key by key.
     ///
     /// As each key is read, the lines of one that is coming begin to be fetched: side by side, so that there are always some
@@ -233,6 +236,8 @@ impl Growing {
         coming: Option<(&Probes<'_>, CacheLevel)>,
         found: &mut [bool],
     ) {
+        let slots = self.kind.slots();
+        let now = slots.now();
         let mut first = [N::Runs::default(); BLOCK];
         let mut second = [N::Runs::default(); BLOCK];
         let mut changed = 0;
@@ -255,12 +260,13 @@ impl Growing {
             (_, BLOCK) => (0..BLOCK).step_by(2).for_each(|at| [at, at + 1].into_iter().for_each(&mut read)),
             (_, count) => (0..count).for_each(read),
         }
-        let mut hits = [0; BLOCK];
+        let (moment, mut hits) = (slots.moment(now), [0; BLOCK]);
         for at in 0..BLOCK {
-            let (bits, pattern) = (probes.bucket_bits[at], probes.patterns[at]);
+            let bits = probes.bucket_bits[at];
             let low = repeated(1, N::Runs::SLOTS, u64::from(bits / 4));
-            let first = N::align(first[at], probes.begins[0][at], bits / 2).hits(low, pattern);
-            let second = N::align(second[at], probes.begins[1][at], bits / 2).hits(low, pattern);
+            let (pattern, minus) = (probes.patterns[at] | slots.alive(low, moment), slots.minus(low));
+            let first = N::align(first[at], probes.begins[0][at], bits / 2).hits(minus, pattern);
+            let second = N::align(second[at], probes.begins[1][at], bits / 2).hits(minus, pattern);
             hits[at] = (first | second) & low << (bits / 4 - 1);
         }
         for (found, hits) in found.iter_mut().zip(hits) {
@@ -271,12 +277,12 @@ impl Growing {
             while wide != 0 {
                 let at = wide.trailing_zeros() as usize;
                 if let Some(found) = found.get_mut(at) {
-                    changed |= probes.lookup_one::<L>(at, found);
+                    changed |= probes.lookup_one::<L, _>(at, slots, moment, found);
                 }
                 wide &= wide - 1;
             }
         }
-        if changed | self.directory.change_since(probes.turn) != 0 {
+        if changed | self.directory.change_since(probes.turn) != 0 || !slots.is_still(now) {
             self.lookup_each(&probes.mixed, found);
         }
     }

@@ -2,18 +2,12 @@
 //! such words.
 
 use super::Growing;
-use crate::layout::{Aim, Bucket, Class, Extent, Fingerprint, unpack};
+use crate::layout::Class;
+use crate::raw::copy::TableCopy;
+use crate::raw::slots::{SlotKind, Slots};
 use core::ops::Range;
 
-/// What a copy of a table is of.
-pub(crate) struct TableCopy {
-    pub(crate) extent: Extent,
-    /// Fingerprints in it.
-    pub(crate) count: u64,
-    words: usize,
-}
-
-impl Growing {
+impl<K: SlotKind> Growing<K> {
     /// Copies all tables of these shards, one after the other, into the same `words`, which hold any of them.
     ///
     /// The cell at which this stands is always the first one of a table, and a split leaves that cell to the table that is
@@ -35,18 +29,18 @@ impl Growing {
     }
 
     /// Each copy of each class by the shard that it began in, with its whole fingerprint, of a filter without writers.
-    pub(crate) fn classes(&self) -> impl Iterator<Item = (usize, Class)> {
+    pub(crate) fn classes(&self, moment: K::Moment) -> impl Iterator<Item = (usize, Class)> {
         let mut next = 0;
         let tables = core::iter::from_fn(move || {
             let leaf = (next < self.cells()).then(|| self.directory.at(next))?;
             next += self.plan.cells_at(leaf.doublings());
             Some(leaf)
         });
-        tables.flat_map(|leaf| {
+        tables.flat_map(move |leaf| {
             let [_, above] = self.plan.known(&leaf.extent(&self.plan));
             let whole = move |class: Class| Class { fingerprint: class.fingerprint.with(above), ..class };
             let shard = leaf.first_cell / self.plan.cells_at(0);
-            leaf.get().shard().classes().map(move |class| (shard, whole(class)))
+            self.shard(leaf).classes(moment).map(move |(class, _)| (shard, whole(class)))
         })
     }
 
@@ -61,20 +55,10 @@ impl Growing {
         let leaf = self.directory.at(cell);
         debug_assert_eq!(leaf.first_cell, cell);
         let locked = leaf.shard().stripes().lock_all();
+        let epoch = <K::Slots<'_> as Slots>::number(self.kind.slots().now());
         leaf.mend(&locked, &self.plan);
         let copied = leaf.shards.plan().words;
         leaf.shard().table().copy_to(&locked, &mut words[..copied]);
-        TableCopy { extent: leaf.extent(&self.plan), count: leaf.load(), words: copied }
-    }
-
-    /// All that a copy holds.
-    pub(crate) fn aims<'a>(&'a self, copy: &TableCopy, words: &'a [u64]) -> impl Iterator<Item = Aim> + use<'a> {
-        let ([_, above], shard) = (self.plan.known(&copy.extent), copy.extent.first_cell / self.plan.cells_at(0));
-        let bits = self.plan.leaf(copy.extent.made).slot_bits;
-        let buckets = self.geometry.all_buckets().zip(unpack(words, bits, self.plan.buckets as usize));
-        buckets.flat_map(move |(bucket, slots): (Bucket, _)| {
-            let fingerprints = slots.into_iter().filter_map(Fingerprint::from_slot);
-            fingerprints.map(move |stored| self.geometry.aim_of(shard, stored.with(above), bucket))
-        })
+        TableCopy { extent: leaf.extent(&self.plan), count: leaf.load(), epoch, words: copied }
     }
 }

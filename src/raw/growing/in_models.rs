@@ -4,33 +4,34 @@ use super::Growing;
 use super::write::InLeaf;
 use crate::layout::{Class, Hop, Mixed, Search, SearchBudget};
 use crate::raw::home::Fixed;
-use crate::raw::pair::Admission;
+use crate::raw::pair::Put;
+use crate::raw::slots::SlotKind;
 use core::cell::Cell;
 
-impl Growing {
+impl<K: SlotKind> Growing<K> {
     /// `None` if the pair is full.
-    pub(crate) fn insert_into_pair(&self, key: Mixed, admission: Admission) -> Option<bool> {
-        let result = self.at_home(self.aim(key), |shard, home, class| shard.insert_into_pair(home, class, admission));
+    pub(crate) fn insert_into_pair(&self, key: Mixed, put: Put) -> Option<u32> {
+        let result = self.at_home(self.aim(key), |shard, home, class| shard.insert_into_pair(home, class, put));
         result.map(|result| result.expect("no refusal"))
     }
 
     /// Under one lock. Whether there was room.
     pub(crate) fn insert_into_first(&self, key: Mixed) -> bool {
-        self.at_home(self.aim(key), |shard, home, class| shard.insert_into(home, class.first, class))
+        self.at_home(self.aim(key), |shard, home, class| shard.insert_into(home, class.first, class, 1))
     }
 
     /// With all of the table locked.
     pub(crate) fn insert_alone(&self, key: Mixed) {
         let result = self.at_home(self.aim(key), |shard, home, class| {
             let (mut search, mut budget) = (Search::new(), SearchBudget::full());
-            shard.exclusive().insert(home, &mut search, &mut budget, class, Admission::Copies)
+            shard.exclusive().insert(home, &mut search, &mut budget, class, Put::COPY)
         });
-        assert_eq!(result, Ok(true));
+        assert_eq!(result, Ok(0));
     }
 
     /// Moves a key out of its first bucket, in the table that it is in.
     pub(crate) fn hop(&self, key: Mixed) -> bool {
-        self.home(self.aim(key)).0.shard().hop(out_of_first(self.home(self.aim(key)).1))
+        self.shard(self.home(self.aim(key)).0).hop(out_of_first(self.home(self.aim(key)).1))
     }
 
     /// The same in this table of the list, whether or not it is there and the key in it.
@@ -38,28 +39,28 @@ impl Growing {
         let class = self.aim(key).class;
         self.directory.each().nth(number).is_some_and(|table| {
             let fingerprint = class.fingerprint.lower(table.mask());
-            table.shard().hop(out_of_first(Class { fingerprint, ..class }))
+            self.shard(table).hop(out_of_first(Class { fingerprint, ..class }))
         })
     }
 
     /// Stores a key that is absent in the oldest table, before that is split; says whether it was absent.
-    pub(crate) fn insert_unique_in_first_table(&self, key: Mixed) -> bool {
+    pub(crate) fn insert_unique_in_first_table(&self, key: Mixed) -> u32 {
         let class = self.aim(key).class;
         let oldest = self.directory.each().next().expect("a table");
         let class = Class { fingerprint: class.fingerprint.lower(oldest.mask()), ..class };
-        let Ok(result) = oldest.shard().insert_into_pair(Fixed, class, Admission::Unique);
+        let Ok(result) = self.shard(oldest).insert_into_pair(Fixed, class, Put::UNIQUE);
         result.expect("there is room").expect("no refusal")
     }
 
     /// Stores a key into the slot out of which another one is moved; `None` if its table was split meanwhile.
-    pub(crate) fn displace(&self, moved: Mixed, key: Mixed, admission: Admission) -> Option<bool> {
+    pub(crate) fn displace(&self, moved: Mixed, key: Mixed, put: Put) -> Option<u32> {
         let (cell, strained) = (self.aim(key).cell, Cell::new(false));
         let (leaf, class) = self.home(self.aim(key));
         let home = InLeaf { growing: self, cell, leaf, strained: &strained };
         let lower = self.aim(moved).class.fingerprint.lower(leaf.mask());
         let hop = out_of_first(Class { fingerprint: lower, ..self.aim(moved).class });
         // In the new table the one to be moved is not found.
-        leaf.shard().last_hop(home, hop, 1, class, admission).ok()?
+        self.shard(leaf).last_hop(home, hop, 1, class, put).ok()?
     }
 
     /// As an insertion does that was long in finding room in the table of this key.

@@ -3,8 +3,9 @@
 use super::Growing;
 use crate::layout::Mixed;
 use crate::raw::shard::Shard;
+use crate::raw::slots::SlotKind;
 
-impl Growing {
+impl<K: SlotKind> Growing<K> {
     /// The oldest table. It is the only one before the first split.
     pub(crate) fn first_table(&self) -> Shard<'_> {
         self.directory.each().next().expect("a table").get().shard()

@@ -1,9 +1,10 @@
 //! A table of a growing filter, and what is known of it.
 
-use crate::layout::{Class, Extent, Lanes, Plan};
+use crate::layout::{Extent, Lanes, Plan};
 use crate::raw::probe::LayoutKind;
 use crate::raw::shard::Shard;
 use crate::raw::shards::Shards;
+use crate::raw::slots::Bare;
 use crate::raw::stripe::VersionRef;
 use crate::sys::directory::New;
 use crate::sys::memory::{Arena, Run, Source};
@@ -48,12 +49,6 @@ pub(super) fn layout_of(plan: &Plan) -> LayoutKind {
 }
 
 impl Look {
-    /// The fingerprint of a class, as this table stores it, in every slot of a run.
-    #[inline(always)]
-    pub(super) fn pattern(&self, class: Class) -> u64 {
-        u64::from(class.fingerprint.get()).wrapping_mul(self.low)
-    }
-
     /// Whether buckets are one run.
     #[inline(always)]
     pub(super) fn is_narrow(&self) -> bool {
@@ -64,7 +59,7 @@ impl Look {
 impl Leaf {
     /// An empty table of the filter of this plan. `None` when there is no memory.
     pub(super) fn new(plan: &Plan, extent: &Extent, arena: &Arena) -> Option<Self> {
-        let leaf = plan.leaf(extent.made);
+        let leaf = plan.leaf(extent.dropped);
         let lanes = Lanes::new(leaf.slot_bits);
         let leaf = Leaf {
             look: Look {
@@ -86,13 +81,14 @@ impl Leaf {
 
     /// A hint, unless all of it is locked.
     pub(super) fn extent(&self, plan: &Plan) -> Extent {
-        let made = plan.reserve_bits - self.shards.plan().reserve_bits;
-        Extent { first_cell: self.first_cell, depth: self.doublings(), made }
+        let dropped = plan.reserve_bits - self.shards.plan().reserve_bits;
+        Extent { first_cell: self.first_cell, depth: self.doublings(), dropped }
     }
 
+    /// The table, as far as the content of its slots does not matter.
     #[inline(always)]
     pub(super) fn shard(&self) -> Shard<'_> {
-        self.shards.at(0)
+        self.shards.at(0, Bare)
     }
 
     #[inline(always)]
@@ -153,14 +149,5 @@ impl NewTable {
 
     pub(crate) fn shard(&self) -> Shard<'_> {
         self.0.shard()
-    }
-
-    /// What is stored here and is no fingerprint that such a table of the filter of this plan holds, if anything is.
-    pub(crate) fn stranger(&self, plan: &Plan) -> Option<u32> {
-        let extent = self.0.extent(plan);
-        let ([known, _], mask) = (plan.known(&extent), plan.known_mask(&extent));
-        let core = u32::MAX >> (u32::BITS - plan.core_bits());
-        let mut stored = self.shard().classes().map(|class| class.fingerprint.get());
-        stored.find(|stored| stored & mask != known & mask || stored & core == 0)
     }
 }

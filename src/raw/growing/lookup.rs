@@ -2,9 +2,10 @@
 
 use super::Growing;
 use super::leaf::{Leaf, layout_of};
-use crate::layout::{Bucket, Mixed, Plan, hits_less};
-use crate::raw::lookup::Contains;
+use crate::layout::{Bucket, Class, Mixed, Place, Plan, hits_less};
+use crate::raw::lookup::{Contains, Values, values_in};
 use crate::raw::probe::{Layout, Runs, with_layout};
+use crate::raw::slots::{SlotKind, Slots, Tagging};
 use crate::raw::stripe::Watch;
 use crate::sys::directory::Member;
 use crate::sys::isa::{Compiled, Function};
@@ -15,22 +16,20 @@ use core::marker::PhantomData;
 struct ContainsAs<L, const ONE: bool>(PhantomData<L>);
 
 /// The lookup of growing filters of this plan, for this processor.
-pub(in crate::raw) fn contains_in<F: AsRef<Option<Box<Growing>>>>(plan: &Plan) -> Compiled<Contains<F>> {
-    with_layout!(layout_of(plan), L => if plan.shards == 1 {
+pub(super) fn contains_in<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing<K>>> {
+    with_layout!(layout_of(plan), L => if plan.shards == 1 && K::SPECIALIZED {
         Compiled::for_scalars::<ContainsAs<L, true>>()
     } else {
         Compiled::for_scalars::<ContainsAs<L, false>>()
     })
 }
 
-impl<F: AsRef<Option<Box<Growing>>>, L: Layout, const ONE: bool> Function<Contains<F>> for ContainsAs<L, ONE> {
+impl<K: SlotKind, L: Layout, const ONE: bool> Function<Contains<Growing<K>>> for ContainsAs<L, ONE> {
     #[inline(always)]
-    fn run(filter: &F, mixed: Mixed) -> bool {
-        // Never: this is the lookup of those that grow. A panic would keep a register from all others.
-        let Some(growing) = filter.as_ref() else { return false };
+    fn run(growing: &Growing<K>, mixed: Mixed) -> bool {
         let aim = if ONE { growing.geometry.aim_in_one(mixed) } else { growing.aim(mixed) };
         let (leaf, class) = growing.home(aim);
-        let pattern = leaf.look.pattern(class);
+        let pattern = growing.pattern(leaf, class);
         // Nearly all tables are of the one kind or of the other, but during one doubling. Both in one function would leave each
         // too few registers.
         if L::Runs::SLOTS == 2 && !leaf.look.is_narrow() {
@@ -43,8 +42,14 @@ impl<F: AsRef<Option<Box<Growing>>>, L: Layout, const ONE: bool> Function<Contai
     }
 }
 
-impl Growing {
-    /// Looks until neither a relocation nor a split comes between.
+impl<K: SlotKind> Growing<K> {
+    /// The fingerprint of a class, as this table stores it, in every slot of a run.
+    #[inline(always)]
+    fn pattern(&self, leaf: Member<'_, Leaf>, class: Class) -> u64 {
+        u64::from(class.fingerprint.get()).wrapping_mul(self.kind.slots().unit(leaf.look.low))
+    }
+
+    /// Looks until neither a relocation nor a split nor a tick comes between.
     #[cold]
     #[inline(never)]
     pub(super) fn look_again(&self, mixed: Mixed) -> bool {
@@ -70,7 +75,7 @@ impl Growing {
         self.look_in::<L>(cell, leaf, pattern, buckets).unwrap_or_else(|| self.look_again(mixed))
     }
 
-    /// Whether the class is present; `None` if a relocation or a split came between.
+    /// Whether the class is present; `None` if a relocation, a split or a tick came between.
     ///
     /// As in a filter of fixed size, but that the cell is the first thing that is read, and the last one for a miss: a slot
     /// that a split clears is cleared after the cell has changed, so that who sees it cleared sees the other cell (models
@@ -79,7 +84,7 @@ impl Growing {
     fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
         let aim = self.aim(mixed);
         let (leaf, class) = self.home(aim);
-        let (pattern, buckets) = (leaf.look.pattern(class), [class.first, class.second]);
+        let (pattern, buckets) = (self.pattern(leaf, class), [class.first, class.second]);
         if L::Runs::SLOTS == 2 && !leaf.look.is_narrow() {
             self.look_in::<L>(aim.cell, leaf, pattern, buckets)
         } else {
@@ -95,19 +100,38 @@ impl Growing {
         pattern: u64,
         buckets: [Bucket; 2],
     ) -> Option<bool> {
-        let look = &leaf.get().look;
+        let (look, slots) = (&leaf.get().look, self.kind.slots());
+        let minus = if <K::Slots<'_> as Slots>::TAGGED { slots.minus(look.low) } else { look.minus_low };
         let [first, second] = buckets.map(|bucket| u64::from(bucket.get() * look.bucket_bits));
         let run_bits = look.bucket_bits / 2;
         let (version, words) = (leaf.version(self.stripe_offset(buckets[0])), &*leaf.words().view());
+        let now = slots.now();
         let begun = version.begin();
         let first = L::align(L::read(words, L::address(first), run_bits), first, run_bits);
         reached(Step::BucketRead);
         let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
         reached(Step::BucketRead);
-        let hits = |run| hits_less(run, pattern, look.minus_low);
+        let pattern = pattern | slots.alive(look.low, slots.moment(now));
+        let hits = |run| hits_less(run, pattern, minus);
         if (first.any_of(hits) | second.any_of(hits)) & look.high != 0 {
             return Some(true);
         }
-        (version.is_still(begun) & self.directory.is_at(cell, leaf)).then_some(false)
+        (version.is_still(begun) & slots.is_still(now) & self.directory.is_at(cell, leaf)).then_some(false)
+    }
+}
+
+impl Growing<Tagging> {
+    /// The value of each live copy of the class. A copy that is there throughout is among them.
+    pub(in crate::raw) fn values(&self, mixed: Mixed) -> Values {
+        loop {
+            let (aim, slots) = (self.aim(mixed), self.kind.slots());
+            let ((leaf, class), now) = (self.home(aim), slots.now());
+            let [first, second] = [class.first, class.second].map(|bucket| u64::from(bucket.get()));
+            let values = values_in(&leaf.get().shards, slots, Place { shard: 0, first, second, class }, now);
+            if let Some(values) = values.filter(|_| slots.is_still(now) && self.directory.is_at(aim.cell, leaf)) {
+                return values;
+            }
+            reached(Step::Repeated);
+        }
     }
 }

@@ -25,23 +25,31 @@ mod split;
 mod task;
 mod write;
 
-pub(super) use block::contains_each_in;
 pub(crate) use leaf::NewTable;
-pub(super) use lookup::contains_in;
 
+use super::block::{ContainsEach, Next};
 use super::counters::Totals;
+use super::lookup::Contains;
+use super::shard::Shard;
 use super::shards::Shards;
+use super::slots::{Bare, SlotKind};
 use super::stripe::STRIPE_BYTES;
+use super::writers::Writers;
 use crate::layout::{Aim, Bucket, Class, Extent, Geometry, Mixed, Plan};
 use crate::sys::directory::{Directory, Member};
+use crate::sys::isa::Compiled;
 use crate::sys::memory::{Arena, HugePages};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::sync::SharedCounter;
 use leaf::Leaf;
 
-pub(crate) struct Growing {
+pub(crate) struct Growing<K: SlotKind = Bare> {
     pub(super) geometry: Geometry,
     directory: Directory<Leaf>,
+    pub(super) kind: K,
+    contains: Compiled<Contains<Growing<K>>>,
+    contains_each: Compiled<ContainsEach<Growing<K>>>,
+    pub(super) writers: Writers<Growing<K>>,
     pub(super) plan: Plan,
     /// Tables that there were when it was built, or loaded.
     begun_with: usize,
@@ -62,13 +70,13 @@ pub(crate) struct Grown {
     pub(crate) nanos_in_splits: u64,
 }
 
-impl Growing {
+impl<K: SlotKind> Growing<K> {
     /// An empty filter. `None` when there is no memory.
     pub(super) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
         let (arena, mut tables) = (Arena::new(huge_pages), Vec::new());
         tables.try_reserve_exact(plan.shards).ok()?;
         for shard in 0..plan.shards {
-            let extent = Extent { first_cell: shard * plan.cells_at(0), depth: 0, made: 0 };
+            let extent = Extent { first_cell: shard * plan.cells_at(0), depth: 0, dropped: 0 };
             tables.push(NewTable::new(plan, &extent, &arena)?);
         }
         Self::of_tables(plan, tables, arena)
@@ -89,6 +97,10 @@ impl Growing {
         Some(Growing {
             geometry: Geometry::new(plan),
             directory: Directory::new(leaves, |leaf| plan.cells_at(leaf.doublings()))?,
+            kind: K::new(plan),
+            contains: lookup::contains_in(plan),
+            contains_each: block::contains_each_in(plan),
+            writers: Writers::new(),
             plan: *plan,
             begun_with,
             arena,
@@ -103,7 +115,9 @@ impl Growing {
 
     /// The memory behind a filter of which all tables have doubled so often, in bytes.
     pub(super) fn bytes_of(plan: &Plan, doublings: u32) -> Option<usize> {
-        let table = |doublings| Shards::bytes_of(&plan.leaf(doublings))?.checked_add(Directory::<Leaf>::ENTRY_BYTES);
+        let table = |doublings| {
+            Shards::bytes_of(&plan.leaf(plan.dropped_after(doublings)))?.checked_add(Directory::<Leaf>::ENTRY_BYTES)
+        };
         let mut bytes = Directory::<Leaf>::bytes_of(plan.shards.checked_shl(plan.reserve_bits)?)?;
         bytes = bytes.checked_add(Self::FIXED_BYTES)?.checked_add(plan.shards.checked_mul(table(0)?)?)?;
         for doublings in 1..=doublings {
@@ -135,8 +149,8 @@ impl Growing {
         self.begun_with + self.splits.get() as usize
     }
 
-    pub(crate) fn shards(&self) -> usize {
-        self.plan.shards
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     pub(crate) fn cells(&self) -> usize {
@@ -157,6 +171,26 @@ impl Growing {
         (leaf, Class { fingerprint, ..aim.class })
     }
 
+    /// A table, as a shard with slots of this kind.
+    #[inline(always)]
+    fn shard<'a>(&'a self, leaf: Member<'a, Leaf>) -> Shard<'a, K::Slots<'a>> {
+        leaf.get().shards.at(0, self.kind.slots())
+    }
+
+    /// The tables, from the oldest on; those that are added while the last one is worked on come, too.
+    pub(super) fn each(&self) -> impl Iterator<Item = Shard<'_, K::Slots<'_>>> {
+        self.directory.each().map(|leaf| self.shard(leaf))
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, mixed: Mixed) -> bool {
+        self.contains.call(self, mixed)
+    }
+
+    pub(super) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
+        self.contains_each.call(self, (next, found));
+    }
+
     /// Where the stripe of a bucket begins in any table, in bytes.
     #[inline(always)]
     fn stripe_offset(&self, bucket: Bucket) -> u64 {
@@ -174,7 +208,7 @@ impl Growing {
     ///
     /// A split changes none of the counts that are added up, so that none goes on while this adds changes the sum. From the
     /// newest table on: what a writer took away there had been added in an older one before.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         let sum = self.directory.each_from_newest().map(|leaf| leaf.shard().stripes().sum()).fold(0, u64::wrapping_add);
         i64::try_from(sum).map_or(0, |sum| sum as usize).min(self.slots())
     }

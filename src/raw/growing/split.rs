@@ -8,11 +8,12 @@ use super::leaf::Leaf;
 use crate::error::InsertError;
 use crate::layout::{Extent, Lanes, Packer, Plan};
 use crate::raw::locks::LockedAll;
+use crate::raw::slots::SlotKind;
 use crate::sys::directory::{Member, New};
 use crate::sys::steps::{Step, reached};
 use std::time::Instant;
 
-impl Growing {
+impl<K: SlotKind> Growing<K> {
     /// Whether the table may be split and is at this load.
     pub(super) fn splits_from(&self, leaf: Member<'_, Leaf>, load: f64) -> bool {
         let slots = leaf.shards.plan().slots() as f64;
@@ -34,12 +35,16 @@ impl Growing {
         }
         let depth = doublings + 1;
         let cells = self.plan.cells_at(depth);
-        let extent = Extent { first_cell: leaf.first_cell + cells, depth, made: depth };
-        let bit = self.plan.fingerprint_bits - doublings - 1;
+        let extent = Extent { first_cell: leaf.first_cell + cells, depth, dropped: self.plan.dropped_after(depth) };
+        // Of a slot, above the tag.
+        let bit = self.plan.slot_bits - doublings - 1;
         let change = leaf.shard().begin_change();
         let locked = leaf.shard().stripes().lock_all();
         // What a split that was interrupted has left takes room, and would be keys where it is copied to.
         leaf.mend(&locked, &self.plan);
+        // The epoch is read under all locks of the table: what is dead by it is neither copied nor counted (models
+        // tick_during_a_split_*).
+        self.shard(leaf).sweep_all(&locked);
         if leaf.doublings() == doublings && self.splits_from(leaf, from) {
             // Not before the split is sure: of many that find a table full, one takes memory, which no arena gives back.
             let Some(child) = Leaf::new(&self.plan, &extent, &self.arena).and_then(New::of) else {
@@ -105,7 +110,8 @@ impl Leaf {
     fn clear_strangers(&self, locked: &LockedAll<'_>, plan: &Plan) {
         let (extent, lanes) = (self.extent(plan), self.lanes());
         let ([known, _], mask) = (plan.known(&extent), plan.known_mask(&extent));
-        let (known, mask) = (lanes.repeat(known & mask), lanes.repeat(mask));
+        let tag_bits = plan.tag_bits();
+        let (known, mask) = (lanes.repeat((known & mask) << tag_bits), lanes.repeat(mask << tag_bits));
         self.clear_where(locked, |run| lanes.high() & !lanes.equal(run & mask, known) & !lanes.equal(run, 0));
     }
 

@@ -9,9 +9,10 @@ use super::write::{Again, InLeaf};
 use crate::error::InsertError;
 use crate::layout::{Aim, Class, Mixed, Search, SearchBudget};
 use crate::raw::exclusive::KEYS_UNDER_LOCKS;
-use crate::raw::pair::Admission;
+use crate::raw::pair::Put;
 #[cfg(feature = "rayon")]
 use crate::raw::shard::Shard;
+use crate::raw::slots::SlotKind;
 use crate::raw::window::rolling;
 use crate::sys::prefetch::CacheLevel;
 use core::cell::Cell;
@@ -21,15 +22,15 @@ use core::mem;
 const AHEAD: usize = 16;
 
 /// Insertions of a bulk task.
-pub(crate) struct InsertTask<'a, N> {
-    growing: &'a Growing,
+pub(crate) struct InsertTask<'a, K: SlotKind, N> {
+    growing: &'a Growing<K>,
     search: Search,
     budget: &'a mut SearchBudget,
-    admission: Admission,
+    put: Put,
     note: N,
 }
 
-impl Growing {
+impl<K: SlotKind> Growing<K> {
     /// Splits the table of a cell until it has doubled so often, or there is no memory for more: the table that is there then.
     #[cfg(feature = "rayon")]
     pub(crate) fn split_ahead(&self, cell: usize, doublings: u32) -> Shard<'_> {
@@ -46,21 +47,21 @@ impl Growing {
     pub(crate) fn insert_task<'a, N>(
         &'a self,
         budget: &'a mut SearchBudget,
-        admission: Admission,
+        put: Put,
         note: N,
-    ) -> InsertTask<'a, N> {
-        InsertTask { growing: self, search: Search::new(), budget, admission, note }
+    ) -> InsertTask<'a, K, N> {
+        InsertTask { growing: self, search: Search::new(), budget, put, note }
     }
 }
 
 /// A key that is not yet stored, and what will have become of it.
 type Waiting<'o, O> = (Aim, &'o mut O);
 
-impl<N> InsertTask<'_, N> {
+impl<K: SlotKind, N> InsertTask<'_, K, N> {
     /// Stores these keys, each by itself: for so few that to lock all of a table would take longer.
     pub(crate) fn run_for_few<'o, O: 'o>(&mut self, keys: impl Iterator<Item = (Mixed, &'o mut O)>)
     where
-        N: FnMut(&mut O, Result<bool, InsertError>),
+        N: FnMut(&mut O, Result<u32, InsertError>),
     {
         keys.for_each(|(mixed, outcome)| self.insert_one(self.growing.aim(mixed), outcome));
     }
@@ -68,7 +69,7 @@ impl<N> InsertTask<'_, N> {
     /// Stores these keys. The fewer tables they are of, the faster.
     pub(crate) fn run<'o, O: 'o>(&mut self, keys: impl Iterator<Item = (Mixed, &'o mut O)>)
     where
-        N: FnMut(&mut O, Result<bool, InsertError>),
+        N: FnMut(&mut O, Result<u32, InsertError>),
     {
         let growing = self.growing;
         let mut keys = keys.map(|(mixed, outcome)| (growing.aim(mixed), outcome)).peekable();
@@ -93,12 +94,12 @@ impl<N> InsertTask<'_, N> {
         keys: impl Iterator<Item = Waiting<'o, O>>,
         waiting: &mut Vec<Waiting<'o, O>>,
     ) where
-        N: FnMut(&mut O, Result<bool, InsertError>),
+        N: FnMut(&mut O, Result<u32, InsertError>),
     {
-        let InsertTask { growing, ref mut search, ref mut budget, admission, ref mut note } = *self;
+        let InsertTask { growing, ref mut search, ref mut budget, put, ref mut note } = *self;
         let (leaf, strained) = (growing.directory.at(cell), Cell::new(false));
         let (mut refused, mut ends) = (None, false);
-        let exclusive = leaf.get().shard().exclusive();
+        let exclusive = growing.shard(leaf).exclusive();
         let keys = keys.inspect(|(aim, _)| leaf.shard().fetch(aim.class, CacheLevel::L1));
         rolling::<AHEAD, _>(
             keys,
@@ -109,7 +110,7 @@ impl<N> InsertTask<'_, N> {
                 }
                 let home = InLeaf { growing, cell: aim.cell, leaf, strained: &strained };
                 let class = Class { fingerprint: aim.class.fingerprint.lower(leaf.mask()), ..aim.class };
-                match exclusive.insert(home, search, budget, class, admission) {
+                match exclusive.insert(home, search, budget, class, put) {
                     Ok(result) => {
                         note(outcome, result);
                         ends = strained.take() && growing.relieves(leaf);
@@ -132,9 +133,9 @@ impl<N> InsertTask<'_, N> {
     /// As a single insertion, which splits a table that is full.
     fn insert_one<O>(&mut self, aim: Aim, outcome: &mut O)
     where
-        N: FnMut(&mut O, Result<bool, InsertError>),
+        N: FnMut(&mut O, Result<u32, InsertError>),
     {
-        let result = self.growing.insert_fetched(aim, self.admission, self.budget);
+        let result = self.growing.insert_fetched(aim, self.put, self.budget);
         (self.note)(outcome, result);
     }
 }

@@ -6,8 +6,10 @@ use super::leaf::Leaf;
 use crate::error::InsertError;
 use crate::layout::{Aim, Class, LAST_LOAD, Mixed, SearchBudget};
 use crate::raw::home::Home;
-use crate::raw::pair::Admission;
+use crate::raw::pair::Put;
 use crate::raw::shard::Shard;
+use crate::raw::slots::SlotKind;
+use crate::raw::writers::Changed;
 use crate::sys::directory::Member;
 use crate::sys::prefetch::CacheLevel;
 use core::cell::Cell;
@@ -26,23 +28,31 @@ const SMALL: usize = 80;
 const SPLIT_SMALL_FROM: f64 = 0.25;
 
 /// Where a writer found the class.
-#[derive(Clone, Copy)]
-pub(super) struct InLeaf<'a> {
-    pub(super) growing: &'a Growing,
+pub(in crate::raw) struct InLeaf<'a, K: SlotKind> {
+    pub(super) growing: &'a Growing<K>,
     pub(super) cell: usize,
     pub(super) leaf: Member<'a, Leaf>,
     pub(super) strained: &'a Cell<bool>,
 }
 
 /// Why a writer begins anew.
-pub(super) enum Again {
+pub(in crate::raw) enum Again {
     /// The class is in another table.
     Moved,
     /// The table is full, which had doubled so often.
     Full { doublings: u32 },
 }
 
-impl Home for InLeaf<'_> {
+impl<K: SlotKind> Clone for InLeaf<'_, K> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: SlotKind> Copy for InLeaf<'_, K> {}
+
+impl<K: SlotKind> Home for InLeaf<'_, K> {
     type Again = Again;
 
     #[inline(always)]
@@ -74,28 +84,31 @@ fn full_from(leaf: &Leaf) -> f64 {
     if leaf.shards.plan().slots() < SMALL { SPLIT_SMALL_FROM } else { SPLIT_FULL_FROM }
 }
 
-impl Growing {
+impl<K: SlotKind> Changed for Growing<K> {
     #[inline(always)]
-    pub(in crate::raw) fn insert(&self, mixed: Mixed, admission: Admission) -> Result<bool, InsertError> {
+    fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
         let aim = self.aim(mixed);
         self.fetch(aim, CacheLevel::L1);
-        self.insert_fetched(aim, admission, &mut SearchBudget::full())
+        self.insert_fetched(aim, put, &mut SearchBudget::full())
     }
 
+    fn remove(&self, mixed: Mixed, value: Option<u32>) -> u32 {
+        let aim = self.aim(mixed);
+        self.fetch(aim, CacheLevel::L1);
+        self.remove_fetched(aim, value)
+    }
+}
+
+impl<K: SlotKind> Growing<K> {
     /// The same for a key whose buckets are on their way.
     #[inline(always)]
-    pub(crate) fn insert_fetched(
-        &self,
-        aim: Aim,
-        admission: Admission,
-        budget: &mut SearchBudget,
-    ) -> Result<bool, InsertError> {
+    pub(crate) fn insert_fetched(&self, aim: Aim, put: Put, budget: &mut SearchBudget) -> Result<u32, InsertError> {
         let strained = Cell::new(false);
         loop {
             let (leaf, class) = self.home(aim);
             let home = InLeaf { growing: self, cell: aim.cell, leaf, strained: &strained };
             let change = leaf.shard().begin_change();
-            let result = leaf.shard().insert_fetched(home, class, admission, budget);
+            let result = self.shard(leaf).insert_fetched(home, class, put, budget);
             change.end();
             match result {
                 Ok(result) => {
@@ -147,18 +160,12 @@ impl Growing {
         self.at_home(self.aim(mixed), |shard, home, class| shard.count(home, class))
     }
 
-    pub(in crate::raw) fn remove(&self, mixed: Mixed) -> bool {
-        let aim = self.aim(mixed);
-        self.fetch(aim, CacheLevel::L1);
-        self.remove_fetched(aim)
-    }
-
     /// The same for a key whose buckets are on their way.
     #[inline(always)]
-    pub(crate) fn remove_fetched(&self, aim: Aim) -> bool {
+    pub(crate) fn remove_fetched(&self, aim: Aim, value: Option<u32>) -> u32 {
         self.at_home(aim, |shard, home, class| {
             let change = shard.begin_change();
-            let removed = shard.remove_fetched(home, class);
+            let removed = shard.remove_fetched(home, class, value);
             change.end();
             removed
         })
@@ -170,12 +177,16 @@ impl Growing {
 
     /// Does this to the class of a key, in its table.
     #[inline(always)]
-    pub(super) fn at_home<T>(&self, aim: Aim, work: impl Fn(Shard<'_>, InLeaf<'_>, Class) -> Result<T, Again>) -> T {
+    pub(in crate::raw) fn at_home<'a, T>(
+        &'a self,
+        aim: Aim,
+        work: impl Fn(Shard<'a, K::Slots<'a>>, InLeaf<'_, K>, Class) -> Result<T, Again>,
+    ) -> T {
         let strained = Cell::new(false);
         loop {
             let (leaf, class) = self.home(aim);
             let home = InLeaf { growing: self, cell: aim.cell, leaf, strained: &strained };
-            if let Ok(done) = work(leaf.shard(), home, class) {
+            if let Ok(done) = work(self.shard(leaf), home, class) {
                 return done;
             }
         }
@@ -198,7 +209,7 @@ mod tests {
     }
 
     fn fill(raw: &RawFilter, keys: core::ops::Range<u64>) {
-        keys.for_each(|key| assert_eq!(raw.insert(Mixed::of(key), Admission::Copies), Ok(true)));
+        keys.for_each(|key| assert_eq!(raw.insert(Mixed::of(key)), Ok(())));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! A delta, taken over by a filter that serves.
 
+use super::Name;
 use super::format::{self, Change, End, HEAD, NAME, Next};
-use super::{Name, digest};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::CuckooFilter;
 use crate::hashing::SavedHasher;
 use crate::layout::{Class, Geometry, SLOTS, Search, SearchBudget};
-use crate::raw::{Admission, Fixed};
+use crate::raw::{Fixed, Put};
 use crate::snapshot::arriving::{exact, take};
 use crate::snapshot::read::{SnapshotHeader, SnapshotReader, check, check_plain, whole};
 use core::fmt;
@@ -57,12 +57,9 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     #[must_use]
     pub fn digest(&self) -> u64 {
-        if let Some(growing) = self.raw.growing() {
-            let digests = growing.classes().map(|(shard, class)| Name::of(class).digest(shard));
-            return digests.fold(0, u64::wrapping_add);
-        }
-        let shards = self.raw.shards.each().enumerate();
-        shards.map(|(number, shard)| digest(number, shard)).fold(0, u64::wrapping_add)
+        let mut digest = 0_u64;
+        self.raw.each_class(|shard, class| digest = digest.wrapping_add(Name::of(class).digest(shard)));
+        digest
     }
 }
 
@@ -103,18 +100,19 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
         let mut report = DeltaReport { removed: 0, inserted: 0, metadata };
         for changed in &delta.changes {
             let number = changed.number();
-            let exclusive = self.raw.shards.at(number).exclusive();
+            let refused = || SnapshotError::DeltaRefused { shard: number };
+            let exclusive = self.raw.exclusive(number).ok_or_else(refused)?;
             let (mut search, mut budget) = (Search::new(), SearchBudget::full());
             let [removed, inserted] = changed.names();
             for class in changed.classes(removed, self.raw.geometry()) {
-                if !exclusive.remove(class) {
-                    return Err(SnapshotError::DeltaRefused { shard: number });
+                if exclusive.remove(class, None) == 0 {
+                    return Err(refused());
                 }
                 report.removed += 1;
             }
             for class in changed.classes(inserted, self.raw.geometry()) {
-                let Ok(stored) = exclusive.insert(Fixed, &mut search, &mut budget, class, Admission::Copies);
-                stored.map_err(|_| SnapshotError::DeltaRefused { shard: number })?;
+                let Ok(stored) = exclusive.insert(Fixed, &mut search, &mut budget, class, Put::COPY);
+                stored.map_err(|_| refused())?;
                 report.inserted += 1;
             }
         }

@@ -4,7 +4,7 @@ use super::format::{self, Change, End};
 use super::{Name, digest};
 use crate::error::SnapshotError;
 use crate::layout::Plan;
-use crate::raw::{Shard, Shards};
+use crate::raw::{Bare, Shard, Shards};
 use crate::snapshot::arriving::{Arrived, Arriving};
 use crate::snapshot::read::{SnapshotReader, check_plain, one_shard, whole};
 use core::cmp::Ordering;
@@ -106,7 +106,7 @@ impl<R: Read> Copy<R> {
     /// The next shard, checked: its number, the checksum of its words, and all that it holds.
     fn next(&mut self) -> Result<Option<(usize, u32, Shard<'_>)>, SnapshotError> {
         let Some(arrived) = self.arriving.next(core::mem::take(&mut self.bytes))? else { return Ok(None) };
-        let shard = self.one.at(0);
+        let shard = self.one.at(0, Bare);
         arrived.store_in(shard)?;
         let Arrived { number, bytes, head, .. } = arrived;
         self.bytes = bytes;
@@ -117,7 +117,7 @@ impl<R: Read> Copy<R> {
 /// The classes of which copies have gone and have come, once for each copy.
 fn difference(before: Shard<'_>, after: Shard<'_>) -> [Vec<Name>; 2] {
     let [before, after] = [before, after].map(|shard| {
-        let mut names: Vec<Name> = shard.classes().map(Name::of).collect();
+        let mut names: Vec<Name> = shard.classes(()).map(|(class, _)| Name::of(class)).collect();
         names.sort_unstable();
         names
     });

@@ -33,7 +33,7 @@ const WITH_KEYS: u32 = 1;
 /// All that a snapshot says before its shards, the keys of the hasher included: only tests print it.
 #[derive(Clone, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
-pub(in crate::snapshot) struct Header {
+pub(crate) struct Header {
     pub(in crate::snapshot) plan: Plan,
     pub(in crate::snapshot) kind: Kind,
     /// The shards of which records follow.

@@ -19,7 +19,7 @@ pub(super) const BYTES: usize = 32;
 
 #[derive(Clone, Copy, Default, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
-pub(in crate::snapshot) struct Kind {
+pub(crate) struct Kind {
     pub(in crate::snapshot) growing: Option<Growing>,
     pub(in crate::snapshot) expiring: Option<Expiring>,
     /// Bits of the counter in each slot, below the fingerprint and above the tag; 0 if nothing is counted.
@@ -31,7 +31,7 @@ pub(in crate::snapshot) struct Kind {
 /// Shards split until they have spent the reserve.
 #[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
-pub(in crate::snapshot) struct Growing {
+pub(crate) struct Growing {
     /// The upper bits of a fingerprint, which a split spends. Those below are its core.
     pub(in crate::snapshot) reserve_bits: u32,
     /// The number of keys up to which the filter grows.
@@ -41,7 +41,7 @@ pub(in crate::snapshot) struct Growing {
 /// Keys have deadlines: in each slot, below the fingerprint, a tag.
 #[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
-pub(in crate::snapshot) struct Expiring {
+pub(crate) struct Expiring {
     pub(in crate::snapshot) tag_bits: u32,
     /// Both in nanoseconds.
     pub(in crate::snapshot) time_to_live: u64,

@@ -15,7 +15,8 @@ mod record;
 mod trailer;
 
 pub(super) use header::{Header, MAX_METADATA, MAX_NAME, PREFIX, origin, too_short};
-pub(super) use kind::{Expiring, Growing, Kind};
+pub(crate) use kind::Kind;
+pub(super) use kind::{Expiring, Growing};
 pub(super) use record::{RECORD_HEAD, Record, padded, with_head};
 pub(super) use trailer::{COUNT as TRAILER_COUNT, TRAILER, trailer};
 

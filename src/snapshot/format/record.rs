@@ -5,14 +5,11 @@ use super::fields::Fields;
 use super::kind::Kind;
 use super::{ALIGN, CHECKSUM, invalid};
 use crate::error::{SnapshotError, SnapshotPlace};
-use crate::layout::{Extent, Plan};
+use crate::layout::{Extent, MAX_EPOCH, Plan};
 use crc32c::crc32c_append;
 
 /// The first bytes of every record.
 const MAGIC: [u8; 8] = *b"\xc0record\n";
-
-/// No filter has made more ticks: one a nanosecond for 292 years.
-const MAX_EPOCH: u64 = 1 << 63;
 
 /// Bytes of a head.
 pub(in crate::snapshot) const RECORD_HEAD: usize = 64;
@@ -44,7 +41,7 @@ impl Record {
     /// Of what is stored in these cells of a filter of this plan, at epoch 0, with its words yet to come. A filter that does
     /// not grow has one cell a shard.
     pub(in crate::snapshot) fn of(plan: &Plan, kind: &Kind, extent: &Extent, count: u64) -> Self {
-        let table = if extent.made > 0 { plan.leaf(extent.made) } else { *plan };
+        let table = if extent.dropped > 0 { plan.leaf(extent.dropped) } else { *plan };
         let reserve = extent.first_cell % plan.cells_at(0);
         Record {
             base: (extent.first_cell / plan.cells_at(0)) as u64,
@@ -141,8 +138,10 @@ impl Record {
         let depth = u32::from(self.depth);
         let depth_is_right = depth <= plan.reserve_bits && first_cell.is_multiple_of(plan.cells_at(depth));
         let depth = if depth_is_right { depth } else { plan.reserve_bits };
-        let made = plan.fingerprint_bits.saturating_sub(self.fingerprint_bits.into());
-        let extent = Extent { first_cell, depth, made: if made <= depth { made } else { 0 } };
+        // And as narrow as it says, if it had doubled often enough and its tags lie in one word.
+        let dropped = plan.fingerprint_bits.saturating_sub(self.fingerprint_bits.into());
+        let is_possible = dropped <= depth && plan.dropped_after(dropped) == dropped;
+        let extent = Extent { first_cell, depth, dropped: if is_possible { dropped } else { 0 } };
         // A filter that expires may be at any that leaves room for others.
         let (epoch, passed) = if kind.expiring.is_some() { (self.epoch.min(MAX_EPOCH), self.passed) } else { (0, 0) };
         let expected = named(&Record { epoch, passed, ..Record::of(plan, kind, &extent, self.count) });

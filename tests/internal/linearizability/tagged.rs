@@ -6,9 +6,10 @@ use super::full_or;
 use super::history::{Event, History};
 use super::threads::{Pause, on_threads};
 use crate::InsertError;
-use crate::layout::{Class, Mixed, Plan};
-use crate::raw::{IfPresent, Put, Shards, Tagged};
+use crate::layout::{Class, Geometry, Mixed, Plan};
+use crate::raw::{IfPresent, Put, RawFilter, Tagging};
 use crate::sys::memory::HugePages;
+use core::convert::Infallible;
 use std::collections::BTreeMap;
 
 /// What each copy has left, and one more, in order: 1 has died at the last tick, and 0 is no copy.
@@ -139,6 +140,7 @@ enum Action {
     Tick,
     Sweep,
     Clear,
+    Split,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -148,17 +150,24 @@ struct Step {
     turned: bool,
 }
 
-/// Bits of a slot and of its tag, buckets, and buckets of a stripe as a power of two. Slots of 12 and 24 bits straddle words.
-const TABLES: [(u32, u32, u32, u32); 9] = [
-    (16, 2, 2, 0),
-    (16, 2, 2, 1),
-    (16, 3, 4, 0),
-    (16, 4, 8, 1),
-    (8, 2, 2, 1),
-    (8, 4, 4, 1),
-    (32, 2, 4, 0),
-    (12, 4, 4, 2),
-    (24, 8, 4, 1),
+/// Bits of a slot and of its tag, buckets, buckets of a stripe as a power of two, and doublings. Slots of 12, 20 and 24 bits
+/// straddle words. Tables of slots of 20 bits with 4 of a tag are made 16 bits wide from the fourth doubling on, those of 18
+/// bits with 2 at the second.
+const TABLES: [(u32, u32, u32, u32, u32); 14] = [
+    (16, 2, 2, 0, 0),
+    (16, 2, 2, 1, 0),
+    (16, 3, 4, 0, 0),
+    (16, 4, 8, 1, 0),
+    (8, 2, 2, 1, 0),
+    (8, 4, 4, 1, 0),
+    (32, 2, 4, 0, 0),
+    (12, 4, 4, 2, 0),
+    (24, 8, 4, 1, 0),
+    (16, 2, 2, 4, 2),
+    (18, 2, 4, 4, 3),
+    (20, 4, 2, 4, 5),
+    (24, 8, 4, 4, 2),
+    (12, 4, 34, 4, 2),
 ];
 
 /// A table with something in it, and a program for each thread, all drawn from one number.
@@ -174,15 +183,16 @@ pub(super) struct Scenario {
 impl Scenario {
     pub(super) fn new(seed: u64, threads: usize, steps: usize) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let (width, bits, buckets, stripe_shift) = rng.choice(TABLES).expect("some");
-        let plan = Plan::one_shard(width, buckets, stripe_shift).with_tags(bits);
+        let (width, bits, buckets, stripe_shift, reserve_bits) = rng.choice(TABLES).expect("some");
+        let plan = Plan { reserve_bits, ..Plan::one_shard(width, buckets, stripe_shift).with_tags(bits) };
         let (counts, most) = (rng.u32(..4) == 0, u32::MAX >> (32 - bits));
         let mut names = BTreeMap::new();
         let mut classes = Vec::new();
-        let made = Tagged::new(&plan, HugePages::Unadvised).expect("memory");
+        let geometry = Geometry::new(&plan);
         let mut class = |rng: &mut fastrand::Rng| {
             let class = loop {
-                let class = made.locate(Mixed::of(rng.u64(..1 << 20))).1;
+                let mixed = Mixed::of(rng.u64(..1 << 20));
+                let class = if plan.grows() { geometry.aim(mixed).class } else { geometry.locate(mixed).1 };
                 if !class.coincides() {
                     break class;
                 }
@@ -216,7 +226,8 @@ impl Scenario {
                 60..72 => Action::Remove,
                 72..75 => Action::Sweep,
                 75..94 => Action::LookUp,
-                94..98 => Action::Copy,
+                94..96 => Action::Copy,
+                96..98 if plan.grows() => Action::Split,
                 _ => Action::Clear,
             };
             Step { action, class: *rng.choice(&hot).expect("some"), turned: rng.bool() }
@@ -229,7 +240,7 @@ impl Scenario {
 /// The filter that the programs of a scenario run on.
 pub(super) struct World {
     pub(super) scenario: Scenario,
-    filter: Tagged,
+    filter: RawFilter<Tagging>,
     /// What each class has before they run.
     start: Vec<Left>,
 }
@@ -239,12 +250,12 @@ pub(super) type Seen = Vec<(Option<usize>, Event<Said>)>;
 
 impl World {
     pub(super) fn new(scenario: Scenario) -> Self {
-        let filter = Tagged::new(&scenario.plan, HugePages::Unadvised).expect("memory");
+        let filter = RawFilter::<Tagging>::new(&scenario.plan, HugePages::Unadvised).expect("memory");
         let mut start = vec![Left::default(); scenario.classes.len()];
         for &(class, value) in &scenario.before {
             let if_present = if scenario.counts { IfPresent::Add } else { IfPresent::Another };
-            let put = Put { class: scenario.classes[class], value, if_present };
-            let said = Said::Put { value, if_present, had: filter.at(0).put(put) };
+            let mixed = filter.geometry().leading_to(scenario.classes[class]).expect("classes are drawn from hashes");
+            let said = Said::Put { value, if_present, had: filter.put(mixed, Put { value, if_present }) };
             start[class] = said.after(start[class], filter.most(), 0).expect("one thread is explained");
         }
         World { scenario, filter, start }
@@ -256,14 +267,14 @@ impl World {
         for &Step { action, class: number, turned } in &self.scenario.programs[thread] {
             let class = self.scenario.classes[number];
             let class = if turned { class.turned() } else { class };
-            let (shard, begin) = (self.filter.at(0), now());
+            let (mixed, begin) = (self.mixed(class), now());
             let said = match action {
                 Action::Put(if_present, value) => {
-                    Said::Put { value, if_present, had: shard.put(Put { class, value, if_present }) }
+                    Said::Put { value, if_present, had: self.filter.put(mixed, Put { value, if_present }) }
                 }
-                Action::Raise(value) => Said::Raised { value, had: shard.raise(class, value) },
-                Action::Remove => Said::Removed(shard.remove(class, None)),
-                Action::LookUp => Said::Found(self.filter.contains(self.mixed(class))),
+                Action::Raise(value) => Said::Raised { value, had: self.filter.raise(mixed, value) },
+                Action::Remove => Said::Removed(self.filter.remove_value(mixed, None)),
+                Action::LookUp => Said::Found(self.filter.contains(mixed)),
                 Action::Largest => Said::Largest(self.values(class)[7]),
                 Action::Copy => {
                     let copied = self.copy();
@@ -280,8 +291,12 @@ impl World {
                     self.filter.sweep(1);
                     continue;
                 }
+                Action::Split => {
+                    self.filter.growing().expect("it grows").split_home(mixed);
+                    continue;
+                }
                 Action::Clear => {
-                    self.filter.shards.clear();
+                    self.filter.clear();
                     Said::Cleared
                 }
             };
@@ -292,23 +307,22 @@ impl World {
     }
 
     fn mixed(&self, class: Class) -> Mixed {
-        self.filter.shards.geometry().leading_to(class).expect("classes are drawn from hashes")
+        self.filter.geometry().leading_to(class).expect("classes are drawn from hashes")
     }
 
     fn values(&self, class: Class) -> [u32; 8] {
         sorted(self.filter.values(self.mixed(class)))
     }
 
-    /// What each class has in a copy of the shard.
+    /// What each class has in a copy of its table, at the epoch of that.
     fn copy(&self) -> Vec<[u32; 8]> {
-        let plan = &self.scenario.plan;
-        let (raw, mut words) = (Shards::new(plan, HugePages::Unadvised.into()).expect("memory"), vec![0; plan.words]);
-        let (count, epoch) = self.filter.at(0).copy_to(&mut words);
-        raw.at(0).fill_with(words.into_iter(), count);
-        let live: Vec<_> = self.filter.at(0).classes_in(raw.at(0), epoch).collect();
-        let of = |class: &Class| {
-            sorted(live.iter().filter(|(other, _)| name(*other) == name(*class)).map(|&(_, value)| value))
-        };
+        let (mut live, mut words) = (Vec::new(), vec![0; self.scenario.plan.words]);
+        let Ok(()) = self.filter.copy_each(0..1, &mut words, |copy, words| {
+            live.extend(self.filter.contents(copy, words).map(|(aim, value)| (name(aim.class), value)));
+            Ok::<_, Infallible>(())
+        });
+        let of =
+            |class: &Class| sorted(live.iter().filter(|(other, _)| *other == name(*class)).map(|&(_, value)| value));
         self.scenario.classes.iter().map(of).collect()
     }
 
@@ -334,7 +348,8 @@ impl World {
                 ));
             }
         }
-        if Some(self.filter.shards.len() as u64) != self.filter.shards.at(0).occupied() {
+        let occupied = self.filter.with_tables(|tables| tables.map(|table| table.occupied()).sum::<Option<u64>>());
+        if Some(self.filter.len() as u64) != occupied {
             return Err("slots in use are not counted".into());
         }
         Ok(self.scenario.classes.len())

@@ -7,7 +7,7 @@ use super::shape::Words;
 use crate::InsertError;
 use crate::batch::lookup_batch;
 use crate::layout::{Class, Mixed, Search, SearchBudget};
-use crate::raw::{Admission, Fixed, Growing, RawFilter};
+use crate::raw::{Fixed, Growing, Put, RawFilter};
 use crate::sys::memory::HugePages;
 use core::convert::Infallible;
 
@@ -47,7 +47,7 @@ impl World {
         let stored = scenario.classes.iter().map(|&(_, copies)| u64::from(copies)).sum();
         let words = scenario.words.words.iter().copied();
         let raw = RawFilter::new(plan, HugePages::Unadvised).expect("memory");
-        raw.growing().map_or_else(|| raw.shards.at(0), Growing::first_table).fill_with(words, stored);
+        raw.growing().map_or_else(|| raw.flat().at(0), Growing::first_table).fill_with(words, stored);
         World { raw }
     }
 
@@ -55,12 +55,12 @@ impl World {
     fn copy(&self, scenario: &Scenario) -> Vec<u8> {
         let mut words = Words::new(&scenario.shape.plan);
         let Some(growing) = self.raw.growing() else {
-            let stored = self.raw.shards.at(0).copy_to(&mut words.words);
+            let (stored, _) = self.raw.flat().at(0).copy_to(&mut words.words);
             return counts(&words, scenario, stored);
         };
         let mut counts = vec![0; scenario.classes.len()];
         let Ok(()) = growing.copy_each(0..self.raw.plan().shards, &mut words.words, |copy, words| {
-            for found in growing.aims(copy, words).map(|aim| aim.class) {
+            for found in self.raw.contents(copy, words).map(|(aim, _)| aim.class) {
                 let is = |&(class, _): &(Class, u8)| class == found || class == found.turned();
                 counts[scenario.classes.iter().position(is).expect("all that is stored was inserted")] += 1;
             }
@@ -126,8 +126,8 @@ impl World {
 
     fn single(&self, action: Action, key: Mixed) -> Answer {
         match action {
-            Action::Insert => stored(self.raw.insert(key, Admission::Copies)),
-            Action::InsertUnique => admitted(self.raw.insert(key, Admission::Unique)),
+            Action::Insert => stored(self.raw.insert(key).map(|()| true)),
+            Action::InsertUnique => admitted(self.raw.insert_unique(key)),
             Action::LookUp => Answer::Found(self.raw.contains(key)),
             Action::Count => Answer::Counted(self.raw.count(key) as u8),
             Action::Remove => Answer::Removed(self.raw.remove(key)),
@@ -153,24 +153,25 @@ impl World {
         if let Some(growing) = self.raw.growing() {
             let mut steps: Vec<Step> = steps.copied().collect();
             let keys: Vec<Mixed> = steps.iter().map(|&step| self.mixed(key_of(scenario, step))).collect();
-            let note = |step: &mut Step, result| note(step.class, admitted(result), asked);
+            let note =
+                |step: &mut Step, result: Result<u32, _>| note(step.class, admitted(result.map(|had| had == 0)), asked);
             let mut budget = SearchBudget::full();
-            growing.insert_task(&mut budget, Admission::Unique, note).run(keys.into_iter().zip(&mut steps));
+            growing.insert_task(&mut budget, Put::UNIQUE, note).run(keys.into_iter().zip(&mut steps));
             return;
         }
         let mut search = Search::new();
-        let alone = self.raw.shards.at(0).exclusive();
+        let alone = self.raw.flat().at(0).exclusive();
         let mut begin = asked;
         for &step in steps {
             let key = key_of(scenario, step);
-            let mut insert = |admission| {
-                let Ok(result) = alone.insert(Fixed, &mut search, &mut SearchBudget::full(), key, admission);
-                result
+            let mut insert = |put| {
+                let Ok(result) = alone.insert(Fixed, &mut search, &mut SearchBudget::full(), key, put);
+                result.map(|had| had == 0)
             };
             let answer = match step.action {
-                Action::Insert => stored(insert(Admission::Copies)),
-                Action::Remove | Action::Task => Answer::Removed(alone.remove(key)),
-                _ => admitted(insert(Admission::Unique)),
+                Action::Insert => stored(insert(Put::COPY)),
+                Action::Remove | Action::Task => Answer::Removed(alone.remove(key, None) != 0),
+                _ => admitted(insert(Put::UNIQUE)),
             };
             note(step.class, answer, begin);
             begin = now();

@@ -16,7 +16,7 @@ pub(super) struct Epoch {
 }
 
 /// The right to sweep and to advance the epoch, which stands still meanwhile.
-pub(super) struct Pass<'a> {
+pub(crate) struct Pass<'a> {
     epoch: &'a Epoch,
     // Fields are dropped in this order.
     _guard: MutexGuard<'a>,

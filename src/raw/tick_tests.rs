@@ -1,6 +1,9 @@
 //! Random operations on one thread, against a multiset of deadlines for each class.
 
-use super::*;
+use super::filter::RawFilter;
+use super::home::Fixed;
+use super::pair::{IfPresent, Put};
+use super::slots::Tagging;
 use crate::error::InsertError;
 use crate::layout::{Class, Mixed, Plan, Tags};
 use crate::sys::memory::HugePages;
@@ -59,15 +62,15 @@ pub(super) fn formats() -> impl Iterator<Item = (u32, u32)> {
     (6..=32u32).flat_map(|width| (1..=Tags::most_bits(width).min(width - 5).min(8)).map(move |bits| (width, bits)))
 }
 
-pub(super) fn filter(width: u32, tag_bits: u32, buckets: u32) -> Tagged {
-    Tagged::new(&Plan::one_shard(width, buckets, 4).with_tags(tag_bits), HugePages::Unadvised).unwrap()
+pub(super) fn filter(width: u32, tag_bits: u32, buckets: u32) -> RawFilter<Tagging> {
+    RawFilter::new(&Plan::one_shard(width, buckets, 4).with_tags(tag_bits), HugePages::Unadvised).unwrap()
 }
 
-fn check_all(filter: &Tagged, oracle: &Oracle, hashes: &[Mixed]) {
+fn check_all(filter: &RawFilter<Tagging>, oracle: &Oracle, hashes: &[Mixed]) {
     for &mixed in hashes {
         let mut values = filter.values(mixed).to_vec();
         values.sort_unstable();
-        assert_eq!(values, oracle.values(filter.locate(mixed).1), "the live copies of {mixed:?}");
+        assert_eq!(values, oracle.values(filter.flat().locate(mixed).1), "the live copies of {mixed:?}");
         assert_eq!(filter.contains(mixed), !values.is_empty());
     }
 }
@@ -83,7 +86,7 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
         let mut refused = 0;
         for step in 0..3000 {
             let (mixed, value) = (hashes[random.usize(..hashes.len())], random.u32(1..=most));
-            let (shard, class) = filter.locate(mixed);
+            let (shard, class) = filter.flat().locate(mixed);
             match random.u32(..200) {
                 kind @ ..150 => {
                     let if_present = match kind {
@@ -92,7 +95,7 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
                         50..120 => IfPresent::Raise,
                         _ => IfPresent::Add,
                     };
-                    match shard.put(Put { class, value, if_present }) {
+                    match shard.insert(Fixed, class, Put { value, if_present }).unwrap() {
                         Ok(had) => assert_eq!(had, oracle.put(class, value, if_present), "{if_present:?}"),
                         Err(InsertError::TooManyCopies) => assert_eq!(oracle.values(class).len(), 8),
                         Err(error) => {
@@ -103,10 +106,10 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
                         }
                     }
                 }
-                150..165 => assert_eq!(shard.remove(class, None), oracle.remove(class)),
+                150..165 => assert_eq!(shard.remove(Fixed, class, None), Ok(oracle.remove(class))),
                 165..180 => {
                     let had = oracle.values(class).first().copied().unwrap_or(0);
-                    assert_eq!(shard.raise(class, value), had);
+                    assert_eq!(shard.raise(Fixed, class, value), Ok(had));
                     if had > 0 {
                         oracle.put(class, value, IfPresent::Raise);
                     }
@@ -122,15 +125,15 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
                     assert_eq!(filter.advance_to(oracle.epoch / 2), 0);
                 }
                 _ => {
-                    let in_use = filter.shards.len();
+                    let in_use = filter.len();
                     let cleared = filter.advance();
                     oracle.set_epoch(oracle.epoch + 1);
-                    assert_eq!(filter.shards.len(), in_use - cleared);
+                    assert_eq!(filter.len(), in_use - cleared);
                 }
             }
             assert_eq!(filter.epoch(), oracle.epoch);
-            assert!(filter.shards.len() >= oracle.live());
-            assert_eq!(Some(filter.shards.len() as u64), filter.shards.at(0).occupied(), "slots in use are counted");
+            assert!(filter.len() >= oracle.live());
+            assert_eq!(Some(filter.len() as u64), filter.flat().at(0).occupied(), "slots in use are counted");
             if step % 50 == 0 {
                 check_all(&filter, &oracle, &hashes);
             }
@@ -141,7 +144,7 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
         for _ in 0..=most {
             filter.advance();
         }
-        assert_eq!(filter.shards.len(), 0);
+        assert_eq!(filter.len(), 0);
     }
 }
 
@@ -151,8 +154,8 @@ fn what_has_died_makes_room_before_it_is_swept() {
     for (width, bits) in [(16, 3), (18, 2), (20, 4), (24, 8)] {
         let filter = filter(width, bits, 64);
         let put = |hash: u64, value| {
-            let (shard, class) = filter.locate(Mixed::of(hash));
-            shard.put(Put { class, value, if_present: IfPresent::Another })
+            let (shard, class) = filter.flat().locate(Mixed::of(hash));
+            shard.insert(Fixed, class, Put { value, if_present: IfPresent::Another }).unwrap()
         };
         let mut full = 0;
         while put(full, 1).is_ok() {
@@ -161,13 +164,13 @@ fn what_has_died_makes_room_before_it_is_swept() {
         assert!(full > 230, "{full} of 256 slots");
         filter.advance();
         // The tick has made all of them dead; none was swept.
-        assert_eq!(filter.shards.len() as u64, full);
+        assert_eq!(filter.len() as u64, full);
         assert!((0..full).all(|hash| !filter.contains(Mixed::of(hash))));
         let again = (1000..).take_while(|&hash| put(hash, 2).is_ok()).count() as u64;
         assert!(again > 230, "{again} of 256 slots");
         assert!((1000..1000 + again).all(|hash| filter.contains(Mixed::of(hash))));
         filter.advance();
-        assert_eq!(filter.shards.len() as u64, again, "the dead are gone");
+        assert_eq!(filter.len() as u64, again, "the dead are gone");
         assert!((1000..1000 + again).all(|hash| filter.contains(Mixed::of(hash))));
     }
 }
@@ -176,7 +179,7 @@ fn what_has_died_makes_room_before_it_is_swept() {
 #[test]
 fn a_sweep_ahead_takes_work_from_the_tick() {
     let plan = Plan::new(300_000, 16, None).unwrap().with_tags(3);
-    let filter = Tagged::new(&plan, HugePages::Unadvised).unwrap();
+    let filter = RawFilter::<Tagging>::new(&plan, HugePages::Unadvised).unwrap();
     let buckets = plan.shards * plan.buckets as usize;
     assert!(plan.shards > 1);
     let locked = |work: &dyn Fn()| {

@@ -1,0 +1,119 @@
+//! A filter that is put together from copies of its tables: for a clone, or from a file.
+
+use super::filter::RawFilter;
+use super::flat::Flat;
+use super::growing::{Growing, NewTable};
+use super::shard::Shard;
+use super::slots::{Bare, SlotKind};
+use crate::layout::{Extent, Plan};
+use crate::sys::memory::{Arena, HugePages};
+#[expect(clippy::disallowed_types, reason = "tables of a filter that nobody else has; no part of the protocol")]
+use std::sync::{Mutex, PoisonError};
+
+/// Tables that were filled so far. They may be filled by several threads.
+#[expect(clippy::disallowed_types, reason = "as above")]
+pub(crate) struct Assembly<K: SlotKind> {
+    plan: Plan,
+    tables: Tables<K>,
+    /// Of each table by its first cell, the epoch by which its tags are meant.
+    epochs: Mutex<Vec<(usize, u64)>>,
+}
+
+#[expect(clippy::disallowed_types, reason = "as above")]
+enum Tables<K: SlotKind> {
+    /// Memory for the whole.
+    Flat(Box<Flat<K>>),
+    Growing(Arena, Mutex<Vec<NewTable>>),
+}
+
+/// Why a table cannot be filled.
+pub(crate) enum Unfilled<E> {
+    OutOfMemory,
+    /// Some slot in use has no fingerprint that this table holds.
+    Stranger(u32),
+    Other(E),
+}
+
+impl<K: SlotKind> Assembly<K> {
+    /// `None` when there is no memory for a filter of fixed size.
+    pub(crate) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
+        let tables = if plan.grows() {
+            Tables::Growing(Arena::new(HugePages::Advised), Mutex::default())
+        } else {
+            Tables::Flat(Box::new(Flat::new(plan, huge_pages)?))
+        };
+        Some(Assembly { plan: *plan, tables, epochs: Mutex::default() })
+    }
+
+    /// Adds a table that `fill` fills, with the epoch of its tags.
+    pub(crate) fn add<E>(
+        &self,
+        extent: &Extent,
+        epoch: u64,
+        fill: impl FnOnce(Shard<'_>) -> Result<(), E>,
+    ) -> Result<(), Unfilled<E>> {
+        match &self.tables {
+            Tables::Flat(flat) => {
+                let shard = flat.shards.at(extent.first_cell, Bare);
+                fill(shard).map_err(Unfilled::Other)?;
+                check(shard, &self.plan, extent)?;
+            }
+            Tables::Growing(arena, tables) => {
+                let table = NewTable::new(&self.plan, extent, arena).ok_or(Unfilled::OutOfMemory)?;
+                fill(table.shard()).map_err(Unfilled::Other)?;
+                check(table.shard(), &self.plan, extent)?;
+                tables.lock().unwrap_or_else(PoisonError::into_inner).push(table);
+            }
+        }
+        if K::TIMED {
+            self.epochs.lock().unwrap_or_else(PoisonError::into_inner).push((extent.first_cell, epoch));
+        }
+        Ok(())
+    }
+
+    /// The filter, once all tables are there, at the latest of their epochs. `None` when there is no memory.
+    pub(crate) fn finish(self) -> Option<RawFilter<K>> {
+        let raw = match self.tables {
+            Tables::Flat(flat) => RawFilter::Flat(*flat),
+            Tables::Growing(arena, tables) => {
+                let tables = tables.into_inner().unwrap_or_else(PoisonError::into_inner);
+                RawFilter::Growing(Growing::of_tables(&self.plan, tables, arena)?)
+            }
+        };
+        let mut epochs = self.epochs.into_inner().unwrap_or_else(PoisonError::into_inner);
+        epochs.sort_unstable();
+        K::catch_up(&raw, &epochs.into_iter().map(|(_, epoch)| epoch).collect::<Vec<_>>());
+        Some(raw)
+    }
+}
+
+/// Whether all that is stored in a table of the filter of this plan are fingerprints that such a table holds. Bare slots of a
+/// filter of fixed size may hold any.
+fn check<E>(shard: Shard<'_>, plan: &Plan, extent: &Extent) -> Result<(), Unfilled<E>> {
+    if !plan.grows() && plan.tag_bits() == 0 {
+        return Ok(());
+    }
+    let ([known, _], mask) = (plan.known(extent), plan.known_mask(extent));
+    let core = u32::MAX >> (u32::BITS - plan.core_bits());
+    let mut stored = shard.contents().map(|slot| slot >> plan.tag_bits());
+    let stranger = stored.find(|stored| stored & mask != known & mask || stored & core == 0);
+    stranger.map_or(Ok(()), |stored| Err(Unfilled::Stranger(stored)))
+}
+
+/// A shard of memory for checking copies of a filter of this plan one by one. `None` when there is none.
+pub(crate) fn fill_alone<E>(
+    plan: &Plan,
+    extent: &Extent,
+    fill: impl FnOnce(Shard<'_>) -> Result<(), E>,
+) -> Result<(), Unfilled<E>> {
+    let alone = Extent { first_cell: 0, ..*extent };
+    let one = Plan { shards: 1, ..*plan };
+    if plan.grows() {
+        let table = NewTable::new(plan, extent, &Arena::new(HugePages::Unadvised)).ok_or(Unfilled::OutOfMemory)?;
+        fill(table.shard()).map_err(Unfilled::Other)?;
+        return check(table.shard(), plan, extent);
+    }
+    let shards = super::shards::Shards::new(&one, HugePages::Unadvised.into()).ok_or(Unfilled::OutOfMemory)?;
+    fill(shards.at(0, Bare)).map_err(Unfilled::Other)?;
+    check(shards.at(0, Bare), &one, &alone)
+}

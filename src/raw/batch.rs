@@ -1,0 +1,245 @@
+//! Changes of many keys on one thread, in a window (`window`): the buckets of some are fetched from memory while the keys
+//! before them are worked on. Lookups of many go in blocks (`block`).
+
+use super::filter::RawFilter;
+use super::flat::Flat;
+use super::growing::Growing;
+use super::home::Fixed;
+use super::pair::{IfPresent, Put};
+use super::shard::Shard;
+use super::slots::SlotKind;
+use super::window::rolling;
+use crate::error::InsertError;
+use crate::layout::{Aim, Class, Geometry, Mixed, SearchBudget};
+use crate::report::{BulkReport, RemoveReport};
+use crate::sys::prefetch::CacheLevel;
+
+/// Writers have no use for a window in tables up to this size. Measured: twice as large they are 20 % faster with one,
+/// half as large 10 % slower.
+const NEAR_TO_WRITERS: usize = 5 << 20;
+
+/// Keys whose lines are on their way while a writer works on one.
+const FAR_AHEAD: usize = 16;
+
+/// The same in tables near to writers: a longer window costs more than it gains.
+const ONE_AHEAD: usize = 1;
+
+/// The hashes of keys in turn: each is asked for while those before it wait for their locks. The user's types are behind it, and
+/// all else is compiled once.
+pub(crate) type Hashes<'a> = &'a mut dyn Iterator<Item = Mixed>;
+
+/// What a batch of insertions returns of each key.
+pub(crate) enum Answers<'a> {
+    Nothing,
+    /// Whether it was stored.
+    Stored(&'a mut [bool]),
+    /// Whether it was present.
+    Present(&'a mut [bool]),
+    /// Its value afterwards, the second number at the most; 0 if it was refused.
+    Sums(&'a mut [u32], u32),
+}
+
+/// Where keys lie in a filter, or in a part of one: numbered like the shards of the whole filter, of which `first` is the first
+/// that is there.
+struct Places<'a, K: SlotKind> {
+    flat: &'a Flat<K>,
+    geometry: &'a Geometry,
+    first: usize,
+}
+
+/// What became of the keys of a batch of insertions. At most `max_listed` refused ones are listed.
+struct Noted<'a> {
+    report: BulkReport,
+    index: usize,
+    max_listed: usize,
+    value: u32,
+    answers: Answers<'a>,
+}
+
+impl<'a> Noted<'a> {
+    fn new(put: Put, max_listed: usize, answers: Answers<'a>) -> Self {
+        Noted { report: BulkReport::default(), index: 0, max_listed, value: put.value, answers }
+    }
+
+    #[inline(always)]
+    fn note(&mut self, result: Result<u32, InsertError>) {
+        match &mut self.answers {
+            Answers::Nothing => {}
+            Answers::Stored(stored) => stored[self.index] = result == Ok(0),
+            Answers::Present(present) => present[self.index] = result.as_ref().is_ok_and(|&had| had != 0),
+            Answers::Sums(sums, most) => {
+                sums[self.index] = result.as_ref().map_or(0, |had| had.saturating_add(self.value).min(*most));
+            }
+        }
+        if result != Ok(0) {
+            self.report.note(self.index, result.map(|had| had == 0), self.max_listed);
+        }
+        self.index += 1;
+    }
+
+    fn report(mut self) -> BulkReport {
+        let BulkReport { present, ref rejected, rejected_unlisted, .. } = self.report;
+        self.report.inserted = self.index - present - rejected.len() - rejected_unlisted;
+        self.report
+    }
+}
+
+impl<K: SlotKind> RawFilter<K> {
+    /// Inserts one after the other, each under locks of its own, and lists those that were refused, at most `max_listed`.
+    pub(crate) fn insert_each(
+        &self,
+        hashes: Hashes<'_>,
+        put: Put,
+        max_listed: usize,
+        answers: Answers<'_>,
+    ) -> BulkReport {
+        let growing = match self {
+            RawFilter::Flat(flat) => return flat.places().insert_each(hashes, put, max_listed, answers),
+            RawFilter::Growing(growing) => growing,
+        };
+        let (mut noted, mut budget) = (Noted::new(put, max_listed, answers), SearchBudget::full());
+        let mut insert = |aim, put| noted.note(growing.insert_fetched(aim, put, &mut budget));
+        if put.if_present == IfPresent::Another {
+            growing.in_order(hashes, |aim| insert(aim, Put { if_present: IfPresent::Another, ..put }));
+        } else {
+            growing.in_order(hashes, |aim| insert(aim, put));
+        }
+        noted.report()
+    }
+
+    /// The same where these shards are those of a larger filter, from the shard `first` on: `geometry` is that of the whole.
+    pub(crate) fn insert_each_of_part(
+        &self,
+        geometry: &Geometry,
+        first: usize,
+        hashes: Hashes<'_>,
+        put: Put,
+        answers: Answers<'_>,
+    ) -> BulkReport {
+        match self {
+            RawFilter::Flat(flat) => Places { flat, geometry, first }.insert_each(hashes, put, usize::MAX, answers),
+            // No part of a filter that grows is built by itself.
+            RawFilter::Growing(_) => self.insert_each(hashes, put, usize::MAX, answers),
+        }
+    }
+
+    /// Removes one after the other, each under locks of its own, and lists those that were missing, at most `max_listed`. Of a
+    /// key, the copy with this value, or the one that dies first.
+    pub(crate) fn remove_each(&self, hashes: Hashes<'_>, value: Option<u32>, max_listed: usize) -> RemoveReport {
+        let (mut report, mut index) = (RemoveReport::default(), 0);
+        let mut note = |had| {
+            report.note(index, had != 0, max_listed);
+            index += 1;
+        };
+        match self {
+            RawFilter::Growing(growing) => growing.in_order(hashes, |aim| note(growing.remove_fetched(aim, value))),
+            RawFilter::Flat(flat) if flat.is_near_to_writers() => {
+                flat.places().remove_in_order::<ONE_AHEAD>(hashes, value, note);
+            }
+            RawFilter::Flat(flat) => flat.places().remove_in_order::<FAR_AHEAD>(hashes, value, note),
+        }
+        report
+    }
+}
+
+impl<K: SlotKind> RawFilter<K> {
+    /// Calls `work` with each key and what goes with it, whose buckets began to be fetched some keys before.
+    pub(crate) fn fetch_each<A>(&self, keys: impl Iterator<Item = (Mixed, A)>, mut work: impl FnMut(Mixed, A)) {
+        let fetched = keys.inspect(|&(mixed, _)| match self {
+            RawFilter::Flat(flat) => {
+                let (shard, class) = flat.locate(mixed);
+                shard.fetch(class, CacheLevel::L1);
+            }
+            RawFilter::Growing(growing) => growing.fetch(growing.aim(mixed), CacheLevel::L1),
+        });
+        rolling::<FAR_AHEAD, _>(fetched, |_| {}, |(mixed, with)| work(mixed, with));
+    }
+}
+
+impl<K: SlotKind> Flat<K> {
+    fn places(&self) -> Places<'_, K> {
+        Places { flat: self, geometry: self.shards.geometry(), first: 0 }
+    }
+
+    fn is_near_to_writers(&self) -> bool {
+        self.shards.table_bytes() <= NEAR_TO_WRITERS
+    }
+}
+
+impl<'a, K: SlotKind> Places<'a, K> {
+    /// As [`RawFilter::insert_each`].
+    fn insert_each(self, hashes: Hashes<'_>, put: Put, max_listed: usize, answers: Answers<'_>) -> BulkReport {
+        let mut noted = Noted::new(put, max_listed, answers);
+        match (put.if_present, self.flat.is_near_to_writers()) {
+            (IfPresent::Another, true) => self.insert_in_order::<ONE_AHEAD, true>(hashes, put, &mut noted),
+            (IfPresent::Another, false) => self.insert_in_order::<FAR_AHEAD, true>(hashes, put, &mut noted),
+            (_, true) => self.insert_in_order::<ONE_AHEAD, false>(hashes, put, &mut noted),
+            (_, false) => self.insert_in_order::<FAR_AHEAD, false>(hashes, put, &mut noted),
+        }
+        noted.report()
+    }
+
+    #[inline(never)]
+    fn insert_in_order<const AHEAD: usize, const COPIES: bool>(
+        self,
+        hashes: Hashes<'_>,
+        put: Put,
+        noted: &mut Noted<'_>,
+    ) {
+        // Known to be so when this is compiled.
+        let put = if COPIES { Put { if_present: IfPresent::Another, ..put } } else { put };
+        let mut budget = SearchBudget::full();
+        self.in_order::<AHEAD>(hashes, Shard::fetch_path, |shard, class| {
+            let Ok(result) = shard.insert_fetched(Fixed, class, put, &mut budget);
+            noted.note(result);
+        });
+    }
+
+    #[inline(never)]
+    fn remove_in_order<const AHEAD: usize>(self, hashes: Hashes<'_>, value: Option<u32>, mut note: impl FnMut(u32)) {
+        self.in_order::<AHEAD>(
+            hashes,
+            |_, _| {},
+            |shard, class| {
+                let Ok(had) = shard.remove_fetched(Fixed, class, value);
+                note(had);
+            },
+        );
+    }
+
+    /// Calls `work` with the place of each key, in order. What it needs begins to be fetched `AHEAD` keys before, and
+    /// half way in between it may ask for more, unless the table is in the cache anyway.
+    #[inline(always)]
+    fn in_order<const AHEAD: usize>(
+        self,
+        hashes: Hashes<'_>,
+        half_way: impl Fn(Shard<'a, K::Slots<'a>>, Class),
+        mut work: impl FnMut(Shard<'a, K::Slots<'a>>, Class),
+    ) {
+        let near = AHEAD == ONE_AHEAD || self.flat.shards.is_near();
+        let level = if near { CacheLevel::L1 } else { CacheLevel::L2 };
+        let fetched = hashes.map(|mixed| {
+            let (number, class) = self.geometry.locate(mixed);
+            let shard = self.flat.at(number - self.first);
+            shard.fetch(class, level);
+            (shard, class)
+        });
+        let half_way = |&(shard, class): &(Shard<'a, K::Slots<'a>>, Class)| {
+            if AHEAD > ONE_AHEAD {
+                half_way(shard, class);
+            }
+        };
+        let change = self.flat.shards.begin_change();
+        rolling::<AHEAD, _>(fetched, half_way, |(shard, class)| work(shard, class));
+        change.end();
+    }
+}
+
+impl<K: SlotKind> Growing<K> {
+    /// Where a key is looked for when its turn comes may be another table than the one from which its buckets were fetched.
+    #[inline(always)]
+    fn in_order(&self, hashes: Hashes<'_>, work: impl FnMut(Aim)) {
+        let fetched = hashes.map(|mixed| self.aim(mixed)).inspect(|&aim| self.fetch(aim, CacheLevel::L1));
+        rolling::<FAR_AHEAD, _>(fetched, |_| {}, work);
+    }
+}

@@ -1,0 +1,301 @@
+//! What filters of every kind have in common, fixed in size and growing: one suite over all of them.
+
+use concurrent_cuckoo_filter::{
+    BulkReport, CountingFilter, CuckooFilter, ExpiringFilter, FilterView, SnapshotError, SnapshotReader,
+    StableHashBuilder, TaggedFilter,
+};
+use std::time::Duration;
+
+type Stable = StableHashBuilder;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A filter of numbers.
+trait Kind: Clone + Send + Sync {
+    /// Whether each key has a copy of its own.
+    const OWN_COPIES: bool;
+
+    /// For this many keys, or for 2,000 that may become as many.
+    fn build(keys: usize, grows: bool) -> Self;
+    fn put(&self, key: u64);
+    fn put_batch(&self, keys: &[u64]) -> BulkReport;
+    fn par_put(&self, keys: &[u64]) -> BulkReport;
+    fn has(&self, key: u64) -> bool;
+    fn has_batch(&self, keys: &[u64], found: &mut [bool]);
+    fn par_has(&self, keys: &[u64], found: &mut [bool]);
+    fn take(&self, key: u64) -> bool;
+    fn len(&self) -> usize;
+    fn clear(&self);
+    fn memory(&self) -> usize;
+    fn tables(&self) -> usize;
+    fn make_room(&self, keys: usize) -> bool;
+    fn merge(&self, other: &Self) -> usize;
+    fn bytes(&self) -> Vec<u8>;
+    fn with_metadata(&self, metadata: &[u8]) -> Vec<u8>;
+    fn read(bytes: &[u8], in_parallel: bool) -> Result<Self, SnapshotError>;
+    /// Of a snapshot that is queried in place.
+    fn has_viewed(bytes: &[u8], keys: &[u64], found: &mut [bool]);
+}
+
+/// `$put` is how a key goes in singly, in a batch and in bulk; `$age` what a reader is told.
+macro_rules! kind {
+    ($filter:ident, $own_copies:literal, $builder:expr, $put:expr, $put_batch:expr, $par_put:expr, $take:expr, $read:expr, $view:expr) => {
+        impl Kind for $filter<u64, Stable> {
+            const OWN_COPIES: bool = $own_copies;
+
+            fn build(keys: usize, grows: bool) -> Self {
+                let builder = $builder.hasher(Stable::with_keys(1, 2));
+                let builder = if grows { builder.capacity(2_000).max_capacity(keys) } else { builder.capacity(keys) };
+                builder.build().unwrap()
+            }
+            fn put(&self, key: u64) {
+                $put(self, &key).unwrap();
+            }
+            fn put_batch(&self, keys: &[u64]) -> BulkReport {
+                $put_batch(self, keys)
+            }
+            fn par_put(&self, keys: &[u64]) -> BulkReport {
+                $par_put(self, keys)
+            }
+            fn has(&self, key: u64) -> bool {
+                self.contains(&key)
+            }
+            fn has_batch(&self, keys: &[u64], found: &mut [bool]) {
+                self.contains_batch(keys, found);
+            }
+            fn par_has(&self, keys: &[u64], found: &mut [bool]) {
+                self.par_contains(keys, found);
+            }
+            fn take(&self, key: u64) -> bool {
+                $take(self, &key)
+            }
+            fn len(&self) -> usize {
+                self.len()
+            }
+            fn clear(&self) {
+                self.clear();
+            }
+            fn memory(&self) -> usize {
+                self.memory_usage()
+            }
+            fn tables(&self) -> usize {
+                self.stats().tables
+            }
+            fn make_room(&self, keys: usize) -> bool {
+                self.reserve(keys).is_ok()
+            }
+            fn merge(&self, other: &Self) -> usize {
+                self.merge_from(other).unwrap().inserted
+            }
+            fn bytes(&self) -> Vec<u8> {
+                let mut bytes = Vec::new();
+                self.write_to(&mut bytes).unwrap();
+                bytes
+            }
+            fn with_metadata(&self, metadata: &[u8]) -> Vec<u8> {
+                let mut bytes = Vec::new();
+                self.snapshot().metadata(metadata).write_to(&mut bytes).unwrap();
+                bytes
+            }
+            fn read(bytes: &[u8], in_parallel: bool) -> Result<Self, SnapshotError> {
+                let reader = SnapshotReader::new(bytes)?;
+                $read(if in_parallel { reader.in_parallel() } else { reader })
+            }
+            fn has_viewed(bytes: &[u8], keys: &[u64], found: &mut [bool]) {
+                let view = FilterView::<Self>::from_bytes(bytes).unwrap();
+                view.check().unwrap();
+                $view(&view, keys, found);
+            }
+        }
+    };
+}
+
+kind!(
+    CuckooFilter,
+    true,
+    CuckooFilter::<u64>::builder(),
+    |filter: &Self, key| filter.insert(key),
+    |filter: &Self, keys| filter.insert_batch(keys),
+    |filter: &Self, keys| filter.par_insert(keys),
+    |filter: &Self, key| filter.remove(key),
+    |reader: SnapshotReader<&[u8]>| reader.into_filter_with_stored_keys(),
+    |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
+);
+kind!(
+    ExpiringFilter,
+    true,
+    ExpiringFilter::<u64>::builder().time_to_live(HOUR),
+    |filter: &Self, key| filter.insert(key),
+    |filter: &Self, keys| filter.insert_batch(keys),
+    |filter: &Self, keys| filter.par_insert(keys),
+    |filter: &Self, key| filter.remove(key),
+    |reader| ExpiringFilter::from_snapshot(reader, None, Duration::ZERO),
+    |view: &FilterView<'_, Self>, keys, found| view.contains_batch_at(keys, Duration::ZERO, found)
+);
+kind!(
+    CountingFilter,
+    false,
+    CountingFilter::<u64>::builder(),
+    |filter: &Self, key| filter.add(key),
+    |filter: &Self, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
+    |filter: &Self, keys| filter.par_add(keys),
+    |filter: &Self, key| filter.remove(key),
+    |reader| CountingFilter::from_snapshot(reader, None),
+    |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
+);
+kind!(
+    TaggedFilter,
+    true,
+    TaggedFilter::<u64>::builder(),
+    |filter: &Self, key| filter.insert(key, 3),
+    |filter: &Self, keys| filter.insert_batch(keys, 3),
+    |filter: &Self, keys| filter.par_insert(keys, 3),
+    |filter: &Self, key| filter.remove(key, 3),
+    |reader| TaggedFilter::from_snapshot(reader, None),
+    |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
+);
+
+/// Filled to its capacity, by all three ways.
+fn filled<F: Kind>(keys: u64, grows: bool) -> F {
+    let filter = F::build(keys as usize, grows);
+    let (one, batch, bulk) = (0..keys / 4, keys / 4..keys / 2, keys / 2..keys);
+    one.for_each(|key| filter.put(key));
+    let [batch, bulk] = [batch, bulk].map(Vec::from_iter);
+    assert_eq!(filter.put_batch(&batch).rejected, []);
+    assert_eq!(filter.par_put(&bulk).rejected, []);
+    filter
+}
+
+/// Every present key is found by every kind of lookup, and few others are.
+fn assert_holds<F: Kind>(filter: &F, keys: u64) {
+    let asked: Vec<u64> = (0..2 * keys).collect();
+    let (mut batch, mut bulk) = (vec![false; asked.len()], vec![false; asked.len()]);
+    filter.has_batch(&asked, &mut batch);
+    filter.par_has(&asked, &mut bulk);
+    for &key in &asked {
+        let (at, found) = (key as usize, filter.has(key));
+        assert!(found || key >= keys, "{key} is missed");
+        assert_eq!((batch[at], bulk[at]), (found, found), "of {key}");
+    }
+    let wrong = batch[keys as usize..].iter().filter(|&&found| found).count() as f64;
+    // 0.1 % is asked for.
+    assert!(wrong < 0.0016 * keys as f64, "{wrong} of {keys} absent keys found");
+}
+
+/// Calls the body with each kind, fixed in size and growing.
+macro_rules! of_each_kind {
+    ($($name:ident => $body:ident($keys:expr);)+) => {
+        $(
+            #[test]
+            fn $name() {
+                for grows in [false, true] {
+                    $body::<CuckooFilter<u64, Stable>>($keys, grows);
+                    $body::<ExpiringFilter<u64, Stable>>($keys, grows);
+                    $body::<CountingFilter<u64, Stable>>($keys, grows);
+                    $body::<TaggedFilter<u64, Stable>>($keys, grows);
+                }
+            }
+        )+
+    };
+}
+
+of_each_kind! {
+    every_way_in_and_every_lookup_agree => ways(400_000);
+    a_clone_holds_the_same_and_goes_its_own_way => clones(60_000);
+    what_is_written_is_read => snapshots(60_000);
+    the_same_changes_give_the_same_bytes => determinism(60_000);
+    merged_filters_hold_both => merges(30_000);
+    room_is_made_ahead => reserves(200_000);
+}
+
+fn ways<F: Kind>(keys: u64, grows: bool) {
+    let filter = filled::<F>(keys, grows);
+    assert_eq!(filter.tables() > 4, grows, "{} tables", filter.tables());
+    assert_holds(&filter, keys);
+    let removed = (0..keys).filter(|key| key % 3 == 0 && filter.take(*key)).count();
+    let missing =
+        keys.div_ceil(3) - removed as u64 + (0..keys).filter(|key| key % 3 != 0 && !filter.has(*key)).count() as u64;
+    // Keys that are counted together go together.
+    let shared = if F::OWN_COPIES { 0 } else { keys / 2_000 };
+    assert!(missing <= shared, "{missing} keys are missing after removals of others");
+    filter.clear();
+    assert_eq!((filter.len(), filter.has(1)), (0, false));
+}
+
+fn clones<F: Kind>(keys: u64, grows: bool) {
+    let filter = filled::<F>(keys, grows);
+    let copy = filter.clone();
+    assert_eq!((copy.len(), copy.memory()), (filter.len(), filter.memory()));
+    filter.clear();
+    assert_holds(&copy, keys);
+    assert_eq!(filter.len(), 0);
+    filled_again(&filter, keys);
+}
+
+fn filled_again<F: Kind>(filter: &F, keys: u64) {
+    (0..keys).for_each(|key| filter.put(key));
+    assert_holds(filter, keys);
+}
+
+fn snapshots<F: Kind>(keys: u64, grows: bool) {
+    let filter = filled::<F>(keys, grows);
+    let bytes = filter.bytes();
+    SnapshotReader::new(&bytes[..]).unwrap().check().unwrap();
+    for in_parallel in [false, true] {
+        let read = F::read(&bytes, in_parallel).unwrap();
+        assert_eq!(read.len(), filter.len());
+        assert_holds(&read, keys);
+        assert_eq!(read.bytes(), bytes, "what was read is written alike");
+    }
+    let asked: Vec<u64> = (0..2 * keys).collect();
+    let (mut loaded, mut viewed) = (vec![false; asked.len()], vec![false; asked.len()]);
+    filter.has_batch(&asked, &mut loaded);
+    F::has_viewed(&bytes, &asked, &mut viewed);
+    assert_eq!(viewed, loaded, "a snapshot that is queried in place");
+    let with_metadata = filter.with_metadata(b"offset 17");
+    assert_eq!(SnapshotReader::new(&with_metadata[..]).unwrap().header().metadata(), b"offset 17");
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 2] ^= 4;
+    assert!(SnapshotReader::new(&damaged[..]).unwrap().check().is_err());
+    assert!(F::read(&damaged, false).is_err() && F::read(&damaged, true).is_err());
+}
+
+/// Also when a filter goes on from a snapshot.
+fn determinism<F: Kind>(keys: u64, grows: bool) {
+    let changes = |filter: &F, keys: core::ops::Range<u64>| {
+        for key in keys {
+            filter.put(key);
+            if key % 5 == 0 {
+                filter.take(key / 2);
+            }
+        }
+    };
+    let (one, other) = (F::build(keys as usize, grows), F::build(keys as usize, grows));
+    changes(&one, 0..keys / 2);
+    changes(&other, 0..keys / 2);
+    assert_eq!(one.bytes(), other.bytes());
+    let read = F::read(&one.bytes(), false).unwrap();
+    for filter in [&one, &other, &read, &one.clone()] {
+        changes(filter, keys / 2..keys);
+    }
+    assert_eq!(one.bytes(), other.bytes());
+    assert_eq!(one.bytes(), read.bytes(), "after a snapshot");
+}
+
+fn merges<F: Kind>(keys: u64, grows: bool) {
+    let [one, other] = [(); 2].map(|()| F::build(2 * keys as usize, grows));
+    (0..keys).for_each(|key| one.put(key));
+    (keys..2 * keys).for_each(|key| other.put(key));
+    assert_eq!(one.merge(&other), other.len());
+    assert_holds(&one, 2 * keys);
+}
+
+fn reserves<F: Kind>(keys: u64, grows: bool) {
+    let filter = F::build(keys as usize, grows);
+    let before = filter.memory();
+    assert!(filter.make_room(keys as usize) && !filter.make_room(keys as usize + 1));
+    let ready = filter.memory();
+    assert_eq!(ready > before, grows);
+    (0..keys * 9 / 10).for_each(|key| filter.put(key));
+    assert!(filter.memory() <= ready + ready / 20, "{} bytes, {ready} were made ready", filter.memory());
+}
