@@ -2,7 +2,8 @@
 
 use crate::support::hasher;
 use concurrent_cuckoo_filter::{
-    CountingFilter, CuckooFilter, ExpiringBuilder, ExpiringFilter, MergeError, SnapshotError, StableHashBuilder,
+    BuildError, CountingFilter, CuckooFilter, ExpiringBuilder, ExpiringFilter, MergeError, SnapshotError,
+    StableHashBuilder,
 };
 use std::thread;
 use std::time::Duration;
