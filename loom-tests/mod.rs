@@ -23,6 +23,7 @@
 //! | growth            | (I), H1 to H7, H9  | splits of tables; lookups, batches and every writer, clears, copies   |
 //! | exclusive         | H1, H2, H3, H4, H9 | tasks under all locks; lookups, single writers                        |
 //! | tagged            | H10 to H13         | ticks and sweeps; lookups, insertions, renewals, relocations          |
+//! | growing_tags      | (I), H10 to H13    | splits of tables with tags; ticks, lookups, batches, changes of tags  |
 //!
 //! The tables in `teeth` are faults: each entry breaks the code, and names the models that must then fail and with what
 //! message.
@@ -32,6 +33,7 @@ mod clear;
 mod copy;
 mod equal_fingerprint;
 mod exclusive;
+mod growing_tags;
 mod growth;
 mod harness;
 mod one_lock;

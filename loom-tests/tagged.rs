@@ -2,6 +2,7 @@
 //! with 4, where a slot straddles two words and its tag does not.
 
 use super::harness::{Model, Seen, hop, in_both_orders, join, key, key_in, plan, run_three, run_two, spawn};
+use crate::batch::lookup_batch;
 use crate::layout::{Class, Extent, Plan, Tags};
 use crate::raw::{Assembly, Fixed, IfPresent, Put, RawFilter, Shard, Tagged, Tagging};
 use crate::sys::memory::HugePages;
@@ -172,6 +173,29 @@ fn renewed_beside_a_tick_is_never_missed() {
     );
 }
 
+/// As before, in a block of a batch.
+#[test]
+fn renewed_beside_a_tick_is_never_missed_by_a_batch() {
+    in_both_orders([174, 150], &["found", "repeated"], |seen, swapped| {
+        let (world, class) = World::holding(2);
+        let seen = seen.clone();
+        run_two(
+            &world,
+            swapped,
+            move |looks| {
+                let (key, mut found) = (looks.raw.geometry().leading_to(class).expect("a hash"), [false]);
+                lookup_batch(&looks.raw, &[key], |&mixed| mixed, &mut found);
+                assert!(found[0], "a key that lives was missed");
+                seen.note("found");
+            },
+            move |writes| {
+                writes.advance();
+                assert_eq!(writes.raise(class, MOST), 1);
+            },
+        );
+    });
+}
+
 /// The tag that was dead when the lookup began comes round while it is under way.
 #[test]
 fn a_lookup_that_sleeps_while_epochs_come_round_misses_nothing() {
@@ -253,6 +277,46 @@ fn overwriting_takes_no_live_slot() {
     });
 }
 
+/// Where one lock, or the two of a hop, are enough for a writer, it reads the epoch under them, too.
+fn overwriting_without_the_pair_takes_no_live_slot(executions: [usize; 2], store: fn(&World, Class, Class) -> bool) {
+    in_both_orders(executions, &["first", "second"], move |seen, swapped| {
+        let world = World::small();
+        let [one, other, moves] = [0, 1, 2].map(|number| world.key(number, 0, 1));
+        world.fill(0, 3, 20, MOST);
+        world.fill(1, 3, 30, MOST);
+        world.store(moves, MOST);
+        let stored = run_two(
+            &world,
+            swapped,
+            move |writes| store(writes, one, moves),
+            move |ticks| {
+                ticks.advance();
+                ticks.put(other, MOST, IfPresent::Another).is_some()
+            },
+        );
+        let wins = seen.one_winner(["first", "second"], stored, "one slot takes one key");
+        assert_eq!([one, other].map(|class| world.values(class).len()), wins, "what was stored lives");
+        assert_eq!((world.values(moves).len(), world.raw.len()), (1, 8));
+    });
+}
+
+#[test]
+fn overwriting_under_one_lock_takes_no_live_slot() {
+    overwriting_without_the_pair_takes_no_live_slot([27, 51], |world, class, _| {
+        let Ok(stored) = world.shard().insert_into(Fixed, class.second, class, MOST);
+        stored
+    });
+}
+
+#[test]
+fn overwriting_by_a_last_hop_takes_no_live_slot() {
+    overwriting_without_the_pair_takes_no_live_slot([54, 126], |world, class, moves| {
+        let put = Put { value: MOST, if_present: IfPresent::Another };
+        let Ok(result) = world.shard().carry_out(Fixed, [hop(moves)], class, put);
+        result.is_some()
+    });
+}
+
 /// Whatever epoch the insertion has read, the key has its time, less the tick at the most.
 #[test]
 fn tick_and_insertion_for_the_longest_time() {
@@ -268,15 +332,14 @@ fn tick_and_insertion_for_the_longest_time() {
 
 /// A pass waits for the writer that holds a stripe: nothing is stored by an epoch before the last one. Else what should be
 /// long dead would live again.
-#[test]
-fn stalled_writer_stores_by_the_last_epoch_or_this_one() {
-    in_both_orders([102, 303], &["dead", "alive"], |seen, swapped| {
+fn stalled_writer_stores_by_the_last_epoch(executions: [usize; 2], store: fn(&World, Class)) {
+    in_both_orders(executions, &["dead", "alive"], move |seen, swapped| {
         let world = World::small();
         let class = world.key(0, 0, 1);
         run_two(
             &world,
             swapped,
-            move |writes| writes.store(class, 1),
+            move |writes| store(writes, class),
             move |ticks| {
                 ticks.advance();
                 ticks.advance();
@@ -290,6 +353,18 @@ fn stalled_writer_stores_by_the_last_epoch_or_this_one() {
             assert!(!world.contains(class), "a dead key lives again");
         }
         assert_eq!(world.raw.len(), 0);
+    });
+}
+
+#[test]
+fn stalled_writer_stores_by_the_last_epoch_or_this_one() {
+    stalled_writer_stores_by_the_last_epoch([102, 303], |world, class| world.store(class, 1));
+}
+
+#[test]
+fn stalled_one_lock_writer_stores_by_the_last_epoch_or_this_one() {
+    stalled_writer_stores_by_the_last_epoch([51, 111], |world, class| {
+        assert_eq!(world.shard().insert_into(Fixed, class.first, class, 1), Ok(true));
     });
 }
 
