@@ -1,6 +1,6 @@
 //! Time in the slots of tables that split: ticks beside splits, on slots of 16 bits with tags of 2 (4 epochs come round).
 //!
-//! A thread that ticks has not read the epoch before, and one that splits has not read the cell: that would blind the models.
+//! A thread that splits has not read the cell before: that would blind the models.
 
 use super::harness::{Model, in_both_orders, run_three, run_two};
 use crate::batch::lookup_batch;
@@ -126,6 +126,18 @@ fn renewed_during_a_split_and_a_tick_is_never_missed() {
 #[test]
 fn renewed_during_a_split_and_a_tick_is_never_missed_by_a_batch() {
     renewed_during_a_split_and_a_tick([12_217, 12_217], World::contains_in_batch);
+}
+
+/// One copy dies and is swept in either table; another of the class was stored before that, where the lookup may have read already.
+#[test]
+fn stored_again_during_a_split_is_never_missed() {
+    let store_and_die = |world: &World, key| {
+        assert_eq!(world.put(key, MOST, IfPresent::Another), 0);
+        world.tick();
+        // Here it is swept.
+        world.tick();
+    };
+    never_missed([12_668, 18_123], World::contains, 1, store_and_die, MOST - 2);
 }
 
 /// What dies in the table that is split dies in the new one: a pass reads the list to an end that is there when it comes to it.
