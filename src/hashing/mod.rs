@@ -25,8 +25,10 @@ use core::hash::{BuildHasher, Hash, Hasher};
 /// [`StableHashBuilder`] is made to keep its key secret from those who see hashes.
 ///
 /// Equal seeds give equal hashes within one build of a program; ahash promises nothing between platforms or between its
-/// own versions. So this crate depends on one version of it, and the [name](SavedHasher::NAME) in a snapshot says which
-/// one, and which of its ways was compiled: with AES instructions, where the target has them enabled, or without.
+/// own versions, and Cargo may resolve any 0.8. The [name](SavedHasher::NAME) in a snapshot only says which code path was
+/// compiled: with AES instructions, where the target has them enabled, or without. Whether a snapshot can be loaded is
+/// decided by its probe of the function's output, so a program may be unable to load its own files after an update of
+/// ahash. Use [`StableHashBuilder`] for filters that are saved.
 ///
 /// Its hashes are [`WellMixed`]: a filter spends no time on mixing them again.
 ///
@@ -134,16 +136,16 @@ const LONG_PRODUCTS: bool = cfg!(any(
 ));
 
 impl SavedHasher for DefaultHashBuilder {
-    /// The version of ahash and the way that it takes: for each a function of its own.
+    /// The code path of ahash. Its version is left to the probe.
     const NAME: &'static str = {
         let aes = cfg!(all(any(target_arch = "x86", target_arch = "x86_64"), target_feature = "aes", not(miri)));
         match (aes, cfg!(target_feature = "ssse3"), LONG_PRODUCTS, cfg!(target_endian = "big")) {
-            (true, true, ..) => "ahash-0.8.12-aes",
-            (true, false, ..) => "ahash-0.8.12-aes-sse2",
-            (false, _, true, false) => "ahash-0.8.12-fallback",
-            (false, _, true, true) => "ahash-0.8.12-fallback-be",
-            (false, _, false, false) => "ahash-0.8.12-fallback-short",
-            (false, _, false, true) => "ahash-0.8.12-fallback-short-be",
+            (true, true, ..) => "ahash-aes",
+            (true, false, ..) => "ahash-aes-sse2",
+            (false, _, true, false) => "ahash-fallback",
+            (false, _, true, true) => "ahash-fallback-be",
+            (false, _, false, false) => "ahash-fallback-short",
+            (false, _, false, true) => "ahash-fallback-short-be",
         }
     };
 

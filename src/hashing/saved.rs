@@ -13,7 +13,7 @@ use core::hash::BuildHasher;
 /// one of them is found out. One that changes for others only, such as longer keys or slices of your own types, is not,
 /// and the filter then answers "no" to what it holds. So the name has to tell: whenever the output changes for any key,
 /// [`NAME`](SavedHasher::NAME) changes, too. A function of another crate may change with every version that Cargo
-/// resolves: take one whose output is defined, or pin the version and name it.
+/// resolves: use one whose output is defined.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, SavedHasher};
