@@ -218,7 +218,9 @@ impl<T: SlotKind> Work<'_, T> {
             to[..now.len()].copy_from_slice(now);
             now.len() + next(&mut to[now.len()..])
         };
-        let half = || if count < FEW_KEYS { None } else { Block::for_stream(raw.sorter(most), most) };
+        // Once for both halves: another writer may take the filter over a doubling between them.
+        let sorter = raw.sorter(most);
+        let half = || if count < FEW_KEYS { None } else { Block::for_stream(sorter, most) };
         let blocks = half().zip(half());
         let scratch = blocks.as_ref().and_then(|(block, _)| block.scratch());
         let Some(((mut now, mut later), mut scratch)) = blocks.zip(scratch) else {

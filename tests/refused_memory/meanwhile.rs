@@ -1,0 +1,33 @@
+//! What other writers do to a growing filter while an operation allocates.
+
+use crate::refusing::MEANWHILE;
+use concurrent_cuckoo_filter::CuckooFilter;
+use std::sync::Mutex;
+
+/// The filter of [`a_bulk_insertion_is_overtaken_by_doublings`], for a function that captures nothing.
+static GROWING: Mutex<Option<&'static CuckooFilter<u64>>> = Mutex::new(None);
+
+const OTHERS: std::ops::Range<u64> = 1_000_000..1_040_000;
+
+/// At each allocation of the operation in turn, another writer doubles the filter several times.
+#[test]
+fn a_bulk_insertion_is_overtaken_by_doublings() {
+    const KEYS: u64 = 40_000;
+    for allocations in 0.. {
+        let filter: &CuckooFilter<u64> = Box::leak(Box::new(CuckooFilter::growing(1_000..=10_000_000)));
+        *GROWING.lock().unwrap() = Some(filter);
+        MEANWHILE.set(Some((allocations, || {
+            let filter = GROWING.lock().unwrap().expect("set before");
+            OTHERS.for_each(|key| filter.insert(&key).unwrap());
+        })));
+        let report = filter.par_insert_iter(0..KEYS);
+        let overtaken = MEANWHILE.take().is_none();
+        assert_eq!((report.inserted as u64, report.rejected.len()), (KEYS, 0), "after {allocations} allocations");
+        assert!((0..KEYS).all(|key| filter.contains(&key)), "a key is lost");
+        if !overtaken {
+            assert!(allocations > 5, "the blocks are among them");
+            break;
+        }
+        assert!(OTHERS.into_iter().all(|key| filter.contains(&key)), "a key of the other writer is lost");
+    }
+}
