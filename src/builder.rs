@@ -201,8 +201,8 @@ impl<K: ?Sized, S> Builder<K, S> {
     ///
     /// # What it costs
     /// At the end about 1.2 bits a key more than a filter that was built for `keys`, and lookups that take one table read more.
-    /// It may grow to 2^14 times its size at the most: it begins with room for at least 30,000 keys, and at least `keys` / 2^14
-    /// (and for rates below 0.002 % with more), whatever the [`capacity`](Builder::capacity) is. Its fingerprints are of 6 to
+    /// It may grow to 2^14 times its size at the most: it begins with room for at least 30,000 keys (or `keys`, if that is less), and at
+    /// least `keys` / 2^14 (and for rates below 0.002 % with more), whatever the [`capacity`](Builder::capacity) is. Its fingerprints are of 6 to
     /// 30 bits, by the count of a filter of fixed size.
     ///
     /// ```

@@ -519,7 +519,8 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// [`insert_unique`](CuckooFilter::insert_unique).
     ///
     /// # Errors
-    /// [`InsertError::Full`] and [`InsertError::TooManyCopies`] leave the filter as it was.
+    /// [`InsertError::Full`], [`InsertError::TooManyCopies`] and, in a filter that grows, [`InsertError::OutOfMemory`] store
+    /// nothing.
     ///
     /// # Complexity
     /// Two buckets, and one lock where one of them has room. Where both are full, about 1.4 relocations at 95 % load, each
@@ -547,7 +548,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     /// like the "yes" of a lookup.
     ///
     /// # Errors
-    /// [`InsertError::Full`] leaves the filter as it was.
+    /// [`InsertError::Full`] and, in a filter that grows, [`InsertError::OutOfMemory`] store nothing.
     ///
     /// # Complexity
     /// As [`insert`](CuckooFilter::insert), with the stripes of both buckets locked: one lock or two.

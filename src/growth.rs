@@ -11,7 +11,8 @@ impl<K: ?Sized> CuckooFilter<K> {
     ///
     /// It takes the memory of the keys that it holds, and from 8 to 10 % more at the end than one that was built for as many
     /// ([`Builder::max_capacity`](crate::Builder::max_capacity) says what growth costs), so that the second number can be
-    /// far beyond what is expected. It begins with 30,000 keys at the least, and a 2^14th of the second number.
+    /// far beyond what is expected. It begins with room for at least 30,000 keys, or for the second number if that is less, and
+    /// for at least a 2^14th of the second number.
     ///
     /// # Panics
     /// As [`with_capacity`](CuckooFilter::with_capacity), and if the range is empty.

@@ -3,13 +3,12 @@
 
 use super::counters::Event;
 use super::home::{Home, Inserted};
-use super::locks::{Held, LockedAll};
+use super::locks::{AllOfShard, Held, LockedAll};
 use super::pair::{Put, too_many_copies};
 use super::shard::Shard;
 use super::slots::{Bare, Slots};
 use crate::error::InsertError;
 use crate::layout::{Class, Hop, Search, SearchBudget};
-use crate::sys::sync::MutexGuard;
 
 /// Keys that are worked on before other writers have their turn.
 pub(crate) const KEYS_UNDER_LOCKS: usize = 1 << 12;
@@ -17,7 +16,7 @@ pub(crate) const KEYS_UNDER_LOCKS: usize = 1 << 12;
 /// The only writer of a shard, until dropped. It changes words by the same protocol as any (H7, models exclusive_*).
 pub(crate) struct Exclusive<'a, T: Slots = Bare> {
     shard: Shard<'a, T>,
-    held: Held<'a, Vec<MutexGuard<'a>>, T::Moment>,
+    held: Held<'a, AllOfShard<'a>, T::Moment>,
 }
 
 impl<'a, T: Slots> Shard<'a, T> {

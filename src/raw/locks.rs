@@ -5,7 +5,7 @@ use super::shards::Shards;
 use super::stripe::Stripe;
 use crate::layout::{Bucket, Class};
 use crate::sys::steps::{Step, reached};
-use crate::sys::sync::{Flag, MutexGuard, VisibleOnDrop, lock};
+use crate::sys::sync::{AllGuards, Flag, MutexGuard, VisibleOnDrop, lock};
 use crossbeam_utils::CachePadded;
 
 /// All stripes of a shard. A count is that of its stripe's slots: an insertion counts in the stripe of the slot that it
@@ -47,7 +47,9 @@ pub(crate) type LockedPair<'a> = Locked<'a, (MutexGuard<'a>, Option<MutexGuard<'
 pub(crate) type LockedThree<'a> = Locked<'a, (MutexGuard<'a>, Option<MutexGuard<'a>>, Option<MutexGuard<'a>>)>;
 
 /// All stripes of a shard.
-pub(crate) type LockedAll<'a> = Locked<'a, Vec<MutexGuard<'a>>>;
+pub(crate) type LockedAll<'a> = Locked<'a, AllOfShard<'a>>;
+
+pub(crate) type AllOfShard<'a> = AllGuards<'a, CachePadded<Stripe>>;
 
 impl<'a> Stripes<'a> {
     #[inline(always)]
@@ -130,7 +132,7 @@ impl<'a> Stripes<'a> {
 
     /// Locks all stripes of the shard.
     pub(crate) fn lock_all(self) -> LockedAll<'a> {
-        let guards = (0..self.count()).map(|number| self.lock(number)).collect();
+        let guards = AllGuards::lock(self.each(), |stripe| &stripe.lock);
         reached(Step::Locked);
         Locked { stripes: self, numbers: None, _guards: guards, _visible: VisibleOnDrop }
     }

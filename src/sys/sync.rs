@@ -6,6 +6,8 @@
 
 use core::sync::atomic::Ordering;
 
+#[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
+pub(crate) use shim::AllGuards;
 pub(crate) use shim::{AtomicPtr, AtomicU64, Mutex, MutexGuard, load_locked, lock};
 
 /// Stands behind the guards of a critical section and is dropped after them: from then on, everything that was written
@@ -95,8 +97,20 @@ pub(crate) fn in_order<T>(clock: impl FnOnce() -> T) -> T {
     time
 }
 
+/// The guards of any number of mutexes, of which none can be unlocked without its guard.
+#[cfg(all(test, any(cuckoo_loom, cuckoo_shuttle)))]
+pub(crate) struct AllGuards<'a, T>(Vec<MutexGuard<'a>>, core::marker::PhantomData<&'a T>);
+
+#[cfg(all(test, any(cuckoo_loom, cuckoo_shuttle)))]
+impl<'a, T> AllGuards<'a, T> {
+    pub(crate) fn lock(of: &'a [T], mutex: fn(&T) -> &Mutex) -> Self {
+        AllGuards(of.iter().map(|value| lock(mutex(value))).collect(), core::marker::PhantomData)
+    }
+}
+
 #[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
 mod shim {
+    use core::marker::PhantomData;
     use core::sync::atomic::Ordering;
 
     pub(crate) type AtomicPtr<T> = core::sync::atomic::AtomicPtr<T>;
@@ -113,6 +127,31 @@ mod shim {
     #[inline]
     pub(crate) fn lock(mutex: &Mutex) -> MutexGuard<'_> {
         mutex.lock()
+    }
+
+    /// The guards of any number of mutexes, without a list: one whose allocation is refused would end the process.
+    pub(crate) struct AllGuards<'a, T> {
+        of: &'a [T],
+        mutex: fn(&T) -> &Mutex,
+        not_send: PhantomData<MutexGuard<'a>>,
+    }
+
+    impl<'a, T> AllGuards<'a, T> {
+        /// Locks the mutex of each value, in this order.
+        pub(crate) fn lock(of: &'a [T], mutex: fn(&T) -> &Mutex) -> Self {
+            of.iter().for_each(|value| core::mem::forget(lock(mutex(value))));
+            AllGuards { of, mutex, not_send: PhantomData }
+        }
+    }
+
+    impl<T> Drop for AllGuards<'_, T> {
+        #[allow(unsafe_code)]
+        fn drop(&mut self) {
+            // SAFETY: 1. `lock` has locked the mutex of each value, on this thread, since `mutex` names a field; 2. it forgot
+            // their guards, so that nothing else unlocks them; 3. as a guard, this is not
+            // `Send`.
+            self.of.iter().for_each(|value| unsafe { (self.mutex)(value).force_unlock() });
+        }
     }
 
     /// Reads a word that only the holder of its stripe's lock writes, by that holder.

@@ -31,3 +31,15 @@ fn a_bulk_insertion_is_overtaken_by_doublings() {
         assert!(OTHERS.into_iter().all(|key| filter.contains(&key)), "a key of the other writer is lost");
     }
 }
+
+/// A refused allocation of a list of guards would end the process.
+#[test]
+fn locking_all_stripes_of_a_shard_allocates_nothing() {
+    let filter = CuckooFilter::<u64>::builder().capacity(1_000).stripes(1_000).build().unwrap();
+    assert!((0..).any(|key| filter.insert(&key).is_err()));
+    MEANWHILE.set(Some((0, || {})));
+    let refused = filter.insert(&1_000_000).is_err();
+    filter.clear();
+    assert!(MEANWHILE.take().is_some(), "something was allocated");
+    assert!(refused && filter.is_empty());
+}

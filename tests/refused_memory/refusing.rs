@@ -9,13 +9,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Passes everything on to the system, but what it refuses.
 struct Refusing;
 
+/// After how many allocations to do what.
+type Meanwhile = (usize, fn());
+
 pub(crate) static ARMED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// Whether this thread is one of those that are refused anything.
     pub(crate) static TAKES_PART: Cell<bool> = const { Cell::new(false) };
     /// What this thread does, once, when it allocates after so many allocations.
-    pub(crate) static MEANWHILE: Cell<Option<(usize, fn())>> = const { Cell::new(None) };
+    pub(crate) static MEANWHILE: Cell<Option<Meanwhile>> = const { Cell::new(None) };
 }
 
 /// Allocations before the one that is refused.
