@@ -127,6 +127,10 @@ fn a_length_that_lies_costs_no_memory() {
         }
     }
 
+    // Two shards of 24.
+    let many = Sealed::new(snapshot(300_000, 4, 1, b"")).with(16, 24_u64.to_le_bytes()).with(32, 24_u64.to_le_bytes());
+    assert!(cut_off(read("the first of many shards", &many.bytes[..many.bytes.len() - 64])));
+
     let promised = Sealed::new(snapshot(10, 8, 1, b""))
         .with(12, (HEADER as u32 + (64 << 10)).to_le_bytes())
         .with(144, (64_u32 << 10).to_le_bytes());

@@ -441,6 +441,12 @@ mod tests {
         let largest = 1 << 15;
         assert!(geometry(1, 1, 8).is_narrow() && geometry(1024, largest, 8).is_narrow());
         assert!(!geometry(1025, largest, 8).is_narrow() && !geometry(1 << 20, largest, 8).is_narrow());
+        let lower_bits_draw = |geometry: Geometry| {
+            let first = |mixed| geometry.locate_flat::<false>(Mixed(mixed)).first;
+            let low = u64::from(u32::MAX);
+            (0..1 << 10).map(Mixed::of).any(|Mixed(mixed)| first(mixed & !low) != first(mixed | low))
+        };
+        assert!(!lower_bits_draw(geometry(1024, largest, 8)) && lower_bits_draw(geometry(1025, largest, 8)));
     }
 
     proptest! {

@@ -8,6 +8,7 @@ use super::slots::Slots;
 use super::table::Optimistic;
 use crate::layout::{Bucket, Class, SLOTS, Search, SearchBudget};
 use crate::sys::prefetch::CacheLevel;
+use crate::sys::steps::{Step, reached};
 
 /// Paths that other writers may spoil before an insertion takes the whole shard for itself.
 const ATTEMPTS: usize = 4;
@@ -110,7 +111,9 @@ impl<T: Slots> Shard<'_, T> {
     fn insert_by_long_path<H: Home>(self, home: H, class: Class, put: Put, budget: &mut SearchBudget) -> Inserted<H> {
         let mut search = Search::new();
         for _ in 0..ATTEMPTS {
-            let Some(path) = self.find_path(&mut search, *budget, class, self.moment(), Optimistic) else { break };
+            let path = self.find_path(&mut search, *budget, class, self.moment(), Optimistic);
+            reached(Step::Searched);
+            let Some(path) = path else { break };
             let result = self.carry_out(home, path, class, put)?;
             home.searched(search.buckets());
             if let Some(result) = result {

@@ -148,6 +148,29 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
     }
 }
 
+/// By so many ticks that everything dies: what is stored after the clear of its shard has its time from then on.
+#[test]
+fn what_is_stored_during_a_long_advance_lives_and_dies_by_its_tag() {
+    let plan = Plan { shards: 2, ..Plan::one_shard(16, 64, 4) }.with_tags(3);
+    for (value, ticks) in (1..=7).flat_map(|value| (8..16).map(move |ticks| (value, ticks))) {
+        let filter = Rc::new(RawFilter::<Tagging>::new(&plan, HugePages::Unadvised).unwrap());
+        let cycle = u64::from(filter.most()) + 1;
+        let key = (0..).map(Mixed::of).find(|&mixed| filter.geometry().shard(mixed) == 0).unwrap();
+        let put = move |filter: &RawFilter<Tagging>| filter.put(key, Put { value, if_present: IfPresent::Keep });
+        put(&filter).unwrap();
+        let (shared, counted) = (Rc::clone(&filter), Cell::new(0));
+        let hook = move |step| {
+            counted.set(counted.get() + usize::from(step == Step::Counted));
+            if step == Step::Counted && counted.get() == 2 {
+                assert_eq!(put(&shared), Ok(0), "the shard was cleared");
+            }
+        };
+        with_hook(hook, || assert_eq!(filter.advance_to(ticks), ticks));
+        assert_eq!(filter.contains(key), ticks - cycle < u64::from(value), "{value} after {ticks} ticks");
+        assert_eq!(filter.epoch(), ticks);
+    }
+}
+
 /// A slot that is dead is room, and a path never moves it.
 #[test]
 fn what_has_died_makes_room_before_it_is_swept() {

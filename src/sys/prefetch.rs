@@ -15,6 +15,10 @@ pub(crate) enum CacheLevel {
 /// Rapids) that this holds for a shared cache too: a prefetch of tables of 1.7 to 14 MB costs a tenth of the speed there, and
 /// brings a tenth on Zen 3.
 pub(crate) fn level_for(table_bytes: usize) -> Option<CacheLevel> {
+    #[cfg(test)]
+    if let Some(level) = CHOSEN.get() {
+        return level;
+    }
     const OWN: usize = 1 << 19;
     const SHARED: usize = 8 << 20;
     match table_bytes {
@@ -23,6 +27,17 @@ pub(crate) fn level_for(table_bytes: usize) -> Option<CacheLevel> {
         bytes if bytes < 2 * SHARED && looks_far_ahead() => None,
         _ => Some(CacheLevel::L2),
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    static CHOSEN: std::cell::Cell<Option<Option<CacheLevel>>> = const { std::cell::Cell::new(None) };
+}
+
+/// Has this thread fetch to this level, whatever the processor and the size of the table.
+#[cfg(test)]
+pub(crate) fn choose_level(level: Option<CacheLevel>) {
+    CHOSEN.set(Some(level));
 }
 
 fn looks_far_ahead() -> bool {

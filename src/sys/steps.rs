@@ -6,6 +6,8 @@
 pub(crate) enum Step {
     /// The stripes of the operation are locked.
     Locked,
+    /// A search for a path without locks has ended.
+    Searched,
     /// One of the words of a slot is written; a slot that straddles two words passes here twice.
     WordWritten,
     /// A relocation's copy stands in both buckets, or that of a split in both tables.

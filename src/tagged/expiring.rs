@@ -637,3 +637,17 @@ fn bits_for(steps: u32) -> Option<u32> {
 }
 
 common_settings!(ExpiringBuilder, time_to_live, steps);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shard may be copied at an epoch that is past when the time of its copy is read.
+    #[test]
+    fn of_an_epoch_that_is_past_all_but_nothing_has_passed() {
+        let builder = ExpiringFilter::<u64>::builder().capacity(10).time_to_live(Duration::from_secs(60));
+        let filter = builder.build().unwrap();
+        filter.advance_to(Duration::from_secs(25));
+        assert_eq!([0, 1, 2, 3].map(|epoch| filter.elapsed().passed_in(epoch) >> 28), [15, 15, 8, 0]);
+    }
+}

@@ -5,8 +5,12 @@
 //! makes the move by operations of the public face. In which order a batch reads its keys does not matter here.
 
 use crate::CuckooFilter;
-use crate::internal::panic_safety::hooked_pool;
-use crate::layout::{Bucket, Mixed};
+use crate::internal::panic_safety::{self, hooked_pool};
+use crate::internal::stalled_writer::GROWING_WIDTHS;
+use crate::layout::{Bucket, Mixed, Plan};
+use crate::raw::RawFilter;
+use crate::sys::memory::HugePages;
+use crate::sys::prefetch::{CacheLevel, choose_level};
 use crate::sys::steps::{Step, with_hook};
 use crate::sys::sync::RelaxedCounter;
 use std::collections::HashMap;
@@ -63,9 +67,29 @@ fn contains_hash(filter: &Filter, keys: &[u64], found: &mut [bool]) {
 
 /// Shard and fingerprint of a hash, and its buckets in the order in which a lookup reads them.
 fn place(filter: &Filter, hash: u64) -> (usize, u32, Bucket, Bucket) {
-    let (shard, key) = filter.raw.geometry().locate(Mixed::of(hash));
+    let (shard, key) = panic_safety::place(filter, hash);
     (shard, key.fingerprint.get(), key.first, key.second)
 }
+
+type Empty = fn(u32, usize) -> Filter;
+
+fn one_shard(width: u32, capacity: usize) -> Filter {
+    CuckooFilter::builder().capacity(capacity).fingerprint_bits(width).hasher(Identity(0)).build().expect("memory")
+}
+
+/// Shards of 64 buckets in four stripes, which may double so often.
+fn small(width: u32, shards: usize, reserve_bits: u32) -> Filter {
+    let plan = Plan { shards, reserve_bits, ..Plan::one_shard(width, 64, 4) };
+    Filter::from_raw([SMALL; 2], None, RawFilter::new(&plan, HugePages::Unadvised).expect("memory"), Identity(0))
+}
+
+/// Lookups are compiled for each of these kinds by itself.
+const KINDS: [(Empty, &[u32]); 4] = [
+    (|width, _| small(width, 1, 0), &WIDTHS),
+    (|width, _| small(width, 3, 0), &WIDTHS),
+    (|width, _| small(width, 1, 2), &GROWING_WIDTHS),
+    (|width, _| small(width, 3, 2), &GROWING_WIDTHS),
+];
 
 /// What moves the key to its other bucket.
 #[derive(Clone, Copy, Debug)]
@@ -74,11 +98,14 @@ enum Move {
     Relocation(u64),
     /// The insertion of another copy, into the other bucket, and a removal that takes the old one (H2).
     Trade,
+    /// A split of the table of the key.
+    Split,
 }
 
 /// A filter with a key in the bucket that a lookup of it reads last, and with the other bucket empty.
 #[derive(Clone, Debug)]
 struct Race {
+    empty: Empty,
     width: u32,
     capacity: usize,
     key: u64,
@@ -92,23 +119,19 @@ struct Race {
 }
 
 impl Race {
-    fn empty(width: u32, capacity: usize) -> Filter {
-        CuckooFilter::builder().capacity(capacity).fingerprint_bits(width).hasher(Identity(0)).build().expect("memory")
-    }
-
     /// A key that another one relocates.
-    fn by_relocation(width: u32, capacity: usize) -> Self {
-        let filter = Race::empty(width, capacity);
-        let key = 1;
+    fn by_relocation(empty: Empty, width: u32, capacity: usize) -> Self {
+        let filter = empty(width, capacity);
+        let key = key_behind_the_first_stripe(&filter);
         // Fills the bucket of the key and its own other one, from which nothing but the key can move.
         let crowd = stranger(&filter, key, false);
         let (blocker, moves) = (stranger(&filter, key, true), Move::Relocation(crowd));
-        Race { width, capacity, key, turned: None, blocker, moves, stable: Vec::new() }
+        Race { empty, width, capacity, key, turned: None, blocker, moves, stable: Vec::new() }
     }
 
     /// A key that is traded for another copy.
     fn by_trade(width: u32) -> Self {
-        let filter = Race::empty(width, SMALL);
+        let (empty, filter) = (one_shard as Empty, one_shard(width, SMALL));
         let mut known = HashMap::new();
         let pair = (0..).find_map(|hash| {
             let (shard, fingerprint, first, second) = place(&filter, hash);
@@ -117,11 +140,25 @@ impl Race {
         });
         let (key, turned) = pair.expect("hashes do not end");
         let blocker = stranger(&filter, key, true);
-        Race { width, capacity: SMALL, key, turned: Some(turned), blocker, moves: Move::Trade, stable: Vec::new() }
+        Race {
+            empty,
+            width,
+            capacity: SMALL,
+            key,
+            turned: Some(turned),
+            blocker,
+            moves: Move::Trade,
+            stable: Vec::new(),
+        }
+    }
+
+    /// A key that a split takes to another table.
+    fn by_split(empty: Empty, width: u32) -> Self {
+        Race { moves: Move::Split, ..Race::by_relocation(empty, width, SMALL) }
     }
 
     fn filter(&self) -> Filter {
-        let filter = Race::empty(self.width, self.capacity);
+        let filter = (self.empty)(self.width, self.capacity);
         repeat_n(self.blocker, 8).for_each(|hash| filter.insert_hash(hash).expect("room"));
         filter.insert_hash(self.key).expect("room in its second bucket");
         assert_eq!(filter.remove_all_hash(self.blocker), 8);
@@ -134,6 +171,9 @@ impl Race {
 
     /// Moves the key out of the bucket that its lookups read last or, once it is there, out of the other one.
     fn make(&self, filter: &Filter, back: bool) {
+        if let (Move::Split, Some(growing)) = (self.moves, filter.raw.growing()) {
+            return growing.split_home(Mixed::of(self.key));
+        }
         filter.insert_hash(if let Move::Relocation(crowd) = self.moves { crowd } else { self.key }).expect("room");
         if let Some(turned) = self.turned {
             assert!(filter.remove_hash(if back { self.key } else { turned }));
@@ -194,7 +234,7 @@ impl Race {
 
     /// Keys whose buckets none of the others here touches.
     fn bystanders(&self) -> impl Iterator<Item = u64> + use<> {
-        let filter = Race::empty(self.width, self.capacity);
+        let filter = (self.empty)(self.width, self.capacity);
         let buckets = |hash| {
             let (_, _, first, second) = place(&filter, hash);
             [first, second]
@@ -206,6 +246,20 @@ impl Race {
             !touched.contains(&first) && !touched.contains(&second)
         })
     }
+}
+
+/// A key of which neither bucket is watched by the first version; in a filter that grows, one that the first split takes to
+/// another table, and in one of several shards, of another shard than the first.
+fn key_behind_the_first_stripe(filter: &Filter) -> u64 {
+    let plan = filter.plan();
+    let fits = |&hash: &u64| {
+        let (cell, _, first, second) = place(filter, hash);
+        let in_stripes = |bucket: Bucket| plan.stripes == 1 || bucket.get() >> plan.stripe_shift > 0;
+        let (shard, reserve) = (cell >> plan.reserve_bits, cell & ((1 << plan.reserve_bits) - 1));
+        let goes = plan.reserve_bits == 0 || reserve >> (plan.reserve_bits - 1) == 1;
+        in_stripes(first) && in_stripes(second) && goes && shard == plan.shards - 1
+    };
+    (1..).find(fits).expect("hashes do not end")
 }
 
 /// A key that shares one bucket with this one, the one that lookups of it read first or the one that they read last.
@@ -220,7 +274,28 @@ fn stranger(filter: &Filter, key: u64, in_first: bool) -> u64 {
 }
 
 fn races() -> impl Iterator<Item = Race> {
-    WIDTHS.into_iter().flat_map(|width| [Race::by_relocation(width, SMALL), Race::by_trade(width)])
+    WIDTHS.into_iter().flat_map(|width| [Race::by_relocation(one_shard, width, SMALL), Race::by_trade(width)])
+}
+
+/// In the other kinds of filters, and wherever lines are fetched to.
+#[test]
+fn a_key_that_moves_is_found_in_every_kind_of_filter() {
+    for (empty, widths) in KINDS {
+        for &width in widths {
+            let mut races = vec![Race::by_relocation(empty, width, SMALL)];
+            if empty(width, SMALL).raw.growing().is_some() {
+                races.push(Race::by_split(empty, width));
+            }
+            for race in races {
+                race.run_all(contains, false, 1);
+                for level in [None, Some(CacheLevel::L1), Some(CacheLevel::L2)] {
+                    choose_level(level);
+                    // Two full blocks, and a part of one.
+                    race.run_all(Filter::contains_batch_hash, false, 70);
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -298,8 +373,8 @@ fn a_key_that_moves_is_found_in_a_large_table() {
     for width in WIDTHS {
         // 9 MiB of them.
         let slots = (9 << 23) / width as usize;
-        let race = Race::by_relocation(width, slots / 20 * 19);
-        let shards = Race::empty(width, race.capacity).shards();
+        let race = Race::by_relocation(one_shard, width, slots / 20 * 19);
+        let shards = one_shard(width, race.capacity).shards();
         assert!(shards > 1);
         // 2^14 for each shard, and some that do not fill a group.
         let copies = shards * (1 << 14) + 3;

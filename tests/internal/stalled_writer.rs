@@ -211,6 +211,9 @@ impl Scenario {
             Some(step) => {
                 assert_eq!(Some(&step), steps.get(at), "{self:?} passes the same steps each time");
                 let passed = &steps[..=at];
+                if step == Step::Published {
+                    assert_eq!(filter.stats().tables, 2, "a table that a cell names is counted");
+                }
                 // A slot half written may look like any fingerprint, where slots straddle words.
                 let torn = (step == Step::WordWritten || operation == Operation::Clear)
                     && (filter.raw.growing().is_some() || !matches!(self.width, 4 | 8 | 16 | 32));
@@ -283,8 +286,11 @@ impl Scenario {
 
 /// The steps that change what others see. The versions of some stripes that are bumped one after the other count as one.
 fn changes(steps: &[Step]) -> Vec<Step> {
-    let mut changes: Vec<_> =
-        steps.iter().copied().filter(|step| !matches!(step, Step::Locked | Step::WordWritten)).collect();
+    let mut changes: Vec<_> = steps
+        .iter()
+        .copied()
+        .filter(|step| !matches!(step, Step::Locked | Step::Searched | Step::WordWritten))
+        .collect();
     changes.dedup_by(|next, step| [*next, *step] == [Step::Bumped; 2]);
     changes
 }
@@ -421,6 +427,23 @@ fn insertion_that_is_refused() {
         assert_eq!(changes(&steps), []);
         assert!(!steps.contains(&Step::WordWritten));
         assert!(times(Step::Locked, &steps) >= 1, "all stripes");
+    }
+}
+
+/// What is found full without locks is searched again under all of them.
+#[test]
+fn insertion_into_a_filter_that_is_cleared_during_its_search() {
+    for width in WIDTHS {
+        let (stored, hash) = insertion(empty, width, |_, result| *result == Err(InsertError::Full));
+        let filter = Arc::new(filled(empty, width, &stored));
+        let shared = Arc::clone(&filter);
+        let clear = move |step| {
+            if step == Step::Searched {
+                shared.clear();
+            }
+        };
+        assert_eq!(with_hook(clear, || filter.insert_hash(hash)), Ok(()));
+        assert_eq!((filter.len(), filter.count_hash(hash)), (1, 1));
     }
 }
 

@@ -568,9 +568,12 @@ fn progress_is_told_on_the_way() {
     let filter = build(1000, 16);
     let hashes: Vec<u64> = (0..(1 << 24) + 1).collect();
     let mut told = vec![];
-    filter.bulk().progress(|done| told.push(done)).contains_hash(&hashes, &mut vec![false; hashes.len()]);
+    let (last, mut found) = (hashes[hashes.len() - 1], vec![false; hashes.len()]);
+    filter.insert_hash(last).unwrap();
+    filter.bulk().progress(|done| told.push(done)).contains_hash(&hashes, &mut found);
     assert!(told.len() > 1 && told[0] <= 1 << 24, "{told:?}");
     assert_eq!(told.last(), Some(&hashes.len()));
+    assert!(hashes.iter().zip(found).all(|(&hash, found)| found == filter.contains_hash(hash)));
 
     let filter = build(ONE_SHARD, 16);
     for operation in [0, 1, 3, 4, 5, 7].map(|number: usize| OPERATIONS[number]) {

@@ -3,10 +3,11 @@
 use crate::support::hasher;
 use concurrent_cuckoo_filter::{
     BuildError, CountingFilter, CuckooFilter, ExpiringBuilder, ExpiringFilter, MergeError, SnapshotError,
-    StableHashBuilder,
+    SnapshotReader, StableHashBuilder,
 };
 use std::thread;
 use std::time::Duration;
+use testkit::format::Sealed;
 use testkit::written;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -177,6 +178,27 @@ fn files_of_other_kinds_are_refused() {
     ));
 }
 
+/// Under checksums that match.
+#[test]
+fn a_time_that_no_filter_has_is_refused() {
+    let filter = builder(100).build().unwrap();
+    filter.insert(&1).unwrap();
+    let sealed = Sealed::new(bytes_of(&filter));
+    assert_eq!(SnapshotReader::new(&sealed.bytes[..]).unwrap().header().stored(), 1);
+    let (tick, epoch) = (9_999_999_999_u64, (1_u64 << 63) + 1);
+    for (at, value, named) in [
+        (184, tick, "tick"),
+        (256 + 32, epoch, "epoch"),
+        // A bit more of a fingerprint, and tags would lie in two words.
+        (44, u64::from_le_bytes(sealed.bytes[44..52].try_into().unwrap()) + 1, "bits beside a fingerprint"),
+    ] {
+        match read(&sealed.clone().with(at, value.to_le_bytes()).bytes, SECOND) {
+            Err(SnapshotError::Invalid { field, .. }) => assert_eq!(field, named),
+            other => panic!("{named}: {other:?}"),
+        }
+    }
+}
+
 #[test]
 fn counts_are_read_as_they_were_written() {
     for bits in [1, 4, 8, 16] {
@@ -204,20 +226,27 @@ fn counts_are_read_as_they_were_written() {
 
 #[test]
 fn merged_keys_have_the_time_that_was_left_to_them() {
-    let (one, other) = (builder(2_000).build().unwrap(), builder(2_000).build().unwrap());
-    one.advance_to(1_000 * SECOND);
-    for seconds in 0..60_u32 {
-        (0..10).for_each(|key| other.insert_for(&u64::from(seconds * 10 + key), seconds * SECOND).unwrap());
-    }
-    assert_eq!(one.merge_from(&other).unwrap().inserted, 600);
-    for passed in 0..100_u32 {
-        one.advance_to((1_000 + passed) * SECOND);
+    // What has passed of their ticks when they are merged, and of the other's when its keys were stored.
+    for (mine, theirs, stored) in [(0, 0, 0), (9, 10, 9), (0, 9, 0), (9, 30, 2)] {
+        let [one, other] = [(); 2].map(|()| builder(2_000).build().unwrap());
+        one.advance_to((1_000 + mine) * SECOND);
+        other.advance_to(stored * SECOND);
         for seconds in 0..60_u32 {
-            let alive = (0..10).filter(|key| one.contains(&u64::from(seconds * 10 + key))).count();
-            assert!(alive == 10 || seconds <= passed, "{seconds} at {passed}");
-            assert!(alive <= 1 || passed < seconds + 30, "{seconds} at {passed}: {alive}");
+            (0..10).for_each(|key| other.insert_for(&u64::from(seconds * 10 + key), seconds * SECOND).unwrap());
+        }
+        other.advance_to(theirs * SECOND);
+        assert_eq!(one.merge_from(&other).unwrap().refused, 0);
+        for passed in 0..100_u32 {
+            one.advance_to((1_000 + mine + passed) * SECOND);
+            let passed = passed + theirs - stored;
+            for seconds in 0..60_u32 {
+                let alive = (0..10).filter(|key| one.contains(&u64::from(seconds * 10 + key))).count();
+                assert!(alive == 10 || seconds <= passed, "{seconds} at {passed}");
+                assert!(alive <= 1 || passed < seconds + 30 + theirs - stored, "{seconds} at {passed}: {alive}");
+            }
         }
     }
+    let one = builder(2_000).build().unwrap();
     let different = builder(2_000).time_to_live(61 * SECOND).build().unwrap();
     assert_eq!(one.merge_from(&different), Err(MergeError::SizesDiffer));
     let seeds = ExpiringFilter::builder().capacity(2_000).time_to_live(60 * SECOND);

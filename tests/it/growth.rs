@@ -147,6 +147,19 @@ fn reserve_makes_room_ahead() {
     assert_eq!(filter.stats().tables, before.tables);
     assert_eq!(filter.reserve(280_001), Err(InsertError::Full));
     filter.reserve(200_000).unwrap();
+    // As many keys as have room without another doubling, and not all tables get as many of them.
+    let reserved = |keys| {
+        let filter = growing(1_000, 480_000);
+        filter.reserve(keys).unwrap();
+        filter
+    };
+    let most = (200_000..).step_by(250).find(|&keys| reserved(keys).stats().tables > before.tables).unwrap() - 250;
+    let filter = reserved(most);
+    (0..most as u64).for_each(|hash| filter.insert_hash(hash).unwrap());
+    assert_eq!(filter.stats().tables, before.tables, "{most} keys");
+    let filter = growing(250_000, 1_000_000);
+    (0..250_000).for_each(|hash| filter.insert_hash(hash).unwrap());
+    assert_eq!(filter.stats().splits, 0, "the first keys fit in before the first doubling");
     assert_eq!(CuckooFilter::<u64>::with_capacity(10).reserve(10), Ok(()));
     assert_eq!(CuckooFilter::<u64>::with_capacity(10).reserve(11), Err(InsertError::Full));
 }

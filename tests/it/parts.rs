@@ -106,6 +106,8 @@ fn a_part_takes_its_part_of_the_memory() {
     let whole = builder().memory_usage().unwrap();
     let part = builder().build_shards(1..2).unwrap();
     assert!((whole / SHARDS).abs_diff(part.memory_usage()) < 1000, "{} of {whole}", part.memory_usage());
+    let (all, filter) = (builder().build_shards(0..SHARDS).unwrap(), builder().build().unwrap());
+    assert_eq!(all.memory_usage() - size_of_val(&all), filter.memory_usage() - size_of_val(&filter));
     // The whole of this one does not fit any memory.
     let large = CuckooFilter::<u64>::builder().capacity(1 << 45);
     assert!(large.build_shards(7..9).unwrap().memory_usage() < 2 << 20);

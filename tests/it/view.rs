@@ -114,6 +114,30 @@ fn a_view_of_bytes_that_were_cut_off_or_changed_is_refused() {
     }
 }
 
+/// In more than 2^26 buckets, which are drawn from all bits of a hash.
+#[test]
+#[ignore = "long: .ci/run runs it"]
+fn filters_of_300_million_keys_answer_alike_in_every_way() {
+    const KEYS: u64 = 2000;
+    let filter = filter(300_000_000, 4, KEYS);
+    // A second copy goes to the other bucket, and one of the two stays.
+    (0..KEYS).for_each(|key| assert!(filter.insert(&key).is_ok() && filter.remove(&key)));
+    let bytes = bytes_of(&filter);
+    check_answers!(View::from_bytes(&bytes).unwrap(), filter, 3 * KEYS);
+    let hasher = StableHashBuilder::with_keys(1, 2);
+    let growing = CuckooFilter::builder().capacity(300_000_000).max_capacity(600_000_000).fingerprint_bits(8);
+    let growing: Filter = growing.hasher(hasher).build().unwrap();
+    (0..KEYS).for_each(|key| growing.insert(&key).unwrap());
+    for filter in [filter, growing] {
+        let keys: Vec<u64> = (0..3 * KEYS).collect();
+        let expected: Vec<bool> = keys.iter().map(|key| filter.contains(key)).collect();
+        let (mut in_batch, mut in_parallel) = (vec![false; keys.len()], vec![false; keys.len()]);
+        filter.contains_batch(&keys, &mut in_batch);
+        filter.par_contains(&keys, &mut in_parallel);
+        assert!(in_batch == expected && in_parallel == expected && expected[..KEYS as usize] == [true; KEYS as usize]);
+    }
+}
+
 /// `open` looks at the header and the length; `check` at everything else.
 #[test]
 fn a_damaged_file_is_found_by_a_check() {
@@ -136,6 +160,12 @@ fn a_damaged_file_is_found_by_a_check() {
             other => panic!("{place}: {other:?}"),
         }
     }
+    // The trailer says how many are stored.
+    let mut bytes = good.clone();
+    let end = bytes.len();
+    bytes[end - 64..].fill(0xff);
+    fs::write(&path, &bytes).unwrap();
+    assert!(Mapped::open(&path).unwrap().load_factor() <= 1.0);
     let mut bytes = good.clone();
     bytes[100] ^= 1;
     fs::write(&path, &bytes).unwrap();

@@ -10,7 +10,7 @@ mod operations;
 
 use crate::CuckooFilter;
 use crate::internal::stalled_writer::{ABSENT, Filter, PATIENCE};
-use crate::layout::Mixed;
+use crate::layout::{self, Mixed};
 use crate::raw::Growing;
 use crate::sys::steps::{Step, with_hook};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -59,10 +59,15 @@ struct Scenario {
 pub(super) type Class = (usize, u32, u32, u32);
 
 pub(super) fn class(filter: &Filter, hash: u64) -> Class {
+    let (shard, key) = place(filter, hash);
+    (shard, key.fingerprint.get(), key.first.min(key.second).get(), key.first.max(key.second).get())
+}
+
+/// The shard of a hash, or its cell in a filter that grows, and its class there.
+pub(super) fn place<S>(filter: &CuckooFilter<u64, S>, hash: u64) -> (usize, layout::Class) {
     let mixed = Mixed::of(hash);
     let in_growing = |growing: &Growing| (growing.aim(mixed).cell, growing.aim(mixed).class);
-    let (shard, key) = filter.raw.growing().map_or_else(|| filter.raw.geometry().locate(mixed), in_growing);
-    (shard, key.fingerprint.get(), key.first.min(key.second).get(), key.first.max(key.second).get())
+    filter.raw.growing().map_or_else(|| filter.raw.geometry().locate(mixed), in_growing)
 }
 
 fn copies<'a>(filter: &Filter, hashes: impl IntoIterator<Item = &'a u64>) -> BTreeMap<Class, usize> {

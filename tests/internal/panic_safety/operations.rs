@@ -211,7 +211,11 @@ fn bulk_scenarios(width: u32, by: By) -> [Scenario; 2] {
 fn bulk_operations_of_shards(width: u32, by: By) -> usize {
     let [adds, removes] = bulk_scenarios(width, by);
     let build = filter_of_shards;
-    kill(&Scenario { build, ..adds }, &[Locked, WordWritten, Counted])
+    let batch = |filter: &Filter, own: &[u64]| drop(filter.insert_batch_hash(own));
+    let few =
+        Scenario { name: "insert_batch", own: (1000..1010).collect(), by: By::Thread, work: batch, ..adds.clone() };
+    kill(&Scenario { build, ..few }, &[Locked, WordWritten, Counted])
+        + kill(&Scenario { build, ..adds }, &[Locked, WordWritten, Counted])
         + kill(&Scenario { build, ..removes }, &[Locked, WordWritten, Cleared, Counted])
 }
 

@@ -285,6 +285,20 @@ fn changes_that_no_writer_makes_are_refused() {
     ] {
         assert!(replica.apply_delta(&made(at, value)[..]).is_err(), "{value:?} at {at}");
     }
+    // A shard twice, with numbers that follow.
+    let mut twice = made(0, &[]);
+    let change = twice[CHANGE..CHANGE + 128].to_vec();
+    twice.splice(CHANGE..CHANGE, change);
+    let trailer = CHANGE + 256;
+    let number = |at: usize| u64::from_le_bytes(twice[trailer + at..trailer + at + 8].try_into().unwrap());
+    let to = number(16).wrapping_add(2_u64.wrapping_mul(number(24).wrapping_sub(number(16))));
+    twice[trailer + 8] = 2;
+    twice[trailer + 24..trailer + 32].copy_from_slice(&to.to_le_bytes());
+    let checksums = [CHANGE + 60, CHANGE + 188]
+        .iter()
+        .fold(seal(&mut twice[64..CHANGE], 0), |sum, &at| crc32c_append(sum, &twice[at..at + 4]));
+    seal(&mut twice[trailer..], checksums);
+    assert!(matches!(replica.apply_delta(&twice[..]), Err(SnapshotError::Invalid { .. })));
     assert_eq!(replica.digest(), before);
     assert!(replica.apply_delta(&good[..]).is_ok());
 }

@@ -7,7 +7,7 @@ use concurrent_cuckoo_filter::{
 };
 use std::error::Error;
 use std::hash::Hash;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
 use testkit::format::Sealed;
 use testkit::written;
@@ -514,6 +514,28 @@ fn shards_that_there_are_not() {
         }
         assert!(error.to_string().contains(&format!("shards {start} to {end} ")), "{error}");
         assert!(bytes.is_empty());
+    }
+}
+
+/// Takes all that is written, and fails when that is to be where it belongs.
+struct Unflushed;
+
+impl Write for Unflushed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Err(ErrorKind::StorageFull.into())
+    }
+}
+
+#[test]
+fn what_is_written_is_flushed() {
+    let (bytes, empty) = (bytes(), written(|to| empty().write_to(to)));
+    let [new, old] = [&bytes, &empty].map(|bytes| SnapshotReader::new(&bytes[..]).unwrap());
+    for result in [filter().write_to(Unflushed), new.write_delta_since(old, Unflushed)] {
+        assert!(matches!(result, Err(SnapshotError::Io(error)) if error.kind() == ErrorKind::StorageFull));
     }
 }
 

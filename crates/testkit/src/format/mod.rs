@@ -43,7 +43,8 @@ impl Layout {
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let header = header_length(bytes)?;
         let (first, count) = (u64_at(bytes, 24)?, u64_at(bytes, 32)?);
-        let (buckets, width) = (u64::from(u32_at(bytes, 40)?), u64::from(u32_at(bytes, 44)?));
+        let (buckets, fingerprint) = (u64::from(u32_at(bytes, 40)?), u64::from(u32_at(bytes, 44)?));
+        let width = fingerprint + u64::from(bytes[161]) + u64::from(bytes[162]);
         let reserve = bytes[160].into();
         if buckets > 1 << 16 || !(4..=32).contains(&width) || reserve >= width {
             return None;
