@@ -7,11 +7,9 @@ use super::shard::Shard;
 use super::slots::{Bare, SlotKind};
 use crate::layout::{Extent, Plan};
 use crate::sys::memory::{Arena, HugePages};
-#[expect(clippy::disallowed_types, reason = "tables of a filter that nobody else has; no part of the protocol")]
 use std::sync::{Mutex, PoisonError};
 
 /// Tables that were filled so far. They may be filled by several threads.
-#[expect(clippy::disallowed_types, reason = "as above")]
 pub(crate) struct Assembly<K: SlotKind> {
     plan: Plan,
     tables: Tables<K>,
@@ -19,7 +17,6 @@ pub(crate) struct Assembly<K: SlotKind> {
     epochs: Mutex<Vec<(usize, u64)>>,
 }
 
-#[expect(clippy::disallowed_types, reason = "as above")]
 enum Tables<K: SlotKind> {
     /// Memory for the whole.
     Flat(Box<Flat<K>>),

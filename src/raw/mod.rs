@@ -18,6 +18,7 @@
 //!
 //! Why this is enough is argued case by case in DESIGN.md, "The protocol".
 
+#[expect(clippy::disallowed_types, reason = "a lock around tables of a filter that nobody else has")]
 mod assembly;
 mod batch;
 mod block;

@@ -64,7 +64,7 @@ fn steps_and_rates_choose_the_narrowest_slot() {
 
 #[test]
 fn any_time_to_live_has_ticks() {
-    for time in [Duration::from_nanos(1), Duration::from_nanos(5), SECOND, Duration::MAX] {
+    for time in [Duration::from_nanos(1), Duration::from_nanos(5), SECOND, Duration::from_nanos(u64::MAX)] {
         let filter = ExpiringFilter::<u64>::builder().capacity(10).time_to_live(time).build().unwrap();
         assert!(filter.tick() > Duration::ZERO && filter.tick().saturating_mul(6) >= time);
         filter.insert(&1).unwrap();
@@ -74,7 +74,7 @@ fn any_time_to_live_has_ticks() {
         assert!(filter.contains(&1) && filter.contains(&2) && !filter.contains(&3));
         filter.advance_to(Duration::MAX);
         let ticks = Duration::MAX.as_nanos() / filter.tick().as_nanos();
-        assert_eq!(filter.epoch(), u64::try_from(ticks).unwrap_or(u64::MAX));
+        assert_eq!(u128::from(filter.epoch()), ticks.min(1 << 63));
         (0..3).for_each(|_| _ = filter.advance());
         assert!(!filter.contains(&1));
         filter.insert(&4).unwrap();
