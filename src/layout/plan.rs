@@ -31,8 +31,11 @@ const BITS_THAT_KEEP_THE_CAPACITY: u32 = 6;
 /// Stripes begin at multiples of 16 buckets at least: at every width these are whole words.
 const STRIPE_SHIFT: u32 = 4;
 
-/// The memory of a stripe: a cache line, or the pair of lines that x86-64 fetches together.
-pub(super) const STRIPE_BYTES: u64 = size_of::<crossbeam_utils::CachePadded<u64>>() as u64;
+/// The memory of a stripe: a cache line for writers and one for lookups (`raw/stripe`), or a longer line.
+pub(super) const STRIPE_BYTES: u64 = {
+    let line = size_of::<crossbeam_utils::CachePadded<u64>>() as u64;
+    if line > 128 { line } else { 128 }
+};
 
 /// All stripes together stay below this part of the table from [`LARGE`] keys up.
 const STRIPE_SHARE: u64 = 100;

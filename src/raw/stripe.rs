@@ -22,14 +22,22 @@ pub(crate) struct Version(u64);
 #[derive(Clone, Copy)]
 pub(crate) struct VersionRef<'a>(&'a AtomicU64);
 
+/// Every writer stores in the first line of a stripe, and only moves and removals of copies in the second, which lookups read.
+/// In one line, each lock and unlock would take it from all readers.
 #[derive(Default)]
+#[repr(C)]
 pub(crate) struct Stripe {
     pub(super) lock: Mutex,
-    version: AtomicU64,
     /// Occupied slots of this stripe's buckets, give or take what the shard was loaded with.
     count: AtomicU64,
     pub(super) counters: Counters,
+    version: Line<AtomicU64>,
 }
+
+/// A value at the beginning of a cache line.
+#[derive(Default)]
+#[repr(align(64))]
+struct Line<T>(T);
 
 /// The memory of a stripe.
 pub(super) const STRIPE_BYTES: usize = size_of::<CachePadded<Stripe>>();
@@ -42,13 +50,13 @@ unsafe impl Zeroed for CachePadded<Stripe> {}
 impl Stripe {
     #[inline(always)]
     pub(crate) fn version(&self) -> VersionRef<'_> {
-        VersionRef(&self.version)
+        VersionRef(&self.version.0)
     }
 
     pub(super) fn advance(&self) {
         // Release: pairs with the Acquire in `VersionRef::begin`; the copy stands before it (H1, models relocation_*). A
         // u64 does not come round again.
-        self.version.store(load_locked(&self.version) + 1, Ordering::Release);
+        self.version.0.store(load_locked(&self.version.0) + 1, Ordering::Release);
         reached(Step::Bumped);
     }
 
