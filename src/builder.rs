@@ -194,13 +194,15 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// Lets the filter grow by itself, from the capacity to this number of keys. Without it, its size is fixed.
     ///
     /// That many distinct keys go in, at the rate that was asked for; while there are fewer, the rate is lower. The filter
-    /// takes the memory that its keys need: one table of it after the other is split in two when it is full, which is a part
-    /// of an insertion (0.2 to 0.5 ms, 1 to 2 ms beside other busy writers) or is done ahead by [`reserve`](CuckooFilter::reserve).
+    /// splits one table after the other in two when it is full, which is a part of an insertion
+    /// ([`reserve`](CuckooFilter::reserve) says what it takes) or is done ahead by `reserve`.
     /// Lookups go on meanwhile, and never read more than two buckets. No memory for a split is
     /// [`InsertError::OutOfMemory`](crate::InsertError::OutOfMemory), and the key is not stored.
     ///
     /// # What it costs
-    /// At the end about 1.2 bits a key more than a filter that was built for `keys`, and lookups that take one table read more.
+    /// At the end about 1.2 bits per key more than a filter that was built for `keys`, and lookups that read the directory first. Before the
+    /// end a bit per slot for each doubling to come, and twice the memory just after a doubling:
+    /// [`memory_usage_at`](Builder::memory_usage_at) returns the bytes.
     /// It may grow to 2^14 times its size at the most: it begins with room for at least 30,000 keys (or `keys`, if that is less), and at
     /// least `keys` / 2^14 (and for rates below 0.002 % with more), whatever the [`capacity`](Builder::capacity) is. Its fingerprints are of 6 to
     /// 30 bits, by the count of a filter of fixed size.

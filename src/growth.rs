@@ -9,9 +9,12 @@ impl<K: ?Sized> CuckooFilter<K> {
     /// Builds a filter that grows by itself, from room for the first number of keys to room for the second one, at a
     /// false-positive rate of 0.1 % when it holds as many. It is hashed with random seeds.
     ///
-    /// It takes the memory of the keys that it holds, and from 8 to 10 % more at the end than one that was built for as many
-    /// ([`Builder::max_capacity`](crate::Builder::max_capacity) says what growth costs), so that the second number can be
-    /// far beyond what is expected. It begins with room for at least 30,000 keys, or for the second number if that is less, and
+    /// At the end it takes from 8 to 10 % more memory than a filter that was built for as many keys. Before the end it takes more: all
+    /// tables keep a bit per slot for each doubling to come, and are half empty just after one. With a second number of 64 times
+    /// the first, that is 20 bits per key when the first tables are full and 39 just after they have doubled, where a filter of
+    /// fixed size takes 13.6; `1_000..=1_000_000_000` takes 49 at a million keys. So choose a second number that is expected
+    /// (16 to 64 times the first); [`Builder::memory_usage_at`](crate::Builder::memory_usage_at) returns the bytes at any number
+    /// of keys, and docs/guide.md has a table. It begins with room for at least 30,000 keys, or for the second number if that is less, and
     /// for at least a 2^14th of the second number.
     ///
     /// # Panics
@@ -59,7 +62,8 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// [`InsertError::OutOfMemory`] if the system refuses the memory: it has grown as far as that allowed.
     ///
     /// # Complexity
-    /// 0.2 to 0.5 ms for each table that is split, of up to 250,000 keys; 1 to 2 ms where all cores are busy with other writers.
+    /// Proportional to the slots of the tables that are split, of up to 250,000 keys each. In the record (docs/reliability.md, 10.4) a split
+    /// took 0.72 ms in the mean, with four writers and two readers on two cores.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};

@@ -67,7 +67,8 @@ const DEFAULT_STEPS: u32 = 6;
 /// each other: in an async server, on a thread of their own. A writer that is stopped in the middle of its work holds the next
 /// tick up, and no lookup.
 ///
-/// An expiring filter does not grow: its capacity is that of the largest number of keys that are to live at a time.
+/// Its capacity is the largest number of keys that are to live at a time. With a
+/// [`max_capacity`](ExpiringBuilder::max_capacity) it grows to that; it never shrinks when keys die.
 pub struct ExpiringFilter<K: ?Sized, S = DefaultHashBuilder> {
     pub(crate) core: Core<S>,
     time_to_live: Duration,
