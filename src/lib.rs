@@ -27,11 +27,12 @@
 //! | [`Bulk`] | [`par_insert`](CuckooFilter::par_insert), [`par_insert_iter`](CuckooFilter::par_insert_iter), [`par_contains`](CuckooFilter::par_contains), [`par_remove`](CuckooFilter::par_remove), on rayon's threads, with progress |
 //! | snapshots | [`save`](CuckooFilter::save), [`load`](CuckooFilter::load), [`Snapshot`], [`SnapshotReader`]; [`merge_from`](CuckooFilter::merge_from) |
 //! | parts | [`Layout`] and [`FilterPart`]: one filter built on several machines, each with its part of the memory; [`join`](CuckooFilter::join) |
-//! | [`MappedFilter`], [`FilterView`] | snapshots that are asked where they lie: files, mapped and shared by processes; bytes in the program |
+//! | [`MappedFilter`], [`FilterView`] | snapshots that are queried in place: files, mapped and shared by processes; bytes in the program |
 //! | hashing | [`DefaultHashBuilder`], [`StableHashBuilder`] for saved filters, [`WellMixed`] |
 //! | [`Stats`] | how full a filter is and what has happened in it |
 //!
-//! The guide in `docs/guide.md` of the repository leads through sizes, persistence and async servers, and lists the limits.
+//! Filters of all four kinds are fixed in size or grow. The guide in `docs/guide.md` of the repository has a table of what each kind can
+//! do; it leads through sizes, persistence and async servers, and lists the limits.
 //!
 //! # Features
 //! All add to what there is without any. The first three are on by default.

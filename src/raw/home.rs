@@ -1,5 +1,5 @@
-//! Whether a class still lies in the shard in which a writer looks for it. In a filter of fixed size it does, and nothing
-//! is left of the question. In one that grows a shard may have been split meanwhile.
+//! Whether a class still lies in the shard in which a writer looks for it. In a filter of fixed size it does, and the
+//! question compiles to nothing. In one that grows a shard may have been split meanwhile.
 
 use crate::error::InsertError;
 use core::convert::Infallible;

@@ -159,7 +159,8 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
         self
     }
 
-    /// Writes these shards only, a part that [`CuckooFilter::join`] joins with others.
+    /// Writes these shards only, a part that [`CuckooFilter::join`] joins with others. Parts of filters with tags can be
+    /// [checked](SnapshotReader::check), and not joined.
     pub fn shards(mut self, shards: Range<usize>) -> Self {
         self.shards = shards;
         self

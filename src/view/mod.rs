@@ -1,4 +1,4 @@
-//! Snapshots that are asked where they lie, without being loaded.
+//! Snapshots that are queried in place, without being loaded.
 //!
 //! ```text
 //! mod       the face: opened, checked, asked for keys
