@@ -38,7 +38,7 @@ target/venv/bin/pytest --ignore tests/spark "$@"
 
 # The oldest and the newest Python of this machine.
 for each in python3.{10..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
-    version=$("$each" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && [ "$version" -ge 10 ] && echo "$version $each"
+    version=$("$each" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && [ "$version" -ge 10 ] && echo "$version $each" || true
 done | sort -n | sed -n '1p;$p' | while read -r version each; do
     test -x target/venv-3."$version"/bin/pytest || "$each" -m venv target/venv-3."$version"
     target/venv-3."$version"/bin/pip install -q 'pyarrow>=15' $tested
