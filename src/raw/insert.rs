@@ -62,12 +62,12 @@ impl<T: Slots> Shard<'_, T> {
     /// Looks at the pair without locks: a hint, on which nothing is decided but where to go on.
     #[inline(always)]
     fn look_for_room(self, class: Class) -> Look {
-        let (lanes, moment) = (self.format().lanes, self.moment());
-        let room = |run| self.slots.lowest_room(lanes, run, moment);
+        let (lanes, moment) = (&self.format().lanes, self.moment());
+        let room = move |run| self.slots.lowest_room(*lanes, run, moment);
         if let Some(slot) = self.table().lower([class.first, class.second], Optimistic, room) {
             return Look { with_room: Some(slot.bucket), saturated: false };
         }
-        let live = |run| self.slots.live(lanes, run, class.fingerprint, moment);
+        let live = move |run| self.slots.live(*lanes, run, class.fingerprint, moment);
         let [first, second] = [class.first, class.second].map(|bucket| self.table().matching(bucket, Optimistic, live));
         Look { with_room: None, saturated: first.count(second, self.format()) as usize == 2 * SLOTS }
     }

@@ -81,8 +81,8 @@ impl<'a, T: Slots> Shard<'a, T> {
     #[inline(always)]
     pub(super) fn find_in(self, held: &Held<'_, impl Sized, T::Moment>, class: Class, bucket: Bucket) -> Matches {
         held.locked.assert_holds(bucket);
-        let lanes = self.format().lanes;
-        let live = |run| self.slots.live(lanes, run, class.fingerprint, held.moment);
+        let lanes = &self.format().lanes;
+        let live = move |run| self.slots.live(*lanes, run, class.fingerprint, held.moment);
         self.table().matching(bucket, UnderLock, live)
     }
 
@@ -90,8 +90,8 @@ impl<'a, T: Slots> Shard<'a, T> {
     #[inline(always)]
     pub(super) fn room_in(self, held: &Held<'_, impl Sized, T::Moment>, bucket: Bucket) -> Option<Slot> {
         held.locked.assert_holds(bucket);
-        let lanes = self.format().lanes;
-        let room = |run| self.slots.lowest_room(lanes, run, held.moment);
+        let lanes = &self.format().lanes;
+        let room = move |run| self.slots.lowest_room(*lanes, run, held.moment);
         self.table().matching(bucket, UnderLock, room).lowest(self.format())
     }
 
@@ -150,8 +150,8 @@ impl<'a, T: Slots> Shard<'a, T> {
         }
         held.locked.assert_holds(class.first);
         held.locked.assert_holds(class.second);
-        let lanes = self.format().lanes;
-        let room = |run| self.slots.lowest_room(lanes, run, held.moment);
+        let lanes = &self.format().lanes;
+        let room = move |run| self.slots.lowest_room(*lanes, run, held.moment);
         let slot = self.table().lower([class.first, class.second], UnderLock, room)?;
         self.fill(held, slot, class, put.value);
         Some(0)

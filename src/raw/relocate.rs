@@ -19,8 +19,8 @@ impl<T: Slots> Shard<'_, T> {
     /// Begins to fetch what a search for this key would look at first, if it takes one.
     #[inline]
     pub(crate) fn fetch_path(self, class: Class) {
-        let (lanes, moment) = (self.format().lanes, self.moment());
-        let room = |run| self.slots.lowest_room(lanes, run, moment);
+        let (lanes, moment) = (&self.format().lanes, self.moment());
+        let room = move |run| self.slots.lowest_room(*lanes, run, moment);
         let full = |bucket| !self.table().matching(bucket, Optimistic, room).any();
         if full(class.first) && full(class.second) {
             self.fetch_alternates(class.first, moment);
@@ -42,7 +42,7 @@ impl<T: Slots> Shard<'_, T> {
     pub(super) fn find_short_path(self, class: Class, moment: T::Moment, reading: impl Reading) -> Option<ShortPath> {
         // Copies, which stay in registers: a read may change anything else, as far as the compiler knows.
         let (table, geometry, format) = (self.table(), *self.geometry(), *self.format());
-        let room = |run| self.slots.lowest_room(format.lanes, run, moment) != 0;
+        let room = move |run| self.slots.lowest_room(format.lanes, run, moment) != 0;
         let (roots, alternate) =
             ([class.first, class.second], |fingerprint, bucket| geometry.alternate(fingerprint, bucket));
         if unaligned::AVAILABLE && format.packing() == Packing::Run {
@@ -81,7 +81,7 @@ impl<T: Slots> Shard<'_, T> {
         reading: R,
     ) -> Option<Path<'a>> {
         let fetches = !R::NEAR && !self.table().is_near();
-        let room = |run| self.slots.lowest_room(self.format().lanes, run, moment);
+        let room = move |run| self.slots.lowest_room(self.format().lanes, run, moment);
         search.find(
             budget,
             [class.first, class.second],
