@@ -203,7 +203,7 @@ fn mixed(case: &Case, group: &mut Group) {
     }
 }
 
-/// What a thread does: some lookups, a write, and so on. A write removes a key, or inserts the one that the last write removed.
+/// The operations of a thread: some lookups, a write, and so on. A write removes a key, or inserts the one that the last write removed.
 fn mix(filter: &Filter<u64>, asked: &[u64], changed: &[u64], lookups: usize, writes: usize) {
     let mut asked = asked.iter().cycle();
     let (mut found, mut written) = (0, 0);

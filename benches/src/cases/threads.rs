@@ -60,7 +60,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     }
 }
 
-/// What each version of this crate does on one thread while another does something else. Medians: the fastest slices are those
+/// The speed of each version of this crate on one thread while another thread is at work. Medians: the fastest slices are those
 /// in which the other thread did not run.
 fn readers(plan: &Plan, record: &mut Record, log2: u32) {
     plan.step(&format!("readers beside writers, 2^{log2} slots"));

@@ -51,7 +51,7 @@ const HIT_BYTES: usize = 64;
 /// A longer body of keys takes too long to parse for a thread of the executor. In bytes.
 const LONG_BODY: usize = 1 << 16;
 
-/// What is charged for an upload: keys on their way to the list, and a piece of the body with what it is decoded to.
+/// The charge for an upload: keys on their way to the list, and a piece of the body with what it is decoded to.
 const UPLOAD_BYTES: usize = 2 << 20;
 
 /// Bytes of an upload that are taken at once. In gzip they are up to a thousand times as many when decoded.
@@ -78,11 +78,11 @@ const BOUNDS: [f64; 10] = [0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001,
 
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct App {
     pub(crate) config: Arc<Config>,
     pub(crate) list: Arc<List>,
-    /// What a request that writes must show.
+    /// The token that a writing request must carry.
     token: Option<String>,
     started: Instant,
     /// Connections that may still be open, and bytes of bodies that may still be held.
