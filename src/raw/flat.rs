@@ -19,9 +19,10 @@ use crate::sys::prefetch::level_for;
 /// Shards, and the functions that are chosen for them.
 #[repr(C)]
 pub(crate) struct Flat<K: SlotKind = Bare> {
+    /// First in every directory: a lookup then loads it from the same offset for all of them, and needs no branch.
+    contains: Compiled<Contains<Flat<K>>>,
     pub(crate) shards: Shards,
     pub(super) kind: K,
-    contains: Compiled<Contains<Flat<K>>>,
     pub(super) contains_each: Compiled<ContainsEach<Flat<K>>>,
     pub(super) writers: Writers<Flat<K>>,
 }

@@ -43,11 +43,13 @@ use crate::sys::prefetch::CacheLevel;
 use crate::sys::sync::SharedCounter;
 use leaf::Leaf;
 
+#[repr(C)]
 pub(crate) struct Growing<K: SlotKind = Bare> {
+    /// First, as in `Flat`.
+    contains: Compiled<Contains<Growing<K>>>,
     pub(super) geometry: Geometry,
     directory: Directory<Leaf>,
     pub(super) kind: K,
-    contains: Compiled<Contains<Growing<K>>>,
     contains_each: Compiled<ContainsEach<Growing<K>>>,
     pub(super) writers: Writers<Growing<K>>,
     pub(super) plan: Plan,
