@@ -20,7 +20,12 @@ struct World {
 impl World {
     /// Of the key so many ticks are left.
     fn holding(value: u32) -> (Arc<Self>, Mixed) {
-        let plan = Plan { reserve_bits: 1, ..Plan::one_shard(16, 2, 4).with_tags(2) };
+        World::of(2, 0, value)
+    }
+
+    /// The same with tags of this many bits, some of them a count.
+    fn of(tag_bits: u32, count_bits: u32, value: u32) -> (Arc<Self>, Mixed) {
+        let plan = Plan { reserve_bits: 1, count_bits, ..Plan::one_shard(16, 2, 4).with_tags(tag_bits) };
         let world = World { raw: RawFilter::new(&plan, HugePages::Unadvised).expect("memory") };
         let mut keys = (0..1000).map(Mixed::of);
         let goes = keys.find(|&mixed| {
@@ -113,7 +118,7 @@ fn lookup_during_a_split_and_a_tick_finds_its_key() {
 fn renewed_during_a_split_and_a_tick(executions: [usize; 2], look: fn(&World, Mixed) -> bool) {
     let renew = |world: &World, key: Mixed| {
         world.tick();
-        assert_eq!(world.raw.raise(key, MOST), 1);
+        assert_eq!(world.raw.update(key, None, |had| had.max(MOST)), 1);
     };
     never_missed(executions, look, 2, renew, MOST);
 }
@@ -171,20 +176,76 @@ fn changed_during_a_split(executions: [usize; 2], change: fn(&World, Mixed) -> u
 
 #[test]
 fn renewal_during_a_split_is_kept() {
-    changed_during_a_split([30, 30], |world, key| world.raw.raise(key, MOST), &[MOST]);
+    changed_during_a_split([30, 30], |world, key| world.raw.update(key, None, |had| had.max(MOST)), &[MOST]);
 }
 
 #[test]
 fn addition_during_a_split_is_kept() {
-    changed_during_a_split([30, 30], |world, key| world.put(key, 1, IfPresent::Add), &[2]);
+    changed_during_a_split([30, 30], |world, key| world.put(key, 1, IfPresent::Add { renews: false }), &[2]);
 }
 
 #[test]
 fn replacement_during_a_split_is_kept() {
-    changed_during_a_split([30, 30], |world, key| u32::from(world.raw.replace(key, 1, 2)), &[2]);
+    changed_during_a_split([30, 30], |world, key| world.raw.update(key, Some(1), |_| 2), &[2]);
 }
 
 #[test]
 fn removal_of_a_value_during_a_split_removes() {
     changed_during_a_split([60, 60], |world, key| world.raw.remove_value(key, Some(1)), &[]);
+}
+
+/// The window that has 2 ticks left when a table is split and a tick is made: it ends with the next one, and has counted all.
+#[test]
+fn addition_within_a_window_during_a_split_and_a_tick_is_kept() {
+    Model { executions: 1088, preemptions: Some(2), outcomes: &["1000", "100"] }.explore(|seen| {
+        let (world, key) = World::of(4, 2, 2 << 2);
+        let (had, (), ()) = run_three(
+            &world,
+            move |adds| adds.put(key, MOST << 2, IfPresent::Add { renews: false }),
+            |splits| splits.split(),
+            |ticks| ticks.tick(),
+        );
+        seen.note(format!("{had:b}"));
+        world.assert_holds(key, &[1 << 2 | 1], 2);
+    });
+}
+
+/// The window ends with the tick: the addition is counted there, or begins the next one, in the table where the class is.
+#[test]
+fn addition_beside_the_end_of_its_window_during_a_split() {
+    Model { executions: 1083, preemptions: Some(2), outcomes: &["101", "0"] }.explore(|seen| {
+        let (world, key) = World::of(4, 2, 1 << 2 | 1);
+        let (had, (), ()) = run_three(
+            &world,
+            move |adds| adds.put(key, MOST << 2, IfPresent::Add { renews: false }),
+            |splits| splits.split(),
+            |ticks| ticks.tick(),
+        );
+        seen.note(format!("{had:b}"));
+        let left = world.raw.values(key);
+        let expected: &[u32] = if had == 0 { &[MOST << 2] } else { &[] };
+        assert_eq!(left.as_slice(), expected, "an addition counts in the window that ends or begins the next");
+    });
+}
+
+/// Beside a split and additions.
+#[test]
+fn successive_counts_never_fall_during_a_split() {
+    Model { executions: 4110, preemptions: Some(2), outcomes: &["1 then 1", "1 then 2", "2 then 2", "repeated"] }
+        .explore(|seen| {
+            let (world, key) = World::of(4, 2, 2 << 2);
+            let seen = seen.clone();
+            run_three(
+                &world,
+                move |looks| {
+                    let count = || looks.raw.values(key).iter().map(|value| (value & 3) + 1).max().unwrap_or(0);
+                    let counts = [count(), count()];
+                    assert!(counts[0] > 0 && counts[0] <= counts[1], "a count fell: {counts:?}");
+                    seen.note(format!("{} then {}", counts[0], counts[1]));
+                },
+                |splits| splits.split(),
+                move |adds| _ = adds.put(key, MOST << 2, IfPresent::Add { renews: false }),
+            );
+            world.assert_holds(key, &[2 << 2 | 1], 2);
+        });
 }

@@ -11,12 +11,12 @@ use std::sync::Arc;
 /// The longest life of tags of 2 bits.
 const MOST: u32 = 3;
 
-struct World {
-    raw: RawFilter<Tagging>,
+pub(super) struct World {
+    pub(super) raw: RawFilter<Tagging>,
 }
 
 impl World {
-    fn new(plan: &Plan) -> Arc<Self> {
+    pub(super) fn new(plan: &Plan) -> Arc<Self> {
         Arc::new(World { raw: RawFilter::new(plan, HugePages::Unadvised).expect("memory") })
     }
 
@@ -34,33 +34,33 @@ impl World {
         (world, class)
     }
 
-    fn key(&self, number: usize, first: u32, second: u32) -> Class {
+    pub(super) fn key(&self, number: usize, first: u32, second: u32) -> Class {
         key_in(self.raw.plan(), number, first, second)
     }
 
-    fn shard(&self) -> Shard<'_, Tagged<'_>> {
+    pub(super) fn shard(&self) -> Shard<'_, Tagged<'_>> {
         self.raw.flat().at(0)
     }
 
     /// As an insertion, where there is room; `None` if there is none.
-    fn put(&self, class: Class, value: u32, if_present: IfPresent) -> Option<u32> {
+    pub(super) fn put(&self, class: Class, value: u32, if_present: IfPresent) -> Option<u32> {
         let Ok(result) = self.shard().insert_into_pair(Fixed, class, Put { value, if_present });
         result.map(|result| result.expect("no refusal"))
     }
 
     /// Returns what the class had.
     fn raise(&self, class: Class, value: u32) -> u32 {
-        let Ok(had) = self.shard().raise(Fixed, class, value);
+        let Ok(had) = self.shard().update(Fixed, class, None, |had| had.max(value));
         had
     }
 
     fn replace(&self, class: Class, from: u32, to: u32) -> bool {
-        let Ok(replaced) = self.shard().replace(Fixed, class, from, to);
-        replaced
+        let Ok(had) = self.shard().update(Fixed, class, Some(from), |_| to);
+        had != 0
     }
 
     /// Puts a class that is absent into the lower empty slot of its pair.
-    fn store(&self, class: Class, value: u32) {
+    pub(super) fn store(&self, class: Class, value: u32) {
         assert_eq!(self.put(class, value, IfPresent::Another), Some(0));
     }
 
@@ -73,13 +73,13 @@ impl World {
         self.raw.contains(self.raw.geometry().leading_to(class).expect("a hash"))
     }
 
-    fn values(&self, class: Class) -> Vec<u32> {
+    pub(super) fn values(&self, class: Class) -> Vec<u32> {
         let mut values = self.raw.values(self.raw.geometry().leading_to(class).expect("a hash")).to_vec();
         values.sort_unstable();
         values
     }
 
-    fn advance(&self) {
+    pub(super) fn advance(&self) {
         self.raw.advance();
     }
 }
@@ -418,8 +418,8 @@ fn counted_beside_a_relocation_adds_up() {
         let (world, class) = World::holding(1);
         let (one, other, ()) = run_three(
             &world,
-            move |one| one.put(class, 1, IfPresent::Add),
-            move |other| other.put(class.turned(), 1, IfPresent::Add),
+            move |one| one.put(class, 1, IfPresent::Add { renews: false }),
+            move |other| other.put(class.turned(), 1, IfPresent::Add { renews: false }),
             move |moves| assert!(moves.shard().hop(hop(class))),
         );
         seen.note(format!("{} then {}", one.expect("present"), other.expect("present")));
@@ -495,7 +495,7 @@ fn shards_copied_at_different_epochs_keep_their_deadlines() {
         let tick = move |world: &Arc<World>| {
             world.advance();
             world.advance();
-            assert_eq!(world.raw.flat().at(1).raise(Fixed, stays, MOST), Ok(1));
+            assert_eq!(world.raw.flat().at(1).update(Fixed, stays, None, |had| had.max(MOST)), Ok(1));
         };
         let (copied, ()) = run_two(&world, swapped, copy, tick);
         let assembly = Assembly::<Tagging>::new(&plan, HugePages::Unadvised).expect("memory");

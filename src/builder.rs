@@ -7,7 +7,7 @@ use crate::layout::{self, Ask, FINGERPRINT_BITS, GROWING_FINGERPRINT_BITS, Plan,
 use crate::parts::{FilterPart, Layout};
 use crate::raw::{RawFilter, Tagging};
 use crate::sys::memory::HugePages;
-use crate::tagged::Core;
+use crate::tagged::{Core, Life};
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -486,11 +486,11 @@ impl<K: ?Sized, S> Builder<K, S> {
     }
 
     /// An empty filter of this plan, of `bytes` in all.
-    pub(crate) fn build_tagged(self, plan: &Plan, bytes: usize) -> Result<Core<S>, BuildError> {
+    pub(crate) fn build_tagged(self, plan: &Plan, bytes: usize, life: Option<Life>) -> Result<Core<S>, BuildError> {
         let raw = RawFilter::new(plan, self.huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
         let (capacity, rate) = (self.capacity.unwrap_or_default(), self.rate.unwrap_or(DEFAULT_RATE));
         let max_capacity = self.max_capacity.unwrap_or(capacity);
-        Ok(Core { raw, hasher: self.hasher.make(), capacity, max_capacity, rate: Some(rate) })
+        Ok(Core::new(raw, self.hasher.make(), [capacity, max_capacity], Some(rate), life))
     }
 }
 

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | [`CuckooFilter`] | one key at a time: [`insert`](CuckooFilter::insert), [`insert_unique`](CuckooFilter::insert_unique), [`contains`](CuckooFilter::contains), [`count`](CuckooFilter::count), [`remove`](CuckooFilter::remove); twins that end in `_hash`; what may block, and what is exact |
 //! | [`ExpiringFilter`] | keys that are forgotten after a time: "was it seen in the last 24 hours?" |
-//! | [`CountingFilter`] | how often a key was added: a counter of a few bits beside each |
+//! | [`CountingFilter`] | how often a key was added, for ever or within a window: a counter of a few bits beside each |
 //! | [`TaggedFilter`] | which list, which reason: a tag of a few bits beside each |
 //! | [`Builder`] | capacity, rate or width, hash function, memory beforehand |
 //! | batches | [`contains_batch`](CuckooFilter::contains_batch), [`insert_batch`](CuckooFilter::insert_batch), [`remove_batch`](CuckooFilter::remove_batch), on the calling thread |

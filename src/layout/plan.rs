@@ -56,6 +56,8 @@ pub(crate) struct Plan {
     pub(crate) fingerprint_bits: u32,
     /// Bits of a slot: a fingerprint, and in some filters a tag (`tags`).
     pub(crate) slot_bits: u32,
+    /// Bits of a count under the time of a tag; 0 where a tag is one number.
+    pub(crate) count_bits: u32,
     /// Bits of a fingerprint that choose a table, one for each doubling; 0 in a filter of fixed size.
     pub(crate) reserve_bits: u32,
     /// A stripe is `1 << stripe_shift` buckets.
@@ -86,6 +88,7 @@ impl Plan {
             buckets: buckets as u32,
             fingerprint_bits: width,
             slot_bits: width,
+            count_bits: 0,
             reserve_bits: 0,
             stripe_shift,
             words: usize::try_from(words).map_err(|_| Unplannable)?,
@@ -133,6 +136,7 @@ impl Plan {
             buckets,
             fingerprint_bits,
             slot_bits,
+            count_bits: 0,
             reserve_bits: 0,
             stripe_shift,
             words: words as usize,
@@ -148,6 +152,7 @@ impl Plan {
             buckets,
             fingerprint_bits: bits,
             slot_bits: bits,
+            count_bits: 0,
             reserve_bits: 0,
             stripe_shift,
             words: (buckets as usize * SLOTS * bits as usize).div_ceil(64),
@@ -155,10 +160,10 @@ impl Plan {
         }
     }
 
-    /// Whether a hash has the same place in filters of both plans.
+    /// Whether a hash has the same place in filters of both plans, and a slot the same meaning.
     pub(crate) fn places_alike(&self, other: &Plan) -> bool {
-        let key = |plan: &Plan| (plan.shards, plan.buckets, plan.fingerprint_bits, plan.slot_bits, plan.reserve_bits);
-        key(self) == key(other)
+        let Plan { stripe_shift, stripes, .. } = *other;
+        Plan { stripe_shift, stripes, ..*self } == *other
     }
 
     /// The same, with this many stripes a shard at the most.

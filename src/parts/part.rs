@@ -164,8 +164,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> FilterPart<K, S> {
     /// any.
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
         let Layout { capacity, rate, plan, ref hasher, .. } = self.layout;
-        let (beside, elapsed, capacities) = (Beside::default(), None, [capacity; 2]);
-        Snapshot::new(Saved { raw: &self.raw, beside, elapsed, shards: self.shards(), plan, capacities, rate, hasher })
+        let (beside, clock, capacities) = (Beside::default(), None, [capacity; 2]);
+        Snapshot::new(Saved { raw: &self.raw, beside, clock, shards: self.shards(), plan, capacities, rate, hasher })
     }
 
     /// Writes the part. As [`CuckooFilter::write_shards`](crate::CuckooFilter::write_shards) of a filter that holds it.

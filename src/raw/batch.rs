@@ -10,7 +10,7 @@ use super::shard::Shard;
 use super::slots::SlotKind;
 use super::window::rolling;
 use crate::error::InsertError;
-use crate::layout::{Aim, Class, Geometry, Mixed, SearchBudget};
+use crate::layout::{Aim, Class, Geometry, Mixed, SearchBudget, Tags};
 use crate::report::{BulkReport, RemoveReport};
 use crate::sys::prefetch::CacheLevel;
 
@@ -35,8 +35,26 @@ pub(crate) enum Answers<'a> {
     Stored(&'a mut [bool]),
     /// Whether it was present.
     Present(&'a mut [bool]),
-    /// Its value afterwards, the second number at the most; 0 if it was refused.
-    Sums(&'a mut [u32], u32),
+    /// Its count with this time; 0 if it was refused.
+    Counts(&'a mut [u32], Counted),
+}
+
+/// What the addition of 1 returns.
+#[derive(Clone, Copy)]
+pub(crate) struct Counted {
+    pub(crate) tags: Tags,
+    /// The count from which on nothing is added, and what is returned then.
+    pub(crate) limit: u32,
+    pub(crate) at_limit: u32,
+}
+
+impl Counted {
+    /// Of a key that had this value.
+    #[inline(always)]
+    pub(crate) fn after(self, had: u32) -> u32 {
+        let count = self.tags.count(had);
+        if count < self.limit { count + 1 } else { self.at_limit }
+    }
 }
 
 /// Where keys lie in a filter, or in a part of one: numbered like the shards of the whole filter, of which `first` is the first
@@ -52,13 +70,12 @@ struct Noted<'a> {
     report: BulkReport,
     index: usize,
     max_listed: usize,
-    value: u32,
     answers: Answers<'a>,
 }
 
 impl<'a> Noted<'a> {
-    fn new(put: Put, max_listed: usize, answers: Answers<'a>) -> Self {
-        Noted { report: BulkReport::default(), index: 0, max_listed, value: put.value, answers }
+    fn new(max_listed: usize, answers: Answers<'a>) -> Self {
+        Noted { report: BulkReport::default(), index: 0, max_listed, answers }
     }
 
     #[inline(always)]
@@ -67,8 +84,8 @@ impl<'a> Noted<'a> {
             Answers::Nothing => {}
             Answers::Stored(stored) => stored[self.index] = result == Ok(0),
             Answers::Present(present) => present[self.index] = result.as_ref().is_ok_and(|&had| had != 0),
-            Answers::Sums(sums, most) => {
-                sums[self.index] = result.as_ref().map_or(0, |had| had.saturating_add(self.value).min(*most));
+            Answers::Counts(counts, counted) => {
+                counts[self.index] = result.as_ref().map_or(0, |&had| counted.after(had));
             }
         }
         if result != Ok(0) {
@@ -97,7 +114,7 @@ impl<K: SlotKind> RawFilter<K> {
             RawFilter::Flat(flat) => return flat.places().insert_each(hashes, put, max_listed, answers),
             RawFilter::Growing(growing) => growing,
         };
-        let (mut noted, mut budget) = (Noted::new(put, max_listed, answers), SearchBudget::full());
+        let (mut noted, mut budget) = (Noted::new(max_listed, answers), SearchBudget::full());
         let mut insert = |aim, put| noted.note(growing.insert_fetched(aim, put, &mut budget));
         if put.if_present == IfPresent::Another {
             growing.in_order(hashes, |aim| insert(aim, Put { if_present: IfPresent::Another, ..put }));
@@ -169,7 +186,7 @@ impl<K: SlotKind> Flat<K> {
 impl<'a, K: SlotKind> Places<'a, K> {
     /// As [`RawFilter::insert_each`].
     fn insert_each(self, hashes: Hashes<'_>, put: Put, max_listed: usize, answers: Answers<'_>) -> BulkReport {
-        let mut noted = Noted::new(put, max_listed, answers);
+        let mut noted = Noted::new(max_listed, answers);
         match (put.if_present, self.flat.is_near_to_writers()) {
             (IfPresent::Another, true) => self.insert_in_order::<ONE_AHEAD, true>(hashes, put, &mut noted),
             (IfPresent::Another, false) => self.insert_in_order::<FAR_AHEAD, true>(hashes, put, &mut noted),

@@ -185,7 +185,7 @@ impl Shard<'_, Tagged<'_>> {
         for bucket in self.geometry().all_buckets() {
             let taken = self.table().matching(bucket, UnderLock, |run| !lanes.equal(run, 0) & lanes.high());
             for slot in taken.slots(self.format()) {
-                if u64::from(tags.value(self.table().value(&locked, slot), moment)) <= now - copied {
+                if u64::from(tags.epochs(tags.value(self.table().value(&locked, slot), moment))) <= now - copied {
                     self.table().clear(&locked, slot);
                     locked.count(bucket, |count| count.wrapping_sub(1));
                 }

@@ -13,7 +13,7 @@ use super::shards::Shards;
 use super::slots::{Bare, SlotKind, Tagging};
 use super::writers::Changed;
 use crate::error::InsertError;
-use crate::layout::{Geometry, Mixed, Plan};
+use crate::layout::{Geometry, Mixed, Plan, Tags};
 use crate::sys::memory::HugePages;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -238,9 +238,8 @@ impl<K: SlotKind> RawFilter<K> {
 }
 
 impl RawFilter<Tagging> {
-    /// The largest value of a slot.
-    pub(crate) fn most(&self) -> u32 {
-        self.kind().tags().most()
+    pub(crate) fn tags(&self) -> Tags {
+        self.kind().tags()
     }
 
     /// The value of each live copy of the class. A copy that is there throughout is among them.
@@ -251,30 +250,17 @@ impl RawFilter<Tagging> {
         }
     }
 
-    /// Raises the copy that dies first and returns the value that it had; 0 if there is none.
-    pub(crate) fn raise(&self, mixed: Mixed, value: u32) -> u32 {
+    /// Gives the copy with this value, or the one that dies first, what `becomes` of its value, or removes it if that is 0. Returns
+    /// the value that it had; 0 if there is none.
+    pub(crate) fn update(&self, mixed: Mixed, value: Option<u32>, becomes: impl Fn(u32) -> u32) -> u32 {
         match self {
             RawFilter::Flat(flat) => {
                 let (shard, class) = flat.locate(mixed);
-                let Ok(had) = shard.raise(Fixed, class, value);
+                let Ok(had) = shard.update(Fixed, class, value, becomes);
                 had
             }
             RawFilter::Growing(growing) => {
-                growing.at_home(growing.aim(mixed), |shard, home, class| shard.raise(home, class, value))
-            }
-        }
-    }
-
-    /// Gives a copy with the value `from` another one; returns whether there was one.
-    pub(crate) fn replace(&self, mixed: Mixed, from: u32, to: u32) -> bool {
-        match self {
-            RawFilter::Flat(flat) => {
-                let (shard, class) = flat.locate(mixed);
-                let Ok(replaced) = shard.replace(Fixed, class, from, to);
-                replaced
-            }
-            RawFilter::Growing(growing) => {
-                growing.at_home(growing.aim(mixed), |shard, home, class| shard.replace(home, class, from, to))
+                growing.at_home(growing.aim(mixed), |shard, home, class| shard.update(home, class, value, &becomes))
             }
         }
     }

@@ -49,7 +49,7 @@ mod window;
 mod writers;
 
 pub(crate) use assembly::{Assembly, Unfilled, fill_alone};
-pub(crate) use batch::Answers;
+pub(crate) use batch::{Answers, Counted};
 pub(crate) use block::{BLOCK, Next};
 #[cfg(feature = "snapshot")]
 pub(crate) use block::{ContainsEach, contains_each_in};

@@ -4,7 +4,7 @@ use super::counters::Event;
 use super::home::Home;
 use super::locks::{Held, Locked};
 use super::shard::Shard;
-use super::slots::{Slots, Tagged};
+use super::slots::Slots;
 use super::table::UnderLock;
 use crate::error::InsertError;
 use crate::layout::{Bucket, Class, Matches, SLOTS, Slot};
@@ -19,8 +19,11 @@ pub(crate) enum IfPresent {
     Keep,
     /// The copy that dies first lives as long as was asked, unless it lives longer anyway.
     Raise,
-    /// The value is added to that of the copy, up to the largest there is.
-    Add,
+    /// The count of the value is added to that of the copy, up to the largest there is. If it `renews`, the copy lives as long as
+    /// was asked, unless it lives longer anyway.
+    Add { renews: bool },
+    /// As `Add`, unless the copy counts more than `most`: nothing then.
+    AddUpTo { renews: bool, most: u16 },
 }
 
 /// An insertion: a value, and what becomes of it where the class is present. Every insertion returns the value that the class
@@ -142,7 +145,10 @@ impl<'a, T: Slots> Shard<'a, T> {
                 let becomes = match put.if_present {
                     IfPresent::Another | IfPresent::Keep => had,
                     IfPresent::Raise => had.max(put.value),
-                    IfPresent::Add => had.saturating_add(put.value),
+                    IfPresent::AddUpTo { most, .. } if self.slots.count(had) > most.into() => had,
+                    IfPresent::Add { renews } | IfPresent::AddUpTo { renews, .. } => {
+                        self.slots.sum(had, put.value, renews)
+                    }
                 };
                 self.revalue(held, slot, class, had, becomes);
                 return Some(had);
@@ -232,6 +238,39 @@ impl<'a, T: Slots> Shard<'a, T> {
         had
     }
 
+    /// Gives the copy with this value, or the one that dies first, what `becomes` of its value, or removes it if that is 0. Returns
+    /// the value that it had; 0 if there is none.
+    pub(crate) fn update<H: Home>(
+        self,
+        home: H,
+        class: Class,
+        value: Option<u32>,
+        becomes: impl Fn(u32) -> u32,
+    ) -> Result<u32, H::Again> {
+        let change = self.begin_change();
+        let held = self.hold(self.stripes().lock_pair(class.first, class.second));
+        let checked = home.check();
+        let found = self.find(&held, class);
+        let chosen = if checked.is_ok() { self.choose(&held, found, value) } else { None };
+        if let Some((slot, had)) = chosen {
+            let others_stay = found[0].count(found[1], self.format()) > 1;
+            match becomes(had) {
+                0 => self.take(&held.locked, slot, class, others_stay),
+                becomes => {
+                    // H2 by tags: another copy, with the tag that goes, may stand where a reader has read already (model
+                    // a_tag_that_stays_is_read_while_a_copy_gets_another).
+                    if others_stay && value.is_some() {
+                        held.locked.bump(class);
+                    }
+                    self.revalue(&held, slot, class, had, becomes);
+                }
+            }
+        }
+        drop(held);
+        change.end();
+        checked.map(|()| chosen.map_or(0, |(_, had)| had))
+    }
+
     /// Removes every copy of the class and says how many there were. Of several copies, all but the last stay behind a
     /// cleared slot for a moment.
     #[inline]
@@ -248,42 +287,6 @@ impl<'a, T: Slots> Shard<'a, T> {
         }
         change.end();
         Ok(copies)
-    }
-}
-
-impl Shard<'_, Tagged<'_>> {
-    /// Raises the copy that dies first and returns the value that it had; 0 if there is none.
-    pub(crate) fn raise<H: Home>(self, home: H, class: Class, value: u32) -> Result<u32, H::Again> {
-        let change = self.begin_change();
-        let held = self.hold(self.stripes().lock_pair(class.first, class.second));
-        let checked = home.check();
-        let chosen = if checked.is_ok() { self.choose(&held, self.find(&held, class), None) } else { None };
-        if let Some((slot, had)) = chosen {
-            self.revalue(&held, slot, class, had, had.max(value));
-        }
-        drop(held);
-        change.end();
-        checked.map(|()| chosen.map_or(0, |(_, had)| had))
-    }
-
-    /// Gives a copy with the value `from` another one; returns whether there was one.
-    pub(crate) fn replace<H: Home>(self, home: H, class: Class, from: u32, to: u32) -> Result<bool, H::Again> {
-        let change = self.begin_change();
-        let held = self.hold(self.stripes().lock_pair(class.first, class.second));
-        let checked = home.check();
-        let found = self.find(&held, class);
-        let chosen = if checked.is_ok() { self.choose(&held, found, Some(from)) } else { None };
-        if let Some((slot, _)) = chosen {
-            // H2 by tags: another copy, with the tag that goes, may stand where a reader has read already (model
-            // a_tag_that_stays_is_read_while_a_copy_gets_another).
-            if found[0].count(found[1], self.format()) > 1 {
-                held.locked.bump(class);
-            }
-            self.revalue(&held, slot, class, from, to);
-        }
-        drop(held);
-        change.end();
-        checked.map(|()| chosen.is_some())
     }
 }
 

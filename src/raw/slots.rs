@@ -89,6 +89,12 @@ pub(crate) trait Slots: Copy + Send + Sync {
 
     /// The value of a slot that counts.
     fn value(self, slot: u32, moment: Self::Moment) -> u32;
+
+    /// As [`Tags::count`].
+    fn count(self, value: u32) -> u32;
+
+    /// As [`Tags::sum`].
+    fn sum(self, had: u32, more: u32, renews: bool) -> u32;
 }
 
 /// Slots that hold a fingerprint and nothing else.
@@ -191,6 +197,16 @@ impl Slots for Bare {
     #[inline(always)]
     fn value(self, _: u32, (): ()) -> u32 {
         1
+    }
+
+    #[inline(always)]
+    fn count(self, value: u32) -> u32 {
+        value
+    }
+
+    #[inline(always)]
+    fn sum(self, had: u32, _: u32, _: bool) -> u32 {
+        had
     }
 }
 
@@ -321,5 +337,15 @@ impl Slots for Tagged<'_> {
     #[inline(always)]
     fn value(self, slot: u32, moment: Moment) -> u32 {
         self.tags().value(slot, moment)
+    }
+
+    #[inline(always)]
+    fn count(self, value: u32) -> u32 {
+        self.tags().count(value)
+    }
+
+    #[inline(always)]
+    fn sum(self, had: u32, more: u32, renews: bool) -> u32 {
+        self.tags().sum(had, more, renews)
     }
 }

@@ -33,7 +33,7 @@ impl RawFilter<Tagging> {
         let pass = self.kind().epoch.pass();
         let mut due = epoch.min(MAX_EPOCH).saturating_sub(pass.now());
         let all = due;
-        let cycle = u64::from(self.most()) + 1;
+        let cycle = self.tags().cycle();
         if due >= cycle {
             self.clear();
             // What is stored meanwhile has its time from then on: tags say the same a whole number of cycles later.

@@ -13,11 +13,13 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What the filter should hold: the deadlines of each class, in order.
+/// What the filter should hold: the deadlines of each class, in order. A deadline is an epoch, times 2^c, and a count less one.
 #[derive(Default)]
 struct Oracle {
     epoch: u64,
     most: u64,
+    /// c.
+    count_bits: u32,
     classes: BTreeMap<(u32, u32), Vec<u64>>,
 }
 
@@ -27,30 +29,49 @@ fn name(class: Class) -> (u32, u32) {
 
 impl Oracle {
     fn put(&mut self, class: Class, value: u32, if_present: IfPresent) -> u32 {
-        let (epoch, copies) = (self.epoch, self.classes.entry(name(class)).or_default());
+        let (epoch, counts) = (self.epoch << self.count_bits, (1 << self.count_bits) - 1);
+        let copies = self.classes.entry(name(class)).or_default();
         let had = copies.first().map_or(0, |first| first - epoch);
         match (had, if_present) {
             (0, _) | (_, IfPresent::Another) => copies.push(epoch + u64::from(value)),
             (_, IfPresent::Keep) => {}
             (had, IfPresent::Raise) => copies[0] = epoch + had.max(value.into()),
-            (had, IfPresent::Add) => copies[0] = epoch + (had + u64::from(value)).min(self.most),
+            (had, IfPresent::AddUpTo { most, .. }) if counts > 0 && had & counts >= u64::from(most) => {}
+            (had, IfPresent::AddUpTo { most, .. }) if counts == 0 && had > u64::from(most) => {}
+            (had, IfPresent::Add { .. } | IfPresent::AddUpTo { .. }) if counts == 0 => {
+                copies[0] = epoch + (had + u64::from(value)).min(self.most);
+            }
+            (had, IfPresent::Add { renews } | IfPresent::AddUpTo { renews, .. }) => {
+                let count = ((had & counts) + 1 + (u64::from(value) & counts)).min(counts);
+                let time = if renews { had.max(value.into()) } else { had };
+                copies[0] = epoch + (time & !counts) + count;
+            }
         }
         copies.sort_unstable();
         if if_present == IfPresent::Another { 0 } else { had as u32 }
     }
 
     fn values(&self, class: Class) -> Vec<u32> {
-        self.classes.get(&name(class)).into_iter().flatten().map(|deadline| (deadline - self.epoch) as u32).collect()
+        self.classes.get(&name(class)).into_iter().flatten().map(|deadline| self.left(*deadline)).collect()
+    }
+
+    fn left(&self, deadline: u64) -> u32 {
+        (deadline - (self.epoch << self.count_bits)) as u32
     }
 
     fn remove(&mut self, class: Class) -> u32 {
         let copies = self.classes.entry(name(class)).or_default();
-        if copies.is_empty() { 0 } else { (copies.remove(0) - self.epoch) as u32 }
+        if copies.is_empty() {
+            return 0;
+        }
+        let first = copies.remove(0);
+        self.left(first)
     }
 
     fn set_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
-        self.classes.values_mut().for_each(|copies| copies.retain(|&deadline| deadline > epoch));
+        let count_bits = self.count_bits;
+        self.classes.values_mut().for_each(|copies| copies.retain(|&deadline| deadline >> count_bits > epoch));
     }
 
     fn live(&self) -> usize {
@@ -79,13 +100,15 @@ fn check_all(filter: &RawFilter<Tagging>, oracle: &Oracle, hashes: &[Mixed]) {
 fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
     for (width, bits) in formats() {
         let mut random = Rng::with_seed(u64::from(width * 10 + bits));
-        let filter = filter(width, bits, 34);
-        let most = filter.most();
-        let mut oracle = Oracle { most: most.into(), ..Oracle::default() };
+        let count_bits = if random.bool() { random.u32(..bits) } else { 0 };
+        let plan = Plan { count_bits, ..Plan::one_shard(width, 34, 4).with_tags(bits) };
+        let filter = RawFilter::<Tagging>::new(&plan, HugePages::Unadvised).unwrap();
+        let most = filter.tags().most();
+        let mut oracle = Oracle { most: most.into(), count_bits, ..Oracle::default() };
         let hashes: Vec<Mixed> = (0..200).map(Mixed::of).collect();
         let mut refused = 0;
         for step in 0..3000 {
-            let (mixed, value) = (hashes[random.usize(..hashes.len())], random.u32(1..=most));
+            let (mixed, value) = (hashes[random.usize(..hashes.len())], random.u32(1 << count_bits..=most));
             let (shard, class) = filter.flat().locate(mixed);
             match random.u32(..200) {
                 kind @ ..150 => {
@@ -93,7 +116,8 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
                         ..20 => IfPresent::Another,
                         20..50 => IfPresent::Keep,
                         50..120 => IfPresent::Raise,
-                        _ => IfPresent::Add,
+                        120..140 => IfPresent::Add { renews: random.bool() },
+                        _ => IfPresent::AddUpTo { renews: random.bool(), most: random.u16(..20) },
                     };
                     match shard.insert(Fixed, class, Put { value, if_present }).unwrap() {
                         Ok(had) => assert_eq!(had, oracle.put(class, value, if_present), "{if_present:?}"),
@@ -109,7 +133,7 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
                 150..165 => assert_eq!(shard.remove(Fixed, class, None), Ok(oracle.remove(class))),
                 165..180 => {
                     let had = oracle.values(class).first().copied().unwrap_or(0);
-                    assert_eq!(shard.raise(Fixed, class, value), Ok(had));
+                    assert_eq!(shard.update(Fixed, class, None, |had| had.max(value)), Ok(had));
                     if had > 0 {
                         oracle.put(class, value, IfPresent::Raise);
                     }
@@ -154,7 +178,7 @@ fn what_is_stored_during_a_long_advance_lives_and_dies_by_its_tag() {
     let plan = Plan { shards: 2, ..Plan::one_shard(16, 64, 4) }.with_tags(3);
     for (value, ticks) in (1..=7).flat_map(|value| (8..16).map(move |ticks| (value, ticks))) {
         let filter = Rc::new(RawFilter::<Tagging>::new(&plan, HugePages::Unadvised).unwrap());
-        let cycle = u64::from(filter.most()) + 1;
+        let cycle = filter.tags().cycle();
         let key = (0..).map(Mixed::of).find(|&mixed| filter.geometry().shard(mixed) == 0).unwrap();
         let put = move |filter: &RawFilter<Tagging>| filter.put(key, Put { value, if_present: IfPresent::Keep });
         put(&filter).unwrap();

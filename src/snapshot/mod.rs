@@ -36,7 +36,7 @@ use crate::error::SnapshotError;
 use crate::filter::CuckooFilter;
 use crate::hashing::SavedHasher;
 use crate::layout::Plan;
-use crate::tagged::Elapsed;
+use crate::tagged::Clock;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -74,7 +74,7 @@ pub(crate) struct Saved<'a, S> {
     /// What slots hold beside fingerprints.
     pub(crate) beside: Beside,
     /// The time of a filter that expires.
-    pub(crate) elapsed: Option<&'a Elapsed>,
+    pub(crate) clock: Option<&'a Clock>,
     /// The numbers that they have in the whole filter.
     pub(crate) shards: Range<usize>,
     /// Of the whole filter, as all that follows.
@@ -200,8 +200,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
         let (plan, rate) = (*self.plan(), self.false_positive_rate());
         let capacities = [self.capacity(), self.max_capacity()];
-        let (beside, elapsed, shards) = (Beside::default(), None, 0..plan.shards);
-        Snapshot::new(Saved { raw: &self.raw, beside, elapsed, shards, plan, capacities, rate, hasher: self.hasher() })
+        let (beside, clock, shards) = (Beside::default(), None, 0..plan.shards);
+        Snapshot::new(Saved { raw: &self.raw, beside, clock, shards, plan, capacities, rate, hasher: self.hasher() })
     }
 
     /// Writes the filter, while it serves.

@@ -11,9 +11,10 @@ use crate::hashing::{SavedHasher, probe};
 use crate::layout::{Plan, Tags};
 use crate::raw::{Bare, RawFilter, Shards, SlotKind};
 use crate::sys::memory::HugePages;
-use crate::tagged::Core;
+use crate::tagged::{Core, Life};
 use core::fmt;
 use core::ops::Range;
+use core::time::Duration;
 use std::io::{BufRead, Read};
 
 /// A snapshot of which the header has been read and checked.
@@ -251,20 +252,21 @@ impl<R: Read> SnapshotReader<R> {
         self.into_filter(hasher)
     }
 
-    /// Reads the shards of a filter with tags, with the hasher that is given or the stored one.
+    /// Reads the shards of a filter with tags, with the hasher that is given or the stored one; `passed` is the time since it was
+    /// written.
     pub(super) fn into_core<K, S>(
         self,
         hasher: Option<S>,
         asked: &'static str,
-        is_asked: impl Fn(&Kind) -> bool,
-    ) -> Result<(Core<S>, Kind, u32), SnapshotError>
+        passed: Duration,
+    ) -> Result<Core<S>, SnapshotError>
     where
         K: ?Sized + 'static,
         S: SavedHasher,
     {
         let hasher = hasher.map_or_else(|| stored_hasher(&self.header), Ok)?;
         let header = self.header.0.clone();
-        if !is_asked(&header.kind) {
+        if header.kind.filter() != asked {
             return Err(SnapshotError::KindMismatch { saved: header.kind.name(), asked });
         }
         check_hashing::<K, S>(&self.header, &hasher)?;
@@ -273,9 +275,13 @@ impl<R: Read> SnapshotReader<R> {
         let mut parts = Parts::new(self.header.clone());
         parts.begin(&self.header)?;
         self.read_into(&mut parts)?;
-        let (raw, passed) = parts.finish()?;
-        let (capacity, max_capacity) = (header.capacity, header.max_capacity());
-        Ok((Core { raw, hasher, capacity, max_capacity, rate: header.rate }, header.kind, passed))
+        let (raw, part) = parts.finish()?;
+        let capacities = [header.capacity, header.max_capacity()];
+        let life = header.kind.expiring.map(|Expiring { time_to_live, tick, renewed, .. }| {
+            let [time, tick] = [time_to_live, tick].map(Duration::from_nanos);
+            Life { time, tick, renews: renewed }
+        });
+        Ok(Core::new(raw, hasher, capacities, header.rate, life).aged(part, passed))
     }
 
     /// Reads the shards and checks everything, as for a filter that is loaded, without building one.
@@ -433,8 +439,7 @@ pub(super) fn check_kind(SnapshotHeader(header): &SnapshotHeader) -> Result<(), 
 pub(super) fn check_slots(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
     let Header { plan, kind, .. } = header;
     let bits = plan.slot_bits - plan.fingerprint_bits;
-    let kinds = [kind.expiring.is_some(), kind.counter_bits > 0];
-    if kinds.into_iter().filter(|&is| is).count() > 1 {
+    if kind.tagged && kind.expiring.is_some() {
         return Err(SnapshotError::KindMismatch { saved: kind.name(), asked: "plain" });
     }
     let invalid = |field, found: u64| {
@@ -445,7 +450,9 @@ pub(super) fn check_slots(SnapshotHeader(header): &SnapshotHeader) -> Result<(),
     }
     match kind.expiring {
         // One value is dead, and of the others the last one may have begun.
-        Some(Expiring { tag_bits, time_to_live, tick }) if tick.saturating_mul((1 << tag_bits) - 2) < time_to_live => {
+        Some(Expiring { tag_bits, time_to_live, tick, .. })
+            if tick.saturating_mul((1 << tag_bits) - 2) < time_to_live =>
+        {
             invalid("tick", tick)
         }
         _ => Ok(()),

@@ -38,7 +38,7 @@ impl Stored {
         let mut stored = Stored { header, length: reading.at, tables: None, latest: (0, 0) };
         let kind = stored.header.0.kind;
         let is_plain = kind == Kind::default();
-        if (Kind { growing: None, ..kind }).name() != asked {
+        if kind.filter() != asked {
             return Err(SnapshotError::KindMismatch { saved: kind.name(), asked });
         }
         check_slots(&stored.header)?;
@@ -111,6 +111,12 @@ impl Stored {
     pub(crate) fn taken(&self, bytes: &Bytes<'_>, slots: usize) -> usize {
         let taken = bytes.eight(bytes.len() - TRAILER + format::TRAILER_COUNT);
         usize::try_from(taken).unwrap_or(usize::MAX).min(slots)
+    }
+
+    /// The epoch of a filter whose keys die.
+    #[inline(always)]
+    pub(crate) fn epoch(&self) -> u64 {
+        self.latest.0
     }
 
     /// The epoch of an expiring filter when this much time has passed since it was last told the time before it was written.

@@ -6,19 +6,32 @@ use super::read::SnapshotReader;
 use super::{Saved, Snapshot};
 use crate::error::SnapshotError;
 use crate::hashing::SavedHasher;
-use crate::tagged::{Core, CountingFilter, Elapsed, ExpiringFilter, TaggedFilter, nanos};
+use crate::tagged::{Core, CountingFilter, ExpiringFilter, TaggedFilter, nanos};
 use core::time::Duration;
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// What is written and read of every kind. `$elapsed` is the time of those that expire; `$age` is an argument of their readers.
+/// What is written and read of every kind. `$asked` is its name in files, and `$age` an argument of readers.
 macro_rules! saved {
-    ($filter:ident, $elapsed:expr, $($age:ident: $of:ty)?) => {
+    ($filter:ident, $asked:literal, $tagged:literal, $since:expr, $(#[doc = $said:literal])* $($age:ident: $of:ty)?) => {
         impl<K: ?Sized + 'static, S: SavedHasher> $filter<K, S> {
             /// Begins a snapshot with options. [`write_to`](Self::write_to) and [`save`](Self::save) are the same without any.
             pub fn snapshot(&self) -> Snapshot<'_, K, S> {
-                let elapsed: fn(&Self) -> Option<&Elapsed> = $elapsed;
-                self.core.snapshot(self.beside(), elapsed(self))
+                self.core.snapshot($tagged)
+            }
+
+            /// Reads the tables of a snapshot, as the filter that was written with this hasher, or with the one that is stored
+            /// in it.
+            $(#[doc = $said])*
+            ///
+            /// # Errors
+            /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
+            pub fn from_snapshot(
+                snapshot: SnapshotReader<impl Read>,
+                hasher: Option<S>
+                $(, $age: $of)?
+            ) -> Result<Self, SnapshotError> {
+                snapshot.into_core::<K, S>(hasher, $asked, $since).map(Self::from_core)
             }
 
             /// Writes the filter, while it serves. As [`CuckooFilter::write_to`](crate::CuckooFilter::write_to); each table is
@@ -74,75 +87,38 @@ macro_rules! saved {
 }
 
 impl<S: SavedHasher> Core<S> {
-    fn snapshot<'a, K: ?Sized + 'static>(&'a self, beside: Kind, elapsed: Option<&'a Elapsed>) -> Snapshot<'a, K, S> {
-        let Core { ref raw, ref hasher, capacity, max_capacity, rate } = *self;
+    fn snapshot<K: ?Sized + 'static>(&self, tagged: bool) -> Snapshot<'_, K, S> {
+        let Core { ref raw, ref hasher, capacity, max_capacity, rate, ref clock, .. } = *self;
         let plan = *self.plan();
-        let (shards, capacities) = (0..plan.shards, [capacity, max_capacity]);
-        Snapshot::new(Saved { raw, beside, elapsed, shards, plan, capacities, rate, hasher })
+        let expiring = self.life().map(|life| Expiring {
+            tag_bits: plan.tag_bits() - plan.count_bits,
+            time_to_live: nanos(life.time),
+            tick: nanos(life.tick),
+            renewed: life.renews,
+        });
+        let counter_bits = if expiring.is_some() { plan.count_bits } else { plan.tag_bits() };
+        let beside = Kind { growing: None, expiring, counter_bits, tagged };
+        let (shards, capacities, clock) = (0..plan.shards, [capacity, max_capacity], clock.as_ref());
+        Snapshot::new(Saved { raw, beside, clock, shards, plan, capacities, rate, hasher })
     }
 }
 
-impl<K: ?Sized + 'static, S: SavedHasher> ExpiringFilter<K, S> {
-    fn beside(&self) -> Kind {
-        let tag_bits = self.core.plan().tag_bits();
-        let (time_to_live, tick) = (nanos(self.time_to_live()), nanos(self.tick()));
-        Kind { expiring: Some(Expiring { tag_bits, time_to_live, tick }), ..Kind::default() }
-    }
-
-    /// Reads the tables of a snapshot, as the filter that was written with this hasher, or with the one that is stored in it.
+saved!(
+    ExpiringFilter,
+    "expiring",
+    false,
+    passed,
     /// `passed` is the time since the last [`advance_to`](ExpiringFilter::advance_to) before it was written, as the caller
     /// knows it: by so much the filter is older, and what has died is dropped. Zero keeps everything. `advance_to` counts from
     /// here, and no part of a tick is lost, however often a filter is written and read.
-    ///
-    /// # Errors
-    /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
-    pub fn from_snapshot(
-        snapshot: SnapshotReader<impl Read>,
-        hasher: Option<S>,
-        passed: Duration,
-    ) -> Result<Self, SnapshotError> {
-        let is_expiring = |kind: &Kind| {
-            let Kind { growing, expiring, .. } = *kind;
-            *kind == Kind { growing, expiring, ..Kind::default() } && expiring.is_some()
-        };
-        let (core, kind, passed_before) = snapshot.into_core::<K, S>(hasher, "expiring", is_expiring)?;
-        let Expiring { time_to_live, tick, .. } = kind.expiring.expect("it expires");
-        let [time_to_live, tick] = [time_to_live, tick].map(Duration::from_nanos);
-        Ok(ExpiringFilter::loaded(core, time_to_live, tick, passed_before, passed))
-    }
-}
-
-saved!(ExpiringFilter, |filter| Some(filter.elapsed()), passed: Duration);
-saved!(CountingFilter, |_| None,);
-saved!(TaggedFilter, |_| None,);
-
-/// Filters of which the numbers mean the same at all times.
-macro_rules! kept {
-    ($filter:ident, $asked:literal, $tagged:literal) => {
-        impl<K: ?Sized + 'static, S: SavedHasher> $filter<K, S> {
-            fn beside(&self) -> Kind {
-                Kind { counter_bits: self.core.plan().tag_bits(), tagged: $tagged, ..Kind::default() }
-            }
-
-            /// Reads the tables of a snapshot, as the filter that was written with this hasher, or with the one that is stored
-            /// in it.
-            ///
-            /// # Errors
-            /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
-            pub fn from_snapshot(
-                snapshot: SnapshotReader<impl Read>,
-                hasher: Option<S>,
-            ) -> Result<Self, SnapshotError> {
-                let is_asked = |kind: &Kind| {
-                    let Kind { growing, counter_bits, .. } = *kind;
-                    counter_bits > 0 && *kind == Kind { growing, counter_bits, tagged: $tagged, ..Kind::default() }
-                };
-                let (core, ..) = snapshot.into_core::<K, S>(hasher, $asked, is_asked)?;
-                Ok($filter::from_core(core))
-            }
-        }
-    };
-}
-
-kept!(CountingFilter, "counting", false);
-kept!(TaggedFilter, "tagged", true);
+    passed: Duration
+);
+saved!(
+    CountingFilter,
+    "counting",
+    false,
+    Duration::ZERO,
+    /// Where counts die, time goes on from the last [`advance_to`](CountingFilter::advance_to) before it was written, and no part of a
+    /// tick is lost: if the caller knows how long ago that was, `advance_to` is called with that time and the time since then.
+);
+saved!(TaggedFilter, "tagged", true, Duration::ZERO,);

@@ -7,7 +7,7 @@ use crate::error::SnapshotError;
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::{Extent, Plan};
 use crate::raw::{RawFilter, SlotKind};
-use crate::tagged::Elapsed;
+use crate::tagged::Clock;
 use core::ops::Range;
 use crc32c::crc32c;
 use std::io::Write;
@@ -16,7 +16,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
     /// Writes what the header announces.
     pub(super) fn write(&self, header: &Header, writer: impl Write) -> Result<(), SnapshotError> {
         let (mut writer, saved) = (writer, &self.saved);
-        saved.raw.write(header, saved.shards.start, &mut writer, saved.elapsed)
+        saved.raw.write(header, saved.shards.start, &mut writer, saved.clock)
     }
 
     /// Refuses what cannot be written, before anything is. The user code that a snapshot takes runs here.
@@ -108,7 +108,7 @@ pub(crate) trait Copied {
         header: &Header,
         first: usize,
         writer: &mut dyn Write,
-        elapsed: Option<&Elapsed>,
+        clock: Option<&Clock>,
     ) -> Result<(), SnapshotError>;
 
     /// Slots in use in these shards.
@@ -121,7 +121,7 @@ impl<K: SlotKind> Copied for RawFilter<K> {
         header: &Header,
         first: usize,
         writer: &mut dyn Write,
-        elapsed: Option<&Elapsed>,
+        clock: Option<&Clock>,
     ) -> Result<(), SnapshotError> {
         let (mut words, mut bytes) = memory(&header.plan)?;
         let mut records = Records::begin(header, writer)?;
@@ -130,7 +130,7 @@ impl<K: SlotKind> Copied for RawFilter<K> {
             let first_cell = copy.extent.first_cell + first * header.plan.cells_at(0);
             let (extent, epoch) = (Extent { first_cell, ..copy.extent }, copy.epoch);
             let record = Record::of(&header.plan, &header.kind, &extent, copy.count);
-            let passed = elapsed.map_or(0, |elapsed| elapsed.passed_in(epoch));
+            let passed = clock.map_or(0, |clock| clock.passed_in(epoch));
             records.write_words(Record { epoch, passed, ..record }, words, &mut bytes)
         })?;
         records.end()

@@ -1,6 +1,7 @@
 //! Keys that are forgotten by themselves: a deadline beside each fingerprint.
 
-use super::{Core, common_methods, common_settings};
+use super::clock::timed_methods;
+use super::{Core, Life, common_methods, common_settings};
 use crate::batch::assert_same_length;
 use crate::builder::Builder;
 use crate::error::{BuildError, InsertError, InsertForError, MergeError};
@@ -8,7 +9,6 @@ use crate::hashing::DefaultHashBuilder;
 use crate::layout::Plan;
 use crate::raw::{Answers, IfPresent, Put};
 use crate::report::{BulkReport, MergeReport};
-use crate::sys::sync::SharedCounter;
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -16,7 +16,7 @@ use core::marker::PhantomData;
 use core::time::Duration;
 
 /// Steps of a filter that was not asked for any: with a tag of 3 bits, 13 are left to a fingerprint in slots of 16.
-const DEFAULT_STEPS: u32 = 6;
+pub(super) const DEFAULT_STEPS: u32 = 6;
 
 /// A concurrent cuckoo filter whose keys are forgotten after a time: "was it seen in the last 24 hours?".
 ///
@@ -71,40 +71,7 @@ const DEFAULT_STEPS: u32 = 6;
 /// [`max_capacity`](ExpiringBuilder::max_capacity) it grows to that; it never shrinks when keys die.
 pub struct ExpiringFilter<K: ?Sized, S = DefaultHashBuilder> {
     pub(crate) core: Core<S>,
-    time_to_live: Duration,
-    tick: Duration,
-    /// The longest life, in ticks: one of them may have passed when a key is stored.
-    all_ticks: u32,
-    elapsed: Elapsed,
-    /// The time that had passed of the tick of `elapsed.begun`: 0, unless the filter was loaded.
-    passed: Duration,
     key: PhantomData<fn(&K)>,
-}
-
-/// The time of an expiring filter, as far as it was told.
-pub(crate) struct Elapsed {
-    /// The epoch from which time is counted.
-    begun: u64,
-    /// Nanoseconds of a tick.
-    tick: u64,
-    /// Nanoseconds since the tick of `begun`.
-    told: SharedCounter,
-}
-
-impl Elapsed {
-    fn new(begun: u64, tick: u64, told: u64) -> Self {
-        let elapsed = Elapsed { begun, tick, told: SharedCounter::default() };
-        elapsed.told.raise(told);
-        elapsed
-    }
-
-    /// What has passed of the tick in this epoch, as far as was told, in parts of 2^32. Never more than has: a later reader
-    /// knows that a key has lived at least so long.
-    pub(crate) fn passed_in(&self, epoch: u64) -> u32 {
-        let before = epoch.saturating_sub(self.begun).saturating_mul(self.tick);
-        let passed = self.told.get().saturating_sub(before).min(self.tick - 1);
-        ((u128::from(passed) << 32) / u128::from(self.tick)) as u32
-    }
 }
 
 impl<K: ?Sized> ExpiringFilter<K> {
@@ -125,118 +92,8 @@ impl<K: ?Sized> ExpiringFilter<K> {
 }
 
 impl<K: ?Sized, S> ExpiringFilter<K, S> {
-    /// A filter whose time is counted from here.
-    fn from_core(core: Core<S>, time_to_live: Duration, tick: Duration) -> Self {
-        let (elapsed, all_ticks) = (Elapsed::new(core.raw.epoch(), nanos(tick), 0), ticks_for(time_to_live, tick));
-        ExpiringFilter { core, time_to_live, tick, all_ticks, elapsed, passed: Duration::ZERO, key: PhantomData }
-    }
-
-    /// At the time of this filter, which goes on from the same moment.
-    fn with_core(&self, core: Core<S>) -> Self {
-        let Elapsed { begun, tick, ref told } = self.elapsed;
-        let elapsed = Elapsed::new(begun, tick, told.get());
-        let filter = ExpiringFilter::from_core(core, self.time_to_live, self.tick);
-        ExpiringFilter { elapsed, passed: self.passed, ..filter }
-    }
-
-    /// A filter that was written when this part of a tick had passed, in parts of 2^32, and has aged since then.
-    pub(crate) fn loaded(core: Core<S>, time_to_live: Duration, tick: Duration, part: u32, since: Duration) -> Self {
-        let filter = ExpiringFilter::from_core(core, time_to_live, tick);
-        let nanos = ((tick.as_nanos() * u128::from(part)) >> 32) + since.as_nanos();
-        let (due, passed) = (nanos / tick.as_nanos(), (nanos % tick.as_nanos()) as u64);
-        // So many that everything dies, if it does, and no more: epochs are not used up.
-        let cycle = u128::from(filter.core.raw.most()) + 1;
-        let due = if due > cycle { cycle + due % cycle } else { due };
-        filter.core.raw.advance_to(filter.elapsed.begun + due as u64);
-        let elapsed = Elapsed::new(filter.epoch(), filter.elapsed.tick, passed);
-        ExpiringFilter { elapsed, passed: Duration::from_nanos(passed), ..filter }
-    }
-
-    pub(crate) fn elapsed(&self) -> &Elapsed {
-        &self.elapsed
-    }
-
-    /// Makes one tick: what has one tick left to live is dead when this returns. Returns how many slots were cleared.
-    ///
-    /// For tests, and for those who count their own time; [`advance_to`](ExpiringFilter::advance_to) goes by the clock.
-    ///
-    /// # Complexity
-    /// Reads all the memory but what was [swept](ExpiringFilter::sweep) ahead, up to 512 buckets under one lock, and clears
-    /// what is dead: some milliseconds for each million slots.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::ExpiringFilter;
-    /// use std::time::Duration;
-    ///
-    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(Duration::from_secs(6)).build()?;
-    /// filter.insert_for(&1, Duration::from_secs(1))?;
-    /// filter.insert(&2)?;
-    /// assert_eq!([filter.advance(), filter.advance(), filter.advance()], [0, 0, 1]);
-    /// assert!(!filter.contains(&1) && filter.contains(&2));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn advance(&self) -> usize {
-        self.core.raw.advance()
-    }
-
-    /// Makes the ticks that are due when this much time has passed since the filter was built or loaded, and
-    /// returns how many they were. Where fewer are due than were made, it does nothing.
-    ///
-    /// Call it from a timer, some four times a tick. A key that is stored while a tick is due has its time counted from the
-    /// tick before: it lives as long as was asked, less the time by which this call is late. More than one tick at a time
-    /// says that it was late by a tick. After more than the time to live without a call everything is dead, and cleared.
-    ///
-    /// # Complexity
-    /// As [`advance`](ExpiringFilter::advance) for each tick, and never more than twice the steps of them.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::ExpiringFilter;
-    /// use std::time::Duration;
-    ///
-    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(Duration::from_secs(60)).build()?;
-    /// assert_eq!(filter.advance_to(Duration::from_secs(9)), 0);
-    /// assert_eq!(filter.advance_to(Duration::from_secs(30)), 3);
-    /// assert_eq!(filter.advance_to(Duration::from_secs(30)), 0);
-    /// assert_eq!(filter.epoch(), 3);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    pub fn advance_to(&self, elapsed: Duration) -> u64 {
-        let elapsed = self.passed.saturating_add(elapsed);
-        self.elapsed.told.raise(nanos(elapsed));
-        let due = elapsed.as_nanos() / self.tick.as_nanos();
-        self.core.raw.advance_to(self.elapsed.begun.saturating_add(u64::try_from(due).unwrap_or(u64::MAX)))
-    }
-
-    /// Does a part of the next tick's work ahead of it: sweeps about this many buckets of 4 slots. Says whether any are
-    /// left. A tick is then as short as what is left.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::ExpiringFilter;
-    /// use std::time::Duration;
-    ///
-    /// let filter = ExpiringFilter::<u64>::builder().capacity(100_000).time_to_live(Duration::from_secs(60)).build()?;
-    /// while filter.sweep(1024) {} // a millisecond of other work in between
-    /// filter.advance(); // at once
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    pub fn sweep(&self, buckets: usize) -> bool {
-        self.core.raw.sweep(buckets)
-    }
-
-    /// The number of ticks that were made.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::ExpiringFilter;
-    /// use std::time::Duration;
-    ///
-    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(Duration::from_secs(60)).build()?;
-    /// filter.advance();
-    /// assert_eq!(filter.epoch(), 1);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn epoch(&self) -> u64 {
-        self.core.raw.epoch()
+    fn life(&self) -> &Life {
+        self.core.life().expect("keys expire")
     }
 
     /// The time between two ticks: the time to live by the steps that fit its bits.
@@ -251,7 +108,7 @@ impl<K: ?Sized, S> ExpiringFilter<K, S> {
     /// ```
     #[must_use]
     pub fn tick(&self) -> Duration {
-        self.tick
+        self.life().tick
     }
 
     /// The time that a key lives at least.
@@ -266,7 +123,7 @@ impl<K: ?Sized, S> ExpiringFilter<K, S> {
     /// ```
     #[must_use]
     pub fn time_to_live(&self) -> Duration {
-        self.time_to_live
+        self.life().time
     }
 }
 
@@ -278,6 +135,12 @@ common_methods!(
     "Says whether the key is present and alive: \"no\" is certain, \"yes\" is wrong at the rate that was asked for, or for a \
      key that died a moment ago. It waits for no tick either, and reads the line of the epoch, which changes once a tick.",
     shown: time_to_live, tick, epoch
+);
+
+timed_methods!(
+    ExpiringFilter,
+    "ExpiringFilter::<u64>::builder().capacity(100).time_to_live(std::time::Duration::from_secs(60)).build()?",
+    "insert(&1)"
 );
 
 impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
@@ -302,7 +165,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// ```
     #[inline]
     pub fn insert(&self, key: &K) -> Result<(), InsertError> {
-        self.put(key, self.all_ticks, IfPresent::Another).map(|_| ())
+        self.put(key, self.core.whole, IfPresent::Another).map(|_| ())
     }
 
     /// The same for a life of its own: at least this long, at most two ticks longer.
@@ -324,10 +187,11 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert_for(&self, key: &K, life: Duration) -> Result<(), InsertForError> {
-        if life > self.time_to_live {
-            return Err(InsertForError::BeyondTimeToLive { asked: life, time_to_live: self.time_to_live });
+        let time_to_live = self.time_to_live();
+        if life > time_to_live {
+            return Err(InsertForError::BeyondTimeToLive { asked: life, time_to_live });
         }
-        self.put(key, ticks_for(life, self.tick), IfPresent::Another)?;
+        self.put(key, self.life().ticks_for(life), IfPresent::Another)?;
         Ok(())
     }
 
@@ -350,7 +214,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// ```
     #[inline]
     pub fn insert_unique(&self, key: &K) -> Result<bool, InsertError> {
-        self.put(key, self.all_ticks, IfPresent::Keep).map(|had| had == 0)
+        self.put(key, self.core.whole, IfPresent::Keep).map(|had| had == 0)
     }
 
     /// Lets a key that lives begin its time anew, and says whether it lives. A dead or absent one stays so.
@@ -373,7 +237,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// ```
     #[inline]
     pub fn renew(&self, key: &K) -> bool {
-        self.core.raw.raise(self.core.mixed(key), self.all_ticks) != 0
+        self.core.raw.update(self.core.mixed(key), None, |had| had.max(self.core.whole)) != 0
     }
 
     /// Says whether the key was seen within the time to live, and notes it as seen now: a sliding window. One critical
@@ -396,7 +260,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// ```
     #[inline]
     pub fn see(&self, key: &K) -> Result<bool, InsertError> {
-        self.put(key, self.all_ticks, IfPresent::Raise).map(|had| had != 0)
+        self.put(key, self.core.whole, IfPresent::Raise).map(|had| had != 0)
     }
 
     /// Removes the live copy of the key that dies first, and says whether there was one. Remove only what lives: see
@@ -498,11 +362,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn merge_from(&self, other: &Self) -> Result<MergeReport, MergeError> {
-        if (self.time_to_live, self.tick) != (other.time_to_live, other.tick) {
-            return Err(MergeError::SizesDiffer);
-        }
-        let most = self.all_ticks;
-        self.core.merge_from(&other.core, |ticks| Put { value: (ticks + 1).min(most), ..Put::COPY })
+        self.core.merge_from(&other.core, IfPresent::Another)
     }
 
     #[inline]
@@ -512,7 +372,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
 
     /// An insertion for the whole time to live.
     fn for_long(&self, if_present: IfPresent) -> Put {
-        Put { value: self.all_ticks, if_present }
+        Put { value: self.core.whole, if_present }
     }
 }
 
@@ -598,57 +458,15 @@ impl<K: ?Sized, S> ExpiringBuilder<K, S> {
     /// assert_eq!(builder.build().unwrap_err(), BuildError::NoTimeToLive);
     /// ```
     pub fn build(self) -> Result<ExpiringFilter<K, S>, BuildError> {
-        let (plan, bytes, tick) = self.plan()?;
-        let core = self.inner.build_tagged(&plan, bytes)?;
-        Ok(ExpiringFilter::from_core(core, self.time_to_live, tick))
+        let (plan, bytes, life) = self.plan()?;
+        Ok(ExpiringFilter::from_core(self.inner.build_tagged(&plan, bytes, Some(life))?))
     }
 
-    /// The plan, the bytes that it takes, and the tick.
-    fn plan(&self) -> Result<(Plan, usize, Duration), BuildError> {
-        if self.time_to_live.is_zero() {
-            return Err(BuildError::NoTimeToLive);
-        }
-        if u64::try_from(self.time_to_live.as_nanos()).is_err() {
-            return Err(BuildError::TimeToLiveTooLong { asked: self.time_to_live });
-        }
-        let bits = bits_for(self.steps).ok_or(BuildError::StepsOutOfRange { asked: self.steps })?;
-        let steps = (1_u32 << bits) - 2;
+    fn plan(&self) -> Result<(Plan, usize, Life), BuildError> {
+        let (life, bits, steps) = Life::plan(self.time_to_live, self.steps, false)?;
         let (plan, bytes) = self.inner.tagged_plan(bits, 1.0 / f64::from(steps), size_of::<ExpiringFilter<K, S>>())?;
-        // Rounded up: all steps together are at least the time.
-        let nanos = self.time_to_live.as_nanos().div_ceil(steps.into());
-        let tick = Duration::new((nanos / 1_000_000_000) as u64, (nanos % 1_000_000_000) as u32);
-        Ok((plan, bytes, tick))
+        Ok((plan, bytes, life))
     }
-}
-
-/// The ticks of a life that is at least this long: a part of one may have passed already when it begins.
-fn ticks_for(life: Duration, tick: Duration) -> u32 {
-    life.as_nanos().div_ceil(tick.as_nanos()) as u32 + 1
-}
-
-/// As a number and as a file has it: the longest is some 584 years.
-pub(crate) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// The bits of a deadline that is this many steps away, or part of one step more. Of 2^t tags one is dead, and a life that
-/// begins in the middle of a tick takes one more.
-fn bits_for(steps: u32) -> Option<u32> {
-    (2..=8).find(|bits| (1..=(1 << bits) - 2).contains(&steps))
 }
 
 common_settings!(ExpiringBuilder, time_to_live, steps);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A shard may be copied at an epoch that is past when the time of its copy is read.
-    #[test]
-    fn of_an_epoch_that_is_past_all_but_nothing_has_passed() {
-        let builder = ExpiringFilter::<u64>::builder().capacity(10).time_to_live(Duration::from_secs(60));
-        let filter = builder.build().unwrap();
-        filter.advance_to(Duration::from_secs(25));
-        assert_eq!([0, 1, 2, 3].map(|epoch| filter.elapsed().passed_in(epoch) >> 28), [15, 15, 8, 0]);
-    }
-}

@@ -1,6 +1,7 @@
 //! Filters that keep a number beside each key. What they have in common; each has a face of its own.
 
 mod batch;
+mod clock;
 mod counting;
 mod expiring;
 mod merge;
@@ -10,7 +11,7 @@ pub use counting::{CountingBuilder, CountingFilter};
 pub use expiring::{ExpiringBuilder, ExpiringFilter};
 pub use tagging::{TaggedBuilder, TaggedFilter};
 
-pub(crate) use expiring::{Elapsed, nanos};
+pub(crate) use clock::{Clock, Life, nanos};
 
 use crate::clone::cloned;
 use crate::error::{BuildError, InsertError};
@@ -31,9 +32,26 @@ pub(crate) struct Core<S> {
     pub(crate) max_capacity: usize,
     /// The rate that was asked for.
     pub(crate) rate: Option<f64>,
+    /// The time, of a filter whose keys die.
+    pub(crate) clock: Option<Clock>,
+    /// The value of an insertion for the whole time to live; 1 if there is none.
+    whole: u32,
 }
 
 impl<S> Core<S> {
+    /// Time is counted from here.
+    pub(crate) fn new(
+        raw: RawFilter<Tagging>,
+        hasher: S,
+        [capacity, max_capacity]: [usize; 2],
+        rate: Option<f64>,
+        life: Option<Life>,
+    ) -> Self {
+        let whole = life.map_or(1, |life| raw.tags().value_for(life.all_ticks()));
+        let clock = life.map(|life| Clock::new(life, raw.epoch(), 0));
+        Core { raw, hasher, capacity, max_capacity, rate, clock, whole }
+    }
+
     pub(crate) fn plan(&self) -> &Plan {
         self.raw.plan()
     }
@@ -46,23 +64,19 @@ impl<S> Core<S> {
         Stats::of(&self.raw)
     }
 
-    /// Another filter with what this one holds, of `bytes` in all.
+    /// Another filter with what this one holds, of `bytes` in all. Its time goes on from the same moment.
     fn try_clone(&self, bytes: usize) -> Result<Self, BuildError>
     where
         S: Clone,
     {
-        let Core { ref raw, ref hasher, capacity, max_capacity, rate } = *self;
-        Ok(Core { raw: cloned(raw, bytes)?, hasher: hasher.clone(), capacity, max_capacity, rate })
+        let Core { ref raw, ref hasher, capacity, max_capacity, rate, ref clock, whole } = *self;
+        let (raw, clock) = (cloned(raw, bytes)?, clock.clone());
+        Ok(Core { raw, hasher: hasher.clone(), capacity, max_capacity, rate, clock, whole })
     }
 
     /// As [`CuckooFilter::reserve`](crate::CuckooFilter::reserve).
     fn reserve(&self, additional: usize) -> Result<(), InsertError> {
         reserve(&self.raw, self.max_capacity, additional)
-    }
-
-    /// The value of a key of which there is one copy, or the two of a relocation; 0 if it is absent.
-    fn largest(&self, mixed: Mixed) -> u32 {
-        self.raw.values(mixed).into_iter().max().unwrap_or(0)
     }
 
     #[inline(always)]
@@ -79,6 +93,10 @@ impl<S> Core<S> {
 macro_rules! common_methods {
     ($filter:ident, $build:literal, $store:literal, $len:literal, $contains:literal, shown: $($shown:ident),+) => {
         impl<K: ?Sized, S> $filter<K, S> {
+            pub(crate) fn from_core(core: Core<S>) -> Self {
+                $filter { core, key: PhantomData }
+            }
+
             #[doc = $len]
             /// As exact as [`CuckooFilter::len`](crate::CuckooFilter::len).
             ///
@@ -252,7 +270,7 @@ macro_rules! common_methods {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn try_clone(&self) -> Result<Self, BuildError> {
-                self.core.try_clone(self.memory_usage()).map(|core| self.with_core(core))
+                self.core.try_clone(self.memory_usage()).map(Self::from_core)
             }
         }
 

@@ -5,7 +5,7 @@ use crate::builder::Builder;
 use crate::error::{BuildError, InsertError, MergeError};
 use crate::hashing::DefaultHashBuilder;
 use crate::layout::Plan;
-use crate::raw::{Answers, Put};
+use crate::raw::{Answers, IfPresent, Put};
 use crate::report::{BulkReport, MergeReport};
 use core::borrow::Borrow;
 use core::fmt;
@@ -61,14 +61,6 @@ common_methods!(
 );
 
 impl<K: ?Sized, S> TaggedFilter<K, S> {
-    pub(crate) fn from_core(core: Core<S>) -> Self {
-        TaggedFilter { core, key: PhantomData }
-    }
-
-    fn with_core(&self, core: Core<S>) -> Self {
-        Self::from_core(core)
-    }
-
     /// The largest tag. The smallest is 0.
     ///
     /// ```
@@ -80,7 +72,7 @@ impl<K: ?Sized, S> TaggedFilter<K, S> {
     /// ```
     #[must_use]
     pub fn max_tag(&self) -> u32 {
-        self.core.raw.most() - 1
+        self.core.raw.tags().most() - 1
     }
 
     /// The value of a tag: what is dead has 0.
@@ -171,7 +163,8 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn retag(&self, key: &K, from: u32, to: u32) -> bool {
-        self.core.raw.replace(self.core.mixed(key), self.value(from), self.value(to))
+        let (from, to) = (self.value(from), self.value(to));
+        self.core.raw.update(self.core.mixed(key), Some(from), |_| to) != 0
     }
 
     /// Removes a copy of the key with this tag, and says whether there was one. Remove only what was inserted: else, as often as
@@ -247,7 +240,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
     /// # Errors
     /// [`MergeError`] if the two were built differently or there is no memory; nothing has changed then.
     pub fn merge_from(&self, other: &Self) -> Result<MergeReport, MergeError> {
-        self.core.merge_from(&other.core, |value| Put { value, ..Put::COPY })
+        self.core.merge_from(&other.core, IfPresent::Another)
     }
 }
 
@@ -291,7 +284,7 @@ impl<K: ?Sized, S> TaggedBuilder<K, S> {
     /// [`BuildError`] for each wish that cannot be met, and when the system refuses the memory.
     pub fn build(self) -> Result<TaggedFilter<K, S>, BuildError> {
         let (plan, bytes) = self.plan()?;
-        Ok(TaggedFilter::from_core(self.inner.build_tagged(&plan, bytes)?))
+        Ok(TaggedFilter::from_core(self.inner.build_tagged(&plan, bytes, None)?))
     }
 
     fn plan(&self) -> Result<(Plan, usize), BuildError> {

@@ -13,7 +13,7 @@ use crate::batch::{assert_same_length, hashing};
 use crate::error::SnapshotError;
 use crate::filter::CuckooFilter;
 use crate::hashing::{SavedHasher, hash_of, hash_of_str_bytes};
-use crate::layout::{self, Mixed};
+use crate::layout::{self, Mixed, Tags};
 use crate::raw::{Contains, ContainsEach, LayoutKind, contains_each_in, contains_in};
 #[cfg(feature = "mmap")]
 use crate::snapshot::open_regular;
@@ -40,7 +40,8 @@ pub trait Viewed: sealed::Sealed {
     type Hasher;
 }
 
-/// A filter whose keys do not expire, so that a lookup needs no time. No type of another crate implements it.
+/// A filter of which a snapshot is queried without a time: its keys do not die, or may also be queried as of the moment at which they were
+/// written. No type of another crate implements it.
 pub trait Timeless: Viewed {}
 
 mod sealed {
@@ -123,20 +124,20 @@ impl<'a> Lookups<'a> {
         }
     }
 
-    /// The values of the copies of a key of a filter that has some.
-    fn values(&self, mixed: Mixed) -> impl ExactSizeIterator<Item = u32> + use<> {
+    /// The values of the copies of a key of a filter that has some, of those that are alive at this epoch.
+    fn values(&self, mixed: Mixed, now: u64) -> impl ExactSizeIterator<Item = u32> + use<> {
         let values = match self {
             Lookups::Alike { .. } => Default::default(),
-            Lookups::Differing(tables) => tables.values(mixed),
+            Lookups::Differing(tables) => tables.values(mixed, now),
         };
         values.into_iter()
     }
 
-    /// The largest value.
-    fn most(&self) -> u32 {
+    /// A number of the tags, of a filter that has some.
+    fn of_tags(&self, number: impl FnOnce(Tags) -> u32) -> u32 {
         match self {
             Lookups::Alike { .. } => 1,
-            Lookups::Differing(tables) => tables.most(),
+            Lookups::Differing(tables) => tables.tags().map_or(1, number),
         }
     }
 }
@@ -336,7 +337,7 @@ impl<F: Timeless> FilterView<'_, F> {
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.lookups.contains(Mixed::of(hash), 0)
+        self.lookups.contains(Mixed::of(hash), self.stored.epoch())
     }
 
     /// Looks up the keys with these hashes. As [`contains_batch`](FilterView::contains_batch).
@@ -345,7 +346,7 @@ impl<F: Timeless> FilterView<'_, F> {
     /// As [`contains_batch`](FilterView::contains_batch).
     #[track_caller]
     pub fn contains_batch_hash(&self, hashes: &[u64], found: &mut [bool]) {
-        self.lookups.contains_each(hashes, |&hash| Mixed::of(hash), 0, found);
+        self.lookups.contains_each(hashes, |&hash| Mixed::of(hash), self.stored.epoch(), found);
     }
 }
 
@@ -381,14 +382,14 @@ impl<F: Timeless<Key: Hash, Hasher: BuildHasher>> FilterView<'_, F> {
     /// If `keys` and `found` differ in length.
     #[track_caller]
     pub fn contains_batch<T: Borrow<F::Key>>(&self, keys: &[T], found: &mut [bool]) {
-        self.lookups.contains_each(keys, |key| self.mixed(key.borrow()), 0, found);
+        self.lookups.contains_each(keys, |key| self.mixed(key.borrow()), self.stored.epoch(), found);
     }
 }
 
-impl<K: ?Sized + Hash, S: BuildHasher> FilterView<'_, ExpiringFilter<K, S>> {
+impl<F: Viewed<Key: Hash, Hasher: BuildHasher>> FilterView<'_, F> {
     /// Says whether the key is present and alive when this much time has `passed` since the last
     /// [`advance_to`](ExpiringFilter::advance_to) before the snapshot was written, as [`ExpiringFilter::load`] is told it. Zero
-    /// asks for the moment of the snapshot.
+    /// asks for the moment of the snapshot. Where keys do not die, the time changes nothing.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{ExpiringFilter, FilterView, StableHashBuilder};
@@ -408,7 +409,7 @@ impl<K: ?Sized + Hash, S: BuildHasher> FilterView<'_, ExpiringFilter<K, S>> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn contains_at(&self, key: &K, passed: Duration) -> bool {
+    pub fn contains_at(&self, key: &F::Key, passed: Duration) -> bool {
         self.lookups.contains(self.mixed(key), self.stored.epoch_after(passed))
     }
 
@@ -418,14 +419,15 @@ impl<K: ?Sized + Hash, S: BuildHasher> FilterView<'_, ExpiringFilter<K, S>> {
     /// # Panics
     /// If `keys` and `found` differ in length.
     #[track_caller]
-    pub fn contains_batch_at<T: Borrow<K>>(&self, keys: &[T], passed: Duration, found: &mut [bool]) {
+    pub fn contains_batch_at<T: Borrow<F::Key>>(&self, keys: &[T], passed: Duration, found: &mut [bool]) {
         let now = self.stored.epoch_after(passed);
         self.lookups.contains_each(keys, |key| self.mixed(key.borrow()), now, found);
     }
 }
 
 impl<K: ?Sized + Hash, S: BuildHasher> FilterView<'_, CountingFilter<K, S>> {
-    /// Returns the count of the key, 0 if it was never added. As [`CountingFilter::count`].
+    /// Returns the count of the key, 0 if it was never added. As [`CountingFilter::count`]; where counts die, as of the moment of the
+    /// snapshot.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CountingFilter, MappedFilter};
@@ -442,13 +444,44 @@ impl<K: ?Sized + Hash, S: BuildHasher> FilterView<'_, CountingFilter<K, S>> {
     /// ```
     #[must_use]
     pub fn count(&self, key: &K) -> u32 {
-        self.lookups.values(self.mixed(key)).max().unwrap_or(0)
+        self.count_in(self.stored.epoch(), key)
+    }
+
+    /// Returns the count of the key when this much time has `passed` since the last
+    /// [`advance_to`](CountingFilter::advance_to) before the snapshot was written.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CountingFilter, FilterView, StableHashBuilder};
+    /// use std::time::Duration;
+    ///
+    /// type Failures = CountingFilter<str, StableHashBuilder>;
+    /// let minute = Duration::from_secs(60);
+    /// let failures = CountingFilter::<str>::builder().capacity(100).time_to_live(10 * minute);
+    /// let failures: Failures = failures.hasher(StableHashBuilder::new()).build()?;
+    /// failures.add("192.0.2.1")?;
+    /// let mut bytes = Vec::new();
+    /// failures.write_to(&mut bytes)?;
+    ///
+    /// let view = FilterView::<Failures>::from_bytes(&bytes)?;
+    /// assert_eq!((view.count("192.0.2.1"), view.count_at("192.0.2.1", 10 * minute)), (1, 1));
+    /// assert_eq!(view.count_at("192.0.2.1", 12 * minute), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn count_at(&self, key: &K, passed: Duration) -> u32 {
+        self.count_in(self.stored.epoch_after(passed), key)
+    }
+
+    fn count_in(&self, epoch: u64, key: &K) -> u32 {
+        let counts =
+            self.lookups.values(self.mixed(key), epoch).map(|value| self.lookups.of_tags(|tags| tags.count(value)));
+        counts.max().unwrap_or(0)
     }
 
     /// The largest count. As [`CountingFilter::max_count`].
     #[must_use]
     pub fn max_count(&self) -> u32 {
-        self.lookups.most()
+        self.lookups.of_tags(Tags::max_count)
     }
 }
 
@@ -474,13 +507,13 @@ impl<K: ?Sized + Hash, S: BuildHasher> FilterView<'_, TaggedFilter<K, S>> {
 
     /// Returns the tags of the key, in no order, one for each copy. As [`TaggedFilter::tags`].
     pub fn tags(&self, key: &K) -> impl ExactSizeIterator<Item = u32> + use<K, S> {
-        self.lookups.values(self.mixed(key)).map(|value| value - 1)
+        self.lookups.values(self.mixed(key), 0).map(|value| value - 1)
     }
 
     /// The largest tag. As [`TaggedFilter::max_tag`].
     #[must_use]
     pub fn max_tag(&self) -> u32 {
-        self.lookups.most() - 1
+        self.lookups.of_tags(Tags::most) - 1
     }
 }
 

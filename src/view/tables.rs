@@ -76,9 +76,9 @@ impl<'a> Tables<'a> {
         self.tables.len()
     }
 
-    /// The largest value of a slot.
-    pub(super) fn most(&self) -> u32 {
-        self.tags.map_or(1, Tags::most)
+    /// What stands beside fingerprints.
+    pub(super) fn tags(&self) -> Option<Tags> {
+        self.tags
     }
 
     #[inline(always)]
@@ -106,7 +106,8 @@ impl<'a> Tables<'a> {
         let Site { table, fingerprint, .. } = *site;
         let (moment, age) = (tags.moment(table.epoch), now.saturating_sub(table.epoch));
         let is_alive = |slot: &u32, moment: Moment| {
-            tags.fingerprint(*slot, moment) == Some(fingerprint) && u64::from(tags.value(*slot, moment)) > age
+            tags.fingerprint(*slot, moment) == Some(fingerprint)
+                && u64::from(tags.epochs(tags.value(*slot, moment))) > age
         };
         let slots = self.runs(site).into_iter().flat_map(|runs| table.format.slots(runs));
         slots.filter(|slot| is_alive(slot, moment)).map(|slot| tags.value(slot, moment)).collect()
@@ -133,9 +134,9 @@ impl<'a> Tables<'a> {
         self.each(keys, found, |site| self.holds(site, now));
     }
 
-    /// The value of each copy of the key.
-    pub(super) fn values(&self, mixed: Mixed) -> ArrayVec<u32, { 2 * SLOTS }> {
-        self.tags.map_or_else(ArrayVec::new, |tags| self.values_in(tags, &self.site(mixed), 0))
+    /// The value of each copy of the key that is alive at this epoch, as of when its table was written.
+    pub(super) fn values(&self, mixed: Mixed, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
+        self.tags.map_or_else(ArrayVec::new, |tags| self.values_in(tags, &self.site(mixed), now))
     }
 
     /// What `look` answers for each key, where its lines are fetched before.

@@ -37,74 +37,97 @@ trait Kind: Clone + Send + Sync {
     fn has_viewed(bytes: &[u8], keys: &[u64], found: &mut [bool]);
 }
 
-/// `$put` is how a key goes in singly, in a batch and in bulk; `$age` what a reader is told.
+/// The filter of a kind.
+trait It {
+    type Filter;
+    fn it(&self) -> &Self::Filter;
+}
+
+/// Counts that die: a counting filter, too.
+#[derive(Clone)]
+struct Window(CountingFilter<u64, Stable>);
+
+/// A kind, and the filter that it is: `$of`, and `$make` of that. `$put` is how a key goes in singly, in a batch and in bulk; `$age`
+/// what a reader is told.
 macro_rules! kind {
-    ($filter:ident, $own_copies:literal, $builder:expr, $put:expr, $put_batch:expr, $par_put:expr, $take:expr, $read:expr, $view:expr) => {
-        impl Kind for $filter<u64, Stable> {
+    ($filter:ident, $($rest:tt)+) => {
+        kind!(= $filter<u64, Stable>, $filter<u64, Stable>, |filter| filter, |filter| filter, $($rest)+);
+    };
+    (= $kind:ty, $filter:ty, $make:expr, $of:expr, $own_copies:literal, $builder:expr, $put:expr, $put_batch:expr, $par_put:expr, $take:expr, $read:expr, $view:expr) => {
+        impl Kind for $kind {
             const OWN_COPIES: bool = $own_copies;
 
             fn build(keys: usize, grows: bool) -> Self {
                 let builder = $builder.hasher(Stable::with_keys(1, 2));
                 let builder = if grows { builder.capacity(2_000).max_capacity(keys) } else { builder.capacity(keys) };
-                builder.build().unwrap()
+                $make(builder.build().unwrap())
             }
             fn put(&self, key: u64) {
-                $put(self, &key).unwrap();
+                $put(self.it(), &key).unwrap();
             }
             fn put_batch(&self, keys: &[u64]) -> BulkReport {
-                $put_batch(self, keys)
+                $put_batch(self.it(), keys)
             }
             fn par_put(&self, keys: &[u64]) -> BulkReport {
-                $par_put(self, keys)
+                $par_put(self.it(), keys)
             }
             fn has(&self, key: u64) -> bool {
-                self.contains(&key)
+                self.it().contains(&key)
             }
             fn has_batch(&self, keys: &[u64], found: &mut [bool]) {
-                self.contains_batch(keys, found);
+                self.it().contains_batch(keys, found);
             }
             fn par_has(&self, keys: &[u64], found: &mut [bool]) {
-                self.par_contains(keys, found);
+                self.it().par_contains(keys, found);
             }
             fn take(&self, key: u64) -> bool {
-                $take(self, &key)
+                $take(self.it(), &key)
             }
             fn len(&self) -> usize {
-                self.len()
+                self.it().len()
             }
             fn clear(&self) {
-                self.clear();
+                self.it().clear();
             }
             fn memory(&self) -> usize {
-                self.memory_usage()
+                self.it().memory_usage()
             }
             fn tables(&self) -> usize {
-                self.stats().tables
+                self.it().stats().tables
             }
             fn make_room(&self, keys: usize) -> bool {
-                self.reserve(keys).is_ok()
+                self.it().reserve(keys).is_ok()
             }
             fn merge(&self, other: &Self) -> usize {
-                self.merge_from(other).unwrap().inserted
+                self.it().merge_from(other.it()).unwrap().inserted
             }
             fn bytes(&self) -> Vec<u8> {
                 let mut bytes = Vec::new();
-                self.write_to(&mut bytes).unwrap();
+                self.it().write_to(&mut bytes).unwrap();
                 bytes
             }
             fn with_metadata(&self, metadata: &[u8]) -> Vec<u8> {
                 let mut bytes = Vec::new();
-                self.snapshot().metadata(metadata).write_to(&mut bytes).unwrap();
+                self.it().snapshot().metadata(metadata).write_to(&mut bytes).unwrap();
                 bytes
             }
             fn read(bytes: &[u8], in_parallel: bool) -> Result<Self, SnapshotError> {
                 let reader = SnapshotReader::new(bytes)?;
-                $read(if in_parallel { reader.in_parallel() } else { reader })
+                $read(if in_parallel { reader.in_parallel() } else { reader }).map($make)
             }
             fn has_viewed(bytes: &[u8], keys: &[u64], found: &mut [bool]) {
-                let view = FilterView::<Self>::from_bytes(bytes).unwrap();
+                let view = FilterView::<$filter>::from_bytes(bytes).unwrap();
                 view.check().unwrap();
                 $view(&view, keys, found);
+            }
+        }
+
+        impl It for $kind {
+            type Filter = $filter;
+
+            fn it(&self) -> &$filter {
+                let of: fn(&Self) -> &$filter = $of;
+                of(self)
             }
         }
     };
@@ -142,6 +165,20 @@ kind!(
     |filter: &Self, key| filter.remove(key),
     |reader| CountingFilter::from_snapshot(reader, None),
     |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
+);
+kind!(
+    = Window,
+    CountingFilter<u64, Stable>,
+    Window,
+    |window| &window.0,
+    false,
+    CountingFilter::<u64>::builder().time_to_live(HOUR),
+    |filter: &CountingFilter<_, _>, key| filter.add(key),
+    |filter: &CountingFilter<_, _>, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
+    |filter: &CountingFilter<_, _>, keys| filter.par_add(keys),
+    |filter: &CountingFilter<_, _>, key| filter.subtract(key) == Some(0),
+    |reader| CountingFilter::from_snapshot(reader, None),
+    |view: &FilterView<'_, CountingFilter<u64, Stable>>, keys, found| view.contains_batch_at(keys, Duration::ZERO, found)
 );
 kind!(
     TaggedFilter,
@@ -192,6 +229,7 @@ macro_rules! of_each_kind {
                     $body::<CuckooFilter<u64, Stable>>($keys, grows);
                     $body::<ExpiringFilter<u64, Stable>>($keys, grows);
                     $body::<CountingFilter<u64, Stable>>($keys, grows);
+                    $body::<Window>($keys, grows);
                     $body::<TaggedFilter<u64, Stable>>($keys, grows);
                 }
             }

@@ -28,3 +28,4 @@ mod types;
 mod unique;
 #[cfg(feature = "mmap")]
 mod view;
+mod windows;

@@ -33,7 +33,7 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     let [buckets, fingerprint, shift, kind] = [40, 44, 48, 52].map(|at| u32_at(bytes, at).unwrap_or_default());
     holds(here >= 1 && first.checked_add(here)? <= shards)?;
     holds(if shards == 1 { buckets >= 2 && buckets % 2 == 0 } else { buckets > 1 << 15 && buckets % 16 == 0 })?;
-    holds(buckets <= 1 << 16 && kind < 8)?;
+    holds(buckets <= 1 << 16 && kind < 32)?;
     let [reserve, tag, counter] = [160, 161, 162].map(|at| u32::from(bytes[at]));
     holds((4..=32).contains(&fingerprint) && (4..=16).contains(&shift) && fingerprint + tag + counter <= 32)?;
     let words = (u128::from(buckets) * u128::from(SLOTS) * u128::from(fingerprint + tag + counter)).div_ceil(64);
@@ -45,7 +45,8 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     let flags = u32_at(bytes, 136)?;
     holds(flags == 1 || flags == 0 && bytes[104..136] == [0; 32])?;
     let [max_capacity, time_to_live, tick] = [168, 176, 184].map(|at| u64_at(bytes, at).unwrap_or_default());
-    let (growing, expiring, counting) = (kind & 1 != 0, kind & 2 != 0, kind & 4 != 0);
+    let [growing, expiring, counting, tagged, renewed] = [1, 2, 4, 8, 16].map(|flag| kind & flag != 0);
+    holds(!(counting && tagged) && (!renewed || expiring && counting))?;
     let reserve_is_right = (1..=15).contains(&reserve) && fingerprint >= reserve + 5 && fingerprint <= 30;
     holds(if growing { reserve_is_right } else { reserve == 0 })?;
     let largest = u128::from(shards) * u128::from(buckets) * u128::from(SLOTS) << reserve;
@@ -53,7 +54,7 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     holds(if growing { grows_to } else { max_capacity == 0 })?;
     holds(if expiring { (2..=16).contains(&tag) } else { tag == 0 })?;
     holds(if expiring { (1..=time_to_live).contains(&tick) } else { tick == 0 && time_to_live == 0 })?;
-    holds(counting == (counter > 0) && bytes[163..168] == [0; 5])?;
+    holds((counting || tagged) == (counter > 0) && bytes[163..168] == [0; 5])?;
     let [name, metadata, key_type] = [140, 144, 148].map(|at| u32_at(bytes, at).unwrap_or_default() as usize);
     holds(name <= 64 && key_type <= 64 && metadata <= 1 << 16)?;
     let end = FIXED + name + key_type + metadata;

@@ -127,6 +127,9 @@ impl Header {
         }
         let mut plan = Plan::from_parts(shards, buckets, fingerprint_bits, slot_bits, stripe_shift)
             .map_err(|(field, found)| invalid(field, found))?;
+        if kind.expiring.is_some() {
+            plan.count_bits = kind.counter_bits;
+        }
         if let Some(Growing { reserve_bits, max_capacity }) = kind.growing {
             plan = plan.with_reserve(reserve_bits).ok_or_else(|| invalid("bits of the reserve", reserve_bits))?;
             if u128::from(max_capacity) > (plan.slots() as u128) << reserve_bits {
@@ -304,12 +307,12 @@ mod tests {
         assert_eq!(origin(&bytes), u32_at(252));
         let kind = Kind {
             growing: Some(Growing { reserve_bits: 5, max_capacity: 4_800_000 }),
-            expiring: Some(Expiring { tag_bits: 3, time_to_live: 12_000, tick: 2_000 }),
+            expiring: Some(Expiring { tag_bits: 3, time_to_live: 12_000, tick: 2_000, renewed: true }),
             counter_bits: 6,
             tagged: false,
         };
         let bytes = Header { plan: Plan { slot_bits: 22, ..plan }, kind, ..header }.to_bytes();
-        assert_eq!((bytes[52], &bytes[160..163]), (7, &[5, 3, 6][..]));
+        assert_eq!((bytes[52], &bytes[160..163]), (23, &[5, 3, 6][..]));
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         assert_eq!([168, 176, 184].map(u64_at), [4_800_000, 12_000, 2_000]);
         assert!(Header::parse(&bytes).unwrap().kind == kind);

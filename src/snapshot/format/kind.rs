@@ -10,6 +10,7 @@ const GROWING: u32 = 1;
 const EXPIRING: u32 = 2;
 const COUNTING: u32 = 4;
 const TAGGED: u32 = 8;
+const RENEWED: u32 = 16;
 
 /// Fewer tell no live tag from a dead one.
 const TAG_BITS: RangeInclusive<u32> = 2..=16;
@@ -22,7 +23,7 @@ pub(super) const BYTES: usize = 32;
 pub(crate) struct Kind {
     pub(in crate::snapshot) growing: Option<Growing>,
     pub(in crate::snapshot) expiring: Option<Expiring>,
-    /// Bits of the counter in each slot, below the fingerprint and above the tag; 0 if nothing is counted.
+    /// Bits of the counter in each slot, the lowest ones; 0 if nothing is counted.
     pub(in crate::snapshot) counter_bits: u32,
     /// It counts nothing: it is one more than a tag of the user's.
     pub(in crate::snapshot) tagged: bool,
@@ -38,7 +39,7 @@ pub(crate) struct Growing {
     pub(in crate::snapshot) max_capacity: u64,
 }
 
-/// Keys have deadlines: in each slot, below the fingerprint, a tag.
+/// Keys have deadlines: in each slot, below the fingerprint and above the counter, a tag.
 #[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct Expiring {
@@ -46,14 +47,28 @@ pub(crate) struct Expiring {
     /// Both in nanoseconds.
     pub(in crate::snapshot) time_to_live: u64,
     pub(in crate::snapshot) tick: u64,
+    /// Each addition to a counter begins the time anew.
+    pub(in crate::snapshot) renewed: bool,
 }
 
 impl Kind {
     pub(super) fn flags(&self) -> u32 {
         let growing = if self.growing.is_some() { GROWING } else { 0 };
-        let expiring = if self.expiring.is_some() { EXPIRING } else { 0 };
+        let expiring = self.expiring.map_or(0, |expiring| if expiring.renewed { EXPIRING | RENEWED } else { EXPIRING });
         let beside = if self.tagged { TAGGED } else { COUNTING };
         growing | expiring | if self.counter_bits > 0 { beside } else { 0 }
+    }
+
+    /// The type of filters of this kind, for an error: "counting".
+    pub(in crate::snapshot) fn filter(&self) -> &'static str {
+        match (self.expiring, self.counter_bits) {
+            (None, 0) => "plain",
+            (Some(_), 0) => "expiring",
+            (None, _) if self.tagged => "tagged",
+            // Nothing writes it yet.
+            (Some(_), _) if self.tagged => "expiring and tagged",
+            _ => "counting",
+        }
     }
 
     pub(in crate::snapshot) fn tag_bits(&self) -> u32 {
@@ -90,7 +105,8 @@ impl Kind {
         let [max_capacity, time_to_live, tick] = [(); 3].map(|()| fields.u64());
         let refused = |field, found: u64| Err(invalid(SnapshotPlace::Header, field, found));
         let is = |kind| flags & kind != 0;
-        if flags > GROWING | EXPIRING | COUNTING | TAGGED || is(COUNTING) && is(TAGGED) {
+        let renews_nothing = is(RENEWED) && !(is(EXPIRING) && is(COUNTING));
+        if flags > 2 * RENEWED - 1 || is(COUNTING) && is(TAGGED) || renews_nothing {
             return refused("kind of filter", flags.into());
         }
         let reserve_is_right =
@@ -118,7 +134,7 @@ impl Kind {
         }
         Ok(Kind {
             growing: is(GROWING).then_some(Growing { reserve_bits, max_capacity }),
-            expiring: is(EXPIRING).then_some(Expiring { tag_bits, time_to_live, tick }),
+            expiring: is(EXPIRING).then_some(Expiring { tag_bits, time_to_live, tick, renewed: is(RENEWED) }),
             counter_bits,
             tagged: is(TAGGED),
         })
@@ -140,14 +156,15 @@ mod tests {
     /// With fingerprints of at least 4 bits and a capacity of 100 at the most.
     pub(in super::super) fn kinds() -> impl Strategy<Value = Kind> {
         let growing = (1..4_u32, 100..u64::MAX);
-        let expiring = (2..9_u32, any::<u64>(), any::<u64>());
+        let expiring = (2..9_u32, any::<u64>(), any::<u64>(), any::<bool>());
         (prop::option::of(growing), prop::option::of(expiring), 0..9_u32).prop_map(
             |(growing, expiring, counter_bits)| Kind {
                 growing: growing.map(|(reserve_bits, max_capacity)| Growing { reserve_bits, max_capacity }),
-                expiring: expiring.map(|(tag_bits, a, b)| Expiring {
+                expiring: expiring.map(|(tag_bits, a, b, renewed)| Expiring {
                     tag_bits,
                     time_to_live: a.max(b).max(1),
                     tick: a.min(b).max(1),
+                    renewed: renewed && counter_bits > 0,
                 }),
                 counter_bits,
                 tagged: false,
@@ -163,7 +180,7 @@ mod tests {
             prop_assert_eq!(bytes.len(), BYTES);
             prop_assert_eq!(Kind::parse(&mut Fields(&bytes), kind.flags(), 100, 4).unwrap(), kind);
             // What one kind says is no other's.
-            for flags in (0..8).filter(|&flags| flags != kind.flags()) {
+            for flags in (0..8).filter(|flags| flags | 16 != kind.flags() | 16) {
                 prop_assert!(Kind::parse(&mut Fields(&bytes), flags, 100, 4).is_err());
             }
         }
@@ -172,7 +189,7 @@ mod tests {
     #[test]
     fn a_kind_has_a_name() {
         let growing = Some(Growing { reserve_bits: 1, max_capacity: 1 });
-        let expiring = Some(Expiring { tag_bits: 3, time_to_live: 2, tick: 1 });
+        let expiring = Some(Expiring { tag_bits: 3, time_to_live: 2, tick: 1, renewed: false });
         assert_eq!(Kind::default().name(), "plain");
         assert_eq!(Kind { growing, ..Kind::default() }.name(), "growing");
         let all = Kind { growing, expiring, counter_bits: 4, tagged: false };

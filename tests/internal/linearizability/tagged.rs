@@ -1,19 +1,19 @@
-//! Histories of filters with tags: renewals, ticks and additions. A class is a multiset of what its copies have left; a tick takes
-//! one from each.
+//! Histories of filters with tags: renewals, ticks, additions and subtractions. A class is a multiset of what its copies have left; a
+//! tick takes one from each.
 
 use super::check::Says;
 use super::full_or;
 use super::history::{Event, History};
 use super::threads::{Pause, on_threads};
 use crate::InsertError;
-use crate::layout::{Class, Geometry, Mixed, Plan};
+use crate::layout::{Class, Geometry, Mixed, Plan, Tags};
 use crate::raw::{IfPresent, Put, RawFilter, Tagging};
 use crate::sys::memory::HugePages;
 use core::convert::Infallible;
 use std::collections::BTreeMap;
 
-/// What each copy has left, and one more, in order: 1 has died at the last tick, and 0 is no copy.
-pub(super) type Left = [u16; 8];
+/// What each copy has left, and one epoch more, in order: one with a single epoch has died at the last tick, and 0 is no copy.
+pub(super) type Left = [u32; 8];
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Said {
@@ -27,6 +27,8 @@ pub(super) enum Said {
         had: u32,
     },
     Removed(u32),
+    /// One of a count, which had this value.
+    Subtracted(u32),
     Found(bool),
     /// The largest value of a class that has one copy at the most.
     Largest(u32),
@@ -40,8 +42,7 @@ pub(super) enum Said {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
     said: Said,
-    /// The largest value.
-    most: u32,
+    tags: Tags,
     /// A tick came while it ran. A thread that has read the epoch before it may judge by that: for it everything has one tick more left.
     beside_a_tick: bool,
     /// A lookup that said yes may have read half of a slot.
@@ -54,7 +55,7 @@ impl Says for Answer {
     fn states_after(self, left: Left) -> impl Iterator<Item = Left> {
         let late = if self.beside_a_tick && self.said.goes_by_the_epoch() { 1 } else { 0 };
         let told = (self.half_read && matches!(self.said, Said::Found(true))).then_some(left);
-        told.into_iter().chain((0..=late).filter_map(move |late| self.said.after(left, self.most, late)))
+        told.into_iter().chain((0..=late).filter_map(move |late| self.said.after(left, self.tags, late)))
     }
 
     fn only_tells(self) -> bool {
@@ -68,9 +69,10 @@ impl Said {
         !matches!(self, Said::Found(false) | Said::Largest(_) | Said::Ticked | Said::Cleared)
     }
 
-    fn after(self, mut left: Left, most: u32, late: u16) -> Option<Left> {
-        let value = |copy: u16| u32::from(if copy == 0 { 0 } else { copy - 1 + late });
-        let copy_of = |value: u32| value as u16 + 1 - late;
+    fn after(self, mut left: Left, tags: Tags, late: u32) -> Option<Left> {
+        let epoch = tags.value_for(1);
+        let value = |copy: u32| if copy + late * epoch < 2 * epoch { 0 } else { copy + late * epoch - epoch };
+        let copy_of = |value: u32| if value == 0 { 0 } else { value + epoch - late * epoch };
         let first = (0..8).filter(|&copy| value(left[copy]) > 0).min_by_key(|&copy| left[copy]);
         let (had, live) =
             (first.map_or(0, |first| value(left[first])), left.iter().filter(|&&copy| value(copy) > 0).count());
@@ -80,7 +82,8 @@ impl Said {
                 if let (Some(first), false) = (first, if_present == IfPresent::Another) {
                     left[first] = copy_of(match if_present {
                         IfPresent::Raise => had.max(asked),
-                        IfPresent::Add => (had + asked).min(most),
+                        IfPresent::AddUpTo { most, .. } if tags.count(had) > most.into() => had,
+                        IfPresent::Add { renews } | IfPresent::AddUpTo { renews, .. } => tags.sum(had, asked, renews),
                         IfPresent::Another | IfPresent::Keep => had,
                     });
                     told == had
@@ -104,11 +107,17 @@ impl Said {
                 }
                 told == had
             }
+            Said::Subtracted(told) => {
+                if let Some(first) = first {
+                    left[first] = copy_of(tags.less_one(had));
+                }
+                told == had
+            }
             Said::Found(found) => found == (live > 0),
             Said::Largest(told) => told == left.iter().map(|&copy| value(copy)).max()?,
             Said::Copied(copied) => copied == sorted(left.iter().map(|&copy| value(copy))),
             Said::Ticked => {
-                left = left.map(|copy| copy.saturating_sub(1));
+                left = left.map(|copy| if copy < 2 * epoch { 0 } else { copy - epoch });
                 true
             }
             Said::Cleared => {
@@ -134,6 +143,7 @@ enum Action {
     Put(IfPresent, u32),
     Raise(u32),
     Remove,
+    Subtract,
     LookUp,
     Largest,
     Copy,
@@ -184,8 +194,14 @@ impl Scenario {
     pub(super) fn new(seed: u64, threads: usize, steps: usize) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         let (width, bits, buckets, stripe_shift, reserve_bits) = rng.choice(TABLES).expect("some");
-        let plan = Plan { reserve_bits, ..Plan::one_shard(width, buckets, stripe_shift).with_tags(bits) };
-        let (counts, most) = (rng.u32(..4) == 0, u32::MAX >> (32 - bits));
+        // A quarter counts, and a quarter within windows.
+        let (counts, count_bits) = match rng.u32(..4) {
+            0 => (true, 0),
+            1 if bits > 2 => (true, rng.u32(1..=bits - 2)),
+            _ => (false, 0),
+        };
+        let plan = Plan { reserve_bits, count_bits, ..Plan::one_shard(width, buckets, stripe_shift).with_tags(bits) };
+        let (least, most) = (1 << count_bits, u32::MAX >> (32 - bits));
         let mut names = BTreeMap::new();
         let mut classes = Vec::new();
         let geometry = Geometry::new(&plan);
@@ -208,16 +224,23 @@ impl Scenario {
         let load = if rng.bool() { rng.usize(..slots) } else { rng.usize(slots * 3 / 4..=slots) };
         let before = (0..load).map(|_| {
             let class = if rng.u32(..6) == 0 { hot[0] } else { class(&mut rng) };
-            (class, rng.u32(1..=most.min(6)))
+            (class, rng.u32(least..=most.min(6 * least)))
         });
         let before = before.collect();
         let often = *rng.choice(&[5, 15, 30]).expect("some");
         let mut step = |_| {
-            let value = if rng.bool() { most } else { rng.u32(1..=most) };
+            let value = if rng.bool() { most } else { rng.u32(least..=most) };
             let action = match rng.u32(..100) {
-                kind if !counts && kind < often => Action::Tick,
-                ..50 if counts => Action::Put(IfPresent::Add, rng.u32(1..=2)),
-                50..60 if counts => Action::Remove,
+                kind if (!counts || count_bits > 0) && kind < often => Action::Tick,
+                ..35 if counts && count_bits == 0 => Action::Put(IfPresent::Add { renews: false }, rng.u32(1..=2)),
+                // The count of 1 with any time.
+                ..35 if counts => Action::Put(IfPresent::Add { renews: rng.bool() }, value / least * least),
+                35..45 if counts => {
+                    let if_present = IfPresent::AddUpTo { renews: rng.bool(), most: rng.u16(..5) };
+                    Action::Put(if_present, if count_bits == 0 { 1 } else { value / least * least })
+                }
+                45..50 if counts => Action::Remove,
+                50..60 if counts => Action::Subtract,
                 60..75 if counts => Action::Largest,
                 ..35 => Action::Put(IfPresent::Another, value),
                 35..42 => Action::Put(IfPresent::Keep, value),
@@ -253,10 +276,10 @@ impl World {
         let filter = RawFilter::<Tagging>::new(&scenario.plan, HugePages::Unadvised).expect("memory");
         let mut start = vec![Left::default(); scenario.classes.len()];
         for &(class, value) in &scenario.before {
-            let if_present = if scenario.counts { IfPresent::Add } else { IfPresent::Another };
+            let if_present = if scenario.counts { IfPresent::Add { renews: false } } else { IfPresent::Another };
             let mixed = filter.geometry().leading_to(scenario.classes[class]).expect("classes are drawn from hashes");
             let said = Said::Put { value, if_present, had: filter.put(mixed, Put { value, if_present }) };
-            start[class] = said.after(start[class], filter.most(), 0).expect("one thread is explained");
+            start[class] = said.after(start[class], filter.tags(), 0).expect("one thread is explained");
         }
         World { scenario, filter, start }
     }
@@ -272,8 +295,14 @@ impl World {
                 Action::Put(if_present, value) => {
                     Said::Put { value, if_present, had: self.filter.put(mixed, Put { value, if_present }) }
                 }
-                Action::Raise(value) => Said::Raised { value, had: self.filter.raise(mixed, value) },
+                Action::Raise(value) => {
+                    Said::Raised { value, had: self.filter.update(mixed, None, |had| had.max(value)) }
+                }
                 Action::Remove => Said::Removed(self.filter.remove_value(mixed, None)),
+                Action::Subtract => {
+                    let tags = self.filter.tags();
+                    Said::Subtracted(self.filter.update(mixed, None, |had| tags.less_one(had)))
+                }
                 Action::LookUp => Said::Found(self.filter.contains(mixed)),
                 Action::Largest => Said::Largest(self.values(class)[7]),
                 Action::Copy => {
@@ -362,7 +391,7 @@ impl World {
         let straddles = 64 % self.scenario.plan.slot_bits != 0;
         Answer {
             said: event.answer,
-            most: self.filter.most(),
+            tags: self.filter.tags(),
             beside_a_tick: beside(|said| matches!(said, Said::Ticked)),
             half_read: straddles && beside(|said| !matches!(said, Said::Found(_) | Said::Largest(_) | Said::Copied(_))),
         }
@@ -391,8 +420,9 @@ fn what_threads_say_beside_ticks_can_be_explained() {
 /// Answers with one fault each, which no order explains.
 #[test]
 fn wrong_answers_beside_ticks_are_refused() {
+    let tags = Tags::new(&Plan::one_shard(16, 2, 4).with_tags(2));
     let answer = |said, begin, end, beside_a_tick| Event {
-        answer: Answer { said, most: 3, beside_a_tick, half_read: false },
+        answer: Answer { said, tags, beside_a_tick, half_read: false },
         begin,
         end,
     };

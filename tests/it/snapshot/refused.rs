@@ -224,7 +224,13 @@ fn a_filter_of_another_kind() {
     }
     check_header_fields([
         ("bits of a counter", 0, vec![of_u32(52, 8)]),
+        // Deadlines that are renewed are of counts.
         ("kind of filter", 16, vec![of_u32(52, 16)]),
+        ("kind of filter", 18, vec![of_u32(52, 18)]),
+        ("kind of filter", 20, vec![of_u32(52, 20)]),
+        ("kind of filter", 26, vec![of_u32(52, 26)]),
+        ("kind of filter", 12, vec![of_u32(52, 12)]),
+        ("kind of filter", 32, vec![of_u32(52, 32)]),
         ("kind of filter", u64::from(u32::MAX), vec![of_u32(52, u32::MAX)]),
         ("bits of the reserve", 0, vec![of_u32(52, 1)]),
         ("bits of the reserve", 13, vec![of_u32(52, 1), (160, vec![13])]),

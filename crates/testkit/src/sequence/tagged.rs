@@ -102,23 +102,51 @@ fn expiring(input: &mut Input, are_seen: bool) {
     assert!(filter.is_empty(), "everything dies");
 }
 
+/// Counts that stay, or die when their key is not added for a time.
 fn counting(input: &mut Input) {
+    const STEPS: u32 = 6;
     let (capacity, rate, bits) = (input.pick(&CAPACITIES), input.pick(&RATES), input.pick(&[1, 4, 8]));
     let builder = CountingFilter::<u64>::builder().capacity(capacity).false_positive_rate(rate).counter_bits(bits);
-    let filter = builder.hasher(hasher()).build().expect("every shape is possible");
-    let mut counts = vec![0; KEYS];
-    while let Some(key) = input.next_byte() {
+    let dies = input.byte().is_multiple_of(2);
+    let builder = if dies { builder.time_to_idle(STEPS * Duration::from_secs(1)) } else { builder };
+    let filter = builder.hasher(hasher()).build();
+    // No slot is wide enough for the lowest rate, a large counter and a time.
+    let Ok(filter) = filter else { return };
+    // Of each key, and the tick at which it dies.
+    let (mut counts, mut now) = (vec![(0, 0); KEYS], 0);
+    let enough = |told: u32, count: u32| told >= count.min(filter.max_count());
+    while let (Some(what), Some(key)) = (input.next_byte(), input.next_byte()) {
         let key = usize::from(key) % KEYS;
-        match filter.add(&(key as u64)) {
-            Ok(told) => {
-                counts[key] += 1;
-                assert!(told >= counts[key].min(filter.max_count()), "key {key} was counted {} times", counts[key]);
+        let (count, dies_at) = &mut counts[key];
+        match what % 16 {
+            0 if dies => {
+                filter.advance();
+                now += 1;
+                counts.iter_mut().filter(|(_, dies_at)| *dies_at <= now).for_each(|(count, _)| *count = 0);
             }
-            Err(_) => assert_eq!(counts[key], 0, "key {key} has a slot"),
+            1..4 if *count > 0 => {
+                let left = filter.subtract(&(key as u64)).expect("it is counted");
+                *count -= 1;
+                assert!(enough(left, *count), "key {key} is counted {count} times");
+            }
+            4 => {
+                let told = filter.try_add(&(key as u64), 3);
+                if told.as_ref().is_ok_and(Option::is_some) {
+                    (*count, *dies_at) = (*count + 1, now + STEPS + 1);
+                }
+                assert!(told.is_err() || told != Ok(None) || filter.count(&(key as u64)) >= 3.min(filter.max_count()));
+            }
+            _ => match filter.add(&(key as u64)) {
+                Ok(told) => {
+                    (*count, *dies_at) = (*count + 1, now + STEPS + 1);
+                    assert!(enough(told, *count), "key {key} was counted {count} times");
+                }
+                Err(_) => assert_eq!(*count, 0, "key {key} has a slot"),
+            },
         }
     }
-    let enough = |(key, &count): (usize, &u32)| filter.count(&(key as u64)) >= count.min(filter.max_count());
-    assert!(counts.iter().enumerate().all(enough), "a count is too low");
+    let is_enough = |(key, &(count, _)): (usize, &(u32, u32))| enough(filter.count(&(key as u64)), count);
+    assert!(counts.iter().enumerate().all(is_enough), "a count is too low");
 }
 
 fn tagged(input: &mut Input) {
