@@ -2,7 +2,7 @@
 
 use crate::batch::lookup_batch;
 use crate::layout::{Bucket, Class, Fingerprint, Geometry, Hop, Mixed, Plan};
-use crate::raw::{Fixed, Put, RawFilter, Shard};
+use crate::raw::{Fixed, Observed, Put, RawFilter, Shard};
 use crate::sys::memory::HugePages;
 use crate::sys::steps::{Step, with_hook};
 use loom::thread::{Builder, JoinHandle};
@@ -52,6 +52,11 @@ impl World {
 
     pub(super) fn contains(&self, key: Class) -> bool {
         self.raw.contains(self.mixed(key))
+    }
+
+    /// As a process that may only read the memory.
+    pub(super) fn contains_by_fences(&self, key: Class) -> bool {
+        Observed::of(&self.raw.flat().shards).contains(self.mixed(key))
     }
 
     /// Looks the keys up in a batch.

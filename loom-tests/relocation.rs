@@ -54,6 +54,12 @@ fn relocation_is_never_missed_across_stripes() {
     relocation_is_never_missed(16, 0, 0, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
 }
 
+/// The reader is another process, which may only read the memory.
+#[test]
+fn relocation_is_never_missed_by_fences() {
+    relocation_is_never_missed(16, 0, 0, World::contains_by_fences, [165, 135, 165, 135, 225, 210, 225, 210]);
+}
+
 /// Bucket 1 of 12-bit slots begins at bit 48: its slot 1 straddles two words.
 #[test]
 fn relocation_is_never_missed_in_straddling_slots() {

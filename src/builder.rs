@@ -426,6 +426,13 @@ impl<K: ?Sized, S> Builder<K, S> {
         )
     }
 
+    /// What a filter in memory of another kind is made of: capacity, rate, plan, hasher, and whether huge pages are advised.
+    #[cfg(all(feature = "shared", target_os = "linux"))]
+    pub(crate) fn planned(self) -> Result<(usize, Option<f64>, Plan, S, bool), BuildError> {
+        let ((capacity, plan, _), rate) = (self.plan()?, self.asked_rate());
+        Ok((capacity, rate, plan, self.hasher.make(), self.huge_pages == HugePages::Advised))
+    }
+
     /// The rate that is asked for, unless a width is.
     fn asked_rate(&self) -> Option<f64> {
         self.rate.or(self.bits.is_none().then_some(DEFAULT_RATE))

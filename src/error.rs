@@ -560,6 +560,101 @@ errors! {
     }
 }
 
+#[cfg(all(feature = "shared", target_os = "linux"))]
+errors! {
+    /// Why a shared filter cannot be created, opened, changed or queried.
+    #[derive(Debug)]
+    #[non_exhaustive]
+    pub enum SharedError {
+        /// What the system returned. The error names the file, and has the system's own error as its source.
+        Io(error: io::Error) => ("{error}"),
+        /// The builder asks for what is impossible.
+        Build(error: BuildError) => ("{error}"),
+        /// A filter that grows: the memory of a shared one has a fixed size.
+        Growing => ("a shared filter that grows was asked for; a shared filter has a fixed size: give the capacity that it is to reach"),
+        /// The file does not begin as a shared filter: a snapshot, say, which [`MappedFilter`](crate::MappedFilter) reads.
+        NotShared => ("this is not a shared filter: it does not begin as one"),
+        /// A format that this version of the crate does not know.
+        #[non_exhaustive]
+        UnknownVersion {
+            /// The format found.
+            found: u32,
+            /// The one that is known.
+            known: u32,
+        } => ("the shared filter is of format {found}; this version of the crate reads format {known}"),
+        /// The description of the filter in the file is damaged, or of another filter than was asked for.
+        Header(error: SnapshotError) => ("the header of the shared filter was refused as that of a snapshot: {error}"),
+        /// The file was cut off, or something was added to it.
+        #[non_exhaustive]
+        WrongLength {
+            /// Bytes of such a filter.
+            expected: u64,
+            /// Bytes of the file.
+            found: u64,
+        } => ("the shared filter takes {expected} bytes; the file has {found}"),
+        /// Another handle has the filter open for writing.
+        #[non_exhaustive]
+        WriterPresent {
+            /// The process that opened it last.
+            pid: u64,
+        } => ("the shared filter has a writer already: process {pid}, or a child that it forked"),
+        /// The machine stopped while the filter was open for writing, so that stores of it may be lost.
+        NotClosed => (
+            "the shared filter was not closed before the machine stopped, so that its file may lack some of its contents; \
+             load the last snapshot and create it again"
+        ),
+        /// The file is a copy of one that was open for writing at that time.
+        CopyOfLive => (
+            "the file is a copy of a shared filter that was open for writing, so that it mixes several states; \
+             save a snapshot to copy a filter that is in use"
+        ),
+        /// The contents of the file are such as no writer leaves behind.
+        #[non_exhaustive]
+        Damaged {
+            /// The shard where that was found.
+            shard: usize,
+            /// What it is.
+            what: &'static str,
+        } => ("the shared filter is damaged: shard {shard} has {what}"),
+        /// The filter was opened by the process that this one was forked from.
+        Forked => ("the shared filter was opened before this process was forked; open a reader here, or open the filter after forking"),
+        /// Keys were relocated, or the file was written by something else, at each of 1024 attempts.
+        Contended => ("the lookup was interrupted by a writer 1024 times in a row"),
+    }
+}
+
+#[cfg(all(feature = "shared", target_os = "linux"))]
+impl Error for SharedError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            SharedError::Io(error) => Some(error),
+            SharedError::Build(error) => Some(error),
+            SharedError::Header(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(all(feature = "shared", target_os = "linux"))]
+impl SharedError {
+    /// Names the file in what the system said of it.
+    pub(crate) fn of_file(self, path: &Path) -> Self {
+        match self {
+            SharedError::Io(error) => {
+                SharedError::Io(io::Error::new(error.kind(), OfFile { path: path.into(), error }))
+            }
+            other => other,
+        }
+    }
+}
+
+#[cfg(all(feature = "shared", target_os = "linux"))]
+impl From<io::Error> for SharedError {
+    fn from(error: io::Error) -> Self {
+        SharedError::Io(error)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

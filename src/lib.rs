@@ -39,13 +39,17 @@
 //! - `rayon`: bulk operations on all cores, [`Bulk`] and all whose names begin with `par_`.
 //! - `snapshot`: filters in files and in bytes, and [`StableHashBuilder`].
 //! - `mmap`: large tables on fresh pages of the system, huge ones where it has them, and with `snapshot` [`MappedFilter`].
+//! - `shared`: `SharedFilter` and `SharedReader`, one filter that processes share, on Linux.
 //! - `serde`: `Serialize` and `Deserialize` for filters, by way of a snapshot; `Serialize` for [`Stats`] and reports.
 //!
 //! Without any, filters have all operations on one key and on batches, [`CuckooFilter::merge_from`], [`FilterPart`] and [`Stats`],
 //! from four dependencies: ahash, arrayvec, crossbeam-utils and parking_lot. That builds for `wasm32-unknown-unknown`, too,
 //! where no system gives random seeds: choose them, with [`DefaultHashBuilder::with_seeds`].
-// Without bulk operations and snapshots, less is used of the core.
-#![cfg_attr(not(all(feature = "rayon", feature = "snapshot")), allow(dead_code, unused_imports))]
+// Without bulk operations, snapshots and shared filters, less is used of the core.
+#![cfg_attr(
+    not(all(feature = "rayon", feature = "snapshot", feature = "shared", target_os = "linux")),
+    allow(dead_code, unused_imports)
+)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // clippy.toml: atomics and locks have one room.
 #![deny(clippy::disallowed_types)]
@@ -68,6 +72,8 @@ mod raw;
 mod report;
 #[cfg(feature = "serde")]
 mod serde;
+#[cfg(all(feature = "shared", target_os = "linux"))]
+mod shared;
 #[cfg(feature = "snapshot")]
 mod snapshot;
 mod stats;
@@ -79,6 +85,8 @@ mod view;
 pub use builder::Builder;
 #[cfg(feature = "rayon")]
 pub use bulk::Bulk;
+#[cfg(all(feature = "shared", target_os = "linux"))]
+pub use error::SharedError;
 pub use error::{BuildError, InsertError, InsertForError, MergeError, PartError, SnapshotError, SnapshotPlace};
 pub use filter::CuckooFilter;
 pub use hashing::{DefaultHashBuilder, DefaultHasher, SavedHasher, WellMixed, WellMixedHasher};
@@ -86,6 +94,8 @@ pub use hashing::{DefaultHashBuilder, DefaultHasher, SavedHasher, WellMixed, Wel
 pub use hashing::{StableHashBuilder, StableHasher};
 pub use parts::{FilterPart, Layout};
 pub use report::{BulkReport, MergeReport, Rejection, RemoveReport};
+#[cfg(all(feature = "shared", target_os = "linux"))]
+pub use shared::{SharedFilter, SharedReader, SharedState};
 #[cfg(feature = "snapshot")]
 pub use snapshot::{DeltaReport, Snapshot, SnapshotHeader, SnapshotReader};
 pub use stats::Stats;

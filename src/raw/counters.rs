@@ -48,6 +48,11 @@ impl Counters {
         }
     }
 
+    pub(super) fn reset(&self) {
+        let Counters { relocations, longest_path, refused_full, refused_copies } = self;
+        [relocations, longest_path, refused_full, refused_copies].iter().for_each(|counter| counter.change(|_| 0));
+    }
+
     pub(crate) fn add_to(&self, totals: &mut Totals) {
         totals.relocations += self.relocations.get();
         totals.longest_path = totals.longest_path.max(self.longest_path.get());

@@ -3,6 +3,7 @@
 
 use super::counters::Event;
 use super::home::{Home, Inserted};
+use super::intent::Intent;
 use super::locks::{AllOfShard, Held, LockedAll};
 use super::pair::{Put, too_many_copies};
 use super::shard::Shard;
@@ -35,9 +36,15 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     /// The same under locks.
     pub(super) fn clear_locked(self, locked: &LockedAll<'_>) {
+        if locked.is_noted() {
+            self.geometry().buckets_from(0, 1).for_each(|first| locked.intend(first, Intent::Clear));
+        }
         locked.bump_all();
         self.table().clear_all(locked);
         locked.set_total(0);
+        if locked.is_noted() {
+            self.geometry().buckets_from(0, 1).for_each(|first| locked.fulfil(first));
+        }
     }
 }
 

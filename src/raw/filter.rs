@@ -38,6 +38,13 @@ impl<K: SlotKind> RawFilter<K> {
         }
     }
 
+    /// Takes over the memory of a filter of fixed size, which another process may have written until it ended. Returns how many
+    /// changes were under way.
+    #[cfg(all(feature = "shared", target_os = "linux"))]
+    pub(crate) fn take_over(shards: Shards) -> Result<(Self, usize), super::recovery::Unrecoverable> {
+        Flat::take_over(shards).map(|(flat, redone)| (RawFilter::Flat(flat), redone))
+    }
+
     /// The memory of a filter of this plan, in bytes; `None` if no address space holds it.
     pub(crate) fn bytes_of(plan: &Plan) -> Option<usize> {
         Self::bytes_at(plan, 0)

@@ -46,14 +46,19 @@ impl<K: SlotKind> Changed for Flat<K> {
 impl<K: SlotKind> Flat<K> {
     /// An empty filter. `None` when there is no memory.
     pub(crate) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
-        let shards = Shards::new(plan, huge_pages.into())?;
-        Some(Flat {
+        Shards::new(plan, huge_pages.into()).map(Flat::of)
+    }
+
+    /// A filter of these shards.
+    pub(super) fn of(shards: Shards) -> Self {
+        let plan = shards.plan();
+        Flat {
             contains: contains_in(plan),
             contains_each: contains_each_in(LayoutKind::of(plan.slot_bits), level_for(shards.table_bytes())),
-            shards,
             kind: K::new(plan),
+            shards,
             writers: Writers::new(),
-        })
+        }
     }
 
     #[inline(always)]

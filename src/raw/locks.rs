@@ -22,7 +22,7 @@ pub(crate) struct Stripes<'a> {
 /// Locked stripes, unlocked when dropped, and what was written under them is then visible to every thread. A writer shows
 /// them to change a word.
 pub(crate) struct Locked<'a, G> {
-    stripes: Stripes<'a>,
+    pub(super) stripes: Stripes<'a>,
     /// Which; `None` is all of the shard.
     numbers: Option<[usize; 3]>,
     // Fields are dropped in this order.
@@ -75,8 +75,14 @@ impl<'a> Stripes<'a> {
         self.shards.interrupted.at(self.shard)
     }
 
+    /// Whether what takes several stores is noted first (`intent`).
+    #[inline(always)]
+    pub(super) fn is_noted(self) -> bool {
+        self.shards.is_noted()
+    }
+
     #[inline]
-    fn of(self, bucket: Bucket) -> &'a Stripe {
+    pub(super) fn of(self, bucket: Bucket) -> &'a Stripe {
         self.at(self.number(bucket))
     }
 
@@ -86,7 +92,7 @@ impl<'a> Stripes<'a> {
         self.shards.stripes.at(self.first + number)
     }
 
-    fn each(self) -> &'a [CachePadded<Stripe>] {
+    pub(super) fn each(self) -> &'a [CachePadded<Stripe>] {
         self.shards.stripes.part(self.first, self.count())
     }
 

@@ -15,25 +15,40 @@ const NARROW: u32 = 8;
 
 /// What lookups look through.
 pub(crate) trait Look: Sized {
+    /// How often a lookup repeats before it gives up: where anyone may change what it reads. `None` is without end.
+    const REPEATS: Option<u32> = None;
+
     fn slot_bits(&self) -> u32;
 
     /// Whether the class was seen, and what asks whether nothing came between: if something did, a miss is none, and the
     /// lookup has to begin again. Of a filter of one shard, `ONE` may be true.
     fn look<L: Layout, const ONE: bool>(&self, mixed: Mixed) -> (bool, impl FnOnce() -> bool);
 
-    /// Looks until nothing comes between. It is given the hash alone, so that a lookup that meets nothing need not keep its
-    /// place in memory.
+    /// Looks once, whatever the layout; `None` if something came between.
+    #[inline(always)]
+    fn look_once(&self, mixed: Mixed) -> Option<bool> {
+        with_layout!(LayoutKind::of(self.slot_bits()), L => {
+            let (found, is_still) = self.look::<L, false>(mixed);
+            (found || is_still()).then_some(found)
+        })
+    }
+
+    /// Looks until nothing comes between, or as often as it may: a key that is not seen then is taken for present. It is given
+    /// the hash alone, so that a lookup that meets nothing need not keep its place in memory.
     #[cold]
     #[inline(never)]
     fn look_again(&self, mixed: Mixed) -> bool {
+        let mut repeats = 0;
         loop {
             reached(Step::Repeated);
-            let said = with_layout!(LayoutKind::of(self.slot_bits()), L => {
-                let (found, is_still) = self.look::<L, false>(mixed);
-                (found || is_still()).then_some(found)
-            });
-            if let Some(found) = said {
+            if let Some(found) = self.look_once(mixed) {
                 return found;
+            }
+            if let Some(most) = Self::REPEATS {
+                repeats += 1;
+                if repeats >= most {
+                    return true;
+                }
             }
         }
     }
@@ -74,6 +89,8 @@ impl<P: Probed, L: Layout, const ONE: bool, const BRANCHES: bool> Function<Conta
 }
 
 impl<P: Probed> Look for P {
+    const REPEATS: Option<u32> = P::REPEATS;
+
     fn slot_bits(&self) -> u32 {
         self.format().slot_bits()
     }

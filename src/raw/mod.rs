@@ -31,11 +31,16 @@ mod flat;
 mod growing;
 mod home;
 mod insert;
+mod intent;
 mod locks;
 mod lookup;
+#[cfg(any(all(test, cuckoo_loom), all(feature = "shared", target_os = "linux")))]
+mod observed;
 mod pair;
 mod poison;
 mod probe;
+#[cfg(all(feature = "shared", target_os = "linux"))]
+mod recovery;
 mod relocate;
 mod shard;
 mod shards;
@@ -60,12 +65,18 @@ pub(crate) use growing::Growing;
 pub(crate) use home::Fixed;
 #[cfg(feature = "snapshot")]
 pub(crate) use lookup::{Contains, contains_in};
+#[cfg(any(all(test, cuckoo_loom), all(feature = "shared", target_os = "linux")))]
+pub(crate) use observed::Observed;
 pub(crate) use pair::{IfPresent, Put};
 #[cfg(feature = "snapshot")]
 pub(crate) use probe::{Layout, LayoutKind, Positions, Probed, runs_at};
+#[cfg(all(feature = "shared", target_os = "linux"))]
+pub(crate) use recovery::Unrecoverable;
 pub(crate) use shard::Shard;
 pub(crate) use shards::Shards;
 #[cfg(all(test, cuckoo_loom))]
 pub(crate) use slots::Tagged;
 pub(crate) use slots::{Bare, SlotKind, Slots, Tagging};
+#[cfg(all(feature = "shared", target_os = "linux"))]
+pub(crate) use stripe::Stripe;
 pub(crate) use window::rolling;

@@ -2,6 +2,7 @@
 
 use super::counters::Event;
 use super::home::Home;
+use super::intent::{self, Intent};
 use super::locks::{Held, Locked};
 use super::shard::Shard;
 use super::slots::Slots;
@@ -278,15 +279,29 @@ impl<'a, T: Slots> Shard<'a, T> {
         let held = self.hold(self.stripes().lock_pair(class.first, class.second));
         home.check()?;
         let change = self.begin_change();
-        let copies = self.copies(&held, class) as usize;
+        let copies = self.remove_all_locked(&held, class);
+        change.end();
+        Ok(copies)
+    }
+
+    /// The same under locks that cover the pair. What is noted stands in the stripe of the lower bucket, whichever of the two
+    /// is the first one, and names each slot before it is cleared: one that lies in two words may be found half cleared.
+    pub(super) fn remove_all_locked(self, held: &Held<'_, impl Sized, T::Moment>, class: Class) -> usize {
+        let (copies, lower) = (self.copies(held, class) as usize, class.first.min(class.second));
         for left in (0..copies).rev() {
-            let [first, second] = self.find(&held, class);
+            let [first, second] = self.find(held, class);
             if let Some(slot) = first.or(second).lowest(self.format()) {
+                if held.locked.is_noted() {
+                    let (slot, fingerprint) = (intent::number(self.format(), slot), class.fingerprint.get());
+                    held.locked.intend(lower, Intent::RemoveAll { slot, fingerprint });
+                }
                 self.take(&held.locked, slot, class, left > 0);
             }
         }
-        change.end();
-        Ok(copies)
+        if held.locked.is_noted() {
+            held.locked.fulfil(lower);
+        }
+        copies
     }
 }
 

@@ -8,7 +8,7 @@ use super::table::acquire;
 use crate::layout::{Format, Geometry, Packing, Place, hits_less};
 #[cfg(feature = "snapshot")]
 use crate::sys::bytes;
-use crate::sys::memory::Run;
+use crate::sys::memory::{ReadOnly, Run};
 use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::sync::AtomicU64;
 use crate::sys::unaligned;
@@ -67,6 +67,9 @@ pub(crate) trait Probed {
     /// Whether lookups are compiled once more for filters of one shard and for narrow fingerprints.
     const SPECIALIZED: bool;
 
+    /// As [`Look::REPEATS`](super::lookup::Look::REPEATS).
+    const REPEATS: Option<u32> = None;
+
     /// What slots hold, and when it counts.
     fn slots(&self) -> Self::Slots<'_>;
 
@@ -121,6 +124,24 @@ impl Source for Run<AtomicU64> {
     #[inline(always)]
     fn fetch(&self, number: u64, level: CacheLevel) {
         prefetch(self.at(number as usize), level);
+    }
+}
+
+/// What stands between the reads of a lookup acquires ([`FencedRef`](super::stripe::FencedRef)).
+impl Source for ReadOnly {
+    #[inline(always)]
+    fn word(&self, number: u64) -> u64 {
+        self.at(number as usize).load()
+    }
+
+    #[inline(always)]
+    fn eight(&self, byte: u64) -> u64 {
+        self.eight(byte as usize)
+    }
+
+    #[inline(always)]
+    fn fetch(&self, number: u64, level: CacheLevel) {
+        self.fetch(number as usize, level);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::counters::Event;
 use super::home::Home;
+use super::intent::{self, Intent};
 use super::locks::Held;
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
@@ -183,6 +184,10 @@ impl<T: Slots> Shard<'_, T> {
         let old = self.find_in(held, class, hop.from).lowest(self.format())?;
         let new = self.room_in(held, hop.to)?;
         let holds = if T::TAGGED { self.table().value(&held.locked, old) } else { hop.fingerprint.get() };
+        if held.locked.is_noted() {
+            let [from, to] = [old, new].map(|slot| intent::number(self.format(), slot));
+            held.locked.intend(hop.from, Intent::Relocate { from, to: to % SLOTS as u32, holds });
+        }
         let was_empty = self.overwrite(held, new, holds);
         reached(Step::Copied);
         held.locked.bump(class);
@@ -192,6 +197,9 @@ impl<T: Slots> Shard<'_, T> {
         } else {
             // What was dead there is counted already.
             held.locked.count(hop.from, |count| count.wrapping_sub(1));
+        }
+        if held.locked.is_noted() {
+            held.locked.fulfil(hop.from);
         }
         Some(old)
     }

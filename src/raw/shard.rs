@@ -44,6 +44,11 @@ impl<'a, T: Slots> Shard<'a, T> {
         &self.shards.format
     }
 
+    #[cfg(all(feature = "shared", target_os = "linux"))]
+    pub(super) fn tag_bits(self) -> u32 {
+        self.shards.plan().tag_bits()
+    }
+
     #[inline(always)]
     pub(super) fn stripes(self) -> Stripes<'a> {
         Stripes::new(self.shards, self.number)

@@ -24,6 +24,8 @@ pub(crate) struct Shards {
     /// For each shard, whether a panic interrupted a change of it.
     pub(super) interrupted: Run<Flag>,
     plan: Plan,
+    /// Whether words and stripes outlive this process.
+    noted: bool,
 }
 
 /// How far apart buckets and stripes are.
@@ -34,6 +36,16 @@ pub(crate) struct Strides {
     pub(super) stripes: u64,
     /// A stripe is `1 << stripe_shift` buckets.
     pub(super) stripe_shift: u32,
+}
+
+impl Strides {
+    pub(super) fn new(plan: &Plan, format: &Format) -> Self {
+        Strides {
+            bucket_bits: format.bucket_bits(),
+            stripes: (plan.stripes * STRIPE_BYTES) as u64,
+            stripe_shift: plan.stripe_shift,
+        }
+    }
 }
 
 // No user code runs while a stripe is locked, so only a fault of this crate could leave a change half made. Even that
@@ -47,26 +59,59 @@ impl Shards {
 
     /// Empty ones. `None` when there is no memory.
     pub(crate) fn new(plan: &Plan, source: Source<'_>) -> Option<Self> {
+        let words = Run::new(Self::words_of(plan)?, source)?;
+        let stripes = Run::new(Self::stripes_of(plan)?, source)?;
+        Shards::of_memory(plan, words, stripes, source)
+    }
+
+    /// In this memory, with what it holds.
+    fn of_memory(
+        plan: &Plan,
+        words: Run<AtomicU64>,
+        stripes: Run<CachePadded<Stripe>>,
+        source: Source<'_>,
+    ) -> Option<Self> {
         let format = Format::new(plan.slot_bits);
         Some(Shards {
             geometry: Geometry::new(plan),
-            strides: Strides {
-                bucket_bits: format.bucket_bits(),
-                stripes: (plan.stripes * STRIPE_BYTES) as u64,
-                stripe_shift: plan.stripe_shift,
-            },
+            strides: Strides::new(plan, &format),
             format,
-            words: Run::new(plan.shards.checked_mul(plan.words)?.checked_add(SPARE)?, source)?,
-            stripes: Run::new(plan.shards.checked_mul(plan.stripes)?, source)?,
+            words,
+            stripes,
             interrupted: Run::new(plan.shards, source)?,
             plan: *plan,
+            noted: false,
         })
+    }
+
+    /// In the memory of a file, which other processes read and the next one takes over. `None` when there is no memory for what
+    /// is this process's own.
+    #[cfg(all(feature = "shared", target_os = "linux"))]
+    pub(crate) fn shared(plan: &Plan, words: Run<AtomicU64>, stripes: Run<CachePadded<Stripe>>) -> Option<Self> {
+        let shards = Shards::of_memory(plan, words, stripes, crate::sys::memory::HugePages::Unadvised.into())?;
+        Some(Shards { noted: true, ..shards })
+    }
+
+    /// Whether what takes several stores is noted first (`intent`).
+    #[inline(always)]
+    pub(super) fn is_noted(&self) -> bool {
+        cfg!(all(feature = "shared", target_os = "linux")) && self.noted
+    }
+
+    /// How many words there are.
+    pub(crate) fn words_of(plan: &Plan) -> Option<usize> {
+        plan.shards.checked_mul(plan.words)?.checked_add(SPARE)
+    }
+
+    /// How many stripes there are.
+    pub(crate) fn stripes_of(plan: &Plan) -> Option<usize> {
+        plan.shards.checked_mul(plan.stripes)
     }
 
     /// The memory behind this value, in bytes; `None` if no address space holds it.
     pub(crate) fn bytes_of(plan: &Plan) -> Option<usize> {
-        let words = Run::<AtomicU64>::bytes_of(plan.shards.checked_mul(plan.words)?.checked_add(SPARE)?)?;
-        let stripes = Run::<CachePadded<Stripe>>::bytes_of(plan.shards.checked_mul(plan.stripes)?)?;
+        let words = Run::<AtomicU64>::bytes_of(Self::words_of(plan)?)?;
+        let stripes = Run::<CachePadded<Stripe>>::bytes_of(Self::stripes_of(plan)?)?;
         let bytes = words.checked_add(stripes)?.checked_add(plan.shards * size_of::<Flag>())?;
         isize::try_from(bytes).is_ok().then_some(bytes)
     }

@@ -6,11 +6,12 @@
 //! | version  | the holder of the lock | lookups: once, and once more for a miss |
 //! | count    | the holder of the lock | `len`, at any time                      |
 //! | counters | the holder of the lock | `stats`, at any time                    |
+//! | intent   | the holder of the lock | whoever takes over what a process left  |
 
 use super::counters::Counters;
 use crate::sys::memory::Zeroed;
 use crate::sys::steps::{Step, reached};
-use crate::sys::sync::{AtomicU64, Mutex, load_locked};
+use crate::sys::sync::{AtomicU64, Mutex, ReadWord, fence_acquire, load_locked};
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 
@@ -31,6 +32,8 @@ pub(crate) struct Stripe {
     /// Occupied slots of this stripe's buckets, give or take what the shard was loaded with.
     count: AtomicU64,
     pub(super) counters: Counters,
+    /// What is about to be done, in memory that outlives the process (`intent`); else 0.
+    intent: AtomicU64,
     version: Line<AtomicU64>,
 }
 
@@ -56,8 +59,32 @@ impl Stripe {
     pub(super) fn advance(&self) {
         // Release: pairs with the Acquire in `VersionRef::begin`; the copy stands before it (H1, models relocation_*). A
         // u64 does not come round again.
-        self.version.0.store(load_locked(&self.version.0) + 1, Ordering::Release);
+        self.version.0.store(load_locked(&self.version.0).wrapping_add(1), Ordering::Release);
         reached(Step::Bumped);
+    }
+
+    #[cfg(all(test, cuckoo_loom))]
+    pub(super) fn fenced_version(&self) -> FencedRef<'_> {
+        FencedRef(ReadWord::of(&self.version.0))
+    }
+
+    pub(super) fn intent(&self) -> u64 {
+        load_locked(&self.intent)
+    }
+
+    pub(super) fn set_intent(&self, intent: u64) {
+        // Release: to the process that takes over, the stores of this one are there in the order of its program; what stands
+        // before this one is not to be moved behind it. The words that follow are stored with Release, too.
+        self.intent.store(intent, Ordering::Release);
+        reached(Step::Intended);
+    }
+
+    /// Takes over what a process that has ended may have left locked. The count and the counters begin at 0.
+    #[cfg(all(feature = "shared", target_os = "linux"))]
+    pub(super) fn take_over(&self) {
+        crate::sys::sync::release_abandoned(&self.lock);
+        self.set_count(0);
+        self.counters.reset();
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -95,6 +122,14 @@ pub(crate) trait Watch: Copy {
     }
 }
 
+/// The version of a class in memory that this process may only read: the language promises of such memory no other loads than
+/// Relaxed ones.
+#[derive(Clone, Copy)]
+pub(crate) struct FencedRef<'a>(pub(super) ReadWord<'a>);
+
+/// Where the version stands in a stripe, in bytes.
+pub(super) const VERSION_AT: usize = core::mem::offset_of!(Stripe, version);
+
 /// Of what nobody changes.
 impl Watch for () {
     type Seen = ();
@@ -123,5 +158,25 @@ impl Watch for VersionRef<'_> {
         // Relaxed: the Acquire loads of the buckets stand before it. One that saw a cleared slot synchronised with the
         // clearing store, and the bump happened before that (H1, H2).
         self.0.load(Ordering::Relaxed) ^ version.0
+    }
+}
+
+impl Watch for FencedRef<'_> {
+    type Seen = Version;
+
+    #[inline(always)]
+    fn begin(self) -> Version {
+        let version = Version(self.0.load());
+        // Acquire: with the load before it as the Acquire of `VersionRef::begin` (H1, models *_by_fences).
+        fence_acquire();
+        version
+    }
+
+    #[inline(always)]
+    fn change_since(self, version: Version) -> u64 {
+        // Acquire: the loads of the buckets stand before it. One that saw a cleared slot synchronised with the clearing store,
+        // and the bump happened before that (H1, H2, models *_by_fences).
+        fence_acquire();
+        self.0.load() ^ version.0
     }
 }

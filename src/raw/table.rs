@@ -1,5 +1,6 @@
 //! The words of a shard: buckets of 4 slots, one after the other with no padding, as atomics. What writers load and store.
 
+use super::intent::{self, Intent};
 use super::locks::{Locked, LockedAll};
 use super::shards::Shards;
 use crate::layout::{Bucket, Format, Matches, Packing, SLOTS, Slot};
@@ -198,7 +199,28 @@ impl<'a> Table<'a> {
     #[inline]
     pub(super) fn put(self, locked: &Locked<'_, impl Sized>, slot: Slot, value: u32) {
         locked.assert_holds(slot.bucket);
+        if self.is_in_two_words(slot) && locked.is_noted() {
+            return self.write_noted(locked, slot, value);
+        }
         self.write(slot, value);
+    }
+
+    /// Whether the slot lies in two words.
+    #[inline(always)]
+    fn is_in_two_words(self, slot: Slot) -> bool {
+        (slot.begin % 64) as u32 + self.format().slot_bits() > 64
+    }
+
+    /// Writes two words and notes it before, unless it is a part of what is noted already.
+    #[cold]
+    #[inline(never)]
+    fn write_noted(self, locked: &Locked<'_, impl Sized>, slot: Slot, value: u32) {
+        if locked.has_intent(slot.bucket) {
+            return self.write(slot, value);
+        }
+        locked.intend(slot.bucket, Intent::Write { slot: intent::number(self.format(), slot), holds: value });
+        self.write(slot, value);
+        locked.fulfil(slot.bucket);
     }
 
     /// Stores the lowest bits of a slot of a locked bucket, as many as a tag has: one store of one word.
@@ -212,8 +234,7 @@ impl<'a> Table<'a> {
     /// Empties a slot of a locked bucket.
     #[inline]
     pub(crate) fn clear(self, locked: &Locked<'_, impl Sized>, slot: Slot) {
-        locked.assert_holds(slot.bucket);
-        self.write(slot, 0);
+        self.put(locked, slot, 0);
         reached(Step::Cleared);
     }
 

@@ -20,6 +20,8 @@ mod par_read;
 mod read;
 #[cfg(feature = "serde")]
 mod serde;
+#[cfg(all(feature = "shared", target_os = "linux"))]
+mod shared;
 mod stored;
 mod tagged;
 mod write;
@@ -27,8 +29,12 @@ mod write;
 pub use delta::DeltaReport;
 #[cfg(feature = "mmap")]
 pub(crate) use file::open_regular;
+#[cfg(all(feature = "shared", target_os = "linux"))]
+pub(crate) use file::{folder_and_name, temporary_path};
 pub(crate) use format::Kind as Beside;
 pub use read::{SnapshotHeader, SnapshotReader};
+#[cfg(all(feature = "shared", target_os = "linux"))]
+pub(crate) use shared::{Described, describe, described};
 pub(crate) use stored::{Placed, Stored};
 pub(crate) use write::Copied;
 

@@ -6,7 +6,9 @@
 //! memory at once. Below [`MAPPED_FROM`] the allocator is used, which packs small filters; without the feature
 //! `mmap`, always.
 
-use crate::sys::sync::{AtomicPtr, AtomicU64, Flag};
+use crate::sys::prefetch::{CacheLevel, prefetch};
+use crate::sys::sync::{AtomicPtr, AtomicU64, Flag, ReadWord};
+use crate::sys::unaligned;
 
 /// Types of which memory of zeros holds a value, as `Default` makes it.
 ///
@@ -57,11 +59,49 @@ impl From<HugePages> for Source<'_> {
 
 pub(crate) use backing::{Arena, Run};
 
+/// Words that are only read, as they may lie on pages that this process cannot write.
+#[repr(transparent)]
+pub(crate) struct ReadOnly(Run<AtomicU64>);
+
+impl ReadOnly {
+    #[cfg(all(feature = "shared", target_os = "linux"))]
+    pub(super) fn new(words: Run<AtomicU64>) -> Self {
+        ReadOnly(words)
+    }
+
+    /// These words, for a reader of its own.
+    #[cfg(all(test, cuckoo_loom))]
+    #[allow(unsafe_code)]
+    pub(crate) fn over(words: &Run<AtomicU64>) -> &Self {
+        // SAFETY: `ReadOnly` has the layout of what it holds, and asks less of it.
+        unsafe { &*core::ptr::from_ref(words).cast() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn at(&self, number: usize) -> ReadWord<'_> {
+        ReadWord::of(self.0.at(number))
+    }
+
+    /// The eight bytes from this one on, where [`unaligned::AVAILABLE`].
+    #[inline(always)]
+    pub(crate) fn eight(&self, byte: usize) -> u64 {
+        unaligned::load(&self.0, byte)
+    }
+
+    /// Begins to fetch the line of a word.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, number: usize, level: CacheLevel) {
+        prefetch(self.0.at(number), level);
+    }
+}
+
 #[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
 // A lock around spare memory, no part of the protocol.
 #[allow(clippy::disallowed_types)]
 mod backing {
     use super::{HugePages, Source, Zeroed};
+    #[cfg(all(feature = "shared", target_os = "linux"))]
+    use crate::sys::mapping::FileMapping;
     use core::marker::PhantomData;
     use core::mem::ManuallyDrop;
     use core::ops::Deref;
@@ -115,7 +155,15 @@ mod backing {
     #[derive(Clone, Default)]
     struct Memory {
         #[cfg(feature = "mmap")]
-        mapping: Option<Arc<MmapRaw>>,
+        mapping: Option<Arc<Mapped>>,
+    }
+
+    /// A mapping that ends with the last run in it.
+    #[cfg(feature = "mmap")]
+    enum Mapped {
+        Private(MmapRaw),
+        #[cfg(all(feature = "shared", target_os = "linux"))]
+        File(#[expect(dead_code, reason = "kept until the last run is dropped")] Arc<FileMapping>),
     }
 
     /// Memory for runs that come one after the other and stay: from a few megabytes on, parts of larger pieces, of which
@@ -158,6 +206,21 @@ mod backing {
         }
     }
 
+    #[cfg(all(feature = "shared", target_os = "linux"))]
+    impl<T: Zeroed> Run<T> {
+        /// Values in a file, from this byte on; `None` if they are not all in it, or not aligned there. Of a file that cannot be
+        /// written no value may be stored.
+        pub(in crate::sys) fn in_file(mapping: &Arc<FileMapping>, byte: usize, len: usize) -> Option<Self> {
+            const { assert!(!core::mem::needs_drop::<T>()) };
+            let layout = Layout::array::<T>(len).ok()?;
+            let end = byte.checked_add(layout.size())?;
+            let first = mapping.at(byte).filter(|first| end <= mapping.len() && first.cast::<T>().is_aligned())?;
+            // What is there are numbers, of which the bytes may have any value: those of `Zeroed` types are such (the lock, too).
+            let memory = Memory { mapping: Some(Arc::new(Mapped::File(Arc::clone(mapping)))) };
+            Some(Run { first: first.cast(), len, memory, values: PhantomData })
+        }
+    }
+
     /// Memory of zeros. `None` when the system refuses it.
     #[allow(unsafe_code)]
     fn zeroed(layout: Layout, huge_pages: HugePages) -> Option<(NonNull<u8>, Memory)> {
@@ -192,7 +255,7 @@ mod backing {
         // SAFETY: 1. offset and size lie inside the mapping; 2. it is readable, writable and private; 3. fresh pages are
         // zero; 4. the mapping lives as long as what is returned with it, at one address.
         let first = NonNull::new(unsafe { start.add(offset) })?;
-        Some((first, Memory { mapping: Some(Arc::new(mapping)) }))
+        Some((first, Memory { mapping: Some(Arc::new(Mapped::Private(mapping))) }))
     }
 
     impl Arena {
@@ -239,9 +302,18 @@ mod backing {
 
     #[cfg(feature = "mmap")]
     impl Memory {
+        /// The mapping, if it is no file's.
+        fn private(&self) -> Option<&MmapRaw> {
+            match self.mapping.as_deref()? {
+                Mapped::Private(mapping) => Some(mapping),
+                #[cfg(all(feature = "shared", target_os = "linux"))]
+                Mapped::File(_) => None,
+            }
+        }
+
         /// Where the mapping begins; null if there is none.
         fn start(&self) -> *mut u8 {
-            self.mapping.as_ref().map_or(core::ptr::null_mut(), |mapping| mapping.as_mut_ptr())
+            self.private().map_or(core::ptr::null_mut(), |mapping| mapping.as_mut_ptr())
         }
     }
 
@@ -260,7 +332,7 @@ mod backing {
         #[cfg_attr(not(all(target_os = "linux", feature = "mmap")), allow(unused_variables))]
         pub(crate) fn populate(&self, first: usize, count: usize) {
             #[cfg(all(target_os = "linux", feature = "mmap"))]
-            if let Some(mapping) = &self.memory.mapping {
+            if let Some(mapping) = self.memory.private() {
                 let offset = self.first.as_ptr() as usize - mapping.as_mut_ptr() as usize + first * size_of::<T>();
                 // An advice that is refused leaves pages to be supplied as they are touched.
                 let _ = mapping.advise_range(memmap2::Advice::PopulateWrite, offset, count * size_of::<T>());

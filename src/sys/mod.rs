@@ -8,6 +8,8 @@ pub(crate) const IS_MODEL: bool = cfg!(all(test, any(cuckoo_loom, cuckoo_shuttle
 pub(crate) mod bytes;
 pub(crate) mod directory;
 pub(crate) mod isa;
+#[cfg(all(feature = "shared", target_os = "linux"))]
+pub(crate) mod mapping;
 pub(crate) mod memory;
 pub(crate) mod prefetch;
 pub(crate) mod steps;

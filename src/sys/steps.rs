@@ -18,6 +18,8 @@ pub(crate) enum Step {
     Bumped,
     /// A slot is empty again.
     Cleared,
+    /// What a writer is about to do is noted, or that it is done.
+    Intended,
     /// The element count is up to date.
     Counted,
     /// A tick was made.

@@ -8,6 +8,8 @@ use core::sync::atomic::Ordering;
 
 #[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
 pub(crate) use shim::AllGuards;
+#[cfg(all(feature = "shared", target_os = "linux"))]
+pub(crate) use shim::release_abandoned;
 pub(crate) use shim::{AtomicPtr, AtomicU64, Mutex, MutexGuard, load_locked, lock};
 
 /// Stands behind the guards of a critical section and is dropped after them: from then on, everything that was written
@@ -24,6 +26,30 @@ impl Drop for VisibleOnDrop {
         // (models *_are_visible_when_they_return).
         shim::fence_after_unlock();
     }
+}
+
+/// A word that is only read: it may lie on pages that this process cannot write, of which the language promises Relaxed loads of
+/// up to 8 bytes and nothing else.
+#[derive(Clone, Copy)]
+pub(crate) struct ReadWord<'a>(&'a AtomicU64);
+
+impl<'a> ReadWord<'a> {
+    #[inline(always)]
+    pub(crate) fn of(word: &'a AtomicU64) -> Self {
+        ReadWord(word)
+    }
+
+    #[inline(always)]
+    pub(crate) fn load(self) -> u64 {
+        // Relaxed: as said above; `fence_acquire` stands between such loads where their order matters.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Makes Relaxed loads before it Acquire ones for all that follows.
+#[inline(always)]
+pub(crate) fn fence_acquire() {
+    shim::fence(Ordering::Acquire);
 }
 
 /// A number for statistics, which orders nothing and decides nothing. Models know nothing of it, so that they do
@@ -115,6 +141,7 @@ mod shim {
 
     pub(crate) type AtomicPtr<T> = core::sync::atomic::AtomicPtr<T>;
     pub(crate) type AtomicU64 = core::sync::atomic::AtomicU64;
+    pub(super) use core::sync::atomic::fence;
     pub(crate) type Mutex = parking_lot::Mutex<()>;
     pub(crate) type MutexGuard<'a> = parking_lot::MutexGuard<'a, ()>;
 
@@ -127,6 +154,16 @@ mod shim {
     #[inline]
     pub(crate) fn lock(mutex: &Mutex) -> MutexGuard<'_> {
         mutex.lock()
+    }
+
+    #[cfg(all(feature = "shared", target_os = "linux"))]
+    /// Unlocks a mutex in memory that another process may have left, which has ended since: no thread of this one knows it yet.
+    #[allow(unsafe_code)]
+    pub(crate) fn release_abandoned(mutex: &Mutex) {
+        if mutex.is_locked() {
+            // SAFETY: 1. it is locked; 2. its holder has ended, so that no guard is left; 3. it guards no value.
+            unsafe { mutex.force_unlock() };
+        }
     }
 
     /// The guards of any number of mutexes, without a list: one whose allocation is refused would end the process.
@@ -178,6 +215,7 @@ mod shim {
 mod shim {
     use core::sync::atomic::Ordering;
 
+    pub(super) use loom::sync::atomic::fence;
     pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64};
     pub(crate) type Mutex = loom::sync::Mutex<()>;
     pub(crate) type MutexGuard<'a> = loom::sync::MutexGuard<'a, ()>;
@@ -203,6 +241,7 @@ mod shim {
 
 #[cfg(all(test, cuckoo_shuttle))]
 mod shim {
+    pub(super) use shuttle::sync::atomic::fence;
     pub(crate) use shuttle::sync::atomic::{AtomicPtr, AtomicU64};
     pub(crate) type Mutex = shuttle::sync::Mutex<()>;
     pub(crate) type MutexGuard<'a> = shuttle::sync::MutexGuard<'a, ()>;

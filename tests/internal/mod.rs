@@ -6,6 +6,7 @@
 //! | panic_safety    | a thread that dies at any step leaves the filter usable                                  |
 //! | raced_lookup    | every kind of lookup finds a key that moves at each of its steps                         |
 //! | contention      | how often lookups repeat where keys move without pause                                   |
+//! | shared          | a process that is killed at any step leaves a shared filter that is right, and so does its successor |
 //! | linearizability | histories of real threads and of shuttle's schedules, each explained by some exact order |
 
 mod linearizability;
@@ -13,6 +14,8 @@ mod linearizability;
 mod contention;
 mod panic_safety;
 mod raced_lookup;
+#[cfg(all(feature = "shared", target_os = "linux"))]
+mod shared;
 mod stalled_writer;
 #[path = "../../crates/testkit/src/thousands.rs"]
 #[allow(unreachable_pub)]

@@ -6,7 +6,6 @@ mod builder;
 mod bulk;
 mod capacity;
 mod claims;
-mod classes;
 mod clone;
 mod counting;
 mod debug;
@@ -19,6 +18,8 @@ mod merge;
 mod model;
 mod parts;
 mod rates;
+#[cfg(all(feature = "shared", target_os = "linux"))]
+mod shared;
 mod singles;
 mod snapshot;
 mod stats;

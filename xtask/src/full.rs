@@ -38,6 +38,7 @@ const PIECES: [Piece; 15] = [
         &["tests"],
         "export CUCKOO_FULL=1; cargo test --locked --release --lib panic_safety -- --include-ignored --nocapture \
          --test-threads=1 && \
+         cargo test --locked --release --features shared --lib shared:: -- --include-ignored --nocapture --test-threads=1 && \
          cargo test --locked --test it faults:: -- --nocapture --test-threads=1 && \
          cargo test --locked --test refused_memory operations:: -- --include-ignored --nocapture --test-threads=1",
     ),

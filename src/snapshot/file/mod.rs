@@ -81,7 +81,7 @@ impl<D: Disk> Drop for TempFile<'_, D> {
     }
 }
 
-fn folder_and_name(path: &Path) -> io::Result<(&Path, &OsStr)> {
+pub(crate) fn folder_and_name(path: &Path) -> io::Result<(&Path, &OsStr)> {
     let no_name = || io::Error::new(ErrorKind::InvalidInput, "this is not the name of a file");
     let name = path.file_name().ok_or_else(no_name)?;
     let folder = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
@@ -90,7 +90,7 @@ fn folder_and_name(path: &Path) -> io::Result<(&Path, &OsStr)> {
 
 /// A random name: the numbers of processes come again, and what a killed one has left may still be there. Of the file's
 /// own name it has the beginning, so that it is not too long where that one is just not.
-fn temporary_path(folder: &Path, name: &OsStr) -> PathBuf {
+pub(crate) fn temporary_path(folder: &Path, name: &OsStr) -> PathBuf {
     let begin: String = name.to_string_lossy().chars().take(NAME_CHARS).collect();
     folder.join(format!(".{begin}.{:016x}.tmp", RandomState::new().hash_one(())))
 }

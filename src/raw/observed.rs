@@ -1,0 +1,141 @@
+//! Shards that another process writes, and this one may only read: the lookups of a filter, with a fence in place of each Acquire
+//! load, and a bound to their repeats, since whoever writes may be anyone.
+
+use super::block::{ContainsEach, Next, contains_each_in};
+use super::lookup::{Contains, Look, contains_in};
+use super::probe::{LayoutKind, Probed};
+#[cfg(all(test, cuckoo_loom))]
+use super::shards::Shards;
+use super::shards::Strides;
+use super::slots::{Bare, SlotKind};
+use super::stripe::{FencedRef, VERSION_AT};
+use crate::layout::{Format, Geometry, Mixed, Plan};
+use crate::sys::isa::Compiled;
+use crate::sys::memory::ReadOnly;
+use crate::sys::prefetch::level_for;
+use core::borrow::Borrow;
+
+/// Repeats of a lookup: each takes a relocation in the key's stripe within some 20 ns.
+const REPEATS: u32 = 1024;
+
+/// Where the versions of stripes are.
+pub(crate) trait Versions {
+    /// That of the stripe that begins at this byte.
+    fn version(&self, stripe_offset: u64) -> FencedRef<'_>;
+}
+
+/// Of the words of all stripes.
+impl Versions for ReadOnly {
+    #[inline(always)]
+    fn version(&self, stripe_offset: u64) -> FencedRef<'_> {
+        FencedRef(self.at((stripe_offset as usize + VERSION_AT) / size_of::<u64>()))
+    }
+}
+
+/// What a reader knows of a filter: sizes of its own, and words and versions of another process.
+pub(crate) struct Observed<K: SlotKind = Bare, W = ReadOnly, V = ReadOnly> {
+    words: W,
+    versions: V,
+    geometry: Geometry,
+    strides: Strides,
+    format: Format,
+    kind: K,
+    contains: Compiled<Contains<Self>>,
+    contains_each: Compiled<ContainsEach<Self>>,
+}
+
+impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
+    /// Of a plan that was checked, with all words and stripes of it.
+    pub(crate) fn new(plan: &Plan, words: W, versions: V) -> Self {
+        let format = Format::new(plan.slot_bits);
+        let table_bytes = plan.shards * plan.words * size_of::<u64>();
+        Observed {
+            words,
+            versions,
+            geometry: Geometry::new(plan),
+            strides: Strides::new(plan, &format),
+            format,
+            kind: K::new(plan),
+            contains: contains_in(plan),
+            contains_each: contains_each_in(LayoutKind::of(plan.slot_bits), level_for(table_bytes)),
+        }
+    }
+
+    /// Whether the class of the key is present; `true` where the answer stays in doubt.
+    #[inline]
+    pub(crate) fn contains(&self, mixed: Mixed) -> bool {
+        self.contains.call(self, mixed)
+    }
+
+    /// The same, or `None` where it stays in doubt.
+    pub(crate) fn try_contains(&self, mixed: Mixed) -> Option<bool> {
+        (0..REPEATS).find_map(|_| self.look_once(mixed))
+    }
+
+    /// Says of each key whether its class is present.
+    pub(crate) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
+        self.contains_each.call(self, (next, found));
+    }
+}
+
+impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Probed for Observed<K, W, V> {
+    type Positions = Strides;
+    type Source = ReadOnly;
+    type Version<'a>
+        = FencedRef<'a>
+    where
+        Self: 'a;
+    type Slots<'a>
+        = K::Slots<'a>
+    where
+        Self: 'a;
+
+    const SPECIALIZED: bool = K::SPECIALIZED;
+    const REPEATS: Option<u32> = Some(REPEATS);
+
+    #[inline(always)]
+    fn slots(&self) -> K::Slots<'_> {
+        self.kind.slots()
+    }
+
+    #[inline(always)]
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline(always)]
+    fn format(&self) -> &Format {
+        &self.format
+    }
+
+    #[inline(always)]
+    fn positions(&self) -> &Strides {
+        &self.strides
+    }
+
+    #[inline(always)]
+    fn source(&self) -> &ReadOnly {
+        self.words.borrow()
+    }
+
+    #[inline(always)]
+    fn version(&self, stripe_offset: u64) -> FencedRef<'_> {
+        self.versions.version(stripe_offset)
+    }
+}
+
+/// Of a filter of this process, for models.
+#[cfg(all(test, cuckoo_loom))]
+impl Versions for &Shards {
+    fn version(&self, stripe_offset: u64) -> FencedRef<'_> {
+        self.stripes.at_byte(stripe_offset as usize).fenced_version()
+    }
+}
+
+#[cfg(all(test, cuckoo_loom))]
+impl<'a> Observed<Bare, &'a ReadOnly, &'a Shards> {
+    /// The same filter, read as another process reads it.
+    pub(crate) fn of(shards: &'a Shards) -> Self {
+        Observed::new(shards.plan(), ReadOnly::over(&shards.words), shards)
+    }
+}

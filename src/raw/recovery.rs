@@ -1,0 +1,117 @@
+//! Taking over memory that another process wrote until it ended, at whatever instruction that was: what it had noted is done to
+//! its end (`intent`; docs/design/shared.md), locks are free, and what is stored is counted. Readers look on meanwhile.
+
+use super::flat::Flat;
+use super::intent::Intent;
+use super::locks::{AllOfShard, Held, LockedAll};
+use super::shard::Shard;
+use super::shards::Shards;
+use super::slots::{SlotKind, Slots};
+use crate::layout::{Class, Fingerprint, SLOTS, Slot};
+
+/// What no writer leaves behind, in this shard.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unrecoverable {
+    /// A note that says nothing.
+    Intent { shard: usize },
+    /// Something behind the last bucket.
+    BehindTheEnd { shard: usize },
+}
+
+impl<K: SlotKind> Flat<K> {
+    /// Takes over words and stripes. No other thread of this process knows them yet, and no other process writes them. Returns
+    /// how many changes were under way.
+    pub(crate) fn take_over(shards: Shards) -> Result<(Self, usize), Unrecoverable> {
+        let flat = Flat::of(shards);
+        let mut redone = 0;
+        for (number, shard) in flat.each().enumerate() {
+            redone += shard.take_over().ok_or(Unrecoverable::Intent { shard: number })?;
+            if !shard.recount() {
+                return Err(Unrecoverable::BehindTheEnd { shard: number });
+            }
+        }
+        Ok((flat, redone))
+    }
+}
+
+impl<T: Slots> Shard<'_, T> {
+    fn take_over(self) -> Option<usize> {
+        self.stripes().each().iter().for_each(|stripe| stripe.take_over());
+        let held = self.hold(self.stripes().lock_all());
+        let noted = || self.stripes().each().iter().filter(|stripe| stripe.intent() != 0);
+        if !noted().all(|stripe| Intent::from_bits(stripe.intent()).is_some_and(|intent| self.is_possible(intent))) {
+            return None;
+        }
+        let mut redone = 0;
+        for stripe in noted() {
+            self.redo(&held, Intent::from_bits(stripe.intent())?)?;
+            stripe.set_intent(0);
+            redone += 1;
+        }
+        Some(redone)
+    }
+
+    /// Makes the counts what the words say; `false` if they say what none do.
+    fn recount(self) -> bool {
+        let taken = self.occupied();
+        self.stripes().each().iter().for_each(|stripe| stripe.set_count(0));
+        taken.map(|taken| self.stripes().begin_with(taken)).is_some()
+    }
+
+    /// Whether a change is one of slots that are there.
+    fn is_possible(self, intent: Intent) -> bool {
+        let holds =
+            |slot: u32, holds: u32| self.slot(slot).is_some() && u64::from(holds) < 1 << self.format().slot_bits();
+        match intent {
+            Intent::Write { slot, holds: value } => holds(slot, value),
+            Intent::Relocate { from, holds: value, .. } => holds(from, value) && self.stored(value).is_some(),
+            Intent::RemoveAll { slot, fingerprint } => {
+                holds(slot, fingerprint)
+                    && Fingerprint::from_slot(fingerprint).is_some()
+                    && u64::from(fingerprint) < 1 << (self.format().slot_bits() - self.tag_bits())
+            }
+            Intent::Clear => true,
+        }
+    }
+
+    /// Does what was noted, all of it: how much of it was done before makes no difference, for nothing came after it.
+    fn redo(self, held: &Held<'_, AllOfShard<'_>, T::Moment>, intent: Intent) -> Option<()> {
+        let locked: &LockedAll<'_> = &held.locked;
+        match intent {
+            Intent::Write { slot, holds } => self.table().write(self.slot(slot)?, holds),
+            Intent::Relocate { from, to, holds } => {
+                let from = self.slot(from)?;
+                let class = self.class_in(from, self.stored(holds)?);
+                let to = self.slot(class.second.get() * SLOTS as u32 + to)?;
+                self.table().write(to, holds);
+                locked.bump(class);
+                self.table().write(from, 0);
+            }
+            Intent::RemoveAll { slot, fingerprint } => {
+                let slot = self.slot(slot)?;
+                let class = self.class_in(slot, Fingerprint::from_slot(fingerprint)?);
+                locked.bump(class);
+                self.table().write(slot, 0);
+                self.remove_all_locked(held, class);
+            }
+            Intent::Clear => self.clear_locked(locked),
+        }
+        Some(())
+    }
+
+    /// The slot with this number in the shard.
+    fn slot(self, number: u32) -> Option<Slot> {
+        let bucket = self.geometry().buckets_from(number / SLOTS as u32, 1).next()?;
+        Some(Slot { bucket, begin: u64::from(number) * u64::from(self.format().slot_bits()) })
+    }
+
+    /// The fingerprint in a slot that holds this, dead or alive.
+    fn stored(self, holds: u32) -> Option<Fingerprint> {
+        Fingerprint::from_slot(holds >> self.tag_bits())
+    }
+
+    fn class_in(self, slot: Slot, fingerprint: Fingerprint) -> Class {
+        let second = self.geometry().alternate(fingerprint, slot.bucket);
+        Class { fingerprint, first: slot.bucket, second }
+    }
+}

@@ -1,0 +1,236 @@
+//! One filter shared by processes: who may open what, and what readers make of any bytes. What a killed process leaves is tested
+//! from inside (`tests/internal/shared`).
+
+use concurrent_cuckoo_filter::{
+    Builder, CuckooFilter, MappedFilter, SharedError, SharedFilter, SharedReader, SharedState, SnapshotError,
+    StableHashBuilder,
+};
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+
+/// A name in a folder of its own, which is removed with all that is in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.shared-{name}-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("filter")
+    }
+
+    fn files(&self) -> usize {
+        fs::read_dir(&self.0).unwrap().count()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn builder(capacity: usize) -> Builder<u64, StableHashBuilder> {
+    CuckooFilter::builder().capacity(capacity).hasher(StableHashBuilder::with_keys(3, 4))
+}
+
+fn open(path: &Path) -> Result<SharedFilter<Filter>, SharedError> {
+    SharedFilter::open(path)
+}
+
+fn reader(path: &Path) -> Result<SharedReader<Filter>, SharedError> {
+    SharedReader::open(path)
+}
+
+#[test]
+fn what_is_stored_is_seen_at_once_and_there_again() {
+    let folder = Folder::new("seen");
+    let path = folder.file();
+    for capacity in [0, 100, 20_000, 1_500_000] {
+        let filter = SharedFilter::create(&path, builder(capacity)).unwrap();
+        let seen = reader(&path).unwrap();
+        let keys: Vec<u64> = (0..capacity.min(20_000) as u64).collect();
+        for key in &keys {
+            filter.writer().unwrap().insert(key).unwrap();
+            assert!(seen.contains(key) && seen.try_contains(key).unwrap());
+        }
+        let mut found = vec![false; keys.len()];
+        seen.contains_batch(&keys, &mut found);
+        assert!(found.iter().all(|&found| found));
+        let absent = (1 << 40..(1 << 40) + 10_000).filter(|key| seen.contains(key)).count();
+        assert!(absent < 40, "{absent} of 10,000 absent keys");
+        // Dropped as by a kill, and closed.
+        drop(filter);
+        let filter = open(&path).unwrap();
+        assert_eq!(filter.writer().unwrap().len(), keys.len());
+        assert_eq!((filter.writer().unwrap().capacity(), seen.state()), (capacity, SharedState::Live));
+        filter.close().unwrap();
+        assert_eq!(seen.state(), SharedState::Closed);
+        let filter = open(&path).unwrap();
+        keys.iter().for_each(|key| assert!(filter.writer().unwrap().remove(key)));
+        assert!(filter.writer().unwrap().is_empty());
+        assert_eq!(folder.files(), 1);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn there_is_one_writer_and_its_file_is_its_own() {
+    let folder = Folder::new("writer");
+    let path = folder.file();
+    let filter = SharedFilter::create(&path, builder(100)).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let own = u64::from(std::process::id());
+    for refused in [open(&path), SharedFilter::create_or_replace(&path, builder(10))] {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, SharedError::WriterPresent { pid, .. } if pid == own), "{error}");
+    }
+    let error = SharedFilter::create(&path, builder(100)).unwrap_err();
+    assert!(error.to_string().contains("filter\": "), "{error}");
+    assert_eq!(folder.files(), 1, "nothing is left of what was refused");
+    drop(filter);
+    assert!(open(&path).is_ok());
+}
+
+#[test]
+fn a_filter_is_replaced_under_its_readers() {
+    let folder = Folder::new("replaced");
+    let path = folder.file();
+    let old = SharedFilter::create_or_replace(&path, builder(100)).unwrap();
+    old.writer().unwrap().insert(&1).unwrap();
+    let mut seen = reader(&path).unwrap();
+    assert!(!seen.reopen_if_replaced().unwrap());
+    drop(old);
+    let new = SharedFilter::create_or_replace(&path, builder(1000)).unwrap();
+    new.writer().unwrap().insert(&2).unwrap();
+    assert_eq!(seen.state(), SharedState::Replaced);
+    assert!(seen.contains(&1) && !seen.contains(&2));
+    assert!(seen.reopen_if_replaced().unwrap());
+    assert!(seen.contains(&2) && !seen.contains(&1));
+    assert_eq!((seen.state(), folder.files()), (SharedState::Live, 1));
+}
+
+#[test]
+fn files_that_may_lack_something_are_refused() {
+    let folder = Folder::new("refused");
+    let (path, copy) = (folder.file(), folder.0.join("copy"));
+    let filter = SharedFilter::create(&path, builder(100)).unwrap();
+    filter.writer().unwrap().insert(&1).unwrap();
+    fs::copy(&path, &copy).unwrap();
+    assert!(matches!(reader(&copy).unwrap_err(), SharedError::CopyOfLive));
+    assert!(matches!(open(&copy).unwrap_err(), SharedError::CopyOfLive));
+    // As after another start of the machine.
+    let file = File::options().write(true).open(&path).unwrap();
+    file.write_all_at(&[7; 16], 2064).unwrap();
+    drop(filter);
+    assert!(matches!(reader(&path).unwrap_err(), SharedError::NotClosed));
+    assert!(matches!(open(&path).unwrap_err(), SharedError::NotClosed));
+    // Closed, it outlives that, and can be copied.
+    file.write_all_at(&2_u64.to_ne_bytes(), 2048).unwrap();
+    fs::copy(&path, &copy).unwrap();
+    assert!(reader(&path).unwrap().contains(&1) && reader(&copy).unwrap().contains(&1));
+    assert!(open(&path).unwrap().writer().unwrap().contains(&1));
+    let len = file.metadata().unwrap().len();
+    file.write_all_at(&2_u64.to_ne_bytes(), 2048).unwrap();
+    for other in [len - 1, len + 1, 5000, 4096] {
+        file.set_len(other).unwrap();
+        for error in [open(&path).unwrap_err(), reader(&path).unwrap_err()] {
+            assert!(
+                matches!(error, SharedError::WrongLength { expected, found, .. } if (expected, found) == (len, other))
+            );
+        }
+    }
+    for other in [0, 7, 2000] {
+        file.set_len(other).unwrap();
+        assert!(matches!(open(&path).unwrap_err(), SharedError::NotShared));
+    }
+}
+
+#[test]
+fn other_filters_are_refused_by_name() {
+    let folder = Folder::new("other");
+    let path = folder.file();
+    drop(SharedFilter::create(&path, builder(100)).unwrap());
+    let error = SharedReader::<CuckooFilter<str, StableHashBuilder>>::open(&path).unwrap_err();
+    assert!(matches!(error, SharedError::Header(SnapshotError::KeyTypeMismatch { .. })), "{error}");
+    let error = SharedReader::<CuckooFilter<u64>>::open(&path).unwrap_err();
+    assert!(matches!(error, SharedError::Header(SnapshotError::HasherMismatch { .. })), "{error}");
+    assert!(MappedFilter::<Filter>::open(&path).is_err());
+    let snapshot = folder.0.join("snapshot");
+    builder(100).build().unwrap().save(&snapshot).unwrap();
+    assert!(matches!(reader(&snapshot).unwrap_err(), SharedError::NotShared));
+    assert!(matches!(SharedFilter::create_or_replace(&snapshot, builder(9)).unwrap_err(), SharedError::NotShared));
+    assert!(matches!(reader(&folder.0).unwrap_err(), SharedError::Io(_)));
+    let growing = SharedFilter::create(folder.0.join("growing"), builder(100).max_capacity(100_000));
+    assert!(matches!(growing.unwrap_err(), SharedError::Growing));
+    assert_eq!(folder.files(), 2);
+}
+
+/// Random changes of the description and of the state, half of the bytes of a word or one bit.
+#[test]
+fn no_header_makes_a_reader_or_a_writer_panic() {
+    let folder = Folder::new("header");
+    let path = folder.file();
+    drop(SharedFilter::create(&path, builder(1000)).unwrap());
+    let whole = fs::read(&path).unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
+    let (mut random, mut opened) = (fastrand::Rng::with_seed(1), 0);
+    for _ in 0..4000 {
+        let at = if random.bool() { random.usize(..320) } else { 2048 + random.usize(..64) };
+        let mut header = whole[..4096].to_vec();
+        header[at] ^= 1 << random.u32(..8);
+        if random.bool() {
+            header[at..at + 4].fill(random.u8(..));
+        }
+        file.write_all_at(&header, 0).unwrap();
+        opened += usize::from(reader(&path).is_ok()) + usize::from(open(&path).is_ok());
+    }
+    assert!((1..8000).contains(&opened), "{opened} were accepted");
+}
+
+/// Another thread stores random words all over stripes and words: lookups end, whatever they say.
+#[test]
+fn no_contents_keep_a_lookup_from_its_end() {
+    let folder = Folder::new("scribbled");
+    let path = folder.file();
+    for bits in [8, 13, 16, 24, 31] {
+        let builder = CuckooFilter::<u64, _>::builder().capacity(2000).fingerprint_bits(bits);
+        let filter =
+            SharedFilter::create_or_replace(&path, builder.hasher(StableHashBuilder::with_keys(3, 4))).unwrap();
+        let (seen, len) = (reader(&path).unwrap(), fs::metadata(&path).unwrap().len());
+        let file = File::options().write(true).open(&path).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut random = fastrand::Rng::with_seed(u64::from(bits));
+                while !done.load(Ordering::Relaxed) {
+                    // The versions change most, as they decide who repeats.
+                    let at =
+                        if random.bool() { 4096 + 64 + 128 * random.u64(..8) } else { random.u64(512..len / 8) * 8 };
+                    file.write_all_at(&random.u64(..).to_ne_bytes(), at).unwrap();
+                }
+            });
+            let (keys, mut found): (Vec<u64>, _) = ((0..1000).collect(), [false; 1000]);
+            for _ in 0..200 {
+                seen.contains_batch(&keys, &mut found);
+                keys.iter().for_each(|key| _ = (seen.contains(key), seen.try_contains(key)));
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        drop(filter);
+        // A note that no writer makes, or keys where none are.
+        let refused = open(&path);
+        assert!(matches!(refused, Ok(_) | Err(SharedError::Damaged { .. })), "{refused:?}");
+        if let Ok(filter) = refused {
+            let filter = filter.writer().unwrap();
+            (0..1000).for_each(|key| _ = filter.insert(&key).is_ok() && filter.remove(&key));
+        }
+    }
+}
