@@ -441,6 +441,19 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
         self.raw.geometry().shard(Mixed::of(hash))
     }
 
+    /// The class of the key with this hash. As [`class_of`](CuckooFilter::class_of).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// assert_eq!(filter.class_of_hash(filter.hash("key")), filter.class_of("key"));
+    /// ```
+    #[must_use]
+    pub fn class_of_hash(&self, hash: u64) -> u128 {
+        self.raw.geometry().class_number(Mixed::of(hash))
+    }
+
     /// The hash function, for building other filters that hash alike.
     ///
     /// ```
@@ -518,6 +531,31 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
     #[must_use]
     pub fn shard_of(&self, key: &K) -> usize {
         self.raw.geometry().shard(self.mixed(key))
+    }
+
+    /// The class of the key, present or not: a number that two keys share exactly if the filter cannot tell them apart,
+    /// whatever size it grows to. It is for what is kept beside a filter by class, such as copies of a key beyond the eighth.
+    ///
+    /// It stays the same for as long as the filter lives, and is the same in its clones, in filters that are loaded from its
+    /// snapshots, and in all others of equal plan, hasher and seeds. It is below 2^64 in filters with room for up to 2^34 keys at
+    /// the beginning.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
+    /// use std::collections::HashMap;
+    ///
+    /// let filter = CuckooFilter::<str>::growing(100..=100_000);
+    /// let mut more = HashMap::<u128, usize>::new();
+    /// for _ in 0..20 {
+    ///     if filter.insert("key") == Err(InsertError::TooManyCopies) {
+    ///         *more.entry(filter.class_of("key")).or_default() += 1;
+    ///     }
+    /// }
+    /// assert_eq!(filter.count("key") + more[&filter.clone().class_of("key")], 20);
+    /// ```
+    #[must_use]
+    pub fn class_of(&self, key: &K) -> u128 {
+        self.class_of_hash(self.hash(key))
     }
 
     /// Stores a copy of the key, whether it is present or not.

@@ -198,6 +198,15 @@ impl Geometry {
         self.numbers(mixed).1 as usize
     }
 
+    /// A number of the class of the key, the same whichever table it lies in: the place of its lower bucket in the whole filter,
+    /// above 32 bits of its whole fingerprint.
+    pub(crate) fn class_number(&self, mixed: Mixed) -> u128 {
+        let Class { fingerprint, first, second } =
+            if self.reserve_bits > 0 { self.aim(mixed).class } else { self.locate(mixed).1 };
+        let begin = self.numbers(mixed).1 * self.wide_buckets;
+        u128::from(begin + u64::from(first.0.min(second.0))) << 32 | u128::from(fingerprint.0)
+    }
+
     /// The number of the shard, and the place of the key in it.
     #[inline(always)]
     pub(crate) fn locate(&self, mixed: Mixed) -> (usize, Class) {

@@ -6,6 +6,7 @@ mod builder;
 mod bulk;
 mod capacity;
 mod claims;
+mod classes;
 mod clone;
 mod counting;
 mod debug;

@@ -1,0 +1,384 @@
+//! The commands.
+
+use crate::sys::{Argument, Context, Failure, Key, Text, now};
+use crate::ticks;
+use crate::value::{Stored, Told, Value, Wish, random};
+use concurrent_cuckoo_filter::{BuildError, InsertError};
+
+pub(crate) type Outcome = Result<(), Failure>;
+
+const DEFAULT_CAPACITY: usize = 1024;
+const DEFAULT_RATE: f64 = 0.001;
+
+impl Wish {
+    fn new(capacity: usize) -> Self {
+        let told = Told { rate: DEFAULT_RATE, expansion: 1, bucket_size: 2, max_iterations: 20 };
+        Wish { capacity, seed: random(), time_to_live: None, told, next_tick: 0 }
+    }
+
+    /// Builds the filter, and has replicas build the same one.
+    fn create<'k>(
+        mut self,
+        context: Context<'_>,
+        name: Text<'_>,
+        key: &'k mut Key<'_>,
+    ) -> Result<&'k mut Stored, Failure> {
+        let mut stored = self.build().map_err(|error| match error {
+            BuildError::OutOfMemory { .. } => Failure::from(OUT_OF_MEMORY),
+            error => Failure::from(format!("ERR {error}")),
+        })?;
+        if let Some(filter) = stored.filter.expiring() {
+            if self.next_tick == 0 {
+                self.next_tick = now() + ticks::milliseconds(filter.tick());
+            }
+            stored.next_tick = self.next_tick;
+            ticks::note_stored(context.database(), name.bytes());
+        }
+        let Told { rate, expansion, bucket_size, max_iterations } = self.told;
+        let mut arguments: Vec<Argument<'_>> = vec![name.into(), (&self.capacity).into()];
+        arguments.extend([(&"ERROR").into(), (&rate).into(), (&"EXPANSION").into(), (&expansion).into()]);
+        arguments.extend([(&"BUCKETSIZE").into(), (&bucket_size).into()]);
+        arguments.extend([(&"MAXITERATIONS").into(), (&max_iterations).into(), (&"SEED").into(), (&self.seed).into()]);
+        if let Some(seconds) = self.time_to_live {
+            arguments.extend([(&"TTL").into(), (&seconds).into(), (&"TICK").into(), (&self.next_tick).into()]);
+        }
+        context.replicate(c"CF.RESERVE", &arguments);
+        key.set(Value::Filter(stored));
+        filter_mut(key)?.ok_or_else(|| Failure::from("ERR the server did not store the filter"))
+    }
+}
+
+const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+const NOT_FOUND: &str = "ERR not found";
+const ARRIVING: &str = "ERR the filter is being loaded: CF.LOADCHUNK has not come to its end";
+
+fn filter<'k>(key: &'k Key<'_>) -> Result<Option<&'k Stored>, Failure> {
+    match key.get()? {
+        None => Ok(None),
+        Some(Value::Filter(stored)) => Ok(Some(stored)),
+        Some(Value::Arriving(_)) => Err(ARRIVING.into()),
+    }
+}
+
+pub(crate) fn filter_mut<'k>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Stored>, Failure> {
+    match key.get_mut()? {
+        None => Ok(None),
+        Some(Value::Filter(stored)) => Ok(Some(stored)),
+        Some(Value::Arriving(_)) => Err(ARRIVING.into()),
+    }
+}
+
+/// A filter that must be there.
+pub(crate) fn there<'k>(key: &'k Key<'_>, missing: &'static str) -> Result<&'k Stored, Failure> {
+    filter(key)?.ok_or_else(|| missing.into())
+}
+
+pub(crate) fn number<T: core::str::FromStr>(text: Text<'_>, refused: &'static str) -> Result<T, Failure> {
+    str::from_utf8(text.bytes()).ok().and_then(|text| text.parse().ok()).ok_or_else(|| refused.into())
+}
+
+fn capacity(text: Text<'_>) -> Result<usize, Failure> {
+    number(text, "ERR Bad capacity").and_then(|keys| if keys == 0 { Err("ERR Bad capacity".into()) } else { Ok(keys) })
+}
+
+pub(crate) fn reserve(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let [_, name, keys, options @ ..] = arguments else { return Err(Failure::WrongArity) };
+    let mut wish = Wish::new(capacity(*keys)?);
+    let (pairs, rest) = options.as_chunks();
+    if !rest.is_empty() {
+        return Err(Failure::WrongArity);
+    }
+    for &[option, value] in pairs {
+        let limited = |limits: core::ops::RangeInclusive<u32>, refused| {
+            let number = number(value, refused)?;
+            if limits.contains(&number) { Ok(number) } else { Err(Failure::from(refused)) }
+        };
+        match &option.bytes().to_ascii_uppercase()[..] {
+            b"ERROR" => wish.told.rate = number(value, "ERR Bad error rate: a number between 0 and 1 is possible")?,
+            b"EXPANSION" => wish.told.expansion = limited(0..=32768, "ERR Bad expansion: 0 to 32768 is possible")?,
+            b"BUCKETSIZE" => wish.told.bucket_size = limited(1..=255, "ERR Bad bucket size: 1 to 255 is possible")?,
+            b"MAXITERATIONS" => {
+                wish.told.max_iterations = limited(1..=65535, "ERR Bad max iterations: 1 to 65535 is possible")?;
+            }
+            b"SEED" => wish.seed = number(value, "ERR Bad seed: a number of 64 bits is possible")?,
+            b"TTL" => wish.time_to_live = Some(number(value, "ERR Bad time to live: a number of seconds is possible")?),
+            // As a primary writes it.
+            b"TICK" => wish.next_tick = number(value, "ERR Bad tick")?,
+            _ => {
+                return Err(format!("ERR unknown option '{}'", option.bytes().escape_ascii()).into());
+            }
+        }
+    }
+    let mut key = context.open_to_write(*name);
+    if key.get()?.is_some() {
+        return Err("ERR item exists".into());
+    }
+    wish.create(context, *name, &mut key)?;
+    context.reply_ok();
+    Ok(())
+}
+
+/// Why an item was not stored.
+fn refused(error: InsertError, stored: &Stored) -> Failure {
+    match error {
+        InsertError::OutOfMemory => OUT_OF_MEMORY.into(),
+        _ if stored.told.expansion == 0 => "ERR Filter is full".into(),
+        _ => "ERR Maximum expansions reached".into(),
+    }
+}
+
+/// The filter of a key that is opened for writing; a new one if it has none.
+fn filter_or_new<'k>(
+    context: Context<'_>,
+    name: Text<'_>,
+    key: &'k mut Key<'_>,
+    capacity: usize,
+) -> Result<&'k mut Stored, Failure> {
+    if key.get()?.is_none() {
+        return Wish::new(capacity).create(context, name, key);
+    }
+    filter_mut(key)?.ok_or_else(|| NOT_FOUND.into())
+}
+
+pub(crate) fn add(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
+    let mut key = context.open_to_write(name);
+    let stored = filter_or_new(context, name, &mut key, DEFAULT_CAPACITY)?;
+    stored.add(item.bytes()).map_err(|error| refused(error, stored))?;
+    context.replicate_verbatim();
+    context.reply_bool(true);
+    Ok(())
+}
+
+/// Replicas store what was new here, and decide nothing.
+pub(crate) fn add_new(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
+    let mut key = context.open_to_write(name);
+    let stored = filter_or_new(context, name, &mut key, DEFAULT_CAPACITY)?;
+    let new = stored.add_new(item.bytes()).map_err(|error| refused(error, stored))?;
+    if new {
+        context.replicate(c"CF.ADD", &[name.into(), item.into()]);
+    }
+    context.reply_bool(new);
+    Ok(())
+}
+
+pub(crate) fn insert(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    insert_each(context, arguments, |stored, item| stored.add(item).map(|()| true))
+}
+
+pub(crate) fn insert_new(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    insert_each(context, arguments, Stored::add_new)
+}
+
+fn insert_each(
+    context: Context<'_>,
+    arguments: &[Text<'_>],
+    put: impl Fn(&mut Stored, &[u8]) -> Result<bool, InsertError>,
+) -> Outcome {
+    let [_, name, options @ ..] = arguments else { return Err(Failure::WrongArity) };
+    let (mut keys, mut create, mut rest) = (None, true, options);
+    let items = loop {
+        match rest {
+            [option, items @ ..] if option.bytes().eq_ignore_ascii_case(b"ITEMS") => break items,
+            [option, more @ ..] if option.bytes().eq_ignore_ascii_case(b"NOCREATE") => (create, rest) = (false, more),
+            [option, value, more @ ..] if option.bytes().eq_ignore_ascii_case(b"CAPACITY") => {
+                (keys, rest) = (Some(capacity(*value)?), more);
+            }
+            [] => return Err(Failure::WrongArity),
+            [option, ..] => return Err(format!("ERR unknown option '{}'", option.bytes().escape_ascii()).into()),
+        }
+    };
+    if items.is_empty() {
+        return Err(Failure::WrongArity);
+    }
+    if !create && keys.is_some() {
+        return Err("ERR NOCREATE and CAPACITY exclude each other".into());
+    }
+    let mut key = context.open_to_write(*name);
+    if !create && key.get()?.is_none() {
+        return Err(NOT_FOUND.into());
+    }
+    let stored = filter_or_new(context, *name, &mut key, keys.unwrap_or(DEFAULT_CAPACITY))?;
+    let mut replicated: Vec<Argument<'_>> = vec![(*name).into(), (&"NOCREATE").into(), (&"ITEMS").into()];
+    let options = replicated.len();
+    context.reply_array(items.len());
+    for &item in items {
+        match put(stored, item.bytes()) {
+            Ok(true) => {
+                replicated.push(item.into());
+                context.reply_integer(1);
+            }
+            Ok(false) => context.reply_integer(0),
+            Err(InsertError::OutOfMemory) => context.reply_failure(OUT_OF_MEMORY.into()),
+            Err(_) => context.reply_integer(-1),
+        }
+    }
+    if replicated.len() > options {
+        context.replicate(c"CF.INSERT", &replicated);
+    }
+    Ok(())
+}
+
+pub(crate) fn exists(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
+    let key = context.open(name);
+    context.reply_bool(filter(&key)?.is_some_and(|stored| stored.filter.contains(item.bytes())));
+    Ok(())
+}
+
+pub(crate) fn exist(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let [_, name, items @ ..] = arguments else { return Err(Failure::WrongArity) };
+    let mut found = vec![false; items.len()];
+    if let Some(stored) = filter(&context.open(*name))? {
+        stored.filter.contains_batch(items, &mut found);
+    }
+    context.reply_array(found.len());
+    found.into_iter().for_each(|found| context.reply_bool(found));
+    Ok(())
+}
+
+pub(crate) fn count(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
+    let key = context.open(name);
+    context.reply_integer(filter(&key)?.map_or(0, |stored| stored.count(item.bytes())) as i64);
+    Ok(())
+}
+
+pub(crate) fn delete(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
+    let mut key = context.open_to_write(name);
+    let stored = filter_mut(&mut key)?.ok_or("Not found")?;
+    let removed = stored.remove(item.bytes());
+    if removed {
+        context.replicate_verbatim();
+    }
+    context.reply_bool(removed);
+    Ok(())
+}
+
+pub(crate) fn info(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let &[_, name] = arguments else { return Err(Failure::WrongArity) };
+    let key = context.open(name);
+    let stored = there(&key, NOT_FOUND)?;
+    let ([capacity, most], Told { rate, expansion, bucket_size, max_iterations }) =
+        (stored.filter.capacities(), stored.told);
+    let numbers = [
+        ("Size", stored.memory_usage() as i64),
+        ("Number of buckets", buckets(stored) as i64),
+        ("Number of filters", 1),
+        ("Number of items inserted", stored.items() as i64),
+        ("Number of items deleted", stored.deleted as i64),
+        ("Bucket size", bucket_size.into()),
+        ("Expansion rate", expansion.into()),
+        ("Max iterations", max_iterations.into()),
+        ("Capacity", capacity as i64),
+        ("Max capacity", most as i64),
+        ("Copies beyond the eighth", stored.further() as i64),
+        ("Time to live", stored.filter.expiring().map_or(0, |filter| filter.time_to_live().as_secs() as i64)),
+    ];
+    context.reply_map(numbers.len() + 3);
+    for (label, number) in numbers {
+        context.reply_bytes(label.as_bytes());
+        context.reply_integer(number);
+    }
+    for (label, rate) in [("Error rate", rate), ("Error rate now", stored.filter.rate_now())] {
+        context.reply_bytes(label.as_bytes());
+        context.reply_double(rate);
+    }
+    context.reply_bytes(b"Seed");
+    // As text, for it may be larger than an integer of the protocol.
+    context.reply_bytes(stored.filter.seed().to_string().as_bytes());
+    Ok(())
+}
+
+/// Buckets of four slots.
+fn buckets(stored: &Stored) -> usize {
+    stored.filter.slots() / 4
+}
+
+pub(crate) fn debug(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let &[_, name] = arguments else { return Err(Failure::WrongArity) };
+    let key = context.open(name);
+    let stored = there(&key, NOT_FOUND)?;
+    let (Told { expansion, bucket_size, max_iterations, .. }, items, deleted) =
+        (stored.told, stored.items(), stored.deleted);
+    let buckets = buckets(stored);
+    let text = format!(
+        "bktsize:{bucket_size} buckets:{buckets} items:{items} deletes:{deleted} filters:1 \
+         max_iterations:{max_iterations} expansion:{expansion}"
+    );
+    context.reply_bytes(text.as_bytes());
+    Ok(())
+}
+
+/// There is nothing to compact: a removal gives back its slot.
+pub(crate) fn compact(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let &[_, name] = arguments else { return Err(Failure::WrongArity) };
+    there(&context.open(name), "Cuckoo filter was not found")?;
+    context.reply_ok();
+    Ok(())
+}
+
+pub(crate) fn scan_dump(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let &[_, name, position] = arguments else { return Err(Failure::WrongArity) };
+    let position = number(position, "ERR Invalid position")?;
+    // A dump in chunks is no change of the value.
+    let key = &mut context.open(name);
+    let (position, chunk) = match filter_mut(key)?.ok_or(NOT_FOUND)?.dump(position)? {
+        None => (0, None),
+        Some((position, chunk)) => (position, Some(chunk)),
+    };
+    context.reply_array(2);
+    context.reply_integer(position as i64);
+    match chunk {
+        None => context.reply_null(),
+        Some(chunk) => context.reply_bytes(&chunk),
+    }
+    Ok(())
+}
+
+pub(crate) fn load_chunk(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let &[_, name, position, chunk] = arguments else { return Err(Failure::WrongArity) };
+    let position: u64 = number(position, "ERR Invalid position")?;
+    let (mut key, chunk) = (context.open_to_write(name), chunk.bytes());
+    let value = key.get_mut()?;
+    if Value::is_head(position) {
+        let value = Value::arriving(chunk, core::iter::empty()).map_err(|error| format!("ERR {error}"))?;
+        key.set(value);
+    } else {
+        let Some(Value::Arriving(arriving)) = value else { return Err("ERR Invalid position".into()) };
+        if let Some(value) = arriving.take(position, chunk)? {
+            key.set(value);
+            ticks::note_stored(context.database(), name.bytes());
+        }
+    }
+    context.replicate_verbatim();
+    context.reply_ok();
+    Ok(())
+}
+
+pub(crate) fn merge(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let [_, to, from @ ..] = arguments else { return Err(Failure::WrongArity) };
+    let no_room = |error: BuildError| Failure::from(format!("OOM {error}"));
+    let mut merged = match filter(&context.open(*to))? {
+        None => None,
+        Some(stored) => Some(stored.try_clone_limited().map_err(no_room)?),
+    };
+    for &name in from {
+        let key = context.open(name);
+        let stored = there(&key, NOT_FOUND)?;
+        match &mut merged {
+            None => merged = Some(stored.try_clone_limited().map_err(no_room)?),
+            Some(merged) => merged.merge_from(stored)?,
+        }
+    }
+    let merged = merged.ok_or(NOT_FOUND)?;
+    if merged.filter.expiring().is_some() {
+        ticks::note_stored(context.database(), to.bytes());
+    }
+    context.open_to_write(*to).set(Value::Filter(merged));
+    context.replicate_verbatim();
+    context.reply_ok();
+    Ok(())
+}

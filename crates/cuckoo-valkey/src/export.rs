@@ -1,0 +1,99 @@
+//! `CF.EXPORT key name`: the filter's own file, written by a thread while the server serves.
+
+use crate::commands::{Outcome, there};
+use crate::sys::{Context, Failure, Text, blocked, fork};
+use crate::value::Filter;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{MutexGuard, OnceLock};
+
+/// The folder of exports.
+static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+
+/// One at a time, so that there is one thread at the most.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// Takes the arguments of the module: `export-dir FOLDER`.
+pub(crate) fn configure(arguments: &[Text<'_>]) -> Result<(), String> {
+    let (pairs, rest) = arguments.as_chunks();
+    for &[name, value] in pairs {
+        if !name.bytes().eq_ignore_ascii_case(b"export-dir") {
+            return Err(format!("unknown argument '{}'; 'export-dir' is known", name.bytes().escape_ascii()));
+        }
+        let folder = PathBuf::from(str::from_utf8(value.bytes()).map_err(|_| "export-dir is not UTF-8")?);
+        if !folder.is_dir() {
+            return Err(format!("export-dir {} is no folder", folder.display()));
+        }
+        FOLDER.get_or_init(|| folder);
+    }
+    if rest.is_empty() { Ok(()) } else { Err("an argument without its value; 'export-dir FOLDER' is known".into()) }
+}
+
+pub(crate) fn export(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let &[_, name, file] = arguments else { return Err(Failure::WrongArity) };
+    let folder = FOLDER.get().ok_or("ERR no folder for exports: load the module with 'export-dir FOLDER'")?;
+    let possible = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    let file = str::from_utf8(file.bytes()).ok().filter(|name| {
+        (1..=200).contains(&name.len()) && !name.starts_with('.') && name.as_bytes().iter().all(possible)
+    });
+    let file = file.ok_or("ERR a file is named by up to 200 letters, digits, '.', '_' and '-', and not '.' first")?;
+    if !context.may_block() {
+        return Err("ERR no export in a transaction or a script".into());
+    }
+    let key = context.open(name);
+    let filter = there(&key, "ERR not found")?.filter.clone();
+    if RUNNING.swap(true, Ordering::Acquire) {
+        return Err("ERR an export is running".into());
+    }
+    let path = folder.join(file);
+    blocked::reply_later(context, move || {
+        struct Ended;
+        impl Drop for Ended {
+            fn drop(&mut self) {
+                RUNNING.store(false, Ordering::Release);
+            }
+        }
+        let _ended = Ended;
+        save(&filter, &path).map_err(|error| format!("ERR {}: {error}", path.display()))
+    });
+    Ok(())
+}
+
+/// Writes the file beside the one of this name, and gives it the name when it is whole.
+fn save(filter: &Filter, path: &Path) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new~");
+    let write = || {
+        let mut writer = Outside { file: File::create(&new)?, inside: Some(fork::unforked()) };
+        filter.write_to(&mut writer).map_err(|error| io::Error::other(error.to_string()))?;
+        writer.inside = None;
+        writer.file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    let written = write();
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written
+}
+
+/// A file. What writes into it is inside a filter, where no process may be forked, but not while it waits for the disk.
+struct Outside {
+    file: File,
+    inside: Option<MutexGuard<'static, ()>>,
+}
+
+impl Write for Outside {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.inside = None;
+        let written = self.file.write(bytes);
+        self.inside = Some(fork::unforked());
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,77 @@
+//! Files in pieces, as the server stores and sends them.
+
+use core::ops::Deref;
+use std::io::{self, Read, Write};
+
+/// Cuts what is written into pieces of one size, of which the last may be shorter.
+pub(crate) struct Pieces<F: FnMut(&[u8])> {
+    piece: Vec<u8>,
+    size: usize,
+    put: F,
+}
+
+impl<F: FnMut(&[u8])> Pieces<F> {
+    pub(crate) fn new(size: usize, put: F) -> Self {
+        Pieces { piece: Vec::new(), size, put }
+    }
+
+    /// Ends with what is left.
+    pub(crate) fn end(mut self) {
+        if !self.piece.is_empty() {
+            (self.put)(&self.piece);
+        }
+    }
+}
+
+impl<F: FnMut(&[u8])> Write for Pieces<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(self.size - self.piece.len());
+        self.piece.try_reserve(taken).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.piece.extend_from_slice(&bytes[..taken]);
+        if self.piece.len() == self.size {
+            (self.put)(&self.piece);
+            self.piece.clear();
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Reads pieces as one file.
+pub(crate) struct Joined<N, B> {
+    next: N,
+    piece: Option<B>,
+    at: usize,
+}
+
+impl<B: Deref<Target = [u8]>, N: FnMut() -> Option<B>> Joined<N, B> {
+    pub(crate) fn new(next: N) -> Self {
+        Joined { next, piece: None, at: 0 }
+    }
+}
+
+impl<B: Deref<Target = [u8]>, N: FnMut() -> Option<B>> Read for Joined<N, B> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let left = self.piece.as_deref().map_or(&[][..], |piece| &piece[self.at..]);
+            let taken = left.len().min(to.len());
+            if taken > 0 || to.is_empty() {
+                to[..taken].copy_from_slice(&left[..taken]);
+                self.at += taken;
+                return Ok(taken);
+            }
+            (self.piece, self.at) = ((self.next)(), 0);
+            if self.piece.is_none() {
+                return Ok(0);
+            }
+        }
+    }
+}
+
+/// An error of bytes that are no filter, or not all of one.
+pub(crate) fn damaged(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}

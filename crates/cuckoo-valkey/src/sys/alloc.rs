@@ -1,0 +1,165 @@
+//! Rust's memory is the server's, so that `INFO memory` and `maxmemory` count it. Unlike the allocator of `valkey-module`, this one
+//! keeps the alignment that it is asked for, and returns null where the server would abort.
+
+use super::api;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use std::alloc::{GlobalAlloc, Layout};
+use std::os::raw::c_void;
+use valkey_module::raw;
+
+/// The alignment that every allocator of a server keeps, also where it stores the size of a block in front of it.
+const KEPT: usize = 8;
+
+/// Blocks from this size on are refused beyond a limit. They are tables of filters and buffers of their files, of which a
+/// refusal is an error; the standard library aborts for others.
+const LARGE: usize = 64 << 10;
+
+/// What the calling thread may allocate in large blocks.
+#[derive(Clone, Copy)]
+pub(crate) enum Limit {
+    /// As much as there is.
+    None,
+    /// This many bytes.
+    Bytes(usize),
+    /// As much as `maxmemory` leaves, on a primary.
+    MaxMemory,
+}
+
+thread_local! {
+    static LIMIT: Cell<Limit> = const { Cell::new(Limit::None) };
+}
+
+/// Calls `work` with this limit.
+pub(crate) fn limited<T>(limit: Limit, work: impl FnOnce() -> T) -> T {
+    struct Restore(Limit);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            LIMIT.set(self.0);
+        }
+    }
+    let _restore = Restore(LIMIT.replace(limit));
+    work()
+}
+
+/// `RedisModule_TryCalloc`, which Redis 7.0 does not have and `valkey-module` does not bind.
+static TRY_CALLOC: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Looks up what the bindings lack.
+pub(super) fn init() {
+    let mut function: *mut c_void = core::ptr::null_mut();
+    // SAFETY: 1. called when the module is loaded, as `GetApi` requires; 2. it writes a pointer, or leaves it null.
+    unsafe { api!(RedisModule_GetApi(c"RedisModule_TryCalloc".as_ptr(), (&raw mut function).cast())) };
+    TRY_CALLOC.store(function, Ordering::Relaxed);
+}
+
+/// Whether a large block of this size is within the limit, of which it is subtracted.
+fn within_limit(size: usize) -> bool {
+    let left = match LIMIT.get() {
+        Limit::None => return true,
+        Limit::Bytes(left) => left,
+        Limit::MaxMemory => match room() {
+            None => return true,
+            Some(room) => room,
+        },
+    };
+    match left.checked_sub(size) {
+        None => false,
+        Some(left) => {
+            LIMIT.set(Limit::Bytes(left));
+            true
+        }
+    }
+}
+
+/// The bytes that `maxmemory` leaves. `None` if it is not set, and on replicas and while data is loaded, which ignore it.
+fn room() -> Option<usize> {
+    use raw::{REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MAXMEMORY, REDISMODULE_CTX_FLAGS_SLAVE};
+    let flags = super::flags();
+    let loaded = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_SLAVE;
+    if flags & loaded != 0 || flags & REDISMODULE_CTX_FLAGS_MAXMEMORY == 0 {
+        return None;
+    }
+    // SAFETY: 1. only the thread that runs commands has this limit; 2. both functions take no context; 3. the names end in 0;
+    // 4. what is returned is freed once, after its last use.
+    let [used, most] = unsafe {
+        let info = api!(RedisModule_GetServerInfo(core::ptr::null_mut(), c"memory".as_ptr()));
+        let fields = [c"used_memory", c"maxmemory"].map(|name| {
+            let mut error = 0;
+            api!(RedisModule_ServerInfoGetFieldUnsigned(info, name.as_ptr(), &raw mut error))
+        });
+        api!(RedisModule_FreeServerInfo(core::ptr::null_mut(), info));
+        fields
+    };
+    Some(usize::try_from(most.saturating_sub(used)).unwrap_or(usize::MAX))
+}
+
+struct ServerAllocator;
+
+#[global_allocator]
+static ALLOCATOR: ServerAllocator = ServerAllocator;
+
+impl ServerAllocator {
+    /// Memory with this layout, or null.
+    ///
+    /// # Safety
+    /// As [`GlobalAlloc::alloc`].
+    unsafe fn take(layout: Layout, zeroed: bool) -> *mut u8 {
+        if layout.size() >= LARGE && !within_limit(layout.size()) {
+            return core::ptr::null_mut();
+        }
+        let align = if layout.align() > KEPT { layout.align() } else { 0 };
+        // SAFETY: the bindings are set once, before the first allocation.
+        let (Some(alloc), Some(size)) = (unsafe { raw::RedisModule_TryAlloc }, layout.size().checked_add(align)) else {
+            return core::ptr::null_mut();
+        };
+        let calloc = TRY_CALLOC.load(Ordering::Relaxed);
+        let start: *mut u8 = if zeroed && !calloc.is_null() {
+            // SAFETY: the server gave this pointer for a function of this type.
+            let calloc: unsafe extern "C" fn(usize, usize) -> *mut c_void = unsafe { core::mem::transmute(calloc) };
+            // SAFETY: of any size.
+            unsafe { calloc(1, size) }.cast()
+        } else {
+            // SAFETY: of any size.
+            let start: *mut u8 = unsafe { alloc(size) }.cast();
+            if zeroed && !start.is_null() {
+                // SAFETY: `size` bytes were allocated.
+                unsafe { start.write_bytes(0, size) };
+            }
+            start
+        };
+        if align == 0 || start.is_null() {
+            return start;
+        }
+        let offset = align - start as usize % align;
+        debug_assert!(offset >= KEPT);
+        // SAFETY: 1. `offset` is at most `align`, so `layout.size()` bytes follow; 2. it is a multiple of 8 above 0, since
+        // `start` and `align` are multiples of 8, so a pointer fits in front.
+        unsafe {
+            let place = start.add(offset);
+            place.cast::<*mut u8>().sub(1).write(start);
+            place
+        }
+    }
+}
+
+// SAFETY: 1. blocks are aligned as asked: the server's are multiples of 8, others are moved; 2. they are freed with what the
+// server returned; 3. nothing here unwinds or allocates in Rust.
+unsafe impl GlobalAlloc for ServerAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller's.
+        unsafe { Self::take(layout, false) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller's.
+        unsafe { Self::take(layout, true) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: of what `take` moved, the beginning stands in front.
+        let start = if layout.align() > KEPT { unsafe { place.cast::<*mut u8>().sub(1).read() } } else { place };
+        // SAFETY: it was allocated by the server, and not freed since.
+        unsafe { api!(RedisModule_Free(start.cast())) };
+    }
+}

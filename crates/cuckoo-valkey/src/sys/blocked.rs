@@ -1,0 +1,37 @@
+//! Clients that wait for a thread.
+
+use super::{Context, Failure, api};
+use std::os::raw::{c_int, c_void};
+use valkey_module::raw;
+
+/// Runs `work` on a thread of its own; the client waits for its reply, "OK" or an error, and the server does not.
+pub(crate) fn reply_later(context: Context<'_>, work: impl FnOnce() -> Result<(), String> + Send + 'static) {
+    type Done = Result<(), String>;
+    struct Client(*mut raw::RedisModuleBlockedClient);
+    // SAFETY: the server lets any thread unblock a client.
+    unsafe impl Send for Client {}
+
+    unsafe extern "C" fn reply(ctx: *mut raw::RedisModuleCtx, _: *mut *mut raw::RedisModuleString, _: c_int) -> c_int {
+        // SAFETY: 1. the context lives as long as the call; 2. the data are those given below.
+        let (context, done) =
+            unsafe { (Context::new(ctx), api!(RedisModule_GetBlockedClientPrivateData(ctx)).cast::<Done>().as_ref()) };
+        match done {
+            Some(Err(error)) => context.reply_failure(Failure::from(error.clone())),
+            _ => context.reply_ok(),
+        }
+        raw::REDISMODULE_OK as c_int
+    }
+    unsafe extern "C" fn free(_: *mut raw::RedisModuleCtx, done: *mut c_void) {
+        // SAFETY: given below, and freed once.
+        drop(unsafe { Box::from_raw(done.cast::<Done>()) });
+    }
+
+    // SAFETY: the context lives, and the client may block.
+    let client = Client(unsafe { api!(RedisModule_BlockClient(context.0, Some(reply), None, Some(free), 0)) });
+    std::thread::spawn(move || {
+        let client = client;
+        let done = super::guarded(Err(String::from("ERR the module failed; see the log of the server")), work);
+        // SAFETY: the client is unblocked once, with data that `free` frees.
+        unsafe { api!(RedisModule_UnblockClient(client.0, Box::into_raw(Box::new(done)).cast())) };
+    });
+}

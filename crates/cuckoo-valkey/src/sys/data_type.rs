@@ -1,0 +1,239 @@
+//! The data type: what the server asks of a value.
+
+use super::alloc::{Limit, limited};
+use super::{Context, api, guarded};
+use crate::pieces::{Joined, damaged};
+use crate::value::{CHUNK, HEAD, Value};
+use core::ops::Deref;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use std::ffi::CString;
+use std::io;
+use std::os::raw::{c_char, c_int, c_void};
+use valkey_module::raw;
+
+/// Nine letters, which stand in files.
+const NAME: &core::ffi::CStr = c"cuckoo-cf";
+const VERSION: c_int = 1;
+
+/// Bytes of a piece of a value in a file of the server.
+const PIECE: usize = 1 << 20;
+
+/// A value in memory is at most this many times as large as its bytes in a file.
+const GROWN: usize = 8;
+
+static TYPE: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(null_mut());
+
+pub(super) fn this() -> *mut raw::RedisModuleType {
+    TYPE.load(Ordering::Relaxed)
+}
+
+pub(super) fn register(context: Context<'_>) -> Result<(), String> {
+    let mut methods = raw::RedisModuleTypeMethods {
+        version: u64::from(raw::REDISMODULE_TYPE_METHOD_VERSION),
+        rdb_load: Some(load),
+        rdb_save: Some(save),
+        aof_rewrite: Some(rewrite),
+        mem_usage: Some(memory_usage),
+        digest: Some(digest),
+        free: Some(free),
+        aux_load: None,
+        aux_save: None,
+        aux_save_triggers: 0,
+        free_effort: Some(free_effort),
+        unlink: None,
+        copy: Some(copy),
+        defrag: None,
+        mem_usage2: None,
+        free_effort2: None,
+        unlink2: None,
+        copy2: None,
+        aux_save2: None,
+    };
+    // SAFETY: the module is being loaded, and the server copies what it is given.
+    let made = unsafe { api!(RedisModule_CreateDataType(context.0, NAME.as_ptr(), VERSION, &raw mut methods)) };
+    TYPE.store(made, Ordering::Relaxed);
+    if made.is_null() { Err("the server refuses the data type".into()) } else { Ok(()) }
+}
+
+/// The value behind a pointer of the server.
+///
+/// # Safety
+/// It must be one that this module gave.
+unsafe fn value<'a>(value: *const c_void) -> &'a Value {
+    // SAFETY: made of a `Box` by `Key::set`, `load` or `copy`.
+    unsafe { &*value.cast() }
+}
+
+/// Bytes that the server allocated.
+struct Buffer(*mut c_char, usize);
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: so many bytes are there until it is dropped.
+        unsafe { core::slice::from_raw_parts(self.0.cast(), self.1) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated by the server, and freed once.
+        unsafe { api!(RedisModule_Free(self.0.cast())) };
+    }
+}
+
+/// The next piece of a value. `None` where the bytes end.
+fn next_piece(io: *mut raw::RedisModuleIO) -> Option<Buffer> {
+    let mut len = 0;
+    // SAFETY: the reader lives as long as the callback that it was given to.
+    let bytes = unsafe { api!(RedisModule_LoadStringBuffer(io, &raw mut len)) };
+    (!bytes.is_null()).then(|| Buffer(bytes, len))
+}
+
+/// Writes an error of the value that is read or written into the log of the server.
+fn warn(io: *mut raw::RedisModuleIO, error: &io::Error) {
+    let text = CString::new(error.to_string()).unwrap_or_default();
+    // SAFETY: 1. the reader or writer lives as long as its callback; 2. strings that end in 0, the format with one more.
+    unsafe { api!(RedisModule_LogIOError(io, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr())) };
+}
+
+/// A value is its head, pieces of a file, and an empty piece. The number in front is 1 for one whose chunks are still arriving.
+unsafe extern "C" fn load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
+    let loaded = guarded(Err(damaged("the module failed")), || {
+        if version != VERSION {
+            return Err(damaged("a filter of another version of the module"));
+        }
+        // SAFETY: the reader lives as long as this call.
+        let arriving = unsafe { api!(RedisModule_LoadUnsigned(io)) } == 1;
+        let head = next_piece(io).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let mut end = false;
+        let mut next = || {
+            let piece = (!end).then(|| next_piece(io)).flatten()?;
+            end = piece.is_empty();
+            (!end).then_some(piece)
+        };
+        if super::is_loading() && !arriving {
+            // From a file or a primary: as it comes, and no second copy.
+            return Value::read(&head, Joined::new(next));
+        }
+        // From a client. What it announces is allocated once it has arrived.
+        let pieces: Vec<Buffer> = core::iter::from_fn(&mut next).collect();
+        if !end {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let bytes = pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        if arriving {
+            return Value::arriving(&head, pieces.iter().map(|piece| piece.to_vec()));
+        }
+        let mut pieces = pieces.into_iter();
+        limited(Limit::Bytes(bytes * GROWN + PIECE), || Value::read(&head, Joined::new(|| pieces.next())))
+    });
+    match loaded {
+        Ok(value) => Box::into_raw(Box::new(value)).cast(),
+        Err(error) => {
+            warn(io, &error);
+            null_mut()
+        }
+    }
+}
+
+unsafe extern "C" fn save(io: *mut raw::RedisModuleIO, this: *mut c_void) {
+    // SAFETY: a value of this type.
+    let this = unsafe { value(this) };
+    let put = |bytes: &[u8]| {
+        // SAFETY: the writer lives as long as this call, and copies the bytes.
+        unsafe { api!(RedisModule_SaveStringBuffer(io, bytes.as_ptr().cast(), bytes.len())) };
+    };
+    let saved = guarded(Err(damaged("the module failed")), || {
+        // SAFETY: the writer lives as long as this call.
+        unsafe { api!(RedisModule_SaveUnsigned(io, u64::from(this.is_arriving()))) };
+        put(&this.head());
+        this.write(PIECE, put)
+    });
+    if let Err(error) = saved {
+        // The empty piece is not written, so that this file is refused when it is read.
+        warn(io, &error);
+        return;
+    }
+    put(&[]);
+}
+
+/// Commands that make the value again.
+unsafe extern "C" fn rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModuleString, this: *mut c_void) {
+    // SAFETY: a value of this type.
+    let this = unsafe { value(this) };
+    let put = |at: usize, bytes: &[u8]| {
+        // SAFETY: the writer lives as long as this call; a key, a number, and bytes with their length.
+        unsafe {
+            api!(RedisModule_EmitAOF(
+                io,
+                c"CF.LOADCHUNK".as_ptr(),
+                c"slb".as_ptr(),
+                key,
+                at as std::os::raw::c_longlong,
+                bytes.as_ptr().cast::<c_char>(),
+                bytes.len(),
+            ));
+        }
+    };
+    let written = guarded(Err(damaged("the module failed")), || {
+        let mut at = HEAD;
+        put(at, &this.head());
+        this.write(CHUNK, |bytes| {
+            at += bytes.len();
+            put(at, bytes);
+        })
+    });
+    if let Err(error) = written {
+        warn(io, &error);
+    }
+}
+
+unsafe extern "C" fn memory_usage(this: *const c_void) -> usize {
+    // SAFETY: a value of this type.
+    let this = unsafe { value(this) };
+    guarded(0, || this.memory_usage())
+}
+
+unsafe extern "C" fn free_effort(_: *mut raw::RedisModuleString, this: *const c_void) -> usize {
+    // SAFETY: a value of this type.
+    let this = unsafe { value(this) };
+    // Above 64, a thread of the server frees it: from a megabyte on.
+    guarded(1, || this.memory_usage() >> 14)
+}
+
+unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, this: *mut c_void) {
+    // SAFETY: a value of this type.
+    let this = unsafe { value(this) };
+    let add = |bytes: &[u8]| {
+        // SAFETY: the digest lives as long as this call.
+        unsafe { api!(RedisModule_DigestAddStringBuffer(digest, bytes.as_ptr().cast(), bytes.len())) };
+    };
+    let added = guarded(Err(damaged("the module failed")), || {
+        add(&this.head());
+        this.write(PIECE, add)
+    });
+    if let Err(error) = added {
+        add(error.to_string().as_bytes());
+    }
+    // SAFETY: as above.
+    unsafe { api!(RedisModule_DigestEndSequence(digest)) };
+}
+
+unsafe extern "C" fn copy(
+    _: *mut raw::RedisModuleString,
+    _: *mut raw::RedisModuleString,
+    this: *const c_void,
+) -> *mut c_void {
+    // SAFETY: a value of this type.
+    let this = unsafe { value(this) };
+    let copied = guarded(None, || limited(Limit::MaxMemory, || this.try_clone().ok()));
+    copied.map_or(null_mut(), |copy| Box::into_raw(Box::new(copy)).cast())
+}
+
+unsafe extern "C" fn free(this: *mut c_void) {
+    // SAFETY: made of a `Box`, and freed once.
+    guarded((), || drop(unsafe { Box::from_raw(this.cast::<Value>()) }));
+}

@@ -1,0 +1,310 @@
+//! The C interface of the server: all unsafe code of the module.
+#![allow(unsafe_code)]
+
+pub(crate) mod alloc;
+pub(crate) mod blocked;
+pub(crate) mod data_type;
+pub(crate) mod fork;
+mod register;
+pub(crate) mod timer;
+
+use crate::value::Value;
+use core::marker::PhantomData;
+use core::panic::AssertUnwindSafe;
+use std::borrow::{Borrow, Cow};
+use std::ffi::{CStr, CString};
+use std::os::raw::c_int;
+use valkey_module::raw;
+
+/// Calls a function of the server, which has all that are named here from Redis 7.0 on.
+macro_rules! api {
+    ($name:ident($($argument:expr),* $(,)?)) => {
+        (valkey_module::raw::$name.expect(stringify!($name)))($($argument),*)
+    };
+}
+use api;
+
+/// Why a command is refused.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    WrongArity,
+    WrongType,
+    Text(Cow<'static, str>),
+}
+
+impl From<&'static str> for Failure {
+    fn from(text: &'static str) -> Self {
+        Failure::Text(text.into())
+    }
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Failure::Text(text.into())
+    }
+}
+
+/// Calls a function for the server: a panic ends here, and does not reach C.
+fn guarded<T>(refused: T, work: impl FnOnce() -> T) -> T {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or(refused)
+}
+
+/// What the server says of itself: `REDISMODULE_CTX_FLAGS_*`.
+pub(crate) fn flags() -> u32 {
+    // SAFETY: the function takes null for no context.
+    unsafe { api!(RedisModule_GetContextFlags(core::ptr::null_mut())) as u32 }
+}
+
+/// Whether this server decides what its replicas do.
+pub(crate) fn is_primary() -> bool {
+    flags() & raw::REDISMODULE_CTX_FLAGS_MASTER != 0
+}
+
+/// Whether data is read from a file or a primary.
+pub(crate) fn is_loading() -> bool {
+    flags() & (raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING) != 0
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    // SAFETY: no requirement.
+    unsafe { api!(RedisModule_Milliseconds()) }
+}
+
+/// A string of the server: an argument of a command, or the name of a key.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Text<'a>(*mut raw::RedisModuleString, PhantomData<&'a raw::RedisModuleString>);
+
+impl<'a> Text<'a> {
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        let mut len = 0;
+        // SAFETY: 1. the string lives for `'a`; 2. the server says how long it is, and does not change it meanwhile.
+        unsafe {
+            let first = api!(RedisModule_StringPtrLen(self.0, &raw mut len));
+            core::slice::from_raw_parts(first.cast(), len)
+        }
+    }
+}
+
+impl Borrow<[u8]> for Text<'_> {
+    fn borrow(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+/// An argument of a command that is replicated.
+pub(crate) enum Argument<'a> {
+    Given(Text<'a>),
+    Made(String),
+}
+
+impl<'a> From<Text<'a>> for Argument<'a> {
+    fn from(text: Text<'a>) -> Self {
+        Argument::Given(text)
+    }
+}
+
+impl<T: ToString> From<&T> for Argument<'_> {
+    fn from(value: &T) -> Self {
+        Argument::Made(value.to_string())
+    }
+}
+
+/// The context of a command or a callback.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a>(*mut raw::RedisModuleCtx, PhantomData<&'a raw::RedisModuleCtx>);
+
+impl<'a> Context<'a> {
+    /// # Safety
+    /// The context must live for `'a`.
+    const unsafe fn new(ctx: *mut raw::RedisModuleCtx) -> Self {
+        Context(ctx, PhantomData)
+    }
+
+    pub(crate) fn database(self) -> i32 {
+        // SAFETY: the context lives.
+        unsafe { api!(RedisModule_GetSelectedDb(self.0)) }
+    }
+
+    /// Says whether there is such a database, and selects it.
+    pub(crate) fn select(self, database: i32) -> bool {
+        // SAFETY: the context lives.
+        unsafe { api!(RedisModule_SelectDb(self.0, database)) == raw::REDISMODULE_OK as c_int }
+    }
+
+    /// Whether the client may wait for a reply: not in a transaction or a script.
+    pub(crate) fn may_block(self) -> bool {
+        let not = raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
+            | raw::REDISMODULE_CTX_FLAGS_MULTI
+            | raw::REDISMODULE_CTX_FLAGS_LUA;
+        // SAFETY: the context lives.
+        unsafe { api!(RedisModule_GetContextFlags(self.0)) as u32 & not == 0 }
+    }
+
+    pub(crate) fn warn(self, text: &str) {
+        let text = CString::new(text.replace('\0', "?")).unwrap_or_default();
+        // SAFETY: 1. null is no context; 2. three strings that end in 0, the format with one more.
+        unsafe { api!(RedisModule_Log(self.0, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr())) };
+    }
+
+    /// Opens a key to look at its value.
+    pub(crate) fn open(self, name: Text<'_>) -> Key<'a> {
+        self.opened(name, raw::REDISMODULE_READ)
+    }
+
+    /// Opens a key to change its value, or give it one.
+    pub(crate) fn open_to_write(self, name: Text<'_>) -> Key<'a> {
+        self.opened(name, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE)
+    }
+
+    fn opened(self, name: Text<'_>, mode: u32) -> Key<'a> {
+        // SAFETY: context and name live.
+        Key(unsafe { api!(RedisModule_OpenKey(self.0, name.0, mode as c_int)) }, PhantomData)
+    }
+
+    /// Calls `work` with the name of a key as the server has it.
+    pub(crate) fn with_text<T>(self, bytes: &[u8], work: impl FnOnce(Text<'_>) -> T) -> T {
+        let text = made(bytes);
+        let result = work(Text(text, PhantomData));
+        // SAFETY: made above, and not used after this.
+        unsafe { api!(RedisModule_FreeString(core::ptr::null_mut(), text)) };
+        result
+    }
+
+    /// Replicates the command as it came.
+    pub(crate) fn replicate_verbatim(self) {
+        // SAFETY: the context lives.
+        unsafe { api!(RedisModule_ReplicateVerbatim(self.0)) };
+    }
+
+    /// Replicates another command.
+    pub(crate) fn replicate(self, command: &CStr, arguments: &[Argument<'_>]) {
+        let mut texts: Vec<_> = arguments
+            .iter()
+            .map(|argument| match argument {
+                Argument::Given(text) => text.0,
+                Argument::Made(text) => made(text.as_bytes()),
+            })
+            .collect();
+        // SAFETY: 1. the context lives; 2. `v` is an array of strings and its length, which the server keeps if it needs them;
+        // 3. those made above are freed once.
+        unsafe {
+            api!(RedisModule_Replicate(self.0, command.as_ptr(), c"v".as_ptr(), texts.as_mut_ptr(), texts.len()));
+            for (argument, text) in arguments.iter().zip(texts) {
+                if let Argument::Made(_) = argument {
+                    api!(RedisModule_FreeString(core::ptr::null_mut(), text));
+                }
+            }
+        }
+    }
+}
+
+fn made(bytes: &[u8]) -> *mut raw::RedisModuleString {
+    // SAFETY: the bytes are copied.
+    unsafe { api!(RedisModule_CreateString(core::ptr::null_mut(), bytes.as_ptr().cast(), bytes.len())) }
+}
+
+/// Replies. Each is sent as it is made.
+impl Context<'_> {
+    pub(crate) fn reply_failure(self, failure: Failure) {
+        let text: Cow<'static, CStr> = match failure {
+            Failure::WrongArity => {
+                // SAFETY: the context lives.
+                unsafe { api!(RedisModule_WrongArity(self.0)) };
+                return;
+            }
+            Failure::WrongType => c"WRONGTYPE Operation against a key holding the wrong kind of value".into(),
+            Failure::Text(text) => CString::new(text.replace(['\r', '\n', '\0'], " ")).unwrap_or_default().into(),
+        };
+        // SAFETY: the context lives, and the text ends in 0.
+        unsafe { api!(RedisModule_ReplyWithError(self.0, text.as_ptr())) };
+    }
+
+    pub(crate) fn reply_ok(self) {
+        // SAFETY: as above.
+        unsafe { api!(RedisModule_ReplyWithSimpleString(self.0, c"OK".as_ptr())) };
+    }
+
+    /// A Boolean in RESP3, and 0 or 1 in RESP2.
+    pub(crate) fn reply_bool(self, value: bool) {
+        // SAFETY: the context lives.
+        unsafe { api!(RedisModule_ReplyWithBool(self.0, value.into())) };
+    }
+
+    pub(crate) fn reply_integer(self, value: i64) {
+        // SAFETY: the context lives.
+        unsafe { api!(RedisModule_ReplyWithLongLong(self.0, value)) };
+    }
+
+    pub(crate) fn reply_double(self, value: f64) {
+        // SAFETY: the context lives.
+        unsafe { api!(RedisModule_ReplyWithDouble(self.0, value)) };
+    }
+
+    pub(crate) fn reply_bytes(self, bytes: &[u8]) {
+        // SAFETY: the context lives, and the bytes are copied.
+        unsafe { api!(RedisModule_ReplyWithStringBuffer(self.0, bytes.as_ptr().cast(), bytes.len())) };
+    }
+
+    pub(crate) fn reply_null(self) {
+        // SAFETY: the context lives.
+        unsafe { api!(RedisModule_ReplyWithNull(self.0)) };
+    }
+
+    /// The beginning of an array of this many replies.
+    pub(crate) fn reply_array(self, len: usize) {
+        // SAFETY: the context lives.
+        unsafe { api!(RedisModule_ReplyWithArray(self.0, len as _)) };
+    }
+
+    /// The beginning of this many pairs of replies: a map in RESP3, an array in RESP2.
+    pub(crate) fn reply_map(self, len: usize) {
+        // SAFETY: the context lives.
+        unsafe { api!(RedisModule_ReplyWithMap(self.0, len as _)) };
+    }
+}
+
+/// A key that is open.
+pub(crate) struct Key<'a>(*mut raw::RedisModuleKey, PhantomData<&'a raw::RedisModuleCtx>);
+
+impl Key<'_> {
+    fn place(&self) -> Result<Option<*mut Value>, Failure> {
+        // SAFETY: 1. the key is open, or null, which the functions take for an empty one; 2. a value of this type was made by
+        // `Key::set` or a callback of the type, from a `Box`.
+        unsafe {
+            if api!(RedisModule_KeyType(self.0)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
+                return Ok(None);
+            }
+            if api!(RedisModule_ModuleTypeGetType(self.0)) != data_type::this() {
+                return Err(Failure::WrongType);
+            }
+            Ok(Some(api!(RedisModule_ModuleTypeGetValue(self.0)).cast()))
+        }
+    }
+
+    pub(crate) fn get(&self) -> Result<Option<&Value>, Failure> {
+        // SAFETY: the value lives while the key is open: commands run on one thread, which alone changes it.
+        Ok(self.place()?.map(|value| unsafe { &*value }))
+    }
+
+    pub(crate) fn get_mut(&mut self) -> Result<Option<&mut Value>, Failure> {
+        // SAFETY: as above. A second key of the same name is not open while this one is.
+        Ok(self.place()?.map(|value| unsafe { &mut *value }))
+    }
+
+    /// Gives the key this value, instead of any other.
+    pub(crate) fn set(&mut self, value: Value) {
+        // SAFETY: 1. the key is open for writing; 2. the server owns the value from here, and `data_type` frees it.
+        unsafe {
+            api!(RedisModule_ModuleTypeSetValue(self.0, data_type::this(), Box::into_raw(Box::new(value)).cast()));
+        }
+    }
+}
+
+impl Drop for Key<'_> {
+    fn drop(&mut self) {
+        // SAFETY: opened once, and not used after this; null is nothing.
+        unsafe { api!(RedisModule_CloseKey(self.0)) };
+    }
+}

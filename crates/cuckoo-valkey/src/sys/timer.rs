@@ -1,0 +1,54 @@
+//! A timer, and what happens to keys.
+
+use super::{Context, Text, api, guarded};
+use core::marker::PhantomData;
+use std::ffi::CStr;
+use std::os::raw::{c_char, c_int, c_void};
+use valkey_module::raw;
+
+/// Has `ticks::due` called in so many milliseconds.
+pub(crate) fn call_in(context: Context<'_>, milliseconds: i64) {
+    unsafe extern "C" fn call(ctx: *mut raw::RedisModuleCtx, _: *mut c_void) {
+        // SAFETY: the context lives as long as the call.
+        let context = unsafe { Context::new(ctx) };
+        guarded((), || crate::ticks::due(context));
+        call_in(context, crate::ticks::PERIOD);
+    }
+    // SAFETY: the context lives, and the function takes no data.
+    unsafe { api!(RedisModule_CreateTimer(context.0, milliseconds, Some(call), core::ptr::null_mut())) };
+}
+
+/// Has `ticks::note` called with each key that got a name: renamed, copied, restored, moved or loaded.
+pub(crate) fn watch_names(context: Context<'_>) {
+    unsafe extern "C" fn call(
+        ctx: *mut raw::RedisModuleCtx,
+        _: c_int,
+        event: *const c_char,
+        key: *mut raw::RedisModuleString,
+    ) -> c_int {
+        // SAFETY: both live as long as the call, and the event ends in 0.
+        let (context, event) = unsafe { (Context::new(ctx), CStr::from_ptr(event)) };
+        let named = [c"rename_to", c"copy_to", c"restore", c"move_to", c"loaded"];
+        if named.contains(&event) {
+            // Of a key that is loaded, the name is a string that may not be kept, as an open key does.
+            let name = Text(key, PhantomData).bytes();
+            guarded((), || context.with_text(name, |name| crate::ticks::note(context, name)));
+        }
+        raw::REDISMODULE_OK as c_int
+    }
+    let events = raw::REDISMODULE_NOTIFY_GENERIC | raw::REDISMODULE_NOTIFY_LOADED;
+    // SAFETY: the context lives.
+    unsafe { api!(RedisModule_SubscribeToKeyspaceEvents(context.0, events, Some(call))) };
+}
+
+/// Has `ticks::swapped` called when two databases have changed places.
+pub(crate) fn watch_swaps(context: Context<'_>) {
+    unsafe extern "C" fn call(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, data: *mut c_void) {
+        // SAFETY: the data of this event.
+        let info: raw::RedisModuleSwapDbInfo = unsafe { data.cast::<raw::RedisModuleSwapDbInfo>().read() };
+        guarded((), || crate::ticks::swapped(info.dbnum_first, info.dbnum_second));
+    }
+    let event = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_SWAPDB, dataver: 1 };
+    // SAFETY: the context lives.
+    unsafe { api!(RedisModule_SubscribeToServerEvent(context.0, event, Some(call))) };
+}

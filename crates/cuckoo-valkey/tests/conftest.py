@@ -1,0 +1,121 @@
+"""Real servers with the module: one of each kind that is installed."""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+MODULE = Path(__file__).parents[1] / "target/release/libcuckoo_valkey.so"
+# Names of programs, or paths, separated by spaces.
+SERVERS = os.environ.get("SERVERS", "redis-server").split()
+
+
+def free_port():
+    """A port; of a cluster, nodes also talk by the one that is 10,000 higher."""
+    while True:
+        with socket.socket() as bound, socket.socket() as higher:
+            bound.bind(("127.0.0.1", 0))
+            port = bound.getsockname()[1]
+            try:
+                higher.bind(("127.0.0.1", port + 10_000))
+                return port
+            except (OSError, OverflowError):
+                pass
+
+
+class Server:
+    """A process, and a client of it as `self.client`."""
+
+    def __init__(self, program, folder, *options, protocol=2):
+        self.program, self.folder, self.options, self.protocol = program, Path(folder), options, protocol
+        self.port, self.process = free_port(), None
+        (self.folder / "exports").mkdir(parents=True, exist_ok=True)
+        self.start()
+
+    def start(self):
+        arguments = ["--port", self.port, "--bind", "127.0.0.1", "--dir", self.folder, "--save", "", "--loglevel", "notice"]
+        arguments += ["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--logfile", self.folder / "log"]
+        arguments += ["--loadmodule", MODULE, "export-dir", self.folder / "exports", *self.options]
+        self.process = subprocess.Popen([self.program, *map(str, arguments)], stdout=subprocess.DEVNULL)
+        self.client = self.connect(self.protocol)
+        self.wait(lambda: self.client.ping())
+
+    def connect(self, protocol=2):
+        return redis.Redis(port=self.port, protocol=protocol, socket_timeout=120)
+
+    def wait(self, ready):
+        """Waits until it is so. A server that has ended fails the test."""
+        while True:
+            assert self.process.poll() is None, self.log()
+            try:
+                if ready():
+                    return
+            except (redis.ConnectionError, redis.exceptions.BusyLoadingError):
+                pass
+            time.sleep(0.01)
+
+    def log(self):
+        return (self.folder / "log").read_text(errors="replace")
+
+    def cf(self, command, *arguments):
+        return self.client.execute_command("CF." + command, *arguments)
+
+    def info(self, key="f"):
+        # Not by a client whose replies redis-py has turned into objects.
+        reply = self.connect(self.protocol).execute_command("CF.INFO", key)
+        pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
+        return {name.decode(): value for name, value in pairs}
+
+    def digest(self, key="f"):
+        return self.client.execute_command("DEBUG", "DIGEST-VALUE", key)[0]
+
+    def in_step(self, replica):
+        """Waits until the replica has all that was written here."""
+        self.wait(lambda: self.client.info("replication")["connected_slaves"] > 0)
+        replica.wait(lambda: replica.client.info("replication")["master_link_status"] == "up")
+        end = self.client.info("replication")["master_repl_offset"]
+        replica.wait(lambda: replica.client.info("replication")["slave_repl_offset"] >= end)
+
+    def follow(self, primary):
+        self.client.replicaof("127.0.0.1", primary.port)
+        primary.in_step(self)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self, *options):
+        self.kill()
+        self.options += options
+        self.start()
+
+
+@pytest.fixture(params=SERVERS, ids=lambda path: Path(path).name)
+def start(request, tmp_path):
+    """Starts a server of a kind, with further options; all end with the test."""
+    if not shutil.which(request.param):
+        pytest.fail(f"{request.param} is not installed")
+    started = []
+
+    def start(*options, **more):
+        server = Server(request.param, tmp_path / str(len(started)), *options, **more)
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        ended_early = server.process.poll()
+        server.kill()
+        log = server.log()
+        assert "panicked" not in log and "CRITICAL" not in log, log
+        assert ended_early in (None, -9), log
+
+
+@pytest.fixture
+def server(start):
+    return start()

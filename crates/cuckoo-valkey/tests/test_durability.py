@@ -1,0 +1,366 @@
+"""Filters survive: files of the server, replicas, dumps, exports."""
+
+import os
+import random
+import signal
+import struct
+import time
+
+import pytest
+import redis
+
+
+def fill(server):
+    """Filters of every kind, and with every kind of state."""
+    server.cf("RESERVE", "fixed", 5000, "EXPANSION", 0, "ERROR", 0.01)
+    server.cf("RESERVE", "grown", 1000)
+    server.cf("RESERVE", "expiring", 1000, "TTL", 3600)
+    server.cf("RESERVE", "empty", 10)
+    for key, items in [("fixed", 4000), ("grown", 120_000), ("expiring", 60_000)]:
+        for begin in range(0, items, 1000):
+            server.cf("INSERT", key, "ITEMS", *range(begin, begin + 1000))
+    server.cf("INSERT", "fixed", "ITEMS", *["again"] * 30)
+    for item in range(0, 1000, 3):
+        server.cf("DEL", "grown", item)
+    return {key: server.digest(key) for key in ["fixed", "grown", "expiring", "empty"]}
+
+
+def digests(server, keys):
+    return {key: server.digest(key) for key in keys}
+
+
+def dump(server, key):
+    chunks, position = [], 0
+    while True:
+        position, chunk = server.cf("SCANDUMP", key, position)
+        if position == 0:
+            assert chunk is None
+            return chunks
+        chunks.append((position, chunk))
+
+
+def test_a_file_of_the_server_brings_all_back(start):
+    server = start()
+    was = fill(server)
+    server.client.save()
+    server.restart()
+    assert digests(server, was) == was
+    assert server.cf("COUNT", "fixed", "again") == 30
+    server.client.execute_command("DEBUG", "RELOAD")
+    assert digests(server, was) == was
+
+
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_a_file_of_commands_brings_all_back(start, preamble):
+    server = start("--appendonly", "yes", "--aof-use-rdb-preamble", preamble)
+    was = fill(server)
+    server.client.execute_command("DEBUG", "LOADAOF")
+    assert digests(server, was) == was
+    server.client.bgrewriteaof()
+    server.wait(lambda: not server.client.info("persistence")["aof_rewrite_in_progress"])
+    assert server.client.info("persistence")["aof_last_bgrewrite_status"] == "ok"
+    server.cf("ADD", "grown", "later")
+    was["grown"] = server.digest("grown")
+    server.restart()
+    assert digests(server, was) == was
+
+
+def test_copies_dumps_and_restored_values_are_equal(server):
+    was = fill(server)
+    for key in was:
+        assert server.client.copy(key, key + ".copy")
+        server.client.restore(key + ".restored", 0, server.client.dump(key))
+        for position, chunk in dump(server, key):
+            server.cf("LOADCHUNK", key + ".loaded", position, chunk)
+        for other in ["copy", "restored", "loaded"]:
+            assert server.digest(f"{key}.{other}") == was[key], (key, other)
+        assert server.client.memory_usage(key) > 1000
+    server.cf("ADD", "grown.copy", "later")
+    assert server.digest("grown") == was["grown"] != server.digest("grown.copy")
+
+
+def operations(seed):
+    """Commands of every kind, some of which are refused."""
+    chance = random.Random(seed)
+    item = lambda: chance.randrange(400)
+    yield "RESERVE", "full", 50, "EXPANSION", 0
+    yield "RESERVE", "timed", 500, "TTL", 3600
+    for _ in range(250):
+        key = chance.choice(["full", "new", "other", "timed"])
+        yield chance.choice(
+            [
+                ("ADD", key, item()),
+                ("ADDNX", key, item()),
+                ("DEL", key, item()),
+                ("INSERT", key, "ITEMS", *(item() for _ in range(20))),
+                ("INSERTNX", key, "ITEMS", *(item() for _ in range(20))),
+                ("INSERT", key, "ITEMS", *[item()] * 12),
+                ("RESERVE", key, 100),
+                ("TICK", "timed", 1, 10**13),
+            ]
+        )
+
+
+def test_replicas_are_equal_after_every_command(start):
+    primary, replica = start(), start()
+    replica.follow(primary)
+    for number, operation in enumerate(operations(1)):
+        try:
+            primary.cf(*operation)
+        except redis.ResponseError:
+            pass
+        primary.in_step(replica)
+        keys = primary.client.keys()
+        assert sorted(replica.client.keys()) == sorted(keys)
+        assert digests(replica, keys) == digests(primary, keys), (number, operation)
+    late = start()
+    late.follow(primary)
+    assert digests(late, keys) == digests(primary, keys)
+    for key in ["one", "two"]:
+        primary.cf("RESERVE", key, 100, "SEED", 3)
+        primary.cf("INSERT", key, "ITEMS", *(f"{key}{item}" for item in range(90)), *["again"] * 4)
+    assert primary.cf("MERGE", "merged", "one", "two") == b"OK"
+    for position, chunk in dump(primary, "new"):
+        primary.cf("LOADCHUNK", "loaded", position, chunk)
+    for follower in (replica, late):
+        primary.in_step(follower)
+        assert digests(follower, ["merged", "loaded"]) == digests(primary, ["merged", "loaded"])
+    # After a failover, the other one goes on.
+    primary.kill()
+    replica.client.replicaof("NO", "ONE")
+    late.follow(replica)
+    replica.cf("INSERT", "new", "ITEMS", *range(5000))
+    replica.in_step(late)
+    assert replica.digest("new") == late.digest("new")
+
+
+def test_a_replica_that_comes_between_two_chunks_gets_the_rest(start):
+    primary, replica = start(), start()
+    fill(primary)
+    chunks = dump(primary, "grown")
+    data = b"".join(chunk for _, chunk in chunks[1:])
+    primary.cf("LOADCHUNK", "half", *chunks[0])
+    position, middle = chunks[0][0], len(data) // 2
+    primary.cf("LOADCHUNK", "half", position + middle, data[:middle])
+    with pytest.raises(redis.ResponseError, match="being loaded"):
+        primary.cf("ADD", "half", "a")
+    replica.follow(primary)
+    assert replica.digest("half") == primary.digest("half")
+    primary.cf("LOADCHUNK", "half", position + len(data), data[middle:])
+    primary.in_step(replica)
+    assert replica.digest("half") == primary.digest("half") == primary.digest("grown")
+
+
+def test_chunks_out_of_order_or_damaged_are_refused(server):
+    server.cf("INSERT", "f", "ITEMS", *range(1000))
+    (position, head), (end, data) = dump(server, "f")
+    refused = pytest.raises(redis.ResponseError)
+    with refused:
+        server.cf("LOADCHUNK", "g", end, data)
+    assert not server.client.exists("g")
+    chance = random.Random(3)
+    for _ in range(100):
+        damaged = bytearray(head)
+        damaged[chance.randrange(len(head))] ^= 1 << chance.randrange(8)
+        with refused:
+            server.cf("LOADCHUNK", "g", position, bytes(damaged[: chance.randrange(1, 1 + len(head))]))
+    server.cf("LOADCHUNK", "g", position, head)
+    with refused:
+        server.cf("LOADCHUNK", "g", end + 1, data)
+    used = server.client.info("memory")["used_memory"]
+    for _ in range(300):
+        damaged = bytearray(data)
+        for _ in range(chance.randrange(1, 4)):
+            damaged[chance.randrange(len(data))] = chance.randrange(256)
+        if bytes(damaged) != data and damaged[-64:-56] == data[-64:-56]:
+            with refused:
+                server.cf("LOADCHUNK", "g", end, bytes(damaged))
+    assert server.client.info("memory")["used_memory"] < used + (4 << 20)
+    server.cf("LOADCHUNK", "g", end, data)
+    assert server.digest("g") == server.digest("f")
+    for position in [5, end + 1, 1 << 60, -1]:
+        with refused:
+            server.cf("SCANDUMP", "f", position)
+
+
+def crc64(data):
+    """That of the server, at the end of what DUMP returns."""
+    crc = 0
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x95AC9329AC4BC9B5 if crc & 1 else 0)
+    return struct.pack("<Q", crc)
+
+
+def test_hostile_values_are_refused_and_allocate_nothing(server):
+    server.cf("RESERVE", "f", 20, "EXPANSION", 0)
+    server.cf("INSERT", "f", "ITEMS", *range(20))
+    value = server.client.dump("f")
+    assert value[-8:] == crc64(value[:-8])
+    server.client.config_resetstat()
+    chance, refusals = random.Random(4), 0
+    for _ in range(600):
+        damaged = bytearray(value[:-10])
+        for _ in range(chance.randrange(1, 3)):
+            damaged[chance.randrange(10, len(damaged))] = chance.choice([0, 1, 255, chance.randrange(256)])
+        damaged += value[-10:-8]
+        try:
+            server.client.restore("g", 0, bytes(damaged) + crc64(damaged), replace=True)
+            assert server.cf("EXISTS", "g", 1) in (0, 1)
+        except redis.ResponseError:
+            refusals += 1
+    assert refusals > 300
+    assert server.client.info("memory")["used_memory_peak"] < 64 << 20
+
+
+def test_an_export_is_a_file_of_the_crate_and_the_server_serves(start):
+    server = start()
+    server.cf("RESERVE", "f", 1000, "SEED", 5)
+    for begin in range(0, 100_000, 1000):
+        server.cf("INSERT", "f", "ITEMS", *range(begin, begin + 1000))
+    assert server.cf("EXPORT", "f", "today.cuckoo") == b"OK"
+    exported = (server.folder / "exports/today.cuckoo").read_bytes()
+    assert exported == b"".join(chunk for _, chunk in dump(server, "f")[1:])
+    assert os.listdir(server.folder / "exports") == ["today.cuckoo"]
+    for name in ["", "../x", "a/b", ".hidden", "a b", "x" * 201]:
+        with pytest.raises(redis.ResponseError, match="named by"):
+            server.cf("EXPORT", "f", name)
+    with pytest.raises(redis.ResponseError, match="not found"):
+        server.cf("EXPORT", "missing", "x")
+
+
+def test_exports_meet_saves_writes_and_unlink(start):
+    server = start()
+    server.cf("RESERVE", "f", 1_000_000, "ERROR", 0.0001)
+    for begin in range(0, 1_000_000, 10_000):
+        server.cf("INSERT", "f", "ITEMS", *range(begin, begin + 10_000))
+    server.client.copy("f", "g")
+    for number in range(10):
+        exporter = server.connect()
+        connection = exporter.connection_pool.get_connection()
+        connection.send_command("CF.EXPORT", "f", f"{number}")
+        server.client.bgsave()
+        for item in range(200):
+            server.cf("ADD", "f", f"{number} {item}")
+        if number == 9:
+            server.client.unlink("f")
+        assert connection.read_response() == b"OK"
+        server.wait(lambda: not server.client.info("persistence")["rdb_bgsave_in_progress"])
+        assert server.client.info("persistence")["rdb_last_bgsave_status"] == "ok"
+    server.restart()
+    assert server.cf("MEXISTS", "g", *range(0, 1_000_000, 100)) == [1] * 10_000
+
+
+def test_a_killed_save_leaves_the_file_before(start):
+    server = start("--appendonly", "yes", "--appendfsync", "always")
+    was = fill(server)
+    for command in ["BGSAVE", "BGREWRITEAOF"]:
+        for delay in [0, 0.005, 0.02]:
+            server.client.execute_command(command)
+            server.cf("ADD", "grown", f"{command} {delay}")
+            was["grown"] = server.digest("grown")
+            time.sleep(delay)
+            os.kill(server.process.pid, signal.SIGKILL)
+            server.restart()
+            assert digests(server, was) == was
+
+
+def test_items_expire_by_the_clock_of_the_primary_alone(start):
+    primary, replica = start("--appendonly", "yes"), start()
+    replica.follow(primary)
+    primary.cf("RESERVE", "f", 1000, "TTL", 2)
+    begun = time.monotonic()
+    primary.cf("INSERT", "f", "ITEMS", *range(500))
+    assert sum(primary.cf("MEXISTS", "f", *range(500))) == 500 or time.monotonic() > begun + 2
+    primary.client.rename("f", "g")
+    primary.wait(lambda: sum(primary.cf("MEXISTS", "g", *range(500))) == 0)
+    assert time.monotonic() >= begun + 1.5
+    # The clock of a replica that has lost its primary does nothing.
+    primary.cf("ADD", "g", "kept")
+    primary.in_step(replica)
+    primary.kill()
+    was = replica.digest("g")
+    time.sleep(3)
+    assert replica.digest("g") == was and replica.cf("EXISTS", "g", "kept") == 1
+    replica.client.replicaof("NO", "ONE")
+    replica.wait(lambda: replica.cf("EXISTS", "g", "kept") == 0)
+    primary.start()
+    primary.wait(lambda: primary.cf("EXISTS", "g", "kept") == 0)
+
+
+def test_merging_needs_filters_built_alike(server):
+    for key, seed in [("a", 1), ("b", 1), ("c", 2)]:
+        server.cf("RESERVE", key, 1000, "SEED", seed)
+        server.cf("INSERT", key, "ITEMS", *(f"{key}{item}" for item in range(1000)))
+    assert server.cf("MERGE", "all", "a", "b") == b"OK"
+    assert server.cf("MEXISTS", "all", *(f"{key}{item}" for key in "ab" for item in range(1000))) == [1] * 2000
+    with pytest.raises(redis.ResponseError, match="hash"):
+        server.cf("MERGE", "all", "c")
+    assert server.info("all")["Number of items inserted"] == 2000
+    server.cf("INSERT", "a", "ITEMS", *["again"] * 20)
+    was = server.digest("all")
+    server.cf("MERGE", "all", "a")
+    with pytest.raises(redis.ResponseError, match="8 copies"):
+        server.cf("MERGE", "all", "a")
+    assert server.cf("COUNT", "all", "again") == 20 and server.digest("all") != was
+
+
+def test_maxmemory_holds_and_is_an_error(start):
+    server = start("--maxmemory", "40mb", "--maxmemory-policy", "noeviction")
+    with pytest.raises(redis.exceptions.OutOfMemoryError):
+        server.cf("RESERVE", "large", 10**9, "EXPANSION", 0)
+    server.cf("RESERVE", "f", 1_000_000)
+    refused = None
+    for begin in range(0, 50_000_000, 1000):
+        try:
+            results = server.cf("INSERT", "f", "ITEMS", *range(begin, begin + 1000))
+        except redis.exceptions.OutOfMemoryError as error:
+            refused = error
+            break
+        if any(isinstance(result, redis.ResponseError) for result in results):
+            refused = results
+            break
+    assert refused and begin > 1_000_000
+    assert server.client.info("memory")["used_memory"] < 44 << 20
+    assert server.cf("MEXISTS", "f", *range(0, begin, 1000)) == [1] * (begin // 1000)
+
+
+def test_memory_comes_back(server):
+    begun = server.client.info("memory")["used_memory"]
+    for _ in range(5):
+        fill(server)
+        server.client.execute_command("CF.SCANDUMP", "grown", 0)
+        server.client.unlink(*server.client.keys())
+    server.wait(lambda: server.client.info("memory")["lazyfree_pending_objects"] == 0)
+    assert server.client.info("memory")["used_memory"] < begun + (1 << 20)
+
+
+def test_a_cluster_of_three_nodes(start):
+    nodes = [start("--cluster-enabled", "yes") for _ in range(3)]
+    for number, node in enumerate(nodes):
+        begin, end = 16384 * number // 3, 16384 * (number + 1) // 3 - 1
+        node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", begin, end)
+        node.client.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[0].port)
+    for node in nodes:
+        state = lambda: str(node.connect().execute_command("CLUSTER", "INFO"))
+        node.wait(lambda: "cluster_state:ok" in state() and "cluster_known_nodes:3" in state())
+    cluster = redis.RedisCluster(port=nodes[0].port, host="127.0.0.1")
+    for key in range(60):
+        assert cluster.execute_command("CF.ADD", f"f{key}", key) == 1
+    assert all(cluster.execute_command("CF.EXISTS", f"f{key}", key) for key in range(60))
+    assert all(node.client.dbsize() > 5 for node in nodes)
+    with pytest.raises(redis.ResponseError, match="same slot"):
+        nodes[0].cf("MERGE", "a", "b", "c")
+    assert cluster.execute_command("CF.ADD", "{a}", 1) == 1 and cluster.execute_command("CF.MERGE", "{a}b", "{a}") == b"OK"
+    # A key moves to another node as a dump.
+    key = next(key for key in nodes[0].client.keys() if key != b"{a}")
+    value, digest = nodes[0].client.dump(key), nodes[0].digest(key)
+    slot = nodes[0].client.execute_command("CLUSTER", "KEYSLOT", key)
+    ids = [node.client.execute_command("CLUSTER", "MYID").decode() for node in nodes]
+    nodes[1].client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0])
+    nodes[0].client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1])
+    nodes[0].client.execute_command("MIGRATE", "127.0.0.1", nodes[1].port, key, 0, 10_000)
+    for node in nodes:
+        node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", ids[1])
+    assert nodes[1].digest(key) == digest and len(value) > 100
