@@ -17,6 +17,5 @@ mod raced_lookup;
 #[cfg(all(feature = "shared", target_os = "linux"))]
 mod shared;
 mod stalled_writer;
-#[path = "../../crates/testkit/src/thousands.rs"]
 #[allow(unreachable_pub)]
 mod thousands;

@@ -64,7 +64,7 @@ const PIECES: [Piece; 15] = [
     ("coverage", &["8.2"], &["tests"], "cargo xtask coverage"),
     ("fuzz", &["8.3", "8.4", "8.5", "8.6"], &["fuzz", "crates/testkit"], "cargo xtask fuzz --full"),
     ("asan", &["8.7"], &["tests"], "cargo xtask asan"),
-    ("lint", &["9.1", "9.2", "9.3", "9.4", "9.5", "9.8", "9.9", "9.10"], &["xtask"], "cargo xtask lint --full"),
+    ("lint", &["9.1", "9.2", "9.3", "9.4", "9.5", "9.8", "9.9", "9.10", "9.11"], &["xtask"], "cargo xtask lint --full"),
     ("machines", &["9.6", "9.7"], &["tests"], "cargo xtask machines"),
 ];
 

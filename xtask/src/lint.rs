@@ -3,10 +3,11 @@
 
 use crate::run::{self, plain};
 use crate::tools::{self, Skipped, Tool};
-use anyhow::{Context, Result, bail, ensure};
+use crate::tree;
+use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 const API: &str = "docs/public-api.txt";
 const CRATES_IO: &str = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
@@ -15,10 +16,11 @@ type Check = (&'static str, fn() -> Result<()>);
 /// What only a change of dependencies can break: for the full form, since their tools take minutes to install.
 const OF_DEPENDENCIES: [Check; 2] =
     [("licences of dependencies", licences), ("unused dependencies", unused_dependencies)];
-const CHECKS: [Check; 7] = [
+const CHECKS: [Check; 8] = [
     ("sources of dependencies", sources),
     ("feature sets", features),
     ("WebAssembly", web_assembly),
+    ("AArch64", aarch64),
     ("the package", package),
     ("the public API", public_api),
     ("what is gone from the public API", semver),
@@ -81,15 +83,21 @@ fn features() -> Result<()> {
 /// Without features, and with those that need no system.
 fn web_assembly() -> Result<()> {
     let target = "wasm32-unknown-unknown";
-    let (status, output) = run::silently(plain(&format!("rustup target add {target}")))?;
-    if !status.success() {
-        bail!(Skipped(format!("no standard library for {target} can be had: {output}")));
-    }
+    tools::add_target(target)?;
     for features in ["", "snapshot,serde"] {
         let build = format!("cargo build --locked --lib --target {target} --no-default-features --features");
         run::quietly(run::command(&build, [features]))?;
     }
     println!("figure 9.8: {target} is built without features, and with snapshots");
+    Ok(())
+}
+
+/// What is compiled for other processors than x86-64 only, such as the fence behind a writer. No linker is needed.
+fn aarch64() -> Result<()> {
+    let target = "aarch64-unknown-linux-gnu";
+    tools::add_target(target)?;
+    run::quietly(plain(&format!("cargo clippy --locked --lib --all-features --target {target} -- -D warnings")))?;
+    println!("figure 9.11: {target} builds the library with all features, without a warning");
     Ok(())
 }
 
@@ -108,9 +116,7 @@ fn public_api() -> Result<()> {
     let (new, old): (BTreeSet<_>, BTreeSet<_>) = (found.lines().collect(), listed.lines().collect());
     old.difference(&new).for_each(|line| println!("-{line}"));
     new.difference(&old).for_each(|line| println!("+{line}"));
-    if found != listed {
-        bail!("it is not the one that {API} lists; if that is meant: cargo xtask lint --write");
-    }
+    ensure!(found == listed, "it is not the one that {API} lists; if that is meant: cargo xtask lint --write");
     let lines = run::thousands(listed.lines().count());
     println!("figure 9.4: the public API is the one that {API} lists, {lines} lines");
     Ok(())
@@ -120,7 +126,7 @@ fn public_api() -> Result<()> {
 fn semver() -> Result<()> {
     let landed = |file: &str| run::stdout(plain(&format!("git show main:{file}")));
     let (Ok(before), Ok(changes)) = (landed(API), landed("CHANGELOG.md")) else {
-        bail!(Skipped(String::from("there is no branch main with a listing")));
+        return Err(Skipped(String::from("there is no branch main with a listing")).into());
     };
     let (now, changelog) = (run::read(API)?, run::read("CHANGELOG.md")?);
     let gone: Vec<_> = before.lines().filter(|line| !now.lines().any(|other| other == *line)).collect();
@@ -157,8 +163,30 @@ fn package() -> Result<()> {
             links += 1;
         }
     }
-    println!("figure 9.9: the package has {} files; {links} links of its pages lead to files in it", files.len());
+    let unpacked = unpack()?;
+    // In a workspace of its own: it lies in the folder of this one.
+    let manifest = unpacked.join("Cargo.toml");
+    fs::write(&manifest, run::read(&manifest)? + "\n[workspace]\n")?;
+    let mut tests = plain("cargo test --no-run --all-features --profile dev --config profile.dev.debug=false");
+    tests.current_dir(&unpacked).env("CARGO_TARGET_DIR", tree::target("package-tests")?);
+    run::quietly(tests)?;
+    let count = files.len();
+    println!(
+        "figure 9.9: the package has {count} files, its tests compile; {links} links of its pages lead to files in it"
+    );
     Ok(())
+}
+
+/// Packs the library, and unpacks what users get.
+fn unpack() -> Result<PathBuf> {
+    let folder = tree::target("package")?;
+    tree::remove(&folder)?;
+    run::quietly(plain("cargo package --locked --allow-dirty --no-verify -p concurrent-cuckoo-filter"))?;
+    let packed = fs::read_dir(&folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let packed = packed.filter(|path| path.extension().is_some_and(|kind| kind == "crate")).max();
+    let packed = packed.context("cargo package leaves no package")?;
+    run::quietly(run::command("tar -xzf", [packed.as_path(), "-C".as_ref(), &folder]))?;
+    Ok(packed.with_extension(""))
 }
 
 /// Where that is not installed, clippy (incompatible_msrv) has checked what is used of std.

@@ -71,8 +71,7 @@ fn check_on(machine: &Machine) -> Result<()> {
         let found = run::silently(run::command(line, ["--version"])).is_ok();
         ensure!(found, Skipped(format!("no {line} for {target}; in Debian: apt-get install {PACKAGES}")));
     }
-    let added = run::quietly(run::plain(&format!("rustup target add {target}")));
-    added.map_err(|error| Skipped(format!("rustup cannot add the target {target}: {error:#}")))?;
+    tools::add_target(target)?;
 
     let began = Instant::now();
     // Building takes longer than running, even under qemu: no debug information, and no more optimisation than pays.

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
-#[path = "../../crates/testkit/src/thousands.rs"]
+#[path = "../../tests/internal/thousands.rs"]
 #[allow(unreachable_pub)]
 mod thousands;
 pub(crate) use thousands::thousands;

@@ -65,6 +65,12 @@ pub(crate) fn toolchain(begin: &str) -> Result<String> {
     Ok(name.ok_or_else(|| Skipped(format!("no toolchain {begin}* is installed")))?.to_owned())
 }
 
+/// Adds the standard library for this target to the active toolchain.
+pub(crate) fn add_target(target: &str) -> Result<()> {
+    let added = run::quietly(run::plain(&format!("rustup target add {target}")));
+    Ok(added.map(drop).map_err(|error| Skipped(format!("rustup cannot add the target {target}: {error:#}")))?)
+}
+
 /// The machine that this toolchain builds for, such as x86_64-unknown-linux-gnu.
 pub(crate) fn host(toolchain: &str) -> Result<String> {
     let said = run::stdout(run::plain(&format!("rustc {toolchain} -vV")))?;

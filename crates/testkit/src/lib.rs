@@ -12,6 +12,7 @@
 //! | `promise`    | what the README promises, and the panic of a check that finds it broken                   |
 //! | `format`     | the snapshot format, read a second time from its description                              |
 
+#[path = "../../../tests/internal/linearizability/answer.rs"]
 mod answer;
 pub mod format;
 mod input;
@@ -22,6 +23,7 @@ pub mod rate;
 pub mod sequence;
 mod shape;
 pub mod stress;
+#[path = "../../../tests/internal/thousands.rs"]
 mod thousands;
 mod threads;
 

@@ -1,6 +1,6 @@
 //! The oracle of classes: what an operation answered about one class, and which counts of copies explain it.
 //!
-//! Names nothing of the library, because `tests/internal` includes this file where the library itself is under test.
+//! Names nothing of the library, because the testkit includes this file, too.
 
 /// Copies of a class that its two buckets hold.
 pub const MAX_COPIES: u8 = 8;
