@@ -65,18 +65,18 @@ def main():
         commands = [(command, key, *names[begin : begin + 100]) for begin in range(0, len(names), 100)] * 4
         print(f"{command} of 100: {statistics.median(per_item(server, commands, 1, 100) for _ in range(5)):.3f}")
 
-    server.client.flushall()
+    server.client.execute_command("FLUSHALL", "SYNC")
     used = lambda: server.client.info("memory")["used_memory"]
     begun = used()
     for key in range(1000):
         server.cf("RESERVE", f"k{key}", 100)
     print(f"a growing key of 100 items: {(used() - begun) / 1000:.0f} bytes")
-    server.client.flushall()
+    server.client.execute_command("FLUSHALL", "SYNC")
     begun = used()
     for key in range(1000):
         server.cf("RESERVE", f"k{key}", 100, "EXPANSION", 0)
     print(f"a fixed key of 100 items: {(used() - begun) / 1000:.0f} bytes")
-    server.client.flushall()
+    server.client.execute_command("FLUSHALL", "SYNC")
 
     server.cf("RESERVE", "f", ITEMS // 100, "SEED", 1)
     begun = processor_time(server)
