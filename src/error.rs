@@ -8,6 +8,20 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// `Debug` is `Display`: a `main` that returns an error prints it by `Debug`.
+macro_rules! debug_is_display {
+    ($($error:ident),+) => {
+        $(impl fmt::Debug for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        })+
+    };
+}
+debug_is_display!(BuildError, MergeError, PartError, SnapshotError);
+#[cfg(all(feature = "shared", target_os = "linux"))]
+debug_is_display!(SharedError);
+
 /// An enum of errors: what each of them means, and behind `=>` what a user is told, as `write!` takes it.
 macro_rules! errors {
     (
@@ -117,8 +131,9 @@ errors! {
     ///     error.to_string(),
     ///     "a false-positive rate of 1.5 was asked for; it must lie between 0 and 1, both excluded"
     /// );
+    /// assert_eq!(format!("{error:?}"), error.to_string()); // a `main` that returns it prints the sentence
     /// ```
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, PartialEq)]
     #[non_exhaustive]
     pub enum BuildError {
         /// [`Builder::capacity`](crate::Builder::capacity) was not called.
@@ -255,7 +270,7 @@ errors! {
     /// assert_eq!(error.to_string(), "key 0 belongs to shard 0; this part has the shards 2 to 4, the last excluded");
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
-    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[derive(Clone, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum PartError {
         /// A key that belongs to another part.
@@ -310,7 +325,6 @@ errors! {
     /// assert!(matches!(error, SnapshotError::NotASnapshot));
     /// assert_eq!(error.to_string(), "this is not a snapshot of a filter: it does not begin as one");
     /// ```
-    #[derive(Debug)]
     #[non_exhaustive]
     pub enum SnapshotError {
         /// What the reader, the writer or the system returned. Where a file is saved or loaded, the error names it, and has
@@ -542,7 +556,7 @@ impl Error for OfFile {
 
 errors! {
     /// Why two filters cannot be merged. Neither has changed.
-    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[derive(Clone, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum MergeError {
         /// They were built for another number of keys, or with another width.
@@ -563,7 +577,6 @@ errors! {
 #[cfg(all(feature = "shared", target_os = "linux"))]
 errors! {
     /// Why a shared filter cannot be created, opened, changed or queried.
-    #[derive(Debug)]
     #[non_exhaustive]
     pub enum SharedError {
         /// What the system returned. The error names the file, and has the system's own error as its source.
