@@ -4,7 +4,7 @@ use super::Core;
 use crate::batch::{assert_same_length, lookup_batch};
 use crate::layout::Mixed;
 use crate::raw::{Answers, Put};
-use crate::report::BulkReport;
+use crate::report::{BulkReport, RemoveReport};
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 
@@ -45,7 +45,13 @@ impl<S: BuildHasher> Core<S> {
         self.raw.insert_each(hashes, put, usize::MAX, answers)
     }
 
-    /// The same on the threads of the caller's rayon pool.
+    /// Removes of each key the copy with this value, or the one that dies first, and reports which were missing.
+    pub(super) fn remove_batch<K: ?Sized + Hash, T: Borrow<K>>(&self, keys: &[T], value: Option<u32>) -> RemoveReport {
+        let hashes = &mut keys.iter().map(|key| self.mixed::<K>(key.borrow()));
+        self.raw.remove_each(hashes, value, usize::MAX)
+    }
+
+    /// The same as [`Core::put_batch`] on the threads of the caller's rayon pool.
     #[cfg(feature = "rayon")]
     pub(super) fn par_put<K: ?Sized + Hash, T: Borrow<K> + Sync>(&self, keys: &[T], put: Put) -> BulkReport
     where

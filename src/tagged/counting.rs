@@ -9,7 +9,7 @@ use crate::error::{BuildError, InsertError, MergeError};
 use crate::hashing::DefaultHashBuilder;
 use crate::layout::{Mixed, Plan};
 use crate::raw::{Answers, Counted, IfPresent, Put};
-use crate::report::{BulkReport, MergeReport};
+use crate::report::{BulkReport, MergeReport, RemoveReport};
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -425,6 +425,21 @@ impl<K: ?Sized + Hash, S: BuildHasher> CountingFilter<K, S> {
     /// ```
     pub fn remove(&self, key: &K) -> bool {
         self.core.raw.remove(self.core.mixed(key))
+    }
+
+    /// Removes each key, as a loop of [`remove`](CountingFilter::remove) would, and lists those that were missing.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CountingFilter;
+    ///
+    /// let filter = CountingFilter::<str>::builder().capacity(100).build()?;
+    /// assert_eq!(filter.add_batch(&["a", "b"], &mut [0; 2]).inserted, 2);
+    /// let report = filter.remove_batch(&["a", "c"]);
+    /// assert_eq!((report.removed, report.missing), (1, vec![1]));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn remove_batch<T: Borrow<K>>(&self, keys: &[T]) -> RemoveReport {
+        self.core.remove_batch::<K, T>(keys, None)
     }
 }
 

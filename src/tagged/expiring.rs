@@ -8,7 +8,7 @@ use crate::error::{BuildError, InsertError, InsertForError, MergeError};
 use crate::hashing::DefaultHashBuilder;
 use crate::layout::Plan;
 use crate::raw::{Answers, IfPresent, Put};
-use crate::report::{BulkReport, MergeReport};
+use crate::report::{BulkReport, MergeReport, RemoveReport};
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -278,6 +278,21 @@ impl<K: ?Sized + Hash, S: BuildHasher> ExpiringFilter<K, S> {
     /// ```
     pub fn remove(&self, key: &K) -> bool {
         self.core.raw.remove(self.core.mixed(key))
+    }
+
+    /// Removes each key, as a loop of [`remove`](ExpiringFilter::remove) would, and lists those that were missing.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::ExpiringFilter;
+    ///
+    /// let filter = ExpiringFilter::<str>::builder().capacity(100).time_to_live(std::time::Duration::from_secs(60)).build()?;
+    /// assert_eq!(filter.insert_batch(&["a", "b"]).inserted, 2);
+    /// let report = filter.remove_batch(&["a", "c"]);
+    /// assert_eq!((report.removed, report.missing), (1, vec![1]));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn remove_batch<T: Borrow<K>>(&self, keys: &[T]) -> RemoveReport {
+        self.core.remove_batch::<K, T>(keys, None)
     }
 
     /// Stores a copy of each key, as a loop of [`insert`](ExpiringFilter::insert) would, and lists those that were refused.

@@ -6,7 +6,7 @@ use crate::error::{BuildError, InsertError, MergeError};
 use crate::hashing::DefaultHashBuilder;
 use crate::layout::Plan;
 use crate::raw::{Answers, IfPresent, Put};
-use crate::report::{BulkReport, MergeReport};
+use crate::report::{BulkReport, MergeReport, RemoveReport};
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -186,6 +186,25 @@ impl<K: ?Sized + Hash, S: BuildHasher> TaggedFilter<K, S> {
     pub fn remove(&self, key: &K, tag: u32) -> bool {
         let value = self.value(tag);
         self.core.raw.remove_value(self.core.mixed(key), Some(value)) != 0
+    }
+
+    /// Removes a copy of each key with this tag, as a loop of [`remove`](TaggedFilter::remove) would, and lists those that were missing.
+    ///
+    /// # Panics
+    /// If the tag is above [`max_tag`](TaggedFilter::max_tag).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::TaggedFilter;
+    ///
+    /// let filter = TaggedFilter::<str>::builder().capacity(100).build()?;
+    /// assert_eq!(filter.insert_batch(&["a", "b"], 2).inserted, 2);
+    /// let report = filter.remove_batch(&["a", "c"], 2);
+    /// assert_eq!((report.removed, report.missing), (1, vec![1]));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn remove_batch<T: Borrow<K>>(&self, keys: &[T], tag: u32) -> RemoveReport {
+        self.core.remove_batch::<K, T>(keys, Some(self.value(tag)))
     }
 
     /// Stores a copy of each key with this tag, as a loop of [`insert`](TaggedFilter::insert) would, and lists those that

@@ -1,9 +1,10 @@
 //! What filters of every kind have in common, fixed in size and growing: one suite over all of them.
 
 use concurrent_cuckoo_filter::{
-    BulkReport, CountingFilter, CuckooFilter, ExpiringFilter, FilterView, SnapshotError, SnapshotReader,
+    BulkReport, CountingFilter, CuckooFilter, ExpiringFilter, FilterView, RemoveReport, SnapshotError, SnapshotReader,
     StableHashBuilder, TaggedFilter,
 };
+use std::hash::BuildHasher;
 use std::time::Duration;
 
 type Stable = StableHashBuilder;
@@ -14,6 +15,9 @@ const HOUR: Duration = Duration::from_secs(3600);
 trait Kind: Clone + Send + Sync {
     /// Whether each key has a copy of its own.
     const OWN_COPIES: bool;
+    /// The hashes of the snapshots of `determinism`, fixed in size and growing. Another one is another version of the format, or
+    /// keys that lie elsewhere.
+    const DIGESTS: [u64; 2];
 
     /// For this many keys, or for 2,000 that may become as many.
     fn build(keys: usize, grows: bool) -> Self;
@@ -24,6 +28,7 @@ trait Kind: Clone + Send + Sync {
     fn has_batch(&self, keys: &[u64], found: &mut [bool]);
     fn par_has(&self, keys: &[u64], found: &mut [bool]);
     fn take(&self, key: u64) -> bool;
+    fn take_batch(&self, keys: &[u64]) -> RemoveReport;
     fn len(&self) -> usize;
     fn clear(&self);
     fn memory(&self) -> usize;
@@ -53,9 +58,10 @@ macro_rules! kind {
     ($filter:ident, $($rest:tt)+) => {
         kind!(= $filter<u64, Stable>, $filter<u64, Stable>, |filter| filter, |filter| filter, $($rest)+);
     };
-    (= $kind:ty, $filter:ty, $make:expr, $of:expr, $own_copies:literal, $builder:expr, $put:expr, $put_batch:expr, $par_put:expr, $take:expr, $read:expr, $view:expr) => {
+    (= $kind:ty, $filter:ty, $make:expr, $of:expr, $own_copies:literal, $digests:expr, $builder:expr, $put:expr, $put_batch:expr, $par_put:expr, $take:expr, $take_batch:expr, $read:expr, $view:expr) => {
         impl Kind for $kind {
             const OWN_COPIES: bool = $own_copies;
+            const DIGESTS: [u64; 2] = $digests;
 
             fn build(keys: usize, grows: bool) -> Self {
                 let builder = $builder.hasher(Stable::with_keys(1, 2));
@@ -82,6 +88,9 @@ macro_rules! kind {
             }
             fn take(&self, key: u64) -> bool {
                 $take(self.it(), &key)
+            }
+            fn take_batch(&self, keys: &[u64]) -> RemoveReport {
+                $take_batch(self.it(), keys)
             }
             fn len(&self) -> usize {
                 self.it().len()
@@ -136,33 +145,39 @@ macro_rules! kind {
 kind!(
     CuckooFilter,
     true,
+    [0x64af_8730_840e_b565, 0x4a82_a9b7_f295_234f],
     CuckooFilter::<u64>::builder(),
     |filter: &Self, key| filter.insert(key),
     |filter: &Self, keys| filter.insert_batch(keys),
     |filter: &Self, keys| filter.par_insert(keys),
     |filter: &Self, key| filter.remove(key),
+    |filter: &Self, keys| filter.remove_batch(keys),
     |reader: SnapshotReader<&[u8]>| reader.into_filter_with_stored_keys(),
     |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
 );
 kind!(
     ExpiringFilter,
     true,
+    [0x02a2_6897_85a8_c58f, 0xd551_d8bd_efe0_d181],
     ExpiringFilter::<u64>::builder().time_to_live(HOUR),
     |filter: &Self, key| filter.insert(key),
     |filter: &Self, keys| filter.insert_batch(keys),
     |filter: &Self, keys| filter.par_insert(keys),
     |filter: &Self, key| filter.remove(key),
+    |filter: &Self, keys| filter.remove_batch(keys),
     |reader| ExpiringFilter::from_snapshot(reader, None, Duration::ZERO),
     |view: &FilterView<'_, Self>, keys, found| view.contains_batch_at(keys, Duration::ZERO, found)
 );
 kind!(
     CountingFilter,
     false,
+    [0x7f94_0ab1_d2dd_f8ef, 0xd95d_3da5_4816_cb19],
     CountingFilter::<u64>::builder(),
     |filter: &Self, key| filter.add(key),
     |filter: &Self, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
     |filter: &Self, keys| filter.par_add(keys),
     |filter: &Self, key| filter.remove(key),
+    |filter: &Self, keys| filter.remove_batch(keys),
     |reader| CountingFilter::from_snapshot(reader, None),
     |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
 );
@@ -172,22 +187,26 @@ kind!(
     Window,
     |window| &window.0,
     false,
+    [0x2bd6_99e1_dd58_8306, 0x9db9_39e3_9238_c53d],
     CountingFilter::<u64>::builder().time_to_live(HOUR),
     |filter: &CountingFilter<_, _>, key| filter.add(key),
     |filter: &CountingFilter<_, _>, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
     |filter: &CountingFilter<_, _>, keys| filter.par_add(keys),
     |filter: &CountingFilter<_, _>, key| filter.subtract(key) == Some(0),
+    |filter: &CountingFilter<_, _>, keys| filter.remove_batch(keys),
     |reader| CountingFilter::from_snapshot(reader, None),
     |view: &FilterView<'_, CountingFilter<u64, Stable>>, keys, found| view.contains_batch_at(keys, Duration::ZERO, found)
 );
 kind!(
     TaggedFilter,
     true,
+    [0x70c6_a17a_cc35_6e64, 0xea3b_171a_9bb0_bae0],
     TaggedFilter::<u64>::builder(),
     |filter: &Self, key| filter.insert(key, 3),
     |filter: &Self, keys| filter.insert_batch(keys, 3),
     |filter: &Self, keys| filter.par_insert(keys, 3),
     |filter: &Self, key| filter.remove(key, 3),
+    |filter: &Self, keys| filter.remove_batch(keys, 3),
     |reader| TaggedFilter::from_snapshot(reader, None),
     |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
 );
@@ -250,7 +269,9 @@ fn ways<F: Kind>(keys: u64, grows: bool) {
     let filter = filled::<F>(keys, grows);
     assert_eq!(filter.tables() > 4, grows, "{} tables", filter.tables());
     assert_holds(&filter, keys);
-    let removed = (0..keys).filter(|key| key % 3 == 0 && filter.take(*key)).count();
+    let thirds = Vec::from_iter((0..keys).step_by(3));
+    let (one_by_one, batch) = thirds.split_at(thirds.len() / 2);
+    let removed = one_by_one.iter().filter(|key| filter.take(**key)).count() + filter.take_batch(batch).removed;
     let missing =
         keys.div_ceil(3) - removed as u64 + (0..keys).filter(|key| key % 3 != 0 && !filter.has(*key)).count() as u64;
     // Keys that are counted together go together.
@@ -318,6 +339,11 @@ fn determinism<F: Kind>(keys: u64, grows: bool) {
     }
     assert_eq!(one.bytes(), other.bytes());
     assert_eq!(one.bytes(), read.bytes(), "after a snapshot");
+    // The probe of the hash function is of arrays as they lie in memory.
+    if cfg!(all(target_pointer_width = "64", target_endian = "little")) {
+        let digest = Stable::with_keys(0, 0).hash_one(&one.bytes()[..]);
+        assert_eq!(digest, F::DIGESTS[usize::from(grows)], "the bytes are those of format 2: {digest:#x}");
+    }
 }
 
 fn merges<F: Kind>(keys: u64, grows: bool) {
