@@ -495,6 +495,58 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
         hash_of(&self.hasher, key)
     }
 
+    /// Hashes the key, begins to fetch from memory all that a lookup of it reads, and returns the hash, for
+    /// [`contains_hash`](CuckooFilter::contains_hash): a lookup in two steps, for callers that cannot batch their keys but know a
+    /// key before they need the answer. Out of cache, a lookup waits for its lines; begun ahead, several wait at the same time.
+    ///
+    /// Nothing is read yet: the answer is as of the second step, and a key that is inserted or removed between the steps is
+    /// found as if there had been no first one. A prefetch that comes to nothing costs a few nanoseconds. Where the
+    /// filter fits the caches, [`contains`](CuckooFilter::contains) alone is faster; where several keys are known at the same
+    /// time, [`contains_batch`](CuckooFilter::contains_batch) is. A growing filter reads its directory in the first step.
+    ///
+    /// A loop that begins eight lookups, then reads their answers:
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(1_000);
+    /// (0..500).try_for_each(|key| filter.insert(&key))?;
+    ///
+    /// let keys = Vec::from_iter(400..600_u64);
+    /// let (mut hashes, mut found) = ([0; 8], 0);
+    /// for keys in keys.chunks(8) {
+    ///     for (hash, key) in hashes.iter_mut().zip(keys) {
+    ///         *hash = filter.prefetch(key);
+    ///     }
+    ///     found += hashes[..keys.len()].iter().filter(|&&hash| filter.contains_hash(hash)).count();
+    /// }
+    /// assert!(found >= 100);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    ///
+    /// A handler that begins when a request arrives, and reads the answer after it has waited for something else:
+    /// ```
+    /// # use concurrent_cuckoo_filter::CuckooFilter;
+    /// # async fn authenticate(_: &str) -> bool { true }
+    /// async fn is_blocked(filter: &CuckooFilter<str>, user: &str, domain: &str) -> bool {
+    ///     let hash = filter.prefetch(domain);
+    ///     authenticate(user).await && filter.contains_hash(hash)
+    /// }
+    /// # let filter = CuckooFilter::<str>::with_capacity(100);
+    /// # filter.insert("spam.example")?;
+    /// # let mut blocked = std::pin::pin!(is_blocked(&filter, "user", "spam.example"));
+    /// # let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
+    /// # assert_eq!(blocked.as_mut().poll(context), std::task::Poll::Ready(true));
+    /// # use std::future::Future;
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[inline]
+    #[must_use = "the hash is what the second step takes"]
+    pub fn prefetch(&self, key: &K) -> u64 {
+        let hash = self.hash(key);
+        self.raw.prefetch(Mixed::of(hash));
+        hash
+    }
+
     /// Hashes another form of a key, for the twins that end in `_hash`: one that hashes as the key does, such as `(u32, &str)` for
     /// `(u32, String)`. **Whether it does is yours to know.** Where it does not, the filter answers for another key. Tuples and
     /// derived structs hash field by field, `&T`, `Box<T>` and the like as `T`, `String` as `str` and `Vec<T>` as `[T]`; an array does

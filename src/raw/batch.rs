@@ -160,15 +160,21 @@ impl<K: SlotKind> RawFilter<K> {
 }
 
 impl<K: SlotKind> RawFilter<K> {
-    /// Calls `work` with each key and what goes with it, whose buckets began to be fetched some keys before.
-    pub(crate) fn fetch_each<A>(&self, keys: impl Iterator<Item = (Mixed, A)>, mut work: impl FnMut(Mixed, A)) {
-        let fetched = keys.inspect(|&(mixed, _)| match self {
+    /// Begins to fetch all that a lookup of this class reads.
+    #[inline]
+    pub(crate) fn prefetch(&self, mixed: Mixed) {
+        match self {
             RawFilter::Flat(flat) => {
                 let (shard, class) = flat.locate(mixed);
-                shard.fetch(class, CacheLevel::L1);
+                shard.fetch_for_lookup(class);
             }
-            RawFilter::Growing(growing) => growing.fetch(growing.aim(mixed), CacheLevel::L1),
-        });
+            RawFilter::Growing(growing) => growing.prefetch(mixed),
+        }
+    }
+
+    /// Calls `work` with each key and what goes with it, whose buckets began to be fetched some keys before.
+    pub(crate) fn fetch_each<A>(&self, keys: impl Iterator<Item = (Mixed, A)>, mut work: impl FnMut(Mixed, A)) {
+        let fetched = keys.inspect(|&(mixed, _)| self.prefetch(mixed));
         rolling::<FAR_AHEAD, _>(fetched, |_| {}, |(mixed, with)| work(mixed, with));
     }
 }

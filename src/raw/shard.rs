@@ -73,6 +73,13 @@ impl<'a, T: Slots> Shard<'a, T> {
         self.table().prefetch(class.second, level);
     }
 
+    /// Begins to fetch all that a lookup reads.
+    #[inline(always)]
+    pub(super) fn fetch_for_lookup(self, class: Class) {
+        self.fetch(class, CacheLevel::L1);
+        self.stripes().of(class.first).version().fetch();
+    }
+
     /// Begins to fetch all buckets.
     pub(crate) fn fetch_all(self) {
         self.table().prefetch_all();

@@ -10,6 +10,7 @@
 
 use super::counters::Counters;
 use crate::sys::memory::Zeroed;
+use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::steps::{Step, reached};
 use crate::sys::sync::{AtomicU64, Mutex, ReadWord, fence_acquire, load_locked};
 use core::sync::atomic::Ordering;
@@ -102,6 +103,14 @@ impl Stripe {
     pub(super) fn set_count(&self, count: u64) {
         // Relaxed: written under the lock, read on its own.
         self.count.store(count, Ordering::Relaxed);
+    }
+}
+
+impl VersionRef<'_> {
+    /// Begins to fetch it.
+    #[inline(always)]
+    pub(super) fn fetch(self) {
+        prefetch(self.0, CacheLevel::L1);
     }
 }
 

@@ -199,6 +199,13 @@ impl<K: SlotKind> Growing<K> {
         u64::from(bucket.get() >> self.plan.stripe_shift) * STRIPE_BYTES as u64
     }
 
+    /// Begins to fetch all that a lookup reads, after the cell and the record of the table.
+    #[inline]
+    pub(crate) fn prefetch(&self, mixed: Mixed) {
+        let (leaf, class) = self.home(self.aim(mixed));
+        self.shard(leaf).fetch_for_lookup(class);
+    }
+
     /// Begins to fetch the buckets of a key.
     #[inline(always)]
     pub(crate) fn fetch(&self, aim: Aim, level: CacheLevel) {
