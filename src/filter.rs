@@ -612,8 +612,9 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
 
     /// Stores a copy of the key, whether it is present or not.
     ///
-    /// Every copy takes a slot until it is removed. For a set rather than a multiset, use
-    /// [`insert_unique`](CuckooFilter::insert_unique).
+    /// Use this where keys are removed: each inserted key has a copy of its own, so that [`remove`](CuckooFilter::remove) never
+    /// takes that of another. Every copy occupies a slot until it is removed; [`insert_unique`](CuckooFilter::insert_unique)
+    /// stores a key once.
     ///
     /// # Errors
     /// [`InsertError::Full`], [`InsertError::TooManyCopies`] and, in a filter that grows, [`InsertError::OutOfMemory`] store
@@ -638,7 +639,11 @@ impl<K: ?Sized + Hash, S: BuildHasher> CuckooFilter<K, S> {
         self.raw.insert(self.mixed(key))
     }
 
-    /// Stores the key if it is absent and says whether it was.
+    /// Stores the key if it is absent, and returns whether it was.
+    ///
+    /// Use this to admit keys that are not removed. After `Ok(false)` the key has no copy of its own: removing it takes the copy
+    /// of an equal key or, after a false positive, of another key, which lookups then miss. Where keys are removed, use
+    /// [`insert`](CuckooFilter::insert).
     ///
     /// Of several threads that do this with one key at the same time, at most one gets `Ok(true)`; exactly one, if the
     /// key's class was absent, it is not removed, and no insertion of it is refused. `Ok(false)` may be a false positive,
