@@ -73,7 +73,7 @@ impl<K: SlotKind> Flat<K> {
     /// The shard of a key, and its place there.
     #[inline(always)]
     pub(crate) fn locate(&self, mixed: Mixed) -> (Shard<'_, K::Slots<'_>>, Class) {
-        let (shard, class) = self.shards.geometry.locate(mixed);
+        let (shard, class) = self.shards.shape.geometry.locate(mixed);
         (self.at(shard), class)
     }
 

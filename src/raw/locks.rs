@@ -66,7 +66,7 @@ impl<'a> Stripes<'a> {
     /// The number of the stripe of a bucket.
     #[inline(always)]
     fn number(self, bucket: Bucket) -> usize {
-        bucket.index() >> self.shards.strides.stripe_shift
+        bucket.index() >> self.shards.shape.positions.stripe_shift
     }
 
     /// Set if a panic interrupted a change: the counts may not be what the words say.

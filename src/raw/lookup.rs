@@ -131,7 +131,7 @@ impl Flat<Tagging> {
     /// The value of each live copy of the class. A copy that is there throughout is among them.
     pub(super) fn values(&self, mixed: Mixed) -> Values {
         loop {
-            let (place, slots) = (self.shards.geometry.locate_flat::<false>(mixed), self.slots());
+            let (place, slots) = (self.shards.shape.geometry.locate_flat::<false>(mixed), self.slots());
             let now = slots.now();
             if let Some(values) = values_in(&self.shards, slots, place, now).filter(|_| slots.is_still(now)) {
                 return values;

@@ -69,7 +69,7 @@ pub(crate) use lookup::{Contains, contains_in};
 pub(crate) use observed::Observed;
 pub(crate) use pair::{IfPresent, Put};
 #[cfg(feature = "snapshot")]
-pub(crate) use probe::{Layout, LayoutKind, Positions, Probed, runs_at};
+pub(crate) use probe::{Layout, LayoutKind, Positions, Probed, Shape, runs_at};
 #[cfg(all(feature = "shared", target_os = "linux"))]
 pub(crate) use recovery::Unrecoverable;
 pub(crate) use shard::Shard;

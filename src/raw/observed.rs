@@ -3,13 +3,13 @@
 
 use super::block::{ContainsEach, Next, contains_each_in};
 use super::lookup::{Contains, Look, contains_in};
-use super::probe::{LayoutKind, Probed};
+use super::probe::{LayoutKind, Probed, Shape};
 #[cfg(all(test, cuckoo_loom))]
 use super::shards::Shards;
 use super::shards::Strides;
 use super::slots::{Bare, SlotKind};
 use super::stripe::{FencedRef, VERSION_AT};
-use crate::layout::{Format, Geometry, Mixed, Plan};
+use crate::layout::{Mixed, Plan};
 use crate::sys::isa::Compiled;
 use crate::sys::memory::ReadOnly;
 use crate::sys::prefetch::level_for;
@@ -36,9 +36,7 @@ impl Versions for ReadOnly {
 pub(crate) struct Observed<K: SlotKind = Bare, W = ReadOnly, V = ReadOnly> {
     words: W,
     versions: V,
-    geometry: Geometry,
-    strides: Strides,
-    format: Format,
+    shape: Shape<Strides>,
     kind: K,
     contains: Compiled<Contains<Self>>,
     contains_each: Compiled<ContainsEach<Self>>,
@@ -47,14 +45,11 @@ pub(crate) struct Observed<K: SlotKind = Bare, W = ReadOnly, V = ReadOnly> {
 impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
     /// Of a plan that was checked, with all words and stripes of it.
     pub(crate) fn new(plan: &Plan, words: W, versions: V) -> Self {
-        let format = Format::new(plan.slot_bits);
         let table_bytes = plan.shards * plan.words * size_of::<u64>();
         Observed {
             words,
             versions,
-            geometry: Geometry::new(plan),
-            strides: Strides::new(plan, &format),
-            format,
+            shape: Shape::new(plan, |format| Strides::new(plan, format)),
             kind: K::new(plan),
             contains: contains_in(plan),
             contains_each: contains_each_in(LayoutKind::of(plan.slot_bits), level_for(table_bytes)),
@@ -99,18 +94,8 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Probed for Observed<K, W, V>
     }
 
     #[inline(always)]
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    #[inline(always)]
-    fn format(&self) -> &Format {
-        &self.format
-    }
-
-    #[inline(always)]
-    fn positions(&self) -> &Strides {
-        &self.strides
+    fn shape(&self) -> &Shape<Strides> {
+        &self.shape
     }
 
     #[inline(always)]

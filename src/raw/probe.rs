@@ -5,7 +5,7 @@ use super::shards::{Shards, Strides};
 use super::slots::{Bare, SlotKind, Slots};
 use super::stripe::{STRIPE_BYTES, VersionRef, Watch};
 use super::table::acquire;
-use crate::layout::{Format, Geometry, Packing, Place, hits_less};
+use crate::layout::{Format, Geometry, Packing, Place, Plan, hits_less};
 #[cfg(feature = "snapshot")]
 use crate::sys::bytes;
 use crate::sys::memory::{ReadOnly, Run};
@@ -73,17 +73,44 @@ pub(crate) trait Probed {
     /// What slots hold, and when it counts.
     fn slots(&self) -> Self::Slots<'_>;
 
-    fn geometry(&self) -> &Geometry;
+    fn shape(&self) -> &Shape<Self::Positions>;
 
-    fn format(&self) -> &Format;
+    #[inline(always)]
+    fn geometry(&self) -> &Geometry {
+        &self.shape().geometry
+    }
 
-    fn positions(&self) -> &Self::Positions;
+    #[inline(always)]
+    fn format(&self) -> &Format {
+        &self.shape().format
+    }
+
+    #[inline(always)]
+    fn positions(&self) -> &Self::Positions {
+        &self.shape().positions
+    }
 
     /// The words of all shards.
     fn source(&self) -> &Self::Source;
 
     /// The version of a stripe, by where that begins.
     fn version(&self, stripe_offset: u64) -> Self::Version<'_>;
+}
+
+/// Where the buckets of a key lie, and how they are read. In this order: of a table of a growing filter, lookups read the geometry
+/// and the positions alone.
+#[repr(C)]
+pub(crate) struct Shape<P> {
+    pub(crate) geometry: Geometry,
+    pub(crate) positions: P,
+    pub(crate) format: Format,
+}
+
+impl<P> Shape<P> {
+    pub(crate) fn new(plan: &Plan, positions: impl FnOnce(&Format) -> P) -> Self {
+        let format = Format::new(plan.slot_bits);
+        Shape { geometry: Geometry::new(plan), positions: positions(&format), format }
+    }
 }
 
 /// From a place to where its buckets and its stripe begin.
@@ -366,18 +393,8 @@ impl Probed for Shards {
     }
 
     #[inline(always)]
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    #[inline(always)]
-    fn format(&self) -> &Format {
-        &self.format
-    }
-
-    #[inline(always)]
-    fn positions(&self) -> &Strides {
-        &self.strides
+    fn shape(&self) -> &Shape<Strides> {
+        &self.shape
     }
 
     #[inline(always)]
@@ -405,18 +422,8 @@ impl<K: SlotKind> Probed for Flat<K> {
     }
 
     #[inline(always)]
-    fn geometry(&self) -> &Geometry {
-        &self.shards.geometry
-    }
-
-    #[inline(always)]
-    fn format(&self) -> &Format {
-        &self.shards.format
-    }
-
-    #[inline(always)]
-    fn positions(&self) -> &Strides {
-        &self.shards.strides
+    fn shape(&self) -> &Shape<Strides> {
+        &self.shards.shape
     }
 
     #[inline(always)]

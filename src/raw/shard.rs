@@ -31,7 +31,7 @@ impl Shards {
 impl<'a, T: Slots> Shard<'a, T> {
     #[inline(always)]
     pub(super) fn geometry(self) -> &'a Geometry {
-        &self.shards.geometry
+        &self.shards.shape.geometry
     }
 
     #[inline(always)]
@@ -41,7 +41,7 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     #[inline(always)]
     pub(super) fn format(self) -> &'a Format {
-        &self.shards.format
+        &self.shards.shape.format
     }
 
     #[cfg(all(feature = "shared", target_os = "linux"))]
@@ -139,9 +139,12 @@ mod tests {
         let key = classes(&shards).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
         let advanced = |work: &dyn Fn()| {
             let watched = [key, key.turned()].map(|key| {
-                let place =
-                    shards.shards.geometry.locate_flat::<false>(shards.shards.geometry.leading_to(key).unwrap());
-                let version = shards.shards.version(shards.shards.strides.stripe_offset(place));
+                let place = shards
+                    .shards
+                    .shape
+                    .geometry
+                    .locate_flat::<false>(shards.shards.shape.geometry.leading_to(key).unwrap());
+                let version = shards.shards.version(shards.shards.shape.positions.stripe_offset(place));
                 (version, version.begin())
             });
             assert!(watched.iter().all(|(watch, version)| watch.is_still(*version)));

@@ -1,6 +1,7 @@
 //! The shards of a filter, side by side: one run of words, one run of stripes, and the numbers that find a place in both. No
 //! record of a shard is read on the way.
 
+use super::probe::Shape;
 use super::stripe::{STRIPE_BYTES, Stripe, VersionRef};
 use crate::layout::{Format, Geometry, Plan};
 use crate::sys::memory::{Run, Source};
@@ -18,9 +19,7 @@ pub(crate) struct Shards {
     /// Those of all shards, one after the other, and [`SPARE`] that stay zero: lookups read the word behind a bucket, too.
     pub(super) words: Run<AtomicU64>,
     pub(super) stripes: Run<CachePadded<Stripe>>,
-    pub(super) geometry: Geometry,
-    pub(super) strides: Strides,
-    pub(super) format: Format,
+    pub(super) shape: Shape<Strides>,
     /// For each shard, whether a panic interrupted a change of it.
     pub(super) interrupted: Run<Flag>,
     plan: Plan,
@@ -71,11 +70,8 @@ impl Shards {
         stripes: Run<CachePadded<Stripe>>,
         source: Source<'_>,
     ) -> Option<Self> {
-        let format = Format::new(plan.slot_bits);
         Some(Shards {
-            geometry: Geometry::new(plan),
-            strides: Strides::new(plan, &format),
-            format,
+            shape: Shape::new(plan, |format| Strides::new(plan, format)),
             words,
             stripes,
             interrupted: Run::new(plan.shards, source)?,
@@ -138,7 +134,7 @@ impl Shards {
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
-        &self.geometry
+        &self.shape.geometry
     }
 
     #[inline(always)]

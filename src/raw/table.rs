@@ -26,7 +26,7 @@ impl<'a> Table<'a> {
 
     #[inline(always)]
     pub(super) fn format(self) -> &'a Format {
-        &self.shards.format
+        &self.shards.shape.format
     }
 
     /// How many there are.

@@ -1,7 +1,7 @@
 //! The records of a snapshot as shards that lie side by side and never change.
 
-use crate::layout::{Format, Geometry, Place, Plan};
-use crate::raw::{Bare, Layout, Positions, Probed};
+use crate::layout::{Place, Plan};
+use crate::raw::{Bare, Layout, Positions, Probed, Shape};
 use crate::sys::bytes::Bytes;
 
 /// Bytes behind a bucket that lookups may read: a trailer stands behind the last record.
@@ -10,9 +10,7 @@ pub(super) const SPARE: usize = 3 * size_of::<u64>();
 /// The shards of a filter of fixed size.
 pub(super) struct Records<'a> {
     pub(super) bytes: Bytes<'a>,
-    geometry: Geometry,
-    format: Format,
-    strides: Strides,
+    shape: Shape<Strides>,
 }
 
 /// Where the words of the first shard begin, and how far apart shards and buckets are, in bits.
@@ -28,9 +26,8 @@ impl<'a> Records<'a> {
     pub(super) fn new(bytes: Bytes<'a>, plan: &Plan, first: usize, stride: usize) -> Self {
         let end = first + (plan.shards - 1) * stride + plan.words * size_of::<u64>();
         assert!(end + SPARE <= bytes.len(), "a trailer stands behind the last record");
-        let format = Format::new(plan.slot_bits);
-        let strides = Strides { first: 8 * first as u64, shard: 8 * stride as u64, bucket: format.bucket_bits() };
-        Records { bytes, geometry: Geometry::new(plan), format, strides }
+        let (first, shard) = (8 * first as u64, 8 * stride as u64);
+        Records { bytes, shape: Shape::new(plan, |format| Strides { first, shard, bucket: format.bucket_bits() }) }
     }
 }
 
@@ -54,18 +51,8 @@ impl<'a> Probed for Records<'a> {
     }
 
     #[inline(always)]
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    #[inline(always)]
-    fn format(&self) -> &Format {
-        &self.format
-    }
-
-    #[inline(always)]
-    fn positions(&self) -> &Strides {
-        &self.strides
+    fn shape(&self) -> &Shape<Strides> {
+        &self.shape
     }
 
     #[inline(always)]

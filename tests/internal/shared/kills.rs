@@ -20,6 +20,8 @@ const THREADS: u64 = 2;
 const OWN: u64 = 60;
 /// Keys that stay.
 const STABLE: u64 = 700;
+/// Set to the path of the filter in the process that is killed.
+const KILLED: &str = "CUCKOO_KILLED";
 
 fn builder() -> crate::Builder<u64, StableHashBuilder> {
     CuckooFilter::builder().capacity(950).hasher(StableHashBuilder::with_keys(1, 2))
@@ -72,11 +74,8 @@ fn wait_for_the_kill() {
     thread::sleep(Duration::from_secs(60));
 }
 
-/// The process that is killed.
-#[test]
-#[ignore = "run by the test below, as a process of its own"]
-fn child() {
-    let Ok(path) = env::var("CUCKOO_KILLED") else { return };
+/// The process that is killed: a writer of the filter in this file.
+fn write_until_killed(path: &str) {
     let seed: u64 = env::var("CUCKOO_SEED").unwrap().parse().unwrap();
     let mut random = fastrand::Rng::with_seed(seed);
     let acknowledged = File::options().write(true).open(format!("{path}.acknowledged")).unwrap();
@@ -92,7 +91,7 @@ fn child() {
         }
     };
     let take_over = random.u32(..3) == 0;
-    let open = || SharedFilter::<Filter>::open(&path).unwrap();
+    let open = || SharedFilter::<Filter>::open(path).unwrap();
     // A third of the processes are killed at one of the first steps of their take-over, if it has any.
     let mut few = random.u32(..8);
     let in_take_over = move |_| {
@@ -135,8 +134,13 @@ fn child() {
 /// Runs a process until it is killed, while a reader looks for what stays.
 fn round(path: &Path, seed: u64, stays: &[u64]) -> u64 {
     let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "internal::shared::kills::child", "--ignored", "--nocapture", "--test-threads=1"])
-        .env("CUCKOO_KILLED", path)
+        .args([
+            "--exact",
+            "internal::shared::kills::killed_processes_leave_every_acknowledged_change",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env(KILLED, path)
         .env("CUCKOO_SEED", seed.to_string())
         .stdout(Stdio::piped())
         .spawn()
@@ -170,8 +174,10 @@ fn round(path: &Path, seed: u64, stays: &[u64]) -> u64 {
 }
 
 #[test]
-#[ignore = "long: .ci/run runs it"]
-fn processes_that_are_killed_leave_what_they_acknowledged() {
+fn killed_processes_leave_every_acknowledged_change() {
+    if let Ok(path) = env::var(KILLED) {
+        return write_until_killed(&path);
+    }
     let rounds = if env::var_os("CUCKOO_FULL").is_some() { 10_000 } else { 300 };
     let path: PathBuf = env::temp_dir().join(format!("concurrent-cuckoo-filter.kills-{}", std::process::id()));
     let acknowledged = PathBuf::from(format!("{}.acknowledged", path.display()));
