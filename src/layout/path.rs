@@ -115,8 +115,10 @@ impl<B: Copy> Step<B> {
     ) -> Option<Self> {
         let fingerprint = |at: usize| Fingerprint::from_slot(slots[at]);
         let fingerprints = [fingerprint(0)?, fingerprint(1)?, fingerprint(2)?, fingerprint(3)?];
-        let to = fingerprints.map(|fingerprint| alternate(fingerprint, from));
-        let reached = to.map(read);
+        // Not by `map`, which LLVM leaves out of line here, with its arrays in memory.
+        let to = |at: usize| alternate(fingerprints[at], from);
+        let to = [to(0), to(1), to(2), to(3)];
+        let reached = [read(to[0]), read(to[1]), read(to[2]), read(to[3])];
         let rooms = (0..SLOTS).fold(0, |rooms, at| rooms | u32::from(has_room(reached[at])) << at);
         Some(Step { from, fingerprints, to, reached, rooms })
     }

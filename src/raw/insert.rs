@@ -68,7 +68,8 @@ impl<T: Slots> Shard<'_, T> {
             return Look { with_room: Some(slot.bucket), saturated: false };
         }
         let live = move |run| self.slots.live(*lanes, run, class.fingerprint, moment);
-        let [first, second] = [class.first, class.second].map(|bucket| self.table().matching(bucket, Optimistic, live));
+        let copies = |bucket| self.table().matching(bucket, Optimistic, live);
+        let (first, second) = (copies(class.first), copies(class.second));
         Look { with_room: None, saturated: first.count(second, self.format()) as usize == 2 * SLOTS }
     }
 

@@ -68,7 +68,8 @@ impl<T: Slots> Shard<'_, T> {
     /// What slots mean to a search: nothing if they are empty or dead.
     #[inline(always)]
     fn fingerprints(self, slots: [u32; SLOTS], moment: T::Moment) -> [u32; SLOTS] {
-        slots.map(|slot| self.slots.fingerprint(slot, moment).map_or(0, Fingerprint::get))
+        let fingerprint = |at: usize| self.slots.fingerprint(slots[at], moment).map_or(0, Fingerprint::get);
+        [fingerprint(0), fingerprint(1), fingerprint(2), fingerprint(3)]
     }
 
     /// Searches a path of relocations that makes room in the pair of the class, by what it reads without locks, which others may

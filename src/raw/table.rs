@@ -170,14 +170,15 @@ impl<'a> Table<'a> {
     pub(super) fn lower(self, buckets: [Bucket; 2], reading: impl Reading, room: impl Fn(u64) -> u64) -> Option<Slot> {
         let format = self.format();
         if !unaligned::AVAILABLE || format.has_two_runs() {
-            let [first, second] = buckets.map(|bucket| self.matching(bucket, reading, &room));
-            return first.or_lower(second).lowest(format);
+            let matching = |bucket| self.matching(bucket, reading, &room);
+            return matching(buckets[0]).or_lower(matching(buckets[1])).lowest(format);
         }
         // The same by one load for each bucket.
-        let [first, second] = buckets.map(|bucket| {
+        let in_bucket = |bucket| {
             let begin = format.begin(bucket);
             (room(self.run_at_once(begin)), Slot { bucket, begin })
-        });
+        };
+        let (first, second) = (in_bucket(buckets[0]), in_bucket(buckets[1]));
         let (room, Slot { bucket, begin }) =
             if second.0.trailing_zeros() < first.0.trailing_zeros() { second } else { first };
         (room != 0).then(|| Slot { bucket, begin: begin + u64::from(format.lanes.lowest(room)) })
