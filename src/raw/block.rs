@@ -12,7 +12,7 @@ use super::stripe::Watch;
 use crate::layout::{Mixed, Place};
 use crate::sys::IS_MODEL;
 use crate::sys::isa::{Compiled, Function, Signature};
-use crate::sys::prefetch::CacheLevel;
+use crate::sys::prefetch::{CacheLevel, level_for};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
 
@@ -68,13 +68,15 @@ impl<F> Signature for ContainsEach<F> {
     type Output = ();
 }
 
-/// The lookups of filters with this layout, of which lines are fetched so, for this processor.
-pub(crate) fn contains_each_in<P: Probed>(layout: LayoutKind, fetch: Option<CacheLevel>) -> Compiled<ContainsEach<P>> {
-    with_layout!(layout, L => match fetch {
+/// Looks up the next keys in tables of so many bytes. The function for their layout, their size and this processor is chosen
+/// per call: if each filter held it from its construction, every program would contain all of them, 600 KB.
+pub(crate) fn contains_each_in<P: Probed>(probed: &P, table_bytes: usize, next: Next<'_>, found: &mut [bool]) {
+    let compiled: Compiled<ContainsEach<P>> = with_layout!(LayoutKind::of(probed.format().slot_bits()), L => match level_for(table_bytes) {
         None => Compiled::for_vectors::<ContainsEachAs<L, Near>>(),
         Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<L, Middle>>(),
         Some(CacheLevel::L2) => Compiled::for_vectors::<ContainsEachAs<L, Far>>(),
-    })
+    });
+    compiled.call(probed, (next, found));
 }
 
 /// Writes down the hashes of the next keys: as many as there are left, or as fit. Says how many. The user's types are known to
@@ -219,6 +221,7 @@ impl<P: Probed> InBlocks for P {}
 mod tests {
     use super::*;
     use crate::CuckooFilter;
+    use crate::sys::prefetch::choose_level;
     use crate::sys::steps::with_hook;
 
     /// With keys in each bucket of their pair and in both.
@@ -235,12 +238,11 @@ mod tests {
     fn without_writers_each_key_is_read_once() {
         let only_reads = |step| assert_eq!(step, Step::BucketRead);
         for width in 4..=32 {
-            let (mut filter, hashes) = filter(width);
+            let (filter, hashes) = filter(width);
             with_hook(only_reads, || hashes.iter().for_each(|&hash| _ = filter.contains_hash(hash)));
             let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.count_hash(hash) > 0).collect();
             for fetch in [None, Some(CacheLevel::L1), Some(CacheLevel::L2)] {
-                filter.raw.flat_mut().contains_each =
-                    contains_each_in(LayoutKind::of(filter.raw.plan().slot_bits), fetch);
+                choose_level(fetch);
                 let mut found = vec![false; hashes.len()];
                 with_hook(only_reads, || filter.contains_batch_hash(&hashes, &mut found));
                 assert_eq!(found, one_by_one, "{width} bits");

@@ -100,12 +100,6 @@ impl<K: SlotKind> RawFilter<K> {
         flat
     }
 
-    #[cfg(test)]
-    pub(super) fn flat_mut(&mut self) -> &mut Flat<K> {
-        let RawFilter::Flat(flat) = self else { panic!("a filter of fixed size") };
-        flat
-    }
-
     /// Does this with the tables, from the oldest on. Those that are added while the last one is worked on come, too.
     pub(crate) fn with_tables<'a, R>(
         &'a self,

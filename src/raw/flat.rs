@@ -1,11 +1,10 @@
 //! The flat directory: a number of shards that is fixed when the filter is built.
 
-use super::block::{ContainsEach, Next, contains_each_in};
+use super::block::{Next, contains_each_in};
 use super::counters::Totals;
 use super::home::Fixed;
 use super::lookup::{Contains, contains_in};
 use super::pair::Put;
-use super::probe::LayoutKind;
 use super::shard::Shard;
 use super::shards::Shards;
 use super::slots::{Bare, SlotKind};
@@ -14,7 +13,6 @@ use crate::error::InsertError;
 use crate::layout::{Class, Mixed, Plan};
 use crate::sys::isa::Compiled;
 use crate::sys::memory::HugePages;
-use crate::sys::prefetch::level_for;
 
 /// Shards, and the functions that are chosen for them.
 #[repr(C)]
@@ -23,7 +21,6 @@ pub(crate) struct Flat<K: SlotKind = Bare> {
     contains: Compiled<Contains<Flat<K>>>,
     pub(crate) shards: Shards,
     pub(super) kind: K,
-    pub(super) contains_each: Compiled<ContainsEach<Flat<K>>>,
     pub(super) writers: Writers<Flat<K>>,
 }
 
@@ -52,13 +49,7 @@ impl<K: SlotKind> Flat<K> {
     /// A filter of these shards.
     pub(super) fn of(shards: Shards) -> Self {
         let plan = shards.plan();
-        Flat {
-            contains: contains_in(plan),
-            contains_each: contains_each_in(LayoutKind::of(plan.slot_bits), level_for(shards.table_bytes())),
-            kind: K::new(plan),
-            shards,
-            writers: Writers::new(),
-        }
+        Flat { contains: contains_in(plan), kind: K::new(plan), shards, writers: Writers::new() }
     }
 
     #[inline(always)]
@@ -83,7 +74,7 @@ impl<K: SlotKind> Flat<K> {
     }
 
     pub(crate) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
-        self.contains_each.call(self, (next, found));
+        contains_each_in(self, self.shards.table_bytes(), next, found);
     }
 
     /// Slots in use. Each stripe is read at a moment of its own.

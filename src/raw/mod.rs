@@ -55,9 +55,9 @@ mod writers;
 
 pub(crate) use assembly::{Assembly, Unfilled, fill_alone};
 pub(crate) use batch::{Answers, Counted};
-pub(crate) use block::{BLOCK, Next};
 #[cfg(feature = "snapshot")]
-pub(crate) use block::{ContainsEach, contains_each_in};
+pub(crate) use block::contains_each_in;
+pub(crate) use block::{BLOCK, Next};
 pub(crate) use exclusive::{Exclusive, KEYS_UNDER_LOCKS};
 pub(crate) use filter::RawFilter;
 pub(crate) use flat::Flat;

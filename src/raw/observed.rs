@@ -1,9 +1,9 @@
 //! Shards that another process writes, and this one may only read: the lookups of a filter, with a fence in place of each Acquire
 //! load, and a bound to their repeats, since whoever writes may be anyone.
 
-use super::block::{ContainsEach, Next, contains_each_in};
+use super::block::{Next, contains_each_in};
 use super::lookup::{Contains, Look, contains_in};
-use super::probe::{LayoutKind, Probed, Shape};
+use super::probe::{Probed, Shape};
 #[cfg(all(test, cuckoo_loom))]
 use super::shards::Shards;
 use super::shards::Strides;
@@ -12,7 +12,6 @@ use super::stripe::{FencedRef, VERSION_AT};
 use crate::layout::{Mixed, Plan};
 use crate::sys::isa::Compiled;
 use crate::sys::memory::ReadOnly;
-use crate::sys::prefetch::level_for;
 use core::borrow::Borrow;
 
 /// Repeats of a lookup: each takes a relocation in the key's stripe within some 20 ns.
@@ -39,20 +38,19 @@ pub(crate) struct Observed<K: SlotKind = Bare, W = ReadOnly, V = ReadOnly> {
     shape: Shape<Strides>,
     kind: K,
     contains: Compiled<Contains<Self>>,
-    contains_each: Compiled<ContainsEach<Self>>,
+    table_bytes: usize,
 }
 
 impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
     /// Of a plan that was checked, with all words and stripes of it.
     pub(crate) fn new(plan: &Plan, words: W, versions: V) -> Self {
-        let table_bytes = plan.shards * plan.words * size_of::<u64>();
         Observed {
             words,
             versions,
             shape: Shape::new(plan, |format| Strides::new(plan, format)),
             kind: K::new(plan),
             contains: contains_in(plan),
-            contains_each: contains_each_in(LayoutKind::of(plan.slot_bits), level_for(table_bytes)),
+            table_bytes: plan.shards * plan.words * size_of::<u64>(),
         }
     }
 
@@ -69,7 +67,7 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
 
     /// Says of each key whether its class is present.
     pub(crate) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
-        self.contains_each.call(self, (next, found));
+        contains_each_in(self, self.table_bytes, next, found);
     }
 }
 

@@ -14,13 +14,12 @@ use crate::error::SnapshotError;
 use crate::filter::CuckooFilter;
 use crate::hashing::{SavedHasher, hash_of, hash_of_str_bytes};
 use crate::layout::{self, Mixed, Tags};
-use crate::raw::{Contains, ContainsEach, LayoutKind, contains_each_in, contains_in};
+use crate::raw::{Contains, contains_each_in, contains_in};
 #[cfg(feature = "mmap")]
 use crate::snapshot::open_regular;
 use crate::snapshot::{SnapshotHeader, Stored};
 use crate::sys::bytes::Bytes;
 use crate::sys::isa::Compiled;
-use crate::sys::prefetch::level_for;
 use crate::tagged::{CountingFilter, ExpiringFilter, TaggedFilter};
 use core::borrow::Borrow;
 use core::fmt;
@@ -76,7 +75,6 @@ enum Lookups<'a> {
     Alike {
         records: Records<'a>,
         contains: Compiled<Contains<Records<'a>>>,
-        contains_each: Compiled<ContainsEach<Records<'a>>>,
     },
     Differing(Tables<'a>),
 }
@@ -91,7 +89,6 @@ impl<'a> Lookups<'a> {
         let plan = stored.plan();
         Ok(Lookups::Alike {
             contains: contains_in(plan),
-            contains_each: contains_each_in(LayoutKind::of(plan.slot_bits), level_for(bytes.len())),
             records: Records::new(bytes, plan, stored.first(), stored.stride()),
         })
     }
@@ -117,8 +114,8 @@ impl<'a> Lookups<'a> {
     fn contains_each<T>(&self, keys: &[T], mixed: impl Fn(&T) -> Mixed, now: u64, found: &mut [bool]) {
         assert_same_length(keys.len(), found.len());
         match self {
-            Lookups::Alike { records, contains_each, .. } => {
-                contains_each.call(records, (&mut hashing(keys, mixed), found));
+            Lookups::Alike { records, .. } => {
+                contains_each_in(records, records.bytes.len(), &mut hashing(keys, mixed), found);
             }
             Lookups::Differing(tables) => tables.contains_each(&mut keys.iter().map(mixed), now, found),
         }

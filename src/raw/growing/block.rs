@@ -5,7 +5,7 @@
 
 use super::Growing;
 use super::leaf::{Leaf, layout_of};
-use crate::layout::{Aim, Mixed, Plan, repeated};
+use crate::layout::{Aim, Mixed, repeated};
 use crate::raw::block::{BLOCK, ContainsEach, Next};
 use crate::raw::probe::{Layout, Runs, with_layout};
 use crate::raw::slots::{SlotKind, Slots};
@@ -46,9 +46,11 @@ struct Probes<'a> {
 
 struct ContainsEachAs<L>(PhantomData<L>);
 
-/// The lookups of growing filters of this plan, for this processor.
-pub(super) fn contains_each_in<K: SlotKind>(plan: &Plan) -> Compiled<ContainsEach<Growing<K>>> {
-    with_layout!(layout_of(plan), L => Compiled::for_vectors::<ContainsEachAs<L>>())
+/// As `raw::block::contains_each_in`.
+pub(super) fn contains_each_in<K: SlotKind>(growing: &Growing<K>, next: Next<'_>, found: &mut [bool]) {
+    let compiled: Compiled<ContainsEach<Growing<K>>> =
+        with_layout!(layout_of(&growing.plan), L => Compiled::for_vectors::<ContainsEachAs<L>>());
+    compiled.call(growing, (next, found));
 }
 
 impl<K: SlotKind, L: Layout> Function<ContainsEach<Growing<K>>> for ContainsEachAs<L> {

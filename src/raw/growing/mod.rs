@@ -27,7 +27,7 @@ mod write;
 
 pub(crate) use leaf::NewTable;
 
-use super::block::{ContainsEach, Next};
+use super::block::Next;
 use super::counters::Totals;
 use super::lookup::Contains;
 use super::shard::Shard;
@@ -50,7 +50,6 @@ pub(crate) struct Growing<K: SlotKind = Bare> {
     pub(super) geometry: Geometry,
     directory: Directory<Leaf>,
     pub(super) kind: K,
-    contains_each: Compiled<ContainsEach<Growing<K>>>,
     pub(super) writers: Writers<Growing<K>>,
     pub(super) plan: Plan,
     /// Tables that there were when it was built, or loaded.
@@ -101,7 +100,6 @@ impl<K: SlotKind> Growing<K> {
             directory: Directory::new(leaves, |leaf| plan.cells_at(leaf.doublings()))?,
             kind: K::new(plan),
             contains: lookup::contains_in(plan),
-            contains_each: block::contains_each_in(plan),
             writers: Writers::new(),
             plan: *plan,
             begun_with,
@@ -190,7 +188,7 @@ impl<K: SlotKind> Growing<K> {
     }
 
     pub(super) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
-        self.contains_each.call(self, (next, found));
+        block::contains_each_in(self, next, found);
     }
 
     /// Where the stripe of a bucket begins in any table, in bytes.
