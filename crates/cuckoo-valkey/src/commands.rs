@@ -2,7 +2,7 @@
 
 use crate::sys::{Argument, Context, Failure, Key, Text, now};
 use crate::ticks;
-use crate::value::{Stored, Told, Value, Wish, random};
+use crate::value::{Parameters, Reservation, Stored, Value, random};
 use concurrent_cuckoo_filter::{BuildError, InsertError};
 
 pub(crate) type Outcome = Result<(), Failure>;
@@ -10,13 +10,13 @@ pub(crate) type Outcome = Result<(), Failure>;
 const DEFAULT_CAPACITY: usize = 1024;
 const DEFAULT_RATE: f64 = 0.001;
 
-impl Wish {
+impl Reservation {
     fn new(capacity: usize) -> Self {
-        let told = Told { rate: DEFAULT_RATE, expansion: 1, bucket_size: 2, max_iterations: 20 };
-        Wish { capacity, seed: random(), time_to_live: None, told, next_tick: 0 }
+        let parameters = Parameters { rate: DEFAULT_RATE, expansion: 1, bucket_size: 2, max_iterations: 20 };
+        Reservation { capacity, seed: random(), time_to_live: None, parameters, next_tick: 0 }
     }
 
-    /// Builds the filter, and has replicas build the same one.
+    /// Builds the filter, and replicates its creation with all parameters and the seed.
     fn create<'k>(
         mut self,
         context: Context<'_>,
@@ -34,15 +34,16 @@ impl Wish {
             stored.next_tick = self.next_tick;
             ticks::note_stored(context.database(), name.bytes());
         }
-        let Told { rate, expansion, bucket_size, max_iterations } = self.told;
-        let mut arguments: Vec<Argument<'_>> = vec![name.into(), (&self.capacity).into()];
-        arguments.extend([(&"ERROR").into(), (&rate).into(), (&"EXPANSION").into(), (&expansion).into()]);
-        arguments.extend([(&"BUCKETSIZE").into(), (&bucket_size).into()]);
-        arguments.extend([(&"MAXITERATIONS").into(), (&max_iterations).into(), (&"SEED").into(), (&self.seed).into()]);
+        let Parameters { rate, expansion, bucket_size, max_iterations } = self.parameters;
+        let Reservation { capacity, seed, next_tick, .. } = self;
+        let mut options = format!(
+            "{capacity} ERROR {rate} EXPANSION {expansion} BUCKETSIZE {bucket_size} MAXITERATIONS {max_iterations} SEED {seed}"
+        );
         if let Some(seconds) = self.time_to_live {
-            arguments.extend([(&"TTL").into(), (&seconds).into(), (&"TICK").into(), (&self.next_tick).into()]);
+            options += &format!(" TTL {seconds} TICK {next_tick}");
         }
-        context.replicate(c"CF.RESERVE", &arguments);
+        let options = options.split(' ').map(|option| Argument::from(&option));
+        context.replicate(c"CF.RESERVE", &[name.into()].into_iter().chain(options).collect::<Vec<_>>());
         key.set(Value::Filter(stored));
         filter_mut(key)?.ok_or_else(|| Failure::from("ERR the server did not store the filter"))
     }
@@ -50,7 +51,7 @@ impl Wish {
 
 const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 const NOT_FOUND: &str = "ERR not found";
-const ARRIVING: &str = "ERR the filter is being loaded: CF.LOADCHUNK has not come to its end";
+const ARRIVING: &str = "ERR the filter is being loaded: CF.LOADCHUNK has not reached its end";
 
 fn filter<'k>(key: &'k Key<'_>) -> Result<Option<&'k Stored>, Failure> {
     match key.get()? {
@@ -68,8 +69,8 @@ pub(crate) fn filter_mut<'k>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Stor
     }
 }
 
-/// A filter that must be there.
-pub(crate) fn there<'k>(key: &'k Key<'_>, missing: &'static str) -> Result<&'k Stored, Failure> {
+/// The filter of a key, or the error `missing`.
+pub(crate) fn existing<'k>(key: &'k Key<'_>, missing: &'static str) -> Result<&'k Stored, Failure> {
     filter(key)?.ok_or_else(|| missing.into())
 }
 
@@ -83,7 +84,7 @@ fn capacity(text: Text<'_>) -> Result<usize, Failure> {
 
 pub(crate) fn reserve(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let [_, name, keys, options @ ..] = arguments else { return Err(Failure::WrongArity) };
-    let mut wish = Wish::new(capacity(*keys)?);
+    let mut reservation = Reservation::new(capacity(*keys)?);
     let (pairs, rest) = options.as_chunks();
     if !rest.is_empty() {
         return Err(Failure::WrongArity);
@@ -94,16 +95,25 @@ pub(crate) fn reserve(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
             if limits.contains(&number) { Ok(number) } else { Err(Failure::from(refused)) }
         };
         match &option.bytes().to_ascii_uppercase()[..] {
-            b"ERROR" => wish.told.rate = number(value, "ERR Bad error rate: a number between 0 and 1 is possible")?,
-            b"EXPANSION" => wish.told.expansion = limited(0..=32768, "ERR Bad expansion: 0 to 32768 is possible")?,
-            b"BUCKETSIZE" => wish.told.bucket_size = limited(1..=255, "ERR Bad bucket size: 1 to 255 is possible")?,
-            b"MAXITERATIONS" => {
-                wish.told.max_iterations = limited(1..=65535, "ERR Bad max iterations: 1 to 65535 is possible")?;
+            b"ERROR" => {
+                reservation.parameters.rate = number(value, "ERR Bad error rate: a number between 0 and 1 is possible")?
             }
-            b"SEED" => wish.seed = number(value, "ERR Bad seed: a number of 64 bits is possible")?,
-            b"TTL" => wish.time_to_live = Some(number(value, "ERR Bad time to live: a number of seconds is possible")?),
-            // As a primary writes it.
-            b"TICK" => wish.next_tick = number(value, "ERR Bad tick")?,
+            b"EXPANSION" => {
+                reservation.parameters.expansion = limited(0..=32768, "ERR Bad expansion: 0 to 32768 is possible")?
+            }
+            b"BUCKETSIZE" => {
+                reservation.parameters.bucket_size = limited(1..=255, "ERR Bad bucket size: 1 to 255 is possible")?
+            }
+            b"MAXITERATIONS" => {
+                reservation.parameters.max_iterations =
+                    limited(1..=65535, "ERR Bad max iterations: 1 to 65535 is possible")?;
+            }
+            b"SEED" => reservation.seed = number(value, "ERR Bad seed: a number of 64 bits is possible")?,
+            b"TTL" => {
+                reservation.time_to_live = Some(number(value, "ERR Bad time to live: a number of seconds is possible")?)
+            }
+            // Replicated by a primary; not for users.
+            b"TICK" => reservation.next_tick = number(value, "ERR Bad tick")?,
             _ => {
                 return Err(format!("ERR unknown option '{}'", option.bytes().escape_ascii()).into());
             }
@@ -113,21 +123,21 @@ pub(crate) fn reserve(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     if key.get()?.is_some() {
         return Err("ERR item exists".into());
     }
-    wish.create(context, *name, &mut key)?;
+    reservation.create(context, *name, &mut key)?;
     context.reply_ok();
     Ok(())
 }
 
-/// Why an item was not stored.
+/// Converts an error of an insertion into its reply.
 fn refused(error: InsertError, stored: &Stored) -> Failure {
     match error {
         InsertError::OutOfMemory => OUT_OF_MEMORY.into(),
-        _ if stored.told.expansion == 0 => "ERR Filter is full".into(),
+        _ if stored.parameters.expansion == 0 => "ERR Filter is full".into(),
         _ => "ERR Maximum expansions reached".into(),
     }
 }
 
-/// The filter of a key that is opened for writing; a new one if it has none.
+/// The filter of a key that is open for writing. An empty key gets a new one.
 fn filter_or_new<'k>(
     context: Context<'_>,
     name: Text<'_>,
@@ -135,7 +145,7 @@ fn filter_or_new<'k>(
     capacity: usize,
 ) -> Result<&'k mut Stored, Failure> {
     if key.get()?.is_none() {
-        return Wish::new(capacity).create(context, name, key);
+        return Reservation::new(capacity).create(context, name, key);
     }
     filter_mut(key)?.ok_or_else(|| NOT_FOUND.into())
 }
@@ -150,7 +160,7 @@ pub(crate) fn add(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     Ok(())
 }
 
-/// Replicas store what was new here, and decide nothing.
+/// Replicated as `CF.ADD` if the item was new, so that replicas make no decision of their own.
 pub(crate) fn add_new(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
     let mut key = context.open_to_write(name);
@@ -227,7 +237,7 @@ pub(crate) fn exists(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn exist(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+pub(crate) fn contains_batch(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let [_, name, items @ ..] = arguments else { return Err(Failure::WrongArity) };
     let mut found = vec![false; items.len()];
     if let Some(stored) = filter(&context.open(*name))? {
@@ -260,9 +270,9 @@ pub(crate) fn delete(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
 pub(crate) fn info(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name] = arguments else { return Err(Failure::WrongArity) };
     let key = context.open(name);
-    let stored = there(&key, NOT_FOUND)?;
-    let ([capacity, most], Told { rate, expansion, bucket_size, max_iterations }) =
-        (stored.filter.capacities(), stored.told);
+    let stored = existing(&key, NOT_FOUND)?;
+    let ([capacity, most], Parameters { rate, expansion, bucket_size, max_iterations }) =
+        (stored.filter.capacities(), stored.parameters);
     let numbers = [
         ("Size", stored.memory_usage() as i64),
         ("Number of buckets", buckets(stored) as i64),
@@ -274,7 +284,7 @@ pub(crate) fn info(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
         ("Max iterations", max_iterations.into()),
         ("Capacity", capacity as i64),
         ("Max capacity", most as i64),
-        ("Copies beyond the eighth", stored.further() as i64),
+        ("Copies beyond the eighth", stored.overflow() as i64),
         ("Time to live", stored.filter.expiring().map_or(0, |filter| filter.time_to_live().as_secs() as i64)),
     ];
     context.reply_map(numbers.len() + 3);
@@ -282,17 +292,17 @@ pub(crate) fn info(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
         context.reply_bytes(label.as_bytes());
         context.reply_integer(number);
     }
-    for (label, rate) in [("Error rate", rate), ("Error rate now", stored.filter.rate_now())] {
+    for (label, rate) in [("Error rate", rate), ("Error rate now", stored.filter.current_rate())] {
         context.reply_bytes(label.as_bytes());
         context.reply_double(rate);
     }
     context.reply_bytes(b"Seed");
-    // As text, for it may be larger than an integer of the protocol.
+    // As text: it may exceed the 64-bit signed integers of the protocol.
     context.reply_bytes(stored.filter.seed().to_string().as_bytes());
     Ok(())
 }
 
-/// Buckets of four slots.
+/// The number of buckets, of four slots each.
 fn buckets(stored: &Stored) -> usize {
     stored.filter.slots() / 4
 }
@@ -300,9 +310,9 @@ fn buckets(stored: &Stored) -> usize {
 pub(crate) fn debug(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name] = arguments else { return Err(Failure::WrongArity) };
     let key = context.open(name);
-    let stored = there(&key, NOT_FOUND)?;
-    let (Told { expansion, bucket_size, max_iterations, .. }, items, deleted) =
-        (stored.told, stored.items(), stored.deleted);
+    let stored = existing(&key, NOT_FOUND)?;
+    let (Parameters { expansion, bucket_size, max_iterations, .. }, items, deleted) =
+        (stored.parameters, stored.items(), stored.deleted);
     let buckets = buckets(stored);
     let text = format!(
         "bktsize:{bucket_size} buckets:{buckets} items:{items} deletes:{deleted} filters:1 \
@@ -312,10 +322,10 @@ pub(crate) fn debug(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     Ok(())
 }
 
-/// There is nothing to compact: a removal gives back its slot.
+/// Has no effect: a removal frees its slot at once.
 pub(crate) fn compact(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name] = arguments else { return Err(Failure::WrongArity) };
-    there(&context.open(name), "Cuckoo filter was not found")?;
+    existing(&context.open(name), "Cuckoo filter was not found")?;
     context.reply_ok();
     Ok(())
 }
@@ -323,7 +333,7 @@ pub(crate) fn compact(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
 pub(crate) fn scan_dump(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name, position] = arguments else { return Err(Failure::WrongArity) };
     let position = number(position, "ERR Invalid position")?;
-    // A dump in chunks is no change of the value.
+    // Opened for reading: a dump does not change the contents, so no command is replicated.
     let key = &mut context.open(name);
     let (position, chunk) = match filter_mut(key)?.ok_or(NOT_FOUND)?.dump(position)? {
         None => (0, None),
@@ -367,7 +377,7 @@ pub(crate) fn merge(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     };
     for &name in from {
         let key = context.open(name);
-        let stored = there(&key, NOT_FOUND)?;
+        let stored = existing(&key, NOT_FOUND)?;
         match &mut merged {
             None => merged = Some(stored.try_clone_limited().map_err(no_room)?),
             Some(merged) => merged.merge_from(stored)?,

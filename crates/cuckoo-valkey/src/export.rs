@@ -1,6 +1,6 @@
-//! `CF.EXPORT key name`: the filter's own file, written by a thread while the server serves.
+//! `CF.EXPORT key name`: a background thread writes the filter's snapshot while the server continues.
 
-use crate::commands::{Outcome, there};
+use crate::commands::{Outcome, existing};
 use crate::sys::{Context, Failure, Text, blocked, fork};
 use crate::value::Filter;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +9,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, OnceLock};
 
-/// The folder of exports.
+/// The directory of exports.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// One at a time, so that there is one thread at the most.
+/// Set while an export runs: the module has at most one export thread.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// Takes the arguments of the module: `export-dir FOLDER`.
+/// Parses the arguments of the module: `export-dir FOLDER`.
 pub(crate) fn configure(arguments: &[Text<'_>]) -> Result<(), String> {
     let (pairs, rest) = arguments.as_chunks();
     for &[name, value] in pairs {
@@ -43,7 +43,7 @@ pub(crate) fn export(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
         return Err("ERR no export in a transaction or a script".into());
     }
     let key = context.open(name);
-    let filter = there(&key, "ERR not found")?.filter.clone();
+    let filter = existing(&key, "ERR not found")?.filter.clone();
     if RUNNING.swap(true, Ordering::Acquire) {
         return Err("ERR an export is running".into());
     }
@@ -61,7 +61,7 @@ pub(crate) fn export(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     Ok(())
 }
 
-/// Writes the file beside the one of this name, and gives it the name when it is whole.
+/// Writes to a temporary file beside `path`, then renames it.
 fn save(filter: &Filter, path: &Path) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new~");
@@ -79,7 +79,9 @@ fn save(filter: &Filter, path: &Path) -> io::Result<()> {
     written
 }
 
-/// A file. What writes into it is inside a filter, where no process may be forked, but not while it waits for the disk.
+/// The file of an export. The filter calls `write` with stripes locked, so the process must not fork between writes; forks
+/// are allowed
+/// only during the system call.
 struct Outside {
     file: File,
     inside: Option<MutexGuard<'static, ()>>,

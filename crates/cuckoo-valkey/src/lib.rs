@@ -1,5 +1,5 @@
-//! The `CF.*` commands of RedisBloom on [`concurrent_cuckoo_filter`], as a module for Valkey and Redis. Its README has the
-//! commands and how to run it.
+//! A Valkey and Redis module with RedisBloom's `CF.*` commands, on [`concurrent_cuckoo_filter`]. The README lists the
+//! commands.
 
 mod commands;
 mod export;

@@ -1,9 +1,9 @@
-//! Files in pieces, as the server stores and sends them.
+//! Snapshots in pieces, for the server's files and for `CF.SCANDUMP`.
 
 use core::ops::Deref;
 use std::io::{self, Read, Write};
 
-/// Cuts what is written into pieces of one size, of which the last may be shorter.
+/// A writer that cuts its input into pieces of equal size. The last piece may be shorter.
 pub(crate) struct Pieces<F: FnMut(&[u8])> {
     piece: Vec<u8>,
     size: usize,
@@ -15,7 +15,7 @@ impl<F: FnMut(&[u8])> Pieces<F> {
         Pieces { piece: Vec::new(), size, put }
     }
 
-    /// Ends with what is left.
+    /// Emits the last piece.
     pub(crate) fn end(mut self) {
         if !self.piece.is_empty() {
             (self.put)(&self.piece);
@@ -40,7 +40,7 @@ impl<F: FnMut(&[u8])> Write for Pieces<F> {
     }
 }
 
-/// Reads pieces as one file.
+/// A reader over consecutive pieces.
 pub(crate) struct Joined<N, B> {
     next: N,
     piece: Option<B>,
@@ -71,7 +71,7 @@ impl<B: Deref<Target = [u8]>, N: FnMut() -> Option<B>> Read for Joined<N, B> {
     }
 }
 
-/// An error of bytes that are no filter, or not all of one.
+/// The error for bytes that are not a complete filter.
 pub(crate) fn damaged(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }

@@ -1,8 +1,8 @@
-//! Time of filters whose items expire.
+//! Expiry: ticks of the primary, replicated.
 //!
-//! The primary alone looks at a clock: a timer finds the filters that are due, makes their ticks and replicates each as a `CF.TICK`.
-//! Replicas, and files of commands, do what it says. When the next tick is due is a part of the value, so that a server that was
-//! stopped catches up.
+//! Only the primary reads a clock. Its timer ticks each filter that is due and replicates the tick as `CF.TICK`, which
+//! replicas and
+//! append-only files replay. The value contains the time of its next tick, so a restarted server catches up.
 
 use crate::commands::{Outcome, filter_mut, number};
 use crate::sys::{self, Context, Failure, Text, timer};
@@ -11,13 +11,13 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Milliseconds between two looks at the clock.
+/// The interval between clock readings in milliseconds.
 pub(crate) const PERIOD: i64 = 100;
 
-/// Ticks after which every item of a filter has expired, of any number of steps.
+/// The number of ticks after which every item has expired, whatever the time to live.
 const ALL: i64 = 256;
 
-/// The keys that may hold such filters, by their databases. One that no longer does is dropped when it is looked at.
+/// Database and name of each key that may hold an expiring filter. A timer call removes keys that no longer hold one.
 static KEYS: Mutex<BTreeSet<(i32, Vec<u8>)>> = Mutex::new(BTreeSet::new());
 
 fn keys() -> MutexGuard<'static, BTreeSet<(i32, Vec<u8>)>> {
@@ -34,12 +34,12 @@ pub(crate) fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX).max(1)
 }
 
-/// Notes a key that holds a filter.
+/// Adds a key with an expiring filter.
 pub(crate) fn note_stored(database: i32, name: &[u8]) {
     keys().insert((database, name.into()));
 }
 
-/// Notes a key if its items expire.
+/// Adds a key if its items expire.
 pub(crate) fn note(context: Context<'_>, name: Text<'_>) {
     if let Ok(Some(Value::Filter(stored))) = context.open(name).get()
         && stored.filter.expiring().is_some()
@@ -60,7 +60,7 @@ pub(crate) fn swapped(one: i32, other: i32) {
         .collect();
 }
 
-/// Makes the ticks that are due, on a primary.
+/// Performs the ticks that are due. Replicas do nothing.
 pub(crate) fn due(context: Context<'_>) {
     if !sys::is_primary() || sys::is_loading() {
         return;
@@ -74,7 +74,7 @@ pub(crate) fn due(context: Context<'_>) {
     }
 }
 
-/// Makes the ticks of a key that are due, and says whether its items expire.
+/// Performs the ticks of one key that are due, and returns whether its items expire.
 fn make_due(context: Context<'_>, name: Text<'_>, now: i64) -> bool {
     let (next_tick, tick) = match context.open(name).get() {
         Ok(Some(Value::Filter(Stored { filter, next_tick, .. }))) => match filter.expiring() {
@@ -104,7 +104,7 @@ fn make(stored: &mut Stored, count: i64, next_tick: i64) {
     stored.next_tick = next_tick;
 }
 
-/// `CF.TICK key count next`: what a primary has done.
+/// `CF.TICK key count next`: the ticks of the primary, replayed.
 pub(crate) fn tick(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name, count, next] = arguments else { return Err(Failure::WrongArity) };
     let count: i64 = number(count, "ERR Bad number of ticks")?;

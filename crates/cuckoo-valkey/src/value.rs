@@ -13,139 +13,127 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-/// Bytes of a chunk of `CF.SCANDUMP`.
+/// The size of a `CF.SCANDUMP` chunk in bytes.
 pub(crate) const CHUNK: usize = 16 << 20;
 
-/// The position behind the head of a value, which counts as one byte.
+/// The position after the head of a value: the head counts as one byte.
 pub(crate) const HEAD: usize = 1;
 
-/// How many times its capacity a filter grows to.
+/// The ratio of the maximum capacity of a growing filter to its initial capacity.
 const GROWTH: usize = 1 << 10;
 
-/// Dumps of one key at a time; of more, the oldest ends.
+/// The maximum number of concurrent dumps per key. One more ends the oldest.
 const DUMPS: usize = 4;
 
 const MAGIC: &[u8; 8] = b"cf-head1";
 
-/// What the last 64 bytes of a filter's file begin with.
+/// The first bytes of the trailer, the last 64 bytes of a snapshot.
 const TRAILER: &[u8; 8] = b"\xc0/cuckoo";
 const TRAILER_BYTES: usize = 64;
 
 type Plain = CuckooFilter<[u8], StableHashBuilder>;
 type Expiring = ExpiringFilter<[u8], StableHashBuilder>;
 
-/// What a key holds.
+/// The value of a key.
 pub(crate) enum Value {
     Filter(Stored),
     Arriving(Arriving),
 }
 
-#[expect(clippy::large_enum_variant, reason = "most filters are plain, and an Arc has each of them")]
+#[expect(clippy::large_enum_variant, reason = "most filters are plain, and each is in an Arc")]
 pub(crate) enum Filter {
     Plain(Plain),
     Expiring(Box<Expiring>),
 }
 
-/// Parameters of `CF.RESERVE`.
+/// The arguments of `CF.RESERVE`.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct Reservation {
     pub(crate) capacity: usize,
     pub(crate) seed: u64,
     /// In seconds, if items expire.
     pub(crate) time_to_live: Option<u64>,
-    pub(crate) told: Told,
-    /// When the first tick is due, in milliseconds since 1970.
+    pub(crate) parameters: Parameters,
+    /// The time of the first tick, in milliseconds since 1970.
     pub(crate) next_tick: i64,
 }
 
-/// Parameters of `CF.RESERVE` that are told again. The expansion says whether the filter grows.
+/// Parameters of `CF.RESERVE` that are reported and replicated unchanged. The filter grows unless `expansion` is 0.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Parameters {
     pub(crate) rate: f64,
     pub(crate) expansion: u32,
     pub(crate) bucket_size: u32,
     pub(crate) max_iterations: u32,
 }
 
-/// A filter, and what belongs to it.
+/// A filter and its bookkeeping.
 pub(crate) struct Stored {
-    /// An export shares it.
+    /// Shared with a running export.
     pub(crate) filter: Arc<Filter>,
-    pub(crate) told: Told,
-    /// Copies beyond the eighth, by the class of their item.
-    further: BTreeMap<u128, u64>,
+    pub(crate) parameters: Parameters,
+    /// The number of copies beyond the eighth, by class.
+    overflow: BTreeMap<u128, u64>,
     pub(crate) deleted: u64,
     pub(crate) next_tick: i64,
     dumps: Vec<Dump>,
 }
 
-/// A file that is handed out in chunks.
+/// A snapshot sent in chunks.
 struct Dump {
     number: u64,
-    /// Those that were handed out, but for the last one, are empty.
+    /// Chunks before the most recently sent one are empty.
     chunks: Vec<Vec<u8>>,
     bytes: usize,
 }
 
-/// A file that comes in chunks.
+/// A snapshot received in chunks.
 pub(crate) struct Arriving {
     head: Vec<u8>,
     chunks: Vec<Vec<u8>>,
     bytes: usize,
 }
 
+/// Evaluates one expression for either kind of filter.
+macro_rules! either {
+    ($self:expr, $filter:ident => $result:expr) => {
+        match $self {
+            Filter::Plain($filter) => $result,
+            Filter::Expiring($filter) => $result,
+        }
+    };
+}
+
 impl Filter {
     pub(crate) fn contains(&self, item: &[u8]) -> bool {
-        match self {
-            Filter::Plain(filter) => filter.contains(item),
-            Filter::Expiring(filter) => filter.contains(item),
-        }
+        either!(self, filter => filter.contains(item))
     }
 
     pub(crate) fn contains_batch<T: Borrow<[u8]>>(&self, items: &[T], found: &mut [bool]) {
-        match self {
-            Filter::Plain(filter) => filter.contains_batch(items, found),
-            Filter::Expiring(filter) => filter.contains_batch(items, found),
-        }
+        either!(self, filter => filter.contains_batch(items, found));
     }
 
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Filter::Plain(filter) => filter.len(),
-            Filter::Expiring(filter) => filter.len(),
-        }
+        either!(self, filter => filter.len())
     }
 
     pub(crate) fn memory_usage(&self) -> usize {
-        match self {
-            Filter::Plain(filter) => filter.memory_usage(),
-            Filter::Expiring(filter) => filter.memory_usage(),
-        }
+        either!(self, filter => filter.memory_usage())
     }
 
-    /// The number of keys that it was built for, and that it grows to.
+    /// The initial and the maximum number of keys.
     pub(crate) fn capacities(&self) -> [usize; 2] {
-        match self {
-            Filter::Plain(filter) => [filter.capacity(), filter.max_capacity()],
-            Filter::Expiring(filter) => [filter.capacity(), filter.max_capacity()],
-        }
-    }
-
-    fn hasher(&self) -> &StableHashBuilder {
-        match self {
-            Filter::Plain(filter) => filter.hasher(),
-            Filter::Expiring(filter) => filter.hasher(),
-        }
+        either!(self, filter => [filter.capacity(), filter.max_capacity()])
     }
 
     pub(crate) fn seed(&self) -> u64 {
-        self.hasher().keys().map_or(0, |[seed, ..]| seed)
+        either!(self, filter => filter.hasher()).keys().map_or(0, |[seed, ..]| seed)
     }
 
     pub(crate) fn slots(&self) -> usize {
         match self {
             Filter::Plain(filter) => filter.slots(),
-            // By the part of them that is taken; 0 of an empty one.
+            // Calculated from the load factor; 0 for an empty filter.
             Filter::Expiring(filter) => match filter.stats() {
                 stats if stats.len == 0 => 0,
                 stats => (stats.len as f64 / stats.load_factor).round() as usize,
@@ -153,12 +141,9 @@ impl Filter {
         }
     }
 
-    /// The false-positive rate at what it holds.
-    pub(crate) fn rate_now(&self) -> f64 {
-        match self {
-            Filter::Plain(filter) => filter.expected_false_positive_rate(),
-            Filter::Expiring(filter) => filter.stats().expected_false_positive_rate,
-        }
+    /// The false-positive rate at the current load.
+    pub(crate) fn current_rate(&self) -> f64 {
+        either!(self, filter => filter.stats()).expected_false_positive_rate
     }
 
     pub(crate) fn expiring(&self) -> Option<&Expiring> {
@@ -168,12 +153,9 @@ impl Filter {
         }
     }
 
-    /// Writes the file of the filter, table by table.
+    /// Writes the filter's snapshot, table by table.
     pub(crate) fn write_to(&self, writer: impl Write) -> Result<(), SnapshotError> {
-        match self {
-            Filter::Plain(filter) => filter.write_to(writer),
-            Filter::Expiring(filter) => filter.write_to(writer),
-        }
+        either!(self, filter => filter.write_to(writer))
     }
 
     fn read_from(reader: impl Read, expires: bool) -> Result<Self, SnapshotError> {
@@ -186,36 +168,42 @@ impl Filter {
     }
 }
 
-impl Wish {
+impl Reservation {
     pub(crate) fn build(&self) -> Result<Stored, BuildError> {
-        let Wish { capacity, seed, time_to_live, told, next_tick } = *self;
+        let Reservation { capacity, seed, time_to_live, parameters, next_tick } = *self;
         let hasher = StableHashBuilder::with_keys(seed, 0);
-        let most = if told.expansion == 0 { capacity } else { capacity.saturating_mul(GROWTH) };
+        let most = if parameters.expansion == 0 { capacity } else { capacity.saturating_mul(GROWTH) };
+        macro_rules! configured {
+            ($builder:expr) => {
+                match $builder.capacity(capacity).false_positive_rate(parameters.rate).hasher(hasher) {
+                    builder if most > capacity => builder.max_capacity(most),
+                    builder => builder,
+                }
+            };
+        }
         let built = limited(Limit::MaxMemory, || match time_to_live {
-            None => {
-                let builder =
-                    CuckooFilter::<[u8]>::builder().capacity(capacity).false_positive_rate(told.rate).hasher(hasher);
-                let builder = if most > capacity { builder.max_capacity(most) } else { builder };
-                builder.build().map(Filter::Plain)
-            }
-            Some(seconds) => {
-                let builder = ExpiringFilter::<[u8]>::builder().capacity(capacity).false_positive_rate(told.rate);
-                let builder = builder.time_to_live(Duration::from_secs(seconds)).hasher(hasher);
-                let builder = if most > capacity { builder.max_capacity(most) } else { builder };
-                builder.build().map(|filter| Filter::Expiring(Box::new(filter)))
-            }
+            None => configured!(CuckooFilter::<[u8]>::builder()).build().map(Filter::Plain),
+            Some(seconds) => configured!(ExpiringFilter::<[u8]>::builder().time_to_live(Duration::from_secs(seconds)))
+                .build()
+                .map(|filter| Filter::Expiring(Box::new(filter))),
         })?;
-        Ok(Stored::new(built, told, BTreeMap::new(), 0, next_tick))
+        Ok(Stored::new(built, parameters, BTreeMap::new(), 0, next_tick))
     }
 }
 
 impl Stored {
-    fn new(filter: Filter, told: Told, further: BTreeMap<u128, u64>, deleted: u64, next_tick: i64) -> Self {
-        Stored { filter: Arc::new(filter), told, further, deleted, next_tick, dumps: Vec::new() }
+    fn new(
+        filter: Filter,
+        parameters: Parameters,
+        overflow: BTreeMap<u128, u64>,
+        deleted: u64,
+        next_tick: i64,
+    ) -> Self {
+        Stored { filter: Arc::new(filter), parameters, overflow, deleted, next_tick, dumps: Vec::new() }
     }
 
-    /// Stores a copy. The ninth of a class and those after it are a number in the side table; where items expire, one of the
-    /// eight begins its time anew instead.
+    /// Stores a copy. From the ninth copy of a class on, a plain filter counts copies in `overflow`, and an expiring filter renews
+    /// one of the eight.
     pub(crate) fn add(&mut self, item: &[u8]) -> Result<(), InsertError> {
         let added = limited(Limit::MaxMemory, || match &*self.filter {
             Filter::Plain(filter) => filter.insert(item),
@@ -225,7 +213,7 @@ impl Stored {
             return added;
         }
         match &*self.filter {
-            Filter::Plain(filter) => *self.further.entry(filter.class_of(item)).or_default() += 1,
+            Filter::Plain(filter) => *self.overflow.entry(filter.class_of(item)).or_default() += 1,
             Filter::Expiring(filter) => {
                 filter.renew(item);
             }
@@ -233,7 +221,7 @@ impl Stored {
         Ok(())
     }
 
-    /// Stores a copy of an item that is absent, and says whether it was.
+    /// Stores an item if it is absent, and returns whether it was.
     pub(crate) fn add_new(&mut self, item: &[u8]) -> Result<bool, InsertError> {
         limited(Limit::MaxMemory, || match &*self.filter {
             Filter::Plain(filter) => filter.insert_unique(item),
@@ -244,13 +232,13 @@ impl Stored {
     pub(crate) fn remove(&mut self, item: &[u8]) -> bool {
         let removed = match &*self.filter {
             Filter::Plain(filter) => {
-                let class = (!self.further.is_empty()).then(|| filter.class_of(item));
-                match class.and_then(|class| Some((class, self.further.get_mut(&class)?))) {
+                let class = (!self.overflow.is_empty()).then(|| filter.class_of(item));
+                match class.and_then(|class| Some((class, self.overflow.get_mut(&class)?))) {
                     None => filter.remove(item),
                     Some((class, copies)) => {
                         *copies -= 1;
                         if *copies == 0 {
-                            self.further.remove(&class);
+                            self.overflow.remove(&class);
                         }
                         true
                     }
@@ -262,48 +250,48 @@ impl Stored {
         removed
     }
 
-    /// The number of copies; of a filter whose items expire, whether there is one.
+    /// The number of copies. An expiring filter returns 1 or 0.
     pub(crate) fn count(&self, item: &[u8]) -> u64 {
         match &*self.filter {
             Filter::Plain(filter) => {
-                let further = if self.further.is_empty() { None } else { self.further.get(&filter.class_of(item)) };
-                filter.count(item) as u64 + further.copied().unwrap_or(0)
+                let overflow = if self.overflow.is_empty() { None } else { self.overflow.get(&filter.class_of(item)) };
+                filter.count(item) as u64 + overflow.copied().unwrap_or(0)
             }
             Filter::Expiring(filter) => filter.contains(item).into(),
         }
     }
 
-    /// The copies of all items.
+    /// The total number of copies.
     pub(crate) fn items(&self) -> u64 {
-        self.filter.len() as u64 + self.further()
+        self.filter.len() as u64 + self.overflow()
     }
 
-    /// Copies beyond the eighth.
-    pub(crate) fn further(&self) -> u64 {
-        self.further.values().sum()
+    /// The total number of copies beyond the eighth of their class.
+    pub(crate) fn overflow(&self) -> u64 {
+        self.overflow.values().sum()
     }
 
     pub(crate) fn memory_usage(&self) -> usize {
         let dumped = self.dumps.iter().flat_map(|dump| &dump.chunks).map(Vec::len).sum::<usize>();
         let entry = size_of::<(u128, u64)>() * 3 / 2;
-        size_of::<Value>() + self.filter.memory_usage() + self.further.len() * entry + dumped
+        size_of::<Value>() + self.filter.memory_usage() + self.overflow.len() * entry + dumped
     }
 
-    /// As [`try_clone`](Self::try_clone), as far as `maxmemory` allows.
+    /// Copies the filter, or fails if the copy would exceed `maxmemory`.
     pub(crate) fn try_clone_limited(&self) -> Result<Self, BuildError> {
         limited(Limit::MaxMemory, || self.try_clone())
     }
 
-    /// Another one, without the dumps.
+    /// Copies the filter and its bookkeeping, without the dumps.
     pub(crate) fn try_clone(&self) -> Result<Self, BuildError> {
         let filter = match &*self.filter {
             Filter::Plain(filter) => Filter::Plain(filter.try_clone()?),
             Filter::Expiring(filter) => Filter::Expiring(Box::new(filter.try_clone()?)),
         };
-        Ok(Stored::new(filter, self.told, self.further.clone(), self.deleted, self.next_tick))
+        Ok(Stored::new(filter, self.parameters, self.overflow.clone(), self.deleted, self.next_tick))
     }
 
-    /// Stores what the other one holds. If that is refused, some of it may be stored.
+    /// Adds all copies of `other`. After an error, `self` may hold some of them.
     pub(crate) fn merge_from(&mut self, other: &Self) -> Result<(), String> {
         let report = limited(Limit::MaxMemory, || match (&*self.filter, &*other.filter) {
             (Filter::Plain(to), Filter::Plain(from)) => to.merge_from(from).map_err(|error| error.to_string()),
@@ -315,31 +303,28 @@ impl Stored {
             let refused = report.refused;
             return Err(format!("ERR no room for {refused} items, or more than 8 copies of one; nothing was merged"));
         }
-        for (&class, copies) in &other.further {
-            *self.further.entry(class).or_default() += copies;
+        for (&class, copies) in &other.overflow {
+            *self.overflow.entry(class).or_default() += copies;
         }
         self.deleted += other.deleted;
         Ok(())
     }
 
+    /// The head: a magic, 64-bit numbers and a checksum.
     fn head(&self) -> Vec<u8> {
-        let Told { rate, expansion, bucket_size, max_iterations } = self.told;
+        let Parameters { rate, expansion, bucket_size, max_iterations } = self.parameters;
+        let parameters = [rate.to_bits(), expansion.into(), bucket_size.into(), max_iterations.into()];
+        let overflow = self.overflow.iter().flat_map(|(&class, &copies)| [class as u64, (class >> 64) as u64, copies]);
+        let numbers = [self.filter.expiring().is_some().into()].into_iter().chain(parameters);
+        let numbers = numbers.chain([self.next_tick as u64, self.deleted]).chain(overflow);
         let mut bytes = MAGIC.to_vec();
-        bytes.push(self.filter.expiring().is_some().into());
-        bytes.extend(rate.to_le_bytes());
-        [expansion, bucket_size, max_iterations].iter().for_each(|number| bytes.extend(number.to_le_bytes()));
-        bytes.extend(self.next_tick.to_le_bytes());
-        bytes.extend(self.deleted.to_le_bytes());
-        for (class, copies) in &self.further {
-            bytes.extend(class.to_le_bytes());
-            bytes.extend(copies.to_le_bytes());
-        }
+        numbers.for_each(|number| bytes.extend(number.to_le_bytes()));
         let sum = checksum(&bytes);
         bytes.extend(sum.to_le_bytes());
         bytes
     }
 
-    /// The next chunk of the dump at this position, and the position behind it. `None` behind the last one.
+    /// Returns the chunk at `position` and the position after it, or `None` after the last chunk. Position 0 begins a dump.
     pub(crate) fn dump(&mut self, position: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
         if position == 0 {
             return self.begin_dump().map(Some);
@@ -355,7 +340,7 @@ impl Stored {
         if at < HEAD || !(at - HEAD).is_multiple_of(CHUNK) || dump.chunks.get(index).is_none_or(Vec::is_empty) {
             return Err(INVALID_POSITION.into());
         }
-        // The client has what came before; this one it may ask for again.
+        // The client may request the current chunk again, but no earlier one.
         dump.chunks[..index].fill(Vec::new());
         let chunk = dump.chunks[index].clone();
         Ok(Some((position + chunk.len() as u64, chunk)))
@@ -379,12 +364,12 @@ impl Stored {
     }
 }
 
-/// A position is the number of a dump and, in so many bits, the bytes of it.
+/// The low bits of a position hold an offset in bytes, the others the number of the dump.
 const POSITION_BITS: u32 = 40;
 const POSITION: u64 = (1 << POSITION_BITS) - 1;
 const INVALID_POSITION: &str = "ERR Invalid position";
 
-/// A number that nobody knows.
+/// A random number, from the keys of the standard library's hash maps.
 pub(crate) fn random() -> u64 {
     std::hash::RandomState::new().hash_one(0_u8)
 }
@@ -394,7 +379,7 @@ fn checksum(bytes: &[u8]) -> u64 {
 }
 
 impl Value {
-    /// Reads a filter, of which nothing is left in the reader.
+    /// Reads a filter up to the end of the reader; more bytes are an error.
     pub(crate) fn read(head: &[u8], mut reader: impl Read) -> io::Result<Self> {
         let mut stored = Head::parse(head)?.read(&mut reader).map_err(|error| match error {
             SnapshotError::Io(error) => error,
@@ -404,17 +389,17 @@ impl Value {
             return Err(damaged("more bytes than a filter has"));
         }
         if stored.filter.expiring().is_some() {
-            stored.further.clear();
+            stored.overflow.clear();
         }
         Ok(Value::Filter(stored))
     }
 
-    /// Whether the bytes behind which this position lies are a head.
+    /// Whether this is the position directly after a head.
     pub(crate) fn is_head(position: u64) -> bool {
         position & POSITION == HEAD as u64
     }
 
-    /// A filter of which these chunks have arrived.
+    /// A filter that is still being loaded, with the chunks received so far.
     pub(crate) fn arriving(head: &[u8], chunks: impl Iterator<Item = Vec<u8>>) -> io::Result<Self> {
         Head::parse(head)?;
         let chunks: Vec<_> = chunks.collect();
@@ -433,7 +418,7 @@ impl Value {
         }
     }
 
-    /// Writes what follows the head, in pieces of this size; chunks that have arrived as they came.
+    /// Writes all bytes after the head: a filter in pieces of this size, received chunks unchanged.
     pub(crate) fn write(&self, size: usize, mut put: impl FnMut(&[u8])) -> io::Result<()> {
         match self {
             Value::Filter(stored) => {
@@ -465,7 +450,7 @@ impl Value {
 }
 
 impl Arriving {
-    /// Takes the chunk that ends at this position. Returns the filter, if it was the last one.
+    /// Appends the chunk that ends at this position, and returns the filter if the chunk was the last one.
     pub(crate) fn take(&mut self, position: u64, chunk: &[u8]) -> Result<Option<Value>, String> {
         if (position & POSITION) as usize != HEAD + self.bytes + chunk.len() || chunk.is_empty() {
             return Err(INVALID_POSITION.into());
@@ -481,7 +466,7 @@ impl Arriving {
             let read = limited(limit, || Value::read(&self.head, Joined::new(|| chunks.next())));
             match read {
                 Ok(value) => return Ok(Some(value)),
-                // The trailer of what is not whole was part of a table.
+                // The bytes of a table happened to look like a trailer.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
                 Err(error) => {
                     self.chunks.pop();
@@ -493,7 +478,7 @@ impl Arriving {
         Ok(None)
     }
 
-    /// Whether so many bytes may end with a trailer.
+    /// Whether the first `bytes` bytes may end with a trailer.
     fn ends(&self, bytes: usize) -> bool {
         let Some(mut skipped) = bytes.checked_sub(TRAILER_BYTES) else { return false };
         let mut chunks = self.chunks.iter().map(|chunk| {
@@ -506,40 +491,40 @@ impl Arriving {
     }
 }
 
-/// A head that was checked.
-struct Head<'a> {
+/// A checked head.
+struct Head {
     expires: bool,
-    told: Told,
+    parameters: Parameters,
     next_tick: i64,
     deleted: u64,
-    further: &'a [u8],
+    overflow: BTreeMap<u128, u64>,
 }
 
-impl<'a> Head<'a> {
-    fn parse(bytes: &'a [u8]) -> io::Result<Self> {
-        const ENTRY: usize = size_of::<u128>() + size_of::<u64>();
+impl Head {
+    fn parse(bytes: &[u8]) -> io::Result<Self> {
         let parse = || {
             let (bytes, sum) = bytes.split_last_chunk()?;
-            let (magic, rest) = bytes.split_first_chunk()?;
-            let (&[expires], rest) = rest.split_first_chunk()?;
-            let (&rate, rest) = rest.split_first_chunk()?;
-            let (&expansion, rest) = rest.split_first_chunk()?;
-            let (&bucket_size, rest) = rest.split_first_chunk()?;
-            let (&max_iterations, rest) = rest.split_first_chunk()?;
-            let (&next_tick, rest) = rest.split_first_chunk()?;
-            let (&deleted, further) = rest.split_first_chunk()?;
-            let right = *magic == *MAGIC && checksum(bytes) == u64::from_le_bytes(*sum);
-            (right && expires <= 1 && further.len().is_multiple_of(ENTRY)).then(|| Head {
-                expires: expires == 1,
-                told: Told {
-                    rate: f64::from_le_bytes(rate),
-                    expansion: u32::from_le_bytes(expansion),
-                    bucket_size: u32::from_le_bytes(bucket_size),
-                    max_iterations: u32::from_le_bytes(max_iterations),
+            let numbers = bytes.strip_prefix(MAGIC)?.as_chunks();
+            if checksum(bytes) != u64::from_le_bytes(*sum) || !numbers.1.is_empty() {
+                return None;
+            }
+            let numbers: Vec<_> = numbers.0.iter().map(|&number| u64::from_le_bytes(number)).collect();
+            let (&[expires, rate, expansion, bucket_size, max_iterations, next_tick, deleted], overflow) =
+                numbers.split_first_chunk()?;
+            let (overflow, []) = overflow.as_chunks() else { return None };
+            let overflow =
+                overflow.iter().map(|&[low, high, copies]| (u128::from(high) << 64 | u128::from(low), copies));
+            Some(Head {
+                expires: expires != 0,
+                parameters: Parameters {
+                    rate: f64::from_bits(rate),
+                    expansion: expansion.try_into().ok()?,
+                    bucket_size: bucket_size.try_into().ok()?,
+                    max_iterations: max_iterations.try_into().ok()?,
                 },
-                next_tick: i64::from_le_bytes(next_tick),
-                deleted: u64::from_le_bytes(deleted),
-                further,
+                next_tick: next_tick as i64,
+                deleted,
+                overflow: overflow.filter(|&(_, copies)| copies > 0).collect(),
             })
         };
         parse().ok_or_else(|| damaged("Invalid header"))
@@ -547,11 +532,6 @@ impl<'a> Head<'a> {
 
     fn read(self, reader: impl Read) -> Result<Stored, SnapshotError> {
         let filter = Filter::read_from(reader, self.expires)?;
-        let entries = self.further.chunks_exact(size_of::<u128>() + size_of::<u64>()).filter_map(|entry| {
-            let (&class, copies) = entry.split_first_chunk()?;
-            Some((u128::from_le_bytes(class), u64::from_le_bytes(copies.try_into().ok()?)))
-        });
-        let further = entries.filter(|&(_, copies)| copies > 0).collect();
-        Ok(Stored::new(filter, self.told, further, self.deleted, self.next_tick))
+        Ok(Stored::new(filter, self.parameters, self.overflow, self.deleted, self.next_tick))
     }
 }

@@ -1,5 +1,6 @@
-//! Rust's memory is the server's, so that `INFO memory` and `maxmemory` count it. Unlike the allocator of `valkey-module`, this one
-//! keeps the alignment that it is asked for, and returns null where the server would abort.
+//! Allocates Rust's memory from the server, so that `INFO memory` and `maxmemory` count it. Unlike the allocator of
+//! `valkey-module`,
+//! this one respects the requested alignment, and returns null where the server would abort.
 
 use super::api;
 use core::cell::Cell;
@@ -8,21 +9,21 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::os::raw::c_void;
 use valkey_module::raw;
 
-/// The alignment that every allocator of a server keeps, also where it stores the size of a block in front of it.
+/// The alignment of every server allocation, including servers that store the size of a block in front of it.
 const KEPT: usize = 8;
 
-/// Blocks from this size on are refused beyond a limit. They are tables of filters and buffers of their files, of which a
-/// refusal is an error; the standard library aborts for others.
+/// The size in bytes from which a block counts as large. Limits apply to large blocks only: tables of filters and buffers of
+/// snapshots, whose failed allocation is an error. The standard library aborts if a smaller allocation fails.
 const LARGE: usize = 64 << 10;
 
-/// What the calling thread may allocate in large blocks.
+/// A limit on large allocations of the calling thread.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
-    /// As much as there is.
+    /// No limit.
     None,
     /// This many bytes.
     Bytes(usize),
-    /// As much as `maxmemory` leaves, on a primary.
+    /// The memory that `maxmemory` leaves on a primary.
     MaxMemory,
 }
 
@@ -45,15 +46,15 @@ pub(crate) fn limited<T>(limit: Limit, work: impl FnOnce() -> T) -> T {
 /// `RedisModule_TryCalloc`, which Redis 7.0 does not have and `valkey-module` does not bind.
 static TRY_CALLOC: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Looks up what the bindings lack.
+/// Looks up functions without bindings.
 pub(super) fn init() {
     let mut function: *mut c_void = core::ptr::null_mut();
-    // SAFETY: 1. called when the module is loaded, as `GetApi` requires; 2. it writes a pointer, or leaves it null.
+    // SAFETY: 1. the module is being loaded, as `GetApi` requires; 2. the server writes a pointer, or leaves it null.
     unsafe { api!(RedisModule_GetApi(c"RedisModule_TryCalloc".as_ptr(), (&raw mut function).cast())) };
     TRY_CALLOC.store(function, Ordering::Relaxed);
 }
 
-/// Whether a large block of this size is within the limit, of which it is subtracted.
+/// Subtracts a large block from the limit. Returns false if the limit is exceeded.
 fn within_limit(size: usize) -> bool {
     let left = match LIMIT.get() {
         Limit::None => return true,
@@ -72,7 +73,9 @@ fn within_limit(size: usize) -> bool {
     }
 }
 
-/// The bytes that `maxmemory` leaves. `None` if it is not set, and on replicas and while data is loaded, which ignore it.
+/// The bytes that `maxmemory` leaves. `None` without `maxmemory`, on replicas and while data is loaded: the server does not
+/// enforce it
+/// there.
 fn room() -> Option<usize> {
     use raw::{REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MAXMEMORY, REDISMODULE_CTX_FLAGS_SLAVE};
     let flags = super::flags();
@@ -80,8 +83,9 @@ fn room() -> Option<usize> {
     if flags & loaded != 0 || flags & REDISMODULE_CTX_FLAGS_MAXMEMORY == 0 {
         return None;
     }
-    // SAFETY: 1. only the thread that runs commands has this limit; 2. both functions take no context; 3. the names end in 0;
-    // 4. what is returned is freed once, after its last use.
+    // SAFETY: 1. only the thread that runs commands has this limit; 2. both functions take no context; 3. the names end in
+    // 0;
+    // 4. `info` is freed once, after its last use.
     let [used, most] = unsafe {
         let info = api!(RedisModule_GetServerInfo(core::ptr::null_mut(), c"memory".as_ptr()));
         let fields = [c"used_memory", c"maxmemory"].map(|name| {
@@ -100,10 +104,10 @@ struct ServerAllocator;
 static ALLOCATOR: ServerAllocator = ServerAllocator;
 
 impl ServerAllocator {
-    /// Memory with this layout, or null.
+    /// Allocates memory with this layout, or returns null.
     ///
     /// # Safety
-    /// As [`GlobalAlloc::alloc`].
+    /// The requirements of [`GlobalAlloc::alloc`].
     unsafe fn take(layout: Layout, zeroed: bool) -> *mut u8 {
         if layout.size() >= LARGE && !within_limit(layout.size()) {
             return core::ptr::null_mut();
@@ -115,12 +119,12 @@ impl ServerAllocator {
         };
         let calloc = TRY_CALLOC.load(Ordering::Relaxed);
         let start: *mut u8 = if zeroed && !calloc.is_null() {
-            // SAFETY: the server gave this pointer for a function of this type.
+            // SAFETY: the server returned this pointer for a function of this type.
             let calloc: unsafe extern "C" fn(usize, usize) -> *mut c_void = unsafe { core::mem::transmute(calloc) };
-            // SAFETY: of any size.
+            // SAFETY: any size is valid.
             unsafe { calloc(1, size) }.cast()
         } else {
-            // SAFETY: of any size.
+            // SAFETY: any size is valid.
             let start: *mut u8 = unsafe { alloc(size) }.cast();
             if zeroed && !start.is_null() {
                 // SAFETY: `size` bytes were allocated.
@@ -143,23 +147,24 @@ impl ServerAllocator {
     }
 }
 
-// SAFETY: 1. blocks are aligned as asked: the server's are multiples of 8, others are moved; 2. they are freed with what the
-// server returned; 3. nothing here unwinds or allocates in Rust.
+// SAFETY: 1. blocks are aligned: the server's are multiples of 8, and blocks of larger alignment are shifted; 2. they are
+// freed
+// by the pointer that the server returned; 3. nothing here unwinds or allocates in Rust.
 unsafe impl GlobalAlloc for ServerAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller's.
+        // SAFETY: the requirements are the caller's.
         unsafe { Self::take(layout, false) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller's.
+        // SAFETY: the requirements are the caller's.
         unsafe { Self::take(layout, true) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: of what `take` moved, the beginning stands in front.
+        // SAFETY: `take` stores the start of a shifted block directly in front of it.
         let start = if layout.align() > KEPT { unsafe { place.cast::<*mut u8>().sub(1).read() } } else { place };
-        // SAFETY: it was allocated by the server, and not freed since.
+        // SAFETY: the server allocated the block, and it was not freed before.
         unsafe { api!(RedisModule_Free(start.cast())) };
     }
 }

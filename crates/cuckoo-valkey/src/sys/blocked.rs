@@ -1,10 +1,10 @@
-//! Clients that wait for a thread.
+//! Clients blocked until a background thread has finished.
 
 use super::{Context, Failure, api};
 use std::os::raw::{c_int, c_void};
 use valkey_module::raw;
 
-/// Runs `work` on a thread of its own; the client waits for its reply, "OK" or an error, and the server does not.
+/// Runs `work` on a new thread. The client waits for the reply, "OK" or an error, while the server continues.
 pub(crate) fn reply_later(context: Context<'_>, work: impl FnOnce() -> Result<(), String> + Send + 'static) {
     type Done = Result<(), String>;
     struct Client(*mut raw::RedisModuleBlockedClient);
@@ -12,7 +12,7 @@ pub(crate) fn reply_later(context: Context<'_>, work: impl FnOnce() -> Result<()
     unsafe impl Send for Client {}
 
     unsafe extern "C" fn reply(ctx: *mut raw::RedisModuleCtx, _: *mut *mut raw::RedisModuleString, _: c_int) -> c_int {
-        // SAFETY: 1. the context lives as long as the call; 2. the data are those given below.
+        // SAFETY: 1. the context lives as long as the call; 2. the private data is the box given to `UnblockClient` below.
         let (context, done) =
             unsafe { (Context::new(ctx), api!(RedisModule_GetBlockedClientPrivateData(ctx)).cast::<Done>().as_ref()) };
         match done {
@@ -22,7 +22,7 @@ pub(crate) fn reply_later(context: Context<'_>, work: impl FnOnce() -> Result<()
         raw::REDISMODULE_OK as c_int
     }
     unsafe extern "C" fn free(_: *mut raw::RedisModuleCtx, done: *mut c_void) {
-        // SAFETY: given below, and freed once.
+        // SAFETY: the box given to `UnblockClient` below, freed once.
         drop(unsafe { Box::from_raw(done.cast::<Done>()) });
     }
 

@@ -1,4 +1,4 @@
-//! The data type: what the server asks of a value.
+//! The data type: callbacks of the server for values.
 
 use super::alloc::{Limit, limited};
 use super::{Context, api, guarded};
@@ -12,14 +12,14 @@ use std::io;
 use std::os::raw::{c_char, c_int, c_void};
 use valkey_module::raw;
 
-/// Nine letters, which stand in files.
+/// The name of the type in files: nine letters.
 const NAME: &core::ffi::CStr = c"cuckoo-cf";
 const VERSION: c_int = 1;
 
-/// Bytes of a piece of a value in a file of the server.
+/// The size of a piece of a value in the server's files, in bytes.
 const PIECE: usize = 1 << 20;
 
-/// A value in memory is at most this many times as large as its bytes in a file.
+/// The maximum ratio of a value's memory to its bytes in a file.
 const GROWN: usize = 8;
 
 static TYPE: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(null_mut());
@@ -50,29 +50,29 @@ pub(super) fn register(context: Context<'_>) -> Result<(), String> {
         copy2: None,
         aux_save2: None,
     };
-    // SAFETY: the module is being loaded, and the server copies what it is given.
+    // SAFETY: the module is being loaded, and the server copies the methods.
     let made = unsafe { api!(RedisModule_CreateDataType(context.0, NAME.as_ptr(), VERSION, &raw mut methods)) };
     TYPE.store(made, Ordering::Relaxed);
     if made.is_null() { Err("the server refuses the data type".into()) } else { Ok(()) }
 }
 
-/// The value behind a pointer of the server.
+/// The value behind a pointer from the server.
 ///
 /// # Safety
-/// It must be one that this module gave.
+/// The pointer must come from this module.
 unsafe fn value<'a>(value: *const c_void) -> &'a Value {
-    // SAFETY: made of a `Box` by `Key::set`, `load` or `copy`.
+    // SAFETY: a `Box` that `Key::set`, `load` or `copy` made.
     unsafe { &*value.cast() }
 }
 
-/// Bytes that the server allocated.
+/// A buffer allocated by the server.
 struct Buffer(*mut c_char, usize);
 
 impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: so many bytes are there until it is dropped.
+        // SAFETY: the buffer has this length until it is dropped.
         unsafe { core::slice::from_raw_parts(self.0.cast(), self.1) }
     }
 }
@@ -84,22 +84,23 @@ impl Drop for Buffer {
     }
 }
 
-/// The next piece of a value. `None` where the bytes end.
+/// The next piece of a value. `None` at the end of the input.
 fn next_piece(io: *mut raw::RedisModuleIO) -> Option<Buffer> {
     let mut len = 0;
-    // SAFETY: the reader lives as long as the callback that it was given to.
+    // SAFETY: the reader lives as long as its callback.
     let bytes = unsafe { api!(RedisModule_LoadStringBuffer(io, &raw mut len)) };
     (!bytes.is_null()).then(|| Buffer(bytes, len))
 }
 
-/// Writes an error of the value that is read or written into the log of the server.
+/// Logs an error of reading or writing a value.
 fn warn(io: *mut raw::RedisModuleIO, error: &io::Error) {
     let text = CString::new(error.to_string()).unwrap_or_default();
-    // SAFETY: 1. the reader or writer lives as long as its callback; 2. strings that end in 0, the format with one more.
+    // SAFETY: 1. the reader or writer lives as long as its callback; 2. the strings end in 0, and the format takes one.
     unsafe { api!(RedisModule_LogIOError(io, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr())) };
 }
 
-/// A value is its head, pieces of a file, and an empty piece. The number in front is 1 for one whose chunks are still arriving.
+/// A value is stored as a number, its head, the pieces of a snapshot, and an empty piece. The number is 1 while chunks are
+/// arriving.
 unsafe extern "C" fn load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
     let loaded = guarded(Err(damaged("the module failed")), || {
         if version != VERSION {
@@ -115,10 +116,11 @@ unsafe extern "C" fn load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c
             (!end).then_some(piece)
         };
         if super::is_loading() && !arriving {
-            // From a file or a primary: as it comes, and no second copy.
+            // From a file or a primary: streamed, without a second copy.
             return Value::read(&head, Joined::new(next));
         }
-        // From a client. What it announces is allocated once it has arrived.
+        // From a client (`RESTORE`): the announced sizes are not trusted, so all bytes arrive before the filter is
+        // allocated.
         let pieces: Vec<Buffer> = core::iter::from_fn(&mut next).collect();
         if !end {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -153,14 +155,14 @@ unsafe extern "C" fn save(io: *mut raw::RedisModuleIO, this: *mut c_void) {
         this.write(PIECE, put)
     });
     if let Err(error) = saved {
-        // The empty piece is not written, so that this file is refused when it is read.
+        // Without the empty piece, loading this file fails.
         warn(io, &error);
         return;
     }
     put(&[]);
 }
 
-/// Commands that make the value again.
+/// Emits the commands that restore the value.
 unsafe extern "C" fn rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModuleString, this: *mut c_void) {
     // SAFETY: a value of this type.
     let this = unsafe { value(this) };
@@ -200,7 +202,7 @@ unsafe extern "C" fn memory_usage(this: *const c_void) -> usize {
 unsafe extern "C" fn free_effort(_: *mut raw::RedisModuleString, this: *const c_void) -> usize {
     // SAFETY: a value of this type.
     let this = unsafe { value(this) };
-    // Above 64, a thread of the server frees it: from a megabyte on.
+    // The server frees values of an effort above 64 on a background thread: 1 MiB and more.
     guarded(1, || this.memory_usage() >> 14)
 }
 
@@ -234,6 +236,6 @@ unsafe extern "C" fn copy(
 }
 
 unsafe extern "C" fn free(this: *mut c_void) {
-    // SAFETY: made of a `Box`, and freed once.
+    // SAFETY: made from a `Box`, and freed once.
     guarded((), || drop(unsafe { Box::from_raw(this.cast::<Value>()) }));
 }

@@ -1,8 +1,10 @@
-//! Forks happen while no export is inside the filter.
+//! Prevents a fork during an export's access to the filter.
 //!
-//! The server forks to save, and its child reads every filter. A fork while a thread of this module holds a stripe would
-//! leave that stripe locked in the child for ever. So the thread holds [`EXPORTING`] while it is inside the filter, and lets
-//! it go to write to the disk; a fork takes it first.
+//! The server forks to save, and its child reads every filter. A stripe that another thread holds at the fork would stay
+//! locked in the
+//! child for ever. So the export thread holds [`EXPORTING`] while it accesses the filter, and releases it for writes to the
+//! disk. A fork
+//! acquires it first.
 
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,11 +12,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static EXPORTING: Mutex<()> = Mutex::new(());
 
 thread_local! {
-    /// Held from before a fork to after it, on the thread that forks.
+    /// The guard of the forking thread, from before the fork until after it.
     static FORKING: RefCell<Option<MutexGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// While this lives, no process is forked.
+/// Prevents forks until the guard is dropped.
 pub(crate) fn unforked() -> MutexGuard<'static, ()> {
     EXPORTING.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The C interface of the server: all unsafe code of the module.
+//! The C interface of the server. All unsafe code of the module is here.
 #![allow(unsafe_code)]
 
 pub(crate) mod alloc;
@@ -16,7 +16,7 @@ use std::ffi::{CStr, CString};
 use std::os::raw::c_int;
 use valkey_module::raw;
 
-/// Calls a function of the server, which has all that are named here from Redis 7.0 on.
+/// Calls a function of the server. Redis 7.0 has all of them.
 macro_rules! api {
     ($name:ident($($argument:expr),* $(,)?)) => {
         (valkey_module::raw::$name.expect(stringify!($name)))($($argument),*)
@@ -24,7 +24,7 @@ macro_rules! api {
 }
 use api;
 
-/// Why a command is refused.
+/// The error reply of a command.
 #[derive(Debug)]
 pub(crate) enum Failure {
     WrongArity,
@@ -44,30 +44,30 @@ impl From<String> for Failure {
     }
 }
 
-/// Calls a function for the server: a panic ends here, and does not reach C.
+/// Calls `work`, and returns `refused` if it panics: a panic must not unwind into C.
 fn guarded<T>(refused: T, work: impl FnOnce() -> T) -> T {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or(refused)
 }
 
-/// What the server says of itself: `REDISMODULE_CTX_FLAGS_*`.
+/// The server's state: `REDISMODULE_CTX_FLAGS_*`.
 pub(crate) fn flags() -> u32 {
     // SAFETY: the function takes null for no context.
     unsafe { api!(RedisModule_GetContextFlags(core::ptr::null_mut())) as u32 }
 }
 
-/// Whether this server decides what its replicas do.
+/// Whether this server is a primary.
 pub(crate) fn is_primary() -> bool {
     flags() & raw::REDISMODULE_CTX_FLAGS_MASTER != 0
 }
 
-/// Whether data is read from a file or a primary.
+/// Whether the server is loading data from a file or a primary.
 pub(crate) fn is_loading() -> bool {
     flags() & (raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING) != 0
 }
 
 /// Milliseconds since 1970.
 pub(crate) fn now() -> i64 {
-    // SAFETY: no requirement.
+    // SAFETY: the function has no requirements.
     unsafe { api!(RedisModule_Milliseconds()) }
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Text<'a>(*mut raw::RedisModuleString, PhantomData<&'a raw::Red
 impl<'a> Text<'a> {
     pub(crate) fn bytes(self) -> &'a [u8] {
         let mut len = 0;
-        // SAFETY: 1. the string lives for `'a`; 2. the server says how long it is, and does not change it meanwhile.
+        // SAFETY: 1. the string lives for `'a`; 2. the server returns its length, and does not change it in the meantime.
         unsafe {
             let first = api!(RedisModule_StringPtrLen(self.0, &raw mut len));
             core::slice::from_raw_parts(first.cast(), len)
@@ -93,7 +93,7 @@ impl Borrow<[u8]> for Text<'_> {
     }
 }
 
-/// An argument of a command that is replicated.
+/// An argument of a replicated command.
 pub(crate) enum Argument<'a> {
     Given(Text<'a>),
     Made(String),
@@ -127,13 +127,13 @@ impl<'a> Context<'a> {
         unsafe { api!(RedisModule_GetSelectedDb(self.0)) }
     }
 
-    /// Says whether there is such a database, and selects it.
+    /// Selects a database. Returns false if it does not exist.
     pub(crate) fn select(self, database: i32) -> bool {
         // SAFETY: the context lives.
         unsafe { api!(RedisModule_SelectDb(self.0, database)) == raw::REDISMODULE_OK as c_int }
     }
 
-    /// Whether the client may wait for a reply: not in a transaction or a script.
+    /// Whether the client may be blocked. A client in a transaction or a script may not.
     pub(crate) fn may_block(self) -> bool {
         let not = raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
             | raw::REDISMODULE_CTX_FLAGS_MULTI
@@ -144,16 +144,16 @@ impl<'a> Context<'a> {
 
     pub(crate) fn warn(self, text: &str) {
         let text = CString::new(text.replace('\0', "?")).unwrap_or_default();
-        // SAFETY: 1. null is no context; 2. three strings that end in 0, the format with one more.
+        // SAFETY: 1. null is no context; 2. the strings end in 0, and the format takes one.
         unsafe { api!(RedisModule_Log(self.0, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr())) };
     }
 
-    /// Opens a key to look at its value.
+    /// Opens a key for reading.
     pub(crate) fn open(self, name: Text<'_>) -> Key<'a> {
         self.opened(name, raw::REDISMODULE_READ)
     }
 
-    /// Opens a key to change its value, or give it one.
+    /// Opens a key for writing.
     pub(crate) fn open_to_write(self, name: Text<'_>) -> Key<'a> {
         self.opened(name, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE)
     }
@@ -163,7 +163,7 @@ impl<'a> Context<'a> {
         Key(unsafe { api!(RedisModule_OpenKey(self.0, name.0, mode as c_int)) }, PhantomData)
     }
 
-    /// Calls `work` with the name of a key as the server has it.
+    /// Calls `work` with these bytes as a string of the server.
     pub(crate) fn with_text<T>(self, bytes: &[u8], work: impl FnOnce(Text<'_>) -> T) -> T {
         let text = made(bytes);
         let result = work(Text(text, PhantomData));
@@ -172,7 +172,7 @@ impl<'a> Context<'a> {
         result
     }
 
-    /// Replicates the command as it came.
+    /// Replicates the current command unchanged.
     pub(crate) fn replicate_verbatim(self) {
         // SAFETY: the context lives.
         unsafe { api!(RedisModule_ReplicateVerbatim(self.0)) };
@@ -187,8 +187,9 @@ impl<'a> Context<'a> {
                 Argument::Made(text) => made(text.as_bytes()),
             })
             .collect();
-        // SAFETY: 1. the context lives; 2. `v` is an array of strings and its length, which the server keeps if it needs them;
-        // 3. those made above are freed once.
+        // SAFETY: 1. the context lives; 2. `v` takes an array of strings and its length, and the server retains the strings
+        // that it needs;
+        // 3. the strings made above are freed once.
         unsafe {
             api!(RedisModule_Replicate(self.0, command.as_ptr(), c"v".as_ptr(), texts.as_mut_ptr(), texts.len()));
             for (argument, text) in arguments.iter().zip(texts) {
@@ -205,7 +206,7 @@ fn made(bytes: &[u8]) -> *mut raw::RedisModuleString {
     unsafe { api!(RedisModule_CreateString(core::ptr::null_mut(), bytes.as_ptr().cast(), bytes.len())) }
 }
 
-/// Replies. Each is sent as it is made.
+/// Replies, sent in the order of the calls.
 impl Context<'_> {
     pub(crate) fn reply_failure(self, failure: Failure) {
         let text: Cow<'static, CStr> = match failure {
@@ -226,7 +227,7 @@ impl Context<'_> {
         unsafe { api!(RedisModule_ReplyWithSimpleString(self.0, c"OK".as_ptr())) };
     }
 
-    /// A Boolean in RESP3, and 0 or 1 in RESP2.
+    /// Replies with a Boolean in RESP3, 0 or 1 in RESP2.
     pub(crate) fn reply_bool(self, value: bool) {
         // SAFETY: the context lives.
         unsafe { api!(RedisModule_ReplyWithBool(self.0, value.into())) };
@@ -252,26 +253,27 @@ impl Context<'_> {
         unsafe { api!(RedisModule_ReplyWithNull(self.0)) };
     }
 
-    /// The beginning of an array of this many replies.
+    /// Begins an array of `len` replies.
     pub(crate) fn reply_array(self, len: usize) {
         // SAFETY: the context lives.
         unsafe { api!(RedisModule_ReplyWithArray(self.0, len as _)) };
     }
 
-    /// The beginning of this many pairs of replies: a map in RESP3, an array in RESP2.
+    /// Begins `len` pairs of replies: a map in RESP3, an array in RESP2.
     pub(crate) fn reply_map(self, len: usize) {
         // SAFETY: the context lives.
         unsafe { api!(RedisModule_ReplyWithMap(self.0, len as _)) };
     }
 }
 
-/// A key that is open.
+/// An open key.
 pub(crate) struct Key<'a>(*mut raw::RedisModuleKey, PhantomData<&'a raw::RedisModuleCtx>);
 
 impl Key<'_> {
     fn place(&self) -> Result<Option<*mut Value>, Failure> {
-        // SAFETY: 1. the key is open, or null, which the functions take for an empty one; 2. a value of this type was made by
-        // `Key::set` or a callback of the type, from a `Box`.
+        // SAFETY: 1. the key is open, or null, which the functions accept as an empty key; 2. a value of this type was made
+        // from a `Box`
+        // by `Key::set` or a callback of the type.
         unsafe {
             if api!(RedisModule_KeyType(self.0)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
                 return Ok(None);
@@ -284,18 +286,18 @@ impl Key<'_> {
     }
 
     pub(crate) fn get(&self) -> Result<Option<&Value>, Failure> {
-        // SAFETY: the value lives while the key is open: commands run on one thread, which alone changes it.
+        // SAFETY: the value lives while the key is open: commands run on one thread, and only they change it.
         Ok(self.place()?.map(|value| unsafe { &*value }))
     }
 
     pub(crate) fn get_mut(&mut self) -> Result<Option<&mut Value>, Failure> {
-        // SAFETY: as above. A second key of the same name is not open while this one is.
+        // SAFETY: as above, and no second key of this name is open.
         Ok(self.place()?.map(|value| unsafe { &mut *value }))
     }
 
-    /// Gives the key this value, instead of any other.
+    /// Replaces the value of the key.
     pub(crate) fn set(&mut self, value: Value) {
-        // SAFETY: 1. the key is open for writing; 2. the server owns the value from here, and `data_type` frees it.
+        // SAFETY: 1. the key is open for writing; 2. the server now owns the value, and the type's `free` drops it.
         unsafe {
             api!(RedisModule_ModuleTypeSetValue(self.0, data_type::this(), Box::into_raw(Box::new(value)).cast()));
         }
@@ -304,7 +306,7 @@ impl Key<'_> {
 
 impl Drop for Key<'_> {
     fn drop(&mut self) {
-        // SAFETY: opened once, and not used after this; null is nothing.
+        // SAFETY: opened once, and not used after this; null is allowed.
         unsafe { api!(RedisModule_CloseKey(self.0)) };
     }
 }

@@ -1,4 +1,4 @@
-//! What the server calls when it loads the module.
+//! Registration of the module's commands.
 
 use super::{Context, Text, api, guarded};
 use crate::commands::{self, Outcome};
@@ -13,24 +13,24 @@ type Entry = unsafe extern "C" fn(*mut raw::RedisModuleCtx, *mut *mut raw::Redis
 const OK: c_int = raw::REDISMODULE_OK as c_int;
 const REFUSED: c_int = raw::REDISMODULE_ERR as c_int;
 
-/// A command, as the server is told of it.
+/// A command and its properties.
 struct Command {
     name: &'static CStr,
     entry: Entry,
     flags: &'static CStr,
-    /// The number of arguments with the name, or less than that negated if there may be more.
+    /// The number of arguments including the name; negated if it is a minimum.
     arity: c_int,
     last_key: c_int,
-    /// From Redis 7.2 on; before, the categories follow from the flags.
+    /// ACL categories, from Redis 7.2 on. Redis 7.0 derives them from the flags.
     categories: &'static CStr,
 }
 
-/// Arguments of a command, its name first.
+/// The arguments of a command, including its name.
 ///
 /// # Safety
-/// As the server calls commands.
+/// The pointer and the count must be those of a command callback.
 unsafe fn arguments<'a>(argv: *mut *mut raw::RedisModuleString, argc: c_int) -> &'a [Text<'a>] {
-    // SAFETY: 1. `Text` is such a pointer; 2. the server owns the strings for as long as the command runs.
+    // SAFETY: 1. `Text` is a transparent pointer to a string; 2. the server owns the strings while the command runs.
     unsafe { core::slice::from_raw_parts(argv.cast(), argc as usize) }
 }
 
@@ -63,7 +63,7 @@ static COMMANDS: [Command; 17] = commands! {
     c"cf.insert" => commands::insert, c"write deny-oom", -4, 1, c"cuckoo write slow";
     c"cf.insertnx" => commands::insert_new, c"write deny-oom", -4, 1, c"cuckoo write slow";
     c"cf.exists" => commands::exists, c"readonly fast", 3, 1, c"cuckoo read fast";
-    c"cf.mexists" => commands::exist, c"readonly", -3, 1, c"cuckoo read slow";
+    c"cf.mexists" => commands::contains_batch, c"readonly", -3, 1, c"cuckoo read slow";
     c"cf.del" => commands::delete, c"write fast", 3, 1, c"cuckoo write fast";
     c"cf.count" => commands::count, c"readonly fast", 3, 1, c"cuckoo read fast";
     c"cf.info" => commands::info, c"readonly fast", 2, 1, c"cuckoo read fast";
@@ -79,7 +79,7 @@ static COMMANDS: [Command; 17] = commands! {
 /// Loads the module.
 ///
 /// # Safety
-/// Called by the server.
+/// Only the server may call this.
 #[allow(non_snake_case)]
 #[expect(unreachable_pub, reason = "the server finds it by its name")]
 #[unsafe(no_mangle)]
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     argv: *mut *mut raw::RedisModuleString,
     argc: c_int,
 ) -> c_int {
-    // SAFETY: the context is the one of the call. Nothing allocates before this has set the functions of the server.
+    // SAFETY: the context is that of the call. Nothing allocates before the bindings are set here.
     if unsafe { raw::Export_RedisModule_Init(ctx, c"cuckoo".as_ptr(), 1, raw::REDISMODULE_APIVER_1 as c_int) } != OK {
         return REFUSED;
     }
@@ -109,7 +109,7 @@ fn load(context: Context<'_>, arguments: &[Text<'_>]) -> Result<(), String> {
     export::configure(arguments)?;
     super::fork::init()?;
     super::data_type::register(context)?;
-    // Reads that fail are errors of the callbacks, and the data of a replica is served while it loads the next.
+    // The callbacks report failed reads themselves, and a replica serves its old data while it loads new data.
     let options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
     // SAFETY: the module is being loaded.
     unsafe { api!(RedisModule_SetModuleOptions(ctx, options as c_int)) };
@@ -139,7 +139,7 @@ fn load(context: Context<'_>, arguments: &[Text<'_>]) -> Result<(), String> {
             args: core::ptr::null_mut(),
         };
         let Command { name, entry, flags, last_key, .. } = *command;
-        // SAFETY: 1. the module is being loaded; 2. strings end in 0, and the server copies them and `info`.
+        // SAFETY: 1. the module is being loaded; 2. the strings end in 0, and the server copies them and `info`.
         unsafe {
             if api!(RedisModule_CreateCommand(ctx, name.as_ptr(), Some(entry), flags.as_ptr(), 1, last_key, 1)) != OK {
                 return Err(refused());

@@ -1,4 +1,4 @@
-//! A timer, and what happens to keys.
+//! The timer and the event subscriptions.
 
 use super::{Context, Text, api, guarded};
 use core::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use std::os::raw::{c_char, c_int, c_void};
 use valkey_module::raw;
 
-/// Has `ticks::due` called in so many milliseconds.
+/// Schedules `ticks::due`.
 pub(crate) fn call_in(context: Context<'_>, milliseconds: i64) {
     unsafe extern "C" fn call(ctx: *mut raw::RedisModuleCtx, _: *mut c_void) {
         // SAFETY: the context lives as long as the call.
@@ -18,7 +18,7 @@ pub(crate) fn call_in(context: Context<'_>, milliseconds: i64) {
     unsafe { api!(RedisModule_CreateTimer(context.0, milliseconds, Some(call), core::ptr::null_mut())) };
 }
 
-/// Has `ticks::note` called with each key that got a name: renamed, copied, restored, moved or loaded.
+/// Calls `ticks::note` for each key that appears under a new name: renamed, copied, restored, moved or loaded.
 pub(crate) fn watch_names(context: Context<'_>) {
     unsafe extern "C" fn call(
         ctx: *mut raw::RedisModuleCtx,
@@ -30,7 +30,7 @@ pub(crate) fn watch_names(context: Context<'_>) {
         let (context, event) = unsafe { (Context::new(ctx), CStr::from_ptr(event)) };
         let named = [c"rename_to", c"copy_to", c"restore", c"move_to", c"loaded"];
         if named.contains(&event) {
-            // Of a key that is loaded, the name is a string that may not be kept, as an open key does.
+            // The server's string of a loaded key must not be retained, and an open key retains it.
             let name = Text(key, PhantomData).bytes();
             guarded((), || context.with_text(name, |name| crate::ticks::note(context, name)));
         }
@@ -41,10 +41,10 @@ pub(crate) fn watch_names(context: Context<'_>) {
     unsafe { api!(RedisModule_SubscribeToKeyspaceEvents(context.0, events, Some(call))) };
 }
 
-/// Has `ticks::swapped` called when two databases have changed places.
+/// Calls `ticks::swapped` after `SWAPDB`.
 pub(crate) fn watch_swaps(context: Context<'_>) {
     unsafe extern "C" fn call(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, data: *mut c_void) {
-        // SAFETY: the data of this event.
+        // SAFETY: the data of this event has this type.
         let info: raw::RedisModuleSwapDbInfo = unsafe { data.cast::<raw::RedisModuleSwapDbInfo>().read() };
         guarded((), || crate::ticks::swapped(info.dbnum_first, info.dbnum_second));
     }
