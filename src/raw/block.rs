@@ -7,7 +7,7 @@
 
 use super::lookup::Look;
 use super::probe::{Layout, LayoutKind, Positions, Probed, Runs, with_layout};
-use super::slots::Slots;
+use super::slots::Compare;
 use super::stripe::Watch;
 use crate::layout::{Mixed, Place};
 use crate::sys::IS_MODEL;

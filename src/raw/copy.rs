@@ -6,7 +6,7 @@ use super::filter::RawFilter;
 use super::home::Fixed;
 use super::pair::Put;
 use super::shard::Shard;
-use super::slots::{SlotKind, Slots, Tagged};
+use super::slots::{Compare, SlotKind, Slots, Tagged};
 use super::table::{Optimistic, UnderLock};
 use crate::error::InsertError;
 use crate::layout::{Aim, Bucket, Class, Extent, SLOTS, Search, SearchBudget, occupied_in, unpack};

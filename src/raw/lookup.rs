@@ -2,7 +2,7 @@
 
 use super::flat::Flat;
 use super::probe::{Layout, LayoutKind, Positions, Probed, Runs, with_layout};
-use super::slots::{Slots, Tagging};
+use super::slots::{Compare, Slots, Tagging};
 use super::stripe::Watch;
 use crate::layout::{Mixed, Place, Plan, SLOTS, hits_less};
 use crate::sys::isa::{Compiled, Function, Of};
@@ -110,7 +110,7 @@ impl<P: Probed> Look for P {
         let (lanes, run_bits) = (&self.format().lanes, 2 * self.format().slot_bits());
         let slots = self.slots();
         let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(slots.unit(lanes.low()));
-        let minus = if <P::Slots<'_> as Slots>::TAGGED { slots.minus(lanes.low()) } else { lanes.minus_low() };
+        let minus = if <P::Slots<'_> as Compare>::TAGGED { slots.minus(lanes.low()) } else { lanes.minus_low() };
         let [first, second] = self.positions().begins::<L>(place);
         let version = self.version(self.positions().stripe_offset(place));
         let words = self.source();

@@ -77,6 +77,8 @@ pub(crate) use shards::Shards;
 #[cfg(all(test, cuckoo_loom))]
 pub(crate) use slots::Tagged;
 pub(crate) use slots::{Bare, SlotKind, Slots, Tagging};
+#[cfg(feature = "snapshot")]
+pub(crate) use slots::{Compare, Fingerprints};
 #[cfg(all(feature = "shared", target_os = "linux"))]
 pub(crate) use stripe::Stripe;
 pub(crate) use window::rolling;

@@ -2,7 +2,7 @@
 
 use super::flat::Flat;
 use super::shards::{Shards, Strides};
-use super::slots::{Bare, SlotKind, Slots};
+use super::slots::{Bare, Compare, SlotKind};
 use super::stripe::{STRIPE_BYTES, VersionRef, Watch};
 use super::table::acquire;
 use crate::layout::{Format, Geometry, Packing, Place, Plan, hits_less};
@@ -60,7 +60,7 @@ pub(crate) trait Probed {
     type Version<'a>: Watch
     where
         Self: 'a;
-    type Slots<'a>: Slots
+    type Slots<'a>: Compare
     where
         Self: 'a;
 

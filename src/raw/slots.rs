@@ -33,8 +33,8 @@ pub(crate) trait SlotKind: Send + Sync + 'static {
     fn slots(&self) -> Self::Slots<'_>;
 }
 
-/// How the slots of a table are compared and written. `low` is the lowest bit of each slot of a run.
-pub(crate) trait Slots: Copy + Send + Sync {
+/// How lookups compare the slots of a table. `low` is the lowest bit of each slot of a run.
+pub(crate) trait Compare: Copy + Send + Sync {
     /// The epoch.
     type Now: Copy;
     /// The epoch as far as tags know it.
@@ -51,12 +51,6 @@ pub(crate) trait Slots: Copy + Send + Sync {
 
     fn moment(self, now: Self::Now) -> Self::Moment;
 
-    /// The epoch as a number.
-    fn number(now: Self::Now) -> u64;
-
-    /// The moment at the epoch with this number.
-    fn moment_at(self, epoch: u64) -> Self::Moment;
-
     /// The factor that brings a fingerprint into every slot of a run.
     fn unit(self, low: u64) -> u64;
 
@@ -65,6 +59,15 @@ pub(crate) trait Slots: Copy + Send + Sync {
 
     /// What [`hits_less`](crate::layout::hits_less) adds in a lookup.
     fn minus(self, low: u64) -> u64;
+}
+
+/// How the slots of a table are compared and written.
+pub(crate) trait Slots: Compare {
+    /// The epoch as a number.
+    fn number(now: Self::Now) -> u64;
+
+    /// The moment at the epoch with this number.
+    fn moment_at(self, epoch: u64) -> Self::Moment;
 
     /// The slots that hold the fingerprint and count, exactly: the highest bit of each.
     fn live(self, lanes: Lanes, run: u64, fingerprint: Fingerprint, moment: Self::Moment) -> u64;
@@ -121,7 +124,7 @@ impl SlotKind for Bare {
     }
 }
 
-impl Slots for Bare {
+impl Compare for Bare {
     type Now = ();
     type Moment = ();
 
@@ -138,12 +141,6 @@ impl Slots for Bare {
     #[inline(always)]
     fn moment(self, (): ()) {}
 
-    fn number((): ()) -> u64 {
-        0
-    }
-
-    fn moment_at(self, _: u64) {}
-
     #[inline(always)]
     fn unit(self, low: u64) -> u64 {
         low
@@ -158,6 +155,14 @@ impl Slots for Bare {
     fn minus(self, low: u64) -> u64 {
         low.wrapping_neg()
     }
+}
+
+impl Slots for Bare {
+    fn number((): ()) -> u64 {
+        0
+    }
+
+    fn moment_at(self, _: u64) {}
 
     #[inline(always)]
     fn live(self, lanes: Lanes, run: u64, fingerprint: Fingerprint, (): ()) -> u64 {
@@ -210,6 +215,47 @@ impl Slots for Bare {
     }
 }
 
+/// Slots with a tag of a snapshot, of which the fingerprints alone are compared, whatever their tags: a lookup of those finds what is dead, too.
+#[cfg(feature = "snapshot")]
+#[derive(Clone, Copy)]
+pub(crate) struct Fingerprints {
+    pub(crate) tag_bits: u32,
+}
+
+#[cfg(feature = "snapshot")]
+impl Compare for Fingerprints {
+    type Now = ();
+    type Moment = ();
+
+    const TAGGED: bool = true;
+
+    #[inline(always)]
+    fn now(self) {}
+
+    #[inline(always)]
+    fn is_still(self, (): ()) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn moment(self, (): ()) {}
+
+    #[inline(always)]
+    fn unit(self, low: u64) -> u64 {
+        low << self.tag_bits
+    }
+
+    #[inline(always)]
+    fn alive(self, _: u64, (): ()) -> u64 {
+        0
+    }
+
+    #[inline(always)]
+    fn minus(self, low: u64) -> u64 {
+        self.unit(low).wrapping_neg()
+    }
+}
+
 /// The tags of a filter, and the time by which they are read.
 pub(crate) struct Tagging {
     pub(super) epoch: Epoch,
@@ -255,7 +301,7 @@ impl Tagged<'_> {
     }
 }
 
-impl Slots for Tagged<'_> {
+impl Compare for Tagged<'_> {
     type Now = u64;
     type Moment = Moment;
 
@@ -276,14 +322,6 @@ impl Slots for Tagged<'_> {
         self.tags().moment(now)
     }
 
-    fn number(now: u64) -> u64 {
-        now
-    }
-
-    fn moment_at(self, epoch: u64) -> Moment {
-        self.tags().moment(epoch)
-    }
-
     #[inline(always)]
     fn unit(self, low: u64) -> u64 {
         self.tags().unit(low)
@@ -297,6 +335,16 @@ impl Slots for Tagged<'_> {
     #[inline(always)]
     fn minus(self, low: u64) -> u64 {
         self.tags().minus(low)
+    }
+}
+
+impl Slots for Tagged<'_> {
+    fn number(now: u64) -> u64 {
+        now
+    }
+
+    fn moment_at(self, epoch: u64) -> Moment {
+        self.tags().moment(epoch)
     }
 
     #[inline(always)]

@@ -14,7 +14,7 @@ use crate::error::SnapshotError;
 use crate::filter::CuckooFilter;
 use crate::hashing::{SavedHasher, hash_of, hash_of_str_bytes};
 use crate::layout::{self, Mixed, Tags};
-use crate::raw::{Contains, contains_each_in, contains_in};
+use crate::raw::{Bare, Contains, Fingerprints, contains_each_in, contains_in};
 #[cfg(feature = "mmap")]
 use crate::snapshot::open_regular;
 use crate::snapshot::{SnapshotHeader, Stored};
@@ -69,42 +69,68 @@ impl<K: ?Sized, S> Timeless for CuckooFilter<K, S> {}
 impl<K: ?Sized, S> Timeless for CountingFilter<K, S> {}
 impl<K: ?Sized, S> Timeless for TaggedFilter<K, S> {}
 
-/// How keys are looked up.
+/// How keys are looked up: in shards that are alike, by the lookups of a filter, or in tables that differ.
 enum Lookups<'a> {
-    /// In shards that are alike, by the lookups of a filter.
-    Alike {
-        records: Records<'a>,
-        contains: Compiled<Contains<Records<'a>>>,
+    Plain {
+        records: Records<'a, Bare>,
+        contains: Compiled<Contains<Records<'a, Bare>>>,
     },
-    Differing(Tables<'a>),
+    /// With tags: the shards are searched for the fingerprint, and what is found is looked up by the time of its own shard.
+    Tagged {
+        records: Records<'a, Fingerprints>,
+        contains: Compiled<Contains<Records<'a, Fingerprints>>>,
+        tables: Tables,
+    },
+    Growing {
+        bytes: Bytes<'a>,
+        tables: Tables,
+    },
 }
 
 impl<'a> Lookups<'a> {
     fn new(bytes: Bytes<'a>, stored: &mut Stored) -> Result<Self, SnapshotError> {
-        if let Some(tables) = stored.take_tables() {
-            let size = tables.len() * size_of::<u64>();
-            let tables = Tables::new(bytes, stored.plan(), &tables);
-            return tables.map(Lookups::Differing).map_err(|_| SnapshotError::OutOfMemory { bytes: size });
+        let (placed, plan) = (stored.take_tables(), stored.plan());
+        let (first, stride) = (stored.first(), stored.stride());
+        let Some(placed) = placed else {
+            let records = Records::new(bytes, Bare, plan, first, stride);
+            return Ok(Lookups::Plain { contains: contains_in(plan), records });
+        };
+        let tables = Tables::new(&bytes, plan, &placed)
+            .map_err(|_| SnapshotError::OutOfMemory { bytes: size_of_val(&placed[..]) })?;
+        if plan.grows() {
+            return Ok(Lookups::Growing { bytes, tables });
         }
-        let plan = stored.plan();
-        Ok(Lookups::Alike {
+        let slots = Fingerprints { tag_bits: plan.tag_bits() };
+        Ok(Lookups::Tagged {
             contains: contains_in(plan),
-            records: Records::new(bytes, plan, stored.first(), stored.stride()),
+            records: Records::new(bytes, slots, plan, first, stride),
+            tables,
         })
     }
 
     fn bytes(&self) -> &Bytes<'a> {
         match self {
-            Lookups::Alike { records, .. } => &records.bytes,
-            Lookups::Differing(tables) => &tables.bytes,
+            Lookups::Plain { records, .. } => &records.bytes,
+            Lookups::Tagged { records, .. } => &records.bytes,
+            Lookups::Growing { bytes, .. } => bytes,
+        }
+    }
+
+    fn tables(&self) -> Option<&Tables> {
+        match self {
+            Lookups::Plain { .. } => None,
+            Lookups::Tagged { tables, .. } | Lookups::Growing { tables, .. } => Some(tables),
         }
     }
 
     #[inline]
     fn contains(&self, mixed: Mixed, now: u64) -> bool {
         match self {
-            Lookups::Alike { records, contains, .. } => contains.call(records, mixed),
-            Lookups::Differing(tables) => tables.contains(mixed, now),
+            Lookups::Plain { records, contains } => contains.call(records, mixed),
+            Lookups::Tagged { records, contains, tables } => {
+                contains.call(records, mixed) && tables.contains(&records.bytes, mixed, now)
+            }
+            Lookups::Growing { bytes, tables } => tables.contains(bytes, mixed, now),
         }
     }
 
@@ -114,28 +140,28 @@ impl<'a> Lookups<'a> {
     fn contains_each<T>(&self, keys: &[T], mixed: impl Fn(&T) -> Mixed, now: u64, found: &mut [bool]) {
         assert_same_length(keys.len(), found.len());
         match self {
-            Lookups::Alike { records, .. } => {
+            Lookups::Plain { records, .. } => {
                 contains_each_in(records, records.bytes.len(), &mut hashing(keys, mixed), found);
             }
-            Lookups::Differing(tables) => tables.contains_each(&mut keys.iter().map(mixed), now, found),
+            Lookups::Tagged { records, tables, .. } => {
+                contains_each_in(records, records.bytes.len(), &mut hashing(keys, &mixed), found);
+                for (key, found) in keys.iter().zip(found).filter(|(_, found)| **found) {
+                    *found = tables.contains(&records.bytes, mixed(key), now);
+                }
+            }
+            Lookups::Growing { bytes, tables } => tables.contains_each(bytes, keys.iter().map(mixed), now, found),
         }
     }
 
     /// The values of the copies of a key of a filter that has some, of those that are alive at this epoch.
     fn values(&self, mixed: Mixed, now: u64) -> impl ExactSizeIterator<Item = u32> + use<> {
-        let values = match self {
-            Lookups::Alike { .. } => Default::default(),
-            Lookups::Differing(tables) => tables.values(mixed, now),
-        };
-        values.into_iter()
+        let values = self.tables().map(|tables| tables.values(self.bytes(), mixed, now));
+        values.unwrap_or_default().into_iter()
     }
 
     /// A number of the tags, of a filter that has some.
     fn of_tags(&self, number: impl FnOnce(Tags) -> u32) -> u32 {
-        match self {
-            Lookups::Alike { .. } => 1,
-            Lookups::Differing(tables) => tables.tags().map_or(1, number),
-        }
+        self.tables().and_then(Tables::tags).map_or(1, number)
     }
 }
 
@@ -313,10 +339,7 @@ impl<F: Viewed> FilterView<'_, F> {
 
     fn slots(&self) -> usize {
         let plan = self.stored.plan();
-        match &self.lookups {
-            Lookups::Alike { .. } => plan.slots(),
-            Lookups::Differing(tables) => plan.slots() / plan.shards * tables.count(),
-        }
+        self.lookups.tables().map_or(plan.slots(), |tables| plan.slots() / plan.shards * tables.count())
     }
 
     /// The chance that the lookup of an absent key says "yes". As

@@ -1,15 +1,16 @@
 //! The records of a snapshot as shards that lie side by side and never change.
 
 use crate::layout::{Place, Plan};
-use crate::raw::{Bare, Layout, Positions, Probed, Shape};
+use crate::raw::{Compare, Layout, Positions, Probed, Shape};
 use crate::sys::bytes::Bytes;
 
 /// Bytes behind a bucket that lookups may read: a trailer stands behind the last record.
 pub(super) const SPARE: usize = 3 * size_of::<u64>();
 
 /// The shards of a filter of fixed size.
-pub(super) struct Records<'a> {
+pub(super) struct Records<'a, T> {
     pub(super) bytes: Bytes<'a>,
+    slots: T,
     shape: Shape<Strides>,
 }
 
@@ -21,17 +22,21 @@ pub(super) struct Strides {
     bucket: u64,
 }
 
-impl<'a> Records<'a> {
+impl<'a, T> Records<'a, T> {
     /// `first` is the byte at which the words of the first shard begin, and those of the next follow `stride` bytes later.
-    pub(super) fn new(bytes: Bytes<'a>, plan: &Plan, first: usize, stride: usize) -> Self {
+    pub(super) fn new(bytes: Bytes<'a>, slots: T, plan: &Plan, first: usize, stride: usize) -> Self {
         let end = first + (plan.shards - 1) * stride + plan.words * size_of::<u64>();
         assert!(end + SPARE <= bytes.len(), "a trailer stands behind the last record");
         let (first, shard) = (8 * first as u64, 8 * stride as u64);
-        Records { bytes, shape: Shape::new(plan, |format| Strides { first, shard, bucket: format.bucket_bits() }) }
+        Records {
+            bytes,
+            slots,
+            shape: Shape::new(plan, |format| Strides { first, shard, bucket: format.bucket_bits() }),
+        }
     }
 }
 
-impl<'a> Probed for Records<'a> {
+impl<'a, T: Compare> Probed for Records<'a, T> {
     type Positions = Strides;
     type Source = Bytes<'a>;
     type Version<'b>
@@ -39,15 +44,15 @@ impl<'a> Probed for Records<'a> {
     where
         Self: 'b;
     type Slots<'b>
-        = Bare
+        = T
     where
         Self: 'b;
 
-    const SPECIALIZED: bool = true;
+    const SPECIALIZED: bool = !T::TAGGED;
 
     #[inline(always)]
-    fn slots(&self) -> Bare {
-        Bare
+    fn slots(&self) -> T {
+        self.slots
     }
 
     #[inline(always)]

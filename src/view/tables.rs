@@ -14,8 +14,7 @@ use std::collections::TryReserveError;
 const AHEAD: usize = 16;
 
 /// All tables of a filter.
-pub(super) struct Tables<'a> {
-    pub(super) bytes: Bytes<'a>,
+pub(super) struct Tables {
     geometry: Geometry,
     grows: bool,
     tables: Vec<Table>,
@@ -45,9 +44,9 @@ struct Site<'t> {
     begins: [u64; 2],
 }
 
-impl<'a> Tables<'a> {
+impl Tables {
     /// Of tables in the order of their cells, which together are all that there are.
-    pub(super) fn new(bytes: Bytes<'a>, plan: &Plan, placed: &[Placed]) -> Result<Self, TryReserveError> {
+    pub(super) fn new(bytes: &Bytes<'_>, plan: &Plan, placed: &[Placed]) -> Result<Self, TryReserveError> {
         let (mut tables, mut cells) = (Vec::new(), Vec::new());
         tables.try_reserve_exact(placed.len())?;
         cells.try_reserve_exact(plan.shards * plan.cells_at(0))?;
@@ -69,7 +68,7 @@ impl<'a> Tables<'a> {
         assert_eq!(cells.len(), plan.shards * plan.cells_at(0), "a table for each cell");
         let (beside, level) = (plan.slot_bits - plan.fingerprint_bits, level_for(bytes.len()));
         let tags = (beside > 0).then(|| Tags::new(plan));
-        Ok(Tables { bytes, geometry: Geometry::new(plan), grows: plan.grows(), tables, cells, tags, level })
+        Ok(Tables { geometry: Geometry::new(plan), grows: plan.grows(), tables, cells, tags, level })
     }
 
     pub(super) fn count(&self) -> usize {
@@ -96,54 +95,67 @@ impl<'a> Tables<'a> {
     }
 
     #[inline(always)]
-    fn runs(&self, site: &Site<'_>) -> [[u64; 2]; 2] {
+    fn runs(&self, bytes: &Bytes<'_>, site: &Site<'_>) -> [[u64; 2]; 2] {
         let (layout, run_bits) = (site.table.layout, 2 * site.table.format.slot_bits());
-        runs_at(layout, &self.bytes, site.begins, run_bits)
+        runs_at(layout, bytes, site.begins, run_bits)
     }
 
     /// The value of each copy of the key that is alive at this epoch.
-    fn values_in(&self, tags: Tags, site: &Site<'_>, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
+    fn values_in(&self, bytes: &Bytes<'_>, tags: Tags, site: &Site<'_>, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
         let Site { table, fingerprint, .. } = *site;
         let (moment, age) = (tags.moment(table.epoch), now.saturating_sub(table.epoch));
         let is_alive = |slot: &u32, moment: Moment| {
             tags.fingerprint(*slot, moment) == Some(fingerprint)
                 && u64::from(tags.epochs(tags.value(*slot, moment))) > age
         };
-        let slots = self.runs(site).into_iter().flat_map(|runs| table.format.slots(runs));
+        let slots = self.runs(bytes, site).into_iter().flat_map(|runs| table.format.slots(runs));
         slots.filter(|slot| is_alive(slot, moment)).map(|slot| tags.value(slot, moment)).collect()
     }
 
     #[inline(always)]
-    fn holds(&self, site: &Site<'_>, now: u64) -> bool {
+    fn holds(&self, bytes: &Bytes<'_>, site: &Site<'_>, now: u64) -> bool {
         if let Some(tags) = self.tags {
-            return !self.values_in(tags, site, now).is_empty();
+            return !self.values_in(bytes, tags, site, now).is_empty();
         }
         let lanes = &site.table.format.lanes;
         let pattern = lanes.repeat(site.fingerprint.get());
-        let any = self.runs(site).into_iter().flatten().fold(0, |any, run| any | hits(run, pattern, lanes.low()));
+        let any =
+            self.runs(bytes, site).into_iter().flatten().fold(0, |any, run| any | hits(run, pattern, lanes.low()));
         any & lanes.high() != 0
     }
 
     /// Whether the key is present at this epoch.
-    pub(super) fn contains(&self, mixed: Mixed, now: u64) -> bool {
-        self.holds(&self.site(mixed), now)
+    pub(super) fn contains(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> bool {
+        self.holds(bytes, &self.site(mixed), now)
     }
 
     /// The same of many keys, whose lines are fetched ahead.
-    pub(super) fn contains_each(&self, keys: impl Iterator<Item = Mixed>, now: u64, found: &mut [bool]) {
-        self.each(keys, found, |site| self.holds(site, now));
+    pub(super) fn contains_each(
+        &self,
+        bytes: &Bytes<'_>,
+        keys: impl Iterator<Item = Mixed>,
+        now: u64,
+        found: &mut [bool],
+    ) {
+        self.each(bytes, keys, found, |site| self.holds(bytes, site, now));
     }
 
     /// The value of each copy of the key that is alive at this epoch, as of when its table was written.
-    pub(super) fn values(&self, mixed: Mixed, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
-        self.tags.map_or_else(ArrayVec::new, |tags| self.values_in(tags, &self.site(mixed), now))
+    pub(super) fn values(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
+        self.tags.map_or_else(ArrayVec::new, |tags| self.values_in(bytes, tags, &self.site(mixed), now))
     }
 
     /// What `look` answers for each key, where its lines are fetched before.
-    fn each<A>(&self, keys: impl Iterator<Item = Mixed>, answers: &mut [A], look: impl Fn(&Site<'_>) -> A) {
+    fn each<A>(
+        &self,
+        bytes: &Bytes<'_>,
+        keys: impl Iterator<Item = Mixed>,
+        answers: &mut [A],
+        look: impl Fn(&Site<'_>) -> A,
+    ) {
         let fetched = keys.map(|mixed| self.site(mixed)).inspect(|site| {
             if let Some(level) = self.level {
-                site.begins.iter().for_each(|&begin| self.bytes.prefetch((begin / 8) as usize, level));
+                site.begins.iter().for_each(|&begin| bytes.prefetch((begin / 8) as usize, level));
             }
         });
         let mut answers = answers.iter_mut();

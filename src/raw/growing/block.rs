@@ -8,7 +8,7 @@ use super::leaf::{Leaf, layout_of};
 use crate::layout::{Aim, Mixed, repeated};
 use crate::raw::block::{BLOCK, ContainsEach, Next};
 use crate::raw::probe::{Layout, Runs, with_layout};
-use crate::raw::slots::{SlotKind, Slots};
+use crate::raw::slots::{Compare, SlotKind, Slots};
 use crate::raw::stripe::Watch;
 use crate::sys::directory::Member;
 use crate::sys::isa::{Compiled, Function};

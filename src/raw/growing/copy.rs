@@ -4,7 +4,7 @@
 use super::Growing;
 use crate::layout::Class;
 use crate::raw::copy::TableCopy;
-use crate::raw::slots::{SlotKind, Slots};
+use crate::raw::slots::{Compare, SlotKind, Slots};
 use core::ops::Range;
 
 impl<K: SlotKind> Growing<K> {

@@ -5,7 +5,7 @@ use super::leaf::{Leaf, layout_of};
 use crate::layout::{Bucket, Class, Mixed, Place, Plan, hits_less};
 use crate::raw::lookup::{Contains, Values, values_in};
 use crate::raw::probe::{Layout, Runs, with_layout};
-use crate::raw::slots::{SlotKind, Slots, Tagging};
+use crate::raw::slots::{Compare, SlotKind, Tagging};
 use crate::raw::stripe::Watch;
 use crate::sys::directory::Member;
 use crate::sys::isa::{Compiled, Function};
@@ -101,7 +101,7 @@ impl<K: SlotKind> Growing<K> {
         buckets: [Bucket; 2],
     ) -> Option<bool> {
         let (look, slots) = (&leaf.get().look, self.kind.slots());
-        let minus = if <K::Slots<'_> as Slots>::TAGGED { slots.minus(look.low) } else { look.minus_low };
+        let minus = if <K::Slots<'_> as Compare>::TAGGED { slots.minus(look.low) } else { look.minus_low };
         let [first, second] = buckets.map(|bucket| u64::from(bucket.get() * look.bucket_bits));
         let run_bits = look.bucket_bits / 2;
         let (version, words) = (leaf.version(self.stripe_offset(buckets[0])), &*leaf.words().view());
