@@ -38,7 +38,7 @@ mod lookup;
 mod observed;
 mod pair;
 mod poison;
-mod probe;
+pub(crate) mod probe;
 #[cfg(all(feature = "shared", target_os = "linux"))]
 mod recovery;
 mod relocate;
@@ -62,6 +62,8 @@ pub(crate) use exclusive::{Exclusive, KEYS_UNDER_LOCKS};
 pub(crate) use filter::RawFilter;
 pub(crate) use flat::Flat;
 pub(crate) use growing::Growing;
+#[cfg(feature = "snapshot")]
+pub(crate) use growing::layout_of;
 pub(crate) use home::Fixed;
 #[cfg(feature = "snapshot")]
 pub(crate) use lookup::{Contains, contains_in};
@@ -69,7 +71,7 @@ pub(crate) use lookup::{Contains, contains_in};
 pub(crate) use observed::Observed;
 pub(crate) use pair::{IfPresent, Put};
 #[cfg(feature = "snapshot")]
-pub(crate) use probe::{Layout, LayoutKind, Positions, Probed, Shape, runs_at};
+pub(crate) use probe::{Positions, Probed, Shape};
 #[cfg(all(feature = "shared", target_os = "linux"))]
 pub(crate) use recovery::Unrecoverable;
 pub(crate) use shard::Shard;

@@ -128,7 +128,7 @@ impl<'a> Lookups<'a> {
         match self {
             Lookups::Plain { records, contains } => contains.call(records, mixed),
             Lookups::Tagged { records, contains, tables } => {
-                contains.call(records, mixed) && tables.contains(&records.bytes, mixed, now)
+                contains.call(records, mixed) && tables.is_alive(&records.bytes, mixed, now)
             }
             Lookups::Growing { bytes, tables } => tables.contains(bytes, mixed, now),
         }
@@ -145,11 +145,12 @@ impl<'a> Lookups<'a> {
             }
             Lookups::Tagged { records, tables, .. } => {
                 contains_each_in(records, records.bytes.len(), &mut hashing(keys, &mixed), found);
-                for (key, found) in keys.iter().zip(found).filter(|(_, found)| **found) {
-                    *found = tables.contains(&records.bytes, mixed(key), now);
-                }
+                tables.keep_alive(&records.bytes, keys, mixed, now, found);
             }
-            Lookups::Growing { bytes, tables } => tables.contains_each(bytes, keys.iter().map(mixed), now, found),
+            Lookups::Growing { bytes, tables } => {
+                tables.find_each(bytes, &mut hashing(keys, &mixed), found);
+                tables.keep_alive(bytes, keys, mixed, now, found);
+            }
         }
     }
 

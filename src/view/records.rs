@@ -1,7 +1,8 @@
 //! The records of a snapshot as shards that lie side by side and never change.
 
 use crate::layout::{Place, Plan};
-use crate::raw::{Compare, Layout, Positions, Probed, Shape};
+use crate::raw::probe::Layout;
+use crate::raw::{Compare, Positions, Probed, Shape};
 use crate::sys::bytes::Bytes;
 
 /// Bytes behind a bucket that lookups may read: a trailer stands behind the last record.

@@ -2,46 +2,132 @@
 //! hold more than a fingerprint, each with an epoch of its own.
 
 use super::records::SPARE;
-use crate::layout::{Fingerprint, Format, Geometry, Mixed, Moment, Plan, SLOTS, Tags, hits};
-use crate::raw::{LayoutKind, rolling, runs_at};
+use crate::layout::{Bucket, Fingerprint, Format, Geometry, Mixed, Moment, Plan, SLOTS, Tags, hits_less};
+use crate::raw::probe::{Layout, LayoutKind, Runs, runs_at, with_layout};
+use crate::raw::{BLOCK, Compare, Fingerprints, Next, layout_of};
 use crate::snapshot::Placed;
 use crate::sys::bytes::Bytes;
+use crate::sys::isa::{Compiled, Function, Signature};
 use crate::sys::prefetch::{CacheLevel, level_for};
 use arrayvec::ArrayVec;
+use core::marker::PhantomData;
 use std::collections::TryReserveError;
-
-/// Keys whose lines are on their way while one is looked at.
-const AHEAD: usize = 16;
 
 /// All tables of a filter.
 pub(super) struct Tables {
     geometry: Geometry,
-    grows: bool,
+    plan: Plan,
     tables: Vec<Table>,
     /// By cell of the directory, the number of the table that holds it. A filter of fixed size has as many tables as cells.
     cells: Vec<u32>,
     /// The tags beside fingerprints, unless there are none.
     tags: Option<Tags>,
-    level: Option<CacheLevel>,
+    find: Compiled<Find>,
 }
 
 struct Table {
     /// Where its words begin, in bits.
     begin: u64,
-    format: Format,
-    layout: LayoutKind,
+    bucket_bits: u32,
     /// The bits of a fingerprint that are stored.
     mask: u32,
+    high: u64,
+    /// As of [`Compare`].
+    unit: u64,
+    minus: u64,
+    format: Format,
     /// The epoch by which its tags are meant.
     epoch: u64,
 }
 
 /// Where a key is looked for.
+#[derive(Clone, Copy)]
 struct Site<'t> {
     table: &'t Table,
     fingerprint: Fingerprint,
     /// In bits.
     begins: [u64; 2],
+}
+
+/// The signature of the search for the fingerprint of a key, whatever its tag.
+struct Find;
+
+impl Signature for Find {
+    type Context = Tables;
+    type Input<'a> = (&'a Bytes<'a>, Mixed);
+    type Output = bool;
+}
+
+/// The same for many keys.
+struct FindEach;
+
+impl Signature for FindEach {
+    type Context = Tables;
+    type Input<'a> = (&'a Bytes<'a>, Next<'a>, &'a mut [bool]);
+    type Output = ();
+}
+
+/// Both, compiled for the layout of the widest tables.
+struct FindAs<L>(PhantomData<L>);
+
+impl<L: Layout> Function<Find> for FindAs<L> {
+    #[inline(always)]
+    fn run(tables: &Tables, (bytes, mixed): (&Bytes<'_>, Mixed)) -> bool {
+        tables.site(mixed).finds::<L>(bytes)
+    }
+}
+
+impl<L: Layout> Function<FindEach> for FindAs<L> {
+    /// A block at a time: the lines of one are on their way while the one before is read.
+    #[inline(always)]
+    fn run(tables: &Tables, (bytes, next, found): (&Bytes<'_>, Next<'_>, &mut [bool])) {
+        let level = level_for(bytes.len());
+        let mut place = || {
+            let mut mixed = [Mixed::default(); BLOCK];
+            let count = next(&mut mixed);
+            let sites: ArrayVec<Site<'_>, BLOCK> = mixed[..count].iter().map(|&mixed| tables.site(mixed)).collect();
+            if let Some(level) = level {
+                sites.iter().for_each(|site| site.fetch(bytes, level));
+            }
+            sites
+        };
+        let mut sites = place();
+        for found in found.chunks_mut(BLOCK) {
+            let coming = place();
+            for (site, found) in sites.iter().zip(found) {
+                *found = site.finds::<L>(bytes);
+            }
+            sites = coming;
+        }
+    }
+}
+
+impl Site<'_> {
+    #[inline(always)]
+    fn fetch(&self, bytes: &Bytes<'_>, level: CacheLevel) {
+        self.begins.iter().for_each(|&begin| bytes.prefetch((begin / 8) as usize, level));
+    }
+
+    /// Whether the fingerprint is there. Nearly all tables are of one run a bucket or of two, but during one doubling.
+    #[inline(always)]
+    fn finds<L: Layout>(&self, bytes: &Bytes<'_>) -> bool {
+        if L::Runs::SLOTS == 2 && self.table.bucket_bits > u64::BITS {
+            self.finds_in::<L>(bytes)
+        } else {
+            self.finds_in::<L::Narrow>(bytes)
+        }
+    }
+
+    #[inline(always)]
+    fn finds_in<L: Layout>(&self, bytes: &Bytes<'_>) -> bool {
+        let (table, run_bits) = (self.table, self.table.bucket_bits / 2);
+        let pattern = u64::from(self.fingerprint.get()).wrapping_mul(table.unit);
+        let hits = |begin| {
+            let runs = L::align(L::read(bytes, L::address(begin), run_bits), begin, run_bits);
+            runs.any_of(|run| hits_less(run, pattern, table.minus))
+        };
+        (hits(self.begins[0]) | hits(self.begins[1])) & table.high != 0
+    }
 }
 
 impl Tables {
@@ -50,6 +136,7 @@ impl Tables {
         let (mut tables, mut cells) = (Vec::new(), Vec::new());
         tables.try_reserve_exact(placed.len())?;
         cells.try_reserve_exact(plan.shards * plan.cells_at(0))?;
+        let slots = Fingerprints { tag_bits: plan.tag_bits() };
         for (number, &Placed { first, extent, epoch }) in placed.iter().enumerate() {
             cells.resize(extent.first_cell + plan.cells_at(extent.depth), number as u32);
             let plan = if plan.grows() { plan.leaf(extent.dropped) } else { *plan };
@@ -57,18 +144,22 @@ impl Tables {
                 first + plan.words * size_of::<u64>() + SPARE <= bytes.len(),
                 "a trailer stands behind the last one"
             );
+            let format = Format::new(plan.slot_bits);
             tables.push(Table {
                 begin: 8 * first as u64,
-                format: Format::new(plan.slot_bits),
-                layout: LayoutKind::of(plan.slot_bits),
+                bucket_bits: format.bucket_bits() as u32,
                 mask: u32::MAX >> (u32::BITS - plan.fingerprint_bits),
+                high: format.lanes.high(),
+                unit: slots.unit(format.lanes.low()),
+                minus: slots.minus(format.lanes.low()),
+                format,
                 epoch,
             });
         }
         assert_eq!(cells.len(), plan.shards * plan.cells_at(0), "a table for each cell");
-        let (beside, level) = (plan.slot_bits - plan.fingerprint_bits, level_for(bytes.len()));
-        let tags = (beside > 0).then(|| Tags::new(plan));
-        Ok(Tables { geometry: Geometry::new(plan), grows: plan.grows(), tables, cells, tags, level })
+        let find = with_layout!(layout_of(plan), L => Compiled::for_scalars::<FindAs<L>>());
+        let tags = (plan.tag_bits() > 0).then(|| Tags::new(plan));
+        Ok(Tables { geometry: Geometry::new(plan), plan: *plan, tables, cells, tags, find })
     }
 
     pub(super) fn count(&self) -> usize {
@@ -82,91 +173,64 @@ impl Tables {
 
     #[inline(always)]
     fn site(&self, mixed: Mixed) -> Site<'_> {
-        let (cell, class) = if self.grows {
+        let (cell, class) = if self.plan.grows() {
             let aim = self.geometry.aim(mixed);
             (aim.cell, aim.class)
         } else {
             self.geometry.locate(mixed)
         };
         let table = &self.tables[self.cells[cell] as usize];
-        let begin = |bucket| table.begin + table.format.begin(bucket);
+        let begin = |bucket: Bucket| table.begin + u64::from(bucket.get()) * u64::from(table.bucket_bits);
         let fingerprint = class.fingerprint.lower(table.mask);
         Site { table, fingerprint, begins: [begin(class.first), begin(class.second)] }
     }
 
-    #[inline(always)]
-    fn runs(&self, bytes: &Bytes<'_>, site: &Site<'_>) -> [[u64; 2]; 2] {
-        let (layout, run_bits) = (site.table.layout, 2 * site.table.format.slot_bits());
-        runs_at(layout, bytes, site.begins, run_bits)
+    /// Whether the key is present at this epoch.
+    #[inline]
+    pub(super) fn contains(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> bool {
+        self.find.call(self, (bytes, mixed)) && self.is_alive(bytes, mixed, now)
     }
 
-    /// The value of each copy of the key that is alive at this epoch.
-    fn values_in(&self, bytes: &Bytes<'_>, tags: Tags, site: &Site<'_>, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
-        let Site { table, fingerprint, .. } = *site;
+    /// Whether one of the copies of a key whose fingerprint is there is alive at this epoch.
+    pub(super) fn is_alive(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> bool {
+        self.tags.is_none() || !self.values(bytes, mixed, now).is_empty()
+    }
+
+    /// Says of each key whether its fingerprint is there.
+    pub(super) fn find_each(&self, bytes: &Bytes<'_>, next: Next<'_>, found: &mut [bool]) {
+        let compiled: Compiled<FindEach> =
+            with_layout!(layout_of(&self.plan), L => Compiled::for_vectors::<FindAs<L>>());
+        compiled.call(self, (bytes, next, found));
+    }
+
+    /// Of the keys whose fingerprints were found, keeps those that are alive at this epoch.
+    pub(super) fn keep_alive<T>(
+        &self,
+        bytes: &Bytes<'_>,
+        keys: &[T],
+        mixed: impl Fn(&T) -> Mixed,
+        now: u64,
+        found: &mut [bool],
+    ) {
+        if self.tags.is_some() {
+            for (key, found) in keys.iter().zip(found).filter(|(_, found)| **found) {
+                *found = self.is_alive(bytes, mixed(key), now);
+            }
+        }
+    }
+
+    /// The value of each copy of the key that is alive at this epoch, as of when its table was written.
+    pub(super) fn values(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
+        let Some(tags) = self.tags else { return ArrayVec::new() };
+        let Site { table, fingerprint, begins } = self.site(mixed);
         let (moment, age) = (tags.moment(table.epoch), now.saturating_sub(table.epoch));
         let is_alive = |slot: &u32, moment: Moment| {
             tags.fingerprint(*slot, moment) == Some(fingerprint)
                 && u64::from(tags.epochs(tags.value(*slot, moment))) > age
         };
-        let slots = self.runs(bytes, site).into_iter().flat_map(|runs| table.format.slots(runs));
+        let slot_bits = table.format.slot_bits();
+        let runs = runs_at(LayoutKind::of(slot_bits), bytes, begins, 2 * slot_bits);
+        let slots = runs.into_iter().flat_map(|runs| table.format.slots(runs));
         slots.filter(|slot| is_alive(slot, moment)).map(|slot| tags.value(slot, moment)).collect()
-    }
-
-    #[inline(always)]
-    fn holds(&self, bytes: &Bytes<'_>, site: &Site<'_>, now: u64) -> bool {
-        if let Some(tags) = self.tags {
-            return !self.values_in(bytes, tags, site, now).is_empty();
-        }
-        let lanes = &site.table.format.lanes;
-        let pattern = lanes.repeat(site.fingerprint.get());
-        let any =
-            self.runs(bytes, site).into_iter().flatten().fold(0, |any, run| any | hits(run, pattern, lanes.low()));
-        any & lanes.high() != 0
-    }
-
-    /// Whether the key is present at this epoch.
-    pub(super) fn contains(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> bool {
-        self.holds(bytes, &self.site(mixed), now)
-    }
-
-    /// The same of many keys, whose lines are fetched ahead.
-    pub(super) fn contains_each(
-        &self,
-        bytes: &Bytes<'_>,
-        keys: impl Iterator<Item = Mixed>,
-        now: u64,
-        found: &mut [bool],
-    ) {
-        self.each(bytes, keys, found, |site| self.holds(bytes, site, now));
-    }
-
-    /// The value of each copy of the key that is alive at this epoch, as of when its table was written.
-    pub(super) fn values(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
-        self.tags.map_or_else(ArrayVec::new, |tags| self.values_in(bytes, tags, &self.site(mixed), now))
-    }
-
-    /// What `look` answers for each key, where its lines are fetched before.
-    fn each<A>(
-        &self,
-        bytes: &Bytes<'_>,
-        keys: impl Iterator<Item = Mixed>,
-        answers: &mut [A],
-        look: impl Fn(&Site<'_>) -> A,
-    ) {
-        let fetched = keys.map(|mixed| self.site(mixed)).inspect(|site| {
-            if let Some(level) = self.level {
-                site.begins.iter().for_each(|&begin| bytes.prefetch((begin / 8) as usize, level));
-            }
-        });
-        let mut answers = answers.iter_mut();
-        rolling::<AHEAD, _>(
-            fetched,
-            |_| {},
-            |site| {
-                if let Some(answer) = answers.next() {
-                    *answer = look(&site);
-                }
-            },
-        );
     }
 }

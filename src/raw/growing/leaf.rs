@@ -41,7 +41,7 @@ pub(super) struct Look {
 
 /// How the widest tables of a growing filter are read. Those that are made later have narrower slots: where the widest are two
 /// runs, those of up to 64 bits a bucket are read as one, as [`Layout::Narrow`](crate::raw::probe::Layout::Narrow).
-pub(super) fn layout_of(plan: &Plan) -> LayoutKind {
+pub(crate) fn layout_of(plan: &Plan) -> LayoutKind {
     match LayoutKind::of(plan.slot_bits) {
         LayoutKind::Word => LayoutKind::of(plan.slot_bits - 1),
         layout => layout,

@@ -26,6 +26,8 @@ mod task;
 mod write;
 
 pub(crate) use leaf::NewTable;
+#[cfg(feature = "snapshot")]
+pub(crate) use leaf::layout_of;
 
 use super::block::Next;
 use super::counters::Totals;
