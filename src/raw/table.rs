@@ -3,7 +3,7 @@
 use super::intent::{self, Intent};
 use super::locks::{Locked, LockedAll};
 use super::shards::Shards;
-use crate::layout::{Bucket, Format, Matches, Packing, SLOTS, Slot};
+use crate::layout::{Bucket, Format, Matches, Packing, SLOTS, Slot, occupied_in};
 use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::steps::{Step, reached};
 use crate::sys::sync::{AtomicU64, load_locked};
@@ -96,14 +96,18 @@ impl<'a> Table<'a> {
     /// Counts the occupied slots of these buckets, in a table without writers. `None` if anything stands behind the
     /// last bucket.
     pub(crate) fn occupied(self, buckets: impl ExactSizeIterator<Item = Bucket>) -> Option<u64> {
-        let format = self.format();
-        let end = buckets.len() as u64 * format.bucket_bits();
-        let mut behind = self.words()[(end / 64) as usize..].iter().map(|word| Optimistic.load(word));
-        if behind.next().is_some_and(|word| word >> (end % 64) != 0) || behind.any(|word| word != 0) {
-            return None;
+        /// At each width this many buckets begin at a word, and take no more than this many bytes.
+        const BLOCK: usize = 256;
+        const BYTES: usize = BLOCK * SLOTS * 4;
+        let (width, mut left, mut taken) = (self.format().slot_bits(), buckets.len(), 0);
+        let mut bytes = [0; BYTES];
+        for words in self.words().chunks(BLOCK * SLOTS * width as usize / 64) {
+            let to = bytes.as_chunks_mut().0.iter_mut();
+            words.iter().zip(to).for_each(|(word, to)| *to = Optimistic.load(word).to_le_bytes());
+            taken += occupied_in(&bytes[..size_of::<u64>() * words.len()], width, left.min(BLOCK))?;
+            left = left.saturating_sub(BLOCK);
         }
-        let slots = buckets.flat_map(|bucket| self.slots(bucket, Optimistic));
-        Some(slots.filter(|&slot| slot != 0).count() as u64)
+        Some(taken)
     }
 
     /// The runs of a bucket, each with anything above it; the second means nothing where there is one only. `format` is the

@@ -6,9 +6,10 @@ use concurrent_cuckoo_filter::{
     StableHashBuilder,
 };
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Command, Stdio};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
@@ -195,35 +196,37 @@ fn no_header_makes_a_reader_or_a_writer_panic() {
     assert!((1..8000).contains(&opened), "{opened} were accepted");
 }
 
-/// Another thread stores random words all over stripes and words: lookups end, whatever they say.
+/// Another process stores random words all over stripes and words: lookups end, whatever they say.
 #[test]
 fn no_contents_keep_a_lookup_from_its_end() {
+    const SCRIBBLED: &str = "CUCKOO_SCRIBBLED";
+    if let Some(path) = std::env::var_os(SCRIBBLED) {
+        scribble(Path::new(&path));
+    }
     let folder = Folder::new("scribbled");
     let path = folder.file();
     for bits in [8, 13, 16, 24, 31] {
         let builder = CuckooFilter::<u64, _>::builder().capacity(2000).fingerprint_bits(bits);
         let filter =
             SharedFilter::create_or_replace(&path, builder.hasher(StableHashBuilder::with_keys(3, 4))).unwrap();
-        let (seen, len) = (reader(&path).unwrap(), fs::metadata(&path).unwrap().len());
-        let file = File::options().write(true).open(&path).unwrap();
-        let done = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut random = fastrand::Rng::with_seed(u64::from(bits));
-                while !done.load(Ordering::Relaxed) {
-                    // The versions change most, as they decide who repeats.
-                    let at =
-                        if random.bool() { 4096 + 64 + 128 * random.u64(..8) } else { random.u64(512..len / 8) * 8 };
-                    file.write_all_at(&random.u64(..).to_ne_bytes(), at).unwrap();
-                }
-            });
-            let (keys, mut found): (Vec<u64>, _) = ((0..1000).collect(), [false; 1000]);
-            for _ in 0..200 {
-                seen.contains_batch(&keys, &mut found);
-                keys.iter().for_each(|key| _ = (seen.contains(key), seen.try_contains(key)));
-            }
-            done.store(true, Ordering::Relaxed);
-        });
+        let (seen, whole) = (reader(&path).unwrap(), fs::read(&path).unwrap());
+        let mut scribbler = Command::new(std::env::current_exe().unwrap())
+            .args(["shared::no_contents_keep_a_lookup_from_its_end", "--exact"])
+            .env(SCRIBBLED, &path)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while fs::read(&path).unwrap()[4096..] == whole[4096..] {
+            assert_eq!(scribbler.try_wait().unwrap(), None, "it has written nothing");
+        }
+        let (keys, mut found): (Vec<u64>, _) = ((0..1000).collect(), [false; 1000]);
+        for _ in 0..200 {
+            seen.contains_batch(&keys, &mut found);
+            keys.iter().for_each(|key| _ = (seen.contains(key), seen.try_contains(key)));
+        }
+        assert_eq!(scribbler.try_wait().unwrap(), None, "it has stopped before the lookups did");
+        scribbler.kill().unwrap();
+        scribbler.wait().unwrap();
         drop(filter);
         // A note that no writer makes, or keys where none are.
         let refused = open(&path);
@@ -233,4 +236,36 @@ fn no_contents_keep_a_lookup_from_its_end() {
             (0..1000).for_each(|key| _ = filter.insert(&key).is_ok() && filter.remove(&key));
         }
     }
+}
+
+/// Stores random words behind the description, until the process is killed or the file is gone.
+fn scribble(path: &Path) -> ! {
+    let (file, mut random) = (File::options().write(true).open(path).unwrap(), fastrand::Rng::with_seed(1));
+    let len = file.metadata().unwrap().len();
+    while path.exists() {
+        for _ in 0..1000 {
+            // The versions change most, as they decide which lookups repeat.
+            let at = if random.bool() { 4096 + 64 + 128 * random.u64(..8) } else { random.u64(512..len / 8) * 8 };
+            file.write_all_at(&random.u64(..).to_ne_bytes(), at).unwrap();
+        }
+    }
+    std::process::exit(1)
+}
+
+/// A file system of memory has less room than this filter takes.
+#[test]
+fn a_file_system_without_room_refuses_the_whole_file() {
+    let name = format!("concurrent-cuckoo-filter.full-{}", std::process::id());
+    let path = Path::new("/dev/shm").join(&name);
+    let refused = SharedFilter::create(&path, builder(1 << 41));
+    if path.parent().is_some_and(Path::exists) {
+        let error = refused.unwrap_err();
+        assert!(matches!(&error, SharedError::Io(io) if io.kind() == ErrorKind::StorageFull), "{error}");
+        assert!(error.to_string().contains(&name), "{error}");
+    }
+    let left = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    assert!(
+        !left.map(|left| left.file_name()).any(|left| left.to_string_lossy().contains(&name)),
+        "nothing is left of it"
+    );
 }

@@ -1,0 +1,299 @@
+//! One filter for several processes: `cargo run --release -p examples --bin processes`, with `--live` for a filter that one process
+//! writes while the others query it (Linux).
+//!
+//! The first process makes the filter and starts the others, as a server does with its workers. Each worker reports how long it took
+//! to open the filter, its lookups per second, and its memory: its own (`private`), and its part of all (`proportional`: a page
+//! that n processes share counts as 1/n in each). With `--live` the workers look up once while the writer is idle and once while it
+//! removes and inserts, and the first process compares a reader with a filter in its own memory.
+
+use clap::Parser;
+use concurrent_cuckoo_filter::{Builder, CuckooFilter, MappedFilter, StableHashBuilder};
+use std::error::Error;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Instant;
+use std::{env, fs, io};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+type Filter = CuckooFilter<u64, StableHashBuilder>;
+
+/// Keys of a batch.
+const BATCH: usize = 1024;
+
+#[derive(Parser)]
+#[command(about = "One filter for several processes, which share its memory.")]
+struct Arguments {
+    /// The file of the filter [default: a file in /dev/shm with --live, else in the temporary folder]
+    #[arg(long)]
+    file: Option<PathBuf>,
+
+    /// A filter that this process writes while the others query it
+    #[arg(long)]
+    live: bool,
+
+    /// Mebibytes of the filter that is made
+    #[arg(long, default_value_t = 1024)]
+    mebibytes: usize,
+
+    /// Leaves the filter on pages of 4 KiB
+    #[arg(long)]
+    small_pages: bool,
+
+    #[arg(long, default_value_t = 4)]
+    processes: usize,
+
+    /// Keys that each process looks up
+    #[arg(long, default_value_t = 20_000_000)]
+    lookups: usize,
+
+    /// This is one of the processes
+    #[arg(long, hide = true)]
+    worker: bool,
+}
+
+impl Arguments {
+    fn file(&self) -> PathBuf {
+        let folder = if self.live { "/dev/shm".into() } else { env::temp_dir() };
+        self.file.clone().unwrap_or_else(|| folder.join("processes.filter"))
+    }
+
+    /// 13 bits per key at the rate of 0.1 %, and 4 % of free slots.
+    fn capacity(&self) -> usize {
+        (self.mebibytes << 20) * 8 / 14
+    }
+
+    fn builder(&self) -> Builder<u64, StableHashBuilder> {
+        CuckooFilter::builder().capacity(self.capacity()).huge_pages(!self.small_pages).hasher(StableHashBuilder::new())
+    }
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    match (arguments.worker, arguments.live) {
+        (true, false) => work(
+            &arguments,
+            |path| Ok(MappedFilter::<Filter>::open(path)?),
+            |mapped, keys, found| {
+                mapped.contains_batch(keys, found);
+            },
+        ),
+        (true, true) => live::work(&arguments),
+        (false, true) => live::write(&arguments),
+        (false, false) => {
+            let path = arguments.file();
+            if !path.exists() {
+                let filter = arguments.builder().build()?;
+                fill(&filter, &arguments);
+                filter.save(&path)?;
+            }
+            let mut workers = Workers::start(&arguments)?;
+            workers.look_up("lookups")?;
+            workers.finish()
+        }
+    }
+}
+
+fn fill(filter: &Filter, arguments: &Arguments) {
+    let report = filter.par_insert_iter(0..arguments.capacity() as u64);
+    assert!(report.rejected.is_empty());
+}
+
+/// Keys of one batch, all over the filter.
+fn batch(number: usize, capacity: usize) -> [u64; BATCH] {
+    std::array::from_fn(|at| ((number * BATCH + at) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % capacity as u64)
+}
+
+/// Opens the filter, and looks up a number of keys for each line of the standard input.
+fn work<F>(
+    arguments: &Arguments,
+    open: impl Fn(&Path) -> Result<F>,
+    contains: impl Fn(&F, &[u64], &mut [bool]),
+) -> Result<()> {
+    let begun = Instant::now();
+    let filter = open(&arguments.file())?;
+    println!("opened in {:?}", begun.elapsed());
+    let (capacity, mut found) = (arguments.capacity(), [false; BATCH]);
+    for line in io::stdin().lines() {
+        line?;
+        let begun = Instant::now();
+        for number in 0..arguments.lookups / BATCH {
+            contains(&filter, &batch(number, capacity), &mut found);
+            assert!(found.iter().all(|&found| found), "a key is missing");
+        }
+        println!("{:.1} M/s", arguments.lookups as f64 / begun.elapsed().as_secs_f64() / 1e6);
+        io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+/// The other processes.
+struct Workers(Vec<(Child, BufReader<ChildStdout>)>);
+
+impl Workers {
+    /// Starts them, and has each open the filter.
+    fn start(arguments: &Arguments) -> Result<Self> {
+        let mut workers = Vec::new();
+        for _ in 0..arguments.processes {
+            let mut command = Command::new(env::current_exe()?);
+            command.arg("--worker").arg("--file").arg(arguments.file()).args(arguments.live.then_some("--live"));
+            command.args(["--lookups", &arguments.lookups.to_string()]);
+            command.args(["--mebibytes", &arguments.mebibytes.to_string()]);
+            let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+            let output = child.stdout.take().expect("it is piped");
+            workers.push((child, BufReader::new(output)));
+        }
+        let mut workers = Workers(workers);
+        workers.report("")?;
+        Ok(workers)
+    }
+
+    /// Has all of them look up their keys at the same time.
+    fn look_up(&mut self, name: &str) -> Result<()> {
+        for (child, _) in &mut self.0 {
+            writeln!(child.stdin.as_ref().expect("it is piped"))?;
+        }
+        self.report(name)
+    }
+
+    fn report(&mut self, name: &str) -> Result<()> {
+        for (child, output) in &mut self.0 {
+            let mut line = String::new();
+            if output.read_line(&mut line)? == 0 {
+                return Err(format!("process {} failed", child.id()).into());
+            }
+            println!("process {}: {name} {}", child.id(), line.trim());
+        }
+        Ok(())
+    }
+
+    /// Reports their memory, and ends them.
+    fn finish(self) -> Result<()> {
+        let all: u64 = self.0.iter().filter_map(|(child, _)| memory(child.id())).sum();
+        println!("all workers together: {} MiB proportional", all >> 10);
+        for (mut child, _) in self.0 {
+            drop(child.stdin.take());
+            if !child.wait()?.success() {
+                return Err("a process failed".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Prints the private memory of a process and its part of all, on Linux, and returns the part in KiB.
+fn memory(process: u32) -> Option<u64> {
+    let smaps = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
+    let field = |name: &str| -> u64 {
+        let lines = smaps.lines().filter_map(|line| line.strip_prefix(name));
+        lines.filter_map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).sum()
+    };
+    let (private, proportional) = (field("Private_Clean:") + field("Private_Dirty:"), field("Pss:"));
+    println!(
+        "process {process}: {} MiB private, {} MiB proportional, {} MiB on huge pages",
+        private >> 10,
+        proportional >> 10,
+        field("ShmemPmdMapped:") >> 10
+    );
+    Some(proportional)
+}
+
+#[cfg(target_os = "linux")]
+mod live {
+    use super::*;
+    use concurrent_cuckoo_filter::{SharedFilter, SharedReader};
+    use std::hint::black_box;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Slices of each case that are timed, and batches of each.
+    const SLICES: usize = 100;
+    const BATCHES: usize = 20;
+
+    pub(super) fn work(arguments: &Arguments) -> Result<()> {
+        let open = |path: &Path| Ok(SharedReader::<Filter>::open(path)?);
+        super::work(arguments, open, |reader, keys, found| reader.contains_batch(keys, found))
+    }
+
+    pub(super) fn write(arguments: &Arguments) -> Result<()> {
+        let path = arguments.file();
+        let begun = Instant::now();
+        let shared = SharedFilter::create_or_replace(&path, arguments.builder())?;
+        println!("{}: {} MiB, created in {:?}", path.display(), fs::metadata(&path)?.len() >> 20, begun.elapsed());
+        let filter = shared.writer()?;
+        fill(filter, arguments);
+        let reader = SharedReader::<Filter>::open(&path)?;
+        compare(&reader, &filter.try_clone()?, arguments.capacity());
+        let mut workers = Workers::start(arguments)?;
+        workers.look_up("writer idle:")?;
+        let done = AtomicBool::new(false);
+        let changes = std::thread::scope(|scope| {
+            // Keys that no worker looks up, so that there is room for them.
+            let writer = scope.spawn(|| {
+                let (begun, mut key) = (Instant::now(), arguments.capacity() as u64);
+                while !done.load(Ordering::Relaxed) {
+                    filter.insert(&key).expect("there is room");
+                    assert!(filter.remove(&key));
+                    key += 1;
+                }
+                2.0 * (key - arguments.capacity() as u64) as f64 / begun.elapsed().as_secs_f64() / 1e6
+            });
+            let looked_up = workers.look_up("writer busy:");
+            done.store(true, Ordering::Relaxed);
+            looked_up.map(|()| writer.join().expect("no panic"))
+        })?;
+        println!("the writer meanwhile: {changes:.1} M changes/s");
+        workers.finish()?;
+        shared.close()?;
+        let begun = Instant::now();
+        let _shared = SharedFilter::<Filter>::open(&path)?;
+        println!("opened for writing in {:?}", begun.elapsed());
+        Ok(fs::remove_file(&path)?)
+    }
+
+    /// A case of the comparison below: its name, and what looks up some keys.
+    type Case<'a> = (&'static str, Box<dyn FnMut(&[u64]) + 'a>);
+
+    /// A reader beside a filter in this process's own memory: in turns, and of each the fastest tenth of the slices.
+    fn compare(reader: &SharedReader<Filter>, own: &Filter, capacity: usize) {
+        let [mut own_found, mut found] = [[false; BATCH]; 2];
+        let mut cases: [Case<'_>; 4] = [
+            ("single lookups", Box::new(|keys| keys.iter().for_each(|key| _ = black_box(own.contains(key))))),
+            ("", Box::new(|keys| keys.iter().for_each(|key| _ = black_box(reader.contains(key))))),
+            ("batches", Box::new(|keys| own.contains_batch(keys, &mut own_found))),
+            ("", Box::new(|keys| reader.contains_batch(keys, &mut found))),
+        ];
+        let mut times = [const { Vec::new() }; 4];
+        for slice in 0..SLICES {
+            for ((_, case), times) in cases.iter_mut().zip(&mut times) {
+                // The first pass warms the caches after the case before.
+                for (pass, timed) in [(2 * slice, false), (2 * slice + 1, true)] {
+                    let keys: Vec<_> = (0..BATCHES).map(|number| batch(pass * BATCHES + number, capacity)).collect();
+                    let begun = Instant::now();
+                    keys.iter().for_each(|keys| case(keys));
+                    if timed {
+                        times.push(begun.elapsed().as_secs_f64() * 1e9 / (BATCHES * BATCH) as f64);
+                    }
+                }
+            }
+        }
+        let tenths = times.map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            times[SLICES / 10]
+        });
+        for (pair, (name, _)) in tenths.chunks(2).zip(cases.iter().step_by(2)) {
+            let [own, reader] = [pair[0], pair[1]];
+            println!("{name}: {own:.1} ns in own memory, {reader:.1} ns by a reader ({:.2})", own / reader);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod live {
+    use super::*;
+
+    pub(super) fn work(_: &Arguments) -> Result<()> {
+        Err("filters that processes share are of Linux only".into())
+    }
+
+    pub(super) use work as write;
+}
