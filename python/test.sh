@@ -17,6 +17,7 @@ rm -rf target/wheels target/site
 PATH=$PWD/target/venv/bin:$PATH target/venv/bin/maturin build --release --locked -q --zig --compatibility manylinux2014 \
     --out target/wheels -- -C link-arg="$(cc -print-file-name=libgcc_s.so.1)"
 target/venv/bin/maturin sdist --out target/wheels 2>/dev/null
+cargo build -q --release --locked -p ask
 # Unpacked and not installed, so that a test can see whether executors have it from the archive that they were sent.
 $python -m zipfile -e target/wheels/*.whl target/site
 
@@ -27,7 +28,6 @@ if [[ ${1:-} = @(spark|cluster|connect) ]]; then
     [ "$which" != connect ] || extra=[connect]
     $python -m pip install -q "pyspark$extra${SPARK_VERSION:->=4.1}"
     java -version >/dev/null 2>&1 || { apt-get update && apt-get install -y --no-install-recommends default-jre-headless; } >/dev/null
-    cargo build -q --release --locked -p ask
     # Spark's workers are of the same environment.
     export PYSPARK_PYTHON=$PWD/$python
     exec target/venv/bin/pytest tests/spark/"test_$which.py" "$@"

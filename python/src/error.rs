@@ -38,6 +38,14 @@ pub(crate) fn snapshot(error: ccf::SnapshotError) -> PyErr {
     }
 }
 
+#[cfg(target_os = "linux")]
+pub(crate) fn shared(error: ccf::SharedError) -> PyErr {
+    match error {
+        ccf::SharedError::Io(error) => error.into(),
+        error => SnapshotError::new_err(error.to_string()),
+    }
+}
+
 /// The report, or the exception that carries it if keys were refused.
 pub(crate) fn unless_refused(py: Python<'_>, report: Report) -> PyResult<Report> {
     if report.refused == 0 {

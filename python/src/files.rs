@@ -1,11 +1,26 @@
 //! Files that are read.
 
 use crate::error;
+use crate::keys::helper;
+use crate::sys::call;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+/// Opens what can be read: a path, a URL, an open file, or bytes.
+pub(crate) fn open(source: &Bound<'_, PyAny>) -> PyResult<Box<dyn Read + Send>> {
+    let py = source.py();
+    let source = call(&helper(py, "readable")?, (source,).into_pyobject(py)?)?;
+    if source.is_instance_of::<PyBytes>() {
+        return Ok(Box::new(Cursor::new(source.extract::<PyBackedBytes>()?)));
+    }
+    let path: PathBuf = source.extract()?;
+    Ok(Box::new(BufReader::with_capacity(1 << 20, Interruptible::new(regular(&path)?))))
+}
 
 /// Opens a regular file.
 pub(crate) fn regular(path: &Path) -> PyResult<File> {

@@ -7,7 +7,7 @@ use arrow_array::UInt64Array;
 use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
-use concurrent_cuckoo_filter::{SavedHasher, SnapshotHeader, StableHashBuilder};
+use concurrent_cuckoo_filter::{SavedHasher, StableHashBuilder};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -36,10 +36,9 @@ impl KeyType {
         })
     }
 
-    /// The type of the keys of a snapshot.
-    pub(crate) fn of(header: &SnapshotHeader) -> PyResult<Self> {
-        let saved = header.key_type();
-        KeyType::ALL.into_iter().find(|key_type| key_type.saved() == saved).ok_or_else(|| error::other_keys(saved))
+    /// The type of this name in a snapshot.
+    pub(crate) fn saved_as(name: &str) -> PyResult<Self> {
+        KeyType::ALL.into_iter().find(|key_type| key_type.saved() == name).ok_or_else(|| error::other_keys(name))
     }
 
     /// The name in Python.
@@ -192,9 +191,9 @@ impl<'a> Column<'a> {
         let py = keys.py();
         let mut column = Column { hashing, check_text, chunks: Vec::new(), len: 0 };
         if let Ok(list) = keys.cast_exact::<PyList>() {
-            column.add_values(py, list.iter())?;
+            column.add_values(list)?;
         } else if let Ok(tuple) = keys.cast_exact::<PyTuple>() {
-            column.add_values(py, tuple.iter())?;
+            column.add_values(&tuple.to_list())?;
         } else {
             let name = hashing.key_type.name();
             let given = call(&helper(py, "arrays")?, (keys, name).into_pyobject(py)?)?;
@@ -207,8 +206,7 @@ impl<'a> Column<'a> {
                     if batch.is_empty() {
                         break;
                     }
-                    column.add_values(py, batch.iter())?;
-                    py.check_signals()?;
+                    column.add_values(batch)?;
                 },
             }
         }
@@ -225,20 +223,25 @@ impl<'a> Column<'a> {
     }
 
     /// Adds Python's own values.
-    fn add_values<'py>(
-        &mut self,
-        py: Python<'py>,
-        values: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
-    ) -> PyResult<()> {
-        let (mut hashes, mut valid) = (Vec::with_capacity(values.len()), BooleanBufferBuilder::new(values.len()));
-        for (index, value) in values.enumerate() {
-            let null = value.is_none();
-            let hash = if null { Ok(0) } else { self.hashing.one(&value) };
-            hashes.push(hash.map_err(|error| at(py, error, self.len + index))?);
-            valid.append(!null);
-            if index % VALUES_BETWEEN_LOOKS == VALUES_BETWEEN_LOOKS - 1 {
-                py.check_signals()?;
+    fn add_values(&mut self, list: &Bound<'_, PyList>) -> PyResult<()> {
+        let (py, hashing) = (list.py(), self.hashing);
+        let (mut hashes, mut valid) = (Vec::with_capacity(list.len()), BooleanBufferBuilder::new(list.len()));
+        // A number may be of a class of the caller's, whose code may change the list.
+        while hashes.len() < list.len() {
+            let begin = hashes.len();
+            if hashing.key_type == KeyType::Str {
+                let hash = |text: &[u8]| hashes.push(hashing.hasher.hash_one(Key::Text(text)));
+                sys::texts(list, begin, begin + VALUES_BETWEEN_LOOKS, hash);
+                valid.append_n(hashes.len() - begin, true);
             }
+            // Up to the end of the block in which something else stands.
+            for index in hashes.len()..list.len().min(hashes.len() + sys::TEXTS) {
+                let value = list.get_item(index)?;
+                let hash = if value.is_none() { Ok(0) } else { hashing.one(&value) };
+                hashes.push(hash.map_err(|error| at(py, error, self.len + index))?);
+                valid.append(!value.is_none());
+            }
+            py.check_signals()?;
         }
         let len = hashes.len();
         self.add(Values::Hashed(hashes), Some(NullBuffer::new(valid.finish())), len);

@@ -1,10 +1,10 @@
 //! The Python package: filters of texts, bytes and numbers, whose keys come as Arrow arrays.
 //!
 //! ```text
-//! keys     what Python gives, as a column of keys, and how they hash
+//! keys     what Python gives, as a column of keys, and how they hash; hashed, hashes as keys of a filter
 //! many     a column to hashes, a block at a time; an answer for each key
-//! kinds    filters with a number beside each key
-//! filter   CuckooFilter; mapped, MappedFilter: the same in a file; layout, part: filters built on several machines
+//! filter   what all classes have in common; kinds, the filters in memory
+//! mapped   filters in files; shared, in the memory of another process; layout, part: filters built on several machines
 //! threads  long work without the interpreter's lock, that can be interrupted; forks; a pool for each process
 //! sys      calls of Python's functions and foreign memory: the only `unsafe` code
 //! ```
@@ -12,6 +12,7 @@
 mod error;
 mod files;
 mod filter;
+mod hashed;
 mod keys;
 mod kinds;
 mod layout;
@@ -19,6 +20,8 @@ mod many;
 mod mapped;
 mod part;
 mod report;
+#[cfg(target_os = "linux")]
+mod shared;
 mod sys;
 mod threads;
 
@@ -29,9 +32,9 @@ mod _native {
     #[pymodule_export]
     use crate::error::{RefusedError, SnapshotError};
     #[pymodule_export]
-    use crate::filter::CuckooFilter;
+    use crate::filter::{Filter, Reader};
     #[pymodule_export]
-    use crate::kinds::{CountingFilter, ExpiringFilter, TaggedFilter};
+    use crate::kinds::{CountingFilter, CuckooFilter, ExpiringFilter, TaggedFilter, delta};
     #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]
@@ -40,6 +43,9 @@ mod _native {
     use crate::part::{build_part, join};
     #[pymodule_export]
     use crate::report::{RemoveReport, Report};
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::shared::SharedReader;
     use crate::{keys, threads};
     use pyo3::prelude::*;
 

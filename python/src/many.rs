@@ -1,11 +1,12 @@
 //! Many keys at once: their hashes, and an answer for each.
 
 use crate::error;
+use crate::hashed::Hashed;
 use crate::keys::{Column, Hashing, helper};
 use crate::report::{LISTED, RemoveReport, Report};
 use crate::sys::{call, malformed};
 use crate::threads::{KEYS_IN_A_SLICE, in_slices, pool};
-use arrow_array::{Array, BooleanArray, ffi};
+use arrow_array::{Array, BooleanArray, UInt32Array, ffi};
 use arrow_buffer::NullBuffer;
 use concurrent_cuckoo_filter::{self as ccf, BulkReport};
 use pyo3::prelude::*;
@@ -34,19 +35,19 @@ pub(crate) fn answers<'py>(
 }
 
 /// Has each key of a column answered by `ask`, which is given hashes; by several threads if there is a pool.
-pub(crate) fn each<T: Copy + Default + Send>(
+fn each<T: Copy + Default + Send>(
     py: Python<'_>,
     column: &Column<'_>,
     pool: Option<&ThreadPool>,
-    ask: impl Fn(&[u64], &mut [T]) + Sync,
+    ask: impl Fn(&[Hashed], &mut [T]) + Sync,
 ) -> PyResult<Vec<T>> {
     let mut all = vec![T::default(); column.len()];
     in_slices(py, column.len(), |slice| {
         let work = |(number, to): (usize, &mut [T])| {
             let begin = slice.start + number * PIECE;
-            let (mut hashes, mut done, mut count) = ([0; BLOCK], 0, 0);
+            let (mut hashes, mut done, mut count) = ([Hashed(0); BLOCK], 0, 0);
             column.for_each(begin..begin + to.len(), |hash| {
-                hashes[count] = hash;
+                hashes[count] = Hashed(hash);
                 count += 1;
                 if count == BLOCK {
                     ask(&hashes, &mut to[done..done + BLOCK]);
@@ -71,7 +72,7 @@ pub(crate) fn contains<'py>(
     keys: &Bound<'py, PyAny>,
     check_utf8: bool,
     parallel: bool,
-    ask: impl Fn(&[u64], &mut [bool]) + Sync,
+    ask: impl Fn(&[Hashed], &mut [bool]) + Sync,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = keys.py();
     let column = Column::new(hashing, keys, check_utf8)?;
@@ -84,13 +85,10 @@ pub(crate) fn contains<'py>(
 pub(crate) fn insert(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
-    mut store: impl FnMut(&[u64], &mut [bool], Option<&ThreadPool>) -> BulkReport + Send,
+    mut store: impl FnMut(&[Hashed], &mut [bool], Option<&ThreadPool>) -> BulkReport + Send,
 ) -> PyResult<Report> {
     let py = keys.py();
-    let mut column = Column::new(hashing, keys, true)?;
-    if column.len() > KEYS_IN_A_SLICE {
-        column.check_all(py)?;
-    }
+    let column = checked(hashing, keys)?;
     let pool = if column.len() < MANY_KEYS { None } else { Some(pool(py)?) };
     let (mut report, mut stored) = (Report::default(), vec![false; column.len()]);
     in_slices(py, column.len(), |slice| {
@@ -107,25 +105,14 @@ pub(crate) fn insert(
     error::unless_refused(py, report)
 }
 
-/// Stores copies of keys with `store`, and notes which were stored.
-pub(crate) fn copies(stored: &mut [bool], store: impl FnOnce() -> BulkReport) -> BulkReport {
-    stored.fill(true);
-    let report = store();
-    report.rejected.iter().for_each(|rejection| stored[rejection.index] = false);
-    report
-}
-
 /// Removes keys with `remove`, which is given hashes.
 pub(crate) fn remove(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
-    mut remove: impl FnMut(&[u64]) -> ccf::RemoveReport + Send,
+    mut remove: impl FnMut(&[Hashed]) -> ccf::RemoveReport + Send,
 ) -> PyResult<RemoveReport> {
     let py = keys.py();
-    let mut column = Column::new(hashing, keys, true)?;
-    if column.len() > KEYS_IN_A_SLICE {
-        column.check_all(py)?;
-    }
+    let column = checked(hashing, keys)?;
     let mut report = RemoveReport::default();
     in_slices(py, column.len(), |slice| {
         let (hashes, positions) = present_hashes(&column, slice.clone(), None)?;
@@ -139,6 +126,34 @@ pub(crate) fn remove(
         Ok(())
     })?;
     Ok(report)
+}
+
+/// A number of each key from `ask`, which is given hashes and may change the filter; null of nulls, and where there is none.
+pub(crate) fn numbers<'py>(
+    hashing: &Hashing,
+    keys: &Bound<'py, PyAny>,
+    mut ask: impl FnMut(&[Hashed], &mut [Option<u32>]) + Send,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = keys.py();
+    let column = checked(hashing, keys)?;
+    let mut all = vec![None; column.len()];
+    in_slices(py, column.len(), |slice| {
+        let (hashes, positions) = present_hashes(&column, slice.clone(), None)?;
+        let mut numbers = vec![None; hashes.len()];
+        ask(&hashes, &mut numbers);
+        numbers.iter().enumerate().for_each(|(index, &number)| all[positions.at(slice.start, index)] = number);
+        Ok(())
+    })?;
+    answers(py, keys, &UInt32Array::from(all))
+}
+
+/// The keys of a call that changes a filter: it takes all of them or none.
+fn checked<'a>(hashing: &'a Hashing, keys: &Bound<'_, PyAny>) -> PyResult<Column<'a>> {
+    let mut column = Column::new(hashing, keys, true)?;
+    if column.len() > KEYS_IN_A_SLICE {
+        column.check_all(keys.py())?;
+    }
+    Ok(column)
 }
 
 /// Where keys stood before nulls were taken out.
@@ -155,8 +170,8 @@ fn present_hashes(
     column: &Column<'_>,
     slice: Range<usize>,
     pool: Option<&ThreadPool>,
-) -> PyResult<(Vec<u64>, Positions)> {
-    let mut all = vec![0; slice.len()];
+) -> PyResult<(Vec<Hashed>, Positions)> {
+    let mut all = vec![Hashed(0); slice.len()];
     match pool {
         None => hashes(column, slice.start, &mut all)?,
         Some(pool) => pool.install(|| {
@@ -172,11 +187,11 @@ fn present_hashes(
 }
 
 /// Hashes the keys of a column from `begin` on.
-pub(crate) fn hashes(column: &Column<'_>, begin: usize, to: &mut [u64]) -> PyResult<()> {
+pub(crate) fn hashes<H: From<u64>>(column: &Column<'_>, begin: usize, to: &mut [H]) -> PyResult<()> {
     let mut places = to.iter_mut();
     column.for_each(begin..begin + places.len(), |hash| {
         if let Some(place) = places.next() {
-            *place = hash;
+            *place = hash.into();
         }
     })
 }

@@ -1,13 +1,18 @@
-//! Filters in files, asked where they lie.
+//! Filters that lie in files, or in the memory of another process: to be asked.
 
 use crate::error;
 use crate::files::regular;
-use crate::keys::{Hashing, Key, KeyType};
-use crate::many;
-use concurrent_cuckoo_filter::{self as ccf, SnapshotReader, StableHashBuilder};
+use crate::filter::{Lookups, Reader, Typed};
+use crate::hashed::{Hashed, Hashers};
+use crate::keys::{Hashing, KeyType};
+use concurrent_cuckoo_filter::{self as ccf, SnapshotReader};
+use pyo3::PyClassInitializer;
 use pyo3::prelude::*;
 use std::io::BufReader;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+type Mapped = ccf::MappedFilter<ccf::CuckooFilter<Hashed, Hashers>>;
 
 /// A filter in a file that `CuckooFilter.save` has written, opened by `CuckooFilter.open`: to be asked, and not changed.
 ///
@@ -26,19 +31,33 @@ use std::path::PathBuf;
 /// >>> mapped.check()
 /// >>> "mailinator.com" in mapped, mapped.contains(["example.com", None]).to_pylist(), len(mapped)
 /// (True, [False, None], 1)
-#[pyclass(module = "concurrent_cuckoo_filter", frozen)]
-pub(crate) struct MappedFilter {
-    filter: ccf::MappedFilter<ccf::CuckooFilter<Key<'static>, StableHashBuilder>>,
-    hashing: Hashing,
-}
+#[pyclass(module = "concurrent_cuckoo_filter", extends = Reader, frozen)]
+pub(crate) struct MappedFilter(Arc<Typed<Mapped>>);
 
 impl MappedFilter {
-    pub(crate) fn open(path: PathBuf) -> PyResult<Self> {
-        let reader = SnapshotReader::new(BufReader::new(regular(&path)?)).map_err(error::snapshot)?;
-        let key_type = KeyType::of(reader.header())?;
-        let filter = ccf::MappedFilter::open(&path).map_err(error::snapshot)?;
-        let hashing = Hashing { key_type, hasher: StableHashBuilder::clone(filter.hasher()) };
-        Ok(MappedFilter { filter, hashing })
+    pub(crate) fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<Self>> {
+        let opened = py.detach(|| -> PyResult<_> {
+            let reader = SnapshotReader::new(BufReader::new(regular(&path)?)).map_err(error::snapshot)?;
+            let key_type = KeyType::saved_as(reader.header().key_type())?;
+            let filter = Mapped::open(&path).map_err(error::snapshot)?;
+            let hashing = Hashing { key_type, hasher: filter.hasher().0.clone() };
+            Ok(Arc::new(Typed { filter, hashing }))
+        })?;
+        Py::new(py, PyClassInitializer::from(Reader(opened.clone())).add_subclass(MappedFilter(opened)))
+    }
+}
+
+impl Lookups for Typed<Mapped> {
+    fn hashing(&self) -> &Hashing {
+        &self.hashing
+    }
+
+    fn contains(&self, key: &Hashed) -> bool {
+        self.filter.contains(key)
+    }
+
+    fn contains_batch(&self, keys: &[Hashed], found: &mut [bool]) {
+        self.filter.contains_batch(keys, found);
     }
 }
 
@@ -46,49 +65,20 @@ impl MappedFilter {
 impl MappedFilter {
     /// Checks every byte of the file, as `CuckooFilter.load` does. Others may ask meanwhile.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.filter.check()).map_err(error::snapshot)
-    }
-
-    /// Says of each key whether it is present, as a `pyarrow.BooleanArray`; of a null, null. As `CuckooFilter.contains`.
-    #[pyo3(signature = (keys, *, check_utf8 = true, parallel = false))]
-    fn contains<'py>(&self, keys: &Bound<'py, PyAny>, check_utf8: bool, parallel: bool) -> PyResult<Bound<'py, PyAny>> {
-        many::contains(&self.hashing, keys, check_utf8, parallel, |hashes, found| {
-            self.filter.contains_batch_hash(hashes, found);
-        })
-    }
-
-    /// As `contains`, without options: for what counts the parameters of a function, such as DuckDB's `create_function`.
-    fn contains_batch<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.contains(keys, true, false)
-    }
-
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.filter.contains_hash(self.hashing.one(key)?))
+        py.detach(|| self.0.filter.check()).map_err(error::snapshot)
     }
 
     fn __len__(&self) -> usize {
-        self.filter.len()
-    }
-
-    /// The type of the keys: "str", "bytes", "i64" or "u64".
-    #[getter]
-    fn key(&self) -> &'static str {
-        self.hashing.key_type.name()
-    }
-
-    /// The keys of the hash function.
-    #[getter]
-    fn keys(&self) -> (u64, u64) {
-        self.hashing.keys()
+        self.0.filter.len()
     }
 
     /// The part of absent keys that is taken for present.
     #[getter]
     fn expected_false_positive_rate(&self) -> f64 {
-        self.filter.expected_false_positive_rate()
+        self.0.filter.expected_false_positive_rate()
     }
 
     fn __repr__(&self) -> String {
-        format!("<MappedFilter of {} keys, key={:?}>", self.__len__(), self.key())
+        format!("<MappedFilter of {} keys, key={:?}>", self.__len__(), self.0.hashing.key_type.name())
     }
 }

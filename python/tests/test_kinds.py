@@ -1,22 +1,49 @@
-"""Filters with a number beside each key."""
+"""Filters with a number beside each key, and what all kinds of filters have in common."""
 
+import copy
+import io
+import os
+import pickle
+import subprocess
+import sys
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
-from concurrent_cuckoo_filter import CountingFilter, ExpiringFilter, RefusedError, SnapshotError, TaggedFilter
+from concurrent_cuckoo_filter import (
+    CountingFilter,
+    CuckooFilter,
+    ExpiringFilter,
+    Filter,
+    RefusedError,
+    SnapshotError,
+    TaggedFilter,
+    delta,
+)
 
 HOUR = timedelta(hours=1)
 TEXTS = [f"site-{number}.example/päge" for number in range(1000)]
 
 # The same hash function in every run, so that no test depends on chance; and so rarely wrong that all answers are those of a set.
+plain = partial(CuckooFilter, false_positive_rate=1e-7, keys=(1, 2))
 expiring = partial(ExpiringFilter, false_positive_rate=1e-7, time_to_live=24 * HOUR, keys=(1, 2))
 counting = partial(CountingFilter, false_positive_rate=1e-7, keys=(1, 2))
 tagged = partial(TaggedFilter, false_positive_rate=1e-7, keys=(1, 2))
+
+KINDS = [plain, expiring, counting, tagged]
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=[kind.func.__name__ for kind in KINDS])
+
+
+def store(filter, keys):
+    if isinstance(filter, TaggedFilter):
+        return filter.insert(keys, 2)
+    return filter.add(keys) if isinstance(filter, CountingFilter) else filter.insert(keys)
 
 
 def test_keys_are_seen_within_a_window():
@@ -24,7 +51,7 @@ def test_keys_are_seen_within_a_window():
     report = seen.see(pa.array([*TEXTS, None, TEXTS[0]]))
     assert (report.inserted, report.present, report.nulls) == (1000, 1, 1)
     assert report.stored.to_pylist() == [True] * 1000 + [None, False]
-    seen.advance_to(20 * HOUR)
+    assert seen.advance_to(20 * HOUR) == 5 and seen.tick == 4 * HOUR
     assert seen.see(TEXTS[:500]).present == 500
     seen.advance_to(40 * HOUR)
     # What was seen again at 20 hours lives on.
@@ -32,8 +59,9 @@ def test_keys_are_seen_within_a_window():
     assert TEXTS[0] in seen and TEXTS[700] not in seen
     seen.remove(TEXTS[:10])
     assert seen.contains(TEXTS[:20]).true_count == 10
-    seen.clear()
-    assert len(seen) == 0 and seen.time_to_live == 24 * HOUR
+    for _ in range(7):
+        seen.advance()
+    assert not any(seen.contains(TEXTS).to_pylist()) and seen.time_to_live == 24 * HOUR
 
 
 def test_keys_are_counted():
@@ -50,6 +78,51 @@ def test_keys_are_counted():
     assert filter.remove([5, 200_000]).missing_at == [1] and 5 not in filter
 
 
+def test_counts_are_subtracted():
+    filter = counting(100)
+    filter.add(["a", "b", "a", "a"])
+    left = filter.subtract(pl.Series(["a", None, "b", "c", "a", "b"]))
+    assert isinstance(left, pl.Series) and left.to_list() == [2, None, 0, None, 1, None]
+    assert filter.count(["a", "b"]).to_pylist() == [1, 0] and len(filter) == 1
+
+
+def test_what_is_subtracted_of_nulls_is_nothing():
+    """The hash of a null is any number, which may be that of a key."""
+    filter = counting(1000, key="i64")
+    filter.add([number for number in range(100)])
+    filter.subtract(pa.array([None] * 1000, pa.int64()))
+    assert filter.count(range(100)).to_pylist() == [1] * 100
+
+
+@pytest.mark.parametrize("window,counts", [("time_to_live", [0, 1]), ("time_to_idle", [2, 3])])
+def test_counts_die_with_their_window(window, counts):
+    filter = counting(100, false_positive_rate=1e-6, steps=6, **{window: 6 * HOUR})
+    assert (getattr(filter, window), filter.tick) == (6 * HOUR, HOUR)
+    assert {filter.time_to_live, filter.time_to_idle} == {6 * HOUR, None}
+    filter.add(["a"])
+    filter.advance_to(4 * HOUR)
+    filter.add(["a"])
+    filter.advance_to(8 * HOUR)
+    assert [*filter.count(["a"]).to_pylist(), filter.add(["a"]) and filter.count(["a"])[0].as_py()] == counts
+    for _ in range(7):
+        filter.advance()
+    assert "a" not in filter
+    without = counting(100)
+    assert (without.time_to_live, without.time_to_idle, without.tick) == (None, None, None)
+    assert (without.advance(), without.advance_to(HOUR)) == (0, 0)
+
+
+def test_keys_pass_up_to_a_limit_within_a_window():
+    requests = counting(100, false_positive_rate=1e-6, time_to_live=HOUR)
+    keys = pd.Series(["a", "b", "a", None, "a", "b"])
+    report = requests.try_add(keys, 2)
+    assert report.stored.tolist() == [True, True, True, pd.NA, False, True]
+    assert (report.inserted, report.present, report.nulls, report.refused) == (2, 3, 1, 0)
+    assert requests.try_add(["a", "c"], 0).stored.to_pylist() == [False, False] and "c" not in requests
+    requests.advance_to(2 * HOUR)
+    assert requests.try_add(["a"], 2).stored.to_pylist() == [True]
+
+
 def test_keys_have_tags():
     lists = tagged(2000, key="bytes")
     lists.insert([b"a", b"b"], 3)
@@ -61,26 +134,98 @@ def test_keys_have_tags():
             call([b"a"], 8)
 
 
+@each_kind
 @pytest.mark.parametrize("key,keys", [("str", TEXTS), ("bytes", [b"a", b"b"]), ("i64", [-1, 1]), ("u64", [1, 2**64 - 1])])
-@pytest.mark.parametrize("kind", [expiring, counting, tagged], ids=["expiring", "counting", "tagged"])
-def test_kinds_are_saved_and_loaded(tmp_path, kind, key, keys):
+def test_kinds_are_saved_loaded_and_copied(tmp_path, kind, key, keys):
     filter = kind(1000, key=key)
-    store = {"ExpiringFilter": "see", "CountingFilter": "add"}.get(type(filter).__name__)
-    getattr(filter, store)(keys) if store else filter.insert(keys, 2)
+    store(filter, keys)
     path = tmp_path / "filter"
     filter.save(path)
-    options = {"passed": HOUR} if kind is expiring else {}
-    loaded = type(filter).load(path, key=key, **options)
-    assert (loaded.key, loaded.keys, loaded.capacity, len(loaded)) == (key, (1, 2), 1000, len(filter))
-    assert loaded.contains(keys).true_count == len(keys) and keys[0] in loaded
-    for other in {ExpiringFilter, CountingFilter, TaggedFilter} - {type(filter)}:
-        with pytest.raises(SnapshotError):
-            other.load(path, **({"passed": HOUR} if other is ExpiringFilter else {}))
+    with (tmp_path / "open").open("wb") as file:
+        filter.save(file)
+    filter.save("memory://filter")
+    with (tmp_path / "open").open("rb") as file:
+        loaded = type(filter).load(file)
+    for kept in [
+        loaded,
+        type(filter).load(path),
+        type(filter).load("memory://filter"),
+        type(filter).from_bytes(bytearray(filter.to_bytes())),
+        pickle.loads(pickle.dumps(filter)),
+        copy.copy(filter),
+        copy.deepcopy(filter),
+    ]:
+        assert type(kept) is type(filter) and kept.contains(keys).true_count == len(keys) and keys[0] in kept
+        assert (kept.key, kept.keys, kept.capacity, len(kept)) == (key, (1, 2), 1000, len(filter))
+        kept.clear()
+        assert len(kept) == 0 and keys[0] not in kept and len(filter) == len(keys)
+    with pytest.raises(SnapshotError, match="something follows"):
+        type(filter).from_bytes(filter.to_bytes() + b"a")
+    for other in {CuckooFilter, ExpiringFilter, CountingFilter, TaggedFilter} - {type(filter)}:
+        with pytest.raises(SnapshotError, match="kind|expiring|counting|tagged|plain"):
+            other.load(path)
+    with pytest.raises(TypeError, match="load is a method of CuckooFilter, "):
+        Filter.load(path)
 
 
-def test_keys_that_find_no_room():
+def test_time_goes_on_in_files_and_copies():
+    seen = expiring(100, time_to_live=6 * HOUR)
+    seen.see(["a"])
+    seen.advance_to(4 * HOUR)
+    assert "a" in ExpiringFilter.from_bytes(seen.to_bytes()) and "a" not in ExpiringFilter.from_bytes(seen.to_bytes(), passed=3 * HOUR)
+    # Loaded: from zero. Copied: from where it was.
+    loaded, copied = pickle.loads(pickle.dumps(seen)), copy.copy(seen)
+    assert (loaded.advance_to(4 * HOUR), copied.advance_to(4 * HOUR), copied.advance_to(8 * HOUR)) == (4, 0, 4)
+    assert "a" not in loaded and "a" not in copied and "a" in seen
+
+
+@each_kind
+def test_kinds_grow(kind):
+    numbers = np.arange(400_000)
+    filter = kind(1000, false_positive_rate=0.001, max_capacity=800_000, key="i64")
+    before = filter.nbytes
+    store(filter, numbers)
+    assert filter.contains(numbers).true_count == 400_000 and filter.nbytes > 5 * before
+    assert (filter.capacity, filter.max_capacity) == (1000, 800_000)
+    name = type(filter).__name__
+    # Counts have one slot for the keys that share a fingerprint and buckets.
+    assert len(filter) > 399_900
+    assert repr(filter) == f'<{name} of {len(filter)} keys, capacity=1000, max_capacity=800000, key="i64">'
+    loaded = pickle.loads(pickle.dumps(filter))
+    assert loaded.max_capacity == 800_000 and loaded.contains(numbers).true_count == 400_000
+    with pytest.raises(RefusedError):
+        store(kind(1000, key="i64"), numbers)
+
+
+@each_kind
+def test_kinds_are_merged_with_their_like(kind):
+    one, other = kind(1000), kind(1000)
+    store(one, TEXTS[:300])
+    store(other, TEXTS[300:600])
+    both = one | other
+    assert type(both) is type(one) and (len(one), len(other), len(both)) == (300, 300, 600)
+    assert both.contains(TEXTS).to_pylist() == [True] * 600 + [False] * 400
+    assert one.merge(other).inserted == 300 and len(one) == 600
+    with pytest.raises(ValueError, match="bytes keys cannot be merged into one of str keys"):
+        one.merge(kind(1000, key="bytes"))
+    with pytest.raises(ValueError, match="hash differently"):
+        one | kind(1000, keys=(3, 4))
+    for different in {plain, expiring, counting, tagged} - {kind}:
+        with pytest.raises(TypeError, match=f"only a {type(one).__name__} can be merged into one"):
+            one.merge(different(1000))
+
+
+def test_counts_are_added_by_a_merge():
+    one, other = counting(100), counting(100)
+    one.add(["a", "a"])
+    other.add(["a", "b"])
+    assert (one | other).count(["a", "b"]).to_pylist() == [3, 1]
+
+
+@each_kind
+def test_keys_that_find_no_room(kind):
     with pytest.raises(RefusedError) as raised:
-        counting(100).add(TEXTS)
+        store(kind(100), TEXTS)
     report = raised.value.report
     assert report.stored.true_count == report.inserted and report.refused == len(report.refused_at) > 800
 
@@ -89,7 +234,10 @@ def test_keys_that_find_no_room():
     "make,told",
     [
         (lambda: expiring(10, time_to_live=timedelta()), "time to live|lives"),
+        (lambda: expiring(10, steps=0), "steps"),
         (lambda: counting(10, counter_bits=40), "bits"),
+        (lambda: counting(10, time_to_live=HOUR, time_to_idle=HOUR), "time_to_live or time_to_idle, not both"),
+        (lambda: counting(10, max_capacity=5), "capacity"),
         (lambda: tagged(10, tags=0), "tags"),
         (lambda: tagged(10, key="x"), '"str", "bytes", "i64" and "u64" are possible'),
     ],
@@ -97,3 +245,52 @@ def test_keys_that_find_no_room():
 def test_kinds_that_cannot_be_built(make, told):
     with pytest.raises(ValueError, match=told):
         make()
+
+
+def test_a_replica_follows_by_deltas(tmp_path):
+    filter = plain(1000)
+    filter.insert(TEXTS[:300])
+    older = filter.to_bytes()
+    filter.insert(TEXTS[300:500])
+    filter.remove(TEXTS[:100])
+    filter.save(tmp_path / "newer")
+    change = delta(older, tmp_path / "newer")
+    replica = CuckooFilter.from_bytes(older)
+    with pytest.raises(SnapshotError):
+        replica.apply_delta(change[:-1])
+    assert replica.to_bytes() == older
+    assert replica.apply_delta(io.BytesIO(change)) == (200, 100)
+    assert replica.contains(TEXTS).to_pylist() == filter.contains(TEXTS).to_pylist()
+    with pytest.raises(SnapshotError):
+        replica.apply_delta(change)
+    with pytest.raises(SnapshotError):
+        delta(b"no filter", older)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="filters that processes share are of Linux only")
+def test_a_filter_is_read_while_a_rust_program_writes_it(tmp_path):
+    from concurrent_cuckoo_filter import SharedReader
+
+    path = tmp_path / "shared"
+    program = Path(__file__).parent.parent / "target/release/ask"
+    with subprocess.Popen([program, "--share", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout.readline() == "created\n"
+        reader = SharedReader(path)
+        assert (reader.state, reader.key, repr(reader)) == ("live", "str", '<SharedReader of a filter that is live, key="str">')
+        for key in TEXTS[:100]:
+            assert key not in reader
+            print(key, file=writer.stdin, flush=True)
+            assert writer.stdout.readline() == "stored\n" and key in reader
+        answers = reader.contains(pd.Series([*TEXTS[:200], None]))
+        assert answers[:200].tolist() == [True] * 100 + [False] * 100 and answers[200] is pd.NA
+        child = os.fork()
+        if child == 0:
+            os._exit(TEXTS[0] not in reader or TEXTS[100] in reader)
+        assert os.waitpid(child, 0)[1] == 0
+        with pytest.raises(TypeError):
+            pickle.dumps(reader)
+        writer.stdin.close()
+    assert writer.returncode == 0 and reader.state == "closed" and TEXTS[0] in reader
+    plain(10).save(tmp_path / "saved")
+    with pytest.raises(SnapshotError, match="not a shared filter"):
+        SharedReader(tmp_path / "saved")

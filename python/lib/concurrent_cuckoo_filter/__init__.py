@@ -1,39 +1,14 @@
 """A concurrent cuckoo filter: an approximate set with removal, for Arrow arrays, numpy arrays and lists.
 
-`CuckooFilter` is the filter; `ExpiringFilter`, `CountingFilter` and `TaggedFilter` keep a number beside each key. `Layout`, `build_part` and `join` build one on several machines; the module
+`CuckooFilter` is the filter; `ExpiringFilter`, `CountingFilter` and `TaggedFilter` keep a number beside each key. `SharedReader` asks a
+filter that a program in Rust writes. `Layout`, `build_part` and `join` build one on several machines; the module
 `concurrent_cuckoo_filter.spark` does that on Apache Spark.
 """
 
+from . import _native
 from ._frames import deduplicate
-from ._native import (
-    CountingFilter,
-    CuckooFilter,
-    ExpiringFilter,
-    Layout,
-    MappedFilter,
-    RefusedError,
-    RemoveReport,
-    Report,
-    SnapshotError,
-    TaggedFilter,
-    __version__,
-    build_part,
-    join,
-)
+from ._native import *
+from ._native import __version__
 
-__all__ = [
-    "CountingFilter",
-    "CuckooFilter",
-    "ExpiringFilter",
-    "Layout",
-    "MappedFilter",
-    "RefusedError",
-    "RemoveReport",
-    "Report",
-    "SnapshotError",
-    "TaggedFilter",
-    "__version__",
-    "build_part",
-    "deduplicate",
-    "join",
-]
+__all__ = ["deduplicate"]
+__all__ += _native.__all__

@@ -146,7 +146,9 @@ def write(filter: Any, target: Any) -> None:
 
 
 def readable(source: Any) -> Any:
-    """The path of a file, or the bytes of a URL or an open file."""
+    """The path of a file, or the bytes of a URL or an open file, or those that were given."""
+    if isinstance(source, bytes):
+        return source
     if hasattr(source, "read"):
         return source.read()
     path = os.fspath(source)
