@@ -451,6 +451,29 @@ fn len_during_a_split_is_exact() {
     writer_during_a_split([[3, 15], [3, 42]], true, |world, _| world.raw.len(), 1, 1);
 }
 
+/// What was inserted into one table and removed from the one that was split off is never counted as removed alone.
+#[test]
+fn len_during_an_insertion_a_split_and_a_removal_is_that_of_some_moment() {
+    in_both_orders([12, 69], &["without the key", "with the key"], |seen, swapped| {
+        let world = World::new(16, 1);
+        let [key, stays] = [world.key(1, 0), world.key(0, 0)];
+        world.put(stays, In::First);
+        let (len, ()) = run_two(
+            &world,
+            swapped,
+            move |reader| reader.raw.len(),
+            move |writer| {
+                writer.put(key, In::First);
+                writer.split();
+                assert!(writer.raw.remove(key));
+            },
+        );
+        assert!((1..=2).contains(&len), "a sum of {len} was that of no moment");
+        seen.note(if len == 1 { "without the key" } else { "with the key" });
+        world.assert_holds(&[(stays, 1), (key, 0)], 2);
+    });
+}
+
 /// A hop of a path, whose fingerprint may have gone to the other table: then it is spoiled.
 #[test]
 fn move_during_a_split_keeps_the_key() {

@@ -342,7 +342,7 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// [`max_capacity`](Builder::max_capacity) it takes the same at all times.
     ///
     /// All tables fill alike, so that all of them are split within a few percent of the keys: this is exact between these
-    /// times.
+    /// times. For more keys than fit, it is the memory of the largest size.
     ///
     /// # Errors
     /// As [`memory_usage`](Builder::memory_usage).
@@ -364,7 +364,7 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// Plans the filter without taking its memory: where its keys lie, for filters that are built in parts.
     ///
     /// # Errors
-    /// As [`memory_usage`](Builder::memory_usage).
+    /// As [`memory_usage`](Builder::memory_usage); if the filter is to grow.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
@@ -376,6 +376,9 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// ```
     pub fn layout(self) -> Result<Layout<K, S>, BuildError> {
         let (capacity, plan, _) = self.plan()?;
+        if plan.grows() {
+            return Err(BuildError::GrowingPart);
+        }
         Ok(Layout::new(capacity, self.asked_rate(), plan, self.hasher.make()))
     }
 

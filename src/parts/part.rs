@@ -54,9 +54,6 @@ impl<K: ?Sized, S> FilterPart<K, S> {
         if shards.is_empty() || shards.end > layout.shards() {
             return Err(BuildError::NoSuchShards { asked: shards, shards: layout.shards() });
         }
-        if layout.plan.grows() {
-            return Err(BuildError::GrowingPart);
-        }
         let plan = Plan { shards: shards.len(), ..layout.plan };
         let bytes = RawFilter::<Bare>::bytes_of(&plan).unwrap_or(usize::MAX);
         let raw = RawFilter::new(&plan, huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;

@@ -238,3 +238,42 @@ fn memory_is_reserved_not_written() {
         assert!(growth < 256 << 20, "filter {built}: {growth} bytes became resident, of {}", filter.memory_usage());
     }
 }
+
+/// In a process of its own, whose memory nothing else takes: of what a growing filter begins with, nothing is allocated unless the
+/// system grants all of it.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn a_growing_filter_that_begins_too_large_is_refused_at_once() {
+    const ALONE: &str = "CUCKOO_ALONE";
+    let read = |path: &str| std::fs::read_to_string(path).unwrap();
+    let kilobytes = |text: &str, name: &str| -> usize {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    };
+    // About 300 GB of tables and 64 GB of cells. Where the system grants that without having it, they would be written.
+    let has_them = kilobytes(&read("/proc/meminfo"), "MemTotal:") > 200_000_000;
+    if has_them || read("/proc/sys/vm/overcommit_memory").trim() == "1" {
+        return println!("not tried: this system grants hundreds of gigabytes");
+    }
+    if std::env::var_os(ALONE).is_none() {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["builder::a_growing_filter_that_begins_too_large_is_refused_at_once", "--exact", "--nocapture"])
+            .env(ALONE, "")
+            .stdout(std::process::Stdio::null())
+            .status();
+        return assert!(status.unwrap().success());
+    }
+    let builder = || builder().capacity(1_000_000).max_capacity(10_usize.pow(15));
+    let (whole, error) = (builder().memory_usage().unwrap(), builder().build().unwrap_err());
+    assert!(matches!(error, BuildError::OutOfMemory { bytes, .. } if bytes == whole), "{error}");
+    let peak = kilobytes(&read("/proc/self/status"), "VmHWM:");
+    assert!(peak < 60_000, "{peak} kB were written before {whole} bytes were refused");
+}
+
+#[test]
+fn no_number_of_keys_takes_more_than_the_largest_size() {
+    let builder = || builder().max_capacity(1_000_000);
+    let largest = builder().memory_usage_at(10_000_000).unwrap();
+    assert_eq!(builder().memory_usage_at(usize::MAX).unwrap(), largest);
+    assert!(largest < 3_500_000, "{largest}");
+}

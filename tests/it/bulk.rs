@@ -8,7 +8,7 @@
 use crate::singles::{answers, build, check_overfull, hashes_of, indices};
 use crate::singles::{inserted_one_by_one, is_one_too_many, refused};
 use crate::support::{self, Bomb, bombs, panics, pool};
-use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, InsertError, RemoveReport};
+use concurrent_cuckoo_filter::{BuildError, BulkReport, CuckooFilter, DefaultHashBuilder, InsertError, RemoveReport};
 use rayon::ThreadPool;
 use std::borrow::{Borrow, Cow};
 use std::cell::Cell;
@@ -905,4 +905,29 @@ fn no_key_is_missed_during_a_load_at_any_width() {
         load_concurrently(10_000, bits, 100, 2);
         load_concurrently(100_000, bits, 3, 2);
     }
+}
+
+/// Keys are taken in groups where there are fewer than 256 for each shard, and where a filter that grows removes them. Those of a
+/// later group are named by their places, too.
+#[test]
+fn keys_of_later_groups_are_named_by_their_places() {
+    const GROUP: usize = 1 << 22;
+    let seeds = || DefaultHashBuilder::with_seeds(1, 2, 3, 4);
+    let keys: Vec<u64> = vec![7; GROUP + 1000];
+    let many_shards =
+        CuckooFilter::<u64>::builder().capacity(4_400_000_000).fingerprint_bits(4).hasher(seeds()).build();
+    match many_shards {
+        Ok(filter) => {
+            assert!(filter.shards() > keys.len() / 256);
+            let report = filter.par_insert(&keys);
+            assert_eq!((report.inserted, report.rejected.len()), (8, keys.len() - 8));
+            assert!(report.rejected.windows(2).all(|pair| pair[0].index < pair[1].index));
+        }
+        Err(BuildError::OutOfMemory { .. }) => println!("not tried: this system has no 2.3 GB"),
+        Err(error) => panic!("{error}"),
+    }
+    let growing = CuckooFilter::<u64>::builder().capacity(100).max_capacity(100_000).hasher(seeds()).build().unwrap();
+    growing.insert(&7).unwrap();
+    let missing = growing.par_remove(&keys).missing;
+    assert!(missing.len() == keys.len() - 1 && missing.windows(2).all(|pair| pair[0] < pair[1]));
 }

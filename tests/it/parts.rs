@@ -28,6 +28,9 @@ fn a_layout_places_keys_as_the_filter_does() {
 fn a_layout_of_what_cannot_be_built() {
     let error = || CuckooFilter::<u64>::builder().capacity(10).fingerprint_bits(40);
     assert_eq!(error().layout().unwrap_err(), error().build().unwrap_err());
+    let growing = || CuckooFilter::<u64>::builder().capacity(100).max_capacity(100_000);
+    assert_eq!(growing().layout().unwrap_err(), BuildError::GrowingPart);
+    assert_eq!(growing().build_shards(0..1).unwrap_err(), BuildError::GrowingPart);
     assert_eq!(error().build_shards(0..1).unwrap_err(), error().build().unwrap_err());
 }
 

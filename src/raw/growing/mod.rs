@@ -40,9 +40,9 @@ use super::writers::Writers;
 use crate::layout::{Aim, Bucket, Class, Extent, Geometry, Mixed, Plan};
 use crate::sys::directory::{Directory, Member};
 use crate::sys::isa::Compiled;
-use crate::sys::memory::{Arena, HugePages};
+use crate::sys::memory::{Arena, HugePages, Run};
 use crate::sys::prefetch::CacheLevel;
-use crate::sys::sync::SharedCounter;
+use crate::sys::sync::{AtomicU64, SharedCounter};
 use leaf::Leaf;
 
 #[repr(C)]
@@ -63,6 +63,9 @@ pub(crate) struct Growing<K: SlotKind = Bare> {
     nanos_in_splits: SharedCounter,
 }
 
+/// From this many bytes on, all memory that a filter begins with is tried at once.
+const LARGE: usize = 1 << 30;
+
 /// How far a filter has grown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Grown {
@@ -76,6 +79,11 @@ pub(crate) struct Grown {
 impl<K: SlotKind> Growing<K> {
     /// An empty filter. `None` when there is no memory.
     pub(super) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
+        // A size that the system refuses as a whole is refused before the records of its tables take memory.
+        let bytes = Self::bytes_of(plan, 0)?;
+        if bytes >= LARGE {
+            drop(Run::<AtomicU64>::new(bytes / size_of::<u64>(), HugePages::Unadvised)?);
+        }
         let (arena, mut tables) = (Arena::new(huge_pages), Vec::new());
         tables.try_reserve_exact(plan.shards).ok()?;
         for shard in 0..plan.shards {
@@ -216,7 +224,8 @@ impl<K: SlotKind> Growing<K> {
     /// Stored fingerprints. Each stripe is read at a moment of its own.
     ///
     /// A split changes none of the counts that are added up, so that none goes on while this adds changes the sum. From the
-    /// newest table on: what a writer took away there had been added in an older one before.
+    /// newest table on: what a writer took away there had been added in an older one before (model
+    /// len_during_an_insertion_a_split_*).
     pub(crate) fn len(&self) -> usize {
         let sum = self.directory.each_from_newest().map(|leaf| leaf.shard().stripes().sum()).fold(0, u64::wrapping_add);
         i64::try_from(sum).map_or(0, |sum| sum as usize).min(self.slots())
