@@ -194,17 +194,23 @@ fn removal_of_a_value_during_a_split_removes() {
     changed_during_a_split([60, 60], |world, key| world.raw.remove_value(key, Some(1)), &[]);
 }
 
+/// The value that an addition found, beside a split and a tick.
+fn added_during_a_split_and_a_tick(world: &Arc<World>, key: Mixed) -> u32 {
+    let (had, (), ()) = run_three(
+        world,
+        move |adds| adds.put(key, MOST << 2, IfPresent::Add { renews: false }),
+        |splits| splits.split(),
+        |ticks| ticks.tick(),
+    );
+    had
+}
+
 /// The window that has 2 ticks left when a table is split and a tick is made: it ends with the next one, and has counted all.
 #[test]
 fn addition_within_a_window_during_a_split_and_a_tick_is_kept() {
     Model { executions: 1088, preemptions: Some(2), outcomes: &["1000", "100"] }.explore(|seen| {
         let (world, key) = World::of(4, 2, 2 << 2);
-        let (had, (), ()) = run_three(
-            &world,
-            move |adds| adds.put(key, MOST << 2, IfPresent::Add { renews: false }),
-            |splits| splits.split(),
-            |ticks| ticks.tick(),
-        );
+        let had = added_during_a_split_and_a_tick(&world, key);
         seen.note(format!("{had:b}"));
         world.assert_holds(key, &[1 << 2 | 1], 2);
     });
@@ -215,12 +221,7 @@ fn addition_within_a_window_during_a_split_and_a_tick_is_kept() {
 fn addition_beside_the_end_of_its_window_during_a_split() {
     Model { executions: 1083, preemptions: Some(2), outcomes: &["101", "0"] }.explore(|seen| {
         let (world, key) = World::of(4, 2, 1 << 2 | 1);
-        let (had, (), ()) = run_three(
-            &world,
-            move |adds| adds.put(key, MOST << 2, IfPresent::Add { renews: false }),
-            |splits| splits.split(),
-            |ticks| ticks.tick(),
-        );
+        let had = added_during_a_split_and_a_tick(&world, key);
         seen.note(format!("{had:b}"));
         let left = world.raw.values(key);
         let expected: &[u32] = if had == 0 { &[MOST << 2] } else { &[] };

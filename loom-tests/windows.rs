@@ -29,6 +29,13 @@ fn add(world: &World, class: Class) -> u32 {
     world.put(class, value(MOST, 1), ADD).expect("there is room")
 }
 
+/// The counts that a reader sees, of which there is this one at the most.
+fn counts(world: &World, class: Class, only: u32, otherwise: &str) -> String {
+    let counts: Vec<u32> = world.values(class).iter().map(|value| (value & 3) + 1).collect();
+    assert!(counts.is_empty() || counts == [only], "{otherwise}: {counts:?}");
+    format!("{counts:?}")
+}
+
 /// Counts in the window that ends, or in the next one; by an epoch of before its locks, it would take the next window for dead.
 #[test]
 fn added_beside_the_tick_that_ends_the_window() {
@@ -131,11 +138,7 @@ fn a_count_is_of_the_key_that_was_alive() {
         run_two(
             &world,
             swapped,
-            move |looks| {
-                let counts: Vec<u32> = looks.values(class).iter().map(|value| (value & 3) + 1).collect();
-                assert!(counts.is_empty() || counts == [2], "the count of another key: {counts:?}");
-                seen.note(format!("{counts:?}"));
-            },
+            move |looks| seen.note(counts(looks, class, 2, "the count of another key")),
             move |writes| {
                 assert_eq!(writes.shard().remove(Fixed, class, None), Ok(value(2, 2)));
                 writes.store(other, value(MOST, 4));
@@ -154,11 +157,7 @@ fn a_window_that_begins_anew_begins_at_one() {
         run_two(
             &world,
             swapped,
-            move |looks| {
-                let counts: Vec<u32> = looks.values(class).iter().map(|value| (value & 3) + 1).collect();
-                assert!(counts.is_empty() || counts == [1], "the count of a window that has ended: {counts:?}");
-                seen.note(format!("{counts:?}"));
-            },
+            move |looks| seen.note(counts(looks, class, 1, "the count of a window that has ended")),
             move |writes| assert_eq!(add(writes, class), 0),
         );
     });

@@ -1,13 +1,13 @@
-//! The file of a shared filter: where its parts lie, and who may write it.
+//! The file of a shared filter: the offsets of its parts, the lock of its writer, and its state.
 //!
 //! | bytes            | contents                                                                   |
 //! |------------------|----------------------------------------------------------------------------|
 //! | 0 to 2048        | magic, format, and the header of a snapshot, which describes the filter    |
-//! | 2048 to 4096     | the state: who has opened it, where, and whether it was closed or replaced |
+//! | 2048 to 4096     | the state: its writer, its inode, and whether it was closed or replaced    |
 //! | from 4096        | stripes                                                                    |
 //! | from a page, or a huge page on | words                                                        |
 //!
-//! The header never changes. All places follow from it; none is read.
+//! The header never changes. All offsets follow from it; none is read from the file.
 
 use crate::error::SharedError;
 use crate::layout::Plan;
@@ -21,34 +21,34 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The first bytes of every file. The first is no text.
+/// The first bytes of every file. The first byte is not valid in text.
 const MAGIC: [u8; 8] = *b"\xc0cshare\n";
 
-/// Of what is written, and the only one that is read.
+/// The format written, and the only one read.
 const FORMAT: u32 = 1;
 
-/// Where the description begins, and the longest that there is: two names, and no metadata.
+/// The offset of the description, and its maximum length: two names, and no metadata.
 const DESCRIPTION: usize = 64;
 
-/// Where the state begins.
+/// The offset of the state.
 const STATE: usize = 2048;
 
-/// Bytes before the stripes.
+/// The offset of the stripes.
 pub(super) const HEADER: usize = 4096;
 
 const LIVE: u64 = 1;
 const CLOSED: u64 = 2;
 
-/// Files that are tried, where each is replaced before it is locked.
+/// The number of attempts at a path whose file is replaced before it is locked.
 const ATTEMPTS: usize = 16;
 
-/// The numbers of the state, in their order.
+/// The numbers of the state, in the order of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct State {
     state: u64,
-    /// Not 0 if another file has taken the place of this one.
+    /// Not 0 if another file replaced this one.
     pub(super) replaced: u64,
-    /// The start of the machine, 0 where it is not known.
+    /// The boot id of the machine; 0 where it is unknown.
     boot: [u64; 2],
     device: u64,
     inode: u64,
@@ -58,7 +58,7 @@ pub(super) struct State {
 impl State {
     const WORDS: usize = 7;
 
-    /// Of a file that this process writes.
+    /// The state of a file written by this process.
     pub(super) fn live(file: &Metadata) -> Self {
         let pid = u64::from(std::process::id());
         State { state: LIVE, replaced: 0, boot: boot(), device: file.dev(), inode: file.ino(), pid }
@@ -78,7 +78,7 @@ impl State {
         Ok(State::of_words(words))
     }
 
-    /// As a reader sees it, at any time.
+    /// The state as a reader sees it, at any time.
     pub(super) fn seen(words: &ReadOnly) -> Self {
         State::of_words(core::array::from_fn(|number| words.at(STATE / size_of::<u64>() + number).load()))
     }
@@ -97,7 +97,7 @@ impl State {
         self.state == CLOSED
     }
 
-    /// Whether all that was stored is there: the file was closed, or no machine has stopped since, and it is no copy.
+    /// Fails unless the file holds everything stored: it was closed, or the machine has not stopped since, and it is no copy.
     fn check(self, file: &Metadata) -> Result<(), SharedError> {
         if self.is_closed() {
             return Ok(());
@@ -112,7 +112,7 @@ impl State {
     }
 }
 
-/// The start of the machine; 0 where the system does not tell.
+/// The boot id of the machine; 0 where the system has none.
 fn boot() -> [u64; 2] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
@@ -120,7 +120,7 @@ fn boot() -> [u64; 2] {
     [(id >> 64) as u64, id as u64]
 }
 
-/// Where the parts of a filter lie.
+/// The offsets of the parts of a filter.
 pub(super) struct Places {
     stripes: usize,
     pub(super) first_word: usize,
@@ -129,7 +129,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// `None` if no address space holds them.
+    /// `None` if the filter exceeds the address space.
     pub(super) fn of(plan: &Plan) -> Option<Self> {
         let (stripes, words) = (Shards::stripes_of(plan)?, Shards::words_of(plan)?);
         let bytes = words.checked_mul(size_of::<u64>())?;
@@ -139,7 +139,7 @@ impl Places {
         isize::try_from(len).is_ok().then_some(Places { stripes, first_word, words, len })
     }
 
-    /// Takes the memory, all of it: a store to a page that the system refuses later would end the process.
+    /// Allocates the whole file: a store to a page without space would kill the process later.
     pub(super) fn allocate(&self, file: &File) -> io::Result<()> {
         file.set_len(self.len as u64)?;
         let end = HEADER + self.stripes * size_of::<CachePadded<Stripe>>();
@@ -156,12 +156,12 @@ impl Places {
         FileMapping::new(file, self.len, writable)
     }
 
-    /// Words and stripes of a file that this process writes. `None` when there is no memory for what else it needs.
+    /// The shards of a file written by this process. `None` if the memory of its own state cannot be allocated.
     pub(super) fn shards(&self, mapping: &Arc<FileMapping>, plan: &Plan) -> Option<Shards> {
         Shards::shared(plan, mapping.run(self.first_word, self.words)?, mapping.run(HEADER, self.stripes)?)
     }
 
-    /// The state, the stripes and the words, of a file that this process reads.
+    /// The state, the stripes and the words of a file read by this process.
     pub(super) fn read_only(&self, mapping: &Arc<FileMapping>) -> Option<[ReadOnly; 3]> {
         let stripes = self.stripes * size_of::<CachePadded<Stripe>>() / size_of::<u64>();
         Some([
@@ -171,13 +171,13 @@ impl Places {
         ])
     }
 
-    /// Bytes of all words.
+    /// The size of all words in bytes.
     pub(super) fn word_bytes(&self) -> usize {
         self.words * size_of::<u64>()
     }
 }
 
-/// Writes what describes the filter.
+/// Writes the description of the filter.
 pub(super) fn write_description(file: &File, description: &[u8]) -> io::Result<()> {
     if description.len() > STATE - DESCRIPTION {
         return Err(io::Error::new(ErrorKind::InvalidInput, "the description of the filter is too long"));
@@ -189,7 +189,7 @@ pub(super) fn write_description(file: &File, description: &[u8]) -> io::Result<(
     file.write_all_at(&bytes, 0)
 }
 
-/// Reads what describes the filter, into memory of this process.
+/// Copies the description of the filter into memory of this process.
 pub(super) fn read_description(file: &File) -> Result<Vec<u8>, SharedError> {
     let mut bytes = [0; STATE];
     match file.read_exact_at(&mut bytes, 0) {
@@ -206,7 +206,7 @@ pub(super) fn read_description(file: &File) -> Result<Vec<u8>, SharedError> {
     Ok(bytes[DESCRIPTION..].to_vec())
 }
 
-/// Makes this the only process that writes the file.
+/// Locks the file against other writers.
 pub(super) fn lock(file: &File) -> Result<(), SharedError> {
     match file.try_lock() {
         Ok(()) => Ok(()),
@@ -217,7 +217,7 @@ pub(super) fn lock(file: &File) -> Result<(), SharedError> {
     }
 }
 
-/// Opens and locks what stands at the path: not a file that was replaced before it was locked.
+/// Opens and locks the file at the path, and tries again if it was replaced before it was locked.
 pub(super) fn open_and_lock(path: &Path) -> Result<File, SharedError> {
     for _ in 0..ATTEMPTS {
         let file = open(path, true)?;
@@ -230,7 +230,7 @@ pub(super) fn open_and_lock(path: &Path) -> Result<File, SharedError> {
     Err(io::Error::from(ErrorKind::ResourceBusy).into())
 }
 
-/// Opens a regular file, and nothing else: to open a named pipe is to wait.
+/// Opens a regular file. Opening a named pipe would block.
 pub(super) fn open(path: &Path, writable: bool) -> io::Result<File> {
     let check = |metadata: Metadata| {
         let refused = || io::Error::new(ErrorKind::InvalidInput, "this is not a regular file");
@@ -242,7 +242,7 @@ pub(super) fn open(path: &Path, writable: bool) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether what was stored is there, and the state as it was.
+/// Checks that the file holds everything stored, and returns its state.
 pub(super) fn checked_state(file: &File) -> Result<State, SharedError> {
     let state = State::read(file)?;
     state.check(&file.metadata()?)?;

@@ -156,8 +156,8 @@ mod shim {
         mutex.lock()
     }
 
+    /// Unlocks a mutex that a terminated process may have left locked in shared memory. No thread of this process uses it yet.
     #[cfg(all(feature = "shared", target_os = "linux"))]
-    /// Unlocks a mutex in memory that another process may have left, which has ended since: no thread of this one knows it yet.
     #[allow(unsafe_code)]
     pub(crate) fn release_abandoned(mutex: &Mutex) {
         if mutex.is_locked() {
