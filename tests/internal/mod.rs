@@ -5,6 +5,7 @@
 //! | stalled_writer  | a writer that is stopped at any step delays no lookup                                    |
 //! | panic_safety    | a thread that dies at any step leaves the filter usable                                  |
 //! | raced_lookup    | every kind of lookup finds a key that moves at each of its steps                         |
+//! | few_threads     | keys that stay are found beside a writer, few enough for Miri                            |
 //! | contention      | how often lookups repeat where keys move without pause                                   |
 //! | shared          | a process that is killed at any step leaves a shared filter that is right, and so does its successor |
 //! | linearizability | histories of real threads and of shuttle's schedules, each explained by some exact order |
@@ -12,6 +13,7 @@
 mod linearizability;
 
 mod contention;
+mod few_threads;
 mod panic_safety;
 mod raced_lookup;
 #[cfg(all(feature = "shared", target_os = "linux"))]

@@ -10,7 +10,7 @@ const RECORD: &str = "docs/reliability.md";
 /// Name, the rows that it must fill, or what their numbers begin with, the folders of its program beside `src`, and a command
 /// for a shell.
 type Piece = (&'static str, &'static [&'static str], &'static [&'static str], &'static str);
-const PIECES: [Piece; 16] = [
+const PIECES: [Piece; 17] = [
     ("loom", &["1.1"], &["loom-tests"], "cargo xtask loom"),
     ("schedules", &["1.2", "1.3"], &["tests", "loom-tests"], "cargo xtask schedules --full"),
     (
@@ -64,6 +64,7 @@ const PIECES: [Piece; 16] = [
     ("coverage", &["8.2"], &["tests"], "cargo xtask coverage"),
     ("fuzz", &["8.3", "8.4", "8.5", "8.6"], &["fuzz", "crates/testkit"], "cargo xtask fuzz --full"),
     ("asan", &["8.7"], &["tests"], "cargo xtask asan"),
+    ("miri", &["8.8"], &["tests"], "cargo xtask miri"),
     ("lint", &["9.1", "9.2", "9.3", "9.4", "9.5", "9.8", "9.9", "9.10", "9.11"], &["xtask"], "cargo xtask lint --full"),
     ("servers", &[], &["crates/cuckoo-valkey"], "SERVERS='redis-server valkey-server' crates/cuckoo-valkey/test.sh"),
     ("machines", &["9.6", "9.7"], &["tests"], "cargo xtask machines"),

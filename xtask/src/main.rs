@@ -7,6 +7,7 @@ mod fuzz;
 mod lint;
 mod loom;
 mod machines;
+mod miri;
 mod mutants;
 mod run;
 mod schedules;
@@ -72,6 +73,8 @@ enum Cli {
     ///
     /// Reads in inline assembly (src/sys/unaligned.rs) are not instrumented; debug builds check where they lie.
     Asan,
+    /// Lookups beside a writer under Miri, with many seeds (5 minutes). Needs nightly Rust with Miri and rust-src
+    Miri,
     /// Fuzzing: operations against a model, snapshots with defects (2 minutes). Needs nightly Rust, cargo-fuzz
     ///
     /// The first run builds for two minutes more. Findings are in fuzz/artifacts; in the folder fuzz,
@@ -148,6 +151,7 @@ fn check() -> Result<()> {
         Cli::Mutants { files, .. } => mutants::all(&files),
         Cli::Coverage => coverage::check(),
         Cli::Asan => asan::check(),
+        Cli::Miri => miri::check(),
         Cli::Fuzz { seconds, full } => fuzz::check(seconds, full),
         Cli::Lint { write: true, .. } => lint::write_public_api(),
         Cli::Lint { full, .. } => lint::check(full),

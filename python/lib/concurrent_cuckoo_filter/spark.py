@@ -14,7 +14,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -115,14 +115,14 @@ def build_filter(
     def name(part: int) -> str:
         return f"part-{part:05}-of-{parts:05}.{build}.cuckoo"
 
-    def place(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    def place(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             # What Spark calls a string may be any bytes.
             hashes = layout.hash(batch.column(0), check_utf8=False)
             to = sent.take(layout.part_of(hashes, parts))
             yield pa.RecordBatch.from_arrays([hashes.view(pa.int64()), to], ["hash", "to"])
 
-    def build_one(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    def build_one(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
         part = context.partitionId()
