@@ -2,12 +2,12 @@
 //! them with many seeds: the code that ships, with the atomics of `core`.
 
 use crate::batch::lookup_batch;
-use crate::layout::{Mixed, Plan};
+use crate::layout::{Hop, Mixed, Plan};
 use crate::raw::RawFilter;
 use crate::sys::memory::HugePages;
 use std::thread;
 
-/// Keys that stay, of a table of 32 slots that is nearly full: each other insertion relocates one.
+/// Keys that stay, of a table of 32 slots.
 const STAYING: u64 = 24;
 
 /// Keys that come and go.
@@ -43,4 +43,31 @@ fn keys_that_stay_are_found_beside_keys_that_come_and_go() {
 #[test]
 fn keys_that_stay_are_found_while_tables_are_split() {
     [16, 20].into_iter().for_each(|bits| raced(&Plan { reserve_bits: 2, ..Plan::one_shard(bits, 8, 4) }));
+}
+
+/// A key that is moved to and fro between its buckets, by the step of a path.
+#[test]
+fn a_key_that_is_relocated_without_pause_is_found() {
+    for bits in [8, 13, 16, 24] {
+        let raw: &RawFilter = &RawFilter::new(&Plan::one_shard(bits, 8, 4), HugePages::Unadvised).expect("memory");
+        let key = Mixed::of(7);
+        assert_eq!(raw.insert(key), Ok(()));
+        let (shard, class) = raw.flat().locate(key);
+        let (there, back) = (class.first, class.second);
+        let hop = |from, to| Hop { fingerprint: class.fingerprint, from, to };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..40 {
+                    let moved = [hop(there, back), hop(back, there)].map(|hop| shard.hop(hop));
+                    assert!(moved.contains(&true), "it is in one of the two");
+                }
+            });
+            let mut found = [false; 3];
+            for round in 0..60 {
+                assert!(raw.contains(key), "round {round}");
+                lookup_batch(raw, &[key; 3], |&key| key, &mut found);
+                assert_eq!(found, [true; 3], "round {round}");
+            }
+        });
+    }
 }

@@ -13,9 +13,10 @@ pub(crate) fn check() -> Result<()> {
     let missing = "the nightly toolchain has no Miri: rustup +nightly component add miri rust-src";
     ensure!(has, Skipped(missing.into()));
     let began = Instant::now();
-    let mut tests = run::plain("cargo +nightly miri test --locked --lib --target aarch64-unknown-linux-gnu -- few_threads");
+    let mut tests =
+        run::plain("cargo +nightly miri test --locked --lib --target aarch64-unknown-linux-gnu -- few_threads");
     tests.env("CARGO_TARGET_DIR", tree::target("miri")?).env("CARGO_INCREMENTAL", "0");
-    tests.env("MIRIFLAGS", format!("-Zmiri-disable-isolation -Zmiri-many-seeds=0..{SEEDS}"));
+    tests.env("MIRIFLAGS", format!("-Zmiri-disable-isolation -Zmiri-preemption-rate=0.1 -Zmiri-many-seeds=0..{SEEDS}"));
     run::quietly(tests)?;
     println!("figure 8.8: {SEEDS} seeds on aarch64 under Miri, 0 findings, in {} s", began.elapsed().as_secs());
     Ok(())
