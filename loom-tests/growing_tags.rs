@@ -26,11 +26,21 @@ impl World {
     /// The same with tags of this many bits, some of them a count.
     fn of(tag_bits: u32, count_bits: u32, value: u32) -> (Arc<Self>, Mixed) {
         let plan = Plan { reserve_bits: 1, count_bits, ..Plan::one_shard(16, 2, 4).with_tags(tag_bits) };
-        let world = World { raw: RawFilter::new(&plan, HugePages::Unadvised).expect("memory") };
+        World::of_plan(&plan, value)
+    }
+
+    /// Of a table that is refilled into one of four buckets, and then splits.
+    fn refilling(value: u32) -> (Arc<Self>, Mixed) {
+        let plan = Plan { reserve_bits: 2, extension_bits: 1, ..Plan::one_shard(16, 4, 4).with_tags(2) };
+        World::of_plan(&plan, value)
+    }
+
+    fn of_plan(plan: &Plan, value: u32) -> (Arc<Self>, Mixed) {
+        let world = World { raw: RawFilter::new(plan, HugePages::Unadvised).expect("memory") };
         let mut keys = (0..1000).map(Mixed::of);
         let goes = keys.find(|&mixed| {
             let aim = world.growing().aim(mixed);
-            aim.cell == 1 && aim.class.first.get() == 0
+            aim.cell == 1 && aim.class.first.get() == plan.extension_bits
         });
         let key = goes.expect("a key");
         assert_eq!(world.put(key, value, IfPresent::Another), 0);
@@ -88,9 +98,22 @@ fn never_missed(
     work: fn(&World, Mixed),
     left: u32,
 ) {
+    never_missed_in(World::holding, 2, executions, look, value, work, left);
+}
+
+/// The same in such a filter, of so many tables afterwards.
+fn never_missed_in(
+    world: fn(u32) -> (Arc<World>, Mixed),
+    tables: usize,
+    executions: [usize; 2],
+    look: fn(&World, Mixed) -> bool,
+    value: u32,
+    work: fn(&World, Mixed),
+    left: u32,
+) {
     for (turned, executions) in [false, true].into_iter().zip(executions) {
         Model { executions, preemptions: Some(2), outcomes: &["found", "repeated"] }.explore(move |seen| {
-            let (world, key) = World::holding(value);
+            let (world, key) = world(value);
             let asked = if turned { world.turned(key) } else { key };
             let seen = seen.clone();
             run_three(
@@ -102,9 +125,20 @@ fn never_missed(
                 |splits| splits.split(),
                 move |ticks| work(ticks, key),
             );
-            world.assert_holds(key, &[left], 2);
+            world.assert_holds(key, &[left], tables);
         });
     }
+}
+
+/// Slots of the new table are as wide as those of the old one, for a tag lies in one word: it stores what the buckets say, too.
+#[test]
+fn renewed_during_a_refill_and_a_tick_is_never_missed() {
+    let renew_and_tick = |world: &World, key: Mixed| {
+        world.put(key, MOST, IfPresent::Raise);
+        world.tick();
+    };
+    never_missed_in(World::refilling, 1, [2870, 2870], World::contains, 1, renew_and_tick, MOST - 1);
+    never_missed_in(World::refilling, 1, [28_596, 28_596], World::contains_in_batch, 1, renew_and_tick, MOST - 1);
 }
 
 /// The copy that is swept may be the one in the new table or the one in the old table.
@@ -145,11 +179,10 @@ fn stored_again_during_a_split_is_never_missed() {
     never_missed([12_668, 18_123], World::contains, 1, store_and_die, MOST - 2);
 }
 
-/// What dies in the table that is split dies in the new one: a pass reads the list to an end that is there when it comes to it.
-#[test]
-fn tick_during_a_split_leaves_nothing_dead() {
-    in_both_orders([339, 963], &["0", "1", "2"], |seen, swapped| {
-        let (world, key) = World::holding(1);
+/// What dies in the table that is doubled dies in the new one: a pass reads the list to an end that is there when it comes to it.
+fn nothing_dead_is_left(world: fn(u32) -> (Arc<World>, Mixed), executions: [usize; 2]) {
+    in_both_orders(executions, &["0", "1", "2"], move |seen, swapped| {
+        let (world, key) = world(1);
         let split = |world: &Arc<World>| {
             world.split();
             world.raw.epoch()
@@ -162,6 +195,16 @@ fn tick_during_a_split_leaves_nothing_dead() {
         }
         assert_eq!(world.raw.len(), 0);
     });
+}
+
+#[test]
+fn tick_during_a_split_leaves_nothing_dead() {
+    nothing_dead_is_left(World::holding, [339, 963]);
+}
+
+#[test]
+fn tick_during_a_refill_leaves_nothing_dead() {
+    nothing_dead_is_left(World::refilling, [339, 963]);
 }
 
 /// A change of the tag, told by what it finds: in the table where the class is when its locks are held.

@@ -7,9 +7,54 @@ use crate::raw::{Growing, Put, RawFilter};
 use crate::sys::memory::HugePages;
 use std::sync::Arc;
 
-/// A growing filter of one shard of two buckets.
+/// A growing filter of one shard, which begins with two buckets.
 struct World {
     raw: RawFilter,
+}
+
+/// How the table of a key is doubled.
+#[derive(Clone, Copy)]
+enum Doublings {
+    /// So many splits.
+    Splits(u32),
+    /// All goes to a table of four buckets, ...
+    Refill,
+    /// ... which is split.
+    RefillAndSplit,
+}
+
+impl Doublings {
+    fn world(self, bits: u32) -> Arc<World> {
+        match self {
+            Doublings::Splits(splits) => World::new(bits, splits),
+            Doublings::Refill | Doublings::RefillAndSplit => {
+                let shape = Plan::one_shard(bits, 4, 4);
+                World::of(&Plan { reserve_bits: 2, extension_bits: 1, ..shape })
+            }
+        }
+    }
+
+    /// The cell of a key that goes through all of them.
+    fn cell(self) -> usize {
+        if let Doublings::Splits(splits) = self { (1 << splits) - 1 } else { 1 }
+    }
+
+    fn count(self) -> u32 {
+        match self {
+            Doublings::Splits(splits) => splits,
+            Doublings::Refill => 1,
+            Doublings::RefillAndSplit => 2,
+        }
+    }
+
+    fn double(self, world: &World) {
+        (0..self.count()).for_each(|number| _ = world.growing().split_table(number as usize, number));
+    }
+
+    /// Tables that cells name in the end.
+    fn tables(self) -> usize {
+        if let Doublings::Splits(splits) = self { 1 + splits as usize } else { self.count() as usize }
+    }
 }
 
 /// The class of the key, in its first bucket or in its second one.
@@ -28,19 +73,22 @@ const WIDTHS: [(u32, u32); 4] = [(16, 1), (9, 1), (17, 2), (5, 1)];
 
 impl World {
     fn new(bits: u32, reserve: u32) -> Arc<Self> {
-        let plan = Plan { reserve_bits: reserve, ..Plan::one_shard(bits, 2, 4) };
-        Arc::new(World { raw: RawFilter::new(&plan, HugePages::Unadvised).expect("memory") })
+        World::of(&Plan { reserve_bits: reserve, ..Plan::one_shard(bits, 2, 4) })
+    }
+
+    fn of(plan: &Plan) -> Arc<Self> {
+        Arc::new(World { raw: RawFilter::new(plan, HugePages::Unadvised).expect("memory") })
     }
 
     fn growing(&self) -> &Growing {
         self.raw.growing().expect("it grows")
     }
 
-    /// Key number `number` of those with this reserve, whose first bucket is 0.
-    fn key(&self, reserve: usize, number: usize) -> Mixed {
+    /// Key number `number` of those of this cell whose first bucket is 0, and after a refill 1.
+    fn key(&self, cell: usize, number: usize) -> Mixed {
         let keys = (0..).map(Mixed::of).filter(|&mixed| {
             let aim = self.growing().aim(mixed);
-            aim.cell == reserve && aim.class.first.get() == 0
+            aim.cell == cell && aim.class.first.get() == self.raw.plan().extension_bits
         });
         keys.take(1000).nth(number).expect("a key")
     }
@@ -175,15 +223,15 @@ type Look = fn(&World, Mixed) -> bool;
 /// it lies, and from the other one. The class is there all the time.
 fn lookup_beside(
     model: Model,
-    splits: u32,
+    doublings: Doublings,
     bucket: In,
     look: Look,
     missed: &'static str,
     work: impl Fn(&World, Mixed, Mixed) + Copy + Send + Sync + 'static,
 ) {
     model.explore(move |seen| {
-        let world = World::new(16, splits);
-        let key = world.key((1 << splits) - 1, 0);
+        let world = doublings.world(16);
+        let key = world.key(doublings.cell(), 0);
         let (here, there) = if bucket == In::First { (key, world.turned(key)) } else { (world.turned(key), key) };
         world.put(here, In::First);
         let seen = seen.clone();
@@ -196,7 +244,7 @@ fn lookup_beside(
             },
             move |writer| work(writer, here, there),
         );
-        world.assert_holds(&[(key, 1)], 1 + splits as usize);
+        world.assert_holds(&[(key, 1)], doublings.tables());
     });
 }
 
@@ -205,12 +253,19 @@ fn lookup_during_a_split_and_a_move(look: Look, preemptions: usize, executions: 
     let cases = [(true, In::First), (true, In::Second), (false, In::First), (false, In::Second)];
     for ((before, bucket), executions) in cases.into_iter().zip(executions) {
         let model = Model { executions, preemptions: Some(preemptions), outcomes: &["found", "repeated"] };
-        lookup_beside(model, 1, bucket, look, "a key was missed during a split and a move", move |world, here, _| {
-            // Without a look at the cell, which this thread changes afterwards: that would blind the model.
-            assert!(!before || world.growing().hop_in_table(0, here));
-            world.split();
-            assert!(before || world.growing().hop(here));
-        });
+        lookup_beside(
+            model,
+            Doublings::Splits(1),
+            bucket,
+            look,
+            "a key was missed during a split and a move",
+            move |world, here, _| {
+                // Without a look at the cell, which this thread changes afterwards: that would blind the model.
+                assert!(!before || world.growing().hop_in_table(0, here));
+                world.split();
+                assert!(before || world.growing().hop(here));
+            },
+        );
     }
 }
 
@@ -232,11 +287,18 @@ fn lookup_during_a_split_finds_an_equal_fingerprint() {
     {
         for (bucket, executions) in BUCKETS.into_iter().zip(executions) {
             let model = Model { executions, preemptions: Some(preemptions), outcomes: &["found", "repeated"] };
-            lookup_beside(model, 1, bucket, look, "a class that was always there was missed", |world, here, there| {
-                world.split();
-                assert!(world.growing().insert_into_first(there));
-                assert!(world.raw.remove(here));
-            });
+            lookup_beside(
+                model,
+                Doublings::Splits(1),
+                bucket,
+                look,
+                "a class that was always there was missed",
+                |world, here, there| {
+                    world.split();
+                    assert!(world.growing().insert_into_first(there));
+                    assert!(world.raw.remove(here));
+                },
+            );
         }
     }
 }
@@ -304,7 +366,7 @@ fn lookup_during_two_splits_finds_its_key() {
         let model = Model { executions, preemptions, outcomes: &["found", "repeated"] };
         lookup_beside(
             model,
-            2,
+            Doublings::Splits(2),
             bucket,
             World::contains,
             "a key was missed during two splits",
@@ -327,22 +389,132 @@ fn writer_during_a_split(
     copies: usize,
 ) {
     for (splits, executions) in [1, 2].into_iter().zip(executions) {
-        for (swapped, executions) in [false, true].into_iter().zip(executions) {
-            explore(executions, &[], move |_| {
-                let world = World::new(16, splits);
-                let key = world.key((1 << splits) - 1, 0);
-                if present {
-                    world.put(key, In::Second);
-                }
-                let split = move |world: &Arc<World>| {
-                    (0..splits).for_each(|number| _ = world.growing().split_table(number as usize, number));
-                };
-                let (found, ()) = run_two(&world, swapped, move |writer| write(writer, key), split);
-                assert_eq!(found, said, "what a writer was told during a split");
-                world.assert_holds(&[(key, copies)], 1 + splits as usize);
-            });
+        writer_during(Doublings::Splits(splits), executions, present, write, [said, copies]);
+    }
+}
+
+/// The same of these doublings.
+fn writer_during(
+    doublings: Doublings,
+    executions: [usize; 2],
+    present: bool,
+    write: fn(&World, Mixed) -> usize,
+    [said, copies]: [usize; 2],
+) {
+    for (swapped, executions) in [false, true].into_iter().zip(executions) {
+        explore(executions, &[], move |_| {
+            let world = doublings.world(16);
+            let key = world.key(doublings.cell(), 0);
+            if present {
+                world.put(key, In::Second);
+            }
+            let double = move |world: &Arc<World>| doublings.double(world);
+            let (found, ()) = run_two(&world, swapped, move |writer| write(writer, key), double);
+            assert_eq!(found, said, "what a writer was told during a split");
+            world.assert_holds(&[(key, copies)], doublings.tables());
+        });
+    }
+}
+
+/// Every writer beside a refill, and beside one and the split of the table that it makes.
+#[test]
+fn writers_during_a_refill_are_told_what_is() {
+    type Case = (fn(&World, Mixed) -> usize, bool, [usize; 2], [[usize; 2]; 2]);
+    let cases: [Case; 7] = [
+        (|world, key| usize::from(world.insert_unique(key)), false, [1, 1], [[27, 30], [231, 396]]),
+        (|world, key| usize::from(world.growing().insert_into_first(key)), false, [1, 1], [[27, 30], [231, 396]]),
+        (|world, key| world.insert_in_task(&[key]), false, [1, 1], [[27, 30], [231, 396]]),
+        (|world, key| usize::from(world.raw.remove(key)), true, [1, 0], [[60, 60], [660, 909]]),
+        (|world, key| world.raw.remove_all(key), true, [1, 0], [[27, 30], [231, 396]]),
+        (|world, key| world.raw.count(key), true, [1, 1], [[27, 30], [231, 396]]),
+        (|world, _| world.raw.len(), true, [1, 1], [[3, 15], [3, 42]]),
+    ];
+    for (write, present, told, executions) in cases {
+        for (doublings, executions) in [Doublings::Refill, Doublings::RefillAndSplit].into_iter().zip(executions) {
+            writer_during(doublings, executions, present, write, told);
         }
     }
+}
+
+/// No cell names the table any more that a copy has found.
+#[test]
+fn copy_during_a_refill_has_the_key_once() {
+    for (doublings, executions) in [(Doublings::Refill, [9, 21]), (Doublings::RefillAndSplit, [18, 75])] {
+        writer_during(doublings, executions, true, World::copied, [1, 1]);
+    }
+}
+
+/// In the table that is refilled or in the new one, with a move in either, or a second copy and the removal of the first.
+#[test]
+fn lookup_during_a_refill_finds_its_key() {
+    type Work = fn(&World, Mixed, Mixed);
+    let only: Work = |world, _, _| world.split();
+    let after_a_move: Work = |world, here, _| {
+        assert!(world.growing().hop_in_table(0, here));
+        world.split();
+    };
+    let before_a_move: Work = |world, here, _| {
+        world.split();
+        assert!(world.growing().hop(here));
+    };
+    let two_copies: Work = |world, here, there| {
+        world.split();
+        assert!(world.growing().insert_into_first(there));
+        assert!(world.raw.remove(here));
+    };
+    let and_split: Work = |world, _, _| Doublings::RefillAndSplit.double(world);
+    let cases: [(Doublings, Work, &[[usize; 2]]); 5] = [
+        (Doublings::Refill, only, &[[65, 105], [542, 767]]),
+        (Doublings::Refill, after_a_move, &[[1212, 1758], [7468, 5427]]),
+        (Doublings::Refill, before_a_move, &[[2116, 6958]]),
+        (Doublings::Refill, two_copies, &[[2116, 6958]]),
+        (Doublings::RefillAndSplit, and_split, &[[825, 1518], [11_543, 16_467]]),
+    ];
+    for (doublings, work, executions) in cases {
+        for ((look, preemptions), executions) in
+            [(World::contains as Look, 3), (World::contains_in_batch, 2)].into_iter().zip(executions)
+        {
+            for (bucket, &executions) in BUCKETS.into_iter().zip(executions) {
+                let model = Model { executions, preemptions: Some(preemptions), outcomes: &["found", "repeated"] };
+                lookup_beside(model, doublings, bucket, look, "a key was missed during a refill", work);
+            }
+        }
+    }
+}
+
+/// Who has waited for its locks finds that no cell names it: neither what it held nor nothing takes the place of its child.
+#[test]
+fn a_table_that_was_refilled_is_not_doubled_again() {
+    explore(15, &[], |_| {
+        let world = Doublings::RefillAndSplit.world(16);
+        let keys = [0, 1].map(|cell| world.key(cell, 0));
+        keys.into_iter().for_each(|key| world.put(key, In::First));
+        let again = |world: &Arc<World>| {
+            world.growing().split_table(0, 0);
+            world.growing().split_table(0, 1);
+        };
+        run_two(&world, false, move |one| one.split(), again);
+        world.assert_holds(&keys.map(|key| (key, 1)), 1);
+    });
+}
+
+#[test]
+fn clear_during_a_refill_leaves_nothing() {
+    in_both_orders([1191, 411], &[], |_, swapped| {
+        let world = Doublings::Refill.world(16);
+        let keys = [world.key(1, 0), world.key(0, 0)];
+        keys.into_iter().for_each(|key| world.put(key, In::First));
+        run_two(
+            &world,
+            swapped,
+            move |clearer| {
+                clearer.raw.clear();
+                assert!(keys.iter().all(|&key| !clearer.contains(key)), "a key was found after a clear");
+            },
+            move |splitter| splitter.split(),
+        );
+        world.assert_holds(&keys.map(|key| (key, 0)), 1);
+    });
 }
 
 #[test]
@@ -589,11 +761,10 @@ fn clear_during_a_split_leaves_nothing() {
     });
 }
 
-/// A clear takes a class once: not in the table that is split and, stored again, in the new one.
-#[test]
-fn clear_during_a_split_takes_a_class_once() {
-    explore(114, &["1", "2"], |seen| {
-        let world = World::new(16, 1);
+/// A clear takes a class once: not in the table that is doubled and, stored again, in the new one.
+fn clear_takes_a_class_once(doublings: Doublings, executions: usize) {
+    explore(executions, &["1", "2"], move |seen| {
+        let world = doublings.world(16);
         let key = world.key(1, 0);
         let ((), admitted) = run_two(
             &world,
@@ -609,8 +780,18 @@ fn clear_during_a_split_takes_a_class_once() {
         seen.note(admitted.to_string());
         assert!(admitted <= 2, "one clear has taken a class twice");
         let left = world.raw.count(key);
-        world.assert_holds(&[(key, left)], 2);
+        world.assert_holds(&[(key, left)], doublings.tables());
     });
+}
+
+#[test]
+fn clear_during_a_split_takes_a_class_once() {
+    clear_takes_a_class_once(Doublings::Splits(1), 114);
+}
+
+#[test]
+fn clear_during_a_refill_takes_a_class_once() {
+    clear_takes_a_class_once(Doublings::Refill, 114);
 }
 
 /// A lookup that finds its key in the table that is split, while it has gone from the new one.

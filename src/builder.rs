@@ -203,9 +203,9 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// At the end about 1.2 bits per key more than a filter that was built for `keys`, and lookups that read the directory first. Before the
     /// end a bit per slot for each doubling to come, and twice the memory just after a doubling:
     /// [`memory_usage_at`](Builder::memory_usage_at) returns the bytes.
-    /// It may grow to 2^14 times its size at the most: it begins with room for at least 30,000 keys (or `keys`, if that is less), and at
-    /// least `keys` / 2^14 (and for rates below 0.002 % with more), whatever the [`capacity`](Builder::capacity) is. Its fingerprints are of 6 to
-    /// 30 bits, by the count of a filter of fixed size.
+    /// A filter begins with room for its [`capacity`](Builder::capacity), and with at least `keys` / 2^17 (for rates below 0.1 % with
+    /// more). Its fingerprints are of 6 to 30 bits, by the count of a filter of fixed size. Up to 12,000 keys it grows by copying its
+    /// one table into another of twice the size, and keeps the old ones until it is dropped.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

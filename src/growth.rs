@@ -14,8 +14,7 @@ impl<K: ?Sized> CuckooFilter<K> {
     /// the first, that is 20 bits per key when the first tables are full and 39 just after they have doubled, where a filter of
     /// fixed size takes 13.6; `1_000..=1_000_000_000` takes 49 at a million keys. So choose a second number that is expected
     /// (16 to 64 times the first); [`Builder::memory_usage_at`](crate::Builder::memory_usage_at) returns the bytes at any number
-    /// of keys, and docs/guide.md has a table. It begins with room for at least 30,000 keys, or for the second number if that is less, and
-    /// for at least a 2^14th of the second number.
+    /// of keys, and docs/guide.md has a table. It begins with room for at least a 2^17th of the second number.
     ///
     /// # Panics
     /// As [`with_capacity`](CuckooFilter::with_capacity), and if the range is empty.

@@ -73,7 +73,7 @@ impl Stats {
         let load_factor = len as f64 / raw.slots() as f64;
         // In a filter that grows, what is absent is looked for among the keys of its own table only.
         let plan = raw.plan();
-        let final_load = len as f64 / (plan.slots() as f64 * 2f64.powi(plan.reserve_bits as i32));
+        let final_load = len as f64 / (plan.first_slots() as f64 * 2f64.powi(plan.reserve_bits as i32));
         Stats {
             len,
             load_factor,

@@ -124,7 +124,7 @@ impl<K: SlotKind> RawFilter<K> {
     pub(super) fn sorter(&self, keys: usize) -> Sorter {
         let RawFilter::Growing(growing) = self else { return Sorter::by_shard(*self.geometry()) };
         let plan = self.plan();
-        let tables = growing.tables().max(plan.shards << plan.doublings_for(self.len().saturating_add(keys)));
+        let tables = growing.tables().max(plan.tables_at(plan.doublings_for(self.len().saturating_add(keys))));
         let cells_of_one = (growing.cells() / tables.min(MAX_GROUPS.max(plan.shards))).max(1);
         Sorter::by_cells(*self.geometry(), growing.cells(), cells_of_one.ilog2())
     }
@@ -183,7 +183,7 @@ impl<K: SlotKind> Growing<K> {
     fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget], put: Put) -> NotStored {
         let (plan, sorter, before) = (self.plan(), block.sorter(), self.len());
         let shards = sorter.shards();
-        let grows = self.tables() < plan.shards << plan.doublings_for(before + block.keys());
+        let grows = self.tables() < plan.tables_at(plan.doublings_for(before + block.keys()));
         let asked = if grows && shards >= SHARDS_TO_ASK { shards.div_ceil(SHARDS_TO_ASK) } else { shards };
         let sampled = block.keys_of(asked);
         let mut insert = |shards: Range<usize>, doublings| {

@@ -10,6 +10,7 @@
 //! from different ends of the hash; they begin to share bits only in a filter of more than 2^32 buckets.
 
 use super::fingerprint::Fingerprint;
+use super::growth::Extent;
 use super::plan::Plan;
 
 /// The number of a bucket inside its shard.
@@ -130,10 +131,20 @@ pub(crate) struct Geometry {
     /// What is left of 32 bits beside the reserve, and of 64.
     beside_reserve: u32,
     reserve_shift: u32,
+    /// The lowest bits of a bucket's number, which a refill adds to (`growth`); 0 where all buckets are bases.
+    extension_bits: u32,
+    /// Bits of the reserve that choose a cell, below those that extend the bucket.
+    cell_bits: u32,
+    /// Numbers of buckets without their extension.
+    bases: u32,
 }
 
 /// 2^32 divided by the golden ratio.
 const GOLDEN: u32 = 0x9e37_79b9;
+
+/// Of the draw from a core that tells apart the extensions of its two buckets: without it the two would be filled alike, and
+/// tables refuse keys at a load of 0.71. The multiplier of murmur3's second step.
+const EXTENDING: u32 = 0xc2b2_ae35;
 
 /// Where a key of a growing filter lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +157,8 @@ pub(crate) struct Aim {
 
 impl Geometry {
     pub(crate) fn new(plan: &Plan) -> Self {
-        debug_assert!(plan.buckets >= 2 && plan.buckets.is_multiple_of(2));
+        let bases = plan.buckets >> plan.extension_bits;
+        debug_assert!(bases >= 2 && bases.is_multiple_of(2) && bases << plan.extension_bits == plan.buckets);
         let (shards, total) = (plan.shards as u64, plan.shards as u64 * u64::from(plan.buckets));
         let if_narrow = |number: u64| if total <= MOST_NARROW { number as u32 } else { 0 };
         Geometry {
@@ -160,11 +172,14 @@ impl Geometry {
             fingerprints: u32::MAX >> (32 - plan.core_bits()),
             wide_fingerprints: u64::MAX >> (64 - plan.core_bits()),
             high_fingerprints: (u64::MAX >> (64 - plan.core_bits())) << 32,
-            sums: u32::MAX >> (plan.buckets.leading_zeros() + 1),
+            sums: u32::MAX >> (bases.leading_zeros() + 1),
             reserve_bits: plan.reserve_bits,
             core_bits: plan.core_bits(),
             beside_reserve: u32::BITS - plan.reserve_bits,
             reserve_shift: u64::BITS - plan.reserve_bits,
+            extension_bits: plan.extension_bits,
+            cell_bits: plan.reserve_bits.saturating_sub(plan.extension_bits),
+            bases,
         }
     }
 
@@ -186,6 +201,10 @@ impl Geometry {
     /// Up to `count` buckets of a shard, from this number on.
     pub(crate) fn buckets_from(&self, first: u32, count: u32) -> impl ExactSizeIterator<Item = Bucket> + use<> {
         (first..self.buckets.min(first + count)).map(Bucket)
+    }
+
+    pub(crate) fn core_mask(&self) -> u32 {
+        self.fingerprints
     }
 
     pub(crate) fn shards(&self) -> usize {
@@ -264,7 +283,16 @@ impl Geometry {
     ///
     /// The draws of `numbers`, with fewer instructions: what a product leaves below its point is the place in the shard.
     #[inline(always)]
-    pub(crate) fn aim(&self, Mixed(mixed): Mixed) -> Aim {
+    pub(crate) fn aim(&self, mixed: Mixed) -> Aim {
+        if self.extension_bits > 0 {
+            return self.aim_extended(mixed);
+        }
+        self.aim_in_many(mixed)
+    }
+
+    /// The same where no bucket is extended.
+    #[inline(always)]
+    pub(crate) fn aim_in_many(&self, Mixed(mixed): Mixed) -> Aim {
         let (shard, rest) = product(mixed & self.drawn, self.shards);
         self.aim_in(shard, rest, mixed)
     }
@@ -287,6 +315,39 @@ impl Geometry {
         Aim { cell: (shard << self.reserve_bits | reserve) as usize, class: Class { fingerprint, first, second } }
     }
 
+    /// The same in a filter of one shard, of which the buckets are extended by the uppermost bits of the reserve.
+    #[inline(always)]
+    pub(crate) fn aim_extended(&self, Mixed(mixed): Mixed) -> Aim {
+        let base = high_product(mixed & self.drawn, self.bases.into()) as u32;
+        let (drawn, rest) = product(u64::from(mixed as u32), self.high_fingerprints);
+        let (core, reserve) = (drawn as u32 + 1, (rest >> self.reserve_shift) as u32);
+        let cell = (reserve & !(u32::MAX << self.cell_bits)) as usize;
+        Aim { cell, class: self.extended(core, reserve, base) }
+    }
+
+    /// The class of this core and this reserve that has a bucket of this base.
+    #[inline(always)]
+    fn extended(&self, core: u32, reserve: u32, base: u32) -> Class {
+        let (extension, apart) = (reserve >> self.cell_bits, self.apart(core));
+        let other = self.opposite_of(self.sum(core), base, self.bases);
+        // Of the two bases one is odd.
+        let bucket = |base: u32| Bucket(base << self.extension_bits | extension ^ apart & 0_u32.wrapping_sub(base & 1));
+        let fingerprint = Fingerprint(reserve << self.core_bits | core);
+        Class { fingerprint, first: bucket(base), second: bucket(other) }
+    }
+
+    /// Whether the next bit of the extension of this bucket differs from that of the reserve, for the core of this fingerprint.
+    pub(crate) fn is_apart(&self, fingerprint: u32, bucket: Bucket, level: u32) -> bool {
+        let apart = self.apart(fingerprint & self.fingerprints) >> (self.extension_bits - level - 1);
+        (bucket.0 >> level) & apart & 1 == 1
+    }
+
+    /// In which bits the extensions of the two buckets of a core differ.
+    #[inline(always)]
+    fn apart(&self, core: u32) -> u32 {
+        (u64::from(core.wrapping_mul(EXTENDING)) >> (u32::BITS - self.extension_bits)) as u32
+    }
+
     /// As [`Geometry::aim`], or where `ONE` is true [`Geometry::aim_in_one`], for loops that the compiler vectorises; only where
     /// [`Geometry::is_narrow`].
     #[inline(always)]
@@ -302,10 +363,28 @@ impl Geometry {
         Aim { cell: (shard << self.reserve_bits | reserve) as usize, class: Class { fingerprint, first, second } }
     }
 
-    /// The key with this whole fingerprint and bucket.
-    pub(crate) fn aim_of(&self, shard: usize, fingerprint: Fingerprint, first: Bucket) -> Aim {
-        let cell = shard << self.reserve_bits | (u64::from(fingerprint.0) >> self.core_bits) as usize;
-        Aim { cell, class: Class { fingerprint, first, second: self.alternate(fingerprint, first) } }
+    /// The key of which a table stores this fingerprint in this bucket: the table of these cells, of which it is known what
+    /// it does not store beside the extension.
+    pub(crate) fn aim_of(&self, plan: &Plan, extent: &Extent, stored: Fingerprint, bucket: Bucket) -> Aim {
+        let [_, above] = plan.known(extent);
+        let whole = stored.with(above | self.known_by_bucket(plan, extent, stored, bucket));
+        let (core, reserve) = (whole.0 & self.fingerprints, (u64::from(whole.0) >> self.core_bits) as u32);
+        let shard = extent.first_cell >> self.cell_bits;
+        let class = if self.extension_bits > 0 {
+            self.extended(core, reserve, bucket.0 >> plan.level(extent))
+        } else {
+            Class { fingerprint: whole, first: bucket, second: self.alternate(whole, bucket) }
+        };
+        Aim { cell: shard << self.cell_bits | (reserve & !(u32::MAX << self.cell_bits)) as usize, class }
+    }
+
+    /// The bits of a whole fingerprint that say in which extension of its base it lies, as far as such a table has extended it.
+    pub(crate) fn known_by_bucket(&self, plan: &Plan, extent: &Extent, stored: Fingerprint, bucket: Bucket) -> u32 {
+        let level = plan.level(extent);
+        let apart = self.apart(stored.0 & self.fingerprints) >> (self.extension_bits - level);
+        let base = bucket.0 >> level;
+        let extension = bucket.0 & !(u32::MAX << level) ^ apart & 0_u32.wrapping_sub(base & 1);
+        (u64::from(extension) << (plan.fingerprint_bits - level)) as u32
     }
 
     /// A hash, mixed, that leads to this class in a filter of one shard and finds it by its first candidate: the inverse
@@ -314,7 +393,7 @@ impl Geometry {
     pub(crate) fn leading_to(&self, class: Class) -> Option<Mixed> {
         assert_eq!(self.shards, 1);
         // The least numbers that the two draws take there.
-        let position = (u64::from(class.first.0) << 32).div_ceil(u64::from(self.buckets));
+        let position = (u64::from(class.first.0 >> self.extension_bits) << 32).div_ceil(u64::from(self.bases));
         let core = u64::from(class.fingerprint.0 & self.fingerprints);
         let reserve = u64::from(class.fingerprint.0) >> self.core_bits;
         let drawn = core.checked_sub(1)? << 32 | reserve << self.beside_reserve;
@@ -328,17 +407,28 @@ impl Geometry {
     ///
     /// The two candidates add up to `sum(fingerprint)` modulo the number of buckets. That number is even and the sum is
     /// odd, so the two are never the same bucket: coinciding candidates cause most refusals in small filters. In a growing
-    /// filter the sum is that of the core, which every table has.
+    /// filter the sum is that of the core, which every table has; where buckets are extended it is that of their bases.
     #[inline(always)]
     pub(crate) fn alternate(&self, fingerprint: Fingerprint, bucket: Bucket) -> Bucket {
-        self.opposite(self.sum(fingerprint.0 & self.fingerprints), bucket)
+        let core = fingerprint.0 & self.fingerprints;
+        if self.extension_bits == 0 {
+            return self.opposite(self.sum(core), bucket);
+        }
+        let (base, extension) = (bucket.0 >> self.extension_bits, bucket.0 & !(u32::MAX << self.extension_bits));
+        let other = self.opposite_of(self.sum(core), base, self.bases);
+        Bucket(other << self.extension_bits | extension ^ self.apart(core))
     }
 
     #[inline(always)]
     fn opposite(&self, sum: u32, bucket: Bucket) -> Bucket {
+        Bucket(self.opposite_of(sum, bucket.0, self.buckets))
+    }
+
+    #[inline(always)]
+    fn opposite_of(&self, sum: u32, bucket: u32, buckets: u32) -> u32 {
         // Below zero, the difference is the larger number.
-        let difference = sum.wrapping_sub(bucket.0);
-        Bucket(difference.min(difference.wrapping_add(self.buckets)))
+        let difference = sum.wrapping_sub(bucket);
+        difference.min(difference.wrapping_add(buckets))
     }
 
     /// The same of a core with fewer instructions, where there are no vectors. The number of buckets is one that the caller has
@@ -359,6 +449,13 @@ impl Geometry {
     fn sum(&self, fingerprint: u32) -> u32 {
         let product = fingerprint.wrapping_mul(GOLDEN);
         (product ^ (product >> 16)) & self.sums | 1
+    }
+}
+
+impl Plan {
+    /// All buckets of a shard, in order.
+    pub(crate) fn all_buckets(&self) -> impl ExactSizeIterator<Item = Bucket> + use<> {
+        (0..self.buckets).map(Bucket)
     }
 }
 
@@ -460,32 +557,57 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_key_of_a_growing_filter_has_the_same_buckets_in_every_table(
+        fn a_key_of_a_growing_filter_has_buckets_in_every_table_that_lead_to_each_other(
             hash: u64,
             shards in 1u64..2000,
-            half_buckets in 1u32..=1 << 15,
+            half_bases in 1u32..=1 << 12,
             core in 4u32..=15,
-            reserve_bits in 1u32..=15,
+            cell_bits in 1u32..=12,
+            extension_bits in 0u32..=3,
         ) {
-            let plan = Plan { shards: shards as usize, reserve_bits, ..Plan::one_shard(core + reserve_bits, half_buckets * 2, 4) };
+            let (reserve_bits, shards) = (cell_bits + extension_bits, if extension_bits > 0 { 1 } else { shards });
+            let buckets = (half_bases * 2) << extension_bits;
+            let shape = Plan::one_shard(core + reserve_bits, buckets, 4);
+            let plan = Plan { shards: shards as usize, reserve_bits, extension_bits, ..shape };
             let (geometry, mixed) = (Geometry::new(&plan), Mixed::of(hash));
-            let Aim { cell, class } = geometry.aim(mixed);
-            prop_assert_eq!(cell >> reserve_bits, geometry.shard(mixed));
-            prop_assert_eq!(cell & ((1 << reserve_bits) - 1), (class.fingerprint.get() >> core) as usize);
-            prop_assert!(!geometry.is_narrow() || geometry.aim_narrow::<false>(mixed) == geometry.aim(mixed));
-            prop_assert!(shards > 1 || geometry.aim_in_one(mixed) == geometry.aim(mixed));
-            prop_assert!(shards > 1 || geometry.aim_narrow::<true>(mixed) == geometry.aim(mixed));
-            prop_assert_eq!(geometry.locate(mixed).1.first, class.first);
-            prop_assert!(class.first.get() < half_buckets * 2 && !class.coincides());
-            prop_assert_eq!(geometry.aim_of(cell >> reserve_bits, class.fingerprint, class.first), geometry.aim(mixed));
-            prop_assert!(shards > 1 || geometry.leading_to(class).is_some());
-            for doublings in 0..=reserve_bits {
-                let (leaf, mask) = (Geometry::new(&plan.leaf(doublings)), u32::MAX >> (32 - core - reserve_bits + doublings));
-                let stored = class.fingerprint.lower(mask);
-                prop_assert!(stored.get() > 0);
-                prop_assert_eq!(leaf.alternate(stored, class.first), class.second);
-                prop_assert_eq!(leaf.alternate(stored, class.second), class.first);
-                prop_assert_eq!(stored.with(class.fingerprint.get() & !mask), class.fingerprint);
+            let aim = geometry.aim(mixed);
+            let Aim { cell, class } = aim;
+            prop_assert_eq!(cell >> cell_bits, geometry.shard(mixed));
+            prop_assert_eq!(cell & ((1 << cell_bits) - 1), (class.fingerprint.get() >> core) as usize & ((1 << cell_bits) - 1));
+            if extension_bits == 0 {
+                prop_assert!(!geometry.is_narrow() || geometry.aim_narrow::<false>(mixed) == aim);
+                prop_assert!(shards > 1 || geometry.aim_in_one(mixed) == aim);
+                prop_assert!(shards > 1 || geometry.aim_narrow::<true>(mixed) == aim);
+                prop_assert_eq!(geometry.locate(mixed).1.first, class.first);
+            }
+            prop_assert!(class.first.get() < buckets && class.second.get() < buckets && !class.coincides());
+            prop_assert!(shards > 1 || geometry.leading_to(class).is_some_and(|mixed| geometry.aim(mixed).class == class));
+            for depth in 0..=reserve_bits {
+                for dropped in 0..=depth {
+                    let extent = Extent { first_cell: cell / plan.cells_at(depth) * plan.cells_at(depth), depth, dropped };
+                    let leaf = plan.leaf(&extent);
+                    let (table, mask) = (Geometry::new(&leaf), u32::MAX >> (32 - core - reserve_bits + dropped));
+                    let stored = class.fingerprint.lower(mask);
+                    let shift = extension_bits - plan.level(&extent);
+                    let [first, second] = [class.first, class.second].map(|bucket| Bucket(bucket.0 >> shift));
+                    prop_assert!(stored.get() > 0 && first.get() < leaf.buckets && first != second);
+                    prop_assert_eq!(table.alternate(stored, first), second);
+                    prop_assert_eq!(table.alternate(stored, second), first);
+                    prop_assert_eq!(geometry.aim_of(&plan, &extent, stored, first), aim);
+                    let turned = Aim { cell, class: class.turned() };
+                    prop_assert_eq!(geometry.aim_of(&plan, &extent, stored, second), turned);
+                    let implied = [first, second].map(|at| geometry.known_by_bucket(&plan, &extent, stored, at));
+                    let known = class.fingerprint.get() & !(u32::MAX >> (32 - core - reserve_bits + plan.level(&extent)));
+                    prop_assert_eq!(implied, [known; 2]);
+                    if depth < extension_bits {
+                        // Where a refill moves it.
+                        let bit = stored.get() >> (core + reserve_bits - depth - 1) & 1;
+                        for (bucket, next) in [(first, class.first), (second, class.second)] {
+                            let goes = bit ^ u32::from(geometry.is_apart(stored.get(), bucket, depth));
+                            prop_assert_eq!(next.0 >> (shift - 1), bucket.0 << 1 | goes);
+                        }
+                    }
+                }
             }
         }
     }

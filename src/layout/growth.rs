@@ -6,9 +6,24 @@
 //!                                  one bucket's slots: core_bits + reserve_bits - e bits each
 //! ```
 //!
-//! The reserve chooses the table: each doubling takes its next bit, from the top. The alternate bucket is worked out from
-//! the core, which every table stores. A table need not store the bits by which it was chosen: they are the same for all
-//! that it holds.
+//! Each doubling takes the next bit of the reserve, from the top. The alternate bucket is worked out from the core, which every
+//! table stores.
+//!
+//! **Splits** are the doublings of tables that are large enough: the bit chooses one of two tables of the same size. They need
+//! not store the bits by which they were chosen, which are the same for all that they hold.
+//!
+//! **Refills** come before them, of a filter that begins small: all goes to a table of twice the size. The bit is the lowest of
+//! the bucket's number there, above which stands the base, which stays the same.
+//!
+//! ```text
+//! whole fingerprint:   | extension | cell            | core |      a bucket, after k refills:   | base | k bits |
+//! ```
+//!
+//! Of the two bases of a core one is even and one odd, for their sum is odd and their number even. In a bucket of an even base
+//! the k bits are the uppermost ones of the reserve, and in one of an odd base these and a draw from the core ([`Geometry`]).
+//! So a slot keeps its number in its bucket, is one bit narrower, and nothing is placed anew.
+//!
+//! [`Geometry`]: super::Geometry
 
 use super::lanes::SLOTS;
 use super::plan::{
@@ -29,9 +44,18 @@ const UNGROWABLE_BITS: u32 = 31;
 /// The narrowest core: with fewer classes one may overflow before the tables are full.
 const MIN_CORE: u32 = 5;
 
-/// Keys of the smallest filter that grows: of smaller tables too many would split once more than others, and their stripes
-/// and records would take more of the memory.
-const LEAST_KEYS: usize = 30_000;
+/// Keys of the smallest table that splits: of smaller ones too many would split once more than others, and their stripes and
+/// records would take more of the memory.
+const LEAST_KEYS: usize = 12_000;
+
+/// The load near which small tables are refilled, in place of a refusal: at 0.94 to 0.99, of 26 to 3,328 buckets.
+const REFILL_LOAD: f64 = 0.97;
+
+/// Slots of the smallest table that is refilled.
+const LEAST_SLOTS: f64 = 64.0;
+
+/// Refills at the most: from the smallest table to one of [`LEAST_KEYS`] it takes 9.
+const MAX_REFILLS: u32 = 10;
 
 /// Stripes take up to this part of a table at its narrowest, and two there may be.
 const STRIPE_SHARE: usize = 50;
@@ -93,10 +117,8 @@ impl Plan {
             Ask::Bits(bits) => bits,
             Ask::Rate(rate) => {
                 let rate_of = |bits: u32| {
-                    let (base, doublings) = doublings(capacity, most, widest.saturating_sub(bits));
-                    let (shards, buckets) = buckets_for(at_last_load(base));
-                    let slots = shards as f64 * buckets as f64 * SLOTS as f64;
-                    let load = most as f64 / (slots * 2f64.powi(doublings as i32 + 1));
+                    let size = Size::new(capacity, most, widest.saturating_sub(bits));
+                    let load = most as f64 / (size.slots() * 2f64.powi(size.splits as i32 + 1));
                     expected_false_positive_rate(load, bits - 1)
                 };
                 let mut bits = GROWING_FINGERPRINT_BITS;
@@ -106,12 +128,14 @@ impl Plan {
         };
         let too_large = |Unplannable| Ungrowable::TooLarge { fingerprint_bits: bits };
         Plan::new(most, bits, None).map_err(too_large)?;
-        let (base, doublings) = doublings(capacity, most, widest - bits);
-        let slot_bits = Plan::slot_bits_for(bits + doublings, tag_bits).filter(|&bits| bits != UNGROWABLE_BITS);
-        let plan = Plan::new(at_last_load(base), slot_bits.unwrap_or(*FINGERPRINT_BITS.end()), stripes);
+        let size = Size::new(capacity, most, widest - bits);
+        let reserve_bits = size.refills + size.splits + 1;
+        let slot_bits = Plan::slot_bits_for(bits - 1 + reserve_bits, tag_bits).filter(|&bits| bits != UNGROWABLE_BITS);
+        let slot_bits = slot_bits.unwrap_or(*FINGERPRINT_BITS.end());
+        let plan = Plan::with_buckets(size.shards, size.buckets, slot_bits, stripes, at_last_load(size.keys));
         let plan = plan.map_err(too_large)?.with_tags(tag_bits);
-        let plan = Plan { reserve_bits: doublings + 1, ..plan };
-        let narrowest = plan.leaf(plan.dropped_after(plan.reserve_bits)).words * size_of::<u64>();
+        let plan = Plan { reserve_bits, extension_bits: size.refills, ..plan };
+        let narrowest = plan.leaf(&plan.extent_after(plan.reserve_bits, 0)).words * size_of::<u64>();
         let affordable = (narrowest / STRIPE_SHARE / super::plan::STRIPE_BYTES as usize).max(2);
         Ok(if stripes.is_none() && plan.stripes > affordable { plan.with_stripes(affordable) } else { plan })
     }
@@ -130,21 +154,39 @@ impl Plan {
         self.reserve_bits > 0
     }
 
-    /// The same plan of a filter that grows, with this many of the bits of a fingerprint in reserve; `None` if none is like that.
-    pub(crate) fn with_reserve(self, bits: u32) -> Option<Self> {
-        let core = self.fingerprint_bits.checked_sub(bits)?;
+    /// The same plan of a filter that grows, with this many of the bits of a fingerprint in reserve, of which the uppermost extend
+    /// buckets; `None` if none is like that.
+    pub(crate) fn with_reserve(self, bits: u32, extension_bits: u32) -> Option<Self> {
+        let (core, cell_bits) = (self.fingerprint_bits.checked_sub(bits)?, bits.checked_sub(extension_bits)?);
         let is_read = self.fingerprint_bits <= MAX_BITS && self.slot_bits != UNGROWABLE_BITS;
-        let possible = (1..=MAX_DOUBLINGS + 1).contains(&bits) && core >= MIN_CORE && is_read;
-        possible.then_some(Plan { reserve_bits: bits, ..self })
+        let possible = (1..=MAX_DOUBLINGS + 1).contains(&cell_bits) && core >= MIN_CORE && is_read;
+        (possible && self.extends(extension_bits)).then_some(Plan { reserve_bits: bits, extension_bits, ..self })
+    }
+
+    /// Whether buckets of this plan may be extensions by so many bits.
+    pub(crate) fn extends(&self, extension_bits: u32) -> bool {
+        let bases = self.buckets.checked_shr(extension_bits).unwrap_or(0);
+        let are_whole = bases >= 2 && bases.is_multiple_of(2) && bases << extension_bits == self.buckets;
+        extension_bits == 0 || self.shards == 1 && are_whole
     }
 
     /// How many cells name a table that has doubled so often.
     pub(crate) fn cells_at(&self, depth: u32) -> usize {
-        1 << (self.reserve_bits - depth)
+        1 << (self.reserve_bits - depth.max(self.extension_bits))
     }
 
-    /// The bits that a whole fingerprint has because it is in such a table: those that are stored of all that it holds, and
-    /// those that are not.
+    /// How often such a table was refilled.
+    pub(crate) fn level(&self, extent: &Extent) -> u32 {
+        extent.depth.min(self.extension_bits)
+    }
+
+    /// How many tables there are when all of them have doubled so often.
+    pub(crate) fn tables_at(&self, doublings: u32) -> usize {
+        self.shards << doublings.saturating_sub(self.extension_bits)
+    }
+
+    /// The bits that a whole fingerprint has because it is in such a table, whatever its bucket: those that are stored of all
+    /// that it holds, and those that are not.
     pub(crate) fn known(&self, extent: &Extent) -> [u32; 2] {
         let reserve = extent.first_cell & (self.cells_at(0) - 1);
         let known = (reserve as u64) << self.core_bits();
@@ -154,7 +196,13 @@ impl Plan {
 
     /// Which of the bits that such a table stores are the same of all that it holds.
     pub(crate) fn known_mask(&self, extent: &Extent) -> u32 {
-        mask(self.fingerprint_bits - extent.dropped) & !mask(self.fingerprint_bits - extent.depth)
+        let after_refills = mask(self.fingerprint_bits - self.extension_bits);
+        mask(self.fingerprint_bits - extent.dropped) & after_refills & !mask(self.fingerprint_bits - extent.depth)
+    }
+
+    /// The bits that such a table stores, although the extension of a bucket says them.
+    pub(crate) fn extension_mask(&self, extent: &Extent) -> u32 {
+        mask(self.fingerprint_bits - extent.dropped) & !mask(self.fingerprint_bits - self.level(extent))
     }
 
     /// The bits of the reserve that a table made after this many doublings does not store: as many as leave a slot of which the
@@ -164,23 +212,37 @@ impl Plan {
         (0..=doublings).rev().find(fits).unwrap_or(0)
     }
 
-    /// The one shard of a table that does not store this many bits of the reserve.
-    pub(crate) fn leaf(&self, dropped: u32) -> Plan {
-        let slot_bits = self.slot_bits - dropped;
+    /// The one shard of such a table.
+    pub(crate) fn leaf(&self, extent: &Extent) -> Plan {
+        let (slot_bits, level) = (self.slot_bits - extent.dropped, self.level(extent));
+        let buckets = self.buckets >> (self.extension_bits - level);
         Plan {
             shards: 1,
-            fingerprint_bits: self.fingerprint_bits - dropped,
+            buckets,
+            fingerprint_bits: self.fingerprint_bits - extent.dropped,
             slot_bits,
-            reserve_bits: self.reserve_bits - dropped,
-            words: words_for(self.buckets.into(), slot_bits) as usize,
+            reserve_bits: self.reserve_bits - extent.dropped,
+            extension_bits: level,
+            words: words_for(buckets.into(), slot_bits) as usize,
+            stripes: buckets.div_ceil(1 << self.stripe_shift) as usize,
             ..*self
         }
     }
 
-    /// Keys that tables which have doubled so often hold before more of them are likely to split.
+    /// What a table holds that is made after this many doublings, of the cells from this one on.
+    pub(crate) fn extent_after(&self, doublings: u32, first_cell: usize) -> Extent {
+        Extent { first_cell, depth: doublings, dropped: self.dropped_after(doublings) }
+    }
+
+    /// Keys that tables which have doubled so often hold before more of them are likely to double once more.
     pub(crate) fn keys_at(&self, doublings: u32) -> f64 {
-        let load = if (1..self.reserve_bits - 1).contains(&doublings) { SPLIT_LOAD } else { LAST_LOAD };
-        self.slots() as f64 * load * 2f64.powi(doublings as i32)
+        let slots = self.first_slots() as f64 * 2f64.powi(doublings as i32);
+        if doublings < self.extension_bits {
+            return slots * REFILL_LOAD;
+        }
+        let load =
+            if (self.extension_bits + 1..self.reserve_bits - 1).contains(&doublings) { SPLIT_LOAD } else { LAST_LOAD };
+        slots * load
     }
 
     /// How often all tables have doubled when there are this many keys: as often as they may at the most.
@@ -193,14 +255,42 @@ fn mask(bits: u32) -> u32 {
     u32::MAX >> (u32::BITS - bits)
 }
 
-/// The capacity that a filter begins with, and its doublings. They end at what was asked for, not somewhere beyond it, so
-/// that it begins with up to twice as much.
-fn doublings(capacity: usize, most: usize, spare_bits: u32) -> (usize, u32) {
-    let possible = MAX_DOUBLINGS.min(spare_bits).min(most.max(1).ilog2());
-    let least = capacity.max(LEAST_KEYS.min(most));
-    let begins_with = |doublings: u32| most.div_ceil(1 << doublings);
-    let doublings = (0..=possible).rev().find(|&doublings| begins_with(doublings) >= least).unwrap_or(0);
-    (least.max(begins_with(doublings)), doublings)
+/// How large a growing filter begins, and how often it doubles.
+struct Size {
+    /// Keys that all tables hold when they are refilled no more.
+    keys: usize,
+    shards: u64,
+    /// Buckets a shard, of such a table.
+    buckets: u64,
+    /// How often its table is refilled into one of twice its size, and how often tables are split after that.
+    refills: u32,
+    splits: u32,
+}
+
+impl Size {
+    /// Of a filter that ends at what was asked for, not somewhere beyond it, so that it begins with up to twice as much.
+    /// Of tables of [`LEAST_KEYS`] and more, all doublings are splits.
+    fn new(capacity: usize, most: usize, spare_bits: u32) -> Size {
+        let possible = MAX_DOUBLINGS.min(spare_bits).min(most.max(1).ilog2());
+        let least = capacity.max(LEAST_KEYS.min(most));
+        let begins_with = |doublings: u32| most.div_ceil(1 << doublings);
+        let splits = (0..=possible).rev().find(|&doublings| begins_with(doublings) >= least).unwrap_or(0);
+        let keys = least.max(begins_with(splits));
+        let (shards, buckets) = buckets_for(at_last_load(keys));
+        // Slots that hold what was asked for before the first refill. The table may be that much larger in the end.
+        let slots = (capacity as f64 / REFILL_LOAD).max(LEAST_SLOTS);
+        let after = |refills: u32| (buckets * SLOTS as u64) as f64 / 2f64.powi(refills as i32);
+        let fits = |refills: &u32| shards == 1 && after(*refills) >= 0.95 * slots;
+        let refills = (0..=MAX_REFILLS.min(spare_bits - splits)).rev().find(fits).unwrap_or(0);
+        let bases = (after(refills).max(slots) / SLOTS as f64).ceil() as u64;
+        let buckets = if refills > 0 { bases.next_multiple_of(2) << refills } else { buckets };
+        Size { keys, shards, buckets, refills, splits }
+    }
+
+    /// Of tables that are refilled no more.
+    fn slots(&self) -> f64 {
+        self.shards as f64 * self.buckets as f64 * SLOTS as f64
+    }
 }
 
 /// The capacity of a filter of fixed size whose table has this many keys at [`LAST_LOAD`]. It needs no room for tables that get
@@ -226,15 +316,17 @@ mod tests {
             let plan = Plan::growing(capacity, most, Ask::Rate(rate), None, 0).unwrap();
             prop_assert!(plan.fingerprint_bits <= MAX_BITS && plan.core_bits() >= MIN_CORE);
             // Before the doubling that is in reserve, at a load that tables of this size hold.
-            let load = most as f64 / (plan.slots() as f64 * 2f64.powi(plan.reserve_bits as i32 - 1));
+            let load = most as f64 / (plan.first_slots() as f64 * 2f64.powi(plan.reserve_bits as i32 - 1));
             prop_assert!(load <= 0.965, "{load}");
             prop_assert!(expected_false_positive_rate(load / 2.0, plan.core_bits()) <= rate);
-            prop_assert!(plan.slots() >= capacity);
+            prop_assert!(plan.first_slots() >= capacity);
             for doublings in 0..=plan.reserve_bits {
-                let leaf = plan.leaf(doublings);
+                let leaf = plan.leaf(&plan.extent_after(doublings, 0));
                 prop_assert_eq!(leaf.core_bits(), plan.core_bits());
                 prop_assert_eq!(leaf.fingerprint_bits, plan.fingerprint_bits - doublings);
-                prop_assert_eq!((leaf.buckets, leaf.stripes), (plan.buckets, plan.stripes));
+                let refills_left = plan.extension_bits.saturating_sub(doublings);
+                prop_assert_eq!(leaf.buckets << refills_left, plan.buckets);
+                prop_assert_eq!(leaf.stripes << leaf.stripe_shift >= leaf.buckets as usize, true);
             }
         }
 
@@ -250,18 +342,20 @@ mod tests {
 
     #[test]
     fn plans_of_known_sizes() {
-        // Keys at the beginning and at the end; bits of the core and of the reserve, shards, keys planned for at the least.
+        // Keys at the beginning and at the end; bits of the core, splits and refills, shards, slots at the beginning.
         for ((capacity, most), expected) in [
-            ((1_000, 1_000), (12, 1, 1, 1_000)),
-            ((1_000, 30_000), (12, 1, 1, 30_000)),
-            ((1_000, 1_000_000_000), (12, 15, 1, 61_036)),
-            ((10_000, 10_000_000), (12, 9, 1, 39_063)),
-            ((1_000_000, 16_000_000), (12, 5, 4, 1_000_000)),
+            ((1_000, 1_000), (12, 0, 0, 1, 1_056)),
+            ((100, 100_000), (12, 3, 7, 1, 104)),
+            ((1_000, 30_000), (12, 1, 3, 1, 1_960)),
+            ((1_000, 1_000_000), (12, 6, 4, 1, 1_032)),
+            ((1_000, 1_000_000_000), (12, 14, 3, 1, 7_952)),
+            ((10_000, 10_000_000), (12, 9, 1, 1, 10_312)),
+            ((1_000_000, 16_000_000), (12, 4, 0, 4, 1_041_920)),
         ] {
             let plan = Plan::growing(capacity, most, Ask::Rate(0.001), None, 0).unwrap();
-            let found = (plan.core_bits(), plan.reserve_bits, plan.shards);
-            assert_eq!(found, (expected.0, expected.1, expected.2), "{capacity} to {most}: {plan:?}");
-            assert!((expected.3..=expected.3 * 11 / 10).contains(&((plan.slots() as f64 * LOAD) as usize)), "{plan:?}");
+            let splits = plan.reserve_bits - plan.extension_bits - 1;
+            let found = (plan.core_bits(), splits, plan.extension_bits, plan.shards, plan.first_slots());
+            assert_eq!(found, expected, "{capacity} to {most}: {plan:?}");
         }
         // Nothing is gained by doubling for no key, or for one.
         for (capacity, most) in [(0, 0), (0, 1), (1, 1), (2, 2)] {

@@ -51,7 +51,8 @@ const MAX_STRIPES: u64 = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) shards: usize,
-    /// Buckets a shard: even, so that the two candidates of a key are never one bucket.
+    /// Buckets a shard: even, so that the two candidates of a key are never one bucket. Of a growing filter those of a table that
+    /// is refilled no more.
     pub(crate) buckets: u32,
     pub(crate) fingerprint_bits: u32,
     /// Bits of a slot: a fingerprint, and in some filters a tag (`tags`).
@@ -60,6 +61,9 @@ pub(crate) struct Plan {
     pub(crate) count_bits: u32,
     /// Bits of a fingerprint that choose a table, one for each doubling; 0 in a filter of fixed size.
     pub(crate) reserve_bits: u32,
+    /// The first of these doublings, which extend the numbers of buckets by a bit each: those of a table that is refilled into
+    /// one of twice its size (`growth`).
+    pub(crate) extension_bits: u32,
     /// A stripe is `1 << stripe_shift` buckets.
     pub(crate) stripe_shift: u32,
     /// `u64` words a shard.
@@ -75,8 +79,19 @@ pub(crate) struct Unplannable;
 impl Plan {
     /// Plans a filter of `capacity` keys, with about `stripes` stripes in all if that is given.
     pub(crate) fn new(capacity: usize, width: u32, stripes: Option<usize>) -> Result<Self, Unplannable> {
-        debug_assert!(FINGERPRINT_BITS.contains(&width));
         let (shards, buckets) = buckets_for(capacity);
+        Plan::with_buckets(shards, buckets, width, stripes, capacity)
+    }
+
+    /// The same of a filter of so many buckets.
+    pub(super) fn with_buckets(
+        shards: u64,
+        buckets: u64,
+        width: u32,
+        stripes: Option<usize>,
+        capacity: usize,
+    ) -> Result<Self, Unplannable> {
+        debug_assert!(FINGERPRINT_BITS.contains(&width));
         let words = words_for(buckets, width);
         let bytes = bytes_of(shards, words).ok_or(Unplannable)?;
         let stripe_shift = match stripes {
@@ -90,6 +105,7 @@ impl Plan {
             slot_bits: width,
             count_bits: 0,
             reserve_bits: 0,
+            extension_bits: 0,
             stripe_shift,
             words: usize::try_from(words).map_err(|_| Unplannable)?,
             stripes: buckets.div_ceil(1 << stripe_shift) as usize,
@@ -138,6 +154,7 @@ impl Plan {
             slot_bits,
             count_bits: 0,
             reserve_bits: 0,
+            extension_bits: 0,
             stripe_shift,
             words: words as usize,
             stripes: buckets.div_ceil(1 << stripe_shift) as usize,
@@ -154,6 +171,7 @@ impl Plan {
             slot_bits: bits,
             count_bits: 0,
             reserve_bits: 0,
+            extension_bits: 0,
             stripe_shift,
             words: (buckets as usize * SLOTS * bits as usize).div_ceil(64),
             stripes: buckets.div_ceil(1 << stripe_shift) as usize,
@@ -172,9 +190,14 @@ impl Plan {
         Plan { stripe_shift, stripes: self.buckets.div_ceil(1 << stripe_shift) as usize, ..self }
     }
 
-    /// Slots of the whole filter, or of what a growing one begins with.
+    /// Slots of all shards.
     pub(crate) fn slots(&self) -> usize {
         self.shards * self.buckets as usize * SLOTS
+    }
+
+    /// Slots of the whole filter, or of what a growing one begins with.
+    pub(crate) fn first_slots(&self) -> usize {
+        self.slots() >> self.extension_bits
     }
 }
 

@@ -5,7 +5,7 @@ use super::flat::Flat;
 use super::growing::{Growing, NewTable};
 use super::shard::Shard;
 use super::slots::{Bare, SlotKind};
-use crate::layout::{Extent, Plan};
+use crate::layout::{Extent, Fingerprint, Geometry, Plan};
 use crate::sys::memory::{Arena, HugePages};
 use std::sync::{Mutex, PoisonError};
 
@@ -84,17 +84,22 @@ impl<K: SlotKind> Assembly<K> {
     }
 }
 
-/// Whether all that is stored in a table of the filter of this plan are fingerprints that such a table holds. Bare slots of a
-/// filter of fixed size may hold any.
+/// Whether all that is stored in a table of the filter of this plan are fingerprints that such a table holds, in buckets that
+/// are theirs. Bare slots of a filter of fixed size may hold any.
 fn check<E>(shard: Shard<'_>, plan: &Plan, extent: &Extent) -> Result<(), Unfilled<E>> {
     if !plan.grows() && plan.tag_bits() == 0 {
         return Ok(());
     }
     let ([known, _], mask) = (plan.known(extent), plan.known_mask(extent));
-    let core = u32::MAX >> (u32::BITS - plan.core_bits());
-    let mut stored = shard.contents().map(|slot| slot >> plan.tag_bits());
-    let stranger = stored.find(|stored| stored & mask != known & mask || stored & core == 0);
-    stranger.map_or(Ok(()), |stored| Err(Unfilled::Stranger(stored)))
+    let (geometry, extended) = (Geometry::new(plan), plan.extension_mask(extent));
+    let is_stranger = |bucket, slot: u32| {
+        let stored = slot >> plan.tag_bits();
+        let Some(fingerprint) = Fingerprint::from_slot(stored & geometry.core_mask()) else { return true };
+        let by_bucket = geometry.known_by_bucket(plan, extent, fingerprint, bucket);
+        stored & mask != known & mask || (stored ^ by_bucket) & extended != 0
+    };
+    let mut stored = shard.contents().filter(|&(bucket, slot)| is_stranger(bucket, slot));
+    stored.next().map_or(Ok(()), |(_, slot)| Err(Unfilled::Stranger(slot >> plan.tag_bits())))
 }
 
 /// A shard of memory for checking copies of a filter of this plan one by one. `None` when there is none.

@@ -38,7 +38,7 @@ impl<K: SlotKind> RawFilter<K> {
         };
         for first_cell in shards {
             let (count, epoch) = flat.at(first_cell).copy_to(words);
-            let extent = Extent { first_cell, depth: 0, dropped: 0 };
+            let extent = self.plan().extent_after(0, first_cell);
             take(&TableCopy { extent, count, epoch, words: words.len() }, words)?;
         }
         Ok(())
@@ -84,13 +84,12 @@ impl<K: SlotKind> RawFilter<K> {
         words: &'a [u64],
     ) -> impl Iterator<Item = (Aim, u32)> + use<'a, K> {
         let (plan, geometry, slots) = (self.plan(), self.geometry(), self.kind().slots());
-        let (moment, shard) = (slots.moment_at(copy.epoch), copy.extent.first_cell / plan.cells_at(0));
-        let ([_, above], bits) = (plan.known(&copy.extent), plan.leaf(copy.extent.dropped).slot_bits);
-        let buckets = geometry.all_buckets().zip(unpack(words, bits, plan.buckets as usize));
+        let (moment, extent, table) = (slots.moment_at(copy.epoch), copy.extent, plan.leaf(&copy.extent));
+        let buckets = table.all_buckets().zip(unpack(words, table.slot_bits, table.buckets as usize));
         buckets.flat_map(move |(bucket, contents): (Bucket, [u32; SLOTS])| {
             contents.into_iter().filter_map(move |slot| {
                 let stored = slots.fingerprint(slot, moment)?;
-                Some((geometry.aim_of(shard, stored.with(above), bucket), slots.value(slot, moment)))
+                Some((geometry.aim_of(plan, &extent, stored, bucket), slots.value(slot, moment)))
             })
         })
     }
@@ -158,10 +157,13 @@ impl<'a, T: Slots> Shard<'a, T> {
         occupied_in(bytes, self.format().slot_bits(), self.geometry().all_buckets().len())
     }
 
-    /// What each slot in use holds, of a shard without writers.
-    pub(crate) fn contents(self) -> impl Iterator<Item = u32> + use<'a, T> {
-        let slots = self.geometry().all_buckets().flat_map(move |bucket| self.table().slots(bucket, Optimistic));
-        slots.filter(|&slot| slot != 0)
+    /// What each slot in use holds, and its bucket, of a shard without writers.
+    pub(crate) fn contents(self) -> impl Iterator<Item = (Bucket, u32)> + use<'a, T> {
+        let slots = self
+            .geometry()
+            .all_buckets()
+            .flat_map(move |bucket| self.table().slots(bucket, Optimistic).into_iter().map(move |slot| (bucket, slot)));
+        slots.filter(|&(_, slot)| slot != 0)
     }
 
     /// Each copy of each class that counts at this moment, with its value, of a shard without writers.

@@ -53,9 +53,6 @@ impl UnwindSafe for Shards {}
 impl RefUnwindSafe for Shards {}
 
 impl Shards {
-    /// What lookups may read behind the last bucket; all the words that a filter that grows has of its own.
-    pub(super) const SPARE_BYTES: usize = SPARE * size_of::<u64>();
-
     /// Empty ones. `None` when there is no memory.
     pub(crate) fn new(plan: &Plan, source: Source<'_>) -> Option<Self> {
         let words = Run::new(Self::words_of(plan)?, source)?;

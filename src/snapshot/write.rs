@@ -33,8 +33,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
         if self.metadata.len() > MAX_METADATA {
             return Err(SnapshotError::MetadataTooLong { len: self.metadata.len(), most: MAX_METADATA });
         }
-        let Plan { reserve_bits, .. } = plan;
-        let growing = plan.grows().then_some(Growing { reserve_bits, max_capacity: max_capacity as u64 });
+        let (Plan { reserve_bits, extension_bits, .. }, max_capacity) = (plan, max_capacity as u64);
+        let growing = plan.grows().then_some(Growing { reserve_bits, extension_bits, max_capacity });
         let stored = raw.stored_in(self.shards.start - shards.start..self.shards.end - shards.start);
         Ok(Header {
             plan,

@@ -340,7 +340,7 @@ impl<F: Viewed> FilterView<'_, F> {
 
     fn slots(&self) -> usize {
         let plan = self.stored.plan();
-        self.lookups.tables().map_or(plan.slots(), |tables| plan.slots() / plan.shards * tables.count())
+        self.lookups.tables().map_or(plan.slots(), Tables::slots)
     }
 
     /// The chance that the lookup of an absent key says "yes". As
@@ -348,7 +348,7 @@ impl<F: Viewed> FilterView<'_, F> {
     #[must_use]
     pub fn expected_false_positive_rate(&self) -> f64 {
         let plan = self.stored.plan();
-        let load = self.len() as f64 / (plan.slots() as f64 * 2f64.powi(plan.reserve_bits as i32));
+        let load = self.len() as f64 / (plan.first_slots() as f64 * 2f64.powi(plan.reserve_bits as i32));
         layout::expected_false_positive_rate(load, plan.core_bits())
     }
 }

@@ -29,6 +29,8 @@ struct Table {
     /// Where its words begin, in bits.
     begin: u64,
     bucket_bits: u32,
+    /// By so many bits its buckets have shorter numbers than those of tables that are refilled no more.
+    refills_left: u32,
     /// The bits of a fingerprint that are stored.
     mask: u32,
     high: u64,
@@ -139,7 +141,8 @@ impl Tables {
         let slots = Fingerprints { tag_bits: plan.tag_bits() };
         for (number, &Placed { first, extent, epoch }) in placed.iter().enumerate() {
             cells.resize(extent.first_cell + plan.cells_at(extent.depth), number as u32);
-            let plan = if plan.grows() { plan.leaf(extent.dropped) } else { *plan };
+            let refills_left = plan.extension_bits - plan.level(&extent);
+            let plan = plan.leaf(&extent);
             assert!(
                 first + plan.words * size_of::<u64>() + SPARE <= bytes.len(),
                 "a trailer stands behind the last one"
@@ -148,6 +151,7 @@ impl Tables {
             tables.push(Table {
                 begin: 8 * first as u64,
                 bucket_bits: format.bucket_bits() as u32,
+                refills_left,
                 mask: u32::MAX >> (u32::BITS - plan.fingerprint_bits),
                 high: format.lanes.high(),
                 unit: slots.unit(format.lanes.low()),
@@ -162,8 +166,9 @@ impl Tables {
         Ok(Tables { geometry: Geometry::new(plan), plan: *plan, tables, cells, tags, find })
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.tables.len()
+    pub(super) fn slots(&self) -> usize {
+        let of_a_shard = self.plan.slots() / self.plan.shards;
+        self.tables.iter().map(|table| of_a_shard >> table.refills_left).sum()
     }
 
     /// What stands beside fingerprints.
@@ -180,7 +185,8 @@ impl Tables {
             self.geometry.locate(mixed)
         };
         let table = &self.tables[self.cells[cell] as usize];
-        let begin = |bucket: Bucket| table.begin + u64::from(bucket.get()) * u64::from(table.bucket_bits);
+        let number = |bucket: Bucket| u64::from(bucket.get() >> table.refills_left);
+        let begin = |bucket: Bucket| table.begin + number(bucket) * u64::from(table.bucket_bits);
         let fingerprint = class.fingerprint.lower(table.mask);
         Site { table, fingerprint, begins: [begin(class.first), begin(class.second)] }
     }

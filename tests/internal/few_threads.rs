@@ -42,7 +42,9 @@ fn keys_that_stay_are_found_beside_keys_that_come_and_go() {
 
 #[test]
 fn keys_that_stay_are_found_while_tables_are_split() {
-    [16, 20].into_iter().for_each(|bits| raced(&Plan { reserve_bits: 2, ..Plan::one_shard(bits, 8, 4) }));
+    [(16, 0), (20, 0), (16, 1)].into_iter().for_each(|(bits, extension_bits)| {
+        raced(&Plan { reserve_bits: 2, extension_bits, ..Plan::one_shard(bits, 8, 4) });
+    });
 }
 
 /// A key that is moved to and fro between its buckets, by the step of a path.

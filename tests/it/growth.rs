@@ -140,7 +140,7 @@ fn reserve_makes_room_ahead() {
     assert_eq!(filter.stats().tables, 1);
     filter.reserve(200_000).unwrap();
     let before = filter.stats();
-    assert_eq!(before.tables, 8);
+    assert_eq!(before.tables, 16);
     for hash in 0..200_000 {
         filter.insert_hash(hash).unwrap();
     }

@@ -145,7 +145,7 @@ macro_rules! kind {
 kind!(
     CuckooFilter,
     true,
-    [0x64af_8730_840e_b565, 0x4a82_a9b7_f295_234f],
+    [0x64af_8730_840e_b565, 0xbee7_7ead_55cb_d7b9],
     CuckooFilter::<u64>::builder(),
     |filter: &Self, key| filter.insert(key),
     |filter: &Self, keys| filter.insert_batch(keys),
@@ -158,7 +158,7 @@ kind!(
 kind!(
     ExpiringFilter,
     true,
-    [0x02a2_6897_85a8_c58f, 0xd551_d8bd_efe0_d181],
+    [0x02a2_6897_85a8_c58f, 0x512c_4897_d57d_3668],
     ExpiringFilter::<u64>::builder().time_to_live(HOUR),
     |filter: &Self, key| filter.insert(key),
     |filter: &Self, keys| filter.insert_batch(keys),
@@ -171,7 +171,7 @@ kind!(
 kind!(
     CountingFilter,
     false,
-    [0x7f94_0ab1_d2dd_f8ef, 0xd95d_3da5_4816_cb19],
+    [0x7f94_0ab1_d2dd_f8ef, 0xc923_c194_6b2d_90df],
     CountingFilter::<u64>::builder(),
     |filter: &Self, key| filter.add(key),
     |filter: &Self, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
@@ -187,7 +187,7 @@ kind!(
     Window,
     |window| &window.0,
     false,
-    [0x2bd6_99e1_dd58_8306, 0x9db9_39e3_9238_c53d],
+    [0x2bd6_99e1_dd58_8306, 0x867f_b281_58ca_6fa6],
     CountingFilter::<u64>::builder().time_to_live(HOUR),
     |filter: &CountingFilter<_, _>, key| filter.add(key),
     |filter: &CountingFilter<_, _>, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
@@ -200,7 +200,7 @@ kind!(
 kind!(
     TaggedFilter,
     true,
-    [0x70c6_a17a_cc35_6e64, 0xea3b_171a_9bb0_bae0],
+    [0x70c6_a17a_cc35_6e64, 0xdcfb_c68b_8f23_ec59],
     TaggedFilter::<u64>::builder(),
     |filter: &Self, key| filter.insert(key, 3),
     |filter: &Self, keys| filter.insert_batch(keys, 3),
@@ -284,7 +284,9 @@ fn ways<F: Kind>(keys: u64, grows: bool) {
 fn clones<F: Kind>(keys: u64, grows: bool) {
     let filter = filled::<F>(keys, grows);
     let copy = filter.clone();
-    assert_eq!((copy.len(), copy.memory()), (filter.len(), filter.memory()));
+    assert_eq!(copy.len(), filter.len());
+    // Without the tables that were refilled.
+    assert!(copy.memory() <= filter.memory() && (grows || copy.memory() == filter.memory()));
     filter.clear();
     assert_holds(&copy, keys);
     assert_eq!(filter.len(), 0);

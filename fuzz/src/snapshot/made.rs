@@ -50,17 +50,19 @@ pub(super) fn snapshot(mut input: Input) -> Vec<u8> {
 /// The header of a filter of one shard that the crate could have written.
 fn header(input: &mut Input) -> Vec<u8> {
     let mut header = EMPTY[..NAME_END].to_vec();
-    let buckets = u32::from(input.byte() % 24 + 1) * 2;
+    let bases = u32::from(input.byte() % 24 + 1) * 2;
     let width = u32::from(input.byte() % 29 + 4);
-    let capacity = u32::from(input.byte()).min(buckets * SLOTS as u32);
+    let capacity = u32::from(input.byte()).min(bases * SLOTS as u32);
     let shift = u32::from(input.byte() % 13 + 4);
     let (rate, key_type) = (input.pick(&RATES), input.pick(&KEY_TYPES));
-    let options = input.byte();
+    let (options, mut buckets) = (input.byte(), bases);
     if options & 0x80 > 0 && (6..=30).contains(&width) {
         let reserve = u32::from(input.pick(&[1_u8, 2, 3, 5, 15])).min(width - 5);
         header[52] = 1;
-        header[160] = reserve as u8;
-        let most = u64::from(capacity).max(u64::from(buckets << reserve));
+        let extension = u32::from(input.byte() % 4).min(reserve - 1);
+        buckets <<= extension;
+        (header[160], header[163]) = (reserve as u8, extension as u8);
+        let most = u64::from(capacity).max(u64::from(bases << reserve));
         header[168..176].copy_from_slice(&most.to_le_bytes());
     }
     for (at, value) in [(40, buckets), (44, width), (48, shift), (56, capacity)] {
@@ -92,15 +94,20 @@ impl Pieces {
             total += self.add(&whole, [0, 0], input.take(end));
         }
         let mut cell = 0;
-        while whole.reserve > 0 && cell < 1_u64 << whole.reserve {
-            let reserve = whole.reserve;
-            let least = reserve - u64::from(cell.trailing_zeros()).min(reserve);
+        while whole.reserve > 0 && cell < 1_u64 << whole.cell() {
+            let (cells, refills) = (whole.cell(), whole.extension);
+            // After all refills, or one table of any depth.
+            let least = cells - u64::from(cell.trailing_zeros()).min(cells);
             let more = if self.records.len() < MANY_TABLES { u64::from(input.byte() % 3) } else { 0 };
-            let depth = (least + more).min(reserve);
-            let layout = whole.narrower(u64::from(input.byte()) % (depth + 1));
-            let words = own_words(&layout, cell << (whole.width - reserve), whole.width - depth, &mut input);
-            total += self.add(&layout, [cell >> (reserve - depth), depth].map(|number| number as u32), &words);
-            cell += 1 << (reserve - depth);
+            let splits = (least + more).min(cells);
+            let level = if splits == 0 { u64::from(input.byte()) % (refills + 1) } else { refills };
+            let depth = level + splits;
+            // What stands in the number of a bucket is not stored.
+            let layout = whole.of_table(level + u64::from(input.byte()) % (splits + 1), depth);
+            let begin = cell << (whole.width - whole.reserve);
+            let words = own_words(&layout, begin, whole.width - depth, &mut input);
+            total += self.add(&layout, [cell >> (cells - splits), depth].map(|number| number as u32), &words);
+            cell += 1 << (cells - splits);
         }
         self.trailer.extend(b"\xc0/cuckoo");
         self.trailer.extend((self.records.len() as u64).to_le_bytes());

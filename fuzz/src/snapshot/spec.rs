@@ -34,12 +34,15 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     holds(here >= 1 && first.checked_add(here)? <= shards)?;
     holds(if shards == 1 { buckets >= 2 && buckets % 2 == 0 } else { buckets > 1 << 15 && buckets % 16 == 0 })?;
     holds(buckets <= 1 << 16 && kind < 32)?;
-    let [reserve, tag, counter] = [160, 161, 162].map(|at| u32::from(bytes[at]));
+    let [tag, counter] = [161, 162].map(|at| u32::from(bytes[at]));
     holds((4..=32).contains(&fingerprint) && (4..=16).contains(&shift) && fingerprint + tag + counter <= 32)?;
     let words = (u128::from(buckets) * u128::from(SLOTS) * u128::from(fingerprint + tag + counter)).div_ceil(64);
     holds(u128::from(shards) * words * 8 <= isize::MAX as u128)?;
     let capacity = u64_at(bytes, 56)?;
-    holds(u128::from(capacity) <= u128::from(shards) * u128::from(buckets) * u128::from(SLOTS))?;
+    let (reserve, extension) = (u32::from(bytes[160]), u32::from(bytes[163]));
+    holds(extension < 32)?;
+    let slots = (u128::from(shards) * u128::from(buckets) * u128::from(SLOTS)) >> extension;
+    holds(u128::from(capacity) <= slots)?;
     let rate = u64_at(bytes, 64)?;
     holds(rate == 0 || (f64::from_bits(rate) > 0.0 && f64::from_bits(rate) < 1.0))?;
     let flags = u32_at(bytes, 136)?;
@@ -47,14 +50,17 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     let [max_capacity, time_to_live, tick] = [168, 176, 184].map(|at| u64_at(bytes, at).unwrap_or_default());
     let [growing, expiring, counting, tagged, renewed] = [1, 2, 4, 8, 16].map(|flag| kind & flag != 0);
     holds(!(counting && tagged) && (!renewed || expiring && counting))?;
-    let reserve_is_right = (1..=15).contains(&reserve) && fingerprint >= reserve + 5 && fingerprint <= 30;
+    let cell = reserve.checked_sub(extension)?;
+    let reserve_is_right = (1..=15).contains(&cell) && fingerprint >= reserve + 5 && fingerprint <= 30;
     holds(if growing { reserve_is_right } else { reserve == 0 })?;
-    let largest = u128::from(shards) * u128::from(buckets) * u128::from(SLOTS) << reserve;
+    let bases = buckets >> extension;
+    holds(extension == 0 || shards == 1 && bases >= 2 && bases % 2 == 0 && bases << extension == buckets)?;
+    let largest = slots << reserve;
     let grows_to = capacity <= max_capacity && u128::from(max_capacity) <= largest;
     holds(if growing { grows_to } else { max_capacity == 0 })?;
     holds(if expiring { (2..=16).contains(&tag) } else { tag == 0 })?;
     holds(if expiring { (1..=time_to_live).contains(&tick) } else { tick == 0 && time_to_live == 0 })?;
-    holds((counting || tagged) == (counter > 0) && bytes[163..168] == [0; 5])?;
+    holds((counting || tagged) == (counter > 0) && bytes[164..168] == [0; 4])?;
     let [name, metadata, key_type] = [140, 144, 148].map(|at| u32_at(bytes, at).unwrap_or_default() as usize);
     holds(name <= 64 && key_type <= 64 && metadata <= 1 << 16)?;
     let end = FIXED + name + key_type + metadata;
@@ -78,9 +84,9 @@ fn shards(bytes: &[u8], whole: &Layout) -> Option<()> {
     let origin = checksum(&bytes[..whole.header], 0);
     let (mut at, mut checksums, mut total, mut records) = (whole.header, origin, 0_u64, 0);
     // A plain filter has one cell for each of its shards.
-    let (reserve, core) = (whole.reserve, whole.width - whole.reserve);
+    let (cells, core) = (whole.cell(), whole.width - whole.reserve);
     let mut cell = 0;
-    while cell < whole.part.end << reserve {
+    while cell < whole.part.end << cells {
         let head = bytes.get(at..at + HEAD)?;
         let sum = u32_at(head, HEAD - CHECKSUM)?;
         holds(sum == checksum(head, origin) && head[..8] == *b"\xc0record\n")?;
@@ -88,21 +94,28 @@ fn shards(bytes: &[u8], whole: &Layout) -> Option<()> {
         let words = bytes.get(at + HEAD..at + layout.record())?;
         holds(u32_at(head, WORDS_SUM)? == crc32c(words))?;
         let (prefix, depth) = (u64::from(u32_at(head, 16)?), u64::from(head[20]));
-        holds(u64_at(head, 8)? == cell >> reserve && depth <= reserve && whole.width - layout.width <= depth)?;
-        holds(prefix << (reserve - depth) == cell % (1 << reserve))?;
+        holds(u64_at(head, 8)? == cell >> cells && depth <= whole.reserve && whole.width - layout.width <= depth)?;
+        let beyond = depth.max(whole.extension);
+        holds(prefix << (whole.reserve - beyond) == cell % (1 << cells))?;
         holds([head[21], head[22]] == [layout.width as u8; 2] && head[23..40] == [0; 17])?;
         let count = u64_at(head, 40)?;
         holds(u64_at(head, 48)? == layout.words as u64 / 8)?;
         let (words, zeros) = words.split_at(layout.words);
         holds(layout.taken(words).count() as u64 == count && !layout.has_more_bits(words))?;
         holds(zeros.iter().all(|&byte| byte == 0))?;
-        // The bits by which a table was chosen, as far as they are stored, and a core that is not 0.
-        let prefix = prefix << (whole.width - depth) & ((1 << layout.width) - 1);
-        let is_own = |value: u64| value >> (whole.width - depth) << (whole.width - depth) == prefix;
-        holds(layout.taken(words).all(|(_, value)| is_own(value) && value % (1 << core) != 0))?;
+        // The bits by which a table was chosen and by which a bucket is extended, as far as they are stored, and a core that
+        // is not 0.
+        let cell_bits = prefix << (whole.width - beyond);
+        let is_own = |(slot, value): (u64, u64)| {
+            let known = cell_bits | layout.extended(whole, value % (1 << core), slot / SLOTS);
+            let mask = (1 << (whole.width - whole.extension)) - (1 << (whole.width - beyond));
+            let extended = (1 << whole.width) - (1 << (whole.width - layout.extension));
+            (value ^ known) & (mask | extended) & ((1 << layout.width) - 1) == 0
+        };
+        holds(layout.taken(words).all(|slot| is_own(slot) && slot.1 % (1 << core) != 0))?;
         checksums = crc32c_append(checksums, &sum.to_le_bytes());
         (total, records, at) = (total + count, records + 1, at + layout.record());
-        cell += 1 << (reserve - depth);
+        cell += 1 << (whole.reserve - beyond);
     }
     let trailer = bytes.get(at..at + HEAD)?;
     holds(trailer[..8] == *b"\xc0/cuckoo" && u64_at(trailer, 8)? == records && u64_at(trailer, 16)? == total)?;

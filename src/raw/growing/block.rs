@@ -5,7 +5,7 @@
 
 use super::Growing;
 use super::leaf::{Leaf, layout_of};
-use crate::layout::{Aim, Mixed, repeated};
+use crate::layout::{Aim, Bucket, Mixed, repeated};
 use crate::raw::block::{BLOCK, ContainsEach, Next};
 use crate::raw::probe::{Layout, Runs, with_layout};
 use crate::raw::slots::{Compare, SlotKind, Slots};
@@ -98,7 +98,7 @@ impl<'a> Probes<'a> {
             fingerprints: [0; BLOCK],
             buckets: [[0; BLOCK]; 2],
             leaves: [leaf; BLOCK],
-            bucket_bits: [leaf.look.bucket_bits; BLOCK],
+            bucket_bits: [leaf.look.bucket_bits(); BLOCK],
             wide: [0; FLAGS],
             begins: [none; 2],
             addresses: [none; 2],
@@ -140,6 +140,17 @@ impl Probes<'_> {
         }
     }
 
+    /// Makes the numbers of buckets those that they have in their tables.
+    #[inline(always)]
+    fn shorten(&mut self, stripe_offset: impl Fn(Bucket) -> u64) {
+        for at in 0..BLOCK {
+            let leaf = self.leaves[at];
+            let [first, second] = [0, 1].map(|number| leaf.look.bucket(Bucket::new(self.buckets[number][at])));
+            (self.buckets[0][at], self.buckets[1][at]) = (first.get(), second.get());
+            self.stripes[at] = stripe_offset(first);
+        }
+    }
+
     /// Begins to fetch the lines of a key.
     #[inline(always)]
     fn fetch<L: Layout>(&self, at: usize, level: CacheLevel) {
@@ -173,7 +184,7 @@ impl Probes<'_> {
     fn lookup_one<L: Layout, T: Slots>(&self, at: usize, slots: T, moment: T::Moment, found: &mut bool) -> u64 {
         let leaf = self.leaves[at].get();
         let (look, words) = (leaf.look, leaf.words().view());
-        let (run_bits, version) = (look.bucket_bits / 2, leaf.version(self.stripes[at]));
+        let (run_bits, version) = (look.bucket_bits() / 2, leaf.version(self.stripes[at]));
         let pattern = u64::from(self.fingerprints[at] & leaf.mask()).wrapping_mul(slots.unit(look.low));
         let (pattern, minus) = (pattern | slots.alive(look.low, moment), slots.minus(look.low));
         let begun = version.begin();
@@ -206,7 +217,9 @@ impl<K: SlotKind> Growing<K> {
             probes.fingerprints[at] = aim.class.fingerprint.get();
             (probes.buckets[0][at], probes.buckets[1][at]) = (aim.class.first.get(), aim.class.second.get());
         };
-        if geometry.shards() == 1 {
+        if self.plan.extension_bits > 0 {
+            (0..BLOCK).for_each(|at| note(at, geometry.aim_extended(mixed[at])));
+        } else if geometry.shards() == 1 {
             (0..BLOCK).for_each(|at| note(at, geometry.aim_narrow::<true>(mixed[at])));
         } else if geometry.is_narrow() {
             (0..BLOCK).for_each(|at| note(at, geometry.aim_narrow::<false>(mixed[at])));
@@ -217,12 +230,15 @@ impl<K: SlotKind> Growing<K> {
         let leaf_at = self.directory.reader();
         let mut ask = |at: usize| {
             let leaf = leaf_at(cells[at]);
-            (probes.leaves[at], probes.bucket_bits[at]) = (leaf, leaf.look.bucket_bits);
+            (probes.leaves[at], probes.bucket_bits[at]) = (leaf, leaf.look.bucket_bits());
         };
         if probes.count == BLOCK {
             (0..BLOCK).for_each(&mut ask);
         } else {
             (0..probes.count).for_each(&mut ask);
+        }
+        if self.plan.extension_bits > 0 {
+            probes.shorten(|bucket| self.stripe_offset(bucket));
         }
     }
 

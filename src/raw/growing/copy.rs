@@ -10,9 +10,10 @@ use core::ops::Range;
 impl<K: SlotKind> Growing<K> {
     /// Copies all tables of these shards, one after the other, into the same `words`, which hold any of them.
     ///
-    /// The cell at which this stands is always the first one of a table, and a split leaves that cell to the table that is
-    /// split: so every cell is copied once, at a moment when its table was locked as a whole (models copy_during_a_split_*). How many
-    /// cells a table has is read under its locks, and so is all else that a copy says of itself.
+    /// The cell at which this stands is always the first one of a table. A split leaves that cell to the table that is
+    /// split, and of one that was refilled before it was locked the next one is copied: so every cell is copied once, at a moment
+    /// when its table was locked as a whole (models copy_during_a_*). How many cells a table has is
+    /// read under its locks, and so is all else that a copy says of itself.
     pub(crate) fn copy_each<E>(
         &self,
         shards: Range<usize>,
@@ -37,10 +38,12 @@ impl<K: SlotKind> Growing<K> {
             Some(leaf)
         });
         tables.flat_map(move |leaf| {
-            let [_, above] = self.plan.known(&leaf.extent(&self.plan));
-            let whole = move |class: Class| Class { fingerprint: class.fingerprint.with(above), ..class };
-            let shard = leaf.first_cell / self.plan.cells_at(0);
-            self.shard(leaf).classes(moment).map(move |(class, _)| (shard, whole(class)))
+            let extent = leaf.extent(&self.plan);
+            let classes = self.shard(leaf).classes(moment);
+            classes.map(move |(class, _)| {
+                let aim = self.geometry.aim_of(&self.plan, &extent, class.fingerprint, class.first);
+                (aim.cell / self.plan.cells_at(0), aim.class)
+            })
         })
     }
 
@@ -52,13 +55,18 @@ impl<K: SlotKind> Growing<K> {
     }
 
     fn copy_table(&self, cell: usize, words: &mut [u64]) -> TableCopy {
-        let leaf = self.directory.at(cell);
-        debug_assert_eq!(leaf.first_cell, cell);
-        let locked = leaf.shard().stripes().lock_all();
-        let epoch = <K::Slots<'_> as Slots>::number(self.kind.slots().now());
-        leaf.mend(&locked, &self.plan);
-        let copied = leaf.shards.plan().words;
-        leaf.shard().table().copy_to(&locked, &mut words[..copied]);
-        TableCopy { extent: leaf.extent(&self.plan), count: leaf.load(), epoch, words: copied }
+        loop {
+            let leaf = self.directory.at(cell);
+            debug_assert_eq!(leaf.first_cell, cell);
+            let locked = leaf.shard().stripes().lock_all();
+            if !self.is_named(leaf) {
+                continue;
+            }
+            let epoch = <K::Slots<'_> as Slots>::number(self.kind.slots().now());
+            leaf.mend(&locked, &self.plan);
+            let copied = leaf.shards.plan().words;
+            leaf.shard().table().copy_to(&locked, &mut words[..copied]);
+            return TableCopy { extent: leaf.extent(&self.plan), count: leaf.load(), epoch, words: copied };
+        }
     }
 }

@@ -37,18 +37,14 @@ impl<K: SlotKind> Growing<K> {
     /// The same in this table of the list, whether or not it is there and the key in it.
     pub(crate) fn hop_in_table(&self, number: usize, key: Mixed) -> bool {
         let class = self.aim(key).class;
-        self.directory.each().nth(number).is_some_and(|table| {
-            let fingerprint = class.fingerprint.lower(table.mask());
-            self.shard(table).hop(out_of_first(Class { fingerprint, ..class }))
-        })
+        self.directory.each().nth(number).is_some_and(|table| self.shard(table).hop(out_of_first(table.class(class))))
     }
 
     /// Stores a key that is absent in the oldest table, before that is split; says whether it was absent.
     pub(crate) fn insert_unique_in_first_table(&self, key: Mixed) -> u32 {
         let class = self.aim(key).class;
         let oldest = self.directory.each().next().expect("a table");
-        let class = Class { fingerprint: class.fingerprint.lower(oldest.mask()), ..class };
-        let Ok(result) = self.shard(oldest).insert_into_pair(Fixed, class, Put::UNIQUE);
+        let Ok(result) = self.shard(oldest).insert_into_pair(Fixed, oldest.class(class), Put::UNIQUE);
         result.expect("there is room").expect("no refusal")
     }
 
@@ -57,8 +53,7 @@ impl<K: SlotKind> Growing<K> {
         let (cell, strained) = (self.aim(key).cell, Cell::new(false));
         let (leaf, class) = self.home(self.aim(key));
         let home = InLeaf { growing: self, cell, leaf, strained: &strained };
-        let lower = self.aim(moved).class.fingerprint.lower(leaf.mask());
-        let hop = out_of_first(Class { fingerprint: lower, ..self.aim(moved).class });
+        let hop = out_of_first(leaf.class(self.aim(moved).class));
         // In the new table the one to be moved is not found.
         self.shard(leaf).last_hop(home, hop, 1, class, put).ok()?
     }

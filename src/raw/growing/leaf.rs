@@ -1,6 +1,6 @@
 //! A table of a growing filter, and what is known of it.
 
-use crate::layout::{Extent, Lanes, Plan};
+use crate::layout::{Bucket, Class, Extent, Lanes, Plan};
 use crate::raw::probe::LayoutKind;
 use crate::raw::shard::Shard;
 use crate::raw::shards::Shards;
@@ -16,7 +16,7 @@ pub(super) struct Leaf {
     pub(super) look: Look,
     /// The table: one shard.
     pub(super) shards: Shards,
-    /// The first of the cells that point to it. A split leaves it that.
+    /// The first of the cells that point to it: a split leaves it that, a refill none.
     pub(super) first_cell: usize,
     /// How often it doubled, before it was made and since. Changed with all of it locked, as all below.
     doublings: RelaxedCounter,
@@ -36,7 +36,9 @@ pub(super) struct Look {
     pub(super) minus_low: u64,
     /// The bits of a fingerprint that are stored.
     mask: u32,
-    pub(super) bucket_bits: u32,
+    bucket_bits: u16,
+    /// How often the table will be refilled: by so many bits its buckets have shorter numbers than those of the last refill.
+    refills_left: u16,
 }
 
 /// How the widest tables of a growing filter are read. Those that are made later have narrower slots: where the widest are two
@@ -52,14 +54,25 @@ impl Look {
     /// Whether buckets are one run.
     #[inline(always)]
     pub(super) fn is_narrow(&self) -> bool {
-        self.bucket_bits <= u64::BITS
+        self.bucket_bits() <= u64::BITS
+    }
+
+    #[inline(always)]
+    pub(super) fn bucket_bits(&self) -> u32 {
+        self.bucket_bits.into()
+    }
+
+    /// The number that a bucket has in this table.
+    #[inline(always)]
+    pub(super) fn bucket(&self, bucket: Bucket) -> Bucket {
+        Bucket::new(bucket.get() >> self.refills_left)
     }
 }
 
 impl Leaf {
     /// An empty table of the filter of this plan. `None` when there is no memory.
     pub(super) fn new(plan: &Plan, extent: &Extent, arena: &Arena) -> Option<Self> {
-        let leaf = plan.leaf(extent.dropped);
+        let leaf = plan.leaf(extent);
         let lanes = Lanes::new(leaf.slot_bits);
         let leaf = Leaf {
             look: Look {
@@ -67,7 +80,8 @@ impl Leaf {
                 high: lanes.high(),
                 minus_low: lanes.minus_low(),
                 mask: u32::MAX >> (u32::BITS - leaf.fingerprint_bits),
-                bucket_bits: 4 * leaf.slot_bits,
+                bucket_bits: 4 * leaf.slot_bits as u16,
+                refills_left: (plan.extension_bits - plan.level(extent)) as u16,
             },
             shards: Shards::new(&leaf, Source::Arena(arena))?,
             first_cell: extent.first_cell,
@@ -107,6 +121,13 @@ impl Leaf {
         self.look.mask
     }
 
+    /// The class of a key as it is in this table.
+    #[inline(always)]
+    pub(super) fn class(&self, class: Class) -> Class {
+        let [first, second] = [class.first, class.second].map(|bucket| self.look.bucket(bucket));
+        Class { fingerprint: class.fingerprint.lower(self.mask()), first, second }
+    }
+
     /// A hint, unless all of it is locked.
     pub(super) fn doublings(&self) -> u32 {
         self.doublings.get() as u32
@@ -117,8 +138,8 @@ impl Leaf {
         self.shard().stripes().total_and(self.moved.get())
     }
 
-    /// Notes what a split does to this table and to the one that is split off.
-    pub(super) fn note_split(&self, child: &Leaf, moved: u64) {
+    /// Notes what a doubling does to this table and to the new one.
+    pub(super) fn note_doubling(&self, child: &Leaf, moved: u64) {
         self.doublings.change(|doublings| doublings + 1);
         self.moved.change(|number| number.wrapping_sub(moved));
         child.moved.change(|_| moved);

@@ -2,7 +2,7 @@
 
 use super::Growing;
 use super::leaf::{Leaf, layout_of};
-use crate::layout::{Bucket, Class, Mixed, Place, Plan, hits_less};
+use crate::layout::{Aim, Bucket, Class, Mixed, Place, Plan, hits_less};
 use crate::raw::lookup::{Contains, Values, values_in};
 use crate::raw::probe::{Layout, Runs, with_layout};
 use crate::raw::slots::{Compare, SlotKind, Tagging};
@@ -12,23 +12,33 @@ use crate::sys::isa::{Compiled, Function};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
 
-/// A lookup, compiled for one layout, and for filters of one shard at the beginning: most are, up to 250,000 keys.
-struct ContainsAs<L, const ONE: bool>(PhantomData<L>);
+/// A lookup, compiled for one layout, and for one way to find the table.
+struct ContainsAs<L, const AIM: u8>(PhantomData<L>);
+
+/// In any filter.
+const ANY: u8 = 0;
+/// In one of one shard at the beginning, as most are up to 250,000 keys, or of several, of which no table is refilled.
+const ONE: u8 = 1;
+const MANY: u8 = 2;
 
 /// The lookup of growing filters of this plan, for this processor.
 pub(super) fn contains_in<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing<K>>> {
-    with_layout!(layout_of(plan), L => if plan.shards == 1 && K::SPECIALIZED {
-        Compiled::for_scalars::<ContainsAs<L, true>>()
-    } else {
-        Compiled::for_scalars::<ContainsAs<L, false>>()
+    with_layout!(layout_of(plan), L => match plan.shards {
+        _ if plan.extension_bits > 0 || !K::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, ANY>>(),
+        1 => Compiled::for_scalars::<ContainsAs<L, ONE>>(),
+        _ => Compiled::for_scalars::<ContainsAs<L, MANY>>(),
     })
 }
 
-impl<K: SlotKind, L: Layout, const ONE: bool> Function<Contains<Growing<K>>> for ContainsAs<L, ONE> {
+impl<K: SlotKind, L: Layout, const AIM: u8> Function<Contains<Growing<K>>> for ContainsAs<L, AIM> {
     #[inline(always)]
     fn run(growing: &Growing<K>, mixed: Mixed) -> bool {
-        let aim = if ONE { growing.geometry.aim_in_one(mixed) } else { growing.aim(mixed) };
-        let (leaf, class) = growing.home(aim);
+        let aim = match AIM {
+            ONE => growing.geometry.aim_in_one(mixed),
+            MANY => growing.geometry.aim_in_many(mixed),
+            _ => growing.aim(mixed),
+        };
+        let (leaf, class) = growing.home_as::<AIM>(aim);
         let pattern = growing.pattern(leaf, class);
         // Nearly all tables are of the one kind or of the other, but during one doubling. Both in one function would leave each
         // too few registers.
@@ -43,6 +53,16 @@ impl<K: SlotKind, L: Layout, const ONE: bool> Function<Contains<Growing<K>>> for
 }
 
 impl<K: SlotKind> Growing<K> {
+    /// As `home`.
+    #[inline(always)]
+    fn home_as<const AIM: u8>(&self, aim: Aim) -> (Member<'_, Leaf>, Class) {
+        let (leaf, class) = self.home(aim);
+        if AIM == ANY {
+            return (leaf, class);
+        }
+        (leaf, Class { fingerprint: class.fingerprint, ..aim.class })
+    }
+
     /// The fingerprint of a class, as this table stores it, in every slot of a run.
     #[inline(always)]
     fn pattern(&self, leaf: Member<'_, Leaf>, class: Class) -> u64 {
@@ -102,8 +122,8 @@ impl<K: SlotKind> Growing<K> {
     ) -> Option<bool> {
         let (look, slots) = (&leaf.get().look, self.kind.slots());
         let minus = if <K::Slots<'_> as Compare>::TAGGED { slots.minus(look.low) } else { look.minus_low };
-        let [first, second] = buckets.map(|bucket| u64::from(bucket.get() * look.bucket_bits));
-        let run_bits = look.bucket_bits / 2;
+        let [first, second] = buckets.map(|bucket| u64::from(bucket.get() * look.bucket_bits()));
+        let run_bits = look.bucket_bits() / 2;
         let (version, words) = (leaf.version(self.stripe_offset(buckets[0])), &*leaf.words().view());
         let now = slots.now();
         let begun = version.begin();

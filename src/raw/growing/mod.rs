@@ -1,11 +1,12 @@
 //! A filter that grows: tables of one shard each, and a directory that says which of them holds a key. A table that is
-//! full is split: half of what it holds goes to a new one, which is one bit narrower for each doubling (`layout/growth`).
+//! full is split: half of what it holds goes to a new one, which is one bit narrower for each doubling. A small one is
+//! refilled: all of it goes to a new one of twice the size, and no cell names it any more (`layout/growth`).
 //!
 //! | operation                | locks                                 | file   |
 //! |--------------------------|---------------------------------------|--------|
 //! | lookup, of one or a block | none                                  | lookup, block |
 //! | every writer             | as in a filter of fixed size, then it looks at the cell once more | write |
-//! | split                    | all of the table, then all of the new one | split |
+//! | split, refill            | all of the table, then all of the new one | split |
 //! | bulk task                | all of a table, then it looks at the cell of each key once more | task |
 //! | clear, copy              | all of a table, one after the other   | here, copy |
 //!
@@ -37,7 +38,7 @@ use super::shards::Shards;
 use super::slots::{Bare, SlotKind};
 use super::stripe::STRIPE_BYTES;
 use super::writers::Writers;
-use crate::layout::{Aim, Bucket, Class, Extent, Geometry, Mixed, Plan};
+use crate::layout::{Aim, Bucket, Class, Geometry, Mixed, Plan};
 use crate::sys::directory::{Directory, Member};
 use crate::sys::isa::Compiled;
 use crate::sys::memory::{Arena, HugePages, Run};
@@ -54,11 +55,13 @@ pub(crate) struct Growing<K: SlotKind = Bare> {
     pub(super) kind: K,
     pub(super) writers: Writers<Growing<K>>,
     pub(super) plan: Plan,
-    /// Tables that there were when it was built, or loaded.
+    /// Tables that there were when it was built, or loaded, and how often they had been refilled.
     begun_with: usize,
+    begun_at: u32,
     /// Where tables have their memory.
     arena: Arena,
     clears: SharedCounter,
+    refills: SharedCounter,
     splits: SharedCounter,
     nanos_in_splits: SharedCounter,
 }
@@ -87,8 +90,7 @@ impl<K: SlotKind> Growing<K> {
         let (arena, mut tables) = (Arena::new(huge_pages), Vec::new());
         tables.try_reserve_exact(plan.shards).ok()?;
         for shard in 0..plan.shards {
-            let extent = Extent { first_cell: shard * plan.cells_at(0), depth: 0, dropped: 0 };
-            tables.push(NewTable::new(plan, &extent, &arena)?);
+            tables.push(NewTable::new(plan, &plan.extent_after(0, shard * plan.cells_at(0)), &arena)?);
         }
         Self::of_tables(plan, tables, arena)
     }
@@ -104,6 +106,7 @@ impl<K: SlotKind> Growing<K> {
         });
         assert_eq!(cells, plan.shards * plan.cells_at(0), "tables for every cell");
         let begun_with = tables.len();
+        let begun_at = tables.first().map_or(0, |NewTable(leaf)| leaf.doublings().min(plan.extension_bits));
         let leaves = tables.into_iter().map(|table| table.0).collect();
         Some(Growing {
             geometry: Geometry::new(plan),
@@ -113,25 +116,25 @@ impl<K: SlotKind> Growing<K> {
             writers: Writers::new(),
             plan: *plan,
             begun_with,
+            begun_at,
             arena,
             clears: SharedCounter::default(),
+            refills: SharedCounter::default(),
             splits: SharedCounter::default(),
             nanos_in_splits: SharedCounter::default(),
         })
     }
 
-    /// This value, and the empty run of words beside it.
-    const FIXED_BYTES: usize = size_of::<Self>() + Shards::SPARE_BYTES;
-
     /// The memory behind a filter of which all tables have doubled so often, in bytes.
     pub(super) fn bytes_of(plan: &Plan, doublings: u32) -> Option<usize> {
         let table = |doublings| {
-            Shards::bytes_of(&plan.leaf(plan.dropped_after(doublings)))?.checked_add(Directory::<Leaf>::ENTRY_BYTES)
+            Shards::bytes_of(&plan.leaf(&plan.extent_after(doublings, 0)))?.checked_add(Directory::<Leaf>::ENTRY_BYTES)
         };
-        let mut bytes = Directory::<Leaf>::bytes_of(plan.shards.checked_shl(plan.reserve_bits)?)?;
-        bytes = bytes.checked_add(Self::FIXED_BYTES)?.checked_add(plan.shards.checked_mul(table(0)?)?)?;
+        let mut bytes = Directory::<Leaf>::bytes_of(plan.shards.checked_mul(plan.cells_at(0))?)?;
+        bytes = bytes.checked_add(plan.shards.checked_mul(table(0)?)?)?;
         for doublings in 1..=doublings {
-            let made = plan.shards.checked_mul(1 << (doublings - 1))?;
+            // A refill makes one table of one, a split two of one.
+            let made = plan.tables_at(doublings - 1);
             bytes = bytes.checked_add(made.checked_mul(table(doublings)?)?)?;
         }
         isize::try_from(bytes).is_ok().then_some(bytes)
@@ -142,17 +145,21 @@ impl<K: SlotKind> Growing<K> {
         let tables: usize =
             self.directory.each().map(|leaf| leaf.shards.heap_bytes() + Directory::<Leaf>::ENTRY_BYTES).sum();
         let cells = Directory::<Leaf>::bytes_of(self.cells()).unwrap_or(usize::MAX);
-        tables + cells + Self::FIXED_BYTES
+        tables + cells
     }
 
     /// Slots of today.
     pub(super) fn slots(&self) -> usize {
-        self.plan.slots() / self.plan.shards * self.tables()
+        (self.plan.slots() >> self.refills_left()) / self.plan.shards * self.tables()
     }
 
     /// Memory of all words, in bytes, within a few of them.
     pub(crate) fn table_bytes(&self) -> usize {
-        self.tables() * self.plan.words * size_of::<u64>()
+        self.tables() * (self.plan.words >> self.refills_left()) * size_of::<u64>()
+    }
+
+    fn refills_left(&self) -> u32 {
+        self.plan.extension_bits.saturating_sub(self.begun_at + self.refills.get() as u32)
     }
 
     pub(crate) fn tables(&self) -> usize {
@@ -177,8 +184,7 @@ impl<K: SlotKind> Growing<K> {
     #[inline(always)]
     fn home(&self, aim: Aim) -> (Member<'_, Leaf>, Class) {
         let leaf = self.directory.at(aim.cell);
-        let fingerprint = aim.class.fingerprint.lower(leaf.mask());
-        (leaf, Class { fingerprint, ..aim.class })
+        (leaf, leaf.class(aim.class))
     }
 
     /// A table, as a shard with slots of this kind.

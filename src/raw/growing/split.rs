@@ -1,12 +1,13 @@
-//! Splitting a table: half of its classes get one of their own.
+//! Doubling a table: it is split, and half of its classes get one of their own, or it is refilled, and all of them go to one of
+//! twice the size.
 //!
-//! Copy, publish, clear. Nothing is placed anew: a class has the same buckets in both tables, so that nothing can fail once
-//! there is memory.
+//! Copy, publish, clear: a refill is a split by which everything moves. Nothing is placed anew: a class has the same buckets in
+//! both tables, or buckets that hold no others than before, so that nothing can fail once there is memory.
 
 use super::Growing;
 use super::leaf::Leaf;
 use crate::error::InsertError;
-use crate::layout::{Extent, Lanes, Packer, Plan};
+use crate::layout::{Lanes, Packer, Plan};
 use crate::raw::locks::LockedAll;
 use crate::raw::slots::SlotKind;
 use crate::sys::directory::{Member, New};
@@ -14,13 +15,19 @@ use crate::sys::steps::{Step, reached};
 use std::time::Instant;
 
 impl<K: SlotKind> Growing<K> {
-    /// Whether the table may be split and is at this load.
+    /// Whether the table may be doubled and is at this load. One that was refilled is named by no cell, and is not.
     pub(super) fn splits_from(&self, leaf: Member<'_, Leaf>, load: f64) -> bool {
         let slots = leaf.shards.plan().slots() as f64;
-        leaf.doublings() < self.plan.reserve_bits && leaf.load() as f64 >= load * slots
+        let may_be = leaf.doublings() < self.plan.reserve_bits && self.is_named(leaf);
+        may_be && leaf.load() as f64 >= load * slots
     }
 
-    /// Splits a table that has doubled so often, unless another thread has done so, or it is below this load when it is locked:
+    /// Whether cells name the table. Its first cell does, unless it was refilled.
+    pub(super) fn is_named(&self, leaf: Member<'_, Leaf>) -> bool {
+        self.directory.is_at(leaf.first_cell, leaf)
+    }
+
+    /// Doubles a table that has doubled so often, unless another thread has done so, or it is below this load when it is locked:
     /// who asks for it has read a load that may be gone, or never was (model a_table_that_was_emptied_is_not_split). The error
     /// is that there is no memory.
     ///
@@ -34,8 +41,9 @@ impl<K: SlotKind> Growing<K> {
             return Ok(());
         }
         let depth = doublings + 1;
+        let refills = doublings < self.plan.extension_bits;
         let cells = self.plan.cells_at(depth);
-        let extent = Extent { first_cell: leaf.first_cell + cells, depth, dropped: self.plan.dropped_after(depth) };
+        let extent = self.plan.extent_after(depth, leaf.first_cell + if refills { 0 } else { cells });
         // Of a slot, above the tag.
         let bit = self.plan.slot_bits - doublings - 1;
         let change = leaf.shard().begin_change();
@@ -56,24 +64,52 @@ impl<K: SlotKind> Growing<K> {
             // The one place where two tables are locked (H3): nobody else knows the second one, nor waits for the first with it.
             let (child, child_locked) = self.directory.add(child, |child| {
                 let child_locked = child.get().shard().stripes().lock_all();
-                let moved = if is_empty { 0 } else { leaf.copy_half_to(&locked, child, bit) };
+                let moved = match (is_empty, refills) {
+                    (true, _) => 0,
+                    (_, true) => self.copy_all_to(&leaf, &locked, child, bit),
+                    (_, false) => leaf.copy_half_to(&locked, child, bit),
+                };
                 reached(Step::Copied);
                 // From here on nothing allocates, and what is begun is ended: cells and numbers tell the same of both tables.
-                leaf.note_split(&child, moved);
+                leaf.note_doubling(&child, moved);
                 child_locked
             });
             // Before anything is stored in its slots: `len` is never above all of them.
-            self.splits.add(1);
+            if refills { &self.refills } else { &self.splits }.add(1);
             self.directory.publish(child.first_cell..child.first_cell + cells, child, || reached(Step::Published));
             drop(child_locked);
-            if !is_empty {
-                leaf.clear_half(&locked, bit);
+            match (is_empty, refills) {
+                (true, _) => {}
+                // Nobody looks for anything there any more, but who came before (model lookup_during_a_refill_finds_its_key).
+                (_, true) => leaf.shard().table().clear_all(&locked),
+                (_, false) => leaf.clear_half(&locked, bit),
             }
         }
         drop(locked);
         change.end();
         self.nanos_in_splits.add(begun.elapsed().as_nanos() as u64);
         Ok(())
+    }
+}
+
+impl<K: SlotKind> Growing<K> {
+    /// Copies all to a table of twice the size that no reader knows, and says how many there were. What lies in a bucket goes to
+    /// one of two, which this bit says, and in buckets of odd bases a draw from the core, too.
+    fn copy_all_to(&self, leaf: &Leaf, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
+        let (table, tag_bits, level) = (leaf.shard().table(), self.plan.tag_bits(), leaf.shards.plan().extension_bits);
+        let width = child.shards.plan().slot_bits;
+        let mut words = Packer::new(width, child.shard().table().filled_by_each());
+        for bucket in leaf.shard().geometry().all_buckets() {
+            let slots = table.slots(bucket, locked).map(|slot| {
+                let apart = self.geometry.is_apart(slot >> tag_bits, bucket, level);
+                (u64::from(slot) & (u64::MAX >> (u64::BITS - width)), (slot >> bit & 1 == 1) ^ apart)
+            });
+            for half in [false, true] {
+                slots.iter().for_each(|&(slot, goes)| words.push(if goes == half { slot } else { 0 }));
+            }
+        }
+        words.end();
+        leaf.load()
     }
 }
 

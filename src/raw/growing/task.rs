@@ -7,7 +7,7 @@
 use super::Growing;
 use super::write::{Again, InLeaf};
 use crate::error::InsertError;
-use crate::layout::{Aim, Class, Mixed, Search, SearchBudget};
+use crate::layout::{Aim, Mixed, Search, SearchBudget};
 use crate::raw::exclusive::KEYS_UNDER_LOCKS;
 use crate::raw::pair::Put;
 #[cfg(feature = "rayon")]
@@ -100,7 +100,7 @@ impl<K: SlotKind, N> InsertTask<'_, K, N> {
         let (leaf, strained) = (growing.directory.at(cell), Cell::new(false));
         let (mut refused, mut ends) = (None, false);
         let exclusive = growing.shard(leaf).exclusive();
-        let keys = keys.inspect(|(aim, _)| leaf.shard().fetch(aim.class, CacheLevel::L1));
+        let keys = keys.inspect(|(aim, _)| leaf.shard().fetch(leaf.class(aim.class), CacheLevel::L1));
         rolling::<AHEAD, _>(
             keys,
             |_| {},
@@ -109,8 +109,7 @@ impl<K: SlotKind, N> InsertTask<'_, K, N> {
                     return waiting.push((aim, outcome));
                 }
                 let home = InLeaf { growing, cell: aim.cell, leaf, strained: &strained };
-                let class = Class { fingerprint: aim.class.fingerprint.lower(leaf.mask()), ..aim.class };
-                match exclusive.insert(home, search, budget, class, put) {
+                match exclusive.insert(home, search, budget, leaf.class(aim.class), put) {
                     Ok(result) => {
                         note(outcome, result);
                         ends = strained.take() && growing.relieves(leaf);

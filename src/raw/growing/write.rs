@@ -23,9 +23,11 @@ const LONG_SEARCH: usize = 64;
 const SPLIT_FROM: f64 = 0.90;
 const SPLIT_FULL_FROM: f64 = 0.75;
 
-/// The same for tables of fewer slots than these: by chance, distinct keys are refused there at half the load.
-const SMALL: usize = 80;
-const SPLIT_SMALL_FROM: f64 = 0.25;
+/// The same for small tables: by chance, distinct keys are refused there at less.
+const SMALL: usize = 1024;
+const SPLIT_SMALL_FROM: f64 = 0.5;
+const SMALLEST: usize = 80;
+const SPLIT_SMALLEST_FROM: f64 = 0.25;
 
 /// Where a writer found the class.
 pub(in crate::raw) struct InLeaf<'a, K: SlotKind> {
@@ -81,7 +83,11 @@ impl<K: SlotKind> Home for InLeaf<'_, K> {
 
 /// The load from which a table is split in place of a refusal.
 fn full_from(leaf: &Leaf) -> f64 {
-    if leaf.shards.plan().slots() < SMALL { SPLIT_SMALL_FROM } else { SPLIT_FULL_FROM }
+    match leaf.shards.plan().slots() {
+        ..SMALLEST => SPLIT_SMALLEST_FROM,
+        SMALLEST..SMALL => SPLIT_SMALL_FROM,
+        _ => SPLIT_FULL_FROM,
+    }
 }
 
 impl<K: SlotKind> Changed for Growing<K> {
@@ -138,9 +144,10 @@ impl<K: SlotKind> Growing<K> {
     pub(super) fn relieves(&self, leaf: Member<'_, Leaf>) -> bool {
         // What was asked for at the beginning fits in before the first doubling. The last one is for tables that are full, not for
         // those that are nearly so: few are.
-        let doublings = leaf.doublings();
-        let from = if doublings == 0 { LAST_LOAD } else { SPLIT_FROM };
-        doublings + 1 < self.plan.reserve_bits && self.splits_from(leaf, from)
+        // Small tables are refilled in place of a refusal: no search in them is long.
+        let (doublings, refills) = (leaf.doublings(), self.plan.extension_bits);
+        let from = if doublings == refills { LAST_LOAD } else { SPLIT_FROM };
+        (refills..self.plan.reserve_bits - 1).contains(&doublings) && self.splits_from(leaf, from)
     }
 
     /// Splits tables until there is room for so many keys in all.
@@ -149,7 +156,7 @@ impl<K: SlotKind> Growing<K> {
         let wanted = self.plan.doublings_for(keys.saturating_add(keys / 50)).min(self.plan.reserve_bits - 1);
         for leaf in self.directory.each() {
             // Those that are split off come later in the walk.
-            while leaf.doublings() < wanted {
+            while leaf.doublings() < wanted && self.is_named(leaf) {
                 self.split(leaf, leaf.doublings(), 0.0)?;
             }
         }

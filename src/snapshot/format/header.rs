@@ -130,15 +130,19 @@ impl Header {
         if kind.expiring.is_some() {
             plan.count_bits = kind.counter_bits;
         }
-        if let Some(Growing { reserve_bits, max_capacity }) = kind.growing {
-            plan = plan.with_reserve(reserve_bits).ok_or_else(|| invalid("bits of the reserve", reserve_bits))?;
-            if u128::from(max_capacity) > (plan.slots() as u128) << reserve_bits {
+        if let Some(Growing { reserve_bits, extension_bits, max_capacity }) = kind.growing {
+            if !plan.extends(extension_bits) {
+                return Err(invalid("bits that extend buckets", extension_bits));
+            }
+            let with_reserve = plan.with_reserve(reserve_bits, extension_bits);
+            plan = with_reserve.ok_or_else(|| invalid("bits of the reserve", reserve_bits))?;
+            if u128::from(max_capacity) > (plan.first_slots() as u128) << reserve_bits {
                 return Err(invalid("largest capacity", max_capacity));
             }
         }
         let end = first.checked_add(here).filter(|&end| here > 0 && end <= shards);
         let part = first as usize..end.ok_or_else(|| invalid("shards of this part", here))? as usize;
-        let capacity = usize::try_from(asked_for).ok().filter(|&keys| keys <= plan.slots());
+        let capacity = usize::try_from(asked_for).ok().filter(|&keys| keys <= plan.first_slots());
         let capacity = capacity.ok_or_else(|| invalid("capacity", asked_for))?;
         let asked = f64::from_bits(rate);
         if rate != 0 && !(asked > 0.0 && asked < 1.0) {
@@ -306,7 +310,7 @@ mod tests {
         assert_eq!(u32_at(252), crc32c(&bytes[..252]));
         assert_eq!(origin(&bytes), u32_at(252));
         let kind = Kind {
-            growing: Some(Growing { reserve_bits: 5, max_capacity: 4_800_000 }),
+            growing: Some(Growing { reserve_bits: 5, extension_bits: 0, max_capacity: 4_800_000 }),
             expiring: Some(Expiring { tag_bits: 3, time_to_live: 12_000, tick: 2_000, renewed: true }),
             counter_bits: 6,
             tagged: false,

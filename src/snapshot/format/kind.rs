@@ -35,6 +35,8 @@ pub(crate) struct Kind {
 pub(crate) struct Growing {
     /// The upper bits of a fingerprint, which a split spends. Those below are its core.
     pub(in crate::snapshot) reserve_bits: u32,
+    /// The uppermost of these, which extend the buckets of tables that are refilled.
+    pub(in crate::snapshot) extension_bits: u32,
     /// The number of keys up to which the filter grows.
     pub(in crate::snapshot) max_capacity: u64,
 }
@@ -81,8 +83,11 @@ impl Kind {
     }
 
     pub(super) fn put(&self, bytes: &mut Vec<u8>) {
-        let reserve_bits = self.growing.map_or(0, |growing| growing.reserve_bits);
-        bytes.extend([reserve_bits as u8, self.tag_bits() as u8, self.counter_bits as u8, 0, 0, 0, 0, 0]);
+        let [reserve_bits, extension_bits] =
+            self.growing.map_or([0; 2], |growing| [growing.reserve_bits, growing.extension_bits]);
+        let bits = [reserve_bits, self.tag_bits(), self.counter_bits, extension_bits];
+        bytes.extend(bits.map(|bits| bits as u8));
+        bytes.extend([0; 4]);
         put_u64(
             bytes,
             [
@@ -100,8 +105,8 @@ impl Kind {
         capacity: u64,
         fingerprint_bits: u32,
     ) -> Result<Self, SnapshotError> {
-        let [reserve_bits, tag_bits, counter_bits] = [(); 3].map(|()| u32::from(fields.u8()));
-        let reserved = fields.zeros(5);
+        let [reserve_bits, tag_bits, counter_bits, extension_bits] = [(); 4].map(|()| u32::from(fields.u8()));
+        let reserved = fields.zeros(4);
         let [max_capacity, time_to_live, tick] = [(); 3].map(|()| fields.u64());
         let refused = |field, found: u64| Err(invalid(SnapshotPlace::Header, field, found));
         let is = |kind| flags & kind != 0;
@@ -113,6 +118,9 @@ impl Kind {
             if is(GROWING) { (1..fingerprint_bits).contains(&reserve_bits) } else { reserve_bits == 0 };
         if !reserve_is_right {
             return refused("bits of the reserve", reserve_bits.into());
+        }
+        if if is(GROWING) { extension_bits >= reserve_bits } else { extension_bits != 0 } {
+            return refused("bits that extend buckets", extension_bits.into());
         }
         if if is(GROWING) { max_capacity < capacity } else { max_capacity != 0 } {
             return refused("largest capacity", max_capacity);
@@ -133,7 +141,7 @@ impl Kind {
             return Err(invalid(SnapshotPlace::Header, "reserved bytes", "not 0"));
         }
         Ok(Kind {
-            growing: is(GROWING).then_some(Growing { reserve_bits, max_capacity }),
+            growing: is(GROWING).then_some(Growing { reserve_bits, extension_bits, max_capacity }),
             expiring: is(EXPIRING).then_some(Expiring { tag_bits, time_to_live, tick, renewed: is(RENEWED) }),
             counter_bits,
             tagged: is(TAGGED),
@@ -155,11 +163,15 @@ mod tests {
 
     /// With fingerprints of at least 4 bits and a capacity of 100 at the most.
     pub(in super::super) fn kinds() -> impl Strategy<Value = Kind> {
-        let growing = (1..4_u32, 100..u64::MAX);
+        let growing = (1..4_u32, 0..4_u32, 100..u64::MAX);
         let expiring = (2..9_u32, any::<u64>(), any::<u64>(), any::<bool>());
         (prop::option::of(growing), prop::option::of(expiring), 0..9_u32).prop_map(
             |(growing, expiring, counter_bits)| Kind {
-                growing: growing.map(|(reserve_bits, max_capacity)| Growing { reserve_bits, max_capacity }),
+                growing: growing.map(|(reserve_bits, extension_bits, max_capacity)| Growing {
+                    reserve_bits,
+                    extension_bits: extension_bits.min(reserve_bits - 1),
+                    max_capacity,
+                }),
                 expiring: expiring.map(|(tag_bits, a, b, renewed)| Expiring {
                     tag_bits,
                     time_to_live: a.max(b).max(1),
@@ -188,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_kind_has_a_name() {
-        let growing = Some(Growing { reserve_bits: 1, max_capacity: 1 });
+        let growing = Some(Growing { reserve_bits: 1, extension_bits: 0, max_capacity: 1 });
         let expiring = Some(Expiring { tag_bits: 3, time_to_live: 2, tick: 1, renewed: false });
         assert_eq!(Kind::default().name(), "plain");
         assert_eq!(Kind { growing, ..Kind::default() }.name(), "growing");

@@ -41,7 +41,7 @@ impl Record {
     /// Of what is stored in these cells of a filter of this plan, at epoch 0, with its words yet to come. A filter that does
     /// not grow has one cell a shard.
     pub(in crate::snapshot) fn of(plan: &Plan, kind: &Kind, extent: &Extent, count: u64) -> Self {
-        let table = if extent.dropped > 0 { plan.leaf(extent.dropped) } else { *plan };
+        let table = plan.leaf(extent);
         let reserve = extent.first_cell % plan.cells_at(0);
         Record {
             base: (extent.first_cell / plan.cells_at(0)) as u64,

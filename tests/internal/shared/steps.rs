@@ -70,7 +70,7 @@ fn contents<K: SlotKind>(raw: &RawFilter<K>) -> Contents {
     raw.with_tables(|shards| {
         for shard in shards {
             // Of slots in use, the whole of each.
-            for slot in shard.contents() {
+            for (_, slot) in shard.contents() {
                 *contents.entry((slot >> bits, 0, 0, slot & ((1 << bits) - 1))).or_insert(0) += 1;
             }
         }

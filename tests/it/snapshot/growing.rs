@@ -43,7 +43,8 @@ fn small() -> Vec<u8> {
 fn check_equal(loaded: &Filter, saved: &Filter, keys: u64) {
     assert_eq!((loaded.len(), loaded.capacity()), (saved.len(), saved.capacity()));
     assert_eq!((loaded.max_capacity(), loaded.fingerprint_bits()), (saved.max_capacity(), saved.fingerprint_bits()));
-    assert_eq!(loaded.memory_usage(), saved.memory_usage());
+    // Without the tables that were refilled.
+    assert!(loaded.memory_usage() <= saved.memory_usage());
     assert_eq!(loaded.expected_false_positive_rate(), saved.expected_false_positive_rate());
     assert_eq!((loaded.load_factor(), loaded.digest()), (saved.load_factor(), saved.digest()));
     let (loaded_stats, stats) = (loaded.stats(), saved.stats());

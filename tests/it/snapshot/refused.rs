@@ -246,12 +246,13 @@ fn a_filter_of_another_kind() {
         ("tick", 0, vec![of_u32(52, 2), (161, vec![3]), of_u64(176, 6)]),
         ("tick", 7, vec![of_u32(52, 2), (161, vec![3]), of_u64(176, 6), of_u64(184, 7)]),
         ("tick", 1, vec![of_u64(184, 1)]),
+        ("bits that extend buckets", 1, vec![(163, vec![1])]),
         ("bits of a counter", 0, vec![of_u32(52, 4)]),
         ("bits of a counter", 4, vec![(162, vec![4])]),
         ("bits of a slot", 33, vec![of_u32(52, 4), (162, vec![20])]),
     ]);
     check_header_fields([
-        ("reserved bytes", "not 0", vec![(163, vec![1])]),
+        ("reserved bytes", "not 0", vec![(164, vec![1])]),
         ("reserved bytes", "not 0", vec![(167, vec![1])]),
     ]);
 }

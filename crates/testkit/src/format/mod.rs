@@ -36,6 +36,8 @@ pub struct Layout {
     pub width: u64,
     /// Bits of the reserve, in a filter that grows.
     pub reserve: u64,
+    /// Those of them that extend a bucket; of a table, as far as they do.
+    pub extension: u64,
 }
 
 impl Layout {
@@ -45,25 +47,41 @@ impl Layout {
         let (first, count) = (u64_at(bytes, 24)?, u64_at(bytes, 32)?);
         let (buckets, fingerprint) = (u64::from(u32_at(bytes, 40)?), u64::from(u32_at(bytes, 44)?));
         let width = fingerprint + u64::from(bytes[161]) + u64::from(bytes[162]);
-        let reserve = bytes[160].into();
-        if buckets > 1 << 16 || !(4..=32).contains(&width) || reserve >= width {
+        let [reserve, extension] = [160, 163].map(|at| bytes[at].into());
+        if buckets > 1 << 16 || !(4..=32).contains(&width) || reserve >= width || extension > reserve || extension > 15
+        {
             return None;
         }
         let part = first..first.checked_add(count)?;
-        Some(Layout { header, part, words: 0, buckets, width, reserve }.narrower(0))
+        Some(Layout { header, part, words: 0, buckets, width, reserve, extension }.of_table(0, extension))
     }
 
-    /// That of a table which was made after this many doublings.
+    /// That of a table of this depth, which does not store so many bits of a fingerprint.
     #[must_use]
-    pub fn narrower(&self, made: u64) -> Self {
-        let width = self.width - made;
-        Layout { width, words: (self.buckets * SLOTS * width).div_ceil(64) as usize * 8, ..self.clone() }
+    pub fn of_table(&self, dropped: u64, depth: u64) -> Self {
+        let (width, extension) = (self.width - dropped, self.extension.min(depth));
+        let buckets = self.buckets >> (self.extension - extension);
+        let words = (buckets * SLOTS * width).div_ceil(64) as usize * 8;
+        Layout { width, buckets, extension, words, ..self.clone() }
     }
 
     /// That of the record with this head, `None` if there can be none.
     pub fn of_record(&self, head: &[u8]) -> Option<Self> {
-        let made = self.width.checked_sub((*head.get(22)?).into())?;
-        (made <= self.reserve).then(|| self.narrower(made))
+        let dropped = self.width.checked_sub((*head.get(22)?).into())?;
+        (dropped <= self.reserve).then(|| self.of_table(dropped, head[20].into()))
+    }
+
+    /// Bits of the reserve that choose a table, below those that extend a bucket.
+    pub fn cell(&self) -> u64 {
+        self.reserve - self.extension
+    }
+
+    /// The uppermost bits of a whole fingerprint, of so many as this table extends a bucket by, of one with this core in this
+    /// bucket: `reserve` bits and those of the core are all that it has.
+    pub fn extended(&self, whole: &Layout, core: u64, bucket: u64) -> u64 {
+        let apart = place::apart(core, whole.extension) >> (whole.extension - self.extension);
+        let is_odd = bucket >> self.extension & 1;
+        ((bucket % (1 << self.extension)) ^ (apart * is_odd)) << (whole.width - self.extension)
     }
 
     /// Bytes of a record.
@@ -115,10 +133,14 @@ pub fn fingerprints(bytes: &[u8]) -> Option<impl Iterator<Item = (u64, u64, u64)
     let records = records(bytes, &whole);
     Some(records.flat_map(move |(layout, record)| {
         let shard = u64_at(record, 8).expect("a head");
-        let reserve = u64::from(u32_at(record, 16).expect("a head")) << (whole.reserve - u64::from(record[20]));
-        let known = reserve << (whole.width - whole.reserve);
-        let slots = layout.taken(&record[HEAD..HEAD + layout.words]);
-        slots.map(move |(slot, value)| (shard, slot / SLOTS, value | known))
+        let depth = u64::from(record[20]).max(whole.extension);
+        let cell = u64::from(u32_at(record, 16).expect("a head")) << (whole.reserve - depth);
+        let core_bits = whole.width - whole.reserve;
+        let (whole, slots) = (whole.clone(), layout.taken(&record[HEAD..HEAD + layout.words]));
+        slots.map(move |(slot, value)| {
+            let (bucket, core) = (slot / SLOTS, value % (1 << core_bits));
+            (shard, bucket, value | cell << core_bits | layout.extended(&whole, core, bucket))
+        })
     }))
 }
 

@@ -10,7 +10,7 @@ pub struct Place {
     pub shard: u64,
     /// What is stored of it: all of it in a plain filter, else the lower bits.
     pub fingerprint: u64,
-    /// Its two buckets in that shard.
+    /// Its two buckets in that shard, as they are numbered in tables that are refilled no more.
     pub buckets: [u64; 2],
 }
 
@@ -26,29 +26,42 @@ pub fn place(header: &[u8], hash: u64) -> Option<Place> {
     let draw = |number: u64, of: u64| ((u128::from(number) * u128::from(of)) >> 64) as u64;
     let drawn = if shards * buckets <= 1 << 26 { mixed >> 32 << 32 } else { mixed };
     let shard = draw(drawn, shards);
-    let bucket = draw(drawn, shards * buckets) - shard * buckets;
+    // The others are extensions of these.
+    let bases = buckets >> layout.extension;
+    let base = draw(drawn, shards * bases) - shard * bases;
     let core_bits = layout.width - layout.reserve;
     let drawn = mixed % (1 << 32) * ((1 << core_bits) - 1);
     let core = (drawn >> 32) + 1;
-    let fingerprint = (drawn % (1 << 32)) >> (32 - layout.reserve) << core_bits | core;
+    let reserve = (drawn % (1 << 32)) >> (32 - layout.reserve);
+    let fingerprint = reserve << core_bits | core;
     let product = core * 0x9e37_79b9 % (1 << 32);
-    let power = (1..).map(|bits| 1 << bits).take_while(|&power| power <= buckets).last()?;
+    let power = (1..).map(|bits| 1 << bits).take_while(|&power| power <= bases).last()?;
     let sum = (product ^ (product >> 16)) & (power - 1) | 1;
-    let alternate = if sum < bucket { sum + buckets - bucket } else { sum - bucket };
-    Some(Place { shard, fingerprint, buckets: [bucket, alternate] })
+    let alternate = if sum < base { sum + bases - base } else { sum - base };
+    let buckets = [base, alternate].map(|base| {
+        let apart = if base % 2 == 1 { apart(core, layout.extension) } else { 0 };
+        base << layout.extension | reserve >> layout.cell() ^ apart
+    });
+    Some(Place { shard, fingerprint, buckets })
+}
+
+/// In which bits the extensions of the two buckets of a core differ.
+pub(super) fn apart(core: u64, extension: u64) -> u64 {
+    (core * 0xc2b2_ae35 % (1 << 32)) >> (32 - extension)
 }
 
 /// Whether a filter in these bytes, which is plain or grows, may hold the key with this hash.
 pub fn may_hold(snapshot: &[u8], hash: u64) -> Option<bool> {
     let (whole, place) = (Layout::of(snapshot)?, place(snapshot, hash)?);
-    let reserve = place.fingerprint >> (whole.width - whole.reserve);
+    let cell = place.fingerprint >> (whole.width - whole.reserve) & ((1 << whole.cell()) - 1);
     let (layout, record) = records(snapshot, &whole).find(|(_, record)| {
-        let (prefix, depth) = (u32_at(record, 16).expect("a head"), u64::from(record[20]));
-        u64_at(record, 8) == Some(place.shard) && reserve >> (whole.reserve - depth) == u64::from(prefix)
+        let (prefix, depth) = (u32_at(record, 16).expect("a head"), u64::from(record[20]).max(whole.extension));
+        u64_at(record, 8) == Some(place.shard) && cell >> (whole.reserve - depth) == u64::from(prefix)
     })?;
     let mut taken = layout.taken(record.get(HEAD..HEAD + layout.words)?);
     let stored = place.fingerprint % (1 << layout.width);
-    Some(taken.any(|(slot, value)| place.buckets.contains(&(slot / SLOTS)) && value == stored))
+    let buckets = place.buckets.map(|bucket| bucket >> (whole.extension - layout.extension));
+    Some(taken.any(|(slot, value)| buckets.contains(&(slot / SLOTS)) && value == stored))
 }
 
 /// SipHash-1-3 of what a key of this text is fed as.
