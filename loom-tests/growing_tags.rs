@@ -179,7 +179,7 @@ fn stored_again_during_a_split_is_never_missed() {
     never_missed([12_668, 18_123], World::contains, 1, store_and_die, MOST - 2);
 }
 
-/// What dies in the table that is doubled dies in the new one: a pass reads the list to an end that is there when it comes to it.
+/// A key that expires is swept from the new table as well: a sweep follows the list of tables until it finds no next one.
 fn nothing_dead_is_left(world: fn(u32) -> (Arc<World>, Mixed), executions: [usize; 2]) {
     in_both_orders(executions, &["0", "1", "2"], move |seen, swapped| {
         let (world, key) = world(1);

@@ -328,18 +328,23 @@ impl Geometry {
     /// The class of this core and this reserve that has a bucket of this base.
     #[inline(always)]
     fn extended(&self, core: u32, reserve: u32, base: u32) -> Class {
-        let (extension, apart) = (reserve >> self.cell_bits, self.apart(core));
+        let (extension, bits) = (reserve >> self.cell_bits, self.extension_bits);
         let other = self.opposite_of(self.sum(core), base, self.bases);
-        // Of the two bases one is odd.
-        let bucket = |base: u32| Bucket(base << self.extension_bits | extension ^ apart & 0_u32.wrapping_sub(base & 1));
+        let bucket = |base: u32| Bucket(base << bits | extension ^ self.apart_at(core, bits, base));
         let fingerprint = Fingerprint(reserve << self.core_bits | core);
         Class { fingerprint, first: bucket(base), second: bucket(other) }
     }
 
     /// Whether the next bit of the extension of this bucket differs from that of the reserve, for the core of this fingerprint.
     pub(crate) fn is_apart(&self, fingerprint: u32, bucket: Bucket, level: u32) -> bool {
-        let apart = self.apart(fingerprint & self.fingerprints) >> (self.extension_bits - level - 1);
-        (bucket.0 >> level) & apart & 1 == 1
+        self.apart_at(fingerprint & self.fingerprints, level + 1, bucket.0 >> level) & 1 == 1
+    }
+
+    /// In which of its first bits, as many as the level, the extension of a bucket of this base differs from the reserve: in none
+    /// if the base is even, as one of the two bases of a core is.
+    #[inline(always)]
+    fn apart_at(&self, core: u32, level: u32, base: u32) -> u32 {
+        (self.apart(core) >> (self.extension_bits - level)) & 0_u32.wrapping_sub(base & 1)
     }
 
     /// In which bits the extensions of the two buckets of a core differ.
@@ -381,9 +386,8 @@ impl Geometry {
     /// The bits of a whole fingerprint that say in which extension of its base it lies, as far as such a table has extended it.
     pub(crate) fn known_by_bucket(&self, plan: &Plan, extent: &Extent, stored: Fingerprint, bucket: Bucket) -> u32 {
         let level = plan.level(extent);
-        let apart = self.apart(stored.0 & self.fingerprints) >> (self.extension_bits - level);
-        let base = bucket.0 >> level;
-        let extension = bucket.0 & !(u32::MAX << level) ^ apart & 0_u32.wrapping_sub(base & 1);
+        let apart = self.apart_at(stored.0 & self.fingerprints, level, bucket.0 >> level);
+        let extension = bucket.0 & !(u32::MAX << level) ^ apart;
         (u64::from(extension) << (plan.fingerprint_bits - level)) as u32
     }
 

@@ -229,7 +229,7 @@ impl Plan {
         }
     }
 
-    /// What a table holds that is made after this many doublings, of the cells from this one on.
+    /// The extent of a table that is made by this many doublings and whose cells begin with this one.
     pub(crate) fn extent_after(&self, doublings: u32, first_cell: usize) -> Extent {
         Extent { first_cell, depth: doublings, dropped: self.dropped_after(doublings) }
     }

@@ -157,7 +157,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         occupied_in(bytes, self.format().slot_bits(), self.geometry().all_buckets().len())
     }
 
-    /// What each slot in use holds, and its bucket, of a shard without writers.
+    /// The bucket and the content of each occupied slot, in a shard without writers.
     pub(crate) fn contents(self) -> impl Iterator<Item = (Bucket, u32)> + use<'a, T> {
         let slots = self
             .geometry()

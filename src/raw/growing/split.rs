@@ -90,9 +90,7 @@ impl<K: SlotKind> Growing<K> {
         self.nanos_in_splits.add(begun.elapsed().as_nanos() as u64);
         Ok(())
     }
-}
 
-impl<K: SlotKind> Growing<K> {
     /// Copies all to a table of twice the size that no reader knows, and says how many there were. What lies in a bucket goes to
     /// one of two, which this bit says, and in buckets of odd bases a draw from the core, too.
     fn copy_all_to(&self, leaf: &Leaf, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
