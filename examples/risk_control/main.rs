@@ -1,115 +1,165 @@
-//! A sign-up service: worker threads ask for each new account whether the domain of its address is on a list of
-//! throw-away domains, while the list changes under them.
+//! A sign-up service: worker threads look up the domain of each new account in a list of throw-away domains, while another
+//! thread changes the list.
 //!
 //! ```text
 //! cargo run --release -p examples
 //! cargo run --release -p examples -- --help
 //! ```
 //!
-//! `list` reads the file, `addresses` makes IP addresses in its place, `made` keys besides it, `sign_ups` prepares what is asked. `load` and `run`, the service,
-//! are the places to see how the filter is used, `snapshot` how it is saved. `memory` and `report` tell what it takes
-//! and what came of it.
+//! `service` shows how the filter is used; `list` prepares the keys that are looked up.
 
-mod addresses;
-mod arguments;
 mod list;
-mod load;
-mod made;
-mod memory;
-mod progress;
-mod report;
-mod run;
-mod sign_ups;
-mod snapshot;
+mod service;
 
-use arguments::Arguments;
-use clap::Parser;
-use list::{List, Text};
-use memory::Announced;
-use report::{Filled, Report};
-use sign_ups::SignUps;
-use snapshot::Snapshot;
-use std::io::{self, Write};
+use clap::{Parser, value_parser};
+use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
+use indicatif::HumanCount;
+use list::{Kind, List};
+use service::Outcome;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+/// Checks sign-ups against a list of throw-away e-mail domains, kept in a concurrent cuckoo filter.
+///
+/// For some seconds, worker threads look up prepared domains (a quarter of them listed, three quarters not), while one more
+/// thread keeps removing a tenth of the list and inserting it again. At the end it prints speed, errors and memory. The exit
+/// code is 1 if a lookup missed a domain that stayed on the list.
+#[derive(Parser)]
+#[command(name = "risk_control")]
+struct Arguments {
+    /// The list: a UTF-8 file with one key per line [default: the 121,570 domains in examples/data]
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
+
+    /// This many made IP addresses in place of a list: half of them IPv4 in /24 networks of 64 listed addresses each, half
+    /// IPv6. Absent addresses are of the same networks
+    #[arg(long, value_name = "COUNT", conflicts_with = "list", value_parser = value_parser!(u32).range(1..=1 << 29))]
+    ips: Option<u32>,
+
+    /// Begins with a filter for 1,000 keys, which grows: this many keys are inserted one by one during the run
+    #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "1000000", conflicts_with = "snapshot")]
+    grow: Option<u32>,
+
+    /// The rate of absent keys that may be taken for listed
+    #[arg(long, default_value_t = 0.001)]
+    rate: f64,
+
+    /// A file of the filter: loaded if it exists, and saved at the end
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+
+    /// Threads that look up [default: one per core]
+    #[arg(long, value_name = "COUNT", value_parser = value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// How long to run, in seconds
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+}
 
 fn main() -> ExitCode {
-    match serve(&Arguments::parse()) {
+    match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Unlike `eprintln!`, this does not panic when stderr is closed.
-            let _ = writeln!(io::stderr(), "risk_control: {error}");
+            eprintln!("risk_control: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn cannot_write(error: io::Error) -> String {
-    format!("cannot write the report: {error}")
-}
-
-/// Does it all. An error is one line for the user.
-fn serve(arguments: &Arguments) -> Result<(), String> {
-    arguments.check()?;
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/data/disposable-email-domains.txt");
+    let list = match arguments.ips {
+        Some(count) => List::addresses(count),
+        None => List::read(arguments.list.as_deref().unwrap_or(ours.as_ref()))?,
+    };
+    let seconds = Duration::try_from_secs_f64(arguments.seconds).map_err(|error| format!("--seconds: {error}"))?;
+    let added = arguments.grow.unwrap_or(0);
+    let keys = list.keys.len() + added as usize;
+    let builder = CuckooFilter::<str>::builder().false_positive_rate(arguments.rate);
+    let builder = match arguments.grow {
+        Some(_) => builder.capacity(1_000).max_capacity(keys),
+        None => builder.capacity(keys),
+    };
 
     let start = Instant::now();
-    let text = match arguments.ips {
-        Some(count) => Text { keys: addresses::list(count), blank_lines: 0 },
-        None => list::read(&arguments.list())?,
-    };
-    let list = List::new(&text);
-    let read_in = start.elapsed();
-
-    let snapshot = Snapshot::asked_for(arguments, &text, &list);
-    let found = snapshot.as_ref().map(Snapshot::is_there).transpose()?.unwrap_or(false);
-
-    // Before the memory is announced, so that it counts as taken.
-    // Keys that are made are there before the run, or are added during it.
-    let (made, added) = if arguments.grow { (0, arguments.made()) } else { (arguments.made(), 0) };
-    let sign_ups = SignUps::prepare(&list, arguments.ips.is_some(), made);
-
-    let keys = list.keys.len().saturating_add(made + added);
-    let builder = arguments.builder(keys);
-    let announced = Announced::new(&builder, keys, arguments.threads() + 1).map_err(|error| error.to_string())?;
-    announced.check()?;
-    report::announce(&announced).map_err(cannot_write)?;
-
-    let (filter, filled) = match &snapshot {
-        Some(snapshot) if found => {
-            let (filter, loaded) = snapshot.load()?;
-            (filter, Filled::FromSnapshot(loaded))
-        }
-        _ => {
-            let start = Instant::now();
+    let snapshot = arguments.snapshot.as_ref();
+    let filter = match snapshot.filter(|path| path.exists()) {
+        // Every byte is checked. A file for other machines would be one of a `StableHashBuilder`.
+        Some(path) => CuckooFilter::load(path).map_err(|error| format!("cannot load {}: {error}", path.display()))?,
+        None => {
             let filter = builder.build().map_err(|error| error.to_string())?;
-            load::listed(&filter, &list)?;
-            let listed_in = start.elapsed();
-            let start = Instant::now();
-            load::made(&filter, made)?;
-            (filter, Filled::FromKeys { listed_in, made_in: start.elapsed() })
+            // Every key gets a copy of its own, since keys will be removed: `insert`, and not `insert_unique`.
+            filter.par_insert(&list.keys).rejected.first().map_or(Ok(()), |refused| Err(refused.error.to_string()))?;
+            filter
         }
     };
+    if filter.len() != list.keys.len() {
+        return Err(format!("the snapshot has {} keys, the list has {}", filter.len(), list.keys.len()));
+    }
+    println!("list             {} keys, in the filter within {:.0?}", HumanCount(filter.len() as u64), start.elapsed());
 
-    let outcome = run::run(&filter, &sign_ups, added, arguments.threads(), arguments.duration()?)?;
-
-    let report = Report {
-        asked_rate: arguments.rate,
-        text: &text,
-        list: &list,
-        made,
-        added,
-        read_in,
-        filled: &filled,
-        announced: &announced,
-        filter: &filter,
-        sign_ups: &sign_ups,
-        outcome: &outcome,
-    };
-    report.print().map_err(cannot_write)?;
-    outcome.check(&filter, &list, made + added)?;
-
-    if let Some(snapshot) = &snapshot {
-        report::saved(&snapshot.save(&filter)?).map_err(cannot_write)?;
+    let threads = arguments.threads.map_or_else(|| available_parallelism().map_or(1, usize::from), usize::from);
+    let outcome = service::run(&filter, &list, added, threads, seconds);
+    report(&outcome, &filter, threads, arguments.rate);
+    check(&outcome, &filter, &list, added).map_err(|error| format!("after the run: {error}"))?;
+    if let Some(path) = snapshot {
+        let start = Instant::now();
+        filter.save(path).map_err(|error| format!("cannot save {}: {error}", path.display()))?;
+        println!("snapshot         saved within {:.1?}", start.elapsed());
     }
     Ok(())
+}
+
+fn report(outcome: &Outcome, filter: &CuckooFilter<str>, threads: usize, rate: f64) {
+    let [stays, _, absent] = outcome.tallies;
+    let lookups: u64 = outcome.tallies.iter().map(|tally| tally.asked).sum();
+    let millions = |count: u64| count as f64 / outcome.length.as_secs_f64() / 1e6;
+    let quantile = |quantile| outcome.times.value_at_quantile(quantile);
+    println!("lookups          {:.1} M/s on {threads} threads; {} done", millions(lookups), HumanCount(lookups));
+    println!(
+        "one lookup       p50 {} ns, p99 {} ns, p99.9 {} ns, two readings of the clock included",
+        quantile(0.5),
+        quantile(0.99),
+        quantile(0.999)
+    );
+    println!("missed           {} of {} lookups of listed keys", stays.asked - stays.found, HumanCount(stays.asked));
+    println!(
+        "false positives  {:.4} % of {} lookups; at most {:.4} % requested, {:.4} % expected at this load",
+        100.0 * absent.found as f64 / absent.asked.max(1) as f64,
+        HumanCount(absent.asked),
+        100.0 * rate,
+        100.0 * filter.expected_false_positive_rate()
+    );
+    println!(
+        "writer           {:.1} M removals and insertions/s, {} refused",
+        millions(outcome.changes),
+        outcome.refused
+    );
+    if outcome.added > 0 {
+        let stats = filter.stats();
+        println!("growth           {} keys inserted, {} splits", HumanCount(outcome.added), stats.splits);
+    }
+    let bytes = filter.memory_usage();
+    println!(
+        "memory           {} bytes, {:.1} bits per key",
+        HumanCount(bytes as u64),
+        8.0 * bytes as f64 / filter.len() as f64
+    );
+}
+
+/// Nothing was missed, and everything is there.
+fn check(outcome: &Outcome, filter: &CuckooFilter<str>, list: &List, added: u32) -> Result<(), String> {
+    let missed = outcome.tallies[Kind::Stays as usize];
+    let expected = list.keys.len() + outcome.added as usize;
+    let added = (0..added).map(list::added);
+    let found = list.keys.iter().cloned().chain(added).filter(|key| filter.contains(key)).count();
+    match () {
+        () if outcome.refused > 0 => Err(InsertError::Full.to_string()),
+        () if missed.asked > missed.found => Err(format!("{} keys were missed", missed.asked - missed.found)),
+        () if (found, filter.len()) != (expected, expected) => Err(format!("{found} of {expected} keys are found")),
+        () => Ok(()),
+    }
 }
