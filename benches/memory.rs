@@ -4,7 +4,6 @@
 use compare::Size;
 use compare::contestants::ours;
 use compare::field::keys;
-use concurrent_cuckoo_filter::CuckooFilter;
 use peak_alloc::PeakAlloc;
 use rayon::ThreadPoolBuilder;
 
@@ -20,8 +19,8 @@ fn main() {
         })
     });
     let size = Size::new(log2, 16);
-    let filter: CuckooFilter<u64> = ours::build(size);
-    let present = keys::<u64>(1, size.keys.min(filter.capacity()));
+    let filter = ours::build(size);
+    let present = keys(1, size.keys.min(filter.capacity()));
     let two = ThreadPoolBuilder::new().num_threads(2).build().expect("threads");
     let load = || {
         filter.clear();

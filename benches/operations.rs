@@ -6,8 +6,9 @@
 //! tables of 2^27 and 2^29 slots in place of 2^16, 2^20 and 2^24. With `--test` only 2^16 is run.
 
 use compare::clock::on_threads;
-use compare::contestants::ours::{self, Filter};
-use compare::{Field, Passes, Set, Size, most};
+use compare::contestants::ours::{self, Of};
+use compare::{Field, Set, Size, most};
+use concurrent_cuckoo_filter::{CuckooFilter, MappedFilter};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, SamplingMode, Throughput};
 use std::cell::{Cell, LazyCell};
@@ -36,9 +37,9 @@ fn main() {
         criterion = criterion.with_filter(filter.replace("2^", r"2\^"));
     }
     for log2 in sizes() {
-        let field: Lazy<Field<u64>> = LazyCell::new(Box::new(move || Field::new(log2, 1 << (log2 + 2).min(20))));
+        let field: Lazy<Field> = LazyCell::new(Box::new(move || Field::new(log2, 1 << (log2 + 2).min(20))));
         for bits in WIDTHS {
-            let filter: Lazy<Filter<u64>> = LazyCell::new(Box::new(move || Filter(ours::build(Size::new(log2, bits)))));
+            let filter: Lazy<Filter> = LazyCell::new(Box::new(move || Of(ours::build(Size::new(log2, bits)))));
             let case = Case {
                 name: format!("2^{log2}/{bits} bits"),
                 size: Size::new(log2, bits),
@@ -78,6 +79,7 @@ fn size(text: &str) -> u32 {
     })
 }
 
+type Filter = Of<CuckooFilter<u64>>;
 type Lazy<T> = LazyCell<T, Box<dyn FnOnce() -> T>>;
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
@@ -85,20 +87,20 @@ type Group<'a> = BenchmarkGroup<'a, WallTime>;
 struct Case<'a> {
     name: String,
     size: Size,
-    field: &'a Lazy<Field<u64>>,
-    filter: &'a Lazy<Filter<u64>>,
+    field: &'a Lazy<Field>,
+    filter: &'a Lazy<Filter>,
 }
 
 impl Case<'_> {
     /// The filter with the first `count` of the present keys.
-    fn filled(&self, count: usize) -> &Filter<u64> {
+    fn filled(&self, count: usize) -> &Filter {
         self.filter.0.clear();
         most(self.filter.0.par_insert(&self.field.present[..count]).inserted, count);
         self.filter
     }
 
     /// The filter at 95 % load.
-    fn full(&self) -> &Filter<u64> {
+    fn full(&self) -> &Filter {
         self.filled(self.size.keys)
     }
 
@@ -121,7 +123,7 @@ fn passes(passes: u64, count: usize, mut prepare: impl FnMut(), mut pass: impl F
 }
 
 fn lookup(case: &Case, group: &mut Group) {
-    type Probes = (&'static str, fn(&Field<u64>) -> &[u64], f64);
+    type Probes = (&'static str, fn(&Field) -> &[u64], f64);
     const KINDS: [Probes; 3] =
         [("miss", |field| &field.misses, 0.0), ("hit", |field| &field.hits, 1.0), ("half", |field| &field.half, 0.5)];
     group.throughput(Throughput::Elements(1 << (case.size.slots.ilog2() + 2).min(20)));
@@ -141,7 +143,20 @@ fn lookup(case: &Case, group: &mut Group) {
             bencher.iter(|| filter.0.contains_batch(keys, &mut found));
             check(found.iter().filter(|&&found| found).count(), keys.len());
         });
+        group.bench_function(case.id(&format!("{name}, mapped")), |bencher| {
+            let (mapped, keys) = (mapped(case.full()), keys(case.field));
+            bencher.iter(|| check(keys.iter().filter(|key| mapped.contains(key)).count(), keys.len()));
+        });
     }
+}
+
+/// The file of a filter of these keys.
+fn mapped(filter: &Filter) -> MappedFilter<CuckooFilter<u64>> {
+    let path = std::env::temp_dir().join(format!("operations-{}.filter", std::process::id()));
+    filter.0.save(&path).expect("a folder that can be written to");
+    let mapped = MappedFilter::<CuckooFilter<u64>>::open_with_hasher(&path, filter.0.hasher().clone());
+    std::fs::remove_file(&path).expect("the file is ours");
+    mapped.expect("the filter that was saved")
 }
 
 fn insert(case: &Case, group: &mut Group) {
@@ -191,7 +206,7 @@ fn mixed(case: &Case, group: &mut Group) {
             let writes = MIXED / threads / (lookups + 1);
             group.throughput(Throughput::Elements((threads * writes * (lookups + 1)) as u64));
             group.bench_function(case.id(&format!("{name}/{threads} threads")), |bencher| {
-                let (filter, field): (_, &Field<u64>) = (case.full(), case.field);
+                let (filter, field): (_, &Field) = (case.full(), case.field);
                 let part = |keys: &[u64], thread| keys.len() / threads * thread;
                 let work = |thread| {
                     let (asked, changed) = (part(&field.half, thread), part(&field.present, thread));
@@ -204,7 +219,7 @@ fn mixed(case: &Case, group: &mut Group) {
 }
 
 /// The operations of a thread: some lookups, a write, and so on. A write removes a key, or inserts the one that the last write removed.
-fn mix(filter: &Filter<u64>, asked: &[u64], changed: &[u64], lookups: usize, writes: usize) {
+fn mix(filter: &Filter, asked: &[u64], changed: &[u64], lookups: usize, writes: usize) {
     let mut asked = asked.iter().cycle();
     let (mut found, mut written) = (0, 0);
     for write in 0..writes {
@@ -220,7 +235,7 @@ fn mix(filter: &Filter<u64>, asked: &[u64], changed: &[u64], lookups: usize, wri
 fn bulk(case: &Case, group: &mut Group) {
     let all = case.size.keys;
     group.throughput(Throughput::Elements(all as u64));
-    let mut bench = |name: &str, full: bool, pass: &dyn Fn(&Filter<u64>, &[u64]) -> usize| {
+    let mut bench = |name: &str, full: bool, pass: &dyn Fn(&Filter, &[u64]) -> usize| {
         group.bench_function(case.id(name), |bencher| {
             let (filter, present) = (case.filter, &case.field.present);
             let prepare = || if full { _ = case.full() } else { filter.0.clear() };
@@ -236,5 +251,10 @@ fn bulk(case: &Case, group: &mut Group) {
         let mut found = vec![false; keys.len()];
         filter.0.par_contains(keys, &mut found);
         found.into_iter().filter(|&found| found).count()
+    });
+    bench("save and load", true, &|filter, _| {
+        let mut snapshot = Vec::new();
+        filter.0.write_to(&mut snapshot).expect("memory");
+        CuckooFilter::<u64>::read_from(&snapshot[..], filter.0.hasher().clone()).expect("a snapshot").len()
     });
 }

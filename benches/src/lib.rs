@@ -1,5 +1,5 @@
-//! Benchmarks of concurrent-cuckoo-filter and of what one might use instead: contestants behind one small trait, cases, the
-//! slices in which they are timed, and the record of what came of them. The criterion groups share the first of these.
+//! Benchmarks of concurrent-cuckoo-filter and of what one might use instead: contestants behind one trait, cases, the slices
+//! in which they are timed, and the record. The criterion groups share the first of these.
 
 mod cases;
 pub mod clock;
@@ -9,6 +9,6 @@ mod record;
 mod run;
 mod slices;
 
-pub use contestants::{Contestant, Contested, Kind, Many, Passes, Set, Version, most};
-pub use field::{Field, Key, Size, Text};
+pub use contestants::{Contestant, Family, Pass, Set, most};
+pub use field::{Field, Size};
 pub use run::main;

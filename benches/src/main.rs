@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    compare::main(None)
+    compare::main(Vec::new())
 }

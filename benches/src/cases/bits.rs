@@ -1,22 +1,21 @@
-//! Bits a key by rate of false positives.
+//! Bits per key by rate of false positives. The peers go without the locks that sharing them would take, since one thread
+//! fills them.
 
 use super::Plan;
-use super::filled::{self, Filled};
 use crate::field::{self, Size};
 use crate::record::{Record, Table};
-
+use ahash::RandomState;
 use concurrent_cuckoo_filter::{Builder, CuckooFilter};
+use fastrand::Rng;
+use rayon::prelude::*;
 use std::f64::consts::LN_2;
-use std::iter;
+use xorf::{BinaryFuse8, BinaryFuse16, Filter};
 
-/// The rates that are asked for.
-const RATES: [f64; 10] = [0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.001, 1e-4, 1e-5, 1e-6];
+/// The requested rates.
+const RATES: [f64; 8] = [0.1, 0.05, 0.03, 0.01, 0.005, 0.001, 1e-4, 1e-5];
 
-/// Bits a key of the blocked Bloom filters, which are not built for a rate.
-const BLOCKED: [usize; 8] = [6, 8, 10, 12, 14, 16, 20, 24];
-
-/// Bits of a fingerprint of the binary fuse filters.
-const FUSE: [u32; 3] = [8, 16, 32];
+/// Bits per key of the blocked Bloom filters, which are not built for a rate.
+const BLOCKED: [usize; 4] = [8, 10, 14, 20];
 
 /// What a filter takes, and how often it is wrong.
 struct Measured {
@@ -25,108 +24,150 @@ struct Measured {
 }
 
 impl Measured {
-    /// Looks up enough absent keys to find a thousand at this rate, within reason.
-    fn new(filter: &Filled, rate: f64, plan: &Plan) -> Self {
+    /// Of a filter of these keys. Looks up enough absent keys to find a thousand at this rate, within reason.
+    fn new(keys: &[u64], rate: f64, bytes: usize, plan: &Plan, contains: impl Fn(&u64) -> bool + Sync) -> Self {
+        assert!(keys.par_iter().all(&contains), "every key that was stored is found");
         let absent = if plan.quick { 1e5 } else { (1000.0 / rate).clamp(1e6, 2e7) };
-        Measured { bits: filter.bits_a_key(), rate: filter.false_positive_rate(absent as u64) }
+        // Runs of keys, each with a seed of its own, far from those of present keys.
+        let (runs, run) = ((absent as u64).div_ceil(1 << 16), 1 << 16);
+        let wrong = |seed: u64| {
+            let mut random = Rng::with_seed(0xab5e << 48 | seed);
+            (0..run).filter(|_| contains(&random.u64(..))).count()
+        };
+        let wrong: usize = (0..runs).into_par_iter().map(wrong).sum();
+        let (bits, rate) = (bytes as f64 * 8.0 / keys.len() as f64, wrong as f64 / (runs * run) as f64);
+        Measured { bits, rate }
     }
 }
 
+fn requested(rate: f64) -> Builder<u64> {
+    CuckooFilter::builder().false_positive_rate(rate)
+}
+
+/// This crate at the promised capacity, filled by single insertions.
+fn ours(keys: &[u64], rate: f64, plan: &Plan) -> Measured {
+    let filter = requested(rate).capacity(keys.len()).build().expect("a possible filter");
+    keys.iter().for_each(|key| filter.insert(key).expect("room for the capacity"));
+    Measured::new(keys, rate, filter.memory_usage(), plan, |key| filter.contains(key))
+}
+
+fn bloom(keys: &[u64], rate: f64, plan: &Plan) -> Measured {
+    let builder = fastbloom::BloomFilter::with_false_pos(rate).hasher(RandomState::new());
+    let mut filter = builder.expected_items(keys.len());
+    keys.iter().for_each(|key| _ = filter.insert(key));
+    Measured::new(keys, rate, filter.num_bits() / 8, plan, |key| filter.contains(key))
+}
+
+/// A split-block Bloom filter of this many bits per key.
+fn blocked_bloom(keys: &[u64], bits: usize, plan: &Plan) -> Measured {
+    let (mut filter, hasher) = (sbbf_rs_safe::Filter::new(bits, keys.len()), RandomState::new());
+    keys.iter().for_each(|key| _ = filter.insert_hash(hasher.hash_one(key)));
+    Measured::new(keys, 1e-4, filter.as_bytes().len(), plan, |key| filter.contains_hash(hasher.hash_one(key)))
+}
+
+fn quotient(keys: &[u64], rate: f64, plan: &Plan) -> Measured {
+    let filter = qfilter::Filter::new_with_hasher(keys.len() as u64, rate, RandomState::new());
+    let mut filter = filter.expect("a possible filter");
+    // Inserted as keys that can be removed again.
+    keys.iter().for_each(|key| filter.insert_duplicated(key).expect("room for the capacity"));
+    Measured::new(keys, rate, filter.memory_usage(), plan, |key| filter.contains(key))
+}
+
 pub(super) fn run(plan: &Plan, record: &mut Record) {
-    let log2 = if plan.quick { 12 } else { 20 };
+    let log2 = plan.log2(20);
     let keys: &[u64] = &field::keys(u64::from(log2), Size::new(log2, 0).keys);
-    record.heading("Bits a key");
+    record.heading("Bits per key");
     record.text(&format!(
-        "{} random u64 keys, 95 % of 2^{log2}: as many as a quotient filter of 2^{log2} slots takes. Bits are the memory \
-         over the keys; rates of false positives are measured with 10^6 to 2 * 10^7 absent keys; every key that went in \
-         was found. This crate and qfilter have whole bits, and so keep better rates than are asked for; the Bloom filters \
-         are built for the rates that this crate keeps. *Windows' bound*: (log2(1/rate) + 2) / 0.95, of cuckoo filters whose keys \
-         choose windows or pairs of slots, not buckets of four; what this layout leaves.",
+        "{} random keys, 95 % of 2^{log2}: as many as a quotient filter of 2^{log2} slots takes, whose size is a power of two. Rates \
+         are measured with 10^6 to 2 * 10^7 absent keys. This crate and qfilter have whole bits, and so keep lower rates \
+         than requested; the Bloom filters are built for the rates that this crate keeps. *Bound*: of every filter; \
+         *windows*: (log2(1/rate) + 2) / 0.95, of cuckoo filters whose keys choose windows of slots in place of buckets.",
         keys.len()
     ));
     let heads = [
-        "rate asked for",
+        "requested",
         "this crate",
         "its rate",
         "bound",
-        "windows' bound",
+        "windows",
         "Bloom's bound",
         "fastbloom",
-        "its rate",
         "qfilter",
         "its rate",
     ];
-    let (mut table, mut highest) = (Table::new(heads), 0.0f64);
+    let mut table = Table::new(heads);
     for rate in RATES {
-        plan.step(&format!("bits a key for {}", percent(rate)));
-        let ours = Measured::new(&filled::ours(keys, asked(rate)), rate, plan);
+        plan.step(&format!("bits per key for {}", percent(rate)));
+        let ours = ours(keys, rate, plan);
         // Where few keys are looked up a rate of 0 can come out, which nothing can be built for.
         let kept = ours.rate.max(1e-7);
-        let bloom = Measured::new(&filled::bloom_for(keys, kept), kept, plan);
-        let quotient = Measured::new(&filled::quotient(keys, rate), rate, plan);
-        if ours.bits < bloom.bits {
-            highest = highest.max(ours.rate);
-        }
-        let [mine, others, theirs] =
-            [ours, bloom, quotient].map(|measured| [bits(measured.bits), percent(measured.rate)]);
-        // What any filter of this rate needs; what a cuckoo filter needs whose keys choose windows or pairs of slots, at a
-        // load of 0.95; and what a Bloom filter needs with the best number of hashes.
-        let bounds = [-kept.log2(), (2.0 - kept.log2()) / 0.95, -kept.log2() / LN_2].map(bits);
-        table.row(iter::once(percent(rate)).chain(mine).chain(bounds).chain(others).chain(theirs));
+        let (bloom, quotient) = (bloom(keys, kept, plan), quotient(keys, rate, plan));
+        let bits = [-kept.log2(), (2.0 - kept.log2()) / 0.95, -kept.log2() / LN_2, bloom.bits, quotient.bits];
+        let bits = bits.map(|bits| format!("{bits:.2}"));
+        let [bound, windows, bloom_bound, bloom, quotient_bits] = bits;
+        table.row([
+            percent(rate),
+            format!("{:.2}", ours.bits),
+            percent(ours.rate),
+            bound,
+            windows,
+            bloom_bound,
+            bloom,
+            quotient_bits,
+            percent(quotient.rate),
+        ]);
     }
-    record.table(table);
+    record.table(&table);
 
     record.text(
         "Built for bits, not for a rate: split-block Bloom filters (sbbf-rs-safe), and binary fuse filters (xorf), which are \
          built from all their keys at once and never change:",
     );
-    let mut table = Table::new(["", "bits a key", "its rate", "this crate for that rate"]);
-    let blocked = BLOCKED.map(|bits| ("blocked Bloom", filled::blocked_bloom(keys, bits), 1e-4));
-    let fuse = FUSE.map(|bits| ("binary fuse", filled::binary_fuse(keys, bits), 0.5f64.powi(bits as i32)));
-    for (name, filter, rate) in blocked.into_iter().chain(fuse) {
-        let measured = Measured::new(&filter, rate, plan);
-        let rate = if measured.rate > 0.0 { measured.rate } else { rate };
-        let ours = match asked(rate).capacity(keys.len()).memory_usage() {
-            Ok(bytes) => bits(bytes as f64 * 8.0 / keys.len() as f64),
-            Err(_) => "not possible".into(),
-        };
-        table.row([name.into(), bits(measured.bits), percent(measured.rate), ours]);
+    let mut table = Table::new(["", "bits per key", "its rate", "this crate for that rate"]);
+    let (eight, sixteen) = (BinaryFuse8::try_from(keys), BinaryFuse16::try_from(keys));
+    let (eight, sixteen) = (eight.expect("distinct keys"), sixteen.expect("distinct keys"));
+    let blocked = BLOCKED.map(|bits| ("blocked Bloom", blocked_bloom(keys, bits, plan)));
+    let fuse = [
+        ("binary fuse", Measured::new(keys, 0.004, eight.len(), plan, |key| eight.contains(key))),
+        ("binary fuse", Measured::new(keys, 1.5e-5, 2 * sixteen.len(), plan, |key| sixteen.contains(key))),
+    ];
+    for (name, Measured { bits, rate }) in blocked.into_iter().chain(fuse) {
+        let bytes = requested(rate.max(1e-7)).capacity(keys.len()).memory_usage();
+        let ours =
+            bytes.map_or("not possible".into(), |bytes| format!("{:.2}", bytes as f64 * 8.0 / keys.len() as f64));
+        table.row([name.into(), format!("{bits:.2}"), percent(rate), ours]);
     }
-    record.table(table);
-    record.text(&format!(
-        "At equal rates this crate needs fewer bits than a Bloom filter from {} down; above that the Bloom filter is \
-         smaller. A quotient filter needs fewer at every rate while its slots, a power of two, are full, and about \
-         twice as many when it has just doubled. A binary fuse filter needs the fewest, where all keys are known \
-         beforehand.",
-        percent(highest)
-    ));
-}
-
-fn asked(rate: f64) -> Builder<u64> {
-    CuckooFilter::builder().false_positive_rate(rate)
-}
-
-fn bits(bits: f64) -> String {
-    format!("{bits:.2}")
+    record.table(&table);
 }
 
 /// With three digits that count.
 fn percent(rate: f64) -> String {
     let percent = rate * 100.0;
     let digits = if percent > 0.0 { (2.0 - percent.log10().floor()).max(0.0) as usize } else { 0 };
-    let text = format!("{percent:.digits$}");
-    let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{short} %")
+    format!("{percent:.digits$} %")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::percent;
+    use super::*;
 
+    /// Each structure finds its keys, is as large as it should be, and as often wrong.
     #[test]
-    fn percentages_have_three_digits_that_count() {
-        let of = [1.0, 0.1, 0.0296, 0.00737, 1e-3, 6.17e-5, 1e-6, 0.0];
-        let written = ["100 %", "10 %", "2.96 %", "0.737 %", "0.1 %", "0.00617 %", "0.0001 %", "0 %"];
-        assert_eq!(of.map(percent), written);
+    fn structures_keep_their_sizes_and_rates() {
+        // As many as a quotient filter of 2^16 slots takes.
+        let keys = field::keys(1, (1 << 16) * 95 / 100);
+        let plan = &Plan::new(false, 1, Vec::new());
+        for (number, (filter, bits, rate)) in [
+            (ours(&keys, 0.002, plan), 12.8, 0.00186),
+            (bloom(&keys, 0.01, plan), 9.6, 0.01),
+            (blocked_bloom(&keys, 13, plan), 13.0, 0.0037),
+            (quotient(&keys, 0.5f64.powi(9), plan), 11.7, 0.00185),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert!((filter.bits / bits - 1.0).abs() < 0.05, "{number}: {} bits per key", filter.bits);
+            assert!((filter.rate / rate - 1.0).abs() < 0.15, "{number}: a rate of {}", filter.rate);
+        }
     }
 }

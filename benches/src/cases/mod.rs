@@ -1,22 +1,18 @@
-//! What is timed and counted, one file a section.
+//! What is timed and counted, one file per section.
 
+mod beside;
 mod bits;
-mod bulk;
-mod claims;
-mod entrants;
 mod expiry;
-mod filled;
 mod growth;
-mod kinds;
 mod latency;
 mod load;
-mod lookups;
-mod refusals;
-mod threads;
-mod versions;
-mod writes;
+mod mixed;
+mod occupancy;
+mod operations;
+mod sizes;
+mod turnover;
 
-use crate::contestants::{Version, ours};
+use crate::contestants::Contestant;
 use crate::record::Record;
 use clap::ValueEnum;
 use std::time::Instant;
@@ -27,25 +23,24 @@ pub(crate) struct Plan {
     pub(crate) quick: bool,
     /// Slices of each case.
     pub(crate) rounds: usize,
-    /// Slots of the largest tables of this crate, as a power of two.
-    pub(crate) large: u32,
-    earlier: Option<Version>,
+    /// An earlier commit of the crate.
+    earlier: Vec<Contestant>,
     start: Instant,
 }
 
 impl Plan {
-    pub(crate) fn new(quick: bool, rounds: usize, large: u32, earlier: Option<Version>) -> Self {
-        Plan { quick, rounds, large: if quick { 16 } else { large }, earlier, start: Instant::now() }
+    pub(crate) fn new(quick: bool, rounds: usize, earlier: Vec<Contestant>) -> Self {
+        Plan { quick, rounds, earlier, start: Instant::now() }
+    }
+
+    /// The slots of a table as a power of two, or those of a small one.
+    pub(crate) fn log2(&self, slots: u32) -> u32 {
+        if self.quick { slots.min(12) } else { slots }
     }
 
     /// Slices of cases of which one takes seconds.
     pub(crate) fn few(&self) -> usize {
         self.rounds.min(5)
-    }
-
-    /// This crate, and the earlier commit if there is one.
-    pub(crate) fn versions(&self) -> Vec<Version> {
-        std::iter::once(ours::version()).chain(self.earlier).collect()
     }
 
     /// Says what is being done now.
@@ -62,51 +57,45 @@ impl Plan {
 /// A part of the comparison that can be run alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Section {
-    /// Every operation of this crate by table size, compared with an earlier commit if there is one
-    Versions,
-    /// Lookups by table size, compared with all peers
-    Lookups,
-    /// Inserts, removes and both, one by one
-    Writes,
-    /// Many keys at once, and snapshots
-    Bulk,
-    /// Lookups and loads of every kind of filter, compared with a plain one and an earlier commit if there is one
-    Kinds,
+    /// Every operation of every kind of filter and of the peers, or of an earlier commit; lookups by table size
+    Operations,
     /// Lookups and inserts by load factor
     Load,
-    /// Lookups and writes on several threads
-    Threads,
+    /// Mixes of conc-map-bench on several threads
+    Mixed,
+    /// Lookups and writes of one thread while another one works on the same filter
+    Beside,
     /// Percentiles of single operations, alone and with writers
     Latency,
-    /// Load factors at the first refusal, by size and width
-    Refusals,
-    /// Bits a key by false-positive rate
+    /// Bits per key by false-positive rate
     Bits,
-    /// A filter that grows, by keys, compared with one of the final size and a chain of filters
+    /// A filter that grows, compared with one of the final size and a chain of filters
     Growth,
-    /// What articles say of cuckoo filters: occupancy, keys that come and go, sizes
-    Claims,
-    /// Filters that forget: lookups, "was it seen within the window?" compared with peers, ticks
+    /// Filters that forget: "was it seen within the window?"
     Expiry,
+    /// How full a table gets, by its shape
+    Occupancy,
+    /// Keys that come and go
+    Turnover,
+    /// Sizes of other structures, by formula
+    Sizes,
 }
 
 impl Section {
-    /// Measures it and adds what it found to the record.
+    /// Measures it, and adds the result to the record.
     pub(crate) fn run(self, plan: &Plan, record: &mut Record) {
         let run = match self {
-            Section::Versions => versions::run,
-            Section::Lookups => lookups::run,
-            Section::Writes => writes::run,
-            Section::Bulk => bulk::run,
-            Section::Kinds => kinds::run,
+            Section::Operations => operations::run,
             Section::Load => load::run,
-            Section::Threads => threads::run,
+            Section::Mixed => mixed::run,
+            Section::Beside => beside::run,
             Section::Latency => latency::run,
-            Section::Refusals => refusals::run,
             Section::Bits => bits::run,
             Section::Growth => growth::run,
-            Section::Claims => claims::run,
             Section::Expiry => expiry::run,
+            Section::Occupancy => occupancy::run,
+            Section::Turnover => turnover::run,
+            Section::Sizes => sizes::run,
         };
         run(plan, record);
     }

@@ -1,74 +1,62 @@
 //! What one might use instead of this crate. Whatever is written through `&mut` stands in a lock for the whole of it, which
 //! lookups take too. All hash with ahash; those that take a hasher, not a function, without random seeds.
 
-use super::{Contestant, Passes, Set};
-use crate::field::{Key, Size};
+use super::{Contestant, Family, Set};
+use crate::field::Size;
 use ahash::{AHasher, RandomState};
 use cuckoo_clock::config::{BitCount, CuckooConfiguration};
 use parking_lot::RwLock;
 use rand::{SeedableRng, rngs::SmallRng};
 use std::hash::BuildHasher;
 
-pub(super) fn all<K: Key>() -> Vec<Contestant<K>> {
-    type Build<K> = fn(Size) -> Box<dyn Passes<K>>;
-    let peer =
-        |name, removes, exact, bits: fn(u32) -> bool, build: Build<K>| Contestant { name, removes, exact, bits, build };
+pub(super) fn all() -> Vec<Contestant> {
+    type Make = fn(Size) -> Box<dyn Set>;
+    let filter = |name, bits, removes, make: Make| Contestant {
+        name: format!("{name}, {bits} bits"),
+        family: Family::Peer,
+        removes,
+        bits,
+        make,
+    };
+    let exact = |name: &str, make: Make| Contestant {
+        name: name.to_owned(),
+        family: Family::Exact,
+        removes: true,
+        bits: 13,
+        make,
+    };
     vec![
-        peer("atomic-cuckoo-filter", true, false, |bits| [4, 8, 16, 32].contains(&bits), |size| Box::new(atomic(size))),
-        peer("cuckoofilter + RwLock", true, false, |bits| bits == 8, |size| Box::new(locked_cuckoo(size))),
-        peer(
-            "scalable_cuckoo_filter + RwLock",
-            true,
-            false,
-            |bits| (5..=32).contains(&bits),
-            |size| Box::new(scalable_cuckoo::<K>(size)),
-        ),
-        peer("cuckoo-clock", true, false, |bits| (4..=32).contains(&bits), |size| Box::new(cuckoo_clock(size))),
-        peer("fastbloom", false, false, |_| true, |size| Box::new(bloom(size))),
-        peer("sbbf-rs-safe + RwLock", false, false, |_| true, |size| Box::new(BlockedBloom::new(size))),
-        peer("qfilter + RwLock", true, false, |bits| (3..=32).contains(&bits), |size| Box::new(quotient(size))),
-        peer(
-            "DashSet",
-            true,
-            true,
-            |_| true,
-            |size| Box::new(dashmap::DashSet::with_capacity_and_hasher(size.keys, RandomState::new())),
-        ),
-        peer(
-            "papaya",
-            true,
-            true,
-            |_| true,
-            |size| Box::new(papaya::HashSet::with_capacity_and_hasher(size.keys, RandomState::new())),
-        ),
-        peer(
-            "scc",
-            true,
-            true,
-            |_| true,
-            |size| Box::new(scc::HashSet::with_capacity_and_hasher(size.keys, RandomState::new())),
-        ),
+        filter("atomic-cuckoo-filter", 16, true, |size| Box::new(atomic(size))),
+        filter("cuckoofilter + RwLock", 8, true, |size| Box::new(locked_cuckoo(size))),
+        filter("scalable_cuckoo_filter + RwLock", 13, true, |size| Box::new(scalable_cuckoo(size))),
+        filter("cuckoo-clock", 13, true, |size| Box::new(cuckoo_clock(size))),
+        filter("fastbloom", 13, false, |size| Box::new(bloom(size))),
+        filter("sbbf-rs-safe + RwLock", 13, false, |size| Box::new(BlockedBloom::new(size))),
+        filter("qfilter + RwLock", 13, true, |size| Box::new(quotient(size))),
+        exact("DashSet", |size| Box::new(DashSet::with_capacity_and_hasher(size.keys, RandomState::new()))),
+        exact("papaya", |size| Box::new(Papaya::with_capacity_and_hasher(size.keys, RandomState::new()))),
+        exact("scc", |size| Box::new(Scc::with_capacity_and_hasher(size.keys, RandomState::new()))),
     ]
 }
 
 /// Implements [`Set`] for a type: what each operation does with `set` and `key`.
 macro_rules! set {
-    ($K:ident, $set:ty, |$this:ident, $key:ident| $insert:expr, $contains:expr $(, $remove:expr)?) => {
-        impl<$K: Key> Set<$K> for $set {
+    ($set:ty, |$this:ident, $key:ident| $insert:expr, $contains:expr $(, $remove:expr)?) => {
+        impl Set for $set {
             #[inline]
-            fn insert(&self, $key: &$K) -> bool {
+            fn insert(&self, $key: &u64) -> bool {
                 let $this = self;
                 $insert
             }
 
             #[inline]
-            fn contains(&self, $key: &$K) -> bool {
+            fn contains(&self, $key: &u64) -> bool {
                 let $this = self;
                 $contains
             }
 
             $(#[inline]
-            fn remove(&self, $key: &$K) -> bool {
+            fn remove(&self, $key: &u64) -> bool {
                 let $this = self;
                 $remove
             })?
@@ -85,7 +73,7 @@ fn atomic(size: Size) -> AtomicCuckoo {
     builder.fingerprint_size(size.bits as usize).build().expect("a possible filter")
 }
 
-set!(K, AtomicCuckoo, |set, key| AtomicCuckoo::insert(set, key).is_ok(), set.contains(key), set.remove(key));
+set!(AtomicCuckoo, |set, key| AtomicCuckoo::insert(set, key).is_ok(), set.contains(key), set.remove(key));
 
 /// A power of two of buckets; a full filter drops another key than the one that it refuses.
 type LockedCuckoo = RwLock<cuckoofilter::CuckooFilter<AHasher>>;
@@ -94,13 +82,13 @@ fn locked_cuckoo(size: Size) -> LockedCuckoo {
     RwLock::new(cuckoofilter::CuckooFilter::with_capacity(size.slots))
 }
 
-set!(K, LockedCuckoo, |set, key| set.write().add(key).is_ok(), set.read().contains(key), set.write().delete(key));
+set!(LockedCuckoo, |set, key| set.write().add(key).is_ok(), set.read().contains(key), set.write().delete(key));
 
 /// A first filter of a power of two of buckets; what it cannot place goes to a list, and it adds a filter of twice the
 /// size.
-type ScalableCuckoo<K> = RwLock<scalable_cuckoo_filter::ScalableCuckooFilter<K, AHasher, SmallRng>>;
+type ScalableCuckoo = RwLock<scalable_cuckoo_filter::ScalableCuckooFilter<u64, AHasher, SmallRng>>;
 
-fn scalable_cuckoo<K: Key>(size: Size) -> ScalableCuckoo<K> {
+fn scalable_cuckoo(size: Size) -> ScalableCuckoo {
     // The first part halves the rate that was asked for, and a lookup compares 8 fingerprints: 4 bits in all.
     let filter = scalable_cuckoo_filter::ScalableCuckooFilterBuilder::new()
         .initial_capacity(size.slots)
@@ -112,8 +100,7 @@ fn scalable_cuckoo<K: Key>(size: Size) -> ScalableCuckoo<K> {
 }
 
 set!(
-    K,
-    ScalableCuckoo<K>,
+    ScalableCuckoo,
     |set, key| {
         set.write().insert(key);
         true
@@ -132,7 +119,7 @@ fn cuckoo_clock(size: Size) -> CuckooClock {
     CuckooClock::new(configuration.expect("a possible filter"), RandomState::new())
 }
 
-set!(K, CuckooClock, |set, key| CuckooClock::insert(set, key).is_none(), set.contains(key), set.remove(key));
+set!(CuckooClock, |set, key| CuckooClock::insert(set, key).is_none(), set.contains(key), set.remove(key));
 
 /// Bits are set one by one with atomic operations.
 type Bloom = fastbloom::AtomicBloomFilter<RandomState>;
@@ -145,7 +132,6 @@ fn bloom(size: Size) -> Bloom {
 }
 
 set!(
-    K,
     Bloom,
     |set, key| {
         Bloom::insert(set, key);
@@ -166,7 +152,6 @@ impl BlockedBloom {
 }
 
 set!(
-    K,
     BlockedBloom,
     |set, key| {
         let hash = set.1.hash_one(key);
@@ -191,7 +176,6 @@ fn quotient(size: Size) -> Quotient {
 
 // As its documentation asks of filters that keys are removed from.
 set!(
-    K,
     Quotient,
     |set, key| set.write().insert_duplicated(key).is_ok(),
     set.read().contains(key),
@@ -199,17 +183,17 @@ set!(
 );
 
 /// Exact: shards, each behind a lock that lookups take too.
-type DashSet<K> = dashmap::DashSet<K, RandomState>;
+type DashSet = dashmap::DashSet<u64, RandomState>;
 
-set!(K, DashSet<K>, |set, key| DashSet::insert(set, *key), set.contains(key), DashSet::remove(set, key).is_some());
+set!(DashSet, |set, key| DashSet::insert(set, *key), set.contains(key), DashSet::remove(set, key).is_some());
 
 /// Exact: lookups take no lock; each operation enters and leaves the reclamation scheme, as separate requests would. Each
 /// key is an allocation of its own.
-type Papaya<K> = papaya::HashSet<K, RandomState>;
+type Papaya = papaya::HashSet<u64, RandomState>;
 
-set!(K, Papaya<K>, |set, key| set.pin().insert(*key), set.pin().contains(key), set.pin().remove(key));
+set!(Papaya, |set, key| set.pin().insert(*key), set.pin().contains(key), set.pin().remove(key));
 
 /// Exact: buckets, each behind a lock that lookups take too.
-type Scc<K> = scc::HashSet<K, RandomState>;
+type Scc = scc::HashSet<u64, RandomState>;
 
-set!(K, Scc<K>, |set, key| set.insert_sync(*key).is_ok(), set.contains_sync(key), set.remove_sync(key).is_some());
+set!(Scc, |set, key| set.insert_sync(*key).is_ok(), set.contains_sync(key), set.remove_sync(key).is_some());

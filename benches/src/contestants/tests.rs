@@ -1,7 +1,7 @@
-//! Every contestant does what it is compared for: with every type of key, at every width that the benchmarks use.
+//! Every contestant does what it is compared for.
 
-use super::{Contestant, Contested, ours};
-use crate::field::{Field, Key, Size, Text};
+use super::{Contestant, Set, all, most, ours};
+use crate::field::{Field, Size};
 
 const LOG2: u32 = 16;
 const PROBES: usize = 1 << 19;
@@ -48,77 +48,50 @@ fn blocked_bloom(bits_a_key: f64) -> f64 {
     rate
 }
 
-fn check<K: Key>(contestant: &Contestant<K>, bits: u32, field: &Field<K>) {
-    let Contestant { name, removes, build, .. } = contestant;
-    let known = known(name, bits);
-    let set = build(Size::new(LOG2, bits));
+fn check(contestant: &Contestant, field: &Field) {
+    let Contestant { name, removes, bits, .. } = contestant;
+    let (known, set) = (known(name.split(", ").next().unwrap(), *bits), contestant.build(LOG2));
     let all = field.present.len();
     let enough = all - (all as f64 * known.lost) as usize;
-
     let inserted = set.insert_all(&field.present);
-    assert!(inserted >= enough, "{name}, {bits} bits, {}: {inserted} of {all} inserted", K::NAME);
+    assert!(inserted >= enough, "{name}: {inserted} of {all} inserted");
     let found = set.contains_all(&field.present);
-    assert!(found >= enough, "{name}, {bits} bits, {}: {found} of {all} found", K::NAME);
+    assert!(found >= enough, "{name}: {found} of {all} found");
 
     let wrong = set.contains_all(&field.misses) as f64;
     let expected = known.rate * field.misses.len() as f64;
     let margin = expected * known.within + 4.0 * expected.sqrt();
-    assert!(
-        (wrong - expected).abs() <= margin,
-        "{name}, {bits} bits, {}: {wrong} false positives where {expected:.0} were expected",
-        K::NAME
-    );
+    assert!((wrong - expected).abs() <= margin, "{name}: {wrong} false positives where {expected:.0} were expected");
 
+    for (operation, pass) in set.more() {
+        let expected = if operation == "insert_unique" { 0 } else { all };
+        let done = pass(&field.present);
+        assert!((expected..=expected + all / 50).contains(&done), "{name}: {operation} of {done} of {all}");
+    }
     if *removes {
         let removed = set.remove_all(&field.present);
-        assert!(removed >= enough, "{name}, {bits} bits, {}: {removed} of {all} removed", K::NAME);
+        assert!(removed >= enough, "{name}: {removed} of {all} removed");
         let left = set.contains_all(&field.present);
-        assert!(left <= all - enough, "{name}, {bits} bits, {}: {left} left", K::NAME);
+        assert!(left <= all - enough, "{name}: {left} left");
+        // A counter counts keys of one class together.
+        most(set.load(&field.present), all);
+        most(set.churn(&field.present, &field.misses[..all]), all);
     }
 }
 
-fn check_all<K: Contested>() {
+#[test]
+fn contestants_do_what_they_are_compared_for() {
     let field = Field::new(LOG2, PROBES);
-    for contestant in K::contestants() {
-        for bits in [8, 12, 13, 16] {
-            if (contestant.bits)(bits) {
-                check(&contestant, bits, &field);
-            }
-        }
-    }
+    all(|_| true).iter().for_each(|contestant| check(contestant, &field));
 }
 
 #[test]
-fn contestants_with_numbers() {
-    check_all::<u64>();
-}
-
-#[test]
-fn contestants_with_text() {
-    check_all::<Text>();
-}
-
-/// Small tables are what they are asked to be as well, and every operation of a version does its work.
-#[test]
-fn versions_have_their_size_and_do_what_they_are_timed_for() {
+fn small_tables_have_the_requested_size() {
     for (log2, least) in [(6, 0.7), (9, 0.95), (12, 0.99), (16, 0.999)] {
         let size = Size::new(log2, 13);
-        let filter = (ours::version().numbers)(size);
-        let Field { present, misses, .. } = Field::<u64>::new(log2, size.slots);
-        let (half, others) = (&present[..size.slots / 2], &misses[..size.slots / 2]);
-        assert_eq!(filter.insert_batch(half), half.len());
-        let share = filter.slots() as f64 / size.slots as f64;
+        let filter = ours::Of(ours::build(size));
+        assert!(filter.insert(&1));
+        let share = 1.0 / filter.0.load_factor() / size.slots as f64;
         assert!((least..=1.0).contains(&share), "2^{log2}: {share} of the slots");
-
-        let mut found = vec![false; half.len()];
-        filter.contains_batch(half, &mut found);
-        assert!(found.iter().all(|&found| found) && filter.contains_all(half) == half.len());
-        assert_eq!(filter.insert_unique_all(half), 0);
-        assert!((half.len()..half.len() + 20 + half.len() / 50).contains(&filter.count_all(half)));
-        assert_eq!(filter.load(&filter.save()), half.len());
-        assert_eq!(filter.churn(half, others), half.len());
-        assert_eq!(filter.contains_all(others), half.len());
-        filter.clear();
-        assert_eq!((filter.contains_all(others), filter.par_insert(half)), (0, half.len()));
     }
 }

@@ -1,6 +1,6 @@
 //! Keys that come and go: what a filter that removes has over one that cannot.
 
-use crate::cases::Plan;
+use super::Plan;
 use crate::record::figure::{self, Axes, Line, Look};
 use crate::record::{Record, Table};
 use concurrent_cuckoo_filter::CuckooFilter;
@@ -107,7 +107,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         table.row(std::iter::once(label.clone()).chain(cells));
         lines.push(Line { name: label, look: *look, points });
     }
-    record.table(table);
+    record.table(&table);
     let title = "False positives while keys come and go, %";
     let axes = Axes { x: "keys so far, millions", x_label: |keys| format!("{keys:.2}"), y: "false positives, %" };
     record.figure("turnover", title, figure::draw(title, &axes, &lines));

@@ -1,5 +1,6 @@
 //! Sizes: small filters compared with what people keep instead, and formulas of structures that were not run.
 
+use super::Plan;
 use crate::record::{Record, Table};
 use concurrent_cuckoo_filter::CuckooFilter;
 use std::f64::consts::LN_2;
@@ -8,7 +9,7 @@ use std::f64::consts::LN_2;
 const ACTIVE: usize = 1_000_000;
 const USERS: usize = 100_000_000;
 
-pub(super) fn run(record: &mut Record) {
+pub(super) fn run(_: &Plan, record: &mut Record) {
     let bytes = |keys: usize, rate: f64| {
         let builder = CuckooFilter::<u64>::builder().capacity(keys).false_positive_rate(rate);
         builder.memory_usage().expect("a possible filter")
@@ -29,7 +30,7 @@ pub(super) fn run(record: &mut Record) {
         let size = format!("{:.1}", bytes as f64 / f64::from(1 << 20));
         table.row([name.into(), size, wrong.into(), "yes".into(), String::from(other)]);
     }
-    record.table(table);
+    record.table(&table);
 
     record.text(
         "Bits a key by formula, beside this crate's own: cuckoo filters of 2 choices of 4 slots at 96.5 % load; with windows \
@@ -54,5 +55,5 @@ pub(super) fn run(record: &mut Record) {
         let cells = formulas.map(|bits| format!("{bits:.1}"));
         table.row(std::iter::once(format!("{} %", rate * 100.0)).chain(cells));
     }
-    record.table(table);
+    record.table(&table);
 }
