@@ -11,14 +11,13 @@
 
 use clap::Parser;
 use concurrent_cuckoo_filter::CuckooFilter;
-use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, HumanCount};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
 
 /// Removes repeated lines from files or from standard input.
 #[derive(Parser)]
@@ -31,10 +30,10 @@ struct Arguments {
     /// How often a new line may be taken for a repeated one
     #[arg(long, default_value_t = 0.0001)]
     rate: f64,
-    /// Threads that look lines up, up to 1024; as many as there are cores by default
+    /// Threads that look lines up, up to 1024; one per core by default
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
-    /// No progress, no announcement and no summary
+    /// No announcement and no summary
     #[arg(long)]
     quiet: bool,
 }
@@ -97,9 +96,6 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if arguments.capacity.is_none() {
         memory += &format!(" ({} at 100,000,000 new lines)", memory_at(100_000_000)?);
     }
-    let progress = if arguments.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-    progress.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a template of ours"));
-    progress.enable_steady_tick(Duration::from_millis(200));
     if !arguments.quiet {
         // Chunks wait before and after the lookups, and one is in each of the three stages: at most a byte and an answer
         // for each line feed, and once a slice.
@@ -114,13 +110,12 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         let reader = scope.spawn(move || read(inputs, &give));
         let writer = scope.spawn(move || write(&admitted));
         // Its ends of the channels are closed when it returns: then the writer ends, and the reader if it has not yet.
-        let (filter, progress) = (&filter, &progress);
-        let counts = pool.install(move || admit(filter, chunks, put, progress));
+        let filter = &filter;
+        let counts = pool.install(move || admit(filter, chunks, put));
         let written = writer.join().expect("the writer does not panic");
         let read = reader.join().expect("the reader does not panic");
         written.and(read).map(|()| counts)
     })?;
-    progress.finish_and_clear();
     if !arguments.quiet {
         summary(&counts, &filter);
     }
@@ -151,12 +146,7 @@ fn read(inputs: Vec<(String, Box<dyn Read + Send>)>, give: &SyncSender<Chunk>) -
 }
 
 /// Passes on the lines of each chunk that are new.
-fn admit(
-    filter: &CuckooFilter<[u8]>,
-    chunks: Receiver<Chunk>,
-    put: SyncSender<(Chunk, Vec<bool>)>,
-    progress: &ProgressBar,
-) -> Counts {
+fn admit(filter: &CuckooFilter<[u8]>, chunks: Receiver<Chunk>, put: SyncSender<(Chunk, Vec<bool>)>) -> Counts {
     let mut counts = Counts::default();
     for chunk in chunks {
         let keys: Vec<&[u8]> = lines(&chunk).collect();
@@ -169,7 +159,6 @@ fn admit(
         counts.new += report.inserted as u64;
         counts.repeated += report.present as u64;
         counts.refused += report.rejected.len() as u64;
-        progress.set_message(format!("{} lines, {} new", HumanCount(counts.read), HumanCount(counts.new)));
         if put.send((chunk, admitted)).is_err() {
             break;
         }
@@ -206,16 +195,4 @@ fn summary(counts: &Counts, filter: &CuckooFilter<[u8]>) {
         );
     }
     let _ = writeln!(io::stderr(), "{text}");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_threads_than_help_are_refused() {
-        let threads = |number| Arguments::try_parse_from(["dedup", "--threads", number]).map(|given| given.threads);
-        assert_eq!(threads("1024").ok(), Some(1024));
-        assert!(threads("1025").is_err_and(|error| error.to_string().contains("is not in 0..=1024")));
-    }
 }

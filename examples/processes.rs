@@ -250,38 +250,28 @@ mod live {
         Ok(fs::remove_file(&path)?)
     }
 
-    /// A case of the comparison below: its name, and what looks up some keys.
-    type Case<'a> = (&'static str, Box<dyn FnMut(&[u64]) + 'a>);
-
     /// A reader beside a filter in this process's own memory: in turns, and of each the fastest tenth of the slices.
     fn compare(reader: &SharedReader<Filter>, own: &Filter, capacity: usize) {
-        let [mut own_found, mut found] = [[false; BATCH]; 2];
-        let mut cases: [Case<'_>; 4] = [
-            ("single lookups", Box::new(|keys| keys.iter().for_each(|key| _ = black_box(own.contains(key))))),
-            ("", Box::new(|keys| keys.iter().for_each(|key| _ = black_box(reader.contains(key))))),
-            ("batches", Box::new(|keys| own.contains_batch(keys, &mut own_found))),
-            ("", Box::new(|keys| reader.contains_batch(keys, &mut found))),
-        ];
+        let mut found = [false; BATCH];
         let mut times = [const { Vec::new() }; 4];
-        for slice in 0..SLICES {
-            for ((_, case), times) in cases.iter_mut().zip(&mut times) {
-                // The first pass warms the caches after the case before.
-                for (pass, timed) in [(2 * slice, false), (2 * slice + 1, true)] {
-                    let keys: Vec<_> = (0..BATCHES).map(|number| batch(pass * BATCHES + number, capacity)).collect();
-                    let begun = Instant::now();
-                    keys.iter().for_each(|keys| case(keys));
-                    if timed {
-                        times.push(begun.elapsed().as_secs_f64() * 1e9 / (BATCHES * BATCH) as f64);
-                    }
-                }
+        for slice in 0..2 * SLICES {
+            let keys: Vec<_> = (0..BATCHES).map(|number| batch(slice * BATCHES + number, capacity)).collect();
+            for (case, times) in times.iter_mut().enumerate() {
+                let begun = Instant::now();
+                keys.iter().for_each(|keys| match case {
+                    0 => keys.iter().for_each(|key| _ = black_box(own.contains(key))),
+                    1 => keys.iter().for_each(|key| _ = black_box(reader.contains(key))),
+                    2 => own.contains_batch(keys, &mut found),
+                    _ => reader.contains_batch(keys, &mut found),
+                });
+                times.push(begun.elapsed().as_secs_f64() * 1e9 / (BATCHES * BATCH) as f64);
             }
         }
         let tenths = times.map(|mut times| {
             times.sort_by(f64::total_cmp);
-            times[SLICES / 10]
+            times[SLICES / 5]
         });
-        for (pair, (name, _)) in tenths.chunks(2).zip(cases.iter().step_by(2)) {
-            let [own, reader] = [pair[0], pair[1]];
+        for (name, [own, reader]) in ["single lookups", "batches"].into_iter().zip(tenths.as_chunks().0) {
             println!("{name}: {own:.1} ns in own memory, {reader:.1} ns by a reader ({:.2})", own / reader);
         }
     }

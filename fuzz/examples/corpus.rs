@@ -27,8 +27,8 @@ fn folder(target: &str) -> Result<PathBuf, Box<dyn Error>> {
 fn operations() -> Result<(), Box<dyn Error>> {
     // Many keys in, in each way; some out; single ones; both filters; copies and merging.
     let steps = [
-        &[74, 0, 249, 101, 40, 249, 105 + 0x80, 80, 249][..],
-        &[0, 7, 24, 7, 24, 90, 52, 7, 70 + 0x80, 7, 46, 3, 94, 0, 41],
+        &[74, 0, 249, 75, 40, 249, 76, 80, 249][..],
+        &[0, 7, 24, 7, 24, 90, 52, 7, 70 + 0x80, 7, 46, 3, 100, 0, 41, 92, 0, 41],
         &[113, 121, 74, 3, 8, 117, 116, 120, 127, 110, 0, 249, 112],
     ];
     for capacity in 0..11_u8 {

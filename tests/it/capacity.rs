@@ -1,16 +1,12 @@
 //! The promises about size: as many keys go in as were asked for, the table takes little more before it refuses one,
 //! the memory is what the builder said, and a refusal changes nothing.
 //!
-//! Each test does a part of the builds by default. `FULL=1 cargo test --test it capacity -- --include-ignored --nocapture` does all of them
+//! Each test does a part of the builds by default. `CUCKOO_FULL=1 cargo test --test it capacity -- --include-ignored --nocapture` does all of them
 //! (about a minute on two cores) and prints what it counted.
 
 use concurrent_cuckoo_filter::{Builder, CuckooFilter, InsertError};
 use std::sync::Mutex;
-use testkit::{each_on_all_cores, random_seeds};
-
-fn full() -> bool {
-    std::env::var_os("FULL").is_some_and(|value| value == "1")
-}
+use testkit::{choose, each_on_all_cores, random_seeds};
 
 fn build(capacity: usize, bits: u32, rng: &mut fastrand::Rng) -> CuckooFilter<u64> {
     finish(CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits), rng)
@@ -49,7 +45,7 @@ fn fill_all_to_capacity(
     part: usize,
     most_in_10_000: usize,
 ) {
-    let builds = if full() { all } else { part };
+    let builds = choose(all, part);
     let refused = Mutex::new(Vec::new());
     for bits in [6, 8, 13, 16] {
         let before = refused.lock().unwrap().len();
@@ -142,7 +138,7 @@ fn filters_of_many_shards_have_slots_for_the_fullest_one() {
 
 #[test]
 fn an_overfilled_table_of_a_million_slots_refuses_no_key_below_a_load_of_0_965() {
-    let builds = if full() { 20 } else { 2 };
+    let builds = choose(20, 2);
     for bits in [8, 13, 16] {
         let loads = Mutex::new(Vec::new());
         each_on_all_cores(&(0..builds).collect::<Vec<_>>(), |&i| {

@@ -1,8 +1,9 @@
 //! What can be done to one key, and every way to do one thing to many keys, by name.
 
-use crate::{Answer, Filter};
-use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, RemoveReport};
+use crate::Answer;
+use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, DefaultHashBuilder, RemoveReport};
 use std::hash::BuildHasher;
+use std::marker::PhantomData;
 
 /// What can be done to one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,48 +37,60 @@ pub fn single<S: BuildHasher>(filter: &CuckooFilter<u64, S>, what: Single, key: 
 }
 
 /// A way to look keys up.
-pub type Lookup = (&'static str, fn(&Filter, &[u64], &mut [bool]));
+pub type Lookup<S> = (&'static str, fn(&CuckooFilter<u64, S>, &[u64], &mut [bool]));
 /// A way to insert keys.
-pub type Insert = (&'static str, fn(&Filter, &[u64]) -> BulkReport);
+pub type Insert<S> = (&'static str, fn(&CuckooFilter<u64, S>, &[u64]) -> BulkReport);
 /// A way to remove keys.
-pub type Remove = (&'static str, fn(&Filter, &[u64]) -> RemoveReport);
+pub type Remove<S> = (&'static str, fn(&CuckooFilter<u64, S>, &[u64]) -> RemoveReport);
 
-/// Every way to look keys up.
-pub const LOOKUPS: [Lookup; 8] = [
-    ("contains", |filter, keys, found| answer(keys, found, |key| filter.contains(key))),
-    ("contains_batch", |filter, keys, found| filter.contains_batch(keys, found)),
-    ("par_contains", |filter, keys, found| filter.par_contains(keys, found)),
-    ("contains_hash", |filter, keys, found| answer(keys, found, |key| filter.contains_hash(filter.hash(key)))),
-    ("contains_batch_hash", |filter, keys, found| filter.contains_batch_hash(&hashes(filter, keys), found)),
-    ("par_contains_hash", |filter, keys, found| filter.par_contains_hash(&hashes(filter, keys), found)),
-    ("bulk().contains", |filter, keys, found| filter.bulk().progress(|_| {}).contains(keys, found)),
-    ("bulk().contains_hash", |filter, keys, found| filter.bulk().contains_hash(&hashes(filter, keys), found)),
-];
+/// Those of filters with this hasher.
+pub struct Ways<S>(PhantomData<S>);
 
-/// Every way to insert keys.
-pub const INSERTS: [Insert; 9] = [
-    ("insert_batch", |filter, keys| filter.insert_batch(keys)),
-    ("par_insert", |filter, keys| filter.par_insert(keys)),
-    ("par_insert_iter", |filter, keys| filter.par_insert_iter(keys.iter().copied())),
-    ("insert_batch_hash", |filter, keys| filter.insert_batch_hash(&hashes(filter, keys))),
-    ("par_insert_hash", |filter, keys| filter.par_insert_hash(&hashes(filter, keys))),
-    ("par_insert_iter_hash", |filter, keys| filter.par_insert_iter_hash(hashes(filter, keys))),
-    ("bulk().insert", |filter, keys| filter.bulk().progress(|_| {}).insert(keys)),
-    ("bulk().insert_iter", |filter, keys| filter.bulk().insert_iter(keys.iter().copied())),
-    ("bulk().insert_hash", |filter, keys| filter.bulk().insert_hash(&hashes(filter, keys))),
-];
+impl<S: BuildHasher + Sync> Ways<S> {
+    /// Every way to look keys up; only the last four hand them over to other threads.
+    pub const LOOKUPS: [Lookup<S>; 8] = [
+        ("contains", |filter, keys, found| answer(keys, found, |key| filter.contains(key))),
+        ("contains_batch", |filter, keys, found| filter.contains_batch(keys, found)),
+        ("contains_hash", |filter, keys, found| answer(keys, found, |key| filter.contains_hash(filter.hash(key)))),
+        ("contains_batch_hash", |filter, keys, found| filter.contains_batch_hash(&hashes(filter, keys), found)),
+        ("par_contains", |filter, keys, found| filter.par_contains(keys, found)),
+        ("par_contains_hash", |filter, keys, found| filter.par_contains_hash(&hashes(filter, keys), found)),
+        ("bulk().contains", |filter, keys, found| filter.bulk().progress(|_| {}).contains(keys, found)),
+        ("bulk().contains_hash", |filter, keys, found| filter.bulk().contains_hash(&hashes(filter, keys), found)),
+    ];
 
-/// Every way to remove keys.
-pub const REMOVES: [Remove; 6] = [
-    ("remove_batch", |filter, keys| filter.remove_batch(keys)),
-    ("par_remove", |filter, keys| filter.par_remove(keys)),
-    ("remove_batch_hash", |filter, keys| filter.remove_batch_hash(&hashes(filter, keys))),
-    ("par_remove_hash", |filter, keys| filter.par_remove_hash(&hashes(filter, keys))),
-    ("bulk().remove", |filter, keys| filter.bulk().progress(|_| {}).remove(keys)),
-    ("bulk().remove_hash", |filter, keys| filter.bulk().remove_hash(&hashes(filter, keys))),
-];
+    /// Every way to insert keys.
+    pub const INSERTS: [Insert<S>; 9] = [
+        ("insert_batch", |filter, keys| filter.insert_batch(keys)),
+        ("par_insert", |filter, keys| filter.par_insert(keys)),
+        ("par_insert_iter", |filter, keys| filter.par_insert_iter(keys.iter().copied())),
+        ("insert_batch_hash", |filter, keys| filter.insert_batch_hash(&hashes(filter, keys))),
+        ("par_insert_hash", |filter, keys| filter.par_insert_hash(&hashes(filter, keys))),
+        ("par_insert_iter_hash", |filter, keys| filter.par_insert_iter_hash(hashes(filter, keys))),
+        ("bulk().insert", |filter, keys| filter.bulk().progress(|_| {}).insert(keys)),
+        ("bulk().insert_iter", |filter, keys| filter.bulk().insert_iter(keys.iter().copied())),
+        ("bulk().insert_hash", |filter, keys| filter.bulk().insert_hash(&hashes(filter, keys))),
+    ];
 
-fn hashes(filter: &Filter, keys: &[u64]) -> Vec<u64> {
+    /// Every way to remove keys.
+    pub const REMOVES: [Remove<S>; 6] = [
+        ("remove_batch", |filter, keys| filter.remove_batch(keys)),
+        ("par_remove", |filter, keys| filter.par_remove(keys)),
+        ("remove_batch_hash", |filter, keys| filter.remove_batch_hash(&hashes(filter, keys))),
+        ("par_remove_hash", |filter, keys| filter.par_remove_hash(&hashes(filter, keys))),
+        ("bulk().remove", |filter, keys| filter.bulk().progress(|_| {}).remove(keys)),
+        ("bulk().remove_hash", |filter, keys| filter.bulk().remove_hash(&hashes(filter, keys))),
+    ];
+}
+
+/// [`Ways::LOOKUPS`] of most filters.
+pub const LOOKUPS: [Lookup<DefaultHashBuilder>; 8] = Ways::LOOKUPS;
+/// [`Ways::INSERTS`] of most filters.
+pub const INSERTS: [Insert<DefaultHashBuilder>; 9] = Ways::INSERTS;
+/// [`Ways::REMOVES`] of most filters.
+pub const REMOVES: [Remove<DefaultHashBuilder>; 6] = Ways::REMOVES;
+
+fn hashes<S: BuildHasher>(filter: &CuckooFilter<u64, S>, keys: &[u64]) -> Vec<u64> {
     keys.iter().map(|key| filter.hash(key)).collect()
 }
 

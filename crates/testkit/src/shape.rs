@@ -102,6 +102,17 @@ impl fmt::Display for Shape {
     }
 }
 
+/// Panics with what is wrong, the key and the filter, which can be built again.
+///
+/// # Panics
+///
+/// Always.
+#[cold]
+#[track_caller]
+pub fn broken(shape: &Shape, key: impl Into<Option<u64>>, what: impl fmt::Display) -> ! {
+    panic!("{what} (key {:?}, filter of {shape})", key.into())
+}
+
 /// Filters that can be compared: those of one capacity have equal seeds.
 pub fn builder(capacity: usize, bits: u32) -> Builder<u64> {
     let hasher = DefaultHashBuilder::with_seeds(1, 2, 3, capacity as u64);

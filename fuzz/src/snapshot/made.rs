@@ -1,6 +1,6 @@
 //! Snapshots made from what they say, with defects, under checksums that match.
 
-use super::{EMPTY, head};
+use super::EMPTY;
 use std::ops::Range;
 use testkit::Input;
 use testkit::format::{ALIGN, CHECKSUM, FIXED, HEAD, Layout, SLOTS, seal_all};
@@ -118,7 +118,7 @@ impl Pieces {
     /// Adds a record, and says how many slots are taken in it.
     fn add(&mut self, layout: &Layout, prefix_and_depth: [u32; 2], words: &[u8]) -> u64 {
         let count = layout.taken(words).count() as u64;
-        let mut record = head(layout, 0, prefix_and_depth, count).to_vec();
+        let mut record = head(layout, prefix_and_depth, count).to_vec();
         record.extend(words);
         record.resize(layout.record(), 0);
         self.records.push(record);
@@ -165,6 +165,20 @@ impl Pieces {
         seal_all(&mut bytes, length, &lengths);
         bytes
     }
+}
+
+/// The head of a record of the only shard, without its checksums.
+fn head(layout: &Layout, [prefix, depth]: [u32; 2], count: u64) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..8].copy_from_slice(b"\xc0record\n");
+    head[16..20].copy_from_slice(&prefix.to_le_bytes());
+    head[20] = depth as u8;
+    head[21] = layout.width as u8;
+    head[22] = layout.width as u8;
+    for (at, field) in [(40, count), (48, layout.words as u64 / 8)] {
+        head[at..at + 8].copy_from_slice(&field.to_le_bytes());
+    }
+    head
 }
 
 /// The words of a table that holds fingerprints of its own only, of which the bits from `free` on are these.

@@ -68,18 +68,14 @@ impl<'a> Session<'a> {
         let keys = self.now.setup.keys;
         match Operation::read(&mut self.input)? {
             Operation::One(what, key, by_hash) => self.now.one(what, usize::from(key) % keys, by_hash),
-            Operation::Many(what, range, by_hash) => {
+            Operation::Many(what, range) => {
                 let mut numbers: Vec<usize> = range.of(keys).collect();
-                let what = match what {
-                    // A handover to another thread takes longer than all the rest.
-                    Many::ParContains if !self.seldom => Many::Contains,
-                    Many::ParInsert | Many::ParInsertIter | Many::ParRemove if mem::take(&mut self.seldom) => {
-                        numbers.extend((0..KEYS_FOR_TASKS).map(|number| number % keys));
-                        what
-                    }
-                    _ => what,
-                };
-                self.now.many(what, &numbers, by_hash);
+                // A handover to other threads takes longer than all the rest.
+                let by_tasks = !matches!(what, Many::Contains(_)) && mem::take(&mut self.seldom);
+                if by_tasks {
+                    numbers.extend((0..KEYS_FOR_TASKS).map(|number| number % keys));
+                }
+                self.now.many(what, &numbers, self.seldom);
             }
             Operation::Whole(what) => self.whole(what),
         }

@@ -24,15 +24,12 @@ impl Keys {
     }
 }
 
+/// What can be done to many keys, in the way of this number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Many {
-    Insert,
-    Contains,
-    Remove,
-    ParInsert,
-    ParInsertIter,
-    ParContains,
-    ParRemove,
+    Insert(usize),
+    Contains(usize),
+    Remove(usize),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +51,7 @@ pub(super) enum Whole {
 pub(super) enum Operation {
     /// By its hash or by itself.
     One(Single, u8, bool),
-    Many(Many, Keys, bool),
+    Many(Many, Keys),
     Whole(Whole),
 }
 
@@ -72,16 +69,13 @@ impl Operation {
             52..70 => one(Single::Remove),
             70..74 => one(Single::RemoveAll),
             kind @ 74..112 => {
-                let what = match kind {
-                    74..90 => Many::Insert,
-                    90..94 => Many::Contains,
-                    94..101 => Many::Remove,
-                    101..105 => Many::ParInsert,
-                    105..108 => Many::ParInsertIter,
-                    108..110 => Many::ParContains,
-                    _ => Many::ParRemove,
+                let way = usize::from(kind - 74);
+                let what = match way {
+                    0..18 => Many::Insert(way),
+                    18..26 => Many::Contains(way - 18),
+                    _ => Many::Remove(way - 26),
                 };
-                Some(Operation::Many(what, Keys::read(input)?, by_hash))
+                Some(Operation::Many(what, Keys::read(input)?))
             }
             kind => Some(Operation::Whole(match kind {
                 112 => Whole::Clear,

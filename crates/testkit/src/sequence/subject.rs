@@ -3,9 +3,13 @@
 use super::Filter;
 use super::operation::Many;
 use super::setup::Setup;
-use crate::operations::{Single, single};
+use crate::operations::{Insert, Lookup, Remove, Single, Ways, single};
 use crate::{Model, Refusal};
-use concurrent_cuckoo_filter::{BulkReport, RemoveReport};
+use concurrent_cuckoo_filter::{BulkReport, RemoveReport, StableHashBuilder};
+
+const LOOKUPS: [Lookup<StableHashBuilder>; 8] = Ways::LOOKUPS;
+const INSERTS: [Insert<StableHashBuilder>; 9] = Ways::INSERTS;
+const REMOVES: [Remove<StableHashBuilder>; 6] = Ways::REMOVES;
 
 pub(super) struct Subject {
     pub(super) setup: Setup,
@@ -26,29 +30,17 @@ impl Subject {
         self.refused += usize::from(answer.is_refusal());
     }
 
-    pub(super) fn many(&mut self, what: Many, numbers: &[usize], by_hash: bool) {
-        let hashes = &self.model.places.hashes;
+    /// Lookups on several threads only if they are wanted.
+    pub(super) fn many(&mut self, what: Many, numbers: &[usize], on_threads: bool) {
         let keys: Vec<u64> = numbers.iter().map(|&number| number as u64).collect();
-        let hashes: Vec<u64> = numbers.iter().map(|&number| hashes[number]).collect();
-        let mut found = vec![false; keys.len()];
-        match (what, by_hash) {
-            (Many::Insert, false) => self.inserted(numbers, &self.filter.insert_batch(&keys)),
-            (Many::Insert, true) => self.inserted(numbers, &self.filter.insert_batch_hash(&hashes)),
-            (Many::ParInsert, false) => self.inserted(numbers, &self.filter.par_insert(&keys)),
-            (Many::ParInsert, true) => self.inserted(numbers, &self.filter.par_insert_hash(&hashes)),
-            (Many::ParInsertIter, false) => self.inserted(numbers, &self.filter.par_insert_iter(keys)),
-            (Many::ParInsertIter, true) => self.inserted(numbers, &self.filter.par_insert_iter_hash(hashes)),
-            (Many::Remove, false) => self.removed(numbers, &self.filter.remove_batch(&keys)),
-            (Many::Remove, true) => self.removed(numbers, &self.filter.remove_batch_hash(&hashes)),
-            (Many::ParRemove, false) => self.removed(numbers, &self.filter.par_remove(&keys)),
-            (Many::ParRemove, true) => self.removed(numbers, &self.filter.par_remove_hash(&hashes)),
-            (Many::Contains, false) => self.filter.contains_batch(&keys, &mut found),
-            (Many::Contains, true) => self.filter.contains_batch_hash(&hashes, &mut found),
-            (Many::ParContains, false) => self.filter.par_contains(&keys, &mut found),
-            (Many::ParContains, true) => self.filter.par_contains_hash(&hashes, &mut found),
-        }
-        if let Many::Contains | Many::ParContains = what {
-            self.found(numbers, &found);
+        match what {
+            Many::Insert(way) => self.inserted(numbers, &INSERTS[way % INSERTS.len()].1(&self.filter, &keys)),
+            Many::Remove(way) => self.removed(numbers, &REMOVES[way % REMOVES.len()].1(&self.filter, &keys)),
+            Many::Contains(way) => {
+                let mut found = vec![false; keys.len()];
+                LOOKUPS[way % if on_threads { 8 } else { 4 }].1(&self.filter, &keys, &mut found);
+                self.found(numbers, &found);
+            }
         }
     }
 

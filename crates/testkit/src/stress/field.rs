@@ -1,7 +1,6 @@
 //! The filter, its keys, and what is true of them.
 
-use crate::{Answer, Filter, Promise, Shape, broken, slots};
-use concurrent_cuckoo_filter::InsertError;
+use crate::{Answer, Filter, Shape, broken, slots};
 use fastrand::Rng;
 use std::fmt::Display;
 use std::ops::Range;
@@ -35,8 +34,6 @@ pub(super) struct Keys {
     pub(super) flagged: Range<u64>,
     /// Inserted once, before all else, and never removed.
     pub(super) stable: Range<u64>,
-    /// Loaded and removed in bulk.
-    pub(super) bulk: Range<u64>,
     /// Inserted by several threads at once, as unique ones, and removed by the one that was told that the key is new.
     pub(super) contested: Range<u64>,
     /// Never inserted.
@@ -54,7 +51,6 @@ impl Keys {
         Keys {
             flagged: 0..flagged,
             stable: next((flagged / 2).max(4)),
-            bulk: next((flagged / 64).max(4)),
             contested: next((flagged / 16).clamp(2, MAX_CONTESTED)),
             absent: next((flagged / 8).max(16)),
         }
@@ -79,7 +75,7 @@ impl Exact {
         let mut draws = 1;
         while share_a_class(&shape, keys.all()) {
             if draws == 4 {
-                broken(Promise::Rate, &shape, None, "of four draws of seeds each made two keys share a class");
+                broken(&shape, None, "of four draws of seeds each made two keys share a class");
             }
             shape = shape.with_other_seeds(rng);
             draws += 1;
@@ -143,27 +139,13 @@ impl Exact {
             Answer::TooManyCopies => self.refused_copies.fetch_add(1, Ordering::Relaxed),
             _ => 0,
         };
-        answer.after(copies).unwrap_or_else(|| {
-            let promise = match answer {
-                Answer::Stored => Promise::Copies,
-                Answer::Admitted | Answer::Present => Promise::Admission,
-                Answer::Found(true) => Promise::Absent,
-                Answer::Found(false) => Promise::Present,
-                Answer::Counted(_) => Promise::Count,
-                Answer::Removed(_) | Answer::RemovedAll(_) => Promise::Removal,
-                _ => Promise::Refusal,
-            };
-            self.broken(promise, key, format_args!("{name}: {answer:?} with {copies} copies"))
-        })
+        answer
+            .after(copies)
+            .unwrap_or_else(|| self.broken(key, format_args!("{name}: {answer:?} with {copies} copies")))
     }
 
-    /// Checks a refusal in a list.
-    pub(super) fn check_refusal(&self, key: u64, copies: u8, name: &str, error: InsertError) {
-        self.check(key, copies, name, Answer::of_insert(Err(error)));
-    }
-
-    pub(super) fn broken(&self, promise: Promise, key: impl Into<Option<u64>>, what: impl Display) -> ! {
-        broken(promise, &self.shape, key, what)
+    pub(super) fn broken(&self, key: impl Into<Option<u64>>, what: impl Display) -> ! {
+        broken(&self.shape, key, what)
     }
 }
 

@@ -8,15 +8,12 @@
 //! | [`Exact`]  | 32 bits and no two keys of one class: every operation, and every answer is known              |
 //! | [`Shared`] | keys share classes: what a thread stored is found, counted and removed; at rest all is exact  |
 
-mod bulk;
-mod end;
 mod field;
 mod groups;
 mod readers;
 mod shared;
 mod singles;
 mod snapshots;
-mod watch;
 
 use crate::{Done, Shape};
 use concurrent_cuckoo_filter::Stats;
@@ -25,6 +22,7 @@ pub use field::Exact;
 pub use shared::Shared;
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::Duration;
 
 /// What threads have done and checked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,8 +45,6 @@ impl std::ops::AddAssign for Tally {
 pub struct Outcome {
     /// Of all threads.
     pub tally: Tally,
-    /// Bulk loads and removals.
-    pub bulk_rounds: u64,
     /// Snapshots that were read back.
     pub snapshots: u64,
     /// Calls of `stats`.
@@ -63,7 +59,7 @@ pub struct Outcome {
 
 impl Exact {
     /// Runs this many workers, each until it has done this many operations or until [`Exact::stop`], together with
-    /// `readers` lookup threads and one thread each for bulk loads, snapshots and `stats`. Then compares every count with
+    /// `readers` lookup threads and one thread each for snapshots and `stats`. Then compares every count with
     /// its flag, and removes everything.
     ///
     /// # Panics
@@ -85,25 +81,41 @@ impl Exact {
                 scope.spawn(move || readers::ask(self, rng))
             });
             let readers: Vec<_> = readers.collect();
-            let (bulk, copy) = (rng.fork(), rng.fork());
-            let bulk = scope.spawn(move || bulk::load_and_remove(self, bulk));
+            let copy = rng.fork();
             let snapshots = scope.spawn(move || snapshots::take(self, copy));
-            let watch = scope.spawn(move || watch::watch(self));
+            let watch = scope.spawn(move || self.watch());
 
             let join = "a thread that found nothing wrong";
             let mut tally = Tally::default();
             workers.into_iter().chain(readers).for_each(|thread| tally += thread.join().expect(join));
-            let (of_bulk, bulk_rounds) = bulk.join().expect(join);
             let (of_snapshots, snapshots) = snapshots.join().expect(join);
-            tally += of_bulk;
             tally += of_snapshots;
-            let watched = watch.join().expect(join);
-            let (stats_calls, mean_load, stats) = (watched.calls, watched.mean_load, watched.last);
-            Outcome { tally, bulk_rounds, snapshots, stats_calls, mean_load, stats, keys: 0 }
+            let (stats_calls, mean_load, stats) = watch.join().expect(join);
+            Outcome { tally, snapshots, stats_calls, mean_load, stats, keys: 0 }
         });
-        outcome.keys = end::check_at_rest(self);
-        end::remove_everything(self);
+        outcome.keys = self.check_at_rest();
+        self.remove_everything();
         outcome
+    }
+
+    /// What `stats` says during the work: how often it was called, the mean load, and the last answer.
+    fn watch(&self) -> (u64, f64, Stats) {
+        let slots = self.shape.slots();
+        let counters =
+            |stats: &Stats| [stats.relocations, stats.longest_path, stats.refused_full, stats.refused_too_many_copies];
+        let (mut calls, mut sum, mut last) = (0, 0.0, self.filter.stats());
+        while calls == 0 || self.is_worked_on() {
+            let stats = self.filter.stats();
+            if counters(&stats).iter().zip(counters(&last)).any(|(now, before)| *now < before) {
+                self.broken(None, format_args!("a counter fell: {stats:?} after {last:?}"));
+            }
+            if stats.len > slots || stats.load_factor != stats.len as f64 / slots as f64 {
+                self.broken(None, format_args!("{stats:?} of {slots} slots"));
+            }
+            (calls, sum, last) = (calls + 1, sum + stats.load_factor, stats);
+            thread::sleep(Duration::from_millis(5));
+        }
+        (calls, sum / calls as f64, last)
     }
 }
 

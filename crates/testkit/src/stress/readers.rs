@@ -1,7 +1,6 @@
 //! Readers, without flags: stable keys are found all the time, and absent ones never.
 
 use super::{Exact, Tally};
-use crate::Promise;
 use crate::operations::LOOKUPS;
 use fastrand::Rng;
 
@@ -16,7 +15,7 @@ pub(super) fn ask(field: &Exact, mut rng: Rng) -> Tally {
         for _ in 0..SINGLES {
             let key = rng.u64(field.keys.stable.clone());
             if !field.filter.contains(&key) {
-                field.broken(Promise::Present, key, "contains missed a stable key");
+                field.broken(key, "contains missed a stable key");
             }
         }
         done.lookups += SINGLES;
@@ -29,9 +28,8 @@ pub(super) fn ask(field: &Exact, mut rng: Rng) -> Tally {
             found.resize(keys.len(), !present);
             lookup(&field.filter, &keys, &mut found);
             if let Some(wrong) = found.iter().position(|&found| found != present) {
-                let promise = if present { Promise::Present } else { Promise::Absent };
                 let what = if present { "missed a stable key" } else { "found a key that was never inserted" };
-                field.broken(promise, keys[wrong], format_args!("{name} {what}"));
+                field.broken(keys[wrong], format_args!("{name} {what}"));
             }
             done.lookups += keys.len() as u64;
         }

@@ -8,7 +8,7 @@
 
 use crate::format::fingerprints;
 use crate::operations::{Single, single};
-use crate::{Done, Filter, Promise, Shape, broken, slots};
+use crate::{Done, Filter, Shape, broken, slots};
 use fastrand::Rng;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -107,13 +107,13 @@ impl Shared {
         let lookups = self.stable.len().max(10_000);
         for key in self.stable.iter().cycle().take(lookups) {
             if !self.filter.contains(key) {
-                broken(Promise::Present, &self.shape, *key, "contains missed a stable key");
+                broken(&self.shape, *key, "contains missed a stable key");
             }
         }
         let mut found = vec![false; self.stable.len()];
         self.filter.contains_batch(&self.stable, &mut found);
         if let Some(missed) = found.iter().position(|&found| !found) {
-            broken(Promise::Present, &self.shape, self.stable[missed], "contains_batch missed a stable key");
+            broken(&self.shape, self.stable[missed], "contains_batch missed a stable key");
         }
         (lookups + self.stable.len()) as u64
     }
@@ -124,18 +124,13 @@ impl Shared {
         let loaded = Filter::read_from(&bytes[..], self.filter.hasher().clone()).expect("it was just written");
         let taken = fingerprints(&bytes).expect("it was just written").count();
         if loaded.len() != taken {
-            broken(
-                Promise::Snapshot,
-                &self.shape,
-                None,
-                format_args!("len is {} of {taken} slots taken", loaded.len()),
-            );
+            broken(&self.shape, None, format_args!("len is {} of {taken} slots taken", loaded.len()));
         }
         for (key, &least) in self.stable.iter().zip(&self.least) {
             let count = loaded.count(key);
             if count < least {
                 let what = format_args!("{count} copies of its class in a snapshot, {least} throughout");
-                broken(Promise::Snapshot, &self.shape, *key, what);
+                broken(&self.shape, *key, what);
             }
         }
     }
@@ -175,14 +170,7 @@ impl Shared {
     fn ask(&self, what: Single, key: u64, copies: u8, by_hash: bool) -> i8 {
         let answer = single(&self.filter, what, key, by_hash);
         if !answer.is_possible_from(copies) {
-            let promise = match what {
-                Single::Contains => Promise::Present,
-                Single::Insert => Promise::Copies,
-                Single::InsertUnique => Promise::Admission,
-                Single::Count => Promise::Count,
-                Single::Remove | Single::RemoveAll => Promise::Removal,
-            };
-            broken(promise, &self.shape, key, format_args!("{answer:?} with {copies} copies of its own"));
+            broken(&self.shape, key, format_args!("{answer:?} with {copies} copies of its own"));
         }
         answer.difference().unwrap_or_default() as i8
     }
@@ -198,22 +186,22 @@ impl Shared {
                 all.iter().filter(|(other, _)| alone.contains(other)).map(|(_, copies)| usize::from(*copies)).sum();
             let count = filter.count(&key);
             if count != class {
-                broken(Promise::Count, shape, key, format_args!("count is {count} of {class} copies of its class"));
+                broken(shape, key, format_args!("count is {count} of {class} copies of its class"));
             }
             alone.clear();
         }
         let sum: usize = all.iter().map(|(_, copies)| usize::from(*copies)).sum();
         if filter.len() != sum {
-            broken(Promise::Count, shape, None, format_args!("len is {} of {sum} copies", filter.len()));
+            broken(shape, None, format_args!("len is {} of {sum} copies", filter.len()));
         }
         self.check_snapshot();
         for (key, copies) in all {
             if !(0..copies).all(|_| filter.remove(&key)) {
-                broken(Promise::Removal, shape, key, format_args!("not all of {copies} copies were removed"));
+                broken(shape, key, format_args!("not all of {copies} copies were removed"));
             }
         }
         if !filter.is_empty() {
-            broken(Promise::Count, shape, None, format_args!("len is {} when all is removed", filter.len()));
+            broken(shape, None, format_args!("len is {} when all is removed", filter.len()));
         }
     }
 }

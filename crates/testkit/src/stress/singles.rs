@@ -1,7 +1,7 @@
 //! One key at a time.
 
 use super::{Exact, Tally};
-use crate::Promise;
+use crate::Answer;
 use crate::operations::{Single, single};
 use fastrand::Rng;
 use std::sync::atomic::Ordering;
@@ -57,12 +57,12 @@ impl Worker<'_> {
             Ok(true) => {
                 let count = field.filter.count(&key);
                 if field.owned(key).swap(true, Ordering::Relaxed) || count != 1 {
-                    field.broken(Promise::Admission, key, format_args!("new to two threads, {count} copies"));
+                    field.broken(key, format_args!("new to two threads, {count} copies"));
                 }
                 self.won.push(key);
             }
             Ok(false) => {}
-            Err(error) => field.check_refusal(key, 0, "insert_unique", error),
+            Err(error) => _ = field.check(key, 0, "insert_unique", Answer::of_unique(Err(error))),
         }
         self.done.operations += 1;
         // It is there for a while, so that those who have begun to insert it meet it.
@@ -75,7 +75,7 @@ impl Worker<'_> {
     fn give_back(&mut self, key: u64) {
         self.field.owned(key).store(false, Ordering::Relaxed);
         if !self.field.filter.remove(&key) {
-            self.field.broken(Promise::Removal, key, "remove says false to the only owner");
+            self.field.broken(key, "remove says false to the only owner");
         }
         self.done.operations += 1;
     }

@@ -1,7 +1,8 @@
-//! Snapshots of the filter, written to memory, read back and counted.
+//! What a filter holds: at rest exactly what the flags say, and in a snapshot what stood still while it was taken.
 
 use super::{Exact, Tally};
-use crate::{Filter, MAX_COPIES, Promise};
+use crate::operations::REMOVES;
+use crate::{Filter, MAX_COPIES};
 use concurrent_cuckoo_filter::{SnapshotError, SnapshotReader};
 use fastrand::Rng;
 use std::sync::MutexGuard;
@@ -9,40 +10,26 @@ use std::sync::MutexGuard;
 /// Flagged keys that are held still while a snapshot is taken.
 const MAX_HELD: usize = 2048;
 
-/// Of this many snapshots every copy is counted in one, which takes as long as to take some dozens.
-const COUNTED: u64 = 16;
-
-/// Returns also how many that were.
+/// Returns also how many snapshots were taken.
 pub(super) fn take(field: &Exact, mut rng: Rng) -> (Tally, u64) {
     let (mut done, mut snapshots) = (Tally::default(), 0);
-    loop {
+    while snapshots == 0 || field.is_worked_on() {
         let mut bytes = Vec::new();
-        let held = hold(field, &mut rng);
+        let most = MAX_HELD.min(field.copies.len() / 2);
+        let first = rng.usize(..field.copies.len() - most);
+        let held = (first..first + most).map(|number| field.try_flag(number));
+        let held: Vec<Option<MutexGuard<'_, u8>>> = held.collect();
         if let Err(error) = field.filter.snapshot().metadata(b"stress").write_to(&mut bytes) {
-            field.broken(Promise::Snapshot, None, format_args!("not written: {error}"));
+            field.broken(None, format_args!("not written: {error}"));
         }
-        let still: Vec<(u64, u8)> = held.into_iter().map(|(key, copies)| (key, *copies)).collect();
-        match read(&bytes, field, rng.bool()) {
-            Ok(copy) => {
-                done.lookups += check(field, &copy, &still);
-                if snapshots % COUNTED == 0 {
-                    done.lookups += count_all(field, &copy);
-                }
-            }
-            Err(error) => field.broken(Promise::Snapshot, None, format_args!("not read back: {error}")),
-        }
+        let still: Vec<Option<u8>> = held.into_iter().map(|copies| copies.map(|copies| *copies)).collect();
+        let copy = read(&bytes, field, rng.bool());
+        let copy = copy.unwrap_or_else(|error| field.broken(None, format_args!("not read back: {error}")));
+        let copies = |key: u64| (key as usize).checked_sub(first).and_then(|number| *still.get(number)?);
+        done.lookups += field.check_all(&copy, "in a snapshot", |key| copies(key).map_or(0..=MAX_COPIES, |n| n..=n), 1);
         snapshots += 1;
-        if !field.is_worked_on() {
-            break;
-        }
     }
     (done, snapshots)
-}
-
-fn hold<'a>(field: &'a Exact, rng: &mut Rng) -> Vec<(u64, MutexGuard<'a, u8>)> {
-    let held = MAX_HELD.min(field.copies.len() / 2);
-    let first = rng.usize(..field.copies.len() - held);
-    (first..first + held).filter_map(|number| Some((number as u64, field.try_flag(number)?))).collect()
 }
 
 fn read(bytes: &[u8], field: &Exact, parallel: bool) -> Result<Filter, SnapshotError> {
@@ -51,44 +38,68 @@ fn read(bytes: &[u8], field: &Exact, parallel: bool) -> Result<Filter, SnapshotE
     reader.into_filter(field.filter.hasher().clone())
 }
 
-/// What stood still meanwhile is in the copy. Returns how many keys were counted.
-fn check(field: &Exact, copy: &Filter, still: &[(u64, u8)]) -> u64 {
-    let stable = field.keys.stable.clone().map(|key| (key, 1));
-    let mut counted = 0;
-    for (key, copies) in stable.chain(still.iter().copied()) {
-        if count(field, copy, key) != usize::from(copies) {
-            let count = copy.count(&key);
-            field.broken(Promise::Snapshot, key, format_args!("{count} copies in a snapshot, {copies} meanwhile"));
-        }
-        counted += 1;
-    }
-    counted
-}
-
-/// All that is in the copy is one of the keys. Returns how many keys were counted.
-fn count_all(field: &Exact, copy: &Filter) -> u64 {
-    let keys = &field.keys;
-    let fleeting = keys.bulk.start..keys.contested.end;
-    let mut sum = 0;
-    for (range, most) in [(&keys.flagged, MAX_COPIES), (&keys.stable, 1), (&fleeting, 1), (&keys.absent, 0)] {
-        for key in range.clone() {
-            let count = count(field, copy, key);
-            if count > usize::from(most) {
-                field.broken(Promise::Snapshot, key, format_args!("{count} copies in a snapshot, {most} at the most"));
+impl Exact {
+    /// Compares every count with what it must be: that of a flagged key with `flagged`, and of contested ones at most this many.
+    /// Returns the number of keys.
+    fn check_all(
+        &self,
+        filter: &Filter,
+        when: &str,
+        flagged: impl Fn(u64) -> std::ops::RangeInclusive<u8>,
+        contested: u8,
+    ) -> u64 {
+        let (keys, mut sum) = (&self.keys, 0);
+        for key in 0..keys.absent.end {
+            let expected = match () {
+                () if keys.flagged.contains(&key) => flagged(key),
+                () if keys.stable.contains(&key) => 1..=1,
+                () if keys.contested.contains(&key) => 0..=contested,
+                () => 0..=0,
+            };
+            let count = filter.count(&key);
+            if !expected.contains(&(count as u8)) || filter.contains(&key) != (count > 0) {
+                self.broken(key, format_args!("count is {count} {when}, {expected:?} expected"));
             }
             sum += count;
         }
+        if filter.len() != sum {
+            self.broken(None, format_args!("len is {} {when}, the counts add up to {sum}", filter.len()));
+        }
+        keys.absent.end
     }
-    if copy.len() != sum {
-        field.broken(Promise::Snapshot, None, format_args!("len is {}, but {sum} copies are counted", copy.len()));
-    }
-    keys.absent.end
-}
 
-fn count(field: &Exact, copy: &Filter, key: u64) -> usize {
-    let count = copy.count(&key);
-    if copy.contains(&key) != (count > 0) {
-        field.broken(Promise::Snapshot, key, format_args!("contains and count, {count}, differ in a snapshot"));
+    /// Compares every count with its flag when all threads have stopped. Returns the number of keys.
+    pub(super) fn check_at_rest(&self) -> u64 {
+        let stats = self.filter.stats();
+        if [stats.refused_full, stats.refused_too_many_copies] != self.refused() {
+            self.broken(None, format_args!("{stats:?}, but {:?} were refused", self.refused()));
+        }
+        self.check_all(&self.filter, "at rest", |key| self.flag(key)..=self.flag(key), 0)
     }
-    count
+
+    fn flag(&self, key: u64) -> u8 {
+        *self.try_flag(key as usize).expect("no thread holds a flag at the end")
+    }
+
+    /// Removes what is left, in every way, to the last copy.
+    pub(super) fn remove_everything(&self) {
+        let (filter, keys) = (&self.filter, &self.keys);
+        let mut left: Vec<u64> = keys.stable.clone().collect();
+        left.extend(keys.flagged.clone().flat_map(|key| std::iter::repeat_n(key, self.flag(key).into())));
+        for (part, keys) in left.chunks(left.len().div_ceil(REMOVES.len() + 1)).enumerate() {
+            let (name, removed) = match REMOVES.get(part) {
+                Some((name, remove)) => (*name, remove(filter, keys).removed),
+                None => ("remove", keys.iter().filter(|key| filter.remove(key)).count()),
+            };
+            if removed != keys.len() {
+                self.broken(None, format_args!("{name} removed {removed} of {} at the end", keys.len()));
+            }
+        }
+        if !filter.is_empty() {
+            self.broken(None, format_args!("len is {} when all is removed", filter.len()));
+        }
+        if let Some(key) = (0..keys.absent.end).find(|key| filter.contains(key)) {
+            self.broken(key, "found in an empty filter");
+        }
+    }
 }

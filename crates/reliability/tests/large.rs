@@ -1,18 +1,17 @@
 //! One filter of a long list: 10^9 addresses of web pages, each made from its number when it is needed. None is missed.
 
-use crate::figure::{count, figure};
-use crate::run::Run;
 use concurrent_cuckoo_filter::CuckooFilter;
+use reliability::figure;
 use std::borrow::Borrow;
 use std::fs;
 use std::ops::Range;
 use std::time::Instant;
-use testkit::{Promise, Shape, broken, on_all_cores};
+use testkit::{choose, on_all_cores, thousands as count};
 
 /// Keys looked up in one call.
 const BATCH: u64 = 1 << 12;
 
-/// Batches between two movements of the progress bar.
+/// Batches of a piece of work.
 const JOB: u64 = 1 << 8;
 
 /// An address of 64 bytes, such as `https://www.example.com/articles/000000003b9ac9ff/comments.html?`.
@@ -34,19 +33,15 @@ impl Borrow<str> for Address {
     }
 }
 
-pub(crate) fn run(run: &Run) {
-    let keys: u64 = run.choose(1_000_000_000, 1_000_000);
-    let absent = run.choose(100_000_000, 1_000_000);
-    let shape =
-        Shape { capacity: keys as usize, ..Shape::new(keys as usize, 13, &mut fastrand::Rng::with_seed(run.seed)) };
+#[test]
+fn no_address_of_a_long_list_is_missed() {
+    let keys: u64 = choose(1_000_000_000, 1_000_000);
+    let absent = choose(100_000_000, 1_000_000);
     let filter = CuckooFilter::<str>::with_capacity(keys as usize);
-
     let start = Instant::now();
     let report = filter.bulk().max_listed(1).insert_iter((0..keys).map(Address::new));
     let loaded = start.elapsed().as_secs_f64();
-    if let Some(refusal) = report.rejected.first() {
-        broken(Promise::Capacity, &shape, refusal.index as u64, format_args!("refused with: {}", refusal.error));
-    }
+    assert_eq!(report.rejected.first(), None, "a list within the capacity");
     figure(
         "4.5",
         format_args!(
@@ -63,9 +58,7 @@ pub(crate) fn run(run: &Run) {
 
     let start = Instant::now();
     let found = look_up(&filter, 0..keys);
-    if found != keys {
-        broken(Promise::Present, &shape, None, format_args!("{} keys of the list were missed", keys - found));
-    }
+    assert_eq!(found, keys, "keys of the list were missed");
     let (took, hits) = (start.elapsed().as_secs_f64(), look_up(&filter, keys..keys + absent));
     figure(
         "4.6",
