@@ -1,13 +1,15 @@
 //! Fuzzing: sequences of operations against an exact model, and snapshots with defects under checksums that match.
 
 use crate::tools::{self, Tool};
-use crate::{run, tree};
+use crate::{Args, run, tree};
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::fs;
 use std::time::Instant;
 
 const EXECUTIONS: usize = 20_000_000;
+/// For both targets together.
+const SECONDS: u64 = 120;
 const SECONDS_OF_FULL: u64 = 240;
 
 /// A target, and the longest input that is tried: some 30 operations, or a snapshot of one shard with room for defects.
@@ -15,7 +17,9 @@ type Target = (&'static str, u32);
 const OPERATIONS: Target = ("operations", 64);
 const SNAPSHOT: Target = ("snapshot", 1024);
 
-pub(crate) fn check(seconds: u64, full: bool) -> Result<()> {
+pub(crate) fn check(args: &Args) -> Result<()> {
+    let full = args.has("--full");
+    let seconds = args.names().first().map_or(Ok(SECONDS), |seconds| seconds.parse()).context("how many seconds?")?;
     tools::toolchain("nightly-")?;
     let tool = Tool::find("cargo-fuzz", "0.13.2")?;
     if full {

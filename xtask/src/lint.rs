@@ -3,7 +3,7 @@
 
 use crate::run::{self, plain};
 use crate::tools::{self, Skipped, Tool};
-use crate::tree;
+use crate::{Args, tree};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,8 +28,11 @@ const CHECKS: [Check; 8] = [
 ];
 
 /// What cannot be had is skipped, and the rest goes on.
-pub(crate) fn check(full: bool) -> Result<()> {
-    let of_dependencies = OF_DEPENDENCIES.into_iter().filter(|_| full);
+pub(crate) fn check(args: &Args) -> Result<()> {
+    if args.has("--write") {
+        return fs::write(API, list_public_api()?).with_context(|| format!("cannot write {API}"));
+    }
+    let of_dependencies = OF_DEPENDENCIES.into_iter().filter(|_| args.has("--full"));
     for (what, check) in of_dependencies.chain(CHECKS) {
         match check() {
             Err(error) if error.is::<Skipped>() => println!("skipped: {what}: {error}"),
@@ -105,10 +108,6 @@ fn aarch64() -> Result<()> {
 fn list_public_api() -> Result<String> {
     tools::toolchain("nightly-")?;
     run::stdout(Tool::find("cargo-public-api", "0.52.0")?.command("cargo +nightly public-api --all-features -ss"))
-}
-
-pub(crate) fn write_public_api() -> Result<()> {
-    fs::write(API, list_public_api()?).with_context(|| format!("cannot write {API}"))
 }
 
 fn public_api() -> Result<()> {

@@ -1,7 +1,7 @@
 //! The models of the protocol, and the teeth that they must catch.
 
 use crate::teeth::{self, Build, Tests, Tooth};
-use crate::{run, tree};
+use crate::{Args, run, tree};
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,9 +14,9 @@ const SECONDS_TO_CATCH: u64 = 120;
 /// A model that fails does so early, so what takes time is to compile, a tenth of it without optimisation.
 const UNOPTIMISED: &[&str] = &["profile.loom.package.concurrent-cuckoo-filter.opt-level=0"];
 
-pub(crate) fn check(models_only: bool, names: &[String]) -> Result<()> {
-    let began = Instant::now();
-    let teeth = teeth::choose(names)?;
+pub(crate) fn check(args: &Args) -> Result<()> {
+    let (began, names) = (Instant::now(), args.names());
+    let teeth = teeth::choose(&names)?;
     let build = Build { cfg: "cuckoo_loom", target: tree::target("loom")?, config: &[] };
     let tests = build.tests(Path::new("."))?;
     let models = list(&tests)?;
@@ -34,7 +34,7 @@ pub(crate) fn check(models_only: bool, names: &[String]) -> Result<()> {
             .collect();
         println!("{} models are bounded: {}", bounded.len(), Vec::from_iter(bounded.iter().copied()).join(" "));
     }
-    if models_only {
+    if args.has("--models") {
         return Ok(());
     }
 

@@ -1,7 +1,7 @@
 //! Histories of operations on threads that shuttle switches (tests/internal/linearizability).
 
 use crate::teeth::{self, Build, Tests, Tooth};
-use crate::{run, tree};
+use crate::{Args, run, tree};
 use anyhow::{Result, bail, ensure};
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,8 @@ const FULL: usize = 2_375_000;
 /// Assertions of the crate are left out: it is the histories that must show what is wrong.
 const UNCHECKED: &[&str] = &["profile.loom.debug-assertions=false", "profile.loom.overflow-checks=false"];
 
-pub(crate) fn check(full: bool, names: &[String]) -> Result<()> {
+pub(crate) fn check(args: &Args) -> Result<()> {
+    let (full, names) = (args.has("--full"), args.names());
     let build = Build { cfg: "cuckoo_shuttle", target: tree::target("schedules")?, config: &[] };
     if names.is_empty() {
         explore(&build.tests(Path::new("."))?, full)?;
@@ -28,7 +29,7 @@ pub(crate) fn check(full: bool, names: &[String]) -> Result<()> {
     let build = Build { config: UNCHECKED, ..build };
     // For the dependencies.
     build.tests(Path::new("."))?;
-    let found_by = teeth::pull(&teeth::choose(names)?, &build, find)?;
+    let found_by = teeth::pull(&teeth::choose(&names)?, &build, find)?;
     if full {
         let count = |form| found_by.iter().filter(|&&found| found == form).count();
         let (short, more, not) = (count(Some(false)), count(Some(true)), count(None));
