@@ -151,7 +151,7 @@ fn admit(filter: &CuckooFilter<[u8]>, chunks: Receiver<Chunk>, put: SyncSender<(
     for chunk in chunks {
         let keys: Vec<&[u8]> = lines(&chunk).collect();
         let mut admitted = vec![false; keys.len()];
-        let report = filter.par_insert_unique(&keys, &mut admitted);
+        let report = filter.bulk().insert_unique(&keys, &mut admitted);
         // What found no room may be new: it is written, once or more.
         report.rejected.iter().for_each(|rejected| admitted[rejected.index] = true);
         counts.read += keys.len() as u64;

@@ -1,32 +1,34 @@
-//! From the user's question to a filter.
+//! Sizes and options of a filter, checked and turned into a plan.
 
 use crate::error::BuildError;
-use crate::filter::CuckooFilter;
+use crate::filter::Filter;
+use crate::filter::key::BatchKey;
+use crate::filter::kind::{Beside, Counting, Expiring, Insert, Kind, Plain, Tagged, Timeless};
 use crate::hashing::DefaultHashBuilder;
 use crate::layout::{self, Ask, FINGERPRINT_BITS, GROWING_FINGERPRINT_BITS, Plan, Ungrowable};
 use crate::parts::{FilterPart, Layout};
-use crate::raw::{RawFilter, Tagging};
+use crate::raw::RawFilter;
 use crate::sys::memory::HugePages;
-use crate::tagged::{Core, Life};
-use core::borrow::Borrow;
 use core::fmt;
-use core::hash::{BuildHasher, Hash};
+use core::hash::BuildHasher;
 use core::marker::PhantomData;
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
+use core::time::Duration;
 
-/// The false-positive rate of a filter that was not asked for any.
+/// The false-positive rate unless requested otherwise.
 const DEFAULT_RATE: f64 = 0.001;
 
-/// Plans a filter and builds it.
+/// Plans a filter of any kind and builds it.
 ///
-/// Give the [`capacity`](Builder::capacity) in keys, and either a [`false_positive_rate`](Builder::false_positive_rate)
-/// or the [`fingerprint_bits`](Builder::fingerprint_bits); without both, the rate is 0.1 %, which takes 13 bits. What
-/// is impossible is an error of [`build`](Builder::build) that says what would be possible.
+/// Set the [`capacity`](Builder::capacity) in keys, and either a [`false_positive_rate`](Builder::false_positive_rate) or the
+/// [`fingerprint_bits`](Builder::fingerprint_bits); without both, the rate is 0.1 %, which takes 13 bits. An expiring filter needs a
+/// [`time_to_live`](Builder::time_to_live), too. [`build`](Builder::build) returns an error for each impossible request, which names
+/// the possible ones.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::CuckooFilter;
 ///
-/// let builder = CuckooFilter::<str>::builder().capacity(100_000).false_positive_rate(0.01);
+/// let builder = CuckooFilter::<String>::builder().capacity(100_000).false_positive_rate(0.01);
 /// let bytes = builder.memory_usage()?;
 /// let filter = builder.build()?;
 /// assert_eq!(filter.fingerprint_bits(), 10);
@@ -35,13 +37,14 @@ const DEFAULT_RATE: f64 = 0.001;
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct Builder<K: ?Sized, S = DefaultHashBuilder> {
+pub struct Builder<K: ?Sized, S = DefaultHashBuilder, T: Kind = Plain> {
     capacity: Option<usize>,
     max_capacity: Option<usize>,
     rate: Option<f64>,
     bits: Option<u32>,
     stripes: Option<usize>,
     huge_pages: HugePages,
+    options: T::Options,
     /// `None` is a `S::default()` made by `build`.
     hasher: Hasher<S>,
     key: PhantomData<fn(&K)>,
@@ -63,12 +66,26 @@ impl<S> Hasher<S> {
     }
 }
 
-impl<K: ?Sized> CuckooFilter<K> {
+impl<K: ?Sized, T: Kind> Filter<K, DefaultHashBuilder, T> {
+    /// Begins a filter with a rate, a width, a hash function, a number of stripes or other options.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<String>::builder().capacity(1_000).false_positive_rate(0.0001).build()?;
+    /// assert_eq!(filter.fingerprint_bits(), 17);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn builder() -> Builder<K, DefaultHashBuilder, T> {
+        Builder::default()
+    }
+}
+
+impl<K: ?Sized, T: Timeless> Filter<K, DefaultHashBuilder, T> {
     /// Builds a filter for this many keys at a false-positive rate of 0.1 %, hashed with random seeds.
     ///
     /// # Panics
-    /// As `Vec` does: if the size overflows the address space or the system refuses the memory.
-    /// [`Builder::build`] returns an error instead.
+    /// If the size overflows the address space or allocation fails. [`Builder::build`] returns an error instead.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -83,45 +100,67 @@ impl<K: ?Sized> CuckooFilter<K> {
         Self::with_capacity_and_hasher(keys, DefaultHashBuilder::new())
     }
 
-    /// Begins a filter with a rate, a width, a hasher, a number of stripes or a kind of memory of the caller's choice.
+    /// Builds a filter that grows by itself, from room for the first number of keys to room for the second one, at a false-positive rate
+    /// of 0.1 % at its largest size, hashed with random seeds.
+    ///
+    /// At its largest size it takes 8 to 10 % more memory than a filter that was built for as many keys. Before, it takes more: all
+    /// tables keep a bit per slot for each doubling to come, and are half empty just after one. With a second number of 64 times the
+    /// first, these are 20 bits per key when the first tables are full and 39 just after they have doubled, where a filter of fixed size
+    /// takes 13.6; `1_000..=1_000_000_000` takes 49 at a million keys. So choose a second number that is expected (16 to 64 times the
+    /// first); [`Builder::memory_usage_at`] returns the bytes at any number of keys, and docs/guide.md has a table. The filter begins
+    /// with room for at least a 2^17th of the second number.
+    ///
+    /// # Panics
+    /// If the range is empty, the size overflows the address space, or allocation fails.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     ///
-    /// let filter = CuckooFilter::<str>::builder().capacity(1_000).false_positive_rate(0.0001).build()?;
-    /// assert_eq!(filter.fingerprint_bits(), 17);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// let filter = CuckooFilter::<String>::growing(1_000..=1_000_000_000);
+    /// assert_eq!(filter.max_capacity(), 1_000_000_000);
+    /// assert!(filter.memory_usage() < 500_000);
+    /// filter.insert("key")?;
+    /// assert!(filter.contains("key"));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
-    pub fn builder() -> Builder<K> {
-        Builder::new()
+    #[must_use]
+    #[track_caller]
+    pub fn growing(keys: RangeInclusive<usize>) -> Self {
+        built(Self::builder().capacity(*keys.start()).max_capacity(*keys.end()))
     }
 }
 
-impl<K: ?Sized, S> CuckooFilter<K, S> {
+impl<K: ?Sized, S, T: Timeless> Filter<K, S, T> {
     /// Builds a filter for this many keys at a false-positive rate of 0.1 %, with this hash function.
     ///
     /// # Panics
-    /// As [`with_capacity`](CuckooFilter::with_capacity).
+    /// If the size overflows the address space or allocation fails.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     /// use std::hash::RandomState;
     ///
-    /// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, RandomState::new());
+    /// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, RandomState::new());
     /// assert!(filter.insert("key").is_ok());
     /// ```
     #[must_use]
     #[track_caller]
     pub fn with_capacity_and_hasher(keys: usize, hasher: S) -> Self {
-        match Builder::<K>::new().capacity(keys).hasher(hasher).build() {
-            Ok(filter) => filter,
-            Err(error) => panic!("{error}"),
-        }
+        built(Builder::default().capacity(keys).hasher(hasher))
     }
 }
 
-impl<K: ?Sized> Builder<K> {
-    pub(crate) fn new() -> Self {
+#[track_caller]
+fn built<K: ?Sized, S, T: Kind>(builder: Builder<K, S, T>) -> Filter<K, S, T> {
+    match builder.build() {
+        Ok(filter) => filter,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+impl<K: ?Sized, T: Kind> Default for Builder<K, DefaultHashBuilder, T> {
+    /// Begins a filter, as [`Filter::builder`] does.
+    fn default() -> Self {
         Builder {
             capacity: None,
             max_capacity: None,
@@ -129,55 +168,48 @@ impl<K: ?Sized> Builder<K> {
             bits: None,
             stripes: None,
             huge_pages: HugePages::Advised,
+            options: T::OPTIONS,
             hasher: Hasher::Made(DefaultHashBuilder::new),
             key: PhantomData,
         }
     }
 }
 
-impl<K: ?Sized> Default for Builder<K> {
-    /// As [`CuckooFilter::builder`].
-    fn default() -> Self {
-        Builder::new()
-    }
-}
-
-impl<K: ?Sized + Hash, S: BuildHasher> Builder<K, S> {
-    /// Builds a filter that holds these keys, each once. Without a [`capacity`](Builder::capacity) it is built for as many as
-    /// there are; with a larger one, more can follow.
+impl<K: ?Sized, S: BuildHasher, T: Insert> Builder<K, S, T> {
+    /// Builds a filter that holds these keys, each once. Without a [`capacity`](Builder::capacity) it is built for the number of keys;
+    /// with a larger one, more can follow.
     ///
     /// # Errors
-    /// As [`build`](Builder::build); [`BuildError::Refused`] if a key finds no room, as one of those can that are beyond the
-    /// capacity.
+    /// Those of [`build`](Builder::build); [`BuildError::Refused`] if a key beyond the capacity finds no room.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     ///
-    /// let filter = CuckooFilter::<str>::builder().items(["a.com", "b.com", "a.com"])?;
+    /// let filter = CuckooFilter::<String>::builder().items(["a.com", "b.com", "a.com"])?;
     /// assert!(filter.contains("a.com"));
     /// assert_eq!(filter.len(), 2);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
-    pub fn items<I>(mut self, keys: I) -> Result<CuckooFilter<K, S>, BuildError>
+    pub fn items<I, F>(mut self, keys: I) -> Result<Filter<K, S, T>, BuildError>
     where
-        I: IntoIterator<Item: Borrow<K>, IntoIter: ExactSizeIterator>,
+        I: IntoIterator<Item: BatchKey<K, F>, IntoIter: ExactSizeIterator>,
     {
         let keys = keys.into_iter();
         self.capacity = self.capacity.or(Some(keys.len()));
         let filter = self.build()?;
         for (index, key) in keys.enumerate() {
-            filter.insert_unique(key.borrow()).map_err(|error| BuildError::Refused { index, error })?;
+            filter.admit(&key).map_err(|error| BuildError::Refused { index, error })?;
         }
         Ok(filter)
     }
 }
 
-impl<K: ?Sized, S> Builder<K, S> {
-    /// Sets the number of keys that the filter is to hold. Required.
+impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
+    /// Sets the number of keys that the filter is to hold, or of an expiring filter the largest number of keys alive at the same time.
+    /// Required.
     ///
-    /// That many distinct keys go in, at the rate that was asked for: with 6 bits a fingerprint or more, fewer than one
-    /// filter in 10,000 refuses a key before. It is not rounded to a power of two. Copies of one key use it up like
-    /// different keys.
+    /// That many distinct keys fit, at the requested rate: with fingerprints of 6 bits or more, fewer than one filter in 10,000 refuses
+    /// a key before. It is not rounded to a power of two. Copies of one key use it up like different keys.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -191,21 +223,20 @@ impl<K: ?Sized, S> Builder<K, S> {
         self
     }
 
-    /// Lets the filter grow by itself, from the capacity to this number of keys. Without it, its size is fixed.
+    /// Lets the filter grow by itself, from the capacity to this number of keys. Without it, the size is fixed.
     ///
-    /// That many distinct keys go in, at the rate that was asked for; while there are fewer, the rate is lower. The filter
-    /// splits one table after the other in two when it is full, which is a part of an insertion
-    /// ([`reserve`](CuckooFilter::reserve) says what it takes) or is done ahead by `reserve`.
-    /// Lookups go on meanwhile, and never read more than two buckets. No memory for a split is
-    /// [`InsertError::OutOfMemory`](crate::InsertError::OutOfMemory), and the key is not stored.
+    /// That many distinct keys fit, at the requested rate; while there are fewer, the rate is lower. When a table is full, the filter
+    /// splits it in two, as a part of an insertion or ahead of it by [`reserve`](Filter::reserve), which says what a split takes. Lookups
+    /// go on in the meantime, and never read more than two buckets. If the memory of a split cannot be allocated, the insertion
+    /// returns [`InsertError::OutOfMemory`](crate::InsertError::OutOfMemory).
     ///
     /// # What it costs
-    /// At the end about 1.2 bits per key more than a filter that was built for `keys`, and lookups that read the directory first. Before the
-    /// end a bit per slot for each doubling to come, and twice the memory just after a doubling:
-    /// [`memory_usage_at`](Builder::memory_usage_at) returns the bytes.
-    /// A filter begins with room for its [`capacity`](Builder::capacity), and with at least `keys` / 2^17 (for rates below 0.1 % with
-    /// more). Its fingerprints are of 6 to 30 bits, by the count of a filter of fixed size. Up to 12,000 keys it grows by copying its
-    /// one table into another of twice the size, and keeps the old ones until it is dropped.
+    /// At the largest size about 1.2 bits per key more than a filter that was built for `keys`, and lookups that read the directory
+    /// first. Before, one bit per slot for each doubling to come, and twice the memory just after a doubling:
+    /// [`memory_usage_at`](Builder::memory_usage_at) returns the bytes. A filter begins with room for its [`capacity`](Builder::capacity),
+    /// and with at least `keys` / 2^17 (more for rates below 0.1 %). Its fingerprints have 6 to 30 bits, counted as in a filter of fixed
+    /// size. Up to 12,000 keys it grows by copying its one table into another of twice the size, and keeps the old ones until it is
+    /// dropped.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -224,9 +255,9 @@ impl<K: ?Sized, S> Builder<K, S> {
         self
     }
 
-    /// Sets the part of absent keys for which [`contains`](CuckooFilter::contains) may say "yes", when the filter holds
-    /// all of its capacity: above 0, below 1. Takes the narrowest fingerprint that keeps it, of 6 bits at least (0.11):
-    /// narrower ones would put the capacity at risk.
+    /// Sets the fraction of absent keys for which [`contains`](Filter::contains) may return `true` at full capacity: above 0, below 1. The
+    /// filter takes the narrowest fingerprint that keeps it, of at least 6 bits (0.11): narrower ones would put the capacity at risk. In
+    /// filters with tags, fingerprints also take the bits that are left over in a slot.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -240,8 +271,9 @@ impl<K: ?Sized, S> Builder<K, S> {
         self
     }
 
-    /// Sets the bits of a fingerprint, 4 to 32, instead of a rate. 16 bits are the fastest. With 4 or 5 bits so few
-    /// classes of keys can be told apart that one may overflow before the capacity is reached.
+    /// Sets the bits of a fingerprint, 4 to 32, instead of a rate. Slots of 16 bits are the fastest. In filters with tags, fingerprints
+    /// also take the bits that are left over in a slot. With 4 or 5 bits so few classes can be told apart that one may overflow
+    /// before the capacity is reached.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -255,9 +287,9 @@ impl<K: ?Sized, S> Builder<K, S> {
         self
     }
 
-    /// Sets the least number of stripes: one lock and one version for each. The default, up to 1024 within 1 % of the
-    /// memory, serves dozens of writing threads; more help only where more threads write at the same time. A stripe
-    /// spans at least 16 buckets, so small filters may have fewer.
+    /// Sets the least number of stripes: one lock and one version each. The default, up to 1024 within 1 % of the memory, serves dozens of
+    /// writing threads; more help only where more threads write at the same time. A stripe spans at least 16 buckets, so small
+    /// filters may have fewer.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -272,15 +304,13 @@ impl<K: ?Sized, S> Builder<K, S> {
         self
     }
 
-    /// Says whether the system is advised to back large tables (from 2 MiB on) by huge pages. It is by default: lookups that
-    /// come from memory and bulk loads are faster with them. The tables of a filter that grows stand side by side from
-    /// 4 MiB on, for that sake.
+    /// Sets whether the system is advised to back large tables (from 2 MiB on) by huge pages. It is by default: lookups out of cache and
+    /// bulk loads are faster with them. The tables of a growing filter lie side by side from 4 MiB on, for their sake.
     ///
-    /// Only Linux takes the advice, where transparent huge pages are set to `madvise` or `always`; elsewhere this changes
-    /// nothing. Advice that is refused is no error. The system supplies memory by the page, as it is touched, so a large
-    /// filter that holds few keys takes less memory without huge pages.
-    /// [`memory_usage`](Builder::memory_usage) is the same with and without. A filter that is read from a snapshot is
-    /// always advised.
+    /// Only Linux takes the advice, where transparent huge pages are set to `madvise` or `always`; elsewhere this changes nothing.
+    /// Refused advice is no error. The system supplies memory by the page, as it is touched, so a large filter with few keys takes less
+    /// memory without huge pages. [`memory_usage`](Builder::memory_usage) is the same with and without. A filter that is read from a
+    /// snapshot is always advised.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -296,56 +326,49 @@ impl<K: ?Sized, S> Builder<K, S> {
 
     /// Sets the hash function. Without it each filter has a [`DefaultHashBuilder`] with random seeds.
     ///
-    /// Hashes are 64 bits, and all of them count: two keys of equal hash cannot be told apart. A poor spread is mended
-    /// (small integers through an identity hash are fine), missing bits are not. A function that spreads its hashes
-    /// well by itself may be marked as [`WellMixed`](crate::WellMixed): then no time is spent on mixing them again.
+    /// Hashes have 64 bits, and all of them count: two keys with the same hash cannot be told apart. A poor spread is corrected (small
+    /// integers through an identity hash are fine), missing bits are not. A function that spreads its hashes well by itself may be marked
+    /// as [`WellMixed`](crate::WellMixed): then no time is spent on mixing them again.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     /// use std::hash::RandomState;
     ///
-    /// let filter = CuckooFilter::<str>::builder().capacity(10).hasher(RandomState::new()).build()?;
+    /// let filter = CuckooFilter::<String>::builder().capacity(10).hasher(RandomState::new()).build()?;
     /// filter.insert("key")?;
     /// assert!(filter.contains("key"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn hasher<T>(self, hasher: T) -> Builder<K, T> {
-        Builder {
-            capacity: self.capacity,
-            max_capacity: self.max_capacity,
-            rate: self.rate,
-            bits: self.bits,
-            stripes: self.stripes,
-            huge_pages: self.huge_pages,
-            hasher: Hasher::Given(hasher),
-            key: PhantomData,
-        }
+    pub fn hasher<H>(self, hasher: H) -> Builder<K, H, T> {
+        let Builder { capacity, max_capacity, rate, bits, stripes, huge_pages, options, key, .. } = self;
+        let hasher = Hasher::Given(hasher);
+        Builder { capacity, max_capacity, rate, bits, stripes, huge_pages, options, hasher, key }
     }
 
-    /// Says how many bytes the filter would take, everything included, without taking them.
+    /// Returns the memory in bytes that the filter would take, everything included, without taking it.
     ///
     /// # Errors
-    /// As [`build`](Builder::build), but for the memory that the system refuses.
+    /// Those of [`build`](Builder::build), except [`BuildError::OutOfMemory`].
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     ///
-    /// let a_thousand_million = CuckooFilter::<str>::builder().capacity(1_000_000_000).memory_usage()?;
+    /// let a_thousand_million = CuckooFilter::<String>::builder().capacity(1_000_000_000).memory_usage()?;
     /// assert!(a_thousand_million / 1_000_000 < 1700);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn memory_usage(&self) -> Result<usize, BuildError> {
-        self.plan().map(|(_, _, bytes)| bytes)
+        Ok(self.plan()?.bytes)
     }
 
-    /// Says how many bytes the filter would take when it holds this many keys. Without
-    /// [`max_capacity`](Builder::max_capacity) it takes the same at all times.
+    /// Returns the memory in bytes that the filter would take with this many keys in it. It differs from
+    /// [`memory_usage`](Builder::memory_usage) with a [`max_capacity`](Builder::max_capacity) only.
     ///
-    /// All tables fill alike, so that all of them are split within a few percent of the keys: this is exact between these
-    /// times. For more keys than fit, it is the memory of the largest size.
+    /// All tables fill alike, and are split within a few percent of the keys: the result is exact between these times. For more keys
+    /// than fit, it is the memory of the largest size.
     ///
     /// # Errors
-    /// As [`memory_usage`](Builder::memory_usage).
+    /// Those of [`memory_usage`](Builder::memory_usage).
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -356,42 +379,135 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn memory_usage_at(&self, keys: usize) -> Result<usize, BuildError> {
-        let (capacity, plan, _) = self.plan()?;
-        let too_large = BuildError::TooLarge { capacity, fingerprint_bits: plan.fingerprint_bits };
-        CuckooFilter::<K, S>::bytes_at(&plan, plan.doublings_for(keys)).ok_or(too_large)
+        let Planned { plan, capacities: [_, most], .. } = self.plan()?;
+        Self::bytes_at(&plan, plan.doublings_for(keys), most)
     }
 
-    /// Plans the filter without taking its memory: where its keys lie, for filters that are built in parts.
+    /// Builds the filter, empty. Its memory is reserved, not written: the system supplies zeroed pages as keys arrive. So a large filter is
+    /// built fast, however many were built before it.
     ///
     /// # Errors
-    /// As [`memory_usage`](Builder::memory_usage); if the filter is to grow.
+    /// [`BuildError`] for each impossible request, and if allocation fails.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{BuildError, CuckooFilter, ExpiringFilter};
+    ///
+    /// let builder = || CuckooFilter::<String>::builder().capacity(1000);
+    /// assert!(builder().build().is_ok());
+    /// let error = builder().fingerprint_bits(40).build().unwrap_err();
+    /// assert_eq!(error.to_string(), "fingerprints of 40 bits were requested; 4 to 32 are possible");
+    ///
+    /// let builder = ExpiringFilter::<u64>::builder().capacity(100);
+    /// assert_eq!(builder.build().unwrap_err(), BuildError::NoTimeToLive);
+    /// ```
+    pub fn build(self) -> Result<Filter<K, S, T>, BuildError> {
+        let Planned { plan, capacities, rate, bytes, beside } = self.plan()?;
+        let raw = RawFilter::new(&plan, self.huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
+        let time = T::time(&raw, beside.and_then(|beside| beside.life));
+        Ok(Filter::from_raw(capacities, rate, raw, time, self.hasher.make()))
+    }
+
+    fn bytes_at(plan: &Plan, doublings: u32, capacity: usize) -> Result<usize, BuildError> {
+        let bytes = RawFilter::<T::Slots>::bytes_at(plan, doublings);
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(size_of::<Filter<K, S, T>>()));
+        let too_large = BuildError::TooLarge { capacity, fingerprint_bits: plan.fingerprint_bits };
+        bytes.filter(|&bytes| isize::try_from(bytes).is_ok()).ok_or(too_large)
+    }
+
+    fn plan(&self) -> Result<Planned, BuildError> {
+        let capacity = self.capacity.ok_or(BuildError::NoCapacity)?;
+        let most = self.max_capacity.unwrap_or(capacity);
+        if most < capacity {
+            return Err(BuildError::MaxCapacityTooLow { capacity, max_capacity: most });
+        }
+        if self.stripes == Some(0) {
+            return Err(BuildError::NoStripes);
+        }
+        let beside = T::beside(&self.options)?;
+        let (tag_bits, spare) = beside.as_ref().map_or((0, 0.0), |beside| (beside.bits, beside.spare));
+        let with_spare = |keys: usize| keys.saturating_add((keys as f64 * spare).ceil() as usize);
+        let grows = self.max_capacity.is_some();
+        let possible = if grows { GROWING_FINGERPRINT_BITS } else { FINGERPRINT_BITS };
+        let possible = *possible.start()..=(*possible.end()).min(FINGERPRINT_BITS.end() - tag_bits);
+        let ask = match (self.rate, self.bits) {
+            (Some(rate), Some(bits)) => return Err(BuildError::RateAndFingerprintBits { rate, bits }),
+            (None, Some(bits)) if possible.contains(&bits) => Ask::Bits(bits),
+            (None, Some(asked)) => return Err(BuildError::FingerprintBitsOutOfRange { asked, possible }),
+            (rate, None) => Ask::Rate(in_range(rate.unwrap_or(DEFAULT_RATE))?),
+        };
+        let (first, last) = (with_spare(capacity), with_spare(most));
+        let plan = if grows {
+            let plan = Plan::growing(first, last, ask, self.stripes, tag_bits);
+            plan.map_err(|error| match error {
+                Ungrowable::RateTooLow { lowest } => {
+                    let asked = self.rate.unwrap_or(DEFAULT_RATE);
+                    BuildError::RateTooLow { asked, lowest, widest: *possible.end() }
+                }
+                Ungrowable::TooLarge { fingerprint_bits } => BuildError::TooLarge { capacity: most, fingerprint_bits },
+            })?
+        } else {
+            let too_low = |rate| {
+                let widest = *possible.end();
+                BuildError::RateTooLow { asked: rate, lowest: layout::lowest_rate(first, widest), widest }
+            };
+            let bits = match ask {
+                Ask::Bits(bits) => bits,
+                Ask::Rate(rate) => layout::fingerprint_bits_for(first, rate).ok_or_else(|| too_low(rate))?,
+            };
+            let slot_bits = Plan::slot_bits_for(bits, tag_bits);
+            let slot_bits = slot_bits.ok_or_else(|| too_low(self.rate.unwrap_or(DEFAULT_RATE)))?;
+            let too_large =
+                |layout::Unplannable| BuildError::TooLarge { capacity, fingerprint_bits: slot_bits - tag_bits };
+            Plan::new(first, slot_bits, self.stripes).map_err(too_large)?.with_tags(tag_bits)
+        };
+        let plan = Plan { count_bits: beside.as_ref().map_or(0, |beside| beside.count_bits), ..plan };
+        let rate = self.rate.or(self.bits.is_none().then_some(DEFAULT_RATE));
+        Ok(Planned { plan, capacities: [capacity, most], rate, bytes: Self::bytes_at(&plan, 0, most)?, beside })
+    }
+}
+
+/// A checked request.
+pub(crate) struct Planned {
+    pub(crate) plan: Plan,
+    /// The capacity, and the one that the filter grows to.
+    pub(crate) capacities: [usize; 2],
+    /// `None` if a width was requested.
+    pub(crate) rate: Option<f64>,
+    bytes: usize,
+    beside: Option<Beside>,
+}
+
+impl<K: ?Sized, S> Builder<K, S> {
+    /// Plans the filter without taking its memory: the placement of its keys, for filters that are built in parts.
+    ///
+    /// # Errors
+    /// Those of [`memory_usage`](Builder::memory_usage); [`BuildError::GrowingPart`] for a filter that grows.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
     ///
     /// let hasher = StableHashBuilder::with_keys(1, 2);
-    /// let layout = CuckooFilter::<str>::builder().capacity(10_000_000_000).hasher(hasher).layout()?;
+    /// let layout = CuckooFilter::<String>::builder().capacity(10_000_000_000).hasher(hasher).layout()?;
     /// assert!(layout.part_of_hash(layout.hash("mailinator.com"), 1000) < 1000);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn layout(self) -> Result<Layout<K, S>, BuildError> {
-        let (capacity, plan, _) = self.plan()?;
+        let Planned { plan, capacities: [capacity, _], rate, .. } = self.plan()?;
         if plan.grows() {
             return Err(BuildError::GrowingPart);
         }
-        Ok(Layout::new(capacity, self.asked_rate(), plan, self.hasher.make()))
+        Ok(Layout::new(capacity, rate, plan, self.hasher.make()))
     }
 
-    /// Builds a part of the filter, empty: these shards, with the memory of these alone. [`Layout::part`] gives shards
-    /// of even parts.
+    /// Builds a part of the filter, empty: these shards, with their memory alone. [`Layout::part`] returns shards of even parts.
     ///
     /// # Errors
-    /// As [`build`](Builder::build); if the filter has no such shards, or is to grow.
+    /// Those of [`build`](Builder::build) and [`layout`](Builder::layout); [`BuildError::NoSuchShards`].
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
     ///
-    /// let builder = || CuckooFilter::<str>::builder().capacity(10_000_000).hasher(StableHashBuilder::with_keys(1, 2));
+    /// let builder = || CuckooFilter::<String>::builder().capacity(10_000_000).hasher(StableHashBuilder::with_keys(1, 2));
     /// let shards = builder().layout()?.part(3, 10);
     /// let part = builder().build_shards(shards)?;
     /// assert!(part.memory_usage() < builder().memory_usage()? / 9);
@@ -402,140 +518,130 @@ impl<K: ?Sized, S> Builder<K, S> {
         FilterPart::new(self.layout()?, shards, huge_pages)
     }
 
-    /// Builds the filter, empty. Its memory is reserved, not written: the system supplies zeroed pages as keys arrive. So a
-    /// large filter is built fast, however many were built before it.
-    ///
-    /// # Errors
-    /// [`BuildError`] for each wish that cannot be met, and when the system refuses the memory.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{BuildError, CuckooFilter};
-    ///
-    /// let builder = || CuckooFilter::<str>::builder().capacity(1000);
-    /// assert!(builder().build().is_ok());
-    /// let error = builder().fingerprint_bits(40).build().unwrap_err();
-    /// assert_eq!(error.to_string(), "fingerprints of 40 bits were asked for; 4 to 32 are possible");
-    /// ```
-    pub fn build(self) -> Result<CuckooFilter<K, S>, BuildError> {
-        let (capacity, plan, bytes) = self.plan()?;
-        let max_capacity = self.max_capacity.unwrap_or(capacity);
-        CuckooFilter::from_plan(
-            [capacity, max_capacity],
-            self.asked_rate(),
-            &plan,
-            self.huge_pages,
-            bytes,
-            self.hasher.make(),
-        )
-    }
-
-    /// What a filter in memory of another kind is made of: capacity, rate, plan, hasher, and whether huge pages are advised.
+    /// The plan of a filter in memory of another kind, its hash function, and whether huge pages are advised.
     #[cfg(all(feature = "shared", target_os = "linux"))]
-    pub(crate) fn planned(self) -> Result<(usize, Option<f64>, Plan, S, bool), BuildError> {
-        let ((capacity, plan, _), rate) = (self.plan()?, self.asked_rate());
-        Ok((capacity, rate, plan, self.hasher.make(), self.huge_pages == HugePages::Advised))
-    }
-
-    /// The rate that is asked for, unless a width is.
-    fn asked_rate(&self) -> Option<f64> {
-        self.rate.or(self.bits.is_none().then_some(DEFAULT_RATE))
-    }
-
-    /// The capacity, the plan, and the bytes that it takes.
-    fn plan(&self) -> Result<(usize, Plan, usize), BuildError> {
-        let capacity = self.capacity.ok_or(BuildError::NoCapacity)?;
-        if let Some(max_capacity) = self.max_capacity {
-            return self.growing_plan(capacity, max_capacity);
-        }
-        let width = match (self.rate, self.bits) {
-            (Some(rate), Some(bits)) => return Err(BuildError::RateAndFingerprintBits { rate, bits }),
-            (None, Some(bits)) if FINGERPRINT_BITS.contains(&bits) => bits,
-            (None, Some(asked)) => {
-                return Err(BuildError::FingerprintBitsOutOfRange { asked, possible: FINGERPRINT_BITS });
-            }
-            (rate, None) => width_for(capacity, rate.unwrap_or(DEFAULT_RATE))?,
-        };
-        let plan = self.plan_of(capacity, width, width)?;
-        let too_large = BuildError::TooLarge { capacity, fingerprint_bits: width };
-        let bytes = CuckooFilter::<K, S>::bytes_of(&plan).ok_or(too_large)?;
-        Ok((capacity, plan, bytes))
-    }
-
-    /// The same for slots with a tag of this many bits, in a filter whose value takes `value` bytes. It has room for
-    /// `spare` of its capacity more.
-    pub(crate) fn tagged_plan(&self, tag_bits: u32, spare: f64, value: usize) -> Result<(Plan, usize), BuildError> {
-        let asked = self.capacity.ok_or(BuildError::NoCapacity)?;
-        let with_spare = |keys: usize| keys.saturating_add((keys as f64 * spare).ceil() as usize);
-        let (capacity, rate) = (with_spare(asked), self.rate.unwrap_or(DEFAULT_RATE));
-        let widest = FINGERPRINT_BITS.end() - tag_bits;
-        let plan = match self.max_capacity {
-            Some(most) if most < asked => {
-                return Err(BuildError::MaxCapacityTooLow { capacity: asked, max_capacity: most });
-            }
-            Some(most) => self.plan_growth(capacity, with_spare(most), Ask::Rate(in_range(rate)?), tag_bits)?,
-            None => {
-                let slot_bits = |bits| Plan::slot_bits_for(bits, tag_bits);
-                let slot_bits = bits_for(capacity, rate)?.and_then(slot_bits);
-                let slot_bits = slot_bits.ok_or_else(|| too_low(capacity, rate, widest))?;
-                self.plan_of(capacity, slot_bits, slot_bits - tag_bits)?.with_tags(tag_bits)
-            }
-        };
-        let too_large = BuildError::TooLarge { capacity, fingerprint_bits: plan.fingerprint_bits };
-        let bytes =
-            RawFilter::<Tagging>::bytes_of(&plan).and_then(|bytes| bytes.checked_add(value)).ok_or(too_large)?;
-        Ok((plan, bytes))
-    }
-
-    /// A filter with slots of this width, of which the fingerprint takes some or all.
-    fn plan_of(&self, capacity: usize, slot_bits: u32, fingerprint_bits: u32) -> Result<Plan, BuildError> {
-        if self.stripes == Some(0) {
-            return Err(BuildError::NoStripes);
-        }
-        let plan = Plan::new(capacity, slot_bits, self.stripes);
-        plan.map_err(|layout::Unplannable| BuildError::TooLarge { capacity, fingerprint_bits })
-    }
-
-    /// An empty filter of this plan, of `bytes` in all.
-    pub(crate) fn build_tagged(self, plan: &Plan, bytes: usize, life: Option<Life>) -> Result<Core<S>, BuildError> {
-        let raw = RawFilter::new(plan, self.huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
-        let (capacity, rate) = (self.capacity.unwrap_or_default(), self.rate.unwrap_or(DEFAULT_RATE));
-        let max_capacity = self.max_capacity.unwrap_or(capacity);
-        Ok(Core::new(raw, self.hasher.make(), [capacity, max_capacity], Some(rate), life))
+    pub(crate) fn planned(self) -> Result<(Planned, S, bool), BuildError> {
+        Ok((self.plan()?, self.hasher.make(), self.huge_pages == HugePages::Advised))
     }
 }
 
-impl<K: ?Sized, S> Builder<K, S> {
-    /// As [`Builder::plan`], of a filter that grows.
-    fn growing_plan(&self, capacity: usize, max_capacity: usize) -> Result<(usize, Plan, usize), BuildError> {
-        if max_capacity < capacity {
-            return Err(BuildError::MaxCapacityTooLow { capacity, max_capacity });
-        }
-        let ask = match (self.rate, self.bits) {
-            (Some(rate), Some(bits)) => return Err(BuildError::RateAndFingerprintBits { rate, bits }),
-            (None, Some(bits)) if GROWING_FINGERPRINT_BITS.contains(&bits) => Ask::Bits(bits),
-            (None, Some(asked)) => {
-                return Err(BuildError::FingerprintBitsOutOfRange { asked, possible: GROWING_FINGERPRINT_BITS });
-            }
-            (rate, None) => Ask::Rate(in_range(rate.unwrap_or(DEFAULT_RATE))?),
-        };
-        let plan = self.plan_growth(capacity, max_capacity, ask, 0)?;
-        let too_large = BuildError::TooLarge { capacity: max_capacity, fingerprint_bits: plan.fingerprint_bits };
-        let bytes = CuckooFilter::<K, S>::bytes_of(&plan).ok_or(too_large)?;
-        Ok((capacity, plan, bytes))
+impl<K: ?Sized, S> Builder<K, S, Expiring> {
+    /// Sets the time that a key lives at least, counted from its insertion or renewal. Required.
+    pub fn time_to_live(mut self, time: Duration) -> Self {
+        self.options.time_to_live = time;
+        self
     }
 
-    fn plan_growth(&self, capacity: usize, most: usize, ask: Ask, tag_bits: u32) -> Result<Plan, BuildError> {
-        if self.stripes == Some(0) {
-            return Err(BuildError::NoStripes);
-        }
-        Plan::growing(capacity, most, ask, self.stripes, tag_bits).map_err(|error| match error {
-            Ungrowable::RateTooLow { lowest } => {
-                let asked = self.rate.unwrap_or(DEFAULT_RATE);
-                let widest = (*GROWING_FINGERPRINT_BITS.end()).min(FINGERPRINT_BITS.end() - tag_bits);
-                BuildError::RateTooLow { asked, lowest, widest }
-            }
-            Ungrowable::TooLarge { fingerprint_bits } => BuildError::TooLarge { capacity: most, fingerprint_bits },
-        })
+    /// Sets the least number of steps that the time to live is divided into, 1 to 254: a key lives at most one step longer than requested.
+    /// 6 unless set. The number is raised to the largest one of as many bits.
+    ///
+    /// | steps | bits | room for keys that live longer |
+    /// |---:|---:|---:|
+    /// | 2 | 2 | 50 % |
+    /// | 6 | 3 | 17 % |
+    /// | 14 | 4 | 7 % |
+    /// | 30, 62 | 5, 6 | 3 %, 2 % |
+    /// | 126, 254 | 7, 8 | under 1 % |
+    ///
+    /// The bits of a step and of a fingerprint share a slot, whose width is a multiple of 4 with 3 or 4 bits, and of 8 with more: 13 and 3
+    /// fill 16, which is fastest.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::ExpiringFilter;
+    /// use std::time::Duration;
+    ///
+    /// let day = Duration::from_secs(24 * 3600);
+    /// let filter = ExpiringFilter::<String>::builder().capacity(100_000).time_to_live(day).steps(14).build()?;
+    /// assert_eq!(filter.tick(), Some(day.div_f64(14.0)));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn steps(mut self, steps: u32) -> Self {
+        self.options.steps = steps;
+        self
+    }
+}
+
+impl<K: ?Sized, S> Builder<K, S, Counting> {
+    /// Sets the bits of a counter, 1 to 16, which counts up to 2^bits - 1, or to 2^bits with a time to live or to idle. 4 unless set. The
+    /// width of a slot is a multiple of 4 with 3 or 4 bits, of 8 with 5 to 8, and of 16 with more; the bits of
+    /// [steps](Builder::steps) count, too.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CountingFilter;
+    ///
+    /// let filter = CountingFilter::<String>::builder().capacity(100_000).counter_bits(8).build()?;
+    /// assert_eq!((filter.max_count(), filter.fingerprint_bits()), (255, 16)); // slots of 24 bits
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn counter_bits(mut self, bits: u32) -> Self {
+        self.options.counter_bits = bits;
+        self
+    }
+
+    /// Lets a count die when at least this time has passed since the first addition of its window. Replaces a
+    /// [`time_to_idle`](Builder::time_to_idle). [The type](crate::CountingFilter#counts-within-a-window) says what it promises.
+    pub fn time_to_live(mut self, time: Duration) -> Self {
+        self.options.life = Some((time, false));
+        self
+    }
+
+    /// Lets a count die when at least this time has passed since the last addition of its key. Replaces a
+    /// [`time_to_live`](Builder::time_to_live). Lookups, and additions that [`try_add`](crate::CountingFilter::try_add) refuses, do not
+    /// restart the time.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CountingFilter;
+    /// use std::time::Duration;
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let failures = CountingFilter::<String>::builder().capacity(100).time_to_idle(10 * minute).build()?;
+    /// failures.add("192.0.2.1")?;
+    /// failures.advance_to(9 * minute);
+    /// assert_eq!(failures.add("192.0.2.1")?, 2);
+    /// failures.advance_to(18 * minute);
+    /// assert_eq!(failures.count("192.0.2.1"), 2);
+    /// failures.advance_to(21 * minute);
+    /// assert_eq!(failures.count("192.0.2.1"), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn time_to_idle(mut self, time: Duration) -> Self {
+        self.options.life = Some((time, true));
+        self
+    }
+
+    /// Sets the least number of steps that the time to live or to idle is divided into, 1 to 254; 6 unless set. It has no effect where
+    /// counts do not die. [Expiring filters](#method.steps) have a table of steps and bits.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CountingFilter;
+    /// use std::time::Duration;
+    ///
+    /// // 2 bits for the steps, 2 for counts up to 4, and 12 for a fingerprint: slots of 16.
+    /// let builder = CountingFilter::<u64>::builder().capacity(1_000).false_positive_rate(0.002).counter_bits(2);
+    /// let filter = builder.time_to_live(Duration::from_secs(60)).steps(2).build()?;
+    /// assert_eq!((filter.max_count(), filter.fingerprint_bits()), (4, 12));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn steps(mut self, steps: u32) -> Self {
+        self.options.steps = steps;
+        self
+    }
+}
+
+impl<K: ?Sized, S> Builder<K, S, Tagged> {
+    /// Sets the number of different tags, 1 to 65,535: they are 0 to one less. 7 unless set. It is raised to the largest number of as many
+    /// bits, 2^bits - 1. The width of a slot is a multiple of 4 with 3 or 4 bits, of 8 with 5 to 8, and of 16 with more.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::TaggedFilter;
+    ///
+    /// let filter = TaggedFilter::<String>::builder().capacity(100_000).tags(100).build()?;
+    /// assert_eq!((filter.max_tag(), filter.fingerprint_bits()), (126, 17)); // slots of 24 bits
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn tags(mut self, tags: u32) -> Self {
+        self.options.tags = tags;
+        self
     }
 }
 
@@ -543,26 +649,13 @@ fn in_range(rate: f64) -> Result<f64, BuildError> {
     if rate > 0.0 && rate < 1.0 { Ok(rate) } else { Err(BuildError::RateOutOfRange { asked: rate }) }
 }
 
-fn width_for(capacity: usize, rate: f64) -> Result<u32, BuildError> {
-    bits_for(capacity, rate)?.ok_or_else(|| too_low(capacity, rate, *FINGERPRINT_BITS.end()))
-}
-
-/// The bits of a fingerprint for this rate; `None` if there is none so wide.
-fn bits_for(capacity: usize, rate: f64) -> Result<Option<u32>, BuildError> {
-    Ok(layout::fingerprint_bits_for(capacity, in_range(rate)?))
-}
-
-fn too_low(capacity: usize, rate: f64, widest: u32) -> BuildError {
-    BuildError::RateTooLow { asked: rate, lowest: layout::lowest_rate(capacity, widest), widest }
-}
-
-impl<K: ?Sized, S: Clone> Clone for Builder<K, S> {
+impl<K: ?Sized, S: Clone, T: Kind> Clone for Builder<K, S, T> {
     fn clone(&self) -> Self {
         Builder { hasher: self.hasher.clone(), ..*self }
     }
 }
 
-impl<K: ?Sized, S> fmt::Debug for Builder<K, S> {
+impl<K: ?Sized, S, T: Kind> fmt::Debug for Builder<K, S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("capacity", &self.capacity)
@@ -570,6 +663,7 @@ impl<K: ?Sized, S> fmt::Debug for Builder<K, S> {
             .field("false_positive_rate", &self.rate)
             .field("fingerprint_bits", &self.bits)
             .field("stripes", &self.stripes)
+            .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }

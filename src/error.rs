@@ -3,7 +3,6 @@
 use core::error::Error;
 use core::fmt;
 use core::ops::{Range, RangeInclusive};
-use core::time::Duration;
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -57,7 +56,7 @@ errors! {
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
     ///
-    /// let filter = CuckooFilter::<str>::with_capacity(1000);
+    /// let filter = CuckooFilter::<String>::with_capacity(1000);
     /// let error = loop {
     ///     if let Err(error) = filter.insert("again and again") {
     ///         break error;
@@ -71,65 +70,34 @@ errors! {
     #[non_exhaustive]
     pub enum InsertError {
         /// No chain of relocations within reach makes room for the key. This was decided with all other writers of the key's
-        /// shard locked out. Up to the capacity that was asked for this is not expected (see
+        /// shard locked out. Up to the capacity that was requested this is not expected (see
         /// [`Builder::capacity`](crate::Builder::capacity)), and in a filter that grows up to its
         /// [`max_capacity`](crate::Builder::max_capacity).
         Full => ("the filter is full: no relocation makes room for this key"),
         /// All 8 slots of the key's two buckets hold its own fingerprint. More room would not help: either the key was
         /// inserted 8 times, or other keys share its fingerprint and buckets.
         TooManyCopies => ("all 8 slots of this key hold copies of it already"),
-        /// The filter is to grow ([`Builder::max_capacity`](crate::Builder::max_capacity)), and the system refused the memory.
-        OutOfMemory => ("the filter is to grow, and the system refused the memory"),
+        /// The filter needs to grow ([`Builder::max_capacity`](crate::Builder::max_capacity)), and allocation failed.
+        OutOfMemory => ("the filter failed to allocate the memory that it needs to grow"),
+        /// The requested life is longer than the time to live of the filter, so that a slot has no bits for its deadline
+        /// ([`insert_for`](crate::ExpiringFilter::insert_for)).
+        BeyondTimeToLive => ("the requested life is longer than the time to live of the filter, which `time_to_live` returns"),
+        /// The tag does not fit the bits of a tag ([`TaggedFilter`](crate::TaggedFilter)).
+        TagTooLarge => ("the tag is larger than the largest one of the filter, which `max_tag` returns"),
     }
 }
 
 errors! {
-    /// Why a key was not stored for a time of its own ([`ExpiringFilter::insert_for`](crate::ExpiringFilter::insert_for)). The
-    /// filter is as it was.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::ExpiringFilter;
-    /// use std::time::Duration;
-    ///
-    /// let minute = Duration::from_secs(60);
-    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(minute).build()?;
-    /// let error = filter.insert_for(&1, 2 * minute).unwrap_err();
-    /// assert_eq!(error.to_string(), "the key was to live for 120s; the filter was built with a time to live of 60s");
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    #[non_exhaustive]
-    pub enum InsertForError {
-        /// It was to live longer than the filter's time to live: a slot has no room for such a deadline.
-        #[non_exhaustive]
-        BeyondTimeToLive {
-            /// The time asked for.
-            asked: Duration,
-            /// The longest.
-            time_to_live: Duration,
-        } => ("the key was to live for {asked:?}; the filter was built with a time to live of {time_to_live:?}"),
-        /// As an insertion for the time to live would have been.
-        Refused(error: InsertError) => ("{error}"),
-    }
-}
-
-impl From<InsertError> for InsertForError {
-    fn from(error: InsertError) -> Self {
-        InsertForError::Refused(error)
-    }
-}
-
-errors! {
-    /// Why a filter cannot be built: what was asked for, and what is possible.
+    /// Why a filter cannot be built: what was requested, and what is possible.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{BuildError, CuckooFilter};
     ///
-    /// let error = CuckooFilter::<str>::builder().capacity(1000).false_positive_rate(1.5).build().unwrap_err();
+    /// let error = CuckooFilter::<String>::builder().capacity(1000).false_positive_rate(1.5).build().unwrap_err();
     /// assert!(matches!(error, BuildError::RateOutOfRange { asked: 1.5, .. }));
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "a false-positive rate of 1.5 was asked for; it must lie between 0 and 1, both excluded"
+    ///     "a false-positive rate of 1.5 was requested; it must lie between 0 and 1, both excluded"
     /// );
     /// assert_eq!(format!("{error:?}"), error.to_string()); // a `main` that returns it prints the sentence
     /// ```
@@ -137,13 +105,13 @@ errors! {
     #[non_exhaustive]
     pub enum BuildError {
         /// [`Builder::capacity`](crate::Builder::capacity) was not called.
-        NoCapacity => ("no capacity was asked for; give the number of keys that the filter is to hold"),
+        NoCapacity => ("no capacity was requested; give the number of keys that the filter is to hold"),
         /// A false-positive rate that is not a number between 0 and 1.
         #[non_exhaustive]
         RateOutOfRange {
             /// The rate asked for.
             asked: f64,
-        } => ("a false-positive rate of {asked} was asked for; it must lie between 0 and 1, both excluded"),
+        } => ("a false-positive rate of {asked} was requested; it must lie between 0 and 1, both excluded"),
         /// A false-positive rate that would take fingerprints of more bits than fit: 32, less those of a deadline, a counter or
         /// a tag; 30 in a filter that grows.
         #[non_exhaustive]
@@ -155,7 +123,7 @@ errors! {
             /// Their bits.
             widest: u32,
         } => (
-            "a false-positive rate of {asked:e} was asked for; the widest fingerprint, of {widest} bits, reaches {:.2e}",
+            "a false-positive rate of {asked:e} was requested; the widest fingerprint, of {widest} bits, reaches {:.2e}",
             // Rounded up, so that the rate that is named can be had.
             lowest * 1.005
         ),
@@ -167,7 +135,7 @@ errors! {
             /// What is possible.
             possible: RangeInclusive<u32>,
         } => (
-            "fingerprints of {asked} bits were asked for; {} to {} are possible",
+            "fingerprints of {asked} bits were requested; {} to {} are possible",
             possible.start(),
             possible.end()
         ),
@@ -178,7 +146,7 @@ errors! {
             rate: f64,
             /// The bits asked for.
             bits: u32,
-        } => ("both a false-positive rate of {rate} and fingerprints of {bits} bits were asked for; give one of them"),
+        } => ("both a false-positive rate of {rate} and fingerprints of {bits} bits were requested; give one of them"),
         /// A filter that is to grow to fewer keys than it begins with.
         #[non_exhaustive]
         MaxCapacityTooLow {
@@ -186,11 +154,11 @@ errors! {
             capacity: usize,
             /// What it is to grow to.
             max_capacity: usize,
-        } => ("a capacity of {capacity} keys was asked for, to grow to {max_capacity}; it cannot grow to less"),
+        } => ("a capacity of {capacity} keys was requested, to grow to {max_capacity}; it cannot grow to less"),
         /// A part of a filter that grows. Parts are of filters of fixed size.
-        GrowingPart => ("a part of a filter that grows was asked for; a filter that is built in parts has a fixed size"),
+        GrowingPart => ("a part of a filter that grows was requested; a filter that is built in parts has a fixed size"),
         /// No stripes: without a lock nothing can be inserted.
-        NoStripes => ("0 stripes were asked for; at least 1 is needed"),
+        NoStripes => ("0 stripes were requested; at least 1 is needed"),
         /// Shards that the filter does not have, or none, for a part of it.
         #[non_exhaustive]
         NoSuchShards {
@@ -199,7 +167,7 @@ errors! {
             /// How many there are.
             shards: usize,
         } => (
-            "a part with the shards {} to {} was asked for, the last excluded; there are {shards}, and at least one is needed",
+            "a part with the shards {} to {} was requested, the last excluded; there are {shards}, and at least one is needed",
             asked.start,
             asked.end
         ),
@@ -219,42 +187,42 @@ errors! {
             /// The bits of a fingerprint.
             fingerprint_bits: u32,
         } => (
-            "a capacity of {capacity} keys at {fingerprint_bits} bits was asked for; \
+            "a capacity of {capacity} keys at {fingerprint_bits} bits was requested; \
                          it does not fit the {} bits of the address space",
             usize::BITS
         ),
-        /// [`ExpiringBuilder::time_to_live`](crate::ExpiringBuilder::time_to_live) was not called, or with no time at all.
-        NoTimeToLive => ("no time to live was asked for; give the time that a key is to be remembered, longer than 0"),
+        /// [`Builder::time_to_live`](crate::Builder::time_to_live) was not called, or with no time at all.
+        NoTimeToLive => ("no time to live was requested; give the time that a key is to be remembered, longer than 0"),
         /// A time to live of more than 2^64 nanoseconds.
         #[non_exhaustive]
         TimeToLiveTooLong {
             /// The time to live asked for.
             asked: core::time::Duration,
-        } => ("a time to live of {asked:?} was asked for; up to 584 years are possible"),
+        } => ("a time to live of {asked:?} was requested; up to 584 years are possible"),
         /// No steps, or more than 254.
         #[non_exhaustive]
         StepsOutOfRange {
             /// The steps asked for.
             asked: u32,
-        } => ("{asked} steps of the time to live were asked for; 1 to 254 are possible"),
+        } => ("{asked} steps of the time to live were requested; 1 to 254 are possible"),
         /// Counters of no bits, or of more than 16.
         #[non_exhaustive]
         CounterBitsOutOfRange {
             /// The bits asked for.
             asked: u32,
-        } => ("counters of {asked} bits were asked for; 1 to 16 are possible"),
+        } => ("counters of {asked} bits were requested; 1 to 16 are possible"),
         /// No tags, or more than 65,535.
         #[non_exhaustive]
         TagsOutOfRange {
             /// The number asked for.
             asked: u32,
-        } => ("{asked} different tags were asked for; 1 to 65535 are possible"),
+        } => ("{asked} different tags were requested; 1 to 65535 are possible"),
         /// The system refused the memory.
         #[non_exhaustive]
         OutOfMemory {
             /// The memory of the filter, everything included.
             bytes: usize,
-        } => ("the filter takes {bytes} bytes of memory, and the system refused them"),
+        } => ("failed to allocate the {bytes} bytes of the filter"),
     }
 }
 
@@ -266,7 +234,7 @@ errors! {
     ///
     /// let part = CuckooFilter::<u64>::builder().capacity(1_000_000).build_shards(2..4)?;
     /// let hash = (0..).find(|&hash| part.layout().shard_of_hash(hash) == 0).unwrap();
-    /// let error = part.insert_batch_hash(&[hash]).unwrap_err();
+    /// let error = part.insert_batch(&[hash]).unwrap_err();
     /// assert_eq!(error.to_string(), "key 0 belongs to shard 0; this part has the shards 2 to 4, the last excluded");
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
@@ -321,7 +289,7 @@ errors! {
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, StableHashBuilder};
     ///
     /// let hasher = StableHashBuilder::with_keys(1, 2);
-    /// let error = CuckooFilter::<str, _>::read_from(&b"something else, of some length"[..], hasher).unwrap_err();
+    /// let error = CuckooFilter::<String, _>::read_from(&b"something else, of some length"[..], hasher).unwrap_err();
     /// assert!(matches!(error, SnapshotError::NotASnapshot));
     /// assert_eq!(error.to_string(), "this is not a snapshot of a filter: it does not begin as one");
     /// ```
@@ -378,7 +346,7 @@ errors! {
             }
         ),
         /// The snapshot has no keys for its hash function: give it to
-        /// [`CuckooFilter::load_with_hasher`](crate::CuckooFilter::load_with_hasher).
+        /// [`SnapshotReader::into_filter_with_hasher`](crate::SnapshotReader::into_filter_with_hasher).
         #[non_exhaustive]
         NoKeys {
             /// The name of the function.
@@ -389,7 +357,7 @@ errors! {
         KeyTypeMismatch {
             /// What it was filled with.
             saved: Cow<'static, str>,
-            /// What was asked for.
+            /// What was requested.
             asked: Cow<'static, str>,
         } => ("the snapshot is of keys of type {saved}; it cannot be read as a filter of {asked}"),
         /// The filter is of another kind.
@@ -397,7 +365,7 @@ errors! {
         KindMismatch {
             /// The kind of the one that was saved: "growing", "expiring", "counting", "plain", or some of these.
             saved: String,
-            /// The kind of the one that was asked for.
+            /// The kind of the one that was requested.
             asked: &'static str,
         } => ("the snapshot is of a filter that is {saved}; it cannot be read as one that is {asked}"),
         /// The first bytes are not those of a delta.
@@ -411,7 +379,7 @@ errors! {
         /// The filter does not hold what the delta starts from, or ends at.
         #[non_exhaustive]
         DeltaMismatch {
-            /// The [digest](crate::CuckooFilter::digest) of what it should hold.
+            /// The [digest](crate::Filter::digest) of what it should hold.
             expected: u64,
             /// That of what it holds.
             found: u64,
@@ -424,7 +392,7 @@ errors! {
         } => ("a change of shard {shard} could not be made, and those before it were; load the newer snapshot"),
         /// Something follows the snapshot in its file.
         TrailingBytes => ("something follows the snapshot in its file"),
-        /// The snapshot is a part of a filter: [`CuckooFilter::join`](crate::CuckooFilter::join) reads it, with the others.
+        /// The snapshot is a part of a filter: [`Filter::join`](crate::Filter::join) reads it, with the others.
         #[non_exhaustive]
         PartAlone {
             /// The shards that it has.
@@ -471,7 +439,7 @@ errors! {
             /// Those that there are.
             there: Range<usize>,
         } => (
-            "the shards {} to {} were asked for, the last excluded; there are {} to {}, and at least one is needed",
+            "the shards {} to {} were requested, the last excluded; there are {} to {}, and at least one is needed",
             asked.start,
             asked.end,
             there.start,
@@ -496,14 +464,13 @@ errors! {
         /// The system refused the memory.
         #[non_exhaustive]
         OutOfMemory {
-            /// How much was asked for.
+            /// How much was requested.
             bytes: usize,
-        } => ("the system refused {bytes} bytes of memory"),
+        } => ("failed to allocate {bytes} bytes"),
     }
 }
 
 impl Error for InsertError {}
-impl Error for InsertForError {}
 impl Error for BuildError {}
 impl Error for PartError {}
 impl Error for MergeError {}
@@ -568,9 +535,9 @@ errors! {
         /// The system refused the memory.
         #[non_exhaustive]
         OutOfMemory {
-            /// How much was asked for.
+            /// How much was requested.
             bytes: usize,
-        } => ("the system refused {bytes} bytes of memory"),
+        } => ("failed to allocate {bytes} bytes"),
     }
 }
 
@@ -584,7 +551,7 @@ errors! {
         /// The builder asks for what is impossible.
         Build(error: BuildError) => ("{error}"),
         /// A filter that grows: the memory of a shared one has a fixed size.
-        Growing => ("a shared filter that grows was asked for; a shared filter has a fixed size: give the capacity that it is to reach"),
+        Growing => ("a shared filter that grows was requested; a shared filter has a fixed size: give the capacity that it is to reach"),
         /// The file does not begin as a shared filter: a snapshot, say, which [`MappedFilter`](crate::MappedFilter) reads.
         NotShared => ("this is not a shared filter: it does not begin as one"),
         /// A format that this version of the crate does not know.
@@ -595,7 +562,7 @@ errors! {
             /// The one that is known.
             known: u32,
         } => ("the shared filter is of format {found}; this version of the crate reads format {known}"),
-        /// The description of the filter in the file is damaged, or of another filter than was asked for.
+        /// The description of the filter in the file is damaged, or of another filter than was requested.
         Header(error: SnapshotError) => ("the header of the shared filter was refused as that of a snapshot: {error}"),
         /// The file was cut off, or something was added to it.
         #[non_exhaustive]

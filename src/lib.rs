@@ -1,12 +1,11 @@
-//! A concurrent cuckoo filter: an approximate set of keys with removal, shared by all the threads of a program.
+//! A concurrent cuckoo filter: a thread-safe approximate set with removal, in about 14 bits per key.
 //!
-//! "No" is certain; "yes" is wrong as rarely as you ask for, once in a thousand times by default, in about 14 bits a key.
-//! Lookups take no lock and wait for no writer. Everything starts at [`CuckooFilter`].
+//! `false` is certain; `true` is wrong at the requested rate, 0.1 % by default. Lookups take no lock and wait for no writer.
 //!
 //! ```
 //! use concurrent_cuckoo_filter::CuckooFilter;
 //!
-//! let blocked = CuckooFilter::<str>::builder().capacity(100_000).false_positive_rate(0.001).build()?;
+//! let blocked = CuckooFilter::<String>::builder().capacity(100_000).false_positive_rate(0.001).build()?;
 //! std::thread::scope(|scope| {
 //!     scope.spawn(|| blocked.insert("mailinator.com")); // every method takes &self
 //!     scope.spawn(|| blocked.contains("example.com"));
@@ -18,33 +17,35 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`CuckooFilter`] | one key at a time: [`insert`](CuckooFilter::insert), [`insert_unique`](CuckooFilter::insert_unique), [`contains`](CuckooFilter::contains), [`count`](CuckooFilter::count), [`remove`](CuckooFilter::remove); twins that end in `_hash`; what may block, and what is exact |
+//! | [`CuckooFilter`] | a set: [`insert`](Filter::insert), [`insert_unique`](Filter::insert_unique), [`contains`](Filter::contains), [`remove`](Filter::remove) |
 //! | [`ExpiringFilter`] | keys that are forgotten after a time: "was it seen in the last 24 hours?" |
-//! | [`CountingFilter`] | how often a key was added, for ever or within a window: a counter of a few bits beside each |
-//! | [`TaggedFilter`] | which list, which reason: a tag of a few bits beside each |
-//! | [`Builder`] | capacity, rate or width, hash function, memory beforehand |
-//! | batches | [`contains_batch`](CuckooFilter::contains_batch), [`insert_batch`](CuckooFilter::insert_batch), [`remove_batch`](CuckooFilter::remove_batch), on the calling thread |
-//! | [`Bulk`] | [`par_insert`](CuckooFilter::par_insert), [`par_insert_iter`](CuckooFilter::par_insert_iter), [`par_contains`](CuckooFilter::par_contains), [`par_remove`](CuckooFilter::par_remove), on rayon's threads, with progress |
-//! | snapshots | [`save`](CuckooFilter::save), [`load`](CuckooFilter::load), [`Snapshot`], [`SnapshotReader`]; [`merge_from`](CuckooFilter::merge_from) |
-//! | parts | [`Layout`] and [`FilterPart`]: one filter built on several machines, each with its part of the memory; [`join`](CuckooFilter::join) |
-//! | [`MappedFilter`], [`FilterView`] | snapshots that are queried in place: files, mapped and shared by processes; bytes in the program |
-//! | hashing | [`DefaultHashBuilder`], [`StableHashBuilder`] for saved filters, [`WellMixed`] |
-//! | [`Stats`] | how full a filter is and what has happened in it |
+//! | [`CountingFilter`] | how often a key was added, ever or within a window |
+//! | [`TaggedFilter`] | a small number beside each key: which list, which reason |
+//! | [`Filter`] | the type behind these four aliases, with everything that they have in common: consistency, determinism, calls that may block |
+//! | [`Builder`] | capacity, rate or width, hash function, time to live, memory in advance |
+//! | [`hashed`](Filter::hashed) | the same filter, for keys that were hashed before |
+//! | batches | [`contains_batch`](Filter::contains_batch), [`insert_batch`](Filter::insert_batch), [`remove_batch`](Filter::remove_batch), on the calling thread |
+//! | [`Bulk`] | [`par_insert`](Filter::par_insert), [`par_insert_iter`](Filter::par_insert_iter), [`par_contains`](Filter::par_contains) and more, on rayon's threads, with progress |
+//! | snapshots | [`save`](Filter::save), [`load`](Filter::load), [`Snapshot`], [`SnapshotReader`]; [`merge_from`](Filter::merge_from) |
+//! | parts | [`Layout`] and [`FilterPart`]: one filter built on several machines, each with its part of the memory; [`join`](Filter::join) |
+//! | [`MappedFilter`], [`FilterView`] | snapshots that are queried in place: mapped files, and bytes in the program |
+//! | hashing | [`DefaultHashBuilder`], [`StableHashBuilder`] for saved filters, [`WellMixed`], [`Prehashed`] |
+//! | [`Stats`] | load and counters |
 //!
-//! Filters of all four kinds are fixed in size or grow. The guide in `docs/guide.md` of the repository has a table of what each kind can
-//! do; it leads through sizes, persistence and async servers, and lists the limits.
+//! Filters of all four kinds have a fixed size or grow. The guide in `docs/guide.md` of the repository has a table of the operations of each
+//! kind; it covers sizes, persistence, async servers and limits.
 //!
 //! # Features
-//! All add to what there is without any. The first three are on by default.
-//! - `rayon`: bulk operations on all cores, [`Bulk`] and all whose names begin with `par_`.
+//! Each feature adds to the crate without any. The first three are on by default.
+//! - `rayon`: bulk operations on all cores, [`Bulk`] and all names that begin with `par_`.
 //! - `snapshot`: filters in files and in bytes, and [`StableHashBuilder`].
 //! - `mmap`: large tables on fresh pages of the system, huge ones where it has them, and with `snapshot` [`MappedFilter`].
-//! - `shared`: `SharedFilter` and `SharedReader`, one filter that processes share, on Linux.
-//! - `serde`: `Serialize` and `Deserialize` for filters, by way of a snapshot; `Serialize` for [`Stats`] and reports.
+//! - `shared`: `SharedFilter` and `SharedReader`, one filter for several processes, on Linux.
+//! - `serde`: `Serialize` and `Deserialize` for filters, through a snapshot; `Serialize` for [`Stats`] and reports.
 //!
-//! Without any, filters have all operations on one key and on batches, [`CuckooFilter::merge_from`], [`FilterPart`] and [`Stats`],
-//! from four dependencies: ahash, arrayvec, crossbeam-utils and parking_lot. That builds for `wasm32-unknown-unknown`, too,
-//! where no system gives random seeds: choose them, with [`DefaultHashBuilder::with_seeds`].
+//! Without any, filters have all operations on one key and on batches, [`Filter::merge_from`], [`FilterPart`] and [`Stats`], with four
+//! dependencies: ahash, arrayvec, crossbeam-utils and parking_lot. That builds for `wasm32-unknown-unknown`, too, where no system
+//! provides random seeds: choose them, with [`DefaultHashBuilder::with_seeds`].
 // Without bulk operations, snapshots and shared filters, less is used of the core.
 #![cfg_attr(
     not(all(feature = "rayon", feature = "snapshot", feature = "shared", target_os = "linux")),
@@ -56,17 +57,13 @@
 // Models and schedules use what they need of the tests' helpers.
 #![cfg_attr(any(cuckoo_loom, cuckoo_shuttle), allow(dead_code, unused_imports))]
 
-mod batch;
 mod builder;
 #[cfg(feature = "rayon")]
 mod bulk;
-mod clone;
 mod error;
 mod filter;
-mod growth;
 mod hashing;
 mod layout;
-mod merge;
 mod parts;
 mod raw;
 mod report;
@@ -78,7 +75,6 @@ mod shared;
 mod snapshot;
 mod stats;
 mod sys;
-mod tagged;
 #[cfg(feature = "snapshot")]
 mod view;
 
@@ -87,9 +83,11 @@ pub use builder::Builder;
 pub use bulk::Bulk;
 #[cfg(all(feature = "shared", target_os = "linux"))]
 pub use error::SharedError;
-pub use error::{BuildError, InsertError, InsertForError, MergeError, PartError, SnapshotError, SnapshotPlace};
-pub use filter::CuckooFilter;
-pub use hashing::{DefaultHashBuilder, DefaultHasher, SavedHasher, WellMixed, WellMixedHasher};
+pub use error::{BuildError, InsertError, MergeError, PartError, SnapshotError, SnapshotPlace};
+pub use filter::{CountingFilter, CuckooFilter, ExpiringFilter, Filter, TaggedFilter};
+pub use hashing::{
+    DefaultHashBuilder, DefaultHasher, Prehashed, PrehashedHasher, SavedHasher, WellMixed, WellMixedHasher,
+};
 #[cfg(feature = "snapshot")]
 pub use hashing::{StableHashBuilder, StableHasher};
 pub use parts::{FilterPart, Layout};
@@ -99,11 +97,16 @@ pub use shared::{SharedFilter, SharedReader, SharedState};
 #[cfg(feature = "snapshot")]
 pub use snapshot::{DeltaReport, Snapshot, SnapshotHeader, SnapshotReader};
 pub use stats::Stats;
-pub use tagged::{CountingBuilder, CountingFilter, ExpiringBuilder, ExpiringFilter, TaggedBuilder, TaggedFilter};
 #[cfg(all(feature = "mmap", feature = "snapshot"))]
 pub use view::MappedFilter;
 #[cfg(feature = "snapshot")]
-pub use view::{FilterView, Timeless, Viewed};
+pub use view::{FilterView, Viewed};
+
+/// The kinds of filters, and the bounds of their operations.
+pub mod kind {
+    pub use crate::filter::key::{BatchKey, Dereferenced, Owned, Reference};
+    pub use crate::filter::kind::{Counting, Expiring, Insert, Kind, Plain, Remove, Tagged, Timed, Timeless};
+}
 
 #[cfg(all(test, cuckoo_loom))]
 #[path = "../loom-tests/mod.rs"]

@@ -7,7 +7,7 @@ use crate::error::InsertError;
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
 ///
-/// let filter = CuckooFilter::<str>::with_capacity(1_000);
+/// let filter = CuckooFilter::<String>::with_capacity(1_000);
 /// let report = filter.insert_batch(&["again"; 9]);
 /// assert_eq!(report.inserted, 8);
 /// assert_eq!(report.rejected[0].index, 8);
@@ -43,7 +43,7 @@ pub struct Rejection {
 /// ```
 /// use concurrent_cuckoo_filter::CuckooFilter;
 ///
-/// let filter = CuckooFilter::<str>::with_capacity(1_000);
+/// let filter = CuckooFilter::<String>::with_capacity(1_000);
 /// filter.insert("a")?;
 /// let report = filter.remove_batch(&["a", "b"]);
 /// assert_eq!((report.removed, report.missing), (1, vec![1]));

@@ -24,7 +24,7 @@ macro_rules! serialize {
 
 serialize! {
     Stats {
-        len, load_factor, expected_false_positive_rate, relocations, longest_path, refused_full,
+        len, slots, load_factor, expected_false_positive_rate, relocations, longest_path, refused_full,
         refused_too_many_copies, tables, doublings, splits, time_in_splits
     }
     BulkReport { inserted, present, rejected, rejected_unlisted }

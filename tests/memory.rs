@@ -42,7 +42,7 @@ fn read(name: &str, bytes: &[u8]) -> Result<Filter, SnapshotError> {
     let allowed = 6 * bytes.len() + (194 << 10);
     let par_allowed = allowed + bytes.len() + (4 << 10);
     let read_from = || Filter::read_from(bytes, hasher());
-    let par_read = || SnapshotReader::new(bytes)?.in_parallel().into_filter(hasher());
+    let par_read = || SnapshotReader::new(bytes)?.in_parallel().into_filter_with_hasher(hasher());
     let [result, _] = [(&read_from as &dyn Fn() -> _, allowed), (&par_read, par_allowed)].map(|(read, allowed)| {
         let (result, taken) = taken(read);
         println!("{name}: {} bytes took {taken}", bytes.len());

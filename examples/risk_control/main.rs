@@ -78,7 +78,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let seconds = Duration::try_from_secs_f64(arguments.seconds).map_err(|error| format!("--seconds: {error}"))?;
     let added = arguments.grow.unwrap_or(0);
     let keys = list.keys.len() + added as usize;
-    let builder = CuckooFilter::<str>::builder().false_positive_rate(arguments.rate);
+    let builder = CuckooFilter::<String>::builder().false_positive_rate(arguments.rate);
     let builder = match arguments.grow {
         Some(_) => builder.capacity(1_000).max_capacity(keys),
         None => builder.capacity(keys),
@@ -113,7 +113,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-fn report(outcome: &Outcome, filter: &CuckooFilter<str>, threads: usize, rate: f64) {
+fn report(outcome: &Outcome, filter: &CuckooFilter<String>, threads: usize, rate: f64) {
     let [stays, _, absent] = outcome.tallies;
     let lookups: u64 = outcome.tallies.iter().map(|tally| tally.asked).sum();
     let millions = |count: u64| count as f64 / outcome.length.as_secs_f64() / 1e6;
@@ -151,7 +151,7 @@ fn report(outcome: &Outcome, filter: &CuckooFilter<str>, threads: usize, rate: f
 }
 
 /// Nothing was missed, and everything is there.
-fn check(outcome: &Outcome, filter: &CuckooFilter<str>, list: &List, added: u32) -> Result<(), String> {
+fn check(outcome: &Outcome, filter: &CuckooFilter<String>, list: &List, added: u32) -> Result<(), String> {
     let missed = outcome.tallies[Kind::Stays as usize];
     let expected = list.keys.len() + outcome.added as usize;
     let added = (0..added).map(list::added);

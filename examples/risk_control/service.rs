@@ -36,7 +36,7 @@ pub(crate) struct Outcome {
 }
 
 /// Runs the service for this long, and until all keys are added.
-pub(crate) fn run(filter: &CuckooFilter<str>, list: &List, added: u32, threads: usize, length: Duration) -> Outcome {
+pub(crate) fn run(filter: &CuckooFilter<String>, list: &List, added: u32, threads: usize, length: Duration) -> Outcome {
     let (lookups, changing, stop) = (&list.lookups(), list.changing(), &AtomicBool::new(false));
     let start = Instant::now();
     thread::scope(|scope| {
@@ -73,7 +73,7 @@ fn histogram() -> Histogram<u64> {
 }
 
 fn look_up(
-    filter: &CuckooFilter<str>,
+    filter: &CuckooFilter<String>,
     first: &[(Box<str>, Kind)],
     all: &[(Box<str>, Kind)],
     stop: &AtomicBool,
@@ -89,16 +89,16 @@ fn look_up(
         }
         let ((key, kind), others) = round.split_first().expect("chunks are not empty");
         let clock = Instant::now();
-        let found = black_box(filter.contains(key));
+        let found = black_box(filter.contains(&**key));
         times.saturating_record(clock.elapsed().as_nanos() as u64);
         note(*kind, found);
-        others.iter().for_each(|(key, kind)| note(*kind, filter.contains(key)));
+        others.iter().for_each(|(key, kind)| note(*kind, filter.contains(&**key)));
     }
     (tallies, times)
 }
 
 /// Removes keys and inserts them again. Returns how many changes that were, and how many keys were refused.
-fn change(filter: &CuckooFilter<str>, keys: &[String], stop: &AtomicBool) -> [u64; 2] {
+fn change(filter: &CuckooFilter<String>, keys: &[String], stop: &AtomicBool) -> [u64; 2] {
     let (mut changes, mut refused) = (0, 0);
     for keys in keys.chunks(REMOVED_AT_ONCE).cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {
         keys.iter().for_each(|key| assert!(filter.remove(key), "{key} is listed"));

@@ -15,131 +15,44 @@ mod options;
 mod tasks;
 
 pub use options::Bulk;
-pub(crate) use options::{par_contains, par_put};
 
-use crate::filter::CuckooFilter;
-use crate::report::{BulkReport, RemoveReport};
-use core::borrow::Borrow;
-use core::hash::{BuildHasher, Hash};
+use crate::filter::Filter;
+use crate::filter::key::BatchKey;
+use crate::filter::kind::{Insert, Kind};
+use crate::report::BulkReport;
+use core::hash::BuildHasher;
 
-impl<K: ?Sized, S: Sync> CuckooFilter<K, S> {
-    /// Stores a copy of each key with these hashes, on many threads. As [`par_insert`](CuckooFilter::par_insert).
+impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
+    /// Stores a copy of each key, on all threads of the rayon pool that the caller is in (`pool.install`), or of the global one. It goes
+    /// on after a refusal, and lists refused keys. The outcome is one that a loop of [`insert`](Filter::insert) might have in some order.
+    /// [`bulk`](Filter::bulk) has options and further operations.
     ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
+    /// Keys are hashed by all threads and sorted by shard in blocks; then a task per shard locks the shard and stores its keys. Lookups
+    /// go on in the meantime and wait for nothing. A single writer waits at most for the task that holds its shard, which lets others have
+    /// their turn after every 4096 keys: during loads of 128 M slots on two threads, 99.99 % of a third thread's writes took 50 us or
+    /// less, the scheduler's share on two cores included. If the user's `Hash` panics, the panic goes on to the caller; keys of the blocks
+    /// before are stored, others may not be.
     ///
-    /// let filter = CuckooFilter::<str>::with_capacity(10_000);
-    /// let hashes: Vec<u64> = (0..10_000).collect();
-    /// assert_eq!(filter.par_insert_hash(&hashes).inserted, 10_000);
-    /// ```
-    pub fn par_insert_hash(&self, hashes: &[u64]) -> BulkReport {
-        self.bulk().insert_hash(hashes)
-    }
-
-    /// Stores a copy of each key with these hashes, on many threads. As
-    /// [`par_insert_iter`](CuckooFilter::par_insert_iter).
+    /// Fewer than 4096 keys are stored by the calling thread alone, and fewer than 256 per shard by all threads as batches are, with
+    /// locks per key. For a filter of one shard (up to about 250,000 keys), all threads hash and one stores: threads that meet in so few
+    /// stripes are slower than one alone.
     ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
+    /// A growing filter grows ahead of its keys, as far as they need it: a 16th of each block predicts how many of the others are new. It
+    /// then takes the memory of its distinct keys.
     ///
-    /// let filter = CuckooFilter::<str>::with_capacity(10_000);
-    /// assert_eq!(filter.par_insert_iter_hash(0..10_000).inserted, 10_000);
-    /// ```
-    pub fn par_insert_iter_hash(&self, hashes: impl IntoIterator<Item = u64>) -> BulkReport {
-        self.bulk().insert_iter_hash(hashes)
-    }
-
-    /// Stores each key with these hashes that is absent, on many threads. As
-    /// [`par_insert_unique`](CuckooFilter::par_insert_unique).
+    /// A process that was forked after the pool had started has none of its threads, and hangs here: it needs a pool of its own.
     ///
     /// # Panics
-    /// If `hashes` and `admitted` differ in length.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<str>::with_capacity(100);
-    /// let mut admitted = [false; 2];
-    /// assert_eq!(filter.par_insert_unique_hash(&[1, 1], &mut admitted).inserted, 1);
-    /// assert_ne!(admitted[0], admitted[1]);
-    /// ```
-    #[track_caller]
-    pub fn par_insert_unique_hash(&self, hashes: &[u64], admitted: &mut [bool]) -> BulkReport {
-        self.bulk().insert_unique_hash(hashes, admitted)
-    }
-
-    /// Looks up the keys with these hashes, on many threads. As [`par_contains`](CuckooFilter::par_contains).
-    ///
-    /// # Panics
-    /// If `hashes` and `found` differ in length.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<str>::with_capacity(100);
-    /// filter.insert_hash(1)?;
-    /// let mut found = [false; 2];
-    /// filter.par_contains_hash(&[0, 1], &mut found);
-    /// assert_eq!(found, [false, true]);
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-    /// ```
-    #[track_caller]
-    pub fn par_contains_hash(&self, hashes: &[u64], found: &mut [bool]) {
-        self.bulk().contains_hash(hashes, found);
-    }
-
-    /// Removes one copy of each key with these hashes, on many threads. As [`par_remove`](CuckooFilter::par_remove).
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<str>::with_capacity(100);
-    /// filter.insert_hash(1)?;
-    /// let report = filter.par_remove_hash(&[0, 1]);
-    /// assert_eq!((report.removed, report.missing), (1, vec![0]));
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-    /// ```
-    pub fn par_remove_hash(&self, hashes: &[u64]) -> RemoveReport {
-        self.bulk().remove_hash(hashes)
-    }
-}
-
-impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
-    /// Stores a copy of each key, on all threads of the rayon pool that the caller is in (`pool.install`), or of the
-    /// global one. It goes on after a refusal, and says which keys were refused. What becomes of the keys is what a
-    /// loop of [`insert`](CuckooFilter::insert) might do with them in some order.
-    ///
-    /// Keys are hashed by all threads and sorted by shard in blocks; then a task for each shard locks it and stores
-    /// its keys. Lookups go on all the while and wait for nothing. A single writer waits at most for the task that
-    /// holds its shard, which lets others have their turn after every 4096 keys: during loads of 128 M slots on two
-    /// threads, 99.99 % of a third thread's writes took 50 us or less, the scheduler's share on two cores included. If
-    /// the user's `Hash` panics, the panic goes on to the caller; keys of the blocks before are stored, others may not
-    /// be.
-    ///
-    /// `keys` holds anything that borrows as the key type, as for [`contains_batch`](CuckooFilter::contains_batch). Fewer
-    /// than 4096 keys are stored by this thread alone, and fewer than 256 for each shard by all threads as batches
-    /// are, with locks for each key. A filter of one shard (up to about 250,000 keys) is hashed for by all threads and
-    /// filled by one: threads that meet in so few stripes are slower than one alone.
-    ///
-    /// A filter that grows does so ahead of its keys, as far as they need it: of each block, a 16th says how many of the others will
-    /// be new. It takes the memory of the keys that it holds then, whatever comes twice.
-    ///
-    /// A process that was forked off after the pool had started has none of its threads, and hangs here: it needs a pool of
-    /// its own.
-    ///
-    /// # Panics
-    /// If the caller is in no pool and the system refuses rayon the threads of its global one, which the first parallel
-    /// operation of a program starts. Nothing has been stored then, and later operations outside a pool panic too.
-    /// `rayon::ThreadPoolBuilder::build` returns an error instead: build a pool, and call this within its `install`.
+    /// If the caller is in no pool and the system refuses rayon the threads of its global one, which the first parallel operation of a
+    /// program starts. Nothing has been stored then, and later operations outside a pool panic too. `rayon::ThreadPoolBuilder::build`
+    /// returns an error instead: build a pool, and call this within its `install`.
     ///
     /// # Complexity
-    /// Memory beyond filter and keys: 13 bytes for each key of a block of at most 2^24 keys, 3 more at the most for
-    /// its runs, and 8 for each key that a thread is sorting: 213 MiB for 128 M slots on two threads, at most 245 MiB
-    /// and 1 MiB for each thread up to 2^31 slots, and never more than 373 MiB. Then the list of refused keys.
-    /// Takes the locks of each shard once a block. After a refusal the next search in that shard looks at half as many
-    /// buckets, down to 32, and at twice as many after a success, so that an overfull load does not spend a whole
-    /// search on each key; of a load beyond what the filter holds, some keys may be refused that a loop would have
-    /// stored.
+    /// Memory beyond filter and keys: 13 bytes per key of a block of at most 2^24 keys, at most 3 more for its runs, and 8 per key that a
+    /// thread is sorting: 213 MiB for 128 M slots on two threads, at most 245 MiB and 1 MiB per thread up to 2^31 slots, and never more
+    /// than 373 MiB. Then the list of refused keys. Takes the locks of each shard once per block. After a refusal the next search in that
+    /// shard visits half as many buckets, down to 32, and twice as many after a success, so that an overfull load does not spend a whole
+    /// search on each key; of a load beyond the capacity, some keys may be refused that a loop would have stored.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -150,95 +63,60 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// assert_eq!(report.inserted, 100_000);
     /// assert!(report.rejected.is_empty());
     /// ```
-    pub fn par_insert<T: Borrow<K> + Sync>(&self, keys: &[T]) -> BulkReport {
+    pub fn par_insert<Q: BatchKey<K, F> + Sync, F>(&self, keys: &[Q]) -> BulkReport
+    where
+        S: Sync,
+    {
         self.bulk().insert(keys)
     }
 
-    /// Stores a copy of each key of an iterator, owned or borrowed, as [`par_insert`](CuckooFilter::par_insert) does
-    /// with a slice: a list of any length streams through. Keys are numbered as they come, from 0, and the report
-    /// names the refused ones by these numbers.
+    /// Stores a copy of each key of an iterator, owned or borrowed, as [`par_insert`](Filter::par_insert) does with a slice: a list of any
+    /// length streams through. Keys are numbered as they come, from 0, and the report names refused keys by these numbers.
     ///
-    /// An iterator of `&String` does not fit a filter of `str`; `.map(String::as_str)` makes it fit.
-    ///
-    /// The iterator and the hash function run on this thread, and fill one block while the threads of the pool store
-    /// the one before; an iterator must not wait for other work of the same pool. If either panics, the panic goes on
-    /// to the caller; up to 2^24 keys before it may not be stored.
+    /// The iterator and the hash function run on the calling thread, and fill one block while the threads of the pool store the one before;
+    /// an iterator must not wait for other work of the same pool. If either panics, the panic goes on to the caller; up to 2^24 keys
+    /// before it may not be stored.
     ///
     /// # Panics
-    /// As `par_insert`, if there are no threads.
+    /// If the system refuses rayon its threads, as [`par_insert`](Filter::par_insert).
     ///
     /// # Complexity
-    /// As `par_insert`, with two blocks of half the size.
+    /// That of [`par_insert`](Filter::par_insert), with two blocks of half the size.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     /// use std::io::{BufRead, BufReader};
     ///
     /// let file = BufReader::new("a.com\nb.com\n".as_bytes()); // or a `File`
-    /// let blocked = CuckooFilter::<str>::with_capacity(1_000);
+    /// let blocked = CuckooFilter::<String>::with_capacity(1_000);
     /// let mut broken = None;
     /// let lines = file.lines().map_while(|line| line.map_err(|error| broken = Some(error)).ok());
     /// let report = blocked.par_insert_iter(lines);
     /// assert!(broken.is_none());
     /// assert_eq!(report.inserted, 2);
     /// assert!(blocked.contains("b.com"));
+    ///
+    /// let more = vec![String::from("c.com")];
+    /// assert_eq!(blocked.par_insert_iter(more.iter()).inserted, 1);
     /// ```
-    pub fn par_insert_iter<T: Borrow<K>>(&self, keys: impl IntoIterator<Item = T>) -> BulkReport {
+    pub fn par_insert_iter<Q: BatchKey<K, F>, F>(&self, keys: impl IntoIterator<Item = Q>) -> BulkReport {
         self.bulk().insert_iter(keys)
     }
+}
 
-    /// Stores each key that is absent, on all threads of the caller's rayon pool: `admitted[i]` says whether `keys[i]` was
-    /// stored. Of equal keys exactly one is, in this call and in those of all other threads together. `admitted` is false
-    /// for refused keys and for present ones, and the report tells them apart.
+impl<K: ?Sized, S: BuildHasher + Sync, T: Kind> Filter<K, S, T> {
+    /// Looks up many keys on all threads of the caller's rayon pool: `found[i]` is the answer of [`contains`](Filter::contains) for
+    /// `keys[i]`, at some moment during the call.
     ///
-    /// What [`par_insert`](CuckooFilter::par_insert) says of blocks, locks, memory and panics is so here too. "Exactly one" is
-    /// said of classes, as everywhere: a key that is a false positive is taken for present.
+    /// Takes no lock and waits for no writer. Very many keys (16,384 per shard, 8.4 M for 128 M slots) are sorted by shard first, if the
+    /// table is larger than 8 MiB and has at most 2^28 slots: a shard fits a core's cache. In larger tables a block has too few keys per
+    /// shard to make up for the sorting.
     ///
     /// # Panics
-    /// If `keys` and `admitted` differ in length; as [`par_insert`](CuckooFilter::par_insert), if there are no threads.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let seen = CuckooFilter::<str>::with_capacity(100);
-    /// let urls = ["a.com/1", "a.com/2", "a.com/1"];
-    /// let mut admitted = [false; 3];
-    /// let report = seen.par_insert_unique(&urls, &mut admitted);
-    /// assert_eq!((report.inserted, report.present), (2, 1));
-    /// assert!(admitted[1] && admitted[0] != admitted[2]);
-    /// ```
-    #[track_caller]
-    pub fn par_insert_unique<T: Borrow<K> + Sync>(&self, keys: &[T], admitted: &mut [bool]) -> BulkReport {
-        self.bulk().insert_unique(keys, admitted)
-    }
-
-    /// Stores each key of an iterator that is absent. As [`par_insert_iter`](CuckooFilter::par_insert_iter) otherwise; the
-    /// report counts the keys that were present.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let seen = CuckooFilter::<u64>::with_capacity(1_000);
-    /// let report = seen.par_insert_unique_iter((0..1_000).map(|number| number % 100));
-    /// assert_eq!((report.inserted, report.present), (100, 900));
-    /// ```
-    pub fn par_insert_unique_iter<T: Borrow<K>>(&self, keys: impl IntoIterator<Item = T>) -> BulkReport {
-        self.bulk().unique().insert_iter(keys)
-    }
-
-    /// Says of each key whether it is present, on all threads of the caller's rayon pool: `found[i]` is what
-    /// [`contains`](CuckooFilter::contains) answers for `keys[i]`, asked at some moment during the call.
-    ///
-    /// Takes no lock and waits for no writer. Very many keys (16,384 for each shard, 8.4 M for 128 M slots) are sorted
-    /// by shard first, if the table is larger than 8 MiB and has at most 2^28 slots: a shard fits a core's cache. In
-    /// larger tables a block has too few keys for each shard to make up for the sorting.
-    ///
-    /// # Panics
-    /// If `keys` and `found` differ in length; as [`par_insert`](CuckooFilter::par_insert), if there are no threads.
+    /// If `keys` and `found` differ in length; if the system refuses rayon its threads, as [`par_insert`](Filter::par_insert).
     ///
     /// # Complexity
-    /// As a loop of `contains`. Memory as [`par_insert`](CuckooFilter::par_insert) where keys are sorted, none
-    /// otherwise.
+    /// That of a loop of `contains`. Memory as of [`par_insert`](Filter::par_insert) where keys are sorted, none otherwise.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -251,26 +129,8 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     #[track_caller]
-    pub fn par_contains<T: Borrow<K> + Sync>(&self, keys: &[T], found: &mut [bool]) {
+    pub fn par_contains<Q: BatchKey<K, F> + Sync, F>(&self, keys: &[Q], found: &mut [bool]) {
         self.bulk().contains(keys, found);
-    }
-
-    /// Removes one copy of each key, on all threads of the caller's rayon pool, and says of which there was none.
-    /// Remove only what was inserted.
-    ///
-    /// What [`par_insert`](CuckooFilter::par_insert) says of blocks, locks, memory and panics is so here too.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<u64>::with_capacity(100);
-    /// filter.insert(&1)?;
-    /// let report = filter.par_remove(&[0, 1]);
-    /// assert_eq!((report.removed, report.missing), (1, vec![0]));
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-    /// ```
-    pub fn par_remove<T: Borrow<K> + Sync>(&self, keys: &[T]) -> RemoveReport {
-        self.bulk().remove(keys)
     }
 }
 
@@ -278,7 +138,7 @@ impl<K: ?Sized + Hash, S: BuildHasher + Sync> CuckooFilter<K, S> {
 mod tests {
 
     use super::tasks::batches;
-    use super::*;
+    use crate::CuckooFilter;
 
     use crate::sys::steps::{Step, with_hook};
     use std::cell::Cell;
@@ -367,8 +227,8 @@ mod tests {
                     with_hook(move |step| noted.set(noted.get() + usize::from(step == Step::Locked)), work);
                     locked.get()
                 };
-                let inserted = counted(&|| assert_eq!(filter.par_insert_hash(&hashes).inserted, hashes.len()));
-                (inserted, counted(&|| assert_eq!(filter.par_remove_hash(&hashes).removed, hashes.len())))
+                let inserted = counted(&|| assert_eq!(filter.hashed().par_insert(&hashes).inserted, hashes.len()));
+                (inserted, counted(&|| assert_eq!(filter.hashed().bulk().remove(&hashes).removed, hashes.len())))
             });
             assert_eq!(times, (expected, expected), "{count} keys");
         }

@@ -2,26 +2,27 @@
 
 use super::block::{Block, InBlocks, Keys};
 use super::tasks::{BATCH_KEYS, FEW_KEYS, GROUP_KEYS, NotStored, Outcome, batches, budgets, ranges};
-use crate::batch::assert_same_length;
-use crate::filter::CuckooFilter;
+use crate::error::InsertError;
+use crate::filter::key::BatchKey;
+use crate::filter::kind::{Counting, Expiring, Insert, Kind, Plain, Remove, Tagged, sealed};
+use crate::filter::{Filter, assert_same_length};
 use crate::layout::Mixed;
-use crate::raw::{Answers, Bare, Next, Put, RawFilter, SlotKind};
+use crate::raw::{Answers, IfPresent, Next, Put, RawFilter, SlotKind};
 use crate::report::{BulkReport, RemoveReport};
-use core::borrow::Borrow;
 use core::fmt;
-use core::hash::{BuildHasher, Hash};
+use core::hash::BuildHasher;
 use rayon::prelude::*;
 
-/// Lookups are sorted by shard from this many keys a shard on: then a line is used often enough to make up for that.
+/// Lookups are sorted by shard from this many keys per shard on: then a line is used often enough to make up for that.
 const LOOKUPS_PER_SHARD: usize = 1 << 14;
 
-/// Lookups that are not sorted: as many to a thread at a time, and as many between two calls for progress.
+/// Lookups that are not sorted: as many per thread at a time, and as many between two calls for progress.
 const LOOKUPS_PER_JOB: usize = 1 << 14;
 const LOOKUPS_PER_BLOCK: usize = 1 << 22;
 
-/// A bulk operation with options: how long the list of refused keys may grow, and who is told of the progress.
-/// [`CuckooFilter::bulk`] makes one. The operations panic as [`par_insert`](CuckooFilter::par_insert) does if the system
-/// refuses rayon its threads.
+/// An operation on many keys, on all threads of the rayon pool that the caller is in, or of the global one, with options: the length of
+/// the list of refused keys, and a callback for progress. [`Filter::bulk`] returns one; [`par_insert`](Filter::par_insert) says
+/// what all operations have in common.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -32,46 +33,28 @@ const LOOKUPS_PER_BLOCK: usize = 1 << 22;
 /// let report = filter.bulk().max_listed(100).progress(|keys| done = keys).insert(&keys);
 /// assert_eq!((report.inserted, done), (100_000, 100_000));
 /// ```
-#[must_use = "nothing is done before an operation is chosen"]
-pub struct Bulk<'a, K: ?Sized, S, P = fn(usize)> {
-    filter: &'a CuckooFilter<K, S>,
-    put: Put,
+#[must_use = "nothing is done before an operation is called"]
+pub struct Bulk<'a, K: ?Sized, S, T: Kind = Plain, P = fn(usize)> {
+    filter: &'a Filter<K, S, T>,
     max_listed: usize,
     progress: P,
 }
 
-impl<K: ?Sized, S> CuckooFilter<K, S> {
-    /// Begins an operation on many keys with options. [`par_insert`](CuckooFilter::par_insert) and its likes are the
-    /// same without any.
-    pub fn bulk(&self) -> Bulk<'_, K, S> {
-        Bulk { filter: self, put: Put::COPY, max_listed: usize::MAX, progress: |_| {} }
+impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
+    /// Begins an operation on many keys, on many threads, with options.
+    pub fn bulk(&self) -> Bulk<'_, K, S, T> {
+        Bulk { filter: self, max_listed: usize::MAX, progress: |_| {} }
     }
 }
 
-impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
-    /// Stores only keys that are absent: `insert` and its kind then do to each key what
-    /// [`insert_unique`](CuckooFilter::insert_unique) does, and the report counts the keys that were present.
+impl<'a, K: ?Sized, S, T: Kind, P> Bulk<'a, K, S, T, P> {
+    /// Lists only the first `keys` refused or absent keys; the report counts the others. Without this all are listed, in 16 bytes per
+    /// refused and 8 per absent key.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     ///
-    /// let filter = CuckooFilter::<str>::with_capacity(1_000);
-    /// for (inserted, present) in [(2, 1), (0, 3)] {
-    ///     let report = filter.bulk().unique().insert_iter(["a", "b", "a"]);
-    ///     assert_eq!((report.inserted, report.present), (inserted, present));
-    /// }
-    /// ```
-    pub fn unique(self) -> Self {
-        Bulk { put: Put::UNIQUE, ..self }
-    }
-
-    /// Lists only the first `keys` refused or missing keys; the report only counts the others. Without this
-    /// all are listed, 16 bytes each for refused and 8 for missing ones, which is the caller's memory to spend.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<str>::with_capacity(1_000);
+    /// let filter = CuckooFilter::<String>::with_capacity(1_000);
     /// let report = filter.bulk().max_listed(1).insert(&["again"; 10]);
     /// assert_eq!((report.inserted, report.rejected.len(), report.rejected_unlisted), (8, 1, 1));
     /// ```
@@ -79,8 +62,8 @@ impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
         Bulk { max_listed: keys, ..self }
     }
 
-    /// Calls this on the calling thread with the number of keys that are done: after each block, which is 2^24 keys at
-    /// the most, and at the end. This thread has no stripe locked meanwhile, so it may use the filter.
+    /// Calls this on the calling thread with the number of finished keys: after each block, which is at most 2^24 keys, and at the end.
+    /// This thread has no stripe locked during the call, so that it may use the filter.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -91,100 +74,271 @@ impl<'a, K: ?Sized, S, P> Bulk<'a, K, S, P> {
     /// assert_eq!(report.inserted, 10_000);
     /// assert_eq!(steps.last(), Some(&10_000));
     /// ```
-    pub fn progress<Q: FnMut(usize)>(self, tell: Q) -> Bulk<'a, K, S, Q> {
-        Bulk { filter: self.filter, put: self.put, max_listed: self.max_listed, progress: tell }
+    pub fn progress<C: FnMut(usize)>(self, callback: C) -> Bulk<'a, K, S, T, C> {
+        Bulk { filter: self.filter, max_listed: self.max_listed, progress: callback }
     }
 }
 
-impl<K: ?Sized, S: Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
-    /// As [`par_insert_hash`](CuckooFilter::par_insert_hash), with these options.
-    pub fn insert_hash(self, hashes: &[u64]) -> BulkReport {
-        self.on_hashes(hashes, |work, keys| work.insert(keys, None))
-    }
-
-    /// As [`par_insert_unique_hash`](CuckooFilter::par_insert_unique_hash), with these options.
-    ///
-    /// # Panics
-    /// If `hashes` and `admitted` differ in length.
-    #[track_caller]
-    pub fn insert_unique_hash(self, hashes: &[u64], admitted: &mut [bool]) -> BulkReport {
-        assert_same_length(hashes.len(), admitted.len());
-        self.unique().on_hashes(hashes, |work, keys| work.insert(keys, Some(admitted)))
-    }
-
-    /// As [`par_insert_iter_hash`](CuckooFilter::par_insert_iter_hash), with these options.
-    pub fn insert_iter_hash(self, hashes: impl IntoIterator<Item = u64>) -> BulkReport {
-        self.insert_stream(hashes.into_iter().map(Mixed::of))
-    }
-
-    /// As [`par_remove_hash`](CuckooFilter::par_remove_hash), with these options.
-    pub fn remove_hash(self, hashes: &[u64]) -> RemoveReport {
-        self.on_hashes(hashes, |work, keys| work.remove(keys))
-    }
-
-    /// As [`par_contains_hash`](CuckooFilter::par_contains_hash), with these options.
-    ///
-    /// # Panics
-    /// If `hashes` and `found` differ in length.
-    #[track_caller]
-    pub fn contains_hash(self, hashes: &[u64], found: &mut [bool]) {
-        assert_same_length(hashes.len(), found.len());
-        self.on_hashes(hashes, |work, keys| work.contains(keys, found));
-    }
-
-    fn on_hashes<R>(self, hashes: &[u64], work: impl FnOnce(Work<'_, Bare>, Keys<'_>) -> R) -> R {
-        self.on(hashes, |&hash| Mixed::of(hash), work)
-    }
-
-    /// Does the work on these keys.
-    fn on<T: Sync, R>(
+impl<K: ?Sized, S: BuildHasher, T: Kind, P: FnMut(usize)> Bulk<'_, K, S, T, P> {
+    fn on<Q: BatchKey<K, F> + Sync, F, R>(
         mut self,
-        keys: &[T],
-        mixed: impl Fn(&T) -> Mixed + Sync,
-        work: impl FnOnce(Work<'_, Bare>, Keys<'_>) -> R,
-    ) -> R {
-        Keys::with(keys, mixed, |keys| work(self.work(), keys))
+        keys: &[Q],
+        work: impl FnOnce(Work<'_, T::Slots>, Keys<'_>) -> R,
+    ) -> R
+    where
+        S: Sync,
+    {
+        let filter = self.filter;
+        Keys::with(keys, |key| filter.mixed(key), |keys| work(self.work(), keys))
     }
 
-    fn insert_stream(mut self, hashes: impl Iterator<Item = Mixed>) -> BulkReport {
+    fn put<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], put: Put, answers: InsertAnswers<'_>) -> BulkReport
+    where
+        S: Sync,
+    {
+        self.on(keys, |work, keys| work.insert(keys, put, answers))
+    }
+
+    fn put_stream<Q: BatchKey<K, F>, F>(mut self, keys: impl IntoIterator<Item = Q>, put: Put) -> BulkReport {
+        let filter = self.filter;
+        let hashes = keys.into_iter().map(|key| filter.mixed(&key));
         let most = hashes.size_hint().1.unwrap_or(usize::MAX);
         let mut hashes = hashes.fuse();
         let mut next = |to: &mut [Mixed]| {
             let hashed = to.iter_mut().zip(&mut hashes).map(|(to, mixed)| *to = mixed);
             hashed.count()
         };
-        self.work().insert_stream(&mut next, most)
+        self.work().insert_stream(&mut next, put, most)
     }
 
-    fn work(&mut self) -> Work<'_, Bare> {
-        let Bulk { filter, put, max_listed, ref mut progress } = *self;
-        Work { raw: &filter.raw, put, max_listed, progress }
+    fn work(&mut self) -> Work<'_, T::Slots> {
+        let Bulk { filter, max_listed, ref mut progress } = *self;
+        Work { raw: &filter.raw, max_listed, progress }
     }
 }
 
-/// A bulk operation without the types of its keys and of who is told of its progress: it is compiled once.
+impl<K: ?Sized, S: BuildHasher + Sync, T: Kind, P: FnMut(usize)> Bulk<'_, K, S, T, P> {
+    /// Looks up many keys, as [`par_contains`](Filter::par_contains) does.
+    ///
+    /// # Panics
+    /// If `keys` and `found` differ in length; if the system refuses rayon its threads.
+    #[track_caller]
+    pub fn contains<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], found: &mut [bool]) {
+        assert_same_length(keys.len(), found.len());
+        self.on(keys, |work, keys| work.contains(keys, found));
+    }
+}
+
+impl<K: ?Sized, S: BuildHasher, T: Insert, P: FnMut(usize)> Bulk<'_, K, S, T, P> {
+    /// Stores a copy of each key, as [`par_insert`](Filter::par_insert) does.
+    ///
+    /// # Panics
+    /// If the system refuses rayon its threads.
+    pub fn insert<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q]) -> BulkReport
+    where
+        S: Sync,
+    {
+        let put = T::put(&self.filter.time, IfPresent::Another);
+        self.put(keys, put, InsertAnswers::None)
+    }
+
+    /// Stores a copy of each key of an iterator, as [`par_insert_iter`](Filter::par_insert_iter) does.
+    ///
+    /// # Panics
+    /// If the system refuses rayon its threads.
+    pub fn insert_iter<Q: BatchKey<K, F>, F>(self, keys: impl IntoIterator<Item = Q>) -> BulkReport {
+        let put = T::put(&self.filter.time, IfPresent::Another);
+        self.put_stream(keys, put)
+    }
+
+    /// Stores each absent key: `admitted[i]` is whether `keys[i]` was stored. Of equal keys exactly one is, in this call and in those of
+    /// all other threads together, and exactly one holds for classes: a false positive is taken for present. `admitted` is `false` for
+    /// refused and for present keys, and the report tells them apart.
+    ///
+    /// # Panics
+    /// If `keys` and `admitted` differ in length; if the system refuses rayon its threads.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let seen = CuckooFilter::<String>::with_capacity(100);
+    /// let mut admitted = [false; 3];
+    /// let report = seen.bulk().insert_unique(&["a.com/1", "a.com/2", "a.com/1"], &mut admitted);
+    /// assert_eq!((report.inserted, report.present), (2, 1));
+    /// assert!(admitted[1] && admitted[0] != admitted[2]);
+    /// ```
+    #[track_caller]
+    pub fn insert_unique<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], admitted: &mut [bool]) -> BulkReport
+    where
+        S: Sync,
+    {
+        assert_same_length(keys.len(), admitted.len());
+        let put = T::put(&self.filter.time, IfPresent::Keep);
+        self.put(keys, put, InsertAnswers::Admitted(admitted))
+    }
+
+    /// Stores each absent key of an iterator; the report counts the present keys.
+    ///
+    /// # Panics
+    /// If the system refuses rayon its threads.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let seen = CuckooFilter::<u64>::with_capacity(1_000);
+    /// let report = seen.bulk().insert_unique_iter((0..1_000).map(|number| number % 100));
+    /// assert_eq!((report.inserted, report.present), (100, 900));
+    /// ```
+    pub fn insert_unique_iter<Q: BatchKey<K, F>, F>(self, keys: impl IntoIterator<Item = Q>) -> BulkReport {
+        let put = T::put(&self.filter.time, IfPresent::Keep);
+        self.put_stream(keys, put)
+    }
+}
+
+impl<K: ?Sized, S: BuildHasher + Sync, T: Remove, P: FnMut(usize)> Bulk<'_, K, S, T, P> {
+    /// Removes one copy of each key, and lists absent keys. Remove only keys that were inserted.
+    ///
+    /// # Panics
+    /// If the system refuses rayon its threads.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100);
+    /// filter.insert(&1)?;
+    /// let report = filter.bulk().remove(&[0, 1]);
+    /// assert_eq!((report.removed, report.missing), (1, vec![0]));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn remove<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q]) -> RemoveReport {
+        self.on(keys, |work, keys| work.remove(keys, None))
+    }
+}
+
+impl<K: ?Sized, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, Expiring, P> {
+    /// Sees each key: `seen[i]` is the result of [`see`](crate::ExpiringFilter::see) for `keys[i]`, and `false` if it is refused. Of
+    /// equal keys that are new, one gets `false`. The report counts new keys as inserted and the others as present.
+    ///
+    /// # Panics
+    /// If `keys` and `seen` differ in length; if the system refuses rayon its threads.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::ExpiringFilter;
+    /// use std::time::Duration;
+    ///
+    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(Duration::from_secs(60)).build()?;
+    /// filter.insert(&1)?;
+    /// let mut seen = [false; 2];
+    /// assert_eq!(filter.bulk().see(&[0, 1], &mut seen).inserted, 1);
+    /// assert_eq!(seen, [false, true]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn see<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], seen: &mut [bool]) -> BulkReport {
+        assert_same_length(keys.len(), seen.len());
+        let put = <Expiring as sealed::Insert>::put(&self.filter.time, IfPresent::Raise);
+        self.put(keys, put, InsertAnswers::Seen(seen))
+    }
+}
+
+impl<K: ?Sized, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, Counting, P> {
+    /// Adds one to the count of each key. The report counts new keys as inserted and the others as present.
+    ///
+    /// # Panics
+    /// If the system refuses rayon its threads.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CountingFilter;
+    ///
+    /// let numbers = CountingFilter::<u64>::with_capacity(1_000);
+    /// let keys: Vec<u64> = (0..10_000).map(|number| number % 1_000).collect();
+    /// assert!(numbers.bulk().add(&keys).rejected.is_empty());
+    /// assert!(numbers.count(&7) >= 10);
+    /// ```
+    #[expect(clippy::should_implement_trait, reason = "it adds to counts, and is named as the single operation")]
+    pub fn add<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q]) -> BulkReport {
+        let put = self.filter.one();
+        self.put(keys, put, InsertAnswers::None)
+    }
+}
+
+impl<K: ?Sized, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, Tagged, P> {
+    /// Stores a copy of each key with this tag.
+    ///
+    /// # Errors
+    /// [`InsertError::TagTooLarge`], before anything is stored.
+    ///
+    /// # Panics
+    /// If the system refuses rayon its threads.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::TaggedFilter;
+    ///
+    /// let lists = TaggedFilter::<u64>::with_capacity(10_000);
+    /// let keys: Vec<u64> = (0..10_000).collect();
+    /// assert_eq!(lists.bulk().insert(&keys, 3)?.inserted, 10_000);
+    /// assert_eq!(lists.bulk().remove(&keys, 3).removed, 10_000);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn insert<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], tag: u32) -> Result<BulkReport, InsertError> {
+        let put = self.filter.copy_with(tag)?;
+        Ok(self.put(keys, put, InsertAnswers::None))
+    }
+
+    /// Removes a copy of each key with this tag, and lists absent keys.
+    ///
+    /// # Panics
+    /// If the system refuses rayon its threads.
+    pub fn remove<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], tag: u32) -> RemoveReport {
+        let value = self.filter.value(tag);
+        self.on(keys, |work, keys| match value {
+            Ok(value) => work.remove(keys, Some(value)),
+            Err(_) => work.remove_none(keys),
+        })
+    }
+}
+
+/// The answers of an insertion of many keys.
+enum InsertAnswers<'a> {
+    None,
+    /// Whether a key was stored.
+    Admitted(&'a mut [bool]),
+    /// Whether a key was present.
+    Seen(&'a mut [bool]),
+}
+
+impl<'a> InsertAnswers<'a> {
+    fn places(self) -> (Option<&'a mut [bool]>, Outcome) {
+        match self {
+            InsertAnswers::None => (None, Outcome::Inserted),
+            InsertAnswers::Admitted(places) => (Some(places), Outcome::Inserted),
+            InsertAnswers::Seen(places) => (Some(places), Outcome::Present),
+        }
+    }
+}
+
+/// A bulk operation without the types of its keys and of its callback: it is compiled once per kind of slot.
 struct Work<'a, T: SlotKind> {
     raw: &'a RawFilter<T>,
-    put: Put,
     max_listed: usize,
     progress: &'a mut dyn FnMut(usize),
 }
 
 impl<T: SlotKind> Work<'_, T> {
-    /// Says of each key whether it was stored, if there is a place for the answers.
-    fn insert(self, keys: Keys<'_>, mut admitted: Option<&mut [bool]>) -> BulkReport {
+    fn insert(self, keys: Keys<'_>, put: Put, answers: InsertAnswers<'_>) -> BulkReport {
         let raw = self.raw;
+        let (mut places, wanted) = answers.places();
         let mut report = BulkReport::default();
         let Some(mut block) = raw.block(keys.count) else {
             for group in ranges(keys.count, GROUP_KEYS) {
-                let answers = admitted.as_mut().map(|admitted| &mut admitted[group.clone()]);
-                let reports = batches(group.clone(), answers, |batch, admitted| {
-                    raw.insert_each(
-                        &mut InBlocks::new(&mut keys.hashing(batch)),
-                        self.put,
-                        self.max_listed,
-                        admitted.map_or(Answers::Nothing, Answers::Stored),
-                    )
+                let places = places.as_mut().map(|places| &mut places[group.clone()]);
+                let reports = batches(group.clone(), places, |batch, places| {
+                    let answers = match places {
+                        None => Answers::Nothing,
+                        Some(places) if wanted == Outcome::Present => Answers::Present(places),
+                        Some(places) => Answers::Stored(places),
+                    };
+                    raw.insert_each(&mut InBlocks::new(&mut keys.hashing(batch)), put, self.max_listed, answers)
                 });
                 for (batch, keys) in reports.into_iter().enumerate() {
                     report.append(group.start + batch * BATCH_KEYS, keys, self.max_listed);
@@ -196,10 +350,10 @@ impl<T: SlotKind> Work<'_, T> {
         let mut budgets = budgets(&block);
         for range in ranges(keys.count, block.max_keys()) {
             block.fill(keys, range.clone());
-            let not_stored = raw.insert_block(&mut block, &mut budgets, self.put);
+            let not_stored = raw.insert_block(&mut block, &mut budgets, put);
             self.note(&mut report, &block, range.start, not_stored);
-            if let Some(admitted) = &mut admitted {
-                block.read(&mut admitted[range.clone()], |outcome| outcome == Outcome::Inserted);
+            if let Some(places) = &mut places {
+                block.read(&mut places[range.clone()], |outcome| outcome == wanted);
             }
             (self.progress)(range.end);
         }
@@ -207,7 +361,7 @@ impl<T: SlotKind> Work<'_, T> {
     }
 
     /// One block is stored while the next one is filled. There are `most` keys at the most.
-    fn insert_stream(self, next: Next<'_>, most: usize) -> BulkReport {
+    fn insert_stream(self, next: Next<'_>, put: Put, most: usize) -> BulkReport {
         let raw = self.raw;
         let mut first = vec![Mixed::default(); FEW_KEYS];
         let count = next(&mut first);
@@ -224,7 +378,7 @@ impl<T: SlotKind> Work<'_, T> {
         let blocks = half().zip(half());
         let scratch = blocks.as_ref().and_then(|(block, _)| block.scratch());
         let Some(((mut now, mut later), mut scratch)) = blocks.zip(scratch) else {
-            let report = raw.insert_each(&mut InBlocks::new(&mut next), self.put, self.max_listed, Answers::Nothing);
+            let report = raw.insert_each(&mut InBlocks::new(&mut next), put, self.max_listed, Answers::Nothing);
             (self.progress)(report.inserted + report.present + report.rejected.len() + report.rejected_unlisted);
             return report;
         };
@@ -235,7 +389,7 @@ impl<T: SlotKind> Work<'_, T> {
         while now.keys() > 0 {
             let mut not_stored = NotStored::default();
             rayon::in_place_scope(|scope| {
-                scope.spawn(|_| not_stored = raw.insert_block(&mut now, &mut budgets, self.put));
+                scope.spawn(|_| not_stored = raw.insert_block(&mut now, &mut budgets, put));
                 later.fill_from(&mut next, &mut scratch);
             });
             self.note(&mut report, &now, done, not_stored);
@@ -256,14 +410,14 @@ impl<T: SlotKind> Work<'_, T> {
         }
     }
 
-    fn remove(self, keys: Keys<'_>) -> RemoveReport {
+    fn remove(self, keys: Keys<'_>, value: Option<u32>) -> RemoveReport {
         let raw = self.raw;
         let mut report = RemoveReport::default();
         let block = raw.flat_block(keys.count);
         let Some((flat, mut block)) = block else {
             for group in ranges(keys.count, GROUP_KEYS) {
                 let reports = batches(group.clone(), None, |batch, _| {
-                    raw.remove_each(&mut InBlocks::new(&mut keys.hashing(batch)), None, self.max_listed)
+                    raw.remove_each(&mut InBlocks::new(&mut keys.hashing(batch)), value, self.max_listed)
                 });
                 for (batch, keys) in reports.into_iter().enumerate() {
                     report.append(group.start + batch * BATCH_KEYS, keys, self.max_listed);
@@ -274,13 +428,21 @@ impl<T: SlotKind> Work<'_, T> {
         };
         for range in ranges(keys.count, block.max_keys()) {
             block.fill(keys, range.clone());
-            if flat.remove_block(&mut block) == 0 {
+            if flat.remove_block(&mut block, value) == 0 {
                 report.removed += range.len();
             } else {
                 block.for_each(|index, removed| report.note(range.start + index, removed, self.max_listed));
             }
             (self.progress)(range.end);
         }
+        report
+    }
+
+    /// The outcome of removals that no copy matches.
+    fn remove_none(self, keys: Keys<'_>) -> RemoveReport {
+        let mut report = RemoveReport::default();
+        (0..keys.count).for_each(|index| report.note(index, false, self.max_listed));
+        (self.progress)(keys.count);
         report
     }
 
@@ -305,77 +467,7 @@ impl<T: SlotKind> Work<'_, T> {
     }
 }
 
-/// Insertions of many keys into a filter of any kind, on all threads.
-pub(crate) fn par_put<T: SlotKind, A: Sync>(
-    raw: &RawFilter<T>,
-    keys: &[A],
-    mixed: impl Fn(&A) -> Mixed + Sync,
-    put: Put,
-) -> BulkReport {
-    let work = Work { raw, put, max_listed: usize::MAX, progress: &mut |_| {} };
-    Keys::with(keys, mixed, |keys| work.insert(keys, None))
-}
-
-/// Lookups of many keys in a filter of any kind, on all threads.
-///
-/// # Panics
-/// If there is not one answer for each key.
-#[track_caller]
-pub(crate) fn par_contains<T: SlotKind, A: Sync>(
-    raw: &RawFilter<T>,
-    keys: &[A],
-    mixed: impl Fn(&A) -> Mixed + Sync,
-    found: &mut [bool],
-) {
-    assert_same_length(keys.len(), found.len());
-    let work = Work { raw, put: Put::COPY, max_listed: usize::MAX, progress: &mut |_| {} };
-    Keys::with(keys, mixed, |keys| work.contains(keys, found));
-}
-
-impl<K: ?Sized + Hash, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, P> {
-    /// As [`par_insert`](CuckooFilter::par_insert), with these options.
-    pub fn insert<T: Borrow<K> + Sync>(self, keys: &[T]) -> BulkReport {
-        self.on_keys(keys, |work, keys| work.insert(keys, None))
-    }
-
-    /// As [`par_insert_unique`](CuckooFilter::par_insert_unique), with these options.
-    ///
-    /// # Panics
-    /// If `keys` and `admitted` differ in length.
-    #[track_caller]
-    pub fn insert_unique<T: Borrow<K> + Sync>(self, keys: &[T], admitted: &mut [bool]) -> BulkReport {
-        assert_same_length(keys.len(), admitted.len());
-        self.unique().on_keys(keys, |work, keys| work.insert(keys, Some(admitted)))
-    }
-
-    /// As [`par_insert_iter`](CuckooFilter::par_insert_iter), with these options.
-    pub fn insert_iter<T: Borrow<K>>(self, keys: impl IntoIterator<Item = T>) -> BulkReport {
-        let filter = self.filter;
-        self.insert_stream(keys.into_iter().map(|key| filter.mixed(key.borrow())))
-    }
-
-    /// As [`par_remove`](CuckooFilter::par_remove), with these options.
-    pub fn remove<T: Borrow<K> + Sync>(self, keys: &[T]) -> RemoveReport {
-        self.on_keys(keys, |work, keys| work.remove(keys))
-    }
-
-    /// As [`par_contains`](CuckooFilter::par_contains), with these options.
-    ///
-    /// # Panics
-    /// If `keys` and `found` differ in length.
-    #[track_caller]
-    pub fn contains<T: Borrow<K> + Sync>(self, keys: &[T], found: &mut [bool]) {
-        assert_same_length(keys.len(), found.len());
-        self.on_keys(keys, |work, keys| work.contains(keys, found));
-    }
-
-    fn on_keys<T: Borrow<K> + Sync, R>(self, keys: &[T], work: impl FnOnce(Work<'_, Bare>, Keys<'_>) -> R) -> R {
-        let filter = self.filter;
-        self.on(keys, |key| filter.mixed(key.borrow()), work)
-    }
-}
-
-impl<K: ?Sized, S, P> fmt::Debug for Bulk<'_, K, S, P> {
+impl<K: ?Sized, S, T: Kind, P> fmt::Debug for Bulk<'_, K, S, T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bulk").field("max_listed", &self.max_listed).finish_non_exhaustive()
     }

@@ -1,8 +1,8 @@
 //! The tasks: what is done to the keys of a block, a shard at a time.
 
 use super::block::{Block, Run, Sorter};
-use crate::batch::hashing;
 use crate::error::InsertError;
+use crate::filter::hashing;
 use crate::layout::{Class, Geometry, Search, SearchBudget};
 use crate::raw::{Exclusive, Fixed, Flat, Growing, KEYS_UNDER_LOCKS, Put, RawFilter, Shard, SlotKind, Slots, rolling};
 use crate::sys::prefetch::CacheLevel;
@@ -37,15 +37,13 @@ const SHARDS_TO_ASK: usize = 16;
 /// have been.
 const CERTAIN: f64 = 0.97;
 
-/// What became of a key.
+/// The outcome of a key, in one byte.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Outcome {
     #[default]
     Inserted,
     Present,
-    Full,
-    TooManyCopies,
-    OutOfMemory,
+    Refused(InsertError),
 }
 
 impl Outcome {
@@ -53,9 +51,7 @@ impl Outcome {
         match result {
             Ok(0) => Outcome::Inserted,
             Ok(_) => Outcome::Present,
-            Err(InsertError::Full) => Outcome::Full,
-            Err(InsertError::TooManyCopies) => Outcome::TooManyCopies,
-            Err(InsertError::OutOfMemory) => Outcome::OutOfMemory,
+            Err(error) => Outcome::Refused(error),
         }
     }
 
@@ -63,9 +59,7 @@ impl Outcome {
         match self {
             Outcome::Inserted => Ok(true),
             Outcome::Present => Ok(false),
-            Outcome::Full => Err(InsertError::Full),
-            Outcome::TooManyCopies => Err(InsertError::TooManyCopies),
-            Outcome::OutOfMemory => Err(InsertError::OutOfMemory),
+            Outcome::Refused(error) => Err(error),
         }
     }
 }
@@ -150,12 +144,12 @@ impl<K: SlotKind> Flat<K> {
         })
     }
 
-    /// Removes the keys of the block, and says how many were missing.
-    pub(super) fn remove_block(&self, block: &mut Block<bool>) -> usize {
+    /// Removes from each key of the block the copy with this value, or the one that dies first; returns the number of absent keys.
+    pub(super) fn remove_block(&self, block: &mut Block<bool>, value: Option<u32>) -> usize {
         block.for_each_shard(0, self.par_each(), |shard, runs| {
             let mut missing = 0;
             change(self.shards.geometry(), shard, runs, |shard, class, removed| {
-                *removed = shard.remove(class, None) != 0;
+                *removed = shard.remove(class, value) != 0;
                 missing += usize::from(!*removed);
             });
             missing

@@ -1,10 +1,12 @@
 //! The default hash function, behind a name of our own; and a stable one for filters that are saved.
 
+mod prehashed;
 mod saved;
 #[cfg(feature = "snapshot")]
 mod stable;
 mod well_mixed;
 
+pub use prehashed::{Prehashed, PrehashedHasher};
 pub use saved::SavedHasher;
 pub(crate) use saved::probe;
 #[cfg(feature = "snapshot")]
@@ -35,10 +37,10 @@ use core::hash::{BuildHasher, Hash, Hasher};
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder};
 ///
-/// let seeded = || CuckooFilter::<str, _>::with_capacity_and_hasher(100, DefaultHashBuilder::with_seeds(1, 2, 3, 4));
+/// let seeded = || CuckooFilter::<String, _>::with_capacity_and_hasher(100, DefaultHashBuilder::with_seeds(1, 2, 3, 4));
 /// assert_eq!(seeded().hash("key"), seeded().hash("key"));
 ///
-/// let random = || CuckooFilter::<str>::with_capacity(100);
+/// let random = || CuckooFilter::<String>::with_capacity(100);
 /// assert_ne!(random().hash("key"), random().hash("key"));
 /// ```
 #[derive(Clone)]

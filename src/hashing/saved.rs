@@ -34,11 +34,11 @@ use core::hash::BuildHasher;
 ///     const NAME: &'static str = "std, fixed";
 /// }
 ///
-/// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, Fixed);
+/// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, Fixed);
 /// filter.insert("key")?;
 /// let mut bytes = Vec::new();
 /// filter.write_to(&mut bytes)?;
-/// assert!(CuckooFilter::<str, _>::read_from(&bytes[..], Fixed)?.contains("key"));
+/// assert!(CuckooFilter::<String, _>::read_from(&bytes[..], Fixed)?.contains("key"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait SavedHasher: BuildHasher + Sized {

@@ -28,7 +28,7 @@ use std::hash::RandomState;
 /// let hasher = StableHashBuilder::with_keys(1, 2);
 /// assert_eq!(hasher.hash_one("key"), 0x96fe_19be_2a74_4f9f);
 ///
-/// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, hasher);
+/// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, hasher);
 /// assert_eq!(filter.hash("key"), 0x96fe_19be_2a74_4f9f);
 /// ```
 #[derive(Clone)]

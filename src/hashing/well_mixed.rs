@@ -17,7 +17,7 @@ use core::hash::{BuildHasher, Hasher};
 /// use concurrent_cuckoo_filter::{CuckooFilter, WellMixed};
 /// use std::hash::RandomState;
 ///
-/// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, WellMixed(RandomState::new()));
+/// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, WellMixed(RandomState::new()));
 /// filter.insert("key")?;
 /// assert!(filter.contains("key"));
 /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())

@@ -2,6 +2,7 @@
 
 use crate::hashing::{hash_of, hash_of_str_bytes};
 use crate::layout::{Geometry, Mixed, Plan};
+use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
@@ -10,7 +11,7 @@ use core::ops::Range;
 /// Where keys lie in a filter, without the filter's memory: hashes a key, and names its shard and its part.
 ///
 /// It is for a list that lies on several machines. Each hashes the keys that it has and sends the hash, 8 bytes, to the
-/// machine that builds the [part](crate::FilterPart) of the key; [`join`](crate::CuckooFilter::join) makes one filter of all
+/// machine that builds the [part](crate::FilterPart) of the key; [`join`](crate::Filter::join) makes one filter of all
 /// parts. [`Builder::layout`](crate::Builder::layout) makes a layout. It has the same answers on all machines if capacity,
 /// rate or width, and the hasher with its keys are the same: give a
 /// [`StableHashBuilder`](crate::StableHashBuilder) with keys.
@@ -18,7 +19,7 @@ use core::ops::Range;
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
 ///
-/// let builder = || CuckooFilter::<str>::builder().capacity(1_000_000).hasher(StableHashBuilder::with_keys(1, 2));
+/// let builder = || CuckooFilter::<String>::builder().capacity(1_000_000).hasher(StableHashBuilder::with_keys(1, 2));
 /// let layout = builder().layout()?;
 /// assert_eq!(layout.shards(), 4);
 ///
@@ -58,7 +59,7 @@ impl<K: ?Sized, S> Layout<K, S> {
         &self.hasher
     }
 
-    /// The shard of the key with this hash. As [`CuckooFilter::shard_of_hash`](crate::CuckooFilter::shard_of_hash).
+    /// The shard of the key with this hash. See [`Filter::shard_of`](crate::Filter::shard_of).
     #[must_use]
     pub fn shard_of_hash(&self, hash: u64) -> usize {
         self.geometry.shard(Mixed::of(hash))
@@ -100,18 +101,20 @@ impl<K: ?Sized, S> Layout<K, S> {
     }
 }
 
-impl<K: ?Sized + Hash, S: BuildHasher> Layout<K, S> {
-    /// Hashes the key. As [`CuckooFilter::hash`](crate::CuckooFilter::hash).
+impl<K: ?Sized, S: BuildHasher> Layout<K, S> {
+    /// Hashes the key. See [`Filter::hash`](crate::Filter::hash).
     #[inline]
     #[must_use]
-    pub fn hash(&self, key: &K) -> u64 {
+    pub fn hash<Q: ?Sized + Hash>(&self, key: &Q) -> u64
+    where
+        K: Borrow<Q>,
+    {
         hash_of(&self.hasher, key)
     }
 }
 
-impl<S: BuildHasher> Layout<str, S> {
-    /// Hashes a text that is given as bytes. As
-    /// [`CuckooFilter::hash_str_bytes`](crate::CuckooFilter::hash_str_bytes).
+impl<K: ?Sized + Borrow<str>, S: BuildHasher> Layout<K, S> {
+    /// Hashes a text that is given as bytes. See [`Filter::hash_str_bytes`](crate::Filter::hash_str_bytes).
     #[inline]
     #[must_use]
     pub fn hash_str_bytes(&self, text: &[u8]) -> u64 {

@@ -1,8 +1,8 @@
 //! Some shards of a filter, in memory of their own.
 
 use super::Layout;
-use crate::batch::assert_same_length;
-use crate::error::{BuildError, PartError, SnapshotError};
+use crate::error::{BuildError, PartError};
+use crate::filter::assert_same_length;
 use crate::hashing::SavedHasher;
 use crate::layout::{Mixed, Plan};
 use crate::raw::{Answers, Bare, Put, RawFilter};
@@ -12,11 +12,9 @@ use crate::snapshot::{Beside, Saved, Snapshot};
 use crate::sys::memory::HugePages;
 use core::fmt;
 use core::ops::Range;
-use std::io::Write;
-use std::path::Path;
 
 /// Some shards of a filter, with the memory of these shards only: filled by hash, written to a file, and read by
-/// [`join`](crate::CuckooFilter::join) together with the parts that hold the other shards.
+/// [`join`](crate::Filter::join) together with the parts that hold the other shards.
 ///
 /// [`Builder::build_shards`](crate::Builder::build_shards) makes one. It is not asked for keys: the filter is, once it is
 /// joined. Every method takes `&self`, and several threads may insert.
@@ -32,10 +30,10 @@ use std::path::Path;
 ///     let hashes: Vec<u64> = (0..600_000).map(|key| layout.hash(&key)).collect();
 ///     let hashes: Vec<u64> = hashes.into_iter().filter(|&hash| layout.part_of_hash(hash, 2) == number).collect();
 ///     let part = builder().build_shards(layout.part(number, 2)).unwrap();
-///     let report = part.insert_batch_hash(&hashes).unwrap();
+///     let report = part.insert_batch(&hashes).unwrap();
 ///     assert!(report.rejected.is_empty());
 ///     let mut bytes = Vec::new();
-///     part.write_to(&mut bytes).unwrap();
+///     part.snapshot().write_to(&mut bytes).unwrap();
 ///     bytes
 /// });
 /// let filter = CuckooFilter::<u64, _>::join(parts.iter().map(|part| &part[..]), hasher())?;
@@ -72,7 +70,7 @@ impl<K: ?Sized, S> FilterPart<K, S> {
         self.shards.clone()
     }
 
-    /// Counts the stored copies. As [`CuckooFilter::len`](crate::CuckooFilter::len).
+    /// Counts the stored copies. As [`Filter::len`](crate::Filter::len).
     #[must_use]
     pub fn len(&self) -> usize {
         self.raw.len()
@@ -91,7 +89,7 @@ impl<K: ?Sized, S> FilterPart<K, S> {
     }
 
     /// Stores a copy of each key with these hashes, on the calling thread. As
-    /// [`CuckooFilter::insert_batch_hash`](crate::CuckooFilter::insert_batch_hash).
+    /// [`Filter::insert_batch`](crate::Filter::insert_batch).
     ///
     /// # Errors
     /// [`PartError`] if one of the keys belongs to another part; then none has been stored.
@@ -99,25 +97,25 @@ impl<K: ?Sized, S> FilterPart<K, S> {
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     ///
-    /// let part = CuckooFilter::<str>::builder().capacity(1_000_000).build_shards(0..2)?;
+    /// let part = CuckooFilter::<String>::builder().capacity(1_000_000).build_shards(0..2)?;
     /// let hash = part.layout().hash("mailinator.com");
-    /// match part.insert_batch_hash(&[hash]) {
+    /// match part.insert_batch(&[hash]) {
     ///     Ok(report) => assert_eq!(report.inserted, 1),
     ///     Err(_) => assert!(part.layout().shard_of_hash(hash) >= 2),
     /// }
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
-    pub fn insert_batch_hash(&self, hashes: &[u64]) -> Result<BulkReport, PartError> {
+    pub fn insert_batch(&self, hashes: &[u64]) -> Result<BulkReport, PartError> {
         self.check(hashes)?;
         Ok(self.insert_each(hashes, Put::COPY, Answers::Nothing))
     }
 
     /// Stores each key with these hashes that is absent. As
-    /// [`CuckooFilter::insert_unique_batch_hash`](crate::CuckooFilter::insert_unique_batch_hash). What is stored of a list does
+    /// [`Filter::insert_unique_batch`](crate::Filter::insert_unique_batch). What is stored of a list does
     /// not depend on how often a key is in it, nor on a second try that brings the same keys again.
     ///
     /// # Errors
-    /// As [`insert_batch_hash`](FilterPart::insert_batch_hash).
+    /// As [`insert_batch`](FilterPart::insert_batch).
     ///
     /// # Panics
     /// If `hashes` and `admitted` differ in length.
@@ -127,13 +125,13 @@ impl<K: ?Sized, S> FilterPart<K, S> {
     ///
     /// let part = CuckooFilter::<u64>::builder().capacity(100).build_shards(0..1)?;
     /// let mut admitted = [false; 3];
-    /// let report = part.insert_unique_batch_hash(&[7, 8, 7], &mut admitted)?;
+    /// let report = part.insert_unique_batch(&[7, 8, 7], &mut admitted)?;
     /// assert_eq!((report.inserted, report.present), (2, 1));
     /// assert_eq!(admitted, [true, true, false]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    pub fn insert_unique_batch_hash(&self, hashes: &[u64], admitted: &mut [bool]) -> Result<BulkReport, PartError> {
+    pub fn insert_unique_batch(&self, hashes: &[u64], admitted: &mut [bool]) -> Result<BulkReport, PartError> {
         assert_same_length(hashes.len(), admitted.len());
         self.check(hashes)?;
         Ok(self.insert_each(hashes, Put::UNIQUE, Answers::Stored(admitted)))
@@ -157,28 +155,11 @@ impl<K: ?Sized, S> FilterPart<K, S> {
 
 #[cfg(feature = "snapshot")]
 impl<K: ?Sized + 'static, S: SavedHasher> FilterPart<K, S> {
-    /// Begins a snapshot with options. [`write_to`](FilterPart::write_to) and [`save`](FilterPart::save) are the same without
-    /// any.
+    /// Begins a snapshot of the part, for [`join`](crate::Filter::join).
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
         let Layout { capacity, rate, plan, ref hasher, .. } = self.layout;
         let (beside, clock, capacities) = (Beside::default(), None, [capacity; 2]);
         Snapshot::new(Saved { raw: &self.raw, beside, clock, shards: self.shards(), plan, capacities, rate, hasher })
-    }
-
-    /// Writes the part. As [`CuckooFilter::write_shards`](crate::CuckooFilter::write_shards) of a filter that holds it.
-    ///
-    /// # Errors
-    /// As [`CuckooFilter::write_to`](crate::CuckooFilter::write_to).
-    pub fn write_to(&self, writer: impl Write) -> Result<(), SnapshotError> {
-        self.snapshot().write_to(writer)
-    }
-
-    /// Writes the part to a file, in place of an older one. As [`CuckooFilter::save`](crate::CuckooFilter::save).
-    ///
-    /// # Errors
-    /// As [`CuckooFilter::save`](crate::CuckooFilter::save).
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
-        self.snapshot().save(path)
     }
 }
 

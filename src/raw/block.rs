@@ -228,7 +228,7 @@ mod tests {
     fn filter(width: u32) -> (CuckooFilter<u64>, Vec<u64>) {
         let filter = CuckooFilter::builder().capacity(200).fingerprint_bits(width).build().unwrap();
         for hash in (0..100).chain([0; 5]) {
-            let _ = filter.insert_hash(hash);
+            let _ = filter.hashed().insert(&hash);
         }
         (filter, (0..150).collect())
     }
@@ -239,16 +239,16 @@ mod tests {
         let only_reads = |step| assert_eq!(step, Step::BucketRead);
         for width in 4..=32 {
             let (filter, hashes) = filter(width);
-            with_hook(only_reads, || hashes.iter().for_each(|&hash| _ = filter.contains_hash(hash)));
-            let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.count_hash(hash) > 0).collect();
+            with_hook(only_reads, || hashes.iter().for_each(|&hash| _ = filter.hashed().contains(&hash)));
+            let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.hashed().count(&hash) > 0).collect();
             for fetch in [None, Some(CacheLevel::L1), Some(CacheLevel::L2)] {
                 choose_level(fetch);
                 let mut found = vec![false; hashes.len()];
-                with_hook(only_reads, || filter.contains_batch_hash(&hashes, &mut found));
+                with_hook(only_reads, || filter.hashed().contains_batch(&hashes, &mut found));
                 assert_eq!(found, one_by_one, "{width} bits");
                 for length in 0..2 * BLOCK + 2 {
                     let mut some = vec![!one_by_one[0]; length];
-                    filter.contains_batch_hash(&hashes[..length], &mut some);
+                    filter.hashed().contains_batch(&hashes[..length], &mut some);
                     assert_eq!(some, one_by_one[..length], "{width} bits");
                 }
             }
@@ -260,7 +260,7 @@ mod tests {
         for width in 4..=32 {
             let (filter, hashes) = filter(width);
             for hash in hashes {
-                let present = filter.count_hash(hash) > 0;
+                let present = filter.hashed().count(&hash) > 0;
                 assert_eq!(filter.raw.flat().look_again(Mixed::of(hash)), present, "{hash} at {width} bits");
             }
         }

@@ -226,7 +226,7 @@ mod tests {
                 let steps = Rc::new(RefCell::new(Vec::new()));
                 let noted = Rc::clone(&steps);
                 let before = filter.stats();
-                let result = with_hook(move |step| noted.borrow_mut().push(step), || filter.insert_hash(hash));
+                let result = with_hook(move |step| noted.borrow_mut().push(step), || filter.hashed().insert(&hash));
                 let times = |wanted| steps.borrow().iter().filter(|&&step| step == wanted).count();
                 let (hops, after) = (times(Step::Copied), filter.stats());
                 if result.is_err() {

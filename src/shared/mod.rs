@@ -9,11 +9,11 @@
 
 mod file;
 
-use crate::batch::{assert_same_length, hashing};
-use crate::builder::Builder;
+use crate::builder::{Builder, Planned};
 use crate::error::{BuildError, SharedError};
-use crate::filter::CuckooFilter;
-use crate::hashing::{SavedHasher, hash_of};
+use crate::filter::key::BatchKey;
+use crate::filter::{CuckooFilter, assert_same_length, hashing};
+use crate::hashing::{Prehashed, SavedHasher, hash_of};
 use crate::layout::{Mixed, Plan};
 use crate::raw::{Observed, RawFilter, Unrecoverable};
 use crate::snapshot::{Described, describe, described, folder_and_name, temporary_path};
@@ -66,17 +66,17 @@ use std::sync::Arc;
 /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader};
 ///
 /// let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.example-shared-{}", std::process::id()));
-/// let blocked = SharedFilter::create(&path, CuckooFilter::<str>::builder().capacity(100_000))?;
+/// let blocked = SharedFilter::create(&path, CuckooFilter::<String>::builder().capacity(100_000))?;
 /// blocked.writer()?.insert("mailinator.com")?;
 ///
 /// // In other processes:
-/// let reader = SharedReader::<CuckooFilter<str>>::open(&path)?;
+/// let reader = SharedReader::<CuckooFilter<String>>::open(&path)?;
 /// assert!(reader.contains("mailinator.com"));
 /// blocked.writer()?.remove("mailinator.com");
 /// assert!(!reader.contains("mailinator.com"));
 ///
 /// blocked.close()?;
-/// let again = SharedFilter::<CuckooFilter<str>>::open(&path)?;
+/// let again = SharedFilter::<CuckooFilter<String>>::open(&path)?;
 /// assert!(again.writer()?.is_empty());
 /// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -149,7 +149,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
 
     /// A filter in a temporary file in the folder of the path.
     fn new(path: &Path, builder: Builder<K, S>) -> Result<(Self, Temporary), SharedError> {
-        let (capacity, rate, plan, hasher, huge_pages) = builder.planned().map_err(SharedError::Build)?;
+        let (planned, hasher, huge_pages) = builder.planned().map_err(SharedError::Build)?;
+        let Planned { plan, capacities: [capacity, _], rate, .. } = planned;
         if plan.grows() {
             return Err(SharedError::Growing);
         }
@@ -215,7 +216,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
                 SharedError::Damaged { shard, what: "keys behind its last bucket" }
             }
         })?;
-        Ok(CuckooFilter::from_raw([capacity; 2], rate, raw, hasher))
+        Ok(CuckooFilter::from_raw([capacity; 2], rate, raw, (), hasher))
     }
 }
 
@@ -263,6 +264,8 @@ fn places_in(file: &File, plan: &Plan) -> Result<Places, SharedError> {
 /// `open` copies and checks the description of the filter, and everything else that lookups depend on follows from it: bytes
 /// stored into the file later change answers, and nothing else. A reader works in any process, also in forked ones.
 #[cfg_attr(docsrs, doc(cfg(feature = "shared")))]
+// The order of the fields is that of `hashed`: the hash function is last.
+#[repr(C)]
 pub struct SharedReader<F: Viewed> {
     lookups: Observed,
     state: ReadOnly,
@@ -338,25 +341,22 @@ impl<K: ?Sized, S> SharedReader<CuckooFilter<K, S>> {
         &self.hasher
     }
 
-    /// Returns whether a key with this hash is present, as [`contains`](SharedReader::contains).
+    /// Returns this reader as one of a filter of hashes. See [`Filter::hashed`](crate::Filter::hashed).
     #[inline]
     #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.lookups.contains(Mixed::of(hash))
-    }
-
-    /// Returns whether a key with this hash is present, as [`try_contains`](SharedReader::try_contains).
-    ///
-    /// # Errors
-    /// [`SharedError::Contended`].
-    pub fn try_contains_hash(&self, hash: u64) -> Result<bool, SharedError> {
-        self.lookups.try_contains(Mixed::of(hash)).ok_or(SharedError::Contended)
+    pub fn hashed(&self) -> &SharedReader<CuckooFilter<u64, Prehashed>> {
+        #[expect(unsafe_code)]
+        // SAFETY: 1. both are `repr(C)`, and their fields are of the same types in the same order, up to the hash function, which is
+        // the last one and takes no bytes in `Prehashed`.
+        unsafe {
+            crate::sys::prefix::begin(self)
+        }
     }
 }
 
-impl<K: ?Sized + Hash, S: BuildHasher> SharedReader<CuckooFilter<K, S>> {
+impl<K: ?Sized, S: BuildHasher> SharedReader<CuckooFilter<K, S>> {
     #[inline(always)]
-    fn mixed(&self, key: &K) -> Mixed {
+    fn mixed<Q: ?Sized + Hash>(&self, key: &Q) -> Mixed {
         Mixed::of(hash_of(&self.hasher, key))
     }
 
@@ -364,7 +364,10 @@ impl<K: ?Sized + Hash, S: BuildHasher> SharedReader<CuckooFilter<K, S>> {
     /// times in a row returns `true`. So a lookup is wait-free, and `false` stays certain.
     #[inline]
     #[must_use]
-    pub fn contains(&self, key: &K) -> bool {
+    pub fn contains<Q: ?Sized + Hash>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
         self.lookups.contains(self.mixed(key))
     }
 
@@ -372,7 +375,10 @@ impl<K: ?Sized + Hash, S: BuildHasher> SharedReader<CuckooFilter<K, S>> {
     ///
     /// # Errors
     /// [`SharedError::Contended`] where [`contains`](SharedReader::contains) returns `true` for that reason.
-    pub fn try_contains(&self, key: &K) -> Result<bool, SharedError> {
+    pub fn try_contains<Q: ?Sized + Hash>(&self, key: &Q) -> Result<bool, SharedError>
+    where
+        K: Borrow<Q>,
+    {
         self.lookups.try_contains(self.mixed(key)).ok_or(SharedError::Contended)
     }
 
@@ -382,9 +388,9 @@ impl<K: ?Sized + Hash, S: BuildHasher> SharedReader<CuckooFilter<K, S>> {
     /// # Panics
     /// If `keys` and `found` differ in length.
     #[track_caller]
-    pub fn contains_batch<T: Borrow<K>>(&self, keys: &[T], found: &mut [bool]) {
+    pub fn contains_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q], found: &mut [bool]) {
         assert_same_length(keys.len(), found.len());
-        self.lookups.contains_each(&mut hashing(keys, |key| self.mixed(key.borrow())), found);
+        self.lookups.contains_each(&mut hashing(keys, |key| self.mixed(key)), found);
     }
 }
 

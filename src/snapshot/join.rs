@@ -1,27 +1,29 @@
 //! Parts that were written apart, joined: in memory, or shard by shard from files to a file.
 
 use super::file;
-use super::read::{Parts, SnapshotHeader, SnapshotReader, check, check_kind};
+use super::read::{Parts, SnapshotHeader, SnapshotReader, check_filter, check_slots};
 use super::write::Records;
 use crate::error::SnapshotError;
-use crate::filter::CuckooFilter;
+use crate::filter::Filter;
+use crate::filter::kind::Kind;
 use crate::hashing::SavedHasher;
 use crate::raw::Bare;
 use std::io::{Read, Write};
 use std::path::Path;
 
-pub(super) fn join<K, S, R>(parts: impl IntoIterator<Item = R>, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError>
+pub(super) fn join<K, S, T, R>(parts: impl IntoIterator<Item = R>, hasher: S) -> Result<Filter<K, S, T>, SnapshotError>
 where
     K: ?Sized + 'static,
     S: SavedHasher,
+    T: Kind,
     R: Read,
 {
-    let mut joined: Option<Parts<Bare>> = None;
+    let mut joined: Option<Parts<T::Slots>> = None;
     for part in parts {
         let reader = SnapshotReader::new(part)?;
         let joined = match &mut joined {
             None => {
-                check::<K, S>(reader.header(), &hasher)?;
+                check_filter::<K, S, T>(reader.header(), &hasher)?;
                 joined.insert(Parts::new(reader.header().clone()))
             }
             Some(joined) => joined,
@@ -35,12 +37,12 @@ where
 impl<R: Read> SnapshotReader<R> {
     /// Joins parts, in any order, and writes the whole, without having it in memory. It says what it has written.
     ///
-    /// The result is what [`CuckooFilter::join`] and [`write_to`](CuckooFilter::write_to) would write, whatever the keys and the
+    /// The result is what [`Filter::join`] and [`write_to`](Filter::write_to) would write, whatever the keys and the
     /// hasher are. It has the keys of the hasher if all parts have them, and no metadata. Words are compared with their
     /// checksums; that counts are right is left to whoever loads the result.
     ///
     /// # Errors
-    /// As [`CuckooFilter::join`]. Missing, doubled and foreign parts are told by their headers, before anything is written.
+    /// As [`Filter::join`]. Missing, doubled and foreign parts are told by their headers, before anything is written.
     ///
     /// # Complexity
     /// Memory: the bytes of one shard, and the readers, all of which are open at the same time.
@@ -52,7 +54,7 @@ impl<R: Read> SnapshotReader<R> {
     /// let parts = [2..4, 0..2].map(|shards| {
     ///     let builder = CuckooFilter::<u64>::builder().capacity(1_000_000).hasher(hasher());
     ///     let mut bytes = Vec::new();
-    ///     builder.build_shards(shards).unwrap().write_to(&mut bytes).unwrap();
+    ///     builder.build_shards(shards).unwrap().snapshot().write_to(&mut bytes).unwrap();
     ///     bytes
     /// });
     /// let mut whole = Vec::new();
@@ -68,10 +70,10 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     /// Joins parts to a file, in place of an older one. As [`join_to`](SnapshotReader::join_to) and
-    /// [`CuckooFilter::save`].
+    /// [`Filter::save`].
     ///
     /// # Errors
-    /// As [`join_to`](SnapshotReader::join_to) and [`CuckooFilter::save`].
+    /// As [`join_to`](SnapshotReader::join_to) and [`Filter::save`].
     pub fn join_to_file(
         parts: impl IntoIterator<Item = R>,
         path: impl AsRef<Path>,
@@ -90,7 +92,7 @@ fn whole<R: Read>(
     let mut joined: Option<Parts<Bare>> = None;
     for part in parts {
         let reader = SnapshotReader::new(part)?;
-        check_kind(reader.header())?;
+        check_slots(reader.header())?;
         joined.get_or_insert_with(|| Parts::new(reader.header().clone())).begin(reader.header())?;
         readers.push(reader);
     }

@@ -23,7 +23,6 @@ mod serde;
 #[cfg(all(feature = "shared", target_os = "linux"))]
 mod shared;
 mod stored;
-mod tagged;
 mod write;
 
 pub use delta::DeltaReport;
@@ -31,6 +30,7 @@ pub use delta::DeltaReport;
 pub(crate) use file::open_regular;
 #[cfg(all(feature = "shared", target_os = "linux"))]
 pub(crate) use file::{folder_and_name, temporary_path};
+use format::Expiring;
 pub(crate) use format::Kind as Beside;
 pub use read::{SnapshotHeader, SnapshotReader};
 #[cfg(all(feature = "shared", target_os = "linux"))]
@@ -39,22 +39,22 @@ pub(crate) use stored::{Placed, Stored};
 pub(crate) use write::Copied;
 
 use crate::error::SnapshotError;
-use crate::filter::CuckooFilter;
+use crate::filter::kind::Kind;
+use crate::filter::{Clock, Filter, nanos};
 use crate::hashing::SavedHasher;
 use crate::layout::Plan;
-use crate::tagged::Clock;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Range;
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// A snapshot of a filter that is yet to be written, with options. [`CuckooFilter::snapshot`] makes one.
+/// A snapshot of a filter that is yet to be written, with options. [`Filter::snapshot`] makes one.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
 ///
-/// let filter = CuckooFilter::<str>::with_capacity(100);
+/// let filter = CuckooFilter::<String>::with_capacity(100);
 /// filter.insert("key")?;
 /// let mut bytes = Vec::new();
 /// filter.snapshot().metadata(b"log offset 17").write_to(&mut bytes)?;
@@ -113,7 +113,7 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     ///
     /// Such a snapshot serves a filter from which nothing will ever be removed. Take the position before the snapshot
     /// is written, when all changes before it have been made; replay each insertion as
-    /// [`insert_unique`](CuckooFilter::insert_unique), and no removal. Then every key is found, and none is stored
+    /// [`insert_unique`](Filter::insert_unique), and no removal. Then every key is found, and none is stored
     /// again; what the log has removed may still be found, and takes up room. To remove anything later is wrong, even
     /// what was inserted: a key that was taken for present may stand on the copy of another one, and whichever of the
     /// two is removed first takes the other along.
@@ -123,7 +123,7 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     }
 
     /// Keeps the keys of the hasher out of the snapshot. Whoever loads it has to give the hasher
-    /// ([`CuckooFilter::read_from`]).
+    /// ([`Filter::read_from`]).
     ///
     /// Whoever reads the keys can compute keys of the filter that collide.
     ///
@@ -131,11 +131,11 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
     ///
     /// let hasher = StableHashBuilder::with_keys(1, 2);
-    /// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, hasher.clone());
+    /// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, hasher.clone());
     /// filter.insert("key")?;
     /// let mut bytes = Vec::new();
     /// filter.snapshot().without_keys().write_to(&mut bytes)?;
-    /// assert!(CuckooFilter::<str, _>::read_from(&bytes[..], hasher)?.contains("key"));
+    /// assert!(CuckooFilter::<String, _>::read_from(&bytes[..], hasher)?.contains("key"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn without_keys(mut self) -> Self {
@@ -154,7 +154,7 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// let mut bytes = Vec::new();
     /// Orders::with_capacity(100).snapshot().key_type("order-1").write_to(&mut bytes)?;
     ///
-    /// let read = |name| SnapshotReader::new(&bytes[..])?.expect_key_type(name)?.into_filter_with_stored_keys();
+    /// let read = |name| SnapshotReader::new(&bytes[..])?.expect_key_type(name)?.into_filter();
     /// let orders: Orders = read("order-1")?;
     /// let other: Result<Orders, _> = read("order-2");
     /// assert!(matches!(other, Err(SnapshotError::KeyTypeMismatch { .. })));
@@ -165,25 +165,24 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
         self
     }
 
-    /// Writes these shards only, a part that [`CuckooFilter::join`] joins with others. Parts of filters with tags can be
-    /// [checked](SnapshotReader::check), and not joined.
+    /// Writes these shards only, a part that [`Filter::join`] joins with others.
     pub fn shards(mut self, shards: Range<usize>) -> Self {
         self.shards = shards;
         self
     }
 
-    /// Writes the snapshot. As [`CuckooFilter::write_to`].
+    /// Writes the snapshot. As [`Filter::write_to`].
     ///
     /// # Errors
-    /// As [`CuckooFilter::write_to`]; if the metadata is too long; if there are no such shards.
+    /// As [`Filter::write_to`]; if the metadata is too long; if there are no such shards.
     pub fn write_to(self, writer: impl Write) -> Result<(), SnapshotError> {
         self.write(&self.header()?, writer)
     }
 
-    /// Writes the snapshot to a file. As [`CuckooFilter::save`].
+    /// Writes the snapshot to a file. As [`Filter::save`].
     ///
     /// # Errors
-    /// As [`Snapshot::write_to`] and [`CuckooFilter::save`].
+    /// As [`Snapshot::write_to`] and [`Filter::save`].
     pub fn save(self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
         let header = self.header()?;
         file::save(path.as_ref(), |file| self.write(&header, file))
@@ -201,27 +200,34 @@ impl<K: ?Sized, S> fmt::Debug for Snapshot<'_, K, S> {
     }
 }
 
-impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
-    /// Begins a snapshot with options. [`write_to`](CuckooFilter::write_to) and its likes are the same without any.
+impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
+    /// Begins a snapshot with options. [`write_to`](Filter::write_to) and [`save`](Filter::save) write one without any.
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
         let (plan, rate) = (*self.plan(), self.false_positive_rate());
-        let capacities = [self.capacity(), self.max_capacity()];
-        let (beside, clock, shards) = (Beside::default(), None, 0..plan.shards);
-        Snapshot::new(Saved { raw: &self.raw, beside, clock, shards, plan, capacities, rate, hasher: self.hasher() })
+        let expiring = self.life().map(|life| Expiring {
+            tag_bits: plan.tag_bits() - plan.count_bits,
+            time_to_live: nanos(life.time),
+            tick: nanos(life.tick),
+            renewed: life.renews,
+        });
+        let counter_bits = if expiring.is_some() { plan.count_bits } else { plan.tag_bits() };
+        let beside = Beside { growing: None, expiring, counter_bits, tagged: T::NAME == "tagged" };
+        let (capacities, clock, shards) = ([self.capacity, self.max_capacity], T::clock(&self.time), 0..plan.shards);
+        Snapshot::new(Saved { raw: &self.raw, beside, clock, shards, plan, capacities, rate, hasher: &self.hasher })
     }
 
     /// Writes the filter, while it serves.
     ///
-    /// Every key that is in the filter from the beginning of the call to its end is in the snapshot; one that is
-    /// inserted or removed meanwhile may be or not ([what that means for a log](Snapshot::metadata)). A shard at a time
-    /// is copied under its locks and written after they are released: lookups never wait, and a writer waits at most
-    /// for the copy of one shard, 1 MiB at the most.
+    /// Every key that is in the filter from the beginning of the call to its end is in the snapshot; a key that is inserted or removed in
+    /// the meantime may be or not ([what that means for a log](Snapshot::metadata)). A shard at a time is copied under its locks and
+    /// written after they are released: lookups never wait, and a writer waits at most for the copy of one shard, at most 1 MiB. Where
+    /// keys or counts die, each table is written with the epoch of its copy.
     ///
-    /// The bytes mean the same on every platform. The keys of the hasher are among them, unless
-    /// [`Snapshot::without_keys`] leaves them out.
+    /// The bytes mean the same on every platform. The seeds of the hash function are among them, unless [`Snapshot::without_keys`] leaves
+    /// them out.
     ///
     /// # Errors
-    /// What the writer returns, and if there is no memory for the copy of a shard.
+    /// Those of the writer, and [`SnapshotError::OutOfMemory`].
     ///
     /// # Complexity
     /// Each word once. Memory: twice that of a shard.
@@ -229,11 +235,11 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     ///
-    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// let filter = CuckooFilter::<String>::with_capacity(100);
     /// filter.insert("key")?;
     /// let mut bytes = Vec::new();
     /// filter.write_to(&mut bytes)?;
-    /// let loaded = CuckooFilter::<str>::read_from(&bytes[..], filter.hasher().clone())?;
+    /// let loaded = CuckooFilter::<String>::read_from(&bytes[..], filter.hasher().clone())?;
     /// assert!(loaded.contains("key"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -241,37 +247,28 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
         self.snapshot().write_to(writer)
     }
 
-    /// Writes some shards of the filter, a part that [`join`](CuckooFilter::join) joins with others. As
-    /// [`write_to`](CuckooFilter::write_to).
+    /// Writes the filter to a file, in place of an older one. On Unix, whatever stops the program or the machine in the meantime, the file
+    /// is the old one or the new one: it is written next to its place, under a name that ends in `.tmp`, synced and renamed, and the
+    /// folder is synced. Elsewhere the folder is not synced, and the rest depends on the system.
+    ///
+    /// The seeds of the hash function may be in it, so on Unix a new file can be read and written by its owner alone; a file that
+    /// replaces an older one keeps the permission bits that the older one had when the call began. Its owner and group are those of the
+    /// process. A symbolic link is replaced by a new file, and its target is left alone. Files left by a killed process may be
+    /// removed while no process saves.
     ///
     /// # Errors
-    /// As [`write_to`](CuckooFilter::write_to); if there are no such shards.
-    pub fn write_shards(&self, shards: Range<usize>, writer: impl Write) -> Result<(), SnapshotError> {
-        self.snapshot().shards(shards).write_to(writer)
-    }
-
-    /// Writes the filter to a file, in place of an older one. On Unix, whatever stops the program or the machine meanwhile,
-    /// the file is the old one or the new one: it is written next to its place, under a name that ends in `.tmp`, synced and
-    /// renamed, and the folder is synced. Elsewhere the same is done but for the folder, and the rest is up to the system.
-    ///
-    /// The keys of the hasher may be in it, so on Unix a new file can be read and written by its owner alone; a file
-    /// that takes the place of an older one keeps the permission bits that this one had when the call began. Its owner
-    /// and group are those of the process. At the place of a symbolic link the link is replaced by a new file, and what
-    /// it points to is left alone. What a killed process leaves behind may be removed while no process saves.
-    ///
-    /// # Errors
-    /// As [`write_to`](CuckooFilter::write_to); what the system says of the file and its folder, which on Unix must be
-    /// readable, to be synced; if something is there that is neither a file nor a link. The old file stays, unless it
-    /// is only the folder that could not be synced: then the new one is there, but a power cut may undo that.
+    /// Those of [`write_to`](Filter::write_to); errors of the system for the file and its folder, which on Unix must be readable, to be
+    /// synced; if the path is neither a file nor a link. The old file stays, unless only the folder could not be synced: then the new
+    /// file is there, but a power cut may undo that.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     ///
     /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example");
-    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// let filter = CuckooFilter::<String>::with_capacity(100);
     /// filter.insert("key")?;
     /// filter.save(&path)?;
-    /// assert!(CuckooFilter::<str>::load(&path)?.contains("key"));
+    /// assert!(CuckooFilter::<String>::load(&path)?.contains("key"));
     /// # std::fs::remove_file(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -279,111 +276,62 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
         self.snapshot().save(path)
     }
 
-    /// Reads a filter that was written with a hasher like this one. What follows it is left unread.
+    /// Reads a filter that was written with a hash function like this one. Bytes that follow it are left unread.
     ///
-    /// Everything is checked before it is believed: the header, the checksum and the count of each shard, the hasher
-    /// and the type of the keys. Memory is taken as bytes arrive, and address space for the whole is reserved when the first
-    /// shard has arrived, so that a length that lies costs an error.
+    /// Everything is checked before it is believed: the header, the checksum and the count of each shard, the hash function and the type of
+    /// the keys. Memory is allocated as bytes arrive, and address space for the whole is reserved when the first shard has arrived, so
+    /// that a false length costs an error. Where keys or counts die, time goes on from the last
+    /// [`advance_to`](Filter::advance_to) before the snapshot was written.
     ///
-    /// What these checks can miss: of damage to more than 32 bits, one in 2^32, for checksums have 32 bits; a hash function
-    /// whose output has changed under the same name, but for none of the values that are probed ([`SavedHasher`]); and
-    /// intent. A filter that is damaged or asked with another function may answer "no" to what it holds.
+    /// These checks can miss damage to more than 32 bits with probability 2^-32, since checksums have 32 bits; a hash function whose output
+    /// has changed under the same name, but for none of the probed values ([`SavedHasher`]); and intent. A filter that is damaged or
+    /// queried with another function may return `false` for its keys.
     ///
     /// # Types of keys
-    /// `str`, `[u8]`, `bool`, `char`, each type of integer and the addresses of `std::net` without ports are told apart.
-    /// `String`, and `&'static`, `Box`, `Arc`, `Rc` or `Cow` of `str`, count as `str`, and those of bytes as `[u8]`. All
-    /// others have no name in the snapshot: tuples, arrays, types of your own. Nothing is refused when one of these was
-    /// saved or is asked for. That is right where both types hash alike, as `u64` and a struct of one `u64` do. Where
-    /// they do not, or where the `Hash` of a type has changed since, such as by another order of
-    /// its fields, the filter answers "no" to what it holds, and nothing tells. [`Snapshot::key_type`]
-    /// gives it a name of your own.
+    /// `str`, `[u8]`, `bool`, `char`, each type of integer and the addresses of `std::net` without ports are told apart. `String`, and
+    /// `&'static`, `Box`, `Arc`, `Rc` or `Cow` of `str`, count as `str`, and those of bytes as `[u8]`. All others have no name in the
+    /// snapshot: tuples, arrays, user types. Nothing is refused when one of these was saved or is requested. That is right where both types
+    /// hash alike, as `u64` and a struct of one `u64` do. Where they do not, or where the `Hash` of a type has changed since, such as by
+    /// another order of its fields, the filter returns `false` for its keys, without an error. [`Snapshot::key_type`] names such a type.
     ///
     /// # Errors
-    /// [`SnapshotError`], which says what is wrong and where. A [part](CuckooFilter::write_shards) is read by
-    /// [`join`](CuckooFilter::join) only.
+    /// [`SnapshotError`], which says what is wrong and where. A [part](Snapshot::shards) is read by [`join`](Filter::join) only.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, StableHashBuilder};
     ///
-    /// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, StableHashBuilder::with_keys(1, 2));
+    /// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, StableHashBuilder::with_keys(1, 2));
     /// let mut bytes = Vec::new();
     /// filter.write_to(&mut bytes)?;
-    /// let other = CuckooFilter::<str, _>::read_from(&bytes[..], StableHashBuilder::with_keys(1, 3));
+    /// let other = CuckooFilter::<String, _>::read_from(&bytes[..], StableHashBuilder::with_keys(1, 3));
     /// assert!(matches!(other, Err(SnapshotError::HasherMismatch { .. })));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn read_from(reader: impl Read, hasher: S) -> Result<Self, SnapshotError> {
-        SnapshotReader::new(reader)?.into_filter(hasher)
+        SnapshotReader::new(reader)?.into_filter_with_hasher(hasher)
     }
 
-    /// Reads a filter from a file, with the keys of the hasher that stand there. Which types of keys are told apart and
-    /// which are not: see [`read_from`](CuckooFilter::read_from).
+    /// Reads a filter from a file, with the seeds of the hash function that are stored there.
+    /// [`read_from`](Filter::read_from) lists the types of keys that are told apart. To check and store shards on several threads, or to
+    /// give the hash function, use [`SnapshotReader::open`].
     ///
     /// # Errors
-    /// As [`read_from`](CuckooFilter::read_from), if the file cannot be read or is not a regular one, if it was written
-    /// [without the keys](Snapshot::without_keys), and if anything follows the snapshot. What comes through a pipe is
-    /// for [`SnapshotReader`].
+    /// Those of [`read_from`](Filter::read_from); if the file cannot be read or is not a regular one; if it was written
+    /// [without seeds](Snapshot::without_keys); if anything follows the snapshot. For a pipe, use [`SnapshotReader::new`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        file::load(path.as_ref(), |file| SnapshotReader::new(file)?.into_filter_with_stored_keys())
+        SnapshotReader::open(path)?.into_filter()
     }
 
-    /// The same on all threads of the rayon pool that the caller is in (`pool.install`), or of the global one. As
-    /// [`SnapshotReader::in_parallel`].
+    /// Joins [parts](Snapshot::shards) of filters that were built alike (capacity, rate or width, options of their kind, hash function with
+    /// its seeds), in other processes or on other machines: a list divided by [`shard_of`](Filter::shard_of) is loaded by all of
+    /// them at once.
+    ///
+    /// The metadata of the parts, which may differ, is dropped: read it with [`SnapshotReader`]. Bytes that follow a part in its reader are
+    /// left unread.
     ///
     /// # Errors
-    /// As [`load`](CuckooFilter::load).
-    ///
-    /// # Panics
-    /// As [`par_insert`](CuckooFilter::par_insert), if the system refuses rayon its threads.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-par-load");
-    /// let filter = CuckooFilter::<str>::with_capacity(1_000_000);
-    /// filter.insert("key")?;
-    /// filter.save(&path)?;
-    /// assert!(CuckooFilter::<str>::par_load(&path)?.contains("key"));
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[cfg(feature = "rayon")]
-    pub fn par_load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        file::load(path.as_ref(), |file| SnapshotReader::new(file)?.in_parallel().into_filter_with_stored_keys())
-    }
-
-    /// Reads a filter from a file that was written with a hasher like this one: for a file without the keys of its
-    /// hasher.
-    ///
-    /// # Errors
-    /// As [`load`](CuckooFilter::load), and as [`read_from`](CuckooFilter::read_from).
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
-    ///
-    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-without-keys");
-    /// let hasher = StableHashBuilder::with_keys(1, 2);
-    /// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, hasher.clone());
-    /// filter.insert("key")?;
-    /// filter.snapshot().without_keys().save(&path)?;
-    /// assert!(CuckooFilter::<str, _>::load_with_hasher(&path, hasher)?.contains("key"));
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn load_with_hasher(path: impl AsRef<Path>, hasher: S) -> Result<Self, SnapshotError> {
-        file::load(path.as_ref(), |file| SnapshotReader::new(file)?.into_filter(hasher))
-    }
-
-    /// Joins parts that were written by [`write_shards`](CuckooFilter::write_shards) of filters built alike (capacity,
-    /// rate or width, hasher with its keys), in other processes or on other machines: a list split by
-    /// [`shard_of`](CuckooFilter::shard_of) is loaded by all of them at once.
-    ///
-    /// The metadata of the parts, which may differ, goes nowhere: read it with [`SnapshotReader`]. What follows a part
-    /// in its reader is left unread.
-    ///
-    /// # Errors
-    /// As [`read_from`](CuckooFilter::read_from); if the parts are of different filters, if a shard is missing, or if a
-    /// part has one that an earlier part had: nothing behind its header is read then.
+    /// Those of [`read_from`](Filter::read_from); if the parts are of different filters, if a shard is missing, or if a part has one that an
+    /// earlier part had: nothing behind its header is read then.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
@@ -396,7 +344,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     ///     let keys: Vec<u64> = (0..10_000).filter(|key| shards.contains(&filter.shard_of(key))).collect();
     ///     assert!(filter.par_insert(&keys).rejected.is_empty());
     ///     let mut part = Vec::new();
-    ///     filter.write_shards(shards, &mut part).map(|()| part)
+    ///     filter.snapshot().shards(shards).write_to(&mut part).map(|()| part)
     /// });
     /// let [first, second] = parts;
     /// let filter = CuckooFilter::<u64, _>::join([&first?[..], &second?[..]], hasher())?;

@@ -1,35 +1,39 @@
 //! Reading: nothing is believed before it has arrived and was checked.
 
 use super::arriving::{Arriving, Store, exact};
-use super::format::{self, Expiring, Header, Kind, PREFIX};
+use super::file::open_regular;
+use super::format::{self, Expiring, Header, Kind as Beside, PREFIX};
 use super::key_type::KeyType;
 #[cfg(feature = "rayon")]
 use super::par_read;
 use crate::error::{SnapshotError, SnapshotPlace};
-use crate::filter::CuckooFilter;
+use crate::filter::kind::Kind;
+use crate::filter::kind::sealed::Sealed;
+use crate::filter::{Filter, Life};
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::{Plan, Tags};
-use crate::raw::{Bare, RawFilter, Shards, SlotKind};
+use crate::raw::{RawFilter, Shards, SlotKind};
 use crate::sys::memory::HugePages;
-use crate::tagged::{Core, Life};
 use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
-use std::io::{BufRead, Read};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
 
 /// A snapshot of which the header has been read and checked.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
 ///
-/// let filter = CuckooFilter::<str>::with_capacity(100);
+/// let filter = CuckooFilter::<String>::with_capacity(100);
 /// let mut bytes = Vec::new();
 /// filter.snapshot().metadata(b"list of today").write_to(&mut bytes)?;
 ///
 /// let reader = SnapshotReader::new(&bytes[..])?;
 /// assert_eq!(reader.header().capacity(), 100);
 /// assert_eq!(reader.header().metadata(), b"list of today");
-/// let loaded: CuckooFilter<str> = reader.into_filter_with_stored_keys()?;
+/// let loaded: CuckooFilter<String> = reader.into_filter()?;
 /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
 /// ```
 pub struct SnapshotReader<R> {
@@ -37,6 +41,8 @@ pub struct SnapshotReader<R> {
     pub(super) header: SnapshotHeader,
     /// The checksum of the header, from which all others go on.
     pub(super) origin: u32,
+    /// The file that it is alone in, which errors name.
+    file: Option<PathBuf>,
     #[cfg(feature = "rayon")]
     in_parallel: bool,
 }
@@ -76,7 +82,7 @@ impl SnapshotHeader {
         self.0.max_capacity()
     }
 
-    /// Bits of a fingerprint, as [`CuckooFilter::fingerprint_bits`] tells them.
+    /// Bits of a fingerprint, as [`Filter::fingerprint_bits`] tells them.
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
         self.0.plan.told_bits()
@@ -108,7 +114,7 @@ impl SnapshotHeader {
     }
 
     /// The name of the type of the keys; empty if it has none ([what is told
-    /// apart](CuckooFilter::read_from)).
+    /// apart](Filter::read_from)).
     #[must_use]
     pub fn key_type(&self) -> &str {
         self.0.key_type.name()
@@ -152,6 +158,20 @@ impl fmt::Debug for SnapshotHeader {
     }
 }
 
+impl SnapshotReader<BufReader<File>> {
+    /// Opens a file and reads the header. Errors name the file, and it must hold nothing else.
+    ///
+    /// # Errors
+    /// Those of [`new`](SnapshotReader::new); if the file cannot be read or is not a regular one.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        let path = path.as_ref();
+        let opened = open_regular(path).map_err(SnapshotError::Io);
+        let reader = opened.and_then(|file| SnapshotReader::new(BufReader::with_capacity(1 << 16, file)));
+        let reader = reader.map_err(|error| error.of_file(path))?;
+        Ok(SnapshotReader { file: Some(path.into()), ..reader })
+    }
+}
+
 impl<R: Read> SnapshotReader<R> {
     /// Reads the header.
     ///
@@ -168,6 +188,7 @@ impl<R: Read> SnapshotReader<R> {
             reader,
             header,
             origin: format::origin(&bytes),
+            file: None,
             #[cfg(feature = "rayon")]
             in_parallel: false,
         })
@@ -179,7 +200,7 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// The result is the same. Memory: the bytes of one more shard for each thread.
     ///
-    /// What reads the shards then panics, as [`CuckooFilter::par_insert`] does, if the system refuses rayon its threads.
+    /// What reads the shards then panics, as [`Filter::par_insert`] does, if the system refuses rayon its threads.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
@@ -188,7 +209,7 @@ impl<R: Read> SnapshotReader<R> {
     /// filter.insert(&7)?;
     /// let mut bytes = Vec::new();
     /// filter.write_to(&mut bytes)?;
-    /// let loaded: CuckooFilter<u64> = SnapshotReader::new(&bytes[..])?.in_parallel().into_filter_with_stored_keys()?;
+    /// let loaded: CuckooFilter<u64> = SnapshotReader::new(&bytes[..])?.in_parallel().into_filter()?;
     /// assert!(loaded.contains(&7));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -221,73 +242,76 @@ impl<R: Read> SnapshotReader<R> {
         &self.header
     }
 
-    /// Reads the shards, as the filter that was written with a hasher like this one. As [`CuckooFilter::read_from`].
+    /// Reads the shards, with the seeds of the hash function that are stored in the snapshot.
     ///
     /// # Errors
-    /// As [`CuckooFilter::read_from`].
-    pub fn into_filter<K, S>(self, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError>
+    /// Those of [`Filter::load`].
+    pub fn into_filter<K, S, T>(self) -> Result<Filter<K, S, T>, SnapshotError>
     where
         K: ?Sized + 'static,
         S: SavedHasher,
-    {
-        check::<K, S>(&self.header, &hasher)?;
-        whole(&self.header)?;
-        let mut parts = Parts::new(self.header.clone());
-        parts.begin(&self.header)?;
-        self.read_into(&mut parts)?;
-        parts.into_filter(hasher)
-    }
-
-    /// Reads the shards, with the keys of the hasher that are in the snapshot. As [`CuckooFilter::load`].
-    ///
-    /// # Errors
-    /// As [`CuckooFilter::read_from`], and if the snapshot was written [without the
-    /// keys](super::Snapshot::without_keys).
-    pub fn into_filter_with_stored_keys<K, S>(self) -> Result<CuckooFilter<K, S>, SnapshotError>
-    where
-        K: ?Sized + 'static,
-        S: SavedHasher,
+        T: Kind,
     {
         let hasher = stored_hasher(&self.header)?;
-        self.into_filter(hasher)
+        self.into_filter_with_hasher(hasher)
     }
 
-    /// Reads the shards of a filter with tags, with the hasher that is given or the stored one; `passed` is the time since it was
-    /// written.
-    pub(super) fn into_core<K, S>(
-        self,
-        hasher: Option<S>,
-        asked: &'static str,
-        passed: Duration,
-    ) -> Result<Core<S>, SnapshotError>
+    /// Reads the shards, as the filter that was written with a hash function like this one.
+    ///
+    /// # Errors
+    /// Those of [`Filter::read_from`].
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
+    ///
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-without-keys");
+    /// let hasher = StableHashBuilder::with_keys(1, 2);
+    /// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, hasher.clone());
+    /// filter.insert("key")?;
+    /// filter.snapshot().without_keys().save(&path)?;
+    /// let loaded: CuckooFilter<String, _> = SnapshotReader::open(&path)?.into_filter_with_hasher(hasher)?;
+    /// assert!(loaded.contains("key"));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn into_filter_with_hasher<K, S, T>(self, hasher: S) -> Result<Filter<K, S, T>, SnapshotError>
     where
         K: ?Sized + 'static,
         S: SavedHasher,
+        T: Kind,
     {
-        let hasher = hasher.map_or_else(|| stored_hasher(&self.header), Ok)?;
-        let header = self.header.0.clone();
-        if header.kind.filter() != asked {
-            return Err(SnapshotError::KindMismatch { saved: header.kind.name(), asked });
-        }
-        check_hashing::<K, S>(&self.header, &hasher)?;
-        whole(&self.header)?;
-        check_slots(&self.header)?;
-        let mut parts = Parts::new(self.header.clone());
-        parts.begin(&self.header)?;
-        self.read_into(&mut parts)?;
-        let (raw, part) = parts.finish()?;
-        let capacities = [header.capacity, header.max_capacity()];
-        let life = header.kind.expiring.map(|Expiring { time_to_live, tick, renewed, .. }| {
-            let [time, tick] = [time_to_live, tick].map(Duration::from_nanos);
-            Life { time, tick, renews: renewed }
+        self.read_whole(|snapshot| {
+            check_filter::<K, S, T>(&snapshot.header, &hasher)?;
+            whole(&snapshot.header)?;
+            let mut parts = Parts::new(snapshot.header.clone());
+            parts.begin(&snapshot.header)?;
+            snapshot.read_into(&mut parts)?;
+            parts.into_filter(hasher)
+        })
+    }
+
+    /// Reads what follows the header, and nothing else if it is a file.
+    fn read_whole<A>(
+        mut self,
+        read: impl FnOnce(SnapshotReader<&mut R>) -> Result<A, SnapshotError>,
+    ) -> Result<A, SnapshotError> {
+        let read = read(SnapshotReader {
+            reader: &mut self.reader,
+            header: self.header,
+            origin: self.origin,
+            file: None,
+            #[cfg(feature = "rayon")]
+            in_parallel: self.in_parallel,
         });
-        Ok(Core::new(raw, hasher, capacities, header.rate, life).aged(part, passed))
+        let Some(file) = self.file else { return read };
+        let ended = read.and_then(|answer| at_end(self.reader).map(|()| answer));
+        ended.map_err(|error| error.of_file(&file))
     }
 
     /// Reads the shards and checks everything, as for a filter that is loaded, without building one.
     ///
     /// # Errors
-    /// As [`CuckooFilter::read_from`], but for what is asked there: hasher and type of keys may be any.
+    /// As [`Filter::read_from`], but for what is asked there: hasher and type of keys may be any.
     ///
     /// # Complexity
     /// Memory: twice that of a shard.
@@ -295,7 +319,7 @@ impl<R: Read> SnapshotReader<R> {
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
     ///
-    /// let filter = CuckooFilter::<str>::with_capacity(100);
+    /// let filter = CuckooFilter::<String>::with_capacity(100);
     /// let mut bytes = Vec::new();
     /// filter.write_to(&mut bytes)?;
     /// assert!(SnapshotReader::new(&bytes[..])?.check().is_ok());
@@ -304,15 +328,17 @@ impl<R: Read> SnapshotReader<R> {
     /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
     /// ```
     pub fn check(self) -> Result<(), SnapshotError> {
-        check_slots(&self.header)?;
-        let mut arriving = self.arriving();
-        let mut next = arriving.next(Vec::new())?;
-        let plan = arriving.plan;
-        while let Some(arrived) = next {
-            arrived.check_alone(&plan)?;
-            next = arriving.next(arrived.bytes)?;
-        }
-        Ok(())
+        self.read_whole(|snapshot| {
+            check_slots(&snapshot.header)?;
+            let mut arriving = snapshot.arriving();
+            let mut next = arriving.next(Vec::new())?;
+            let plan = arriving.plan;
+            while let Some(arrived) = next {
+                arrived.check_alone(&plan)?;
+                next = arriving.next(arrived.bytes)?;
+            }
+            Ok(())
+        })
     }
 
     /// The records, one after another.
@@ -399,11 +425,19 @@ impl<K: SlotKind> Parts<K> {
     }
 }
 
-impl Parts<Bare> {
-    pub(super) fn into_filter<K: ?Sized, S>(self, hasher: S) -> Result<CuckooFilter<K, S>, SnapshotError> {
+impl<S: SlotKind> Parts<S> {
+    pub(super) fn into_filter<K: ?Sized, H, T: Kind + Sealed<Slots = S>>(
+        self,
+        hasher: H,
+    ) -> Result<Filter<K, H, T>, SnapshotError> {
         let header = self.header.0.clone();
-        let (raw, _) = self.finish()?;
-        Ok(CuckooFilter::from_raw([header.capacity, header.max_capacity()], header.rate, raw, hasher))
+        let life = header.kind.expiring.map(|Expiring { time_to_live, tick, renewed, .. }| {
+            let [time, tick] = [time_to_live, tick].map(Duration::from_nanos);
+            Life { time, tick, renews: renewed }
+        });
+        let (raw, passed) = self.finish()?;
+        let time = T::resumed(&raw, life, passed);
+        Ok(Filter::from_raw([header.capacity, header.max_capacity()], header.rate, raw, time, hasher))
     }
 }
 
@@ -432,7 +466,7 @@ pub(super) fn stored_hasher<S: SavedHasher>(header: &SnapshotHeader) -> Result<S
 
 /// Whether slots hold fingerprints alone.
 pub(super) fn check_kind(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
-    check_kind_is(header.kind, Kind { growing: header.kind.growing, ..Kind::default() })
+    check_kind_is(header.kind, Beside { growing: header.kind.growing, ..Beside::default() })
 }
 
 /// Whether tags and counters lie in one word each, and live as long as the header says. Kinds that nothing writes are refused.
@@ -461,10 +495,10 @@ pub(super) fn check_slots(SnapshotHeader(header): &SnapshotHeader) -> Result<(),
 
 /// Whether, beyond that, each shard is one record.
 pub(super) fn check_plain(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
-    check_kind_is(header.kind, Kind::default())
+    check_kind_is(header.kind, Beside::default())
 }
 
-fn check_kind_is(kind: Kind, possible: Kind) -> Result<(), SnapshotError> {
+fn check_kind_is(kind: Beside, possible: Beside) -> Result<(), SnapshotError> {
     if kind == possible {
         return Ok(());
     }
@@ -481,7 +515,22 @@ where
     check_hashing::<K, S>(header, hasher)
 }
 
-/// The same of a filter of any kind.
+/// Whether this is the kind, the hash function and the type of keys of the snapshot.
+pub(super) fn check_filter<K, S, T>(header: &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
+where
+    K: ?Sized + 'static,
+    S: SavedHasher,
+    T: Kind,
+{
+    let (saved, asked) = (header.0.kind, T::NAME);
+    if saved.filter() != asked {
+        return Err(SnapshotError::KindMismatch { saved: saved.name(), asked });
+    }
+    check_slots(header)?;
+    check_hashing::<K, S>(header, hasher)
+}
+
+/// Whether this is the hash function and the type of keys of the snapshot.
 pub(super) fn check_hashing<K, S>(SnapshotHeader(header): &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
 where
     K: ?Sized + 'static,
@@ -500,11 +549,8 @@ where
 }
 
 /// Nothing may follow.
-pub(super) fn at_end(reader: impl BufRead) -> Result<(), SnapshotError> {
-    match reader.bytes().next().transpose()? {
-        None => Ok(()),
-        Some(_) => Err(SnapshotError::TrailingBytes),
-    }
+pub(super) fn at_end(reader: impl Read) -> Result<(), SnapshotError> {
+    if io::copy(&mut reader.take(1), &mut io::sink())? == 0 { Ok(()) } else { Err(SnapshotError::TrailingBytes) }
 }
 
 fn mismatch<S: SavedHasher>(header: &Header) -> SnapshotError {

@@ -3,7 +3,8 @@
 use super::SnapshotReader;
 use super::read::at_end;
 use crate::error::SnapshotError;
-use crate::filter::CuckooFilter;
+use crate::filter::Filter;
+use crate::filter::kind::Kind;
 use crate::hashing::SavedHasher;
 use core::fmt;
 use core::marker::PhantomData;
@@ -11,30 +12,30 @@ use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{self, Serialize, Serializer};
 use std::io::{self, BufRead, BufReader, Read};
 
-/// The bytes that [`CuckooFilter::write_to`] writes, with the keys of the hasher among them, while the filter serves.
+/// Serializes the bytes of [`Filter::write_to`], with the seeds of the hash function among them, while the filter serves.
 ///
-/// All of them are held in memory, as much as the filter takes; `write_to` itself holds a shard at a time. A text
-/// format may take several characters for each byte.
+/// All bytes are held in memory, as much as the filter takes; `write_to` itself holds a shard at a time. A text format may take several
+/// characters per byte.
 ///
 /// # Errors
-/// As [`CuckooFilter::write_to`], and if the hasher has no keys to keep: nothing could be deserialized then.
+/// Those of [`Filter::write_to`], and if the hash function has no seeds to store: nothing could be deserialized then.
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
-impl<K: ?Sized + 'static, S: SavedHasher> Serialize for CuckooFilter<K, S> {
+impl<K: ?Sized + 'static, S: SavedHasher, U: Kind> Serialize for Filter<K, S, U> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         serializer.serialize_bytes(&bytes(self).map_err(ser::Error::custom)?)
     }
 }
 
-/// As [`CuckooFilter::load`], of the bytes of a snapshot: with the keys that are there, and the same checks. What is
-/// wrong is told in the same words, as far as the format passes them on.
+/// Reads the bytes of a snapshot as [`Filter::load`] reads a file, with the same checks. Errors have the same words, as far as the format
+/// passes them on.
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
-impl<'de, K: ?Sized + 'static, S: SavedHasher> Deserialize<'de> for CuckooFilter<K, S> {
+impl<'de, K: ?Sized + 'static, S: SavedHasher, U: Kind> Deserialize<'de> for Filter<K, S, U> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_byte_buf(Bytes(PhantomData))
     }
 }
 
-fn bytes<K: ?Sized + 'static, S: SavedHasher>(filter: &CuckooFilter<K, S>) -> Result<Vec<u8>, SnapshotError> {
+fn bytes<K: ?Sized + 'static, S: SavedHasher, U: Kind>(filter: &Filter<K, S, U>) -> Result<Vec<u8>, SnapshotError> {
     if filter.hasher().keys().and_then(S::from_keys).is_none() {
         return Err(SnapshotError::NoKeys { hasher: S::NAME.into() });
     }
@@ -46,20 +47,21 @@ fn bytes<K: ?Sized + 'static, S: SavedHasher>(filter: &CuckooFilter<K, S>) -> Re
 }
 
 /// Reads all that there is.
-fn filter<K, S>(mut reader: impl BufRead) -> Result<CuckooFilter<K, S>, SnapshotError>
+fn filter<K, S, U>(mut reader: impl BufRead) -> Result<Filter<K, S, U>, SnapshotError>
 where
     K: ?Sized + 'static,
     S: SavedHasher,
+    U: Kind,
 {
-    let filter = SnapshotReader::new(&mut reader)?.into_filter_with_stored_keys()?;
+    let filter = SnapshotReader::new(&mut reader)?.into_filter()?;
     at_end(reader)?;
     Ok(filter)
 }
 
-struct Bytes<K: ?Sized, S>(PhantomData<fn(&K) -> S>);
+struct Bytes<K: ?Sized, S, U>(PhantomData<fn(&K, U) -> S>);
 
-impl<'de, K: ?Sized + 'static, S: SavedHasher> Visitor<'de> for Bytes<K, S> {
-    type Value = CuckooFilter<K, S>;
+impl<'de, K: ?Sized + 'static, S: SavedHasher, U: Kind> Visitor<'de> for Bytes<K, S, U> {
+    type Value = Filter<K, S, U>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the bytes of a snapshot of a filter")

@@ -4,10 +4,11 @@ use super::format::{self, Growing, Header, Kind, MAX_METADATA, MAX_NAME, Record}
 use super::key_type::KeyType;
 use super::{Saved, Snapshot};
 use crate::error::SnapshotError;
+use crate::filter::Clock;
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::{Extent, Plan};
 use crate::raw::{RawFilter, SlotKind};
-use crate::tagged::Clock;
+
 use core::ops::Range;
 use crc32c::crc32c;
 use std::io::Write;

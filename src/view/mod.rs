@@ -9,18 +9,19 @@
 mod records;
 mod tables;
 
-use crate::batch::{assert_same_length, hashing};
 use crate::error::SnapshotError;
-use crate::filter::CuckooFilter;
-use crate::hashing::{SavedHasher, hash_of, hash_of_str_bytes};
-use crate::layout::{self, Mixed, Tags};
+use crate::filter::key::BatchKey;
+use crate::filter::kind::{Kind, Timed, sealed::Sealed as _};
+use crate::filter::{CountingFilter, Filter, TaggedFilter, assert_same_length, hashing};
+use crate::hashing::{Prehashed, SavedHasher, hash_of};
+use crate::layout::{Mixed, Tags};
 use crate::raw::{Bare, Contains, Fingerprints, contains_each_in, contains_in};
 #[cfg(feature = "mmap")]
 use crate::snapshot::open_regular;
 use crate::snapshot::{SnapshotHeader, Stored};
 use crate::sys::bytes::Bytes;
 use crate::sys::isa::Compiled;
-use crate::tagged::{CountingFilter, ExpiringFilter, TaggedFilter};
+use crate::sys::sync::SharedCounter;
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -30,44 +31,27 @@ use records::Records;
 use std::path::Path;
 use tables::Tables;
 
-/// A filter of which a snapshot can be queried in place: [`CuckooFilter`], [`ExpiringFilter`], [`CountingFilter`] and
-/// [`TaggedFilter`]. No other type implements it.
+/// A filter of which a snapshot can be queried in place: a [`Filter`] of any kind. Sealed.
 pub trait Viewed: sealed::Sealed {
     /// The type of its keys.
     type Key: ?Sized;
     /// Its hash function.
     type Hasher;
+    /// Its kind.
+    type Kind: Kind;
 }
-
-/// A filter of which a snapshot is queried without a time: its keys do not die, or may also be queried as of the moment at which they were
-/// written. No type of another crate implements it.
-pub trait Timeless: Viewed {}
 
 mod sealed {
-    pub trait Sealed {
-        /// The kind of its snapshots.
-        const KIND: &'static str;
-    }
+    pub trait Sealed {}
 }
 
-macro_rules! viewed {
-    ($($filter:ident: $kind:literal),+) => {
-        $(impl<K: ?Sized, S> sealed::Sealed for $filter<K, S> {
-            const KIND: &'static str = $kind;
-        }
+impl<K: ?Sized, S, T: Kind> sealed::Sealed for Filter<K, S, T> {}
 
-        impl<K: ?Sized, S> Viewed for $filter<K, S> {
-            type Key = K;
-            type Hasher = S;
-        })+
-    };
+impl<K: ?Sized, S, T: Kind> Viewed for Filter<K, S, T> {
+    type Key = K;
+    type Hasher = S;
+    type Kind = T;
 }
-
-viewed!(CuckooFilter: "plain", ExpiringFilter: "expiring", CountingFilter: "counting", TaggedFilter: "tagged");
-
-impl<K: ?Sized, S> Timeless for CuckooFilter<K, S> {}
-impl<K: ?Sized, S> Timeless for CountingFilter<K, S> {}
-impl<K: ?Sized, S> Timeless for TaggedFilter<K, S> {}
 
 /// How keys are looked up: in shards that are alike, by the lookups of a filter, or in tables that differ.
 enum Lookups<'a> {
@@ -174,20 +158,24 @@ impl<'a> Lookups<'a> {
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView, StableHashBuilder};
 ///
-/// let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(100, StableHashBuilder::new());
+/// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, StableHashBuilder::new());
 /// filter.insert("key")?;
 /// let mut bytes = Vec::new();
 /// filter.write_to(&mut bytes)?;
 ///
 /// // Or `include_bytes!("list.filter")`.
-/// let view = FilterView::<CuckooFilter<str, StableHashBuilder>>::from_bytes(&bytes)?;
+/// let view = FilterView::<CuckooFilter<String, StableHashBuilder>>::from_bytes(&bytes)?;
 /// assert!(view.contains("key"));
 /// assert!(!view.contains("another key"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// The order of the fields is that of `hashed`: the hash function is last.
+#[repr(C)]
 pub struct FilterView<'a, F: Viewed> {
     lookups: Lookups<'a>,
     stored: Stored,
+    /// The epoch of lookups.
+    now: SharedCounter,
     hasher: F::Hasher,
 }
 
@@ -198,7 +186,7 @@ pub struct FilterView<'a, F: Viewed> {
 /// What has not been asked for yet comes from the disk when it is. Lookups take no lock and run on any number of threads.
 ///
 /// # The file
-/// [`save`](crate::CuckooFilter::save) puts a new file in the place of the old one, and never changes one: what is mapped
+/// [`save`](crate::Filter::save) puts a new file in the place of the old one, and never changes one: what is mapped
 /// stays what it was, until it is dropped. Open the new file, and swap an `Arc`. A file that is
 /// changed by others under the same name gives other answers, and no undefined behaviour. **Where it is truncated, a lookup
 /// that reads what is no longer there ends the process** (`SIGBUS` on Unix): a file that is mapped must not be cut off, and
@@ -208,11 +196,11 @@ pub struct FilterView<'a, F: Viewed> {
 /// use concurrent_cuckoo_filter::{CuckooFilter, MappedFilter};
 ///
 /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-mapped");
-/// let filter = CuckooFilter::<str>::with_capacity(1_000_000);
+/// let filter = CuckooFilter::<String>::with_capacity(1_000_000);
 /// filter.insert("key")?;
 /// filter.save(&path)?;
 ///
-/// let mapped = MappedFilter::<CuckooFilter<str>>::open(&path)?;
+/// let mapped = MappedFilter::<CuckooFilter<String>>::open(&path)?;
 /// mapped.check()?;
 /// assert!(mapped.contains("key"));
 /// # std::fs::remove_file(&path)?;
@@ -232,7 +220,7 @@ impl<F: Viewed<Key: 'static, Hasher: SavedHasher>> MappedFilter<F> {
     /// lie for long, call [`check`](FilterView::check), before the first lookup or beside them.
     ///
     /// # Errors
-    /// As [`CuckooFilter::load`](crate::CuckooFilter::load), but for damage of the records.
+    /// As [`Filter::load`](crate::Filter::load), but for damage of the records.
     ///
     /// # Complexity
     /// A few pages of the file, whatever its size. Of a filter that grows, expires, counts or has tags, a page for each table or
@@ -245,7 +233,7 @@ impl<F: Viewed<Key: 'static, Hasher: SavedHasher>> MappedFilter<F> {
     /// [`open`](FilterView::open).
     ///
     /// # Errors
-    /// As [`open`](FilterView::open), and as [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
+    /// As [`open`](FilterView::open), and as [`Filter::read_from`](crate::Filter::read_from).
     pub fn open_with_hasher(path: impl AsRef<Path>, hasher: F::Hasher) -> Result<Self, SnapshotError> {
         Self::map(path.as_ref(), |_| Ok(hasher))
     }
@@ -265,7 +253,7 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
     /// at any address. What is compiled in by `include_bytes!` is read when it is asked for, as the program itself.
     ///
     /// # Errors
-    /// As [`CuckooFilter::load`](crate::CuckooFilter::load).
+    /// As [`Filter::load`](crate::Filter::load).
     ///
     /// # Complexity
     /// Each byte once, in the memory of two shards, 2 MiB at the most.
@@ -278,7 +266,7 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
     /// Takes the bytes of a snapshot that was written with a hasher like this one. As [`from_bytes`](FilterView::from_bytes).
     ///
     /// # Errors
-    /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from), and if anything follows the snapshot.
+    /// As [`Filter::read_from`](crate::Filter::read_from), and if anything follows the snapshot.
     pub fn from_bytes_with_hasher(bytes: &'a [u8], hasher: F::Hasher) -> Result<Self, SnapshotError> {
         let view = FilterView::new(bytes.into(), |_| Ok(hasher))?;
         view.check()?;
@@ -289,10 +277,12 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
         bytes: Bytes<'a>,
         hasher: impl FnOnce(&Stored) -> Result<F::Hasher, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
-        let mut stored = Stored::new(&bytes, <F as sealed::Sealed>::KIND)?;
+        let mut stored = Stored::new(&bytes, F::Kind::NAME)?;
         let hasher = hasher(&stored)?;
         stored.check_asked::<F::Key, F::Hasher>(&hasher)?;
-        Ok(FilterView { lookups: Lookups::new(bytes, &mut stored)?, stored, hasher })
+        let now = SharedCounter::default();
+        now.raise(stored.epoch());
+        Ok(FilterView { lookups: Lookups::new(bytes, &mut stored)?, stored, now, hasher })
     }
 }
 
@@ -300,7 +290,7 @@ impl<F: Viewed> FilterView<'_, F> {
     /// Checks every byte: all checksums, counts and lengths, as a filter is checked that is loaded. Lookups may go on.
     ///
     /// # Errors
-    /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
+    /// As [`Filter::read_from`](crate::Filter::read_from).
     ///
     /// # Complexity
     /// Each byte once, in the memory of two shards, 2 MiB at the most.
@@ -332,218 +322,139 @@ impl<F: Viewed> FilterView<'_, F> {
         self.len() == 0
     }
 
-    /// Stored copies per slot, 0 to 1.
-    #[must_use]
-    pub fn load_factor(&self) -> f64 {
-        self.len() as f64 / self.slots() as f64
-    }
-
     fn slots(&self) -> usize {
         let plan = self.stored.plan();
         self.lookups.tables().map_or(plan.slots(), Tables::slots)
     }
-
-    /// The chance that the lookup of an absent key says "yes". As
-    /// [`CuckooFilter::expected_false_positive_rate`](crate::CuckooFilter::expected_false_positive_rate).
-    #[must_use]
-    pub fn expected_false_positive_rate(&self) -> f64 {
-        let plan = self.stored.plan();
-        let load = self.len() as f64 / (plan.first_slots() as f64 * 2f64.powi(plan.reserve_bits as i32));
-        layout::expected_false_positive_rate(load, plan.core_bits())
-    }
 }
 
-impl<F: Timeless> FilterView<'_, F> {
-    /// Says whether the key with this hash may be in the filter. As [`contains`](FilterView::contains).
+impl<'a, F: Viewed> FilterView<'a, F> {
+    /// Returns this view as one of a filter of hashes. See [`Filter::hashed`].
     #[inline]
     #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.lookups.contains(Mixed::of(hash), self.stored.epoch())
-    }
-
-    /// Looks up the keys with these hashes. As [`contains_batch`](FilterView::contains_batch).
-    ///
-    /// # Panics
-    /// As [`contains_batch`](FilterView::contains_batch).
-    #[track_caller]
-    pub fn contains_batch_hash(&self, hashes: &[u64], found: &mut [bool]) {
-        self.lookups.contains_each(hashes, |&hash| Mixed::of(hash), self.stored.epoch(), found);
+    pub fn hashed(&self) -> &FilterView<'a, Filter<u64, Prehashed, F::Kind>> {
+        #[expect(unsafe_code)]
+        // SAFETY: 1. both are `repr(C)`, and their fields are of the same types in the same order, up to the hash function, which is
+        // the last one and takes no bytes in `Prehashed`.
+        unsafe {
+            crate::sys::prefix::begin(self)
+        }
     }
 }
 
-impl<F: Viewed<Key: Hash, Hasher: BuildHasher>> FilterView<'_, F> {
-    /// Hashes the key. As [`CuckooFilter::hash`](crate::CuckooFilter::hash).
-    #[inline]
-    #[must_use]
-    pub fn hash(&self, key: &F::Key) -> u64 {
-        hash_of(&self.hasher, key)
+impl<F: Viewed<Hasher: BuildHasher>> FilterView<'_, F> {
+    fn mixed<Q: ?Sized + Hash>(&self, key: &Q) -> Mixed {
+        Mixed::of(hash_of(&self.hasher, key))
     }
 
-    fn mixed(&self, key: &F::Key) -> Mixed {
-        Mixed::of(self.hash(key))
-    }
-}
-
-impl<F: Timeless<Key: Hash, Hasher: BuildHasher>> FilterView<'_, F> {
-    /// Says whether the key may be in the filter. "No" is certain, "yes" is wrong at the rate that was asked for.
+    /// Returns whether the key is present, and alive at the time of the last [`advance_to`](FilterView::advance_to). `false` is certain,
+    /// `true` is wrong at the requested rate.
     ///
     /// # Complexity
-    /// Two buckets of one shard are read, each in one cache line or two. Of a file that is mapped, pages that were not asked
-    /// for yet are read from the disk.
+    /// Two buckets of one shard are read, each in one cache line or two. Of a mapped file, pages that were not read yet come from the disk.
     #[inline]
     #[must_use]
-    pub fn contains(&self, key: &F::Key) -> bool {
-        self.contains_hash(self.hash(key))
+    pub fn contains<Q: ?Sized + Hash>(&self, key: &Q) -> bool
+    where
+        F::Key: Borrow<Q>,
+    {
+        self.lookups.contains(self.mixed(key), self.now.get())
     }
 
-    /// Looks up many keys: `found[i]` says whether `keys[i]` may be in the filter. Faster than a loop of
-    /// [`contains`](FilterView::contains) in large filters, whose cache lines are fetched 32 keys at a time.
+    /// Looks up many keys: `found[i]` is the result of [`contains`](FilterView::contains) for `keys[i]`. Faster than a loop in large
+    /// filters, whose cache lines are fetched 32 keys at a time.
     ///
     /// # Panics
     /// If `keys` and `found` differ in length.
     #[track_caller]
-    pub fn contains_batch<T: Borrow<F::Key>>(&self, keys: &[T], found: &mut [bool]) {
-        self.lookups.contains_each(keys, |key| self.mixed(key.borrow()), self.stored.epoch(), found);
+    pub fn contains_batch<Q: BatchKey<F::Key, Form>, Form>(&self, keys: &[Q], found: &mut [bool]) {
+        self.lookups.contains_each(keys, |key| self.mixed(key), self.now.get(), found);
     }
 }
 
-impl<F: Viewed<Key: Hash, Hasher: BuildHasher>> FilterView<'_, F> {
-    /// Says whether the key is present and alive when this much time has `passed` since the last
-    /// [`advance_to`](ExpiringFilter::advance_to) before the snapshot was written, as [`ExpiringFilter::load`] is told it. Zero
-    /// asks for the moment of the snapshot. Where keys do not die, the time changes nothing.
+impl<F: Viewed<Kind: Timed>> FilterView<'_, F> {
+    /// Sets the time of lookups: this much time has passed since the last [`advance_to`](Filter::advance_to) before the snapshot was
+    /// written. Time never goes back; without a call, it is that of the snapshot.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{ExpiringFilter, FilterView, StableHashBuilder};
     /// use std::time::Duration;
     ///
-    /// type Seen = ExpiringFilter<str, StableHashBuilder>;
+    /// type Seen = ExpiringFilter<String, StableHashBuilder>;
     /// let hour = Duration::from_secs(3600);
-    /// let seen = ExpiringFilter::<str>::builder().capacity(100).time_to_live(24 * hour);
+    /// let seen = ExpiringFilter::<String>::builder().capacity(100).time_to_live(24 * hour);
     /// let seen: Seen = seen.hasher(StableHashBuilder::new()).build()?;
     /// seen.see("a.com")?;
     /// let mut bytes = Vec::new();
     /// seen.write_to(&mut bytes)?;
     ///
     /// let view = FilterView::<Seen>::from_bytes(&bytes)?;
-    /// assert!(view.contains_at("a.com", 23 * hour));
-    /// assert!(!view.contains_at("a.com", 29 * hour));
+    /// view.advance_to(23 * hour);
+    /// assert!(view.contains("a.com"));
+    /// view.advance_to(29 * hour);
+    /// assert!(!view.contains("a.com"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
-    pub fn contains_at(&self, key: &F::Key, passed: Duration) -> bool {
-        self.lookups.contains(self.mixed(key), self.stored.epoch_after(passed))
-    }
-
-    /// Looks up many keys: `found[i]` is the answer of [`contains_at`](FilterView::contains_at) for `keys[i]`. Lines are fetched
-    /// ahead.
-    ///
-    /// # Panics
-    /// If `keys` and `found` differ in length.
-    #[track_caller]
-    pub fn contains_batch_at<T: Borrow<F::Key>>(&self, keys: &[T], passed: Duration, found: &mut [bool]) {
-        let now = self.stored.epoch_after(passed);
-        self.lookups.contains_each(keys, |key| self.mixed(key.borrow()), now, found);
+    pub fn advance_to(&self, passed: Duration) {
+        self.now.raise(self.stored.epoch_after(passed));
     }
 }
 
-impl<K: ?Sized + Hash, S: BuildHasher> FilterView<'_, CountingFilter<K, S>> {
-    /// Returns the count of the key, 0 if it was never added. As [`CountingFilter::count`]; where counts die, as of the moment of the
-    /// snapshot.
+impl<K: ?Sized, S: BuildHasher> FilterView<'_, CountingFilter<K, S>> {
+    /// Returns the count of the key, 0 if it is absent. See [`Filter::count`].
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CountingFilter, MappedFilter};
     ///
     /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-mapped-counts");
-    /// let words = CountingFilter::<str>::builder().capacity(100).build()?;
+    /// let words = CountingFilter::<String>::with_capacity(100);
     /// words.add("a")?;
     /// words.add("a")?;
     /// words.save(&path)?;
-    /// let words = MappedFilter::<CountingFilter<str>>::open(&path)?;
-    /// assert_eq!((words.count("a"), words.count("b"), words.max_count()), (2, 0, 15));
+    /// let words = MappedFilter::<CountingFilter<String>>::open(&path)?;
+    /// assert_eq!((words.count("a"), words.count("b")), (2, 0));
     /// # std::fs::remove_file(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn count(&self, key: &K) -> u32 {
-        self.count_in(self.stored.epoch(), key)
-    }
-
-    /// Returns the count of the key when this much time has `passed` since the last
-    /// [`advance_to`](CountingFilter::advance_to) before the snapshot was written.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CountingFilter, FilterView, StableHashBuilder};
-    /// use std::time::Duration;
-    ///
-    /// type Failures = CountingFilter<str, StableHashBuilder>;
-    /// let minute = Duration::from_secs(60);
-    /// let failures = CountingFilter::<str>::builder().capacity(100).time_to_live(10 * minute);
-    /// let failures: Failures = failures.hasher(StableHashBuilder::new()).build()?;
-    /// failures.add("192.0.2.1")?;
-    /// let mut bytes = Vec::new();
-    /// failures.write_to(&mut bytes)?;
-    ///
-    /// let view = FilterView::<Failures>::from_bytes(&bytes)?;
-    /// assert_eq!((view.count("192.0.2.1"), view.count_at("192.0.2.1", 10 * minute)), (1, 1));
-    /// assert_eq!(view.count_at("192.0.2.1", 12 * minute), 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn count_at(&self, key: &K, passed: Duration) -> u32 {
-        self.count_in(self.stored.epoch_after(passed), key)
-    }
-
-    fn count_in(&self, epoch: u64, key: &K) -> u32 {
-        let counts =
-            self.lookups.values(self.mixed(key), epoch).map(|value| self.lookups.of_tags(|tags| tags.count(value)));
-        counts.max().unwrap_or(0)
-    }
-
-    /// The largest count. As [`CountingFilter::max_count`].
-    #[must_use]
-    pub fn max_count(&self) -> u32 {
-        self.lookups.of_tags(Tags::max_count)
+    pub fn count<Q: ?Sized + Hash>(&self, key: &Q) -> u32
+    where
+        K: Borrow<Q>,
+    {
+        let values = self.lookups.values(self.mixed(key), self.now.get());
+        values.map(|value| self.lookups.of_tags(|tags| tags.count(value))).max().unwrap_or(0)
     }
 }
 
-impl<K: ?Sized + Hash, S: BuildHasher> FilterView<'_, TaggedFilter<K, S>> {
-    /// Returns the tag of the key, the smallest if there are more; `None` if the key is absent. As [`TaggedFilter::tag`].
+impl<K: ?Sized, S: BuildHasher> FilterView<'_, TaggedFilter<K, S>> {
+    /// Returns the tag of the key, the smallest if there are several; `None` if the key is absent. See [`Filter::tag`].
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{MappedFilter, TaggedFilter};
     ///
     /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-mapped-tags");
-    /// let lists = TaggedFilter::<str>::builder().capacity(100).build()?;
+    /// let lists = TaggedFilter::<String>::with_capacity(100);
     /// lists.insert("a.com", 3)?;
     /// lists.save(&path)?;
-    /// let lists = MappedFilter::<TaggedFilter<str>>::open(&path)?;
+    /// let lists = MappedFilter::<TaggedFilter<String>>::open(&path)?;
     /// assert_eq!((lists.tag("a.com"), lists.tag("b.com")), (Some(3), None));
     /// # std::fs::remove_file(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn tag(&self, key: &K) -> Option<u32> {
+    pub fn tag<Q: ?Sized + Hash>(&self, key: &Q) -> Option<u32>
+    where
+        K: Borrow<Q>,
+    {
         self.tags(key).min()
     }
 
-    /// Returns the tags of the key, in no order, one for each copy. As [`TaggedFilter::tags`].
-    pub fn tags(&self, key: &K) -> impl ExactSizeIterator<Item = u32> + use<K, S> {
+    /// Returns the tags of the key, in no order, one per copy. See [`Filter::tags`].
+    pub fn tags<Q: ?Sized + Hash>(&self, key: &Q) -> impl ExactSizeIterator<Item = u32> + use<K, S, Q>
+    where
+        K: Borrow<Q>,
+    {
         self.lookups.values(self.mixed(key), 0).map(|value| value - 1)
-    }
-
-    /// The largest tag. As [`TaggedFilter::max_tag`].
-    #[must_use]
-    pub fn max_tag(&self) -> u32 {
-        self.lookups.of_tags(Tags::most) - 1
-    }
-}
-
-impl<F: Viewed<Key = str, Hasher: BuildHasher>> FilterView<'_, F> {
-    /// Hashes a text that is given as bytes. As [`CuckooFilter::hash_str_bytes`](crate::CuckooFilter::hash_str_bytes).
-    #[inline]
-    #[must_use]
-    pub fn hash_str_bytes(&self, text: &[u8]) -> u64 {
-        hash_of_str_bytes(&self.hasher, text)
     }
 }
 

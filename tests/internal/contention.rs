@@ -58,7 +58,7 @@ impl Scene {
         assert!(stripes.is_none_or(|stripes| filter.plan().stripes == stripes));
         let keys = filter.plan().slots() as u64 * 95 / 100;
         for hash in 0..keys {
-            filter.insert_hash(hash).unwrap();
+            filter.hashed().insert(&hash).unwrap();
         }
         // A quarter stays; the rest is shared by the writers, who have as many keys in reserve.
         let share = keys * 3 / 4 / writers as u64;
@@ -76,28 +76,28 @@ impl Scene {
 fn write(storm: Storm, filter: &Filter, own: (Vec<u64>, Vec<u64>), stop: &Flag, rounds: &RelaxedCounter) {
     let (mut stored, mut spare) = own;
     if storm == Storm::Trade {
-        (0..3).for_each(|_| filter.insert_hash(stored[0]).unwrap());
+        (0..3).for_each(|_| filter.hashed().insert(&stored[0]).unwrap());
     }
     let mut at = 0;
     while !stop.is_set() {
         rounds.change(|count| count + 1);
         if storm == Storm::Trade {
-            assert!(filter.remove_hash(stored[0]));
-            assert_eq!(filter.insert_hash(stored[0]), Ok(()));
+            assert!(filter.hashed().remove(&stored[0]));
+            assert_eq!(filter.hashed().insert(&stored[0]), Ok(()));
             continue;
         }
         at = (at + 1) % stored.len();
         let other = at % spare.len();
-        assert!(filter.remove_hash(stored[at]), "no other thread removes it");
-        if filter.insert_hash(spare[other]).is_ok() {
+        assert!(filter.hashed().remove(&stored[at]), "no other thread removes it");
+        if filter.hashed().insert(&spare[other]).is_ok() {
             std::mem::swap(&mut stored[at], &mut spare[other]);
-        } else if filter.insert_hash(stored[at]).is_err() {
+        } else if filter.hashed().insert(&stored[at]).is_err() {
             // The room was taken: by keys that find none themselves sooner or later.
             spare.push(stored.swap_remove(at));
             continue;
         }
-        if at % 4 == 0 && filter.insert_hash(stored[at]).is_ok() {
-            assert!(filter.remove_hash(stored[at]));
+        if at % 4 == 0 && filter.hashed().insert(&stored[at]).is_ok() {
+            assert!(filter.hashed().remove(&stored[at]));
         }
     }
 }
@@ -128,11 +128,11 @@ fn read(scene: &Scene, lookups: usize, enough: impl Fn() -> bool) -> Seen {
                     break;
                 }
                 let present = scene.stable[number % scene.stable.len()];
-                assert!(scene.filter.contains_hash(present), "hash {present} was missed");
+                assert!(scene.filter.hashed().contains(&present), "hash {present} was missed");
             }
             repeats.set(0);
             let asked = Instant::now();
-            let found = scene.filter.contains_hash(hash);
+            let found = scene.filter.hashed().contains(&hash);
             nanoseconds.saturating_record((asked.elapsed().as_nanos() as u64).max(1));
             assert!(!found, "absent hash {hash} was found");
             attempts.record(1 + repeats.get()).unwrap();
@@ -168,7 +168,7 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
         let after = (scene.filter.stats().relocations, done());
         (seen, after.0 - before.0, after.1 - before.1)
     });
-    assert!(scene.stable.iter().all(|&hash| scene.filter.contains_hash(hash)));
+    assert!(scene.stable.iter().all(|&hash| scene.filter.hashed().contains(&hash)));
     let Seen { attempts, nanoseconds, seconds } = seen;
     // Far above all that was seen (docs/reliability.md), and far below a lookup that waits for writers.
     assert!(attempts.mean() < 2.0 && attempts.max() < 100, "{:.3}, {} attempts", attempts.mean(), attempts.max());

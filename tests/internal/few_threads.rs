@@ -1,7 +1,7 @@
 //! Lookups beside writers, on so few keys and threads that an interpreter of the memory model (`cargo xtask miri`) gets through
 //! them with many seeds: the code that ships, with the atomics of `core`.
 
-use crate::batch::lookup_batch;
+use crate::filter::hashing;
 use crate::layout::{Hop, Mixed, Plan};
 use crate::raw::RawFilter;
 use crate::sys::memory::HugePages;
@@ -28,7 +28,7 @@ fn raced(plan: &Plan) {
         let mut found = [false; STAYING as usize];
         for round in 0..2 {
             staying.iter().for_each(|&key| assert!(raw.contains(key), "round {round}"));
-            lookup_batch(raw, &staying, |&key| key, &mut found);
+            raw.contains_each(&mut hashing(&staying, |&key| key), &mut found);
             assert!(found.iter().all(|&found| found), "round {round}: {found:?}");
         }
     });
@@ -67,7 +67,7 @@ fn a_key_that_is_relocated_without_pause_is_found() {
             let mut found = [false; 3];
             for round in 0..60 {
                 assert!(raw.contains(key), "round {round}");
-                lookup_batch(raw, &[key; 3], |&key| key, &mut found);
+                raw.contains_each(&mut hashing(&[key; 3], |&key| key), &mut found);
                 assert_eq!(found, [true; 3], "round {round}");
             }
         });

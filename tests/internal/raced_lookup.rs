@@ -61,8 +61,24 @@ fn contains(filter: &Filter, keys: &[u64], found: &mut [bool]) {
     keys.iter().zip(found).for_each(|(key, found)| *found = filter.contains(key));
 }
 
-fn contains_hash(filter: &Filter, keys: &[u64], found: &mut [bool]) {
-    keys.iter().zip(found).for_each(|(&key, found)| *found = filter.contains_hash(key));
+fn contains_batch(filter: &Filter, keys: &[u64], found: &mut [bool]) {
+    filter.contains_batch(keys, found);
+}
+
+fn contains_batch_hashed(filter: &Filter, keys: &[u64], found: &mut [bool]) {
+    filter.hashed().contains_batch(keys, found);
+}
+
+fn par_contains(filter: &Filter, keys: &[u64], found: &mut [bool]) {
+    filter.par_contains(keys, found);
+}
+
+fn par_contains_hashed(filter: &Filter, keys: &[u64], found: &mut [bool]) {
+    filter.hashed().par_contains(keys, found);
+}
+
+fn contains_hashed(filter: &Filter, keys: &[u64], found: &mut [bool]) {
+    keys.iter().zip(found).for_each(|(&key, found)| *found = filter.hashed().contains(&key));
 }
 
 /// Shard and fingerprint of a hash, and its buckets in the order in which a lookup reads them.
@@ -80,7 +96,7 @@ fn one_shard(width: u32, capacity: usize) -> Filter {
 /// Shards of 64 buckets in four stripes, which may double so often.
 fn small(width: u32, shards: usize, reserve_bits: u32) -> Filter {
     let plan = Plan { shards, reserve_bits, ..Plan::one_shard(width, 64, 4) };
-    Filter::from_raw([SMALL; 2], None, RawFilter::new(&plan, HugePages::Unadvised).expect("memory"), Identity(0))
+    Filter::from_raw([SMALL; 2], None, RawFilter::new(&plan, HugePages::Unadvised).expect("memory"), (), Identity(0))
 }
 
 /// Lookups are compiled for each of these kinds by itself.
@@ -159,13 +175,13 @@ impl Race {
 
     fn filter(&self) -> Filter {
         let filter = (self.empty)(self.width, self.capacity);
-        repeat_n(self.blocker, 8).for_each(|hash| filter.insert_hash(hash).expect("room"));
-        filter.insert_hash(self.key).expect("room in its second bucket");
-        assert_eq!(filter.remove_all_hash(self.blocker), 8);
+        repeat_n(self.blocker, 8).for_each(|hash| filter.hashed().insert(&hash).expect("room"));
+        filter.hashed().insert(&self.key).expect("room in its second bucket");
+        assert_eq!(filter.hashed().remove_all(&self.blocker), 8);
         if let Move::Relocation(crowd) = self.moves {
-            repeat_n(crowd, 7).for_each(|hash| filter.insert_hash(hash).expect("room"));
+            repeat_n(crowd, 7).for_each(|hash| filter.hashed().insert(&hash).expect("room"));
         }
-        self.stable.iter().for_each(|&hash| filter.insert_hash(hash).expect("room"));
+        self.stable.iter().for_each(|&hash| filter.hashed().insert(&hash).expect("room"));
         filter
     }
 
@@ -174,9 +190,12 @@ impl Race {
         if let (Move::Split, Some(growing)) = (self.moves, filter.raw.growing()) {
             return growing.split_home(Mixed::of(self.key));
         }
-        filter.insert_hash(if let Move::Relocation(crowd) = self.moves { crowd } else { self.key }).expect("room");
+        filter
+            .hashed()
+            .insert(&(if let Move::Relocation(crowd) = self.moves { crowd } else { self.key }))
+            .expect("room");
         if let Some(turned) = self.turned {
-            assert!(filter.remove_hash(if back { self.key } else { turned }));
+            assert!(filter.hashed().remove(&(if back { self.key } else { turned })));
         }
     }
 
@@ -211,7 +230,7 @@ impl Race {
             let (answer, keys) = (answers[wrong], keys.len());
             panic!("{self:?}, moved after read {at}: number {wrong} of {keys} keys should have been {answer}");
         }
-        assert_eq!(filter.count_hash(self.key), 1);
+        assert_eq!(filter.hashed().count(&self.key), 1);
         counters[1].get() as usize
     }
 
@@ -291,7 +310,7 @@ fn a_key_that_moves_is_found_in_every_kind_of_filter() {
                 for level in [None, Some(CacheLevel::L1), Some(CacheLevel::L2)] {
                     choose_level(level);
                     // Two full blocks, and a part of one.
-                    race.run_all(Filter::contains_batch_hash, false, 70);
+                    race.run_all(contains_batch_hashed, false, 70);
                 }
             }
         }
@@ -302,7 +321,7 @@ fn a_key_that_moves_is_found_in_every_kind_of_filter() {
 fn a_key_that_moves_is_found_by_itself() {
     for race in races() {
         race.run_all(contains, false, 1);
-        race.run_all(contains_hash, false, 3);
+        race.run_all(contains_hashed, false, 3);
     }
 }
 
@@ -310,10 +329,10 @@ fn a_key_that_moves_is_found_by_itself() {
 fn a_key_that_moves_is_found_at_each_place_of_a_batch() {
     for race in races() {
         for copies in 1..=LONGEST {
-            race.run_all(Filter::contains_batch_hash, false, copies);
+            race.run_all(contains_batch_hashed, false, copies);
         }
         for copies in [1, 2, 3, 4, 5, 33] {
-            race.run_all(Filter::contains_batch, false, copies);
+            race.run_all(contains_batch, false, copies);
         }
     }
 }
@@ -323,12 +342,12 @@ fn a_key_that_moves_is_found_among_others() {
     for mut race in races() {
         race.stable = race.bystanders().take(LONGEST / 2).collect();
         let filter = race.filter();
-        let absent = race.bystanders().filter(|&hash| !filter.contains_hash(hash));
+        let absent = race.bystanders().filter(|&hash| !filter.hashed().contains(&hash));
         let pairs = race.stable.iter().zip(absent).flat_map(|(&stable, absent)| [(stable, true), (absent, false)]);
         let others: Vec<_> = pairs.collect();
         for count in (0..others.len()).step_by(3) {
             for position in [0, count / 2, count] {
-                race.run_among(Filter::contains_batch_hash, &others[..count], position);
+                race.run_among(contains_batch_hashed, &others[..count], position);
             }
         }
     }
@@ -339,12 +358,8 @@ fn a_key_that_moves_is_found_among_others() {
 fn a_key_is_looked_for_until_it_stays_where_it_is() {
     const TIMES: usize = 50;
     for race in WIDTHS.map(Race::by_trade) {
-        let ways: [(Ask, bool); 4] = [
-            (contains, false),
-            (contains_hash, false),
-            (Filter::contains_batch_hash, false),
-            (Filter::par_contains_hash, true),
-        ];
+        let ways: [(Ask, bool); 4] =
+            [(contains, false), (contains_hashed, false), (contains_batch_hashed, false), (par_contains_hashed, true)];
         for (ask, pooled) in ways {
             // Away from the first bucket before each look at it, and away from the second before each look at that.
             let repeats = race.run(ask, pooled, &[(race.key, true)], 1, 2 * TIMES);
@@ -360,9 +375,9 @@ fn a_key_is_looked_for_until_it_stays_where_it_is() {
 fn a_key_that_moves_is_found_by_a_parallel_lookup() {
     for race in races() {
         for copies in [1, 2, 3, 4, 7, 33] {
-            race.run_all(Filter::par_contains_hash, true, copies);
+            race.run_all(par_contains_hashed, true, copies);
         }
-        race.run_all(Filter::par_contains, true, 5);
+        race.run_all(par_contains, true, 5);
     }
 }
 
@@ -380,11 +395,10 @@ fn a_key_that_moves_is_found_in_a_large_table() {
         let copies = shards * (1 << 14) + 3;
         let asked = vec![(race.key, true); copies];
         let places = [1, 2, 3, 100, 101, copies, copies + 1, 2 * copies - 1, 2 * copies];
-        let raced =
-            places.into_iter().filter(|&at| race.run(Filter::par_contains_hash, true, &asked, at, 1) > 0).count();
+        let raced = places.into_iter().filter(|&at| race.run(par_contains_hashed, true, &asked, at, 1) > 0).count();
         assert!(raced >= 4, "{race:?}: {raced} times a lookup missed the key at first");
         for copies in [1, 2, 3, 4, 5, 33] {
-            race.run_all(Filter::contains_batch_hash, false, copies);
+            race.run_all(contains_batch_hashed, false, copies);
         }
     }
 }

@@ -49,14 +49,14 @@ pub(super) fn empty(width: u32) -> Filter {
 pub(super) fn growing(width: u32) -> Filter {
     let plan = Plan { reserve_bits: 2, ..*empty(width).plan() };
     let raw = RawFilter::new(&plan, HugePages::Unadvised).unwrap();
-    Filter::from_raw([CAPACITY; 2], None, raw, DefaultHashBuilder::with_seeds(1, 2, 3, 4))
+    Filter::from_raw([CAPACITY; 2], None, raw, (), DefaultHashBuilder::with_seeds(1, 2, 3, 4))
 }
 
 /// Keys are their hashes, so equal insertions build equal filters.
 pub(super) fn filled(empty: Empty, width: u32, hashes: &[u64]) -> Filter {
     let filter = empty(width);
     for &hash in hashes {
-        filter.insert_hash(hash).unwrap();
+        filter.hashed().insert(&hash).unwrap();
     }
     filter
 }
@@ -64,7 +64,7 @@ pub(super) fn filled(empty: Empty, width: u32, hashes: &[u64]) -> Filter {
 /// Whether a filter can be filled with these.
 pub(super) fn holds_all(width: u32, hashes: &[u64]) -> bool {
     let filter = empty(width);
-    hashes.iter().all(|&hash| filter.insert_hash(hash).is_ok())
+    hashes.iter().all(|&hash| filter.hashed().insert(&hash).is_ok())
 }
 
 /// The steps that this thread passes in the work.
@@ -102,10 +102,10 @@ enum Outcome {
 impl Operation {
     fn run(self, filter: &Filter) -> Outcome {
         match self {
-            Operation::Insert(hash) => Outcome::Inserted(filter.insert_hash(hash).map(|()| true)),
-            Operation::InsertUnique(hash) => Outcome::Inserted(filter.insert_unique_hash(hash)),
-            Operation::Remove(hash) => Outcome::Removed(usize::from(filter.remove_hash(hash))),
-            Operation::RemoveAll(hash) => Outcome::Removed(filter.remove_all_hash(hash)),
+            Operation::Insert(hash) => Outcome::Inserted(filter.hashed().insert(&hash).map(|()| true)),
+            Operation::InsertUnique(hash) => Outcome::Inserted(filter.hashed().insert_unique(&hash)),
+            Operation::Remove(hash) => Outcome::Removed(usize::from(filter.hashed().remove(&hash))),
+            Operation::RemoveAll(hash) => Outcome::Removed(filter.hashed().remove_all(&hash)),
             Operation::Clear => {
                 let len = filter.len();
                 filter.clear();
@@ -187,8 +187,14 @@ impl Scenario {
             Operation::Insert(own) | Operation::InsertUnique(own) => Some(own),
             _ => None,
         };
-        let copies: BTreeMap<u64, usize> =
-            self.stored.iter().copied().chain(own).chain(ABSENT).map(|hash| (hash, filter.count_hash(hash))).collect();
+        let copies: BTreeMap<u64, usize> = self
+            .stored
+            .iter()
+            .copied()
+            .chain(own)
+            .chain(ABSENT)
+            .map(|hash| (hash, filter.hashed().count(&hash) as usize))
+            .collect();
         let len = filter.len();
 
         let (frozen, freezes) = channel();
@@ -238,7 +244,7 @@ impl Scenario {
         let mut questions = Vec::new();
         for (&hash, &copies) in &copies {
             let copies = operation.copies_after(hash, copies, outcome);
-            assert_eq!(filter.count_hash(hash), copies, "{self:?}: copies of {hash}");
+            assert_eq!(filter.hashed().count(&hash) as usize, copies, "{self:?}: copies of {hash}");
             questions.push((hash, Some(copies > 0)));
         }
         self.lookup(&filter, questions, "at the end");
@@ -258,7 +264,7 @@ impl Scenario {
         thread::spawn(move || {
             let (steps, answers) = steps_of(|| {
                 let wrong = questions.into_iter().filter(|&(hash, expected)| {
-                    let found = shared.contains_hash(hash);
+                    let found = shared.hashed().contains(&hash);
                     expected.is_some_and(|expected| expected != found)
                 });
                 (wrong.collect(), shared.len())
@@ -306,8 +312,8 @@ pub(super) fn insertion(
         let filter = empty(width);
         let mut stored = Vec::new();
         for hash in start..start + 300 {
-            let absent = filter.count_hash(hash) == 0;
-            let (steps, result) = steps_of(|| filter.insert_hash(hash));
+            let absent = filter.hashed().count(&hash) == 0;
+            let (steps, result) = steps_of(|| filter.hashed().insert(&hash));
             if absent && fits(&steps, &result) {
                 return (stored, hash);
             }
@@ -328,7 +334,7 @@ pub(super) fn insertion_that_splits(width: u32) -> (Vec<u64>, u64) {
 pub(super) fn stored_for_removal(width: u32) -> (Vec<u64>, u64) {
     let mut stored: Vec<u64> = (0..180).collect();
     let filter = filled(empty, width, &stored);
-    let own = stored.iter().rposition(|&hash| filter.count_hash(hash) == 1).unwrap();
+    let own = stored.iter().rposition(|&hash| filter.hashed().count(&hash) == 1).unwrap();
     let own = stored.remove(own);
     stored.push(own);
     (stored, own)
@@ -355,7 +361,7 @@ fn insertion_into_an_empty_slot() {
     for width in WIDTHS {
         let stored: Vec<u64> = (1000..1100).collect();
         let filter = filled(empty, width, &stored);
-        let hash = (0..).find(|&hash| filter.count_hash(hash) == 0).unwrap();
+        let hash = (0..).find(|&hash| filter.hashed().count(&hash) == 0).unwrap();
         let steps = stop_insertions(empty, width, &stored, hash, Ok(true));
         assert_eq!(changes(&steps), [Step::Counted]);
         assert!(steps.contains(&Step::Locked) && steps.contains(&Step::WordWritten));
@@ -442,8 +448,8 @@ fn insertion_into_a_filter_that_is_cleared_during_its_search() {
                 shared.clear();
             }
         };
-        assert_eq!(with_hook(clear, || filter.insert_hash(hash)), Ok(()));
-        assert_eq!((filter.len(), filter.count_hash(hash)), (1, 1));
+        assert_eq!(with_hook(clear, || filter.hashed().insert(&hash)), Ok(()));
+        assert_eq!((filter.len(), filter.hashed().count(&hash)), (1, 1));
     }
 }
 

@@ -34,7 +34,7 @@ impl Trio {
         let report = self.keys.insert_batch(keys);
         assert_eq!(refused(&report), expected);
         assert_eq!((report.inserted, report.rejected_unlisted), (keys.len() - expected.len(), 0));
-        assert_eq!(self.hashes.insert_batch_hash(&hashes_of(&self.hashes, keys)), report);
+        assert_eq!(self.hashes.hashed().insert_batch(&hashes_of(&self.hashes, keys)), report);
         expected
     }
 
@@ -44,7 +44,7 @@ impl Trio {
         let report = self.keys.remove_batch(keys);
         assert_eq!(report.missing, missing);
         assert_eq!((report.removed, report.missing_unlisted), (keys.len() - missing.len(), 0));
-        assert_eq!(self.hashes.remove_batch_hash(&hashes_of(&self.hashes, keys)), report);
+        assert_eq!(self.hashes.hashed().remove_batch(&hashes_of(&self.hashes, keys)), report);
         missing
     }
 
@@ -56,7 +56,7 @@ impl Trio {
         self.keys.contains_batch(keys, &mut found);
         assert!(found == expected, "by key");
         found.clone_from(&wrong);
-        self.hashes.contains_batch_hash(&hashes_of(&self.hashes, keys), &mut found);
+        self.hashes.hashed().contains_batch(&hashes_of(&self.hashes, keys), &mut found);
         assert!(found == expected, "by hash");
         assert!(answers(&self.keys, keys) == expected, "one by one");
     }
@@ -204,9 +204,9 @@ fn a_hash_may_use_the_filter_during_a_batch() {
     impl Hash for Nested<'_> {
         fn hash<H: Hasher>(&self, state: &mut H) {
             let hash = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            assert!(self.1.insert_unique_hash(hash).is_ok());
-            assert!(self.1.contains_hash(hash));
-            assert!(self.1.remove_hash(hash));
+            assert!(self.1.hashed().insert_unique(&hash).is_ok());
+            assert!(self.1.hashed().contains(&hash));
+            assert!(self.1.hashed().remove(&hash));
             self.0.hash(state);
         }
     }

@@ -1,4 +1,4 @@
-//! What cannot be built is an error that says why, and what can be built has the size that was asked for.
+//! What cannot be built is an error that says why, and what can be built has the size that was requested.
 
 use concurrent_cuckoo_filter::{BuildError, Builder, CuckooFilter};
 use std::panic::catch_unwind;
@@ -174,7 +174,7 @@ fn the_first_impossible_wish_does_not_hide_a_panic_in_the_next() {
 
 #[test]
 fn with_capacity_panics_as_vec_does() {
-    let panic = catch_unwind(|| CuckooFilter::<str>::with_capacity(usize::MAX)).unwrap_err();
+    let panic = catch_unwind(|| CuckooFilter::<String>::with_capacity(usize::MAX)).unwrap_err();
     let message = panic.downcast_ref::<String>().expect("a panic with the error's sentence");
     assert!(message.contains("address space"), "{message}");
 }
@@ -191,7 +191,7 @@ fn a_builder_can_be_used_twice() {
 
 #[test]
 fn debug_shows_size_load_and_rate_but_no_contents() {
-    let build = || CuckooFilter::<str>::builder().capacity(8).fingerprint_bits(16).build().unwrap();
+    let build = || CuckooFilter::<String>::builder().capacity(8).fingerprint_bits(16).build().unwrap();
     let (filter, other) = (build(), build());
     for key in ["secret", "another"] {
         filter.insert(key).unwrap();

@@ -8,6 +8,7 @@
 use crate::singles::{answers, build, check_overfull, hashes_of, indices};
 use crate::singles::{inserted_one_by_one, is_one_too_many, refused};
 use crate::support::{self, Bomb, bombs, panics, pool};
+use concurrent_cuckoo_filter::kind::BatchKey;
 use concurrent_cuckoo_filter::{BuildError, BulkReport, CuckooFilter, DefaultHashBuilder, InsertError, RemoveReport};
 use rayon::ThreadPool;
 use std::borrow::{Borrow, Cow};
@@ -45,7 +46,7 @@ fn par_answers(filter: &Filter, keys: &[u64], expected: &[bool]) -> Vec<bool> {
     let mut found: Vec<bool> = expected.iter().map(|present| !present).collect();
     filter.par_contains(keys, &mut found);
     let mut by_hash: Vec<bool> = expected.iter().map(|present| !present).collect();
-    filter.par_contains_hash(&hashes_of(filter, keys), &mut by_hash);
+    filter.hashed().par_contains(&hashes_of(filter, keys), &mut by_hash);
     assert!(found == by_hash, "by key and by hash");
     found
 }
@@ -75,7 +76,7 @@ impl State {
     fn of(filter: &Filter, keys: &[u64], absent: &[u64]) -> Self {
         State {
             len: filter.len(),
-            counts: keys.iter().map(|key| filter.count(key)).collect(),
+            counts: keys.iter().map(|key| filter.count(key) as usize).collect(),
             absent: answers(filter, absent),
         }
     }
@@ -125,17 +126,17 @@ impl Singles {
         for pool in pools() {
             let filter = self.same_shape();
             self.check_insert(&filter, &pool.install(|| filter.par_insert(&self.keys)));
-            self.check_remove(&filter, &pool.install(|| filter.par_remove(&self.taken)));
+            self.check_remove(&filter, &pool.install(|| filter.bulk().remove(&self.taken)));
 
             let filter = self.same_shape();
             self.check_insert(&filter, &pool.install(|| filter.par_insert_iter(&self.keys)));
         }
         let filter = self.same_shape();
-        self.check_insert(&filter, &filter.par_insert_hash(&hashes_of(&filter, &self.keys)));
-        self.check_remove(&filter, &filter.par_remove_hash(&hashes_of(&filter, &self.taken)));
+        self.check_insert(&filter, &filter.hashed().par_insert(&hashes_of(&filter, &self.keys)));
+        self.check_remove(&filter, &filter.hashed().bulk().remove(&hashes_of(&filter, &self.taken)));
         let filter = self.same_shape();
         let hashes = hashes_of(&filter, &self.keys);
-        self.check_insert(&filter, &filter.par_insert_iter_hash(hashes));
+        self.check_insert(&filter, &filter.hashed().par_insert_iter(hashes));
     }
 }
 
@@ -192,11 +193,11 @@ fn sorted_lookups_are_answered_in_the_order_of_the_caller() {
 }
 
 /// What is stored under one form of a key is found under every other, by a batch and on many threads.
-fn every_form_is_one_key<K, A, B>(a: &[A], b: &[B])
+fn every_form_is_one_key<K, A, B, F, G>(a: &[A], b: &[B])
 where
-    K: ?Sized + Hash,
-    A: Borrow<K> + Sync,
-    B: Borrow<K> + Sync + Clone,
+    K: ?Sized + Hash + Borrow<K>,
+    A: BatchKey<K, F> + Sync,
+    B: BatchKey<K, G> + Sync + Clone,
 {
     let filter = CuckooFilter::<K>::builder().capacity(a.len() + 100).fingerprint_bits(32).build().unwrap();
     for few in [77, a.len()] {
@@ -205,17 +206,16 @@ where
         assert_eq!(filter.insert_batch(a).inserted, few);
         filter.contains_batch(b, &mut found);
         assert!(found.iter().all(|&found| found));
-        assert!(b.iter().all(|key| filter.contains(key.borrow()) && filter.count(key.borrow()) == 1));
         assert_eq!(filter.remove_batch(b).removed, few);
         assert_eq!(filter.par_insert(a).inserted, few);
         found.fill(false);
         filter.par_contains(b, &mut found);
         assert!(found.iter().all(|&found| found));
-        assert_eq!(filter.par_remove(b).removed, few);
+        assert_eq!(filter.bulk().remove(b).removed, few);
         filter.contains_batch(a, &mut found);
         assert!(filter.is_empty() && !found.iter().any(|&found| found));
         assert_eq!(filter.par_insert_iter(b.iter().cloned()).inserted, few);
-        assert_eq!(filter.par_remove(a).removed, few);
+        assert_eq!(filter.bulk().remove(a).removed, few);
     }
 }
 
@@ -226,18 +226,18 @@ fn keys_are_anything_that_borrows_as_the_key_type() {
     let boxed: Vec<Box<str>> = words.iter().map(|&word| word.into()).collect();
     let shared: Vec<Arc<str>> = words.iter().map(|&word| word.into()).collect();
     let mixed: Vec<Cow<'_, str>> = words.iter().map(|&word| word.into()).collect();
-    every_form_is_one_key::<str, _, _>(&owned, &words);
-    every_form_is_one_key::<str, _, _>(&words, &boxed);
-    every_form_is_one_key::<str, _, _>(&boxed, &shared);
-    every_form_is_one_key::<str, _, _>(&mixed, &owned);
-    every_form_is_one_key::<String, _, _>(&owned, &owned.iter().collect::<Vec<_>>());
+    every_form_is_one_key::<str, _, _, _, _>(&owned, &words);
+    every_form_is_one_key::<str, _, _, _, _>(&words, &boxed);
+    every_form_is_one_key::<str, _, _, _, _>(&boxed, &shared);
+    every_form_is_one_key::<str, _, _, _, _>(&mixed, &owned);
+    every_form_is_one_key::<String, _, _, _, _>(&owned, &owned.iter().collect::<Vec<_>>());
     let bytes: Vec<Vec<u8>> = owned.iter().map(|word| word.clone().into_bytes()).collect();
     let slices: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
     let arrays: Vec<[u8; 2]> = (0..20_000_u16).map(u16::to_le_bytes).collect();
-    every_form_is_one_key::<[u8], _, _>(&bytes, &slices);
-    every_form_is_one_key::<[u8], _, _>(&arrays, &arrays.iter().map(|array| array.to_vec()).collect::<Vec<_>>());
+    every_form_is_one_key::<[u8], _, _, _, _>(&bytes, &slices);
+    every_form_is_one_key::<[u8], _, _, _, _>(&arrays, &arrays.iter().map(|array| array.to_vec()).collect::<Vec<_>>());
     let numbers: Vec<u64> = (0..20_000).collect();
-    every_form_is_one_key::<u64, _, _>(&numbers, &numbers.iter().collect::<Vec<_>>());
+    every_form_is_one_key::<u64, _, _, _, _>(&numbers, &numbers.iter().collect::<Vec<_>>());
 }
 
 #[test]
@@ -256,13 +256,13 @@ fn answers_that_are_not_as_many_as_the_keys_are_a_panic_that_says_so() {
         let (keys, mut found) = (vec![1; keys], vec![true; places]);
         for message in [
             panics(|| filter.contains_batch(&keys, &mut found)),
-            panics(|| filter.contains_batch_hash(&keys, &mut found)),
+            panics(|| filter.hashed().contains_batch(&keys, &mut found)),
             panics(|| filter.par_contains(&keys, &mut found)),
-            panics(|| filter.par_contains_hash(&keys, &mut found)),
+            panics(|| filter.hashed().par_contains(&keys, &mut found)),
             panics(|| filter.insert_unique_batch(&keys, &mut found)),
-            panics(|| filter.insert_unique_batch_hash(&keys, &mut found)),
-            panics(|| filter.par_insert_unique(&keys, &mut found)),
-            panics(|| filter.par_insert_unique_hash(&keys, &mut found)),
+            panics(|| filter.hashed().insert_unique_batch(&keys, &mut found)),
+            panics(|| filter.bulk().insert_unique(&keys, &mut found)),
+            panics(|| filter.hashed().bulk().insert_unique(&keys, &mut found)),
             panics(|| filter.bulk().progress(|_| panic!("there is no progress")).contains(&keys, &mut found)),
         ] {
             assert!(message.contains("differ"), "{message}");
@@ -276,7 +276,7 @@ fn answers_that_are_not_as_many_as_the_keys_are_a_panic_that_says_so() {
 fn an_iterator_of_any_kind_is_loaded() {
     let count = 150_000;
     let owned: Vec<String> = (0..count).map(|i| format!("word {i}")).collect();
-    let check = |load: &(dyn Fn(&CuckooFilter<str>) -> BulkReport + Sync)| {
+    let check = |load: &(dyn Fn(&CuckooFilter<String>) -> BulkReport + Sync)| {
         for pool in pools() {
             let filter = CuckooFilter::builder().capacity(count).fingerprint_bits(32).build().unwrap();
             let report = pool.install(|| load(&filter));
@@ -300,7 +300,7 @@ fn an_iterator_of_any_kind_is_loaded() {
             (i < count).then(|| format!("word {i}"))
         }))
     });
-    check(&|filter| filter.par_insert_iter_hash(owned.iter().map(|word| filter.hash(word))));
+    check(&|filter| filter.hashed().par_insert_iter(owned.iter().map(|word| filter.hash(word))));
 }
 
 /// An iterator without `fuse` may give more after it has said that there is no more.
@@ -343,7 +343,7 @@ fn an_iterator_may_use_the_filter() {
                     filter.par_contains(&more, &mut found);
                     assert!(found.iter().all(|&found| found));
                     assert_eq!(filter.par_insert_iter(more.iter()).inserted, 5000);
-                    assert_eq!(filter.par_remove(&more).removed, 5000);
+                    assert_eq!(filter.bulk().remove(&more).removed, 5000);
                 }
                 3 * ABSENT + key
             }))
@@ -387,7 +387,7 @@ fn check_refused_far_apart(capacity: usize, length: u64, often: &[u64]) {
             check(pool.install(|| filter.bulk().max_listed(listed).insert_iter(&keys)), listed);
             let filter = build(capacity, 32);
             let hashes = hashes_of(&filter, &keys);
-            check(filter.bulk().max_listed(listed).insert_iter_hash(hashes), listed);
+            check(filter.hashed().bulk().max_listed(listed).insert_iter(hashes), listed);
         }
         let filter = build(capacity, 32);
         check(pool.install(|| filter.par_insert_iter(&keys)), usize::MAX);
@@ -516,9 +516,9 @@ fn a_filter_that_was_overfull_takes_its_capacity_again() {
     for half in [&keys[..40_000], &keys[40_000..]] {
         let report = filter.par_insert(&keys);
         assert!(report.rejected.len() > 30_000);
-        assert_eq!(filter.par_remove(&keys).removed, report.inserted);
+        assert_eq!(filter.bulk().remove(&keys).removed, report.inserted);
         assert_eq!(filter.par_insert(half).inserted, half.len());
-        assert_eq!(filter.par_remove(half).removed, half.len());
+        assert_eq!(filter.bulk().remove(half).removed, half.len());
     }
 }
 
@@ -530,10 +530,10 @@ const OPERATIONS: [Operation; 8] = [
     |filter, keys, tell| drop(filter.bulk().progress(tell).insert_iter(keys)),
     |filter, keys, tell| filter.bulk().progress(tell).contains(keys, &mut vec![false; keys.len()]),
     |filter, keys, tell| drop(filter.bulk().progress(tell).remove(keys)),
-    |filter, hashes, tell| drop(filter.bulk().progress(tell).insert_hash(hashes)),
-    |filter, hashes, tell| drop(filter.bulk().progress(tell).insert_iter_hash(hashes.iter().copied())),
-    |filter, hashes, tell| filter.bulk().progress(tell).contains_hash(hashes, &mut vec![false; hashes.len()]),
-    |filter, hashes, tell| drop(filter.bulk().progress(tell).remove_hash(hashes)),
+    |filter, hashes, tell| drop(filter.hashed().bulk().progress(tell).insert(hashes)),
+    |filter, hashes, tell| drop(filter.hashed().bulk().progress(tell).insert_iter(hashes.iter().copied())),
+    |filter, hashes, tell| filter.hashed().bulk().progress(tell).contains(hashes, &mut vec![false; hashes.len()]),
+    |filter, hashes, tell| drop(filter.hashed().bulk().progress(tell).remove(hashes)),
 ];
 
 #[test]
@@ -569,11 +569,11 @@ fn progress_is_told_on_the_way() {
     let hashes: Vec<u64> = (0..(1 << 24) + 1).collect();
     let mut told = vec![];
     let (last, mut found) = (hashes[hashes.len() - 1], vec![false; hashes.len()]);
-    filter.insert_hash(last).unwrap();
-    filter.bulk().progress(|done| told.push(done)).contains_hash(&hashes, &mut found);
+    filter.hashed().insert(&last).unwrap();
+    filter.hashed().bulk().progress(|done| told.push(done)).contains(&hashes, &mut found);
     assert!(told.len() > 1 && told[0] <= 1 << 24, "{told:?}");
     assert_eq!(told.last(), Some(&hashes.len()));
-    assert!(hashes.iter().zip(found).all(|(&hash, found)| found == filter.contains_hash(hash)));
+    assert!(hashes.iter().zip(found).all(|(&hash, found)| found == filter.hashed().contains(&hash)));
 
     let filter = build(ONE_SHARD, 16);
     for operation in [0, 1, 3, 4, 5, 7].map(|number: usize| OPERATIONS[number]) {
@@ -600,7 +600,7 @@ fn progress_may_use_the_filter() {
             filter.par_contains(&more, &mut found);
             assert!(found.iter().all(|&found| found));
             assert_eq!(filter.remove_batch(&more).removed, more.len());
-            assert_eq!(filter.par_remove(&more).removed, more.len());
+            assert_eq!(filter.bulk().remove(&more).removed, more.len());
         };
         pool.install(|| {
             let report = filter.bulk().progress(use_it).insert(&keys);
@@ -645,14 +645,14 @@ impl Armed {
     fn check(&self, at: u64) -> usize {
         let new = self.filter.len() - self.old.len();
         assert!(new as u64 <= at, "{new} keys are stored before {at}");
-        let is_there = |key: &Bomb| self.filter.count(key) == usize::from(key.number < new as u64);
+        let is_there = |key: &Bomb| self.filter.count(key) == u32::from(key.number < new as u64);
         assert!(self.harmless.iter().all(is_there), "the first {new}");
         is_usable(&self.filter, &self.old);
-        assert_eq!(self.filter.par_remove(&self.harmless).removed, new);
+        assert_eq!(self.filter.bulk().remove(&self.harmless).removed, new);
         assert_eq!(self.filter.par_insert(&self.harmless).inserted, self.harmless.len());
         is_usable(&self.filter, &self.harmless);
-        assert_eq!(self.filter.par_remove(&self.harmless).removed, self.harmless.len());
-        assert_eq!(self.filter.par_remove(&self.old).removed, self.old.len());
+        assert_eq!(self.filter.bulk().remove(&self.harmless).removed, self.harmless.len());
+        assert_eq!(self.filter.bulk().remove(&self.old).removed, self.old.len());
         assert!(self.filter.is_empty());
         new
     }
@@ -688,15 +688,15 @@ fn a_hash_that_panics_during_lookups_or_a_removal_loses_nothing() {
 
             let Armed { batch, harmless, old, filter } = Armed::new(at);
             assert_eq!(filter.par_insert(&harmless).inserted, harmless.len());
-            pool.install(|| panics(|| filter.par_remove(&batch)));
+            pool.install(|| panics(|| filter.bulk().remove(&batch)));
             // The first keys are gone, all before the bomb.
             let gone = old.len() + harmless.len() - filter.len();
             assert!(gone as u64 <= at);
-            assert!(harmless.iter().all(|key| filter.count(key) == usize::from(key.number >= gone as u64)));
+            assert!(harmless.iter().all(|key| filter.count(key) == u32::from(key.number >= gone as u64)));
             is_usable(&filter, &old);
             is_usable(&filter, &harmless[gone..]);
-            assert_eq!(filter.par_remove(&harmless[gone..]).removed, harmless.len() - gone);
-            assert_eq!(filter.par_remove(&old).removed, old.len());
+            assert_eq!(filter.bulk().remove(&harmless[gone..]).removed, harmless.len() - gone);
+            assert_eq!(filter.bulk().remove(&old).removed, old.len());
             assert!(filter.is_empty());
         }
     }
@@ -795,12 +795,13 @@ fn a_hash_that_has_rayon_do_other_work_does_not_deadlock() {
                 assert_eq!(filter.par_insert(&keys).inserted, keys.len());
                 filter.par_contains(&keys, &mut found);
                 assert!(found.iter().all(|&found| found));
-                assert_eq!(filter.par_remove(&keys).removed, keys.len());
+                assert_eq!(filter.bulk().remove(&keys).removed, keys.len());
                 assert_eq!(filter.par_insert_iter(keys.iter()).inserted, keys.len());
                 filter.contains_batch(&keys, &mut found);
                 assert!(found.iter().all(|&found| found));
                 // Two loads at a time, each of which may take tasks of the other amid a hash.
-                let (a, b) = rayon::join(|| filter.par_remove(&keys[..90_000]), || filter.par_remove(&keys[90_000..]));
+                let (a, b) =
+                    rayon::join(|| filter.bulk().remove(&keys[..90_000]), || filter.bulk().remove(&keys[90_000..]));
                 assert_eq!((a.removed, b.removed), (90_000, 130_000));
             });
             assert!(filter.is_empty());
@@ -877,13 +878,13 @@ fn load_concurrently(capacity: usize, bits: u32, rounds: usize, threads: usize) 
             let mut found = vec![false; load.len()];
             pool.install(|| filter.par_contains(&load, &mut found));
             assert!(found.iter().all(|&found| found));
-            let report = pool.install(|| filter.par_remove(&load));
+            let report = pool.install(|| filter.bulk().remove(&load));
             assert_eq!((report.removed, report.missing.len()), (load.len(), 0));
         }
     });
     assert_eq!(filter.len(), stable.len());
     assert!(stable.iter().all(|key| filter.contains(key)));
-    assert_eq!(filter.par_remove(stable).removed, stable.len());
+    assert_eq!(filter.bulk().remove(stable).removed, stable.len());
     assert!(filter.is_empty());
 }
 
@@ -928,6 +929,6 @@ fn keys_of_later_groups_are_named_by_their_places() {
     }
     let growing = CuckooFilter::<u64>::builder().capacity(100).max_capacity(100_000).hasher(seeds()).build().unwrap();
     growing.insert(&7).unwrap();
-    let missing = growing.par_remove(&keys).missing;
+    let missing = growing.bulk().remove(&keys).missing;
     assert!(missing.len() == keys.len() - 1 && missing.windows(2).all(|pair| pair[0] < pair[1]));
 }

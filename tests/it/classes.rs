@@ -11,12 +11,12 @@ struct Copies(HashMap<u128, usize>);
 
 impl Copies {
     fn of(&self, filter: &Filter, hash: u64) -> usize {
-        self.0.get(&filter.class_of_hash(hash)).copied().unwrap_or(0)
+        self.0.get(&filter.hashed().class_of(&hash)).copied().unwrap_or(0)
     }
 
     fn insert(&mut self, filter: &Filter, hash: u64) {
-        let copies = self.0.entry(filter.class_of_hash(hash)).or_default();
-        match filter.insert_hash(hash) {
+        let copies = self.0.entry(filter.hashed().class_of(&hash)).or_default();
+        match filter.hashed().insert(&hash) {
             Ok(()) => *copies += 1,
             Err(error) => assert_eq!((error, *copies), (InsertError::TooManyCopies, 8), "{hash}"),
         }
@@ -25,7 +25,11 @@ impl Copies {
     fn assert_are_those_of(&self, filter: &Filter, hashes: impl Iterator<Item = u64>) {
         for hash in hashes {
             let copies = self.of(filter, hash);
-            assert_eq!((filter.count_hash(hash), filter.contains_hash(hash)), (copies, copies > 0), "{hash}");
+            assert_eq!(
+                (filter.hashed().count(&hash) as usize, filter.hashed().contains(&hash)),
+                (copies, copies > 0),
+                "{hash}"
+            );
         }
     }
 }
@@ -33,27 +37,27 @@ impl Copies {
 /// So few bits that some of the absent keys are of present classes, at each size.
 fn check(builder: Builder<u64>, keys: u64) {
     let (filter, mut copies) = (builder.fingerprint_bits(6).build().unwrap(), Copies::default());
-    let classes: Vec<_> = (0..keys).map(|hash| filter.class_of_hash(hash)).collect();
+    let classes: Vec<_> = (0..keys).map(|hash| filter.hashed().class_of(&hash)).collect();
     let begun_with = filter.stats().tables;
     for step in 1..=4 {
         (keys * (step - 1) / 4..keys * step / 4).for_each(|hash| copies.insert(&filter, hash));
         copies.assert_are_those_of(&filter, 0..2 * keys);
     }
     assert_eq!(filter.stats().tables > begun_with, filter.max_capacity() > filter.capacity());
-    assert!((keys..2 * keys).any(|hash| filter.contains_hash(hash)), "no two keys of one class");
+    assert!((keys..2 * keys).any(|hash| filter.hashed().contains(&hash)), "no two keys of one class");
 
     let mut snapshot = Vec::new();
     filter.write_to(&mut snapshot).unwrap();
     let loaded = Filter::read_from(&snapshot[..], filter.hasher().clone()).unwrap();
     for filter in [&filter, &filter.clone(), &loaded] {
         let copies = &mut Copies(copies.0.clone());
-        assert!((0..keys).map(|hash| filter.class_of_hash(hash)).eq(classes.iter().copied()));
+        assert!((0..keys).map(|hash| filter.hashed().class_of(&hash)).eq(classes.iter().copied()));
         copies.assert_are_those_of(filter, 0..2 * keys);
         // Also by keys that were never inserted, of which a class is present.
         for hash in (0..2 * keys).filter(|hash| hash % 3 != 0) {
             let had = copies.of(filter, hash);
-            assert_eq!(filter.remove_hash(hash), had > 0, "{hash}");
-            copies.0.insert(filter.class_of_hash(hash), had.saturating_sub(1));
+            assert_eq!(filter.hashed().remove(&hash), had > 0, "{hash}");
+            copies.0.insert(filter.hashed().class_of(&hash), had.saturating_sub(1));
         }
         copies.assert_are_those_of(filter, 0..2 * keys);
     }

@@ -11,7 +11,7 @@ fn what_cannot_be_built_is_said() {
     let builder = || CountingFilter::<u64>::builder().capacity(1000);
     for bits in [0, 17] {
         let error = builder().counter_bits(bits).build().unwrap_err();
-        assert_eq!(error.to_string(), format!("counters of {bits} bits were asked for; 1 to 16 are possible"));
+        assert_eq!(error.to_string(), format!("counters of {bits} bits were requested; 1 to 16 are possible"));
     }
     let error = builder().counter_bits(16).false_positive_rate(1e-5).build().unwrap_err();
     assert!(matches!(error, BuildError::RateTooLow { widest: 16, .. }), "{error:?}");

@@ -11,14 +11,14 @@ fn growing(capacity: usize, max_capacity: usize) -> CuckooFilter<u64> {
 fn measured_rate(filter: &CuckooFilter<u64>, from: u64) -> f64 {
     let absent: Vec<u64> = (from..from + 1_000_000).collect();
     let mut found = vec![false; absent.len()];
-    filter.contains_batch_hash(&absent, &mut found);
+    filter.hashed().contains_batch(&absent, &mut found);
     for (&hash, &found) in absent.iter().zip(&found).step_by(97) {
-        assert_eq!(filter.contains_hash(hash), found, "{hash}");
+        assert_eq!(filter.hashed().contains(&hash), found, "{hash}");
     }
     found.iter().filter(|&&found| found).count() as f64 / absent.len() as f64
 }
 
-/// At every half doubling: all keys are there, absent ones as rarely as is said and more rarely than was asked for.
+/// At every half doubling: all keys are there, absent ones as rarely as is said and more rarely than was requested.
 #[test]
 fn a_filter_grows_to_what_was_asked_for_and_keeps_every_key() {
     for (capacity, max_capacity, rate) in
@@ -32,12 +32,15 @@ fn a_filter_grows_to_what_was_asked_for_and_keeps_every_key() {
             step = (step as f64 * 1.42) as usize;
             let upto = step.min(max_capacity);
             for hash in stored..upto {
-                filter.insert_hash(hash as u64).unwrap_or_else(|error| panic!("{hash} of {max_capacity}: {error}"));
+                filter
+                    .hashed()
+                    .insert(&(hash as u64))
+                    .unwrap_or_else(|error| panic!("{hash} of {max_capacity}: {error}"));
             }
             stored = upto;
             assert_eq!(filter.len(), stored);
             for hash in 0..stored as u64 {
-                assert!(filter.contains_hash(hash), "{hash} of {stored}");
+                assert!(filter.hashed().contains(&hash), "{hash} of {stored}");
             }
             let (expected, found) = (filter.expected_false_positive_rate(), measured_rate(&filter, 1 << 40));
             assert!(expected <= rate, "{expected} at {stored} of {max_capacity}");
@@ -56,26 +59,26 @@ fn a_filter_grows_to_what_was_asked_for_and_keeps_every_key() {
 fn copies_are_counted_and_removed_across_splits() {
     let filter = growing(1_000, 240_000);
     for hash in 0..50_000 {
-        filter.insert_hash(hash).unwrap();
+        filter.hashed().insert(&hash).unwrap();
         if hash % 3 == 0 {
-            filter.insert_hash(hash).unwrap();
+            filter.hashed().insert(&hash).unwrap();
         }
     }
     assert!(filter.stats().splits > 2);
     for hash in 0..50_000 {
-        assert!(filter.count_hash(hash) > usize::from(hash % 3 == 0), "{hash}");
-        assert!(hash % 5 != 0 || filter.insert_unique_hash(hash) == Ok(false));
+        assert!(filter.hashed().count(&hash) > u32::from(hash % 3 == 0), "{hash}");
+        assert!(hash % 5 != 0 || filter.hashed().insert_unique(&hash) == Ok(false));
     }
     for hash in 50_000..120_000 {
-        filter.insert_hash(hash).unwrap();
+        filter.hashed().insert(&hash).unwrap();
     }
     let mut left = filter.len();
     for hash in 0..50_000 {
         if hash % 2 == 0 {
-            let copies = filter.remove_all_hash(hash);
+            let copies = filter.hashed().remove_all(&hash);
             // Those of another key of the class went with them, or had gone before.
             left -= copies;
-        } else if filter.remove_hash(hash) {
+        } else if filter.hashed().remove(&hash) {
             left -= 1;
         }
         assert!(hash % 1000 != 0 || filter.len() == left);
@@ -83,22 +86,22 @@ fn copies_are_counted_and_removed_across_splits() {
     assert_eq!(filter.len(), left);
     filter.clear();
     assert!(filter.is_empty() && filter.stats().tables > 2);
-    assert!((0..120_000).all(|hash| !filter.contains_hash(hash)));
+    assert!((0..120_000).all(|hash| !filter.hashed().contains(&hash)));
     for hash in 0..100_000 {
-        filter.insert_hash(hash).unwrap();
+        filter.hashed().insert(&hash).unwrap();
     }
-    assert!((0..100_000).all(|hash| filter.contains_hash(hash)));
+    assert!((0..100_000).all(|hash| filter.hashed().contains(&hash)));
 }
 
-/// More than was asked for: one doubling is in reserve, and then it is full.
+/// More than was requested: one doubling is in reserve, and then it is full.
 #[test]
 fn at_the_end_of_its_reserve_a_filter_refuses() {
     let filter = growing(30_000, 60_000);
-    let stored = (0..).find(|&hash| filter.insert_hash(hash).is_err()).unwrap();
+    let stored = (0..).find(|&hash| filter.hashed().insert(&hash).is_err()).unwrap();
     assert!((60_000..140_000).contains(&stored), "{stored}");
-    assert_eq!(filter.insert_hash(stored), Err(InsertError::Full));
+    assert_eq!(filter.hashed().insert(&stored), Err(InsertError::Full));
     assert_eq!((filter.len() as u64, filter.stats().tables), (stored, 4));
-    assert!((0..stored).all(|hash| filter.contains_hash(hash)));
+    assert!((0..stored).all(|hash| filter.hashed().contains(&hash)));
 }
 
 /// Copies of one key fill its buckets and not the filter: that is no reason to grow.
@@ -106,10 +109,10 @@ fn at_the_end_of_its_reserve_a_filter_refuses() {
 fn copies_of_one_key_do_not_make_a_filter_grow() {
     let filter = growing(30_000, 1_000_000);
     for _ in 0..8 {
-        filter.insert_hash(1).unwrap();
+        filter.hashed().insert(&1).unwrap();
     }
     for _ in 0..100 {
-        assert_eq!(filter.insert_hash(1), Err(InsertError::TooManyCopies));
+        assert_eq!(filter.hashed().insert(&1), Err(InsertError::TooManyCopies));
     }
     assert_eq!((filter.stats().tables, filter.stats().refused_too_many_copies), (1, 100));
 }
@@ -122,7 +125,7 @@ fn memory_is_what_was_said_and_grows_with_the_keys() {
     assert_eq!(filter.memory_usage(), builder().memory_usage_at(0).unwrap());
     let fixed = CuckooFilter::<u64>::builder().capacity(1_000_000).memory_usage().unwrap();
     for hash in 0..1_000_000_u64 {
-        filter.insert_hash(hash).unwrap();
+        filter.hashed().insert(&hash).unwrap();
         // Well between two doublings of 31,250 keys.
         if [22_000, 45_000, 90_000, 180_000, 360_000, 720_000, 1_000_000].contains(&(hash + 1)) {
             let (told, taken) = (builder().memory_usage_at(hash as usize + 1).unwrap(), filter.memory_usage());
@@ -142,7 +145,7 @@ fn reserve_makes_room_ahead() {
     let before = filter.stats();
     assert_eq!(before.tables, 16);
     for hash in 0..200_000 {
-        filter.insert_hash(hash).unwrap();
+        filter.hashed().insert(&hash).unwrap();
     }
     assert_eq!(filter.stats().tables, before.tables);
     assert_eq!(filter.reserve(280_001), Err(InsertError::Full));
@@ -155,10 +158,10 @@ fn reserve_makes_room_ahead() {
     };
     let most = (200_000..).step_by(250).find(|&keys| reserved(keys).stats().tables > before.tables).unwrap() - 250;
     let filter = reserved(most);
-    (0..most as u64).for_each(|hash| filter.insert_hash(hash).unwrap());
+    (0..most as u64).for_each(|hash| filter.hashed().insert(&hash).unwrap());
     assert_eq!(filter.stats().tables, before.tables, "{most} keys");
     let filter = growing(250_000, 1_000_000);
-    (0..250_000).for_each(|hash| filter.insert_hash(hash).unwrap());
+    (0..250_000).for_each(|hash| filter.hashed().insert(&hash).unwrap());
     assert_eq!(filter.stats().splits, 0, "the first keys fit in before the first doubling");
     assert_eq!(CuckooFilter::<u64>::with_capacity(10).reserve(10), Ok(()));
     assert_eq!(CuckooFilter::<u64>::with_capacity(10).reserve(11), Err(InsertError::Full));
@@ -169,20 +172,20 @@ fn batches_and_bulk_operations_grow_the_filter() {
     let filter = growing(1_000, 500_000);
     let hashes: Vec<u64> = (0..400_000).collect();
     let (one, other) = hashes.split_at(100_000);
-    assert_eq!(filter.insert_batch_hash(one).inserted, one.len());
-    assert_eq!(filter.par_insert_hash(other).inserted, other.len());
+    assert_eq!(filter.hashed().insert_batch(one).inserted, one.len());
+    assert_eq!(filter.hashed().par_insert(other).inserted, other.len());
     let mut found = vec![false; hashes.len()];
-    filter.contains_batch_hash(&hashes, &mut found);
+    filter.hashed().contains_batch(&hashes, &mut found);
     assert!(found.iter().all(|&found| found));
-    filter.par_contains_hash(&hashes, &mut found);
+    filter.hashed().par_contains(&hashes, &mut found);
     assert!(found.iter().all(|&found| found));
-    let report = filter.par_insert_iter_hash(400_000..450_000);
+    let report = filter.hashed().par_insert_iter(400_000..450_000);
     assert_eq!((report.inserted, filter.len()), (50_000, 450_000));
     let mut admitted = vec![true; one.len()];
-    let report = filter.par_insert_unique_hash(one, &mut admitted);
+    let report = filter.hashed().bulk().insert_unique(one, &mut admitted);
     assert_eq!((report.present, admitted.iter().any(|&admitted| admitted)), (one.len(), false));
-    assert_eq!(filter.par_remove_hash(other).removed, other.len());
-    assert_eq!(filter.remove_batch_hash(one).removed, one.len());
+    assert_eq!(filter.hashed().bulk().remove(other).removed, other.len());
+    assert_eq!(filter.hashed().remove_batch(one).removed, one.len());
     assert_eq!(filter.len(), 50_000);
 }
 
@@ -205,11 +208,11 @@ fn a_bulk_load_grows_as_far_as_its_keys_need_it() {
             pool(threads).install(|| {
                 let filter = build();
                 let mut admitted = vec![false; keys.len()];
-                let report = filter.par_insert_unique(&keys, &mut admitted);
+                let report = filter.bulk().insert_unique(&keys, &mut admitted);
                 assert_eq!(admitted.iter().filter(|&&admitted| admitted).count(), report.inserted);
                 check(filter, report);
                 let filter = build();
-                let report = filter.par_insert_unique_iter(keys.iter().filter(|&&key| key < distinct));
+                let report = filter.bulk().insert_unique_iter(keys.iter().filter(|&&key| key < distinct));
                 check(filter, report);
             });
         }
@@ -224,8 +227,8 @@ fn bulk_loads_find_the_tables_that_there_are() {
     let tables = filter.stats().tables;
     let hashes: Vec<u64> = (0..300_000).collect();
     for _ in 0..2 {
-        assert_eq!(filter.par_insert_hash(&hashes).inserted, hashes.len());
-        assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+        assert_eq!(filter.hashed().par_insert(&hashes).inserted, hashes.len());
+        assert!(hashes.iter().all(|&hash| filter.hashed().contains(&hash)));
         assert_eq!((filter.len(), filter.stats().tables), (hashes.len(), tables));
         filter.clear();
     }
@@ -261,11 +264,11 @@ fn what_cannot_be_is_refused_by_name() {
     let message = |error: BuildError| error.to_string();
     assert_eq!(
         message(builder().max_capacity(999).build().unwrap_err()),
-        "a capacity of 1000 keys was asked for, to grow to 999; it cannot grow to less"
+        "a capacity of 1000 keys was requested, to grow to 999; it cannot grow to less"
     );
     assert_eq!(
         message(builder().max_capacity(2_000).fingerprint_bits(5).build().unwrap_err()),
-        "fingerprints of 5 bits were asked for; 6 to 30 are possible"
+        "fingerprints of 5 bits were requested; 6 to 30 are possible"
     );
     assert!(matches!(
         builder().max_capacity(2_000).false_positive_rate(1e-12).build().unwrap_err(),
@@ -275,7 +278,7 @@ fn what_cannot_be_is_refused_by_name() {
     for bits in 6..=30 {
         let filter = builder().max_capacity(40_000).fingerprint_bits(bits).build().unwrap();
         assert_eq!(filter.fingerprint_bits(), bits);
-        (0..40_000).for_each(|hash| filter.insert_hash(hash).unwrap());
-        assert!((0..40_000).all(|hash| filter.contains_hash(hash)), "{bits} bits");
+        (0..40_000).for_each(|hash| filter.hashed().insert(&hash).unwrap());
+        assert!((0..40_000).all(|hash| filter.hashed().contains(&hash)), "{bits} bits");
     }
 }

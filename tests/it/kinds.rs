@@ -152,7 +152,7 @@ kind!(
     |filter: &Self, keys| filter.par_insert(keys),
     |filter: &Self, key| filter.remove(key),
     |filter: &Self, keys| filter.remove_batch(keys),
-    |reader: SnapshotReader<&[u8]>| reader.into_filter_with_stored_keys(),
+    |reader: SnapshotReader<&[u8]>| reader.into_filter(),
     |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
 );
 kind!(
@@ -165,8 +165,8 @@ kind!(
     |filter: &Self, keys| filter.par_insert(keys),
     |filter: &Self, key| filter.remove(key),
     |filter: &Self, keys| filter.remove_batch(keys),
-    |reader| ExpiringFilter::from_snapshot(reader, None, Duration::ZERO),
-    |view: &FilterView<'_, Self>, keys, found| view.contains_batch_at(keys, Duration::ZERO, found)
+    |reader: SnapshotReader<&[u8]>| reader.into_filter(),
+    |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
 );
 kind!(
     CountingFilter,
@@ -175,10 +175,10 @@ kind!(
     CountingFilter::<u64>::builder(),
     |filter: &Self, key| filter.add(key),
     |filter: &Self, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
-    |filter: &Self, keys| filter.par_add(keys),
+    |filter: &Self, keys| filter.bulk().add(keys),
     |filter: &Self, key| filter.remove(key),
     |filter: &Self, keys| filter.remove_batch(keys),
-    |reader| CountingFilter::from_snapshot(reader, None),
+    |reader: SnapshotReader<&[u8]>| reader.into_filter(),
     |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
 );
 kind!(
@@ -191,11 +191,11 @@ kind!(
     CountingFilter::<u64>::builder().time_to_live(HOUR),
     |filter: &CountingFilter<_, _>, key| filter.add(key),
     |filter: &CountingFilter<_, _>, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
-    |filter: &CountingFilter<_, _>, keys| filter.par_add(keys),
+    |filter: &CountingFilter<_, _>, keys| filter.bulk().add(keys),
     |filter: &CountingFilter<_, _>, key| filter.subtract(key) == Some(0),
     |filter: &CountingFilter<_, _>, keys| filter.remove_batch(keys),
-    |reader| CountingFilter::from_snapshot(reader, None),
-    |view: &FilterView<'_, CountingFilter<u64, Stable>>, keys, found| view.contains_batch_at(keys, Duration::ZERO, found)
+    |reader: SnapshotReader<&[u8]>| reader.into_filter(),
+    |view: &FilterView<'_, CountingFilter<u64, Stable>>, keys, found| view.contains_batch(keys, found)
 );
 kind!(
     TaggedFilter,
@@ -203,11 +203,11 @@ kind!(
     [0x70c6_a17a_cc35_6e64, 0xdcfb_c68b_8f23_ec59],
     TaggedFilter::<u64>::builder(),
     |filter: &Self, key| filter.insert(key, 3),
-    |filter: &Self, keys| filter.insert_batch(keys, 3),
-    |filter: &Self, keys| filter.par_insert(keys, 3),
+    |filter: &Self, keys| filter.insert_batch(keys, 3).unwrap(),
+    |filter: &Self, keys| filter.bulk().insert(keys, 3).unwrap(),
     |filter: &Self, key| filter.remove(key, 3),
     |filter: &Self, keys| filter.remove_batch(keys, 3),
-    |reader| TaggedFilter::from_snapshot(reader, None),
+    |reader: SnapshotReader<&[u8]>| reader.into_filter(),
     |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
 );
 

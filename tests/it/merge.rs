@@ -43,7 +43,7 @@ proptest! {
         let report = a.merge_from(&b).unwrap();
         prop_assert_eq!((report.inserted, report.refused), (b.len(), 0));
         for (key, (of_a, of_b)) in (0..).zip(of_a.iter().zip(&of_b)) {
-            prop_assert_eq!(a.count(&key), of_a + of_b, "key {}", key);
+            prop_assert_eq!(a.count(&key) as usize, of_a + of_b, "key {}", key);
         }
         prop_assert_eq!(a.len(), of_a.iter().chain(&of_b).sum::<usize>());
         prop_assert!(bytes_of(&b) == before);

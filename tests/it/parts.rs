@@ -44,7 +44,7 @@ fn hashes(shards: Range<usize>) -> Vec<u64> {
 fn filled(insert: impl Fn(&FilterPart<u64, StableHashBuilder>, &[u64])) -> Vec<u8> {
     let part = builder().build_shards(1..3).unwrap();
     insert(&part, &hashes(1..3));
-    written(|to| part.write_to(to))
+    written(|to| part.snapshot().write_to(to))
 }
 
 /// As if the whole filter had written these shards.
@@ -52,28 +52,28 @@ fn filled(insert: impl Fn(&FilterPart<u64, StableHashBuilder>, &[u64])) -> Vec<u
 fn a_part_is_written_as_the_filter_would_write_it() {
     let whole = builder().build().unwrap();
     let mine = hashes(1..3);
-    assert_eq!(whole.insert_batch_hash(&mine).inserted, mine.len());
-    let expected = written(|to| whole.write_shards(1..3, to));
+    assert_eq!(whole.hashed().insert_batch(&mine).inserted, mine.len());
+    let expected = written(|to| whole.snapshot().shards(1..3).write_to(to));
 
     let copies = filled(|part, hashes| {
-        assert_eq!(part.insert_batch_hash(hashes).unwrap().inserted, hashes.len());
+        assert_eq!(part.insert_batch(hashes).unwrap().inserted, hashes.len());
         assert_eq!((part.len(), part.is_empty()), (hashes.len(), false));
     });
     assert!(copies == expected);
     let unique = filled(|part, hashes| {
         let mut admitted = vec![false; hashes.len()];
-        let report = part.insert_unique_batch_hash(hashes, &mut admitted).unwrap();
+        let report = part.insert_unique_batch(hashes, &mut admitted).unwrap();
         // The others are false positives.
         assert!(report.inserted > hashes.len() * 999 / 1000);
         assert_eq!(report.inserted + report.present, hashes.len());
-        let again = part.insert_unique_batch_hash(hashes, &mut admitted).unwrap();
+        let again = part.insert_unique_batch(hashes, &mut admitted).unwrap();
         assert_eq!((again.inserted, again.present, part.len()), (0, hashes.len(), report.inserted));
         assert!(!admitted.contains(&true));
     });
-    let rest = [0..1, 3..4].map(|shards| written(|to| builder().build_shards(shards).unwrap().write_to(to)));
+    let rest = [0..1, 3..4].map(|shards| written(|to| builder().build_shards(shards).unwrap().snapshot().write_to(to)));
     let parts = [&rest[1][..], &unique, &rest[0]];
     let joined = CuckooFilter::<u64, _>::join(parts, StableHashBuilder::with_keys(1, 2)).unwrap();
-    assert!(mine.iter().all(|&hash| joined.contains_hash(hash)));
+    assert!(mine.iter().all(|&hash| joined.hashed().contains(&hash)));
 }
 
 #[test]
@@ -84,10 +84,8 @@ fn a_key_of_another_part_is_an_error_and_nothing_is_stored() {
         let mut list = hashes(shards.clone())[..100].to_vec();
         list[60] = hashes(other..other + 1)[0];
         list[70] = hashes(other..other + 1)[1];
-        let errors = [
-            part.insert_batch_hash(&list).unwrap_err(),
-            part.insert_unique_batch_hash(&list, &mut [true; 100]).unwrap_err(),
-        ];
+        let errors =
+            [part.insert_batch(&list).unwrap_err(), part.insert_unique_batch(&list, &mut [true; 100]).unwrap_err()];
         for error in errors {
             match &error {
                 PartError::OtherPart { index: 60, shard, part, .. } => assert_eq!((*shard, part), (other, &shards)),
@@ -120,7 +118,7 @@ fn a_part_takes_its_part_of_the_memory() {
 fn a_part_refuses_what_is_too_much_for_it() {
     let part = CuckooFilter::<u64>::builder().capacity(1_000_000).build_shards(0..1).unwrap();
     let hash = (0..).find(|&hash| part.layout().shard_of_hash(hash) == 0).unwrap();
-    let report = part.insert_batch_hash(&[hash; 10]).unwrap();
+    let report = part.insert_batch(&[hash; 10]).unwrap();
     assert_eq!((report.inserted, report.rejected.len()), (8, 2));
 }
 
@@ -148,8 +146,8 @@ fn shards_that_a_filter_does_not_have() {
 }
 
 fn hashes_text_as_its_bytes<S: BuildHasher + Clone>(hasher: S) {
-    let filter = CuckooFilter::<str, _>::with_capacity_and_hasher(10, hasher.clone());
-    let layout = CuckooFilter::<str>::builder().capacity(10).hasher(hasher).layout().unwrap();
+    let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(10, hasher.clone());
+    let layout = CuckooFilter::<String>::builder().capacity(10).hasher(hasher).layout().unwrap();
     for length in (0..300).step_by(3) {
         let text: String = "aß\u{1F426}".chars().cycle().take(length).collect();
         assert_eq!(filter.hash_str_bytes(text.as_bytes()), filter.hash(&text), "{length}");

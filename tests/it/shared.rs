@@ -159,7 +159,7 @@ fn other_filters_are_refused_by_name() {
     let folder = Folder::new("other");
     let path = folder.file();
     drop(SharedFilter::create(&path, builder(100)).unwrap());
-    let error = SharedReader::<CuckooFilter<str, StableHashBuilder>>::open(&path).unwrap_err();
+    let error = SharedReader::<CuckooFilter<String, StableHashBuilder>>::open(&path).unwrap_err();
     assert!(matches!(error, SharedError::Header(SnapshotError::KeyTypeMismatch { .. })), "{error}");
     let error = SharedReader::<CuckooFilter<u64>>::open(&path).unwrap_err();
     assert!(matches!(error, SharedError::Header(SnapshotError::HasherMismatch { .. })), "{error}");

@@ -46,7 +46,7 @@ pub(crate) fn check_overfull(keys: &[u64], filter: &Filter, report: &BulkReport)
     let refused = indices(report);
     for (index, key) in keys.iter().enumerate() {
         let stored = refused.binary_search(&index).is_err();
-        assert_eq!(filter.count(key), usize::from(stored), "key {key}");
+        assert_eq!(filter.count(key), u32::from(stored), "key {key}");
         assert_eq!(filter.contains(key), stored, "key {key}");
     }
 }

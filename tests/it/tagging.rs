@@ -1,6 +1,9 @@
 //! Filters with tags: against exact lists of tags.
 
-use concurrent_cuckoo_filter::{BuildError, MergeError, SnapshotError, StableHashBuilder, TaggedBuilder, TaggedFilter};
+use concurrent_cuckoo_filter::kind::Tagged;
+use concurrent_cuckoo_filter::{
+    BuildError, Builder, InsertError, MergeError, SnapshotError, StableHashBuilder, TaggedFilter,
+};
 use fastrand::Rng;
 use std::collections::HashMap;
 use std::thread;
@@ -8,7 +11,7 @@ use testkit::written;
 
 type Filter = TaggedFilter<u64, StableHashBuilder>;
 
-fn builder(capacity: usize) -> TaggedBuilder<u64, StableHashBuilder> {
+fn builder(capacity: usize) -> Builder<u64, StableHashBuilder, Tagged> {
     TaggedFilter::builder().capacity(capacity).hasher(StableHashBuilder::with_keys(1, 2))
 }
 
@@ -22,7 +25,7 @@ fn sorted(tags: impl IntoIterator<Item = u32>) -> Vec<u32> {
 fn what_cannot_be_built_is_said() {
     for tags in [0, 65_536] {
         let error = builder(100).tags(tags).build().unwrap_err();
-        assert_eq!(error.to_string(), format!("{tags} different tags were asked for; 1 to 65535 are possible"));
+        assert_eq!(error.to_string(), format!("{tags} different tags were requested; 1 to 65535 are possible"));
     }
     let error = builder(100).tags(65_535).false_positive_rate(1e-5).build().unwrap_err();
     assert!(matches!(error, BuildError::RateTooLow { widest: 16, .. }), "{error:?}");
@@ -35,13 +38,21 @@ fn what_cannot_be_built_is_said() {
         [(0, 10), (2, 10), (2, 10), (6, 13), (14, 12), (254, 16), (65_534, 16)]
     );
     let shown = format!("{:?} {:?}", builder(100), builder(100).build().unwrap());
-    assert!(shown.contains("TaggedBuilder") && shown.contains("tags: 7") && shown.contains("max_tag: 6"), "{shown}");
+    assert!(shown.contains("TaggedFilter") && shown.contains("tags: 7") && shown.contains("max_tag: 6"), "{shown}");
 }
 
 #[test]
-#[should_panic = "a tag of 7; the largest is 6"]
 fn a_tag_that_is_too_large_is_refused() {
-    _ = builder(100).build().unwrap().insert(&1, 7);
+    let filter = builder(100).build().unwrap();
+    let refused = InsertError::TagTooLarge;
+    assert_eq!((filter.insert(&1, 7), filter.retag(&1, 0, 7)), (Err(refused), Err(refused)));
+    assert_eq!((filter.insert_batch(&[1, 2], 7), filter.bulk().insert(&[1, 2], 7)), (Err(refused), Err(refused)));
+    filter.insert(&1, 6).unwrap();
+    assert_eq!((filter.retag(&1, 7, 0), filter.remove(&1, 7), filter.len()), (Ok(false), false, 1));
+    assert_eq!(
+        (filter.remove_batch(&[1, 2], 7).missing, filter.bulk().remove(&[1, 2], 7).missing),
+        (vec![0, 1], vec![0, 1])
+    );
 }
 
 /// Whatever is done, each key has all tags that it should have; others as often as a lookup is wrong.
@@ -67,7 +78,7 @@ fn no_tag_is_missed() {
                     let to = random.u32(..=filter.max_tag());
                     // One that it does not have may be a class mate's.
                     if let Some(place) = place {
-                        assert!(filter.retag(&key, tag, to));
+                        assert_eq!(filter.retag(&key, tag, to), Ok(true));
                         mine[place] = to;
                     }
                 }
@@ -105,13 +116,13 @@ fn no_tag_is_missed() {
 fn tags_are_read_while_they_change_and_others_move() {
     let filter = builder(3_000).build().unwrap();
     let keys = Vec::from_iter(0..1_000);
-    assert_eq!(filter.par_insert(&keys, 0).inserted, 1_000);
+    assert_eq!(filter.bulk().insert(&keys, 0).unwrap().inserted, 1_000);
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for round in 0..6 {
-                assert!(keys.iter().all(|key| filter.retag(key, round, round + 1)));
+                assert!(keys.iter().all(|key| filter.retag(key, round, round + 1) == Ok(true)));
                 // At the edge of the capacity, so that keys move.
-                assert_eq!(filter.insert_batch(&Vec::from_iter(10_000..12_000), 6).inserted, 2_000);
+                assert_eq!(filter.insert_batch(&Vec::from_iter(10_000..12_000), 6).unwrap().inserted, 2_000);
                 assert!((10_000..12_000).all(|key| filter.remove(&key, 6)));
             }
         });

@@ -1,8 +1,9 @@
 //! What the types promise: who may share a filter, what an error is, what a key may be given as.
 
+use concurrent_cuckoo_filter::kind::{Counting, Expiring};
 use concurrent_cuckoo_filter::{
-    BuildError, Builder, CountingBuilder, CountingFilter, CuckooFilter, DefaultHashBuilder, ExpiringBuilder,
-    ExpiringFilter, FilterPart, InsertError, Layout, MergeError, SnapshotError, TaggedFilter,
+    BuildError, Builder, CountingFilter, CuckooFilter, DefaultHashBuilder, ExpiringFilter, FilterPart, InsertError,
+    Layout, MergeError, SnapshotError, TaggedFilter,
 };
 use std::any::Any;
 use std::borrow::Cow;
@@ -20,7 +21,7 @@ fn shared<T: Send + Sync + UnwindSafe + RefUnwindSafe + 'static>() {}
 #[test]
 fn a_filter_of_any_key_can_be_shared() {
     shared::<CuckooFilter<u64>>();
-    shared::<CuckooFilter<str>>();
+    shared::<CuckooFilter<String>>();
     shared::<CuckooFilter<[u8]>>();
     shared::<CuckooFilter<Rc<u8>>>();
     shared::<CuckooFilter<Cell<u8>>>();
@@ -35,10 +36,10 @@ fn a_filter_of_any_key_can_be_shared() {
     shared::<Layout<Rc<u8>, RandomState>>();
     shared::<FilterPart<Rc<u8>, RandomState>>();
     shared::<ExpiringFilter<Rc<u8>, RandomState>>();
-    shared::<ExpiringBuilder<Rc<u8>>>();
+    shared::<Builder<Rc<u8>, DefaultHashBuilder, Expiring>>();
     shared::<CountingFilter<Rc<u8>, RandomState>>();
     shared::<TaggedFilter<Rc<u8>, RandomState>>();
-    shared::<CountingBuilder<Rc<u8>>>();
+    shared::<Builder<Rc<u8>, DefaultHashBuilder, Counting>>();
     shared::<DefaultHashBuilder>();
 }
 
@@ -52,14 +53,15 @@ fn filters_of_keys_that_stay_in_one_thread_work_in_all() {
 
     // Nothing can be hashed here, but the twins and the sizes are there.
     let filter = CuckooFilter::<dyn Any>::with_capacity(10);
-    filter.insert_hash(1).unwrap();
-    assert!(filter.contains_hash(1));
+    filter.hashed().insert(&1).unwrap();
+    assert!(filter.hashed().contains(&1));
     assert_eq!(filter.len(), 1);
 }
 
 #[test]
 fn a_filter_can_be_a_static() {
-    static SEEN: std::sync::LazyLock<CuckooFilter<str>> = std::sync::LazyLock::new(|| CuckooFilter::with_capacity(10));
+    static SEEN: std::sync::LazyLock<CuckooFilter<String>> =
+        std::sync::LazyLock::new(|| CuckooFilter::with_capacity(10));
     std::thread::spawn(|| SEEN.insert("key")).join().unwrap().unwrap();
     assert!(SEEN.contains("key"));
 }
@@ -72,7 +74,7 @@ fn errors_are_errors_that_can_be_kept_compared_and_sent() {
     fn equality_is_total<T: Eq>() {}
     equality_is_total::<InsertError>();
 
-    let filter = CuckooFilter::<str>::with_capacity(10);
+    let filter = CuckooFilter::<String>::with_capacity(10);
     let failed: Result<(), Box<dyn Error + Send + Sync>> = (0..9).try_for_each(|_| Ok(filter.insert("key")?));
     let error = failed.unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(InsertError::TooManyCopies)));
@@ -80,7 +82,7 @@ fn errors_are_errors_that_can_be_kept_compared_and_sent() {
 
     assert!(error.source().is_none());
 
-    let failed = (0..1000u64).try_for_each(|hash| filter.insert_hash(hash)).unwrap_err();
+    let failed = (0..1000u64).try_for_each(|hash| filter.hashed().insert(&hash)).unwrap_err();
     assert_eq!(failed, InsertError::Full);
     assert!(failed.to_string().contains("full"), "{failed}");
 }
@@ -92,7 +94,7 @@ fn errors_are_matched_compared_and_counted_as_people_write_it() {
     let mut refused: HashMap<InsertError, usize> = HashMap::new();
     let (mut full, mut too_many_copies) = (0, 0);
     let keys = (0..9).map(|_| 0).chain(0..100);
-    for error in keys.filter_map(|hash| filter.insert_hash(hash).err()) {
+    for error in keys.filter_map(|hash| filter.hashed().insert(&hash).err()) {
         match error {
             InsertError::Full => full += 1,
             InsertError::TooManyCopies => too_many_copies += 1,
@@ -103,7 +105,7 @@ fn errors_are_matched_compared_and_counted_as_people_write_it() {
     assert!(full > 0 && too_many_copies > 0);
     let expected = [(InsertError::Full, full), (InsertError::TooManyCopies, too_many_copies)];
     assert_eq!(refused, HashMap::from(expected));
-    assert_eq!(filter.insert_hash(0), Err(InsertError::TooManyCopies));
+    assert_eq!(filter.hashed().insert(&0), Err(InsertError::TooManyCopies));
 
     let no_capacity = CuckooFilter::<u64>::builder().build().unwrap_err();
     assert_eq!(no_capacity, BuildError::NoCapacity);
@@ -119,23 +121,29 @@ fn errors_are_matched_compared_and_counted_as_people_write_it() {
 
 #[test]
 fn references_that_dereference_to_the_key_are_taken() {
-    let words = CuckooFilter::<str>::with_capacity(10);
+    let words = CuckooFilter::<String>::with_capacity(10);
     words.insert("a").unwrap();
     words.insert(&String::from("b")).unwrap();
-    words.insert(&Box::<str>::from("c")).unwrap();
-    words.insert(&Rc::<str>::from("d")).unwrap();
-    words.insert(&Cow::Borrowed("e")).unwrap();
+    words.insert(&*Box::<str>::from("c")).unwrap();
+    words.insert(&*Rc::<str>::from("d")).unwrap();
+    words.insert(&*Cow::Borrowed("e")).unwrap();
     assert!(["a", "b", "c", "d", "e"].into_iter().all(|word| words.contains(word)));
+    let report = words.insert_batch(&[Cow::Borrowed("f"), Cow::Owned("g".into())]);
+    assert!(report.inserted == 2 && words.contains("g"));
+    assert_eq!(words.par_insert_iter([Rc::<str>::from("h")]).inserted, 1);
+    assert_eq!(words.par_insert_iter([String::from("i")].iter()).inserted, 1);
     assert!(words.remove(&String::from("a")));
     assert_eq!(words.count(&String::from("b")), 1);
 
-    let bytes = CuckooFilter::<[u8]>::with_capacity(10);
-    bytes.insert(b"abc").unwrap();
+    let bytes = CuckooFilter::<Vec<u8>>::with_capacity(10);
+    bytes.insert(&b"abc"[..]).unwrap();
     let owned: Vec<u8> = b"abc".to_vec();
     assert!(bytes.contains(&owned));
-    assert!(bytes.contains(&[97, 98, 99]));
     assert!(bytes.contains("abc".as_bytes()));
-    assert!(bytes.remove(b"abc"));
+    let mut found = [false; 2];
+    bytes.contains_batch(&[b"abc", b"abd"], &mut found);
+    assert_eq!(found, [true, false]);
+    assert!(bytes.remove(&b"abc"[..]));
 
     let tuples = CuckooFilter::<(u32, &str)>::with_capacity(10);
     tuples.insert(&(1, "a")).unwrap();

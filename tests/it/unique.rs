@@ -49,7 +49,7 @@ fn a_batch_admits_the_first_of_equal_keys() {
         assert_eq!(admitted, expected);
         assert_eq!((report.inserted, report.present), (count(&expected), keys.len() - count(&expected)));
         let hashes: Vec<u64> = keys.iter().map(|key| filter.hash(key)).collect();
-        let again = filter.insert_unique_batch_hash(&hashes, &mut admitted);
+        let again = filter.hashed().insert_unique_batch(&hashes, &mut admitted);
         assert_eq!((again.inserted, again.present, count(&admitted)), (0, keys.len(), 0));
         assert_eq!(filter.len(), count(&expected));
     }
@@ -65,17 +65,15 @@ fn a_bulk_operation_admits_one_of_equal_keys() {
             pool.install(|| {
                 let filter = filter(capacity);
                 let mut admitted = vec![true; keys.len()];
-                let report = filter.par_insert_unique(&keys, &mut admitted);
+                let report = filter.bulk().insert_unique(&keys, &mut admitted);
                 assert_eq!((report.inserted, report.present), (expected, keys.len() - expected));
                 assert!(report.rejected.is_empty());
                 assert_admitted_once(&keys, &admitted);
                 let hashes: Vec<u64> = keys.iter().map(|key| filter.hash(key)).collect();
                 let again = [
-                    filter.par_insert_unique_hash(&hashes, &mut admitted),
-                    filter.par_insert_unique_iter(&keys),
-                    filter.bulk().unique().insert(&keys),
-                    filter.bulk().unique().insert_hash(&hashes),
-                    filter.bulk().unique().insert_iter_hash(hashes.iter().copied()),
+                    filter.hashed().bulk().insert_unique(&hashes, &mut admitted),
+                    filter.bulk().insert_unique_iter(&keys),
+                    filter.hashed().bulk().insert_unique_iter(hashes.iter().copied()),
                     filter.bulk().insert_unique(&keys, &mut admitted),
                 ];
                 assert!(again.iter().all(|report| (report.inserted, report.present) == (0, keys.len())));
@@ -91,7 +89,7 @@ fn a_stream_admits_one_of_equal_keys() {
     let expected = count(&first_times(&keys));
     for pool in pools() {
         let filter = filter(300_000);
-        let report = pool.install(|| filter.par_insert_unique_iter(&keys));
+        let report = pool.install(|| filter.bulk().insert_unique_iter(&keys));
         assert_eq!((report.inserted, report.present), (expected, keys.len() - expected));
         assert!(keys.iter().all(|key| filter.count(key) == 1));
     }
@@ -117,7 +115,7 @@ fn concurrent_calls_admit_each_key_once() {
                 }
                 _ => {
                     *admitted = vec![false; keys.len()];
-                    let report = pool.install(|| filter.par_insert_unique(keys, admitted));
+                    let report = pool.install(|| filter.bulk().insert_unique(keys, admitted));
                     assert_eq!((report.inserted, report.rejected.len()), (count(admitted), 0));
                 }
             });
@@ -147,7 +145,7 @@ fn refused_keys_are_not_admitted_and_present_ones_are_not_refused() {
         assert_eq!(filter.insert_batch(&keys[..1000]).inserted, 1000);
         let mut admitted = vec![true; keys.len()];
         let report = if parallel {
-            filter.par_insert_unique(&keys, &mut admitted)
+            filter.bulk().insert_unique(&keys, &mut admitted)
         } else {
             filter.insert_unique_batch(&keys, &mut admitted)
         };
@@ -159,11 +157,11 @@ fn refused_keys_are_not_admitted_and_present_ones_are_not_refused() {
 #[test]
 fn a_list_that_is_loaded_again_takes_no_room() {
     let list = include_str!("../../examples/data/disposable-email-domains.txt");
-    let filter = CuckooFilter::<str>::with_capacity(200_000);
-    let first = filter.par_insert_unique_iter(list.lines());
+    let filter = CuckooFilter::<String>::with_capacity(200_000);
+    let first = filter.bulk().insert_unique_iter(list.lines());
     assert!(first.inserted > 121_000 && first.rejected.is_empty());
     for _ in 0..3 {
-        let again = filter.par_insert_unique_iter(list.lines());
+        let again = filter.bulk().insert_unique_iter(list.lines());
         assert_eq!((again.inserted, again.present, again.rejected.len()), (0, list.lines().count(), 0));
     }
     assert_eq!(filter.len(), first.inserted);

@@ -78,7 +78,7 @@ impl Scene {
 
     /// Puts what is read in the place of the other filter.
     fn read<'a>(&'a mut self, open: fn(&'a [u8]) -> Opened<'a>) -> Led {
-        match of_snapshot(open(&self.bytes).and_then(|reader| reader.into_filter(hasher()))) {
+        match of_snapshot(open(&self.bytes).and_then(|reader| reader.into_filter_with_hasher(hasher()))) {
             Ok(read) => {
                 self.other = read;
                 Led::Done
@@ -137,7 +137,7 @@ const OPERATIONS: [Operation; 12] = [
         Led::Done
     }),
     ("par_remove", |scene| {
-        assert_eq!(scene.filter.par_remove(&scene.keys).removed, scene.keys.len());
+        assert_eq!(scene.filter.bulk().remove(&scene.keys).removed, scene.keys.len());
         Led::Done
     }),
     ("write_to", |scene| match of_snapshot(scene.filter.write_to(&mut scene.written)) {

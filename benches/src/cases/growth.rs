@@ -50,7 +50,7 @@ impl Set for Chain {
         let links = self.0.read().expect("no panic");
         let contains = |key: &&u64| {
             let hash = links[0].hash(*key);
-            links.iter().rev().any(|link| link.contains_hash(hash))
+            links.iter().rev().any(|link| link.hashed().contains(&hash))
         };
         keys.iter().filter(contains).count()
     }

@@ -121,7 +121,7 @@ fn with_bulk_loads(plan: &Plan, record: &mut Record) {
     let load = |_: usize, stop: &AtomicBool| {
         while !stop.load(Ordering::Relaxed) {
             assert_eq!(filter.par_insert(round).inserted, round.len());
-            assert_eq!(filter.par_remove(round).removed, round.len());
+            assert_eq!(filter.bulk().remove(round).removed, round.len());
         }
         0
     };

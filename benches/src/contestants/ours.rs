@@ -1,9 +1,10 @@
 //! This crate, and earlier commits of it.
 
-/// Defines, for a commit of the crate under the name of its package, `build` and `contestants`.
+/// Defines, for a commit of the crate under the name of its package, `build` and `contestants`. Commits differ in the names of the bulk
+/// insertions into counting and tagged filters.
 #[macro_export]
 macro_rules! version {
-    ($package:ident, $name:literal) => {
+    ($package:ident, $name:literal, counting |$c:ident, $ck:ident| $add:expr, tagged |$t:ident, $tk:ident| $tag:expr) => {
         use $crate::{Contestant, Family, Pass, Set, Size};
         use $package::{CountingFilter, CuckooFilter, ExpiringFilter, TaggedFilter};
 
@@ -67,13 +68,13 @@ macro_rules! version {
         $crate::version!(of CuckooFilter<u64>,
             |set, key| set.insert(key).is_ok(), set.remove(key), |keys| set.par_insert(keys);
             "insert_unique" => |keys| keys.iter().filter(|&key| set.insert_unique(key) == Ok(true)).count(),
-            "count" => |keys| keys.iter().map(|key| set.count(key)).sum::<usize>());
+            "count" => |keys| keys.iter().filter(|&key| set.count(key) > 0).count());
         $crate::version!(of ExpiringFilter<u64>,
             |set, key| set.insert(key).is_ok(), set.remove(key), |keys| set.par_insert(keys););
         $crate::version!(of CountingFilter<u64>,
-            |set, key| set.add(key).is_ok(), set.subtract(key).is_some(), |keys| set.par_add(keys););
+            |$c, key| $c.add(key).is_ok(), $c.subtract(key).is_some(), |$ck| $add;);
         $crate::version!(of TaggedFilter<u64>,
-            |set, key| set.insert(key, 1).is_ok(), set.remove(key, 1), |keys| set.par_insert(keys, 1););
+            |$t, key| $t.insert(key, 1).is_ok(), $t.remove(key, 1), |$tk| $tag;);
     };
     (of $filter:ty, |$set:ident, $key:ident| $insert:expr, $remove:expr, |$keys:ident| $load:expr;
         $($name:literal => |$asked:ident| $more:expr),*) => {
@@ -117,4 +118,11 @@ macro_rules! version {
     };
 }
 
-version!(concurrent_cuckoo_filter, "this crate");
+version!(
+    concurrent_cuckoo_filter,
+    "this crate",
+    counting | set,
+    keys | set.bulk().add(keys),
+    tagged | set,
+    keys | set.bulk().insert(keys, 1).expect("a tag that fits")
+);

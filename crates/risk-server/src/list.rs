@@ -70,7 +70,7 @@ const STATE: TableDefinition<(), (u32, u128)> = TableDefinition::new("state");
 const FORMAT: u32 = 2;
 
 /// Grows by itself. Its hash function is the same in every build, so that a snapshot outlives the program that saved it.
-type Filter = CuckooFilter<str, StableHashBuilder>;
+type Filter = CuckooFilter<String, StableHashBuilder>;
 
 /// Checks that a text is a key: 1 to [`MAX_KEY_BYTES`] bytes without control characters. Keys are compared byte for byte.
 pub(crate) fn check_key(key: &str) -> Result<(), String> {
@@ -288,7 +288,7 @@ impl List {
             "expected_false_positive_rate": stats.expected_false_positive_rate,
             "relocations": stats.relocations,
             "splits": stats.splits,
-            "slots": filter.slots(),
+            "slots": stats.slots,
             "max_capacity": filter.max_capacity(),
             "memory_bytes": filter.memory_usage(),
         });
@@ -427,16 +427,16 @@ impl Writer {
         }
         let version = write_state(&transaction)?;
         for (index, key) in puts.iter().enumerate() {
-            if let Err(error) = front.filter.insert(key) {
+            if let Err(error) = front.filter.insert(*key) {
                 for key in &puts[..index] {
-                    front.filter.remove(key);
+                    front.filter.remove(*key);
                 }
                 return Err(Fault::Refused(error));
             }
         }
         transaction.commit()?;
         self.version = version;
-        let missing = deletes.iter().filter(|key| !front.filter.remove(key)).count();
+        let missing = deletes.iter().filter(|key| !front.filter.remove(**key)).count();
         let mut totals = self.list.totals();
         totals.inserts += puts.len() as u64;
         totals.removals += deletes.len() as u64;
@@ -636,7 +636,7 @@ fn load_snapshot(config: &Config, store: &Database, version: u128) -> Result<(Fi
     if (header.max_capacity(), header.false_positive_rate()) != (config.most_keys(), Some(config.false_positive_rate)) {
         return Err("the snapshot is of a filter for another rate, or for another number of keys".to_owned());
     }
-    let filter: Filter = reader.into_filter_with_stored_keys().map_err(|error| error.to_string())?;
+    let filter: Filter = reader.into_filter().map_err(|error| error.to_string())?;
     let keys = || -> Result<u64, redb::Error> { Ok(store.begin_read()?.open_table(KEYS)?.len()?) };
     let keys = keys().map_err(|error| error.to_string())?;
     if filter.len() as u64 != keys {

@@ -90,11 +90,11 @@ impl Places {
         let (mut pairs, mut in_bucket) = (Vec::new(), Vec::new());
         let mut bytes = Vec::new();
         for &hash in &hashes {
-            let report = filter.insert_batch_hash(&[hash; MAX_COPIES as usize]);
+            let report = filter.hashed().insert_batch(&[hash; MAX_COPIES as usize]);
             assert_eq!(report.inserted, MAX_COPIES.into());
             bytes.clear();
             filter.write_to(&mut bytes).expect("there is memory");
-            assert_eq!(filter.remove_all_hash(hash), MAX_COPIES.into());
+            assert_eq!(filter.hashed().remove_all(&hash), MAX_COPIES.into());
             let slots: Vec<_> = fingerprints(&bytes).expect("it was just written").collect();
             let (first, second) = (slots[0], slots[slots.len() - 1]);
             assert_eq!(slots, [[first; 4], [second; 4]].concat(), "eight copies fill two buckets");

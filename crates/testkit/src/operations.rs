@@ -22,17 +22,17 @@ pub fn single<S: BuildHasher>(filter: &CuckooFilter<u64, S>, what: Single, key: 
     let hash = filter.hash(&key);
     match (what, by_hash) {
         (Single::Insert, false) => Answer::of_insert(filter.insert(&key)),
-        (Single::Insert, true) => Answer::of_insert(filter.insert_hash(hash)),
+        (Single::Insert, true) => Answer::of_insert(filter.hashed().insert(&hash)),
         (Single::InsertUnique, false) => Answer::of_unique(filter.insert_unique(&key)),
-        (Single::InsertUnique, true) => Answer::of_unique(filter.insert_unique_hash(hash)),
+        (Single::InsertUnique, true) => Answer::of_unique(filter.hashed().insert_unique(&hash)),
         (Single::Contains, false) => Answer::Found(filter.contains(&key)),
-        (Single::Contains, true) => Answer::Found(filter.contains_hash(hash)),
-        (Single::Count, false) => Answer::counted(filter.count(&key)),
-        (Single::Count, true) => Answer::counted(filter.count_hash(hash)),
+        (Single::Contains, true) => Answer::Found(filter.hashed().contains(&hash)),
+        (Single::Count, false) => Answer::counted(filter.count(&key) as usize),
+        (Single::Count, true) => Answer::counted(filter.hashed().count(&hash) as usize),
         (Single::Remove, false) => Answer::Removed(filter.remove(&key)),
-        (Single::Remove, true) => Answer::Removed(filter.remove_hash(hash)),
+        (Single::Remove, true) => Answer::Removed(filter.hashed().remove(&hash)),
         (Single::RemoveAll, false) => Answer::removed_all(filter.remove_all(&key)),
-        (Single::RemoveAll, true) => Answer::removed_all(filter.remove_all_hash(hash)),
+        (Single::RemoveAll, true) => Answer::removed_all(filter.hashed().remove_all(&hash)),
     }
 }
 
@@ -51,12 +51,16 @@ impl<S: BuildHasher + Sync> Ways<S> {
     pub const LOOKUPS: [Lookup<S>; 8] = [
         ("contains", |filter, keys, found| answer(keys, found, |key| filter.contains(key))),
         ("contains_batch", |filter, keys, found| filter.contains_batch(keys, found)),
-        ("contains_hash", |filter, keys, found| answer(keys, found, |key| filter.contains_hash(filter.hash(key)))),
-        ("contains_batch_hash", |filter, keys, found| filter.contains_batch_hash(&hashes(filter, keys), found)),
+        ("hashed().contains", |filter, keys, found| {
+            answer(keys, found, |key| filter.hashed().contains(&filter.hash(key)))
+        }),
+        ("hashed().contains_batch", |filter, keys, found| filter.hashed().contains_batch(&hashes(filter, keys), found)),
         ("par_contains", |filter, keys, found| filter.par_contains(keys, found)),
-        ("par_contains_hash", |filter, keys, found| filter.par_contains_hash(&hashes(filter, keys), found)),
+        ("hashed().par_contains", |filter, keys, found| filter.hashed().par_contains(&hashes(filter, keys), found)),
         ("bulk().contains", |filter, keys, found| filter.bulk().progress(|_| {}).contains(keys, found)),
-        ("bulk().contains_hash", |filter, keys, found| filter.bulk().contains_hash(&hashes(filter, keys), found)),
+        ("hashed().bulk().contains", |filter, keys, found| {
+            filter.hashed().bulk().contains(&hashes(filter, keys), found)
+        }),
     ];
 
     /// Every way to insert keys.
@@ -64,22 +68,22 @@ impl<S: BuildHasher + Sync> Ways<S> {
         ("insert_batch", |filter, keys| filter.insert_batch(keys)),
         ("par_insert", |filter, keys| filter.par_insert(keys)),
         ("par_insert_iter", |filter, keys| filter.par_insert_iter(keys.iter().copied())),
-        ("insert_batch_hash", |filter, keys| filter.insert_batch_hash(&hashes(filter, keys))),
-        ("par_insert_hash", |filter, keys| filter.par_insert_hash(&hashes(filter, keys))),
-        ("par_insert_iter_hash", |filter, keys| filter.par_insert_iter_hash(hashes(filter, keys))),
+        ("hashed().insert_batch", |filter, keys| filter.hashed().insert_batch(&hashes(filter, keys))),
+        ("hashed().par_insert", |filter, keys| filter.hashed().par_insert(&hashes(filter, keys))),
+        ("hashed().par_insert_iter", |filter, keys| filter.hashed().par_insert_iter(hashes(filter, keys))),
         ("bulk().insert", |filter, keys| filter.bulk().progress(|_| {}).insert(keys)),
         ("bulk().insert_iter", |filter, keys| filter.bulk().insert_iter(keys.iter().copied())),
-        ("bulk().insert_hash", |filter, keys| filter.bulk().insert_hash(&hashes(filter, keys))),
+        ("hashed().bulk().insert", |filter, keys| filter.hashed().bulk().insert(&hashes(filter, keys))),
     ];
 
     /// Every way to remove keys.
     pub const REMOVES: [Remove<S>; 6] = [
         ("remove_batch", |filter, keys| filter.remove_batch(keys)),
-        ("par_remove", |filter, keys| filter.par_remove(keys)),
-        ("remove_batch_hash", |filter, keys| filter.remove_batch_hash(&hashes(filter, keys))),
-        ("par_remove_hash", |filter, keys| filter.par_remove_hash(&hashes(filter, keys))),
+        ("bulk().remove", |filter, keys| filter.bulk().remove(keys)),
+        ("hashed().remove_batch", |filter, keys| filter.hashed().remove_batch(&hashes(filter, keys))),
+        ("hashed().par_remove", |filter, keys| filter.hashed().bulk().remove(&hashes(filter, keys))),
         ("bulk().remove", |filter, keys| filter.bulk().progress(|_| {}).remove(keys)),
-        ("bulk().remove_hash", |filter, keys| filter.bulk().remove_hash(&hashes(filter, keys))),
+        ("hashed().bulk().remove", |filter, keys| filter.hashed().bulk().remove(&hashes(filter, keys))),
     ];
 }
 

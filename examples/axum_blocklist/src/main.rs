@@ -25,7 +25,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, put};
 use axum::{Json, Router};
-use concurrent_cuckoo_filter::{CuckooFilter, InsertError, SnapshotReader, StableHashBuilder};
+use concurrent_cuckoo_filter::{CuckooFilter, InsertError, SnapshotError, SnapshotReader, StableHashBuilder};
 use serde_json::{Value, json};
 use std::error::Error;
 use std::fs::File;
@@ -38,7 +38,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 
 /// Saved filters need a hash function that is the same in every build.
-type BlockList = CuckooFilter<str, StableHashBuilder>;
+type BlockList = CuckooFilter<String, StableHashBuilder>;
 
 /// Keys that may be added after the list is loaded.
 const ROOM: usize = 100_000;
@@ -85,11 +85,16 @@ async fn run(address: &str, list: PathBuf, snapshot: PathBuf) -> Result<(), Fail
     Ok(())
 }
 
+/// Reads a snapshot on all cores.
+fn read_snapshot(path: &std::path::Path) -> Result<BlockList, SnapshotError> {
+    SnapshotReader::open(path)?.in_parallel().into_filter()
+}
+
 /// A list that is published to a folder. Nothing else changes it: a delta is for the very filter that it starts from.
 async fn follow(address: &str, folder: PathBuf) -> Result<(), Failure> {
     let listener = TcpListener::bind(address).await?;
     let path = folder.join(PUBLISHED);
-    let filter = Arc::new(spawn_blocking(move || BlockList::par_load(path)).await??);
+    let filter = Arc::new(spawn_blocking(move || read_snapshot(&path)).await??);
     let replica = Arc::clone(&filter);
     let following = tokio::spawn(async move {
         loop {
@@ -133,7 +138,7 @@ fn publish(list: PathBuf, folder: PathBuf) -> Result<(), Failure> {
     let (current, next) = (folder.join(PUBLISHED), folder.join("next.filter"));
     let keys = read(&list)?;
     let older = match File::open(&current) {
-        Ok(_) => Some(BlockList::par_load(&current)?),
+        Ok(_) => Some(read_snapshot(&current)?),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(format!("{}: {error}", current.display()).into()),
     };
@@ -195,7 +200,7 @@ async fn serve(listener: TcpListener, routes: Router<Arc<BlockList>>, filter: &A
 fn load(list: PathBuf, snapshot: PathBuf) -> Result<BlockList, Failure> {
     match File::open(&snapshot) {
         // Checked: a damaged snapshot is an error, not a filter that misses keys.
-        Ok(_) => return Ok(BlockList::par_load(snapshot)?),
+        Ok(_) => return Ok(read_snapshot(&snapshot)?),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(format!("{}: {error}", snapshot.display()).into()),
     }

@@ -12,11 +12,11 @@ use std::io::{Read, Write};
 
 impl<R: Read> SnapshotReader<R> {
     /// Writes what has changed from an older snapshot of the filter to this one: a delta, that a filter which was loaded from
-    /// the older one takes over with [`apply_delta`](crate::CuckooFilter::apply_delta), while it serves. Both are checked
+    /// the older one takes over with [`apply_delta`](crate::Filter::apply_delta), while it serves. Both are checked
     /// in full. The header of this snapshot goes with it, metadata and keys of the hasher included.
     ///
     /// # Errors
-    /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from), for each of the two; if one is a part, or they are of
+    /// As [`Filter::read_from`](crate::Filter::read_from), for each of the two; if one is a part, or they are of
     /// filters that were built differently; what the writer returns.
     ///
     /// # Complexity
@@ -26,7 +26,7 @@ impl<R: Read> SnapshotReader<R> {
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
     ///
-    /// type List = CuckooFilter<str, StableHashBuilder>;
+    /// type List = CuckooFilter<String, StableHashBuilder>;
     /// let list = List::with_capacity_and_hasher(100_000, StableHashBuilder::new());
     /// let (mut yesterday, mut today, mut delta) = (Vec::new(), Vec::new(), Vec::new());
     /// list.insert("a.com")?;
@@ -38,7 +38,7 @@ impl<R: Read> SnapshotReader<R> {
     /// assert!(delta.len() < 1000);
     ///
     /// // Elsewhere:
-    /// let replica: List = SnapshotReader::new(&yesterday[..])?.into_filter_with_stored_keys()?;
+    /// let replica: List = SnapshotReader::new(&yesterday[..])?.into_filter()?;
     /// replica.apply_delta(&delta[..])?;
     /// assert!(replica.contains("b.com") && !replica.contains("a.com"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -6,14 +6,13 @@ mod fake;
 
 pub(super) use disk::System;
 
-use super::read::at_end;
 use crate::error::SnapshotError;
 use core::hash::BuildHasher;
 use disk::Disk;
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::hash::RandomState;
-use std::io::{self, BufReader, ErrorKind};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// How many names are tried for a new file.
@@ -103,24 +102,10 @@ pub(super) fn save(
     replace(&System, path, write).map_err(|error| error.of_file(path))
 }
 
-/// Reads a file that holds nothing else.
-pub(super) fn load<T>(
-    path: &Path,
-    read: impl FnOnce(&mut BufReader<File>) -> Result<T, SnapshotError>,
-) -> Result<T, SnapshotError> {
-    let loaded = open_regular(path).map_err(SnapshotError::Io).and_then(|file| {
-        let mut file = BufReader::with_capacity(1 << 16, file);
-        let loaded = read(&mut file)?;
-        at_end(file)?;
-        Ok(loaded)
-    });
-    loaded.map_err(|error| error.of_file(path))
-}
-
 /// Opens a regular file, and nothing else: to open a named pipe is to wait for a writer.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let check = |metadata: Metadata| {
-        let message = "this is not a regular file; `CuckooFilter::read_from` reads from anything else";
+        let message = "this is not a regular file; `SnapshotReader::new` reads from anything else";
         if metadata.is_file() { Ok(()) } else { Err(io::Error::new(ErrorKind::InvalidInput, message)) }
     };
     check(fs::metadata(path)?)?;

@@ -71,7 +71,7 @@ pub(super) fn place<S>(filter: &CuckooFilter<u64, S>, hash: u64) -> (usize, layo
 }
 
 fn copies<'a>(filter: &Filter, hashes: impl IntoIterator<Item = &'a u64>) -> BTreeMap<Class, usize> {
-    hashes.into_iter().map(|&hash| (class(filter, hash), filter.count_hash(hash))).collect()
+    hashes.into_iter().map(|&hash| (class(filter, hash), filter.hashed().count(&hash) as usize)).collect()
 }
 
 impl Scenario {
@@ -130,7 +130,7 @@ impl Scenario {
         let filter = self.new_filter();
         let hashes: Vec<u64> = self.stored.iter().chain(&self.own).copied().collect();
         let before = copies(&filter, &hashes);
-        let found_before: Vec<bool> = ABSENT.map(|hash| filter.contains_hash(hash)).collect();
+        let found_before: Vec<bool> = ABSENT.map(|hash| filter.hashed().contains(&hash)).collect();
         let passed = Arc::new(Mutex::new(Vec::new()));
         let note = Arc::clone(&passed);
         let kill = move |step| {
@@ -153,7 +153,7 @@ impl Scenario {
         let after = self.check_copies(&filter, &hashes, &before, &passed);
         for (hash, found) in ABSENT.zip(found_before) {
             let may_be_found = torn || self.own.iter().any(|&own| class(&filter, own) == class(&filter, hash));
-            assert!(may_be_found || filter.contains_hash(hash) == found, "absent hash {hash}");
+            assert!(may_be_found || filter.hashed().contains(&hash) == found, "absent hash {hash}");
         }
         if grows && !torn {
             grows_on(&filter, &hashes);
@@ -239,12 +239,12 @@ fn grows_on(filter: &Filter, hashes: &[u64]) {
     let more: Vec<u64> = (1 << 50..).take(2 * hashes.len()).collect();
     let mut expected = copies(filter, hashes.iter().chain(&more));
     for &hash in &more {
-        assert_eq!(filter.insert_hash(hash), Ok(()));
+        assert_eq!(filter.hashed().insert(&hash), Ok(()));
         *expected.get_mut(&class(filter, hash)).unwrap() += 1;
     }
     assert!(filter.stats().tables > tables);
     assert_eq!(copies(filter, hashes.iter().chain(&more)), expected);
-    assert!(more.iter().all(|&hash| filter.remove_hash(hash)));
+    assert!(more.iter().all(|&hash| filter.hashed().remove(&hash)));
 }
 
 /// Every operation on every key, so on every stripe, by a thread that died nowhere. The room of a copy that is removed
@@ -252,14 +252,14 @@ fn grows_on(filter: &Filter, hashes: &[u64]) {
 fn works(filter: &Filter, hashes: &[u64], copies: &BTreeMap<Class, usize>) {
     for &hash in hashes {
         let copies = copies[&class(filter, hash)];
-        assert_eq!(filter.contains_hash(hash), copies > 0, "hash {hash}");
+        assert_eq!(filter.hashed().contains(&hash), copies > 0, "hash {hash}");
         if copies > 0 {
-            assert_eq!(filter.insert_unique_hash(hash), Ok(false));
-            assert!(filter.remove_hash(hash));
-            assert_eq!(filter.count_hash(hash), copies - 1);
-            assert_eq!(filter.contains_hash(hash), copies > 1, "hash {hash}");
-            assert_eq!(filter.insert_hash(hash), Ok(()));
-            assert_eq!(filter.count_hash(hash), copies);
+            assert_eq!(filter.hashed().insert_unique(&hash), Ok(false));
+            assert!(filter.hashed().remove(&hash));
+            assert_eq!(filter.hashed().count(&hash) as usize, copies - 1);
+            assert_eq!(filter.hashed().contains(&hash), copies > 1, "hash {hash}");
+            assert_eq!(filter.hashed().insert(&hash), Ok(()));
+            assert_eq!(filter.hashed().count(&hash) as usize, copies);
         }
     }
     let read = if filter.raw.growing().is_some() {
@@ -269,26 +269,26 @@ fn works(filter: &Filter, hashes: &[u64], copies: &BTreeMap<Class, usize>) {
         filter.write_to(&mut bytes).unwrap();
         Filter::read_from(&bytes[..], filter.hasher().clone()).unwrap()
     };
-    assert!(hashes.iter().all(|&hash| read.count_hash(hash) == filter.count_hash(hash)));
+    assert!(hashes.iter().all(|&hash| read.hashed().count(&hash) == filter.hashed().count(&hash)));
     assert_eq!(filter.len(), read.len(), "the count is mended");
 }
 
 /// What a crash left behind ends with a clear.
 fn check_emptied(filter: &Filter, stored: &[u64]) {
     filter.clear();
-    assert!(filter.is_empty() && stored.iter().all(|&hash| !filter.contains_hash(hash)));
-    assert_eq!(filter.insert_batch_hash(stored).rejected, []);
+    assert!(filter.is_empty() && stored.iter().all(|&hash| !filter.hashed().contains(&hash)));
+    assert_eq!(filter.hashed().insert_batch(stored).rejected, []);
     assert_eq!(filter.len(), stored.len());
     let copies = copies(filter, stored);
     assert_eq!(copies.values().sum::<usize>(), stored.len());
     assert!(copies.values().all(|&copies| copies > 0));
-    assert_eq!(filter.remove_batch_hash(stored).missing, []);
+    assert!(filter.hashed().remove_batch(stored).missing.is_empty());
     assert!(filter.is_empty());
 }
 
 fn filter_of_thousands(width: u32, stored: &[u64]) -> Filter {
     let filter = CuckooFilter::builder().capacity(5000).fingerprint_bits(width).stripes(16).build().unwrap();
-    assert_eq!((filter.shards(), filter.insert_batch_hash(stored).rejected), (1, vec![]));
+    assert_eq!((filter.shards(), filter.hashed().insert_batch(stored).rejected), (1, vec![]));
     filter
 }
 
@@ -296,6 +296,6 @@ fn filter_of_thousands(width: u32, stored: &[u64]) -> Filter {
 fn filter_of_shards(width: u32, stored: &[u64]) -> Filter {
     let filter = CuckooFilter::builder().capacity(500_000).fingerprint_bits(width).build().unwrap();
     assert!(filter.shards() > 1);
-    assert_eq!(filter.insert_batch_hash(stored).rejected, []);
+    assert_eq!(filter.hashed().insert_batch(stored).rejected, []);
     filter
 }

@@ -34,26 +34,26 @@ fn on_small(
 }
 
 fn insert(filter: &Filter, own: &[u64]) {
-    let _ = filter.insert_hash(own[0]);
+    let _ = filter.hashed().insert(&own[0]);
 }
 
 fn insert_unique(filter: &Filter, own: &[u64]) {
-    let _ = filter.insert_unique_hash(own[0]);
+    let _ = filter.hashed().insert_unique(&own[0]);
 }
 
 fn remove(filter: &Filter, own: &[u64]) {
-    assert!(filter.remove_hash(own[0]));
+    assert!(filter.hashed().remove(&own[0]));
 }
 
 fn remove_all(filter: &Filter, own: &[u64]) {
-    assert_eq!(filter.remove_all_hash(own[0]), own.len());
+    assert_eq!(filter.hashed().remove_all(&own[0]), own.len());
 }
 
 /// Another filter with these, filled by a thread that lives on.
 fn other(filter: &Filter, hashes: &[u64]) -> Filter {
     let builder = CuckooFilter::builder().capacity(filter.capacity()).fingerprint_bits(filter.fingerprint_bits());
     let other = builder.hasher(filter.hasher().clone()).build().unwrap();
-    thread::scope(|scope| scope.spawn(|| assert_eq!(other.insert_batch_hash(hashes).rejected, [])).join().unwrap());
+    thread::scope(|scope| scope.spawn(|| assert_eq!(other.hashed().insert_batch(hashes).rejected, [])).join().unwrap());
     other
 }
 
@@ -68,7 +68,7 @@ fn several(width: u32, copies: usize) -> (Vec<u64>, u64) {
 fn insertions(width: u32) -> usize {
     let stored: Vec<u64> = (1000..1100).collect();
     let filter = filled(empty, width, &stored);
-    let absent = (0..).find(|&hash| filter.count_hash(hash) == 0).unwrap();
+    let absent = (0..).find(|&hash| filter.hashed().count(&hash) == 0).unwrap();
     let mut cases = vec![("insertion", (stored, absent), vec![Locked, WordWritten, Counted])];
     let moved = vec![Locked, WordWritten, Copied, Bumped, Cleared, Counted];
     for hops in [1, 2, 3] {
@@ -93,7 +93,7 @@ fn insertions(width: u32) -> usize {
     for (name, (stored, hash), among) in cases {
         let scenario = on_small(name, width, (stored.clone(), vec![hash]), Effect::Adds, insert);
         killed += kill(&scenario, &among);
-        let present = filled(empty, width, &stored).count_hash(hash) > 0;
+        let present = filled(empty, width, &stored).hashed().count(&hash) > 0;
         let among = if present { vec![Locked] } else { among };
         killed += kill(&Scenario { work: insert_unique, ..scenario }, &among);
     }
@@ -127,7 +127,7 @@ fn single_operations() {
     for width in WIDTHS {
         killed += insertions(width) + removals(width);
         let (stored, hash) = stored_for_removal(width);
-        let count = |filter: &Filter, own: &[u64]| assert_eq!(filter.count_hash(own[0]), 1);
+        let count = |filter: &Filter, own: &[u64]| assert_eq!(filter.hashed().count(&own[0]), 1);
         killed += kill(&on_small("count", width, (stored.clone(), vec![hash]), Effect::Nothing, count), &[Locked]);
         let clear = on_small("clear", width, (stored.clone(), stored), Effect::Removes, |filter, _| filter.clear());
         killed += kill(&clear, &[Locked, Bumped, Cleared, Counted]);
@@ -169,14 +169,14 @@ fn batches_snapshots_and_merging() {
     for width in WIDTHS {
         let stored: Vec<u64> = (0..180).collect();
         let own: Vec<u64> = (500..550).collect();
-        let insert = |filter: &Filter, own: &[u64]| drop(filter.insert_batch_hash(own));
+        let insert = |filter: &Filter, own: &[u64]| drop(filter.hashed().insert_batch(own));
         let adds = on_small("insert_batch", width, (stored.clone(), own), Effect::Adds, insert);
         killed += kill(&adds, &[Locked, WordWritten, Copied, Bumped, Cleared, Counted]);
         let merge = |filter: &Filter, own: &[u64]| drop(filter.merge_from(&other(filter, own)).unwrap());
         let merge = Scenario { name: "merge_from", work: merge, ..adds.clone() };
         killed += kill(&merge, &[Locked, WordWritten, Counted]);
 
-        let remove = |filter: &Filter, own: &[u64]| assert_eq!(filter.remove_batch_hash(own).removed, own.len());
+        let remove = |filter: &Filter, own: &[u64]| assert_eq!(filter.hashed().remove_batch(own).removed, own.len());
         let few = (stored.clone(), stored[172..].to_vec());
         let scenario = on_small("remove_batch", width, few, Effect::Removes, remove);
         killed += kill(&scenario, &[Locked, WordWritten, Cleared, Counted]);
@@ -197,8 +197,8 @@ fn batches_snapshots_and_merging() {
 
 /// `par_insert` and `par_remove` on a pool.
 fn bulk_scenarios(width: u32, by: By) -> [Scenario; 2] {
-    let insert = |filter: &Filter, own: &[u64]| drop(filter.par_insert_hash(own));
-    let remove = |filter: &Filter, own: &[u64]| assert_eq!(filter.par_remove_hash(own).removed, own.len());
+    let insert = |filter: &Filter, own: &[u64]| drop(filter.hashed().par_insert(own));
+    let remove = |filter: &Filter, own: &[u64]| assert_eq!(filter.hashed().bulk().remove(own).removed, own.len());
     let (few, many): (Vec<u64>, Vec<u64>) = ((0..700).collect(), (1000..5200).collect());
     let all = [&few[..], &many].concat();
     let (name, effect, build) = ("par_insert", Effect::Adds, filter_of_thousands);
@@ -211,7 +211,7 @@ fn bulk_scenarios(width: u32, by: By) -> [Scenario; 2] {
 fn bulk_operations_of_shards(width: u32, by: By) -> usize {
     let [adds, removes] = bulk_scenarios(width, by);
     let build = filter_of_shards;
-    let batch = |filter: &Filter, own: &[u64]| drop(filter.insert_batch_hash(own));
+    let batch = |filter: &Filter, own: &[u64]| drop(filter.hashed().insert_batch(own));
     let few =
         Scenario { name: "insert_batch", own: (1000..1010).collect(), by: By::Thread, work: batch, ..adds.clone() };
     kill(&Scenario { build, ..few }, &[Locked, WordWritten, Counted])
@@ -227,7 +227,7 @@ fn bulk_operations_of_shards_at_13_bits() {
 #[test]
 #[ignore = "long: .ci/run runs it"]
 fn bulk_operations() {
-    let insert_iter = |filter: &Filter, own: &[u64]| drop(filter.par_insert_iter_hash(own.iter().copied()));
+    let insert_iter = |filter: &Filter, own: &[u64]| drop(filter.hashed().par_insert_iter(own.iter().copied()));
     let mut killed = 0;
     let widths = if is_full() { &WIDTHS[..] } else { &[13, 16] };
     for &width in widths {

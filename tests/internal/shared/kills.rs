@@ -60,11 +60,11 @@ fn change(seed: u64, thread: u64, number: u64, copies: &[usize]) -> (usize, usiz
 
 fn make(filter: &Filter, hash: u64, had: usize, then: usize) {
     if then > had {
-        filter.insert_hash(hash).expect("room");
+        filter.hashed().insert(&hash).expect("room");
     } else if then + 1 == had {
-        assert!(filter.remove_hash(hash));
+        assert!(filter.hashed().remove(&hash));
     } else {
-        assert_eq!(filter.remove_all_hash(hash), had);
+        assert_eq!(filter.hashed().remove_all(&hash), had);
     }
 }
 
@@ -108,7 +108,7 @@ fn write_until_killed(path: &str) {
         for thread in 0..THREADS {
             let (hashes, acknowledged) = (own(&hashes, thread), &acknowledged);
             let work = move || {
-                let mut copies: Vec<usize> = hashes.iter().map(|&hash| filter.count_hash(hash)).collect();
+                let mut copies: Vec<usize> = hashes.iter().map(|hash| filter.hashed().count(hash) as usize).collect();
                 for number in 0.. {
                     let (key, then) = change(seed, thread, number, &copies);
                     make(filter, hashes[key], copies[key], then);
@@ -152,7 +152,9 @@ fn round(path: &Path, seed: u64, stays: &[u64]) -> u64 {
             let mut looked_up = 0;
             loop {
                 let last = ended.load(Ordering::Relaxed);
-                stays.iter().for_each(|&hash| assert!(reader.contains_hash(hash), "a reader misses a key that stays"));
+                stays
+                    .iter()
+                    .for_each(|&hash| assert!(reader.hashed().contains(&hash), "a reader misses a key that stays"));
                 looked_up += stays.len() as u64;
                 if last {
                     return looked_up;
@@ -183,7 +185,7 @@ fn killed_processes_leave_every_acknowledged_change() {
     let acknowledged = PathBuf::from(format!("{}.acknowledged", path.display()));
     let filter = SharedFilter::create(&path, builder()).unwrap();
     let hashes = hashes(filter.writer().unwrap());
-    hashes[..STABLE as usize].iter().for_each(|&hash| filter.writer().unwrap().insert_hash(hash).unwrap());
+    hashes[..STABLE as usize].iter().for_each(|&hash| filter.writer().unwrap().hashed().insert(&hash).unwrap());
     drop(filter);
     let mut copies = vec![vec![0; OWN as usize]; THREADS as usize];
     let (mut changes, mut looked_up, mut under_way) = (0, 0, 0);
@@ -202,7 +204,8 @@ fn killed_processes_leave_every_acknowledged_change() {
                 copies[key] = then;
             }
             changes += made;
-            let found: Vec<usize> = own(&hashes, thread).iter().map(|&hash| filter.count_hash(hash)).collect();
+            let found: Vec<usize> =
+                own(&hashes, thread).iter().map(|hash| filter.hashed().count(hash) as usize).collect();
             if found != *copies {
                 // The one that was under way may be done.
                 let (key, then) = change(seed, thread, made, copies);

@@ -45,7 +45,7 @@ fn every_operation_on_filters_for_no_key_and_for_one() {
             assert_eq!((filter.load_factor(), filter.expected_false_positive_rate()), (0.0, 0.0));
             assert!(!filter.contains(&7) && !filter.remove(&7) && filter.remove_all(&7) == 0);
             assert_eq!(filter.remove_batch(&[1, 2]).missing, [0, 1]);
-            assert_eq!(filter.par_remove(&[1, 2]).missing, [0, 1]);
+            assert_eq!(filter.bulk().remove(&[1, 2]).missing, [0, 1]);
 
             let keys = fill(&filter);
             holds(&filter, &keys);
@@ -59,14 +59,17 @@ fn every_operation_on_filters_for_no_key_and_for_one() {
                 let refused: Vec<usize> = report.rejected.iter().map(|rejection| rejection.index).collect();
                 let stored = (0..more.len()).filter(|index| refused.binary_search(index).is_err());
                 let stored: Vec<u64> = stored.map(|index| more[index]).collect();
-                assert!(filter.par_remove(&stored).missing.is_empty());
+                assert!(filter.bulk().remove(&stored).missing.is_empty());
             }
             holds(&filter, &keys);
 
             let bytes = written(|to| filter.write_to(to));
             let hasher = || filter.hasher().clone();
             holds(&Filter::read_from(&bytes[..], hasher()).unwrap(), &keys);
-            holds(&SnapshotReader::new(&bytes[..]).unwrap().in_parallel().into_filter(hasher()).unwrap(), &keys);
+            holds(
+                &SnapshotReader::new(&bytes[..]).unwrap().in_parallel().into_filter_with_hasher(hasher()).unwrap(),
+                &keys,
+            );
             holds(&Filter::join([&bytes[..]], hasher()).unwrap(), &keys);
             let merged = build(capacity, bits);
             assert_eq!(merged.merge_from(&filter).map(|report| report.refused), Ok(0));

@@ -45,7 +45,7 @@ const REMOVALS: [Operation; 4] = [
     ("remove", |filter, keys| keys.iter().for_each(|key| assert!(filter.remove(key)))),
     ("remove_all", |filter, keys| keys.iter().for_each(|key| assert_eq!(filter.remove_all(key), 1))),
     ("remove_batch", |filter, keys| drop(filter.remove_batch(keys))),
-    ("par_remove", |filter, keys| drop(filter.par_remove(keys))),
+    ("par_remove", |filter, keys| drop(filter.bulk().remove(keys))),
 ];
 
 const LOOKUPS: [Operation; 4] = [
@@ -69,8 +69,8 @@ fn check(pool: &ThreadPool, (name, operation): Operation, present: bool, changes
     assert_eq!(message, format!("the bomb of key {at}"), "{name}");
     for (index, key) in keys.iter().enumerate() {
         let count = filter.count(key);
-        let done = changes && index < at && count == usize::from(!present);
-        assert!(done || count == usize::from(present), "{name}: key {index} of {length}, {at} panicked");
+        let done = changes && index < at && count == u32::from(!present);
+        assert!(done || count == u32::from(present), "{name}: key {index} of {length}, {at} panicked");
     }
     // What is there, and nothing else, is what can be taken away.
     let there = filter.len() - old.len();

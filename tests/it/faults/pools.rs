@@ -33,13 +33,13 @@ fn work(filter: &Filter, task: u64) {
     let mut found = vec![false; keys.len()];
     filter.par_contains(&keys, &mut found);
     assert!(found.iter().all(|&found| found));
-    assert!(filter.par_remove(&keys).missing.is_empty());
+    assert!(filter.bulk().remove(&keys).missing.is_empty());
     assert!(filter.remove_batch(&keys).missing.is_empty());
     assert_eq!(filter.insert_batch(&keys).rejected, []);
     if task.is_multiple_of(4) {
         let bytes = written(|to| filter.write_to(to));
         let reader = SnapshotReader::new(&bytes[..]).unwrap().in_parallel();
-        let read: Filter = reader.into_filter(filter.hasher().clone()).unwrap();
+        let read: Filter = reader.into_filter_with_hasher(filter.hasher().clone()).unwrap();
         assert!(keys.iter().all(|key| read.contains(key)));
         assert_eq!(read.merge_from(&read).map(|report| report.refused), Ok(0));
     }
@@ -93,7 +93,7 @@ fn calls_from_inside_of_tasks() {
                 let keys: Vec<u64> = (0..TASKS * KEYS).collect();
                 assert_eq!(filter.len(), keys.len(), "{way}");
                 is_usable(&filter, &keys);
-                assert!(pool.install(|| filter.par_remove(&keys)).missing.is_empty());
+                assert!(pool.install(|| filter.bulk().remove(&keys)).missing.is_empty());
                 assert!(filter.is_empty());
             }
         }
@@ -120,7 +120,7 @@ fn a_task_that_panics_among_others() {
             let stored = |task: u64| {
                 let keys = keys_of(task);
                 let stored = filter.contains(&keys[0]);
-                assert!(keys.iter().all(|key| filter.count(key) == usize::from(stored)));
+                assert!(keys.iter().all(|key| filter.count(key) == u32::from(stored)));
                 stored
             };
             let keys: Vec<u64> = (0..TASKS).filter(|&task| stored(task)).flat_map(keys_of).collect();

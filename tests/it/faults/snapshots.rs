@@ -83,7 +83,7 @@ fn each_call_of_a_writer_a_reader_or_a_hasher() {
     calls += fuse.burn_at_each_call(|| check(Filter::read_from(line(), hasher()).unwrap()), after);
     calls += fuse.burn_at_each_call(|| check(Filter::join(iter::once(line()), hasher()).unwrap()), after);
     for pool in [1, 2].map(pool) {
-        let par_read = || SnapshotReader::new(line()).unwrap().in_parallel().into_filter(hasher()).unwrap();
+        let par_read = || SnapshotReader::new(line()).unwrap().in_parallel().into_filter_with_hasher(hasher()).unwrap();
         calls += fuse.burn_at_each_call(|| check(pool.install(par_read)), after);
     }
 
@@ -97,7 +97,11 @@ fn each_call_of_a_writer_a_reader_or_a_hasher() {
         let merged = filter.merge_from(&other).unwrap();
         assert_eq!(merged.inserted, keys.len());
         assert!(
-            filter.remove_batch_hash(&keys.iter().map(|key| other.hash(key)).collect::<Vec<_>>()).missing.is_empty()
+            filter
+                .hashed()
+                .remove_batch(&keys.iter().map(|key| other.hash(key)).collect::<Vec<_>>())
+                .missing
+                .is_empty()
         );
     };
     calls += fuse.burn_at_each_call(merge, after);

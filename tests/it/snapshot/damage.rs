@@ -205,7 +205,7 @@ proptest! {
             use_it(&filter);
         }
         if let Ok(reader) = SnapshotReader::new(&sealed.bytes[..])
-            && let Ok(filter) = reader.into_filter_with_stored_keys::<u64, StableHashBuilder>() {
+            && let Ok(filter) = reader.into_filter() {
                 use_it(&filter);
             }
     }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use testkit::format::{hash_of_text, may_hold, place};
 use testkit::written;
 
-type Filter = CuckooFilter<str, StableHashBuilder>;
+type Filter = CuckooFilter<String, StableHashBuilder>;
 
 const PAGE: &str = include_str!("../../../docs/format.md");
 const KEYS: [&str; 5] = ["key", "one", "two", "a.example", "seventeen letters"];
@@ -51,7 +51,7 @@ fn in_words(bytes: &[u8], keys: &[&str]) -> String {
 #[test]
 fn the_examples_are_what_is_written() {
     let filter = filter(5, 8);
-    KEYS.iter().for_each(|key| filter.insert(key).unwrap());
+    KEYS.iter().for_each(|key| filter.insert(*key).unwrap());
     let growing = growing(5, 10, 8, 23);
     assert_eq!(growing.stats().tables, 2);
     let bytes = [bytes_of(&filter, b"offset 17"), bytes_of(&growing, b"")];
@@ -70,7 +70,7 @@ fn the_keys_of_the_examples_are_in_their_bytes() {
         let loaded = Filter::read_from(&bytes[..], StableHashBuilder::with_keys(1, 2)).unwrap();
         assert_eq!(loaded.len(), stored);
         for key in keys {
-            assert!(loaded.contains(key) && may_hold(&bytes, hash_of_text([1, 2], key)).unwrap(), "{key:?}");
+            assert!(loaded.contains(*key) && may_hold(&bytes, hash_of_text([1, 2], key)).unwrap(), "{key:?}");
         }
     }
 }

@@ -44,7 +44,7 @@ fn several_that_save_to_one_path_do_not_mix() {
                 let bytes = fs::read(path).unwrap();
                 let reader = SnapshotReader::new(&bytes[..]).unwrap();
                 let keys = reader.header().metadata().try_into().map_or(7, u64::from_le_bytes);
-                let loaded: CuckooFilter<u64> = reader.into_filter_with_stored_keys().unwrap();
+                let loaded: CuckooFilter<u64> = reader.into_filter().unwrap();
                 assert_eq!(loaded.len() as u64, keys);
                 assert!((0..keys).all(|key| loaded.contains(&key)));
             }
@@ -71,8 +71,11 @@ type Stable = CuckooFilter<u64, StableHashBuilder>;
 type Way = fn(&Path) -> Result<Stable, SnapshotError>;
 
 /// Every way of loading a file.
-const WAYS: [Way; 3] =
-    [|path| Stable::load(path), |path| Stable::par_load(path), |path| Stable::load_with_hasher(path, stable())];
+const WAYS: [Way; 3] = [
+    |path| Stable::load(path),
+    |path| SnapshotReader::open(path)?.in_parallel().into_filter(),
+    |path| SnapshotReader::open(path)?.into_filter_with_hasher(stable()),
+];
 
 fn stable() -> StableHashBuilder {
     StableHashBuilder::with_keys(1, 2)

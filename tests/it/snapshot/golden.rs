@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use testkit::format::Sealed;
 use testkit::written;
 
-type Filter = CuckooFilter<str, StableHashBuilder>;
+type Filter = CuckooFilter<String, StableHashBuilder>;
 
 /// What a file is made of.
 struct Golden {
@@ -119,13 +119,14 @@ fn files_of_format_2_are_read() {
         assert_eq!(reader.header().part(), golden.shards, "{}", golden.name);
         assert_eq!(reader.header().has_keys(), golden.with_keys, "{}", golden.name);
         if golden.shards.len() < reader.header().shards() {
-            let part = reader.into_filter::<str, _>(Golden::hasher());
+            let part =
+                reader.into_filter_with_hasher::<String, _, concurrent_cuckoo_filter::kind::Plain>(Golden::hasher());
             assert!(matches!(part, Err(SnapshotError::PartAlone { shards: 2, .. })), "{part:?}");
-            let rest = written(|to| golden.filter().write_shards(0..1, to));
+            let rest = written(|to| golden.filter().snapshot().shards(0..1).write_to(to));
             golden.check_filter(&Filter::join([&file[..], &rest[..]], Golden::hasher()).unwrap());
         } else {
             if golden.with_keys {
-                golden.check_filter(&reader.into_filter_with_stored_keys().unwrap());
+                golden.check_filter(&reader.into_filter().unwrap());
             }
             golden.check_filter(&Filter::read_from(&file[..], Golden::hasher()).unwrap());
         }

@@ -74,10 +74,10 @@ fn what_was_saved_is_what_is_loaded_and_it_goes_on_growing() {
         assert_eq!((reader.header().stored(), reader.header().fingerprint_bits()), (keys, bits));
         assert_eq!(fingerprints(&bytes).unwrap().count() as u64, keys);
         SnapshotReader::new(&bytes[..]).unwrap().check().unwrap();
-        let loaded = reader.into_filter(hasher()).unwrap();
+        let loaded = reader.into_filter_with_hasher(hasher()).unwrap();
         check_equal(&loaded, &filter, keys);
         check_equal(
-            &SnapshotReader::new(&bytes[..]).unwrap().in_parallel().into_filter(hasher()).unwrap(),
+            &SnapshotReader::new(&bytes[..]).unwrap().in_parallel().into_filter_with_hasher(hasher()).unwrap(),
             &loaded,
             keys,
         );
@@ -138,7 +138,7 @@ fn shards_of_a_filter_that_grows_are_written_apart_and_joined() {
     let filter = filled(600_000, 2_400_000, 13, 1_500_000);
     let shards = filter.shards();
     assert!(shards > 2 && filter.stats().tables > shards);
-    let parts = [1..shards, 0..1].map(|part| written(|to| filter.write_shards(part, to)));
+    let parts = [1..shards, 0..1].map(|part| written(|to| filter.snapshot().shards(part).write_to(to)));
     let stored = parts.each_ref().map(|part| SnapshotReader::new(&part[..]).unwrap().header().stored());
     assert_eq!(stored.iter().sum::<u64>(), filter.len() as u64);
     let joined = Filter::join(parts.iter().map(|part| &part[..]), hasher()).unwrap();
@@ -149,7 +149,7 @@ fn shards_of_a_filter_that_grows_are_written_apart_and_joined() {
     assert_eq!(whole, bytes_of(&filter));
     assert!(matches!(read(&parts[0]), Err(SnapshotError::PartAlone { .. })));
     assert!(matches!(Filter::join([&parts[0][..]], hasher()), Err(SnapshotError::ShardMissing { number: 0, .. })));
-    let deeper = written(|to| build(600_000, 4_800_000, 13).write_shards(0..1, to));
+    let deeper = written(|to| build(600_000, 4_800_000, 13).snapshot().shards(0..1).write_to(to));
     let other = Filter::join([&parts[0][..], &deeper], hasher());
     assert!(matches!(other, Err(SnapshotError::PartsDiffer { part: 1, .. })), "{other:?}");
 }

@@ -30,7 +30,7 @@ fn a_hash_function_has_no_keys_unless_it_says_so() {
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
     assert_eq!((reader.header().hasher_name(), reader.header().has_keys()), ("own", false));
     assert_eq!((filter.hasher().keys(), <Own>::from_keys([0; 4]).is_none()), (None, true));
-    let loaded: CuckooFilter<u32, Own> = reader.into_filter(Own::default()).unwrap();
+    let loaded: CuckooFilter<u32, Own> = reader.into_filter_with_hasher(Own::default()).unwrap();
     assert!(loaded.contains(&7));
 }
 
@@ -64,11 +64,12 @@ fn the_name_of_the_default_hash_function_is_its_code_path() {
 
 #[test]
 fn a_default_hash_function_of_the_same_name_and_other_output_is_refused() {
-    let filter = CuckooFilter::<str>::with_capacity(100);
+    let filter = CuckooFilter::<String>::with_capacity(100);
     let bytes = written(|to| filter.write_to(to));
     // The first number of the probe.
     let sealed = Sealed::new(bytes).with(72, 7_u64.to_le_bytes()).bytes;
-    let result = SnapshotReader::new(&sealed[..]).unwrap().into_filter_with_stored_keys::<str, DefaultHashBuilder>();
+    let reader = SnapshotReader::new(&sealed[..]).unwrap();
+    let result: Result<CuckooFilter<String>, _> = reader.into_filter();
     assert!(matches!(result, Err(SnapshotError::HasherMismatch { .. })), "{result:?}");
 }
 
@@ -82,7 +83,8 @@ fn the_name_of_a_hash_function_has_64_bytes_at_the_most() {
     filter.snapshot().metadata(b"!!!").write_to(&mut bytes).unwrap();
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
     assert_eq!(reader.header().hasher_name(), Own::<true>::NAME);
-    assert!(reader.into_filter(Own::<true>::default()).unwrap().contains(&7u32));
+    let filter: CuckooFilter<u32, _> = reader.into_filter_with_hasher(Own::<true>::default()).unwrap();
+    assert!(filter.contains(&7));
 
     let longer =
         |by: u32| Sealed::new(bytes.clone()).with(140, (64 + by).to_le_bytes()).with(144, (3 - by).to_le_bytes()).bytes;

@@ -20,7 +20,7 @@ fn snapshot(bits: u32, keys: u64) -> Vec<u8> {
 #[track_caller]
 fn read<R: Read + Send>(name: &str, reader: impl Fn() -> R + Sync) -> Result<Filter, SnapshotError> {
     let result = Filter::read_from(reader(), hasher());
-    let par_read = || SnapshotReader::new(reader())?.in_parallel().into_filter(hasher());
+    let par_read = || SnapshotReader::new(reader())?.in_parallel().into_filter_with_hasher(hasher());
     let in_pool = |threads| pool(threads).install(par_read);
     for other in [par_read(), in_pool(1), in_pool(2), in_pool(5)] {
         match (&result, other) {

@@ -84,8 +84,8 @@ fn build_part(number: usize, folder: &Path) {
         let part = builder().build_shards(layout.part(number, PROCESSES)).unwrap();
         assert_eq!(part.shards(), mine);
         let hashes: Vec<u64> = keys.map(|key| layout.hash(&key)).collect();
-        assert_eq!(part.insert_batch_hash(&hashes).unwrap().inserted, hashes.len());
-        part.save(part_path(folder, number)).unwrap();
+        assert_eq!(part.insert_batch(&hashes).unwrap().inserted, hashes.len());
+        part.snapshot().save(part_path(folder, number)).unwrap();
     } else {
         keys.for_each(|key| filter.insert(&key).unwrap());
         filter.snapshot().shards(mine).save(part_path(folder, number)).unwrap();
@@ -119,7 +119,7 @@ impl Build {
     fn part<K: ?Sized + Hash + 'static>(&self, key: &K, shards: Range<usize>) -> Vec<u8> {
         let filter = self.filter::<K>();
         filter.insert(key).unwrap();
-        written(|to| filter.write_shards(shards, to))
+        written(|to| filter.snapshot().shards(shards).write_to(to))
     }
 }
 
@@ -144,7 +144,7 @@ fn parts_that_are_a_whole() {
     let whole = build.filter::<u64>();
     assert_eq!(whole.shards(), 3);
     (0..1000).for_each(|key| whole.insert(&key).unwrap());
-    let part = |shards| written(|to| whole.write_shards(shards, to));
+    let part = |shards| written(|to| whole.snapshot().shards(shards).write_to(to));
     for parts in [vec![(0, 3)], vec![(1, 3), (0, 1)], vec![(0, 2), (2, 3)], vec![(2, 3), (1, 2), (0, 1)]] {
         let parts: Vec<Vec<u8>> = parts.into_iter().map(|(start, end)| part(start..end)).collect();
         let joined = Filter::join(parts.iter().map(|part| &part[..]), hasher()).unwrap();

@@ -12,7 +12,7 @@ use std::ops::Range;
 use testkit::format::Sealed;
 use testkit::written;
 
-type Filter = CuckooFilter<str, StableHashBuilder>;
+type Filter = CuckooFilter<String, StableHashBuilder>;
 
 /// Bytes of a header without metadata: its fields, the names of the hasher and of the type, zeros, the checksum.
 const HEADER: usize = 256;
@@ -361,7 +361,7 @@ fn the_shards_of_another_snapshot() {
 
 #[test]
 fn another_hasher() {
-    let error = error(CuckooFilter::<str, _>::read_from(&bytes()[..], DefaultHashBuilder::with_seeds(1, 2, 0, 0)));
+    let error = error(CuckooFilter::<String, _>::read_from(&bytes()[..], DefaultHashBuilder::with_seeds(1, 2, 0, 0)));
     match &error {
         SnapshotError::HasherMismatch { saved, given, .. } => {
             assert_eq!((&saved[..], *given), ("siphash-1-3", DefaultHashBuilder::NAME))
@@ -372,7 +372,7 @@ fn another_hasher() {
     assert!(message.contains("\"siphash-1-3\"") && message.contains("\"ahash-"), "{message}");
     let bytes = bytes();
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
-    let result = reader.into_filter_with_stored_keys::<str, DefaultHashBuilder>();
+    let result: Result<CuckooFilter<String>, _> = reader.into_filter();
     assert!(matches!(result, Err(SnapshotError::HasherMismatch { .. })));
 }
 
@@ -386,7 +386,7 @@ fn other_keys_of_the_hasher() {
     // Other ones in the file than the filter was filled with: a caller with the right ones does not need them.
     let changed = sealed().with(104, 7_u64.to_le_bytes()).bytes;
     let reader = SnapshotReader::new(&changed[..]).unwrap();
-    let result = reader.into_filter_with_stored_keys::<str, StableHashBuilder>();
+    let result: Result<CuckooFilter<String, StableHashBuilder>, _> = reader.into_filter();
     assert!(matches!(result, Err(SnapshotError::HasherMismatch { .. })));
     assert!(Filter::read_from(&changed[..], hasher()).is_ok());
 }
@@ -475,7 +475,13 @@ fn keys_of_a_type_with_a_name_of_its_own() {
     let bytes = saved("order-1").unwrap();
     let reader = || SnapshotReader::new(&bytes[..]).unwrap();
     assert_eq!(reader().header().key_type(), "order-1");
-    assert!(reader().expect_key_type("order-1").unwrap().into_filter::<(u8, u32), _>(hasher()).is_ok());
+    assert!(
+        reader()
+            .expect_key_type("order-1")
+            .unwrap()
+            .into_filter_with_hasher::<(u8, u32), _, concurrent_cuckoo_filter::kind::Plain>(hasher())
+            .is_ok()
+    );
     assert!(Orders::read_from(&bytes[..], hasher()).is_ok(), "nothing is known of this type");
     for name in ["order-2", "order-", "", "u64"] {
         let refused = error(reader().expect_key_type(name));
@@ -512,7 +518,7 @@ fn more_metadata_than_fits() {
 fn shards_that_there_are_not() {
     for (start, end) in [(0, 0), (1, 1), (0, 2), (1, 2), (1, 0), (7, usize::MAX)] {
         let mut bytes = Vec::new();
-        let error = error(filter().write_shards(Range { start, end }, &mut bytes));
+        let error = error(filter().snapshot().shards(Range { start, end }).write_to(&mut bytes));
         match &error {
             SnapshotError::NoSuchShards { asked, there, .. } => {
                 assert_eq!((asked, there), (&Range { start, end }, &(0..1)));

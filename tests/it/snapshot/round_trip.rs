@@ -133,7 +133,7 @@ fn check_round_trip<S: SavedHasher + Clone>(shape: &Shape, hasher: S) {
     assert_eq!((header.hasher_name(), header.has_keys()), (S::NAME, hasher.keys().is_some()));
     assert_eq!((header.capacity(), header.fingerprint_bits()), (shape.capacity, filter.fingerprint_bits()));
     assert_eq!((header.shards(), header.part()), (filter.shards(), 0..filter.shards()));
-    let with_its_keys = reader.into_filter_with_stored_keys::<u64, S>();
+    let with_its_keys = reader.into_filter::<u64, S, concurrent_cuckoo_filter::kind::Plain>();
     let loaded = if hasher.keys().is_some() {
         with_its_keys.unwrap()
     } else {
@@ -147,7 +147,10 @@ fn check_round_trip<S: SavedHasher + Clone>(shape: &Shape, hasher: S) {
     let without_keys = written(|to| filter.snapshot().without_keys().write_to(to));
     let reader = SnapshotReader::new(&without_keys[..]).unwrap();
     assert!(!reader.header().has_keys());
-    assert!(matches!(reader.into_filter_with_stored_keys::<u64, S>(), Err(SnapshotError::NoKeys { .. })));
+    assert!(matches!(
+        reader.into_filter::<u64, S, concurrent_cuckoo_filter::kind::Plain>(),
+        Err(SnapshotError::NoKeys { .. })
+    ));
     check_equal(&Filter::read_from(&without_keys[..], hasher).unwrap(), &filter, asked);
 }
 
@@ -211,5 +214,5 @@ fn all_the_metadata_that_fits() {
     let bytes = bytes_of(&filter, &metadata);
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
     assert!(reader.header().metadata() == metadata);
-    assert!(reader.into_filter::<u64, _>(Fixed).is_ok());
+    assert!(reader.into_filter_with_hasher::<u64, _, concurrent_cuckoo_filter::kind::Plain>(Fixed).is_ok());
 }

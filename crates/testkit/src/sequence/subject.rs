@@ -91,12 +91,12 @@ impl Subject {
         let Subject { setup, filter, model, .. } = self;
         let numbers: Vec<usize> = (0..setup.keys).collect();
         let mut found = vec![false; numbers.len()];
-        filter.contains_batch_hash(&model.places.hashes, &mut found);
+        filter.hashed().contains_batch(&model.places.hashes, &mut found);
         self.found(&numbers, &found);
         for (number, &class) in model.places.classes.iter().enumerate() {
             let (hash, count) = (model.places.hashes[number], model.count(class));
-            assert_eq!(filter.contains_hash(hash), count > 0, "key {number}");
-            assert_eq!(filter.count_hash(hash), count, "key {number}");
+            assert_eq!(filter.hashed().contains(&hash), count > 0, "key {number}");
+            assert_eq!(filter.hashed().count(&hash) as usize, count, "key {number}");
         }
         let stats = filter.stats();
         assert_eq!((stats.refused_full + stats.refused_too_many_copies) as usize, self.refused);

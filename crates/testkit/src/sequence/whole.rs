@@ -18,7 +18,7 @@ impl Subject {
     pub(super) fn join(&mut self) {
         let part = |shard| {
             let mut bytes = Vec::new();
-            self.filter.write_shards(shard..shard + 1, &mut bytes).expect("there is memory");
+            self.filter.snapshot().shards(shard..shard + 1).write_to(&mut bytes).expect("there is memory");
             bytes
         };
         let parts: Vec<Vec<u8>> = (0..self.filter.shards()).rev().map(part).collect();
@@ -54,7 +54,7 @@ impl Subject {
         self.model.clear();
         for class in 0..before.classes() {
             let number = before.places.classes.iter().position(|&of| of == class).expect("a class has a key");
-            let count = self.filter.count_hash(before.places.hashes[number]);
+            let count = self.filter.hashed().count(&before.places.hashes[number]) as usize;
             let least = before.count(class);
             assert!((least..=least + other.count(class)).contains(&count), "{count} copies, {least} before");
             assert!((0..count).all(|_| self.model.insert(class).is_ok()), "the filter holds them");

@@ -46,7 +46,7 @@ impl Shared {
         let most = 1 + rng.u64(..slots * 2 / 3);
         let stable: Vec<u64> = (1..most).take_while(|key| filter.insert(key).is_ok()).collect();
         let stable = [&[0], &stable[..]].concat();
-        let least = stable.iter().map(|key| filter.count(key)).collect();
+        let least = stable.iter().map(|key| filter.count(key) as usize).collect();
         // A key that is found now is in the class of a stable one.
         let mut twins = (most + 1..).filter(|key| filter.contains(key));
         let mut others = (most + 1..).filter(|key| !filter.contains(key));
@@ -127,7 +127,7 @@ impl Shared {
             broken(&self.shape, None, format_args!("len is {} of {taken} slots taken", loaded.len()));
         }
         for (key, &least) in self.stable.iter().zip(&self.least) {
-            let count = loaded.count(key);
+            let count = loaded.count(key) as usize;
             if count < least {
                 let what = format_args!("{count} copies of its class in a snapshot, {least} throughout");
                 broken(&self.shape, *key, what);
@@ -184,7 +184,7 @@ impl Shared {
             alone.insert(&key).expect("an empty filter");
             let class: usize =
                 all.iter().filter(|(other, _)| alone.contains(other)).map(|(_, copies)| usize::from(*copies)).sum();
-            let count = filter.count(&key);
+            let count = filter.count(&key) as usize;
             if count != class {
                 broken(shape, key, format_args!("count is {count} of {class} copies of its class"));
             }

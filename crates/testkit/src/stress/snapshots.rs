@@ -35,7 +35,7 @@ pub(super) fn take(field: &Exact, mut rng: Rng) -> (Tally, u64) {
 fn read(bytes: &[u8], field: &Exact, parallel: bool) -> Result<Filter, SnapshotError> {
     let reader = SnapshotReader::new(bytes)?;
     let reader = if parallel { reader.in_parallel() } else { reader };
-    reader.into_filter(field.filter.hasher().clone())
+    reader.into_filter_with_hasher(field.filter.hasher().clone())
 }
 
 impl Exact {
@@ -56,7 +56,7 @@ impl Exact {
                 () if keys.contested.contains(&key) => 0..=contested,
                 () => 0..=0,
             };
-            let count = filter.count(&key);
+            let count = filter.count(&key) as usize;
             if !expected.contains(&(count as u8)) || filter.contains(&key) != (count > 0) {
                 self.broken(key, format_args!("count is {count} {when}, {expected:?} expected"));
             }

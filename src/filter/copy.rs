@@ -1,0 +1,108 @@
+//! The contents of a filter, copied into a new one or stored in another.
+
+use super::Filter;
+use super::kind::Kind;
+use crate::error::{BuildError, MergeError};
+use crate::hashing::probe;
+use crate::report::MergeReport;
+use core::hash::BuildHasher;
+
+impl<K: ?Sized, S: Clone, T: Kind> Clone for Filter<K, S, T> {
+    /// Copies the filter as [`try_clone`](Filter::try_clone) does.
+    ///
+    /// # Panics
+    /// If allocation fails.
+    fn clone(&self) -> Self {
+        self.try_clone().unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl<K: ?Sized, S: Clone, T: Kind> Filter<K, S, T> {
+    /// Copies the filter, while it serves. The copy has the same hash function with the same seeds, so that the two can be
+    /// [merged](Filter::merge_from); its [`stats`](Filter::stats) begin at zero, and its time goes on from the same moment.
+    ///
+    /// A shard at a time is copied under its locks: every key that is in the filter from the beginning of the call to its end is in the
+    /// copy; a key that is inserted or removed in the meantime may be or not. Lookups go on.
+    ///
+    /// # Errors
+    /// [`BuildError::OutOfMemory`].
+    ///
+    /// # Complexity
+    /// Each word once.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<String>::with_capacity(100);
+    /// filter.insert("a")?;
+    /// let copy = filter.try_clone()?;
+    /// filter.remove("a");
+    /// assert!(copy.contains("a") && !filter.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_clone(&self) -> Result<Self, BuildError> {
+        let refused = BuildError::OutOfMemory { bytes: self.memory_usage() };
+        let (words, mut room) = (self.plan().words, Vec::new());
+        room.try_reserve_exact(words).map_err(|_| refused.clone())?;
+        room.resize(words, 0);
+        let raw = self.raw.try_clone(&mut room).ok_or(refused)?;
+        let (capacities, time) = ([self.capacity, self.max_capacity], T::copied(&self.time));
+        Ok(Filter::from_raw(capacities, self.false_positive_rate(), raw, time, self.hasher.clone()))
+    }
+}
+
+impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
+    /// Stores a copy of everything that the other filter holds, while both serve. Counts are added up. What is refused for lack of room is
+    /// counted; nothing else is lost.
+    ///
+    /// Both must have been built with the same capacity, rate or width and options of their kind, and with the same hash function
+    /// with the same seeds: two filters with default hash functions have seeds of their own, and cannot be merged. Give both a clone
+    /// of one function ([`Builder::hasher`](crate::Builder::hasher)), or begin the second as a [clone](Filter::try_clone) of the first.
+    /// Every key that the other filter holds from the beginning of the call to its end is merged; a key that is inserted or removed
+    /// there in the meantime may be or not. Keys that both hold are held twice afterwards, and take two removals. A filter may be merged
+    /// with itself, which doubles its copies, and two with each other at the same time.
+    ///
+    /// Live copies are stored with the time that they have left. The ticks of two filters do not come at the same moments, so a merged
+    /// key or count may live one tick longer, and as many more as are made while its shard is merged. Of two windows of a count, the sum
+    /// has the later end.
+    ///
+    /// # Errors
+    /// [`MergeError`] if the two were built differently or allocation fails; nothing has changed then.
+    ///
+    /// # Complexity
+    /// A shard at a time is copied under the locks of the other filter, and stored under those of this one: never are both held. Lookups
+    /// go on in both. Memory: a copy of one shard.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CountingFilter, StableHashBuilder};
+    ///
+    /// let builder = CountingFilter::<String>::builder().capacity(100).hasher(StableHashBuilder::with_keys(1, 2));
+    /// let (one, other) = (builder.clone().build()?, builder.build()?);
+    /// one.add("a.com")?;
+    /// other.add("a.com")?;
+    /// other.add("b.com")?;
+    /// let report = one.merge_from(&other)?;
+    /// assert_eq!((report.inserted, report.refused), (2, 0));
+    /// assert_eq!([one.count("a.com"), one.count("b.com")], [2, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn merge_from(&self, other: &Self) -> Result<MergeReport, MergeError> {
+        if !self.plan().places_alike(other.plan()) || self.life() != other.life() {
+            return Err(MergeError::SizesDiffer);
+        }
+        if probe(&self.hasher) != probe(&other.hasher) {
+            return Err(MergeError::HashersDiffer);
+        }
+        let (words, mut room) = (self.plan().words, Vec::new());
+        let bytes = words * size_of::<u64>();
+        room.try_reserve_exact(words).map_err(|_| MergeError::OutOfMemory { bytes })?;
+        room.resize(words, 0);
+        let mut report = MergeReport::default();
+        let put = |value| T::merged(&self.raw, &self.time, value);
+        self.raw.merge_from(&other.raw, &mut room, put, |result| match result {
+            Ok(_) => report.inserted += 1,
+            Err(_) => report.refused += 1,
+        });
+        Ok(report)
+    }
+}

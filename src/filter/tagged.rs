@@ -1,0 +1,213 @@
+//! A tag of the caller's beside each key: which list, which reason.
+
+use super::TaggedFilter;
+use super::batch::assert_same_length;
+use super::key::BatchKey;
+use crate::error::InsertError;
+use crate::layout::Mixed;
+use crate::raw::{Answers, Put};
+use crate::report::{BulkReport, RemoveReport};
+use core::borrow::Borrow;
+use core::hash::{BuildHasher, Hash};
+
+impl<K: ?Sized, S> TaggedFilter<K, S> {
+    /// Returns the largest tag. The smallest is 0.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::TaggedFilter;
+    ///
+    /// let filter = TaggedFilter::<u64>::builder().capacity(100).tags(8).build()?;
+    /// assert_eq!(filter.max_tag(), 14); // 15 tags fit 4 bits
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn max_tag(&self) -> u32 {
+        self.raw.tags().most() - 1
+    }
+
+    /// The value of a tag: that of a dead slot is 0.
+    pub(crate) fn value(&self, tag: u32) -> Result<u32, InsertError> {
+        if tag <= self.max_tag() { Ok(tag + 1) } else { Err(InsertError::TagTooLarge) }
+    }
+
+    /// An insertion with this tag.
+    pub(crate) fn copy_with(&self, tag: u32) -> Result<Put, InsertError> {
+        Ok(Put { value: self.value(tag)?, ..Put::COPY })
+    }
+
+    fn least_tag(&self, mixed: Mixed) -> Option<u32> {
+        self.raw.values(mixed).into_iter().min().map(|value| value - 1)
+    }
+}
+
+impl<K: ?Sized, S: BuildHasher> TaggedFilter<K, S> {
+    /// Stores a copy of the key with this tag, whether the key is present or not. A key takes a slot per insertion, up to 8.
+    ///
+    /// # Errors
+    /// [`InsertError::TagTooLarge`] for a tag above [`max_tag`](TaggedFilter::max_tag), [`InsertError::Full`],
+    /// [`InsertError::TooManyCopies`] and, in a growing filter, [`InsertError::OutOfMemory`]; nothing is stored then.
+    ///
+    /// # Complexity
+    /// That of an [insertion](crate::CuckooFilter::insert) without a tag.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{InsertError, TaggedFilter};
+    ///
+    /// let filter = TaggedFilter::<String>::with_capacity(100);
+    /// filter.insert("key", 5)?;
+    /// assert_eq!(filter.tag("key"), Some(5));
+    /// assert_eq!((filter.max_tag(), filter.insert("key", 7)), (6, Err(InsertError::TagTooLarge)));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn insert<Q: ?Sized + Hash>(&self, key: &Q, tag: u32) -> Result<(), InsertError>
+    where
+        K: Borrow<Q>,
+    {
+        let put = self.copy_with(tag)?;
+        self.raw.put(self.mixed(key), put).map(|_| ())
+    }
+
+    /// Returns the tag of the key, the smallest if there are several; `None` if the key is absent, which is certain.
+    ///
+    /// # Complexity
+    /// That of [`contains`](TaggedFilter::contains), which is faster where the tag does not matter.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::TaggedFilter;
+    ///
+    /// let filter = TaggedFilter::<String>::with_capacity(100);
+    /// filter.insert("key", 0)?;
+    /// assert_eq!((filter.tag("key"), filter.tag("another")), (Some(0), None));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn tag<Q: ?Sized + Hash>(&self, key: &Q) -> Option<u32>
+    where
+        K: Borrow<Q>,
+    {
+        self.least_tag(self.mixed(key))
+    }
+
+    /// Returns the tags of the key, in no order: one per copy that was there throughout, and perhaps those of copies that came or went in
+    /// the meantime. A copy that another writer relocates may show its tag twice.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::TaggedFilter;
+    ///
+    /// let filter = TaggedFilter::<String>::with_capacity(100);
+    /// filter.insert("key", 3)?;
+    /// filter.insert("key", 1)?;
+    /// let mut tags: Vec<u32> = filter.tags("key").collect();
+    /// tags.sort();
+    /// assert_eq!(tags, [1, 3]);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn tags<Q: ?Sized + Hash>(&self, key: &Q) -> impl ExactSizeIterator<Item = u32> + use<K, S, Q>
+    where
+        K: Borrow<Q>,
+    {
+        self.raw.values(self.mixed(key)).into_iter().map(|value| value - 1)
+    }
+
+    /// Replaces the tag of one copy of the key, and returns whether there was one with the tag `from`. A reader sees the one tag or the
+    /// other.
+    ///
+    /// # Errors
+    /// [`InsertError::TagTooLarge`] if `to` is above [`max_tag`](TaggedFilter::max_tag).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::TaggedFilter;
+    ///
+    /// let filter = TaggedFilter::<String>::with_capacity(100);
+    /// filter.insert("key", 3)?;
+    /// assert!(filter.retag("key", 3, 1)? && !filter.retag("key", 3, 2)?);
+    /// assert_eq!(filter.tag("key"), Some(1));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn retag<Q: ?Sized + Hash>(&self, key: &Q, from: u32, to: u32) -> Result<bool, InsertError>
+    where
+        K: Borrow<Q>,
+    {
+        let to = self.value(to)?;
+        // No copy has a tag that is too large.
+        let Ok(from) = self.value(from) else { return Ok(false) };
+        Ok(self.raw.update(self.mixed(key), Some(from), |_| to) != 0)
+    }
+
+    /// Removes a copy of the key with this tag, and returns whether there was one. Remove only pairs that were inserted: removing another
+    /// one may, as often as a lookup is wrong, remove the copy of another key of the class.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::TaggedFilter;
+    ///
+    /// let filter = TaggedFilter::<String>::with_capacity(100);
+    /// filter.insert("key", 3)?;
+    /// assert!(!filter.remove("key", 2) && filter.remove("key", 3));
+    /// assert!(filter.is_empty());
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn remove<Q: ?Sized + Hash>(&self, key: &Q, tag: u32) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.value(tag).is_ok_and(|value| self.raw.remove_value(self.mixed(key), Some(value)) != 0)
+    }
+
+    /// Stores a copy of each key with this tag, as a loop of [`insert`](TaggedFilter::insert) would, and lists refused keys.
+    ///
+    /// # Errors
+    /// [`InsertError::TagTooLarge`], before anything is stored.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::TaggedFilter;
+    ///
+    /// let lists = TaggedFilter::<String>::with_capacity(100);
+    /// assert_eq!(lists.insert_batch(&["a", "b"], 0)?.inserted + lists.insert_batch(&["c"], 1)?.inserted, 3);
+    /// let mut tags = [None; 4];
+    /// lists.tag_batch(&["a", "b", "c", "d"], &mut tags);
+    /// assert_eq!(tags, [Some(0), Some(0), Some(1), None]);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn insert_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q], tag: u32) -> Result<BulkReport, InsertError> {
+        Ok(self.put_batch(keys, self.copy_with(tag)?, Answers::Nothing))
+    }
+
+    /// Removes a copy of each key with this tag, as a loop of [`remove`](TaggedFilter::remove) would, and lists absent keys.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::TaggedFilter;
+    ///
+    /// let filter = TaggedFilter::<String>::with_capacity(100);
+    /// assert_eq!(filter.insert_batch(&["a", "b"], 2)?.inserted, 2);
+    /// let report = filter.remove_batch(&["a", "c"], 2);
+    /// assert_eq!((report.removed, report.missing), (1, vec![1]));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn remove_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q], tag: u32) -> RemoveReport {
+        match self.value(tag) {
+            Ok(value) => self.remove_each(keys, Some(value)),
+            Err(_) => RemoveReport { missing: (0..keys.len()).collect(), ..RemoveReport::default() },
+        }
+    }
+
+    /// Returns the tag of each key: `tags[i]` is the result of [`tag`](TaggedFilter::tag) for `keys[i]`.
+    ///
+    /// # Panics
+    /// If `keys` and `tags` differ in length.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::TaggedFilter;
+    ///
+    /// let filter = TaggedFilter::<String>::with_capacity(100);
+    /// filter.insert("a", 2)?;
+    /// let mut tags = [None; 2];
+    /// filter.tag_batch(&["a", "b"], &mut tags);
+    /// assert_eq!(tags, [Some(2), None]);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[track_caller]
+    pub fn tag_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q], tags: &mut [Option<u32>]) {
+        assert_same_length(keys.len(), tags.len());
+        self.raw.fetch_each(self.mixed_each(keys).zip(tags), |mixed, tag| *tag = self.least_tag(mixed));
+    }
+}

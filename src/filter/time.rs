@@ -1,0 +1,280 @@
+//! The time of filters whose keys die: how long they live, and what has passed.
+
+use super::Filter;
+use super::kind::{Kind, Timed};
+use crate::error::BuildError;
+use crate::raw::{RawFilter, Tagging};
+use crate::sys::sync::SharedCounter;
+use core::time::Duration;
+
+/// How long keys live.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Life {
+    /// At least.
+    pub(crate) time: Duration,
+    pub(crate) tick: Duration,
+    /// Whether each addition to a count begins its time anew.
+    pub(crate) renews: bool,
+}
+
+impl Life {
+    /// The requested life, the bits of a deadline, and the number of steps that fit them.
+    pub(crate) fn plan(time: Duration, steps: u32, renews: bool) -> Result<(Self, u32, u32), BuildError> {
+        if time.is_zero() {
+            return Err(BuildError::NoTimeToLive);
+        }
+        if u64::try_from(time.as_nanos()).is_err() {
+            return Err(BuildError::TimeToLiveTooLong { asked: time });
+        }
+        // Of 2^t tags one is dead, and a life that begins in the middle of a tick takes one more.
+        let bits = (2..=8).find(|bits| (1..=(1 << bits) - 2).contains(&steps));
+        let bits = bits.ok_or(BuildError::StepsOutOfRange { asked: steps })?;
+        let steps = (1_u32 << bits) - 2;
+        // Rounded up: all steps together are at least the time.
+        let nanos = time.as_nanos().div_ceil(steps.into());
+        let tick = Duration::new((nanos / 1_000_000_000) as u64, (nanos % 1_000_000_000) as u32);
+        Ok((Life { time, tick, renews }, bits, steps))
+    }
+
+    /// The ticks of a life that is at least this long: a part of one may have passed already when it begins.
+    pub(super) fn ticks_for(&self, time: Duration) -> u32 {
+        time.as_nanos().div_ceil(self.tick.as_nanos()) as u32 + 1
+    }
+
+    /// The longest life, in ticks.
+    pub(super) fn all_ticks(&self) -> u32 {
+        self.ticks_for(self.time)
+    }
+}
+
+/// The time of a filter, as far as it was told.
+pub(crate) struct Clock {
+    pub(crate) life: Life,
+    /// The epoch from which time is counted.
+    begun: u64,
+    /// The nanoseconds that had passed of its tick: 0, unless the filter was loaded.
+    passed: u64,
+    /// Nanoseconds since the tick of `begun`.
+    told: SharedCounter,
+}
+
+impl Clock {
+    pub(crate) fn new(life: Life, begun: u64, passed: u64) -> Self {
+        let clock = Clock { life, begun, passed, told: SharedCounter::default() };
+        clock.told.raise(passed);
+        clock
+    }
+
+    fn tick(&self) -> u64 {
+        nanos(self.life.tick)
+    }
+
+    /// The epoch when this much time has passed.
+    fn tell(&self, elapsed: Duration) -> u64 {
+        let elapsed = Duration::from_nanos(self.passed).saturating_add(elapsed);
+        self.told.raise(nanos(elapsed));
+        let due = elapsed.as_nanos() / self.life.tick.as_nanos();
+        self.begun.saturating_add(u64::try_from(due).unwrap_or(u64::MAX))
+    }
+
+    /// What has passed of the tick in this epoch, as far as was told, in parts of 2^32. Never more than has: a later reader
+    /// knows that a key has lived at least so long.
+    pub(crate) fn passed_in(&self, epoch: u64) -> u32 {
+        let before = epoch.saturating_sub(self.begun).saturating_mul(self.tick());
+        let passed = self.told.get().saturating_sub(before).min(self.tick() - 1);
+        ((u128::from(passed) << 32) / u128::from(self.tick())) as u32
+    }
+}
+
+impl Clone for Clock {
+    /// Goes on from the same moment.
+    fn clone(&self) -> Self {
+        let clock = Clock::new(self.life, self.begun, self.passed);
+        clock.told.raise(self.told.get());
+        clock
+    }
+}
+
+/// As a number and as a file has it: the longest is some 584 years.
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The time of a filter with tags.
+pub(crate) struct Timing {
+    /// `None` if nothing dies.
+    pub(crate) clock: Option<Clock>,
+    /// The value of an insertion for the whole time to live; 1 if there is none.
+    pub(crate) whole: u32,
+}
+
+impl Timing {
+    /// Time is counted from now.
+    pub(crate) fn new(raw: &RawFilter<Tagging>, life: Option<Life>) -> Self {
+        let whole = life.map_or(1, |life| raw.tags().value_for(life.all_ticks()));
+        Timing { clock: life.map(|life| Clock::new(life, raw.epoch(), 0)), whole }
+    }
+
+    /// The value of a merged copy, whose ticks do not come at the moments of the ticks of this filter: it lives a tick longer, or for
+    /// the whole time.
+    pub(super) fn one_tick_later(&self, raw: &RawFilter<Tagging>, value: u32) -> u32 {
+        let Some(Clock { life, .. }) = &self.clock else { return value };
+        if raw.tags().epochs(value) < life.all_ticks() { value + raw.tags().value_for(1) } else { value }
+    }
+}
+
+impl Clone for Timing {
+    /// Goes on from the same moment.
+    fn clone(&self) -> Self {
+        Timing { clock: self.clock.clone(), whole: self.whole }
+    }
+}
+
+impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
+    pub(crate) fn life(&self) -> Option<&Life> {
+        T::clock(&self.time).map(|clock| &clock.life)
+    }
+}
+
+#[cfg(feature = "snapshot")]
+impl Timing {
+    /// The time of a filter that was read, of which this part of a tick had passed when it was written, in parts of 2^32.
+    pub(crate) fn resumed(raw: &RawFilter<Tagging>, life: Option<Life>, part: u32) -> Self {
+        let timing = Timing::new(raw, life);
+        let clock = life.map(|life| {
+            let passed = (life.tick.as_nanos() * u128::from(part)) >> 32;
+            Clock::new(life, raw.epoch(), passed as u64)
+        });
+        Timing { clock, ..timing }
+    }
+}
+
+impl<K: ?Sized, S, T: Timed> Filter<K, S, T> {
+    /// Makes one tick, and returns how many slots were cleared: a key or count with one tick left to live is dead when this returns.
+    ///
+    /// For tests, and for callers that count time themselves; [`advance_to`](Filter::advance_to) goes by a clock. In a counting filter
+    /// whose counts do not die, it does nothing.
+    ///
+    /// # Complexity
+    /// Reads all memory but what was [swept](Filter::sweep) ahead, up to 512 buckets under one lock, and clears dead slots: some
+    /// milliseconds per million slots.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::ExpiringFilter;
+    ///
+    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(std::time::Duration::from_secs(60)).build()?;
+    /// filter.insert(&1)?;
+    /// let cleared: Vec<usize> = (0..7).map(|_| filter.advance()).collect();
+    /// assert_eq!(cleared, [0; 7]); // dead after the seventh tick, and still in its slot
+    /// assert!(!filter.contains(&1));
+    /// assert_eq!(filter.advance(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn advance(&self) -> usize {
+        if self.time.clock.is_some() { self.raw.advance() } else { 0 }
+    }
+
+    /// Makes the ticks that are due when this much time has passed since the filter was built or loaded, and returns how many were made.
+    /// If fewer are due than were made before, it does nothing. In a loaded filter, the time goes on from the last `advance_to` before
+    /// the snapshot was written, and no part of a tick is lost: if the caller knows how long ago that was, it adds that time.
+    ///
+    /// Call it from a timer, some four times per tick. The time of a key that is stored while a tick is due is counted from the tick
+    /// before: the key lives as long as requested, less the lateness of this call. A result above 1 means that the call was late by a
+    /// tick. If the whole time to live passes without a call, everything is dead, and cleared. **A clock that jumps ahead kills
+    /// keys, and time then stands still until the clock gets there again**: use a monotonic clock, such as `Instant`.
+    ///
+    /// # Complexity
+    /// That of [`advance`](Filter::advance) per tick, for at most twice the number of steps.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CountingFilter;
+    /// use std::time::Duration;
+    ///
+    /// let filter = CountingFilter::<u64>::builder().capacity(100).time_to_live(Duration::from_secs(60)).build()?;
+    /// assert_eq!(filter.advance_to(Duration::from_secs(9)), 0);
+    /// assert_eq!(filter.advance_to(Duration::from_secs(30)), 3);
+    /// assert_eq!(filter.advance_to(Duration::from_secs(30)), 0);
+    /// assert_eq!(filter.epoch(), 3);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn advance_to(&self, elapsed: Duration) -> u64 {
+        self.time.clock.as_ref().map_or(0, |clock| self.raw.advance_to(clock.tell(elapsed)))
+    }
+
+    /// Does a part of the next tick's work ahead of it, by sweeping about this many buckets of 4 slots, and returns whether any are left.
+    /// The next tick only does the rest.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::ExpiringFilter;
+    ///
+    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(std::time::Duration::from_secs(60)).build()?;
+    /// while filter.sweep(1024) {} // with other work in between
+    /// filter.advance(); // returns at once
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn sweep(&self, buckets: usize) -> bool {
+        self.time.clock.is_some() && self.raw.sweep(buckets)
+    }
+
+    /// Returns the number of ticks that were made.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::ExpiringFilter;
+    ///
+    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(std::time::Duration::from_secs(60)).build()?;
+    /// filter.advance();
+    /// assert_eq!(filter.epoch(), 1);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.raw.epoch()
+    }
+
+    /// Returns the time between two ticks: the time to live or to idle, divided by the number of steps that fit its bits. `None` if
+    /// nothing dies.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CountingFilter, ExpiringFilter};
+    /// use std::time::Duration;
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(minute).steps(10).build()?;
+    /// assert_eq!(filter.tick(), Some(minute.div_f64(14.0))); // 14 steps fit 4 bits
+    /// assert_eq!(CountingFilter::<u64>::with_capacity(100).tick(), None);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn tick(&self) -> Option<Duration> {
+        self.life().map(|life| life.tick)
+    }
+
+    /// Returns the time that a key lives at least, or a count from the first addition of its window; `None` if nothing dies by it.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::ExpiringFilter;
+    /// use std::time::Duration;
+    ///
+    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(Duration::from_secs(60)).build()?;
+    /// assert_eq!(filter.time_to_live(), Some(Duration::from_secs(60)));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn time_to_live(&self) -> Option<Duration> {
+        self.life().filter(|life| !life.renews).map(|life| life.time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shard may be copied at an epoch that is past when the time of its copy is read.
+    #[test]
+    fn of_an_epoch_that_is_past_all_but_nothing_has_passed() {
+        let (life, ..) = Life::plan(Duration::from_secs(60), 6, false).unwrap();
+        let clock = Clock::new(life, 0, 0);
+        assert_eq!(clock.tell(Duration::from_secs(25)), 2);
+        assert_eq!([0, 1, 2, 3].map(|epoch| clock.passed_in(epoch) >> 28), [15, 15, 8, 0]);
+    }
+}
