@@ -340,6 +340,11 @@ impl Geometry {
         self.apart_at(fingerprint & self.fingerprints, level + 1, bucket.0 >> level) & 1 == 1
     }
 
+    /// The same for the last bit of the extensions of these buckets, of a bucket before its last refill.
+    pub(crate) fn is_apart_in_last(&self, fingerprint: u32, bucket: Bucket) -> bool {
+        self.is_apart(fingerprint, bucket, self.extension_bits - 1)
+    }
+
     /// In which of its first bits, as many as the level, the extension of a bucket of this base differs from the reserve: in none
     /// if the base is even, as one of the two bases of a core is.
     #[inline(always)]

@@ -25,6 +25,8 @@
 //!
 //! [`Geometry`]: super::Geometry
 
+use super::fingerprint::Fingerprint;
+use super::geometry::{Bucket, Class, Geometry};
 use super::lanes::SLOTS;
 use super::plan::{
     FINGERPRINT_BITS, LOAD, Plan, Unplannable, buckets_for, expected_false_positive_rate, spread, words_for,
@@ -87,6 +89,62 @@ pub(crate) struct Extent {
     /// It does not store that many of these bits, the uppermost ones: of bare slots as many as it had doubled before it was
     /// made, of slots with a tag fewer ([`Plan::dropped_after`]).
     pub(crate) dropped: u32,
+}
+
+/// A table after its next doubling, as one of its classes will find it: decides before the doubling whether it makes room.
+#[derive(Clone, Copy)]
+pub(crate) struct Doubled {
+    /// Of the table that the class will be in.
+    geometry: Geometry,
+    /// The bit of a fingerprint by which the table is doubled.
+    bit: u32,
+    refills: bool,
+}
+
+impl Doubled {
+    /// Of the table of this extent, in a filter of this plan.
+    pub(crate) fn of(plan: &Plan, extent: &Extent) -> Self {
+        let refills = extent.depth < plan.extension_bits;
+        let after = Extent { depth: extent.depth + 1, ..*extent };
+        Doubled {
+            geometry: Geometry::new(&plan.leaf(if refills { &after } else { extent })),
+            bit: plan.fingerprint_bits - extent.depth - 1,
+            refills,
+        }
+    }
+
+    /// Whether a fingerprint in this bucket goes to the upper one of two buckets, or to the new one of two tables.
+    fn goes(&self, fingerprint: u32, bucket: Bucket) -> bool {
+        let apart = self.refills && self.geometry.is_apart_in_last(fingerprint, bucket);
+        (fingerprint >> self.bit & 1 == 1) ^ apart
+    }
+
+    /// The numbers that the buckets of the class will have.
+    pub(crate) fn buckets(&self, class: Class) -> [Bucket; 2] {
+        let number = |bucket| self.goes(class.fingerprint.get(), bucket);
+        [class.first, class.second].map(|bucket| match self.refills {
+            true => Bucket::new(bucket.get() << 1 | u32::from(number(bucket))),
+            false => bucket,
+        })
+    }
+
+    /// The contents of a bucket beside this class, of those that `now` returns for a bucket of today.
+    pub(crate) fn contents(
+        &self,
+        class: Class,
+        bucket: Bucket,
+        now: impl FnOnce(Bucket) -> [u32; SLOTS],
+    ) -> [u32; SLOTS] {
+        let (from, goes) = match self.refills {
+            true => (Bucket::new(bucket.get() >> 1), bucket.get() & 1 == 1),
+            false => (bucket, self.goes(class.fingerprint.get(), bucket)),
+        };
+        now(from).map(|fingerprint| if self.goes(fingerprint, from) == goes { fingerprint } else { 0 })
+    }
+
+    pub(crate) fn alternate(&self, fingerprint: Fingerprint, bucket: Bucket) -> Bucket {
+        self.geometry.alternate(fingerprint, bucket)
+    }
 }
 
 /// Why no growing filter can be planned.

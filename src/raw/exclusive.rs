@@ -98,7 +98,7 @@ impl<T: Slots> Exclusive<'_, T> {
         let path = shard.find_path(search, *budget, class, held.moment, locked);
         budget.learn(path.is_some());
         let Some(path) = path else {
-            home.refuses()?;
+            home.refuses(|doubled| shard.fits(doubled, search, *budget, class, held))?;
             locked.note(class.first, Event::RefusedFull);
             return Ok(Err(InsertError::Full));
         };

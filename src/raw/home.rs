@@ -2,6 +2,7 @@
 //! question compiles to nothing. In one that grows a shard may have been split meanwhile.
 
 use crate::error::InsertError;
+use crate::layout::Doubled;
 use core::convert::Infallible;
 
 pub(crate) trait Home: Copy {
@@ -14,8 +15,9 @@ pub(crate) trait Home: Copy {
     /// A search for room looked at this many buckets.
     fn searched(self, buckets: usize);
 
-    /// Asked with all of the shard locked, when no relocation makes room: whether the insertion is to be refused.
-    fn refuses(self) -> Result<(), Self::Again>;
+    /// Called with all of the shard locked, when no relocation makes room: returns whether the insertion is to be refused. `fits`
+    /// tells whether a doubled table would have room for the class.
+    fn refuses(self, fits: impl FnOnce(&Doubled) -> bool) -> Result<(), Self::Again>;
 }
 
 /// What comes of an insertion, unless it has to begin anew.
@@ -37,7 +39,7 @@ impl Home for Fixed {
     fn searched(self, _: usize) {}
 
     #[inline(always)]
-    fn refuses(self) -> Result<(), Infallible> {
+    fn refuses(self, _: impl FnOnce(&Doubled) -> bool) -> Result<(), Infallible> {
         Ok(())
     }
 }

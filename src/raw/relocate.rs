@@ -3,14 +3,14 @@
 use super::counters::Event;
 use super::home::Home;
 use super::intent::{self, Intent};
-use super::locks::Held;
+use super::locks::{AllOfShard, Held};
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
 use super::slots::Slots;
 use super::table::{Optimistic, Reading};
 use crate::error::InsertError;
 use crate::layout::{
-    Bucket, Class, Fingerprint, Hop, Packing, Path, SLOTS, Search, SearchBudget, ShortPath, Slot, find_short,
+    Bucket, Class, Doubled, Fingerprint, Hop, Packing, Path, SLOTS, Search, SearchBudget, ShortPath, Slot, find_short,
 };
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
@@ -96,6 +96,28 @@ impl<T: Slots> Shard<'_, T> {
                 }
             },
         )
+    }
+
+    /// Whether there is such a path once the table has been doubled. All of it is locked.
+    pub(super) fn fits(
+        self,
+        doubled: &Doubled,
+        search: &mut Search,
+        budget: SearchBudget,
+        class: Class,
+        held: &Held<'_, AllOfShard<'_>, T::Moment>,
+    ) -> bool {
+        let now = |bucket| self.fingerprints(self.table().slots(bucket, &held.locked), held.moment);
+        let contents = |bucket| doubled.contents(class, bucket, now);
+        let path = search.find(
+            budget,
+            doubled.buckets(class),
+            contents,
+            |bucket| contents(bucket).contains(&0),
+            |fingerprint, bucket| doubled.alternate(fingerprint, bucket),
+            |_| {},
+        );
+        path.is_some()
     }
 
     /// Moves the hole from the free end of the path to the pair of the key and fills it, each hop under its own locks.

@@ -1,7 +1,9 @@
 //! Filters that grow: what they hold, what they say of absent keys, what they take, and what they refuse.
 
 use crate::support::{hasher, pool};
-use concurrent_cuckoo_filter::{BuildError, BulkReport, CuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{BuildError, BulkReport, CuckooFilter, ExpiringFilter, InsertError, StableHashBuilder};
+use std::time::Duration;
+use testkit::written;
 
 fn growing(capacity: usize, max_capacity: usize) -> CuckooFilter<u64> {
     CuckooFilter::builder().capacity(capacity).max_capacity(max_capacity).build().unwrap()
@@ -281,4 +283,45 @@ fn what_cannot_be_is_refused_by_name() {
         (0..40_000).for_each(|hash| filter.hashed().insert(&hash).unwrap());
         assert!((0..40_000).all(|hash| filter.hashed().contains(&hash)), "{bits} bits");
     }
+}
+
+/// Copies of a few keys fill each other's buckets, also at loads from which a small table is doubled in place of a refusal. A doubling
+/// that would not make room does not take place, so a replica that repeats the successful insertions has the same bytes.
+#[test]
+fn a_refused_insertion_leaves_the_filter_as_it_is() {
+    macro_rules! check {
+        ($filter:ident, $largest:literal $(, $time:expr)?) => {{
+            let (mut refused, mut doubled) = (0, 0);
+            for seed in 0..100_u64 {
+                let build = || {
+                    let builder = $filter::<u64>::builder()
+                        $(.time_to_live($time))?.capacity(60)
+                        .max_capacity($largest)
+                        .hasher(StableHashBuilder::with_keys(seed, 0));
+                    builder.build().unwrap()
+                };
+                let (filter, replica) = (build(), build());
+                let bytes = |of: &$filter<u64, _>| written(|to| of.write_to(to));
+                let slots = filter.memory_usage();
+                for key in
+                    (0..40).chain(1000..1200).flat_map(|key| core::iter::repeat_n(key, if key < 1000 { 8 } else { 1 }))
+                {
+                    match filter.insert(&key) {
+                        Ok(()) => replica.insert(&key).unwrap(),
+                        Err(error) => {
+                            assert_eq!(error, InsertError::Full);
+                            refused += 1;
+                        }
+                    }
+                    assert_eq!(filter.memory_usage(), replica.memory_usage(), "seed {seed}, key {key}");
+                }
+                assert!(bytes(&filter) == bytes(&replica), "seed {seed}");
+                doubled += u32::from(filter.memory_usage() > slots);
+            }
+            assert!(refused > 100 && doubled == 100, "{refused} refusals, {doubled} filters grew");
+        }};
+    }
+    check!(CuckooFilter, 60_000);
+    check!(CuckooFilter, 600);
+    check!(ExpiringFilter, 60_000, Duration::from_secs(60));
 }

@@ -4,7 +4,7 @@
 use super::Growing;
 use super::leaf::Leaf;
 use crate::error::InsertError;
-use crate::layout::{Aim, Class, LAST_LOAD, Mixed, SearchBudget};
+use crate::layout::{Aim, Class, Doubled, LAST_LOAD, Mixed, SearchBudget};
 use crate::raw::home::Home;
 use crate::raw::pair::Put;
 use crate::raw::shard::Shard;
@@ -69,12 +69,14 @@ impl<K: SlotKind> Home for InLeaf<'_, K> {
         }
     }
 
-    fn refuses(self) -> Result<(), Again> {
-        let doublings = self.leaf.doublings();
+    fn refuses(self, fits: impl FnOnce(&Doubled) -> bool) -> Result<(), Again> {
+        let (growing, extent) = (self.growing, self.leaf.extent(&self.growing.plan));
         // What a split that was interrupted has left takes room. It is mended where a split is asked for.
         let interrupted = self.leaf.shard().stripes().interrupted().is_set();
-        if self.growing.splits_from(self.leaf, if interrupted { 0.0 } else { full_from(self.leaf.get()) }) {
-            Err(Again::Full { doublings })
+        // A refused key leaves the table as it is: whoever repeats the insertions that succeeded gets the same filter.
+        let helps = || interrupted || fits(&Doubled::of(&growing.plan, &extent));
+        if growing.splits_from(self.leaf, if interrupted { 0.0 } else { full_from(self.leaf.get()) }) && helps() {
+            Err(Again::Full { doublings: extent.depth })
         } else {
             Ok(())
         }
