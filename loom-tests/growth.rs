@@ -1,4 +1,4 @@
-//! Splits of tables, against all that may go on meanwhile (DESIGN.md, "Growth").
+//! Splits of tables, against all that may go on meanwhile (docs/design/growth.md).
 
 use super::harness::{Model, Seen, in_both_orders, run_three, run_two};
 use crate::batch::lookup_batch;

@@ -11,7 +11,7 @@
 //! | clear, copy              | all of a table, one after the other   | here, copy |
 //!
 //! A table is never moved, emptied for good or freed while the filter lives, so that a reader may follow what it has found
-//! in the directory, however old that is. Why this is enough is argued case by case in DESIGN.md, "Growth".
+//! in the directory, however old that is. Why this is enough is argued case by case in docs/design/growth.md.
 
 mod block;
 mod copy;
