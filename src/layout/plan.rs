@@ -11,7 +11,7 @@ pub(crate) const FINGERPRINT_BITS: RangeInclusive<u32> = 4..=32;
 /// that and more; shards of 2^12 buckets begin to refuse keys at 95 % load.
 const SHARD_BUCKETS: u64 = 1 << 16;
 
-/// The load that a large table reaches without refusing a key. The first refusal comes at 0.97 and above (DESIGN.md,
+/// The load that a large table reaches without refusing a key. The first refusal comes at 0.97 and above (docs/design/sizes.md,
 /// "Sizes").
 pub(super) const LOAD: f64 = 0.965;
 
@@ -211,8 +211,9 @@ fn load_at(capacity: usize) -> f64 {
 ///
 /// A table of s slots holds 0.965 s keys less a few times sqrt(s), the spread of the fullest pair; up to the size of a
 /// shard, the spread grows no further. The constant is for the smallest, above all those of a few buckets less than a
-/// power of two, whose candidates have few sums. Found by building filters of each size (DESIGN.md, "Sizes"). The more shards
-/// there are, the fuller is the fullest: from 7 shards on there are more slots, until [`refusal_chance`] is small enough.
+/// power of two, whose candidates have few sums. Found by building filters of each size (docs/design/sizes.md, "Sizes"). The
+/// more shards there are, the fuller is the fullest: from 7 shards on there are more slots, until [`refusal_chance`] is small
+/// enough.
 pub(super) fn buckets_for(capacity: usize) -> (u64, u64) {
     let mut slots = capacity as f64 / LOAD + spread(capacity) + 14.0;
     let (mut shards, mut buckets) = split(slots);
@@ -382,7 +383,7 @@ mod tests {
         }
     }
 
-    /// Worked out apart from this code, from the formulas of DESIGN.md, "Sizes".
+    /// Worked out apart from this code, from the formulas of docs/design/sizes.md, "Sizes".
     #[test]
     fn plans_of_known_sizes() {
         // Keys, bits and stripes asked for; shards, buckets, words, stripes and their shift.

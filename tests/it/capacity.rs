@@ -104,7 +104,7 @@ fn large_filters_take_all_keys_that_were_asked_for() {
     fill_to_capacity(1_000_000, 100, 4, 0);
 }
 
-/// The chance that a large filter refuses a key follows from the first refusals of single shards (DESIGN.md, "Sizes"): at most a
+/// The chance that a large filter refuses a key follows from the first refusals of single shards (docs/design/sizes.md): at most a
 /// tenth of them at or below a load of 0.9728, e times fewer for each 0.0006 less. No test builds enough large filters to see it.
 #[test]
 #[ignore = "long: .ci/run runs it"]
