@@ -11,7 +11,7 @@
 //! | ... refused as too many | the pair                             | no                          | pair      |
 //! | ... refused as full     | all of the shard                     | no                          | exclusive |
 //! | count                   | the pair                             | no                          | pair      |
-//! | remove, remove_all      | the pair                             | if copies of the class stay | remove    |
+//! | remove, remove_all      | the pair                             | if copies of the class stay | pair      |
 //! | many inserts, removes   | all of the shard                     | as each by itself           | exclusive |
 //! | clear                   | all of the shard                     | yes                         | exclusive |
 //! | copy                    | all of the shard                     | no                          | copy      |

@@ -68,7 +68,7 @@ impl Shape {
     }
 }
 
-/// Slots side by side in words, as DESIGN.md describes them, read and written by plain arithmetic.
+/// Slots side by side in words, as DESIGN.md, "The table", describes them, read and written by plain arithmetic.
 #[derive(Clone, Debug)]
 pub(super) struct Words {
     width: u32,
