@@ -2,7 +2,7 @@
 
 use crate::error;
 use crate::sys::{self, call, malformed};
-use crate::threads::in_slices;
+use crate::threads::{MANY_KEYS, in_slices, pool};
 use arrow_array::UInt64Array;
 use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -178,6 +178,8 @@ pub(crate) struct Column<'a> {
     hashing: &'a Hashing,
     /// Whether texts have to be UTF-8.
     check_text: bool,
+    /// Whether the texts of a large list are hashed by all cores.
+    parallel: bool,
     chunks: Vec<Chunk>,
     len: usize,
 }
@@ -187,9 +189,14 @@ const VALUES_BETWEEN_LOOKS: usize = 1 << 16;
 
 impl<'a> Column<'a> {
     /// Takes whatever holds keys: an array or a stream of Arrow, of any library; a numpy array; a list or another iterable.
-    pub(crate) fn new(hashing: &'a Hashing, keys: &Bound<'_, PyAny>, check_text: bool) -> PyResult<Self> {
+    pub(crate) fn new(
+        hashing: &'a Hashing,
+        keys: &Bound<'_, PyAny>,
+        check_text: bool,
+        parallel: bool,
+    ) -> PyResult<Self> {
         let py = keys.py();
-        let mut column = Column { hashing, check_text, chunks: Vec::new(), len: 0 };
+        let mut column = Column { hashing, check_text, parallel, chunks: Vec::new(), len: 0 };
         if let Ok(list) = keys.cast_exact::<PyList>() {
             column.add_values(list)?;
         } else if let Ok(tuple) = keys.cast_exact::<PyTuple>() {
@@ -225,14 +232,17 @@ impl<'a> Column<'a> {
     /// Adds Python's own values.
     fn add_values(&mut self, list: &Bound<'_, PyList>) -> PyResult<()> {
         let (py, hashing) = (list.py(), self.hashing);
+        let pool = if self.parallel && list.len() >= MANY_KEYS { Some(pool(py)?) } else { None };
         let (mut hashes, mut valid) = (Vec::with_capacity(list.len()), BooleanBufferBuilder::new(list.len()));
         // A number may be of a class of the caller's, whose code may change the list.
         while hashes.len() < list.len() {
             let begin = hashes.len();
             if hashing.key_type == KeyType::Str {
-                let hash = |text: &[u8]| hashes.push(hashing.hasher.hash_one(Key::Text(text)));
-                sys::texts(list, begin, begin + VALUES_BETWEEN_LOOKS, hash);
-                valid.append_n(hashes.len() - begin, true);
+                hashes.resize(list.len().min(begin + VALUES_BETWEEN_LOOKS), 0);
+                let hash = |text: &[u8]| hashing.hasher.hash_one(Key::Text(text));
+                let hashed = sys::hash_texts(list, begin, &mut hashes[begin..], pool.as_deref(), hash);
+                hashes.truncate(begin + hashed);
+                valid.append_n(hashed, true);
             }
             // Up to the end of the block in which something else stands.
             for index in hashes.len()..list.len().min(hashes.len() + sys::TEXTS) {
@@ -497,4 +507,13 @@ pub(crate) fn hashes(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<UInt6
         call(&helper(py, "hashes")?, (array,).into_pyobject(py)?)?.extract()?;
     let data = sys::import(&schema, &array)?;
     Ok(UInt64Array::new(ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len()), None))
+}
+
+/// A tag for each key.
+pub(crate) fn tags(keys: &Bound<'_, PyAny>, tags: &Bound<'_, PyAny>) -> PyResult<ScalarBuffer<u32>> {
+    let py = keys.py();
+    let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) =
+        call(&helper(py, "tags")?, (keys, tags).into_pyobject(py)?)?.extract()?;
+    let data = sys::import(&schema, &array)?;
+    Ok(ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len()))
 }

@@ -4,11 +4,12 @@ use crate::error;
 use crate::files;
 use crate::filter::{Filter, Kind, Lookups, Reader, Typed};
 use crate::hashed::{Hashed, Hashers};
-use crate::keys::Hashing;
+use crate::keys::{self, Hashing};
 use crate::many;
 use crate::mapped::MappedFilter;
 use crate::report::{RemoveReport, Report};
 use crate::threads::{KEYS_IN_A_SLICE, detached};
+use arrow_buffer::ScalarBuffer;
 use concurrent_cuckoo_filter::{self as ccf, BulkReport, SnapshotError, SnapshotReader};
 use pyo3::PyClassInitializer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -180,7 +181,7 @@ impl CuckooFilter {
     #[pyo3(signature = (keys, *, unique = false))]
     fn insert(&self, keys: &Bound<'_, PyAny>, unique: bool) -> PyResult<Report> {
         let filter = &self.0.filter;
-        many::insert(&self.0.hashing, keys, |keys, stored, pool| {
+        many::insert(&self.0.hashing, keys, |keys, stored, pool, _| {
             let bulk = || filter.bulk().max_listed(KEYS_IN_A_SLICE);
             match (pool, unique) {
                 (Some(pool), true) => pool.install(|| bulk().insert_unique(keys, stored)),
@@ -213,7 +214,7 @@ impl CuckooFilter {
     /// >>> report.removed, report.missing_at
     /// (1, [1])
     fn remove(&self, keys: &Bound<'_, PyAny>) -> PyResult<RemoveReport> {
-        many::remove(&self.0.hashing, keys, |keys| self.0.filter.remove_batch(keys))
+        many::remove(&self.0.hashing, keys, |keys, _| self.0.filter.remove_batch(keys))
     }
 
     /// Opens a file that `save` has written, to be asked where it lies: in less than a millisecond whatever its size, in memory
@@ -297,7 +298,7 @@ impl ExpiringFilter {
     /// Notes that keys were seen: stores those that were not seen within the time to live, and renews the others.
     /// `report.stored` says which were new.
     fn see(&self, keys: &Bound<'_, PyAny>) -> PyResult<Report> {
-        many::insert(&self.0.hashing, keys, |keys, stored, _| {
+        many::insert(&self.0.hashing, keys, |keys, stored, _, _| {
             let mut seen = vec![false; keys.len()];
             let report = self.0.filter.see_batch(keys, &mut seen);
             noted(stored, report, Some(&seen))
@@ -306,12 +307,12 @@ impl ExpiringFilter {
 
     /// Stores a copy of each key, for the whole time to live.
     fn insert(&self, keys: &Bound<'_, PyAny>) -> PyResult<Report> {
-        many::insert(&self.0.hashing, keys, |keys, stored, _| noted(stored, self.0.filter.insert_batch(keys), None))
+        many::insert(&self.0.hashing, keys, |keys, stored, _, _| noted(stored, self.0.filter.insert_batch(keys), None))
     }
 
     /// Removes a copy of each key. Remove only what was stored.
     fn remove(&self, keys: &Bound<'_, PyAny>) -> PyResult<RemoveReport> {
-        many::remove(&self.0.hashing, keys, |keys| self.0.filter.remove_batch(keys))
+        many::remove(&self.0.hashing, keys, |keys, _| self.0.filter.remove_batch(keys))
     }
 
     /// Says how much time has passed since the filter was made or loaded: what has lived its time is forgotten. Returns the
@@ -389,7 +390,7 @@ impl CountingFilter {
 
     /// Adds one to the count of each key. `report.stored` is true of the keys that were counted.
     fn add(&self, keys: &Bound<'_, PyAny>) -> PyResult<Report> {
-        many::insert(&self.0.hashing, keys, |keys, stored, _| {
+        many::insert(&self.0.hashing, keys, |keys, stored, _, _| {
             noted(stored, self.0.filter.add_batch(keys, &mut vec![0; keys.len()]), None)
         })
     }
@@ -406,7 +407,7 @@ impl CountingFilter {
     /// >>> requests.try_add(["a"], 2).stored.to_pylist()
     /// [True]
     fn try_add(&self, keys: &Bound<'_, PyAny>, limit: u32) -> PyResult<Report> {
-        many::insert(&self.0.hashing, keys, |keys, stored, _| {
+        many::insert(&self.0.hashing, keys, |keys, stored, _, _| {
             let mut counts = vec![0; keys.len()];
             let report = self.0.filter.try_add_batch(keys, limit, &mut counts);
             stored.iter_mut().zip(counts).for_each(|(stored, count)| *stored = count > 0);
@@ -431,7 +432,7 @@ impl CountingFilter {
 
     /// Forgets keys, whatever their counts.
     fn remove(&self, keys: &Bound<'_, PyAny>) -> PyResult<RemoveReport> {
-        many::remove(&self.0.hashing, keys, |keys| self.0.filter.remove_batch(keys))
+        many::remove(&self.0.hashing, keys, |keys, _| self.0.filter.remove_batch(keys))
     }
 
     /// As `ExpiringFilter.advance_to`, of counts with a window; 0 without one.
@@ -501,11 +502,27 @@ impl TaggedFilter {
         built!(TaggedFilter, hashing, builder.tags(tags))
     }
 
-    /// Stores a copy of each key with this tag.
-    fn insert(&self, keys: &Bound<'_, PyAny>, tag: u32) -> PyResult<Report> {
-        self.check(tag)?;
-        many::insert(&self.0.hashing, keys, |keys, stored, _| {
-            noted(stored, self.0.filter.insert_batch(keys, tag), None)
+    /// Stores a copy of each key with its tag. `tag` is one for all keys, or an array of the length of `keys`.
+    ///
+    /// >>> from concurrent_cuckoo_filter import TaggedFilter
+    /// >>> lists = TaggedFilter(1_000)
+    /// >>> _ = lists.insert(["a", "b"], [3, 1])
+    /// >>> lists.tag(["a", "b"]).to_pylist()
+    /// [3, 1]
+    fn insert(&self, keys: &Bound<'_, PyAny>, tag: &Bound<'_, PyAny>) -> PyResult<Report> {
+        let (filter, tags) = (&self.0.filter, self.tags(keys, tag)?);
+        many::insert(&self.0.hashing, keys, |keys, stored, _, at| {
+            let mut report = BulkReport::default();
+            tags.each(keys, at, |tag, keys, index| {
+                let of_tag = filter.insert_batch(keys, tag);
+                report.inserted += of_tag.inserted;
+                report.rejected.extend(of_tag.rejected.into_iter().map(|mut rejection| {
+                    rejection.index = index(rejection.index);
+                    rejection
+                }));
+            });
+            report.rejected.sort_by_key(|rejection| rejection.index);
+            noted(stored, report, None)
         })
     }
 
@@ -514,10 +531,19 @@ impl TaggedFilter {
         many::numbers(&self.0.hashing, keys, |keys, to| self.0.filter.tag_batch(keys, to))
     }
 
-    /// Removes a copy of each key with this tag.
-    fn remove(&self, keys: &Bound<'_, PyAny>, tag: u32) -> PyResult<RemoveReport> {
-        self.check(tag)?;
-        many::remove(&self.0.hashing, keys, |keys| self.0.filter.remove_batch(keys, tag))
+    /// Removes a copy of each key with its tag, which is given as for `insert`.
+    fn remove(&self, keys: &Bound<'_, PyAny>, tag: &Bound<'_, PyAny>) -> PyResult<RemoveReport> {
+        let (filter, tags) = (&self.0.filter, self.tags(keys, tag)?);
+        many::remove(&self.0.hashing, keys, |keys, at| {
+            let mut report = ccf::RemoveReport::default();
+            tags.each(keys, at, |tag, keys, index| {
+                let of_tag = filter.remove_batch(keys, tag);
+                report.removed += of_tag.removed;
+                report.missing.extend(of_tag.missing.into_iter().map(index));
+            });
+            report.missing.sort_unstable();
+            report
+        })
     }
 
     /// The largest tag.
@@ -528,12 +554,51 @@ impl TaggedFilter {
 }
 
 impl TaggedFilter {
-    fn check(&self, tag: u32) -> PyResult<()> {
-        let most = self.0.filter.max_tag();
-        if tag <= most {
-            return Ok(());
+    fn tags(&self, keys: &Bound<'_, PyAny>, tag: &Bound<'_, PyAny>) -> PyResult<Tags> {
+        let tags = match tag.extract() {
+            Ok(tag) => Tags::OfAll(tag),
+            Err(_) => Tags::OfEach(keys::tags(keys, tag)?),
+        };
+        let (largest, most) = (tags.largest(), self.0.filter.max_tag());
+        if largest <= most {
+            return Ok(tags);
         }
-        Err(PyValueError::new_err(format!("tag {tag} was given; this filter has the tags 0 to {most}: see `tags`")))
+        Err(PyValueError::new_err(format!("tag {largest} was given; this filter has the tags 0 to {most}: see `tags`")))
+    }
+}
+
+/// The tags of keys.
+enum Tags {
+    OfAll(u32),
+    OfEach(ScalarBuffer<u32>),
+}
+
+impl Tags {
+    fn largest(&self) -> u32 {
+        match self {
+            Tags::OfAll(tag) => *tag,
+            Tags::OfEach(tags) => tags.iter().copied().max().unwrap_or(0),
+        }
+    }
+
+    /// Calls `work` with each tag, the keys that have it, and a function from their indices to those of all keys. `at` returns the index
+    /// in the input.
+    fn each(
+        &self,
+        keys: &[Hashed],
+        at: &dyn Fn(usize) -> usize,
+        mut work: impl FnMut(u32, &[Hashed], &dyn Fn(usize) -> usize),
+    ) {
+        let tags = match self {
+            Tags::OfAll(tag) => return work(*tag, keys, &|index| index),
+            Tags::OfEach(tags) => tags,
+        };
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_by_key(|&index| tags[at(index)]);
+        for of_tag in order.chunk_by(|&one, &other| tags[at(one)] == tags[at(other)]) {
+            let keys: Vec<Hashed> = of_tag.iter().map(|&index| keys[index]).collect();
+            work(tags[at(of_tag[0])], &keys, &|index| of_tag[index]);
+        }
     }
 }
 

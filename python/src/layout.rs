@@ -70,7 +70,7 @@ impl Layout {
     /// ]
     #[pyo3(signature = (keys, *, check_utf8 = true))]
     fn hash<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>, check_utf8: bool) -> PyResult<Bound<'py, PyAny>> {
-        let column = Column::new(&self.hashing, keys, check_utf8)?;
+        let column = Column::new(&self.hashing, keys, check_utf8, false)?;
         let mut all = vec![0; column.len()];
         in_slices(py, column.len(), |slice| hashes(&column, slice.start, &mut all[slice]))?;
         answers(py, keys, &UInt64Array::new(all.into(), column.validity(0..column.len())))

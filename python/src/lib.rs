@@ -27,7 +27,8 @@ mod threads;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// The tests of threads run on an interpreter without a lock: see test.sh.
+#[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
     use crate::error::{RefusedError, SnapshotError};

@@ -5,7 +5,7 @@ use crate::hashed::Hashed;
 use crate::keys::{Column, Hashing, helper};
 use crate::report::{LISTED, RemoveReport, Report};
 use crate::sys::{call, malformed};
-use crate::threads::{KEYS_IN_A_SLICE, in_slices, pool};
+use crate::threads::{KEYS_IN_A_SLICE, MANY_KEYS, in_slices, pool};
 use arrow_array::{Array, BooleanArray, UInt32Array, ffi};
 use arrow_buffer::NullBuffer;
 use concurrent_cuckoo_filter::{self as ccf, BulkReport};
@@ -19,9 +19,6 @@ const BLOCK: usize = 512;
 
 /// Keys that a thread of a pool takes at a time.
 const PIECE: usize = 1 << 14;
-
-/// Fewer keys are stored by the calling thread.
-const MANY_KEYS: usize = 1 << 15;
 
 /// Gives an array to Python, in the form in which the keys came.
 pub(crate) fn answers<'py>(
@@ -75,29 +72,30 @@ pub(crate) fn contains<'py>(
     ask: impl Fn(&[Hashed], &mut [bool]) + Sync,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = keys.py();
-    let column = Column::new(hashing, keys, check_utf8)?;
+    let column = Column::new(hashing, keys, check_utf8, parallel)?;
     let pool = if parallel { Some(pool(py)?) } else { None };
     let found = each(py, &column, pool.as_deref(), ask)?;
     answers(py, keys, &BooleanArray::new(found.into(), column.validity(0..column.len())))
 }
 
-/// Stores keys with `store`, which is given hashes, a place to say of each whether it was stored, and a pool if there are many.
+/// Stores keys by `store`. It takes hashes, a place for each to note whether it was stored, a pool if there are many keys, and a function
+/// from the index of a hash to that of its key.
 pub(crate) fn insert(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
-    mut store: impl FnMut(&[Hashed], &mut [bool], Option<&ThreadPool>) -> BulkReport + Send,
+    mut store: impl FnMut(&[Hashed], &mut [bool], Option<&ThreadPool>, &dyn Fn(usize) -> usize) -> BulkReport + Send,
 ) -> PyResult<Report> {
     let py = keys.py();
-    let column = checked(hashing, keys)?;
+    let column = checked(hashing, keys, true)?;
     let pool = if column.len() < MANY_KEYS { None } else { Some(pool(py)?) };
     let (mut report, mut stored) = (Report::default(), vec![false; column.len()]);
     in_slices(py, column.len(), |slice| {
         let (hashes, positions) = present_hashes(&column, slice.clone(), pool.as_deref())?;
         report.nulls += slice.len() - hashes.len();
-        let mut of_these = vec![false; hashes.len()];
-        let told = store(&hashes, &mut of_these, pool.as_deref());
-        of_these.iter().enumerate().for_each(|(index, &is)| stored[positions.at(slice.start, index)] = is);
-        report.add(told, |index| positions.at(slice.start, index));
+        let (mut of_these, at) = (vec![false; hashes.len()], |index| positions.at(slice.start, index));
+        let told = store(&hashes, &mut of_these, pool.as_deref(), &at);
+        of_these.iter().enumerate().for_each(|(index, &is)| stored[at(index)] = is);
+        report.add(told, at);
         Ok(())
     })?;
     let stored = BooleanArray::new(stored.into(), column.validity(0..column.len()));
@@ -105,24 +103,25 @@ pub(crate) fn insert(
     error::unless_refused(py, report)
 }
 
-/// Removes keys with `remove`, which is given hashes.
+/// Removes keys by `remove`, which takes hashes, and a function from the index of a hash to that of its key.
 pub(crate) fn remove(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
-    mut remove: impl FnMut(&[Hashed]) -> ccf::RemoveReport + Send,
+    mut remove: impl FnMut(&[Hashed], &dyn Fn(usize) -> usize) -> ccf::RemoveReport + Send,
 ) -> PyResult<RemoveReport> {
     let py = keys.py();
-    let column = checked(hashing, keys)?;
+    let column = checked(hashing, keys, false)?;
     let mut report = RemoveReport::default();
     in_slices(py, column.len(), |slice| {
         let (hashes, positions) = present_hashes(&column, slice.clone(), None)?;
-        let removed = remove(&hashes);
+        let at = |index| positions.at(slice.start, index);
+        let removed = remove(&hashes, &at);
         report.removed += removed.removed;
         report.missing += removed.missing.len();
         report.nulls += slice.len() - hashes.len();
         let room = LISTED - report.missing_at.len();
         let missing = removed.missing.iter().take(room);
-        report.missing_at.extend(missing.map(|&index| positions.at(slice.start, index)));
+        report.missing_at.extend(missing.map(|&index| at(index)));
         Ok(())
     })?;
     Ok(report)
@@ -135,7 +134,7 @@ pub(crate) fn numbers<'py>(
     mut ask: impl FnMut(&[Hashed], &mut [Option<u32>]) + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = keys.py();
-    let column = checked(hashing, keys)?;
+    let column = checked(hashing, keys, false)?;
     let mut all = vec![None; column.len()];
     in_slices(py, column.len(), |slice| {
         let (hashes, positions) = present_hashes(&column, slice.clone(), None)?;
@@ -148,8 +147,8 @@ pub(crate) fn numbers<'py>(
 }
 
 /// The keys of a call that changes a filter: it takes all of them or none.
-fn checked<'a>(hashing: &'a Hashing, keys: &Bound<'_, PyAny>) -> PyResult<Column<'a>> {
-    let mut column = Column::new(hashing, keys, true)?;
+fn checked<'a>(hashing: &'a Hashing, keys: &Bound<'_, PyAny>, parallel: bool) -> PyResult<Column<'a>> {
+    let mut column = Column::new(hashing, keys, true, parallel)?;
     if column.len() > KEYS_IN_A_SLICE {
         column.check_all(keys.py())?;
     }

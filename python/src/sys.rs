@@ -9,6 +9,8 @@ use pyo3::ffi::{
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
+use rayon::ThreadPool;
+use std::hint::black_box;
 
 /// Parks the thread when it is dropped.
 struct Park;
@@ -33,7 +35,7 @@ pub(crate) fn call<'py>(function: &Bound<'py, PyAny>, arguments: Bound<'py, PyTu
     // SAFETY: 1. The two types differ in whether the callee may unwind, and a callee that does not may be called as one that does.
     let callee = unsafe { std::mem::transmute::<unsafe extern "C" fn(_, _) -> _, Unwinding>(declared) };
     // The compiler would see through the pointer, and leave `park` out of the unwinding.
-    let callee = std::hint::black_box(callee);
+    let callee = black_box(callee);
     let park = Park;
     // SAFETY: 2. Both are live objects, and a `Bound` proves that this thread is attached.
     let result = unsafe { callee(function.as_ptr(), arguments.as_ptr()) };
@@ -63,50 +65,98 @@ pub(crate) fn malformed(how: &str) -> PyErr {
 /// Texts that are fetched from memory at once.
 pub(crate) const TEXTS: usize = 128;
 
-/// Calls `work` with the UTF-8 of the items of a list from `begin` to `end`, up to one that is no `str` or has none.
+/// Texts that a thread of a pool hashes at a time.
+const TEXTS_OF_A_TASK: usize = 4096;
+
+/// Hashes the UTF-8 of the items of a list from `begin` on, one hash to each place of `to`, and returns the number of items that were
+/// hashed. It stops at the block of an item that is not exactly a `str`, or has no UTF-8. With a pool, its threads read and hash texts
+/// while this thread collects the next ones.
 ///
-/// In lists whose texts lie anywhere in memory most of the time is spent waiting for them. So each of three loops over a block asks
-/// for one line of memory per text, the header, the end, and the rest, and the processor waits for many of them at the same time.
-/// Reads did better than prefetches, which were worth nothing beside other programs.
+/// The texts of a large list lie anywhere in memory, and most of the time is spent waiting for them. So each of three loops over a block
+/// asks for one line of memory per text, the header, the end and the rest, and the processor waits for many of them at the same time.
+/// Reads were faster than prefetches.
+pub(crate) fn hash_texts(
+    list: &Bound<'_, PyList>,
+    begin: usize,
+    to: &mut [u64],
+    pool: Option<&ThreadPool>,
+    hash: impl Fn(&[u8]) -> u64 + Sync,
+) -> usize {
+    // Without the interpreter's lock, other threads may change the list, but not this one.
+    #[cfg(Py_GIL_DISABLED)]
+    let (list, begin) = (&list.get_slice(begin, begin + to.len()), 0);
+    let count = to.len().min(list.len().saturating_sub(begin));
+    let (to, hash) = (&mut to[..count], &hash);
+    let hash_all = move |texts: &[&[u8]], to: &mut [u64]| {
+        for (texts, to) in texts.chunks(TEXTS).zip(to.chunks_mut(TEXTS)) {
+            black_box(texts.iter().fold(0, |ends, text| ends ^ text.last().copied().unwrap_or_default()));
+            texts.iter().zip(to).for_each(|(text, to)| *to = hash(text));
+        }
+    };
+    match pool {
+        None => in_groups(list, begin, to, TEXTS, |texts, to| hash_all(&texts, to)),
+        Some(pool) => pool.in_place_scope(|scope| {
+            in_groups(list, begin, to, TEXTS_OF_A_TASK, |texts, to| scope.spawn(move |_| hash_all(&texts, to)))
+        }),
+    }
+}
+
+/// Calls `work` with the UTF-8 of `size` items at a time and the places of their hashes.
+fn in_groups<'a>(
+    list: &'a Bound<'_, PyList>,
+    begin: usize,
+    to: &'a mut [u64],
+    size: usize,
+    work: impl Fn(Vec<&'a [u8]>, &'a mut [u64]),
+) -> usize {
+    let mut done = 0;
+    for to in to.chunks_mut(size) {
+        let (mut texts, count) = (Vec::with_capacity(to.len()), to.len());
+        while texts.len() < count && add_block(list, begin + done + texts.len(), count - texts.len(), &mut texts) {}
+        let found = texts.len();
+        work(texts, &mut to[..found]);
+        done += found;
+        if found < count {
+            break;
+        }
+    }
+    done
+}
+
+/// Adds the UTF-8 of the next block of items, of at most `count`, if all of them have it.
 #[expect(
     unsafe_code,
     reason = "items are read without a reference to each, which would be two stores into each of them"
 )]
-pub(crate) fn texts(list: &Bound<'_, PyList>, begin: usize, end: usize, mut work: impl FnMut(&[u8])) {
-    let end = end.min(list.len());
-    let (mut items, mut texts) = ([std::ptr::null_mut(); TEXTS], [&[][..]; TEXTS]);
-    for begin in (begin..end).step_by(TEXTS) {
-        let count = TEXTS.min(end - begin);
-        let (items, texts, mut are_texts) = (&mut items[..count], &mut texts[..count], true);
-        for (index, item) in items.iter_mut().enumerate() {
-            // SAFETY: 5. The list is live and this thread attached, and the index lies within it: `end` was its length, and nothing
-            // that runs in this function changes it, as `work` is not given the interpreter.
-            let (borrowed, text) = unsafe {
-                let borrowed = PyList_GetItem(list.as_ptr(), (begin + index) as Py_ssize_t);
-                (borrowed, PyUnicode_CheckExact(borrowed) != 0)
-            };
-            (*item, are_texts) = (borrowed, are_texts && text);
-        }
-        if !are_texts {
-            return;
-        }
-        let mut ends = 0;
-        for (item, text) in items.iter().zip(&mut *texts) {
-            let mut len = 0;
-            // SAFETY: 6. The item is a `str`, and the list keeps it alive. The function runs no code of Python, and returns `len` bytes
-            // and a zero that live as long as the item, or null with an exception set, which is taken back. `texts` is written anew
-            // before it is read again.
-            unsafe {
-                let bytes = PyUnicode_AsUTF8AndSize(*item, &mut len);
-                if bytes.is_null() {
-                    PyErr_Clear();
-                    return;
-                }
-                *text = std::slice::from_raw_parts(bytes.cast::<u8>(), len as usize);
-            }
-            ends ^= text.last().copied().unwrap_or_default();
-        }
-        std::hint::black_box(ends);
-        texts.iter().for_each(|text| work(text));
+fn add_block<'a>(list: &'a Bound<'_, PyList>, begin: usize, count: usize, texts: &mut Vec<&'a [u8]>) -> bool {
+    let (mut items, before) = ([std::ptr::null_mut(); TEXTS], texts.len());
+    let items = &mut items[..count.min(TEXTS)];
+    let mut are_texts = true;
+    for (index, item) in items.iter_mut().enumerate() {
+        // SAFETY: 5. The list is live and this thread attached, and the index lies within it: `hash_texts` has looked at its length, and
+        // nothing that runs before that returns changes it, as the hash function is not given the interpreter.
+        let (borrowed, text) = unsafe {
+            let borrowed = PyList_GetItem(list.as_ptr(), (begin + index) as Py_ssize_t);
+            (borrowed, PyUnicode_CheckExact(borrowed) != 0)
+        };
+        (*item, are_texts) = (borrowed, are_texts && text);
     }
+    for item in items.iter().take_while(|_| are_texts) {
+        let mut len = 0;
+        // SAFETY: 6. The item is a `str`, and the list keeps it alive. The function runs no code of Python, and returns `len` bytes and a
+        // zero that live as long as the item, or null with an exception set, which is taken back.
+        unsafe {
+            let bytes = PyUnicode_AsUTF8AndSize(*item, &mut len);
+            if bytes.is_null() {
+                PyErr_Clear();
+                are_texts = false;
+                break;
+            }
+            texts.push(std::slice::from_raw_parts(bytes.cast::<u8>(), len as usize));
+        }
+    }
+    if !are_texts {
+        texts.truncate(before);
+    }
+    are_texts
 }

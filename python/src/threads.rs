@@ -8,12 +8,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Keys between two looks for an interruption: some hundredths of a second. A multiple of 64.
 pub(crate) const KEYS_IN_A_SLICE: usize = 1 << 20;
+
+/// Fewer keys are hashed and stored by the calling thread.
+pub(crate) const MANY_KEYS: usize = 1 << 15;
 
 /// Works on `keys` keys, a slice at a time. An interruption ends it between two slices: what is done is done.
 pub(crate) fn in_slices(
@@ -32,8 +35,8 @@ pub(crate) fn in_slices(
 /// Calls that are at work in filters without the interpreter's lock.
 static AT_WORK: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether a thread is about to fork.
-static FORKING: AtomicBool = AtomicBool::new(false);
+/// Threads that are about to fork: without the interpreter's lock, there may be several.
+static FORKING: AtomicUsize = AtomicUsize::new(0);
 
 /// Works without the interpreter's lock. Nothing of Python may be called there, and no process is forked off meanwhile: the
 /// child would have a copy of each lock that is held, and no thread that unlocks it.
@@ -48,7 +51,7 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
         let working = loop {
             AT_WORK.fetch_add(1, Ordering::SeqCst);
             let working = Working;
-            if !FORKING.load(Ordering::SeqCst) {
+            if FORKING.load(Ordering::SeqCst) == 0 {
                 break working;
             }
             drop(working);
@@ -65,9 +68,9 @@ const A_MOMENT: Duration = Duration::from_micros(50);
 
 #[pyfunction]
 fn before_fork() {
-    // Both sides write first and read then, so one of them sees the other. A thread that forks has the interpreter's lock: there is
-    // no other one.
-    FORKING.store(true, Ordering::SeqCst);
+    // Both sides write first and read then, so one of them sees the other. Calls that do not let go of the interpreter are over when it
+    // forks: it has its lock then, or has stopped all other threads where they run its code.
+    FORKING.fetch_add(1, Ordering::SeqCst);
     while AT_WORK.load(Ordering::SeqCst) > 0 {
         std::thread::sleep(A_MOMENT);
     }
@@ -75,14 +78,14 @@ fn before_fork() {
 
 #[pyfunction]
 fn after_fork_in_parent() {
-    FORKING.store(false, Ordering::SeqCst);
+    FORKING.fetch_sub(1, Ordering::SeqCst);
 }
 
 #[pyfunction]
 fn after_fork_in_child() {
     // A thread of the parent may have counted itself before it saw that it has to wait.
     AT_WORK.store(0, Ordering::SeqCst);
-    FORKING.store(false, Ordering::SeqCst);
+    FORKING.store(0, Ordering::SeqCst);
 }
 
 /// Has Python call these around each fork.
@@ -105,7 +108,7 @@ pub(crate) fn watch_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub(crate) fn pool(_: Python<'_>) -> PyResult<Arc<ThreadPool>> {
     static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
     let process = std::process::id();
-    // Never locked while another thread forks: both have the interpreter's lock.
+    // Never locked at a fork: whoever locks it is attached to the interpreter all the while.
     let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     match &*pool {
         Some((of, pool)) if *of == process => return Ok(Arc::clone(pool)),

@@ -110,6 +110,27 @@ def test_a_null_is_not_stored_and_its_answer_is_null(make):
     assert filter.remove(keys).nulls == nulls
 
 
+class Text(str):
+    pass
+
+
+@pytest.mark.parametrize("odd", [None, Text("of a class of its own"), "näher", "\U0001f995"])
+def test_large_lists_are_hashed_by_the_pool_as_arrays_are(odd):
+    keys = [f"key {number}" for number in range(100_000)]
+    for place in [0, 127, 128, 4096, 40_000, 65_535, 65_536, 99_999]:
+        keys[place] = odd
+    one, other = new(110_000), new(110_000)
+    assert one.insert(keys).nulls == other.insert(pa.array(keys)).nulls == keys.count(None)
+    assert one.contains(keys) == other.contains(pa.array(keys), parallel=True)
+    assert one.contains(keys[::-1], parallel=True).true_count == 100_000 - keys.count(None)
+    for wrong, told in [(b"a", "key 65536: a key of this filter is of type str"), ("\udc80", "key 65536 is not valid UTF-8")]:
+        keys[65_536] = wrong
+        for call in [one.insert, one.remove, lambda keys: one.contains(keys, parallel=True)]:
+            with pytest.raises((TypeError, ValueError), match=told):
+                call(keys)
+    assert len(one) == len(other)
+
+
 def test_an_array_of_nulls_alone():
     filter = new(10)
     assert filter.insert(pa.nulls(3)).nulls == 3

@@ -134,6 +134,40 @@ def test_keys_have_tags():
             call([b"a"], 8)
 
 
+@pytest.mark.parametrize("make", [list, np.array, pa.array, pd.Series, pl.Series], ids=lambda make: make.__module__)
+def test_each_key_has_a_tag_of_its_own(make):
+    lists = tagged(2000, tags=30)
+    keys, tags = [*TEXTS[:900], None, *TEXTS[900:]], [number % 30 for number in range(1001)]
+    report = lists.insert(keys, make(tags))
+    assert (report.inserted, report.nulls, report.stored[0].as_py()) == (1000, 1, True)
+    assert lists.tag(TEXTS).to_pylist() == [*tags[:900], *tags[901:]]
+    # One with a wrong tag, and one that is absent.
+    report = lists.remove([TEXTS[5], TEXTS[4], None, "absent", TEXTS[3]], make([5, 5, 5, 5, 3]))
+    assert (report.removed, report.missing_at, report.nulls) == (2, [1, 3], 1)
+    assert lists.tag(TEXTS[3:6]).to_pylist() == [None, 4, None]
+
+
+def test_tags_that_do_not_fit_the_keys():
+    lists, refusing = tagged(2000, key="i64"), tagged(10, key="i64")
+    for tag, told in [
+        ([1, 2], "2 tags were given for 3 keys"),
+        ([1, None, 2], "one of the tags is null"),
+        ([0, 1, 7], "tag 7 was given; this filter has the tags 0 to 6"),
+        ([0, 1, -1], "out of bounds|not in range|convert|overflow"),
+    ]:
+        for call in [lists.insert, lists.remove]:
+            with pytest.raises((ValueError, OverflowError), match=told):
+                call([10, 20, 30], tag)
+    with pytest.raises(TypeError, match="a tag is an integer, or an array"):
+        lists.insert(iter([10]), iter([1]))
+    assert len(lists) == 0
+    with pytest.raises(RefusedError) as raised:
+        refusing.insert([None] + [5] * 12, [0] + [3, 1, 2] * 4)
+    report = raised.value.report
+    assert report.stored.to_pylist() == [None] + [number not in report.refused_at for number in range(1, 13)]
+    assert (report.inserted, report.refused) == (8, 4)
+
+
 @each_kind
 @pytest.mark.parametrize("key,keys", [("str", TEXTS), ("bytes", [b"a", b"b"]), ("i64", [-1, 1]), ("u64", [1, 2**64 - 1])])
 def test_kinds_are_saved_loaded_and_copied(tmp_path, kind, key, keys):

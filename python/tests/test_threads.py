@@ -5,10 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from concurrent_cuckoo_filter import CuckooFilter
@@ -55,6 +57,41 @@ def test_the_interpreter_runs_on_during_a_call():
     thread.join()
     # A call has four slices: more sizes than that were seen while one was at work.
     assert len(seen) > 6
+
+
+@pytest.mark.skipif(not hasattr(sys, "_is_gil_enabled"), reason="Python has its lock always before 3.13")
+def test_the_package_does_not_bring_the_lock_back():
+    code = "import sys, concurrent_cuckoo_filter; print(sys._is_gil_enabled())"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert ended.stdout == f"{not sysconfig.get_config_var('Py_GIL_DISABLED')}\n"
+
+
+def test_a_list_may_be_changed_by_other_threads_during_a_call():
+    """Each answer is one of a key that stood there."""
+    filter = new(200_000)
+    old, other = [f"old key {number}" for number in range(50_000)], "a key that is made anew "
+    filter.insert(old)
+    keys, done = old * 2, threading.Event()
+
+    def change():
+        for number in itertools.count():
+            keys[number * 7919 % 60_000] = other + str(number)
+            if number % 3 == 0:
+                keys.append(keys.pop(number % 60_000))
+            if done.is_set():
+                break
+
+    threads = [threading.Thread(target=change) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for parallel in [False, True] * 10:
+        found = filter.contains(keys, parallel=parallel)
+        assert len(found) > 99_000 and found.true_count > 30_000
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert filter.contains(keys) == filter.contains(pa.array(keys))
 
 
 class Interrupted(Exception):
@@ -159,6 +196,35 @@ def test_a_process_that_was_forked_while_threads_write_can_write(tmp_path):
     assert not failed
 
 
+def test_threads_fork_at_the_same_time(tmp_path):
+    filter = new(400_000, key="u64")
+    keys = np.arange(50_000, dtype=np.uint64)
+    statuses = []
+
+    def fork():
+        for _ in range(5):
+            filter.insert(keys[:100])
+            filter.remove(keys[:100])
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                filter.insert(keys)
+                os._exit(0 if filter.contains(keys).true_count == 50_000 else 1)
+            statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    threads = [threading.Thread(target=fork) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert statuses == [0] * 20 and len(filter) == 0
+
+
+# Before 3.14, the interpreter without a lock unwinds threads at its end, and PyO3 no longer supports that.
+unwinds_threads = bool(sysconfig.get_config_var("Py_GIL_DISABLED")) and sys.version_info < (3, 14)
+
+
+@pytest.mark.skipif(unwinds_threads, reason="Python 3.13 without a lock is for other tests")
 @pytest.mark.parametrize(
     "call",
     [

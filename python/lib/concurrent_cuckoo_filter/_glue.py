@@ -111,6 +111,18 @@ def hashes(array: Any) -> Any:
     return array.__arrow_c_array__()
 
 
+def tags(keys: Any, tags: Any) -> Any:
+    """The capsules of a tag for each key."""
+    if not hasattr(tags, "__len__") or not hasattr(keys, "__len__"):
+        raise TypeError("a tag is an integer, or an array that has one for each of the keys")
+    array = pa.chunked_array(tags).combine_chunks() if hasattr(tags, "__arrow_c_stream__") else pa.array(tags)
+    if len(array) != len(keys):
+        raise ValueError(f"{len(array)} tags were given for {len(keys)} keys")
+    if array.null_count:
+        raise ValueError("one of the tags is null")
+    return array.cast(pa.uint32()).__arrow_c_array__()
+
+
 def answers(keys: Any, array: int, schema: int) -> Any:
     """Takes an array from the extension module: as a Series if the keys are one, else as it is."""
     answers = pa.Array._import_from_c(array, schema)
