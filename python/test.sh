@@ -1,8 +1,14 @@
 #!/usr/bin/env bash
-# Builds the wheel and tests it: `test.sh` all but Spark, `test.sh spark` Spark in one process, `test.sh cluster` Spark with
-# executors that are sent the package, of which one is killed, `test.sh connect` Spark Connect. `SPARK_VERSION='==3.5.*'` takes
-# another Spark than the newest. Installs what is missing: Python packages to target/venv, and for
-# Spark a Java runtime. Further arguments go to pytest.
+# Builds the wheel and tests it. Installs what is missing: Python packages below target, and a Java runtime for Spark.
+#
+#   test.sh                  all but Spark, on the oldest and the newest Python of this machine
+#   test.sh spark            Spark in one process; SPARK_VERSION=3.5 takes that version in place of the newest
+#   test.sh versions         the same with 3.5, 4.0, 4.1 and the newest version in turn
+#   test.sh cluster          Spark with two executors that are sent the package, and of which one is killed
+#   test.sh connect          Spark Connect
+#   test.sh free-threaded    the tests of threads and parts on an interpreter without a lock: FREE_THREADED=/path/to/python3.14t
+#
+# Further arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -10,38 +16,76 @@ tested='pytest>=8 numpy>=1.26 pandas>=2.2 polars>=1 duckdb>=1 dask[dataframe] fs
 python=target/venv/bin/python
 test -x $python || python3 -m venv target/venv
 $python -m pip install -q 'maturin>=1.9,<2' ziglang 'pyarrow>=15' 'mypy>=1.11' $tested
+export PATH=$PWD/target/venv/bin:$PATH
+
+if [ "${1:-}" = free-threaded ]; then
+    shift
+    own=$PWD/target/free-threaded site=$PWD/target/free-threaded/site
+    version=$("${FREE_THREADED:?the path of an interpreter without a lock}" -c 'import sys; print(sys.version_info[1])')
+    test -x "$own"/bin/pytest || "$FREE_THREADED" -m venv "$own"
+    "$own"/bin/pip install -q --only-binary :all: 'pyarrow>=15' 'numpy>=1.26' 'pytest>=8'
+    if [ "$version" -lt 14 ]; then
+        # Not for use: PyO3 supports it up to 0.28, which is enough to see whether anything here relies on the lock.
+        rm -rf "$own"/source
+        mkdir "$own"/source
+        cp -rL src lib ask build.rs Cargo.toml Cargo.lock pyproject.toml README.md PYTHON.md LICENSE-* "$own"/source
+        sed -i "s|path = \"..\"|path = \"$(dirname "$PWD")\"|; s|path = \"../..\"|path = \"$(dirname "$PWD")\"|; s|\"0.29\"|\"0.28\"|" \
+            "$own"/source/Cargo.toml "$own"/source/ask/Cargo.toml
+        sed -i '/^locked/d' "$own"/source/pyproject.toml
+        tests=$PWD/tests
+        cd "$own"/source
+    fi
+    rm -rf "$own"/wheels "$site"
+    maturin build --release -q -i "$own"/bin/python --out "$own"/wheels
+    python3 -m zipfile -e "$own"/wheels/*.whl "$site"
+    cd "${tests:-tests}"
+    exec "$own"/bin/pytest -o pythonpath="$site" test_threads.py test_parts.py "$@"
+fi
 
 # For the C library of 2014, which every system in use has: zig links against that of any year. But the unwinder has to be that of the
 # system, and not zig's own: it meets what `pthread_exit` throws (see src/sys.rs).
 rm -rf target/wheels target/site
-PATH=$PWD/target/venv/bin:$PATH target/venv/bin/maturin build --release --locked -q --zig --compatibility manylinux2014 \
+maturin build --release --locked -q --zig --compatibility manylinux2014 \
     --out target/wheels -- -C link-arg="$(cc -print-file-name=libgcc_s.so.1)"
-target/venv/bin/maturin sdist --out target/wheels 2>/dev/null
+maturin sdist --out target/wheels 2>/dev/null
 cargo build -q --release --locked -p ask
 # Unpacked and not installed, so that a test can see whether executors have it from the archive that they were sent.
 $python -m zipfile -e target/wheels/*.whl target/site
 
-if [[ ${1:-} = @(spark|cluster|connect) ]]; then
-    which=${1/spark/local}
-    shift
-    extra=
-    [ "$which" != connect ] || extra=[connect]
-    $python -m pip install -q "pyspark$extra${SPARK_VERSION:->=4.1}"
+# spark TESTS VERSION ARGUMENTS: runs tests with this version of Spark, which has an environment of its own.
+spark() {
+    local own=$PWD/target/venv-spark-$2 wanted="==$2.*" pandas='pandas>=2.2'
+    [ "$2" != newest ] || wanted='>=4.1'
+    [ "$2" != 3.5 ] || pandas='pandas>=2.2,<3 numpy<2'
+    test -x "$own"/bin/python || python3 -m venv "$own"
+    "$own"/bin/pip install -q "pyspark[connect]$wanted" 'pyarrow>=15' $pandas 'pytest>=8' fsspec
     java -version >/dev/null 2>&1 || { apt-get update && apt-get install -y --no-install-recommends default-jre-headless; } >/dev/null
     # Spark's workers are of the same environment.
-    export PYSPARK_PYTHON=$PWD/$python
-    exec target/venv/bin/pytest tests/spark/"test_$which.py" "$@"
-fi
-target/venv/bin/mypy
-PYTHONPATH=target/site target/venv/bin/stubtest --mypy-config-file pyproject.toml concurrent_cuckoo_filter._native
-target/venv/bin/pytest --ignore tests/spark "$@"
+    PYSPARK_PYTHON=$own/bin/python "$own"/bin/pytest tests/spark/"test_$1.py" "${@:3}"
+}
 
-# The oldest and the newest Python of this machine.
-for each in python3.{10..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
-    version=$("$each" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && [ "$version" -ge 10 ] && echo "$version $each" || true
-done | sort -n | sed -n '1p;$p' | while read -r version each; do
-    test -x target/venv-3."$version"/bin/pytest || "$each" -m venv target/venv-3."$version"
-    target/venv-3."$version"/bin/pip install -q 'pyarrow>=15' $tested
-    echo "Python 3.$version"
-    target/venv-3."$version"/bin/pytest --ignore tests/spark "$@" </dev/null
-done
+case ${1:-} in
+spark) spark local "${SPARK_VERSION:-newest}" "${@:2}" ;;
+cluster | connect) spark "$1" "${SPARK_VERSION:-newest}" "${@:2}" ;;
+versions)
+    for version in 3.5 4.0 4.1 newest; do
+        echo "Spark $version"
+        spark local "$version" "${@:2}"
+    done
+    ;;
+*)
+    mypy
+    PYTHONPATH=target/site stubtest --mypy-config-file pyproject.toml concurrent_cuckoo_filter._native
+    target/venv/bin/pytest --ignore tests/spark "$@"
+
+    # The oldest and the newest Python of this machine.
+    for each in python3.{10..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
+        version=$("$each" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && [ "$version" -ge 10 ] && echo "$version $each" || true
+    done | sort -n | sed -n '1p;$p' | while read -r version each; do
+        test -x target/venv-3."$version"/bin/pytest || "$each" -m venv target/venv-3."$version"
+        target/venv-3."$version"/bin/pip install -q 'pyarrow>=15' $tested
+        echo "Python 3.$version"
+        target/venv-3."$version"/bin/pytest --ignore tests/spark "$@" </dev/null
+    done
+    ;;
+esac

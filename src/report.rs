@@ -124,6 +124,8 @@ impl RemoveReport {
 pub struct MergeReport {
     /// Copies that were stored.
     pub inserted: usize,
+    /// Copies that were present already, of a [unique merge](crate::CuckooFilter::merge_unique_from); else 0.
+    pub present: usize,
     /// Copies that found no room. Of which keys they are is not known: keys are not kept.
     pub refused: usize,
 }

@@ -2,14 +2,13 @@
 
 use crate::error;
 use crate::files;
-use crate::hashed::{Hashed, Hashers};
-use crate::keys::{Hashing, KeyType, helper};
+use crate::keys::{Hashing, Key, KeyType, helper};
 use crate::kinds::{CountingFilter, CuckooFilter, ExpiringFilter, TaggedFilter};
 use crate::many;
 use crate::report::Report;
 use crate::sys::call;
 use crate::threads::detached;
-use concurrent_cuckoo_filter::{self as ccf, SnapshotError, SnapshotReader};
+use concurrent_cuckoo_filter::{self as ccf, SnapshotError, SnapshotReader, StableHashBuilder};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -20,17 +19,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A filter of the library, and how its keys are hashed.
+/// A filter of the Rust library, and the hash function of its keys.
 pub(crate) struct Typed<F> {
     pub(crate) filter: F,
     pub(crate) hashing: Hashing,
 }
 
-/// What answers lookups.
+/// A source of answers to lookups.
 pub(crate) trait Lookups: Send + Sync {
     fn hashing(&self) -> &Hashing;
-    fn contains(&self, key: &Hashed) -> bool;
-    fn contains_batch(&self, keys: &[Hashed], found: &mut [bool]);
+    fn contains(&self, hash: u64) -> bool;
+    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]);
 }
 
 /// A filter in memory, of any kind.
@@ -38,6 +37,7 @@ pub(crate) trait Kind: Lookups + Any {
     fn len(&self) -> usize;
     fn capacity(&self) -> usize;
     fn max_capacity(&self) -> usize;
+    fn false_positive_rate(&self) -> Option<f64>;
     fn memory_usage(&self) -> usize;
     fn stats(&self) -> ccf::Stats;
     fn clear(&self);
@@ -47,17 +47,16 @@ pub(crate) trait Kind: Lookups + Any {
     fn merge(&self, py: Python<'_>, other: &dyn Kind) -> PyResult<ccf::MergeReport>;
 }
 
-/// What can be asked for keys.
+/// The base class of everything that answers lookups.
 #[pyclass(module = "concurrent_cuckoo_filter", frozen, subclass)]
 pub(crate) struct Reader(pub(crate) Arc<dyn Lookups>);
 
 #[pymethods]
 impl Reader {
-    /// Says of each key whether it is present, as a `pyarrow.BooleanArray`, or as a Series if the keys come as one of pandas or polars;
-    /// of a null, null.
+    /// Returns for each key whether it is present; the answer to a null is null.
     ///
-    /// Runs on the calling thread, and on all cores with `parallel=True`. With `check_utf8=False` texts that are not UTF-8 are
-    /// looked up as they are.
+    /// The answers are a `pyarrow.BooleanArray`, or a Series if the keys are a Series of pandas or polars. The call runs on the calling
+    /// thread, or with `parallel=True` on all cores. With `check_utf8=False`, texts that are not valid UTF-8 are looked up by their bytes.
     ///
     /// >>> import pyarrow as pa
     /// >>> from concurrent_cuckoo_filter import CuckooFilter
@@ -70,13 +69,13 @@ impl Reader {
         many::contains(self.0.hashing(), keys, check_utf8, parallel, |keys, found| self.0.contains_batch(keys, found))
     }
 
-    /// As `contains`, without options: for what counts the parameters of a function, such as DuckDB's `create_function`.
+    /// `contains` without its options, for libraries that count the parameters of a function, such as `create_function` of DuckDB.
     fn contains_batch<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.contains(keys, true, false)
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.0.contains(&Hashed(self.0.hashing().one(key)?)))
+        Ok(self.0.contains(self.0.hashing().one(key)?))
     }
 
     /// The type of the keys: "str", "bytes", "i64" or "u64".
@@ -85,14 +84,14 @@ impl Reader {
         self.0.hashing().key_type.name()
     }
 
-    /// The keys of the hash function. Whoever knows them can compute keys that collide.
+    /// The two keys of the hash function. They allow to compute keys that collide, so keep them from clients that choose keys.
     #[getter]
     fn keys(&self) -> (u64, u64) {
         self.0.hashing().keys()
     }
 }
 
-/// What every filter in memory can do.
+/// The base class of the filters in memory.
 #[pyclass(module = "concurrent_cuckoo_filter", extends = Reader, frozen, subclass)]
 pub(crate) struct Filter(pub(crate) Arc<dyn Kind>);
 
@@ -102,8 +101,9 @@ impl Filter {
         self.0.len()
     }
 
-    /// Stores all that another filter holds, which was made with the same arguments and `keys`. Keys of both are held twice
-    /// afterwards; counts are added.
+    /// Stores everything that another filter holds, which must have been created with the same arguments and `keys`. A key that both
+    /// filters hold is held twice afterwards; counts are added. With `unique=True`, which requires two instances of `CuckooFilter`, only
+    /// keys that this filter does not hold are stored.
     ///
     /// >>> from concurrent_cuckoo_filter import CuckooFilter
     /// >>> one, other = (CuckooFilter(100, keys=(1, 2)) for _ in range(2))
@@ -112,19 +112,26 @@ impl Filter {
     /// Report(inserted=1, present=0, nulls=0, refused=0)
     /// >>> "b" in one
     /// True
-    fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<Report> {
+    #[pyo3(signature = (other, *, unique = false))]
+    fn merge(&self, py: Python<'_>, other: &Self, unique: bool) -> PyResult<Report> {
         let [one, two] = [self, other].map(|filter| filter.0.hashing().key_type);
         if one != two {
             return Err(error::merge_of_types(one.name(), two.name()));
         }
-        let ccf::MergeReport { inserted, refused, .. } = self.0.merge(py, &*other.0)?;
-        error::unless_refused(py, Report { inserted, refused, ..Report::default() })
+        let ccf::MergeReport { inserted, present, refused, .. } = match unique {
+            false => self.0.merge(py, &*other.0)?,
+            true => {
+                let (to, from) = (self.plain()?, other.plain()?);
+                detached(py, || to.merge_unique_from(from)).map_err(error::merge)?
+            }
+        };
+        error::unless_refused(py, Report { inserted, present, refused, ..Report::default() })
     }
 
-    /// A new filter with all that both hold, as `copy` and `merge`.
+    /// Returns a new filter that holds the keys of both: a `copy` of this one after a `merge`.
     fn __or__(&self, py: Python<'_>, other: &Self) -> PyResult<Py<PyAny>> {
         let both = self.0.copy(py)?;
-        both.bind(py).cast::<Self>()?.get().merge(py, other)?;
+        both.bind(py).cast::<Self>()?.get().merge(py, other, false)?;
         Ok(both)
     }
 
@@ -133,7 +140,7 @@ impl Filter {
         detached(py, || self.0.clear());
     }
 
-    /// A filter of its own that holds the same.
+    /// Returns an independent filter with the same contents.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.0.copy(py)
     }
@@ -146,9 +153,10 @@ impl Filter {
         self.0.copy(py)
     }
 
-    /// Writes the filter to a file, in place of an older one: whatever stops the program meanwhile, the file is the old
-    /// one or the new one. Other threads may go on. `target` is a path, a URL that fsspec knows ("s3://bucket/blocked"), or a file that is
-    /// open for bytes; of the latter two the bytes are made in memory first.
+    /// Saves the filter to a path, to a URL of fsspec ("s3://bucket/blocked"), or to a binary file object.
+    ///
+    /// A file at the path is replaced atomically: if the program stops during the call, it is the old one or the new one. Other threads
+    /// may use the filter during the call. For a URL or a file object, the bytes are collected in memory first.
     ///
     /// >>> import os, tempfile
     /// >>> from concurrent_cuckoo_filter import CuckooFilter
@@ -167,7 +175,7 @@ impl Filter {
         detached(py, || self.0.save(&path)).map_err(error::snapshot)
     }
 
-    /// The bytes of a file that `save` writes. Pickle keeps the same.
+    /// Returns the bytes that `save` writes to a file. Pickle stores the same bytes.
     ///
     /// >>> import pickle
     /// >>> from concurrent_cuckoo_filter import CuckooFilter
@@ -185,30 +193,31 @@ impl Filter {
         Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py())?,)))
     }
 
-    /// Reads a filter from what `save` or Rust has written, a path, a URL or an open file, with everything checked.
+    /// Loads a filter that `save` or a Rust program has written, from a path, a URL of fsspec, a file object or bytes. All bytes are
+    /// checked.
     ///
-    /// Of an `ExpiringFilter` `passed` is the time since the last `advance_to` before it was saved: what has died meanwhile is
-    /// dropped. The time of `advance_to` begins anew.
+    /// For filters whose keys or counts expire, `passed` is the time since the last `advance_to` before the filter was saved: whatever has
+    /// expired since then is dropped. The clock of `advance_to` then stands at `passed`.
     #[classmethod]
     #[pyo3(signature = (source, *, passed = Duration::ZERO))]
     fn load(cls: &Bound<'_, PyType>, source: &Bound<'_, PyAny>, passed: Duration) -> PyResult<Py<PyAny>> {
         read(cls, files::open(source)?, passed)
     }
 
-    /// Reads a filter from the bytes of a file, as `load`.
+    /// Loads a filter from the bytes of a file; see `load`.
     #[classmethod]
     #[pyo3(signature = (data, *, passed = Duration::ZERO))]
     fn from_bytes(cls: &Bound<'_, PyType>, data: PyBackedBytes, passed: Duration) -> PyResult<Py<PyAny>> {
         read(cls, &data[..], passed)
     }
 
-    /// The number of keys that was asked for.
+    /// The requested capacity, in keys.
     #[getter]
     fn capacity(&self) -> usize {
         self.0.capacity()
     }
 
-    /// The number of keys that it grows to: the capacity, if it does not grow.
+    /// The number of keys that the filter grows to, or its capacity if it does not grow.
     ///
     /// >>> from concurrent_cuckoo_filter import CuckooFilter
     /// >>> growing = CuckooFilter(1_000, max_capacity=1_000_000, key="i64")
@@ -220,13 +229,19 @@ impl Filter {
         self.0.max_capacity()
     }
 
-    /// Bytes of memory, everything included.
+    /// The requested rate of false positives, or None if a Rust program requested a width of fingerprints.
+    #[getter]
+    fn false_positive_rate(&self) -> Option<f64> {
+        self.0.false_positive_rate()
+    }
+
+    /// The total memory of the filter in bytes.
     #[getter]
     fn nbytes(&self) -> usize {
         self.0.memory_usage()
     }
 
-    /// The part of absent keys that is taken for present now. It grows with what the filter holds.
+    /// The expected rate of false positives of the current contents. It rises with the number of stored keys.
     #[getter]
     fn expected_false_positive_rate(&self) -> f64 {
         self.0.stats().expected_false_positive_rate
@@ -238,6 +253,16 @@ impl Filter {
         let grows = if max_capacity > capacity { format!(", max_capacity={max_capacity}") } else { String::new() };
         let key = this.0.hashing().key_type.name();
         Ok(format!("<{name} of {len} keys, capacity={capacity}{grows}, key={key:?}>"))
+    }
+}
+
+impl Filter {
+    fn plain(&self) -> PyResult<&ccf::CuckooFilter<Key<'static>, StableHashBuilder>> {
+        let filter: &dyn Any = &*self.0;
+        let plain = filter
+            .downcast_ref::<Typed<ccf::CuckooFilter<Key<'static>, StableHashBuilder>>>()
+            .map(|typed| &typed.filter);
+        plain.ok_or_else(|| PyTypeError::new_err("a merge with unique=True is of two CuckooFilters"))
     }
 }
 
@@ -253,23 +278,24 @@ fn read(cls: &Bound<'_, PyType>, mut reader: impl Read + Send, passed: Duration)
         Err(error) => Err(error::snapshot(error.into())),
     };
     macro_rules! kinds {
-        ($($kind:ident($snapshot:ident) => $read:expr),* $(,)?) => {
+        ($($kind:ident($filter:ident) => $advance:expr),* $(,)?) => {
             $(
                 if cls.is(py.get_type::<$kind>()) {
-                    let $snapshot = snapshot;
-                    let filter: ccf::$kind<Hashed, Hashers> = py.detach(|| $read).map_err(error::snapshot)?;
+                    let $filter: ccf::$kind<Key<'static>, StableHashBuilder> =
+                        py.detach(|| snapshot.into_filter()).map_err(error::snapshot)?;
                     whole(reader)?;
-                    let hashing = Hashing { key_type, hasher: filter.hasher().0.clone() };
-                    return Ok($kind::wrap(py, Typed { filter, hashing })?.into_any());
+                    $advance;
+                    let hashing = Hashing { key_type, hasher: $filter.hasher().clone() };
+                    return Ok($kind::wrap(py, Typed { filter: $filter, hashing })?.into_any());
                 }
             )*
         };
     }
     kinds! {
-        CuckooFilter(snapshot) => snapshot.into_filter_with_stored_keys(),
-        ExpiringFilter(snapshot) => ccf::ExpiringFilter::from_snapshot(snapshot, None, passed),
-        CountingFilter(snapshot) => ccf::CountingFilter::from_snapshot(snapshot, None),
-        TaggedFilter(snapshot) => ccf::TaggedFilter::from_snapshot(snapshot, None),
+        CuckooFilter(filter) => (),
+        ExpiringFilter(filter) => filter.advance_to(passed),
+        CountingFilter(filter) => filter.advance_to(passed),
+        TaggedFilter(filter) => (),
     }
     Err(PyTypeError::new_err("load is a method of CuckooFilter, ExpiringFilter, CountingFilter and TaggedFilter"))
 }

@@ -3,14 +3,13 @@
 use crate::error;
 use crate::files;
 use crate::filter::{Filter, Kind, Lookups, Reader, Typed};
-use crate::hashed::{Hashed, Hashers};
-use crate::keys::{self, Hashing};
+use crate::keys::{self, Hashing, Key};
 use crate::many;
 use crate::mapped::MappedFilter;
 use crate::report::{RemoveReport, Report};
 use crate::threads::{KEYS_IN_A_SLICE, detached};
 use arrow_buffer::ScalarBuffer;
-use concurrent_cuckoo_filter::{self as ccf, BulkReport, SnapshotError, SnapshotReader};
+use concurrent_cuckoo_filter::{self as ccf, BulkReport, SnapshotError, SnapshotReader, StableHashBuilder};
 use pyo3::PyClassInitializer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -26,35 +25,35 @@ macro_rules! kind {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[pyclass(module = "concurrent_cuckoo_filter", extends = Filter, frozen)]
-        pub(crate) struct $name(Arc<Typed<ccf::$name<Hashed, Hashers>>>);
+        pub(crate) struct $name(Arc<Typed<ccf::$name<Key<'static>, StableHashBuilder>>>);
 
         impl $name {
-            fn class(filter: Typed<ccf::$name<Hashed, Hashers>>) -> PyClassInitializer<Self> {
+            fn class(filter: Typed<ccf::$name<Key<'static>, StableHashBuilder>>) -> PyClassInitializer<Self> {
                 let filter = Arc::new(filter);
                 let reader = PyClassInitializer::from(Reader(filter.clone()));
                 reader.add_subclass(Filter(filter.clone())).add_subclass($name(filter))
             }
 
-            pub(crate) fn wrap(py: Python<'_>, filter: Typed<ccf::$name<Hashed, Hashers>>) -> PyResult<Py<Self>> {
+            pub(crate) fn wrap(py: Python<'_>, filter: Typed<ccf::$name<Key<'static>, StableHashBuilder>>) -> PyResult<Py<Self>> {
                 Py::new(py, Self::class(filter))
             }
         }
 
-        impl Lookups for Typed<ccf::$name<Hashed, Hashers>> {
+        impl Lookups for Typed<ccf::$name<Key<'static>, StableHashBuilder>> {
             fn hashing(&self) -> &Hashing {
                 &self.hashing
             }
 
-            fn contains(&self, key: &Hashed) -> bool {
-                self.filter.contains(key)
+            fn contains(&self, hash: u64) -> bool {
+                self.filter.hashed().contains(&hash)
             }
 
-            fn contains_batch(&self, keys: &[Hashed], found: &mut [bool]) {
-                self.filter.contains_batch(keys, found);
+            fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
+                self.filter.hashed().contains_batch(hashes, found);
             }
         }
 
-        impl Kind for Typed<ccf::$name<Hashed, Hashers>> {
+        impl Kind for Typed<ccf::$name<Key<'static>, StableHashBuilder>> {
             fn len(&self) -> usize {
                 self.filter.len()
             }
@@ -65,6 +64,10 @@ macro_rules! kind {
 
             fn max_capacity(&self) -> usize {
                 self.filter.max_capacity()
+            }
+
+            fn false_positive_rate(&self) -> Option<f64> {
+                self.filter.false_positive_rate()
             }
 
             fn memory_usage(&self) -> usize {
@@ -106,8 +109,8 @@ macro_rules! kind {
 /// What every kind is built with: `begun!(CuckooFilter, hashing, capacity, rate, max_capacity)`.
 macro_rules! begun {
     ($kind:ident, $hashing:ident, $capacity:ident, $rate:ident, $max_capacity:ident) => {{
-        let builder = ccf::$kind::builder().capacity($capacity).false_positive_rate($rate);
-        let builder = builder.hasher(Hashers($hashing.hasher.clone()));
+        let builder = ccf::$kind::<Key<'static>>::builder().capacity($capacity).false_positive_rate($rate);
+        let builder = builder.hasher($hashing.hasher.clone());
         match $max_capacity {
             Some(keys) => builder.max_capacity(keys),
             None => builder,
@@ -123,17 +126,16 @@ macro_rules! built {
 }
 
 kind! {
-    /// An approximate set of texts, bytes or numbers that takes about 14 bits a key.
+    /// An approximate set of texts, bytes or integers that takes about 14 bits per key.
     ///
-    /// "Not in it" is certain; "in it" is wrong for one absent key in a thousand, or as rarely as `false_positive_rate` says.
-    /// `capacity` is the number of distinct keys that it has room for; with `max_capacity` it grows by itself from there to so many,
-    /// and takes the memory of the keys that it holds. `key` is their type: "str", "bytes", "i64" or "u64".
-    /// `keys` are the two numbers of 64 bits that its hash function is keyed with; without them they are random. Filters hash
-    /// alike if they have the same ones.
+    /// A "no" is certain. A "yes" is wrong for one absent key in 1,000, or for the fraction `false_positive_rate` of them. `capacity` is the
+    /// number of keys that fit. With `max_capacity`, the filter starts with room for `capacity` keys and grows up to that number. `key` is
+    /// the type of the keys: "str", "bytes", "i64" or "u64". `keys` are the two 64-bit keys of the hash function, random by default;
+    /// filters with equal `keys` hash alike and can be merged.
     ///
-    /// Keys come as what speaks Arrow's C interface (arrays, chunked arrays and columns of pyarrow, polars, pandas, DuckDB), as
-    /// numpy arrays, or as lists. Integers of other widths and dictionaries are cast. Any number of threads may use one
-    /// filter: methods that take many keys let go of the interpreter's lock.
+    /// Keys are passed as Arrow arrays (pyarrow, polars, pandas, DuckDB, or any other library with Arrow's C interface), numpy arrays, or
+    /// lists. Integers of other widths and dictionaries are cast. Any number of threads may use one filter; methods that take many keys
+    /// release the interpreter's lock.
     ///
     /// >>> from concurrent_cuckoo_filter import CuckooFilter
     /// >>> blocked = CuckooFilter(100_000)
@@ -163,15 +165,15 @@ impl CuckooFilter {
         built!(CuckooFilter, hashing, begun!(CuckooFilter, hashing, capacity, false_positive_rate, max_capacity))
     }
 
-    /// Stores keys, and says what came of them. Each key takes a place of its own, and has to be removed as often as it was stored:
-    /// a key has room for 8 copies. Large arrays are stored by all cores.
+    /// Stores a copy of each key and returns a `Report`. A key can be stored up to 8 times, and has to be removed as often. All keys
+    /// that were inserted this way can be removed without loss of other keys. Large inputs are stored by all cores.
     ///
-    /// With `unique=True` a key that is present is not stored again, nor one that is taken for another: `report.stored` says
-    /// which were, and so which are new. **Remove only those that were stored:** who removes the others as well takes away what
-    /// other keys stand on.
+    /// With `unique=True`, a key is stored only if it is absent. The mask `report.stored` is true for the stored keys, which are the new
+    /// ones. **Remove only these:** a key that was not stored shares its place with another key, or with an equal one that was stored
+    /// before, and its removal would remove that one.
     ///
-    /// Raises `RefusedError` if some keys found no room. The others are stored all the same, and `error.report` tells
-    /// which were refused. An interruption ends the call between two parts of the input; what was stored stays.
+    /// Raises `RefusedError` if keys found no room. All other keys are stored, and `error.report` lists the refused ones. Ctrl-C ends the
+    /// call between two parts of the input; the keys of earlier parts stay stored.
     ///
     /// >>> from concurrent_cuckoo_filter import CuckooFilter
     /// >>> seen = CuckooFilter(1_000_000)
@@ -180,7 +182,7 @@ impl CuckooFilter {
     /// [False, True, None, False]
     #[pyo3(signature = (keys, *, unique = false))]
     fn insert(&self, keys: &Bound<'_, PyAny>, unique: bool) -> PyResult<Report> {
-        let filter = &self.0.filter;
+        let filter = self.0.filter.hashed();
         many::insert(&self.0.hashing, keys, |keys, stored, pool, _| {
             let bulk = || filter.bulk().max_listed(KEYS_IN_A_SLICE);
             match (pool, unique) {
@@ -192,19 +194,19 @@ impl CuckooFilter {
         })
     }
 
-    /// Stores a key if it is absent, and says whether it was. As `insert` with `unique=True`: remove only a key that was stored.
+    /// Stores one key if it is absent, and returns whether it was stored. As after `insert` with `unique=True`, remove only keys that were.
     ///
     /// >>> from concurrent_cuckoo_filter import CuckooFilter
     /// >>> seen = CuckooFilter(100)
     /// >>> seen.add("event 1"), seen.add("event 1")
     /// (True, False)
     fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let stored = self.0.filter.insert_unique(&Hashed(self.0.hashing.one(key)?));
+        let stored = self.0.filter.hashed().insert_unique(&self.0.hashing.one(key)?);
         stored.map_err(|error| error::RefusedError::new_err(error.to_string()))
     }
 
-    /// Removes a copy of each key. Remove only what was inserted: a key that never was may be taken for another one, which
-    /// is then lost.
+    /// Removes a copy of each key and returns a `RemoveReport`. Remove only keys that were stored: a key that never was may be taken for
+    /// another one, which is then lost.
     ///
     /// >>> from concurrent_cuckoo_filter import CuckooFilter
     /// >>> numbers = CuckooFilter(100, key="i64")
@@ -214,21 +216,21 @@ impl CuckooFilter {
     /// >>> report.removed, report.missing_at
     /// (1, [1])
     fn remove(&self, keys: &Bound<'_, PyAny>) -> PyResult<RemoveReport> {
-        many::remove(&self.0.hashing, keys, |keys, _| self.0.filter.remove_batch(keys))
+        many::remove(&self.0.hashing, keys, |keys, _| self.0.filter.hashed().remove_batch(keys))
     }
 
-    /// Opens a file that `save` has written, to be asked where it lies: in less than a millisecond whatever its size, in memory
-    /// that all processes of a machine share. See `MappedFilter`.
+    /// Maps a file that `save` has written into memory, to query it in place. It takes less than a millisecond for a file of any size, and
+    /// all processes of a machine share the memory. See `MappedFilter`.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<MappedFilter>> {
         MappedFilter::open(py, path)
     }
 
-    /// Takes over what a `delta` says: a filter that holds what the older file held, as one that was loaded from it does, holds
-    /// what the newer one held. Returns the numbers of copies that were inserted and removed. Lookups may go on; no other
-    /// thread may write. Of filters that do not grow.
+    /// Applies a `delta` to a filter with the contents of its older file, which then has the contents of the newer one. Returns the
+    /// numbers of inserted and removed copies. Other threads may query the filter during the call, but not change it. Filters that grow
+    /// have no deltas.
     ///
-    /// Raises `SnapshotError`, and changes nothing, if the delta is damaged, or the filter does not hold what the older file held.
+    /// Raises `SnapshotError` without a change if the delta is damaged, or the contents are not those of the older file.
     ///
     /// >>> from concurrent_cuckoo_filter import CuckooFilter, delta
     /// >>> blocked = CuckooFilter(100)
@@ -246,8 +248,8 @@ impl CuckooFilter {
     }
 }
 
-/// What has changed from an older file of a filter to a newer one, as bytes for `CuckooFilter.apply_delta`: 6 of them for each key
-/// that came or went. Both are paths, URLs, open files, or what `to_bytes` returned.
+/// Returns the difference between two saved states of a filter, as bytes for `CuckooFilter.apply_delta`: 6 bytes per key that was inserted
+/// or removed. Each state is a path, a URL of fsspec, a file object, or the bytes of `to_bytes`.
 #[pyfunction]
 pub(crate) fn delta<'py>(older: &Bound<'py, PyAny>, newer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let (py, mut bytes) = (older.py(), Vec::new());
@@ -258,10 +260,10 @@ pub(crate) fn delta<'py>(older: &Bound<'py, PyAny>, newer: &Bound<'py, PyAny>) -
 }
 
 kind! {
-    /// A filter that forgets keys after a time, which is told by `advance_to`.
+    /// A filter that forgets keys after a time. The caller passes the time to `advance_to`.
     ///
-    /// `time_to_live` is a `timedelta`: a key lives at least so long, and at most 1 / `steps` longer. The other arguments are those
-    /// of `CuckooFilter`; `capacity` is the number of keys that live at a time.
+    /// A key lives for `time_to_live`, a `timedelta`, and at most 1 / `steps` of it longer. `capacity` is the number of keys that live at the
+    /// same time. The other arguments are those of `CuckooFilter`.
     ///
     /// >>> from datetime import timedelta
     /// >>> from concurrent_cuckoo_filter import ExpiringFilter
@@ -292,62 +294,67 @@ impl ExpiringFilter {
         let hashing = Hashing::new(key, keys)?;
         let builder = begun!(ExpiringFilter, hashing, capacity, false_positive_rate, max_capacity);
         let builder = builder.time_to_live(time_to_live);
-        built!(ExpiringFilter, hashing, steps.into_iter().fold(builder, ccf::ExpiringBuilder::steps))
+        built!(
+            ExpiringFilter,
+            hashing,
+            steps.into_iter().fold(builder, ccf::Builder::<_, _, ccf::kind::Expiring>::steps)
+        )
     }
 
-    /// Notes that keys were seen: stores those that were not seen within the time to live, and renews the others.
-    /// `report.stored` says which were new.
+    /// Stores the keys that were not seen within the time to live, and renews the others. `report.stored` is true for the stored ones.
     fn see(&self, keys: &Bound<'_, PyAny>) -> PyResult<Report> {
         many::insert(&self.0.hashing, keys, |keys, stored, _, _| {
             let mut seen = vec![false; keys.len()];
-            let report = self.0.filter.see_batch(keys, &mut seen);
+            let report = self.0.filter.hashed().see_batch(keys, &mut seen);
             noted(stored, report, Some(&seen))
         })
     }
 
-    /// Stores a copy of each key, for the whole time to live.
+    /// Stores a copy of each key for the whole time to live.
     fn insert(&self, keys: &Bound<'_, PyAny>) -> PyResult<Report> {
-        many::insert(&self.0.hashing, keys, |keys, stored, _, _| noted(stored, self.0.filter.insert_batch(keys), None))
+        many::insert(&self.0.hashing, keys, |keys, stored, _, _| {
+            noted(stored, self.0.filter.hashed().insert_batch(keys), None)
+        })
     }
 
-    /// Removes a copy of each key. Remove only what was stored.
+    /// Removes a copy of each key. Remove only keys that were stored.
     fn remove(&self, keys: &Bound<'_, PyAny>) -> PyResult<RemoveReport> {
-        many::remove(&self.0.hashing, keys, |keys, _| self.0.filter.remove_batch(keys))
+        many::remove(&self.0.hashing, keys, |keys, _| self.0.filter.hashed().remove_batch(keys))
     }
 
-    /// Says how much time has passed since the filter was made or loaded: what has lived its time is forgotten. Returns the
-    /// number of ticks that have passed. A time before the last one changes nothing.
+    /// Sets the time since the filter was created or loaded, and drops expired keys. Returns the number of ticks since the last call. An
+    /// earlier time than that of the last call changes nothing.
     fn advance_to(&self, py: Python<'_>, elapsed: Duration) -> u64 {
         detached(py, || self.0.filter.advance_to(elapsed))
     }
 
-    /// Makes one tick, for who counts time by himself. Returns how many places were cleared.
+    /// Advances the time by one tick. Returns the number of cleared places.
     fn advance(&self, py: Python<'_>) -> usize {
         detached(py, || self.0.filter.advance())
     }
 
-    /// The time that a key lives.
+    /// The lifetime of a key.
     #[getter]
-    fn time_to_live(&self) -> Duration {
+    fn time_to_live(&self) -> Option<Duration> {
         self.0.filter.time_to_live()
     }
 
     /// The time between two ticks.
     #[getter]
-    fn tick(&self) -> Duration {
+    fn tick(&self) -> Option<Duration> {
         self.0.filter.tick()
     }
 }
 
 kind! {
-    /// A filter that counts how often each key was added, in one place for a key.
+    /// A filter that counts how often each key was added, in one place per key.
     ///
     /// A count is never too low, up to `max_count`, which follows from `counter_bits` (1 to 16). The other arguments are those of
     /// `CuckooFilter`.
     ///
-    /// With `time_to_live` a count dies that long after the first addition of its key, and the next addition begins at 1; with
-    /// `time_to_idle` it dies when its key was not added for so long. Time is told by `advance_to`, and divided into `steps`: a count
-    /// lives at most one of them longer.
+    /// With `time_to_live`, a count expires this long after the first addition of its key, and the next addition starts at 1. With
+    /// `time_to_idle`, it expires this long after the last addition. The caller passes the time to `advance_to`; it is divided into `steps`,
+    /// and a count lives at most one step longer.
     ///
     /// >>> from concurrent_cuckoo_filter import CountingFilter
     /// >>> words = CountingFilter(1_000)
@@ -384,19 +391,21 @@ impl CountingFilter {
             (None, Some(time)) => builder.time_to_idle(time),
             (None, None) => builder,
         };
-        let builder = steps.into_iter().fold(builder.counter_bits(counter_bits), ccf::CountingBuilder::steps);
+        let builder = steps
+            .into_iter()
+            .fold(builder.counter_bits(counter_bits), ccf::Builder::<_, _, ccf::kind::Counting>::steps);
         built!(CountingFilter, hashing, builder)
     }
 
-    /// Adds one to the count of each key. `report.stored` is true of the keys that were counted.
+    /// Adds 1 to the count of each key. `report.stored` is true for the counted keys.
     fn add(&self, keys: &Bound<'_, PyAny>) -> PyResult<Report> {
         many::insert(&self.0.hashing, keys, |keys, stored, _, _| {
-            noted(stored, self.0.filter.add_batch(keys, &mut vec![0; keys.len()]), None)
+            noted(stored, self.0.filter.hashed().add_batch(keys, &mut vec![0; keys.len()]), None)
         })
     }
 
-    /// Adds one to the count of each key of which it is below `limit`. `report.stored` is true of the keys that were counted: with a
-    /// window, those that may pass.
+    /// Adds 1 to the count of each key whose count is below `limit`. `report.stored` is true for the counted keys: with `time_to_live`,
+    /// these are the ones within a rate limit.
     ///
     /// >>> from datetime import timedelta
     /// >>> from concurrent_cuckoo_filter import CountingFilter
@@ -409,55 +418,55 @@ impl CountingFilter {
     fn try_add(&self, keys: &Bound<'_, PyAny>, limit: u32) -> PyResult<Report> {
         many::insert(&self.0.hashing, keys, |keys, stored, _, _| {
             let mut counts = vec![0; keys.len()];
-            let report = self.0.filter.try_add_batch(keys, limit, &mut counts);
+            let report = self.0.filter.hashed().try_add_batch(keys, limit, &mut counts);
             stored.iter_mut().zip(counts).for_each(|(stored, count)| *stored = count > 0);
             report
         })
     }
 
-    /// Takes one from the count of each key, and returns what is left of them as a `pyarrow.UInt32Array` or such a Series; null of
-    /// those that are absent. A count at `max_count` stays, as it may stand for more. Subtract only what was added.
+    /// Subtracts 1 from the count of each key, and returns the new counts as a `pyarrow.UInt32Array` or a Series of integers; null for
+    /// absent keys. A count at `max_count` stays, since it may stand for a larger one. Subtract only keys that were added.
     fn subtract<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        many::numbers(&self.0.hashing, keys, |keys, to| self.0.filter.subtract_batch(keys, to))
+        many::numbers(&self.0.hashing, keys, |keys, to| self.0.filter.hashed().subtract_batch(keys, to))
     }
 
-    /// How often each key was added, as a `pyarrow.UInt32Array` or such a Series.
+    /// Returns how often each key was added, as a `pyarrow.UInt32Array` or a Series of integers.
     fn count<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         many::numbers(&self.0.hashing, keys, |keys, to| {
             let mut counts = vec![0; keys.len()];
-            self.0.filter.count_batch(keys, &mut counts);
+            self.0.filter.hashed().count_batch(keys, &mut counts);
             to.iter_mut().zip(counts).for_each(|(to, count)| *to = Some(count));
         })
     }
 
-    /// Forgets keys, whatever their counts.
+    /// Removes keys with their counts.
     fn remove(&self, keys: &Bound<'_, PyAny>) -> PyResult<RemoveReport> {
-        many::remove(&self.0.hashing, keys, |keys, _| self.0.filter.remove_batch(keys))
+        many::remove(&self.0.hashing, keys, |keys, _| self.0.filter.hashed().remove_batch(keys))
     }
 
-    /// As `ExpiringFilter.advance_to`, of counts with a window; 0 without one.
+    /// Sets the time and drops expired counts, like `ExpiringFilter.advance_to`. Returns 0 if counts do not expire.
     fn advance_to(&self, py: Python<'_>, elapsed: Duration) -> u64 {
         detached(py, || self.0.filter.advance_to(elapsed))
     }
 
-    /// As `ExpiringFilter.advance`.
+    /// Advances the time by one tick, like `ExpiringFilter.advance`.
     fn advance(&self, py: Python<'_>) -> usize {
         detached(py, || self.0.filter.advance())
     }
 
-    /// The largest count, at which a counter stays.
+    /// The largest count. A counter stays there.
     #[getter]
     fn max_count(&self) -> u32 {
         self.0.filter.max_count()
     }
 
-    /// The time that a count lives from its first addition, or None.
+    /// The lifetime of a count from its first addition, or None.
     #[getter]
     fn time_to_live(&self) -> Option<Duration> {
         self.0.filter.time_to_live()
     }
 
-    /// The time that a count lives from its last addition, or None.
+    /// The lifetime of a count from its last addition, or None.
     #[getter]
     fn time_to_idle(&self) -> Option<Duration> {
         self.0.filter.time_to_idle()
@@ -471,9 +480,9 @@ impl CountingFilter {
 }
 
 kind! {
-    /// A filter with a small number beside each key, its tag: on which list it is, or for which reason.
+    /// A filter with a small integer beside each key, its tag: the list that has the key, or a reason.
     ///
-    /// `tags` is the number of different tags, 1 to 65,535: they begin with 0. The other arguments are those of `CuckooFilter`.
+    /// `tags` is the number of different tags, 1 to 65,535; the smallest tag is 0. The other arguments are those of `CuckooFilter`.
     ///
     /// >>> from concurrent_cuckoo_filter import TaggedFilter
     /// >>> lists = TaggedFilter(1_000)
@@ -510,11 +519,11 @@ impl TaggedFilter {
     /// >>> lists.tag(["a", "b"]).to_pylist()
     /// [3, 1]
     fn insert(&self, keys: &Bound<'_, PyAny>, tag: &Bound<'_, PyAny>) -> PyResult<Report> {
-        let (filter, tags) = (&self.0.filter, self.tags(keys, tag)?);
+        let (filter, tags) = (self.0.filter.hashed(), self.tags(keys, tag)?);
         many::insert(&self.0.hashing, keys, |keys, stored, _, at| {
             let mut report = BulkReport::default();
             tags.each(keys, at, |tag, keys, index| {
-                let of_tag = filter.insert_batch(keys, tag);
+                let Ok(of_tag) = filter.insert_batch(keys, tag) else { return };
                 report.inserted += of_tag.inserted;
                 report.rejected.extend(of_tag.rejected.into_iter().map(|mut rejection| {
                     rejection.index = index(rejection.index);
@@ -526,14 +535,14 @@ impl TaggedFilter {
         })
     }
 
-    /// The tag of each key, the smallest if it has several, as a `pyarrow.UInt32Array` or such a Series; null if it has none.
+    /// Returns the tag of each key, the smallest of several, as a `pyarrow.UInt32Array` or a Series of integers; null for absent keys.
     fn tag<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        many::numbers(&self.0.hashing, keys, |keys, to| self.0.filter.tag_batch(keys, to))
+        many::numbers(&self.0.hashing, keys, |keys, to| self.0.filter.hashed().tag_batch(keys, to))
     }
 
     /// Removes a copy of each key with its tag, which is given as for `insert`.
     fn remove(&self, keys: &Bound<'_, PyAny>, tag: &Bound<'_, PyAny>) -> PyResult<RemoveReport> {
-        let (filter, tags) = (&self.0.filter, self.tags(keys, tag)?);
+        let (filter, tags) = (self.0.filter.hashed(), self.tags(keys, tag)?);
         many::remove(&self.0.hashing, keys, |keys, at| {
             let mut report = ccf::RemoveReport::default();
             tags.each(keys, at, |tag, keys, index| {
@@ -585,9 +594,9 @@ impl Tags {
     /// in the input.
     fn each(
         &self,
-        keys: &[Hashed],
+        keys: &[u64],
         at: &dyn Fn(usize) -> usize,
-        mut work: impl FnMut(u32, &[Hashed], &dyn Fn(usize) -> usize),
+        mut work: impl FnMut(u32, &[u64], &dyn Fn(usize) -> usize),
     ) {
         let tags = match self {
             Tags::OfAll(tag) => return work(*tag, keys, &|index| index),
@@ -596,7 +605,7 @@ impl Tags {
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_by_key(|&index| tags[at(index)]);
         for of_tag in order.chunk_by(|&one, &other| tags[at(one)] == tags[at(other)]) {
-            let keys: Vec<Hashed> = of_tag.iter().map(|&index| keys[index]).collect();
+            let keys: Vec<u64> = of_tag.iter().map(|&index| keys[index]).collect();
             work(tags[at(of_tag[0])], &keys, &|index| of_tag[index]);
         }
     }

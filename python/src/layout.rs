@@ -13,11 +13,10 @@ use std::ops::Range;
 
 pub(crate) type Part = ccf::FilterPart<Key<'static>, StableHashBuilder>;
 
-/// Where keys lie in a filter, without its memory: for a filter that is built in parts, on several machines.
+/// The places of keys in a filter, without its memory, to build a filter in parts on several machines.
 ///
-/// It takes what `CuckooFilter` takes, and can be pickled. Each machine hashes the keys that it has (`hash`) and sends the
-/// hashes, 8 bytes each, to the machine that builds their part (`part_of`); that one calls `build_part`; and `join` makes
-/// one file of all parts.
+/// It takes the arguments of `CuckooFilter` and can be pickled. Each machine hashes its keys (`hash`) and sends the hashes, 8 bytes each,
+/// to the machine of their part (`part_of`), which calls `build_part`. `join` then joins the files of the parts.
 ///
 /// >>> import os, tempfile
 /// >>> from concurrent_cuckoo_filter import CuckooFilter, Layout, build_part, join
@@ -58,8 +57,8 @@ impl Layout {
         Ok(((self.capacity, self.rate), named))
     }
 
-    /// Hashes keys, to a `pyarrow.UInt64Array`; the hash of a null is null. With `check_utf8=False` texts that are not
-    /// UTF-8 are hashed as they are.
+    /// Returns the hashes of keys as a `pyarrow.UInt64Array`; the hash of a null is null. With `check_utf8=False`, texts that are not valid
+    /// UTF-8 are hashed by their bytes.
     ///
     /// >>> from concurrent_cuckoo_filter import Layout
     /// >>> Layout(1000, keys=(1, 2)).hash(["key", None])
@@ -76,7 +75,7 @@ impl Layout {
         answers(py, keys, &UInt64Array::new(all.into(), column.validity(0..column.len())))
     }
 
-    /// The part of each of these hashes, of `parts` parts, as a `pyarrow.Int32Array`.
+    /// Returns the number of the part of each hash, from 0 to `parts` - 1, as a `pyarrow.Int32Array`.
     fn part_of<'py>(&self, py: Python<'py>, hashes: &Bound<'py, PyAny>, parts: usize) -> PyResult<Bound<'py, PyAny>> {
         check_parts(parts)?;
         let given = hashes;
@@ -86,7 +85,7 @@ impl Layout {
         answers(py, given, &Int32Array::new(all.into(), hashes.nulls().cloned()))
     }
 
-    /// The shards of a part, of `parts` parts.
+    /// Returns the range of the shards in one of `parts` parts.
     ///
     /// >>> from concurrent_cuckoo_filter import Layout
     /// >>> Layout(2_500_000).part(1, 3)
@@ -96,25 +95,25 @@ impl Layout {
         PyRange::new(py, start as isize, end as isize)
     }
 
-    /// The number of shards, of equal size: no more parts than that can be built.
+    /// The number of shards, which is the largest number of parts.
     #[getter]
     fn shards(&self) -> usize {
         self.layout.shards()
     }
 
-    /// Bytes of memory of the whole filter.
+    /// The memory of the whole filter in bytes.
     #[getter]
     fn nbytes(&self) -> PyResult<usize> {
         builder(self.capacity, self.rate, &self.hashing).memory_usage().map_err(error::build)
     }
 
-    /// The number of keys that was asked for.
+    /// The requested capacity, in keys.
     #[getter]
     fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// The rate that was asked for.
+    /// The requested rate of false positives.
     #[getter]
     fn false_positive_rate(&self) -> f64 {
         self.rate

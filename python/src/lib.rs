@@ -1,7 +1,7 @@
 //! The Python package: filters of texts, bytes and numbers, whose keys come as Arrow arrays.
 //!
 //! ```text
-//! keys     what Python gives, as a column of keys, and how they hash; hashed, hashes as keys of a filter
+//! keys     what Python gives, as a column of keys, and how they hash
 //! many     a column to hashes, a block at a time; an answer for each key
 //! filter   what all classes have in common; kinds, the filters in memory
 //! mapped   filters in files; shared, in the memory of another process; layout, part: filters built on several machines
@@ -12,7 +12,6 @@
 mod error;
 mod files;
 mod filter;
-mod hashed;
 mod keys;
 mod kinds;
 mod layout;

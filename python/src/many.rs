@@ -1,7 +1,6 @@
 //! Many keys at once: their hashes, and an answer for each.
 
 use crate::error;
-use crate::hashed::Hashed;
 use crate::keys::{Column, Hashing, helper};
 use crate::report::{LISTED, RemoveReport, Report};
 use crate::sys::{call, malformed};
@@ -36,15 +35,15 @@ fn each<T: Copy + Default + Send>(
     py: Python<'_>,
     column: &Column<'_>,
     pool: Option<&ThreadPool>,
-    ask: impl Fn(&[Hashed], &mut [T]) + Sync,
+    ask: impl Fn(&[u64], &mut [T]) + Sync,
 ) -> PyResult<Vec<T>> {
     let mut all = vec![T::default(); column.len()];
     in_slices(py, column.len(), |slice| {
         let work = |(number, to): (usize, &mut [T])| {
             let begin = slice.start + number * PIECE;
-            let (mut hashes, mut done, mut count) = ([Hashed(0); BLOCK], 0, 0);
+            let (mut hashes, mut done, mut count) = ([0; BLOCK], 0, 0);
             column.for_each(begin..begin + to.len(), |hash| {
-                hashes[count] = Hashed(hash);
+                hashes[count] = hash;
                 count += 1;
                 if count == BLOCK {
                     ask(&hashes, &mut to[done..done + BLOCK]);
@@ -69,7 +68,7 @@ pub(crate) fn contains<'py>(
     keys: &Bound<'py, PyAny>,
     check_utf8: bool,
     parallel: bool,
-    ask: impl Fn(&[Hashed], &mut [bool]) + Sync,
+    ask: impl Fn(&[u64], &mut [bool]) + Sync,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = keys.py();
     let column = Column::new(hashing, keys, check_utf8, parallel)?;
@@ -83,7 +82,7 @@ pub(crate) fn contains<'py>(
 pub(crate) fn insert(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
-    mut store: impl FnMut(&[Hashed], &mut [bool], Option<&ThreadPool>, &dyn Fn(usize) -> usize) -> BulkReport + Send,
+    mut store: impl FnMut(&[u64], &mut [bool], Option<&ThreadPool>, &dyn Fn(usize) -> usize) -> BulkReport + Send,
 ) -> PyResult<Report> {
     let py = keys.py();
     let column = checked(hashing, keys, true)?;
@@ -107,7 +106,7 @@ pub(crate) fn insert(
 pub(crate) fn remove(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
-    mut remove: impl FnMut(&[Hashed], &dyn Fn(usize) -> usize) -> ccf::RemoveReport + Send,
+    mut remove: impl FnMut(&[u64], &dyn Fn(usize) -> usize) -> ccf::RemoveReport + Send,
 ) -> PyResult<RemoveReport> {
     let py = keys.py();
     let column = checked(hashing, keys, false)?;
@@ -131,7 +130,7 @@ pub(crate) fn remove(
 pub(crate) fn numbers<'py>(
     hashing: &Hashing,
     keys: &Bound<'py, PyAny>,
-    mut ask: impl FnMut(&[Hashed], &mut [Option<u32>]) + Send,
+    mut ask: impl FnMut(&[u64], &mut [Option<u32>]) + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = keys.py();
     let column = checked(hashing, keys, false)?;
@@ -169,8 +168,8 @@ fn present_hashes(
     column: &Column<'_>,
     slice: Range<usize>,
     pool: Option<&ThreadPool>,
-) -> PyResult<(Vec<Hashed>, Positions)> {
-    let mut all = vec![Hashed(0); slice.len()];
+) -> PyResult<(Vec<u64>, Positions)> {
+    let mut all = vec![0; slice.len()];
     match pool {
         None => hashes(column, slice.start, &mut all)?,
         Some(pool) => pool.install(|| {
@@ -186,11 +185,11 @@ fn present_hashes(
 }
 
 /// Hashes the keys of a column from `begin` on.
-pub(crate) fn hashes<H: From<u64>>(column: &Column<'_>, begin: usize, to: &mut [H]) -> PyResult<()> {
+pub(crate) fn hashes(column: &Column<'_>, begin: usize, to: &mut [u64]) -> PyResult<()> {
     let mut places = to.iter_mut();
     column.for_each(begin..begin + places.len(), |hash| {
         if let Some(place) = places.next() {
-            *place = hash.into();
+            *place = hash;
         }
     })
 }

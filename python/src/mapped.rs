@@ -1,25 +1,23 @@
-//! Filters that lie in files, or in the memory of another process: to be asked.
+//! Filters in files, queried in place.
 
 use crate::error;
 use crate::files::regular;
 use crate::filter::{Lookups, Reader, Typed};
-use crate::hashed::{Hashed, Hashers};
-use crate::keys::{Hashing, KeyType};
-use concurrent_cuckoo_filter::{self as ccf, SnapshotReader};
+use crate::keys::{Hashing, Key, KeyType};
+use concurrent_cuckoo_filter::{self as ccf, SnapshotReader, StableHashBuilder};
 use pyo3::PyClassInitializer;
 use pyo3::prelude::*;
 use std::io::BufReader;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-type Mapped = ccf::MappedFilter<ccf::CuckooFilter<Hashed, Hashers>>;
+type Mapped = ccf::MappedFilter<ccf::CuckooFilter<Key<'static>, StableHashBuilder>>;
 
-/// A filter in a file that `CuckooFilter.save` has written, opened by `CuckooFilter.open`: to be asked, and not changed.
+/// A read-only filter in a file that `CuckooFilter.save` has written. `CuckooFilter.open` returns one.
 ///
-/// It takes no memory of its own. What is asked for comes from the disk, and stays in memory that all processes of a machine
-/// share, as long as the system has it to spare. The header of the file is checked; call `check` for the rest where files come
-/// over a network. `save` puts a new file in the place of an old one, so what is open stays what it was: open it anew. A file
-/// that somebody cuts off ends the process that asks for what was there.
+/// It allocates no memory for the keys: pages of the file are read on demand, and all processes of a machine share them. `open` checks the
+/// header only; call `check` for the rest where files come over a network. `save` replaces a file, so an open one stays as it was until it
+/// is opened again. If an open file is truncated, a query of the missing pages kills the process.
 ///
 /// >>> import os, tempfile
 /// >>> from concurrent_cuckoo_filter import CuckooFilter
@@ -40,7 +38,7 @@ impl MappedFilter {
             let reader = SnapshotReader::new(BufReader::new(regular(&path)?)).map_err(error::snapshot)?;
             let key_type = KeyType::saved_as(reader.header().key_type())?;
             let filter = Mapped::open(&path).map_err(error::snapshot)?;
-            let hashing = Hashing { key_type, hasher: filter.hasher().0.clone() };
+            let hashing = Hashing { key_type, hasher: filter.hasher().clone() };
             Ok(Arc::new(Typed { filter, hashing }))
         })?;
         Py::new(py, PyClassInitializer::from(Reader(opened.clone())).add_subclass(MappedFilter(opened)))
@@ -52,18 +50,18 @@ impl Lookups for Typed<Mapped> {
         &self.hashing
     }
 
-    fn contains(&self, key: &Hashed) -> bool {
-        self.filter.contains(key)
+    fn contains(&self, hash: u64) -> bool {
+        self.filter.hashed().contains(&hash)
     }
 
-    fn contains_batch(&self, keys: &[Hashed], found: &mut [bool]) {
-        self.filter.contains_batch(keys, found);
+    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        self.filter.hashed().contains_batch(hashes, found);
     }
 }
 
 #[pymethods]
 impl MappedFilter {
-    /// Checks every byte of the file, as `CuckooFilter.load` does. Others may ask meanwhile.
+    /// Checks all bytes of the file, as `CuckooFilter.load` does. Other threads may query it during the call.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.filter.check()).map_err(error::snapshot)
     }
@@ -72,10 +70,10 @@ impl MappedFilter {
         self.0.filter.len()
     }
 
-    /// The part of absent keys that is taken for present.
+    /// The requested rate of false positives, or None if a Rust program requested a width of fingerprints.
     #[getter]
-    fn expected_false_positive_rate(&self) -> f64 {
-        self.0.filter.expected_false_positive_rate()
+    fn false_positive_rate(&self) -> Option<f64> {
+        self.0.filter.header().false_positive_rate()
     }
 
     fn __repr__(&self) -> String {

@@ -13,13 +13,13 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-/// Builds part `part` of `parts` from hashes, and writes it to a file. It takes memory for the part only, and runs on the
-/// calling thread.
+/// Builds part `part` of `parts` from hashes, and writes it to a file. It allocates the memory of this part only, and runs on the calling
+/// thread.
 ///
-/// `batches` are arrays of hashes that `layout.hash` has made, all of this part (`layout.part_of`). What is stored of them
-/// with `unique=True` does not depend on how often a key comes.
+/// `batches` is an iterable of arrays of hashes from `layout.hash`, all of this part (see `layout.part_of`). With `unique=True`, repeated
+/// keys take no room.
 ///
-/// Raises `RefusedError` if keys found no room, with the report, and writes nothing then.
+/// Raises `RefusedError` with a report if keys found no room, and writes no file then.
 #[pyfunction]
 #[pyo3(signature = (layout, part, parts, batches, path, *, unique = true))]
 pub(crate) fn build_part(
@@ -48,11 +48,11 @@ pub(crate) fn build_part(
     Ok(report)
 }
 
-/// Joins the files of all parts, in any order, to one file that `CuckooFilter.load` reads, in place of an older one. It
-/// never has more than one shard in memory, so the filter may be larger than that.
+/// Joins the files of all parts, in any order, into one file for `CuckooFilter.load`, which replaces an older one. One shard is in memory
+/// at a time, so the filter may be larger than memory.
 ///
-/// Raises `SnapshotError` if parts are missing, come twice or are of different filters, and `OSError` for what the system
-/// says of a file; an older file stays.
+/// Raises `SnapshotError` if a part is missing, repeated or of another filter, and `OSError` for an error of the file system. An older file
+/// stays then.
 #[pyfunction]
 pub(crate) fn join(py: Python<'_>, parts: Vec<PathBuf>, path: PathBuf) -> PyResult<()> {
     py.detach(|| {
@@ -67,9 +67,9 @@ pub(crate) fn join(py: Python<'_>, parts: Vec<PathBuf>, path: PathBuf) -> PyResu
 
 fn insert(part: &Part, hashes: &[u64], unique: bool, report: &mut Report, at: usize) -> PyResult<()> {
     let stored = if unique {
-        part.insert_unique_batch_hash(hashes, &mut vec![false; hashes.len()])
+        part.insert_unique_batch(hashes, &mut vec![false; hashes.len()])
     } else {
-        part.insert_batch_hash(hashes)
+        part.insert_batch(hashes)
     };
     let other_part = |error: PartError| PyValueError::new_err(error.to_string());
     report.add(stored.map_err(other_part)?, |index| at + index);

@@ -1,9 +1,9 @@
-//! What operations return.
+//! The reports that methods return.
 
 use concurrent_cuckoo_filter::BulkReport;
 use pyo3::prelude::*;
 
-/// What came of an insertion.
+/// The outcome of an insertion.
 ///
 /// >>> from concurrent_cuckoo_filter import CuckooFilter
 /// >>> CuckooFilter(1000).insert(["a", "b", "a", None], unique=True)
@@ -11,18 +11,18 @@ use pyo3::prelude::*;
 #[pyclass(module = "concurrent_cuckoo_filter", frozen, get_all)]
 #[derive(Default)]
 pub(crate) struct Report {
-    /// Keys that were stored.
+    /// The number of stored keys.
     pub(crate) inserted: usize,
-    /// Keys that were present already, or taken for one that was.
+    /// The number of keys that were present, or were taken for a present one, and so were not stored.
     pub(crate) present: usize,
-    /// Nulls, of which nothing is stored.
+    /// The number of nulls, which are never stored.
     pub(crate) nulls: usize,
-    /// Keys that found no room.
+    /// The number of keys that found no room.
     pub(crate) refused: usize,
-    /// Of each key, whether it was stored, in the form in which `CuckooFilter.contains` answers; of a null, null. With `unique=True` these
-    /// are the keys that are new, and the ones to remove later. None for keys that did not come as an array.
+    /// A mask that is true for stored keys and null for nulls, in the form in which `contains` answers. After `insert` with `unique=True`,
+    /// the stored keys are the new ones, and the only ones that may be removed later. None in reports of `merge` and `build_part`.
     pub(crate) stored: Option<Py<PyAny>>,
-    /// Where the refused keys stood in the input, the first million of them.
+    /// The indices of the first million refused keys in the input.
     pub(crate) refused_at: Vec<usize>,
 }
 
@@ -48,7 +48,7 @@ impl Report {
     }
 }
 
-/// What came of a removal.
+/// The outcome of a removal.
 ///
 /// >>> from concurrent_cuckoo_filter import CuckooFilter
 /// >>> blocked = CuckooFilter(1000)
@@ -59,13 +59,13 @@ impl Report {
 #[pyclass(module = "concurrent_cuckoo_filter", frozen, get_all)]
 #[derive(Default)]
 pub(crate) struct RemoveReport {
-    /// Copies that were removed.
+    /// The number of removed copies.
     pub(crate) removed: usize,
-    /// Keys of which there was none.
+    /// The number of keys that had no copy.
     pub(crate) missing: usize,
-    /// Nulls.
+    /// The number of nulls.
     pub(crate) nulls: usize,
-    /// Where the missing keys stood in the input, the first million of them.
+    /// The indices of the first million missing keys in the input.
     pub(crate) missing_at: Vec<usize>,
 }
 

@@ -2,21 +2,20 @@
 
 use crate::error;
 use crate::filter::{Lookups, Reader, Typed};
-use crate::hashed::{Hashed, Hashers};
-use crate::keys::{Hashing, KeyType};
+use crate::keys::{Hashing, Key, KeyType};
 use concurrent_cuckoo_filter::{self as ccf, SharedError, SharedState, SnapshotError, StableHashBuilder};
 use pyo3::PyClassInitializer;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-type Shared = ccf::SharedReader<ccf::CuckooFilter<Hashed, Hashers>>;
+type Shared = ccf::SharedReader<ccf::CuckooFilter<Key<'static>, StableHashBuilder>>;
 
-/// A filter that a program in Rust writes, as `SharedFilter<CuckooFilter<_, StableHashBuilder>>`, to be asked while it changes, on the
-/// same machine: under Linux.
+/// A read-only view of a filter that a Rust program on the same machine changes as a `SharedFilter<CuckooFilter<_, StableHashBuilder>>`.
+/// It exists on Linux only.
 ///
-/// Lookups take no lock, and wait for no writer. Any number of threads and processes may ask. Where another filter takes the place of
-/// this one, `state` becomes "replaced": open it anew.
+/// Lookups take no lock and wait for no writer. Any number of threads and processes may query the filter. When another filter replaces
+/// it, `state` becomes "replaced"; open the new one then.
 ///
 /// >>> from concurrent_cuckoo_filter import SharedReader
 /// >>> SharedReader("/dev/shm/no-such-filter")
@@ -33,7 +32,7 @@ impl SharedReader {
         Ok(PyClassInitializer::from(Reader(reader.clone())).add_subclass(SharedReader(reader)))
     }
 
-    /// Whether the filter is in use, as its file says now: "live", "closed" or "replaced". A writer that was killed leaves it "live".
+    /// The state of the filter: "live", "closed" or "replaced". A writer that was killed leaves it "live".
     #[getter]
     fn state(&self) -> &'static str {
         match self.0.filter.state() {
@@ -56,7 +55,7 @@ fn open(path: &Path) -> PyResult<Typed<Shared>> {
         Ok(_) => return Err(error::other_keys("u8, or without a name")),
     };
     let filter = Shared::open(path).map_err(error::shared)?;
-    let hashing = Hashing { key_type: KeyType::saved_as(&saved)?, hasher: filter.hasher().0.clone() };
+    let hashing = Hashing { key_type: KeyType::saved_as(&saved)?, hasher: filter.hasher().clone() };
     Ok(Typed { filter, hashing })
 }
 
@@ -65,11 +64,11 @@ impl Lookups for Typed<Shared> {
         &self.hashing
     }
 
-    fn contains(&self, key: &Hashed) -> bool {
-        self.filter.contains(key)
+    fn contains(&self, hash: u64) -> bool {
+        self.filter.hashed().contains(&hash)
     }
 
-    fn contains_batch(&self, keys: &[Hashed], found: &mut [bool]) {
-        self.filter.contains_batch(keys, found);
+    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        self.filter.hashed().contains_batch(hashes, found);
     }
 }

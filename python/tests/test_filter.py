@@ -342,7 +342,7 @@ def test_a_filter_is_saved_and_loaded(tmp_path):
         for asked in [loaded, mapped]:
             assert asked.contains(keys).true_count == len(keys)
             assert keys[0] in asked and asked.contains([keys[0], None]).to_pylist() == [True, None]
-        assert mapped.expected_false_positive_rate == filter.expected_false_positive_rate
+        assert mapped.false_positive_rate == loaded.false_positive_rate == 0.01
         assert loaded.expected_false_positive_rate == filter.expected_false_positive_rate
 
 

@@ -249,6 +249,20 @@ def test_kinds_are_merged_with_their_like(kind):
             one.merge(different(1000))
 
 
+@pytest.mark.parametrize("capacity,max_capacity", [(1000, None), (100, 5000)])
+def test_a_unique_merge_stores_what_is_new(capacity, max_capacity):
+    one, other = (plain(capacity, max_capacity=max_capacity) for _ in range(2))
+    one.insert(TEXTS[:300])
+    other.insert(TEXTS[200:500])
+    other.insert(TEXTS[490:500])
+    report = one.merge(other, unique=True)
+    assert (report.inserted, report.present, report.refused, len(one)) == (200, 110, 0, 500)
+    assert one.contains(TEXTS).to_pylist() == [True] * 500 + [False] * 500
+    assert one.merge(other).inserted == 310
+    with pytest.raises(TypeError, match="unique=True is of two CuckooFilters"):
+        counting(10).merge(counting(10), unique=True)
+
+
 def test_counts_are_added_by_a_merge():
     one, other = counting(100), counting(100)
     one.add(["a", "a"])

@@ -1,9 +1,10 @@
 //! The contents of a filter, copied into a new one or stored in another.
 
-use super::Filter;
 use super::kind::Kind;
+use super::{CuckooFilter, Filter};
 use crate::error::{BuildError, MergeError};
 use crate::hashing::probe;
+use crate::raw::{IfPresent, Put};
 use crate::report::MergeReport;
 use core::hash::BuildHasher;
 
@@ -87,6 +88,10 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn merge_from(&self, other: &Self) -> Result<MergeReport, MergeError> {
+        self.merge(other, |value| T::merged(&self.raw, &self.time, value))
+    }
+
+    fn merge(&self, other: &Self, put: impl Fn(u32) -> Put) -> Result<MergeReport, MergeError> {
         if !self.plan().places_alike(other.plan()) || self.life() != other.life() {
             return Err(MergeError::SizesDiffer);
         }
@@ -97,12 +102,39 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
         let bytes = words * size_of::<u64>();
         room.try_reserve_exact(words).map_err(|_| MergeError::OutOfMemory { bytes })?;
         room.resize(words, 0);
-        let mut report = MergeReport::default();
-        let put = |value| T::merged(&self.raw, &self.time, value);
+        let (mut report, unique) = (MergeReport::default(), put(1).if_present == IfPresent::Keep);
         self.raw.merge_from(&other.raw, &mut room, put, |result| match result {
+            Ok(had) if unique && had != 0 => report.present += 1,
             Ok(_) => report.inserted += 1,
             Err(_) => report.refused += 1,
         });
         Ok(report)
+    }
+}
+
+impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
+    /// Stores the keys of the other filter that are absent from this one, as [`insert_unique`](Filter::insert_unique) would: a key that both
+    /// hold is held once afterwards. Everything else is as for [`merge_from`](Filter::merge_from).
+    ///
+    /// A key of the other filter that this one takes for present is not stored. So remove a key afterwards only if it was removed from the
+    /// sources of both filters, and expect that its removal may remove such a key, too.
+    ///
+    /// # Errors
+    /// [`MergeError`] if the two were built differently or allocation fails; nothing has changed then.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+    ///
+    /// let builder = CuckooFilter::<String>::builder().capacity(100).hasher(StableHashBuilder::with_keys(1, 2));
+    /// let (one, other) = (builder.clone().build()?, builder.build()?);
+    /// one.insert("a.com")?;
+    /// other.insert("a.com")?;
+    /// other.insert("b.com")?;
+    /// let report = one.merge_unique_from(&other)?;
+    /// assert_eq!((report.inserted, report.present, one.len()), (1, 1, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn merge_unique_from(&self, other: &Self) -> Result<MergeReport, MergeError> {
+        self.merge(other, |_| Put::UNIQUE)
     }
 }
