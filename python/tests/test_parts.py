@@ -100,7 +100,7 @@ def test_parts_that_there_are_not(tmp_path):
     for part, parts, told in [
         (2, 2, "part 2 of 2 was asked for"),
         (0, 0, "0 parts were asked for"),
-        (0, 8, "the shards 0 to 0 was asked for"),
+        (0, 8, "the shards 0 to 0 was requested"),
     ]:
         with pytest.raises(ValueError, match=told):
             build_part(layout, part, parts, [], tmp_path / "part")
