@@ -56,7 +56,7 @@ $python -m zipfile -e target/wheels/*.whl target/site
 spark() {
     local own=$PWD/target/venv-spark-$2 wanted="==$2.*" pandas='pandas>=2.2'
     [ "$2" != newest ] || wanted='>=4.1'
-    [ "$2" != 3.5 ] || pandas='pandas>=2.2,<3 numpy<2'
+    [ "$2" != 3.5 ] || pandas='pandas>=2.2,<3'
     test -x "$own"/bin/python || python3 -m venv "$own"
     "$own"/bin/pip install -q "pyspark[connect]$wanted" 'pyarrow>=15' $pandas 'pytest>=8' fsspec
     java -version >/dev/null 2>&1 || { apt-get update && apt-get install -y --no-install-recommends default-jre-headless; } >/dev/null

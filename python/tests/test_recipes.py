@@ -1,6 +1,8 @@
 """What a data engineer does with the libraries of a day: the recipes of the README."""
 
+import re
 from functools import partial
+from pathlib import Path
 
 import dask
 import dask.dataframe
@@ -11,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from concurrent_cuckoo_filter import CuckooFilter, RefusedError, deduplicate
+from concurrent_cuckoo_filter import CuckooFilter, Layout, RefusedError, build_part, deduplicate, join
 
 # The same hash function in every run, so that no test depends on chance.
 new = partial(CuckooFilter, keys=(1, 2))
@@ -74,3 +76,17 @@ def test_dask_sends_a_filter_along(listed, scheduler):
     with dask.config.set(**{"multiprocessing.context": "fork"}):
         kept = frame.map_partitions(lambda part: part[listed.contains(part["url"])]).compute(scheduler=scheduler)
     assert kept["number"].tolist() == [0, 3, 4]
+
+
+def test_dask_builds_a_filter_in_parts(tmp_path):
+    """The recipe of docs/spark.md."""
+    document = (Path(__file__).parents[2] / "docs/spark.md").read_text()
+    recipe = next(code for code in re.findall("```python\n(.*?)```", document, re.DOTALL) if "dask.dataframe" in code)
+    urls = [f"site-{number}.example" for number in range(10_000)]
+    (tmp_path / "lists").mkdir()
+    pd.DataFrame({"url": urls}).to_parquet(tmp_path / "lists" / "part.parquet")
+    names = {"dask": dask, "pa": pa, "pd": pd, "build_part": build_part, "layout": Layout(1_000_000, keys=(1, 2)), "parts": 3}
+    with dask.config.set(scheduler="threads"):
+        exec(recipe.replace("/lists", str(tmp_path / "lists")).replace("/shared", str(tmp_path)), names)
+    join([tmp_path / f"part-{part}" for part in range(3)], tmp_path / "seen")
+    assert CuckooFilter.load(tmp_path / "seen").contains(urls).true_count == 10_000

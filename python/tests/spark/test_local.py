@@ -1,6 +1,8 @@
 """Filters built and asked in one process of Spark."""
 
 import os
+import re
+from pathlib import Path
 
 import pytest
 
@@ -232,27 +234,23 @@ def test_a_build_that_fails_leaves_nothing(spark, tmp_path):
 
 
 def test_a_stream_goes_on_with_the_next_build(spark, tmp_path):
-    """Each batch keeps the keys that no batch before it had: the recipe of docs/spark.md."""
-    from concurrent_cuckoo_filter.spark import build_filter, contains
+    """Each batch keeps the keys that no earlier batch had: the recipe of docs/spark.md."""
+    from concurrent_cuckoo_filter import spark as module
 
-    seen, fresh = tmp_path / "seen", []
+    document = (Path(__file__).parents[3] / "docs/spark.md").read_text()
+    recipe = next(code for code in re.findall("```python\n(.*?)```", document, re.DOTALL) if "def keep" in code)
+    recipe = recipe.replace("/shared", str(tmp_path)).replace("10**8", "1000, fpp=1e-8")
     (tmp_path / "input").mkdir()
-    build_filter(spark.range(0).selectExpr("cast(id as string) as url"), "url", seen, expected_items=1000, join=True)
-    listed = contains(seen)
-
-    def keep(batch, number):
-        new = batch.where(~listed("url")).dropDuplicates(["url"]).persist()
-        fresh.append(sorted(int(row.url) for row in new.collect()))
-        known = spark.createDataFrame([(str(key),) for keys in fresh for key in keys], "url string")
-        build_filter(known, "url", seen, expected_items=1000, fpp=1e-8, join=True)
-        new.unpersist()
-
     stream = spark.readStream.schema("url string").option("maxFilesPerTrigger", 1).text(str(tmp_path / "input"))
+    names = {"spark": spark, "stream": stream, "build_filter": module.build_filter, "contains": module.contains}
+    exec(recipe, names)
+    kept: list[int] = []
     for number, keys in enumerate([range(10), range(5, 20), range(30)]):
-        (tmp_path / "input" / str(number)).write_text("".join(f"{key}\n" for key in keys))
-        query = stream.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
-        query.trigger(availableNow=True).start().awaitTermination()
-    assert fresh == [list(range(10)), list(range(10, 20)), list(range(20, 30))]
+        (tmp_path / "input" / str(number)).write_text("".join(f"{key}\n{key}\n" for key in keys))
+        names["query"].processAllAvailable()
+        kept.append(spark.read.parquet(str(tmp_path / "urls")).count())
+    names["query"].stop()
+    assert kept == [10, 20, 30]
 
 
 def test_what_cannot_be_built(urls, tmp_path):
