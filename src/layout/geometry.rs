@@ -123,28 +123,26 @@ pub(crate) struct Geometry {
     fingerprints: u32,
     wide_fingerprints: u64,
     high_fingerprints: u64,
-    /// 2^k - 1 for the largest 2^k that is not above the number of buckets.
+    /// 2^k - 1 for the largest 2^k that is not above the number of bases, above the extension.
     sums: u32,
     /// Bits of a fingerprint above its core, and those of the core.
     reserve_bits: u32,
     core_bits: u32,
-    /// What is left of 32 bits beside the reserve, and of 64.
-    beside_reserve: u32,
-    reserve_shift: u32,
+    /// Bits of the reserve that choose a cell, below those that extend the bucket; what is left of 32 bits beside them, and of 64.
+    cell_bits: u32,
+    beside_cell: u32,
+    cell_shift: u32,
     /// The lowest bits of a bucket's number, which a refill adds to (`growth`); 0 where all buckets are bases.
     extension_bits: u32,
-    /// Bits of the reserve that choose a cell, below those that extend the bucket.
-    cell_bits: u32,
-    /// Numbers of buckets without their extension.
-    bases: u32,
+    /// All these bits, and the one above them, too.
+    extensions: u32,
+    ones: u32,
+    /// [`GOLDEN`], shifted by these bits.
+    golden: u32,
 }
 
 /// 2^32 divided by the golden ratio.
 const GOLDEN: u32 = 0x9e37_79b9;
-
-/// Of the draw from a core that tells apart the extensions of its two buckets: without it the two would be filled alike, and
-/// tables refuse keys at a load of 0.71. The multiplier of murmur3's second step.
-const EXTENDING: u32 = 0xc2b2_ae35;
 
 /// Where a key of a growing filter lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +159,7 @@ impl Geometry {
         debug_assert!(bases >= 2 && bases.is_multiple_of(2) && bases << plan.extension_bits == plan.buckets);
         let (shards, total) = (plan.shards as u64, plan.shards as u64 * u64::from(plan.buckets));
         let if_narrow = |number: u64| if total <= MOST_NARROW { number as u32 } else { 0 };
+        let cell_bits = plan.reserve_bits.saturating_sub(plan.extension_bits);
         Geometry {
             shards,
             total,
@@ -172,14 +171,16 @@ impl Geometry {
             fingerprints: u32::MAX >> (32 - plan.core_bits()),
             wide_fingerprints: u64::MAX >> (64 - plan.core_bits()),
             high_fingerprints: (u64::MAX >> (64 - plan.core_bits())) << 32,
-            sums: u32::MAX >> (bases.leading_zeros() + 1),
+            sums: u32::MAX >> (bases.leading_zeros() + 1) << plan.extension_bits,
             reserve_bits: plan.reserve_bits,
             core_bits: plan.core_bits(),
-            beside_reserve: u32::BITS - plan.reserve_bits,
-            reserve_shift: u64::BITS - plan.reserve_bits,
+            cell_bits,
+            beside_cell: u32::BITS - cell_bits,
+            cell_shift: u64::BITS - cell_bits,
             extension_bits: plan.extension_bits,
-            cell_bits: plan.reserve_bits.saturating_sub(plan.extension_bits),
-            bases,
+            extensions: !(u32::MAX << plan.extension_bits),
+            ones: !(u32::MAX << 1 << plan.extension_bits),
+            golden: GOLDEN << plan.extension_bits,
         }
     }
 
@@ -280,82 +281,90 @@ impl Geometry {
     }
 
     /// Where a key lies in a growing filter.
-    ///
-    /// The draws of `numbers`, with fewer instructions: what a product leaves below its point is the place in the shard.
     #[inline(always)]
     pub(crate) fn aim(&self, mixed: Mixed) -> Aim {
-        if self.extension_bits > 0 {
-            return self.aim_extended(mixed);
+        if self.extension_bits == 0 {
+            return self.aim_in_many(mixed);
         }
-        self.aim_in_many(mixed)
+        let Aim { cell, class } = self.aim_extended(mixed);
+        Aim { cell, class: self.whole(class) }
+    }
+
+    #[inline(always)]
+    fn whole(&self, class: Class) -> Class {
+        Class { fingerprint: Fingerprint(self.with_extension(class.fingerprint.0, class.first)), ..class }
     }
 
     /// The same where no bucket is extended.
+    ///
+    /// The draws of `numbers`, with fewer instructions: what a product leaves below its point is the place in the shard.
     #[inline(always)]
     pub(crate) fn aim_in_many(&self, Mixed(mixed): Mixed) -> Aim {
         let (shard, rest) = product(mixed & self.drawn, self.shards);
-        self.aim_in(shard, rest, mixed)
+        self.aim_in::<false>(shard, rest, mixed)
     }
 
     /// The same in a filter of one shard.
     #[inline(always)]
     pub(crate) fn aim_in_one(&self, Mixed(mixed): Mixed) -> Aim {
-        self.aim_in(0, mixed & self.drawn, mixed)
+        self.aim_in::<false>(0, mixed & self.drawn, mixed)
     }
 
-    /// The core is drawn as fingerprints are. What is left of that draw, below its point, does not depend on it: the reserve,
-    /// which chooses the table.
-    #[inline(always)]
-    fn aim_in(&self, shard: u64, drawn: u64, mixed: u64) -> Aim {
-        let first = Bucket(high_product(drawn, self.wide_buckets) as u32);
-        let (drawn, rest) = product(u64::from(mixed as u32), self.high_fingerprints);
-        let (core, reserve) = (drawn as u32 + 1, rest >> self.reserve_shift);
-        let fingerprint = Fingerprint((reserve as u32) << self.core_bits | core);
-        let second = self.other_of_one(core, first, self.wide_buckets as u32);
-        Aim { cell: (shard << self.reserve_bits | reserve) as usize, class: Class { fingerprint, first, second } }
-    }
-
-    /// The same in a filter of one shard, of which the buckets are extended by the uppermost bits of the reserve.
+    /// As [`Geometry::aim`] in a filter of one shard, but for the extension, which is not in the fingerprint: most tables that are
+    /// refilled no more do not store it.
     #[inline(always)]
     pub(crate) fn aim_extended(&self, Mixed(mixed): Mixed) -> Aim {
-        let base = high_product(mixed & self.drawn, self.bases.into()) as u32;
-        let (drawn, rest) = product(u64::from(mixed as u32), self.high_fingerprints);
-        let (core, reserve) = (drawn as u32 + 1, (rest >> self.reserve_shift) as u32);
-        let cell = (reserve & !(u32::MAX << self.cell_bits)) as usize;
-        Aim { cell, class: self.extended(core, reserve, base) }
+        self.aim_in::<true>(0, mixed & self.drawn, mixed)
     }
 
-    /// The class of this core and this reserve that has a bucket of this base.
+    /// The same in any growing filter.
     #[inline(always)]
-    fn extended(&self, core: u32, reserve: u32, base: u32) -> Class {
-        let (extension, bits) = (reserve >> self.cell_bits, self.extension_bits);
-        let other = self.opposite_of(self.sum(core), base, self.bases);
-        let bucket = |base: u32| Bucket(base << bits | extension ^ self.apart_at(core, bits, base));
-        let fingerprint = Fingerprint(reserve << self.core_bits | core);
-        Class { fingerprint, first: bucket(base), second: bucket(other) }
+    pub(crate) fn aim_in_any(&self, Mixed(mixed): Mixed) -> Aim {
+        let (shard, rest) = product(mixed & self.drawn, self.shards);
+        self.aim_in::<true>(shard, rest, mixed)
+    }
+
+    /// The core is drawn as fingerprints are. What is left of that draw, below its point, does not depend on it: the part of the
+    /// reserve that chooses the table.
+    #[inline(always)]
+    fn aim_in<const EXTENDED: bool>(&self, shard: u64, drawn: u64, mixed: u64) -> Aim {
+        let first = Bucket(high_product(drawn, self.wide_buckets) as u32);
+        let (drawn, rest) = product(u64::from(mixed as u32), self.high_fingerprints);
+        let (core, reserve) = (drawn as u32 + 1, rest >> self.cell_shift);
+        let fingerprint = Fingerprint((reserve as u32) << self.core_bits | core);
+        let other = if EXTENDED { Self::other_extended } else { Self::other_of_one };
+        let second = other(self, core, first, self.wide_buckets as u32);
+        Aim { cell: (shard << self.cell_bits | reserve) as usize, class: Class { fingerprint, first, second } }
+    }
+
+    /// A fingerprint, of a class with this bucket, with the extension in its reserve.
+    #[inline(always)]
+    pub(crate) fn with_extension(&self, fingerprint: u32, bucket: Bucket) -> u32 {
+        let extension = self.extension_at(fingerprint, self.extension_bits, bucket);
+        // Where there is none, the shift may be by all bits.
+        fingerprint | (u64::from(extension) << (self.core_bits + self.cell_bits)) as u32
+    }
+
+    /// The first bits of the extension, as many as the level, of a class of this core with this bucket in a table of that level.
+    ///
+    /// It is in the number of the bucket of an even base, and each class has one. In that of the odd base all bits are turned, but
+    /// those of a draw from the core.
+    #[inline(always)]
+    fn extension_at(&self, fingerprint: u32, level: u32, bucket: Bucket) -> u32 {
+        let is_odd = 0_u32.wrapping_sub(bucket.0 >> level & 1);
+        let apart =
+            (!self.drawn_from(fingerprint & self.fingerprints) & self.extensions) >> (self.extension_bits - level);
+        bucket.0 & (self.extensions >> (self.extension_bits - level)) ^ is_odd & apart
     }
 
     /// Whether the next bit of the extension of this bucket differs from that of the reserve, for the core of this fingerprint.
     pub(crate) fn is_apart(&self, fingerprint: u32, bucket: Bucket, level: u32) -> bool {
-        self.apart_at(fingerprint & self.fingerprints, level + 1, bucket.0 >> level) & 1 == 1
+        self.extension_at(fingerprint, level + 1, Bucket(bucket.0 << 1)) & 1 == 1
     }
 
     /// The same for the last bit of the extensions of these buckets, of a bucket before its last refill.
     pub(crate) fn is_apart_in_last(&self, fingerprint: u32, bucket: Bucket) -> bool {
         self.is_apart(fingerprint, bucket, self.extension_bits - 1)
-    }
-
-    /// In which of its first bits, as many as the level, the extension of a bucket of this base differs from the reserve: in none
-    /// if the base is even, as one of the two bases of a core is.
-    #[inline(always)]
-    fn apart_at(&self, core: u32, level: u32, base: u32) -> u32 {
-        (self.apart(core) >> (self.extension_bits - level)) & 0_u32.wrapping_sub(base & 1)
-    }
-
-    /// In which bits the extensions of the two buckets of a core differ.
-    #[inline(always)]
-    fn apart(&self, core: u32) -> u32 {
-        (u64::from(core.wrapping_mul(EXTENDING)) >> (u32::BITS - self.extension_bits)) as u32
     }
 
     /// As [`Geometry::aim`], or where `ONE` is true [`Geometry::aim_in_one`], for loops that the compiler vectorises; only where
@@ -365,12 +374,26 @@ impl Geometry {
         let high = (mixed >> 32) as u32;
         let number = high_half(high, self.narrow_total);
         let shard = if ONE { 0 } else { high_half(high, self.narrow_shards) };
-        let drawn = u64::from(mixed as u32) * u64::from(self.fingerprints);
-        let (core, first) = ((drawn >> 32) as u32 + 1, Bucket(number - shard * self.buckets));
-        let reserve = (drawn as u32) >> self.beside_reserve;
+        let (core, reserve) = self.core_and_reserve(mixed);
+        let first = Bucket(number - shard * self.buckets);
         let fingerprint = Fingerprint(reserve << self.core_bits | core);
         let second = self.opposite(self.sum(core), first);
         Aim { cell: (shard << self.reserve_bits | reserve) as usize, class: Class { fingerprint, first, second } }
+    }
+
+    /// As [`Geometry::aim_extended`], for loops that the compiler vectorises.
+    #[inline(always)]
+    pub(crate) fn aim_narrow_extended(&self, Mixed(mixed): Mixed) -> Aim {
+        let first = Bucket(high_half((mixed >> 32) as u32, self.narrow_total));
+        let (core, reserve) = self.core_and_reserve(mixed);
+        let fingerprint = Fingerprint(reserve << self.core_bits | core);
+        Aim { cell: reserve as usize, class: Class { fingerprint, first, second: self.opposite_extended(core, first) } }
+    }
+
+    #[inline(always)]
+    fn core_and_reserve(&self, mixed: u64) -> (u32, u32) {
+        let drawn = u64::from(mixed as u32) * u64::from(self.fingerprints);
+        ((drawn >> 32) as u32 + 1, (drawn as u32) >> self.beside_cell)
     }
 
     /// The key of which a table stores this fingerprint in this bucket: the table of these cells, of which it is known what
@@ -378,22 +401,20 @@ impl Geometry {
     pub(crate) fn aim_of(&self, plan: &Plan, extent: &Extent, stored: Fingerprint, bucket: Bucket) -> Aim {
         let [_, above] = plan.known(extent);
         let whole = stored.with(above | self.known_by_bucket(plan, extent, stored, bucket));
-        let (core, reserve) = (whole.0 & self.fingerprints, (u64::from(whole.0) >> self.core_bits) as u32);
-        let shard = extent.first_cell >> self.cell_bits;
-        let class = if self.extension_bits > 0 {
-            self.extended(core, reserve, bucket.0 >> plan.level(extent))
-        } else {
-            Class { fingerprint: whole, first: bucket, second: self.alternate(whole, bucket) }
-        };
-        Aim { cell: shard << self.cell_bits | (reserve & !(u32::MAX << self.cell_bits)) as usize, class }
+        let reserve = (u64::from(whole.0) >> self.core_bits) as u32;
+        // As if it were that of an even base, and then what is turned in an odd one.
+        let extended = Bucket(bucket.0 >> plan.level(extent) << self.extension_bits | reserve >> self.cell_bits);
+        let turned = self.extension_at(whole.0, self.extension_bits, extended);
+        let first = Bucket(extended.0 & !self.extensions | turned);
+        let class = Class { fingerprint: whole, first, second: self.alternate(whole, first) };
+        let (shard, cells) = (extent.first_cell >> self.cell_bits, !(u32::MAX << self.cell_bits));
+        Aim { cell: shard << self.cell_bits | (reserve & cells) as usize, class }
     }
 
     /// The bits of a whole fingerprint that say in which extension of its base it lies, as far as such a table has extended it.
     pub(crate) fn known_by_bucket(&self, plan: &Plan, extent: &Extent, stored: Fingerprint, bucket: Bucket) -> u32 {
         let level = plan.level(extent);
-        let apart = self.apart_at(stored.0 & self.fingerprints, level, bucket.0 >> level);
-        let extension = bucket.0 & !(u32::MAX << level) ^ apart;
-        (u64::from(extension) << (plan.fingerprint_bits - level)) as u32
+        (u64::from(self.extension_at(stored.0, level, bucket)) << (plan.fingerprint_bits - level)) as u32
     }
 
     /// A hash, mixed, that leads to this class in a filter of one shard and finds it by its first candidate: the inverse
@@ -402,10 +423,10 @@ impl Geometry {
     pub(crate) fn leading_to(&self, class: Class) -> Option<Mixed> {
         assert_eq!(self.shards, 1);
         // The least numbers that the two draws take there.
-        let position = (u64::from(class.first.0 >> self.extension_bits) << 32).div_ceil(u64::from(self.bases));
+        let position = (u64::from(class.first.0) << 32).div_ceil(self.wide_buckets);
         let core = u64::from(class.fingerprint.0 & self.fingerprints);
-        let reserve = u64::from(class.fingerprint.0) >> self.core_bits;
-        let drawn = core.checked_sub(1)? << 32 | reserve << self.beside_reserve;
+        let cell = u64::from(class.fingerprint.0) >> self.core_bits & !(u64::MAX << self.cell_bits);
+        let drawn = core.checked_sub(1)? << 32 | cell << self.beside_cell;
         let drawn = drawn.div_ceil(u64::from(self.fingerprints));
         let leads_there =
             |&mixed: &Mixed| if self.reserve_bits > 0 { self.aim(mixed).class } else { self.locate(mixed).1 } == class;
@@ -416,28 +437,38 @@ impl Geometry {
     ///
     /// The two candidates add up to `sum(fingerprint)` modulo the number of buckets. That number is even and the sum is
     /// odd, so the two are never the same bucket: coinciding candidates cause most refusals in small filters. In a growing
-    /// filter the sum is that of the core, which every table has; where buckets are extended it is that of their bases.
+    /// filter the sum is that of the core, which every table has.
     #[inline(always)]
     pub(crate) fn alternate(&self, fingerprint: Fingerprint, bucket: Bucket) -> Bucket {
         let core = fingerprint.0 & self.fingerprints;
         if self.extension_bits == 0 {
-            return self.opposite(self.sum(core), bucket);
+            self.opposite(self.sum(core), bucket)
+        } else {
+            self.opposite_extended(core, bucket)
         }
-        let (base, extension) = (bucket.0 >> self.extension_bits, bucket.0 & !(u32::MAX << self.extension_bits));
-        let other = self.opposite_of(self.sum(core), base, self.bases);
-        Bucket(other << self.extension_bits | extension ^ self.apart(core))
     }
 
     #[inline(always)]
     fn opposite(&self, sum: u32, bucket: Bucket) -> Bucket {
-        Bucket(self.opposite_of(sum, bucket.0, self.buckets))
+        // Below zero, the difference is the larger number.
+        let difference = sum.wrapping_sub(bucket.0);
+        Bucket(difference.min(difference.wrapping_add(self.buckets)))
     }
 
+    /// The same of extended buckets, and of others, too. The sum is that of the bases, and below it all bits are 1, from which the
+    /// extension is taken without a carry into the base.
     #[inline(always)]
-    fn opposite_of(&self, sum: u32, bucket: u32, buckets: u32) -> u32 {
-        // Below zero, the difference is the larger number.
-        let difference = sum.wrapping_sub(bucket);
-        difference.min(difference.wrapping_add(buckets))
+    fn opposite_extended(&self, core: u32, bucket: Bucket) -> Bucket {
+        let drawn = self.drawn_from(core);
+        Bucket(self.opposite(drawn & self.sums | self.ones, bucket).0 ^ drawn & self.extensions)
+    }
+
+    /// As `sum` draws, above the bits of an extension. Among these stands another draw, without which the extensions of both buckets
+    /// would say the same, and tables refuse keys at a load of 0.71.
+    #[inline(always)]
+    fn drawn_from(&self, core: u32) -> u32 {
+        let product = core.wrapping_mul(self.golden);
+        product ^ (product >> 16)
     }
 
     /// The same of a core with fewer instructions, where there are no vectors. The number of buckets is one that the caller has
@@ -449,6 +480,16 @@ impl Geometry {
         let sum = (product ^ product.rotate_right(16)) & self.sums | 1;
         let (difference, is_below_zero) = sum.overflowing_sub(bucket.0);
         Bucket(if is_below_zero { difference.wrapping_add(buckets) } else { difference })
+    }
+
+    /// The same of extended buckets, and of others, too.
+    #[inline(always)]
+    fn other_extended(&self, core: u32, bucket: Bucket, buckets: u32) -> Bucket {
+        let product = core.wrapping_mul(self.golden);
+        let drawn = product ^ product.rotate_right(16);
+        let (difference, is_below_zero) = (drawn & self.sums | self.ones).overflowing_sub(bucket.0);
+        let other = if is_below_zero { difference.wrapping_add(buckets) } else { difference };
+        Bucket(other ^ drawn & self.extensions)
     }
 
     /// An odd number below the number of buckets, from a real mix of the fingerprint: a bare multiply-shift is linear
@@ -583,11 +624,15 @@ mod tests {
             let Aim { cell, class } = aim;
             prop_assert_eq!(cell >> cell_bits, geometry.shard(mixed));
             prop_assert_eq!(cell & ((1 << cell_bits) - 1), (class.fingerprint.get() >> core) as usize & ((1 << cell_bits) - 1));
+            let whole = |aim: Aim| Aim { class: geometry.whole(aim.class), ..aim };
+            prop_assert_eq!(whole(geometry.aim_in_any(mixed)), aim);
+            prop_assert!(shards > 1 || whole(geometry.aim_extended(mixed)) == aim);
+            prop_assert!(shards > 1 || whole(geometry.aim_narrow_extended(mixed)) == aim);
+            prop_assert_eq!(geometry.locate(mixed).1.first, class.first);
             if extension_bits == 0 {
                 prop_assert!(!geometry.is_narrow() || geometry.aim_narrow::<false>(mixed) == aim);
                 prop_assert!(shards > 1 || geometry.aim_in_one(mixed) == aim);
                 prop_assert!(shards > 1 || geometry.aim_narrow::<true>(mixed) == aim);
-                prop_assert_eq!(geometry.locate(mixed).1.first, class.first);
             }
             prop_assert!(class.first.get() < buckets && class.second.get() < buckets && !class.coincides());
             prop_assert!(shards > 1 || geometry.leading_to(class).is_some_and(|mixed| geometry.aim(mixed).class == class));

@@ -19,9 +19,9 @@
 //! whole fingerprint:   | extension | cell            | core |      a bucket, after k refills:   | base | k bits |
 //! ```
 //!
-//! Of the two bases of a core one is even and one odd, for their sum is odd and their number even. In a bucket of an even base
-//! the k bits are the uppermost ones of the reserve, and in one of an odd base these and a draw from the core ([`Geometry`]).
-//! So a slot keeps its number in its bucket, is one bit narrower, and nothing is placed anew.
+//! Of the two bases of a class one is even and one odd, for their sum is odd and their number even. The extension of the bucket of
+//! the even base is the uppermost part of the reserve, and that of the other one is the same, with all bits turned but those of
+//! a draw from the core ([`Geometry`]). So a slot keeps its number in its bucket, is one bit narrower, and nothing is placed anew.
 //!
 //! [`Geometry`]: super::Geometry
 

@@ -34,6 +34,9 @@ pub(crate) struct New<T>(Box<[Entry<T>; 1]>);
 /// A value of a directory.
 pub(crate) struct Member<'a, T>(&'a Entry<T>);
 
+/// A cell, which points to one of them.
+pub(crate) struct Cell<'a, T>(&'a AtomicPtr<Entry<T>>);
+
 #[allow(unsafe_code)]
 // SAFETY: a directory owns its values, as a `Vec<T>` does, and gives nothing but `&T` of them away.
 unsafe impl<T: Send> Send for Directory<T> {}
@@ -41,6 +44,27 @@ unsafe impl<T: Send> Send for Directory<T> {}
 #[allow(unsafe_code)]
 // SAFETY: as above. Values are added through `&self`, so that they are sent, too.
 unsafe impl<T: Send + Sync> Sync for Directory<T> {}
+
+impl<T> Clone for Cell<'_, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Cell<'_, T> {}
+
+impl<T> Cell<'_, T> {
+    /// Whether it still points to this value.
+    ///
+    /// Of a lookup: the Acquire loads of the words stand before it, so one that saw what was cleared after a publication
+    /// sees the publication, too. Of a writer: the locks that it holds order it after every change away from the value.
+    #[inline(always)]
+    pub(crate) fn is_at(self, member: Member<'_, T>) -> bool {
+        // Relaxed: as said above. The pointer is compared, and not followed.
+        ptr::eq(self.0.load(Ordering::Relaxed), member.0)
+    }
+}
 
 impl<T> Clone for Member<'_, T> {
     #[inline(always)]
@@ -121,22 +145,28 @@ impl<T> Directory<T> {
     /// What a value takes.
     pub(crate) const ENTRY_BYTES: usize = size_of::<Entry<T>>();
 
+    #[inline(always)]
+    pub(crate) fn cell(&self, cell: usize) -> Cell<'_, T> {
+        Cell(self.cells.at(cell))
+    }
+
     /// The value that the cell points to.
     #[inline(always)]
     pub(crate) fn at(&self, cell: usize) -> Member<'_, T> {
+        self.member_at(self.cell(cell))
+    }
+
+    #[inline(always)]
+    pub(crate) fn member_at<'a>(&'a self, cell: Cell<'a, T>) -> Member<'a, T> {
         // Acquire: pairs with the Release in `publish`. Who finds a value here sees all that was written to it before
         // (models lookup_during_a_split_*).
-        self.member(self.cells.at(cell).load(Ordering::Acquire))
+        self.member(cell.0.load(Ordering::Acquire))
     }
 
     /// Whether the cell still points to this value.
-    ///
-    /// Of a lookup: the Acquire loads of the words stand before it, so one that saw what was cleared after a publication
-    /// sees the publication, too. Of a writer: the locks that it holds order it after every change away from the value.
     #[inline(always)]
     pub(crate) fn is_at(&self, cell: usize, member: Member<'_, T>) -> bool {
-        // Relaxed: as said above. The pointer is compared, and not followed.
-        ptr::eq(self.cells.at(cell).load(Ordering::Relaxed), member.0)
+        self.cell(cell).is_at(member)
     }
 
     /// The values that cells point to, for callers that read many.

@@ -145,7 +145,7 @@ macro_rules! kind {
 kind!(
     CuckooFilter,
     true,
-    [0x64af_8730_840e_b565, 0xbee7_7ead_55cb_d7b9],
+    [0x64af_8730_840e_b565, 0x9e03_c823_0aaf_3075],
     CuckooFilter::<u64>::builder(),
     |filter: &Self, key| filter.insert(key),
     |filter: &Self, keys| filter.insert_batch(keys),
@@ -158,7 +158,7 @@ kind!(
 kind!(
     ExpiringFilter,
     true,
-    [0x02a2_6897_85a8_c58f, 0x512c_4897_d57d_3668],
+    [0x02a2_6897_85a8_c58f, 0x2aa8_5b60_cec4_7c6c],
     ExpiringFilter::<u64>::builder().time_to_live(HOUR),
     |filter: &Self, key| filter.insert(key),
     |filter: &Self, keys| filter.insert_batch(keys),
@@ -171,7 +171,7 @@ kind!(
 kind!(
     CountingFilter,
     false,
-    [0x7f94_0ab1_d2dd_f8ef, 0xc923_c194_6b2d_90df],
+    [0x7f94_0ab1_d2dd_f8ef, 0x0b8f_79b8_035c_8c06],
     CountingFilter::<u64>::builder(),
     |filter: &Self, key| filter.add(key),
     |filter: &Self, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
@@ -187,7 +187,7 @@ kind!(
     Window,
     |window| &window.0,
     false,
-    [0x2bd6_99e1_dd58_8306, 0x867f_b281_58ca_6fa6],
+    [0x2bd6_99e1_dd58_8306, 0xc14d_3670_bf35_5765],
     CountingFilter::<u64>::builder().time_to_live(HOUR),
     |filter: &CountingFilter<_, _>, key| filter.add(key),
     |filter: &CountingFilter<_, _>, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
@@ -200,7 +200,7 @@ kind!(
 kind!(
     TaggedFilter,
     true,
-    [0x70c6_a17a_cc35_6e64, 0xdcfb_c68b_8f23_ec59],
+    [0x70c6_a17a_cc35_6e64, 0xad31_38d7_baf4_328c],
     TaggedFilter::<u64>::builder(),
     |filter: &Self, key| filter.insert(key, 3),
     |filter: &Self, keys| filter.insert_batch(keys, 3).unwrap(),

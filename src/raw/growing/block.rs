@@ -4,12 +4,12 @@
 //! block, when its buckets have been read, by the turn of the directory.
 
 use super::Growing;
-use super::leaf::{Leaf, layout_of};
-use crate::layout::{Aim, Bucket, Mixed, repeated};
+use super::leaf::{Leaf, TableShape, layout_of};
+use crate::layout::{Aim, Bucket, Geometry, Mixed, repeated};
 use crate::raw::block::{BLOCK, ContainsEach, Next};
 use crate::raw::probe::{Layout, Runs, with_layout};
 use crate::raw::slots::{Compare, SlotKind, Slots};
-use crate::raw::stripe::Watch;
+use crate::raw::stripe::{STRIPE_BYTES, Watch};
 use crate::sys::directory::Member;
 use crate::sys::isa::{Compiled, Function};
 use crate::sys::prefetch::{CacheLevel, level_for};
@@ -19,30 +19,33 @@ use core::marker::PhantomData;
 
 /// Keys of a block that may be in tables of two runs while the block is read as if none were: of a filter that has grown to
 /// its end, few of them are, one in 16 where the rate is 0.1 %.
-const FEW: u8 = BLOCK.div_ceil(4) as u8;
+const FEW: u32 = BLOCK.div_ceil(4) as u32;
 
-/// Bytes for a flag of each key, a multiple of 8.
-const FLAGS: usize = BLOCK.next_multiple_of(8);
-
-/// The keys of a block, and where they are looked for.
+/// The keys of a block, and where they are looked for. Numbers that are added to addresses have 32 bits, which for vectors are half as
+/// much, and each array begins with a cache line: a vector that lies in two waits for what was stored to both.
+#[repr(C, align(64))]
 struct Probes<'a> {
     mixed: [Mixed; BLOCK],
-    count: usize,
-    /// Of the directory, before its cells were read.
-    turn: u64,
     fingerprints: [u32; BLOCK],
     buckets: [[u32; BLOCK]; 2],
     leaves: [Member<'a, Leaf>; BLOCK],
-    /// Of these tables.
-    bucket_bits: [u32; BLOCK],
-    /// The keys in tables of two runs, a byte each. Where they are few, all are read as one run, and these are looked up by
+    /// Of these tables, and of any of them.
+    shapes: [TableShape; BLOCK],
+    begins: [[u32; BLOCK]; 2],
+    addresses: [[u32; BLOCK]; 2],
+    stripes: [u32; BLOCK],
+    any_shape: TableShape,
+    /// The keys in tables of two runs, a bit each. Where they are few, all are read as one run, and these are looked up by
     /// themselves.
-    wide: [u8; FLAGS],
-    begins: [[u64; BLOCK]; 2],
-    addresses: [[u64; BLOCK]; 2],
-    stripes: [u64; BLOCK],
-    patterns: [u64; BLOCK],
+    wide: u64,
+    count: usize,
+    /// Of the directory, before its cells were read.
+    turn: u64,
 }
+
+/// An array that begins with a cache line.
+#[repr(align(64))]
+struct Aligned<T>(T);
 
 struct ContainsEachAs<L>(PhantomData<L>);
 
@@ -62,8 +65,8 @@ impl<K: SlotKind, L: Layout> Function<ContainsEach<Growing<K>>> for ContainsEach
         let mut left = found.len();
         growing.ask::<L>(&mut blocks[0], &mut left, next);
         growing.ask::<L>(&mut blocks[1], &mut left, next);
-        let slots = growing.kind.slots();
-        blocks[0].begin::<L>(slots);
+        let stripe_shift = growing.plan.stripe_shift;
+        blocks[0].begin::<L>(&growing.geometry, stripe_shift);
         if let Some(level) = level {
             (0..BLOCK).for_each(|at| blocks[0].fetch::<L>(at, level));
         }
@@ -72,7 +75,7 @@ impl<K: SlotKind, L: Layout> Function<ContainsEach<Growing<K>>> for ContainsEach
             let next_one = (now + 1) % blocks.len();
             let last_one = (now + 2) % blocks.len();
             growing.ask::<L>(&mut blocks[last_one], &mut left, next);
-            blocks[next_one].begin::<L>(slots);
+            blocks[next_one].begin::<L>(&growing.geometry, stripe_shift);
             let probes = &blocks[now];
             let coming = (blocks[next_one].count > 0).then_some(&blocks[next_one]).zip(level);
             match <&mut [bool; BLOCK]>::try_from(&mut *found) {
@@ -93,87 +96,86 @@ impl<'a> Probes<'a> {
         let none = [0; BLOCK];
         Probes {
             mixed: [Mixed::default(); BLOCK],
-            count: 0,
-            turn: 0,
-            fingerprints: [0; BLOCK],
-            buckets: [[0; BLOCK]; 2],
+            fingerprints: none,
+            buckets: [none; 2],
             leaves: [leaf; BLOCK],
-            bucket_bits: [leaf.look.bucket_bits(); BLOCK],
-            wide: [0; FLAGS],
+            shapes: [leaf.look.shape; BLOCK],
             begins: [none; 2],
             addresses: [none; 2],
             stripes: none,
-            patterns: none,
+            any_shape: leaf.look.shape,
+            wide: 0,
+            count: 0,
+            turn: 0,
         }
     }
 }
 
 impl Probes<'_> {
+    /// Notes where keys lie, and in which cells.
+    #[inline(always)]
+    fn aim(&mut self, Aligned(cells): &mut Aligned<[usize; BLOCK]>, aim: impl Fn(Mixed) -> Aim) {
+        for at in 0..BLOCK {
+            let Aim { cell, class } = aim(self.mixed[at]);
+            cells[at] = cell;
+            self.fingerprints[at] = class.fingerprint.get();
+            self.buckets[0][at] = class.first.get();
+            self.buckets[1][at] = class.second.get();
+        }
+    }
+
     #[inline(always)]
     fn reads_one_run<L: Layout>(&self) -> bool {
-        L::Runs::SLOTS == 4 || self.wide.iter().sum::<u8>() <= FEW
+        L::Runs::SLOTS == 4 || self.wide.count_ones() <= FEW
     }
 
-    /// The keys in tables of two runs, a bit each.
+    /// Works out what is read where.
     #[inline(always)]
-    fn wide_ones(&self) -> u64 {
-        let (eights, _) = self.wide.as_chunks();
-        // The product has the lowest bit of each byte in its uppermost byte.
-        let bits = |&eight: &[u8; 8]| u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        eights.iter().rev().fold(0, |all, eight| all << 8 | bits(eight))
-    }
-
-    /// Works out what is read where, and what it is compared with, and begins to fetch the lines.
-    #[inline(always)]
-    fn begin<L: Layout>(&mut self, slots: impl Slots) {
+    fn begin<L: Layout>(&mut self, geometry: &Geometry, stripe_shift: u32) {
         if self.count == 0 {
             return;
         }
-        let bits = self.bucket_bits;
-        if L::Runs::SLOTS == 2 {
-            self.wide.iter_mut().zip(bits).for_each(|(wide, bits)| *wide = u8::from(bits > u64::BITS));
+        if self.any_shape.stores_extension() {
+            let geometry = *geometry;
+            for at in 0..BLOCK {
+                let first = Bucket::new(self.buckets[0][at]);
+                self.fingerprints[at] = geometry.with_extension(self.fingerprints[at], first);
+            }
+        }
+        self.wide = 0;
+        if L::Runs::SLOTS == 2 && self.any_shape.is_wide() {
+            let shapes = self.shapes;
+            self.wide = (0..BLOCK).fold(0, |wide, at| wide | u64::from(shapes[at].is_wide()) << at);
         }
         if self.reads_one_run::<L>() {
-            self.begin_at::<L::Narrow>(bits, slots);
+            self.begin_as::<L::Narrow>(stripe_shift);
         } else {
-            self.begin_at::<L>(bits, slots);
+            self.begin_as::<L>(stripe_shift);
         }
     }
 
-    /// Makes the numbers of buckets those that they have in their tables.
+    /// In one loop, that nothing is read which was just stored: a vector.
     #[inline(always)]
-    fn shorten(&mut self, stripe_offset: impl Fn(Bucket) -> u64) {
+    fn begin_as<L: Layout>(&mut self, stripe_shift: u32) {
         for at in 0..BLOCK {
-            let leaf = self.leaves[at];
-            let [first, second] = [0, 1].map(|number| leaf.look.bucket(Bucket::new(self.buckets[number][at])));
-            (self.buckets[0][at], self.buckets[1][at]) = (first.get(), second.get());
-            self.stripes[at] = stripe_offset(first);
+            let shape = self.shapes[at];
+            let [first, second] = [0, 1].map(|number| self.buckets[number][at] >> shape.refills_left());
+            let begins = [first, second].map(|bucket| bucket.wrapping_mul(shape.bucket_bits()));
+            (self.begins[0][at], self.begins[1][at]) = (begins[0], begins[1]);
+            let addresses = begins.map(|begin| L::address(begin.into()) as u32);
+            (self.addresses[0][at], self.addresses[1][at]) = (addresses[0], addresses[1]);
+            self.stripes[at] = (first >> stripe_shift) * STRIPE_BYTES as u32;
         }
     }
 
     /// Begins to fetch the lines of a key.
     #[inline(always)]
     fn fetch<L: Layout>(&self, at: usize, level: CacheLevel) {
-        let fetch = |level| self.begins.iter().for_each(|begins| L::fetch(self.leaves[at].words(), begins[at], level));
+        let fetch =
+            |level| self.begins.iter().for_each(|begins| L::fetch(self.leaves[at].words(), begins[at].into(), level));
         match level {
             CacheLevel::L1 => fetch(CacheLevel::L1),
             CacheLevel::L2 => fetch(CacheLevel::L2),
-        }
-    }
-
-    #[inline(always)]
-    fn begin_at<L: Layout>(&mut self, bits: [u32; BLOCK], slots: impl Slots) {
-        let (fingerprints, buckets) = (self.fingerprints, self.buckets);
-        for at in 0..BLOCK {
-            for (number, buckets) in buckets.iter().enumerate() {
-                let begin = u64::from(buckets[at]) * u64::from(bits[at]);
-                self.begins[number][at] = begin;
-                self.addresses[number][at] = L::address(begin);
-            }
-            let width = u64::from(bits[at] / 4);
-            // The fingerprint as the table stores it, above the tag.
-            let stored = slots.unit(fingerprints[at].into()) & ((1 << width) - 1);
-            self.patterns[at] = repeated(stored, L::Runs::SLOTS, width);
         }
     }
 }
@@ -184,11 +186,11 @@ impl Probes<'_> {
     fn lookup_one<L: Layout, T: Slots>(&self, at: usize, slots: T, moment: T::Moment, found: &mut bool) -> u64 {
         let leaf = self.leaves[at].get();
         let (look, words) = (leaf.look, leaf.words().view());
-        let (run_bits, version) = (look.bucket_bits() / 2, leaf.version(self.stripes[at]));
-        let pattern = u64::from(self.fingerprints[at] & leaf.mask()).wrapping_mul(slots.unit(look.low));
-        let (pattern, minus) = (pattern | slots.alive(look.low, moment), slots.minus(look.low));
+        let (run_bits, version) = (look.shape.bucket_bits() / 2, leaf.version(self.stripes[at].into()));
+        let slot = slots.unit((self.fingerprints[at] & leaf.mask()).into()) | slots.alive(1, moment);
+        let (pattern, minus) = (slot.wrapping_mul(look.low), look.minus);
         let begun = version.begin();
-        let hits = [self.begins[0][at], self.begins[1][at]].map(|begin| {
+        let hits = [self.begins[0][at], self.begins[1][at]].map(u64::from).map(|begin| {
             let runs = L::read(&*words, L::address(begin), run_bits);
             reached(Step::BucketRead);
             L::align(runs, begin, run_bits).hits(minus, pattern)
@@ -209,37 +211,31 @@ impl<K: SlotKind> Growing<K> {
             return;
         }
         next(&mut probes.mixed);
-        let (geometry, mixed) = (self.geometry, probes.mixed);
-        let mut cells = [0; BLOCK];
-        let mut note = |at: usize, aim: Aim| {
-            cells[at] = aim.cell;
-            probes.stripes[at] = self.stripe_offset(aim.class.first);
-            probes.fingerprints[at] = aim.class.fingerprint.get();
-            (probes.buckets[0][at], probes.buckets[1][at]) = (aim.class.first.get(), aim.class.second.get());
-        };
+        // A copy: the compiler has vectors where nothing that is written may be what is read.
+        let (geometry, mut cells) = (self.geometry, Aligned([0; BLOCK]));
         if self.plan.extension_bits > 0 {
-            (0..BLOCK).for_each(|at| note(at, geometry.aim_extended(mixed[at])));
+            probes.aim(&mut cells, |mixed| geometry.aim_narrow_extended(mixed));
         } else if geometry.shards() == 1 {
-            (0..BLOCK).for_each(|at| note(at, geometry.aim_narrow::<true>(mixed[at])));
+            probes.aim(&mut cells, |mixed| geometry.aim_narrow::<true>(mixed));
         } else if geometry.is_narrow() {
-            (0..BLOCK).for_each(|at| note(at, geometry.aim_narrow::<false>(mixed[at])));
+            probes.aim(&mut cells, |mixed| geometry.aim_narrow::<false>(mixed));
         } else {
-            (0..BLOCK).for_each(|at| note(at, geometry.aim(mixed[at])));
+            probes.aim(&mut cells, |mixed| geometry.aim(mixed));
         }
         probes.turn = self.directory.turn();
         let leaf_at = self.directory.reader();
+        let (count, mut any_shape) = (probes.count, leaf_at(cells.0[0]).look.shape);
         let mut ask = |at: usize| {
-            let leaf = leaf_at(cells[at]);
-            (probes.leaves[at], probes.bucket_bits[at]) = (leaf, leaf.look.bucket_bits());
+            let leaf = leaf_at(cells.0[at]);
+            any_shape = any_shape.or(leaf.look.shape);
+            (probes.leaves[at], probes.shapes[at]) = (leaf, leaf.look.shape);
         };
-        if probes.count == BLOCK {
+        if count == BLOCK {
             (0..BLOCK).for_each(&mut ask);
         } else {
-            (0..probes.count).for_each(&mut ask);
+            (0..count).for_each(&mut ask);
         }
-        if self.plan.extension_bits > 0 {
-            probes.shorten(|bucket| self.stripe_offset(bucket));
-        }
+        probes.any_shape = any_shape;
     }
 
     /// As a lookup of each key, in tables that are read as `L` or, all but a few, as `N`. Where a version, a cell or the epoch changed, the
@@ -256,16 +252,15 @@ impl<K: SlotKind> Growing<K> {
     ) {
         let slots = self.kind.slots();
         let now = slots.now();
-        let mut first = [N::Runs::default(); BLOCK];
-        let mut second = [N::Runs::default(); BLOCK];
+        let [mut first, mut second] = [(); 2].map(|()| Aligned([N::Runs::default(); BLOCK]));
         let mut changed = 0;
         let mut read = |at: usize| {
-            let (leaf, run_bits) = (probes.leaves[at], probes.bucket_bits[at] / 2);
-            let (version, words) = (leaf.version(probes.stripes[at]), leaf.words().view());
+            let (leaf, run_bits) = (probes.leaves[at], probes.shapes[at].bucket_bits() / 2);
+            let (version, words) = (leaf.version(probes.stripes[at].into()), leaf.words().view());
             let begun = version.begin();
-            first[at] = N::read(&*words, probes.addresses[0][at], run_bits);
+            first.0[at] = N::read(&*words, probes.addresses[0][at].into(), run_bits);
             reached(Step::BucketRead);
-            second[at] = N::read(&*words, probes.addresses[1][at], run_bits);
+            second.0[at] = N::read(&*words, probes.addresses[1][at].into(), run_bits);
             reached(Step::BucketRead);
             changed |= version.change_since(begun);
         };
@@ -280,18 +275,21 @@ impl<K: SlotKind> Growing<K> {
         }
         let (moment, mut hits) = (slots.moment(now), [0; BLOCK]);
         for at in 0..BLOCK {
-            let bits = probes.bucket_bits[at];
-            let low = repeated(1, N::Runs::SLOTS, u64::from(bits / 4));
-            let (pattern, minus) = (probes.patterns[at] | slots.alive(low, moment), slots.minus(low));
-            let first = N::align(first[at], probes.begins[0][at], bits / 2).hits(minus, pattern);
-            let second = N::align(second[at], probes.begins[1][at], bits / 2).hits(minus, pattern);
-            hits[at] = (first | second) & low << (bits / 4 - 1);
+            let bits = probes.shapes[at].bucket_bits();
+            let width = u64::from(bits / 4);
+            // The fingerprint as the table stores it, above the tag of a slot that is alive.
+            let slot = slots.unit(probes.fingerprints[at].into()) & ((1 << width) - 1) | slots.alive(1, moment);
+            let [low, pattern] = [1, slot].map(|value| repeated(value, N::Runs::SLOTS, width));
+            let minus = slots.minus(low);
+            let align = |runs, begin: u32| N::align(runs, begin.into(), bits / 2).hits(minus, pattern);
+            let hit = align(first.0[at], probes.begins[0][at]) | align(second.0[at], probes.begins[1][at]);
+            hits[at] = hit & low << (width - 1);
         }
         for (found, hits) in found.iter_mut().zip(hits) {
             *found = hits != 0;
         }
         if N::Runs::SLOTS != L::Runs::SLOTS {
-            let mut wide = probes.wide_ones();
+            let mut wide = probes.wide;
             while wide != 0 {
                 let at = wide.trailing_zeros() as usize;
                 if let Some(found) = found.get_mut(at) {

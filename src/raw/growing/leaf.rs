@@ -1,6 +1,6 @@
 //! A table of a growing filter, and what is known of it.
 
-use crate::layout::{Bucket, Class, Extent, Lanes, Plan};
+use crate::layout::{Bucket, Class, Extent, Lanes, Plan, SLOTS, Tags};
 use crate::raw::probe::LayoutKind;
 use crate::raw::shard::Shard;
 use crate::raw::shards::Shards;
@@ -32,13 +32,67 @@ pub(super) struct Look {
     /// The lowest and the highest bit of each slot of a run.
     pub(super) low: u64,
     pub(super) high: u64,
-    /// `0 - low`, for [`hits_less`](crate::layout::hits_less).
-    pub(super) minus_low: u64,
+    /// As [`Compare::minus`](crate::raw::slots::Compare::minus).
+    pub(super) minus: u64,
     /// The bits of a fingerprint that are stored.
     mask: u32,
-    bucket_bits: u16,
+    pub(super) shape: TableShape,
+}
+
+/// How a table is read, in one number, which a block of lookups takes by one load.
+#[derive(Clone, Copy)]
+pub(super) struct TableShape(u16);
+
+impl TableShape {
+    const REFILLS_AT: u32 = 8;
+    const REFILLS: u16 = 0xf;
+    const WIDE: u16 = 1 << 14;
+    const EXTENDED: u16 = 1 << 15;
+
+    fn of(plan: &Plan, extent: &Extent) -> Self {
+        let refills_left = (plan.extension_bits - plan.level(extent)) as u16;
+        let bucket_bits = SLOTS as u32 * plan.leaf(extent).slot_bits;
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let wide = flag(bucket_bits > u64::BITS, TableShape::WIDE);
+        let extended = flag(extent.dropped < plan.extension_bits, TableShape::EXTENDED);
+        TableShape(bucket_bits as u16 | refills_left << TableShape::REFILLS_AT | wide | extended)
+    }
+
+    #[inline(always)]
+    pub(super) fn bucket_bits(self) -> u32 {
+        (self.0 & 0xff).into()
+    }
+
     /// How often the table will be refilled: by so many bits its buckets have shorter numbers than those of the last refill.
-    refills_left: u16,
+    #[inline(always)]
+    pub(super) fn refills_left(self) -> u32 {
+        (self.0 >> TableShape::REFILLS_AT & TableShape::REFILLS).into()
+    }
+
+    /// Whether buckets are two runs.
+    #[inline(always)]
+    pub(super) fn is_wide(self) -> bool {
+        self.0 & TableShape::WIDE != 0
+    }
+
+    /// Whether bits of an extension are stored: until the table is refilled no more, and of slots with a tag, of which widths fall in
+    /// steps, perhaps longer.
+    #[inline(always)]
+    pub(super) fn stores_extension(self) -> bool {
+        self.0 & TableShape::EXTENDED != 0
+    }
+
+    /// Whether a function of its own reads the table: all are such at the beginning of much growth, and few at the end.
+    #[inline(always)]
+    pub(super) fn is_other(self) -> bool {
+        self.0 & (TableShape::WIDE | TableShape::EXTENDED) != 0
+    }
+
+    /// Wide if one of the two is, and so on.
+    #[inline(always)]
+    pub(super) fn or(self, other: Self) -> Self {
+        TableShape(self.0 | other.0)
+    }
 }
 
 /// How the widest tables of a growing filter are read. Those that are made later have narrower slots: where the widest are two
@@ -51,21 +105,10 @@ pub(crate) fn layout_of(plan: &Plan) -> LayoutKind {
 }
 
 impl Look {
-    /// Whether buckets are one run.
-    #[inline(always)]
-    pub(super) fn is_narrow(&self) -> bool {
-        self.bucket_bits() <= u64::BITS
-    }
-
-    #[inline(always)]
-    pub(super) fn bucket_bits(&self) -> u32 {
-        self.bucket_bits.into()
-    }
-
     /// The number that a bucket has in this table.
     #[inline(always)]
     pub(super) fn bucket(&self, bucket: Bucket) -> Bucket {
-        Bucket::new(bucket.get() >> self.refills_left)
+        Bucket::new(bucket.get() >> self.shape.refills_left())
     }
 }
 
@@ -78,10 +121,9 @@ impl Leaf {
             look: Look {
                 low: lanes.low(),
                 high: lanes.high(),
-                minus_low: lanes.minus_low(),
+                minus: if plan.tag_bits() > 0 { Tags::new(plan).minus(lanes.low()) } else { lanes.minus_low() },
                 mask: u32::MAX >> (u32::BITS - leaf.fingerprint_bits),
-                bucket_bits: 4 * leaf.slot_bits as u16,
-                refills_left: (plan.extension_bits - plan.level(extent)) as u16,
+                shape: TableShape::of(plan, extent),
             },
             shards: Shards::new(&leaf, Source::Arena(arena))?,
             first_cell: extent.first_cell,

@@ -2,12 +2,12 @@
 
 use super::Growing;
 use super::leaf::{Leaf, layout_of};
-use crate::layout::{Aim, Bucket, Class, Mixed, Place, Plan, hits_less};
+use crate::layout::{Aim, Bucket, Mixed, Place, Plan, hits_less};
 use crate::raw::lookup::{Contains, Values, values_in};
 use crate::raw::probe::{Layout, Runs, with_layout};
 use crate::raw::slots::{Compare, SlotKind, Tagging};
 use crate::raw::stripe::Watch;
-use crate::sys::directory::Member;
+use crate::sys::directory::{Cell, Member};
 use crate::sys::isa::{Compiled, Function};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
@@ -17,58 +17,46 @@ struct ContainsAs<L, const AIM: u8>(PhantomData<L>);
 
 /// In any filter.
 const ANY: u8 = 0;
-/// In one of one shard at the beginning, as most are up to 250,000 keys, or of several, of which no table is refilled.
+/// In one of one shard at the beginning, as most are up to 250,000 keys, or of several, of which no table is refilled; and in one of
+/// which tables are.
 const ONE: u8 = 1;
 const MANY: u8 = 2;
+const REFILLED: u8 = 3;
 
 /// The lookup of growing filters of this plan, for this processor.
 pub(super) fn contains_in<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing<K>>> {
     with_layout!(layout_of(plan), L => match plan.shards {
-        _ if plan.extension_bits > 0 || !K::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, ANY>>(),
+        1 if plan.extension_bits > 0 || !K::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, REFILLED>>(),
         1 => Compiled::for_scalars::<ContainsAs<L, ONE>>(),
-        _ => Compiled::for_scalars::<ContainsAs<L, MANY>>(),
+        _ if K::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, MANY>>(),
+        _ => Compiled::for_scalars::<ContainsAs<L, ANY>>(),
     })
 }
 
 impl<K: SlotKind, L: Layout, const AIM: u8> Function<Contains<Growing<K>>> for ContainsAs<L, AIM> {
     #[inline(always)]
     fn run(growing: &Growing<K>, mixed: Mixed) -> bool {
-        let aim = match AIM {
+        let Aim { cell, class } = match AIM {
             ONE => growing.geometry.aim_in_one(mixed),
             MANY => growing.geometry.aim_in_many(mixed),
-            _ => growing.aim(mixed),
+            REFILLED => growing.geometry.aim_extended(mixed),
+            _ => growing.geometry.aim_in_any(mixed),
         };
-        let (leaf, class) = growing.home_as::<AIM>(aim);
-        let pattern = growing.pattern(leaf, class);
+        let cell = growing.directory.cell(cell);
+        let leaf = growing.directory.member_at(cell);
         // Nearly all tables are of the one kind or of the other, but during one doubling. Both in one function would leave each
         // too few registers.
-        if L::Runs::SLOTS == 2 && !leaf.look.is_narrow() {
+        let is_one_kind = L::Runs::SLOTS == 4 && (AIM == ONE || AIM == MANY);
+        if !is_one_kind && leaf.look.shape.is_other() {
             let buckets = u64::from(class.first.get()) << 32 | u64::from(class.second.get());
-            growing.contains_in_wide::<L>(mixed, aim.cell, leaf, pattern, buckets)
-        } else {
-            let buckets = [class.first, class.second];
-            growing.look_in::<L::Narrow>(aim.cell, leaf, pattern, buckets).unwrap_or_else(|| growing.look_again(mixed))
+            return growing.contains_in_other::<L>(mixed, cell, leaf, class.fingerprint.get(), buckets);
         }
+        let found = growing.look_in::<L::Narrow>(cell, leaf, class.fingerprint.get(), [class.first, class.second]);
+        found.unwrap_or_else(|| growing.look_again(mixed))
     }
 }
 
 impl<K: SlotKind> Growing<K> {
-    /// As `home`.
-    #[inline(always)]
-    fn home_as<const AIM: u8>(&self, aim: Aim) -> (Member<'_, Leaf>, Class) {
-        let (leaf, class) = self.home(aim);
-        if AIM == ANY {
-            return (leaf, class);
-        }
-        (leaf, Class { fingerprint: class.fingerprint, ..aim.class })
-    }
-
-    /// The fingerprint of a class, as this table stores it, in every slot of a run.
-    #[inline(always)]
-    fn pattern(&self, leaf: Member<'_, Leaf>, class: Class) -> u64 {
-        u64::from(class.fingerprint.get()).wrapping_mul(self.kind.slots().unit(leaf.look.low))
-    }
-
     /// Looks until neither a relocation nor a split nor a tick comes between.
     #[cold]
     #[inline(never)]
@@ -81,49 +69,73 @@ impl<K: SlotKind> Growing<K> {
         }
     }
 
-    /// Both buckets are given in one number: all that is given is in registers then.
+    /// The lookup of a class as [`Geometry::aim_extended`] has it. Both buckets are given in one number: all that is given is in
+    /// registers then.
+    ///
+    /// [`Geometry::aim_extended`]: crate::layout::Geometry::aim_extended
     #[inline(never)]
-    fn contains_in_wide<L: Layout>(
-        &self,
+    fn contains_in_other<'a, L: Layout>(
+        &'a self,
         mixed: Mixed,
-        cell: usize,
-        leaf: Member<'_, Leaf>,
-        pattern: u64,
+        cell: Cell<'a, Leaf>,
+        leaf: Member<'a, Leaf>,
+        fingerprint: u32,
         buckets: u64,
     ) -> bool {
-        let buckets = [(buckets >> 32) as u32, buckets as u32].map(Bucket::new);
-        self.look_in::<L>(cell, leaf, pattern, buckets).unwrap_or_else(|| self.look_again(mixed))
+        let [first, second] = [(buckets >> 32) as u32, buckets as u32].map(Bucket::new);
+        let found = if leaf.look.shape.stores_extension() {
+            let fingerprint = self.geometry.with_extension(fingerprint, first);
+            self.look_in_any::<L>(cell, leaf, fingerprint, [first, second].map(|bucket| leaf.look.bucket(bucket)))
+        } else {
+            self.look_in::<L>(cell, leaf, fingerprint, [first, second])
+        };
+        found.unwrap_or_else(|| self.look_again(mixed))
     }
 
     /// Whether the class is present; `None` if a relocation, a split or a tick came between.
+    #[inline(always)]
+    fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
+        let Aim { cell, class } = self.aim(mixed);
+        let (cell, buckets) = (self.directory.cell(cell), [class.first, class.second]);
+        let leaf = self.directory.member_at(cell);
+        self.look_in_any::<L>(cell, leaf, class.fingerprint.get(), buckets.map(|bucket| leaf.look.bucket(bucket)))
+    }
+
+    /// The same in a table of one run a bucket or of two.
+    #[inline(always)]
+    fn look_in_any<'a, L: Layout>(
+        &'a self,
+        cell: Cell<'a, Leaf>,
+        leaf: Member<'a, Leaf>,
+        fingerprint: u32,
+        buckets: [Bucket; 2],
+    ) -> Option<bool> {
+        if L::Runs::SLOTS == 4 || !leaf.look.shape.is_wide() {
+            self.look_in::<L::Narrow>(cell, leaf, fingerprint, buckets)
+        } else {
+            self.look_in::<L>(cell, leaf, fingerprint, buckets)
+        }
+    }
+
+    /// The same in a table that is read like this, of which the buckets have these numbers.
     ///
     /// As in a filter of fixed size, but that the cell is the first thing that is read, and the last one for a miss: a slot
     /// that a split clears is cleared after the cell has changed, so that who sees it cleared sees the other cell (models
     /// lookup_during_a_split_*).
+    ///
+    /// What is compared is worked out behind the reads: before them, there would be too few registers.
     #[inline(always)]
-    fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
-        let aim = self.aim(mixed);
-        let (leaf, class) = self.home(aim);
-        let (pattern, buckets) = (self.pattern(leaf, class), [class.first, class.second]);
-        if L::Runs::SLOTS == 2 && !leaf.look.is_narrow() {
-            self.look_in::<L>(aim.cell, leaf, pattern, buckets)
-        } else {
-            self.look_in::<L::Narrow>(aim.cell, leaf, pattern, buckets)
-        }
-    }
-
-    #[inline(always)]
-    fn look_in<L: Layout>(
-        &self,
-        cell: usize,
-        leaf: Member<'_, Leaf>,
-        pattern: u64,
+    fn look_in<'a, L: Layout>(
+        &'a self,
+        cell: Cell<'a, Leaf>,
+        leaf: Member<'a, Leaf>,
+        fingerprint: u32,
         buckets: [Bucket; 2],
     ) -> Option<bool> {
         let (look, slots) = (&leaf.get().look, self.kind.slots());
-        let minus = if <K::Slots<'_> as Compare>::TAGGED { slots.minus(look.low) } else { look.minus_low };
-        let [first, second] = buckets.map(|bucket| u64::from(bucket.get() * look.bucket_bits()));
-        let run_bits = look.bucket_bits() / 2;
+        let bucket_bits = look.shape.bucket_bits();
+        let [first, second] = buckets.map(|bucket| u64::from(bucket.get() * bucket_bits));
+        let run_bits = bucket_bits / 2;
         let (version, words) = (leaf.version(self.stripe_offset(buckets[0])), &*leaf.words().view());
         let now = slots.now();
         let begun = version.begin();
@@ -131,12 +143,14 @@ impl<K: SlotKind> Growing<K> {
         reached(Step::BucketRead);
         let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
         reached(Step::BucketRead);
-        let pattern = pattern | slots.alive(look.low, slots.moment(now));
-        let hits = |run| hits_less(run, pattern, minus);
+        // Of one slot, and then of all that are in a run.
+        let slot = slots.unit((fingerprint & leaf.mask()).into()) | slots.alive(1, slots.moment(now));
+        let pattern = slot.wrapping_mul(look.low);
+        let hits = |run| hits_less(run, pattern, look.minus);
         if (first.any_of(hits) | second.any_of(hits)) & look.high != 0 {
             return Some(true);
         }
-        (version.is_still(begun) & slots.is_still(now) & self.directory.is_at(cell, leaf)).then_some(false)
+        (version.is_still(begun) & slots.is_still(now) & cell.is_at(leaf)).then_some(false)
     }
 }
 

@@ -79,9 +79,9 @@ impl Layout {
     /// The uppermost bits of a whole fingerprint, of so many as this table extends a bucket by, of one with this core in this
     /// bucket: `reserve` bits and those of the core are all that it has.
     pub fn extended(&self, whole: &Layout, core: u64, bucket: u64) -> u64 {
-        let apart = place::apart(core, whole.extension) >> (whole.extension - self.extension);
-        let is_odd = bucket >> self.extension & 1;
-        ((bucket % (1 << self.extension)) ^ (apart * is_odd)) << (whole.width - self.extension)
+        let (extension, is_odd) = (bucket % (1 << self.extension), bucket >> self.extension & 1 == 1);
+        let extension = if is_odd { place::turned(core, self.extension, extension) } else { extension };
+        extension << (whole.width - self.extension)
     }
 
     /// Bytes of a record.

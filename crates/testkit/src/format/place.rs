@@ -26,28 +26,29 @@ pub fn place(header: &[u8], hash: u64) -> Option<Place> {
     let draw = |number: u64, of: u64| ((u128::from(number) * u128::from(of)) >> 64) as u64;
     let drawn = if shards * buckets <= 1 << 26 { mixed >> 32 << 32 } else { mixed };
     let shard = draw(drawn, shards);
-    // The others are extensions of these.
-    let bases = buckets >> layout.extension;
-    let base = draw(drawn, shards * bases) - shard * bases;
+    let first = draw(drawn, shards * buckets) - shard * buckets;
     let core_bits = layout.width - layout.reserve;
     let drawn = mixed % (1 << 32) * ((1 << core_bits) - 1);
     let core = (drawn >> 32) + 1;
-    let reserve = (drawn % (1 << 32)) >> (32 - layout.reserve);
-    let fingerprint = reserve << core_bits | core;
+    let cell = (drawn % (1 << 32)) >> (32 - layout.cell());
+    // The others are extensions of these.
+    let bases = buckets >> layout.extension;
     let product = core * 0x9e37_79b9 % (1 << 32);
     let power = (1..).map(|bits| 1 << bits).take_while(|&power| power <= bases).last()?;
     let sum = (product ^ (product >> 16)) & (power - 1) | 1;
+    let base = first >> layout.extension;
     let alternate = if sum < base { sum + bases - base } else { sum - base };
-    let buckets = [base, alternate].map(|base| {
-        let apart = if base % 2 == 1 { apart(core, layout.extension) } else { 0 };
-        base << layout.extension | reserve >> layout.cell() ^ apart
-    });
-    Some(Place { shard, fingerprint, buckets })
+    let extensions = [first % (1 << layout.extension), turned(core, layout.extension, first % (1 << layout.extension))];
+    let extension = extensions[(base % 2) as usize];
+    let fingerprint = (extension << layout.cell() | cell) << core_bits | core;
+    let second = alternate << layout.extension | extensions[1];
+    Some(Place { shard, fingerprint, buckets: [first, second] })
 }
 
-/// In which bits the extensions of the two buckets of a core differ.
-pub(super) fn apart(core: u64, extension: u64) -> u64 {
-    (core * 0xc2b2_ae35 % (1 << 32)) >> (32 - extension)
+/// The extension of the one bucket of a core, by that of the other.
+pub(super) fn turned(core: u64, bits: u64, extension: u64) -> u64 {
+    let apart = (core * 0x9e37_79b9 % (1 << 16)) >> (16 - bits);
+    ((1 << bits) - 1 - extension) ^ apart
 }
 
 /// Whether a filter in these bytes, which is plain or grows, may hold the key with this hash.
