@@ -76,14 +76,10 @@ impl<K: SlotKind> Growing<K> {
             });
             // Before anything is stored in its slots: `len` is never above all of them.
             if refills { &self.refills } else { &self.splits }.add(1);
+            let copied = Copied { leaf: &leaf, locked: &locked, bit: (!refills).then_some(bit), is_empty };
             self.directory.publish(child.first_cell..child.first_cell + cells, child, || reached(Step::Published));
             drop(child_locked);
-            match (is_empty, refills) {
-                (true, _) => {}
-                // Nobody looks for anything there any more, but who came before (model lookup_during_a_refill_finds_its_key).
-                (_, true) => leaf.shard().table().clear_all(&locked),
-                (_, false) => leaf.clear_half(&locked, bit),
-            }
+            drop(copied);
         }
         drop(locked);
         change.end();
@@ -108,6 +104,26 @@ impl<K: SlotKind> Growing<K> {
         }
         words.end();
         leaf.load()
+    }
+}
+
+/// What was copied to a new table: everything, or half of it, which has this bit. Cleared when this is dropped, as it also is if a
+/// panic unwinds behind the publication: the sweep of a tick would count what it clears in both tables.
+struct Copied<'a> {
+    leaf: &'a Leaf,
+    locked: &'a LockedAll<'a>,
+    bit: Option<u32>,
+    is_empty: bool,
+}
+
+impl Drop for Copied<'_> {
+    fn drop(&mut self) {
+        match self.bit {
+            _ if self.is_empty => {}
+            Some(bit) => self.leaf.clear_half(self.locked, bit),
+            // Nobody looks for anything there any more, but who came before (model lookup_during_a_refill_finds_its_key).
+            None => self.leaf.shard().table().clear_all(self.locked),
+        }
     }
 }
 
