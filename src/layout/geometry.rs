@@ -184,14 +184,19 @@ impl Geometry {
         }
     }
 
-    /// The class with this fingerprint and one of its buckets; `None` if there are no such numbers.
-    pub(crate) fn class_of(&self, fingerprint: u32, bucket: u32) -> Option<Class> {
-        let fingerprint = Fingerprint::from_slot(fingerprint)?;
-        if fingerprint.0 > self.fingerprints || bucket >= self.buckets {
+    /// Where the class lies that has this whole fingerprint and one of its buckets in this shard; `None` if there are no such numbers.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn aim_at(&self, plan: &Plan, shard: usize, fingerprint: u32, bucket: u32) -> Option<Aim> {
+        let whole = Fingerprint::from_slot(fingerprint).filter(|whole| whole.0 & self.fingerprints != 0)?;
+        let is_short = u64::from(whole.0) >> plan.fingerprint_bits == 0;
+        let reserve = (u64::from(whole.0) >> self.core_bits) as u32;
+        let first = Bucket(bucket);
+        let extension = self.extension_at(whole.0, self.extension_bits, first);
+        if !is_short || bucket >= self.buckets || extension != (reserve >> self.cell_bits) {
             return None;
         }
-        let first = Bucket(bucket);
-        Some(Class { fingerprint, first, second: self.alternate(fingerprint, first) })
+        let cell = shard << self.cell_bits | (reserve & !(u32::MAX << self.cell_bits)) as usize;
+        Some(Aim { cell, class: Class { fingerprint: whole, first, second: self.alternate(whole, first) } })
     }
 
     /// All buckets of a shard, in order.

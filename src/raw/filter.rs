@@ -2,7 +2,6 @@
 
 use super::block::Next;
 use super::counters::Totals;
-use super::exclusive::Exclusive;
 use super::flat::Flat;
 use super::growing::{Growing, Grown};
 use super::home::Fixed;
@@ -108,14 +107,6 @@ impl<K: SlotKind> RawFilter<K> {
         match self {
             RawFilter::Flat(flat) => work(&mut flat.each()),
             RawFilter::Growing(growing) => work(&mut growing.each()),
-        }
-    }
-
-    /// The only writer of a shard of a filter of fixed size; one that grows has none.
-    pub(crate) fn exclusive(&self, number: usize) -> Option<Exclusive<'_, K::Slots<'_>>> {
-        match self {
-            RawFilter::Flat(flat) => Some(flat.at(number).exclusive()),
-            RawFilter::Growing(_) => None,
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) struct Arrived {
     /// Of the shard; of a filter that grows, that of the record.
     pub(super) number: usize,
     place: SnapshotPlace,
-    extent: Extent,
+    pub(super) extent: Extent,
     pub(super) bytes: Vec<u8>,
     pub(super) head: Record,
 }

@@ -12,8 +12,7 @@ use crate::filter::kind::sealed::Sealed;
 use crate::filter::{Filter, Life};
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::{Plan, Tags};
-use crate::raw::{RawFilter, Shards, SlotKind};
-use crate::sys::memory::HugePages;
+use crate::raw::{RawFilter, SlotKind};
 use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
@@ -439,13 +438,6 @@ impl<S: SlotKind> Parts<S> {
         let time = T::resumed(&raw, life, passed);
         Ok(Filter::from_raw([header.capacity, header.max_capacity()], header.rate, raw, time, hasher))
     }
-}
-
-/// Memory for one shard of a filter.
-pub(super) fn one_shard(plan: &Plan) -> Result<Shards, SnapshotError> {
-    let plan = Plan { shards: 1, ..*plan };
-    let bytes = Shards::bytes_of(&plan).unwrap_or(usize::MAX);
-    Shards::new(&plan, HugePages::Unadvised.into()).ok_or(SnapshotError::OutOfMemory { bytes })
 }
 
 /// Whether all of the filter is there.

@@ -5,10 +5,10 @@ use super::format::{self, Change, End, HEAD, NAME, Next};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::CuckooFilter;
 use crate::hashing::SavedHasher;
-use crate::layout::{Class, Geometry, SLOTS, Search, SearchBudget};
-use crate::raw::{Fixed, Put};
+use crate::layout::{Aim, Geometry, Plan, SLOTS, Search, SearchBudget};
+use crate::raw::{Bare, Exclusive, Fixed, Growing, Put, RawFilter};
 use crate::snapshot::arriving::{exact, take};
-use crate::snapshot::read::{SnapshotHeader, SnapshotReader, check, check_plain, whole};
+use crate::snapshot::read::{SnapshotHeader, SnapshotReader, check, whole};
 use core::fmt;
 use crc32c::crc32c;
 use std::io::Read;
@@ -67,9 +67,9 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// Takes over what a [delta](SnapshotReader::write_delta_since) says, while lookups go on: a filter that holds what the
     /// older snapshot held, as one that was loaded from it does, holds what the newer one held.
     ///
-    /// Keys that both have are found all the time; of the others each lookup sees them before or after. A shard is
-    /// changed under all its locks, at once for other writers, but **no other writer may be at work**: then it is no
-    /// longer what the delta starts from.
+    /// Keys that both have are found all the time; of the others each lookup sees them before or after. A shard of a filter of fixed
+    /// size is changed under all its locks, at once for other writers, and a growing filter grows as it does by insertions. But
+    /// **no other writer may be at work**: then the filter is no longer what the delta starts from.
     ///
     /// # Errors
     /// Before anything is changed: if the delta is cut off or damaged, or of another filter, hasher or type of keys; if the
@@ -83,14 +83,13 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// are removals and insertions.
     pub fn apply_delta(&self, delta: impl Read) -> Result<DeltaReport, SnapshotError> {
         let delta = Delta::read(delta)?;
-        check_plain(&delta.header)?;
         whole(&delta.header)?;
         check::<K, S>(&delta.header, self.hasher())?;
         if !delta.header.plan().places_alike(self.plan()) {
             return Err(SnapshotError::DeltaOfAnother { what: "size" });
         }
         let End { from, to, .. } = delta.end;
-        delta.check(self.raw.geometry())?;
+        delta.check(self.raw.geometry(), self.plan())?;
         let mismatch = |expected, found| SnapshotError::DeltaMismatch { expected, found };
         let found = self.digest();
         if found != from {
@@ -99,25 +98,57 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
         let metadata = delta.header.metadata().to_vec();
         let mut report = DeltaReport { removed: 0, inserted: 0, metadata };
         for changed in &delta.changes {
-            let number = changed.number();
-            let refused = || SnapshotError::DeltaRefused { shard: number };
-            let exclusive = self.raw.exclusive(number).ok_or_else(refused)?;
-            let (mut search, mut budget) = (Search::new(), SearchBudget::full());
+            let shard = changed.change.piece.shard;
+            let refused = || SnapshotError::DeltaRefused { shard };
+            let mut writer = Writer::of(&self.raw, shard);
             let [removed, inserted] = changed.names();
-            for class in changed.classes(removed, self.raw.geometry()) {
-                if exclusive.remove(class, None) == 0 {
-                    return Err(refused());
-                }
+            for aim in changed.aims(removed, self.raw.geometry(), self.plan()) {
+                writer.remove(aim).ok_or_else(refused)?;
                 report.removed += 1;
             }
-            for class in changed.classes(inserted, self.raw.geometry()) {
-                let Ok(stored) = exclusive.insert(Fixed, &mut search, &mut budget, class, Put::COPY);
-                stored.map_err(|_| refused())?;
+            for aim in changed.aims(inserted, self.raw.geometry(), self.plan()) {
+                writer.insert(aim).ok_or_else(refused)?;
                 report.inserted += 1;
             }
         }
         let found = self.digest();
         if found == to { Ok(report) } else { Err(mismatch(to, found)) }
+    }
+}
+
+/// The one that makes the changes of a shard.
+enum Writer<'a> {
+    Shard(Exclusive<'a, Bare>, Search, SearchBudget),
+    Tables(&'a Growing, SearchBudget),
+}
+
+impl<'a> Writer<'a> {
+    fn of(raw: &'a RawFilter, shard: usize) -> Self {
+        match raw {
+            RawFilter::Flat(flat) => Writer::Shard(flat.at(shard).exclusive(), Search::new(), SearchBudget::full()),
+            RawFilter::Growing(growing) => Writer::Tables(growing, SearchBudget::full()),
+        }
+    }
+
+    /// `None` if there is no copy.
+    fn remove(&self, aim: Aim) -> Option<()> {
+        let had = match self {
+            Writer::Shard(exclusive, ..) => exclusive.remove(aim.class, None),
+            Writer::Tables(growing, _) => growing.remove_fetched(aim, None),
+        };
+        (had != 0).then_some(())
+    }
+
+    /// `None` if there is no room.
+    fn insert(&mut self, aim: Aim) -> Option<()> {
+        let stored = match self {
+            Writer::Shard(exclusive, search, budget) => {
+                let Ok(stored) = exclusive.insert(Fixed, search, budget, aim.class, Put::COPY);
+                stored
+            }
+            Writer::Tables(growing, budget) => growing.insert_fetched(aim, Put::COPY, budget),
+        };
+        stored.ok().map(|_| ())
     }
 }
 
@@ -128,9 +159,10 @@ struct Delta {
     end: End,
 }
 
-/// What has changed in a shard.
+/// What has changed in a piece of the filter, and the cells of this piece.
 struct Changed {
     change: Change,
+    cells: [usize; 2],
     bytes: Vec<u8>,
 }
 
@@ -151,34 +183,36 @@ impl Delta {
                 Next::End(_) => return Err(SnapshotError::Damaged { place: SnapshotPlace::Trailer }),
                 Next::Change(change) => change,
             };
-            let slots = u64::from(plan.buckets) * SLOTS as u64;
-            let later = changes.last().is_none_or(|before| before.change.shard < change.shard);
-            if !later || change.shard >= plan.shards as u64 || change.removed.max(change.inserted) > slots {
-                return Err(invalid(change.shard, "number of the shard, or of its changes"));
-            }
-            let place = SnapshotPlace::Shard { number: change.shard as usize };
+            let ended = changes.last().map_or(0, |before| before.cells[1]);
+            let cells = change.piece.cells(&plan).filter(|&[first, _]| first >= ended);
+            // As many tables as there may be of these cells, full.
+            let slots = |[first, end]: [usize; 2]| u64::from(plan.buckets) * SLOTS as u64 * (end - first) as u64;
+            let Some((cells, len)) = cells.and_then(|cells| Some((cells, change.len(slots(cells))?))) else {
+                return Err(invalid(change.piece.shard, "number of the shard, or of its changes"));
+            };
+            let place = SnapshotPlace::Shard { number: change.piece.shard };
             let mut bytes = Vec::new();
-            take(&mut reader, change.len(), &mut bytes, place)?;
+            take(&mut reader, len, &mut bytes, place)?;
             if crc32c(&bytes) != change.sum {
                 return Err(SnapshotError::Damaged { place });
             }
             checksums = format::with_change(checksums, &head);
-            changes.push(Changed { change, bytes });
+            changes.push(Changed { change, cells, bytes });
         }
     }
 
     /// Whether each class is one, and their digests lead from the older snapshot's to the newer one's.
-    fn check(&self, geometry: &Geometry) -> Result<(), SnapshotError> {
+    fn check(&self, geometry: &Geometry, plan: &Plan) -> Result<(), SnapshotError> {
         let mut digest = self.end.from;
         for changed in &self.changes {
-            let number = changed.number();
+            let shard = changed.change.piece.shard;
             let [removed, inserted] = changed.names();
-            let classes = changed.classes(removed, geometry).chain(changed.classes(inserted, geometry));
+            let aims = changed.aims(removed, geometry, plan).chain(changed.aims(inserted, geometry, plan));
             let len = (changed.change.removed + changed.change.inserted) as usize;
-            if classes.count() != len || changed.bytes[len * NAME..].iter().any(|&byte| byte != 0) {
-                return Err(invalid(number as u64, "class"));
+            if aims.count() != len || changed.bytes[len * NAME..].iter().any(|&byte| byte != 0) {
+                return Err(invalid(shard, "class"));
             }
-            let sum = |bytes| format::names(bytes).map(|name| name.digest(number)).fold(0, u64::wrapping_add);
+            let sum = |bytes| format::names(bytes).map(|name| name.digest(shard)).fold(0, u64::wrapping_add);
             digest = digest.wrapping_sub(sum(removed)).wrapping_add(sum(inserted));
         }
         if digest != self.end.to {
@@ -190,10 +224,6 @@ impl Delta {
 }
 
 impl Changed {
-    fn number(&self) -> usize {
-        self.change.shard as usize
-    }
-
     /// Those that are removed, and those that are inserted.
     fn names(&self) -> [&[u8]; 2] {
         let (removed, inserted) = (self.change.removed as usize * NAME, self.change.inserted as usize * NAME);
@@ -201,15 +231,16 @@ impl Changed {
         [removed, &rest[..inserted]]
     }
 
-    /// The classes of some bytes, without those that are none.
-    fn classes(&self, bytes: &[u8], geometry: &Geometry) -> impl Iterator<Item = Class> {
-        let class =
-            |name: Name| geometry.class_of(name.fingerprint, name.bucket).filter(|&class| Name::of(class) == name);
-        format::names(bytes).filter_map(class)
+    /// Where the classes of some bytes lie, without those that are none, or lie elsewhere.
+    fn aims(&self, bytes: &[u8], geometry: &Geometry, plan: &Plan) -> impl Iterator<Item = Aim> {
+        let aim = |name: Name| geometry.aim_at(plan, self.change.piece.shard, name.fingerprint, name.bucket);
+        let is_here =
+            |aim: &Aim, name| Name::of(aim.class) == name && (self.cells[0]..self.cells[1]).contains(&aim.cell);
+        format::names(bytes).filter_map(move |name| aim(name).filter(|aim| is_here(aim, name)))
     }
 }
 
-fn invalid(shard: u64, field: &'static str) -> SnapshotError {
-    let place = SnapshotPlace::Shard { number: shard as usize };
+fn invalid(shard: usize, field: &'static str) -> SnapshotError {
+    let place = SnapshotPlace::Shard { number: shard };
     SnapshotError::Invalid { place, field, found: String::from("another one") }
 }

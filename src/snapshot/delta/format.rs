@@ -1,6 +1,6 @@
 //! The bytes of a delta (docs/format.md).
 
-use super::Name;
+use super::{Name, Piece};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crc32c::{crc32c, crc32c_append};
 
@@ -16,8 +16,8 @@ const TRAILER: [u8; 8] = *b"\xc0/delta\n";
 const VERSION: u64 = 2;
 const SUM: usize = HEAD - 4;
 
-/// What a delta begins with: numbers behind a magic, and a checksum.
-fn piece(magic: [u8; 8], numbers: &[u64], from: u32) -> [u8; HEAD] {
+/// Numbers behind a magic, and a checksum.
+fn sealed(magic: [u8; 8], numbers: &[u64], from: u32) -> [u8; HEAD] {
     let mut bytes = [0; HEAD];
     bytes[..8].copy_from_slice(&magic);
     for (number, to) in numbers.iter().zip(bytes[8..].chunks_exact_mut(8)) {
@@ -33,7 +33,7 @@ fn number(bytes: &[u8; HEAD], index: usize) -> u64 {
 }
 
 pub(super) fn head() -> [u8; HEAD] {
-    piece(MAGIC, &[VERSION], 0)
+    sealed(MAGIC, &[VERSION], 0)
 }
 
 /// Refuses what is not the beginning of a delta that this version knows.
@@ -48,10 +48,10 @@ pub(super) fn check_head(bytes: &[u8; HEAD]) -> Result<(), SnapshotError> {
     }
 }
 
-/// What has changed in a shard.
+/// What has changed in a shard, or in a part of one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Change {
-    pub(super) shard: u64,
+    pub(super) piece: Piece,
     pub(super) removed: u64,
     pub(super) inserted: u64,
     /// The checksum of the classes, and of the zeros behind them.
@@ -75,19 +75,23 @@ pub(super) enum Next {
 impl Change {
     /// The checksum goes on from that of the header.
     pub(super) fn to_bytes(&self, origin: u32) -> [u8; HEAD] {
-        piece(CHANGE, &[self.shard, self.removed, self.inserted, self.sum.into()], origin)
+        let Piece { shard, prefix, bits } = self.piece;
+        let part = u64::from(prefix) | u64::from(bits) << 32;
+        sealed(CHANGE, &[shard as u64, self.removed, self.inserted, self.sum.into(), part], origin)
     }
 
-    /// Bytes of the classes, with the zeros behind them.
-    pub(super) fn len(&self) -> usize {
-        ((self.removed + self.inserted) as usize * NAME).next_multiple_of(HEAD)
+    /// Bytes of the classes, with the zeros behind them. `None` if there are more than this many of either.
+    pub(super) fn len(&self, most: u64) -> Option<usize> {
+        let are_few = self.removed.max(self.inserted) <= most;
+        let names = are_few.then(|| usize::try_from(self.removed + self.inserted).ok())??;
+        names.checked_mul(NAME)?.checked_next_multiple_of(HEAD)
     }
 }
 
 impl End {
     /// The checksum goes on from the header's and that of the checksums of all changes.
     pub(super) fn to_bytes(&self, checksums: u32) -> [u8; HEAD] {
-        piece(TRAILER, &[self.changes, self.from, self.to], checksums)
+        sealed(TRAILER, &[self.changes, self.from, self.to], checksums)
     }
 }
 
@@ -99,8 +103,10 @@ impl Next {
             let written = end.to_bytes(checksums);
             (Next::End(end), written)
         } else {
-            let [shard, removed, inserted, sum] = [0, 1, 2, 3].map(|index| number(bytes, index));
-            let change = Change { shard, removed, inserted, sum: sum as u32 };
+            let [shard, removed, inserted, sum, part] = [0, 1, 2, 3, 4].map(|index| number(bytes, index));
+            let shard = usize::try_from(shard).unwrap_or(usize::MAX);
+            let piece = Piece { shard, prefix: part as u32, bits: (part >> 32) as u32 };
+            let change = Change { piece, removed, inserted, sum: sum as u32 };
             let written = change.to_bytes(origin);
             (Next::Change(change), written)
         };

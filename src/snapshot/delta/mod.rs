@@ -8,7 +8,7 @@
 //!
 //! A delta speaks of classes, not of words: a key that both snapshots have is in neither of its lists, wherever it was
 //! relocated to meanwhile. So nothing that stays is touched, and lookups are right by the protocol of insertion and
-//! removal.
+//! removal. Nor does a class depend on the depth of its table, so that the two snapshots of a growing filter may differ in size.
 
 mod apply;
 mod format;
@@ -16,10 +16,10 @@ mod write;
 
 pub use apply::DeltaReport;
 
-use crate::layout::{Class, Mixed};
-use crate::raw::Shard;
+use crate::layout::{Class, Extent, Mixed, Plan};
 
-/// A class within its shard, the same whichever of its buckets a copy lies in: the lower one, and the fingerprint.
+/// A class within the shard that it began in, the same whichever of its buckets and of the tables of the shard a copy lies in: the
+/// lower bucket, and the whole fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     bucket: u32,
@@ -38,7 +38,35 @@ impl Name {
     }
 }
 
-/// The sum over all copies, which does not depend on where they lie.
-fn digest(number: usize, shard: Shard<'_>) -> u64 {
-    shard.classes(()).map(|(class, _)| Name::of(class).digest(number)).fold(0, u64::wrapping_add)
+/// What is compared at a time: a shard, or of a growing filter the cells of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    shard: usize,
+    /// These bits, so many, are the first ones of the part of the reserve that chooses a cell.
+    prefix: u32,
+    bits: u32,
+}
+
+impl Piece {
+    fn of(plan: &Plan, extent: &Extent) -> Self {
+        let (first, cells) = (extent.first_cell % plan.cells_at(0), plan.cells_at(extent.depth));
+        Piece {
+            shard: extent.first_cell / plan.cells_at(0),
+            prefix: (first / cells) as u32,
+            bits: (plan.cells_at(0) / cells).ilog2(),
+        }
+    }
+
+    /// The larger one of two that begin with the same cell.
+    fn or(self, other: Piece) -> Piece {
+        if other.bits < self.bits { other } else { self }
+    }
+
+    /// The first of its cells, and the one behind them; `None` if the filter of this plan has no such cells.
+    fn cells(self, plan: &Plan) -> Option<[usize; 2]> {
+        let cells = plan.cells_at(0).checked_shr(self.bits).filter(|&cells| cells > 0)?;
+        let first = cells.checked_mul(self.prefix as usize).filter(|&first| first < plan.cells_at(0))?;
+        let first = (self.shard < plan.shards).then(|| self.shard * plan.cells_at(0) + first)?;
+        Some([first, first + cells])
+    }
 }

@@ -1,12 +1,11 @@
 //! A delta of two snapshots.
 
 use super::format::{self, Change, End};
-use super::{Name, digest};
+use super::{Name, Piece};
 use crate::error::SnapshotError;
-use crate::layout::Plan;
-use crate::raw::{Bare, Shard, Shards};
+use crate::layout::{Extent, Fingerprint, Geometry, Plan, unpack};
 use crate::snapshot::arriving::{Arrived, Arriving};
-use crate::snapshot::read::{SnapshotReader, check_plain, one_shard, whole};
+use crate::snapshot::read::{SnapshotReader, check_kind, whole};
 use core::cmp::Ordering;
 use std::io::{Read, Write};
 
@@ -17,11 +16,12 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// # Errors
     /// As [`Filter::read_from`](crate::Filter::read_from), for each of the two; if one is a part, or they are of
-    /// filters that were built differently; what the writer returns.
+    /// filters that were built differently, or expire, count or have tags ([`SnapshotError::KindMismatch`]); what the writer returns.
     ///
     /// # Complexity
     /// Each slot of both, and the slots of changed shards sorted. The delta has 6 bytes for each fingerprint that came or
-    /// went, and up to 127 for each shard in which one did. Memory: eight times that of a shard.
+    /// went, and up to 127 for each shard in which one did, or of a growing filter for each of the tables of the smaller
+    /// snapshot. Memory: eight times that of a shard, and of a table that was split meanwhile, of all tables that it has become.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
@@ -49,78 +49,127 @@ impl<R: Read> SnapshotReader<R> {
         mut writer: impl Write,
     ) -> Result<(), SnapshotError> {
         for header in [older.header(), self.header()] {
-            check_plain(header)?;
+            check_kind(header)?;
             whole(header)?;
         }
         if let Some(what) = self.header().difference(older.header()) {
             return Err(SnapshotError::DeltaOfAnother { what });
         }
         let header = self.header_bytes();
-        let plan = *self.header().plan();
         writer.write_all(&format::head())?;
         writer.write_all(&header)?;
         let origin = crate::snapshot::format::origin(&header);
-        let (mut old, mut new) = (Copy::new(&plan, older)?, Copy::new(&plan, self)?);
+        let (mut old, mut new) = (Tables::of(older), Tables::of(self));
         let (mut checksums, mut end) = (origin, End { changes: 0, from: 0, to: 0 });
-        while let Some((number, old_sum, before)) = old.next()? {
-            let Some((_, new_sum, after)) = new.next()? else { break };
-            let from = digest(number, before);
-            end.from = end.from.wrapping_add(from);
-            if old_sum == new_sum {
-                end.to = end.to.wrapping_add(from);
+        // Of both: where the last tables have ended, the trailers are checked.
+        while old.next()? & new.next()? {
+            let (piece, mut before) = (old.piece().or(new.piece()), old.names());
+            let digest = |names: &[Name]| names.iter().map(|name| name.digest(piece.shard)).fold(0, u64::wrapping_add);
+            if old.holds_the_same_words(&new) {
+                let digest = digest(&before);
+                (end.from, end.to) = (end.from.wrapping_add(digest), end.to.wrapping_add(digest));
                 continue;
             }
-            end.to = end.to.wrapping_add(digest(number, after));
+            // Tables are halves of each other, so that the ends meet where the larger one ends.
+            let mut after = new.names();
+            while old.end() != new.end() {
+                if old.end() < new.end() {
+                    old.next()?;
+                    before.extend(old.names());
+                } else {
+                    new.next()?;
+                    after.extend(new.names());
+                }
+            }
+            (end.from, end.to) = (end.from.wrapping_add(digest(&before)), end.to.wrapping_add(digest(&after)));
             let [removed, inserted] = difference(before, after);
             let (names, sum) = format::names_to_bytes(removed.iter().chain(&inserted).copied());
             if names.is_empty() {
                 continue;
             }
-            let (shard, removed, inserted) = (number as u64, removed.len() as u64, inserted.len() as u64);
-            let head = Change { shard, removed, inserted, sum }.to_bytes(origin);
+            let (removed, inserted) = (removed.len() as u64, inserted.len() as u64);
+            let head = Change { piece, removed, inserted, sum }.to_bytes(origin);
             writer.write_all(&head)?;
             writer.write_all(&names)?;
             checksums = format::with_change(checksums, &head);
             end.changes += 1;
         }
-        // The trailer of the newer one is checked where its shards have ended.
-        new.next()?;
         writer.write_all(&end.to_bytes(checksums))?;
         writer.flush()?;
         Ok(())
     }
 }
 
-/// The shards of a snapshot, one at a time.
-struct Copy<R> {
+/// The tables of a snapshot, one at a time.
+struct Tables<R> {
     arriving: Arriving<R>,
-    one: Shards,
-    bytes: Vec<u8>,
+    geometry: Geometry,
+    now: Option<Arrived>,
+    words: Vec<u64>,
 }
 
-impl<R: Read> Copy<R> {
-    fn new(plan: &Plan, reader: SnapshotReader<R>) -> Result<Self, SnapshotError> {
-        Ok(Copy { arriving: reader.arriving(), one: one_shard(plan)?, bytes: Vec::new() })
+impl<R: Read> Tables<R> {
+    fn of(reader: SnapshotReader<R>) -> Self {
+        let arriving = reader.arriving();
+        let geometry = Geometry::new(&arriving.plan);
+        Tables { arriving, geometry, now: None, words: Vec::new() }
     }
 
-    /// The next shard, checked: its number, the checksum of its words, and all that it holds.
-    fn next(&mut self) -> Result<Option<(usize, u32, Shard<'_>)>, SnapshotError> {
-        let Some(arrived) = self.arriving.next(core::mem::take(&mut self.bytes))? else { return Ok(None) };
-        let shard = self.one.at(0, Bare);
-        arrived.store_in(shard)?;
-        let Arrived { number, bytes, head, .. } = arrived;
-        self.bytes = bytes;
-        Ok(Some((number, head.sum, shard)))
+    /// Goes on to the next table, which is checked: its number, the checksum of its words, and all that it holds. Says whether
+    /// there is one.
+    fn next(&mut self) -> Result<bool, SnapshotError> {
+        let bytes = self.now.take().map_or_else(Vec::new, |arrived| arrived.bytes);
+        let Some(arrived) = self.arriving.next(bytes)? else { return Ok(false) };
+        arrived.check_alone(&self.arriving.plan)?;
+        let words = arrived.bytes.chunks_exact(size_of::<u64>());
+        self.words.clear();
+        self.words.extend(words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))));
+        self.now = Some(arrived);
+        Ok(true)
+    }
+
+    fn plan(&self) -> &Plan {
+        &self.arriving.plan
+    }
+
+    fn table(&self) -> &Arrived {
+        self.now.as_ref().expect("a table that has arrived")
+    }
+
+    fn extent(&self) -> Extent {
+        self.table().extent
+    }
+
+    fn piece(&self) -> Piece {
+        Piece::of(self.plan(), &self.extent())
+    }
+
+    /// The cell behind those of the table.
+    fn end(&self) -> usize {
+        self.extent().first_cell + self.plan().cells_at(self.extent().depth)
+    }
+
+    fn holds_the_same_words<O: Read>(&self, other: &Tables<O>) -> bool {
+        self.extent() == other.extent() && self.table().head.sum == other.table().head.sum
+    }
+
+    /// The classes that the table has, once for each copy.
+    fn names(&self) -> Vec<Name> {
+        let (plan, extent) = (self.plan(), self.extent());
+        let table = plan.leaf(&extent);
+        let buckets = table.all_buckets().zip(unpack(&self.words, table.slot_bits, table.buckets as usize));
+        let name = |bucket, stored| Name::of(self.geometry.aim_of(plan, &extent, stored, bucket).class);
+        let names = buckets.flat_map(|(bucket, slots)| {
+            slots.into_iter().filter_map(Fingerprint::from_slot).map(move |stored| name(bucket, stored))
+        });
+        names.collect()
     }
 }
 
 /// The classes of which copies have gone and have come, once for each copy.
-fn difference(before: Shard<'_>, after: Shard<'_>) -> [Vec<Name>; 2] {
-    let [before, after] = [before, after].map(|shard| {
-        let mut names: Vec<Name> = shard.classes(()).map(|(class, _)| Name::of(class)).collect();
-        names.sort_unstable();
-        names
-    });
+fn difference(mut before: Vec<Name>, mut after: Vec<Name>) -> [Vec<Name>; 2] {
+    before.sort_unstable();
+    after.sort_unstable();
     let (mut gone, mut come) = (Vec::new(), Vec::new());
     let (mut before, mut after) = (before.into_iter().peekable(), after.into_iter().peekable());
     while let (Some(old), Some(new)) = (before.peek(), after.peek()) {

@@ -1,10 +1,13 @@
 //! What has changed between two snapshots, taken over by a filter that was loaded from the first.
 
 use crate::support::hasher;
-use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
+use concurrent_cuckoo_filter::{
+    CountingFilter, CuckooFilter, ExpiringFilter, SnapshotError, SnapshotReader, StableHashBuilder, TaggedFilter,
+};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 use testkit::format::{crc32c, crc32c_append, seal};
 use testkit::{watchdog, written};
 
@@ -12,6 +15,11 @@ type Filter = CuckooFilter<u64, StableHashBuilder>;
 
 fn filter(capacity: usize, bits: u32) -> Filter {
     CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).stripes(1).hasher(hasher()).build().unwrap()
+}
+
+fn growing(capacity: usize, max_capacity: usize, bits: u32) -> Filter {
+    let builder = CuckooFilter::builder().capacity(capacity).max_capacity(max_capacity).fingerprint_bits(bits);
+    builder.hasher(hasher()).build().unwrap()
 }
 
 fn bytes_of(filter: &Filter, metadata: &[u8]) -> Vec<u8> {
@@ -34,20 +42,27 @@ enum Operation {
     Remove(usize),
 }
 
-/// Operations of some days. A filter of few bits has many keys of one class.
-fn days() -> impl Strategy<Value = (usize, u32, Vec<Vec<Operation>>)> {
+/// Operations of some days on a filter of this capacity, which may grow to so many times as many. One of few bits has many keys of
+/// one class.
+fn days() -> impl Strategy<Value = (usize, Option<usize>, u32, Vec<Vec<Operation>>)> {
     let operation = prop_oneof![
         3 => (0..400_u64).prop_map(Operation::Insert),
         2 => any::<usize>().prop_map(Operation::Remove),
     ];
     let day = prop::collection::vec(operation, 0..300);
-    (1..400_usize, prop_oneof![4..=8_u32, 4..=32_u32], prop::collection::vec(day, 2..5))
+    let fixed = (1..400_usize, Just(None), prop_oneof![4..=8_u32, 4..=32_u32]);
+    let growing = (1..100_usize, (1..20_usize).prop_map(Some), 6..=20_u32);
+    (prop_oneof![fixed, growing], prop::collection::vec(day, 2..5))
+        .prop_map(|((capacity, times, bits), days)| (capacity, times, bits, days))
 }
 
 proptest! {
     #[test]
-    fn a_replica_that_follows_deltas_holds_what_the_filter_holds((capacity, bits, days) in days()) {
-        let filter = filter(capacity, bits);
+    fn a_replica_that_follows_deltas_holds_what_the_filter_holds((capacity, times, bits, days) in days()) {
+        let filter = match times {
+            None => filter(capacity, bits),
+            Some(times) => growing(capacity, capacity * times, bits),
+        };
         let mut stored = Vec::new();
         let mut old = bytes_of(&filter, b"");
         let replica = read(&old);
@@ -105,11 +120,86 @@ fn a_thousand_changes_are_some_kilobytes() {
     assert!(found[500..].iter().all(|&found| found));
 }
 
-/// Keys that are in both snapshots are found at every moment, also where the table is almost full and keys move.
+/// Snapshots of other sizes than the filter that takes the delta: of few tables and of many, either of which may be the newer one.
+#[test]
+fn a_growing_filter_may_have_doubled_between_the_two() {
+    for (capacity, max_capacity) in [(1_000, 250_000), (20_000, 250_000), (300_000, 2_400_000)] {
+        let filter = growing(capacity, max_capacity, 12);
+        let stay = capacity as u64 * 4 / 5;
+        (0..stay + 100).for_each(|key| filter.insert(&key).unwrap());
+        let small = bytes_of(&filter, b"");
+        let tables = filter.stats().tables;
+        (stay..stay + 100).for_each(|key| assert!(filter.remove(&key)));
+        (1_000_000..1_000_000 + 4 * stay).for_each(|key| filter.insert(&key).unwrap());
+        let large = bytes_of(&filter, b"");
+        let doublings = filter.stats().doublings;
+        assert!(doublings > 0 && (filter.stats().tables > tables || capacity == 1_000));
+        let changed = 100 + 4 * stay as usize;
+        for (old, new) in [(&small, &large), (&large, &small)] {
+            let (replica, whole) = (read(old), read(new));
+            let delta = delta(old, new).unwrap();
+            // Not each table of the larger one is named.
+            let most = 64 + 256 + 6 * changed + tables * 128 + 64;
+            assert!(delta.len() <= most, "{} bytes, {most} at the most", delta.len());
+            let report = replica.apply_delta(&delta[..]).unwrap();
+            assert_eq!(report.inserted + report.removed, changed);
+            assert_eq!((replica.digest(), replica.len()), (whole.digest(), whole.len()));
+            assert!((0..stay).all(|key| replica.contains(&key)));
+            assert!((0..2_000_000).step_by(97).all(|key| replica.count(&key) == whole.count(&key)));
+            // And both may take it back.
+            let back = self::delta(&bytes_of(&replica, b""), old).unwrap();
+            let _ = replica.apply_delta(&back[..]).unwrap();
+            assert_eq!(replica.digest(), read(old).digest());
+        }
+        // Split, and of the same content.
+        let split = read(&small);
+        split.reserve(max_capacity - split.len()).unwrap();
+        let none = delta(&small, &bytes_of(&split, b"")).unwrap();
+        assert_eq!(none.len(), 64 + 256 + 64);
+        let _ = read(&small).apply_delta(&none[..]).unwrap();
+    }
+}
+
+/// A delta says which classes are there, not for how long, nor with what beside them.
+#[test]
+fn filters_with_time_counts_or_tags_have_no_delta() {
+    let expiring = |most| {
+        let builder = ExpiringFilter::<u64, _>::builder().capacity(100).max_capacity(most).hasher(hasher());
+        written(|to| builder.time_to_live(Duration::from_secs(60)).build().unwrap().write_to(to))
+    };
+    let counting = CountingFilter::<u64, _>::builder().capacity(100).hasher(hasher()).build().unwrap();
+    let tagged = TaggedFilter::<u64, _>::builder().capacity(100).hasher(hasher()).build().unwrap();
+    for (bytes, kind) in [
+        (expiring(100), "expiring"),
+        (expiring(10_000), "expiring"),
+        (written(|to| counting.write_to(to)), "counting"),
+        (written(|to| tagged.write_to(to)), "tagged"),
+    ] {
+        let error = delta(&bytes, &bytes).unwrap_err();
+        assert!(matches!(error, SnapshotError::KindMismatch { asked: "plain", .. }), "{error:?}");
+        assert!(error.to_string().contains(kind), "{error}");
+    }
+    let [old, new] = small(20, None);
+    let plain = delta(&old, &new).unwrap();
+    let grows = growing(20, 200, 13);
+    let refused = grows.apply_delta(&plain[..]).unwrap_err();
+    assert!(matches!(refused, SnapshotError::DeltaOfAnother { what: "size", .. }), "{refused:?}");
+}
+
 #[test]
 fn keys_that_stay_are_found_while_a_delta_is_applied() {
+    keys_that_stay_are_found(filter(20_000, 8));
+}
+
+/// While tables are refilled and split.
+#[test]
+fn keys_that_stay_are_found_while_a_delta_is_applied_to_a_growing_filter() {
+    keys_that_stay_are_found(growing(18_500, 300_000, 8));
+}
+
+/// Keys that are in both snapshots are found at every moment, also where the table is almost full and keys move.
+fn keys_that_stay_are_found(filter: Filter) {
     let _alive = watchdog();
-    let filter = filter(20_000, 8);
     (0..19_000).for_each(|key| filter.insert(&key).unwrap());
     let snapshots = [0, 1].map(|day| {
         let bytes = bytes_of(&filter, b"");
@@ -147,8 +237,9 @@ fn keys_that_stay_are_found_while_a_delta_is_applied() {
     assert_eq!(replica.digest(), read(&snapshots[0]).digest());
 }
 
-fn small() -> [Vec<u8>; 2] {
-    let filter = filter(20, 13);
+/// Of a filter that does not grow, or to so many.
+fn small(capacity: usize, most: Option<usize>) -> [Vec<u8>; 2] {
+    let filter = most.map_or_else(|| filter(capacity, 13), |most| growing(capacity, most, 13));
     (0..10).for_each(|key| filter.insert(&key).unwrap());
     let old = bytes_of(&filter, b"old");
     (0..3).for_each(|key| assert!(filter.remove(&key)));
@@ -158,7 +249,11 @@ fn small() -> [Vec<u8>; 2] {
 
 #[test]
 fn a_delta_that_was_cut_off_or_changed_is_refused_and_changes_nothing() {
-    let [old, new] = small();
+    cut_off_or_changed(small(20, None));
+    cut_off_or_changed(small(10, Some(10)));
+}
+
+fn cut_off_or_changed([old, new]: [Vec<u8>; 2]) {
     let delta = delta(&old, &new).unwrap();
     let replica = read(&old);
     let before = bytes_of(&replica, b"old");
@@ -179,7 +274,7 @@ fn a_delta_that_was_cut_off_or_changed_is_refused_and_changes_nothing() {
 
 #[test]
 fn a_delta_starts_from_what_it_starts_from() {
-    let [old, new] = small();
+    let [old, new] = small(20, None);
     let delta = delta(&old, &new).unwrap();
     let replica = read(&old);
     let _ = replica.apply_delta(&delta[..]).unwrap();
@@ -203,7 +298,7 @@ fn a_delta_starts_from_what_it_starts_from() {
 
 #[test]
 fn filters_that_were_built_differently_have_no_delta() {
-    let [old, new] = small();
+    let [old, new] = small(20, None);
     let delta = delta(&old, &new).unwrap();
     let size = bytes_of(&filter(30, 13), b"");
     let bits = bytes_of(&filter(20, 14), b"");
@@ -229,7 +324,7 @@ fn filters_that_were_built_differently_have_no_delta() {
 
 #[test]
 fn a_damaged_snapshot_gives_no_delta() {
-    let [old, new] = small();
+    let [old, new] = small(20, None);
     for length in [0, 100, 256, 300, old.len() - 1] {
         assert!(delta(&old[..length], &new).is_err() && delta(&old, &new[..length]).is_err(), "{length} bytes");
     }
@@ -244,10 +339,26 @@ fn a_damaged_snapshot_gives_no_delta() {
 /// Under checksums that match: no class that the filter does not have, no digest that does not follow.
 #[test]
 fn changes_that_no_writer_makes_are_refused() {
-    let [old, new] = small();
+    changes_of(small(20, None), &[(CHANGE + 40, 1), (CHANGE + 44, 1)]);
+    // It has one table, in a filter of which the cells are two, and of which a fingerprint has 13 bits and the core 12.
+    let of_growing = [
+        (CHANGE + 40, 1),
+        (CHANGE + 44, 1),
+        (CHANGE + 44, 2),
+        (CHANGE + 44, 255),
+        (CHANGE + 47, 1),
+        (CHANGE + 66 + 1, 0x20),
+    ];
+    changes_of(small(10, Some(10)), &of_growing);
+}
+
+/// Where the head of the change begins.
+const CHANGE: usize = 64 + 256;
+
+/// With these bytes changed by XOR, too.
+fn changes_of([old, new]: [Vec<u8>; 2], flipped: &[(usize, u8)]) {
     let good = delta(&old, &new).unwrap();
     // Head, header, change, 8 classes of 6 bytes, trailer.
-    const CHANGE: usize = 64 + 256;
     assert_eq!(good.len(), CHANGE + 64 + 64 + 64);
     let made = |at: usize, value: &[u8]| {
         let mut bytes = good.clone();
@@ -284,6 +395,10 @@ fn changes_that_no_writer_makes_are_refused() {
         (CHANGE + 128 + 32, &[1]),
     ] {
         assert!(replica.apply_delta(&made(at, value)[..]).is_err(), "{value:?} at {at}");
+    }
+    for &(at, bits) in flipped {
+        let refused = replica.apply_delta(&made(at, &[good[at] ^ bits])[..]);
+        assert!(matches!(refused, Err(SnapshotError::Invalid { .. })), "{bits:x} at {at}: {refused:?}");
     }
     // A shard twice, with numbers that follow.
     let mut twice = made(0, &[]);

@@ -154,16 +154,6 @@ fn shards_of_a_filter_that_grows_are_written_apart_and_joined() {
     assert!(matches!(other, Err(SnapshotError::PartsDiffer { part: 1, .. })), "{other:?}");
 }
 
-/// What takes each shard for one record says that it does not know such filters.
-#[test]
-fn what_is_not_for_filters_that_grow_says_so() {
-    let bytes = small();
-    let reader = || SnapshotReader::new(&bytes[..]).unwrap();
-    let error = reader().write_delta_since(reader(), Vec::new()).unwrap_err();
-    assert!(matches!(error, SnapshotError::KindMismatch { asked: "plain", .. }), "{error:?}");
-    assert!(error.to_string().contains("that is growing"), "{error}");
-}
-
 #[test]
 fn cut_off_or_with_one_bit_flipped_anywhere() {
     let mut bytes = small();
