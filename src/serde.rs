@@ -30,7 +30,7 @@ serialize! {
     BulkReport { inserted, present, rejected, rejected_unlisted }
     Rejection { index, error }
     RemoveReport { removed, missing, missing_unlisted }
-    MergeReport { inserted, refused }
+    MergeReport { inserted, present, refused }
 }
 
 /// The name of the variant.

@@ -222,7 +222,7 @@ fn what_a_filter_tells_is_told_in_other_formats() {
     assert_eq!((&told["len"], &told["refused_too_many_copies"]), (&7.into(), &1.into()));
     assert_eq!(told.as_object().unwrap().len(), 12);
     let told = serde_json::to_value(filter.merge_from(&filter).unwrap()).unwrap();
-    assert_eq!(told, serde_json::json!({ "inserted": 1, "refused": 6 }));
+    assert_eq!(told, serde_json::json!({ "inserted": 1, "present": 0, "refused": 6 }));
 }
 
 #[test]

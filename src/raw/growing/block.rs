@@ -115,6 +115,7 @@ impl Probes<'_> {
     /// Notes where keys lie, and in which cells.
     #[inline(always)]
     fn aim(&mut self, Aligned(cells): &mut Aligned<[usize; BLOCK]>, aim: impl Fn(Mixed) -> Aim) {
+        #[expect(clippy::needless_range_loop, reason = "plain indices, which the compiler vectorizes")]
         for at in 0..BLOCK {
             let Aim { cell, class } = aim(self.mixed[at]);
             cells[at] = cell;
@@ -274,6 +275,7 @@ impl<K: SlotKind> Growing<K> {
             (_, count) => (0..count).for_each(read),
         }
         let (moment, mut hits) = (slots.moment(now), [0; BLOCK]);
+        #[expect(clippy::needless_range_loop, reason = "plain indices, which the compiler vectorizes")]
         for at in 0..BLOCK {
             let bits = probes.shapes[at].bucket_bits();
             let width = u64::from(bits / 4);

@@ -117,6 +117,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
 }
 
 /// The one that makes the changes of a shard.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, on the stack")]
 enum Writer<'a> {
     Shard(Exclusive<'a, Bare>, Search, SearchBudget),
     Tables(&'a Growing, SearchBudget),
