@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The comparison with an earlier commit of the crate as a contestant: benches/against/run.sh COMMIT [OPTIONS], for example
-#   benches/against/run.sh 8c5fd6d versions kinds threads
-# for ratios of every operation, of every kind of filter and of readers beside writers, or `latency`. --help names the options.
-# There is no record of it.
+# The comparison with an earlier commit of the crate in the place of the peers: benches/against/run.sh COMMIT [OPTIONS], for example
+#   benches/against/run.sh 8c5fd6d operations beside
+# for ratios of every operation of every kind of filter, and of one thread beside another. --help names the options. There is no
+# record of it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 commit=$(git rev-parse --verify --quiet "${1:?name a commit}^{commit}") || { echo "error: there is no commit $1" >&2; exit 2; }

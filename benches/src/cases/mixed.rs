@@ -7,8 +7,10 @@ use crate::slices::{self, Case, speed};
 use ahash::RandomState;
 use bustle::{Collection, CollectionHandle, Mix, Workload};
 use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder};
+use parking_lot::Mutex;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Reads, insertions, removals and updates in percent, and the part of the capacity that is filled before. With a whole one, half
 /// of the keys that are looked up are present.
@@ -17,36 +19,35 @@ const MIXES: [([u8; 4], f64); 3] = [([98, 1, 1, 0], 1.0), ([10, 40, 40, 10], 1.0
 /// A set of this kind, with its handle for each thread.
 macro_rules! collection {
     ($name:ident: $set:ty, |$capacity:ident| $new:expr, |$this:ident, $key:ident| $get:expr, $insert:expr, $remove:expr) => {
-        #[derive(Clone)]
         struct $name(Arc<$set>);
 
         impl Collection for $name {
-            type Handle = Self;
+            type Handle = Handle<$set>;
 
             fn with_capacity($capacity: usize) -> Self {
                 $name(Arc::new($new))
             }
 
-            fn pin(&self) -> Self {
-                self.clone()
+            fn pin(&self) -> Self::Handle {
+                Handle(Arc::clone(&self.0), None)
             }
         }
 
-        impl CollectionHandle for $name {
+        impl CollectionHandle for Handle<$set> {
             type Key = u64;
 
             fn get(&mut self, $key: &u64) -> bool {
-                let $this = &*self.0;
+                let $this = self.set();
                 $get
             }
 
             fn insert(&mut self, $key: &u64) -> bool {
-                let $this = &*self.0;
+                let $this = self.set();
                 $insert
             }
 
             fn remove(&mut self, $key: &u64) -> bool {
-                let $this = &*self.0;
+                let $this = self.set();
                 $remove
             }
 
@@ -56,6 +57,27 @@ macro_rules! collection {
             }
         }
     };
+}
+
+/// A set as a thread has it, and when it did the first operation.
+struct Handle<T>(Arc<T>, Option<Instant>);
+
+/// From the first operation of each thread to its last. The clock of the harness is read by a thread of its own, which may not run
+/// while the others work.
+static SPANS: Mutex<Vec<[Instant; 2]>> = Mutex::new(Vec::new());
+
+impl<T> Handle<T> {
+    #[inline]
+    fn set(&mut self) -> &T {
+        self.1.get_or_insert_with(Instant::now);
+        &self.0
+    }
+}
+
+impl<T> Drop for Handle<T> {
+    fn drop(&mut self) {
+        self.1.into_iter().for_each(|begin| SPANS.lock().push([begin, Instant::now()]));
+    }
 }
 
 /// The seeds are fixed: the rate of wrong answers is not 0.
@@ -71,10 +93,12 @@ fn with_room(capacity: usize) -> usize {
 collection!(Ours: CuckooFilter<u64>,
     |capacity| CuckooFilter::builder().capacity(with_room(capacity)).fingerprint_bits(32).hasher(hasher()).build().unwrap(),
     |set, key| set.contains(key), set.insert_unique(key).unwrap(), set.remove(key));
-collection!(Growing: CuckooFilter<u64>,
-    |capacity| CuckooFilter::builder().capacity(capacity / 16).max_capacity(with_room(capacity)).fingerprint_bits(30)
-        .hasher(hasher()).build().unwrap(),
-    |set, key| set.contains(key), set.insert_unique(key).unwrap(), set.remove(key));
+/// A filter that begins with a sixteenth of the capacity.
+struct Grows(CuckooFilter<u64>);
+collection!(Growing: Grows,
+    |capacity| Grows(CuckooFilter::builder().capacity(capacity / 16).max_capacity(with_room(capacity)).fingerprint_bits(30)
+        .hasher(hasher()).build().unwrap()),
+    |set, key| set.0.contains(key), set.0.insert_unique(key).unwrap(), set.0.remove(key));
 collection!(AtomicCuckoo: atomic_cuckoo_filter::CuckooFilter<ahash::AHasher>,
     |capacity| atomic_cuckoo_filter::CuckooFilterBuilder::default().capacity(with_room(capacity)).fingerprint_size(32usize)
         .build().unwrap(),
@@ -89,16 +113,21 @@ collection!(Scc: scc::HashSet<u64, RandomState>,
     |capacity| scc::HashSet::with_capacity_and_hasher(capacity, RandomState::new()),
     |set, key| set.contains_sync(key), set.insert_sync(*key).is_ok(), set.remove_sync(key).is_some());
 
-/// Nanoseconds per operation of a run.
-fn nanos<C: Collection>(workload: &Workload) -> f64
+/// Nanoseconds per operation of a run on this many threads.
+fn nanos<C: Collection>(workload: &Workload, threads: usize) -> f64
 where
     C::Handle: CollectionHandle<Key = u64>,
 {
-    let measured = workload.run_silently::<C>();
-    measured.spent.as_nanos() as f64 / measured.total_ops as f64
+    let operations = workload.run_silently::<C>().total_ops;
+    // Those before have filled the set.
+    let spans = std::mem::take(&mut *SPANS.lock());
+    let spans = &spans[spans.len() - threads..];
+    let begin = spans.iter().map(|span| span[0]).min().expect("a thread");
+    let end = spans.iter().map(|span| span[1]).max().expect("a thread");
+    (end - begin).as_nanos() as f64 / operations as f64
 }
 
-type Contestant = (&'static str, fn(&Workload) -> f64);
+type Contestant = (&'static str, fn(&Workload, usize) -> f64);
 const ALL: [Contestant; 6] = [
     ("this crate, 32 bits", nanos::<Ours>),
     ("this crate, growing, 30 bits", nanos::<Growing>),
@@ -146,7 +175,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
             .map(|((_, nanos), wrong)| {
                 Case::new(move |round| {
                     let workload = workload(mix, threads, log2, round);
-                    let run = || panic::catch_unwind(AssertUnwindSafe(|| nanos(&workload)));
+                    let run = || panic::catch_unwind(AssertUnwindSafe(|| nanos(&workload, threads)));
                     (!wrong.get()).then(run).and_then(Result::ok).unwrap_or_else(|| {
                         wrong.set(true);
                         f64::INFINITY
@@ -172,8 +201,8 @@ mod tests {
     fn every_answer_of_every_mix_is_right() {
         for mix in MIXES.into_iter().chain([([98, 1, 1, 0], 0.75), ([10, 40, 40, 10], 0.5)]) {
             for threads in [1, 2, 4] {
-                nanos::<Ours>(&workload(mix, threads, 18, threads));
-                nanos::<Growing>(&workload(mix, threads, 18, threads));
+                nanos::<Ours>(&workload(mix, threads, 18, threads), threads);
+                nanos::<Growing>(&workload(mix, threads, 18, threads), threads);
             }
         }
     }

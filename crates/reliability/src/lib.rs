@@ -4,15 +4,21 @@
 use concurrent_cuckoo_filter::InsertError;
 use fastrand::Rng;
 use hdrhistogram::Histogram;
-use std::fmt;
+use std::io::Write;
 use std::time::Instant;
+use std::{fmt, io, panic, process};
 use testkit::{Filter, Shape, broken};
 
-/// Draws that `CUCKOO_SEED=N` repeats; what threads do concurrently differs each time.
+/// Draws that `CUCKOO_SEED=N` repeats; what threads do concurrently differs each time. From here on, the first panic of any thread
+/// ends the process: others may wait for that thread.
 pub fn draws() -> Rng {
-    let seed =
-        std::env::var("CUCKOO_SEED").map_or_else(|_| fastrand::u64(..1 << 32), |seed| seed.parse().expect("a number"));
-    println!("CUCKOO_SEED={seed}");
+    let seed = std::env::var("CUCKOO_SEED").map(|seed| seed.parse().expect("a number"));
+    let seed = seed.unwrap_or_else(|_| fastrand::u64(..1 << 32));
+    panic::set_hook(Box::new(move |panic| {
+        // Not by a macro, whose output libtest would keep.
+        let _ = writeln!(io::stderr(), "\n{panic}\nto repeat the draws: CUCKOO_SEED={seed}");
+        process::exit(101);
+    }));
     Rng::with_seed(seed)
 }
 
