@@ -44,7 +44,7 @@ fn snapshots() -> Result<(), Box<dyn Error>> {
         filter(10, bits)?.save(folder.join(format!("{bits}-bits")))?;
     }
     filter(0, 13)?.save(folder.join("empty"))?;
-    let growing = CuckooFilter::<u64>::builder().capacity(10).max_capacity(20).hasher(hasher()).build()?;
+    let growing = CuckooFilter::<u64>::builder().capacity(10).max_capacity(60).hasher(hasher()).build()?;
     (0..60).try_for_each(|key| growing.insert(&key))?;
     growing.save(folder.join("growing"))?;
     filter(10, 13)?.snapshot().metadata(b"log offset 17").without_keys().save(folder.join("metadata-without-keys"))?;
