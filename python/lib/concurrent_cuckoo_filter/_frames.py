@@ -10,14 +10,13 @@ T = TypeVar("T")
 
 
 def deduplicate(data: T, seen: CuckooFilter, column: str | None = None) -> T:
-    """Returns the rows of which the key is new, the first of each, and stores their keys.
+    """Returns the rows with new keys, the first row of each key, and stores these keys.
 
-    `data` is a table, a frame or a record batch of pyarrow, pandas or polars, whose keys are in `column`; or an array or a series of
-    keys, or a list. Rows without a key are kept. Of the new keys a few are taken for old ones, as the filter is wrong:
-    choose its rate by how many rows may be missing.
+    `data` is a table, a frame or a record batch of pyarrow, pandas or polars with its keys in `column`, or an array, a series or a list of
+    keys. Rows without a key are kept. A false positive of the filter drops a row with a new key: choose the rate by the number of rows
+    that may be missing.
 
-    Raises `RefusedError` if keys found no room, as `CuckooFilter.insert`; the rows that are new then are those of which
-    `error.report.stored` is true.
+    Raises `RefusedError` if keys found no room; the rows with new keys are then those with a true value in `error.report.stored`.
 
     >>> from concurrent_cuckoo_filter import CuckooFilter, deduplicate
     >>> seen = CuckooFilter(1_000_000, 1e-6)

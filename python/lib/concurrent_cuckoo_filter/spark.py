@@ -1,12 +1,12 @@
-"""Filters built and asked on Apache Spark, 3.5 or later, also by Spark Connect.
+"""Builds and queries filters on Apache Spark 3.5 or later, with or without Spark Connect.
 
 >>> from concurrent_cuckoo_filter.spark import build_filter, contains             # doctest: +SKIP
 >>> info = build_filter(urls, "url", "/shared/seen", expected_items=10**10, join=True)      # doctest: +SKIP
 >>> fresh = crawled.where(~contains("/shared/seen")("url"))                              # doctest: +SKIP
 
-Each executor hashes the keys that it has. The hashes are shuffled, not the keys, and each task builds a part of the filter
-with the memory of that part. `path` is a folder that the driver and all executors see under one name, or one of an object store
-("s3://bucket/seen"), which is reached by fsspec.
+Each executor hashes its own keys. The hashes are shuffled, not the keys, and each task builds one part of the filter in the memory of that
+part. `path` is a folder that the driver and all executors have mounted at the same place, or a URL of an object store ("s3://bucket/seen"),
+which fsspec opens.
 """
 
 import json
@@ -44,7 +44,7 @@ TYPES = {"str": r"string|decimal\(\d+,\d+\)", "bytes": "binary", "i64": f"{INTEG
 
 @dataclass(frozen=True)
 class FilterInfo:
-    """What was built, as the manifest in its folder has it."""
+    """The manifest of a filter in a folder."""
 
     path: str
     """The folder."""
@@ -53,16 +53,16 @@ class FilterInfo:
     expected_items: int
     fpp: float
     inserted: int
-    """Keys that are stored."""
+    """The number of stored keys."""
     present: int
-    """Keys that came again, or were taken for one that had come."""
+    """The number of keys that were not stored, because they were repeated or taken for a stored one."""
     shards: int
     parts: list[str]
     """The files of the parts, in the order of their shards."""
     joined: str | None
     """The file of the whole filter, if the parts were joined."""
     type: str | None = None
-    """The type of the column, as Spark names it."""
+    """The type of the column, by its name in Spark."""
 
     @property
     def file(self) -> str:
@@ -83,16 +83,16 @@ def build_filter(
     unique: bool = True,
     join: bool = False,
 ) -> FilterInfo:
-    """Builds a filter of the values of a column, in as many parts as are worth a task, and writes it to a folder.
+    """Builds a filter of the values of a column in parallel parts, and writes it to a folder.
 
-    Strings, binaries, integers, dates, timestamps and decimals are possible; nulls are not stored. Strings with a collation are not:
-    take `lower(column)` or the like. `expected_items` is the number of distinct keys, `fpp`
-    the part of absent keys that may be taken for present. With `unique=False` each copy of a key takes a place: only so
-    may keys be removed from the filter later. With `join=True` the driver joins the parts to one file, shard by shard.
+    The column may have strings, binaries, integers, dates, timestamps or decimals; nulls are not stored. Strings with a collation are
+    refused: use `lower(column)` or the like. `expected_items` is the number of distinct keys, `fpp` the rate of false positives. With
+    `unique=True`, each key is stored once, and keys must not be removed from the filter later. With `unique=False`, a copy is stored for
+    each row, up to 8 of a key, and can be removed. With `join=True`, the driver joins the parts into one file, shard by shard.
 
-    Tasks may fail, be tried again or run twice: each writes its part under a name of its own and then renames it, and what
-    it stores depends on the keys alone. The manifest is written when all parts are there. A build that fails or is cancelled removes
-    its parts. In one folder there may be one build at a time.
+    Tasks may fail, be retried or run twice: each writes its part under a name of its own and then renames it, and its contents depend on the
+    keys alone. The manifest is written when all parts are complete. A build that fails or is cancelled removes its parts. Run one build
+    at a time in a folder.
 
     Raises `RefusedError` if keys found no room; no manifest is written then.
     """
@@ -178,7 +178,7 @@ def build_filter(
 
 
 def join_filter(path: str | os.PathLike[str]) -> FilterInfo:
-    """Joins the parts in a folder to one file, with one shard in memory at a time. They stay where they are."""
+    """Joins the parts in a folder into one file, with one shard in memory at a time. The parts stay there."""
     info = filter_info(path)
     folder = _Folder(path)
     info = FilterInfo(**{**asdict(info), "joined": _join(folder, info.parts)})
@@ -197,14 +197,14 @@ def filter_info(path: str | os.PathLike[str]) -> FilterInfo:
 
 
 def contains(filter: str | os.PathLike[str] | CuckooFilter) -> Callable[[str | Column], Column]:
-    """A function of a column that says of each value whether the filter holds it; of a null, null.
+    """Returns a function from a column to a column that is true where the filter holds the value, and null for nulls.
 
-    `filter` is the folder of a joined filter, the file of one, or the name of a file that was given to
-    `SparkContext.addFile`. It is mapped, so that the Python processes of a machine share its memory, and checked once in each.
-    Or it is a `CuckooFilter`, which is sent along with each task: for a small one, where no folder is shared.
+    `filter` is the folder of a joined filter, its file, or the name of a file that was passed to `SparkContext.addFile`. The file is mapped,
+    so that the Python processes of a machine share its memory, and is checked once in each process. Or `filter` is a small `CuckooFilter`,
+    which is sent along with the tasks where no folder is shared.
 
-    **Rebuilds**: of a folder, a query uses the filter that is there when a batch of rows comes. So one that is defined already, or a stream that
-    runs for days, goes on with the filter of the next build.
+    **Rebuilds**: a query of a folder uses, for each batch of rows, the filter that is there at that time. So a query that is already defined,
+    or a stream that runs for days, uses the filter of the next build.
 
     >>> from concurrent_cuckoo_filter.spark import contains
     >>> listed = contains("/shared/seen")                                # doctest: +SKIP
@@ -265,7 +265,7 @@ def contains(filter: str | os.PathLike[str] | CuckooFilter) -> Callable[[str | C
 
 
 might_contain = contains
-"""As `contains`, under the name that Spark gives it."""
+"""`contains` under the name of a function of Spark."""
 
 _POSSIBLE = "strings without a collation, binaries, integers, dates, timestamps and decimals are possible: cast it"
 
