@@ -298,7 +298,7 @@ pub(super) fn run_three<W: Clone + Send + 'static, A: Send + 'static, B: Send + 
 
 pub(super) fn spawn<R: Send + 'static>(thread: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
     // In words. A search in a build without optimisation, as that of a tooth is, takes more than loom gives.
-    Builder::new().stack_size(1 << 16).spawn(thread).expect("a thread")
+    Builder::new().stack_size(1 << 17).spawn(thread).expect("a thread")
 }
 
 pub(super) fn join<R>(thread: JoinHandle<R>) -> R {

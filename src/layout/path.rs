@@ -147,6 +147,8 @@ struct Node {
 /// it is never moved.
 pub(crate) struct Search {
     nodes: ArrayVec<Node, MAX_NODES>,
+    /// The slots of the nodes that the search went on from, which are the first ones.
+    held: ArrayVec<[u32; SLOTS], MAX_NODES>,
     /// At most as many as there is memory for.
     max_nodes: usize,
     /// Made when there are many nodes. Most paths are found among the first few.
@@ -156,12 +158,19 @@ pub(crate) struct Search {
 impl Search {
     #[inline]
     pub(crate) fn new() -> Self {
-        Search { nodes: ArrayVec::new(), max_nodes: MAX_NODES, visited: None }
+        Search { nodes: ArrayVec::new(), held: ArrayVec::new(), max_nodes: MAX_NODES, visited: None }
     }
 
     /// How many buckets the last search looked at.
     pub(crate) fn buckets(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// The buckets that the last search looked at, the roots first, and what it found in those that it went on from; of the others
+    /// it asked for room only.
+    pub(crate) fn looked_at(&self) -> impl Iterator<Item = (Bucket, Option<[u32; SLOTS]>)> {
+        let held = self.held.iter().copied().map(Some).chain(core::iter::repeat(None));
+        self.nodes.iter().map(|node| node.bucket).zip(held)
     }
 
     /// Searches from the two `roots`. The path is empty if a root has room, and `None` if no bucket within reach has
@@ -177,6 +186,7 @@ impl Search {
         look_ahead: impl Fn(Bucket),
     ) -> Option<Path<'_>> {
         self.nodes.clear();
+        self.held.clear();
         self.max_nodes = usize::from(budget.0);
         self.visited = None;
         for bucket in roots {
@@ -188,7 +198,9 @@ impl Search {
         while let Some(&Node { bucket: from, .. }) = self.nodes.get(parent) {
             look_ahead(from);
             // An empty slot appears here only when another thread made it; the next try will find it.
-            for fingerprint in slots_of(from).into_iter().filter_map(Fingerprint::from_slot) {
+            let slots = slots_of(from);
+            self.held.push(slots);
+            for fingerprint in slots.into_iter().filter_map(Fingerprint::from_slot) {
                 let bucket = alternate(fingerprint, from);
                 if self.visit(Node { bucket, moved: Some((fingerprint, parent as u16)) })? && has_room(bucket) {
                     return Some(self.path());

@@ -7,6 +7,7 @@ use super::home::Fixed;
 use super::pair::Put;
 use super::shard::Shard;
 use super::slots::{Compare, SlotKind, Slots, Tagged};
+use super::stripe::EMPTIED;
 use super::table::{Optimistic, UnderLock};
 use crate::error::InsertError;
 use crate::layout::{Aim, Bucket, Class, Extent, SLOTS, Search, SearchBudget, occupied_in, unpack};
@@ -189,7 +190,7 @@ impl Shard<'_, Tagged<'_>> {
             for slot in taken.slots(self.format()) {
                 if u64::from(tags.epochs(tags.value(self.table().value(&locked, slot), moment))) <= now - copied {
                     self.table().clear(&locked, slot);
-                    locked.count(bucket, |count| count.wrapping_sub(1));
+                    locked.count(bucket, |count| count.wrapping_add(EMPTIED));
                 }
             }
         }

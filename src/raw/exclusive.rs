@@ -59,7 +59,7 @@ impl<T: Slots> Drop for Exclusive<'_, T> {
 }
 
 impl<T: Slots> Exclusive<'_, T> {
-    /// Inserts where no other writer spoils the path. Only this may say that the shard is full.
+    /// Inserts where no other writer spoils the path. That the shard is full is decided here, or by `refusal`.
     #[inline]
     pub(crate) fn insert<H: Home>(
         &self,

@@ -12,6 +12,9 @@ pub(crate) trait Home: Copy {
     /// Asked under locks that cover a bucket of the class: while they are held, the answer stays.
     fn check(self) -> Result<(), Self::Again>;
 
+    /// Whether the shard is never split any more: asked with none of it locked.
+    fn is_final(self) -> bool;
+
     /// A search for room looked at this many buckets.
     fn searched(self, buckets: usize);
 
@@ -33,6 +36,11 @@ impl Home for Fixed {
     #[inline(always)]
     fn check(self) -> Result<(), Infallible> {
         Ok(())
+    }
+
+    #[inline(always)]
+    fn is_final(self) -> bool {
+        true
     }
 
     #[inline(always)]

@@ -1,11 +1,13 @@
 //! Insertion: where there is room, under one lock or two; else by a path (`relocate`), and by one under all locks of the
 //! shard (`exclusive`).
 
+use super::counters::Event;
 use super::home::{Home, Inserted};
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
 use super::slots::Slots;
 use super::table::Optimistic;
+use crate::error::InsertError;
 use crate::layout::{Bucket, Class, SLOTS, Search, SearchBudget};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
@@ -93,8 +95,8 @@ impl<T: Slots> Shard<'_, T> {
         Ok(true)
     }
 
-    /// Inserts into a full pair: searches without locks, carries the path out hop by hop, and only refuses when a
-    /// search under all the shard's stripes finds nothing.
+    /// Inserts into a full pair: searches without locks, carries the path out hop by hop, and only refuses when there was a
+    /// moment without a path (`refusal`), or a search under all the shard's stripes finds none.
     #[inline(never)]
     fn insert_by_path<H: Home>(self, home: H, class: Class, put: Put, budget: &mut SearchBudget) -> Inserted<H> {
         if let Some(path) = self.find_short_path(class, self.moment(), Optimistic)
@@ -112,9 +114,20 @@ impl<T: Slots> Shard<'_, T> {
     fn insert_by_long_path<H: Home>(self, home: H, class: Class, put: Put, budget: &mut SearchBudget) -> Inserted<H> {
         let mut search = Search::new();
         for _ in 0..ATTEMPTS {
-            let path = self.find_path(&mut search, *budget, class, self.moment(), Optimistic);
+            let now = self.slots.now();
+            let path = self.find_path(&mut search, *budget, class, self.slots.moment(now), Optimistic);
             reached(Step::Searched);
-            let Some(path) = path else { break };
+            let Some(path) = path else {
+                if self.was_full(home, &search, class, put, now)? {
+                    budget.learn(false);
+                    self.stripes().lock_one(class.first).note(class.first, Event::RefusedFull);
+                    return Ok(Err(InsertError::Full));
+                }
+                if home.is_final() {
+                    continue;
+                }
+                break;
+            };
             let result = self.carry_out(home, path, class, put)?;
             home.searched(search.buckets());
             if let Some(result) = result {

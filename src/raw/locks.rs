@@ -2,7 +2,7 @@
 
 use super::counters::{Event, Totals};
 use super::shards::Shards;
-use super::stripe::Stripe;
+use super::stripe::{EMPTIED, Stripe, occupied};
 use crate::layout::{Bucket, Class};
 use crate::sys::steps::{Step, reached};
 use crate::sys::sync::{AllGuards, Flag, MutexGuard, VisibleOnDrop, lock};
@@ -59,13 +59,13 @@ impl<'a> Stripes<'a> {
 
     /// How many there are.
     #[inline(always)]
-    fn count(self) -> usize {
+    pub(super) fn count(self) -> usize {
         self.shards.plan().stripes
     }
 
     /// The number of the stripe of a bucket.
     #[inline(always)]
-    fn number(self, bucket: Bucket) -> usize {
+    pub(super) fn number(self, bucket: Bucket) -> usize {
         bucket.index() >> self.shards.shape.positions.stripe_shift
     }
 
@@ -103,11 +103,16 @@ impl<'a> Stripes<'a> {
 
     /// Locks the stripe of one bucket.
     ///
-    /// Every lock of a shard is taken here and in the three functions below, once and in ascending order (H3, models
+    /// Every lock of a shard is taken here and in the four functions below, once and in ascending order (H3, models
     /// crossing_pairs_* and crossing_last_hops_*).
     #[inline(always)]
     pub(crate) fn lock_one(self, bucket: Bucket) -> LockedOne<'a> {
-        let number = self.number(bucket);
+        self.lock_number(self.number(bucket))
+    }
+
+    /// Locks the stripe with this number.
+    #[inline(always)]
+    pub(super) fn lock_number(self, number: usize) -> LockedOne<'a> {
         let guard = self.lock(number);
         reached(Step::Locked);
         Locked { stripes: self, numbers: Some([number; 3]), _guards: guard, _visible: VisibleOnDrop }
@@ -164,6 +169,12 @@ impl<'a> Stripes<'a> {
     #[cfg(test)]
     pub(crate) fn counts(self) -> Vec<u64> {
         self.each().iter().map(|stripe| stripe.count()).collect()
+    }
+
+    /// The state of each stripe.
+    #[cfg(test)]
+    pub(crate) fn states(self) -> Vec<[u64; 2]> {
+        (0..self.count()).map(|number| self.lock_number(number).state()).collect()
     }
 
     /// How often each of these buckets' stripes is named.
@@ -240,8 +251,15 @@ impl<G> Locked<'_, G> {
         let [from, to] = [from, to].map(|bucket| self.stripes.of(bucket));
         if !core::ptr::eq(from, to) {
             to.set_count(to.locked_count().wrapping_add(1));
-            from.set_count(from.locked_count().wrapping_sub(1));
+            from.set_count(from.locked_count().wrapping_add(EMPTIED));
         }
+    }
+}
+
+impl LockedOne<'_> {
+    /// As [`Stripe::locked_state`].
+    pub(super) fn state(&self) -> [u64; 2] {
+        self.numbers.map_or_else(Default::default, |[number, ..]| self.stripes.at(number).locked_state())
     }
 }
 
@@ -264,7 +282,7 @@ impl LockedAll<'_> {
     /// Makes this the sum of the counts, by one store: a `len` that adds them up meanwhile finds what there was or this,
     /// give or take what others change (H9).
     pub(crate) fn set_total(&self, total: u64) {
-        let others = self.stripes.each().iter().skip(1).map(|stripe| stripe.locked_count());
+        let others = self.stripes.each().iter().skip(1).map(|stripe| occupied(stripe.locked_count()));
         let others = others.fold(0, u64::wrapping_add);
         self.stripes.at(0).set_count(total.wrapping_sub(others));
         reached(Step::Counted);

@@ -9,7 +9,7 @@
 //! | ... unique              | the pair                             | no                          | insert    |
 //! | ... by a path           | two stripes a hop, or three (unique) | at each relocation          | relocate  |
 //! | ... refused as too many | the pair                             | no                          | pair      |
-//! | ... refused as full     | all of the shard                     | no                          | exclusive |
+//! | ... refused as full     | each stripe for a look; or all       | no                          | refusal   |
 //! | count                   | the pair                             | no                          | pair      |
 //! | remove, remove_all      | the pair                             | if copies of the class stay | pair      |
 //! | many inserts, removes   | all of the shard                     | as each by itself           | exclusive |
@@ -41,6 +41,7 @@ mod poison;
 pub(crate) mod probe;
 #[cfg(all(feature = "shared", target_os = "linux"))]
 mod recovery;
+mod refusal;
 mod relocate;
 mod shard;
 mod shards;

@@ -6,6 +6,7 @@ use super::intent::{self, Intent};
 use super::locks::{Held, Locked};
 use super::shard::Shard;
 use super::slots::Slots;
+use super::stripe::{EMPTIED, REPLACED};
 use super::table::UnderLock;
 use crate::error::InsertError;
 use crate::layout::{Bucket, Class, Matches, SLOTS, Slot};
@@ -188,7 +189,7 @@ impl<'a, T: Slots> Shard<'a, T> {
     #[inline]
     pub(super) fn fill(self, held: &Held<'_, impl Sized, T::Moment>, slot: Slot, class: Class, value: u32) {
         let was_empty = self.overwrite(held, slot, self.slots.slot(class.fingerprint, value, held.moment));
-        held.locked.count(slot.bucket, |count| count.wrapping_add(u64::from(was_empty)));
+        held.locked.count(slot.bucket, |count| count.wrapping_add(if was_empty { 1 } else { REPLACED }));
     }
 
     /// Stores into a slot that is empty or dead, and says whether it was empty: a dead one is counted already.
@@ -208,7 +209,7 @@ impl<'a, T: Slots> Shard<'a, T> {
             locked.bump(class);
         }
         self.table().clear(locked, slot);
-        locked.count(slot.bucket, |count| count.wrapping_sub(1));
+        locked.count(slot.bucket, |count| count.wrapping_add(EMPTIED));
     }
 
     /// Removes a copy of the class with this value, or the one that dies first, and returns the value that it had; 0 if there

@@ -7,6 +7,7 @@ use super::locks::{AllOfShard, Held};
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
 use super::slots::Slots;
+use super::stripe::EMPTIED;
 use super::table::{Optimistic, Reading};
 use crate::error::InsertError;
 use crate::layout::{
@@ -67,7 +68,7 @@ impl<T: Slots> Shard<'_, T> {
 
     /// What slots mean to a search: nothing if they are empty or dead.
     #[inline(always)]
-    fn fingerprints(self, slots: [u32; SLOTS], moment: T::Moment) -> [u32; SLOTS] {
+    pub(super) fn fingerprints(self, slots: [u32; SLOTS], moment: T::Moment) -> [u32; SLOTS] {
         let fingerprint = |at: usize| self.slots.fingerprint(slots[at], moment).map_or(0, Fingerprint::get);
         [fingerprint(0), fingerprint(1), fingerprint(2), fingerprint(3)]
     }
@@ -219,7 +220,7 @@ impl<T: Slots> Shard<'_, T> {
             held.locked.move_count(hop.from, hop.to);
         } else {
             // What was dead there is counted already.
-            held.locked.count(hop.from, |count| count.wrapping_sub(1));
+            held.locked.count(hop.from, |count| count.wrapping_add(EMPTIED));
         }
         if held.locked.is_noted() {
             held.locked.fulfil(hop.from);

@@ -30,7 +30,8 @@ pub(crate) struct VersionRef<'a>(&'a AtomicU64);
 #[repr(C)]
 pub(crate) struct Stripe {
     pub(super) lock: Mutex,
-    /// Occupied slots of this stripe's buckets, give or take what the shard was loaded with.
+    /// In the lower bits, which wrap, the occupied slots of this stripe's buckets, give or take what the shard was loaded with.
+    /// Above them, how many slots were emptied.
     count: AtomicU64,
     pub(super) counters: Counters,
     /// What is about to be done, in memory that outlives the process (`intent`); else 0.
@@ -42,6 +43,17 @@ pub(crate) struct Stripe {
 #[derive(Default)]
 #[repr(align(64))]
 struct Line<T>(T);
+
+/// More than the slots of a shard, with a sign.
+const COUNT_BITS: u32 = 24;
+
+/// Added to the count of a stripe for a slot that was emptied: 1 less in the lower bits, and something above them. So the count is
+/// another number after each change, and not the old one after an insertion and a removal (`refusal`). It comes round again
+/// after 10^12 removals.
+pub(super) const EMPTIED: u64 = (1 << COUNT_BITS) - 1;
+
+/// The same for a dead slot that was stored over, which is counted already.
+pub(super) const REPLACED: u64 = EMPTIED + 1;
 
 /// The memory of a stripe.
 pub(super) const STRIPE_BYTES: usize = size_of::<CachePadded<Stripe>>();
@@ -88,15 +100,22 @@ impl Stripe {
         self.counters.reset();
     }
 
+    /// Occupied slots; below zero, it wraps.
     pub(super) fn count(&self) -> u64 {
         // Relaxed: a number on its own, which orders nothing.
-        self.count.load(Ordering::Relaxed)
+        occupied(self.count.load(Ordering::Relaxed))
     }
 
-    /// The same, for the holder of the lock.
+    /// With the emptied slots, for the holder of the lock.
     #[inline(always)]
     pub(super) fn locked_count(&self) -> u64 {
         load_locked(&self.count)
+    }
+
+    /// Two numbers that tell whether any slot of the stripe was filled or emptied since they were read, by the holder of the lock:
+    /// each change stores one of them.
+    pub(super) fn locked_state(&self) -> [u64; 2] {
+        [self.locked_count(), load_locked(&self.version.0)]
     }
 
     #[inline(always)]
@@ -104,6 +123,11 @@ impl Stripe {
         // Relaxed: written under the lock, read on its own.
         self.count.store(count, Ordering::Relaxed);
     }
+}
+
+/// The occupied slots in the count of a stripe.
+pub(super) fn occupied(count: u64) -> u64 {
+    ((count << (u64::BITS - COUNT_BITS)).cast_signed() >> (u64::BITS - COUNT_BITS)).cast_unsigned()
 }
 
 impl VersionRef<'_> {

@@ -6,6 +6,7 @@ use super::filter::RawFilter;
 use super::locks::{Held, LockedAll};
 use super::shard::Shard;
 use super::slots::{Slots, Tagged, Tagging};
+use super::stripe::EMPTIED;
 use super::table::UnderLock;
 use crate::layout::{Bucket, MAX_EPOCH};
 
@@ -105,7 +106,7 @@ impl Shard<'_, Tagged<'_>> {
         let held = Held { moment: self.slots.tags().moment(pass.now()), locked };
         let cleared = buckets.map(|bucket| self.sweep_bucket(&held, bucket)).sum::<u64>();
         if cleared > 0 {
-            held.locked.count(any, |count| count.wrapping_sub(cleared));
+            held.locked.count(any, |count| count.wrapping_add(cleared.wrapping_mul(EMPTIED)));
         }
         drop(held);
         change.end();
@@ -125,7 +126,7 @@ impl<T: Slots> Shard<'_, T> {
             let dead = self.table().matching(bucket, locked, |run| self.slots.dead(lanes, run, moment));
             for slot in dead.slots(self.format()) {
                 self.table().clear(locked, slot);
-                locked.count(bucket, |count| count.wrapping_sub(1));
+                locked.count(bucket, |count| count.wrapping_add(EMPTIED));
             }
         }
     }

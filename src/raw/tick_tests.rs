@@ -213,6 +213,11 @@ fn what_has_died_makes_room_before_it_is_swept() {
         // The tick has made all of them dead; none was swept.
         assert_eq!(filter.len() as u64, full);
         assert!((0..full).all(|hash| !filter.contains(Mixed::of(hash))));
+        let states = || filter.flat().at(0).stripes().states();
+        let before = states();
+        assert_eq!(put(999, 1), Ok(0));
+        assert_ne!(states(), before, "a dead slot that is stored over is seen by a refusal");
+        assert_eq!(filter.remove_value(Mixed::of(999), None), 1);
         let again = (1000..).take_while(|&hash| put(hash, 2).is_ok()).count() as u64;
         assert!(again > 230, "{again} of 256 slots");
         assert!((1000..1000 + again).all(|hash| filter.contains(Mixed::of(hash))));

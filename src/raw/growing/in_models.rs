@@ -5,7 +5,7 @@ use super::write::InLeaf;
 use crate::layout::{Class, Hop, Mixed, Search, SearchBudget};
 use crate::raw::home::Fixed;
 use crate::raw::pair::Put;
-use crate::raw::slots::SlotKind;
+use crate::raw::slots::{Compare, SlotKind};
 use core::cell::Cell;
 
 impl<K: SlotKind> Growing<K> {
@@ -56,6 +56,21 @@ impl<K: SlotKind> Growing<K> {
         let hop = out_of_first(leaf.class(self.aim(moved).class));
         // In the new table the one to be moved is not found.
         self.shard(leaf).last_hop(home, hop, 1, class, put).ok()?
+    }
+
+    /// A search in vain for room for this key.
+    pub(crate) fn searched(&self, key: Mixed) -> Box<Search> {
+        let (leaf, class) = self.home(self.aim(key));
+        self.shard(leaf).searched(class)
+    }
+
+    /// Whether an insertion is refused after that search. `None`: its key went to another table.
+    pub(crate) fn was_full(&self, key: Mixed, search: &Search) -> Option<bool> {
+        let (aim, strained) = (self.aim(key), Cell::new(false));
+        let (leaf, class) = self.home(aim);
+        let home = InLeaf { growing: self, cell: aim.cell, leaf, strained: &strained };
+        let now = self.kind.slots().now();
+        self.shard(leaf).was_full(home, search, class, Put::COPY, now).ok()
     }
 
     /// As an insertion does that was long in finding room in the table of this key.

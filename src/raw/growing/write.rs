@@ -62,6 +62,10 @@ impl<K: SlotKind> Home for InLeaf<'_, K> {
         if self.growing.directory.is_at(self.cell, self.leaf) { Ok(()) } else { Err(Again::Moved) }
     }
 
+    fn is_final(self) -> bool {
+        self.leaf.doublings() >= self.growing.plan.reserve_bits
+    }
+
     #[inline(always)]
     fn searched(self, buckets: usize) {
         if buckets > LONG_SEARCH {

@@ -1,0 +1,145 @@
+//! Refusals without the locks of a whole shard. A search without locks proves nothing, since a hole that moves may be missed in
+//! both places. But if nothing that it read changed between two looks at each stripe, all of it stood there at one moment:
+//!
+//! 1. Each stripe is locked for a look at its state, one after the other.
+//! 2. What the search looked at is read again where a state is another one than before, which at first is everywhere.
+//! 3. Again from 1, until no state has changed. Between the last look of the round before and the first look of this one lies
+//!    a moment at which the shard held what was read, since a section that changes a stripe holds its lock and changes its state. At
+//!    that moment, a search under all locks would have found what this one found.
+
+use super::home::Home;
+use super::pair::{IfPresent, Put};
+use super::shard::Shard;
+use super::slots::Slots;
+use super::table::Optimistic;
+use crate::layout::{Class, SLOTS, Search};
+use arrayvec::ArrayVec;
+
+/// Stripes of a shard in which this is tried.
+const MAX_STRIPES: usize = 256;
+
+/// Rounds. Each is shorter than the time in which a writer at full speed changes many stripes.
+const ROUNDS: usize = 8;
+
+impl<T: Slots> Shard<'_, T> {
+    /// Whether there was a moment since the call at which the shard had no room for the class: what the last search, in vain, by the
+    /// epoch `now`, read without locks stood there at one moment. Where it did not, or that cannot be told, a search under all locks
+    /// decides (models refused_*).
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn was_full<H: Home>(
+        self,
+        home: H,
+        search: &Search,
+        class: Class,
+        put: Put,
+        now: T::Now,
+    ) -> Result<bool, H::Again> {
+        let (stripes, moment) = (self.stripes(), self.slots.moment(now));
+        let room = move |run| self.slots.lowest_room(self.format().lanes, run, moment);
+        let copies = search.looked_at().take(2).filter(|&(bucket, _)| bucket == class.first || bucket == class.second);
+        let copies = copies.filter_map(|(_, held)| held).flatten().filter(|&held| held == class.fingerprint.get());
+        let most = if put.if_present == IfPresent::Another { SLOTS } else { 1 };
+        // Asked before the first look, for which a split that is under way has to end.
+        if !home.is_final() || stripes.count() > MAX_STRIPES || copies.count() >= most {
+            return Ok(false);
+        }
+        // Of each stripe its state, and whether it is another one than in the round before.
+        let mut states: ArrayVec<_, MAX_STRIPES> = (0..stripes.count()).map(|_| (None, true)).collect();
+        for _ in 0..ROUNDS {
+            for (number, (state, changed)) in states.iter_mut().enumerate() {
+                let found = Some(stripes.lock_number(number).state());
+                *changed = *state != found;
+                *state = found;
+            }
+            if states.iter().all(|&(_, changed)| !changed) {
+                return Ok(self.slots.is_still(now));
+            }
+            home.check()?;
+            // Under locks, a short path is looked for first, and in large shards it may go where the search does not.
+            let stands = |(bucket, held): (_, Option<[u32; SLOTS]>)| match held {
+                Some(held) => {
+                    !held.contains(&0) && self.fingerprints(self.table().slots(bucket, Optimistic), moment) == held
+                }
+                None => !self.table().matching(bucket, Optimistic, room).any(),
+            };
+            let mut changed = search.looked_at().filter(|&(bucket, _)| states[stripes.number(bucket)].1);
+            if !changed.all(stands) || self.find_short_path(class, moment, Optimistic).is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(all(test, cuckoo_loom))]
+impl<T: Slots> Shard<'_, T> {
+    /// A search in vain, of a shard that is full.
+    pub(crate) fn searched(self, class: Class) -> Box<Search> {
+        let mut search = Box::new(Search::new());
+        let budget = crate::layout::SearchBudget::full();
+        assert!(self.find_path(&mut search, budget, class, self.moment(), Optimistic).is_none());
+        search
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::InsertError;
+    use crate::layout::{Hop, Mixed, Plan, SearchBudget};
+    use crate::raw::flat::Flat;
+    use crate::raw::home::Fixed;
+    use crate::raw::slots::Bare;
+    use crate::sys::memory::HugePages;
+    use crate::sys::steps::{Step, with_hook};
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    #[test]
+    fn a_refusal_is_one_under_all_locks_too() {
+        let flat = Flat::<Bare>::new(&Plan::one_shard(13, 256, 4), HugePages::Unadvised).unwrap();
+        let (shard, mut refused) = (flat.at(0), 0);
+        for hash in 0..2000 {
+            let class = flat.locate(Mixed::of(hash)).1;
+            let locked = Rc::new(Cell::new(0));
+            let noted = Rc::clone(&locked);
+            let hook = move |step| noted.set(noted.get() + usize::from(step == Step::Locked));
+            let Ok(result) = with_hook(hook, || shard.insert(Fixed, class, Put::COPY));
+            if result == Err(InsertError::Full) {
+                refused += 1;
+                assert_eq!(locked.get(), 2 * shard.stripes().count() + 1, "each stripe twice, and one to count it");
+                let (mut search, mut budget) = (Search::new(), SearchBudget::full());
+                let again = shard.exclusive().insert(Fixed, &mut search, &mut budget, class, Put::COPY);
+                assert_eq!(again, Ok(Err(InsertError::Full)));
+            }
+        }
+        assert!(refused > 500, "{refused} refused");
+        assert_eq!(shard.len(), 1024, "no slot is left");
+    }
+
+    /// Also of what changes neither the number of a stripe's slots nor its version by itself.
+    #[test]
+    fn each_change_of_a_stripe_is_seen_in_its_state() {
+        let flat = Flat::<Bare>::new(&Plan::one_shard(13, 64, 4), HugePages::Unadvised).unwrap();
+        let shard = flat.at(0);
+        let changed = |work: &dyn Fn()| {
+            let before = shard.stripes().states();
+            work();
+            let after = shard.stripes().states();
+            before.iter().zip(&after).filter(|(before, after)| before != after).count()
+        };
+        let stripes = shard.stripes();
+        let in_one_stripe = |class: &Class| stripes.number(class.first) == stripes.number(class.second);
+        let mut classes = (0..).map(|hash| flat.locate(Mixed::of(hash)).1).filter(in_one_stripe);
+        let [key, other] = [(); 2].map(|()| classes.next().unwrap());
+        let insert = |class| assert_eq!(shard.insert(Fixed, class, Put::COPY), Ok(Ok(0)));
+        let remove = |class| assert_eq!(shard.remove(Fixed, class, None), Ok(1));
+        assert_eq!(changed(&|| insert(key)), 1);
+        let hop = Hop { fingerprint: key.fingerprint, from: key.first, to: key.second };
+        assert_eq!(changed(&|| assert!(shard.hop(hop) || shard.hop(Hop { from: hop.to, to: hop.from, ..hop }))), 1);
+        assert_eq!(changed(&|| (remove(key), insert(other), remove(other), insert(key)).3), 1);
+        assert_eq!(changed(&|| shard.clear()), shard.stripes().count());
+        assert_eq!(changed(&|| assert_eq!(shard.count(Fixed, key), Ok(0))), 0);
+    }
+}
