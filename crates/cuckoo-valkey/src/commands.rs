@@ -1,8 +1,9 @@
 //! The commands.
 
+use crate::sys::alloc::Limit;
 use crate::sys::{Argument, Context, Failure, Key, Text, now};
 use crate::ticks;
-use crate::value::{Parameters, Reservation, Stored, Value, random};
+use crate::value::{Parameters, Put, Reservation, Stored, Value, random};
 use concurrent_cuckoo_filter::{BuildError, InsertError};
 
 pub(crate) type Outcome = Result<(), Failure>;
@@ -27,9 +28,9 @@ impl Reservation {
             BuildError::OutOfMemory { .. } => Failure::from(OUT_OF_MEMORY),
             error => Failure::from(format!("ERR {error}")),
         })?;
-        if let Some(filter) = stored.filter.expiring() {
+        if let Some(tick) = stored.filter.tick() {
             if self.next_tick == 0 {
-                self.next_tick = now() + ticks::milliseconds(filter.tick());
+                self.next_tick = now() + ticks::milliseconds(tick);
             }
             stored.next_tick = self.next_tick;
             ticks::note_stored(context.database(), name.bytes());
@@ -150,31 +151,77 @@ fn filter_or_new<'k>(
     filter_mut(key)?.ok_or_else(|| NOT_FOUND.into())
 }
 
-pub(crate) fn add(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
-    let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
+/// Items that went in, in this order. They are replicated as insertions that decide nothing anew: neither whether an item is absent, nor
+/// whether the filter has the memory to grow.
+struct Inserted<'a> {
+    context: Context<'a>,
+    name: Text<'a>,
+    items: Vec<Text<'a>>,
+    are_stunted: bool,
+}
+
+impl<'a> Inserted<'a> {
+    fn into(context: Context<'a>, name: Text<'a>) -> Self {
+        Inserted { context, name, items: Vec::new(), are_stunted: false }
+    }
+
+    fn push(&mut self, item: Text<'a>, is_stunted: bool) {
+        if is_stunted != self.are_stunted {
+            self.replicate();
+            self.are_stunted = is_stunted;
+        }
+        self.items.push(item);
+    }
+
+    fn replicate(&mut self) {
+        if self.items.is_empty() {
+            return;
+        }
+        let options: &[_] = if self.are_stunted { &["NOCREATE", "NOGROW", "ITEMS"] } else { &["NOCREATE", "ITEMS"] };
+        let options = options.iter().map(Argument::from);
+        let arguments = [self.name.into()].into_iter().chain(options).chain(self.items.drain(..).map(Argument::from));
+        self.context.replicate(c"CF.INSERT", &arguments.collect::<Vec<_>>());
+    }
+}
+
+/// Stores one item. Returns whether it went in, and whether the filter lacked the memory to grow.
+fn insert_one(
+    context: Context<'_>,
+    name: Text<'_>,
+    item: Text<'_>,
+    put: impl FnOnce(&mut Stored, &[u8], Limit) -> Put,
+) -> Result<(bool, bool), Failure> {
     let mut key = context.open_to_write(name);
     let stored = filter_or_new(context, name, &mut key, DEFAULT_CAPACITY)?;
-    stored.add(item.bytes()).map_err(|error| refused(error, stored))?;
-    context.replicate_verbatim();
-    context.reply_bool(true);
+    let Put { result, is_stunted } = put(stored, item.bytes(), Limit::MaxMemory);
+    let is_in = result.map_err(|error| refused(error, stored))?;
+    if is_in && is_stunted {
+        let mut inserted = Inserted::into(context, name);
+        inserted.push(item, is_stunted);
+        inserted.replicate();
+    }
+    context.reply_bool(is_in);
+    Ok((is_in, is_stunted))
+}
+
+pub(crate) fn add(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
+    let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
+    if insert_one(context, name, item, Stored::add)? == (true, false) {
+        context.replicate_verbatim();
+    }
     Ok(())
 }
 
-/// Replicated as `CF.ADD` if the item was new, so that replicas make no decision of their own.
 pub(crate) fn add_new(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
-    let mut key = context.open_to_write(name);
-    let stored = filter_or_new(context, name, &mut key, DEFAULT_CAPACITY)?;
-    let new = stored.add_new(item.bytes()).map_err(|error| refused(error, stored))?;
-    if new {
+    if insert_one(context, name, item, Stored::add_new)? == (true, false) {
         context.replicate(c"CF.ADD", &[name.into(), item.into()]);
     }
-    context.reply_bool(new);
     Ok(())
 }
 
 pub(crate) fn insert(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
-    insert_each(context, arguments, |stored, item| stored.add(item).map(|()| true))
+    insert_each(context, arguments, Stored::add)
 }
 
 pub(crate) fn insert_new(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
@@ -184,14 +231,18 @@ pub(crate) fn insert_new(context: Context<'_>, arguments: &[Text<'_>]) -> Outcom
 fn insert_each(
     context: Context<'_>,
     arguments: &[Text<'_>],
-    put: impl Fn(&mut Stored, &[u8]) -> Result<bool, InsertError>,
+    put: impl Fn(&mut Stored, &[u8], Limit) -> Put,
 ) -> Outcome {
     let [_, name, options @ ..] = arguments else { return Err(Failure::WrongArity) };
-    let (mut keys, mut create, mut rest) = (None, true, options);
+    let (mut keys, mut create, mut limit, mut rest) = (None, true, Limit::MaxMemory, options);
     let items = loop {
         match rest {
             [option, items @ ..] if option.bytes().eq_ignore_ascii_case(b"ITEMS") => break items,
             [option, more @ ..] if option.bytes().eq_ignore_ascii_case(b"NOCREATE") => (create, rest) = (false, more),
+            // Replicated by a primary; not for users.
+            [option, more @ ..] if option.bytes().eq_ignore_ascii_case(b"NOGROW") => {
+                (limit, rest) = (Limit::Bytes(0), more);
+            }
             [option, value, more @ ..] if option.bytes().eq_ignore_ascii_case(b"CAPACITY") => {
                 (keys, rest) = (Some(capacity(*value)?), more);
             }
@@ -210,13 +261,13 @@ fn insert_each(
         return Err(NOT_FOUND.into());
     }
     let stored = filter_or_new(context, *name, &mut key, keys.unwrap_or(DEFAULT_CAPACITY))?;
-    let mut replicated: Vec<Argument<'_>> = vec![(*name).into(), (&"NOCREATE").into(), (&"ITEMS").into()];
-    let options = replicated.len();
+    let mut inserted = Inserted::into(context, *name);
     context.reply_array(items.len());
     for &item in items {
-        match put(stored, item.bytes()) {
+        let Put { result, is_stunted } = put(stored, item.bytes(), limit);
+        match result {
             Ok(true) => {
-                replicated.push(item.into());
+                inserted.push(item, is_stunted);
                 context.reply_integer(1);
             }
             Ok(false) => context.reply_integer(0),
@@ -224,9 +275,7 @@ fn insert_each(
             Err(_) => context.reply_integer(-1),
         }
     }
-    if replicated.len() > options {
-        context.replicate(c"CF.INSERT", &replicated);
-    }
+    inserted.replicate();
     Ok(())
 }
 
@@ -241,7 +290,8 @@ pub(crate) fn contains_batch(context: Context<'_>, arguments: &[Text<'_>]) -> Ou
     let [_, name, items @ ..] = arguments else { return Err(Failure::WrongArity) };
     let mut found = vec![false; items.len()];
     if let Some(stored) = filter(&context.open(*name))? {
-        stored.filter.contains_batch(items, &mut found);
+        let items: Vec<_> = items.iter().map(|item| item.bytes()).collect();
+        stored.filter.contains_batch(&items, &mut found);
     }
     context.reply_array(found.len());
     found.into_iter().for_each(|found| context.reply_bool(found));
@@ -284,8 +334,11 @@ pub(crate) fn info(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
         ("Max iterations", max_iterations.into()),
         ("Capacity", capacity as i64),
         ("Max capacity", most as i64),
-        ("Copies beyond the eighth", stored.overflow() as i64),
-        ("Time to live", stored.filter.expiring().map_or(0, |filter| filter.time_to_live().as_secs() as i64)),
+        ("Copies beside the filter", stored.overflow() as i64),
+        (
+            "Time to live",
+            stored.filter.expiring().and_then(|filter| filter.time_to_live()).map_or(0, |time| time.as_secs() as i64),
+        ),
     ];
     context.reply_map(numbers.len() + 3);
     for (label, number) in numbers {
@@ -335,7 +388,11 @@ pub(crate) fn scan_dump(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome
     let position = number(position, "ERR Invalid position")?;
     // Opened for reading: a dump does not change the contents, so no command is replicated.
     let key = &mut context.open(name);
-    let (position, chunk) = match filter_mut(key)?.ok_or(NOT_FOUND)?.dump(position)? {
+    let stored = filter_mut(key)?.ok_or(NOT_FOUND)?;
+    if position == 0 {
+        ticks::note_dumped(context.database(), name.bytes());
+    }
+    let (position, chunk) = match stored.dump(position)? {
         None => (0, None),
         Some((position, chunk)) => (position, Some(chunk)),
     };

@@ -1,39 +1,21 @@
 //! `CF.EXPORT key name`: a background thread writes the filter's snapshot while the server continues.
 
 use crate::commands::{Outcome, existing};
+use crate::settings;
 use crate::sys::{Context, Failure, Text, blocked, fork};
 use crate::value::Filter;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{MutexGuard, OnceLock};
-
-/// The directory of exports.
-static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+use std::path::Path;
+use std::sync::MutexGuard;
 
 /// Set while an export runs: the module has at most one export thread.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// Parses the arguments of the module: `export-dir FOLDER`.
-pub(crate) fn configure(arguments: &[Text<'_>]) -> Result<(), String> {
-    let (pairs, rest) = arguments.as_chunks();
-    for &[name, value] in pairs {
-        if !name.bytes().eq_ignore_ascii_case(b"export-dir") {
-            return Err(format!("unknown argument '{}'; 'export-dir' is known", name.bytes().escape_ascii()));
-        }
-        let folder = PathBuf::from(str::from_utf8(value.bytes()).map_err(|_| "export-dir is not UTF-8")?);
-        if !folder.is_dir() {
-            return Err(format!("export-dir {} is no folder", folder.display()));
-        }
-        FOLDER.get_or_init(|| folder);
-    }
-    if rest.is_empty() { Ok(()) } else { Err("an argument without its value; 'export-dir FOLDER' is known".into()) }
-}
-
 pub(crate) fn export(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name, file] = arguments else { return Err(Failure::WrongArity) };
-    let folder = FOLDER.get().ok_or("ERR no folder for exports: load the module with 'export-dir FOLDER'")?;
+    let folder = settings::export_dir().ok_or("ERR no folder for exports: load the module with 'export-dir FOLDER'")?;
     let possible = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
     let file = str::from_utf8(file.bytes()).ok().filter(|name| {
         (1..=200).contains(&name.len()) && !name.starts_with('.') && name.as_bytes().iter().all(possible)
@@ -79,9 +61,8 @@ fn save(filter: &Filter, path: &Path) -> io::Result<()> {
     written
 }
 
-/// The file of an export. The filter calls `write` with stripes locked, so the process must not fork between writes; forks
-/// are allowed
-/// only during the system call.
+/// The file of an export. Between calls of `write`, the filter copies its tables with their stripes locked, and the process must not
+/// fork. It may fork during the system call.
 struct Outside {
     file: File,
     inside: Option<MutexGuard<'static, ()>>,

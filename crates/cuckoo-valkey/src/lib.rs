@@ -4,6 +4,7 @@
 mod commands;
 mod export;
 mod pieces;
+mod settings;
 mod sys;
 mod ticks;
 mod value;

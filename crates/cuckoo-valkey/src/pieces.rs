@@ -40,6 +40,50 @@ impl<F: FnMut(&[u8])> Write for Pieces<F> {
     }
 }
 
+/// A writer that keeps one part of its input, and fails once it has it.
+pub(crate) struct Part {
+    skipped: usize,
+    left: usize,
+    part: Vec<u8>,
+}
+
+impl Part {
+    /// Keeps up to `len` bytes from the byte `from` on.
+    pub(crate) fn new(from: usize, len: usize) -> Self {
+        Part { skipped: from, left: len, part: Vec::new() }
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.left == 0
+    }
+
+    pub(crate) fn end(self) -> Vec<u8> {
+        self.part
+    }
+}
+
+impl Write for Part {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_complete() {
+            return Err(io::Error::other("the part is complete"));
+        }
+        if self.skipped > 0 {
+            let skipped = self.skipped.min(bytes.len());
+            self.skipped -= skipped;
+            return Ok(skipped);
+        }
+        let taken = bytes.len().min(self.left);
+        self.part.try_reserve(taken).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.part.extend_from_slice(&bytes[..taken]);
+        self.left -= taken;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A reader over consecutive pieces.
 pub(crate) struct Joined<N, B> {
     next: N,

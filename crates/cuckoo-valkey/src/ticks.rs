@@ -1,10 +1,10 @@
-//! Expiry: ticks of the primary, replicated.
+//! The timer: expiry, and the end of idle dumps.
 //!
-//! Only the primary reads a clock. Its timer ticks each filter that is due and replicates the tick as `CF.TICK`, which
-//! replicas and
-//! append-only files replay. The value contains the time of its next tick, so a restarted server catches up.
+//! Only the primary lets items expire by a clock. Its timer ticks each filter that is due and replicates the tick as `CF.TICK`, which
+//! replicas and append-only files replay. The value contains the time of its next tick, so a restarted server catches up.
 
 use crate::commands::{Outcome, filter_mut, number};
+use crate::settings;
 use crate::sys::{self, Context, Failure, Text, timer};
 use crate::value::{Stored, Value};
 use core::time::Duration;
@@ -17,11 +17,49 @@ pub(crate) const PERIOD: i64 = 100;
 /// The number of ticks after which every item has expired, whatever the time to live.
 const ALL: i64 = 256;
 
-/// Database and name of each key that may hold an expiring filter. A timer call removes keys that no longer hold one.
-static KEYS: Mutex<BTreeSet<(i32, Vec<u8>)>> = Mutex::new(BTreeSet::new());
+/// Databases and names of keys that the timer visits.
+struct Names(Mutex<BTreeSet<(i32, Vec<u8>)>>);
 
-fn keys() -> MutexGuard<'static, BTreeSet<(i32, Vec<u8>)>> {
-    KEYS.lock().unwrap_or_else(PoisonError::into_inner)
+/// Keys that may hold an expiring filter.
+static EXPIRING: Names = Names::new();
+
+/// Keys that may have dumps.
+static DUMPED: Names = Names::new();
+
+impl Names {
+    const fn new() -> Self {
+        Names(Mutex::new(BTreeSet::new()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<(i32, Vec<u8>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, database: i32, name: &[u8]) {
+        self.lock().insert((database, name.into()));
+    }
+
+    fn swap(&self, one: i32, other: i32) {
+        let mut names = self.lock();
+        *names = core::mem::take(&mut *names)
+            .into_iter()
+            .map(|(database, name)| match database {
+                number if number == one => (other, name),
+                number if number == other => (one, name),
+                number => (number, name),
+            })
+            .collect();
+    }
+
+    /// Calls `work` with each name, and removes those for which it returns false.
+    fn visit(&self, context: Context<'_>, work: impl Fn(Text<'_>) -> bool) {
+        let names = self.lock().clone();
+        for (database, name) in names {
+            if !(context.select(database) && context.with_text(&name, &work)) {
+                self.lock().remove(&(database, name));
+            }
+        }
+    }
 }
 
 pub(crate) fn begin(context: Context<'_>) {
@@ -36,49 +74,52 @@ pub(crate) fn milliseconds(time: Duration) -> i64 {
 
 /// Adds a key with an expiring filter.
 pub(crate) fn note_stored(database: i32, name: &[u8]) {
-    keys().insert((database, name.into()));
+    EXPIRING.add(database, name);
 }
 
-/// Adds a key if its items expire.
+/// Adds a key with a dump.
+pub(crate) fn note_dumped(database: i32, name: &[u8]) {
+    DUMPED.add(database, name);
+}
+
+/// Adds a key that appears under this name.
 pub(crate) fn note(context: Context<'_>, name: Text<'_>) {
-    if let Ok(Some(Value::Filter(stored))) = context.open(name).get()
-        && stored.filter.expiring().is_some()
-    {
-        note_stored(context.database(), name.bytes());
+    if let Ok(Some(Value::Filter(stored))) = context.open(name).get() {
+        if stored.filter.expiring().is_some() {
+            note_stored(context.database(), name.bytes());
+        }
+        if stored.has_dumps() {
+            note_dumped(context.database(), name.bytes());
+        }
     }
 }
 
 pub(crate) fn swapped(one: i32, other: i32) {
-    let mut keys = keys();
-    *keys = core::mem::take(&mut *keys)
-        .into_iter()
-        .map(|(database, name)| match database {
-            number if number == one => (other, name),
-            number if number == other => (one, name),
-            number => (number, name),
-        })
-        .collect();
+    EXPIRING.swap(one, other);
+    DUMPED.swap(one, other);
 }
 
-/// Performs the ticks that are due. Replicas do nothing.
+/// Ends idle dumps, and performs the ticks that are due. Replicas perform no ticks of their own.
 pub(crate) fn due(context: Context<'_>) {
-    if !sys::is_primary() || sys::is_loading() {
+    if sys::is_loading() {
         return;
     }
-    let (now, noted) = (sys::now(), keys().clone());
-    for (database, name) in noted {
-        let expires = context.select(database) && context.with_text(&name, |text| make_due(context, text, now));
-        if !expires {
-            keys().remove(&(database, name));
-        }
+    let now = sys::now();
+    let oldest = now - milliseconds(settings::dump_idle());
+    DUMPED.visit(context, |name| {
+        let mut key = context.open(name);
+        filter_mut(&mut key).is_ok_and(|stored| stored.is_some_and(|stored| stored.end_dumps_before(oldest)))
+    });
+    if sys::is_primary() {
+        EXPIRING.visit(context, |name| make_due(context, name, now));
     }
 }
 
 /// Performs the ticks of one key that are due, and returns whether its items expire.
 fn make_due(context: Context<'_>, name: Text<'_>, now: i64) -> bool {
     let (next_tick, tick) = match context.open(name).get() {
-        Ok(Some(Value::Filter(Stored { filter, next_tick, .. }))) => match filter.expiring() {
-            Some(filter) => (*next_tick, milliseconds(filter.tick())),
+        Ok(Some(Value::Filter(Stored { filter, next_tick, .. }))) => match filter.tick() {
+            Some(tick) => (*next_tick, milliseconds(tick)),
             None => return false,
         },
         _ => return false,
@@ -96,7 +137,7 @@ fn make_due(context: Context<'_>, name: Text<'_>, now: i64) -> bool {
 }
 
 fn make(stored: &mut Stored, count: i64, next_tick: i64) {
-    if let Some(filter) = stored.filter.expiring() {
+    if let Some(filter) = stored.changing().expiring() {
         for _ in 0..count {
             filter.advance();
         }

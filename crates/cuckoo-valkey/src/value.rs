@@ -1,14 +1,14 @@
 //! The value of a key.
 
-use crate::pieces::{Joined, Pieces, damaged};
-use crate::sys::alloc::{Limit, limited};
+use crate::pieces::{Joined, Part, Pieces, damaged};
+use crate::sys::alloc::{Limit, limited, limited_and_refused};
+use crate::sys::now;
 use concurrent_cuckoo_filter::{
     BuildError, CuckooFilter, ExpiringFilter, InsertError, MergeError, SavedHasher, SnapshotError, SnapshotReader,
     StableHashBuilder,
 };
 use core::hash::BuildHasher;
 use core::time::Duration;
-use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -21,6 +21,10 @@ pub(crate) const HEAD: usize = 1;
 
 /// The ratio of the maximum capacity of a growing filter to its initial capacity.
 const GROWTH: usize = 1 << 10;
+
+/// The number of copies of an item that a filter holds. With more, two items that share a bucket would leave no room there for
+/// any other one: with 2,000 items of 8 copies in a filter for 100,000, one new item of 70 was refused.
+const COPIES: u32 = 2;
 
 /// The maximum number of concurrent dumps per key. One more ends the oldest.
 const DUMPS: usize = 4;
@@ -72,19 +76,29 @@ pub(crate) struct Stored {
     /// Shared with a running export.
     pub(crate) filter: Arc<Filter>,
     pub(crate) parameters: Parameters,
-    /// The number of copies beyond the eighth, by class.
+    /// The number of further copies, by class, of a plain filter. It holds at least one copy of each of these classes.
     overflow: BTreeMap<u128, u64>,
     pub(crate) deleted: u64,
     pub(crate) next_tick: i64,
     dumps: Vec<Dump>,
 }
 
-/// A snapshot sent in chunks.
+/// A snapshot sent in chunks, each of which is written when a client requests it.
 struct Dump {
     number: u64,
-    /// Chunks before the most recently sent one are empty.
-    chunks: Vec<Vec<u8>>,
-    bytes: usize,
+    /// The filter when the dump began, if it has changed since.
+    copy: Option<Arc<Filter>>,
+    /// The size of the snapshot in bytes, once known.
+    bytes: Option<usize>,
+    used: i64,
+}
+
+/// What an insertion came to.
+pub(crate) struct Put {
+    /// Whether the item went in, or was found by a unique insertion.
+    pub(crate) result: Result<bool, InsertError>,
+    /// Whether the filter would have grown, had there been memory. A replica must not grow either.
+    pub(crate) is_stunted: bool,
 }
 
 /// A snapshot received in chunks.
@@ -109,7 +123,7 @@ impl Filter {
         either!(self, filter => filter.contains(item))
     }
 
-    pub(crate) fn contains_batch<T: Borrow<[u8]>>(&self, items: &[T], found: &mut [bool]) {
+    pub(crate) fn contains_batch(&self, items: &[&[u8]], found: &mut [bool]) {
         either!(self, filter => filter.contains_batch(items, found));
     }
 
@@ -131,19 +145,17 @@ impl Filter {
     }
 
     pub(crate) fn slots(&self) -> usize {
-        match self {
-            Filter::Plain(filter) => filter.slots(),
-            // Calculated from the load factor; 0 for an empty filter.
-            Filter::Expiring(filter) => match filter.stats() {
-                stats if stats.len == 0 => 0,
-                stats => (stats.len as f64 / stats.load_factor).round() as usize,
-            },
-        }
+        either!(self, filter => filter.stats()).slots
     }
 
     /// The false-positive rate at the current load.
     pub(crate) fn current_rate(&self) -> f64 {
         either!(self, filter => filter.stats()).expected_false_positive_rate
+    }
+
+    /// The interval between two ticks, if items expire.
+    pub(crate) fn tick(&self) -> Option<Duration> {
+        self.expiring()?.tick()
     }
 
     pub(crate) fn expiring(&self) -> Option<&Expiring> {
@@ -153,6 +165,13 @@ impl Filter {
         }
     }
 
+    fn try_clone(&self) -> Result<Self, BuildError> {
+        Ok(match self {
+            Filter::Plain(filter) => Filter::Plain(filter.try_clone()?),
+            Filter::Expiring(filter) => Filter::Expiring(Box::new(filter.try_clone()?)),
+        })
+    }
+
     /// Writes the filter's snapshot, table by table.
     pub(crate) fn write_to(&self, writer: impl Write) -> Result<(), SnapshotError> {
         either!(self, filter => filter.write_to(writer))
@@ -160,11 +179,11 @@ impl Filter {
 
     fn read_from(reader: impl Read, expires: bool) -> Result<Self, SnapshotError> {
         let reader = SnapshotReader::new(reader)?;
-        if expires {
-            return ExpiringFilter::from_snapshot(reader, None, Duration::ZERO)
-                .map(|filter| Filter::Expiring(Box::new(filter)));
-        }
-        reader.into_filter_with_stored_keys().map(Filter::Plain)
+        Ok(if expires {
+            Filter::Expiring(Box::new(reader.into_filter()?))
+        } else {
+            Filter::Plain(reader.into_filter()?)
+        })
     }
 }
 
@@ -202,17 +221,49 @@ impl Stored {
         Stored { filter: Arc::new(filter), parameters, overflow, deleted, next_tick, dumps: Vec::new() }
     }
 
-    /// Stores a copy. From the ninth copy of a class on, a plain filter counts copies in `overflow`, and an expiring filter renews
-    /// one of the eight.
-    pub(crate) fn add(&mut self, item: &[u8]) -> Result<(), InsertError> {
-        let added = limited(Limit::MaxMemory, || match &*self.filter {
-            Filter::Plain(filter) => filter.insert(item),
-            Filter::Expiring(filter) => filter.insert(item),
-        });
-        if added != Err(InsertError::TooManyCopies) {
-            return added;
+    /// The filter, about to be changed: dumps that have begun keep the filter that they began with.
+    pub(crate) fn changing(&mut self) -> &Filter {
+        if self.dumps.iter().any(|dump| dump.copy.is_none()) {
+            self.part_from_dumps();
         }
+        &self.filter
+    }
+
+    #[cold]
+    fn part_from_dumps(&mut self) {
+        // Without memory the dumps end, and their clients begin others.
+        let copy = limited(Limit::MaxMemory, || self.filter.try_clone().ok()).map(Arc::new);
+        self.dumps.retain_mut(|dump| {
+            if dump.copy.is_none() {
+                dump.copy.clone_from(&copy);
+            }
+            dump.copy.is_some()
+        });
+    }
+
+    /// Ends dumps that were last used before this time, and returns whether others are left.
+    pub(crate) fn end_dumps_before(&mut self, time: i64) -> bool {
+        self.dumps.retain(|dump| dump.used >= time);
+        self.has_dumps()
+    }
+
+    pub(crate) fn has_dumps(&self) -> bool {
+        !self.dumps.is_empty()
+    }
+
+    /// Stores a copy, and grows within the limit. An item that is present is not refused: a plain filter counts its further copies in
+    /// `overflow`, and an expiring filter renews one of those that it holds.
+    pub(crate) fn add(&mut self, item: &[u8], limit: Limit) -> Put {
+        let (result, is_stunted) = limited_and_refused(limit, || self.add_within_limit(item).map(|()| true));
+        Put { result, is_stunted }
+    }
+
+    fn add_within_limit(&mut self, item: &[u8]) -> Result<(), InsertError> {
+        let stored = either!(self.changing(), filter => {
+            filter.insert_unique(item)? || filter.count(item) < COPIES && filter.insert(item).is_ok()
+        });
         match &*self.filter {
+            _ if stored => {}
             Filter::Plain(filter) => *self.overflow.entry(filter.class_of(item)).or_default() += 1,
             Filter::Expiring(filter) => {
                 filter.renew(item);
@@ -221,33 +272,32 @@ impl Stored {
         Ok(())
     }
 
-    /// Stores an item if it is absent, and returns whether it was.
-    pub(crate) fn add_new(&mut self, item: &[u8]) -> Result<bool, InsertError> {
-        limited(Limit::MaxMemory, || match &*self.filter {
-            Filter::Plain(filter) => filter.insert_unique(item),
-            Filter::Expiring(filter) => filter.insert_unique(item),
-        })
+    /// Stores an item if it is absent.
+    pub(crate) fn add_new(&mut self, item: &[u8], limit: Limit) -> Put {
+        let filter = self.changing();
+        let (result, is_stunted) = limited_and_refused(limit, || either!(filter, filter => filter.insert_unique(item)));
+        Put { result, is_stunted }
     }
 
     pub(crate) fn remove(&mut self, item: &[u8]) -> bool {
-        let removed = match &*self.filter {
-            Filter::Plain(filter) => {
-                let class = (!self.overflow.is_empty()).then(|| filter.class_of(item));
-                match class.and_then(|class| Some((class, self.overflow.get_mut(&class)?))) {
-                    None => filter.remove(item),
-                    Some((class, copies)) => {
-                        *copies -= 1;
-                        if *copies == 0 {
-                            self.overflow.remove(&class);
-                        }
-                        true
-                    }
-                }
-            }
-            Filter::Expiring(filter) => filter.remove(item),
-        };
+        let removed = self.remove_further(item) || either!(self.changing(), filter => filter.remove(item));
         self.deleted += u64::from(removed);
         removed
+    }
+
+    /// Removes one of the copies that the filter does not hold.
+    fn remove_further(&mut self, item: &[u8]) -> bool {
+        if self.overflow.is_empty() {
+            return false;
+        }
+        let Filter::Plain(filter) = &*self.filter else { return false };
+        let class = filter.class_of(item);
+        let Some(copies) = self.overflow.get_mut(&class) else { return false };
+        *copies -= 1;
+        if *copies == 0 {
+            self.overflow.remove(&class);
+        }
+        true
     }
 
     /// The number of copies. An expiring filter returns 1 or 0.
@@ -255,7 +305,7 @@ impl Stored {
         match &*self.filter {
             Filter::Plain(filter) => {
                 let overflow = if self.overflow.is_empty() { None } else { self.overflow.get(&filter.class_of(item)) };
-                filter.count(item) as u64 + overflow.copied().unwrap_or(0)
+                u64::from(filter.count(item)) + overflow.copied().unwrap_or(0)
             }
             Filter::Expiring(filter) => filter.contains(item).into(),
         }
@@ -266,13 +316,15 @@ impl Stored {
         self.filter.len() as u64 + self.overflow()
     }
 
-    /// The total number of copies beyond the eighth of their class.
+    /// The total number of copies that the filter does not hold.
     pub(crate) fn overflow(&self) -> u64 {
         self.overflow.values().sum()
     }
 
     pub(crate) fn memory_usage(&self) -> usize {
-        let dumped = self.dumps.iter().flat_map(|dump| &dump.chunks).map(Vec::len).sum::<usize>();
+        let mut copies: Vec<_> = self.dumps.iter().flat_map(|dump| &dump.copy).collect();
+        copies.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        let dumped = copies.iter().map(|copy| copy.memory_usage()).sum::<usize>();
         let entry = size_of::<(u128, u64)>() * 3 / 2;
         size_of::<Value>() + self.filter.memory_usage() + self.overflow.len() * entry + dumped
     }
@@ -284,21 +336,21 @@ impl Stored {
 
     /// Copies the filter and its bookkeeping, without the dumps.
     pub(crate) fn try_clone(&self) -> Result<Self, BuildError> {
-        let filter = match &*self.filter {
-            Filter::Plain(filter) => Filter::Plain(filter.try_clone()?),
-            Filter::Expiring(filter) => Filter::Expiring(Box::new(filter.try_clone()?)),
-        };
-        Ok(Stored::new(filter, self.parameters, self.overflow.clone(), self.deleted, self.next_tick))
+        Ok(Stored::new(self.filter.try_clone()?, self.parameters, self.overflow.clone(), self.deleted, self.next_tick))
     }
 
     /// Adds all copies of `other`. After an error, `self` may hold some of them.
     pub(crate) fn merge_from(&mut self, other: &Self) -> Result<(), String> {
-        let report = limited(Limit::MaxMemory, || match (&*self.filter, &*other.filter) {
+        let (report, is_stunted) = limited_and_refused(Limit::MaxMemory, || match (&*self.filter, &*other.filter) {
             (Filter::Plain(to), Filter::Plain(from)) => to.merge_from(from).map_err(|error| error.to_string()),
             (Filter::Expiring(to), Filter::Expiring(from)) => to.merge_from(from).map_err(|error| error.to_string()),
             _ => Err(MergeError::SizesDiffer.to_string()),
         });
         let report = report.map_err(|error| format!("ERR {error}"))?;
+        if is_stunted {
+            // A replica has the memory, and would grow.
+            return Err("OOM no memory for the filter of all; nothing was merged".into());
+        }
         if report.refused > 0 {
             let refused = report.refused;
             return Err(format!("ERR no room for {refused} items, or more than 8 copies of one; nothing was merged"));
@@ -327,40 +379,46 @@ impl Stored {
     /// Returns the chunk at `position` and the position after it, or `None` after the last chunk. Position 0 begins a dump.
     pub(crate) fn dump(&mut self, position: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
         if position == 0 {
-            return self.begin_dump().map(Some);
+            return Ok(Some(self.begin_dump()));
         }
         let (number, at) = (position >> POSITION_BITS, (position & POSITION) as usize);
-        let place = self.dumps.iter().position(|dump| dump.number == number).ok_or(INVALID_POSITION)?;
-        let dump = &mut self.dumps[place];
-        if at == HEAD + dump.bytes {
-            self.dumps.remove(place);
+        let dump = self.dumps.iter_mut().find(|dump| dump.number == number).ok_or(INVALID_POSITION)?;
+        let at = at.checked_sub(HEAD).ok_or(INVALID_POSITION)?;
+        if dump.bytes == Some(at) {
+            self.dumps.retain(|dump| dump.number != number);
             return Ok(None);
         }
-        let index = (at - HEAD) / CHUNK;
-        if at < HEAD || !(at - HEAD).is_multiple_of(CHUNK) || dump.chunks.get(index).is_none_or(Vec::is_empty) {
+        if !at.is_multiple_of(CHUNK) {
             return Err(INVALID_POSITION.into());
         }
-        // The client may request the current chunk again, but no earlier one.
-        dump.chunks[..index].fill(Vec::new());
-        let chunk = dump.chunks[index].clone();
+        dump.used = now();
+        let filter = dump.copy.as_deref().unwrap_or(&self.filter);
+        let mut part = Part::new(at, CHUNK);
+        let written = limited(Limit::MaxMemory, || filter.write_to(&mut part));
+        let chunk = match written {
+            // Written to its end.
+            Ok(()) => {
+                let chunk = part.end();
+                dump.bytes = Some(at + chunk.len());
+                chunk
+            }
+            Err(_) if part.is_complete() => part.end(),
+            Err(error) => return Err(format!("ERR {error}")),
+        };
+        if chunk.is_empty() {
+            return Err(INVALID_POSITION.into());
+        }
         Ok(Some((position + chunk.len() as u64, chunk)))
     }
 
-    fn begin_dump(&mut self) -> Result<(u64, Vec<u8>), String> {
-        let mut dump = Dump { number: random() >> (POSITION_BITS + 1) | 1, chunks: Vec::new(), bytes: 0 };
-        let mut writer = Pieces::new(CHUNK, |chunk: &[u8]| {
-            dump.bytes += chunk.len();
-            dump.chunks.push(chunk.to_vec());
-        });
-        let written = limited(Limit::MaxMemory, || self.filter.write_to(&mut writer));
-        writer.end();
-        written.map_err(|error| format!("ERR {error}"))?;
+    fn begin_dump(&mut self) -> (u64, Vec<u8>) {
+        let dump = Dump { number: random() >> (POSITION_BITS + 1) | 1, copy: None, bytes: None, used: now() };
         if self.dumps.len() == DUMPS {
             self.dumps.remove(0);
         }
         let position = dump.number << POSITION_BITS | HEAD as u64;
         self.dumps.push(dump);
-        Ok((position, self.head()))
+        (position, self.head())
     }
 }
 

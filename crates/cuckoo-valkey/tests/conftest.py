@@ -31,16 +31,16 @@ def free_port():
 class Server:
     """A process, and a client of it as `self.client`."""
 
-    def __init__(self, program, folder, *options, protocol=2):
+    def __init__(self, program, folder, *options, protocol=2, dump_idle=60):
         self.program, self.folder, self.options, self.protocol = program, Path(folder), options, protocol
-        self.port, self.process = free_port(), None
+        self.port, self.process, self.dump_idle = free_port(), None, dump_idle
         (self.folder / "exports").mkdir(parents=True, exist_ok=True)
         self.start()
 
     def start(self):
         arguments = ["--port", self.port, "--bind", "127.0.0.1", "--dir", self.folder, "--save", "", "--loglevel", "notice"]
         arguments += ["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--logfile", self.folder / "log"]
-        arguments += ["--loadmodule", MODULE, "export-dir", self.folder / "exports", *self.options]
+        arguments += ["--loadmodule", MODULE, "export-dir", self.folder / "exports", "dump-idle", self.dump_idle, *self.options]
         self.process = subprocess.Popen([self.program, *map(str, arguments)], stdout=subprocess.DEVNULL)
         self.client = self.connect(self.protocol)
         self.wait(lambda: self.client.ping())
@@ -73,6 +73,11 @@ class Server:
 
     def digest(self, key="f"):
         return self.client.execute_command("DEBUG", "DIGEST-VALUE", key)[0]
+
+    def address_space(self):
+        """The largest address space of the server so far, in bytes: it also counts what was allocated and never touched."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmPeak:")[1].split()[0]) << 10
 
     def in_step(self, replica):
         """Waits until the replica has all that was written here."""

@@ -2,6 +2,7 @@
 
 import pytest
 import redis
+import valkey
 
 
 def error(text):
@@ -128,13 +129,31 @@ def test_an_item_may_be_added_any_number_of_times(server):
         assert server.cf("INSERT", "f", "ITEMS", *["again"] * 10_000) == [1] * 10_000
     assert server.cf("COUNT", "f", "again") == 140_000
     info = server.info()
-    assert info["Number of items inserted"] == 140_000 and info["Copies beyond the eighth"] == 139_992
+    assert info["Number of items inserted"] == 140_000 and info["Copies beside the filter"] == 139_998
     with server.client.pipeline(transaction=False) as pipeline:
         for _ in range(140_000 - 3):
             pipeline.execute_command("CF.DEL", "f", "again")
         assert pipeline.execute() == [1] * (140_000 - 3)
     assert (server.cf("COUNT", "f", "again"), server.cf("EXISTS", "f", "again")) == (3, 1)
     assert [server.cf("DEL", "f", "again") for _ in range(4)] == [1, 1, 1, 0]
+
+
+def test_items_that_come_often_leave_room_for_others(server):
+    """Copies of two items that share a bucket do not fill it."""
+    often = [f"often {number}" for number in range(50)]
+    once = [f"once {number}" for number in range(950)]
+    for options in [(), ("EXPANSION", 0), ("TTL", 3600)]:
+        server.client.flushall()
+        server.cf("RESERVE", "f", 1000, "SEED", 1, *options)
+        for _ in range(12):
+            assert server.cf("INSERT", "f", "ITEMS", *often) == [1] * 50
+        assert server.cf("INSERT", "f", "ITEMS", *once) == [1] * 950
+        if "TTL" in options:
+            assert [server.cf("DEL", "f", "often 0") for _ in range(3)] == [1, 1, 0]
+            continue
+        assert server.cf("COUNT", "f", "often 0") == 12
+        assert [server.cf("DEL", "f", "often 0") for _ in range(13)] == [1] * 12 + [0]
+        assert server.info()["Number of items inserted"] == 50 * 12 + 950 - 12
 
 
 def test_replies_of_resp3(start):
@@ -170,3 +189,32 @@ def test_transactions_and_scripts(server):
     assert server.client.eval("return redis.call('CF.COUNT', KEYS[1], 'a')", 1, "f") == 1
     with error("transaction or a script"):
         server.client.eval("return redis.call('CF.EXPORT', KEYS[1], 'x')", 1, "f")
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+@pytest.mark.parametrize("library", [redis, valkey], ids=["redis-py", "valkey-py"])
+def test_clients_speak_with_the_module(start, library, protocol):
+    server = start()
+    client = getattr(library, "Redis" if library is redis else "Valkey")(port=server.port, protocol=protocol)
+    cf = client.cf()
+    assert cf.create("f", 1000, expansion=1, bucket_size=2, max_iterations=20)
+    assert cf.add("f", "a") == 1 and cf.addnx("f", "a") == 0
+    assert cf.insert("f", ["b", "b"]) == [1, 1] and cf.insertnx("f", ["b", "c"]) == [0, 1]
+    assert cf.exists("f", "a") == 1 and cf.mexists("f", "a", "x") == [1, 0]
+    assert cf.count("f", "b") == 2 and cf.delete("f", "b") == 1
+    info = cf.info("f")
+    inserted = info[b"Number of items inserted"] if isinstance(info, dict) else info.insertedNum
+    assert inserted == 3
+    position = 0
+    while True:
+        position, chunk = cf.scandump("f", position)
+        if not position:
+            break
+        assert cf.loadchunk("g", position, chunk)
+    assert cf.mexists("g", "a", "b", "c", "x") == [1, 1, 1, 0]
+    with pytest.raises(library.exceptions.ResponseError, match="exists"):
+        cf.create("f", 1000)
+    with client.pipeline() as pipeline:
+        pipeline.execute_command("CF.ADD", "f", "d")
+        pipeline.execute_command("CF.MEXISTS", "f", "d", "e")
+        assert pipeline.execute() == [1, [1, 0]]

@@ -29,6 +29,14 @@ pub(crate) enum Limit {
 
 thread_local! {
     static LIMIT: Cell<Limit> = const { Cell::new(Limit::None) };
+    /// Whether a limit refused an allocation since the last call of [`limited_and_refused`].
+    static REFUSED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// As [`limited`], and returns whether the limit refused an allocation. A filter may succeed without it: it grows later.
+pub(crate) fn limited_and_refused<T>(limit: Limit, work: impl FnOnce() -> T) -> (T, bool) {
+    REFUSED.set(false);
+    (limited(limit, work), REFUSED.get())
 }
 
 /// Calls `work` with this limit.
@@ -65,7 +73,10 @@ fn within_limit(size: usize) -> bool {
         },
     };
     match left.checked_sub(size) {
-        None => false,
+        None => {
+            REFUSED.set(true);
+            false
+        }
         Some(left) => {
             LIMIT.set(Limit::Bytes(left));
             true
@@ -132,6 +143,9 @@ impl ServerAllocator {
             }
             start
         };
+        if start.is_null() {
+            REFUSED.set(true);
+        }
         if align == 0 || start.is_null() {
             return start;
         }

@@ -11,7 +11,7 @@ pub(crate) mod timer;
 use crate::value::Value;
 use core::marker::PhantomData;
 use core::panic::AssertUnwindSafe;
-use std::borrow::{Borrow, Cow};
+use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 use std::os::raw::c_int;
 use valkey_module::raw;
@@ -87,12 +87,6 @@ impl<'a> Text<'a> {
     }
 }
 
-impl Borrow<[u8]> for Text<'_> {
-    fn borrow(&self) -> &[u8] {
-        self.bytes()
-    }
-}
-
 /// An argument of a replicated command.
 pub(crate) enum Argument<'a> {
     Given(Text<'a>),
@@ -160,7 +154,7 @@ impl<'a> Context<'a> {
 
     fn opened(self, name: Text<'_>, mode: u32) -> Key<'a> {
         // SAFETY: context and name live.
-        Key(unsafe { api!(RedisModule_OpenKey(self.0, name.0, mode as c_int)) }, PhantomData)
+        unsafe { Key::of(api!(RedisModule_OpenKey(self.0, name.0, mode as c_int))) }
     }
 
     /// Calls `work` with these bytes as a string of the server.
@@ -267,26 +261,48 @@ impl Context<'_> {
 }
 
 /// An open key.
-pub(crate) struct Key<'a>(*mut raw::RedisModuleKey, PhantomData<&'a raw::RedisModuleCtx>);
+pub(crate) struct Key<'a> {
+    key: *mut raw::RedisModuleKey,
+    holds: Holds,
+    lives: PhantomData<&'a raw::RedisModuleCtx>,
+}
+
+/// The content of an open key, looked up once.
+#[derive(Clone, Copy)]
+enum Holds {
+    Nothing,
+    OtherType,
+    Value(*mut Value),
+}
 
 impl Key<'_> {
+    /// # Safety
+    /// The key must be open, or null, which is an empty key.
+    unsafe fn of(key: *mut raw::RedisModuleKey) -> Self {
+        // SAFETY: the requirement is the caller's; the functions accept null.
+        let holds = unsafe {
+            if api!(RedisModule_ModuleTypeGetType(key)) == data_type::this() {
+                Holds::Value(api!(RedisModule_ModuleTypeGetValue(key)).cast())
+            } else if api!(RedisModule_KeyType(key)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
+                Holds::Nothing
+            } else {
+                Holds::OtherType
+            }
+        };
+        Key { key, holds, lives: PhantomData }
+    }
+
     fn place(&self) -> Result<Option<*mut Value>, Failure> {
-        // SAFETY: 1. the key is open, or null, which the functions accept as an empty key; 2. a value of this type was made
-        // from a `Box`
-        // by `Key::set` or a callback of the type.
-        unsafe {
-            if api!(RedisModule_KeyType(self.0)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
-                return Ok(None);
-            }
-            if api!(RedisModule_ModuleTypeGetType(self.0)) != data_type::this() {
-                return Err(Failure::WrongType);
-            }
-            Ok(Some(api!(RedisModule_ModuleTypeGetValue(self.0)).cast()))
+        match self.holds {
+            Holds::Nothing => Ok(None),
+            Holds::OtherType => Err(Failure::WrongType),
+            Holds::Value(value) => Ok(Some(value)),
         }
     }
 
     pub(crate) fn get(&self) -> Result<Option<&Value>, Failure> {
-        // SAFETY: the value lives while the key is open: commands run on one thread, and only they change it.
+        // SAFETY: 1. a value of this type was made from a `Box` by `Key::set` or a callback of the type; 2. it lives while the key is open:
+        // commands run on one thread, and only they change it.
         Ok(self.place()?.map(|value| unsafe { &*value }))
     }
 
@@ -297,16 +313,17 @@ impl Key<'_> {
 
     /// Replaces the value of the key.
     pub(crate) fn set(&mut self, value: Value) {
+        let value = Box::into_raw(Box::new(value));
         // SAFETY: 1. the key is open for writing; 2. the server now owns the value, and the type's `free` drops it.
-        unsafe {
-            api!(RedisModule_ModuleTypeSetValue(self.0, data_type::this(), Box::into_raw(Box::new(value)).cast()));
-        }
+        let set = unsafe { api!(RedisModule_ModuleTypeSetValue(self.key, data_type::this(), value.cast())) };
+        debug_assert_eq!(set, raw::REDISMODULE_OK as c_int);
+        self.holds = Holds::Value(value);
     }
 }
 
 impl Drop for Key<'_> {
     fn drop(&mut self) {
         // SAFETY: opened once, and not used after this; null is allowed.
-        unsafe { api!(RedisModule_CloseKey(self.0)) };
+        unsafe { api!(RedisModule_CloseKey(self.key)) };
     }
 }

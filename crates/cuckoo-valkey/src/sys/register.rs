@@ -2,7 +2,7 @@
 
 use super::{Context, Text, api, guarded};
 use crate::commands::{self, Outcome};
-use crate::{export, ticks};
+use crate::{export, settings, ticks};
 use core::marker::PhantomData;
 use std::ffi::CStr;
 use std::os::raw::c_int;
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 
 fn load(context: Context<'_>, arguments: &[Text<'_>]) -> Result<(), String> {
     let Context(ctx, PhantomData) = context;
-    export::configure(arguments)?;
+    settings::set(arguments)?;
     super::fork::init()?;
     super::data_type::register(context)?;
     // The callbacks report failed reads themselves, and a replica serves its old data while it loads new data.

@@ -1,0 +1,56 @@
+//! The arguments of the module.
+
+use crate::sys::Text;
+use core::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+#[derive(Debug)]
+struct Settings {
+    export_dir: Option<PathBuf>,
+    dump_idle: Duration,
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+const DEFAULT_DUMP_IDLE: Duration = Duration::from_secs(60);
+
+/// Parses `export-dir FOLDER` and `dump-idle SECONDS`.
+pub(crate) fn set(arguments: &[Text<'_>]) -> Result<(), String> {
+    let mut settings = Settings { export_dir: None, dump_idle: DEFAULT_DUMP_IDLE };
+    let (pairs, rest) = arguments.as_chunks();
+    for &[name, value] in pairs {
+        let value = str::from_utf8(value.bytes()).map_err(|_| "a value is not UTF-8")?;
+        match &name.bytes().to_ascii_lowercase()[..] {
+            b"export-dir" => {
+                if !Path::new(value).is_dir() {
+                    return Err(format!("export-dir {value} is no folder"));
+                }
+                settings.export_dir = Some(value.into());
+            }
+            b"dump-idle" => {
+                let seconds = value.parse().map_err(|_| format!("dump-idle {value} is no number of seconds"))?;
+                settings.dump_idle = Duration::from_secs(seconds);
+            }
+            name => {
+                let name = name.escape_ascii();
+                return Err(format!("unknown argument '{name}'; 'export-dir' and 'dump-idle' are known"));
+            }
+        }
+    }
+    if !rest.is_empty() {
+        return Err("an argument without its value".into());
+    }
+    SETTINGS.get_or_init(|| settings);
+    Ok(())
+}
+
+/// The directory of exports.
+pub(crate) fn export_dir() -> Option<&'static Path> {
+    SETTINGS.get()?.export_dir.as_deref()
+}
+
+/// The time after which an unused dump ends.
+pub(crate) fn dump_idle() -> Duration {
+    SETTINGS.get().map_or(DEFAULT_DUMP_IDLE, |settings| settings.dump_idle)
+}
