@@ -4,7 +4,7 @@
     target/venv/bin/python measure.py [SERVER] [ITEMS]
 
 Throughput of one connection is the protocol's, so what is compared is the time that the server's main thread runs,
-by /proc. Each figure is the median of five runs.
+by /proc. Figures of single commands are the 10th percentile of 20 slices, the commands in turn; others the median of five runs.
 """
 
 import statistics
@@ -44,23 +44,24 @@ def per_item(server, commands, depth, items_of_each=1):
 def main():
     server = Server(PROGRAM, tempfile.mkdtemp())
     info = server.client.info("server")
-    print(f"{PROGRAM} {info.get('valkey_version', info['redis_version'])}, medians of 5, microseconds of its processor per item")
-    count = 40_000
+    print(f"{PROGRAM} {info.get('valkey_version', info['redis_version'])}, microseconds of its processor per item")
     names = [f"item:{number:012}" for number in range(100_000)]
+    server.cf("RESERVE", "f", 1000)
+    server.cf("INSERT", "f", "ITEMS", *names[:1000])
+    server.client.sadd("s", *names[:1000])
+    cases = [("CF.EXISTS", "f"), ("SISMEMBER", "s"), ("CF.ADD", "new-f"), ("SADD", "new-s")]
     for depth in (1, 16, 100):
-        row = {}
-        for command, key in [("CF.EXISTS", "f"), ("SISMEMBER", "s"), ("CF.ADD", "f"), ("SADD", "s")]:
-            runs = []
-            for run in range(5):
-                if command in ("CF.ADD", "SADD"):
-                    server.client.delete(key)
-                    if key == "f":
-                        server.cf("RESERVE", "f", 1_000_000)
-                else:
-                    server.cf("INSERT", "f", "ITEMS", *names[:1000]) if key == "f" else server.client.sadd("s", *names[:1000])
-                runs.append(per_item(server, [(command, key, name) for name in names[:count]], depth))
-            row[command] = statistics.median(runs)
-        print(f"pipeline of {depth:3}: " + ", ".join(f"{name} {value:.2f}" for name, value in row.items()))
+        # All cases in turn, and of each the lower end of its slices: others use the processor, too.
+        slices = {command: [] for command, _ in cases}
+        for _ in range(20):
+            server.client.delete("new-f", "new-s")
+            server.cf("RESERVE", "new-f", 10_000)
+            for command, key in cases:
+                slices[command].append(per_item(server, [(command, key, name) for name in names[:4000]], depth))
+        low = {command: statistics.quantiles(times, n=10)[0] for command, times in slices.items()}
+        ratios = low["CF.EXISTS"] / low["SISMEMBER"], low["CF.ADD"] / low["SADD"]
+        print(f"pipeline of {depth:3}: " + ", ".join(f"{name} {value:.2f}" for name, value in low.items()), end="")
+        print("; ratios {:.2f}, {:.2f}".format(*ratios))
     for command, key in [("CF.MEXISTS", "f"), ("SMISMEMBER", "s")]:
         commands = [(command, key, *names[begin : begin + 100]) for begin in range(0, len(names), 100)] * 4
         print(f"{command} of 100: {statistics.median(per_item(server, commands, 1, 100) for _ in range(5)):.3f}")
