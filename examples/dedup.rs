@@ -1,13 +1,13 @@
-//! Removes repeated lines from a stream, on all cores, in a memory that it announces.
+//! Removes repeated lines from a stream, on all cores, and prints its memory in advance.
 //!
 //! ```text
 //! cargo run --release -p examples --bin dedup -- urls-1.txt urls-2.txt > new.txt    # grows with the lines
 //! zcat crawl-*.gz | cargo run --release -p examples --bin dedup -- --capacity 1000000000 --rate 0.0001 > new.txt
 //! ```
 //!
-//! Every line of the output is there once, in the order of the input. A new line is taken for a repeated one as often as
-//! the rate says, and is then missing; an exact set would keep the lines themselves. If more lines are new than the
-//! filter holds, the ones that it refuses are written all the same, so none is lost, and the end of the run says how many.
+//! The output has each line once, in the order of the input. At the given rate, a new line is mistaken for a repeated
+//! one and is missing; an exact set would store the lines themselves. If there are more new lines than the filter has
+//! room for, refused lines are written unchecked, so none is lost, and the summary has their number.
 
 use clap::Parser;
 use concurrent_cuckoo_filter::CuckooFilter;
@@ -22,32 +22,32 @@ use std::thread;
 /// Removes repeated lines from files or from standard input.
 #[derive(Parser)]
 struct Arguments {
-    /// Files of lines, read one after the other; standard input without any
+    /// Files of lines, read one after the other [default: standard input]
     files: Vec<PathBuf>,
-    /// How many distinct lines are expected; without it the filter grows with them, up to 10,000,000,000
+    /// Expected number of distinct lines [default: the filter grows, up to 10,000,000,000 lines]
     #[arg(long)]
     capacity: Option<usize>,
-    /// How often a new line may be taken for a repeated one
+    /// Fraction of new lines that may be mistaken for repeated ones
     #[arg(long, default_value_t = 0.0001)]
     rate: f64,
-    /// Threads that look lines up, up to 1024; one per core by default
+    /// Threads for lookups, up to 1024; 0 is one per core
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
-    /// No announcement and no summary
+    /// Print neither the memory nor a summary
     #[arg(long)]
     quiet: bool,
 }
 
-/// Distinct lines up to which a filter grows.
+/// The maximum number of distinct lines of a growing filter.
 const MOST: usize = 10_000_000_000;
 
-/// Bytes that are read at a time, rounded up to whole lines.
+/// Bytes read at a time, rounded up to whole lines.
 const CHUNK: usize = 4 << 20;
 
-/// Chunks between two stages, so that reading, looking up and writing go on at the same time.
+/// Chunks between two stages, so that reads, lookups and writes overlap.
 const WAITING: usize = 2;
 
-/// Whole lines. The last one may lack its line feed.
+/// Whole lines. The last line may lack its line feed.
 type Chunk = Vec<u8>;
 
 fn lines(chunk: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads.into()).build();
     let pool = pool.map_err(|error| format!("{} threads cannot be started: {error}", arguments.threads))?;
-    // Opened before anything is announced: a name that is wrong is told at once.
+    // Opened first, so that a wrong name is reported at once.
     let mut inputs: Vec<(String, Box<dyn Read + Send>)> = Vec::new();
     for path in &arguments.files {
         let file = File::open(path).map_err(|error| format!("cannot open {}: {error}", path.display()))?;
@@ -97,8 +97,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         memory += &format!(" ({} at 100,000,000 new lines)", memory_at(100_000_000)?);
     }
     if !arguments.quiet {
-        // Chunks wait before and after the lookups, and one is in each of the three stages: at most a byte and an answer
-        // for each line feed, and once a slice.
+        // Chunks wait before and after the lookups, and each of the three stages has one: at most a byte and a result
+        // per line feed, and a slice per line in one stage.
         let lines = ((2 * WAITING + 3) * 2 + size_of::<&[u8]>()) * CHUNK;
         let _ = writeln!(io::stderr(), "memory: {memory}, up to {} for lines", HumanBytes(lines as u64));
     }
@@ -109,7 +109,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let counts = thread::scope(|scope| {
         let reader = scope.spawn(move || read(inputs, &give));
         let writer = scope.spawn(move || write(&admitted));
-        // Its ends of the channels are closed when it returns: then the writer ends, and the reader if it has not yet.
+        // Returning closes its ends of the channels, which ends the writer, and the reader if it still runs.
         let filter = &filter;
         let counts = pool.install(move || admit(filter, chunks, put));
         let written = writer.join().expect("the writer does not panic");
@@ -122,7 +122,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads whole lines, a chunk at a time.
+/// Reads whole lines, one chunk at a time.
 fn read(inputs: Vec<(String, Box<dyn Read + Send>)>, give: &SyncSender<Chunk>) -> Result<(), String> {
     for (name, input) in inputs {
         let mut input = BufReader::with_capacity(1 << 16, input);
@@ -137,7 +137,7 @@ fn read(inputs: Vec<(String, Box<dyn Read + Send>)>, give: &SyncSender<Chunk>) -
                 input.read_until(b'\n', &mut bytes).map_err(failed)?;
             }
             if give.send(bytes).is_err() {
-                // The writer has failed, and says why.
+                // The writer has failed, and returns the error.
                 return Ok(());
             }
         }
@@ -145,14 +145,14 @@ fn read(inputs: Vec<(String, Box<dyn Read + Send>)>, give: &SyncSender<Chunk>) -
     Ok(())
 }
 
-/// Passes on the lines of each chunk that are new.
+/// Sends each chunk with the positions of its new lines.
 fn admit(filter: &CuckooFilter<[u8]>, chunks: Receiver<Chunk>, put: SyncSender<(Chunk, Vec<bool>)>) -> Counts {
     let mut counts = Counts::default();
     for chunk in chunks {
         let keys: Vec<&[u8]> = lines(&chunk).collect();
         let mut admitted = vec![false; keys.len()];
         let report = filter.bulk().insert_unique(&keys, &mut admitted);
-        // What found no room may be new: it is written, once or more.
+        // A refused line may be new, so it is written, possibly more than once.
         report.rejected.iter().for_each(|rejected| admitted[rejected.index] = true);
         counts.read += keys.len() as u64;
         drop(keys);
@@ -180,17 +180,18 @@ fn write(admitted: &Receiver<(Chunk, Vec<bool>)>) -> Result<(), String> {
 
 fn summary(counts: &Counts, filter: &CuckooFilter<[u8]>) {
     let Counts { read, new, repeated, refused } = *counts;
-    // A new line was looked for among all lines that were new before it: half of them, on average.
+    // A new line is compared with all earlier new lines: half of them, on average.
     let missing = filter.expected_false_positive_rate() / 2.0 * new as f64;
     let mut text = format!(
-        "{} lines: {} new, {} repeated, of which some {missing:.0} were new and taken for repeated",
+        "{} lines: {} new, {} repeated, of which about {missing:.0} are new lines mistaken for repeated ones",
         HumanCount(read),
         HumanCount(new),
         HumanCount(repeated),
     );
     if refused > 0 {
         text += &format!(
-            "\n{} found no room and were written unchecked: a larger --capacity would hold them",
+            "
+{} lines were refused by the full filter and written unchecked: use a larger --capacity",
             HumanCount(refused)
         );
     }

@@ -1,9 +1,9 @@
 //! One filter for several processes: `cargo run --release -p examples --bin processes`, with `--live` for a filter that one process
 //! writes while the others query it (Linux).
 //!
-//! The first process makes the filter and starts the others, as a server does with its workers. Each worker reports how long it took
-//! to open the filter, its lookups per second, and its memory: its own (`private`), and its part of all (`proportional`: a page
-//! that n processes share counts as 1/n in each). With `--live` the workers look up once while the writer is idle and once while it
+//! The first process creates the filter and starts the others, like a server with workers. Each worker reports the time
+//! to open the filter, its lookups per second, and its memory: private, and proportional (a page shared by n processes
+//! counts as 1/n in each). With `--live` the workers look up keys once while the writer is idle and once while it
 //! removes and inserts, and the first process compares a reader with a filter in its own memory.
 
 use clap::Parser;
@@ -18,7 +18,7 @@ use std::{env, fs, io};
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
-/// Keys of a batch.
+/// The number of keys of a batch.
 const BATCH: usize = 1024;
 
 #[derive(Parser)]
@@ -28,26 +28,26 @@ struct Arguments {
     #[arg(long)]
     file: Option<PathBuf>,
 
-    /// A filter that this process writes while the others query it
+    /// Write the filter in this process while the others query it
     #[arg(long)]
     live: bool,
 
-    /// Mebibytes of the filter that is made
+    /// Size of the filter in MiB
     #[arg(long, default_value_t = 1024)]
     mebibytes: usize,
 
-    /// Leaves the filter on pages of 4 KiB
+    /// Use pages of 4 KiB
     #[arg(long)]
     small_pages: bool,
 
     #[arg(long, default_value_t = 4)]
     processes: usize,
 
-    /// Keys that each process looks up
+    /// Lookups per process
     #[arg(long, default_value_t = 20_000_000)]
     lookups: usize,
 
-    /// This is one of the processes
+    /// Run as one of the worker processes
     #[arg(long, hide = true)]
     worker: bool,
 }
@@ -58,7 +58,7 @@ impl Arguments {
         self.file.clone().unwrap_or_else(|| folder.join("processes.filter"))
     }
 
-    /// 13 bits per key at the rate of 0.1 %, and 4 % of free slots.
+    /// Returns the capacity: 13 bits per key at the rate of 0.1 %, with 4 % of free slots.
     fn capacity(&self) -> usize {
         (self.mebibytes << 20) * 8 / 14
     }
@@ -99,12 +99,12 @@ fn fill(filter: &Filter, arguments: &Arguments) {
     assert!(report.rejected.is_empty());
 }
 
-/// Keys of one batch, all over the filter.
+/// Returns the keys of one batch, spread over the filter.
 fn batch(number: usize, capacity: usize) -> [u64; BATCH] {
     std::array::from_fn(|at| ((number * BATCH + at) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % capacity as u64)
 }
 
-/// Opens the filter, and looks up a number of keys for each line of the standard input.
+/// Opens the filter, and looks up keys once per line of standard input.
 fn work<F>(
     arguments: &Arguments,
     open: impl Fn(&Path) -> Result<F>,
@@ -127,11 +127,11 @@ fn work<F>(
     Ok(())
 }
 
-/// The other processes.
+/// The worker processes.
 struct Workers(Vec<(Child, BufReader<ChildStdout>)>);
 
 impl Workers {
-    /// Starts them, and has each open the filter.
+    /// Starts the workers, which open the filter.
     fn start(arguments: &Arguments) -> Result<Self> {
         let mut workers = Vec::new();
         for _ in 0..arguments.processes {
@@ -148,7 +148,7 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Has all of them look up their keys at the same time.
+    /// Starts the lookups of all workers at the same time.
     fn look_up(&mut self, name: &str) -> Result<()> {
         for (child, _) in &mut self.0 {
             writeln!(child.stdin.as_ref().expect("it is piped"))?;
@@ -167,7 +167,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Reports their memory, and ends them.
+    /// Reports the memory of the workers, and ends them.
     fn finish(self) -> Result<()> {
         let all: u64 = self.0.iter().filter_map(|(child, _)| memory(child.id())).sum();
         println!("all workers together: {} MiB proportional", all >> 10);
@@ -181,7 +181,7 @@ impl Workers {
     }
 }
 
-/// Prints the private memory of a process and its part of all, on Linux, and returns the part in KiB.
+/// Prints the private and the proportional memory of a process, on Linux, and returns the latter in KiB.
 fn memory(process: u32) -> Option<u64> {
     let smaps = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
     let field = |name: &str| -> u64 {
@@ -205,7 +205,7 @@ mod live {
     use std::hint::black_box;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Slices of each case that are timed, and batches of each.
+    /// The number of timed slices per case, and of batches per slice.
     const SLICES: usize = 100;
     const BATCHES: usize = 20;
 
@@ -227,7 +227,7 @@ mod live {
         workers.look_up("writer idle:")?;
         let done = AtomicBool::new(false);
         let changes = std::thread::scope(|scope| {
-            // Keys that no worker looks up, so that there is room for them.
+            // Other keys than those of the workers, within the free slots.
             let writer = scope.spawn(|| {
                 let (begun, mut key) = (Instant::now(), arguments.capacity() as u64);
                 while !done.load(Ordering::Relaxed) {
@@ -241,7 +241,7 @@ mod live {
             done.store(true, Ordering::Relaxed);
             looked_up.map(|()| writer.join().expect("no panic"))
         })?;
-        println!("the writer meanwhile: {changes:.1} M changes/s");
+        println!("writer: {changes:.1} M changes/s");
         workers.finish()?;
         shared.close()?;
         let begun = Instant::now();
@@ -250,7 +250,7 @@ mod live {
         Ok(fs::remove_file(&path)?)
     }
 
-    /// A reader beside a filter in this process's own memory: in turns, and of each the fastest tenth of the slices.
+    /// Compares a reader with a filter in the memory of this process, in turns, by the tenth percentile of the slices.
     fn compare(reader: &SharedReader<Filter>, own: &Filter, capacity: usize) {
         let mut found = [false; BATCH];
         let mut times = [const { Vec::new() }; 4];
@@ -282,7 +282,7 @@ mod live {
     use super::*;
 
     pub(super) fn work(_: &Arguments) -> Result<()> {
-        Err("filters that processes share are of Linux only".into())
+        Err("filters shared by processes need Linux".into())
     }
 
     pub(super) use work as write;

@@ -1,9 +1,8 @@
-//! A stream of events with repetitions, and the question which of them were seen in the last seconds:
-//! `cargo run --release -p examples --bin seen_before`.
+//! Detects repeated events in a stream within a time window: `cargo run --release -p examples --bin seen_before`.
 //!
-//! The stream is made, so the truth is known. Each event goes to an [`ExpiringFilter`] and to an exact map of times. What
-//! is printed: events admitted as new and taken for repeated, those that were wrongly taken for repeated, with the rate that
-//! was asked for, those that were forgotten too soon (none), and the memory of both.
+//! The stream is generated, so the exact result is known. Each event goes to an [`ExpiringFilter`] and to an exact map
+//! of times. The report has the numbers of events admitted as new and found as repeated, of false positives, with their
+//! rate and the requested one, and of events that expired too early (none), and the memory of both.
 
 use clap::Parser;
 use concurrent_cuckoo_filter::ExpiringFilter;
@@ -12,22 +11,22 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::time::Duration;
 
-/// Asks of each event of a stream whether it was seen within a window.
+/// Detects repeated events in a stream within a time window.
 #[derive(Parser)]
 struct Arguments {
-    /// Events a second.
+    /// Events per second.
     #[arg(long, default_value_t = 200_000)]
     events: u32,
-    /// Of 100 events, how many repeat one of the last two windows.
+    /// Percentage of events that repeat an event of the last two windows.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=100))]
     repeated: u32,
-    /// Seconds for which an event is remembered.
+    /// Length of the window in seconds.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     window: u32,
-    /// Windows that pass.
+    /// Number of windows.
     #[arg(long, default_value_t = 6)]
     windows: u32,
-    /// The rate of new events that may be taken for repeated.
+    /// Fraction of new events that may be mistaken for repeated ones.
     #[arg(long, default_value_t = 0.001)]
     rate: f64,
 }
@@ -50,14 +49,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seen = seen.capacity(each_window).false_positive_rate(rate).time_to_live(time).build()?;
 
     let mut random = Rng::with_seed(1);
-    // When each event was last seen, which is what the filter stands in for.
+    // The exact map that the filter replaces: the last time of each event.
     let mut exact = HashMap::<u64, Duration>::new();
     let (mut counts, mut newest) = (Counts::default(), 0_u64);
     let step = Duration::from_secs(1) / events.max(1);
     let mut now = Duration::ZERO;
     for number in 0..each_window as u64 * u64::from(windows) {
         now += step;
-        // In a program with a clock, a timer does this some times a tick.
+        // In a program with a clock, a timer does this several times per tick.
         if number.is_multiple_of(1_000) {
             seen.advance_to(now);
         }
@@ -71,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let age = exact.insert(event, now).map(|last| now - last);
         counts.admitted += u64::from(!found);
         counts.repeated += u64::from(found);
-        // The calls of the timer are up to a thousand events apart.
+        // Calls of `advance_to` are up to a thousand events apart.
         match age {
             Some(age) if age + 1_000 * step < time => counts.forgotten += u64::from(!found),
             Some(age) if age <= time + seen.tick().expect("its keys expire") + 1_000 * step => {
@@ -85,27 +84,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let Counts { admitted, repeated, new, wrong, late, forgotten } = counts;
-    println!(
-        "{events} events a second, remembered for {time:?} in steps of {:?}",
-        seen.tick().expect("its keys expire")
-    );
+    println!("{events} events per second, stored for {time:?} in steps of {:?}", seen.tick().expect("its keys expire"));
     println!("admitted as new       {admitted:>10}");
-    println!("taken for repeated    {repeated:>10}");
-    println!("  a step too late     {late:>10}");
+    println!("found as repeated     {repeated:>10}");
+    println!("  within a step more  {late:>10}");
     println!(
-        "  wrongly             {wrong:>10}   {:.5} of the new ones; asked for: {rate}",
+        "  false positives     {wrong:>10}   {:.5} of the new events; requested: {rate}",
         wrong as f64 / new.max(1) as f64
     );
-    println!("forgotten too soon    {forgotten:>10}");
+    println!("expired too early     {forgotten:>10}");
     let (bytes, remembered) = (seen.memory_usage() as f64, each_window as f64);
     // A key of 8 bytes, a time of 16, and a byte of the map, at a load of 7/16 to 7/8.
     let exact_bytes = remembered * 25.0 * 8.0 / 7.0;
     println!(
-        "memory                {:>10.1} MB   {:.1} bits an event of the window",
+        "memory                {:>10.1} MB   {:.1} bits per event of the window",
         bytes / 1e6,
         8.0 * bytes / remembered
     );
     println!("an exact map at least {:>10.1} MB", exact_bytes / 1e6);
-    assert_eq!(forgotten, 0, "an event was forgotten before its time");
+    assert_eq!(forgotten, 0, "an event expired too early");
     Ok(())
 }

@@ -3,7 +3,6 @@
 use super::harness::*;
 use super::relocation::relocation_is_never_missed;
 use crate::layout::Class;
-use std::sync::Arc;
 
 /// A lookup of the first key of a block.
 fn first_of_a_block(world: &World, key: Class) -> bool {
@@ -61,59 +60,43 @@ fn short_batch_during_relocation_at_16_bits() {
     relocation_is_never_missed(16, 0, 0, short_block, [744, 738, 744, 738, 696, 639, 696, 639]);
 }
 
-/// Both keys of a block are present throughout while `write` moves some of them: the block that met a move is looked at
-/// again, both keys of it.
-fn both_keys_of_a_block_are_never_missed(
-    (stripe_shift, preemptions): (u32, Option<usize>),
+/// Both keys of a block are present throughout while some of them move, each from where it is read last, one after the other:
+/// the block that met a move is looked at again, both keys of it.
+fn neither_key_of_a_block_is_missed<const MOVED: usize>(
+    stripe_shift: u32,
+    preemptions: Option<usize>,
+    moved: [usize; MOVED],
     executions: [usize; 2],
-    write: fn(&World, [Class; 2]),
 ) {
-    for (swapped, executions) in [false, true].into_iter().zip(executions) {
-        Model { executions, preemptions, outcomes: &["found", "repeated"] }.explore(move |seen| {
-            let world = World::new(16, 4, stripe_shift);
-            // Each moves from where it is read last.
-            let keys = [key_in(world.plan(), 0, 0, 1), key_in(world.plan(), 0, 2, 3)];
-            keys.iter().for_each(|&key| world.put(key));
-            let seen = seen.clone();
-            run_two(
-                &world,
-                swapped,
-                move |reader| {
-                    let found = reader.contains_each(keys.map(Class::turned));
-                    assert_eq!(found, [true; 2], "a key that only moved was missed in a block");
-                    seen.note("found");
-                },
-                move |writer| write(writer, keys),
-            );
-            world.assert_holds(&keys.map(|key| (key, 1)), 0);
-        });
-    }
+    let plan = plan(16, 4, stripe_shift);
+    let keys = [key_in(&plan, 0, 0, 1), key_in(&plan, 0, 2, 3)];
+    let world = move || World::new(16, 4, stripe_shift).with(keys[0]).with(keys[1]);
+    race("a key that only moved was missed in a block", world, &keys, 0)
+        .thread([op(move |world: &World| world.contains_each(keys.map(Class::turned)) == [true; 2])])
+        .thread(moved.map(|number| moves(keys[number])))
+        .at_most(preemptions)
+        .seen(&["repeated"])
+        .explore(executions);
 }
 
 #[test]
 fn block_during_a_move_of_its_first_key_misses_neither() {
-    both_keys_of_a_block_are_never_missed((0, None), [744, 696], |world, [first, _]| assert!(world.hop(hop(first))));
+    neither_key_of_a_block_is_missed(0, None, [0], [744, 696]);
 }
 
 #[test]
 fn block_during_a_move_of_its_second_key_misses_neither() {
-    both_keys_of_a_block_are_never_missed((0, None), [744, 696], |world, [_, second]| assert!(world.hop(hop(second))));
+    neither_key_of_a_block_is_missed(0, None, [1], [744, 696]);
 }
 
-/// One after the other, the second first: each may move after the block has read the other.
+/// The second first: each may move after the block has read the other.
 #[test]
 fn block_during_moves_of_both_keys_misses_neither() {
-    both_keys_of_a_block_are_never_missed((0, Some(3)), [9508; 2], |world, [first, second]| {
-        assert!(world.hop(hop(second)));
-        assert!(world.hop(hop(first)));
-    });
+    neither_key_of_a_block_is_missed(0, Some(3), [1, 0], [9508; 2]);
 }
 
 /// Both keys watch one version.
 #[test]
 fn block_during_moves_in_one_stripe_misses_neither() {
-    both_keys_of_a_block_are_never_missed((2, Some(3)), [30348; 2], |world, [first, second]| {
-        assert!(world.hop(hop(first)));
-        assert!(world.hop(hop(second)));
-    });
+    neither_key_of_a_block_is_missed(2, Some(3), [0, 1], [30348; 2]);
 }

@@ -1,14 +1,15 @@
-//! What every model has: a tiny filter, keys by their place, and the runner that counts.
+//! What every model has: a tiny filter, keys by their place, steps, and the race that explores them.
 
-use crate::batch::lookup_batch;
+use crate::error::InsertError;
+use crate::filter::hashing;
 use crate::layout::{Bucket, Class, Fingerprint, Geometry, Hop, Mixed, Plan};
 use crate::raw::{Fixed, Observed, Put, RawFilter, Shard};
 use crate::sys::memory::HugePages;
 use crate::sys::steps::{Step, with_hook};
 use loom::thread::{Builder, JoinHandle};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A filter of one shard. `std`'s `Arc` shares it: three times fewer states than loom's.
 pub(super) struct World {
@@ -32,10 +33,10 @@ impl World {
     }
 
     /// With these words, in which `count` fingerprints are stored, as when a snapshot is loaded.
-    pub(super) fn loaded(plan: &Plan, words: impl Iterator<Item = u64>, count: u64) -> Self {
+    pub(super) fn loaded(plan: &Plan, words: impl Iterator<Item = u64>, count: u64) -> Arc<Self> {
         let world = World::from_plan(plan);
         world.shard().fill_with(words, count);
-        world
+        Arc::new(world)
     }
 
     pub(super) fn shard(&self) -> Shard<'_> {
@@ -62,18 +63,14 @@ impl World {
     /// Looks the keys up in a batch.
     pub(super) fn contains_each<const KEYS: usize>(&self, keys: [Class; KEYS]) -> [bool; KEYS] {
         let (keys, mut found) = (keys.map(|key| self.mixed(key)), [false; KEYS]);
-        lookup_batch(&self.raw, &keys, |&mixed| mixed, &mut found);
+        self.raw.contains_each(&mut hashing(&keys, |&mixed| mixed), &mut found);
         found
     }
 
-    /// Inserts under the locks of the pair if there is room; returns whether there was.
-    pub(super) fn insert(&self, key: Class) -> bool {
-        let Ok(result) = self.shard().insert_into_pair(Fixed, key, Put::COPY);
-        match result {
-            Some(Ok(0)) => true,
-            None => false,
-            Some(other) => panic!("a copy was refused: {other:?}"),
-        }
+    /// Inserts under the locks of the pair; `None` if that is full.
+    pub(super) fn put(&self, key: Class, put: Put) -> Option<bool> {
+        let Ok(result) = self.shard().insert_into_pair(Fixed, key, put);
+        result.map(|result| result.expect("no refusal") == 0)
     }
 
     /// Inserts into the first bucket of the key under the lock of its stripe, as insertions do that have seen room there;
@@ -83,67 +80,366 @@ impl World {
         stored
     }
 
-    /// `None` if the pair is full.
-    pub(super) fn insert_unique(&self, key: Class) -> Option<bool> {
-        let Ok(result) = self.shard().insert_into_pair(Fixed, key, Put::UNIQUE);
-        result.map(|result| result.expect("no refusal") == 0)
-    }
-
-    /// Carries a path out for the key; `None` if it was spoiled.
-    pub(super) fn carry_out(&self, path: &[Hop], key: Class, put: Put) -> Option<bool> {
-        let Ok(result) = self.shard().carry_out(Fixed, path.iter().copied(), key, put);
-        result.map(|result| result.expect("no refusal") == 0)
-    }
-
-    pub(super) fn hop(&self, hop: Hop) -> bool {
-        self.shard().hop(hop)
-    }
-
-    pub(super) fn remove(&self, key: Class) -> bool {
-        let Ok(removed) = self.shard().remove(Fixed, key, None);
-        removed != 0
-    }
-
-    pub(super) fn remove_all(&self, key: Class) -> usize {
-        let Ok(copies) = self.shard().remove_all(Fixed, key);
-        copies
-    }
-
     pub(super) fn count(&self, key: Class) -> usize {
         let Ok(copies) = self.shard().count(Fixed, key);
         copies
     }
 
-    /// Puts the key into its first bucket.
-    pub(super) fn put(&self, key: Class) {
+    /// Copies of the class in the first of its buckets.
+    pub(super) fn in_first(&self, key: Class) -> usize {
+        self.count(Class { second: key.first, ..key })
+    }
+
+    /// With the key in its first bucket.
+    pub(super) fn with(self: Arc<Self>, key: Class) -> Arc<Self> {
         assert!(self.insert_into_first(key));
+        self
     }
 
-    /// Puts keys that have no other bucket into the lowest empty slots of this one, with fingerprints from `from` on.
-    pub(super) fn fill(&self, bucket: u32, slots: u32, from: u32) {
-        for fingerprint in from..from + slots {
-            assert!(self.insert(key(fingerprint, bucket, bucket)));
-        }
+    /// With so many copies of the key.
+    pub(super) fn with_copies(self: Arc<Self>, copies: usize, key: Class) -> Arc<Self> {
+        (0..copies).for_each(|_| assert_eq!(self.put(key, Put::COPY), Some(true)));
+        self
     }
 
-    /// Checks what must hold once all threads have ended: the copies of each class, their sum, and where they are counted.
-    pub(super) fn assert_holds(&self, classes: &[(Class, usize)], others: u64) {
-        self.assert_sum_holds(classes, others);
+    pub(super) fn without(self: Arc<Self>, key: Class) -> Arc<Self> {
+        let Ok(removed) = self.shard().remove(Fixed, key, None);
+        assert_ne!(removed, 0);
+        self
+    }
+
+    /// With keys that have no other bucket in the lowest empty slots of this one, with fingerprints from `from` on.
+    pub(super) fn full(self: Arc<Self>, bucket: u32, slots: u32, from: u32) -> Arc<Self> {
+        (from..from + slots).fold(self, |world, fingerprint| world.with_copies(1, key(fingerprint, bucket, bucket)))
+    }
+
+    /// What must hold once all threads have ended; returns the copies of each class.
+    pub(super) fn left(&self, classes: &[Class], others: usize) -> Vec<usize> {
+        let left = self.sums(classes, others);
         self.shard().assert_counted_where_they_belong();
+        left
     }
 
-    /// The same for a shard that was loaded or cleared: of its counts, only the sum means anything.
-    pub(super) fn assert_sum_holds(&self, classes: &[(Class, usize)], others: u64) {
-        for &(class, copies) in classes {
-            assert_eq!(self.count(class), copies, "copies of {class:?}");
+    /// The same of a shard that was loaded or cleared: of its counts, only the sum means anything.
+    pub(super) fn sums(&self, classes: &[Class], others: usize) -> Vec<usize> {
+        let copies: Vec<usize> = classes.iter().map(|&class| self.count(class)).collect();
+        for (&class, &copies) in classes.iter().zip(&copies) {
             // Some models are of classes that no key has.
             if self.raw.geometry().leading_to(class).is_some() {
                 assert_eq!(self.contains(class), copies > 0, "the lookup of {class:?} agrees with its count");
             }
         }
-        let sum: usize = classes.iter().map(|&(_, copies)| copies).sum();
-        assert_eq!(self.shard().len(), sum as u64 + others, "the count is the number of stored copies");
+        let sum = copies.iter().sum::<usize>() + others;
+        assert_eq!(self.shard().len(), sum as u64, "the count is the number of stored copies");
+        copies
     }
+}
+
+/// What a thread does in a world, and what it is told: 0 for "no" and 1 for "yes".
+pub(super) type Op<W> = Arc<dyn Fn(&W) -> usize + Send + Sync>;
+
+pub(super) fn op<W, T: Told>(act: impl Fn(&W) -> T + Send + Sync + 'static) -> Op<W> {
+    Arc::new(move |world| act(world).told())
+}
+
+pub(super) trait Told {
+    fn told(self) -> usize;
+}
+
+impl Told for () {
+    fn told(self) -> usize {
+        0
+    }
+}
+
+impl Told for usize {
+    fn told(self) -> usize {
+        self
+    }
+}
+
+impl Told for bool {
+    fn told(self) -> usize {
+        self.into()
+    }
+}
+
+/// "Full", or spoiled, is neither.
+impl Told for Option<bool> {
+    fn told(self) -> usize {
+        self.map_or(2, usize::from)
+    }
+}
+
+pub(super) fn finds(key: Class) -> Op<World> {
+    op(move |world: &World| world.contains(key))
+}
+
+/// Whether the key is found; 2 if it is found after it was missed.
+pub(super) fn finds_no_more(key: Class) -> Op<World> {
+    op(move |world: &World| if world.contains(key) { 1 } else { 2 * usize::from(world.contains(key)) })
+}
+
+pub(super) fn insert(key: Class) -> Op<World> {
+    op(move |world: &World| world.put(key, Put::COPY))
+}
+
+pub(super) fn insert_into_first(key: Class) -> Op<World> {
+    op(move |world: &World| world.insert_into_first(key))
+}
+
+pub(super) fn insert_unique(key: Class) -> Op<World> {
+    op(move |world: &World| world.put(key, Put::UNIQUE))
+}
+
+/// A whole insertion: its look, one lock, and the pair's if the bucket is full by then. 3 is "too many copies".
+pub(super) fn insert_whole(key: Class) -> Op<World> {
+    op(move |world: &World| {
+        let Ok(result) = world.shard().insert(Fixed, key, Put::COPY);
+        result.map_or_else(|error| if error == InsertError::Full { 2 } else { 3 }, |had| usize::from(had == 0))
+    })
+}
+
+/// Moves each key from its first candidate to its second, and puts this one into the slot that the last of them left.
+pub(super) fn path<const HOPS: usize>(moved: [Class; HOPS], key: Class, put: Put) -> Op<World> {
+    op(move |world: &World| {
+        let Ok(result) = world.shard().carry_out(Fixed, moved.map(hop), key, put);
+        result.map(|result| result.expect("no refusal") == 0)
+    })
+}
+
+pub(super) fn moves(key: Class) -> Op<World> {
+    op(move |world: &World| world.shard().hop(hop(key)))
+}
+
+pub(super) fn remove(key: Class) -> Op<World> {
+    op(move |world: &World| world.shard().remove(Fixed, key, None).is_ok_and(|removed| removed != 0))
+}
+
+pub(super) fn remove_all(key: Class) -> Op<World> {
+    op(move |world: &World| world.shard().remove_all(Fixed, key).unwrap_or_else(|never| match never {}))
+}
+
+pub(super) fn count(key: Class) -> Op<World> {
+    op(move |world: &World| world.count(key))
+}
+
+pub(super) fn len() -> Op<World> {
+    op(|world: &World| world.shard().len() as usize)
+}
+
+pub(super) fn clear() -> Op<World> {
+    op(|world: &World| world.raw.clear())
+}
+
+/// What the threads of a model were told, each one thing after the other, and what is left in the end.
+type End = (Vec<Vec<usize>>, Vec<usize>);
+
+/// Threads that each do one thing after the other in a world that is made anew for each execution. What comes of it must be
+/// what comes of some order of the same steps without concurrency, and all of these ends must be seen.
+pub(super) struct Race<W> {
+    world: Box<dyn Fn() -> Arc<W> + Send + Sync>,
+    left: Box<dyn Fn(&W) -> Vec<usize> + Send + Sync>,
+    threads: Vec<Vec<Op<W>>>,
+    /// What a fault breaks.
+    rule: &'static str,
+    preemptions: Option<usize>,
+    outcomes: &'static [&'static str],
+    also: Vec<End>,
+    never: fn(&[Vec<usize>]) -> bool,
+}
+
+impl<W: Send + Sync + 'static> Race<W> {
+    /// `left` says what is left when all threads have ended, of what must hold then.
+    pub(super) fn new(
+        rule: &'static str,
+        world: impl Fn() -> Arc<W> + Send + Sync + 'static,
+        left: impl Fn(&W) -> Vec<usize> + Send + Sync + 'static,
+    ) -> Self {
+        let (world, left) = (Box::new(world), Box::new(left));
+        Race {
+            world,
+            left,
+            threads: Vec::new(),
+            rule,
+            preemptions: None,
+            outcomes: &[],
+            also: Vec::new(),
+            never: |_| false,
+        }
+    }
+
+    pub(super) fn thread(mut self, steps: impl IntoIterator<Item = Op<W>>) -> Self {
+        self.threads.push(steps.into_iter().collect());
+        self
+    }
+
+    /// How many preemptions an execution may have, where all of them would take too long; the model says so as it ends.
+    pub(super) fn at_most(self, preemptions: impl Into<Option<usize>>) -> Self {
+        Race { preemptions: preemptions.into(), ..self }
+    }
+
+    /// What lookups must be seen to do, such as "repeated".
+    pub(super) fn seen(self, outcomes: &'static [&'static str]) -> Self {
+        Race { outcomes, ..self }
+    }
+
+    /// What threads are never told, not even in order.
+    pub(super) fn never(self, never: fn(&[Vec<usize>]) -> bool) -> Self {
+        Race { never, ..self }
+    }
+
+    /// An end that is right, too, and must be seen: of a step that others may come into.
+    pub(super) fn also(mut self, told: &[&[usize]], left: &[usize]) -> Self {
+        self.also.push((told.iter().map(|told| told.to_vec()).collect(), left.to_vec()));
+        self
+    }
+
+    /// The ends of all orders of the steps.
+    fn ends(self: &Arc<Self>) -> BTreeSet<End> {
+        let ends = Arc::new(Mutex::new(self.also.iter().cloned().collect::<BTreeSet<_>>()));
+        let mut steps: Vec<usize> = self.threads.iter().map(Vec::len).collect();
+        each_order(&mut steps, &mut Vec::new(), &mut |order| {
+            let (race, ends, order) = (Arc::clone(self), Arc::clone(&ends), order.to_vec());
+            explorer(None).check(move || {
+                let (race, ends, order) = (Arc::clone(&race), Arc::clone(&ends), order.clone());
+                join(spawn(move || {
+                    let world = (race.world)();
+                    let mut told = vec![Vec::new(); race.threads.len()];
+                    for &thread in &order {
+                        let step = &race.threads[thread][told[thread].len()];
+                        told[thread].push(step(&world));
+                    }
+                    assert!(!(race.never)(&told), "{}: {told:?}", race.rule);
+                    locked(&ends).insert((told, (race.left)(&world)));
+                }));
+            });
+        });
+        let ends = locked(&ends).clone();
+        ends
+    }
+
+    /// With the threads spawned in this order and, where there are two numbers of executions, the other way round: loom's
+    /// reduction depends on who is first. At least 90 % of these executions of the committed code must be explored.
+    pub(super) fn explore<const ORDERS: usize>(self, executions: [usize; ORDERS]) {
+        let race = Arc::new(self);
+        let ends = Arc::new(race.ends());
+        for (swapped, committed) in [false, true].into_iter().zip(executions) {
+            let seen = Arc::new(Mutex::new(Explored::default()));
+            // Of the execution that runs.
+            let again = Arc::new(AtomicUsize::new(0));
+            let repeated = {
+                let (seen, again) = (Arc::clone(&seen), Arc::clone(&again));
+                move |step| {
+                    if step == Step::Repeated {
+                        let times = again.fetch_add(1, Ordering::Relaxed) + 1;
+                        locked(&seen).repeated.insert(if times == 1 { "repeated" } else { "repeated twice" });
+                    }
+                }
+            };
+            let execution = {
+                let (race, ends, seen) = (Arc::clone(&race), Arc::clone(&ends), Arc::clone(&seen));
+                move || {
+                    again.store(0, Ordering::Relaxed);
+                    locked(&seen).executions += 1;
+                    let end = race.run(swapped);
+                    assert!(ends.contains(&end), "{}: {end:?} comes of no order, but {ends:?}", race.rule);
+                    locked(&seen).ends.insert(end);
+                }
+            };
+            with_hook(repeated, || explorer(race.preemptions).check(execution));
+            race.check(&ends, &locked(&seen), committed);
+        }
+    }
+
+    fn run(&self, swapped: bool) -> End {
+        let world = (self.world)();
+        let mut threads: Vec<&Vec<Op<W>>> = self.threads.iter().collect();
+        if swapped {
+            threads.reverse();
+        }
+        let threads = threads.into_iter().map(|steps| {
+            let (steps, world) = (steps.clone(), Arc::clone(&world));
+            spawn(move || steps.iter().map(|step| step(&world)).collect::<Vec<_>>())
+        });
+        let threads: Vec<_> = threads.collect();
+        let mut told: Vec<_> = threads.into_iter().map(join).collect();
+        if swapped {
+            told.reverse();
+        }
+        (told, (self.left)(&world))
+    }
+
+    /// Whether enough was explored.
+    fn check(&self, ends: &BTreeSet<End>, seen: &Explored, committed: usize) {
+        // The runner of tests names the thread of each.
+        let thread = std::thread::current();
+        let name = thread.name().and_then(|path| path.rsplit("::").next()).expect("the thread of a test");
+        let bound = self.preemptions.map(|most| format!(", at most {most} preemptions")).unwrap_or_default();
+        let (executions, repeated) = (seen.executions, &seen.repeated);
+        println!("model {name:<60} {executions:>8} executions (committed {committed}{bound})  {repeated:?}");
+        for &outcome in self.outcomes {
+            assert!(repeated.contains(outcome), "{name}: never seen: {outcome}");
+        }
+        let missing: Vec<_> = ends.difference(&seen.ends).collect();
+        assert!(missing.is_empty(), "{name}: never seen: {missing:?} of {ends:?}");
+        assert!(executions * 10 >= committed * 9, "{name}: {executions} executions explored, {committed} committed");
+    }
+}
+
+/// What was seen, over all executions.
+#[derive(Default)]
+struct Explored {
+    executions: usize,
+    ends: BTreeSet<End>,
+    repeated: BTreeSet<&'static str>,
+}
+
+/// Every order of threads that have so many steps left each.
+fn each_order(left: &mut [usize], order: &mut Vec<usize>, each: &mut impl FnMut(&[usize])) {
+    if left.iter().all(|&steps| steps == 0) {
+        each(order);
+    }
+    for thread in 0..left.len() {
+        if left[thread] > 0 {
+            left[thread] -= 1;
+            order.push(thread);
+            each_order(left, order, each);
+            order.pop();
+            left[thread] += 1;
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn explorer(preemptions: Option<usize>) -> loom::model::Builder {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemptions;
+    builder.max_branches = 10_000;
+    builder
+}
+
+pub(super) fn spawn<R: Send + 'static>(thread: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
+    // In words. A search in a build without optimisation, as that of a tooth is, takes more than loom gives.
+    Builder::new().stack_size(1 << 17).spawn(thread).expect("a thread")
+}
+
+pub(super) fn join<R>(thread: JoinHandle<R>) -> R {
+    thread.join().expect("no thread panics")
+}
+
+/// Of a plain filter, in which these classes and so many others are left.
+pub(super) fn race(
+    rule: &'static str,
+    world: impl Fn() -> Arc<World> + Send + Sync + 'static,
+    classes: &[Class],
+    others: usize,
+) -> Race<World> {
+    let classes = classes.to_vec();
+    Race::new(rule, world, move |world: &World| world.left(&classes, others))
 }
 
 /// A class by its place. `first` is where it is put and looked for first.
@@ -173,164 +469,5 @@ pub(super) fn hop(key: Class) -> Hop {
 
 /// A lookup that reads the source of the move first never has to repeat: if it saw the slot cleared, it sees the copy.
 pub(super) fn outcomes(looked_up: Class, moved: Class) -> &'static [&'static str] {
-    if looked_up.first == moved.second { &["found", "repeated"] } else { &["found"] }
-}
-
-/// What was seen, over all executions of a model.
-#[derive(Clone, Default)]
-pub(super) struct Seen(Arc<Mutex<BTreeMap<String, usize>>>);
-
-impl Seen {
-    pub(super) fn note(&self, outcome: impl Into<String>) {
-        *self.map().entry(outcome.into()).or_default() += 1;
-    }
-
-    /// Notes by name which of two threads won, and counts the wins of each. Fails with the `rule` unless exactly one won.
-    pub(super) fn one_winner(&self, names: [&str; 2], won: (bool, bool), rule: &str) -> [usize; 2] {
-        let wins = [won.0, won.1].map(usize::from);
-        assert_eq!(wins.iter().sum::<usize>(), 1, "{rule}");
-        self.note(names[wins[1]]);
-        wins
-    }
-
-    fn map(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-/// A model: how much of it there is to explore, and what must come up.
-pub(super) struct Model {
-    /// Executions of the committed code. At least 90 % must be explored.
-    pub(super) executions: usize,
-    /// How many preemptions an execution may have, where all of them would take too long; the model says so as it ends.
-    pub(super) preemptions: Option<usize>,
-    /// Outcomes that must have been noted at least once; "repeated" is a lookup that began again.
-    pub(super) outcomes: &'static [&'static str],
-}
-
-impl Model {
-    pub(super) fn explore(self, body: impl Fn(&Seen) + Send + Sync + 'static) {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = self.preemptions;
-        builder.max_branches = 10_000;
-        let (seen, repeated, each) = (Seen::default(), Seen::default(), Seen::default());
-        let (inside, count) = (seen.clone(), each.clone());
-        // In the execution that runs.
-        let again = Arc::new(AtomicUsize::new(0));
-        let hook = {
-            let (repeated, again) = (repeated.clone(), Arc::clone(&again));
-            move |step| {
-                if step == Step::Repeated {
-                    let times = again.fetch_add(1, Ordering::Relaxed) + 1;
-                    repeated.note(if times == 1 { "repeated" } else { "repeated twice" });
-                }
-            }
-        };
-        with_hook(hook, || {
-            builder.check(move || {
-                again.store(0, Ordering::Relaxed);
-                count.note("execution");
-                body(&inside);
-            });
-        });
-        // The runner of tests names the thread of each.
-        let thread = std::thread::current();
-        let name = thread.name().and_then(|path| path.rsplit("::").next()).expect("the thread of a test");
-        let executions = each.map().get("execution").copied().unwrap_or_default();
-        let mut outcomes = seen.map().clone();
-        outcomes.append(&mut repeated.map());
-        let bound = self.preemptions.map(|most| format!(", at most {most} preemptions")).unwrap_or_default();
-        println!("model {name:<60} {executions:>8} executions (committed {}{bound})  {outcomes:?}", self.executions);
-        for &outcome in self.outcomes {
-            assert!(outcomes.contains_key(outcome), "{name}: never seen: {outcome}");
-        }
-        assert!(
-            executions * 10 >= self.executions * 9,
-            "{name}: {executions} executions explored, {} committed",
-            self.executions
-        );
-    }
-}
-
-/// A model in which two threads are spawned in one order, and in the other, with the executions of each.
-pub(super) fn in_both_orders(
-    executions: [usize; 2],
-    outcomes: &'static [&'static str],
-    body: impl Fn(&Seen, bool) + Copy + Send + Sync + 'static,
-) {
-    for (swapped, executions) in [false, true].into_iter().zip(executions) {
-        Model { executions, preemptions: None, outcomes }.explore(move |seen| body(seen, swapped));
-    }
-}
-
-/// Runs two threads on a world, spawned in this order or `swapped`: loom's reduction depends on who is first. Returns what
-/// each returned. A thread that only joins afterwards sees all that they did.
-pub(super) fn run_two<W: Clone + Send + 'static, A: Send + 'static, B: Send + 'static>(
-    world: &W,
-    swapped: bool,
-    one: impl FnOnce(&W) -> A + Send + 'static,
-    other: impl FnOnce(&W) -> B + Send + 'static,
-) -> (A, B) {
-    let (here, there) = (world.clone(), world.clone());
-    let (one, other) = (move || one(&here), move || other(&there));
-    if swapped {
-        let (other, one) = (spawn(other), spawn(one));
-        let other = join(other);
-        (join(one), other)
-    } else {
-        let (one, other) = (spawn(one), spawn(other));
-        (join(one), join(other))
-    }
-}
-
-/// Runs three threads on a world, spawned in this order.
-pub(super) fn run_three<W: Clone + Send + 'static, A: Send + 'static, B: Send + 'static, C: Send + 'static>(
-    world: &W,
-    first: impl FnOnce(&W) -> A + Send + 'static,
-    second: impl FnOnce(&W) -> B + Send + 'static,
-    third: impl FnOnce(&W) -> C + Send + 'static,
-) -> (A, B, C) {
-    let [one, two, three] = [(); 3].map(|()| world.clone());
-    let (first, second) = (spawn(move || first(&one)), spawn(move || second(&two)));
-    let third = spawn(move || third(&three));
-    (join(first), join(second), join(third))
-}
-
-pub(super) fn spawn<R: Send + 'static>(thread: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
-    // In words. A search in a build without optimisation, as that of a tooth is, takes more than loom gives.
-    Builder::new().stack_size(1 << 17).spawn(thread).expect("a thread")
-}
-
-pub(super) fn join<R>(thread: JoinHandle<R>) -> R {
-    thread.join().expect("no thread panics")
-}
-
-/// The body of a model: a copy of the class that the lookup has not read yet, and then `more` of them, the first of them
-/// where it has read already; `remove` takes all. A reader that missed the class does not find it again.
-pub(super) fn removal_is_one_event(
-    seen: &Seen,
-    class: Class,
-    more: usize,
-    remove: impl FnOnce(&World) + Send + 'static,
-) {
-    let world = World::new(16, 2, 0);
-    world.put(class);
-    let seen = seen.clone();
-    run_two(
-        &world,
-        false,
-        move |reader| {
-            if reader.contains(class.turned()) {
-                seen.note("found");
-            } else {
-                seen.note("missed");
-                assert!(!reader.contains(class.turned()), "a class that was gone was found again");
-            }
-        },
-        move |writer| {
-            (0..more).for_each(|_| assert!(writer.insert(class.turned())));
-            remove(writer);
-        },
-    );
-    world.assert_sum_holds(&[(class, 0)], 0);
+    if looked_up.first == moved.second { &["repeated"] } else { &[] }
 }

@@ -1,9 +1,12 @@
 //! Models of the protocol: loom explores the interleavings of a few threads in the code that ships. `cargo xtask loom`
 //! runs them all, and their teeth.
 //!
-//! Each model prints how many executions loom explored and asserts 90 % of the committed number, and the outcomes that
-//! must have been seen: a model that explores a single interleaving passes with every fault in it. Two things make them
-//! explore. Reads under locks go through `sys::sync::load_locked`. And the path search, which reads words that its thread
+//! Each is a `Race`: a world that is made anew for each execution, and what each thread does in it, step by step. What the
+//! threads are told, and what is left, must be what some order of the steps leads to without concurrency; the orders are run
+//! before, by the same code.
+//!
+//! Each model prints how many executions loom explored and asserts 90 % of the committed number, and that each of these
+//! ends was seen: a model that explores a single interleaving passes with every fault in it. Two things make them explore. Reads under locks go through `sys::sync::load_locked`. And the path search, which reads words that its thread
 //! writes later, stands outside: paths are data here, stale ones included. Only the search under all locks, which reads
 //! by `load_locked`, is inside (exclusive), and a few models run whole insertions, whose look is harmless there: what they
 //! find is decided by the order of the locks (one_lock).

@@ -3,10 +3,9 @@
 use super::harness::*;
 use crate::layout::Class;
 use crate::raw::Put;
-use std::sync::Arc;
 
-/// A lookup of a key that moves once, in both directions, in both spawn orders, in one stripe or two. In bucket 1 it
-/// has `below` slots below it. `look` is how it is looked up. Behind the stripes of the key there is one more.
+/// A lookup of a key that moves once, in both directions, in one stripe or two. In bucket 1 it has `below` slots below it.
+/// `look` is how it is looked up. Behind the stripes of the key there is one more.
 pub(super) fn relocation_is_never_missed(
     width: u32,
     stripe_shift: u32,
@@ -18,29 +17,15 @@ pub(super) fn relocation_is_never_missed(
     let up = key_in(&plan, 0, 0, 1);
     // Not those of the key.
     let fillers = if up.fingerprint.get() > below { 1 } else { up.fingerprint.get() + 1 };
-    let down = up.turned();
-    let mut executions = executions.into_iter();
-    for (swapped, moved) in [(false, up), (false, down), (true, up), (true, down)] {
-        // The order in which a miss is possible comes first: a fault is reported as one, not by the count of executions.
-        for looked_up in [moved.turned(), moved] {
-            let executions = executions.next().expect("8 numbers");
-            Model { executions, preemptions: None, outcomes: outcomes(looked_up, moved) }.explore(move |seen| {
-                let world = World::new(width, plan.buckets, stripe_shift);
-                world.fill(1, below, fillers);
-                world.put(moved);
-                let seen = seen.clone();
-                run_two(
-                    &world,
-                    swapped,
-                    move |reader| {
-                        assert!(look(reader, looked_up), "a key that only moved was missed");
-                        seen.note("found");
-                    },
-                    move |writer| assert!(writer.hop(hop(moved))),
-                );
-                world.assert_holds(&[(moved, 1)], u64::from(below));
-            });
-        }
+    // The order in which a miss is possible comes first: a fault is reported as one, not by the count of executions.
+    let cases = [up, up.turned()].into_iter().flat_map(|moved| [(moved, moved.turned()), (moved, moved)]);
+    for (number, (moved, looked_up)) in cases.enumerate() {
+        let world = move || World::new(width, plan.buckets, stripe_shift).full(1, below, fillers).with(moved);
+        race("a key that only moved was missed", world, &[moved], below as usize)
+            .thread([op(move |world: &World| look(world, looked_up))])
+            .thread([moves(moved)])
+            .seen(outcomes(looked_up, moved))
+            .explore([executions[number], executions[number + 4]]);
     }
 }
 
@@ -83,46 +68,35 @@ fn relocation_is_never_missed_in_a_bucket_of_three_words() {
     relocation_is_never_missed(28, 2, 3, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
 }
 
-/// A lookup of a key that moves there and back, `moves` times in all.
-fn moves_there_and_back_are_never_missed(
-    (moves, stripe_shift): (usize, u32),
+/// A lookup of a key that moves there and back, `HOPS` times in all.
+fn moves_there_and_back<const HOPS: usize>(
+    stripe_shift: u32,
     looked_up: Class,
     executions: usize,
     outcomes: &'static [&'static str],
 ) {
-    Model { executions, preemptions: Some(3), outcomes }.explore(move |seen| {
-        let world = World::new(16, 2, stripe_shift);
-        let moved = key(7, 0, 1);
-        world.put(moved);
-        let seen = seen.clone();
-        run_two(
-            &world,
-            false,
-            move |reader| {
-                assert!(reader.contains(looked_up), "a key that moved there and back was missed");
-                seen.note("found");
-            },
-            move |writer| {
-                [moved, moved.turned()].into_iter().cycle().take(moves).for_each(|key| assert!(writer.hop(hop(key))))
-            },
-        );
-        world.assert_holds(&[(moved, 1)], 0);
-    });
+    let moved = key(7, 0, 1);
+    let there_and_back = [moved, moved.turned()].into_iter().cycle().take(HOPS);
+    let world = move || World::new(16, 2, stripe_shift).with(moved);
+    race("a key that moved there and back was missed", world, &[moved], 0)
+        .thread([finds(looked_up)])
+        .thread(there_and_back.map(moves))
+        .at_most(3)
+        .seen(outcomes)
+        .explore([executions]);
 }
 
 /// The version of the first move must not pass for that of the second.
 #[test]
 fn two_relocations_there_and_back_are_never_missed() {
-    for (looked_up, executions) in [(key(7, 0, 1), 858), (key(7, 1, 0), 1597)] {
-        moves_there_and_back_are_never_missed((2, 0), looked_up, executions, &["found", "repeated"]);
-    }
+    moves_there_and_back::<2>(0, key(7, 0, 1), 858, &["repeated"]);
+    moves_there_and_back::<2>(0, key(7, 1, 0), 1597, &["repeated"]);
 }
 
 /// A lookup that misses the key twice looks a third time.
 #[test]
 fn three_relocations_are_never_missed() {
-    let outcomes = &["found", "repeated", "repeated twice"];
-    moves_there_and_back_are_never_missed((3, 1), key(7, 1, 0), 7908, outcomes);
+    moves_there_and_back::<3>(1, key(7, 1, 0), 7908, &["repeated", "repeated twice"]);
 }
 
 /// The last hop, which moves a key out of a full pair and puts the new key into the hole: neither is missed.
@@ -131,27 +105,12 @@ fn last_hop_is_never_missed() {
     let plan = plan(16, 4, 0);
     let (moved, new) = (key_in(&plan, 0, 0, 1), key_in(&plan, 0, 0, 3));
     for (looked_up, executions) in [(moved.turned(), 498), (moved, 219)] {
-        let outcomes = outcomes(looked_up, moved);
-        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
-            let world = World::new(16, 4, 0);
-            world.put(moved);
-            world.fill(0, 3, 20);
-            world.fill(3, 4, 30);
-            let seen = seen.clone();
-            run_two(
-                &world,
-                false,
-                move |reader| {
-                    assert!(reader.contains(looked_up), "the key that made room was missed");
-                    seen.note("found");
-                },
-                move |writer| {
-                    assert_eq!(writer.carry_out(&[hop(moved)], new, Put::COPY), Some(true));
-                    assert!(writer.contains(new), "the new key was missed by its own thread");
-                },
-            );
-            world.assert_holds(&[(moved, 1), (new, 1)], 7);
-        });
+        let world = move || World::new(16, 4, 0).with(moved).full(0, 3, 20).full(3, 4, 30);
+        race("the key that made room was missed", world, &[moved, new], 7)
+            .thread([finds(looked_up)])
+            .thread([path([moved], new, Put::COPY), finds(new)])
+            .seen(outcomes(looked_up, moved))
+            .explore([executions]);
     }
 }
 
@@ -161,29 +120,12 @@ fn neighbours_in_the_same_words_stay_found() {
     // Slot 1 of bucket 1 straddles, and both of its parts hold bits.
     let plan = plan(12, 4, 2);
     let [before, between, after] = [1, 0, 2].map(|number| key_in(&plan, number, 1, 0));
-    for (looked_up, executions) in [(before, 1767), (after, 1767)] {
-        Model { executions, preemptions: None, outcomes: &["found"] }.explore(move |seen| {
-            let world = World::new(12, 4, 2);
-            // So that they go to bucket 1.
-            world.fill(0, 4, 20);
-            assert!(world.insert(before) && world.insert(between) && world.insert(after));
-            assert!(world.remove(between));
-            let seen = seen.clone();
-            run_two(
-                &world,
-                false,
-                move |reader| {
-                    assert!(reader.contains(looked_up), "a neighbour that stayed where it is was missed");
-                    seen.note("found");
-                },
-                move |writer| {
-                    assert!(writer.insert(between));
-                    assert!(writer.remove(between));
-                },
-            );
-            world.assert_holds(&[(before, 1), (between, 0), (after, 1)], 4);
-            let both = [10, 11].map(|fingerprint| world.insert(key(fingerprint, 1, 1)));
-            assert_eq!(both, [true, true], "the slot that was freed has room again");
-        });
+    for looked_up in [before, after] {
+        // So that they go to bucket 1.
+        let world = move || World::new(12, 4, 2).full(0, 4, 20).with(before).with(between).with(after).without(between);
+        race("a neighbour that stayed where it is was missed", world, &[before, between, after], 4)
+            .thread([finds(looked_up)])
+            .thread([insert(between), remove(between)])
+            .explore([1767]);
     }
 }

@@ -1,12 +1,12 @@
 //! Time in the slot: ticks during lookups and writes, on slots of 16 bits with tags of 2 (4 epochs come round), and of 12
 //! with 4, where a slot straddles two words and its tag does not.
 
-use super::harness::{Model, Seen, hop, in_both_orders, join, key, key_in, plan, run_three, run_two, spawn};
-use crate::batch::lookup_batch;
+use super::harness::{Op, Race, hop, join, key, key_in, op, plan, spawn};
+use crate::filter::hashing;
 use crate::layout::{Class, Extent, Plan, Tags};
 use crate::raw::{Assembly, Fixed, IfPresent, Put, RawFilter, Shard, Tagged, Tagging};
 use crate::sys::memory::HugePages;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The longest life of tags of 2 bits.
 const MOST: u32 = 3;
@@ -22,51 +22,42 @@ impl World {
 
     /// Two buckets, each a word and a stripe.
     fn small() -> Arc<Self> {
-        World::new(&plan(16, 2, 0).with_tags(2))
+        World::new(&small())
     }
 
-    /// The same with a class that is stored once.
-    fn holding(value: u32) -> (Arc<Self>, Class) {
-        let world = World::small();
-        let class = world.key(0, 0, 1);
-        // In bucket 0: the lower empty slot decides. The next copy goes to bucket 1.
-        world.store(class, value);
-        (world, class)
-    }
-
-    pub(super) fn key(&self, number: usize, first: u32, second: u32) -> Class {
-        key_in(self.raw.plan(), number, first, second)
+    /// The same with a class that is stored once. In bucket 0: the lower empty slot decides. The next copy goes to bucket 1.
+    fn holding(value: u32) -> Arc<Self> {
+        World::small().with(class(0), value)
     }
 
     pub(super) fn shard(&self) -> Shard<'_, Tagged<'_>> {
         self.raw.flat().at(0)
     }
 
-    /// As an insertion, where there is room; `None` if there is none.
+    /// As an insertion, where there is room; `None` if there is none. Returns what the class had.
     pub(super) fn put(&self, class: Class, value: u32, if_present: IfPresent) -> Option<u32> {
         let Ok(result) = self.shard().insert_into_pair(Fixed, class, Put { value, if_present });
         result.map(|result| result.expect("no refusal"))
     }
 
-    /// Returns what the class had.
-    fn raise(&self, class: Class, value: u32) -> u32 {
-        let Ok(had) = self.shard().update(Fixed, class, None, |had| had.max(value));
-        had
-    }
-
-    fn replace(&self, class: Class, from: u32, to: u32) -> bool {
-        let Ok(had) = self.shard().update(Fixed, class, Some(from), |_| to);
-        had != 0
-    }
-
-    /// Puts a class that is absent into the lower empty slot of its pair.
+    /// Stores a class that is absent in the lower empty slot of its pair.
     pub(super) fn store(&self, class: Class, value: u32) {
         assert_eq!(self.put(class, value, IfPresent::Another), Some(0));
     }
 
-    /// Puts keys that have no other bucket into the lowest empty slots of this one.
-    fn fill(&self, bucket: u32, slots: u32, from: u32, value: u32) {
-        (from..from + slots).for_each(|fingerprint| self.store(key(fingerprint, bucket, bucket), value));
+    pub(super) fn with(self: Arc<Self>, class: Class, value: u32) -> Arc<Self> {
+        self.store(class, value);
+        self
+    }
+
+    /// With keys that have no other bucket in the lowest empty slots of this one.
+    fn full(self: Arc<Self>, bucket: u32, slots: u32, from: u32, value: u32) -> Arc<Self> {
+        (from..from + slots).fold(self, |world, fingerprint| world.with(key(fingerprint, bucket, bucket), value))
+    }
+
+    pub(super) fn later(self: Arc<Self>, ticks: u32) -> Arc<Self> {
+        (0..ticks).for_each(|_| _ = self.raw.advance());
+        self
     }
 
     fn contains(&self, class: Class) -> bool {
@@ -78,539 +69,429 @@ impl World {
         values.sort_unstable();
         values
     }
-
-    pub(super) fn advance(&self) {
-        self.raw.advance();
-    }
 }
 
-/// A lookup by each of its candidates first, concurrently with what `writer` does; the class is never absent. `repeats` says of each
+fn small() -> Plan {
+    plan(16, 2, 0).with_tags(2)
+}
+
+/// Slots of 12 bits, which straddle words, with tags of 4, which do not.
+fn straddling() -> Plan {
+    plan(12, 4, 2).with_tags(4)
+}
+
+/// Of the small world.
+fn class(number: usize) -> Class {
+    key_in(&small(), number, 0, 1)
+}
+
+/// Of which the values of these classes are left, one after the other.
+pub(super) fn race(
+    rule: &'static str,
+    world: impl Fn() -> Arc<World> + Send + Sync + 'static,
+    classes: &[Class],
+) -> Race<World> {
+    let classes = classes.to_vec();
+    Race::new(rule, world, move |world: &World| {
+        let values = classes.iter().flat_map(|&class| world.values(class)).map(|value| value as usize);
+        values.chain([world.raw.len()]).collect()
+    })
+}
+
+/// Of which the numbers of copies are left.
+fn race_for_slots(
+    rule: &'static str,
+    world: impl Fn() -> Arc<World> + Send + Sync + 'static,
+    classes: [Class; 3],
+) -> Race<World> {
+    Race::new(rule, world, move |world: &World| {
+        classes.iter().map(|&class| world.values(class).len()).chain([world.raw.len()]).collect()
+    })
+}
+
+/// What is dead in the end stays dead, and slots in use are counted. `left` says what is left before that.
+fn race_of_the_dead<const CLASSES: usize>(
+    rule: &'static str,
+    world: impl Fn() -> Arc<World> + Send + Sync + 'static,
+    classes: [Class; CLASSES],
+) -> Race<World> {
+    Race::new(rule, world, move |world: &World| {
+        let left = classes.iter().map(|&class| world.values(class).len()).collect();
+        for _ in 0..4 {
+            world.raw.advance();
+            assert!(!classes.iter().any(|&class| world.contains(class)), "{rule}");
+        }
+        assert_eq!(world.raw.len(), 0, "slots in use are counted");
+        left
+    })
+}
+
+fn finds(class: Class) -> Op<World> {
+    op(move |world: &World| world.contains(class))
+}
+
+/// Whether what a lookup finds is this.
+fn reads(class: Class, is: fn(&[u32]) -> usize) -> Op<World> {
+    op(move |world: &World| is(&world.values(class)))
+}
+
+fn store(class: Class, value: u32) -> Op<World> {
+    op(move |world: &World| world.store(class, value))
+}
+
+/// Whether it is stored.
+fn put(class: Class, value: u32) -> Op<World> {
+    op(move |world: &World| world.put(class, value, IfPresent::Another).is_some())
+}
+
+/// What the class had.
+pub(super) fn adds(class: Class, value: u32, renews: bool) -> Op<World> {
+    op(move |world: &World| world.put(class, value, IfPresent::Add { renews }).expect("there is room") as usize)
+}
+
+fn raise(class: Class, value: u32) -> Op<World> {
+    op(move |world: &World| world.shard().update(Fixed, class, None, |had| had.max(value)).is_ok_and(|had| had > 0))
+}
+
+fn replace(class: Class, from: u32, to: u32) -> Op<World> {
+    op(move |world: &World| world.shard().update(Fixed, class, Some(from), |_| to).is_ok_and(|had| had > 0))
+}
+
+pub(super) fn tick() -> Op<World> {
+    op(|world: &World| _ = world.raw.advance())
+}
+
+pub(super) fn moves(class: Class) -> Op<World> {
+    op(move |world: &World| world.shard().hop(hop(class)))
+}
+
+/// A lookup by each of its candidates first, concurrently with what a writer does; the class is never absent. `repeats` says of each
 /// candidate whether lookups by it must have been seen to begin again.
 fn never_missed(
     executions: [usize; 4],
-    make: fn() -> (Arc<World>, Class),
-    writer: fn(&World, Class),
+    world: fn() -> Arc<World>,
+    class: Class,
+    writes: impl Fn() -> Vec<Op<World>>,
     repeats: [bool; 2],
 ) {
-    let configurations = [(false, false), (false, true), (true, false), (true, true)];
-    for ((swapped, turned), executions) in configurations.into_iter().zip(executions) {
-        let outcomes: &[&str] = if repeats[usize::from(turned)] { &["found", "repeated"] } else { &["found"] };
-        Model { executions, preemptions: None, outcomes }.explore(move |seen| {
-            let (world, class) = make();
-            let seen = seen.clone();
-            run_two(
-                &world,
-                swapped,
-                move |looks| {
-                    let asked = if turned { class.turned() } else { class };
-                    assert!(looks.contains(asked), "a key that lives was missed");
-                    seen.note("found");
-                },
-                move |writes| writer(writes, class),
-            );
-            assert!(world.contains(class), "a key that lives was missed at the end");
-        });
+    for (number, asked) in [class, class.turned()].into_iter().enumerate() {
+        race("a key that lives was missed", world, &[class])
+            .thread([finds(asked)])
+            .thread(writes())
+            .seen(if repeats[number] { &["repeated"] } else { &[] })
+            .explore([executions[number], executions[number + 2]]);
     }
 }
 
-/// One copy dies and is swept; another of the class was stored before that, where the lookup may have read already.
+/// One copy dies and is swept, at the second tick; another of the class was stored before that, where the lookup may have read
+/// already: the copy of one tick lies in bucket 0, the next one in bucket 1.
 #[test]
 fn stored_again_before_death_is_never_missed() {
-    never_missed(
-        [36, 168, 288, 660],
-        || {
-            let world = World::small();
-            let class = world.key(0, 0, 1);
-            // The lower empty slot decides: the copy of one tick lies in bucket 0, the next one in bucket 1.
-            world.store(class, 1);
-            (world, class)
-        },
-        |world, class| {
-            world.store(class, MOST);
-            world.advance();
-            // Here it is swept.
-            world.advance();
-        },
-        [false, true],
-    );
+    let writes = || vec![store(class(0), MOST), tick(), tick()];
+    never_missed([36, 168, 288, 660], || World::holding(1), class(0), writes, [false, true]);
 }
 
 /// As before, but stored by one thread, and the tick made by another that waited for it and locks nothing, for all is swept:
 /// whoever sees the tick sees the copy.
 #[test]
 fn stored_again_by_another_thread_is_never_missed() {
-    in_both_orders([30, 20], &["found"], |seen, swapped| {
-        let (world, class) = World::holding(1);
+    let world = || {
+        let world = World::holding(1);
         assert!(!world.raw.sweep(2), "nothing is left to sweep");
-        let (writes, seen) = (Arc::clone(&world), seen.clone());
-        run_two(
-            &world,
-            swapped,
-            move |looks| {
-                assert!(looks.contains(class), "a key that lives was missed");
-                seen.note("found");
-            },
-            move |ticks| {
-                join(spawn(move || writes.store(class, MOST)));
-                ticks.advance();
-            },
-        );
-        assert_eq!(world.values(class), [MOST - 1]);
+        Arc::new(world)
+    };
+    let store_elsewhere = op(|world: &Arc<World>| {
+        let world = Arc::clone(world);
+        join(spawn(move || world.store(class(0), MOST)));
     });
+    let left = |world: &Arc<World>| world.values(class(0)).into_iter().map(|value| value as usize).collect();
+    Race::new("a key that lives was missed", world, left)
+        .thread([op(|world: &Arc<World>| world.contains(class(0)))])
+        .thread([store_elsewhere, op(|world: &Arc<World>| _ = world.raw.advance())])
+        .explore([30, 20]);
 }
 
 /// After a tick a copy that is renewed for the longest time has the tag that was dead before it.
 #[test]
 fn renewed_beside_a_tick_is_never_missed() {
-    never_missed(
-        [54, 54, 72, 72],
-        || World::holding(2),
-        |world, class| {
-            world.advance();
-            assert_eq!(world.raise(class, MOST), 1);
-        },
-        [true, true],
-    );
+    let writes = || vec![tick(), raise(class(0), MOST)];
+    never_missed([54, 54, 72, 72], || World::holding(2), class(0), writes, [true, true]);
 }
 
 /// As before, in a block of a batch.
 #[test]
 fn renewed_beside_a_tick_is_never_missed_by_a_batch() {
-    in_both_orders([174, 150], &["found", "repeated"], |seen, swapped| {
-        let (world, class) = World::holding(2);
-        let seen = seen.clone();
-        run_two(
-            &world,
-            swapped,
-            move |looks| {
-                let (key, mut found) = (looks.raw.geometry().leading_to(class).expect("a hash"), [false]);
-                lookup_batch(&looks.raw, &[key], |&mixed| mixed, &mut found);
-                assert!(found[0], "a key that lives was missed");
-                seen.note("found");
-            },
-            move |writes| {
-                writes.advance();
-                assert_eq!(writes.raise(class, MOST), 1);
-            },
-        );
-    });
+    let look = |world: &World| {
+        let (key, mut found) = (world.raw.geometry().leading_to(class(0)).expect("a hash"), [false]);
+        world.raw.contains_each(&mut hashing(&[key], |&mixed| mixed), &mut found);
+        found[0]
+    };
+    race("a key that lives was missed", || World::holding(2), &[class(0)])
+        .thread([op(look)])
+        .thread([tick(), raise(class(0), MOST)])
+        .seen(&["repeated"])
+        .explore([174, 150]);
 }
 
 /// The tag that was dead when the lookup began comes round while it is under way.
 #[test]
 fn a_lookup_that_sleeps_while_epochs_come_round_misses_nothing() {
-    never_missed(
-        [11661, 11661, 25239, 25239],
-        || World::holding(2),
-        |world, class| {
-            world.advance();
-            assert_eq!(world.raise(class, MOST), 1);
-            world.advance();
-            world.advance();
-            assert_eq!(world.raise(class, MOST), 1);
-            world.advance();
-        },
-        [true, true],
-    );
+    let raise = || raise(class(0), MOST);
+    let writes = || vec![tick(), raise(), tick(), tick(), raise(), tick()];
+    never_missed([11661, 11661, 25239, 25239], || World::holding(2), class(0), writes, [true, true]);
 }
 
 /// The slot straddles two words, its tag lies in one: a lookup sees the old deadline or the new one, both alive.
 #[test]
 fn renewed_in_a_straddling_slot_is_never_missed() {
-    never_missed(
-        [12, 12, 15, 15],
-        || {
-            let world = World::new(&plan(12, 4, 2).with_tags(4));
-            let class = world.key(0, 1, 2);
-            // Epoch 5. The tag goes from 6 to 9: by halves it would pass through 5, which is dead.
-            (0..5).for_each(|_| world.advance());
-            world.fill(1, 1, 20, 15);
-            world.fill(2, 4, 30, 15);
-            world.store(class, 1);
-            (world, class)
-        },
-        |world, class| assert_eq!(world.raise(class, 4), 1),
-        [false, false],
-    );
+    // Epoch 5. The tag goes from 6 to 9: by halves it would pass through 5, which is dead.
+    let world = || {
+        let world = World::new(&straddling()).later(5).full(1, 1, 20, 15).full(2, 4, 30, 15);
+        world.with(key_in(&straddling(), 0, 1, 2), 1)
+    };
+    let class = key_in(&straddling(), 0, 1, 2);
+    never_missed([12, 12, 15, 15], world, class, || vec![raise(class, 4)], [false, false]);
 }
 
 /// A lookup, a renewal and a relocation of one key.
 #[test]
 fn renewed_beside_a_relocation_is_never_missed() {
-    Model { executions: 7680, preemptions: Some(3), outcomes: &["found", "repeated"] }.explore(|seen| {
-        let (world, class) = World::holding(1);
-        let seen = seen.clone();
-        run_three(
-            &world,
-            move |looks| {
-                assert!(looks.contains(class.turned()), "a key that lives was missed");
-                seen.note("found");
-            },
-            move |raises| assert_eq!(raises.raise(class, MOST), 1),
-            move |moves| assert!(moves.shard().hop(hop(class))),
-        );
-        assert_eq!(world.values(class), [MOST], "the renewal goes with the copy that stays");
-    });
+    race("the renewal goes with the copy that stays", || World::holding(1), &[class(0)])
+        .thread([finds(class(0).turned())])
+        .thread([raise(class(0), MOST)])
+        .thread([moves(class(0))])
+        .at_most(3)
+        .seen(&["repeated"])
+        .explore([7680]);
 }
 
 /// A writer that waited for its lock while time went on judges by the new epoch: what looks dead by the old one may be a
 /// key that was stored a moment ago.
 #[test]
 fn overwriting_takes_no_live_slot() {
-    in_both_orders([54, 126], &["first", "second"], |seen, swapped| {
-        let world = World::small();
-        let (one, other) = (world.key(0, 0, 1), world.key(1, 0, 1));
-        world.fill(0, 3, 20, MOST);
-        world.fill(1, 4, 30, MOST);
-        let stored = run_two(
-            &world,
-            swapped,
-            move |writes| writes.put(one, MOST, IfPresent::Another).is_some(),
-            move |ticks| {
-                ticks.advance();
-                ticks.put(other, MOST, IfPresent::Another).is_some()
-            },
-        );
-        let wins = seen.one_winner(["first", "second"], stored, "one slot takes one key");
-        assert_eq!([one, other].map(|class| world.values(class).len()), wins, "what was stored lives");
-        assert_eq!(world.raw.len(), 8);
-    });
+    let world = || World::small().full(0, 3, 20, MOST).full(1, 4, 30, MOST);
+    race_for_slots("one slot takes one key", world, [0, 1, 2].map(class))
+        .thread([put(class(0), MOST)])
+        .thread([tick(), put(class(1), MOST)])
+        .explore([54, 126]);
 }
 
 /// Where one lock, or the two of a hop, are enough for a writer, it reads the epoch under them, too.
-fn overwriting_without_the_pair_takes_no_live_slot(executions: [usize; 2], store: fn(&World, Class, Class) -> bool) {
-    in_both_orders(executions, &["first", "second"], move |seen, swapped| {
-        let world = World::small();
-        let [one, other, moves] = [0, 1, 2].map(|number| world.key(number, 0, 1));
-        world.fill(0, 3, 20, MOST);
-        world.fill(1, 3, 30, MOST);
-        world.store(moves, MOST);
-        let stored = run_two(
-            &world,
-            swapped,
-            move |writes| store(writes, one, moves),
-            move |ticks| {
-                ticks.advance();
-                ticks.put(other, MOST, IfPresent::Another).is_some()
-            },
-        );
-        let wins = seen.one_winner(["first", "second"], stored, "one slot takes one key");
-        assert_eq!([one, other].map(|class| world.values(class).len()), wins, "what was stored lives");
-        assert_eq!((world.values(moves).len(), world.raw.len()), (1, 8));
-    });
+fn overwriting_without_the_pair_takes_no_live_slot(executions: [usize; 2], store: Op<World>) {
+    let world = || World::small().full(0, 3, 20, MOST).full(1, 3, 30, MOST).with(class(2), MOST);
+    race_for_slots("one slot takes one key", world, [0, 1, 2].map(class))
+        .thread([store])
+        .thread([tick(), put(class(1), MOST)])
+        .explore(executions);
 }
 
 #[test]
 fn overwriting_under_one_lock_takes_no_live_slot() {
-    overwriting_without_the_pair_takes_no_live_slot([27, 51], |world, class, _| {
-        let Ok(stored) = world.shard().insert_into(Fixed, class.second, class, MOST);
-        stored
-    });
+    let store = |world: &World| world.shard().insert_into(Fixed, class(0).second, class(0), MOST) == Ok(true);
+    overwriting_without_the_pair_takes_no_live_slot([27, 51], op(store));
 }
 
 #[test]
 fn overwriting_by_a_last_hop_takes_no_live_slot() {
-    overwriting_without_the_pair_takes_no_live_slot([54, 126], |world, class, moves| {
+    let store = |world: &World| {
         let put = Put { value: MOST, if_present: IfPresent::Another };
-        let Ok(result) = world.shard().carry_out(Fixed, [hop(moves)], class, put);
+        let Ok(result) = world.shard().carry_out(Fixed, [hop(class(2))], class(0), put);
         result.is_some()
-    });
+    };
+    overwriting_without_the_pair_takes_no_live_slot([54, 126], op(store));
 }
 
 /// Whatever epoch the insertion has read, the key has its time, less the tick at the most.
 #[test]
 fn tick_and_insertion_for_the_longest_time() {
-    in_both_orders([45, 69], &["before", "after"], |seen, swapped| {
-        let world = World::small();
-        let class = world.key(0, 0, 1);
-        run_two(&world, swapped, move |writes| writes.store(class, MOST), move |ticks| ticks.advance());
-        let values = world.values(class);
-        assert!(values == [MOST] || values == [MOST - 1], "a key that lives was swept: {values:?}");
-        seen.note(if values == [MOST] { "after" } else { "before" });
-    });
+    race("a key that lives was swept", World::small, &[class(0)])
+        .thread([store(class(0), MOST)])
+        .thread([tick()])
+        .explore([45, 69]);
 }
 
 /// A pass waits for the writer that holds a stripe: nothing is stored by an epoch before the last one. Else what should be
 /// long dead would live again.
-fn stalled_writer_stores_by_the_last_epoch(executions: [usize; 2], store: fn(&World, Class)) {
-    in_both_orders(executions, &["dead", "alive"], move |seen, swapped| {
-        let world = World::small();
-        let class = world.key(0, 0, 1);
-        run_two(
-            &world,
-            swapped,
-            move |writes| store(writes, class),
-            move |ticks| {
-                ticks.advance();
-                ticks.advance();
-            },
-        );
-        let values = world.values(class);
-        assert!(values.is_empty() || values == [1], "a dead key lives again: {values:?}");
-        seen.note(if values.is_empty() { "dead" } else { "alive" });
-        for _ in 0..4 {
-            world.advance();
-            assert!(!world.contains(class), "a dead key lives again");
-        }
-        assert_eq!(world.raw.len(), 0);
-    });
+fn stalled_writer_stores_by_the_last_epoch(executions: [usize; 2], store: Op<World>) {
+    race_of_the_dead("a dead key lives again", World::small, [class(0)])
+        .thread([store])
+        .thread([tick(), tick()])
+        .explore(executions);
 }
 
 #[test]
 fn stalled_writer_stores_by_the_last_epoch_or_this_one() {
-    stalled_writer_stores_by_the_last_epoch([102, 303], |world, class| world.store(class, 1));
+    stalled_writer_stores_by_the_last_epoch([102, 303], store(class(0), 1));
 }
 
 #[test]
 fn stalled_one_lock_writer_stores_by_the_last_epoch_or_this_one() {
-    stalled_writer_stores_by_the_last_epoch([51, 111], |world, class| {
-        assert_eq!(world.shard().insert_into(Fixed, class.first, class, 1), Ok(true));
-    });
+    let store = |world: &World| world.shard().insert_into(Fixed, class(0).first, class(0), 1) == Ok(true);
+    stalled_writer_stores_by_the_last_epoch([51, 111], op(store));
 }
 
 /// From a stripe that is not yet swept to one that is, only what lives is moved.
 #[test]
 fn relocation_beside_a_sweep_brings_nothing_back() {
-    in_both_orders([378, 474], &["moved", "dead"], |seen, swapped| {
-        let world = World::small();
-        let (dead, dies) = (world.key(0, 1, 0), world.key(1, 1, 0));
-        world.fill(0, 4, 20, 1);
-        world.store(dead, 1);
-        world.store(dies, 2);
-        world.advance();
-        // Now the fillers make room in bucket 0, which is swept first.
-        let (moved, ()) = run_two(
-            &world,
-            swapped,
-            move |moves| {
-                moves.shard().hop(hop(dead));
-                moves.shard().hop(hop(dies))
-            },
-            move |ticks| ticks.advance(),
-        );
-        seen.note(if moved { "moved" } else { "dead" });
-        for _ in 0..4 {
-            assert!(!world.contains(dead) && !world.contains(dies), "what was dead lives again");
-            world.advance();
-        }
-        assert_eq!(world.raw.len(), 0, "slots in use are counted");
-    });
+    // The fillers make room in bucket 0, which is swept first.
+    let (dead, dies) = (class(0).turned(), class(1).turned());
+    let world = move || World::small().full(0, 4, 20, 1).with(dead, 1).with(dies, 2).later(1);
+    race_of_the_dead("what was dead lives again", world, [dead, dies])
+        .thread([op(move |world: &World| _ = world.shard().hop(hop(dead))), moves(dies)])
+        .thread([tick()])
+        .explore([378, 474]);
 }
 
 /// Of two that see a key at the same time, one is told that it is new.
 #[test]
 fn seen_twice_is_new_once() {
-    Model { executions: 12, preemptions: None, outcomes: &["first", "second"] }.explore(|seen| {
-        let world = World::small();
-        let class = world.key(0, 0, 1);
-        let [one, other] = [class, class.turned()]
-            .map(|class| move |world: &Arc<World>| world.put(class, MOST, IfPresent::Raise) == Some(0));
-        let new = run_two(&world, false, one, other);
-        seen.one_winner(["first", "second"], new, "exactly one is told that the key is new");
-        assert_eq!(world.values(class), [MOST]);
-    });
+    let sees = |class| op(move |world: &World| world.put(class, MOST, IfPresent::Raise) == Some(0));
+    race("exactly one is told that the key is new", World::small, &[class(0)])
+        .thread([sees(class(0))])
+        .thread([sees(class(0).turned())])
+        .explore([12]);
 }
 
 /// No addition is lost during a relocation, whichever copy it finds.
 #[test]
 fn counted_beside_a_relocation_adds_up() {
-    Model { executions: 1714, preemptions: Some(3), outcomes: &["1 then 2", "2 then 1"] }.explore(|seen: &Seen| {
-        let (world, class) = World::holding(1);
-        let (one, other, ()) = run_three(
-            &world,
-            move |one| one.put(class, 1, IfPresent::Add { renews: false }),
-            move |other| other.put(class.turned(), 1, IfPresent::Add { renews: false }),
-            move |moves| assert!(moves.shard().hop(hop(class))),
-        );
-        seen.note(format!("{} then {}", one.expect("present"), other.expect("present")));
-        assert_eq!(world.values(class), [3], "each addition counts");
-    });
+    race("each addition counts", || World::holding(1), &[class(0)])
+        .thread([adds(class(0), 1, false)])
+        .thread([adds(class(0).turned(), 1, false)])
+        .thread([moves(class(0))])
+        .at_most(3)
+        .explore([1714]);
 }
 
 /// A value that is there throughout is read, though another of the class is found too.
 #[test]
 fn values_beside_a_relocation_are_all_read() {
-    in_both_orders([744, 696], &["read", "repeated"], |seen, swapped| {
-        let (world, class) = World::holding(1);
-        world.store(class, 2);
-        let seen = seen.clone();
-        run_two(
-            &world,
-            swapped,
-            move |looks| {
-                let values = looks.values(class);
-                assert!([1, 2].iter().all(|value| values.contains(value)), "a value was missed: {values:?}");
-                seen.note("read");
-            },
-            move |moves| assert!(moves.shard().hop(hop(class.turned()))),
-        );
-    });
+    race("a value was missed", || World::holding(1).with(class(0), 2), &[class(0)])
+        .thread([reads(class(0), |values| [1, 2].iter().all(|value| values.contains(value)).into())])
+        .thread([moves(class(0).turned())])
+        .seen(&["repeated"])
+        .explore([744, 696]);
 }
 
 /// Store buffering between the epoch and a word: a tick and an insertion have both returned, so one of the two threads
 /// sees what the other did.
 #[test]
 fn ticks_are_visible_when_they_return() {
-    Model { executions: 204, preemptions: None, outcomes: &["both", "one"] }.explore(|seen| {
-        let world = World::small();
-        let class = world.key(0, 0, 1);
-        let (ticked, found) = run_two(
-            &world,
-            false,
-            move |writes| {
-                writes.store(class, MOST);
-                writes.raw.epoch() == 1
-            },
-            move |ticks| {
-                ticks.advance();
-                ticks.contains(class)
-            },
-        );
-        assert!(ticked || found, "neither sees what the other has done");
-        seen.note(if ticked && found { "both" } else { "one" });
-    });
+    Race::new("neither sees what the other has done", World::small, |_| Vec::new())
+        .thread([store(class(0), MOST), op(|world: &World| world.raw.epoch() == 1)])
+        .thread([tick(), finds(class(0))])
+        .explore([204]);
 }
 
 /// A snapshot copies one shard after the other, with ticks in between: the tags of each are meant by the epoch at which it was
 /// copied, and what is read goes on at the latest.
 #[test]
 fn shards_copied_at_different_epochs_keep_their_deadlines() {
-    in_both_orders([657, 1686], &["0 0", "0 1", "0 2", "1 2", "2 2"], |seen, swapped| {
-        let mut plan = plan(16, 2, 1).with_tags(2);
-        plan.shards = 2;
+    /// With the words, the count and the epoch of each shard that was copied.
+    type Copied = (Arc<World>, Mutex<Vec<(Vec<u64>, u64, u64)>>);
+    let plan = Plan { shards: 2, ..plan(16, 2, 1).with_tags(2) };
+    let (dies, stays) = (key_in(&plan, 0, 0, 1), key_in(&plan, 1, 0, 1));
+    let world = move || {
         let world = World::new(&plan);
-        let (dies, stays) = (world.key(0, 0, 1), world.key(1, 0, 1));
         for (number, class, value) in [(0, dies, 1), (1, stays, MOST)] {
             let put = Put { value, if_present: IfPresent::Another };
             assert_eq!(world.raw.flat().at(number).insert_into_pair(Fixed, class, put), Ok(Some(Ok(0))));
         }
-        let copy = move |world: &Arc<World>| {
-            let shards = world.raw.flat().each().map(|shard| {
-                let mut words = vec![0; plan.words];
-                let (count, epoch) = shard.copy_to(&mut words);
-                (words, count, epoch)
-            });
-            shards.collect::<Vec<_>>()
-        };
-        let tick = move |world: &Arc<World>| {
-            world.advance();
-            world.advance();
-            assert_eq!(world.raw.flat().at(1).update(Fixed, stays, None, |had| had.max(MOST)), Ok(1));
-        };
-        let (copied, ()) = run_two(&world, swapped, copy, tick);
+        Arc::new((world, Mutex::default()))
+    };
+    let copy = |number: usize| {
+        op(move |(world, copied): &Copied| {
+            let mut words = vec![0; world.raw.plan().words];
+            let (count, epoch) = world.raw.flat().at(number).copy_to(&mut words);
+            copied.lock().expect("no thread panics here").push((words, count, epoch));
+        })
+    };
+    let tick = || op(|(world, _): &Copied| _ = world.raw.advance());
+    let renew = move |(world, _): &Copied| {
+        assert_eq!(world.raw.flat().at(1).update(Fixed, stays, None, |had| had.max(MOST)), Ok(1));
+    };
+    let left = move |(_, copied): &Copied| {
+        let copied = copied.lock().expect("no thread panics here");
         let assembly = Assembly::<Tagging>::new(&plan, HugePages::Unadvised).expect("memory");
-        let mut epochs = Vec::new();
-        for (first_cell, (words, count, epoch)) in copied.into_iter().enumerate() {
-            let extent = Extent { first_cell, depth: 0, dropped: 0 };
-            let added = assembly.add(&extent, epoch, |shard| {
-                shard.fill_with(words.into_iter(), count);
+        for (first_cell, (words, count, epoch)) in copied.iter().enumerate() {
+            let added = assembly.add(&Extent { first_cell, depth: 0, dropped: 0 }, *epoch, |shard| {
+                shard.fill_with(words.iter().copied(), *count);
                 Ok::<_, ()>(())
             });
             assert!(added.is_ok());
-            epochs.push(epoch);
         }
-        seen.note(format!("{} {}", epochs[0], epochs[1]));
         let read = assembly.finish().expect("memory");
         let [first, second] = [0, 1].map(|number| {
             let live = read.flat().at(number).classes(Tags::new(&plan).moment(read.epoch()));
             live.map(|(_, value)| value).collect::<Vec<_>>()
         });
-        let now = epochs[1] as u32;
+        let now = copied[1].2 as u32;
         assert_eq!(first, vec![1; usize::from(now == 0)], "what is dead lives in what was read");
         assert!(second == [MOST - now] || now == 2 && second == [MOST], "a deadline was changed: {second:?} at {now}");
-    });
+        copied.iter().map(|copied| copied.2 as usize).collect()
+    };
+    Race::new("shards are copied at epochs of no order", world, left)
+        .thread([copy(0), copy(1)])
+        .thread([tick(), tick(), op(renew)])
+        .explore([657, 1686]);
 }
 
 /// A reader sees the old tag or the new one, wherever the copy is.
 #[test]
 fn a_tag_changed_beside_a_relocation_is_read() {
-    Model { executions: 15_999, preemptions: Some(3), outcomes: &["old", "new", "repeated"] }.explore(|seen| {
-        let (world, class) = World::holding(1);
-        let seen = seen.clone();
-        run_three(
-            &world,
-            move |looks| {
-                let values = looks.values(class.turned());
-                // A copy that is being moved may be seen in both buckets.
-                let each = |tag| !values.is_empty() && values.iter().all(|&value| value == tag);
-                assert!(each(1) || each(2), "neither the old tag nor the new one: {values:?}");
-                seen.note(if each(1) { "old" } else { "new" });
-            },
-            move |changes| assert!(changes.replace(class, 1, 2)),
-            move |moves| assert!(moves.shard().hop(hop(class))),
-        );
-        assert_eq!(world.values(class), [2], "the new tag goes with the copy that stays");
-    });
+    // A copy that is being moved may be seen in both buckets.
+    let one_tag = |values: &[u32]| match values {
+        [] => 0,
+        [first, rest @ ..] => {
+            if rest.iter().all(|value| value == first) {
+                *first as usize
+            } else {
+                9
+            }
+        }
+    };
+    race("the new tag goes with the copy that stays", || World::holding(1), &[class(0)])
+        .thread([reads(class(0).turned(), one_tag)])
+        .thread([replace(class(0), 1, 2)])
+        .thread([moves(class(0))])
+        .at_most(3)
+        .seen(&["repeated"])
+        .explore([15_999]);
 }
 
 /// A class mate comes with the tag of a key, and gets another one: of two copies with one tag, either may be the one that
 /// gets it.
 #[test]
 fn a_tag_that_stays_is_read_while_a_copy_gets_another() {
-    Model { executions: 744, preemptions: None, outcomes: &["[1]", "[1, 1]", "[1, 2]"] }.explore(|seen| {
-        let world = World::small();
-        let class = world.key(0, 0, 1);
-        // In bucket 1, the first of its mate.
-        world.store(class.turned(), 1);
-        let seen = seen.clone();
-        run_two(
-            &world,
-            false,
-            move |looks| {
-                let values = looks.values(class);
-                seen.note(format!("{values:?}"));
-                assert!(values.contains(&1), "a tag that stays is left out: {values:?}");
-            },
-            move |changes| {
-                changes.store(class.turned(), 1);
-                assert!(changes.replace(class.turned(), 1, 2));
-            },
-        );
-    });
+    // In bucket 1, the first of its mate.
+    let mate = class(0).turned();
+    race("a tag that stays is left out", move || World::small().with(mate, 1), &[class(0)])
+        .thread([reads(class(0), |values| values.contains(&1).into())])
+        .thread([store(mate, 1), replace(mate, 1, 2)])
+        .explore([744]);
 }
 
 /// A key moves into the slot that another one has left, while the slot's two words are read.
 #[test]
 fn values_in_two_words_are_of_one_key() {
-    Model { executions: 5681, preemptions: Some(2), outcomes: &["[1]", "[1, 1]"] }.explore(|seen| {
-        let world = World::new(&plan(12, 4, 2).with_tags(4));
-        let class = world.key(0, 1, 2);
-        // The sixth slot begins at bit 60: its tag is the end of one word, its fingerprint lies in the next.
-        world.fill(1, 4, 20, 15);
-        world.store(class, 1);
-        let seen = seen.clone();
-        run_two(
-            &world,
-            false,
-            move |looks| {
-                let values = looks.values(class);
-                seen.note(format!("{values:?}"));
-                assert!(values.contains(&1) && !values.contains(&15), "the value of another key: {values:?}");
-            },
-            move |writes| {
-                assert_eq!(writes.shard().remove(Fixed, key(21, 1, 1), None), Ok(15));
-                assert!(writes.shard().hop(hop(class.turned())));
-            },
-        );
-    });
+    let class = key_in(&straddling(), 0, 1, 2);
+    // The sixth slot begins at bit 60: its tag is the end of one word, its fingerprint lies in the next.
+    let world = move || World::new(&straddling()).full(1, 4, 20, 15).with(class, 1);
+    let leaves = |world: &World| world.shard().remove(Fixed, key(21, 1, 1), None) == Ok(15);
+    race("the value of another key", world, &[class])
+        .thread([reads(class, |values| (values.contains(&1) && !values.contains(&15)).into())])
+        .thread([op(leaves), moves(class.turned())])
+        .at_most(2)
+        .explore([5681]);
 }
 
 /// A slot in two words is cleared: its tag turns into one that lives, when its fingerprint is gone.
 #[test]
 fn dead_while_it_is_swept() {
-    Model { executions: 69, preemptions: None, outcomes: &[""] }.explore(|seen| {
-        let world = World::new(&plan(12, 4, 2).with_tags(4));
-        let class = world.key(0, 1, 2);
-        world.fill(1, 1, 20, 15);
-        world.fill(2, 4, 30, 15);
-        world.store(class, 1);
-        world.advance();
-        run_two(
-            &world,
-            false,
-            move |looks| assert!(!looks.contains(class), "a dead key lives again"),
-            move |sweeps| _ = sweeps.raw.sweep(4),
-        );
-        seen.note("");
-    });
+    let class = key_in(&straddling(), 0, 1, 2);
+    let world = move || World::new(&straddling()).full(1, 1, 20, 15).full(2, 4, 30, 15).with(class, 1).later(1);
+    race("a dead key lives again", world, &[class])
+        .thread([finds(class)])
+        .thread([op(|world: &World| _ = world.raw.sweep(4))])
+        .explore([69]);
 }

@@ -2,116 +2,74 @@
 //! look up the other's, at least one sees what the other has done. No model of a single class shows it.
 
 use super::exclusive::Change::Insert;
-use super::exclusive::Scene;
+use super::exclusive::{FullPair, task};
 use super::harness::*;
 use crate::layout::Class;
 use crate::raw::Put;
 use std::sync::Arc;
 
 /// Each thread makes the change in a world of its own and then asks the other world for it, so that the threads have no
-/// lock in common. `change` gets the key and, if it is there `before`, takes it away.
-fn changes_are_visible_when_they_return(
+/// lock in common.
+fn is_visible_when_it_returns(
     executions: usize,
-    scene: fn() -> (Arc<World>, Class),
-    before: bool,
-    change: fn(&Arc<World>, Class),
+    world: impl Fn() -> Arc<World> + Copy + Send + Sync + 'static,
+    change: Op<World>,
+    key: Class,
 ) {
-    let outcomes: &[&str] = &["both", "first", "second"];
-    Model { executions, preemptions: None, outcomes }.explore(move |seen| {
-        let ((world, key), (other_world, other_key)) = (scene(), scene());
-        let act = move |own: &Arc<World>, key, other: &Arc<World>, other_key| {
-            change(own, key);
-            other.contains(other_key) != before
-        };
-        let (first, second) = run_two(
-            &(world, other_world),
-            false,
-            move |(world, other_world)| act(world, key, other_world, other_key),
-            move |(world, other_world)| act(other_world, other_key, world, key),
-        );
-        assert!(first || second, "neither of two writes that had returned was seen");
-        seen.note(if !second {
-            "first"
-        } else if !first {
-            "second"
-        } else {
-            "both"
-        });
-    });
+    type Two = (Arc<World>, Arc<World>);
+    let (here, there) = (Arc::clone(&change), change);
+    let left = move |(one, other): &Two| [one, other].map(|world| usize::from(world.contains(key))).to_vec();
+    Race::new("neither of two writes that had returned was seen", move || Arc::new((world(), world())), left)
+        .thread([op(move |(own, _): &Two| here(own)), op(move |(_, other): &Two| other.contains(key))])
+        .thread([op(move |(_, own): &Two| there(own)), op(move |(other, _): &Two| other.contains(key))])
+        .explore([executions]);
 }
 
-fn pair(copies: usize) -> (Arc<World>, Class) {
-    let (world, key) = (World::new(16, 2, 0), key(7, 0, 1));
-    (0..copies).for_each(|_| assert!(world.insert(key)));
-    (world, key)
+fn pair(executions: usize, copies: usize, change: fn(Class) -> Op<World>) {
+    let class = key(7, 0, 1);
+    let world = move || World::new(16, 2, 0).with_copies(copies, class);
+    is_visible_when_it_returns(executions, world, change(class), class);
 }
 
 #[test]
 fn insertions_are_visible_when_they_return() {
-    changes_are_visible_when_they_return(30, || pair(0), false, |world, key| assert!(world.insert(key)));
+    pair(30, 0, insert);
 }
 
 #[test]
 fn one_lock_insertions_are_visible_when_they_return() {
-    changes_are_visible_when_they_return(30, || pair(0), false, |world, key| assert!(world.insert_into_first(key)));
+    pair(30, 0, insert_into_first);
 }
 
 #[test]
 fn unique_insertions_are_visible_when_they_return() {
-    changes_are_visible_when_they_return(
-        30,
-        || pair(0),
-        false,
-        |world, key| {
-            assert_eq!(world.insert_unique(key), Some(true));
-        },
-    );
+    pair(30, 0, insert_unique);
 }
 
 /// The key comes into the slot that a last hop has freed.
 #[test]
 fn insertions_by_a_path_are_visible_when_they_return() {
-    let scene = || {
-        let (scene, _) = Scene::full_pair(16, 0, 0, 0);
-        let new = scene.key(7, 0, 1);
-        (scene.world, new)
-    };
-    changes_are_visible_when_they_return(3825, scene, false, |world, new| {
-        let moved = Scene::from_world(Arc::clone(world)).key(0, 0, 3);
-        assert_eq!(world.carry_out(&[hop(moved)], new, Put::COPY), Some(true));
-    });
+    let full = FullPair::new(16, 0, 0, 0);
+    let new = full.key(7, 0, 1);
+    is_visible_when_it_returns(3825, move || full.world(), path([full.moved()], new, Put::COPY), new);
 }
 
 #[test]
 fn removals_are_visible_when_they_return() {
-    changes_are_visible_when_they_return(30, || pair(1), true, |world, key| assert!(world.remove(key)));
+    pair(30, 1, remove);
 }
 
 #[test]
 fn removals_of_all_copies_are_visible_when_they_return() {
-    changes_are_visible_when_they_return(
-        2604,
-        || pair(2),
-        true,
-        |world, key| {
-            assert_eq!(world.remove_all(key), 2);
-        },
-    );
+    pair(2604, 2, remove_all);
 }
 
 #[test]
 fn clears_are_visible_when_they_return() {
-    changes_are_visible_when_they_return(288, || pair(1), true, |world, _| world.raw.clear());
+    pair(288, 1, |_| clear());
 }
 
 #[test]
 fn tasks_are_visible_when_they_return() {
-    changes_are_visible_when_they_return(
-        30,
-        || pair(0),
-        false,
-        |world, key| {
-            assert_eq!(Scene::from_world(Arc::clone(world)).task(&[Insert(key)]), [Some(true)]);
-        },
-    );
+    pair(30, 0, |key| task([Insert(key)]));
 }

@@ -67,7 +67,7 @@ impl<S> Hasher<S> {
 }
 
 impl<K: ?Sized, T: Kind> Filter<K, DefaultHashBuilder, T> {
-    /// Begins a filter with a rate, a width, a hash function, a number of stripes or other options.
+    /// Returns a builder, for a filter with a rate, a width, a hash function, a number of stripes or other options.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -159,7 +159,7 @@ fn built<K: ?Sized, S, T: Kind>(builder: Builder<K, S, T>) -> Filter<K, S, T> {
 }
 
 impl<K: ?Sized, T: Kind> Default for Builder<K, DefaultHashBuilder, T> {
-    /// Begins a filter, as [`Filter::builder`] does.
+    /// Returns a builder, like [`Filter::builder`].
     fn default() -> Self {
         Builder {
             capacity: None,
@@ -223,14 +223,14 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
         self
     }
 
-    /// Lets the filter grow by itself, from the capacity to this number of keys. Without it, the size is fixed.
+    /// Sets the number of keys up to which the filter grows by itself, beginning with room for the capacity. By default the size is fixed.
     ///
-    /// That many distinct keys fit, at the requested rate; while there are fewer, the rate is lower. When a table is full, the filter
-    /// splits it in two, as a part of an insertion or ahead of it by [`reserve`](Filter::reserve), which says what a split takes. Lookups
-    /// go on in the meantime, and never read more than two buckets. If the memory of a split cannot be allocated, the insertion
+    /// This many distinct keys fit, at the requested rate; with fewer keys, the rate is lower. When a table is full, the filter splits it
+    /// in two, as a part of an insertion or in advance by [`reserve`](Filter::reserve), whose documentation has the time of a split.
+    /// Lookups proceed concurrently, and never read more than two buckets. If the memory of a split cannot be allocated, the insertion
     /// returns [`InsertError::OutOfMemory`](crate::InsertError::OutOfMemory).
     ///
-    /// # What it costs
+    /// # Cost
     /// At the largest size about 1.2 bits per key more than a filter that was built for `keys`, and lookups that read the directory
     /// first. Before, one bit per slot for each doubling to come, and twice the memory just after a doubling:
     /// [`memory_usage_at`](Builder::memory_usage_at) returns the bytes. A filter begins with room for its [`capacity`](Builder::capacity),
@@ -272,8 +272,8 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     }
 
     /// Sets the bits of a fingerprint, 4 to 32, instead of a rate. Slots of 16 bits are the fastest. In filters with tags, fingerprints
-    /// also take the bits that are left over in a slot. With 4 or 5 bits so few classes can be told apart that one may overflow
-    /// before the capacity is reached.
+    /// also take the bits that are left over in a slot. With 4 or 5 bits there are so few classes that one may overflow before the capacity
+    /// is reached.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -326,9 +326,9 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
 
     /// Sets the hash function. Without it each filter has a [`DefaultHashBuilder`] with random seeds.
     ///
-    /// Hashes have 64 bits, and all of them count: two keys with the same hash cannot be told apart. A poor spread is corrected (small
-    /// integers through an identity hash are fine), missing bits are not. A function that spreads its hashes well by itself may be marked
-    /// as [`WellMixed`](crate::WellMixed): then no time is spent on mixing them again.
+    /// Hashes have 64 bits, and all of them count: two keys with the same hash are indistinguishable. A poor distribution is corrected
+    /// (small integers through an identity hash are fine), missing bits are not. A function with well-distributed hashes may be marked as
+    /// [`WellMixed`](crate::WellMixed), so that filters do not mix them again.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -383,8 +383,8 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
         Self::bytes_at(&plan, plan.doublings_for(keys), most)
     }
 
-    /// Builds the filter, empty. Its memory is reserved, not written: the system supplies zeroed pages as keys arrive. So a large filter is
-    /// built fast, however many were built before it.
+    /// Builds the empty filter. Its memory is reserved, not written: the system supplies zeroed pages as keys arrive, so a large filter is
+    /// built fast.
     ///
     /// # Errors
     /// [`BuildError`] for each impossible request, and if allocation fails.
@@ -432,7 +432,7 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
         let ask = match (self.rate, self.bits) {
             (Some(rate), Some(bits)) => return Err(BuildError::RateAndFingerprintBits { rate, bits }),
             (None, Some(bits)) if possible.contains(&bits) => Ask::Bits(bits),
-            (None, Some(asked)) => return Err(BuildError::FingerprintBitsOutOfRange { asked, possible }),
+            (None, Some(requested)) => return Err(BuildError::FingerprintBitsOutOfRange { requested, possible }),
             (rate, None) => Ask::Rate(in_range(rate.unwrap_or(DEFAULT_RATE))?),
         };
         let (first, last) = (with_spare(capacity), with_spare(most));
@@ -440,15 +440,15 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
             let plan = Plan::growing(first, last, ask, self.stripes, tag_bits);
             plan.map_err(|error| match error {
                 Ungrowable::RateTooLow { lowest } => {
-                    let asked = self.rate.unwrap_or(DEFAULT_RATE);
-                    BuildError::RateTooLow { asked, lowest, widest: *possible.end() }
+                    let requested = self.rate.unwrap_or(DEFAULT_RATE);
+                    BuildError::RateTooLow { requested, lowest, widest: *possible.end() }
                 }
                 Ungrowable::TooLarge { fingerprint_bits } => BuildError::TooLarge { capacity: most, fingerprint_bits },
             })?
         } else {
             let too_low = |rate| {
                 let widest = *possible.end();
-                BuildError::RateTooLow { asked: rate, lowest: layout::lowest_rate(first, widest), widest }
+                BuildError::RateTooLow { requested: rate, lowest: layout::lowest_rate(first, widest), widest }
             };
             let bits = match ask {
                 Ask::Bits(bits) => bits,
@@ -578,14 +578,15 @@ impl<K: ?Sized, S> Builder<K, S, Counting> {
         self
     }
 
-    /// Lets a count die when at least this time has passed since the first addition of its window. Replaces a
-    /// [`time_to_idle`](Builder::time_to_idle). [The type](crate::CountingFilter#counts-within-a-window) says what it promises.
+    /// Sets the minimum life of a count, counted from the first addition of its window. Replaces a
+    /// [`time_to_idle`](Builder::time_to_idle). [`CountingFilter`](crate::CountingFilter#counts-within-a-window) lists the resulting
+    /// promises.
     pub fn time_to_live(mut self, time: Duration) -> Self {
         self.options.life = Some((time, false));
         self
     }
 
-    /// Lets a count die when at least this time has passed since the last addition of its key. Replaces a
+    /// Sets the minimum life of a count, counted from the last addition of its key. Replaces a
     /// [`time_to_live`](Builder::time_to_live). Lookups, and additions that [`try_add`](crate::CountingFilter::try_add) refuses, do not
     /// restart the time.
     ///
@@ -646,7 +647,7 @@ impl<K: ?Sized, S> Builder<K, S, Tagged> {
 }
 
 fn in_range(rate: f64) -> Result<f64, BuildError> {
-    if rate > 0.0 && rate < 1.0 { Ok(rate) } else { Err(BuildError::RateOutOfRange { asked: rate }) }
+    if rate > 0.0 && rate < 1.0 { Ok(rate) } else { Err(BuildError::RateOutOfRange { requested: rate }) }
 }
 
 impl<K: ?Sized, S: Clone, T: Kind> Clone for Builder<K, S, T> {

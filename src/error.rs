@@ -1,4 +1,4 @@
-//! Every sentence that a user may be told.
+//! The errors and their texts.
 
 use core::error::Error;
 use core::fmt;
@@ -21,7 +21,7 @@ debug_is_display!(BuildError, MergeError, PartError, SnapshotError);
 #[cfg(all(feature = "shared", target_os = "linux"))]
 debug_is_display!(SharedError);
 
-/// An enum of errors: what each of them means, and behind `=>` what a user is told, as `write!` takes it.
+/// Defines an enum of errors: each variant with its documentation and, after `=>`, its text as arguments of `write!`.
 macro_rules! errors {
     (
         $(#[$about:meta])*
@@ -51,7 +51,7 @@ macro_rules! errors {
 }
 
 errors! {
-    /// Why a key was not inserted. The filter is as it was: no other key and no count has changed.
+    /// The reason why a key was not inserted. The filter is unchanged: no other key and no count is affected.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
@@ -69,32 +69,32 @@ errors! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum InsertError {
-        /// No chain of relocations within reach makes room for the key. This was decided with all other writers of the key's
-        /// shard locked out. Up to the capacity that was requested this is not expected (see
-        /// [`Builder::capacity`](crate::Builder::capacity)), and in a filter that grows up to its
-        /// [`max_capacity`](crate::Builder::max_capacity).
+        /// No path of relocations makes room for the key. The search that decided this had all stripes of the key's
+        /// shard locked. The error is not expected up to the requested [`capacity`](crate::Builder::capacity), nor in a
+        /// growing filter up to its [`max_capacity`](crate::Builder::max_capacity).
         Full => ("the filter is full: no relocation makes room for this key"),
-        /// All 8 slots of the key's two buckets hold its own fingerprint. More room would not help: either the key was
+        /// All 8 slots of the key's two buckets hold its fingerprint. A larger filter does not help: either the key was
         /// inserted 8 times, or other keys share its fingerprint and buckets.
         TooManyCopies => ("all 8 slots of this key hold copies of it already"),
-        /// The filter needs to grow ([`Builder::max_capacity`](crate::Builder::max_capacity)), and allocation failed.
-        OutOfMemory => ("the filter failed to allocate the memory that it needs to grow"),
-        /// The requested life is longer than the time to live of the filter, so that a slot has no bits for its deadline
-        /// ([`insert_for`](crate::ExpiringFilter::insert_for)).
-        BeyondTimeToLive => ("the requested life is longer than the time to live of the filter, which `time_to_live` returns"),
-        /// The tag does not fit the bits of a tag ([`TaggedFilter`](crate::TaggedFilter)).
-        TagTooLarge => ("the tag is larger than the largest one of the filter, which `max_tag` returns"),
+        /// The filter must grow ([`Builder::max_capacity`](crate::Builder::max_capacity)), and allocation failed. A
+        /// later insertion may succeed.
+        OutOfMemory => ("the filter failed to allocate the memory to grow"),
+        /// The life passed to [`insert_for`](crate::ExpiringFilter::insert_for) exceeds the time to live of the filter,
+        /// which bounds the deadlines that a slot can store.
+        BeyondTimeToLive => ("the requested life exceeds the time to live of the filter, which `time_to_live` returns"),
+        /// The tag exceeds [`max_tag`](crate::TaggedFilter::max_tag).
+        TagTooLarge => ("the tag exceeds the largest tag of the filter, which `max_tag` returns"),
     }
 }
 
 errors! {
-    /// Why a filter cannot be built: what was requested, and what is possible.
+    /// The reason why a filter cannot be built. The text names the requested value and the possible ones.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{BuildError, CuckooFilter};
     ///
     /// let error = CuckooFilter::<String>::builder().capacity(1000).false_positive_rate(1.5).build().unwrap_err();
-    /// assert!(matches!(error, BuildError::RateOutOfRange { asked: 1.5, .. }));
+    /// assert!(matches!(error, BuildError::RateOutOfRange { requested: 1.5, .. }));
     /// assert_eq!(
     ///     error.to_string(),
     ///     "a false-positive rate of 1.5 was requested; it must lie between 0 and 1, both excluded"
@@ -105,84 +105,84 @@ errors! {
     #[non_exhaustive]
     pub enum BuildError {
         /// [`Builder::capacity`](crate::Builder::capacity) was not called.
-        NoCapacity => ("no capacity was requested; give the number of keys that the filter is to hold"),
-        /// A false-positive rate that is not a number between 0 and 1.
+        NoCapacity => ("no capacity was requested; call `capacity` with the expected number of keys"),
+        /// The false-positive rate is not a number between 0 and 1.
         #[non_exhaustive]
         RateOutOfRange {
-            /// The rate asked for.
-            asked: f64,
-        } => ("a false-positive rate of {asked} was requested; it must lie between 0 and 1, both excluded"),
-        /// A false-positive rate that would take fingerprints of more bits than fit: 32, less those of a deadline, a counter or
-        /// a tag; 30 in a filter that grows.
+            /// The requested rate.
+            requested: f64,
+        } => ("a false-positive rate of {requested} was requested; it must lie between 0 and 1, both excluded"),
+        /// The false-positive rate requires wider fingerprints than fit: 32 bits, or 30 in a growing filter, less the
+        /// bits of a deadline, a counter or a tag.
         #[non_exhaustive]
         RateTooLow {
-            /// The rate asked for.
-            asked: f64,
+            /// The requested rate.
+            requested: f64,
             /// The rate of the widest fingerprints at this capacity.
             lowest: f64,
-            /// Their bits.
+            /// The bits of the widest fingerprints.
             widest: u32,
         } => (
-            "a false-positive rate of {asked:e} was requested; the widest fingerprint, of {widest} bits, reaches {:.2e}",
-            // Rounded up, so that the rate that is named can be had.
+            "a false-positive rate of {requested:e} was requested; the widest fingerprint, of {widest} bits, reaches {:.2e}",
+            // Rounded up, so that a request of the named rate succeeds.
             lowest * 1.005
         ),
-        /// Fingerprints narrower than 4 or wider than 32 bits; in a filter that grows, narrower than 6 or wider than 30.
+        /// The width of a fingerprint is not between 4 and 32 bits, or in a growing filter between 6 and 30.
         #[non_exhaustive]
         FingerprintBitsOutOfRange {
-            /// The bits asked for.
-            asked: u32,
-            /// What is possible.
+            /// The requested bits.
+            requested: u32,
+            /// The possible bits.
             possible: RangeInclusive<u32>,
         } => (
-            "fingerprints of {asked} bits were requested; {} to {} are possible",
+            "fingerprints of {requested} bits were requested; {} to {} are possible",
             possible.start(),
             possible.end()
         ),
-        /// Both a rate and a width: each decides the other.
+        /// Both a rate and a width were requested, each of which determines the other.
         #[non_exhaustive]
         RateAndFingerprintBits {
-            /// The rate asked for.
+            /// The requested rate.
             rate: f64,
-            /// The bits asked for.
+            /// The requested bits.
             bits: u32,
         } => ("both a false-positive rate of {rate} and fingerprints of {bits} bits were requested; give one of them"),
-        /// A filter that is to grow to fewer keys than it begins with.
+        /// The filter is to grow to fewer keys than its capacity.
         #[non_exhaustive]
         MaxCapacityTooLow {
-            /// The capacity asked for.
+            /// The requested capacity.
             capacity: usize,
-            /// What it is to grow to.
+            /// The requested `max_capacity`.
             max_capacity: usize,
-        } => ("a capacity of {capacity} keys was requested, to grow to {max_capacity}; it cannot grow to less"),
-        /// A part of a filter that grows. Parts are of filters of fixed size.
-        GrowingPart => ("a part of a filter that grows was requested; a filter that is built in parts has a fixed size"),
-        /// No stripes: without a lock nothing can be inserted.
+        } => ("a `max_capacity` of {max_capacity} keys was requested, which is below the capacity of {capacity} keys"),
+        /// A part of a growing filter was requested. Parts have a fixed size.
+        GrowingPart => ("a part of a growing filter was requested; a filter built in parts has a fixed size"),
+        /// Zero stripes were requested. Insertions need at least one lock.
         NoStripes => ("0 stripes were requested; at least 1 is needed"),
-        /// Shards that the filter does not have, or none, for a part of it.
+        /// The shards requested for a part do not exist, or the range is empty.
         #[non_exhaustive]
         NoSuchShards {
-            /// Those asked for.
-            asked: Range<usize>,
-            /// How many there are.
+            /// The requested shards.
+            requested: Range<usize>,
+            /// The number of shards of the filter.
             shards: usize,
         } => (
-            "a part with the shards {} to {} was requested, the last excluded; there are {shards}, and at least one is needed",
-            asked.start,
-            asked.end
+            "a part with shards {}..{} was requested; the filter has {shards} shards, and a part needs at least one",
+            requested.start,
+            requested.end
         ),
-        /// A key of the list was refused.
+        /// A key passed to [`Builder::items`](crate::Builder::items) was refused.
         #[non_exhaustive]
         Refused {
-            /// Its place in the list.
+            /// The index of the key in the list.
             index: usize,
-            /// Why.
+            /// The reason.
             error: InsertError,
         } => ("key {index} of the list was refused: {error}"),
-        /// The filter does not fit the address space.
+        /// The filter exceeds the address space.
         #[non_exhaustive]
         TooLarge {
-            /// The capacity asked for.
+            /// The requested capacity.
             capacity: usize,
             /// The bits of a fingerprint.
             fingerprint_bits: u32,
@@ -191,43 +191,43 @@ errors! {
                          it does not fit the {} bits of the address space",
             usize::BITS
         ),
-        /// [`Builder::time_to_live`](crate::Builder::time_to_live) was not called, or with no time at all.
-        NoTimeToLive => ("no time to live was requested; give the time that a key is to be remembered, longer than 0"),
-        /// A time to live of more than 2^64 nanoseconds.
+        /// [`Builder::time_to_live`](crate::Builder::time_to_live) was not called, or called with zero.
+        NoTimeToLive => ("no time to live was requested; call `time_to_live` with a duration above zero"),
+        /// The time to live exceeds 2^64 nanoseconds.
         #[non_exhaustive]
         TimeToLiveTooLong {
-            /// The time to live asked for.
-            asked: core::time::Duration,
-        } => ("a time to live of {asked:?} was requested; up to 584 years are possible"),
-        /// No steps, or more than 254.
+            /// The requested time to live.
+            requested: core::time::Duration,
+        } => ("a time to live of {requested:?} was requested; up to 584 years are possible"),
+        /// The number of steps is not between 1 and 254.
         #[non_exhaustive]
         StepsOutOfRange {
-            /// The steps asked for.
-            asked: u32,
-        } => ("{asked} steps of the time to live were requested; 1 to 254 are possible"),
-        /// Counters of no bits, or of more than 16.
+            /// The requested steps.
+            requested: u32,
+        } => ("{requested} steps of the time to live were requested; 1 to 254 are possible"),
+        /// The width of a counter is not between 1 and 16 bits.
         #[non_exhaustive]
         CounterBitsOutOfRange {
-            /// The bits asked for.
-            asked: u32,
-        } => ("counters of {asked} bits were requested; 1 to 16 are possible"),
-        /// No tags, or more than 65,535.
+            /// The requested bits.
+            requested: u32,
+        } => ("counters of {requested} bits were requested; 1 to 16 are possible"),
+        /// The number of tags is not between 1 and 65,535.
         #[non_exhaustive]
         TagsOutOfRange {
-            /// The number asked for.
-            asked: u32,
-        } => ("{asked} different tags were requested; 1 to 65535 are possible"),
-        /// The system refused the memory.
+            /// The requested number.
+            requested: u32,
+        } => ("{requested} different tags were requested; 1 to 65535 are possible"),
+        /// Allocation failed.
         #[non_exhaustive]
         OutOfMemory {
-            /// The memory of the filter, everything included.
+            /// The total memory of the filter.
             bytes: usize,
         } => ("failed to allocate the {bytes} bytes of the filter"),
     }
 }
 
 errors! {
-    /// Why a part of a filter takes none of the keys that it was given. It has not changed.
+    /// The reason why a part of a filter stored none of the keys. The part is unchanged.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -235,23 +235,23 @@ errors! {
     /// let part = CuckooFilter::<u64>::builder().capacity(1_000_000).build_shards(2..4)?;
     /// let hash = (0..).find(|&hash| part.layout().shard_of_hash(hash) == 0).unwrap();
     /// let error = part.insert_batch(&[hash]).unwrap_err();
-    /// assert_eq!(error.to_string(), "key 0 belongs to shard 0; this part has the shards 2 to 4, the last excluded");
+    /// assert_eq!(error.to_string(), "key 0 belongs to shard 0; this part has shards 2..4");
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     #[derive(Clone, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum PartError {
-        /// A key that belongs to another part.
+        /// A key belongs to another part.
         #[non_exhaustive]
         OtherPart {
-            /// Its place in the slice: the first such key.
+            /// The index of the first such key in the slice.
             index: usize,
-            /// Its shard.
+            /// The shard of the key.
             shard: usize,
             /// The shards of this part.
             part: Range<usize>,
         } => (
-            "key {index} belongs to shard {shard}; this part has the shards {} to {}, the last excluded",
+            "key {index} belongs to shard {shard}; this part has shards {}..{}",
             part.start,
             part.end
         ),
@@ -263,27 +263,27 @@ errors! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum SnapshotPlace {
-        /// What stands before the shards.
+        /// The header, before the shards.
         Header => ("the header"),
         /// A shard.
         #[non_exhaustive]
         Shard {
-            /// Its number, from 0.
+            /// The number of the shard, from 0.
             number: usize,
         } => ("shard {number}"),
-        /// A table of a filter that grows.
+        /// A table of a growing filter.
         #[non_exhaustive]
         Table {
-            /// Its number in the order of the snapshot, from 0.
+            /// Its position in the snapshot, from 0.
             number: usize,
         } => ("table {number}"),
-        /// What stands behind the shards.
+        /// The trailer, after the shards.
         Trailer => ("the trailer"),
     }
 }
 
 errors! {
-    /// Why a filter cannot be written or read.
+    /// The reason why a filter cannot be written or read.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, StableHashBuilder};
@@ -291,180 +291,183 @@ errors! {
     /// let hasher = StableHashBuilder::with_keys(1, 2);
     /// let error = CuckooFilter::<String, _>::read_from(&b"something else, of some length"[..], hasher).unwrap_err();
     /// assert!(matches!(error, SnapshotError::NotASnapshot));
-    /// assert_eq!(error.to_string(), "this is not a snapshot of a filter: it does not begin as one");
+    /// assert_eq!(error.to_string(), "the data does not begin with the header of a snapshot");
     /// ```
     #[non_exhaustive]
     pub enum SnapshotError {
-        /// What the reader, the writer or the system returned. Where a file is saved or loaded, the error names it, and has
-        /// the system's own error as its source.
+        /// An error of the reader, of the writer or of the system. If a file was saved or loaded, the text names the
+        /// file, and the source is the error of the system.
         Io(error: io::Error) => ("{error}"),
-        /// The first bytes are not those of a snapshot.
-        NotASnapshot => ("this is not a snapshot of a filter: it does not begin as one"),
-        /// A version of the format that this version of the crate does not know.
+        /// The data does not begin with the header of a snapshot.
+        NotASnapshot => ("the data does not begin with the header of a snapshot"),
+        /// This version of the crate does not read the version of the format.
         #[non_exhaustive]
         UnknownVersion {
-            /// The version found.
+            /// The version of the snapshot.
             found: u32,
-            /// The newest one that is known.
+            /// The version that this version of the crate reads.
             known: u32,
         } => ("the snapshot is of format {found}; this version of the crate reads format {known}"),
         /// The bytes end too soon.
         #[non_exhaustive]
         Truncated {
-            /// Where they end.
+            /// The part of the snapshot in which the bytes end.
             place: SnapshotPlace,
         } => ("the snapshot ends within {place}"),
         /// A checksum does not match.
         #[non_exhaustive]
         Damaged {
-            /// Whose.
+            /// The part of the snapshot with this checksum.
             place: SnapshotPlace,
         } => ("{place} of the snapshot is damaged: its checksum does not match"),
-        /// A number that no filter has, under a checksum that matches.
+        /// A field has an impossible value, although the checksum matches.
         #[non_exhaustive]
         Invalid {
-            /// Where it stands.
+            /// The part of the snapshot with this field.
             place: SnapshotPlace,
-            /// What it should say.
+            /// The name of the field.
             field: &'static str,
-            /// What it says, or what was counted instead.
+            /// The value of the field, or the value counted in its place.
             found: String,
         } => ("{place} of the snapshot is not valid: {field} is {found}"),
-        /// The filter was filled with another hash function, or with other keys.
+        /// The snapshot was written with another hash function or other seeds.
         #[non_exhaustive]
         HasherMismatch {
-            /// The name of the one that filled it.
+            /// The name of the hash function in the snapshot.
             saved: String,
-            /// The name of the one that was given.
+            /// The name of the hash function of the reader.
             given: &'static str,
         } => (
             "the snapshot was made with the hasher {saved:?}{}",
             if saved == given {
-                " under other keys, or its output has changed".into()
+                " and other seeds, or the output of the hasher has changed".into()
             } else {
                 format!("; it cannot be read with {given:?}")
             }
         ),
-        /// The snapshot has no keys for its hash function: give it to
+        /// The snapshot does not contain the seeds of its hash function: pass the hash function to
         /// [`SnapshotReader::into_filter_with_hasher`](crate::SnapshotReader::into_filter_with_hasher).
         #[non_exhaustive]
         NoKeys {
-            /// The name of the function.
+            /// The name of the hash function.
             hasher: String,
-        } => ("the snapshot does not keep the keys of its hasher {hasher:?}; give the hasher"),
-        /// The filter is of other keys.
+        } => ("the snapshot does not contain the seeds of its hasher {hasher:?}; pass the hasher"),
+        /// The snapshot has another type of keys.
         #[non_exhaustive]
         KeyTypeMismatch {
-            /// What it was filled with.
+            /// The type of keys in the snapshot.
             saved: Cow<'static, str>,
-            /// What was requested.
-            asked: Cow<'static, str>,
-        } => ("the snapshot is of keys of type {saved}; it cannot be read as a filter of {asked}"),
-        /// The filter is of another kind.
+            /// The requested type of keys.
+            requested: Cow<'static, str>,
+        } => ("the snapshot has keys of type {saved}; it cannot be read as a filter of {requested}"),
+        /// The snapshot has another kind of filter.
         #[non_exhaustive]
         KindMismatch {
-            /// The kind of the one that was saved: "growing", "expiring", "counting", "plain", or some of these.
+            /// The kind in the snapshot: "growing", "expiring", "counting", "tagged", "plain", or a combination.
             saved: String,
-            /// The kind of the one that was requested.
-            asked: &'static str,
-        } => ("the snapshot is of a filter that is {saved}; it cannot be read as one that is {asked}"),
-        /// The first bytes are not those of a delta.
-        NotADelta => ("this is not a delta of two snapshots: it does not begin as one"),
-        /// A delta of filters that were built differently, or for one.
+            /// The requested kind.
+            requested: &'static str,
+        } => ("the snapshot has a filter of kind {saved}; it cannot be read as a filter of kind {requested}"),
+        /// The data does not begin with the header of a delta.
+        NotADelta => ("the data does not begin with the header of a delta"),
+        /// The delta, or one of its two snapshots, belongs to a filter that was built differently.
         #[non_exhaustive]
         DeltaOfAnother {
-            /// In what.
+            /// The property that differs.
             what: &'static str,
-        } => ("the delta is of a filter that was built differently: the {what} differs"),
-        /// The filter does not hold what the delta starts from, or ends at.
+        } => ("the delta belongs to a filter that was built differently: the {what} differs"),
+        /// The contents of the filter differ from the older snapshot of the delta, or after the changes from the newer
+        /// one.
         #[non_exhaustive]
         DeltaMismatch {
-            /// The [digest](crate::Filter::digest) of what it should hold.
+            /// The [digest](crate::Filter::digest) of the snapshot.
             expected: u64,
-            /// That of what it holds.
+            /// The digest of the filter.
             found: u64,
-        } => ("the filter has the digest {found:016x}, and the delta takes one of {expected:016x}; load the newer snapshot"),
-        /// A change of the delta could not be made: a key found no room, or was gone. Changes before it were made.
+        } => ("the filter has the digest {found:016x}, and the delta requires {expected:016x}; load the newer snapshot"),
+        /// A change of the delta failed: an inserted key found no room, or a removed key was absent. Earlier changes
+        /// have taken effect.
         #[non_exhaustive]
         DeltaRefused {
-            /// The shard in which it was to be made.
+            /// The shard of the failed change.
             shard: usize,
-        } => ("a change of shard {shard} could not be made, and those before it were; load the newer snapshot"),
-        /// Something follows the snapshot in its file.
+        } => ("a change of shard {shard} failed, and earlier changes have taken effect; load the newer snapshot"),
+        /// Other bytes follow the snapshot in its file.
         TrailingBytes => ("something follows the snapshot in its file"),
-        /// The snapshot is a part of a filter: [`Filter::join`](crate::Filter::join) reads it, with the others.
+        /// The snapshot is a part of a filter. [`Filter::join`](crate::Filter::join) reads it together with the other
+        /// parts.
         #[non_exhaustive]
         PartAlone {
-            /// The shards that it has.
+            /// The shards of the part.
             part: Range<usize>,
-            /// How many there are.
+            /// The number of shards of the filter.
             shards: usize,
         } => (
-            "the snapshot is a part of a filter, with shards {} to {} of {shards}, the last excluded; \
-             `CuckooFilter::join` reads it together with the others",
+            "the snapshot is a part of a filter, with shards {}..{} of {shards}; \
+             `CuckooFilter::join` reads it together with the other parts",
             part.start,
             part.end
         ),
-        /// Nothing was given to join.
-        NoParts => ("no parts were given; at least one is needed"),
-        /// Parts of filters that were built differently.
+        /// No parts were passed to join.
+        NoParts => ("no parts were passed; at least one is needed"),
+        /// The parts belong to filters that were built differently.
         #[non_exhaustive]
         PartsDiffer {
-            /// In what.
+            /// The property that differs.
             what: &'static str,
-            /// Which one differs from the first, counted from 0 as they were given.
+            /// The index of the part that differs from the first.
             part: usize,
-        } => ("the parts are of filters that were built differently: the {what} of part {part} is not that of part 0"),
-        /// Two parts have the same shard.
+        } => ("the parts belong to filters that were built differently: the {what} of part {part} differs from part 0"),
+        /// Two parts contain the same shard.
         #[non_exhaustive]
         ShardTwice {
-            /// Its number.
+            /// The number of the shard.
             number: usize,
-            /// The two parts, counted from 0 as they were given.
+            /// The indices of the two parts.
             parts: [usize; 2],
         } => ("shard {number} is in two of the parts, {} and {}, counted from 0", parts[0], parts[1]),
-        /// No part has this shard.
+        /// No part contains this shard.
         #[non_exhaustive]
         ShardMissing {
-            /// Its number.
+            /// The number of the shard.
             number: usize,
-            /// How many there must be.
+            /// The number of shards of the filter.
             shards: usize,
         } => ("shard {number} of {shards} is in none of the parts"),
-        /// The filter, or the part of it, has no such shards to write.
+        /// The shards requested for a snapshot are not in the filter or part, or the range is empty.
         #[non_exhaustive]
         NoSuchShards {
-            /// Those asked for.
-            asked: Range<usize>,
-            /// Those that there are.
+            /// The requested shards.
+            requested: Range<usize>,
+            /// The shards of the filter or part.
             there: Range<usize>,
         } => (
-            "the shards {} to {} were requested, the last excluded; there are {} to {}, and at least one is needed",
-            asked.start,
-            asked.end,
+            "shards {}..{} were requested; the filter or part has {}..{}, and a snapshot needs at least one",
+            requested.start,
+            requested.end,
             there.start,
             there.end
         ),
-        /// A name for the type of the keys that is longer than fits.
+        /// The name of the type of the keys is too long.
         #[non_exhaustive]
         NameTooLong {
-            /// Bytes given.
+            /// The length in bytes.
             len: usize,
-            /// Bytes possible.
+            /// The maximum length in bytes.
             most: usize,
-        } => ("a name of {len} bytes was given for the type of the keys; at most {most} fit"),
-        /// More metadata than fits.
+        } => ("the name of the type of the keys has {len} bytes; at most {most} fit"),
+        /// The metadata is too long.
         #[non_exhaustive]
         MetadataTooLong {
-            /// Bytes given.
+            /// The length in bytes.
             len: usize,
-            /// Bytes possible.
+            /// The maximum length in bytes.
             most: usize,
-        } => ("{len} bytes of metadata were given; at most {most} fit"),
-        /// The system refused the memory.
+        } => ("the metadata has {len} bytes; at most {most} fit"),
+        /// Allocation failed.
         #[non_exhaustive]
         OutOfMemory {
-            /// How much was requested.
+            /// The size of the allocation.
             bytes: usize,
         } => ("failed to allocate {bytes} bytes"),
     }
@@ -491,7 +494,7 @@ impl From<io::Error> for SnapshotError {
 }
 
 impl SnapshotError {
-    /// Names the file in what the system said of it.
+    /// Adds the path of the file to an error of the system.
     pub(crate) fn of_file(self, path: &Path) -> Self {
         match self {
             SnapshotError::Io(error) => {
@@ -502,7 +505,7 @@ impl SnapshotError {
     }
 }
 
-/// What the system said of a file.
+/// An error of the system with the path of its file.
 #[derive(Debug)]
 struct OfFile {
     path: PathBuf,
@@ -522,20 +525,20 @@ impl Error for OfFile {
 }
 
 errors! {
-    /// Why two filters cannot be merged. Neither has changed.
+    /// The reason why two filters cannot be merged. Neither has changed.
     #[derive(Clone, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum MergeError {
-        /// They were built for another number of keys, or with another width.
-        SizesDiffer => ("the filters differ in size; both must be built with the same capacity and rate or bits"),
-        /// They hash differently: another function, or other keys.
+        /// The filters were built with different capacities, widths or options.
+        SizesDiffer => ("the filters differ in size; build both with the same capacity and rate or bits"),
+        /// The filters have different hash functions or different seeds.
         HashersDiffer => (
-            "the filters hash differently; both must be built with the same hasher and the same keys, such as clones of one"
+            "the filters hash differently; build both with the same hasher and the same seeds, such as clones of one hasher"
         ),
-        /// The system refused the memory.
+        /// Allocation failed.
         #[non_exhaustive]
         OutOfMemory {
-            /// How much was requested.
+            /// The size of the allocation.
             bytes: usize,
         } => ("failed to allocate {bytes} bytes"),
     }
@@ -543,62 +546,63 @@ errors! {
 
 #[cfg(all(feature = "shared", target_os = "linux"))]
 errors! {
-    /// Why a shared filter cannot be created, opened, changed or queried.
+    /// The reason why a shared filter cannot be created, opened, changed or queried.
     #[non_exhaustive]
     pub enum SharedError {
-        /// What the system returned. The error names the file, and has the system's own error as its source.
+        /// An error of the system. The text names the file, and the source is the error of the system.
         Io(error: io::Error) => ("{error}"),
-        /// The builder asks for what is impossible.
+        /// The builder has an impossible request.
         Build(error: BuildError) => ("{error}"),
-        /// A filter that grows: the memory of a shared one has a fixed size.
-        Growing => ("a shared filter that grows was requested; a shared filter has a fixed size: give the capacity that it is to reach"),
-        /// The file does not begin as a shared filter: a snapshot, say, which [`MappedFilter`](crate::MappedFilter) reads.
-        NotShared => ("this is not a shared filter: it does not begin as one"),
-        /// A format that this version of the crate does not know.
+        /// A growing filter was requested. The memory of a shared filter has a fixed size.
+        Growing => ("a growing shared filter was requested; a shared filter has a fixed size: set the largest number of keys as its capacity"),
+        /// The file does not begin with the header of a shared filter. It may be a snapshot, which
+        /// [`MappedFilter`](crate::MappedFilter) queries.
+        NotShared => ("the file does not begin with the header of a shared filter"),
+        /// This version of the crate does not read the format of the file.
         #[non_exhaustive]
         UnknownVersion {
-            /// The format found.
+            /// The format of the file.
             found: u32,
-            /// The one that is known.
+            /// The format that this version of the crate reads.
             known: u32,
         } => ("the shared filter is of format {found}; this version of the crate reads format {known}"),
-        /// The description of the filter in the file is damaged, or of another filter than was requested.
-        Header(error: SnapshotError) => ("the header of the shared filter was refused as that of a snapshot: {error}"),
-        /// The file was cut off, or something was added to it.
+        /// The description of the filter in the file is damaged, or differs from the requested type.
+        Header(error: SnapshotError) => ("the header of the shared filter, which has the form of a snapshot, was refused: {error}"),
+        /// The file was truncated or extended.
         #[non_exhaustive]
         WrongLength {
-            /// Bytes of such a filter.
+            /// The length of the file that the filter requires, in bytes.
             expected: u64,
-            /// Bytes of the file.
+            /// The length of the file in bytes.
             found: u64,
-        } => ("the shared filter takes {expected} bytes; the file has {found}"),
-        /// Another handle has the filter open for writing.
+        } => ("the shared filter requires {expected} bytes; the file has {found}"),
+        /// Another handle has opened the filter for writing.
         #[non_exhaustive]
         WriterPresent {
-            /// The process that opened it last.
+            /// The last process that opened the filter for writing.
             pid: u64,
         } => ("the shared filter has a writer already: process {pid}, or a child that it forked"),
-        /// The machine stopped while the filter was open for writing, so that stores of it may be lost.
+        /// The machine stopped while the filter was open for writing, so stores may be lost.
         NotClosed => (
-            "the shared filter was not closed before the machine stopped, so that its file may lack some of its contents; \
+            "the shared filter was not closed before the machine stopped, so its file may be incomplete; \
              load the last snapshot and create it again"
         ),
-        /// The file is a copy of one that was open for writing at that time.
+        /// The file is a copy of a file that was open for writing at that time.
         CopyOfLive => (
-            "the file is a copy of a shared filter that was open for writing, so that it mixes several states; \
-             save a snapshot to copy a filter that is in use"
+            "the file is a copy of a shared filter that was open for writing, so it may mix several states; \
+             to copy a filter in use, save a snapshot"
         ),
-        /// The contents of the file are such as no writer leaves behind.
+        /// The file has contents that no writer leaves behind.
         #[non_exhaustive]
         Damaged {
-            /// The shard where that was found.
+            /// The damaged shard.
             shard: usize,
-            /// What it is.
+            /// The damage.
             what: &'static str,
         } => ("the shared filter is damaged: shard {shard} has {what}"),
-        /// The filter was opened by the process that this one was forked from.
-        Forked => ("the shared filter was opened before this process was forked; open a reader here, or open the filter after forking"),
-        /// Keys were relocated, or the file was written by something else, at each of 1024 attempts.
+        /// The filter was opened by a parent process before the fork.
+        Forked => ("the shared filter was opened before this process was forked; open a reader in this process, or fork before opening the filter"),
+        /// Each of 1024 attempts was interrupted by a relocation or by another write to the file.
         Contended => ("the lookup was interrupted by a writer 1024 times in a row"),
     }
 }
@@ -617,7 +621,7 @@ impl Error for SharedError {
 
 #[cfg(all(feature = "shared", target_os = "linux"))]
 impl SharedError {
-    /// Names the file in what the system said of it.
+    /// Adds the path of the file to an error of the system.
     pub(crate) fn of_file(self, path: &Path) -> Self {
         match self {
             SharedError::Io(error) => {
@@ -640,8 +644,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_parts_and_of_memory_name_what_was_wrong() {
-        let said = [
+    fn errors_of_parts_and_of_memory_name_the_cause() {
+        let texts = [
             (SnapshotError::NoParts.to_string(), "at least one"),
             (SnapshotError::PartsDiffer { what: "capacity", part: 1 }.to_string(), "capacity"),
             (SnapshotError::ShardTwice { number: 17, parts: [0, 1] }.to_string(), "17"),
@@ -649,8 +653,8 @@ mod tests {
             (SnapshotError::OutOfMemory { bytes: 1234 }.to_string(), "1234 bytes"),
             (MergeError::OutOfMemory { bytes: 1234 }.to_string(), "1234 bytes"),
         ];
-        for (text, what) in said {
-            assert!(text.contains(what), "{text}");
+        for (text, part) in texts {
+            assert!(text.contains(part), "{text}");
         }
     }
 }

@@ -1,6 +1,11 @@
 //! A concurrent cuckoo filter: a thread-safe approximate set with removal, in about 14 bits per key.
 //!
-//! `false` is certain; `true` is wrong at the requested rate, 0.1 % by default. Lookups take no lock and wait for no writer.
+//! `false` is certain; `true` is wrong at the requested rate, 0.1 % by default. Lookups take no lock and wait for no
+//! writer.
+//!
+//! Use [`insert`](Filter::insert) for keys that will be removed: each inserted key has a copy of its own, so removing
+//! it never removes the copy of another key. [`insert_unique`](Filter::insert_unique) stores a key only if it is
+//! absent. A false positive then leaves a key without a copy, so do not remove keys that it admitted.
 //!
 //! ```
 //! use concurrent_cuckoo_filter::CuckooFilter;
@@ -18,17 +23,17 @@
 //! | | |
 //! |---|---|
 //! | [`CuckooFilter`] | a set: [`insert`](Filter::insert), [`insert_unique`](Filter::insert_unique), [`contains`](Filter::contains), [`remove`](Filter::remove) |
-//! | [`ExpiringFilter`] | keys that are forgotten after a time: "was it seen in the last 24 hours?" |
+//! | [`ExpiringFilter`] | keys that expire: "was this key seen in the last 24 hours?" |
 //! | [`CountingFilter`] | how often a key was added, ever or within a window |
 //! | [`TaggedFilter`] | a small number beside each key: which list, which reason |
-//! | [`Filter`] | the type behind these four aliases, with everything that they have in common: consistency, determinism, calls that may block |
+//! | [`Filter`] | the type behind these four aliases, with their common documentation: consistency, determinism, calls that may block |
 //! | [`Builder`] | capacity, rate or width, hash function, time to live, memory in advance |
-//! | [`hashed`](Filter::hashed) | the same filter, for keys that were hashed before |
+//! | [`hashed`](Filter::hashed) | the same filter with hashes in place of keys |
 //! | batches | [`contains_batch`](Filter::contains_batch), [`insert_batch`](Filter::insert_batch), [`remove_batch`](Filter::remove_batch), on the calling thread |
-//! | [`Bulk`] | [`par_insert`](Filter::par_insert), [`par_insert_iter`](Filter::par_insert_iter), [`par_contains`](Filter::par_contains) and more, on rayon's threads, with progress |
+//! | [`Bulk`] | [`par_insert`](Filter::par_insert), [`par_insert_iter`](Filter::par_insert_iter), [`par_contains`](Filter::par_contains) and more, on the threads of rayon, with progress |
 //! | snapshots | [`save`](Filter::save), [`load`](Filter::load), [`Snapshot`], [`SnapshotReader`]; [`merge_from`](Filter::merge_from) |
-//! | parts | [`Layout`] and [`FilterPart`]: one filter built on several machines, each with its part of the memory; [`join`](Filter::join) |
-//! | [`MappedFilter`], [`FilterView`] | snapshots that are queried in place: mapped files, and bytes in the program |
+//! | parts | [`Layout`] and [`FilterPart`]: one filter built on several machines, each with the memory of its part; [`join`](Filter::join) |
+//! | [`MappedFilter`], [`FilterView`] | snapshots queried in place: mapped files, and bytes in memory |
 //! | hashing | [`DefaultHashBuilder`], [`StableHashBuilder`] for saved filters, [`WellMixed`], [`Prehashed`] |
 //! | [`Stats`] | load and counters |
 //!
@@ -36,25 +41,27 @@
 //! kind; it covers sizes, persistence, async servers and limits.
 //!
 //! # Features
-//! Each feature adds to the crate without any. The first three are on by default.
-//! - `rayon`: bulk operations on all cores, [`Bulk`] and all names that begin with `par_`.
-//! - `snapshot`: filters in files and in bytes, and [`StableHashBuilder`].
-//! - `mmap`: large tables on fresh pages of the system, huge ones where it has them, and with `snapshot` [`MappedFilter`].
-//! - `shared`: `SharedFilter` and `SharedReader`, one filter for several processes, on Linux.
+//! Features are additive. The first three are on by default.
+//! - `rayon`: bulk operations on all cores, [`Bulk`] and all methods named `par_*`.
+//! - `snapshot`: filters saved to files and bytes, and [`StableHashBuilder`].
+//! - `mmap`: large tables on fresh pages of the system, huge pages where available, and with `snapshot`
+//!   [`MappedFilter`].
+//! - `shared`: `SharedFilter` and `SharedReader`, one filter shared by several processes, on Linux.
 //! - `serde`: `Serialize` and `Deserialize` for filters, through a snapshot; `Serialize` for [`Stats`] and reports.
 //!
-//! Without any, filters have all operations on one key and on batches, [`Filter::merge_from`], [`FilterPart`] and [`Stats`], with four
-//! dependencies: ahash, arrayvec, crossbeam-utils and parking_lot. That builds for `wasm32-unknown-unknown`, too, where no system
-//! provides random seeds: choose them, with [`DefaultHashBuilder::with_seeds`].
-// Without bulk operations, snapshots and shared filters, less is used of the core.
+//! Without features, filters have all operations on single keys and batches, [`Filter::merge_from`], [`FilterPart`] and
+//! [`Stats`], with four dependencies: ahash, arrayvec, crossbeam-utils and parking_lot. This configuration also builds
+//! for `wasm32-unknown-unknown`. That target provides no random seeds: choose them with
+//! [`DefaultHashBuilder::with_seeds`].
+// Without bulk operations, snapshots and shared filters, parts of the core are unused.
 #![cfg_attr(
     not(all(feature = "rayon", feature = "snapshot", feature = "shared", target_os = "linux")),
     allow(dead_code, unused_imports)
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// clippy.toml: atomics and locks have one room.
+// clippy.toml: atomics and locks are used in one module.
 #![deny(clippy::disallowed_types)]
-// Models and schedules use what they need of the tests' helpers.
+// Models and schedules use some of the test helpers.
 #![cfg_attr(any(cuckoo_loom, cuckoo_shuttle), allow(dead_code, unused_imports))]
 
 mod builder;

@@ -1,8 +1,8 @@
-//! What came of a batch or a bulk operation.
+//! The reports of batches and bulk operations.
 
 use crate::error::InsertError;
 
-/// What came of an insertion of many keys.
+/// The result of an insertion of many keys.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
@@ -17,28 +17,27 @@ use crate::error::InsertError;
 #[must_use = "keys may have been refused"]
 #[non_exhaustive]
 pub struct BulkReport {
-    /// Copies that were stored.
+    /// The number of stored copies.
     pub inserted: usize,
-    /// Keys that were present already, of an operation that stores only absent ones; else 0.
+    /// The number of keys that were already present; 0 for operations that store present keys, too.
     pub present: usize,
-    /// The keys that were refused, by their place in the input, in order.
+    /// The refused keys in the order of the input, each with its index and the reason.
     pub rejected: Vec<Rejection>,
-    /// Refused keys beyond the length that was allowed to `rejected`
-    /// ([`Bulk::max_listed`](crate::Bulk::max_listed)).
+    /// The number of refused keys that `rejected` does not list ([`Bulk::max_listed`](crate::Bulk::max_listed)).
     pub rejected_unlisted: usize,
 }
 
-/// A key that was refused.
+/// A refused key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rejection {
-    /// Its place in the slice, or its number in the order in which the iterator gave it, from 0.
+    /// The index of the key in the slice or in the sequence of the iterator, from 0.
     pub index: usize,
-    /// Why.
+    /// The reason.
     pub error: InsertError,
 }
 
-/// What came of a removal of many keys.
+/// The result of a removal of many keys.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -53,17 +52,16 @@ pub struct Rejection {
 #[must_use = "keys may have been missing"]
 #[non_exhaustive]
 pub struct RemoveReport {
-    /// Copies that were removed.
+    /// The number of removed copies.
     pub removed: usize,
-    /// The keys of which no copy was there, by their place in the input, in order.
+    /// The indices of absent keys in the input, in order.
     pub missing: Vec<usize>,
-    /// Missing keys beyond the length that was allowed to `missing`
-    /// ([`Bulk::max_listed`](crate::Bulk::max_listed)).
+    /// The number of absent keys that `missing` does not list ([`Bulk::max_listed`](crate::Bulk::max_listed)).
     pub missing_unlisted: usize,
 }
 
 impl BulkReport {
-    /// Notes what became of the key at `index`; lists at most `max_listed`.
+    /// Records the result for the key at `index`; lists at most `max_listed`.
     #[inline(always)]
     pub(crate) fn note(&mut self, index: usize, result: Result<bool, InsertError>, max_listed: usize) {
         match result {
@@ -83,7 +81,7 @@ impl BulkReport {
         }
     }
 
-    /// Adds what became of the keys from `begin` on.
+    /// Appends the report of the keys from `begin` on.
     pub(crate) fn append(&mut self, begin: usize, other: Self, max_listed: usize) {
         self.inserted += other.inserted;
         self.present += other.present;
@@ -95,7 +93,7 @@ impl BulkReport {
 }
 
 impl RemoveReport {
-    /// Notes what became of the key at `index`; lists at most `max_listed`.
+    /// Records the result for the key at `index`; lists at most `max_listed`.
     #[inline]
     pub(crate) fn note(&mut self, index: usize, removed: bool, max_listed: usize) {
         if removed {
@@ -107,7 +105,7 @@ impl RemoveReport {
         }
     }
 
-    /// Adds what became of the keys from `begin` on.
+    /// Appends the report of the keys from `begin` on.
     pub(crate) fn append(&mut self, begin: usize, other: Self, max_listed: usize) {
         self.removed += other.removed;
         self.missing_unlisted += other.missing_unlisted;
@@ -117,15 +115,15 @@ impl RemoveReport {
     }
 }
 
-/// What became of all that another filter held.
+/// The result of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[must_use = "what was refused is not stored"]
+#[must_use = "copies may have been refused"]
 #[non_exhaustive]
 pub struct MergeReport {
-    /// Copies that were stored.
+    /// The number of stored copies.
     pub inserted: usize,
-    /// Copies that were present already, of a [unique merge](crate::CuckooFilter::merge_unique_from); else 0.
+    /// The number of copies that were already present, for a [unique merge](crate::CuckooFilter::merge_unique_from); 0 otherwise.
     pub present: usize,
-    /// Copies that found no room. Of which keys they are is not known: keys are not kept.
+    /// The number of copies refused for lack of room. Their keys are unknown, since filters do not store keys.
     pub refused: usize,
 }

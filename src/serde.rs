@@ -1,11 +1,11 @@
-//! What a filter tells of itself, in other formats.
+//! Serialization of statistics and reports.
 
 use crate::error::InsertError;
 use crate::report::{BulkReport, MergeReport, Rejection, RemoveReport};
 use crate::stats::Stats;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-/// A structure of all its fields, by their names.
+/// Serializes a struct by the names of its fields.
 macro_rules! serialize {
     ($($type:ident { $($field:ident),+ })+) => {
         $(
@@ -33,7 +33,7 @@ serialize! {
     MergeReport { inserted, present, refused }
 }
 
-/// The name of the variant.
+/// Serializes the name of the variant.
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl Serialize for InsertError {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {

@@ -1,4 +1,4 @@
-//! The list, and the keys that are looked up, prepared before any clock starts.
+//! The list and the keys of the lookups, prepared before the measurement.
 
 use fastrand::Rng;
 use std::collections::HashSet;
@@ -6,43 +6,43 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// Lookups that are prepared; the workers repeat them, each from another place.
+/// The number of prepared lookups, which the workers repeat from different offsets.
 const PREPARED: usize = 1 << 20;
 
 /// Listed addresses per network.
 const PER_NETWORK: u32 = 64;
 
-/// What is known of a key, whatever the filter says.
+/// The exact state of a key.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
-    /// Listed throughout: "no" is an error.
+    /// Listed throughout: `false` is an error.
     Stays,
-    /// Removed and inserted again: both answers are right.
+    /// Removed and inserted repeatedly: both results are correct.
     Changes,
-    /// Never listed: "yes" is a false positive.
+    /// Never listed: `true` is a false positive.
     Absent,
 }
 
 pub(crate) struct List {
     pub(crate) keys: Vec<String>,
-    /// Makes keys that may be listed or not.
+    /// Generates keys, listed or not.
     draw: Box<dyn Fn(&mut Rng) -> String>,
 }
 
 impl List {
-    /// The distinct lines of a file.
+    /// Reads the distinct lines of a file.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let text = fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let mut seen = HashSet::new();
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && seen.insert(*line));
         let keys: Vec<String> = lines.map(str::to_owned).collect();
         if keys.is_empty() {
-            return Err(format!("{} holds no keys", path.display()));
+            return Err(format!("{} has no keys", path.display()));
         }
         Ok(List { keys, draw: Box::new(domain) })
     }
 
-    /// Addresses, 64 of each IPv4 network and of each IPv6 network in turn.
+    /// Generates addresses, alternately 64 of an IPv4 network and 64 of an IPv6 network.
     pub(crate) fn addresses(count: u32) -> Self {
         let (mut random, mut seen) = (Rng::with_seed(2), HashSet::new());
         let draw = |number: u32| loop {
@@ -56,12 +56,12 @@ impl List {
         List { keys: (0..count).map(draw).collect(), draw: Box::new(absent) }
     }
 
-    /// The keys that the writer removes and inserts again; the only key of a list of one stays.
+    /// Returns the keys that the writer removes and inserts again; none for a list of fewer than 10 keys.
     pub(crate) fn changing(&self) -> &[String] {
         &self.keys[..self.keys.len() / 10]
     }
 
-    /// Keys to look up, a quarter of them listed.
+    /// Returns the keys of the lookups, a quarter of them listed.
     pub(crate) fn lookups(&self) -> Vec<(Box<str>, Kind)> {
         let mut random = Rng::with_seed(1);
         let listed: HashSet<&str> = self.keys.iter().map(String::as_str).collect();
@@ -83,7 +83,7 @@ impl List {
     }
 }
 
-/// A key that a growing filter gets during the run. No real domain ends so.
+/// Returns a key inserted into a growing filter during the run. The ending is reserved.
 pub(crate) fn added(number: u32) -> String {
     format!("{number:016x}.example")
 }
@@ -93,7 +93,7 @@ fn domain(random: &mut Rng) -> String {
     letters + random.choice([".com", ".net", ".org", ".de", ".co.uk", ".com.br"]).expect("endings")
 }
 
-/// An address of the network with this number.
+/// Returns an address of the network with this number.
 fn address(network: u32, is_v4: bool, random: &mut Rng) -> IpAddr {
     if is_v4 {
         // From 16.0.0.0 on; an odd factor leaves networks distinct.

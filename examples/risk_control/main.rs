@@ -6,7 +6,7 @@
 //! cargo run --release -p examples -- --help
 //! ```
 //!
-//! `service` shows how the filter is used; `list` prepares the keys that are looked up.
+//! `service` uses the filter; `list` prepares the keys of the lookups.
 
 mod list;
 mod service;
@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 
 /// Checks sign-ups against a list of throw-away e-mail domains, kept in a concurrent cuckoo filter.
 ///
-/// For some seconds, worker threads look up prepared domains (a quarter of them listed, three quarters not), while one more
-/// thread keeps removing a tenth of the list and inserting it again. At the end it prints speed, errors and memory. The exit
-/// code is 1 if a lookup missed a domain that stayed on the list.
+/// For some seconds, worker threads look up prepared domains, a quarter of them listed, while another thread repeatedly
+/// removes and inserts a tenth of the list. The report has speed, errors and memory. The exit code is 1 if a lookup
+/// missed a domain that stayed on the list.
 #[derive(Parser)]
 #[command(name = "risk_control")]
 struct Arguments {
@@ -33,28 +33,28 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
 
-    /// This many made IP addresses in place of a list: half of them IPv4 in /24 networks of 64 listed addresses each, half
-    /// IPv6. Absent addresses are of the same networks
+    /// Use this many generated IP addresses as the list: half of them IPv4 in /24 networks of 64 listed addresses each,
+    /// half IPv6. Absent addresses belong to the same networks
     #[arg(long, value_name = "COUNT", conflicts_with = "list", value_parser = value_parser!(u32).range(1..=1 << 29))]
     ips: Option<u32>,
 
-    /// Begins with a filter for 1,000 keys, which grows: this many keys are inserted one by one during the run
+    /// Begin with a growing filter of capacity 1,000, and insert this many keys one by one during the run
     #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "1000000", conflicts_with = "snapshot")]
     grow: Option<u32>,
 
-    /// The rate of absent keys that may be taken for listed
+    /// False-positive rate
     #[arg(long, default_value_t = 0.001)]
     rate: f64,
 
-    /// A file of the filter: loaded if it exists, and saved at the end
+    /// Snapshot of the filter: loaded if it exists, and saved at the end
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
 
-    /// Threads that look up [default: one per core]
+    /// Threads for lookups [default: one per core]
     #[arg(long, value_name = "COUNT", value_parser = value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// How long to run, in seconds
+    /// Duration of the run in seconds
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
 }
@@ -87,7 +87,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let start = Instant::now();
     let snapshot = arguments.snapshot.as_ref();
     let filter = match snapshot.filter(|path| path.exists()) {
-        // Every byte is checked. A file for other machines would be one of a `StableHashBuilder`.
+        // Every byte is checked. A file for other machines needs a `StableHashBuilder`.
         Some(path) => CuckooFilter::load(path).map_err(|error| format!("cannot load {}: {error}", path.display()))?,
         None => {
             let filter = builder.build().map_err(|error| error.to_string())?;
@@ -150,7 +150,7 @@ fn report(outcome: &Outcome, filter: &CuckooFilter<String>, threads: usize, rate
     );
 }
 
-/// Nothing was missed, and everything is there.
+/// Returns an error if a lookup missed a key or if a key is absent at the end.
 fn check(outcome: &Outcome, filter: &CuckooFilter<String>, list: &List, added: u32) -> Result<(), String> {
     let missed = outcome.tallies[Kind::Stays as usize];
     let expected = list.keys.len() + outcome.added as usize;

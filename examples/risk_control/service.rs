@@ -1,5 +1,5 @@
-//! The service: threads that look up, and one that changes the list. They share the filter as it is: no lock, no handle for
-//! each thread.
+//! The service: threads for lookups, and a thread that changes the list. They share a reference to the filter, without
+//! a lock or a handle per thread.
 
 use crate::list::{self, Kind, List};
 use concurrent_cuckoo_filter::CuckooFilter;
@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// One lookup in this many is timed.
+/// The number of lookups per timed lookup.
 const TIMED_ONE_IN: usize = 64;
 
-/// Keys that are off the list at the same time.
+/// The number of keys that are removed at the same time.
 const REMOVED_AT_ONCE: usize = 64;
 
-/// Lookups of one kind.
+/// The lookups of keys of one kind.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub(crate) asked: u64,
@@ -24,18 +24,18 @@ pub(crate) struct Tally {
 
 pub(crate) struct Outcome {
     pub(crate) length: Duration,
-    /// By [`Kind`].
+    /// Indexed by [`Kind`].
     pub(crate) tallies: [Tally; 3],
-    /// Nanoseconds of the timed lookups.
+    /// The durations of the timed lookups, in nanoseconds.
     pub(crate) times: Histogram<u64>,
-    /// Removals and insertions by the writer.
+    /// The number of removals and insertions by the writer.
     pub(crate) changes: u64,
-    /// Keys that were inserted besides the list.
+    /// The number of inserted keys beyond the list.
     pub(crate) added: u64,
     pub(crate) refused: u64,
 }
 
-/// Runs the service for this long, and until all keys are added.
+/// Runs the service for this duration, and until all keys are added.
 pub(crate) fn run(filter: &CuckooFilter<String>, list: &List, added: u32, threads: usize, length: Duration) -> Outcome {
     let (lookups, changing, stop) = (&list.lookups(), list.changing(), &AtomicBool::new(false));
     let start = Instant::now();
@@ -46,7 +46,7 @@ pub(crate) fn run(filter: &CuckooFilter<String>, list: &List, added: u32, thread
         let readers: Vec<_> = readers.collect();
         let writer = scope.spawn(move || change(filter, changing, stop));
         let adder = scope.spawn(move || {
-            // The filter grows while the others work.
+            // The filter grows while the other threads use it.
             (0..added).fold([0, 0], |[stored, refused], number| match filter.insert(&list::added(number)) {
                 Ok(()) => [stored + 1, refused],
                 Err(_) => [stored, refused + 1],
@@ -97,7 +97,7 @@ fn look_up(
     (tallies, times)
 }
 
-/// Removes keys and inserts them again. Returns how many changes that were, and how many keys were refused.
+/// Removes keys and inserts them again. Returns the number of changes and the number of refused keys.
 fn change(filter: &CuckooFilter<String>, keys: &[String], stop: &AtomicBool) -> [u64; 2] {
     let (mut changes, mut refused) = (0, 0);
     for keys in keys.chunks(REMOVED_AT_ONCE).cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {

@@ -1,4 +1,4 @@
-//! What the example does with bad input and with snapshots.
+//! The example with bad input and with snapshots.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
     program.args(["--seconds", "0.2"]).args(arguments).current_dir(folder).output().unwrap()
 }
 
-/// The report of a run that succeeds.
+/// Returns the report of a run that succeeds.
 fn succeeds(folder: &Path, arguments: &[&str]) -> String {
     let output = run(folder, arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The one line on stderr of a run that ends before it begins.
+/// Returns the line on stderr of a run that fails at once.
 #[track_caller]
 fn refuses(folder: &Path, arguments: &[&str]) -> String {
     let output = run(folder, arguments);
@@ -66,7 +66,7 @@ fn snapshots_are_saved_and_loaded_and_damaged_ones_refused() {
 }
 
 #[test]
-fn made_addresses_stand_in_for_a_list() {
+fn generated_addresses_replace_a_list() {
     assert!(succeeds(&folder("addresses"), &["--ips", "100001"]).contains("100,001 keys"));
 }
 

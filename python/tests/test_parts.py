@@ -77,7 +77,7 @@ def test_texts_that_are_no_texts_may_be_hashed_as_they_are():
 def test_hashes_that_are_not_of_this_part(tmp_path):
     layout = laid_out(1_000_000)
     hashes = layout.hash(KEYS)
-    with pytest.raises(ValueError, match="belongs to shard .; this part has the shards 0 to 2"):
+    with pytest.raises(ValueError, match="belongs to shard .; this part has shards 0..2"):
         build_part(layout, 0, 2, [hashes], tmp_path / "part")
     for wrong in [pa.array([1.0]), pa.array([1, None]), KEYS, [1, 2]]:
         with pytest.raises(TypeError, match="hashes come as an Arrow array"):
@@ -100,7 +100,7 @@ def test_parts_that_there_are_not(tmp_path):
     for part, parts, told in [
         (2, 2, "part 2 of 2 was asked for"),
         (0, 0, "0 parts were asked for"),
-        (0, 8, "the shards 0 to 0 was requested"),
+        (0, 8, "shards 0..0 was requested"),
     ]:
         with pytest.raises(ValueError, match=told):
             build_part(layout, part, parts, [], tmp_path / "part")
@@ -118,7 +118,7 @@ def test_parts_that_cannot_be_joined(tmp_path):
     for parts, told in [
         ([first], "shard 2 of 4 is in none of the parts"),
         ([first, second, first], "shard 0 is in two of the parts, 0 and 2"),
-        ([second, foreign], "hasher or its keys of part 1"),
+        ([second, foreign], "hasher or its seeds of part 1"),
         ([], "no parts"),
     ]:
         with pytest.raises(SnapshotError, match=told):

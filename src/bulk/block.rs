@@ -1,10 +1,10 @@
-//! A block of keys, sorted by shard: what a bulk operation has in memory at a time. In a filter that grows, some cells of the
-//! directory that lie side by side are a shard to it.
+//! A block of keys, sorted by shard: the keys of a bulk operation in memory at a time. In a growing filter, a group of
+//! adjacent cells of the directory serves as a shard.
 //!
-//! A block is some *tiles*, each the work of one thread at a time: it hashes the keys of the tile and sorts them by
-//! shard, each shard's in the order of the input. Then each shard takes its run of keys from every tile, and its task
-//! notes next to each key what became of it. To read that in the order of the input, a tile remembers the shard of each
-//! key: the n-th key of a shard has the n-th outcome of its run.
+//! A block consists of *tiles*. One thread at a time hashes the keys of a tile and sorts them by shard, in the order of
+//! the input within a shard. The task of a shard then processes its run of keys in every tile, and stores the outcome
+//! of each key beside it. To read outcomes in the order of the input, a tile stores the shard of each key: the n-th key
+//! of a shard has the n-th outcome of its run.
 
 use crate::layout::{Geometry, Mixed};
 use crate::raw::{BLOCK, Next};
@@ -13,26 +13,26 @@ use core::ops::{Add, Range};
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
-/// Keys of a block at the most, 208 MiB of them. Fewer would touch a shard so briefly that hardly a line of it is used
+/// The maximum number of keys of a block, 208 MiB. With fewer keys per shard, hardly a line of the shard would be used
 /// twice.
 const MAX_KEYS: usize = 1 << 24;
 
-/// Keys of a block for each shard. More would make writers wait longer for the task that holds their shard.
+/// The number of keys of a block per shard. With more, writers would wait longer for the task that holds their shard.
 const KEYS_PER_SHARD: usize = 1 << 15;
 
-/// Keys of a tile at the most: what a thread sorts stays in its own cache.
+/// The maximum number of keys of a tile, which a thread sorts within its own cache.
 const MAX_TILE_KEYS: usize = 1 << 17;
 
-/// Keys of a tile at the least, for each shard: a run takes 36 bytes of its own.
+/// The minimum number of keys of a tile per shard: a run takes 36 bytes itself.
 const MIN_TILE_KEYS_PER_SHARD: usize = 16;
 
-/// Shards for which keys are sorted, at the most. With more, even a block of one tile would have too few keys for each.
+/// The maximum number of shards for sorted keys. With more, even a block of one tile would have too few keys per shard.
 const MAX_SHARDS: usize = MAX_KEYS / MIN_TILE_KEYS_PER_SHARD;
 
-/// Keys that are hashed at a time, by a call of what knows their type.
+/// The number of keys hashed per call of the function that knows their type.
 const HASHED_AT_ONCE: usize = 1 << 8;
 
-/// The keys of a slice, of whatever type: how many, and what hashes those from a number on.
+/// The keys of a slice without their type: their number, and a function that hashes the keys from an index on.
 #[derive(Clone, Copy)]
 pub(super) struct Keys<'a> {
     pub(super) count: usize,
@@ -40,7 +40,7 @@ pub(super) struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    /// Hands over these keys.
+    /// Calls `work` with these keys.
     pub(super) fn with<T: Sync, R>(
         keys: &[T],
         mixed: impl Fn(&T) -> Mixed + Sync,
@@ -54,7 +54,7 @@ impl Keys<'_> {
         work(Keys { count: keys.len(), hash: &hash })
     }
 
-    /// Hashes these in turn.
+    /// Hashes the keys of this range in order.
     pub(super) fn hashing(self, mut left: Range<usize>) -> impl FnMut(&mut [Mixed]) -> usize {
         move |to| {
             let count = left.len().min(to.len());
@@ -65,7 +65,7 @@ impl Keys<'_> {
     }
 }
 
-/// Keys that are hashed a block at a time.
+/// Keys hashed one block at a time.
 pub(super) struct InBlocks<'a> {
     next: Next<'a>,
     block: [Mixed; BLOCK],
@@ -96,12 +96,12 @@ impl Iterator for InBlocks<'_> {
     }
 }
 
-/// What keys are sorted by.
+/// The order in which keys are sorted.
 #[derive(Clone, Copy)]
 pub(super) struct Sorter {
     geometry: Geometry,
     shards: usize,
-    /// Of a filter that grows, cells of a shard as a power of two.
+    /// The binary logarithm of the cells per shard in a growing filter.
     cell_bits: Option<u32>,
 }
 
@@ -110,7 +110,7 @@ impl Sorter {
         Sorter { geometry, shards: geometry.shards(), cell_bits: None }
     }
 
-    /// By so many cells at a time of a directory of `cells`.
+    /// Sorts by groups of 2^`cell_bits` cells of a directory of `cells` cells.
     pub(super) fn by_cells(geometry: Geometry, cells: usize, cell_bits: u32) -> Self {
         Sorter { geometry, shards: cells >> cell_bits, cell_bits: Some(cell_bits) }
     }
@@ -119,9 +119,9 @@ impl Sorter {
         self.shards
     }
 
-    /// The first of the cells of a shard.
+    /// Returns the first cell of a shard.
     pub(super) fn first_cell(&self, shard: usize) -> usize {
-        shard << self.cell_bits.expect("of a filter that grows")
+        shard << self.cell_bits.expect("a growing filter")
     }
 
     #[inline(always)]
@@ -136,14 +136,14 @@ impl Sorter {
 /// The keys of one shard in one tile, and the outcome of each.
 pub(super) type Run<'a, O> = (&'a [Mixed], &'a mut [O]);
 
-/// 12 bytes a key and the outcome; `ends` is shared by many.
+/// A tile takes 12 bytes and the outcome per key; `ends` is per shard.
 struct Tile<O> {
     /// In the order of the input.
     shards: Vec<u32>,
-    /// By shard.
+    /// The keys, sorted by shard.
     sorted: Vec<Mixed>,
     outcomes: Vec<O>,
-    /// Where the run of each shard ends.
+    /// The end of the run of each shard.
     ends: Vec<u32>,
 }
 
@@ -152,12 +152,12 @@ pub(super) struct Block<O> {
     sorter: Sorter,
     tile_keys: usize,
     tiles: Vec<Tile<O>>,
-    /// Memory to hash tiles into: for as many as are filled at the same time.
+    /// Memory for the hashes of the tiles that are filled at the same time.
     scratch: Mutex<Vec<Vec<Mixed>>>,
 }
 
-/// How the keys of a block are divided. The memory of the block follows from it: 13 bytes a key, 36 for each shard of
-/// each tile, and 8 for each key of a tile that is being filled.
+/// The division of a block into tiles, which determines its memory: 13 bytes per key, 36 per shard of each tile, and 8
+/// per key of a tile that is being filled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shape {
     tiles: usize,
@@ -177,22 +177,22 @@ impl Shape {
 }
 
 impl<O: Copy + Default + Send + Sync> Block<O> {
-    /// A block to go through `keys` keys. `None` when there is no memory, or there are too many shards.
+    /// Returns a block to process `keys` keys; `None` if allocation fails or there are too many shards.
     pub(super) fn new(sorter: Sorter, keys: usize) -> Option<Self> {
         Block::with_keys(sorter, keys.min(max_keys(sorter.shards)), rayon::current_num_threads())
     }
 
-    /// One of two blocks to go through `keys` keys, for [`Block::fill_from`].
+    /// Returns one of two blocks to process `keys` keys, for [`Block::fill_from`].
     pub(super) fn for_stream(sorter: Sorter, keys: usize) -> Option<Self> {
         Block::with_keys(sorter, keys.min(max_keys(sorter.shards)).div_ceil(2), 0)
     }
 
-    /// Memory for [`Block::fill_from`].
+    /// Allocates memory for [`Block::fill_from`].
     pub(super) fn scratch(&self) -> Option<Vec<Mixed>> {
         reserved(self.tile_keys)
     }
 
-    /// With memory for `filling` threads to fill it.
+    /// Returns a block with memory for `filling` threads that fill it.
     fn with_keys(sorter: Sorter, keys: usize, filling: usize) -> Option<Self> {
         let Shape { tiles: count, tile_keys } = Shape::new(sorter.shards, keys, rayon::current_num_threads())?;
         let (mut tiles, mut scratch) = (reserved(count)?, reserved(count)?);
@@ -205,7 +205,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         Some(Block { sorter, tile_keys, tiles, scratch: Mutex::new(scratch) })
     }
 
-    /// Whether blocks to go through `keys` keys hold at least `a_shard` for each shard.
+    /// Returns whether blocks to process `keys` keys contain at least `a_shard` keys per shard.
     pub(super) fn is_dense(sorter: Sorter, keys: usize, a_shard: usize) -> bool {
         keys.min(max_keys(sorter.shards)) / sorter.shards >= a_shard
     }
@@ -214,22 +214,22 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         self.sorter
     }
 
-    /// Keys that the block takes at a time.
+    /// Returns the maximum number of keys in the block.
     pub(super) fn max_keys(&self) -> usize {
         self.tiles.len() * self.tile_keys
     }
 
-    /// Keys that the block holds.
+    /// Returns the number of keys in the block.
     pub(super) fn keys(&self) -> usize {
         self.keys_of(self.sorter.shards)
     }
 
-    /// Keys of the first `shards` shards.
+    /// Returns the number of keys of the first `shards` shards.
     pub(super) fn keys_of(&self, shards: usize) -> usize {
         self.tiles.iter().map(|tile| tile.ends[shards - 1] as usize).sum()
     }
 
-    /// Takes as many keys as it can, on this thread. `scratch` is some memory.
+    /// Fills the block on this thread. `scratch` is memory for hashes.
     pub(super) fn fill_from(&mut self, next: Next<'_>, scratch: &mut Vec<Mixed>) {
         let mut most = self.tile_keys;
         for tile in &mut self.tiles {
@@ -240,12 +240,12 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         }
     }
 
-    /// Takes these, up to [`Block::max_keys`] keys, on all threads.
+    /// Fills the block with up to [`Block::max_keys`] keys, on all threads.
     pub(super) fn fill(&mut self, keys: Keys<'_>, range: Range<usize>) {
         let (sorter, tile_keys, all_scratch) = (self.sorter, self.tile_keys, &self.scratch);
         let locked = || all_scratch.lock().unwrap_or_else(PoisonError::into_inner);
         self.tiles.par_iter_mut().enumerate().for_each(|(number, tile)| {
-            // None is left if the user's own code calls rayon, which may have this thread take another tile meanwhile.
+            // None is left if user code calls rayon, which may run another tile on this thread in the meantime.
             let mut scratch = locked().pop().unwrap_or_default();
             let begin = (range.start + number * tile_keys).min(range.end);
             let end = (begin + tile_keys).min(range.end);
@@ -254,7 +254,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         });
     }
 
-    /// Hands each shard its keys, from this shard on, and adds up what the tasks return.
+    /// Runs the task of each shard from `first` on, and returns the sum of the results.
     pub(super) fn for_each_shard<'a, E: Send, R: Default + Add<Output = R> + Send>(
         &'a mut self,
         first: usize,
@@ -272,7 +272,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         each.zip(runs).map(|(each, runs)| task(each, runs)).reduce(R::default, Add::add)
     }
 
-    /// Writes down for each key what its outcome means, in the order of the input.
+    /// Stores `means(outcome)` for each key, in the order of the input.
     pub(super) fn read<A: Send>(&self, answers: &mut [A], means: impl Fn(O) -> A + Sync) {
         let tiles = self.tiles.par_iter().zip(answers.par_chunks_mut(self.tile_keys));
         tiles.for_each_init(Vec::new, |next, (tile, answers)| {
@@ -282,7 +282,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         });
     }
 
-    /// The outcomes, in the order of the input.
+    /// Calls `tell` with the index and the outcome of each key, in the order of the input.
     pub(super) fn for_each(&self, mut tell: impl FnMut(usize, O)) {
         let (mut index, mut next) = (0, Vec::new());
         for tile in &self.tiles {
@@ -294,12 +294,12 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
     }
 }
 
-/// Keys of a block at the most, for filters of this many shards.
+/// Returns the maximum number of keys of a block for filters of this many shards.
 fn max_keys(shards: usize) -> usize {
     shards.saturating_mul(KEYS_PER_SHARD).min(MAX_KEYS)
 }
 
-/// `None` when there is no memory.
+/// Returns an empty vector with this capacity; `None` if allocation fails.
 fn reserved<T>(len: usize) -> Option<Vec<T>> {
     let mut vec = Vec::new();
     vec.try_reserve_exact(len).ok()?;
@@ -313,8 +313,8 @@ impl<O: Copy + Default> Tile<O> {
         Some(Tile { shards: reserved(keys)?, sorted: reserved(keys)?, outcomes: reserved(keys)?, ends })
     }
 
-    /// Sorts `most` keys or fewer by counting: a pass to hash and count, a pass to put in place. `scratch` is memory to
-    /// keep hashes in between.
+    /// Sorts up to `most` keys by counting: the first pass hashes and counts, the second moves keys into place.
+    /// `scratch` is memory for hashes between the passes.
     fn fill(&mut self, sorter: &Sorter, scratch: &mut Vec<Mixed>, most: usize, next: Next<'_>) {
         self.ends.fill(0);
         scratch.resize(most, Mixed::default());
@@ -344,7 +344,7 @@ impl<O: Copy + Default> Tile<O> {
         }
     }
 
-    /// The run of each shard in turn.
+    /// Returns the run of each shard in order.
     fn runs(&mut self) -> impl Iterator<Item = Run<'_, O>> {
         let (mut keys, mut outcomes, mut begin) = (&self.sorted[..], &mut self.outcomes[..], 0);
         self.ends.iter().map(move |&end| {
@@ -356,7 +356,7 @@ impl<O: Copy + Default> Tile<O> {
         })
     }
 
-    /// The outcomes in the order of the input. `next` is some memory.
+    /// Returns the outcomes in the order of the input. `next` is memory for positions.
     fn in_input_order<'a>(&'a self, next: &'a mut Vec<u32>) -> impl Iterator<Item = O> + 'a
     where
         O: 'a,
@@ -426,7 +426,7 @@ mod tests {
         13 * tiles * tile_keys + 36 * shards * tiles + 8 * threads.min(tiles) * tile_keys
     }
 
-    /// What the documentation of `par_insert` says, for all sizes from one shard to more than there can be.
+    /// Checks the documented memory of `par_insert`, for all sizes from one shard to the address space.
     #[test]
     fn the_memory_of_a_block_is_bounded() {
         let sizes = (0..=40).flat_map(|log| [(1 << log) - 1, 1 << log, (1 << log) + 1, 3 << log]).skip(1);
@@ -455,7 +455,7 @@ mod tests {
         }
     }
 
-    /// What a block has taken is what its shape says, before it is filled, while it is, and afterwards.
+    /// The memory of a block is that of its shape, before, during and after filling.
     #[test]
     fn a_block_takes_the_memory_of_its_shape() {
         for (shards, keys, threads) in [(1, 10_000, 2), (40, 1_000_000, 2), (10_000, 2_000_000, 3), (300, 300_000, 5)] {
@@ -483,11 +483,11 @@ mod tests {
     fn a_block_is_dense_if_it_has_so_many_keys_for_each_shard() {
         let dense = |shards, keys, a_shard| Block::<bool>::is_dense(by_shards(shards), keys, a_shard);
         assert!(dense(5, 500, 100) && !dense(5, 499, 100));
-        // However many there are, a block has no more.
+        // The number of keys in a block is bounded.
         assert!(dense(1, usize::MAX, 32_768) && !dense(1, usize::MAX, 32_769));
     }
 
-    /// A load that is refused the memory is so before it begins.
+    /// A load fails to allocate before it begins.
     #[test]
     fn memory_is_reserved_before_keys_arrive() {
         assert!(reserved::<u64>(100).unwrap().capacity() >= 100);
@@ -496,8 +496,8 @@ mod tests {
         assert!(block.scratch().unwrap().capacity() >= block.tile_keys);
     }
 
-    /// Keys that fill all tiles, a part of one, a part of some and none: each comes to its shard once, and its outcome
-    /// back to its place.
+    /// With keys for all tiles, for a part of one, for some and for none, each key reaches its shard once, and its
+    /// outcome the index of the key.
     #[test]
     fn each_key_comes_to_its_shard_and_its_outcome_back() {
         let sorter = by_shards(3);

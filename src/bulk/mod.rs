@@ -1,13 +1,14 @@
-//! Many keys on many threads: hashed in parallel, sorted by shard in blocks of bounded memory, then a task a shard.
+//! Many keys on many threads: hashed in parallel, sorted by shard in blocks of bounded memory, then processed by one
+//! task per shard.
 //!
 //! ```text
 //! keys --fill--> block: tiles, each sorted by shard --for_each_shard--> outcomes --> report
 //! ```
 //!
-//! No key crosses shards, so tasks never meet; in a filter that grows they may, and one waits (`raw/growing/task`). A task locks
-//! all stripes of its shard once for thousands of keys and changes words as any writer does: lookups go on, and a single
-//! writer waits for one task at most. A thread that has a stripe locked runs no user code and asks nothing of rayon: keys are
-//! hashed before a task, and reported after it.
+//! No key crosses shards, so tasks never contend; in a growing filter they may, and one waits (`raw/growing/task`). A
+//! task locks all stripes of its shard once for thousands of keys and changes words like any writer: lookups proceed,
+//! and a single writer waits for at most one task. A thread with a locked stripe runs no user code and makes no call to
+//! rayon: keys are hashed before a task, and reported after it.
 
 #[expect(clippy::disallowed_types, reason = "a lock around spare memory of rayon's threads, no part of the protocol")]
 mod block;
@@ -27,20 +28,21 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     /// on after a refusal, and lists refused keys. The outcome is one that a loop of [`insert`](Filter::insert) might have in some order.
     /// [`bulk`](Filter::bulk) has options and further operations.
     ///
-    /// Keys are hashed by all threads and sorted by shard in blocks; then a task per shard locks the shard and stores its keys. Lookups
-    /// go on in the meantime and wait for nothing. A single writer waits at most for the task that holds its shard, which lets others have
-    /// their turn after every 4096 keys: during loads of 128 M slots on two threads, 99.99 % of a third thread's writes took 50 us or
-    /// less, the scheduler's share on two cores included. If the user's `Hash` panics, the panic goes on to the caller; keys of the blocks
-    /// before are stored, others may not be.
+    /// All threads hash keys and sort them by shard in blocks; then a task per shard locks the shard and stores its
+    /// keys. Lookups proceed and wait for nothing. A single writer waits at most for the task that holds its shard,
+    /// which releases the shard after every 4096 keys: during loads of 128 M slots on two threads, 99.99 % of a third
+    /// thread's writes took 50 us or less, including the scheduler on two cores. If the user's `Hash` panics, the panic
+    /// propagates to the caller; keys of earlier blocks are stored, and others may not be.
     ///
-    /// Fewer than 4096 keys are stored by the calling thread alone, and fewer than 256 per shard by all threads as batches are, with
-    /// locks per key. For a filter of one shard (up to about 250,000 keys), all threads hash and one stores: threads that meet in so few
-    /// stripes are slower than one alone.
+    /// The calling thread alone stores fewer than 4096 keys. All threads store fewer than 256 keys per shard in
+    /// batches, with locks per key. In a filter of one shard (up to about 250,000 keys), all threads hash and one
+    /// stores, since threads that contend for so few stripes are slower than one alone.
     ///
-    /// A growing filter grows ahead of its keys, as far as they need it: a 16th of each block predicts how many of the others are new. It
-    /// then takes the memory of its distinct keys.
+    /// A growing filter grows in advance: a 16th of each block predicts the number of new keys in the rest. Its memory
+    /// is then that of the distinct keys.
     ///
-    /// A process that was forked after the pool had started has none of its threads, and hangs here: it needs a pool of its own.
+    /// A child forked after the pool has started has none of the pool's threads, and this call hangs there: create a
+    /// pool in the child.
     ///
     /// # Panics
     /// If the caller is in no pool and the system refuses rayon the threads of its global one, which the first parallel operation of a
@@ -73,12 +75,12 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     /// Stores a copy of each key of an iterator, owned or borrowed, as [`par_insert`](Filter::par_insert) does with a slice: a list of any
     /// length streams through. Keys are numbered as they come, from 0, and the report names refused keys by these numbers.
     ///
-    /// The iterator and the hash function run on the calling thread, and fill one block while the threads of the pool store the one before;
-    /// an iterator must not wait for other work of the same pool. If either panics, the panic goes on to the caller; up to 2^24 keys
-    /// before it may not be stored.
+    /// The iterator and the hash function run on the calling thread, and fill one block while the threads of the pool
+    /// store the one before; an iterator must not wait for other work of the same pool. If either panics, the panic
+    /// propagates to the caller; up to 2^24 keys before it may not be stored.
     ///
     /// # Panics
-    /// If the system refuses rayon its threads, as [`par_insert`](Filter::par_insert).
+    /// If the system refuses rayon its threads, like [`par_insert`](Filter::par_insert).
     ///
     /// # Complexity
     /// That of [`par_insert`](Filter::par_insert), with two blocks of half the size.
@@ -169,7 +171,7 @@ mod tests {
 
     /// Into a filter of one shard, and of forty: the keys of few batches, and of blocks of which the last is not full.
     #[test]
-    fn progress_is_told_after_each_block() {
+    fn progress_is_reported_after_each_block() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let told = |work: &dyn Fn(&mut Vec<usize>)| {
             let mut told = Vec::new();
@@ -205,14 +207,14 @@ mod tests {
                 assert_eq!(told(&inserted), in_a_slice);
                 assert_eq!(told(&removed), in_a_slice);
                 assert_eq!(told(&streamed), in_a_stream);
-                // Near the cache, or few for each shard: not sorted.
+                // The table fits the cache, or a shard has few keys: not sorted.
                 assert_eq!(told(&looked_up), [keys.len()]);
             });
         }
     }
 
-    /// A task lets other writers of its shard have their turn. On one thread a block has four tiles, each with a run of
-    /// keys for the only shard.
+    /// A task lets other writers of its shard proceed. On one thread a block has four tiles, each with a run of keys
+    /// for the only shard.
     #[test]
     fn a_task_locks_its_shard_anew_after_at_most_4096_keys() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();

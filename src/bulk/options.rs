@@ -1,4 +1,4 @@
-//! A bulk operation with its options: keys are gathered into blocks, tasks work on them, outcomes become a report.
+//! Bulk operations with options: blocks of keys are processed by tasks, and outcomes are collected into a report.
 
 use super::block::{Block, InBlocks, Keys};
 use super::tasks::{BATCH_KEYS, FEW_KEYS, GROUP_KEYS, NotStored, Outcome, batches, budgets, ranges};
@@ -13,16 +13,17 @@ use core::fmt;
 use core::hash::BuildHasher;
 use rayon::prelude::*;
 
-/// Lookups are sorted by shard from this many keys per shard on: then a line is used often enough to make up for that.
+/// The number of keys per shard from which lookups are sorted by shard: then each line is used often enough to repay
+/// the sorting.
 const LOOKUPS_PER_SHARD: usize = 1 << 14;
 
-/// Lookups that are not sorted: as many per thread at a time, and as many between two calls for progress.
+/// The number of unsorted lookups per job of a thread, and between two calls for progress.
 const LOOKUPS_PER_JOB: usize = 1 << 14;
 const LOOKUPS_PER_BLOCK: usize = 1 << 22;
 
-/// An operation on many keys, on all threads of the rayon pool that the caller is in, or of the global one, with options: the length of
-/// the list of refused keys, and a callback for progress. [`Filter::bulk`] returns one; [`par_insert`](Filter::par_insert) says
-/// what all operations have in common.
+/// An operation on many keys, on all threads of the rayon pool that the caller is in, or of the global one, with
+/// options: the length of the list of refused keys, and a callback for progress. [`Filter::bulk`] returns one;
+/// [`par_insert`](Filter::par_insert) documents the common properties of all operations.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -41,15 +42,22 @@ pub struct Bulk<'a, K: ?Sized, S, T: Kind = Plain, P = fn(usize)> {
 }
 
 impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
-    /// Begins an operation on many keys, on many threads, with options.
+    /// Returns a bulk operation for many keys on many threads, with options.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(10_000);
+    /// assert_eq!(filter.bulk().insert_iter(0..10_000_u64).inserted, 10_000);
+    /// ```
     pub fn bulk(&self) -> Bulk<'_, K, S, T> {
         Bulk { filter: self, max_listed: usize::MAX, progress: |_| {} }
     }
 }
 
 impl<'a, K: ?Sized, S, T: Kind, P> Bulk<'a, K, S, T, P> {
-    /// Lists only the first `keys` refused or absent keys; the report counts the others. Without this all are listed, in 16 bytes per
-    /// refused and 8 per absent key.
+    /// Limits the list of refused or absent keys to the first `keys`; the report counts the others. By default all are
+    /// listed, at 16 bytes per refused and 8 per absent key.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -62,8 +70,9 @@ impl<'a, K: ?Sized, S, T: Kind, P> Bulk<'a, K, S, T, P> {
         Bulk { max_listed: keys, ..self }
     }
 
-    /// Calls this on the calling thread with the number of finished keys: after each block, which is at most 2^24 keys, and at the end.
-    /// This thread has no stripe locked during the call, so that it may use the filter.
+    /// Sets a callback, which the calling thread calls with the number of finished keys after each block, of at most
+    /// 2^24 keys, and at the end. The calling thread has no stripe locked during the call, so the callback may
+    /// use the filter.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -122,6 +131,17 @@ impl<K: ?Sized, S: BuildHasher + Sync, T: Kind, P: FnMut(usize)> Bulk<'_, K, S, 
     ///
     /// # Panics
     /// If `keys` and `found` differ in length; if the system refuses rayon its threads.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100);
+    /// filter.insert(&1)?;
+    /// let mut found = [false; 2];
+    /// filter.bulk().contains(&[0, 1], &mut found);
+    /// assert_eq!(found, [false, true]);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
     #[track_caller]
     pub fn contains<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], found: &mut [bool]) {
         assert_same_length(keys.len(), found.len());
@@ -134,6 +154,13 @@ impl<K: ?Sized, S: BuildHasher, T: Insert, P: FnMut(usize)> Bulk<'_, K, S, T, P>
     ///
     /// # Panics
     /// If the system refuses rayon its threads.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100);
+    /// assert_eq!(filter.bulk().insert(&[1, 2]).inserted, 2);
+    /// ```
     pub fn insert<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q]) -> BulkReport
     where
         S: Sync,
@@ -146,14 +173,21 @@ impl<K: ?Sized, S: BuildHasher, T: Insert, P: FnMut(usize)> Bulk<'_, K, S, T, P>
     ///
     /// # Panics
     /// If the system refuses rayon its threads.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::CuckooFilter;
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100);
+    /// assert_eq!(filter.bulk().insert_iter(0..100_u64).inserted, 100);
+    /// ```
     pub fn insert_iter<Q: BatchKey<K, F>, F>(self, keys: impl IntoIterator<Item = Q>) -> BulkReport {
         let put = T::put(&self.filter.time, IfPresent::Another);
         self.put_stream(keys, put)
     }
 
-    /// Stores each absent key: `admitted[i]` is whether `keys[i]` was stored. Of equal keys exactly one is, in this call and in those of
-    /// all other threads together, and exactly one holds for classes: a false positive is taken for present. `admitted` is `false` for
-    /// refused and for present keys, and the report tells them apart.
+    /// Stores each absent key: `admitted[i]` is whether `keys[i]` was stored. Of equal keys exactly one is stored,
+    /// across this call and the calls of all other threads; a false positive counts as present. `admitted` is `false`
+    /// for refused and for present keys, which the report distinguishes.
     ///
     /// # Panics
     /// If `keys` and `admitted` differ in length; if the system refuses rayon its threads.
@@ -289,6 +323,16 @@ impl<K: ?Sized, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, Tagged, P
     ///
     /// # Panics
     /// If the system refuses rayon its threads.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::TaggedFilter;
+    ///
+    /// let lists = TaggedFilter::<u64>::with_capacity(100);
+    /// lists.insert(&1, 3)?;
+    /// let report = lists.bulk().remove(&[0, 1], 3);
+    /// assert_eq!((report.removed, report.missing), (1, vec![0]));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
     pub fn remove<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], tag: u32) -> RemoveReport {
         let value = self.filter.value(tag);
         self.on(keys, |work, keys| match value {
@@ -298,7 +342,7 @@ impl<K: ?Sized, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, Tagged, P
     }
 }
 
-/// The answers of an insertion of many keys.
+/// The results requested from an insertion of many keys.
 enum InsertAnswers<'a> {
     None,
     /// Whether a key was stored.
@@ -317,7 +361,7 @@ impl<'a> InsertAnswers<'a> {
     }
 }
 
-/// A bulk operation without the types of its keys and of its callback: it is compiled once per kind of slot.
+/// A bulk operation without the types of its keys and of its callback, compiled once per kind of slot.
 struct Work<'a, T: SlotKind> {
     raw: &'a RawFilter<T>,
     max_listed: usize,
@@ -360,7 +404,7 @@ impl<T: SlotKind> Work<'_, T> {
         report
     }
 
-    /// One block is stored while the next one is filled. There are `most` keys at the most.
+    /// Stores one block while the next one is filled. There are at most `most` keys.
     fn insert_stream(self, next: Next<'_>, put: Put, most: usize) -> BulkReport {
         let raw = self.raw;
         let mut first = vec![Mixed::default(); FEW_KEYS];
@@ -372,7 +416,7 @@ impl<T: SlotKind> Work<'_, T> {
             to[..now.len()].copy_from_slice(now);
             now.len() + next(&mut to[now.len()..])
         };
-        // Once for both halves: another writer may take the filter over a doubling between them.
+        // Computed once for both halves, since another writer may double the filter between them.
         let sorter = raw.sorter(most);
         let half = || if count < FEW_KEYS { None } else { Block::for_stream(sorter, most) };
         let blocks = half().zip(half());
@@ -400,7 +444,7 @@ impl<T: SlotKind> Work<'_, T> {
         report
     }
 
-    /// Adds a block to the report. The keys are only gone through if some were refused.
+    /// Adds a block to the report. The keys are visited only if some were refused.
     fn note(&self, report: &mut BulkReport, block: &Block<Outcome>, before: usize, not_stored: NotStored) {
         if not_stored.refused == 0 {
             report.inserted += block.keys() - not_stored.present;
@@ -438,7 +482,7 @@ impl<T: SlotKind> Work<'_, T> {
         report
     }
 
-    /// The outcome of removals that no copy matches.
+    /// Returns the report of removals that match no copy.
     fn remove_none(self, keys: Keys<'_>) -> RemoveReport {
         let mut report = RemoveReport::default();
         (0..keys.count).for_each(|index| report.note(index, false, self.max_listed));

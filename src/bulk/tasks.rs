@@ -1,4 +1,4 @@
-//! The tasks: what is done to the keys of a block, a shard at a time.
+//! The tasks: operations on the keys of a block, one shard at a time.
 
 use super::block::{Block, Run, Sorter};
 use crate::error::InsertError;
@@ -9,32 +9,32 @@ use crate::sys::prefetch::CacheLevel;
 use core::ops::{Add, Range};
 use rayon::prelude::*;
 
-/// Fewer keys are one batch on the calling thread: by the time others have woken up, it is done.
+/// Fewer keys are one batch on the calling thread, which finishes before other threads wake up.
 pub(super) const FEW_KEYS: usize = BATCH_KEYS;
 
-/// Fewer keys for each shard are batches on all threads: a task would find nothing of its shard in the cache.
+/// Fewer keys per shard are batches on all threads, since a task would find none of its shard in the cache.
 const FEW_KEYS_PER_SHARD: usize = 1 << 8;
 
-/// Keys of such a batch.
+/// The number of keys of such a batch.
 pub(super) const BATCH_KEYS: usize = 1 << 12;
 
-/// Keys that are worked on in batches between two calls for progress. Their outcomes take a byte or two each.
+/// The number of keys in batches between two calls for progress. Their outcomes take a byte or two per key.
 pub(super) const GROUP_KEYS: usize = 1 << 22;
 
-/// Keys whose lines are on their way while a task works on one.
+/// The number of keys whose lines are fetched ahead by a task.
 const KEYS_AHEAD: usize = 16;
 
-/// Shards by which the keys of a filter that grows are sorted, at the most: with more, what a block has of each is soon done.
+/// The maximum number of shards for the keys of a growing filter: with more, a block would have too few keys of each.
 const MAX_GROUPS: usize = 1 << 13;
 
-/// Fewer keys of a filter that grows are not worth all locks of their table.
+/// Fewer keys of a growing filter do not repay locking a whole table.
 const FEW_KEYS_OF_A_TASK: usize = 32;
 
-/// One of so many shards says what is to be expected of the others.
+/// One in this many shards is sampled to predict the new keys of the others.
 const SHARDS_TO_ASK: usize = 16;
 
-/// The part of the expected keys for which tables are split ahead. Those that need it are split later, but none is that would not
-/// have been.
+/// The fraction of the expected keys for which tables are split in advance. It is below 1, so that no table is split
+/// unnecessarily; further splits follow on demand.
 const CERTAIN: f64 = 0.97;
 
 /// The outcome of a key, in one byte.
@@ -64,7 +64,7 @@ impl Outcome {
     }
 }
 
-/// How many keys of a block were not stored.
+/// The numbers of keys of a block that were not stored.
 #[derive(Clone, Copy, Default)]
 pub(super) struct NotStored {
     pub(super) present: usize,
@@ -89,14 +89,14 @@ impl Add for NotStored {
 }
 
 impl<K: SlotKind> RawFilter<K> {
-    /// A block to sort `keys` keys by shard; `None` where they are too few for that, or there is no memory.
+    /// Returns a block to sort `keys` keys by shard; `None` for too few keys, or if allocation fails.
     pub(super) fn block<O: Copy + Default + Send + Sync>(&self, keys: usize) -> Option<Block<O>> {
         let sorter = self.sorter(keys);
         let many = keys >= FEW_KEYS && keys / sorter.shards() >= FEW_KEYS_PER_SHARD;
         if many { Block::new(sorter, keys) } else { None }
     }
 
-    /// The same of a filter of fixed size; `None` also for one that grows.
+    /// Returns a block of a filter of fixed size; `None` also for a growing filter.
     pub(super) fn flat_block(&self, keys: usize) -> Option<(&Flat<K>, Block<bool>)> {
         match self {
             RawFilter::Flat(flat) => Some((flat, self.block(keys)?)),
@@ -104,8 +104,8 @@ impl<K: SlotKind> RawFilter<K> {
         }
     }
 
-    /// A block to look up `keys` keys, of which there are at least `a_shard` for each shard; `None` where the table is near, or
-    /// there is no memory, or the filter grows.
+    /// Returns a block to look up `keys` keys with at least `a_shard` keys per shard; `None` if there are fewer, if the
+    /// table fits the caches, if allocation fails, or if the filter grows.
     pub(super) fn lookup_block(&self, keys: usize, a_shard: usize) -> Option<(&Flat<K>, Block<bool>)> {
         let RawFilter::Flat(flat) = self else { return None };
         let sorter = Sorter::by_shard(*self.geometry());
@@ -113,8 +113,8 @@ impl<K: SlotKind> RawFilter<K> {
         if many { Some((flat, Block::new(sorter, keys)?)) } else { None }
     }
 
-    /// To sort up to `keys` keys. In a filter that grows, by as many shards as there are tables, and as there would be if all
-    /// of them were stored.
+    /// Returns the order for up to `keys` keys. A growing filter has as many shards as it will have tables if all keys
+    /// are new.
     pub(super) fn sorter(&self, keys: usize) -> Sorter {
         let RawFilter::Growing(growing) = self else { return Sorter::by_shard(*self.geometry()) };
         let plan = self.plan();
@@ -144,7 +144,8 @@ impl<K: SlotKind> Flat<K> {
         })
     }
 
-    /// Removes from each key of the block the copy with this value, or the one that dies first; returns the number of absent keys.
+    /// Removes one copy of each key of the block, with this value or the earliest deadline, and returns the number of
+    /// absent keys.
     pub(super) fn remove_block(&self, block: &mut Block<bool>, value: Option<u32>) -> usize {
         block.for_each_shard(0, self.par_each(), |shard, runs| {
             let mut missing = 0;
@@ -172,8 +173,8 @@ impl<K: SlotKind> Flat<K> {
 }
 
 impl<K: SlotKind> Growing<K> {
-    /// Stores the keys of the block. How many of the first shards' keys were new says how many of the others are: for so many
-    /// tables are split before they hold much, and not for keys that come twice.
+    /// Stores the keys of the block. The number of new keys in the first shards predicts the number in the others:
+    /// tables are split in advance for new keys, while they are nearly empty, and not for repeated keys.
     fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget], put: Put) -> NotStored {
         let (plan, sorter, before) = (self.plan(), block.sorter(), self.len());
         let shards = sorter.shards();
@@ -204,12 +205,12 @@ impl<K: SlotKind> Growing<K> {
     }
 }
 
-/// One for each shard of the block.
+/// Returns one budget per shard of the block.
 pub(super) fn budgets(block: &Block<Outcome>) -> Vec<SearchBudget> {
     vec![SearchBudget::full(); block.sorter().shards()]
 }
 
-/// Works on the keys of a shard, with all others locked out but for a moment after every [`KEYS_UNDER_LOCKS`] keys.
+/// Processes the keys of a shard under all its locks, which are released briefly after every [`KEYS_UNDER_LOCKS`] keys.
 #[inline(always)]
 fn change<O, T: Slots>(
     geometry: &Geometry,
@@ -239,13 +240,13 @@ fn change<O, T: Slots>(
     }
 }
 
-/// The keys between two calls for progress; none at all are one range.
+/// Returns the ranges of keys between two calls for progress; zero keys are one range.
 pub(super) fn ranges(keys: usize, at_a_time: usize) -> impl Iterator<Item = Range<usize>> {
     let ranges = keys.div_ceil(at_a_time).max(1);
     (0..ranges).map(move |range| range * at_a_time..((range + 1) * at_a_time).min(keys))
 }
 
-/// Works on some keys at a time, which have these answers, if any: few by this thread, many by all.
+/// Processes keys in batches, with their places for answers: few keys on this thread, many on all threads.
 pub(super) fn batches<R: Send>(
     keys: Range<usize>,
     answers: Option<&mut [bool]>,
@@ -260,8 +261,8 @@ pub(super) fn batches<R: Send>(
     batches.into_par_iter().map(|(keys, answers)| work(keys, answers)).collect()
 }
 
-/// Begins to fetch the whole shard, if the keys will need most of it: sequential access is faster than random.
-/// Says how many keys there are.
+/// Prefetches the whole shard if the keys will touch most of it, since sequential access is faster than random. Returns
+/// the number of keys.
 fn fetch_all<O>(shard: Shard<'_, impl Slots>, runs: &[Run<'_, O>]) -> usize {
     let keys: usize = runs.iter().map(|(keys, _)| keys.len()).sum();
     if keys * 64 >= shard.table_bytes() {

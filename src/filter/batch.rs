@@ -8,7 +8,7 @@ use crate::raw::{Answers, IfPresent, Put};
 use crate::report::{BulkReport, RemoveReport};
 use core::hash::BuildHasher;
 
-/// Hashes the keys of a slice in turn.
+/// Returns a function that hashes the next keys of a slice.
 pub(crate) fn hashing<T>(mut keys: &[T], mixed: impl Fn(&T) -> Mixed) -> impl FnMut(&mut [Mixed]) -> usize {
     move |to| {
         let (now, later) = keys.split_at(keys.len().min(to.len()));
@@ -69,9 +69,9 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
 }
 
 impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
-    /// Stores a copy of each key, as a loop of [`insert`](Filter::insert) would, and lists refused keys. It goes on after a refusal. Other
-    /// threads may do anything in the meantime; each key is stored at a moment of its own. To use several threads for a long list,
-    /// see [`par_insert`](Filter::par_insert).
+    /// Stores a copy of each key, as a loop of [`insert`](Filter::insert) would, and lists refused keys. A refusal does not end the batch.
+    /// Other threads may use the filter concurrently: each key is stored by itself. To use several threads for a long list, see
+    /// [`par_insert`](Filter::par_insert).
     ///
     /// # Complexity
     /// That of a loop of `insert`, with the cache lines of up to 16 keys fetched ahead. After a refusal, the searches for room of the
@@ -91,8 +91,8 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     }
 
     /// Stores each absent key, as a loop of [`insert_unique`](Filter::insert_unique) would: `admitted[i]` is whether `keys[i]` was stored.
-    /// Of equal keys in the batch the first one is. It goes on after a refusal; `admitted` is `false` for refused and for present keys,
-    /// and the report tells them apart. Of several threads that insert one key at the same time, at most one gets `true`.
+    /// Of equal keys in the batch the first is stored. A refusal does not end the batch; `admitted` is `false` for refused and for present
+    /// keys, which the report distinguishes. Of several threads that insert one key at the same time, at most one gets `true`.
     ///
     /// # Panics
     /// If `keys` and `admitted` differ in length.

@@ -1,4 +1,4 @@
-//! The contents of a filter, copied into a new one or stored in another.
+//! Clones and merges of filters.
 
 use super::kind::Kind;
 use super::{CuckooFilter, Filter};
@@ -19,11 +19,11 @@ impl<K: ?Sized, S: Clone, T: Kind> Clone for Filter<K, S, T> {
 }
 
 impl<K: ?Sized, S: Clone, T: Kind> Filter<K, S, T> {
-    /// Copies the filter, while it serves. The copy has the same hash function with the same seeds, so that the two can be
-    /// [merged](Filter::merge_from); its [`stats`](Filter::stats) begin at zero, and its time goes on from the same moment.
+    /// Copies the filter, while other threads use it. The copy has the same hash function with the same seeds, so that the two can be
+    /// [merged](Filter::merge_from); its [`stats`](Filter::stats) begin at zero, and its time continues from the same moment.
     ///
     /// A shard at a time is copied under its locks: every key that is in the filter from the beginning of the call to its end is in the
-    /// copy; a key that is inserted or removed in the meantime may be or not. Lookups go on.
+    /// copy; a key that is inserted or removed in the meantime may be in it or not. Lookups proceed.
     ///
     /// # Errors
     /// [`BuildError::OutOfMemory`].
@@ -53,15 +53,15 @@ impl<K: ?Sized, S: Clone, T: Kind> Filter<K, S, T> {
 }
 
 impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
-    /// Stores a copy of everything that the other filter holds, while both serve. Counts are added up. What is refused for lack of room is
-    /// counted; nothing else is lost.
+    /// Stores the copies of the other filter in this one, while other threads use both. Counts are added. The report has the number of
+    /// copies refused for lack of room; all others are stored.
     ///
-    /// Both must have been built with the same capacity, rate or width and options of their kind, and with the same hash function
-    /// with the same seeds: two filters with default hash functions have seeds of their own, and cannot be merged. Give both a clone
-    /// of one function ([`Builder::hasher`](crate::Builder::hasher)), or begin the second as a [clone](Filter::try_clone) of the first.
-    /// Every key that the other filter holds from the beginning of the call to its end is merged; a key that is inserted or removed
-    /// there in the meantime may be or not. Keys that both hold are held twice afterwards, and take two removals. A filter may be merged
-    /// with itself, which doubles its copies, and two with each other at the same time.
+    /// Both must have been built with the same capacity, rate or width and options of their kind, and with the same hash function with the
+    /// same seeds: two filters with default hash functions have seeds of their own, and cannot be merged. Give both a clone of one function
+    /// ([`Builder::hasher`](crate::Builder::hasher)), or begin the second as a [clone](Filter::try_clone) of the first. Every key that the
+    /// other filter holds from the beginning of the call to its end is merged; a key that is inserted or removed there in the meantime may
+    /// be merged or not. Keys of both filters then have two copies, and take two removals. A filter may be merged with itself, which
+    /// doubles its copies, and two with each other at the same time.
     ///
     /// Live copies are stored with the time that they have left. The ticks of two filters do not come at the same moments, so a merged
     /// key or count may live one tick longer, and as many more as are made while its shard is merged. Of two windows of a count, the sum
@@ -71,8 +71,8 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     /// [`MergeError`] if the two were built differently or allocation fails; nothing has changed then.
     ///
     /// # Complexity
-    /// A shard at a time is copied under the locks of the other filter, and stored under those of this one: never are both held. Lookups
-    /// go on in both. Memory: a copy of one shard.
+    /// One shard at a time is copied under the locks of the other filter, and stored under the locks of this one, never under both. Lookups
+    /// proceed in both filters. Memory: a copy of one shard.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CountingFilter, StableHashBuilder};
@@ -113,11 +113,11 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
 }
 
 impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
-    /// Stores the keys of the other filter that are absent from this one, as [`insert_unique`](Filter::insert_unique) would: a key that both
-    /// hold is held once afterwards. Everything else is as for [`merge_from`](Filter::merge_from).
+    /// Stores the keys of the other filter that are absent from this one, like [`insert_unique`](Filter::insert_unique): a key of both
+    /// filters then has one copy. All else is as documented for [`merge_from`](Filter::merge_from).
     ///
-    /// A key of the other filter that this one takes for present is not stored. So remove a key afterwards only if it was removed from the
-    /// sources of both filters, and expect that its removal may remove such a key, too.
+    /// A key of the other filter that is a false positive in this one is not stored, and relies on the copy of another key. Afterwards
+    /// remove only keys that were removed from the sources of both filters; even then, a removal may also remove such a key.
     ///
     /// # Errors
     /// [`MergeError`] if the two were built differently or allocation fails; nothing has changed then.

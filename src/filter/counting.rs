@@ -1,4 +1,4 @@
-//! How often a key was added: a counter beside each fingerprint.
+//! Counting filters: a counter beside each fingerprint.
 
 use super::CountingFilter;
 use super::batch::assert_same_length;
@@ -105,11 +105,11 @@ impl<K: ?Sized, S: BuildHasher> CountingFilter<K, S> {
         Ok(self.counted().after(had))
     }
 
-    /// Adds one to the count of the key if that is below the limit, and returns the new count; `None` if it was not below, and then
-    /// nothing has changed. A limit above [`max_count`](CountingFilter::max_count) has the effect of that one.
+    /// Adds one to the count of the key if that is below the limit, and returns the new count; `None` if it was not below, and then nothing
+    /// has changed. A limit above [`max_count`](CountingFilter::max_count) has the effect of `max_count`.
     ///
     /// One critical section: of several threads that do this with one key at the same time, no more than the limit allows get `Some`.
-    /// [The type](CountingFilter#counts-within-a-window) says what that promises within a window.
+    /// [`CountingFilter`](CountingFilter#counts-within-a-window) lists the resulting promises within a window.
     ///
     /// # Errors
     /// Those of [`add`](CountingFilter::add).
@@ -144,8 +144,8 @@ impl<K: ?Sized, S: BuildHasher> CountingFilter<K, S> {
     /// [`max_count`](CountingFilter::max_count) stays, since it may stand for a larger one, until the key is
     /// [removed](CountingFilter::remove) or its window ends.
     ///
-    /// Subtract only what was added, and only while that addition counts: after the end of its window, one is taken from the count of the
-    /// next window. A subtraction does not change when a window ends.
+    /// Subtract only additions that were made, and only within their window: after its end, a subtraction reduces the count of the next
+    /// window. A subtraction does not change the end of a window.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CountingFilter;

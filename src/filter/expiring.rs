@@ -1,4 +1,4 @@
-//! Keys that are forgotten by themselves: a deadline beside each fingerprint.
+//! Expiring filters: a deadline beside each fingerprint.
 
 use super::ExpiringFilter;
 use super::batch::assert_same_length;
@@ -12,7 +12,7 @@ use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 
 impl<K: ?Sized, S: BuildHasher> ExpiringFilter<K, S> {
-    /// Stores a copy of the key for a life of its own: at least this long, at most two ticks longer.
+    /// Stores a copy of the key with its own life: at least `life`, and at most two ticks longer.
     ///
     /// # Errors
     /// Those of [`insert`](ExpiringFilter::insert), and [`InsertError::BeyondTimeToLive`] for a life above the

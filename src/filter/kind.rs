@@ -1,4 +1,4 @@
-//! The kinds of filters: what a slot holds beside a fingerprint, and how its value is set.
+//! The kinds of filters: the contents of a slot beside a fingerprint, and the values of insertions.
 
 use super::time::{Clock, Life, Timing};
 use crate::error::{BuildError, InsertError};
@@ -41,7 +41,7 @@ pub enum Counting {}
 #[derive(Clone, Copy, Debug)]
 pub enum Tagged {}
 
-/// The bits beside a fingerprint, as a builder asks for them.
+/// The bits beside a fingerprint, as requested by a builder.
 pub(crate) struct Beside {
     /// All of them.
     pub(crate) bits: u32,
@@ -58,7 +58,7 @@ pub(crate) mod sealed {
     };
 
     pub(crate) trait Sealed: Sized + 'static {
-        /// What a slot holds.
+        /// The contents of a slot.
         type Slots: SlotKind;
         /// The options of a builder that other kinds do not have.
         type Options: Copy + fmt::Debug;
@@ -83,19 +83,19 @@ pub(crate) mod sealed {
 
         fn timing(time: &Self::Time) -> Option<&Timing>;
 
-        /// The time of a copy, which goes on from the same moment.
+        /// Returns the time of a copy, which continues from the same moment.
         fn copied(time: &Self::Time) -> Self::Time;
 
         fn clock(time: &Self::Time) -> Option<&Clock> {
             Self::timing(time).and_then(|timing| timing.clock.as_ref())
         }
 
-        /// Counts the key: its copies, unless a counter says it.
+        /// Returns the number of copies of the key, or its count.
         fn count(raw: &RawFilter<Self::Slots>, mixed: Mixed) -> u32 {
             raw.count(mixed) as u32
         }
 
-        /// Adds the numbers of this kind to what `Debug` shows.
+        /// Adds the numbers of this kind to the output of `Debug`.
         fn show(_raw: &RawFilter<Self::Slots>, _shown: &mut fmt::DebugStruct<'_, '_>) {}
 
         /// How a merge stores a copy with this value.
@@ -271,7 +271,7 @@ impl sealed::Sealed for Counting {
     fn beside(options: &CountingOptions) -> Result<Option<Beside>, BuildError> {
         let counter_bits = options.counter_bits;
         if !(1..=16).contains(&counter_bits) {
-            return Err(BuildError::CounterBitsOutOfRange { asked: counter_bits });
+            return Err(BuildError::CounterBitsOutOfRange { requested: counter_bits });
         }
         let Some((time, renews)) = options.life else {
             return Ok(Some(Beside { bits: counter_bits, count_bits: 0, spare: 0.0, life: None }));
@@ -317,7 +317,7 @@ impl sealed::Sealed for Tagged {
 
     fn beside(options: &TaggedOptions) -> Result<Option<Beside>, BuildError> {
         if !(1..1 << 16).contains(&options.tags) {
-            return Err(BuildError::TagsOutOfRange { asked: options.tags });
+            return Err(BuildError::TagsOutOfRange { requested: options.tags });
         }
         // One value more than tags: that of a dead slot.
         let bits = u32::BITS - options.tags.leading_zeros();

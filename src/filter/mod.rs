@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! mod        the type, its aliases, size and statistics
-//! kind       what the four kinds differ in
+//! kind       the differences of the four kinds
 //! key        the forms of keys in batches
 //! single     one key at a time
 //! batch      many keys on the calling thread
 //! time       the clock of kinds whose keys or counts die
-//! expiring, counting, tagged   the operations of one kind
+//! expiring, counting, tagged   operations of one kind
 //! copy       clones and merges
 //! ```
 
@@ -37,8 +37,8 @@ use kind::{Counting, Expiring, Kind, Plain, Tagged};
 /// [kind](crate::kind): [`CuckooFilter`], [`ExpiringFilter`], [`CountingFilter`] and [`TaggedFilter`].
 ///
 /// Every method takes `&self`; put the filter into an [`Arc`](std::sync::Arc) or a `static` and use it from any thread. Keys are hashed,
-/// not stored. As in a `HashMap`, keys are queried by what they borrow as: a filter of `String` takes `&str` and `&String`, and a
-/// `u64` looked up in a filter of `u32` is a compile error and not a silent "no".
+/// not stored. As in a `HashMap`, keys are queried by their borrowed forms: a filter of `String` takes `&str` and `&String`, and a `u64`
+/// looked up in a filter of `u32` is a compile error and not a silent "no".
 ///
 /// # Classes and copies
 /// Keys with the same fingerprint and the same pair of buckets are one *class*. The filter cannot tell them apart, which is the
@@ -63,7 +63,7 @@ use kind::{Counting, Expiring, Kind, Plain, Tagged};
 ///
 /// # Determinism
 /// The same version of this crate, the same seeds and sizes, and the same sequence of changes by one thread produce the same
-/// [snapshot](Filter::write_to), byte for byte, also if a filter goes on from a loaded snapshot. Changes by several threads, bulk
+/// [snapshot](Filter::write_to), byte for byte, also if a filter was loaded from a snapshot in between. Changes by several threads, bulk
 /// operations included, may produce different bytes. Filters of every kind keep this promise, fixed or growing.
 ///
 /// # In a `static`, and from an iterator
@@ -264,8 +264,8 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     /// swept nor overwritten yet. In a counting filter, a key takes one slot, whatever its count.
     ///
     /// It adds up a count per stripe, each read at a moment of its own: exact when there are no writers. Concurrently with writers it may
-    /// miss or include what changes in the meantime, and see a copy that is being relocated twice or not at all. These errors do not
-    /// add up: they are gone once the writers have returned.
+    /// miss or include concurrent changes, and count a copy that is being relocated twice or not at all. These errors do not add up: they
+    /// are gone once the writers have returned.
     ///
     /// # Complexity
     /// Reads one number per stripe, at most 1024 or about as many as there are shards; takes no lock. A growing filter has two or more
@@ -478,8 +478,8 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
         self.raw.clear();
     }
 
-    /// Grows the filter until this many more keys fit, so that their insertions need not grow it: for a thread that has the time, while
-    /// others go on. Lookups wait for nothing, and writers at most for the split of their table.
+    /// Grows the filter until this many more keys fit, so that their insertions need not grow it: call it from a background thread. Lookups
+    /// wait for nothing, and writers at most for the split of their table.
     ///
     /// # Errors
     /// [`InsertError::Full`] if the requested maximum does not hold that many keys, before anything is done;

@@ -1,4 +1,4 @@
-//! Operations on one key: the key is hashed, and the hash handed to `raw`.
+//! Operations on one key: the key is hashed, and `raw` gets the hash.
 
 use super::Filter;
 use super::kind::{Insert, Kind, Remove};
@@ -149,7 +149,7 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
         T::count(&self.raw, self.mixed(key))
     }
 
-    /// Removes every copy of the key, whatever lies beside it, and returns the number of removed copies.
+    /// Removes every copy of the key, with any deadline, count or tag, and returns the number of removed copies.
     ///
     /// This removes the copies of other keys of the class, too. Prefer the removal of one copy unless no other key of the class can
     /// be stored.
@@ -189,8 +189,8 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
         self.raw.geometry().shard(self.mixed(key))
     }
 
-    /// Returns the class of the key, present or not: a number that two keys share exactly if the filter cannot tell them apart, whatever
-    /// size it grows to. It is for tables that are kept beside a filter by class, such as one of copies beyond the eighth.
+    /// Returns the class of the key, present or not: a number that two keys share exactly if the filter cannot distinguish them, at any
+    /// size. It is for tables that are kept beside a filter by class, such as one of copies beyond the eighth.
     ///
     /// It stays the same for as long as the filter lives, and is the same in its clones, in filters loaded from its snapshots, and in all
     /// others of equal plan, hash function and seeds. It is below 2^64 in filters with room for up to 2^34 keys at the beginning.
@@ -319,11 +319,11 @@ impl<K: ?Sized, S: BuildHasher, T: Remove> Filter<K, S, T> {
 }
 
 impl<K: ?Sized + Borrow<str>, S: BuildHasher, T: Kind> Filter<K, S, T> {
-    /// Hashes a text that is given as bytes: the hash of the `str` with these bytes, without a check that they are one. Strings of other
-    /// systems are not always UTF-8, and have a hash here all the same.
+    /// Hashes the bytes of a string: the result is the hash of the `str` with these bytes, without a check for UTF-8. Strings of other
+    /// systems, which may be invalid UTF-8, have a hash, too.
     ///
-    /// A hash function sees what `str` feeds it, by [`write`](core::hash::Hasher::write) and `write_u8`. A function that treats texts by
-    /// a method of their own (`Hasher::write_str`, unstable) hashes them differently; none of this crate does.
+    /// The bytes are fed to the hash function like those of a `str`, by [`write`](core::hash::Hasher::write) and `write_u8`. A function
+    /// with a method for strings (`Hasher::write_str`, unstable) hashes them differently; no function of this crate does.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

@@ -1,4 +1,4 @@
-//! A tag of the caller's beside each key: which list, which reason.
+//! Tagged filters: a tag beside each fingerprint.
 
 use super::TaggedFilter;
 use super::batch::assert_same_length;

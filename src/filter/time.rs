@@ -1,4 +1,4 @@
-//! The time of filters whose keys die: how long they live, and what has passed.
+//! The time of filters whose keys or counts die: their life, and the elapsed time.
 
 use super::Filter;
 use super::kind::{Kind, Timed};
@@ -7,7 +7,7 @@ use crate::raw::{RawFilter, Tagging};
 use crate::sys::sync::SharedCounter;
 use core::time::Duration;
 
-/// How long keys live.
+/// The life of keys or counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Life {
     /// At least.
@@ -24,11 +24,11 @@ impl Life {
             return Err(BuildError::NoTimeToLive);
         }
         if u64::try_from(time.as_nanos()).is_err() {
-            return Err(BuildError::TimeToLiveTooLong { asked: time });
+            return Err(BuildError::TimeToLiveTooLong { requested: time });
         }
         // Of 2^t tags one is dead, and a life that begins in the middle of a tick takes one more.
         let bits = (2..=8).find(|bits| (1..=(1 << bits) - 2).contains(&steps));
-        let bits = bits.ok_or(BuildError::StepsOutOfRange { asked: steps })?;
+        let bits = bits.ok_or(BuildError::StepsOutOfRange { requested: steps })?;
         let steps = (1_u32 << bits) - 2;
         // Rounded up: all steps together are at least the time.
         let nanos = time.as_nanos().div_ceil(steps.into());
@@ -47,7 +47,7 @@ impl Life {
     }
 }
 
-/// The time of a filter, as far as it was told.
+/// The time of a filter, up to the last `advance_to`.
 pub(crate) struct Clock {
     pub(crate) life: Life,
     /// The epoch from which time is counted.
@@ -77,8 +77,8 @@ impl Clock {
         self.begun.saturating_add(u64::try_from(due).unwrap_or(u64::MAX))
     }
 
-    /// What has passed of the tick in this epoch, as far as was told, in parts of 2^32. Never more than has: a later reader
-    /// knows that a key has lived at least so long.
+    /// Returns the elapsed part of the tick in this epoch, in units of 2^-32, up to the last `advance_to`. It is never more than the true
+    /// one, so a later reader knows the minimum age of a key.
     pub(crate) fn passed_in(&self, epoch: u64) -> u32 {
         let before = epoch.saturating_sub(self.begun).saturating_mul(self.tick());
         let passed = self.told.get().saturating_sub(before).min(self.tick() - 1);
@@ -95,7 +95,7 @@ impl Clone for Clock {
     }
 }
 
-/// As a number and as a file has it: the longest is some 584 years.
+/// Returns the time in nanoseconds, as in files: at most some 584 years.
 pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -156,7 +156,7 @@ impl<K: ?Sized, S, T: Timed> Filter<K, S, T> {
     /// whose counts do not die, it does nothing.
     ///
     /// # Complexity
-    /// Reads all memory but what was [swept](Filter::sweep) ahead, up to 512 buckets under one lock, and clears dead slots: some
+    /// Reads all memory except buckets [swept](Filter::sweep) in advance, up to 512 buckets under one lock, and clears dead slots: some
     /// milliseconds per million slots.
     ///
     /// ```
@@ -174,9 +174,9 @@ impl<K: ?Sized, S, T: Timed> Filter<K, S, T> {
         if self.time.clock.is_some() { self.raw.advance() } else { 0 }
     }
 
-    /// Makes the ticks that are due when this much time has passed since the filter was built or loaded, and returns how many were made.
-    /// If fewer are due than were made before, it does nothing. In a loaded filter, the time goes on from the last `advance_to` before
-    /// the snapshot was written, and no part of a tick is lost: if the caller knows how long ago that was, it adds that time.
+    /// Makes the ticks that are due when this much time has passed since the filter was built or loaded, and returns how many were made. If
+    /// fewer are due than were made before, it does nothing. In a loaded filter, the time continues from the last `advance_to` before the
+    /// snapshot was written, and no part of a tick is lost: if the caller knows how long ago that was, it adds that time.
     ///
     /// Call it from a timer, some four times per tick. The time of a key that is stored while a tick is due is counted from the tick
     /// before: the key lives as long as requested, less the lateness of this call. A result above 1 means that the call was late by a

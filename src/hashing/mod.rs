@@ -1,4 +1,4 @@
-//! The default hash function, behind a name of our own; and a stable one for filters that are saved.
+//! The default hash function behind a type of this crate, and a stable one for saved filters.
 
 mod prehashed;
 mod saved;
@@ -17,22 +17,22 @@ pub use well_mixed::{WellMixed, WellMixedHasher};
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 
-/// Builds the hashers of a filter that was given no other: ahash with 256 bits of seed.
+/// The default hash function of filters: ahash with 256 bits of seeds.
 ///
-/// [`DefaultHashBuilder::new`] takes random seeds, so each filter hashes differently: keys that collide in one filter do
-/// not in another, and without the seeds they cannot be computed in advance. Seeds hide nothing from a party that can
-/// insert keys and ask about others: it finds false positives, and keys that collide, by asking. Where that matters, limit
-/// what one party may insert and ask, confirm a "yes" in an exact store, and rebuild with new seeds if refusals as
-/// [`TooManyCopies`](crate::InsertError::TooManyCopies) become frequent. ahash is fast, and not a cryptographic function:
-/// [`StableHashBuilder`] is made to keep its key secret from those who see hashes.
+/// [`DefaultHashBuilder::new`] chooses random seeds, so each filter hashes differently: keys that collide in one filter
+/// do not collide in another, and collisions cannot be computed without the seeds. Seeds do not protect against a party
+/// that can insert keys and query others: it finds false positives and collisions by trial. In that case limit the
+/// insertions and queries per party, confirm each "yes" in an exact store, and rebuild with new seeds if
+/// [`TooManyCopies`](crate::InsertError::TooManyCopies) becomes frequent. ahash is fast, but not a cryptographic
+/// function: [`StableHashBuilder`] is designed to keep its seeds secret from readers of hashes.
 ///
-/// Equal seeds give equal hashes within one build of a program; ahash promises nothing between platforms or between its
-/// own versions, and Cargo may resolve any 0.8. The [name](SavedHasher::NAME) in a snapshot only says which code path was
-/// compiled: with AES instructions, where the target has them enabled, or without. Whether a snapshot can be loaded is
-/// decided by its probe of the function's output, so a program may be unable to load its own files after an update of
-/// ahash. Use [`StableHashBuilder`] for filters that are saved.
+/// Equal seeds give equal hashes within one build of a program. ahash does not guarantee equal output across platforms
+/// or across its versions, and Cargo may resolve any 0.8. The [name](SavedHasher::NAME) in a snapshot identifies only
+/// the compiled code path: with AES instructions, if the target has them enabled, or without. A probe of the output
+/// decides whether a snapshot loads, so a program may fail to load its own files after an update of ahash. Use
+/// [`StableHashBuilder`] for saved filters.
 ///
-/// Its hashes are [`WellMixed`]: a filter spends no time on mixing them again.
+/// Its hashes are [`WellMixed`], so filters do not mix them again.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder};
@@ -46,12 +46,12 @@ use core::hash::{BuildHasher, Hash, Hasher};
 #[derive(Clone)]
 pub struct DefaultHashBuilder {
     state: ahash::RandomState,
-    /// Of which ahash has made its state, and which it does not tell.
+    /// The seeds of `state`, which ahash does not return.
     seeds: [u64; 4],
 }
 
 impl DefaultHashBuilder {
-    /// Takes random seeds, different ones at each call.
+    /// Creates a hash function with new random seeds.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::DefaultHashBuilder;
@@ -66,7 +66,8 @@ impl DefaultHashBuilder {
         DefaultHashBuilder::with_seeds(a, b, c, d)
     }
 
-    /// Takes these seeds, for results that can be repeated. Whoever knows or guesses them can compute keys that collide.
+    /// Creates a hash function with these seeds, for reproducible results. Collisions can be computed from known or
+    /// guessed seeds.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::DefaultHashBuilder;
@@ -83,7 +84,7 @@ impl DefaultHashBuilder {
 }
 
 impl Default for DefaultHashBuilder {
-    /// As [`DefaultHashBuilder::new`].
+    /// Creates a hash function with new random seeds, like [`DefaultHashBuilder::new`].
     fn default() -> Self {
         DefaultHashBuilder::new()
     }
@@ -105,8 +106,8 @@ impl BuildHasher for DefaultHashBuilder {
     }
 }
 
-/// The hash of a key: [`BuildHasher::hash_one`] as it is unless overridden. That one is not always compiled in place, and
-/// where it is, the mix of a filter cancels out with the end of [`WellMixed`].
+/// Hashes a key like the default [`BuildHasher::hash_one`]. `hash_one` is not always inlined; inlined, the mix of a
+/// filter cancels out with the end of [`WellMixed`].
 #[inline(always)]
 #[expect(
     clippy::manual_hash_one,
@@ -118,7 +119,7 @@ pub(crate) fn hash_of<K: ?Sized + Hash>(builder: &impl BuildHasher, key: &K) -> 
     state.finish()
 }
 
-/// The hash of a `str` with these bytes, if they are one: what `str` feeds to a hasher is its bytes and one that no text has.
+/// Hashes bytes like a `str` of these bytes, which feeds its bytes and one that UTF-8 never contains to a hasher.
 #[inline(always)]
 pub(crate) fn hash_of_str_bytes(builder: &impl BuildHasher, text: &[u8]) -> u64 {
     let mut state = builder.build_hasher();
@@ -127,7 +128,7 @@ pub(crate) fn hash_of_str_bytes(builder: &impl BuildHasher, text: &[u8]) -> u64 
     state.finish()
 }
 
-/// Whether ahash multiplies to 128 bits without AES: the list of its build script, in which "riscv64gc" is never the name of
+/// Whether ahash multiplies to 128 bits without AES, by the list of its build script, whose "riscv64gc" never matches
 /// an architecture.
 const LONG_PRODUCTS: bool = cfg!(any(
     target_arch = "x86_64",
@@ -138,7 +139,7 @@ const LONG_PRODUCTS: bool = cfg!(any(
 ));
 
 impl SavedHasher for DefaultHashBuilder {
-    /// The code path of ahash. Its version is left to the probe.
+    /// The code path of ahash. The probe detects a different version.
     const NAME: &'static str = {
         let aes = cfg!(all(any(target_arch = "x86", target_arch = "x86_64"), target_feature = "aes", not(miri)));
         match (aes, cfg!(target_feature = "ssse3"), LONG_PRODUCTS, cfg!(target_endian = "big")) {
@@ -171,7 +172,7 @@ impl fmt::Debug for DefaultHasher {
     }
 }
 
-/// Hands the call on to ahash, which has a fast way for each of these.
+/// Forwards each method to ahash, which specializes them.
 impl Hasher for DefaultHasher {
     #[inline]
     fn finish(&self) -> u64 {

@@ -56,7 +56,7 @@ impl Hasher for PrehashedHasher {
 impl SavedHasher for Prehashed {
     const NAME: &'static str = "prehashed";
 
-    /// It has no seeds, and so loads without being given.
+    /// Returns zeros: the function has no seeds, and a snapshot can be loaded without passing it.
     fn keys(&self) -> Option<[u64; 4]> {
         Some([0; 4])
     }

@@ -1,25 +1,24 @@
-//! What a saved filter has to know of its hash function.
+//! The hash functions of saved filters.
 
 use super::hash_of;
 use core::hash::BuildHasher;
 
-/// A hash function that a saved filter can name.
+/// A hash function for saved filters.
 ///
-/// A filter that is asked with another function than it was filled with answers "no" to all that it holds. So a
-/// snapshot keeps the name and, with some values hashed, a probe of the function, and is only loaded with one of the
-/// same name and output.
+/// Querying with a different hash function returns `false` for stored keys. A snapshot therefore stores the name of the
+/// function and a probe, the hashes of some values, and loads only with a function of the same name and output.
 ///
-/// The probe is 44 values: numbers, and texts and bytes of 12 lengths up to 300. A function whose output changes for
-/// one of them is found out. One that changes for others only, such as longer keys or slices of your own types, is not,
-/// and the filter then answers "no" to what it holds. So the name has to tell: whenever the output changes for any key,
-/// [`NAME`](SavedHasher::NAME) changes, too. A function of another crate may change with every version that Cargo
-/// resolves: use one whose output is defined.
+/// The probe covers 44 values: numbers, and strings and bytes of 12 lengths up to 300. It detects a function whose
+/// output changes for any of them. It misses a change that affects other values only, such as longer keys or slices of
+/// your own types, and the filter then returns `false` for stored keys. Therefore change [`NAME`](SavedHasher::NAME)
+/// whenever the output changes for any key. A function of another crate may change with every version that Cargo
+/// resolves: use a function with specified output.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, SavedHasher};
 /// use std::hash::{BuildHasher, DefaultHasher};
 ///
-/// /// The function of std without random keys.
+/// /// The hash function of std without random seeds.
 /// #[derive(Default)]
 /// struct Fixed;
 ///
@@ -42,34 +41,34 @@ use core::hash::BuildHasher;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait SavedHasher: BuildHasher + Sized {
-    /// The name in the snapshot, of 64 bytes at the most. Functions of one name may differ in their keys only: one with
-    /// another output takes another name, such as "mine-2" after "mine-1", be it a new version of the same one.
+    /// The name in the snapshot, at most 64 bytes. Functions with the same name may differ only in their seeds. A new
+    /// version with another output needs another name, such as "mine-2" after "mine-1".
     ///
-    /// **Do not take the name of a hasher of this crate**, not even for a type that wraps it and has its output. Filters mix
-    /// the hashes of your types and not those of [`DefaultHashBuilder`](crate::DefaultHashBuilder) and
-    /// [`StableHashBuilder`](crate::StableHashBuilder), so their keys lie elsewhere. The name is all that tells: under the
-    /// same one the snapshot loads, and the filter answers "no" to what it holds.
+    /// **Do not use the name of a hash function of this crate**, not even for a wrapper with the same output. Filters
+    /// mix the hashes of other types, but not those of [`DefaultHashBuilder`](crate::DefaultHashBuilder) and
+    /// [`StableHashBuilder`](crate::StableHashBuilder), so the two place keys differently. Only the name distinguishes
+    /// them: under an equal name the snapshot loads, and the filter returns `false` for stored keys.
     const NAME: &'static str;
 
-    /// The keys or seeds that the snapshot may keep, so that it can be loaded without being given a hash function.
-    /// `None`, the default, if there are none to keep: then the hasher has to be given when the filter is loaded.
-    /// Larger keys cannot be kept: return `None` too.
+    /// Returns the seeds to store in the snapshot, which then loads without passing the hash function. `None`, the
+    /// default, stores none, and the hash function must be passed to load the filter. Return `None` also for seeds of
+    /// more than 256 bits.
     fn keys(&self) -> Option<[u64; 4]> {
         None
     }
 
-    /// The function with such keys. `None`, the default, if [`keys`](SavedHasher::keys) never tells any: the two come
-    /// as a pair.
+    /// Creates the function with these seeds. Implement it together with [`keys`](SavedHasher::keys); the default,
+    /// `None`, goes with a `keys` that returns `None`.
     fn from_keys(_keys: [u64; 4]) -> Option<Self> {
         None
     }
 }
 
-/// Values of many types and lengths hashed, in four groups: texts; bytes; single numbers; and what is fed to a hasher
-/// as it lies in memory, differently on platforms of another byte order. A function with other output, or a `Hash`
-/// that says other things than it did, shows in them.
+/// Hashes values of many types and lengths, in four groups: strings; bytes; single numbers; and slices of wider
+/// integers, which are fed to a hasher in the byte order of the platform. The result changes with the output of the
+/// function, and with a changed `Hash` of these types.
 pub(crate) fn probe(hasher: &impl BuildHasher) -> [u64; 4] {
-    // Hash functions treat short and long keys differently, and each in several ways.
+    // Hash functions have different code paths for short and long keys.
     const LENGTHS: [usize; 12] = [0, 1, 3, 4, 8, 12, 16, 24, 32, 48, 100, 300];
     let text: String = ('a'..='z').cycle().take(300).collect();
     let texts = LENGTHS.map(|length| hash_of(hasher, &text[..length]));
@@ -101,7 +100,7 @@ pub(crate) fn probe(hasher: &impl BuildHasher) -> [u64; 4] {
     [fold(&texts), fold(&bytes), fold(&numbers), fold(&as_in_memory)]
 }
 
-/// One number of several, their order included.
+/// Combines several numbers into one that depends on their order.
 fn fold(hashes: &[u64]) -> u64 {
     // 2^64 divided by the golden ratio; any odd number does.
     hashes.iter().fold(0, |sum: u64, hash| (sum.rotate_left(5) ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15))

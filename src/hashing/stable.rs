@@ -1,4 +1,4 @@
-//! A keyed hash function with the same output everywhere, for filters that are saved.
+//! A keyed hash function with the same output on every platform, for saved filters.
 
 use super::SavedHasher;
 use core::fmt;
@@ -6,20 +6,20 @@ use core::hash::{BuildHasher, Hasher};
 use siphasher::sip::SipHasher13;
 use std::hash::RandomState;
 
-/// Builds the hashers of filters that are saved and loaded elsewhere: SipHash-1-3 with a key of 128 bits.
+/// The hash function for filters that are saved and loaded elsewhere: SipHash-1-3 with 128 bits of seeds.
 ///
-/// Equal keys give equal hashes in every process, on every platform and with every version of this crate, for `bool`,
-/// `char`, integers, `str`, `String`, and slices, arrays and `Vec`s of `u8`: a number is hashed as its little-endian bytes,
-/// `usize` and `isize` as 64 bits. For other types that holds as far as their `Hash` says the same things in the same order
-/// everywhere. What is derived does, as long as the fields stay what they are; but slices, arrays and `Vec`s of wider
-/// integers are fed to a hasher as they lie in memory, so they hash alike only on platforms of the same byte order and,
-/// for `usize`, the same width. Should std ever feed `str` or slices differently, a saved filter is refused, not asked
-/// wrongly.
+/// Equal seeds give equal hashes in every process, on every platform and with every version of this crate, for `bool`,
+/// `char`, integers, `str`, `String`, and slices, arrays and `Vec`s of `u8`: a number is hashed as its little-endian
+/// bytes, `usize` and `isize` as 64 bits. For other types this holds as far as their `Hash` feeds the same values in
+/// the same order everywhere. A derived `Hash` does, as long as the fields are unchanged. Slices, arrays and `Vec`s of
+/// wider integers are fed to a hasher in their memory representation, so their hashes agree only on platforms of the
+/// same byte order and, for `usize`, the same width. If std ever changes how `str` or slices are fed to a hasher,
+/// loading a saved filter fails; it never returns wrong answers.
 ///
-/// SipHash is a keyed function, made so that its hashes tell nothing of its key: collisions cannot be computed without it.
-/// They can be found by asking, as those of any function
-/// ([what seeds do not give](crate::DefaultHashBuilder)). Its output is fixed by its definition ([Aumasson and Bernstein, 2012](https://www.aumasson.jp/siphash/siphash.pdf)).
-/// It is slower than the default: 4 ns for a number and 10 ns for a string of 24 bytes, where that takes 1 and 3.
+/// SipHash is a keyed function whose hashes do not reveal its seeds, so collisions cannot be computed without the
+/// seeds. As with any function, they can be found by trial ([limits of seeds](crate::DefaultHashBuilder)). The output
+/// is fixed by its definition ([Aumasson and Bernstein, 2012](https://www.aumasson.jp/siphash/siphash.pdf)). It is
+/// slower than the default: 4 ns for a number and 10 ns for a string of 24 bytes, where the default takes 1 and 3.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
@@ -35,7 +35,7 @@ use std::hash::RandomState;
 pub struct StableHashBuilder([u64; 2]);
 
 impl StableHashBuilder {
-    /// Takes a random key, a different one at each call.
+    /// Creates a hash function with new random seeds.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::StableHashBuilder;
@@ -49,7 +49,7 @@ impl StableHashBuilder {
         StableHashBuilder([random.hash_one(0_u8), random.hash_one(1_u8)])
     }
 
-    /// Takes this key. Whoever knows or guesses it can compute keys that collide.
+    /// Creates a hash function with these seeds. Collisions can be computed from known or guessed seeds.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::StableHashBuilder;
@@ -66,14 +66,14 @@ impl StableHashBuilder {
 }
 
 impl Default for StableHashBuilder {
-    /// As [`StableHashBuilder::new`].
+    /// Creates a hash function with new random seeds, like [`StableHashBuilder::new`].
     fn default() -> Self {
         StableHashBuilder::new()
     }
 }
 
 impl fmt::Debug for StableHashBuilder {
-    /// Does not show the key.
+    /// Does not show the seeds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StableHashBuilder").finish_non_exhaustive()
     }
@@ -111,7 +111,7 @@ impl fmt::Debug for StableHasher {
     }
 }
 
-/// Numbers are little-endian bytes.
+/// Hashes numbers as little-endian bytes.
 macro_rules! little_endian {
     ($($method:ident: $type:ty),* $(,)?) => {
         $(
@@ -156,7 +156,7 @@ mod tests {
     use core::hash::Hash;
     use proptest::prelude::*;
 
-    /// The key 00 01 .. 0f of the published vectors.
+    /// The seeds 00 01 .. 0f of the published vectors.
     fn builder() -> StableHashBuilder {
         StableHashBuilder::with_keys(0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908)
     }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn each_instance_has_keys_of_its_own() {
+    fn each_instance_has_its_own_seeds() {
         assert_ne!(StableHashBuilder::new().keys(), StableHashBuilder::default().keys());
     }
 
@@ -225,7 +225,7 @@ mod tests {
     }
 
     proptest! {
-        /// Behind any bytes, so that numbers also come to lie across the words of the function.
+        /// After arbitrary bytes, so that numbers also straddle the words of the function.
         #[test]
         fn it_does_not_matter_how_bytes_are_fed(
             before in prop::collection::vec(any::<u8>(), 0..20),

@@ -4,14 +4,15 @@ use crate::layout::Mixed;
 use core::fmt;
 use core::hash::{BuildHasher, Hasher};
 
-/// Marks a hash function as one that spreads its hashes evenly over all 64 bits, so that a filter spends no time on mixing
-/// them again, some eleven instructions of a lookup.
+/// Marks a hash function whose hashes are evenly distributed over all 64 bits. Filters then do not mix them again,
+/// which saves some eleven instructions per lookup.
 ///
-/// A filter mixes every hash by a permutation of 64 bits, so that hash functions of poor quality do no harm. The hashes of
-/// a `WellMixed<S>` are those of `S` under the inverse permutation, and the two cancel out when they are compiled together.
-/// So the result differs from that of `S`, equal hashes stay equal, and different ones different. SipHash (std's
-/// [`RandomState`](std::hash::RandomState)), ahash, foldhash, xxh3 and their kind are well mixed; FxHash, FNV and identity
-/// hashes are not, and with them a marked filter has more false positives than it was asked for and refuses keys early.
+/// A filter mixes every hash by a permutation of 64 bits, so hash functions of poor quality do no harm. The hashes of a
+/// `WellMixed<S>` are those of `S` under the inverse permutation, and the two cancel out when they are compiled
+/// together. The hashes differ from those of `S`; equal hashes stay equal, and different hashes stay different. SipHash
+/// (std's [`RandomState`](std::hash::RandomState)), ahash, foldhash, xxh3 and similar functions are well mixed. FxHash,
+/// FNV and identity hashes are not: if they are marked, a filter exceeds the requested false-positive rate and refuses
+/// keys early.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, WellMixed};
@@ -26,7 +27,7 @@ use core::hash::{BuildHasher, Hasher};
 pub struct WellMixed<S>(pub S);
 
 impl<S> fmt::Debug for WellMixed<S> {
-    /// Does not show the hash function, which may not hide its keys.
+    /// Does not show the hash function, whose `Debug` may reveal its seeds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WellMixed").finish_non_exhaustive()
     }
@@ -54,7 +55,7 @@ impl<S: BuildHasher> BuildHasher for WellMixed<S> {
 pub struct WellMixedHasher<H>(H);
 
 impl<H> fmt::Debug for WellMixedHasher<H> {
-    /// Does not show the state, of which keys are a part.
+    /// Does not show the state, which contains seeds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WellMixedHasher").finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! Where a key lies, without a filter.
+//! Key placement without a filter.
 
 use crate::hashing::{hash_of, hash_of_str_bytes};
 use crate::layout::{Geometry, Mixed, Plan};
@@ -8,13 +8,14 @@ use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 use core::ops::Range;
 
-/// Where keys lie in a filter, without the filter's memory: hashes a key, and names its shard and its part.
+/// The placement of keys in a filter, without the memory of the filter: hashes a key, and returns its shard and its
+/// part.
 ///
-/// It is for a list that lies on several machines. Each hashes the keys that it has and sends the hash, 8 bytes, to the
-/// machine that builds the [part](crate::FilterPart) of the key; [`join`](crate::Filter::join) makes one filter of all
-/// parts. [`Builder::layout`](crate::Builder::layout) makes a layout. It has the same answers on all machines if capacity,
-/// rate or width, and the hasher with its keys are the same: give a
-/// [`StableHashBuilder`](crate::StableHashBuilder) with keys.
+/// Use it for a list spread over several machines. Each machine hashes its keys, and sends the hash, 8 bytes, to the
+/// machine that builds the [part](crate::FilterPart) of the key; [`join`](crate::Filter::join) combines all parts.
+/// [`Builder::layout`](crate::Builder::layout) returns a layout. Layouts agree on all machines if the capacity, the
+/// rate or width, the hash function and its seeds are equal: pass a [`StableHashBuilder`](crate::StableHashBuilder)
+/// with given seeds.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
@@ -30,7 +31,7 @@ use core::ops::Range;
 /// ```
 pub struct Layout<K: ?Sized, S> {
     pub(super) capacity: usize,
-    /// The rate that was asked for, if one was.
+    /// The requested rate, if any.
     pub(super) rate: Option<f64>,
     pub(super) plan: Plan,
     pub(super) hasher: S,
@@ -47,29 +48,29 @@ impl<K: ?Sized, S> Layout<K, S> {
         &self.geometry
     }
 
-    /// The shards of the filter, of equal size.
+    /// Returns the number of shards of the filter. Shards have equal size.
     #[must_use]
     pub fn shards(&self) -> usize {
         self.plan.shards
     }
 
-    /// The hash function.
+    /// Returns the hash function.
     #[must_use]
     pub fn hasher(&self) -> &S {
         &self.hasher
     }
 
-    /// The shard of the key with this hash. See [`Filter::shard_of`](crate::Filter::shard_of).
+    /// Returns the number of the shard of the key with this hash. See [`Filter::shard_of`](crate::Filter::shard_of).
     #[must_use]
     pub fn shard_of_hash(&self, hash: u64) -> usize {
         self.geometry.shard(Mixed::of(hash))
     }
 
-    /// The shards of a part, when the filter is built in `parts` parts: of even size, to within one shard. With more parts
-    /// than shards some are empty.
+    /// Returns the shards of a part of a filter built in `parts` parts. The sizes of parts differ by at most one shard;
+    /// with more parts than shards, some parts are empty.
     ///
     /// # Panics
-    /// If there is no such part.
+    /// If `number` is not below `parts`.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -82,19 +83,20 @@ impl<K: ?Sized, S> Layout<K, S> {
     #[must_use]
     #[track_caller]
     pub fn part(&self, number: usize, parts: usize) -> Range<usize> {
-        assert!(number < parts, "part {number} of {parts} was asked for; they are numbered from 0");
+        assert!(number < parts, "part {number} of {parts} was requested; parts are numbered from 0");
         let begin = |number: usize| (number as u128 * self.plan.shards as u128 / parts as u128) as usize;
         begin(number)..begin(number + 1)
     }
 
-    /// The part of the key with this hash: the one whose [shards](Layout::part) have the key's among them.
+    /// Returns the number of the part of the key with this hash: the part whose [shards](Layout::part) include the
+    /// shard of the key.
     ///
     /// # Panics
-    /// If there are no parts.
+    /// If `parts` is 0.
     #[must_use]
     #[track_caller]
     pub fn part_of_hash(&self, hash: u64, parts: usize) -> usize {
-        assert!(parts > 0, "0 parts were asked for; at least 1 is needed");
+        assert!(parts > 0, "0 parts were requested; at least 1 is needed");
         // The number of parts that begin at this shard or before it, less one: part i begins at i * shards / parts.
         let shard = self.shard_of_hash(hash) as u128;
         (((shard + 1) * parts as u128 - 1) / self.plan.shards as u128) as usize
@@ -114,7 +116,7 @@ impl<K: ?Sized, S: BuildHasher> Layout<K, S> {
 }
 
 impl<K: ?Sized + Borrow<str>, S: BuildHasher> Layout<K, S> {
-    /// Hashes a text that is given as bytes. See [`Filter::hash_str_bytes`](crate::Filter::hash_str_bytes).
+    /// Hashes the bytes of a string. See [`Filter::hash_str_bytes`](crate::Filter::hash_str_bytes).
     #[inline]
     #[must_use]
     pub fn hash_str_bytes(&self, text: &[u8]) -> u64 {
@@ -138,7 +140,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A layout of this many shards of the least size.
+    /// A layout with this number of shards of the minimum size.
     fn layout(shards: usize) -> Layout<u64, ()> {
         let plan = Plan { shards, ..Plan::one_shard(13, 32, 4) };
         Layout::new(0, None, plan, ())
@@ -166,13 +168,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "part 3 of 3 was asked for; they are numbered from 0")]
+    #[should_panic(expected = "part 3 of 3 was requested; parts are numbered from 0")]
     fn a_part_that_is_not_there() {
         let _ = layout(10).part(3, 3);
     }
 
     #[test]
-    #[should_panic(expected = "0 parts were asked for; at least 1 is needed")]
+    #[should_panic(expected = "0 parts were requested; at least 1 is needed")]
     fn no_parts() {
         let _ = layout(10).part_of_hash(0, 0);
     }

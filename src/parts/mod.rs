@@ -1,4 +1,4 @@
-//! A filter built in parts: where a key lies in a filter that is not there, and some shards of it by themselves.
+//! Filters built in parts: key placement without a filter, and some shards with their memory.
 
 mod layout;
 mod part;

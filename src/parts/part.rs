@@ -1,4 +1,4 @@
-//! Some shards of a filter, in memory of their own.
+//! Some shards of a filter, with their own memory.
 
 use super::Layout;
 use crate::error::{BuildError, PartError};
@@ -13,11 +13,11 @@ use crate::sys::memory::HugePages;
 use core::fmt;
 use core::ops::Range;
 
-/// Some shards of a filter, with the memory of these shards only: filled by hash, written to a file, and read by
-/// [`join`](crate::Filter::join) together with the parts that hold the other shards.
+/// Some shards of a filter, with the memory of these shards only. A part is filled by hash and written to a file;
+/// [`join`](crate::Filter::join) combines it with the parts that contain the other shards.
 ///
-/// [`Builder::build_shards`](crate::Builder::build_shards) makes one. It is not asked for keys: the filter is, once it is
-/// joined. Every method takes `&self`, and several threads may insert.
+/// [`Builder::build_shards`](crate::Builder::build_shards) returns a part. A part has no lookups: query the joined
+/// filter. Every method takes `&self`, and several threads may insert.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
@@ -26,7 +26,7 @@ use core::ops::Range;
 /// let builder = || CuckooFilter::<u64>::builder().capacity(600_000).hasher(hasher());
 /// let layout = builder().layout()?;
 /// let parts = [0, 1].map(|number| {
-///     // On a machine of its own, with the hashes that the others have sent:
+///     // On its own machine, with hashes from all machines:
 ///     let hashes: Vec<u64> = (0..600_000).map(|key| layout.hash(&key)).collect();
 ///     let hashes: Vec<u64> = hashes.into_iter().filter(|&hash| layout.part_of_hash(hash, 2) == number).collect();
 ///     let part = builder().build_shards(layout.part(number, 2)).unwrap();
@@ -42,7 +42,7 @@ use core::ops::Range;
 /// ```
 pub struct FilterPart<K: ?Sized, S> {
     layout: Layout<K, S>,
-    /// Of the part's shards alone, numbered from 0. Where a hash lies only the layout knows.
+    /// The shards of the part, numbered from 0. Only the layout can place a hash.
     raw: RawFilter,
     shards: Range<usize>,
 }
@@ -50,7 +50,7 @@ pub struct FilterPart<K: ?Sized, S> {
 impl<K: ?Sized, S> FilterPart<K, S> {
     pub(crate) fn new(layout: Layout<K, S>, shards: Range<usize>, huge_pages: HugePages) -> Result<Self, BuildError> {
         if shards.is_empty() || shards.end > layout.shards() {
-            return Err(BuildError::NoSuchShards { asked: shards, shards: layout.shards() });
+            return Err(BuildError::NoSuchShards { requested: shards, shards: layout.shards() });
         }
         let plan = Plan { shards: shards.len(), ..layout.plan };
         let bytes = RawFilter::<Bare>::bytes_of(&plan).unwrap_or(usize::MAX);
@@ -58,41 +58,40 @@ impl<K: ?Sized, S> FilterPart<K, S> {
         Ok(FilterPart { layout, raw, shards })
     }
 
-    /// Where keys lie in the whole filter.
+    /// Returns the placement of keys in the whole filter.
     #[must_use]
     pub fn layout(&self) -> &Layout<K, S> {
         &self.layout
     }
 
-    /// The shards of this part.
+    /// Returns the shards of this part.
     #[must_use]
     pub fn shards(&self) -> Range<usize> {
         self.shards.clone()
     }
 
-    /// Counts the stored copies. As [`Filter::len`](crate::Filter::len).
+    /// Returns the number of stored copies. See [`Filter::len`](crate::Filter::len).
     #[must_use]
     pub fn len(&self) -> usize {
         self.raw.len()
     }
 
-    /// Says whether [`len`](FilterPart::len) is 0.
+    /// Returns whether [`len`](FilterPart::len) is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of memory, everything included.
+    /// Returns the total memory in bytes.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>() + self.raw.heap_bytes()
     }
 
-    /// Stores a copy of each key with these hashes, on the calling thread. As
-    /// [`Filter::insert_batch`](crate::Filter::insert_batch).
+    /// Stores a copy for each hash on the calling thread. See [`Filter::insert_batch`](crate::Filter::insert_batch).
     ///
     /// # Errors
-    /// [`PartError`] if one of the keys belongs to another part; then none has been stored.
+    /// [`PartError`] if a key belongs to another part; nothing is stored then.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -110,12 +109,11 @@ impl<K: ?Sized, S> FilterPart<K, S> {
         Ok(self.insert_each(hashes, Put::COPY, Answers::Nothing))
     }
 
-    /// Stores each key with these hashes that is absent. As
-    /// [`Filter::insert_unique_batch`](crate::Filter::insert_unique_batch). What is stored of a list does
-    /// not depend on how often a key is in it, nor on a second try that brings the same keys again.
+    /// Stores each hash that is absent. See [`Filter::insert_unique_batch`](crate::Filter::insert_unique_batch). The
+    /// contents do not depend on repeated keys or on a retry with the same keys.
     ///
     /// # Errors
-    /// As [`insert_batch`](FilterPart::insert_batch).
+    /// Those of [`insert_batch`](FilterPart::insert_batch).
     ///
     /// # Panics
     /// If `hashes` and `admitted` differ in length.
@@ -137,7 +135,7 @@ impl<K: ?Sized, S> FilterPart<K, S> {
         Ok(self.insert_each(hashes, Put::UNIQUE, Answers::Stored(admitted)))
     }
 
-    /// Before any is stored.
+    /// Returns an error if a key belongs to another part.
     fn check(&self, hashes: &[u64]) -> Result<(), PartError> {
         let shard = |&hash: &u64| self.layout.shard_of_hash(hash);
         match hashes.iter().position(|hash| !self.shards.contains(&shard(hash))) {
@@ -146,7 +144,7 @@ impl<K: ?Sized, S> FilterPart<K, S> {
         }
     }
 
-    /// Keys of this part.
+    /// Stores keys of this part.
     fn insert_each(&self, hashes: &[u64], put: Put, answers: Answers<'_>) -> BulkReport {
         let hashes = &mut hashes.iter().copied().map(Mixed::of);
         self.raw.insert_each_of_part(self.layout.geometry(), self.shards.start, hashes, put, answers)
@@ -155,7 +153,7 @@ impl<K: ?Sized, S> FilterPart<K, S> {
 
 #[cfg(feature = "snapshot")]
 impl<K: ?Sized + 'static, S: SavedHasher> FilterPart<K, S> {
-    /// Begins a snapshot of the part, for [`join`](crate::Filter::join).
+    /// Returns an unwritten snapshot of the part, for [`join`](crate::Filter::join).
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
         let Layout { capacity, rate, plan, ref hasher, .. } = self.layout;
         let (beside, clock, capacities) = (Beside::default(), None, [capacity; 2]);
@@ -164,7 +162,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> FilterPart<K, S> {
 }
 
 impl<K: ?Sized, S> fmt::Debug for FilterPart<K, S> {
-    /// Shows where it belongs and how much it holds.
+    /// Shows the shards and the number of copies.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FilterPart")
             .field("shards", &self.shards)

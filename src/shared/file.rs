@@ -58,7 +58,7 @@ pub(super) struct State {
 impl State {
     const WORDS: usize = 7;
 
-    /// The state of a file written by this process.
+    /// Returns the state of a file written by this process.
     pub(super) fn live(file: &Metadata) -> Self {
         let pid = u64::from(std::process::id());
         State { state: LIVE, replaced: 0, boot: boot(), device: file.dev(), inode: file.ino(), pid }
@@ -78,7 +78,7 @@ impl State {
         Ok(State::of_words(words))
     }
 
-    /// The state as a reader sees it, at any time.
+    /// Returns the state as a reader sees it, at any time.
     pub(super) fn seen(words: &ReadOnly) -> Self {
         State::of_words(core::array::from_fn(|number| words.at(STATE / size_of::<u64>() + number).load()))
     }
@@ -97,7 +97,8 @@ impl State {
         self.state == CLOSED
     }
 
-    /// Fails unless the file holds everything stored: it was closed, or the machine has not stopped since, and it is no copy.
+    /// Returns an error unless the file contains every completed store: it was closed, or the machine has not stopped
+    /// since, and it is no copy.
     fn check(self, file: &Metadata) -> Result<(), SharedError> {
         if self.is_closed() {
             return Ok(());
@@ -112,7 +113,7 @@ impl State {
     }
 }
 
-/// The boot id of the machine; 0 where the system has none.
+/// Returns the boot id of the machine; 0 where the system has none.
 fn boot() -> [u64; 2] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
@@ -242,7 +243,7 @@ pub(super) fn open(path: &Path, writable: bool) -> io::Result<File> {
     Ok(file)
 }
 
-/// Checks that the file holds everything stored, and returns its state.
+/// Checks that the file contains every completed store, and returns its state.
 pub(super) fn checked_state(file: &File) -> Result<State, SharedError> {
     let state = State::read(file)?;
     state.check(&file.metadata()?)?;

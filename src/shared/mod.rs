@@ -1,4 +1,4 @@
-//! One filter in a file mapped by several processes: one writes, the others query.
+//! One filter in a file mapped by several processes: one process writes, the others query.
 //!
 //! ```text
 //! mod    the API: the writing process's filter, and the readers
@@ -40,18 +40,20 @@ use std::sync::Arc;
 /// [`open`](SharedFilter::open) completes the interrupted operations. Every insertion and removal that returned is kept, and no
 /// surplus copy remains. An interrupted operation is done or not done. Locks and counts are rebuilt in one pass over the memory.
 ///
-/// This covers a crash of the process, not of the machine. A file in `/dev/shm` is gone when the machine stops, and the system
-/// writes a file on a disk at times of its own. A file that was not [closed](SharedFilter::close) before the machine stopped is
-/// refused with [`SharedError::NotClosed`]. For that case, [`save`](CuckooFilter::save) snapshots.
+/// This covers a crash of the process, not of the machine. A file in `/dev/shm` is gone when the machine stops, and the
+/// system writes a file on a disk at its own pace. A file that was not [closed](SharedFilter::close) before the machine
+/// stopped is refused with [`SharedError::NotClosed`]. To recover from a crash of the machine,
+/// [`save`](CuckooFilter::save) snapshots.
 ///
 /// # The file
-/// The file is created with mode 0600. Change its permissions with [`std::fs::set_permissions`]. A process with read permission can
-/// query the filter, read the keys of its hash function, and lock the file against writers; a process with write permission can
-/// make lookups return anything. **Truncating the file kills the processes that map it** (`SIGBUS`). A copy of a file in use is
-/// refused. Network file systems do not keep the memory of several machines coherent: use one machine.
+/// The file is created with mode 0600. Change its permissions with [`std::fs::set_permissions`]. A process with read
+/// permission can query the filter, read the seeds of its hash function, and lock the file against writers; a process
+/// with write permission can make lookups return anything. **Truncating the file kills the processes that map it**
+/// (`SIGBUS`). A copy of a file in use is refused. Network file systems do not keep the memory of several machines
+/// coherent: use one machine.
 ///
-/// All memory is allocated when the file is created. The builder asks for huge pages by default; `/dev/shm` has them on Linux 6.1
-/// and later.
+/// All memory is allocated when the file is created. The builder requests huge pages by default; `/dev/shm` has them on
+/// Linux 6.1 and later.
 ///
 /// # After a fork
 /// A forked child of the writing process does not inherit the memory: [`writer`](SharedFilter::writer) returns
@@ -59,8 +61,9 @@ use std::sync::Arc;
 /// in the child. A child inherits the open file, and so keeps it locked as long as it lives.
 ///
 /// # Limits
-/// Linux, and plain filters of fixed size: filters that grow are refused ([`SharedError::Growing`]), and expiring, counting and
-/// tagged filters have no constructor. The hash function is a [`SavedHasher`] that stores its keys, as both of this crate do.
+/// Linux, and plain filters of fixed size: filters that grow are refused ([`SharedError::Growing`]), and expiring,
+/// counting and tagged filters have no constructor. The hash function is a [`SavedHasher`] that stores its seeds, such
+/// as [`DefaultHashBuilder`](crate::DefaultHashBuilder) and [`StableHashBuilder`](crate::StableHashBuilder).
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader};
@@ -116,7 +119,18 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
     /// Creates an empty filter in a new file, and opens it for writing. The file appears under its name when it is complete.
     ///
     /// # Errors
-    /// If the path exists; if the file system has no room for the whole file; as [`Builder::build`].
+    /// If the path exists; if the file system has no room for the whole file; those of [`Builder::build`].
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter};
+    ///
+    /// let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.example-create-{}", std::process::id()));
+    /// let shared = SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100))?;
+    /// shared.writer()?.insert(&7)?;
+    /// assert!(SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100)).is_err()); // the path exists
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn create(path: impl AsRef<Path>, builder: Builder<K, S>) -> Result<Self, SharedError> {
         let path = path.as_ref();
         let linked = Self::new(path, builder).and_then(|(created, temporary)| {
@@ -126,12 +140,25 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         linked.map_err(|error| error.of_file(path))
     }
 
-    /// Creates an empty filter, in place of the old one if the path exists. Readers keep the old filter, and learn that it was
-    /// [replaced](SharedReader::reopen_if_replaced).
+    /// Creates an empty filter, and replaces the file if the path exists. Readers keep the old filter until they
+    /// [reopen](SharedReader::reopen_if_replaced) the path.
     ///
     /// # Errors
-    /// As [`create`](SharedFilter::create), but for an existing path; if the old filter has a writer, or the old file is no shared
-    /// filter.
+    /// Those of [`create`](SharedFilter::create), except for an existing path; if the old filter has a writer, or the
+    /// old file is no shared filter.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader};
+    ///
+    /// let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.example-replace-{}", std::process::id()));
+    /// SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100))?.close()?;
+    /// let mut reader = SharedReader::<CuckooFilter<u64>>::open(&path)?;
+    /// let larger = SharedFilter::create_or_replace(&path, CuckooFilter::<u64>::builder().capacity(1_000))?;
+    /// larger.writer()?.insert(&7)?;
+    /// assert!(!reader.contains(&7) && reader.reopen_if_replaced()? && reader.contains(&7));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn create_or_replace(path: impl AsRef<Path>, builder: Builder<K, S>) -> Result<Self, SharedError> {
         let path = path.as_ref();
         let replace = || {
@@ -147,7 +174,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         replace().map_err(|error: SharedError| error.of_file(path))
     }
 
-    /// A filter in a temporary file in the folder of the path.
+    /// Creates a filter in a temporary file in the folder of the path.
     fn new(path: &Path, builder: Builder<K, S>) -> Result<(Self, Temporary), SharedError> {
         let (planned, hasher, huge_pages) = builder.planned().map_err(SharedError::Build)?;
         let Planned { plan, capacities: [capacity, _], rate, .. } = planned;
@@ -183,6 +210,20 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
     ///
     /// # Complexity
     /// One pass over the memory: 0.2 s per GiB.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SharedError, SharedFilter};
+    ///
+    /// let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.example-open-{}", std::process::id()));
+    /// let shared = SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100))?;
+    /// let second = SharedFilter::<CuckooFilter<u64>>::open(&path);
+    /// assert!(matches!(second, Err(SharedError::WriterPresent { .. })));
+    /// shared.writer()?.insert(&7)?;
+    /// drop(shared); // like a killed writer
+    /// assert!(SharedFilter::<CuckooFilter<u64>>::open(&path)?.writer()?.contains(&7));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SharedError> {
         let path = path.as_ref();
         Self::open_locked(path).map_err(|error| error.of_file(path))
@@ -211,10 +252,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         let refused = || SharedError::Build(BuildError::OutOfMemory { bytes: mapping.len() });
         let shards = places.shards(mapping, &plan).ok_or_else(refused)?;
         let (raw, _) = RawFilter::take_over(shards).map_err(|unrecoverable| match unrecoverable {
-            Unrecoverable::Intent { shard } => SharedError::Damaged { shard, what: "a note that no writer makes" },
-            Unrecoverable::BehindTheEnd { shard } => {
-                SharedError::Damaged { shard, what: "keys behind its last bucket" }
-            }
+            Unrecoverable::Intent { shard } => SharedError::Damaged { shard, what: "a note that no writer leaves" },
+            Unrecoverable::BehindTheEnd { shard } => SharedError::Damaged { shard, what: "keys after its last bucket" },
         })?;
         Ok(CuckooFilter::from_raw([capacity; 2], rate, raw, (), hasher))
     }
@@ -235,7 +274,18 @@ impl<F> SharedFilter<F> {
     /// Dropping the filter without closing it has the effect of a killed writer: nothing is lost while the machine runs.
     ///
     /// # Errors
-    /// An error of the system; [`SharedError::Forked`] as [`writer`](SharedFilter::writer).
+    /// An error of the system; [`SharedError::Forked`] like [`writer`](SharedFilter::writer).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader, SharedState};
+    ///
+    /// let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.example-close-{}", std::process::id()));
+    /// let shared = SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100))?;
+    /// shared.close()?;
+    /// assert_eq!(SharedReader::<CuckooFilter<u64>>::open(&path)?.state(), SharedState::Closed);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn close(self) -> Result<(), SharedError> {
         self.writer()?;
         self.file.sync_all()?;
@@ -250,7 +300,7 @@ impl<F> fmt::Debug for SharedFilter<F> {
     }
 }
 
-/// The offsets in a file, after a check of its length.
+/// Returns the offsets in a file, after a check of its length.
 fn places_in(file: &File, plan: &Plan) -> Result<Places, SharedError> {
     let too_large = || BuildError::TooLarge { capacity: plan.slots(), fingerprint_bits: plan.fingerprint_bits };
     let places = Places::of(plan).ok_or_else(|| SharedError::Build(too_large()))?;
@@ -309,7 +359,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedReader<CuckooFilter<K, S>> {
     /// Opens the filter that replaced this one, if any, and returns whether there was one.
     ///
     /// # Errors
-    /// As [`open`](SharedReader::open). The reader is unchanged.
+    /// Those of [`open`](SharedReader::open). The reader is unchanged then.
     pub fn reopen_if_replaced(&mut self) -> Result<bool, SharedError> {
         if self.state() != SharedState::Replaced {
             return Ok(false);
@@ -325,6 +375,19 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedReader<CuckooFilter<K, S>> {
 
 impl<K: ?Sized, S> SharedReader<CuckooFilter<K, S>> {
     /// Returns the state recorded in the file.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader, SharedState};
+    ///
+    /// let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.example-state-{}", std::process::id()));
+    /// let shared = SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100))?;
+    /// let reader = SharedReader::<CuckooFilter<u64>>::open(&path)?;
+    /// assert_eq!(reader.state(), SharedState::Live);
+    /// shared.close()?;
+    /// assert_eq!(reader.state(), SharedState::Closed);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn state(&self) -> SharedState {
         let state = State::seen(&self.state);
@@ -387,6 +450,22 @@ impl<K: ?Sized, S: BuildHasher> SharedReader<CuckooFilter<K, S>> {
     ///
     /// # Panics
     /// If `keys` and `found` differ in length.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader};
+    ///
+    /// let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.example-batch-{}", std::process::id()));
+    /// let shared = SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100))?;
+    /// shared.writer()?.insert(&7)?;
+    /// let reader = SharedReader::<CuckooFilter<u64>>::open(&path)?;
+    /// let mut found = [false; 2];
+    /// reader.contains_batch(&[6, 7], &mut found);
+    /// assert_eq!(found, [false, true]);
+    /// assert!(reader.contains(&7) && reader.try_contains(&7)?);
+    /// assert!(reader.hashed().contains(&shared.writer()?.hash(&7)));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[track_caller]
     pub fn contains_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q], found: &mut [bool]) {
         assert_same_length(keys.len(), found.len());

@@ -1,4 +1,4 @@
-//! Records as they arrive, and where they are stored.
+//! Records as they arrive, and the filter that stores them.
 
 use super::format::{self, Header, Kind, RECORD_HEAD, Record, TRAILER};
 use crate::error::{SnapshotError, SnapshotPlace};
@@ -10,10 +10,10 @@ use crc32c::crc32c;
 use std::io::{self, Read};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes that are asked for at a time: as many as may have been taken in vain when a length lies.
+/// Bytes allocated at a time, which bounds the allocation for a false length.
 const CHUNK: usize = 64 << 10;
 
-/// The part of a filter that must have arrived before memory is taken for all of it at once.
+/// The fraction of a filter that must have arrived before memory for all of it is taken at once.
 const ARRIVED_PART: usize = 5;
 
 /// The records of a snapshot, one after another.
@@ -21,18 +21,18 @@ pub(super) struct Arriving<R> {
     reader: R,
     pub(super) plan: Plan,
     kind: Kind,
-    /// Those of which records are yet to come; a filter that does not grow has one for each shard.
+    /// The cells whose records are outstanding; a filter of fixed size has one cell per shard.
     cells: Range<usize>,
     origin: u32,
-    /// What the trailer will say.
+    /// The expected fields of the trailer.
     records: usize,
     total: u64,
     checksums: u32,
 }
 
-/// The words of a record, not yet checked.
+/// A record whose words are unchecked.
 pub(super) struct Arrived {
-    /// Of the shard; of a filter that grows, that of the record.
+    /// The number of the shard, or of the record in a growing filter.
     pub(super) number: usize,
     place: SnapshotPlace,
     pub(super) extent: Extent,
@@ -46,7 +46,8 @@ impl<R: Read> Arriving<R> {
         Arriving { reader, plan, kind, cells, origin, records: 0, total: 0, checksums: origin }
     }
 
-    /// Reads the next record, into this memory. `None` behind the last one, when the trailer has been read and checked.
+    /// Reads the next record into this memory. Returns `None` after the last record, once the trailer has been read and
+    /// checked.
     pub(super) fn next(&mut self, mut bytes: Vec<u8>) -> Result<Option<Arrived>, SnapshotError> {
         if self.cells.is_empty() {
             return self.trailer().map(|()| None);
@@ -64,7 +65,7 @@ impl<R: Read> Arriving<R> {
         self.cells.start += self.plan.cells_at(extent.depth);
         self.records += 1;
         self.checksums = format::with_head(self.checksums, &head);
-        // No sum of counts, each of slots that are there, overflows.
+        // A sum of counts of existing slots never overflows.
         self.total = self.total.wrapping_add(record.count);
         Ok(Some(Arrived { number, place, extent, bytes, head: record }))
     }
@@ -80,7 +81,7 @@ impl<R: Read> Arriving<R> {
 }
 
 impl Arrived {
-    /// Whether the words are those of which the head has the checksum.
+    /// Returns an error unless the words match the checksum of the head.
     pub(super) fn check(&self) -> Result<(), SnapshotError> {
         if crc32c(&self.bytes) == self.head.sum {
             return Ok(());
@@ -88,7 +89,7 @@ impl Arrived {
         Err(SnapshotError::Damaged { place: self.place })
     }
 
-    /// Stores the words, if they are what their head says of them.
+    /// Stores the words if they match their head.
     pub(super) fn store_in(&self, shard: Shard<'_>) -> Result<(), SnapshotError> {
         self.check()?;
         let (count, place) = (self.head.count, self.place);
@@ -104,7 +105,7 @@ impl Arrived {
         Err(SnapshotError::Invalid { place, field, found })
     }
 
-    /// The error for words that were refused.
+    /// Returns the error for refused words.
     fn refused(&self, unfilled: Unfilled<SnapshotError>) -> SnapshotError {
         match unfilled {
             Unfilled::Other(error) => error,
@@ -117,12 +118,12 @@ impl Arrived {
         }
     }
 
-    /// Checks the words as if they were stored.
+    /// Checks the words without storing them.
     pub(super) fn check_alone(&self, plan: &Plan) -> Result<(), SnapshotError> {
         fill_alone(plan, &self.extent, |shard| self.store_in(shard)).map_err(|unfilled| self.refused(unfilled))
     }
 
-    /// Stores the words in a filter that is put together.
+    /// Stores the words in a filter under assembly.
     pub(super) fn add_to<K: SlotKind>(&self, store: &Store<K>) -> Result<(), SnapshotError> {
         let added = store.assembly.add(&self.extent, self.head.epoch, |shard| self.store_in(shard));
         added.map_err(|unfilled| self.refused(unfilled))?;
@@ -132,25 +133,25 @@ impl Arrived {
     }
 }
 
-/// Where what has arrived is stored.
+/// A filter under assembly.
 pub(super) struct Store<K: SlotKind> {
     assembly: Assembly<K>,
     bytes: usize,
-    /// The latest epoch, and what had passed of its tick.
+    /// The latest epoch and the elapsed part of its tick.
     latest: Mutex<(u64, u32)>,
 }
 
 impl<K: SlotKind> Store<K> {
-    /// For a snapshot of which so many bytes have arrived.
+    /// Creates a store for a snapshot of which `arrived` bytes have arrived.
     pub(super) fn new(plan: &Plan, arrived: usize) -> Result<Self, SnapshotError> {
         let bytes = RawFilter::<K>::bytes_of(plan).unwrap_or(usize::MAX);
-        // Pages of the system cost nothing until they are touched, whatever the header announces.
+        // Untouched pages of the system cost nothing, whatever the header announces.
         let huge_pages = if bytes / ARRIVED_PART <= arrived { HugePages::Reused } else { HugePages::Advised };
         let assembly = Assembly::new(plan, huge_pages).ok_or(SnapshotError::OutOfMemory { bytes })?;
         Ok(Store { assembly, bytes, latest: Mutex::default() })
     }
 
-    /// Once everything is there: the filter, and what has passed of its tick.
+    /// Returns the complete filter and the elapsed part of its tick.
     pub(super) fn finish(self) -> Result<(RawFilter<K>, u32), SnapshotError> {
         let (_, passed) = self.latest.into_inner().unwrap_or_else(PoisonError::into_inner);
         let raw = self.assembly.finish().ok_or(SnapshotError::OutOfMemory { bytes: self.bytes })?;
@@ -158,7 +159,7 @@ impl<K: SlotKind> Store<K> {
     }
 }
 
-/// Fills the buffer, or says where the bytes ended.
+/// Fills the buffer, or returns an error that names the place where the bytes end.
 pub(super) fn exact(reader: &mut impl Read, buffer: &mut [u8], place: SnapshotPlace) -> Result<(), SnapshotError> {
     reader.read_exact(buffer).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => SnapshotError::Truncated { place },

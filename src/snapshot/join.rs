@@ -1,4 +1,4 @@
-//! Parts that were written apart, joined: in memory, or shard by shard from files to a file.
+//! Joins parts: in memory, or shard by shard from files to a file.
 
 use super::file;
 use super::read::{Parts, SnapshotHeader, SnapshotReader, check_filter, check_slots};
@@ -35,17 +35,19 @@ where
 }
 
 impl<R: Read> SnapshotReader<R> {
-    /// Joins parts, in any order, and writes the whole, without having it in memory. It says what it has written.
+    /// Joins parts, in any order, and writes the whole filter without holding it in memory. Returns the header of the
+    /// result.
     ///
-    /// The result is what [`Filter::join`] and [`write_to`](Filter::write_to) would write, whatever the keys and the
-    /// hasher are. It has the keys of the hasher if all parts have them, and no metadata. Words are compared with their
-    /// checksums; that counts are right is left to whoever loads the result.
+    /// The result is that of [`Filter::join`] and [`write_to`](Filter::write_to), for any type of keys and any hash
+    /// function. It contains the seeds of the hash function if all parts contain them, and no metadata. Words are
+    /// compared with their checksums; counts are checked when the result is loaded.
     ///
     /// # Errors
-    /// As [`Filter::join`]. Missing, doubled and foreign parts are told by their headers, before anything is written.
+    /// Those of [`Filter::join`]. Missing, repeated and foreign parts are detected by their headers, before anything is
+    /// written.
     ///
     /// # Complexity
-    /// Memory: the bytes of one shard, and the readers, all of which are open at the same time.
+    /// Memory: the bytes of one shard. All readers are open at the same time.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
@@ -69,11 +71,28 @@ impl<R: Read> SnapshotReader<R> {
         Ok(header)
     }
 
-    /// Joins parts to a file, in place of an older one. As [`join_to`](SnapshotReader::join_to) and
+    /// Joins parts to a file, and replaces an older file. See [`join_to`](SnapshotReader::join_to) and
     /// [`Filter::save`].
     ///
     /// # Errors
-    /// As [`join_to`](SnapshotReader::join_to) and [`Filter::save`].
+    /// Those of [`join_to`](SnapshotReader::join_to) and [`Filter::save`].
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
+    ///
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-join");
+    /// let filter = CuckooFilter::<u64>::with_capacity(600_000);
+    /// filter.insert(&7)?;
+    /// let parts = [0..1, 1..filter.shards()].map(|shards| {
+    ///     let mut part = Vec::new();
+    ///     filter.snapshot().shards(shards).write_to(&mut part).map(|()| part)
+    /// });
+    /// let [first, second] = parts;
+    /// SnapshotReader::join_to_file([&first?[..], &second?[..]], &path)?;
+    /// assert!(CuckooFilter::<u64>::load(&path)?.contains(&7));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn join_to_file(
         parts: impl IntoIterator<Item = R>,
         path: impl AsRef<Path>,
@@ -84,7 +103,7 @@ impl<R: Read> SnapshotReader<R> {
     }
 }
 
-/// Parts in the order of their shards, and the header of all together.
+/// Returns the parts in the order of their shards, and the header of the whole filter.
 fn whole<R: Read>(
     parts: impl IntoIterator<Item = R>,
 ) -> Result<(SnapshotHeader, Vec<SnapshotReader<R>>), SnapshotError> {

@@ -1,4 +1,4 @@
-//! Which keys a saved filter holds, where that can be said.
+//! The types of keys of saved filters.
 
 use core::any::TypeId;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The types of keys that hash alike everywhere, and can be told apart in a file.
+/// The types of keys that hash alike on every platform, with their names in files.
 macro_rules! key_types {
     ($($name:literal: $($type:ty),+;)+) => {
-        /// Their names in files: none may change.
+        /// The names in files: none may change.
         const KNOWN: &[&str] = &[$($name),+];
 
         fn name_of(id: TypeId) -> Option<&'static str> {
@@ -45,7 +45,7 @@ key_types! {
     "IpAddr": IpAddr;
 }
 
-/// A type of keys by its name, or one that has none.
+/// The name of a type of keys, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeyType(Cow<'static, str>);
 
@@ -58,23 +58,24 @@ impl KeyType {
         KeyType(Cow::Owned(name.into()))
     }
 
-    /// Empty if it has none.
+    /// Returns the name, empty if there is none.
     pub(super) fn name(&self) -> &str {
         &self.0
     }
 
-    /// For an error.
+    /// Returns the name for an error.
     pub(super) fn in_words(self) -> Cow<'static, str> {
         if self.0.is_empty() { Cow::Borrowed("another type") } else { self.0 }
     }
 
-    /// How many groups of the hasher's probe these keys depend on: those of a known type not on what is fed to a
-    /// hasher as it lies in memory.
+    /// Returns the number of groups of the probe that these keys depend on: known types do not depend on the last
+    /// group, of values fed to a hasher in the byte order of the platform.
     pub(super) fn probes(&self) -> usize {
         if KNOWN.contains(&self.name()) { 3 } else { 4 }
     }
 
-    /// Whether a filter of these keys may be loaded as one of those. Of types without a name nothing is known.
+    /// Returns whether a filter of these keys may be loaded as a filter of the other type. Types without a name match
+    /// every type.
     pub(super) fn may_be(&self, other: &KeyType) -> bool {
         self == other || self.0.is_empty() || other.0.is_empty()
     }

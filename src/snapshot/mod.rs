@@ -1,14 +1,14 @@
-//! Filters in files: saved while they serve, checked when they are loaded.
+//! Filters in files: saved during use, and checked when loaded.
 //!
 //! ```text
-//! write   a shard at a time: locked and copied, then unlocked, then written
-//! read    what has arrived, checked, is stored in its shard; all shards make the filter
-//! delta   what has changed between two snapshots, for a filter that has the first
-//! join    parts: into a filter as read, or shard by shard into a file
-//! file    next to the old file, synced, renamed
+//! write   one shard at a time: locked and copied, then unlocked, then written
+//! read    each record is checked and stored in its shard
+//! delta   the changes between two snapshots, applied to a filter with the contents of the first
+//! join    parts: joined to a filter, or shard by shard to a file
+//! file    written next to the old file, synced and renamed
 //! ```
 
-#[expect(clippy::disallowed_types, reason = "a lock around tables that were read, no part of the protocol")]
+#[expect(clippy::disallowed_types, reason = "a lock around tables of a snapshot, no part of the protocol")]
 mod arriving;
 mod delta;
 mod file;
@@ -49,7 +49,7 @@ use core::ops::Range;
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// A snapshot of a filter that is yet to be written, with options. [`Filter::snapshot`] makes one.
+/// An unwritten snapshot of a filter, with options. [`Filter::snapshot`] returns one.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
@@ -73,19 +73,19 @@ pub struct Snapshot<'a, K: ?Sized, S> {
     key: PhantomData<fn(&K)>,
 }
 
-/// Of what a snapshot is made: a filter, or some shards of one.
+/// The source of a snapshot: a filter, or some of its shards.
 pub(crate) struct Saved<'a, S> {
-    /// The shards that are there, numbered from 0.
+    /// The available shards, numbered from 0.
     pub(crate) raw: &'a (dyn Copied + Sync),
-    /// What slots hold beside fingerprints.
+    /// The contents of slots beside fingerprints.
     pub(crate) beside: Beside,
-    /// The time of a filter that expires.
+    /// The time of a filter whose keys or counts die.
     pub(crate) clock: Option<&'a Clock>,
-    /// The numbers that they have in the whole filter.
+    /// Their numbers in the whole filter.
     pub(crate) shards: Range<usize>,
-    /// Of the whole filter, as all that follows.
+    /// The plan of the whole filter, like all following fields.
     pub(crate) plan: Plan,
-    /// What it was built for, and what it grows to.
+    /// The capacity and the largest capacity.
     pub(crate) capacities: [usize; 2],
     pub(crate) rate: Option<f64>,
     pub(crate) hasher: &'a S,
@@ -97,35 +97,34 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
         Snapshot { saved, metadata: &[], with_keys: true, key_type: None, shards, key: PhantomData }
     }
 
-    /// Keeps some bytes of the caller's, 64 KiB at the most, such as the position in a log of changes up to which the
-    /// filter has followed it.
+    /// Stores up to 64 KiB of the caller's bytes in the snapshot, such as the position in a log of changes up to which
+    /// the filter is current.
     ///
     /// # Replaying a log
-    /// If no writer runs from the moment that the position stands for to the end of the call that writes, the snapshot
-    /// is what the filter was then: the changes behind the position that succeeded, replayed in their order, give an
-    /// equal filter (almost full, it may refuse one). Lookups may run all the time. Writers stand still for less time
-    /// if the snapshot is written to memory.
+    /// If no writer runs between the moment of the position and the end of the call that writes, the snapshot has the
+    /// state of the filter at that moment. Replaying, in order, the changes after the position that succeeded then
+    /// gives an equal filter (a nearly full filter may refuse a key). Lookups may run at any time. Writers pause for a
+    /// shorter time if the snapshot is written to memory.
     ///
-    /// Concurrently with writers, each key that changes meanwhile is in the snapshot as it was when its shard was copied. So the
-    /// snapshot has some of the changes behind the position already, and to replay these goes wrong: an insertion
-    /// stores a second copy, which a removal leaves behind; and a removal of what is gone takes the copy of another key
-    /// that the filter cannot tell apart, if there is one, and that key is then missed: a false negative.
+    /// With concurrent writers, the snapshot contains each key in its state at the copy of its shard. The snapshot then
+    /// contains some of the changes after the position already, and replaying them is wrong: an insertion stores a
+    /// second copy, which a removal leaves behind; and the removal of an absent key removes the copy of another key of
+    /// the same class, if there is one, and lookups then miss that key: a false negative.
     ///
-    /// Such a snapshot serves a filter from which nothing will ever be removed. Take the position before the snapshot
-    /// is written, when all changes before it have been made; replay each insertion as
-    /// [`insert_unique`](Filter::insert_unique), and no removal. Then every key is found, and none is stored
-    /// again; what the log has removed may still be found, and takes up room. To remove anything later is wrong, even
-    /// what was inserted: a key that was taken for present may stand on the copy of another one, and whichever of the
-    /// two is removed first takes the other along.
+    /// Such a snapshot is sufficient for a filter without removals. Read the position before the snapshot is written,
+    /// after all changes before it have been made; replay each insertion as [`insert_unique`](Filter::insert_unique),
+    /// and no removal. Then lookups find every key, and no key is stored twice. Keys that the log removed may still be
+    /// found, and take memory. Later removals are wrong, even of inserted keys: a key whose `insert_unique` returned
+    /// `false` may rely on the copy of another key, and removing either of the two removes both.
     pub fn metadata(mut self, bytes: &'a [u8]) -> Self {
         self.metadata = bytes;
         self
     }
 
-    /// Keeps the keys of the hasher out of the snapshot. Whoever loads it has to give the hasher
+    /// Omits the seeds of the hash function. The hash function must then be passed to load the snapshot
     /// ([`Filter::read_from`]).
     ///
-    /// Whoever reads the keys can compute keys of the filter that collide.
+    /// A reader of the seeds can compute colliding keys.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
@@ -143,8 +142,8 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
         self
     }
 
-    /// Names the type of the keys, with 64 bytes at the most: for types of your own, of which a snapshot knows nothing else.
-    /// Whoever reads it says which name is asked for, and another one is refused ([`SnapshotReader::expect_key_type`]). Take a new name
+    /// Sets the name of the type of the keys, of at most 64 bytes, for user types, which have no name otherwise.
+    /// [`SnapshotReader::expect_key_type`] returns an error for a snapshot with another name. Choose a new name
     /// whenever the `Hash` of the type changes.
     ///
     /// ```
@@ -165,24 +164,25 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
         self
     }
 
-    /// Writes these shards only, a part that [`Filter::join`] joins with others.
+    /// Writes only these shards, as a part for [`Filter::join`].
     pub fn shards(mut self, shards: Range<usize>) -> Self {
         self.shards = shards;
         self
     }
 
-    /// Writes the snapshot. As [`Filter::write_to`].
+    /// Writes the snapshot. See [`Filter::write_to`].
     ///
     /// # Errors
-    /// As [`Filter::write_to`]; if the metadata is too long; if there are no such shards.
+    /// Those of [`Filter::write_to`]; if the metadata or the name of the key type is too long; if a requested shard
+    /// does not exist.
     pub fn write_to(self, writer: impl Write) -> Result<(), SnapshotError> {
         self.write(&self.header()?, writer)
     }
 
-    /// Writes the snapshot to a file. As [`Filter::save`].
+    /// Writes the snapshot to a file. See [`Filter::save`].
     ///
     /// # Errors
-    /// As [`Snapshot::write_to`] and [`Filter::save`].
+    /// Those of [`Snapshot::write_to`] and [`Filter::save`].
     pub fn save(self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
         let header = self.header()?;
         file::save(path.as_ref(), |file| self.write(&header, file))
@@ -201,7 +201,17 @@ impl<K: ?Sized, S> fmt::Debug for Snapshot<'_, K, S> {
 }
 
 impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
-    /// Begins a snapshot with options. [`write_to`](Filter::write_to) and [`save`](Filter::save) write one without any.
+    /// Returns an unwritten snapshot, for options. [`write_to`](Filter::write_to) and [`save`](Filter::save) write a
+    /// snapshot without options.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
+    ///
+    /// let mut bytes = Vec::new();
+    /// CuckooFilter::<String>::with_capacity(100).snapshot().without_keys().write_to(&mut bytes)?;
+    /// assert!(!SnapshotReader::new(&bytes[..])?.header().has_keys());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
         let (plan, rate) = (*self.plan(), self.false_positive_rate());
         let expiring = self.life().map(|life| Expiring {
@@ -216,12 +226,13 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
         Snapshot::new(Saved { raw: &self.raw, beside, clock, shards, plan, capacities, rate, hasher: &self.hasher })
     }
 
-    /// Writes the filter, while it serves.
+    /// Writes the filter, while other threads use it.
     ///
-    /// Every key that is in the filter from the beginning of the call to its end is in the snapshot; a key that is inserted or removed in
-    /// the meantime may be or not ([what that means for a log](Snapshot::metadata)). A shard at a time is copied under its locks and
-    /// written after they are released: lookups never wait, and a writer waits at most for the copy of one shard, at most 1 MiB. Where
-    /// keys or counts die, each table is written with the epoch of its copy.
+    /// Every key that is in the filter from the beginning of the call to its end is in the snapshot; a key that is
+    /// inserted or removed in the meantime may be in it or not ([consequences for a log](Snapshot::metadata)). A shard
+    /// at a time is copied under its locks and written after they are released: lookups never wait, and a writer waits
+    /// at most for the copy of one shard, at most 1 MiB. Where keys or counts die, each table is written with the epoch
+    /// of its copy.
     ///
     /// The bytes mean the same on every platform. The seeds of the hash function are among them, unless [`Snapshot::without_keys`] leaves
     /// them out.
@@ -278,24 +289,26 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
 
     /// Reads a filter that was written with a hash function like this one. Bytes that follow it are left unread.
     ///
-    /// Everything is checked before it is believed: the header, the checksum and the count of each shard, the hash function and the type of
-    /// the keys. Memory is allocated as bytes arrive, and address space for the whole is reserved when the first shard has arrived, so
-    /// that a false length costs an error. Where keys or counts die, time goes on from the last
-    /// [`advance_to`](Filter::advance_to) before the snapshot was written.
+    /// Everything is checked before it is used: the header, the checksum and the count of each shard, the hash function
+    /// and the type of the keys. Memory is allocated as bytes arrive, and address space for the whole is reserved when
+    /// the first shard has arrived, so a false length causes an error, not a large allocation. Where keys or counts
+    /// die, time goes on from the last [`advance_to`](Filter::advance_to) before the snapshot was written.
     ///
     /// These checks can miss damage to more than 32 bits with probability 2^-32, since checksums have 32 bits; a hash function whose output
     /// has changed under the same name, but for none of the probed values ([`SavedHasher`]); and intent. A filter that is damaged or
     /// queried with another function may return `false` for its keys.
     ///
     /// # Types of keys
-    /// `str`, `[u8]`, `bool`, `char`, each type of integer and the addresses of `std::net` without ports are told apart. `String`, and
-    /// `&'static`, `Box`, `Arc`, `Rc` or `Cow` of `str`, count as `str`, and those of bytes as `[u8]`. All others have no name in the
-    /// snapshot: tuples, arrays, user types. Nothing is refused when one of these was saved or is requested. That is right where both types
-    /// hash alike, as `u64` and a struct of one `u64` do. Where they do not, or where the `Hash` of a type has changed since, such as by
-    /// another order of its fields, the filter returns `false` for its keys, without an error. [`Snapshot::key_type`] names such a type.
+    /// `str`, `[u8]`, `bool`, `char`, each type of integer and the addresses of `std::net` without ports are told
+    /// apart. `String`, and `&'static`, `Box`, `Arc`, `Rc` or `Cow` of `str`, count as `str`, and those of bytes as
+    /// `[u8]`. All others have no name in the snapshot: tuples, arrays, user types. A snapshot of such a type loads as
+    /// any type, and such a type loads any snapshot. This is correct if both types hash alike, such as `u64` and a
+    /// struct of one `u64`. If they do not, or if the `Hash` of a type has changed since, such as by another order of
+    /// its fields, the filter returns `false` for its keys, without an error. [`Snapshot::key_type`] names such a type.
     ///
     /// # Errors
-    /// [`SnapshotError`], which says what is wrong and where. A [part](Snapshot::shards) is read by [`join`](Filter::join) only.
+    /// [`SnapshotError`], which names the error and its place. Only [`join`](Filter::join) reads a
+    /// [part](Snapshot::shards).
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, StableHashBuilder};
@@ -312,12 +325,25 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     }
 
     /// Reads a filter from a file, with the seeds of the hash function that are stored there.
-    /// [`read_from`](Filter::read_from) lists the types of keys that are told apart. To check and store shards on several threads, or to
-    /// give the hash function, use [`SnapshotReader::open`].
+    /// [`read_from`](Filter::read_from) lists the types of keys that are distinguished. To check and store shards on
+    /// several threads, or to pass the hash function, use [`SnapshotReader::open`].
     ///
     /// # Errors
     /// Those of [`read_from`](Filter::read_from); if the file cannot be read or is not a regular one; if it was written
-    /// [without seeds](Snapshot::without_keys); if anything follows the snapshot. For a pipe, use [`SnapshotReader::new`].
+    /// [without seeds](Snapshot::without_keys); if anything follows the snapshot. For a pipe, use
+    /// [`SnapshotReader::new`].
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError};
+    ///
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-load");
+    /// CuckooFilter::<u64>::with_capacity(100).save(&path)?;
+    /// assert!(CuckooFilter::<u64>::load(&path)?.is_empty());
+    /// let other = CuckooFilter::<String>::load(&path);
+    /// assert!(matches!(other, Err(SnapshotError::KeyTypeMismatch { .. })));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         SnapshotReader::open(path)?.into_filter()
     }
@@ -330,8 +356,8 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     /// left unread.
     ///
     /// # Errors
-    /// Those of [`read_from`](Filter::read_from); if the parts are of different filters, if a shard is missing, or if a part has one that an
-    /// earlier part had: nothing behind its header is read then.
+    /// Those of [`read_from`](Filter::read_from); if the parts are of different filters, if a shard is missing, or if a
+    /// part has a shard of an earlier part, of which only the header is read then.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};

@@ -1,4 +1,4 @@
-//! Reading on several threads: one reads, the others check and store what it has read.
+//! Reading on several threads: one thread reads, and the others check and store.
 
 use super::arriving::{Arrived, Arriving, Store};
 use crate::error::SnapshotError;
@@ -6,7 +6,7 @@ use crate::raw::SlotKind;
 use std::io::Read;
 use std::sync::mpsc;
 
-/// What became of the bytes of a shard, and their memory, for the next.
+/// The result for the bytes of a shard, and their memory for reuse.
 struct Stored {
     number: usize,
     result: Result<(), SnapshotError>,
@@ -19,7 +19,7 @@ impl Stored {
     }
 }
 
-/// Stores all records. As when one thread reads, the error is that of the first one that has one.
+/// Stores all records. As with one thread, the error is that of the first failing record.
 pub(super) fn read<K: SlotKind>(
     mut first: Option<Arrived>,
     mut arriving: Arriving<impl Read>,
@@ -38,18 +38,19 @@ pub(super) fn read<K: SlotKind>(
         loop {
             let next = if first.is_some() { first.take() } else { arriving.next(spare.pop().unwrap_or_default())? };
             let Some(arrived) = next else { return Ok(()) };
-            // With all threads at work this one stores too: it may be the only one, and must not wait for the others.
+            // If all threads are busy, this thread stores, too: it may be the only one, and must not wait for the
+            // others.
             let now = if under_way < threads {
                 under_way += 1;
                 let give = give.clone();
-                // After an error the receiver is gone, and there is nothing left to tell.
+                // After an error the receiver is gone, and the result is not needed.
                 scope.spawn(move |_| drop(give.send(Stored::new(arrived, store))));
                 None
             } else {
                 Some(Stored::new(arrived, store))
             };
             let others = stored.try_iter().inspect(|_| under_way -= 1);
-            // Behind a failure, what this does not ask for any more was read later.
+            // Results that are not received after a failure belong to later records.
             if others.chain(now).any(|stored| keep(stored, &mut spare)) {
                 return Ok(());
             }
@@ -59,6 +60,6 @@ pub(super) fn read<K: SlotKind>(
     for stored in stored {
         keep(stored, &mut spare);
     }
-    // What went wrong with the reading itself stands behind every shard that had arrived.
+    // An error of the reader comes after every shard that arrived.
     failed.map_or(read, |(_, error)| Err(error))
 }

@@ -1,4 +1,4 @@
-//! Reading: nothing is believed before it has arrived and was checked.
+//! Reading: each part of a snapshot is checked before it is used.
 
 use super::arriving::{Arriving, Store, exact};
 use super::file::open_regular;
@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// A snapshot of which the header has been read and checked.
+/// A snapshot whose header has been read and checked.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
@@ -38,82 +38,98 @@ use std::path::{Path, PathBuf};
 pub struct SnapshotReader<R> {
     pub(super) reader: R,
     pub(super) header: SnapshotHeader,
-    /// The checksum of the header, from which all others go on.
+    /// The checksum of the header, with which all others begin.
     pub(super) origin: u32,
-    /// The file that it is alone in, which errors name.
+    /// The file, if the snapshot is its only content, for errors.
     file: Option<PathBuf>,
     #[cfg(feature = "rayon")]
     in_parallel: bool,
 }
 
-/// What a snapshot says of itself.
+/// The header of a snapshot.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
+///
+/// let filter = CuckooFilter::<u64>::with_capacity(100);
+/// filter.insert(&7)?;
+/// let mut bytes = Vec::new();
+/// filter.snapshot().metadata(b"day 2").write_to(&mut bytes)?;
+/// let reader = SnapshotReader::new(&bytes[..])?;
+/// let header = reader.header();
+/// assert_eq!((header.capacity(), header.max_capacity(), header.false_positive_rate()), (100, 100, Some(0.001)));
+/// assert_eq!((header.fingerprint_bits(), header.shards(), header.part()), (13, 1, 0..1));
+/// assert_eq!((header.stored(), header.key_type(), header.metadata()), (1, "u64", &b"day 2"[..]));
+/// assert!(header.has_keys() && header.hasher_name().starts_with("ahash"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct SnapshotHeader(pub(super) Header);
 
 impl SnapshotHeader {
-    /// The bytes that the writer gave to [`Snapshot::metadata`](super::Snapshot::metadata).
+    /// Returns the bytes that were passed to [`Snapshot::metadata`](super::Snapshot::metadata).
     #[must_use]
     pub fn metadata(&self) -> &[u8] {
         &self.0.metadata
     }
 
-    /// The [name](SavedHasher::NAME) of the hash function.
+    /// Returns the [name](SavedHasher::NAME) of the hash function.
     #[must_use]
     pub fn hasher_name(&self) -> &str {
         &self.0.hasher
     }
 
-    /// Whether the keys of the hash function are in the snapshot.
+    /// Returns whether the snapshot contains the seeds of the hash function.
     #[must_use]
     pub fn has_keys(&self) -> bool {
         self.0.keys.is_some()
     }
 
-    /// The number of keys that was asked for.
+    /// Returns the requested number of keys.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.0.capacity
     }
 
-    /// The number of keys that the filter grows to: the [capacity](SnapshotHeader::capacity) if it does not grow.
+    /// Returns the number of keys that the filter grows to; the [capacity](SnapshotHeader::capacity) if it does not
+    /// grow.
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.0.max_capacity()
     }
 
-    /// Bits of a fingerprint, as [`Filter::fingerprint_bits`] tells them.
+    /// Returns the bits of a fingerprint. See [`Filter::fingerprint_bits`].
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
         self.0.plan.told_bits()
     }
 
-    /// The shards of the filter.
+    /// Returns the number of shards of the filter.
     #[must_use]
     pub fn shards(&self) -> usize {
         self.0.plan.shards
     }
 
-    /// The shards that this snapshot has: all of them, unless it is a part.
+    /// Returns the shards in this snapshot: all shards, unless it is a part.
     #[must_use]
     pub fn part(&self) -> Range<usize> {
         self.0.part.clone()
     }
 
-    /// The false-positive rate that was asked for, if one was.
+    /// Returns the requested false-positive rate; `None` if a width was requested.
     #[must_use]
     pub fn false_positive_rate(&self) -> Option<f64> {
         self.0.rate
     }
 
-    /// Fingerprints that were stored in the shards of this snapshot when it was begun: how many it has, if no writer ran
-    /// meanwhile.
+    /// Returns the number of slots in use in the shards of this snapshot when writing began. It is exact if no writer
+    /// ran during the write.
     #[must_use]
     pub fn stored(&self) -> u64 {
         self.0.stored
     }
 
-    /// The name of the type of the keys; empty if it has none ([what is told
-    /// apart](Filter::read_from)).
+    /// Returns the name of the type of the keys; empty if it has none ([the named types](Filter::read_from)).
     #[must_use]
     pub fn key_type(&self) -> &str {
         self.0.key_type.name()
@@ -123,7 +139,7 @@ impl SnapshotHeader {
         &self.0.plan
     }
 
-    /// Whether both are of filters built alike.
+    /// Returns the first difference between the filters of two headers, if any.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let (one, other) = (&self.0, &other.0);
         let probes = one.key_type.probes();
@@ -132,7 +148,7 @@ impl SnapshotHeader {
             (one.kind != other.kind, "kind"),
             (one.rate != other.rate, "false-positive rate"),
             (one.key_type != other.key_type, "type of the keys"),
-            (one.hasher != other.hasher || one.probe[..probes] != other.probe[..probes], "hasher or its keys"),
+            (one.hasher != other.hasher || one.probe[..probes] != other.probe[..probes], "hasher or its seeds"),
         ]
         .into_iter()
         .find_map(|(differs, what)| differs.then_some(what))
@@ -140,7 +156,7 @@ impl SnapshotHeader {
 }
 
 impl fmt::Debug for SnapshotHeader {
-    /// Shows neither the keys of the hash function, nor what was hashed with them, nor the metadata.
+    /// Shows neither the seeds of the hash function, nor hashes made with them, nor the metadata.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SnapshotHeader")
             .field("capacity", &self.capacity())
@@ -158,10 +174,21 @@ impl fmt::Debug for SnapshotHeader {
 }
 
 impl SnapshotReader<BufReader<File>> {
-    /// Opens a file and reads the header. Errors name the file, and it must hold nothing else.
+    /// Opens a file and reads the header. Errors name the file, which must contain nothing but the snapshot.
     ///
     /// # Errors
     /// Those of [`new`](SnapshotReader::new); if the file cannot be read or is not a regular one.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
+    ///
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-reader");
+    /// CuckooFilter::<u64>::with_capacity(100).save(&path)?;
+    /// let loaded: CuckooFilter<u64> = SnapshotReader::open(&path)?.into_filter()?;
+    /// assert!(loaded.is_empty());
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
         let opened = open_regular(path).map_err(SnapshotError::Io);
@@ -175,7 +202,14 @@ impl<R: Read> SnapshotReader<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// If this is no snapshot, of a version that is not known, damaged or cut off.
+    /// If the data is no snapshot, has an unknown version, is damaged or is truncated.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{SnapshotError, SnapshotReader};
+    ///
+    /// let error = SnapshotReader::new(&b"another file"[..]).unwrap_err();
+    /// assert!(matches!(error, SnapshotError::NotASnapshot));
+    /// ```
     pub fn new(mut reader: R) -> Result<Self, SnapshotError> {
         let mut bytes = Vec::with_capacity(PREFIX);
         reader.by_ref().take(PREFIX as u64).read_to_end(&mut bytes)?;
@@ -193,13 +227,13 @@ impl<R: Read> SnapshotReader<R> {
         })
     }
 
-    /// Has shards checked and stored on the threads of the caller's rayon pool (or of the global one), while this thread
-    /// reads the next. Worth it for filters of many shards, from memory or a fast disk: to store a shard is mostly the
-    /// system's work for pages that were never touched, and that is shared.
+    /// Checks and stores shards on the threads of the caller's rayon pool (or of the global one), while this thread
+    /// reads the next shard. This is faster for filters of many shards, from memory or a fast disk: most of the time to
+    /// store a shard is spent by the system on supplying pages, and several threads share that work.
     ///
-    /// The result is the same. Memory: the bytes of one more shard for each thread.
+    /// The result is that of one thread. The memory is the bytes of one more shard per thread.
     ///
-    /// What reads the shards then panics, as [`Filter::par_insert`] does, if the system refuses rayon its threads.
+    /// The call that reads the shards panics if the system refuses rayon its threads, like [`Filter::par_insert`].
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
@@ -223,19 +257,29 @@ impl<R: Read> SnapshotReader<R> {
         self.header.0.to_bytes()
     }
 
-    /// Refuses a snapshot whose keys do not have this name, which [`Snapshot::key_type`](super::Snapshot::key_type) gave them.
+    /// Checks that the type of the keys has this name, which [`Snapshot::key_type`](super::Snapshot::key_type) set.
     ///
     /// # Errors
     /// [`SnapshotError::KeyTypeMismatch`].
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
+    ///
+    /// let mut bytes = Vec::new();
+    /// CuckooFilter::<(u32, u64)>::with_capacity(100).snapshot().key_type("order-1").write_to(&mut bytes)?;
+    /// assert!(SnapshotReader::new(&bytes[..])?.expect_key_type("order-1").is_ok());
+    /// assert!(SnapshotReader::new(&bytes[..])?.expect_key_type("order-2").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn expect_key_type(self, name: &str) -> Result<Self, SnapshotError> {
-        let (saved, asked) = (self.header.0.key_type.clone(), KeyType::named(name));
-        if saved == asked {
+        let (saved, requested) = (self.header.0.key_type.clone(), KeyType::named(name));
+        if saved == requested {
             return Ok(self);
         }
-        Err(SnapshotError::KeyTypeMismatch { saved: saved.in_words(), asked: asked.in_words() })
+        Err(SnapshotError::KeyTypeMismatch { saved: saved.in_words(), requested: requested.in_words() })
     }
 
-    /// What the snapshot says of itself.
+    /// Returns the header.
     #[must_use]
     pub fn header(&self) -> &SnapshotHeader {
         &self.header
@@ -255,7 +299,7 @@ impl<R: Read> SnapshotReader<R> {
         self.into_filter_with_hasher(hasher)
     }
 
-    /// Reads the shards, as the filter that was written with a hash function like this one.
+    /// Reads the shards of a snapshot that was written with a hash function of equal output.
     ///
     /// # Errors
     /// Those of [`Filter::read_from`].
@@ -289,7 +333,7 @@ impl<R: Read> SnapshotReader<R> {
         })
     }
 
-    /// Reads what follows the header, and nothing else if it is a file.
+    /// Reads the records, and checks that a file ends after them.
     fn read_whole<A>(
         mut self,
         read: impl FnOnce(SnapshotReader<&mut R>) -> Result<A, SnapshotError>,
@@ -307,10 +351,10 @@ impl<R: Read> SnapshotReader<R> {
         ended.map_err(|error| error.of_file(&file))
     }
 
-    /// Reads the shards and checks everything, as for a filter that is loaded, without building one.
+    /// Reads the shards and checks every byte, without building a filter.
     ///
     /// # Errors
-    /// As [`Filter::read_from`], but for what is asked there: hasher and type of keys may be any.
+    /// Those of [`Filter::read_from`], except mismatches of the kind, the hash function and the type of keys.
     ///
     /// # Complexity
     /// Memory: twice that of a shard.
@@ -340,18 +384,18 @@ impl<R: Read> SnapshotReader<R> {
         })
     }
 
-    /// The records, one after another.
+    /// Returns the records, one after another.
     pub(super) fn arriving(self) -> Arriving<R> {
         Arriving::new(self.reader, self.header.0, self.origin)
     }
 
-    /// Stores the shards with others, which have begun with this part.
+    /// Stores the shards among others, after [`Parts::begin`] with this header.
     pub(super) fn read_into<K: SlotKind>(self, parts: &mut Parts<K>) -> Result<(), SnapshotError> {
         #[cfg(feature = "rayon")]
         let in_parallel = self.in_parallel;
         let mut arriving = self.arriving();
         let mut next = arriving.next(Vec::new())?;
-        // Announced by the header, so not before a shard has arrived.
+        // The header announces the size, so no memory is allocated before a shard has arrived.
         let store = parts.store(next.as_ref().map_or(0, |first| first.bytes.len()))?;
         #[cfg(feature = "rayon")]
         if in_parallel {
@@ -371,10 +415,10 @@ impl<R> fmt::Debug for SnapshotReader<R> {
     }
 }
 
-/// A filter of which some shards have arrived.
+/// A filter with some of its shards.
 pub(super) struct Parts<K: SlotKind> {
     header: SnapshotHeader,
-    /// Made when the first record has arrived.
+    /// Created when the first record has arrived.
     store: Option<Store<K>>,
     arrived: Vec<Range<usize>>,
 }
@@ -385,13 +429,13 @@ impl<K: SlotKind> Parts<K> {
         Parts { header, store: None, arrived: Vec::new() }
     }
 
-    /// Where records are stored, of which the first has so many bytes.
+    /// Returns the place of the records. The first record has `arrived` bytes.
     fn store(&mut self, arrived: usize) -> Result<&Store<K>, SnapshotError> {
         let store = self.store.take().map_or_else(|| Store::new(self.header.plan(), arrived), Ok)?;
         Ok(self.store.insert(store))
     }
 
-    /// Begins with a part; an error if it is of another filter or some of it is there already, before it is read.
+    /// Begins a part; an error, before the part is read, if it belongs to another filter or repeats a shard.
     pub(super) fn begin(&mut self, header: &SnapshotHeader) -> Result<(), SnapshotError> {
         let (here, part) = (self.arrived.len(), header.part());
         if let Some(what) = self.header.difference(header) {
@@ -406,7 +450,7 @@ impl<K: SlotKind> Parts<K> {
         Ok(())
     }
 
-    /// Whether all shards are there.
+    /// Returns an error if a shard is missing.
     pub(super) fn complete(&mut self) -> Result<(), SnapshotError> {
         let shards = self.header.shards();
         self.arrived.sort_unstable_by_key(|part| part.start);
@@ -416,7 +460,7 @@ impl<K: SlotKind> Parts<K> {
         gap.map_or(Ok(()), |(number, _)| Err(SnapshotError::ShardMissing { number, shards }))
     }
 
-    /// The filter, and what has passed of its tick.
+    /// Returns the filter, and the elapsed part of its tick.
     pub(super) fn finish(mut self) -> Result<(RawFilter<K>, u32), SnapshotError> {
         self.complete()?;
         let missing = SnapshotError::ShardMissing { number: 0, shards: self.header.shards() };
@@ -440,13 +484,13 @@ impl<S: SlotKind> Parts<S> {
     }
 }
 
-/// Whether all of the filter is there.
+/// Returns an error for a part.
 pub(super) fn whole(header: &SnapshotHeader) -> Result<(), SnapshotError> {
     let (part, shards) = (header.part(), header.shards());
     if part.len() < shards { Err(SnapshotError::PartAlone { part, shards }) } else { Ok(()) }
 }
 
-/// The hasher with the keys that are in the snapshot.
+/// Returns the hash function with the seeds in the snapshot.
 pub(super) fn stored_hasher<S: SavedHasher>(header: &SnapshotHeader) -> Result<S, SnapshotError> {
     let header = &header.0;
     if header.hasher != S::NAME {
@@ -456,17 +500,18 @@ pub(super) fn stored_hasher<S: SavedHasher>(header: &SnapshotHeader) -> Result<S
     hasher.ok_or_else(|| SnapshotError::NoKeys { hasher: header.hasher.clone() })
 }
 
-/// Whether slots hold fingerprints alone.
+/// Returns an error if slots hold more than fingerprints.
 pub(super) fn check_kind(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
     check_kind_is(header.kind, Beside { growing: header.kind.growing, ..Beside::default() })
 }
 
-/// Whether tags and counters lie in one word each, and live as long as the header says. Kinds that nothing writes are refused.
+/// Returns an error if a tag or counter straddles words, or if the ticks are too short for the time to live. Refuses
+/// kinds that no version writes.
 pub(super) fn check_slots(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
     let Header { plan, kind, .. } = header;
     let bits = plan.slot_bits - plan.fingerprint_bits;
     if kind.tagged && kind.expiring.is_some() {
-        return Err(SnapshotError::KindMismatch { saved: kind.name(), asked: "plain" });
+        return Err(SnapshotError::KindMismatch { saved: kind.name(), requested: "plain" });
     }
     let invalid = |field, found: u64| {
         Err(SnapshotError::Invalid { place: SnapshotPlace::Header, field, found: found.to_string() })
@@ -475,7 +520,7 @@ pub(super) fn check_slots(SnapshotHeader(header): &SnapshotHeader) -> Result<(),
         return invalid("bits beside a fingerprint", bits.into());
     }
     match kind.expiring {
-        // One value is dead, and of the others the last one may have begun.
+        // One value is dead, and a part of the last tick may have passed.
         Some(Expiring { tag_bits, time_to_live, tick, .. })
             if tick.saturating_mul((1 << tag_bits) - 2) < time_to_live =>
         {
@@ -485,7 +530,7 @@ pub(super) fn check_slots(SnapshotHeader(header): &SnapshotHeader) -> Result<(),
     }
 }
 
-/// Whether, beyond that, each shard is one record.
+/// Returns an error unless the filter is plain and of fixed size.
 pub(super) fn check_plain(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
     check_kind_is(header.kind, Beside::default())
 }
@@ -494,10 +539,10 @@ fn check_kind_is(kind: Beside, possible: Beside) -> Result<(), SnapshotError> {
     if kind == possible {
         return Ok(());
     }
-    Err(SnapshotError::KindMismatch { saved: kind.name(), asked: "plain" })
+    Err(SnapshotError::KindMismatch { saved: kind.name(), requested: "plain" })
 }
 
-/// Whether this is the hasher and the type of keys of the snapshot, and slots hold fingerprints alone.
+/// Returns an error if the hash function or the type of keys differs, or if slots hold more than fingerprints.
 pub(super) fn check<K, S>(header: &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
 where
     K: ?Sized + 'static,
@@ -507,40 +552,40 @@ where
     check_hashing::<K, S>(header, hasher)
 }
 
-/// Whether this is the kind, the hash function and the type of keys of the snapshot.
+/// Returns an error if the kind, the hash function or the type of keys differs.
 pub(super) fn check_filter<K, S, T>(header: &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
 where
     K: ?Sized + 'static,
     S: SavedHasher,
     T: Kind,
 {
-    let (saved, asked) = (header.0.kind, T::NAME);
-    if saved.filter() != asked {
-        return Err(SnapshotError::KindMismatch { saved: saved.name(), asked });
+    let (saved, requested) = (header.0.kind, T::NAME);
+    if saved.filter() != requested {
+        return Err(SnapshotError::KindMismatch { saved: saved.name(), requested });
     }
     check_slots(header)?;
     check_hashing::<K, S>(header, hasher)
 }
 
-/// Whether this is the hash function and the type of keys of the snapshot.
+/// Returns an error if the hash function or the type of keys differs.
 pub(super) fn check_hashing<K, S>(SnapshotHeader(header): &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
 where
     K: ?Sized + 'static,
     S: SavedHasher,
 {
-    let asked = KeyType::of::<K>();
-    if !header.key_type.may_be(&asked) {
+    let requested = KeyType::of::<K>();
+    if !header.key_type.may_be(&requested) {
         let saved = header.key_type.clone();
-        return Err(SnapshotError::KeyTypeMismatch { saved: saved.in_words(), asked: asked.in_words() });
+        return Err(SnapshotError::KeyTypeMismatch { saved: saved.in_words(), requested: requested.in_words() });
     }
-    let probes = header.key_type.probes().max(asked.probes());
+    let probes = header.key_type.probes().max(requested.probes());
     if header.hasher != S::NAME || header.probe[..probes] != probe(hasher)[..probes] {
         return Err(mismatch::<S>(header));
     }
     Ok(())
 }
 
-/// Nothing may follow.
+/// Returns an error unless the reader is at its end.
 pub(super) fn at_end(reader: impl Read) -> Result<(), SnapshotError> {
     if io::copy(&mut reader.take(1), &mut io::sink())? == 0 { Ok(()) } else { Err(SnapshotError::TrailingBytes) }
 }

@@ -1,4 +1,4 @@
-//! A filter within other values, by way of a snapshot.
+//! Serialization of filters through a snapshot.
 
 use super::SnapshotReader;
 use super::read::at_end;
@@ -12,13 +12,15 @@ use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{self, Serialize, Serializer};
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Serializes the bytes of [`Filter::write_to`], with the seeds of the hash function among them, while the filter serves.
+/// Serializes the bytes of [`Filter::write_to`], including the seeds of the hash function, while other threads use the
+/// filter.
 ///
-/// All bytes are held in memory, as much as the filter takes; `write_to` itself holds a shard at a time. A text format may take several
-/// characters per byte.
+/// All bytes are held in memory, as many as the filter takes; `write_to` holds one shard at a time. A text format may
+/// take several characters per byte.
 ///
 /// # Errors
-/// Those of [`Filter::write_to`], and if the hash function has no seeds to store: nothing could be deserialized then.
+/// Those of [`Filter::write_to`], and if the hash function has no seeds to store, without which the filter cannot be
+/// deserialized.
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl<K: ?Sized + 'static, S: SavedHasher, U: Kind> Serialize for Filter<K, S, U> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
@@ -26,8 +28,8 @@ impl<K: ?Sized + 'static, S: SavedHasher, U: Kind> Serialize for Filter<K, S, U>
     }
 }
 
-/// Reads the bytes of a snapshot as [`Filter::load`] reads a file, with the same checks. Errors have the same words, as far as the format
-/// passes them on.
+/// Reads the bytes of a snapshot as [`Filter::load`] reads a file, with the same checks. Errors have the same texts if
+/// the format forwards them.
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl<'de, K: ?Sized + 'static, S: SavedHasher, U: Kind> Deserialize<'de> for Filter<K, S, U> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -46,7 +48,7 @@ fn bytes<K: ?Sized + 'static, S: SavedHasher, U: Kind>(filter: &Filter<K, S, U>)
     Ok(bytes)
 }
 
-/// Reads all that there is.
+/// Reads a filter, and checks that the reader ends after it.
 fn filter<K, S, U>(mut reader: impl BufRead) -> Result<Filter<K, S, U>, SnapshotError>
 where
     K: ?Sized + 'static,
@@ -71,7 +73,7 @@ impl<'de, K: ?Sized + 'static, S: SavedHasher, U: Kind> Visitor<'de> for Bytes<K
         filter(bytes).map_err(E::custom)
     }
 
-    /// From formats without bytes, such as JSON. None are gathered beyond a shard, whatever length is claimed.
+    /// Reads formats without bytes, such as JSON. No more than a shard is collected, whatever length the input claims.
     fn visit_seq<A: SeqAccess<'de>>(self, sequence: A) -> Result<Self::Value, A::Error> {
         let mut elements = Elements { sequence: Some(sequence), error: None };
         let filter = filter(BufReader::new(&mut elements));
@@ -81,9 +83,9 @@ impl<'de, K: ?Sized + 'static, S: SavedHasher, U: Kind> Visitor<'de> for Bytes<K
 
 /// The elements of a sequence as a reader.
 struct Elements<'de, A: SeqAccess<'de>> {
-    /// `None` at the end: not every format may be asked again.
+    /// `None` at the end: not every format may be polled again.
     sequence: Option<A>,
-    /// What the format had to say, which a reader's error cannot carry.
+    /// The error of the format, which the error of a reader cannot carry.
     error: Option<A::Error>,
 }
 

@@ -1,4 +1,4 @@
-//! What a shared filter says of itself in its file: the header of a snapshot, without records.
+//! The description of a shared filter in its file: the header of a snapshot, without records.
 
 use super::read::{SnapshotReader, check, check_plain, stored_hasher, whole};
 use crate::error::SnapshotError;
@@ -6,7 +6,7 @@ use crate::filter::CuckooFilter;
 use crate::hashing::SavedHasher;
 use crate::layout::Plan;
 
-/// What was described.
+/// A parsed description.
 pub(crate) struct Described<S> {
     pub(crate) plan: Plan,
     pub(crate) capacity: usize,
@@ -21,7 +21,7 @@ pub(crate) fn describe<K: ?Sized + 'static, S: SavedHasher>(
     Ok(filter.snapshot().header()?.to_bytes())
 }
 
-/// Reads and checks the description of a filter of fixed size, whose slots hold fingerprints alone.
+/// Reads and checks the description of a plain filter of fixed size.
 pub(crate) fn described<K: ?Sized + 'static, S: SavedHasher>(bytes: &[u8]) -> Result<Described<S>, SnapshotError> {
     let reader = SnapshotReader::new(bytes)?;
     let hasher: S = stored_hasher(&reader.header)?;

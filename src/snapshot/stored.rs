@@ -1,4 +1,4 @@
-//! A snapshot that lies somewhere as a whole and is not loaded.
+//! A complete snapshot in memory or in a mapped file, queried without loading.
 
 use super::SnapshotHeader;
 use super::format::{self, Expiring, Kind, RECORD_HEAD, Record, TRAILER};
@@ -10,18 +10,18 @@ use crate::sys::bytes::Bytes;
 use core::time::Duration;
 use std::io::{self, Read};
 
-/// What is known of the bytes.
+/// The header and the layout of the bytes.
 pub(crate) struct Stored {
     header: SnapshotHeader,
-    /// Bytes of the header.
+    /// The length of the header in bytes.
     length: usize,
-    /// The tables of a filter whose records are not all alike.
+    /// The tables of a filter whose records differ.
     tables: Option<Vec<Placed>>,
-    /// Of an expiring filter, the epoch, and the part of a tick that had passed, in parts of 2^32.
+    /// The epoch of an expiring filter and the elapsed part of its tick, in units of 2^-32.
     latest: (u64, u32),
 }
 
-/// Where the words of a table begin, and what its head says of it.
+/// A table: the offset of its words, and the fields of its head.
 pub(crate) struct Placed {
     pub(crate) first: usize,
     pub(crate) extent: Extent,
@@ -29,17 +29,17 @@ pub(crate) struct Placed {
 }
 
 impl Stored {
-    /// Reads the header, and checks that as many bytes are there as it announces. Of records that are alike, none is looked at; of
-    /// others, each head is. `asked` is the kind of filter.
-    pub(crate) fn new(bytes: &Bytes<'_>, asked: &'static str) -> Result<Self, SnapshotError> {
+    /// Reads the header, and checks the length that it announces. Reads each head if records differ, and no record
+    /// otherwise. `requested` is the requested kind of filter.
+    pub(crate) fn new(bytes: &Bytes<'_>, requested: &'static str) -> Result<Self, SnapshotError> {
         let mut reading = Reading { bytes, at: 0 };
         let reader = SnapshotReader::new(&mut reading)?;
         let (header, origin) = (reader.header().clone(), reader.origin);
         let mut stored = Stored { header, length: reading.at, tables: None, latest: (0, 0) };
         let kind = stored.header.0.kind;
         let is_plain = kind == Kind::default();
-        if kind.filter() != asked {
-            return Err(SnapshotError::KindMismatch { saved: kind.name(), asked });
+        if kind.filter() != requested {
+            return Err(SnapshotError::KindMismatch { saved: kind.name(), requested });
         }
         check_slots(&stored.header)?;
         whole(&stored.header)?;
@@ -60,7 +60,8 @@ impl Stored {
         Ok(self.length + shards * self.stride())
     }
 
-    /// Notes where each table is, and returns where the last one ends. What the heads say is what a reader believes of them.
+    /// Records the place of each table, and returns the end of the last one. The heads are checked as a reader checks
+    /// them.
     fn read_heads(&mut self, bytes: &Bytes<'_>, origin: u32) -> Result<usize, SnapshotError> {
         let (plan, kind) = (*self.plan(), self.header.0.kind);
         let (mut tables, mut cell, mut at) = (Vec::new(), 0, self.length);
@@ -92,34 +93,36 @@ impl Stored {
         self.header.plan()
     }
 
-    /// The tables, in the order of their cells; `None` if all shards are alike and lie [`Stored::stride`] apart.
+    /// Returns the tables in the order of their cells; `None` if all records have equal length, [`Stored::stride`]
+    /// apart.
     pub(crate) fn take_tables(&mut self) -> Option<Vec<Placed>> {
         self.tables.take()
     }
 
-    /// Where the words of the first shard begin.
+    /// Returns the offset of the words of the first shard.
     pub(crate) fn first(&self) -> usize {
         self.length + RECORD_HEAD
     }
 
-    /// How far it is from those of one shard to those of the next.
+    /// Returns the distance between the words of consecutive shards.
     pub(crate) fn stride(&self) -> usize {
         RECORD_HEAD + format::padded(self.plan().words)
     }
 
-    /// The slots that are taken, by the trailer, in a filter of so many.
+    /// Returns the number of slots in use according to the trailer, at most `slots`.
     pub(crate) fn taken(&self, bytes: &Bytes<'_>, slots: usize) -> usize {
         let taken = bytes.eight(bytes.len() - TRAILER + format::TRAILER_COUNT);
         usize::try_from(taken).unwrap_or(usize::MAX).min(slots)
     }
 
-    /// The epoch of a filter whose keys die.
+    /// Returns the epoch of a filter whose keys or counts die.
     #[inline(always)]
     pub(crate) fn epoch(&self) -> u64 {
         self.latest.0
     }
 
-    /// The epoch of an expiring filter when this much time has passed since it was last told the time before it was written.
+    /// Returns the epoch of an expiring filter after this much time since the last `advance_to` before the snapshot was
+    /// written.
     pub(crate) fn epoch_after(&self, passed: Duration) -> u64 {
         let Some(Expiring { tick, .. }) = self.header.0.kind.expiring else { return 0 };
         let (epoch, part) = self.latest;
@@ -127,23 +130,23 @@ impl Stored {
         epoch.saturating_add(u64::try_from(nanos / u128::from(tick)).unwrap_or(u64::MAX))
     }
 
-    /// The hasher with the keys that are there.
+    /// Returns the hash function with the seeds in the snapshot.
     pub(crate) fn hasher<S: SavedHasher>(&self) -> Result<S, SnapshotError> {
         stored_hasher(&self.header)
     }
 
-    /// Whether this is the hasher and the type of keys.
+    /// Returns an error if the hash function or the type of keys differs.
     pub(crate) fn check_asked<K: ?Sized + 'static, S: SavedHasher>(&self, hasher: &S) -> Result<(), SnapshotError> {
         check_hashing::<K, S>(&self.header, hasher)
     }
 
-    /// Checks all of the records and the trailer.
+    /// Checks all records and the trailer.
     pub(crate) fn check(&self, bytes: &Bytes<'_>) -> Result<(), SnapshotError> {
         SnapshotReader::new(Reading { bytes, at: 0 })?.check()
     }
 }
 
-/// Bytes as a reader.
+/// A reader of bytes.
 struct Reading<'a> {
     bytes: &'a Bytes<'a>,
     at: usize,

@@ -1,4 +1,4 @@
-//! Writing: each shard, or table of a filter that grows, is copied under its locks, and written without them.
+//! Writing: each shard, or table of a growing filter, is copied under its locks, and written without locks.
 
 use super::format::{self, Growing, Header, Kind, MAX_METADATA, MAX_NAME, Record};
 use super::key_type::KeyType;
@@ -14,19 +14,19 @@ use crc32c::crc32c;
 use std::io::Write;
 
 impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
-    /// Writes what the header announces.
+    /// Writes the header and the records that it announces.
     pub(super) fn write(&self, header: &Header, writer: impl Write) -> Result<(), SnapshotError> {
         let (mut writer, saved) = (writer, &self.saved);
         saved.raw.write(header, saved.shards.start, &mut writer, saved.clock)
     }
 
-    /// Refuses what cannot be written, before anything is. The user code that a snapshot takes runs here.
+    /// Checks the options and returns the header. All user code of a snapshot runs here.
     pub(super) fn header(&self) -> Result<Header, SnapshotError> {
-        const { assert!(S::NAME.len() <= MAX_NAME, "the name of a hasher has 64 bytes at the most") };
+        const { assert!(S::NAME.len() <= MAX_NAME, "the name of a hasher has at most 64 bytes") };
         let Saved { raw, beside, ref shards, plan, capacities: [capacity, max_capacity], rate, hasher, .. } =
             self.saved;
         if self.shards.is_empty() || self.shards.start < shards.start || self.shards.end > shards.end {
-            return Err(SnapshotError::NoSuchShards { asked: self.shards.clone(), there: shards.clone() });
+            return Err(SnapshotError::NoSuchShards { requested: self.shards.clone(), there: shards.clone() });
         }
         if let Some(name) = self.key_type.filter(|name| name.len() > MAX_NAME) {
             return Err(SnapshotError::NameTooLong { len: name.len(), most: MAX_NAME });
@@ -53,7 +53,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
     }
 }
 
-/// What follows a header: records, and the trailer that sums them up.
+/// The records after a header, and the trailer that sums them up.
 pub(super) struct Records<W> {
     writer: W,
     origin: u32,
@@ -71,7 +71,7 @@ impl<W: Write> Records<W> {
         Ok(Records { writer, origin, checksums: origin, written: 0, total: 0 })
     }
 
-    /// Writes a record with these words, by way of `bytes`, which have room for any.
+    /// Writes a record with these words, through the buffer `bytes`, which has room for any record.
     fn write_words(&mut self, record: Record, words: &[u64], bytes: &mut [u8]) -> Result<(), SnapshotError> {
         let bytes = &mut bytes[..format::padded(words.len())];
         let (to, zeros) = bytes.split_at_mut(size_of_val(words));
@@ -82,14 +82,14 @@ impl<W: Write> Records<W> {
         self.write(record, bytes)
     }
 
-    /// The same with the bytes of the words and the zeros behind them.
+    /// Writes a record with the bytes of its words, padded with zeros.
     pub(super) fn write(&mut self, record: Record, bytes: &[u8]) -> Result<(), SnapshotError> {
         let head = Record { sum: crc32c(bytes), ..record }.to_bytes(self.origin);
         self.writer.write_all(&head)?;
         self.writer.write_all(bytes)?;
         self.checksums = format::with_head(self.checksums, &head);
         self.written += 1;
-        // No sum of counts, each of slots that are there, overflows.
+        // A sum of counts of existing slots never overflows.
         self.total = self.total.wrapping_add(record.count);
         Ok(())
     }
@@ -101,9 +101,9 @@ impl<W: Write> Records<W> {
     }
 }
 
-/// A filter of any kind, as far as it is written.
+/// The part of a filter of any kind that a snapshot reads.
 pub(crate) trait Copied {
-    /// Writes what the header announces. The first shard has the number `first` in the whole.
+    /// Writes the records that the header announces. The first shard has the number `first` in the whole filter.
     fn write(
         &self,
         header: &Header,
@@ -112,7 +112,7 @@ pub(crate) trait Copied {
         clock: Option<&Clock>,
     ) -> Result<(), SnapshotError>;
 
-    /// Slots in use in these shards.
+    /// Returns the number of slots in use in these shards.
     fn stored_in(&self, shards: Range<usize>) -> u64;
 }
 
@@ -142,12 +142,12 @@ impl<K: SlotKind> Copied for RawFilter<K> {
     }
 }
 
-/// For the words of a shard, and for their bytes.
+/// Allocates memory for the words of a shard and for their bytes.
 fn memory(plan: &Plan) -> Result<(Vec<u64>, Vec<u8>), SnapshotError> {
     Ok((filled(plan.words, 0)?, filled(format::padded(plan.words), 0)?))
 }
 
-/// `len` copies of a value; an error when there is no memory.
+/// Returns `len` copies of a value, or an error if allocation fails.
 fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>, SnapshotError> {
     let mut vec = Vec::new();
     vec.try_reserve_exact(len).map_err(|_| SnapshotError::OutOfMemory { bytes: len * size_of::<T>() })?;

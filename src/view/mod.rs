@@ -1,9 +1,9 @@
-//! Snapshots that are queried in place, without being loaded.
+//! Snapshots queried in place, without loading.
 //!
 //! ```text
-//! mod       the face: opened, checked, asked for keys
-//! records   the records of a plain filter of fixed size, as its shards
-//! tables    tables that differ: of filters that grow, and of those whose slots hold more than fingerprints
+//! mod       the API: opening, checks and lookups
+//! records   the records of a filter of fixed size, as its shards
+//! tables    tables that differ: of growing filters, and of filters with values beside fingerprints
 //! ```
 
 mod records;
@@ -31,13 +31,13 @@ use records::Records;
 use std::path::Path;
 use tables::Tables;
 
-/// A filter of which a snapshot can be queried in place: a [`Filter`] of any kind. Sealed.
+/// A filter whose snapshots can be queried in place: a [`Filter`] of any kind. Sealed.
 pub trait Viewed: sealed::Sealed {
-    /// The type of its keys.
+    /// The type of the keys.
     type Key: ?Sized;
-    /// Its hash function.
+    /// The hash function.
     type Hasher;
-    /// Its kind.
+    /// The kind.
     type Kind: Kind;
 }
 
@@ -53,13 +53,14 @@ impl<K: ?Sized, S, T: Kind> Viewed for Filter<K, S, T> {
     type Kind = T;
 }
 
-/// How keys are looked up: in shards that are alike, by the lookups of a filter, or in tables that differ.
+/// The lookups of a view: of a filter, for equal shards, or of tables that differ.
 enum Lookups<'a> {
     Plain {
         records: Records<'a, Bare>,
         contains: Compiled<Contains<Records<'a, Bare>>>,
     },
-    /// With tags: the shards are searched for the fingerprint, and what is found is looked up by the time of its own shard.
+    /// With tags: the shards are searched for the fingerprint, and the values of hits are read at the epoch of their
+    /// shard.
     Tagged {
         records: Records<'a, Fingerprints>,
         contains: Compiled<Contains<Records<'a, Fingerprints>>>,
@@ -138,22 +139,22 @@ impl<'a> Lookups<'a> {
         }
     }
 
-    /// The values of the copies of a key of a filter that has some, of those that are alive at this epoch.
+    /// Returns the values of the copies of the key that are alive at this epoch; none for a plain filter.
     fn values(&self, mixed: Mixed, now: u64) -> impl ExactSizeIterator<Item = u32> + use<> {
         let values = self.tables().map(|tables| tables.values(self.bytes(), mixed, now));
         values.unwrap_or_default().into_iter()
     }
 
-    /// A number of the tags, of a filter that has some.
+    /// Returns a number of the tags, or 1 for a plain filter.
     fn of_tags(&self, number: impl FnOnce(Tags) -> u32) -> u32 {
         self.tables().and_then(Tables::tags).map_or(1, number)
     }
 }
 
-/// A filter that is read from the bytes of a snapshot, where they lie: it can be asked, and not changed.
+/// A read-only filter over the bytes of a snapshot, queried in place.
 ///
-/// [`FilterView::from_bytes`] takes any slice of bytes, such as one that is compiled into the program.
-/// [`MappedFilter`] is the same for a file.
+/// [`FilterView::from_bytes`] takes any slice of bytes, such as one compiled into the program. [`MappedFilter`] maps a
+/// file.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView, StableHashBuilder};
@@ -179,18 +180,17 @@ pub struct FilterView<'a, F: Viewed> {
     hasher: F::Hasher,
 }
 
-/// A filter in a file that is mapped, not loaded: opened in less than a millisecond whatever its size (in a time that follows the
-/// number of tables, if they differ), shared by all processes that map it through the page cache, and gone from memory when
-/// the system needs it for something else.
+/// A read-only filter in a mapped file. It opens in less than a millisecond at any size (growing filters and filters
+/// with values take time per table), all processes that map the file share its memory through the page cache, and the
+/// system can reclaim that memory.
 ///
-/// What has not been asked for yet comes from the disk when it is. Lookups take no lock and run on any number of threads.
+/// The first lookup of a page reads it from the disk. Lookups take no lock and run on any number of threads.
 ///
 /// # The file
-/// [`save`](crate::Filter::save) puts a new file in the place of the old one, and never changes one: what is mapped
-/// stays what it was, until it is dropped. Open the new file, and swap an `Arc`. A file that is
-/// changed by others under the same name gives other answers, and no undefined behaviour. **Where it is truncated, a lookup
-/// that reads what is no longer there ends the process** (`SIGBUS` on Unix): a file that is mapped must not be cut off, and
-/// no failing disk or network file system be under it.
+/// [`save`](crate::Filter::save) replaces the file and never changes it, so a mapped filter is unchanged until it is
+/// dropped. To update, open the new file and swap an `Arc`. If another program changes the file in place, lookups
+/// return other results, without undefined behaviour. **If the file is truncated, a lookup beyond its end kills the
+/// process** (`SIGBUS` on Unix), as does a failing disk or network file system: never truncate a mapped file.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, MappedFilter};
@@ -213,27 +213,54 @@ pub type MappedFilter<F> = FilterView<'static, F>;
 #[cfg(feature = "mmap")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mmap")))]
 impl<F: Viewed<Key: 'static, Hasher: SavedHasher>> MappedFilter<F> {
-    /// Maps a file, with the keys of the hasher that stand there.
+    /// Maps a file, with the seeds of the hash function in the file.
     ///
-    /// The header is checked, with the hasher and the type of the keys, and the length of the file. **What the records
-    /// hold is believed**: a file that is damaged there may answer "no" to what it holds. Where files come over a network or
-    /// lie for long, call [`check`](FilterView::check), before the first lookup or beside them.
+    /// Checks the header, the hash function, the type of the keys and the length of the file. **Records are not
+    /// checked**: with damaged records, `contains` may return `false` for stored keys. For files from a network or of
+    /// long storage, call [`check`](FilterView::check), before the first lookup or concurrently.
     ///
     /// # Errors
-    /// As [`Filter::load`](crate::Filter::load), but for damage of the records.
+    /// Those of [`Filter::load`](crate::Filter::load), except damage of the records.
     ///
     /// # Complexity
-    /// A few pages of the file, whatever its size. Of a filter that grows, expires, counts or has tags, a page for each table or
-    /// shard, and 4 bytes of memory for each cell of the directory.
+    /// Reads a few pages of the file at any size. For a growing, expiring, counting or tagged filter, reads a page per
+    /// table or shard, and allocates 4 bytes per cell of the directory.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, MappedFilter};
+    ///
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-open");
+    /// let filter = CuckooFilter::<u64>::with_capacity(100);
+    /// filter.insert(&7)?;
+    /// filter.save(&path)?;
+    /// assert!(MappedFilter::<CuckooFilter<u64>>::open(&path)?.contains(&7));
+    /// assert!(MappedFilter::<CuckooFilter<String>>::open(&path).is_err());
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         Self::map(path.as_ref(), |stored| stored.hasher())
     }
 
-    /// Maps a file that was written with a hasher like this one: for a file without the keys of its hasher. As
+    /// Maps a file with this hash function, for a file without the seeds of its hash function. See
     /// [`open`](FilterView::open).
     ///
     /// # Errors
-    /// As [`open`](FilterView::open), and as [`Filter::read_from`](crate::Filter::read_from).
+    /// Those of [`open`](FilterView::open) and [`Filter::read_from`](crate::Filter::read_from).
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, MappedFilter, StableHashBuilder};
+    ///
+    /// type Numbers = CuckooFilter<u64, StableHashBuilder>;
+    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-open-with-hasher");
+    /// let hasher = StableHashBuilder::with_keys(1, 2);
+    /// let filter = Numbers::with_capacity_and_hasher(100, hasher.clone());
+    /// filter.insert(&7)?;
+    /// filter.snapshot().without_keys().save(&path)?;
+    /// assert!(MappedFilter::<Numbers>::open_with_hasher(&path, hasher)?.contains(&7));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open_with_hasher(path: impl AsRef<Path>, hasher: F::Hasher) -> Result<Self, SnapshotError> {
         Self::map(path.as_ref(), |_| Ok(hasher))
     }
@@ -249,24 +276,47 @@ impl<F: Viewed<Key: 'static, Hasher: SavedHasher>> MappedFilter<F> {
 }
 
 impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
-    /// Takes the bytes of a snapshot, with the keys of the hasher that stand there, and checks them in full. They may lie
-    /// at any address. What is compiled in by `include_bytes!` is read when it is asked for, as the program itself.
+    /// Views the bytes of a snapshot, with the seeds of the hash function in the bytes, and checks every byte. The
+    /// bytes need no alignment.
     ///
     /// # Errors
-    /// As [`Filter::load`](crate::Filter::load).
+    /// Those of [`Filter::load`](crate::Filter::load).
     ///
     /// # Complexity
     /// Each byte once, in the memory of two shards, 2 MiB at the most.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView, SnapshotError};
+    ///
+    /// let mut bytes = Vec::new();
+    /// CuckooFilter::<u64>::with_capacity(100).write_to(&mut bytes)?;
+    /// assert!(FilterView::<CuckooFilter<u64>>::from_bytes(&bytes)?.is_empty());
+    /// let truncated = FilterView::<CuckooFilter<u64>>::from_bytes(&bytes[..bytes.len() - 1]);
+    /// assert!(matches!(truncated, Err(SnapshotError::Truncated { .. })));
+    /// # Ok::<(), SnapshotError>(())
+    /// ```
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, SnapshotError> {
         let view = FilterView::new(bytes.into(), |stored| stored.hasher())?;
         view.check()?;
         Ok(view)
     }
 
-    /// Takes the bytes of a snapshot that was written with a hasher like this one. As [`from_bytes`](FilterView::from_bytes).
+    /// Views the bytes of a snapshot with this hash function. See [`from_bytes`](FilterView::from_bytes).
     ///
     /// # Errors
-    /// As [`Filter::read_from`](crate::Filter::read_from), and if anything follows the snapshot.
+    /// Those of [`Filter::read_from`](crate::Filter::read_from), and if anything follows the snapshot.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView, StableHashBuilder};
+    ///
+    /// type Numbers = CuckooFilter<u64, StableHashBuilder>;
+    /// let hasher = StableHashBuilder::with_keys(1, 2);
+    /// let mut bytes = Vec::new();
+    /// Numbers::with_capacity_and_hasher(100, hasher.clone()).snapshot().without_keys().write_to(&mut bytes)?;
+    /// assert!(FilterView::<Numbers>::from_bytes(&bytes).is_err());
+    /// assert!(FilterView::<Numbers>::from_bytes_with_hasher(&bytes, hasher)?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn from_bytes_with_hasher(bytes: &'a [u8], hasher: F::Hasher) -> Result<Self, SnapshotError> {
         let view = FilterView::new(bytes.into(), |_| Ok(hasher))?;
         view.check()?;
@@ -287,10 +337,10 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
 }
 
 impl<F: Viewed> FilterView<'_, F> {
-    /// Checks every byte: all checksums, counts and lengths, as a filter is checked that is loaded. Lookups may go on.
+    /// Checks every byte: all checksums, counts and lengths, as loading does. Lookups proceed concurrently.
     ///
     /// # Errors
-    /// As [`Filter::read_from`](crate::Filter::read_from).
+    /// Those of [`Filter::read_from`](crate::Filter::read_from).
     ///
     /// # Complexity
     /// Each byte once, in the memory of two shards, 2 MiB at the most.
@@ -298,25 +348,49 @@ impl<F: Viewed> FilterView<'_, F> {
         self.stored.check(self.lookups.bytes())
     }
 
-    /// What the snapshot says of itself.
+    /// Returns the header of the snapshot.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView};
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100);
+    /// filter.insert(&7)?;
+    /// let mut bytes = Vec::new();
+    /// filter.write_to(&mut bytes)?;
+    /// let view = FilterView::<CuckooFilter<u64>>::from_bytes(&bytes)?;
+    /// assert_eq!((view.header().capacity(), view.header().key_type()), (100, "u64"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn header(&self) -> &SnapshotHeader {
         self.stored.header()
     }
 
-    /// The hash function.
+    /// Returns the hash function.
     #[must_use]
     pub fn hasher(&self) -> &F::Hasher {
         &self.hasher
     }
 
-    /// The stored copies, as the end of the snapshot has them.
+    /// Returns the number of slots in use, according to the trailer of the snapshot.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView};
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100);
+    /// filter.insert(&7)?;
+    /// let mut bytes = Vec::new();
+    /// filter.write_to(&mut bytes)?;
+    /// let view = FilterView::<CuckooFilter<u64>>::from_bytes(&bytes)?;
+    /// assert_eq!((view.len(), view.is_empty()), (1, false));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.stored.taken(self.lookups.bytes(), self.slots())
     }
 
-    /// Says whether [`len`](FilterView::len) is 0.
+    /// Returns whether [`len`](FilterView::len) is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -330,6 +404,18 @@ impl<F: Viewed> FilterView<'_, F> {
 
 impl<'a, F: Viewed> FilterView<'a, F> {
     /// Returns this view as one of a filter of hashes. See [`Filter::hashed`].
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView};
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100);
+    /// filter.insert(&7)?;
+    /// let mut bytes = Vec::new();
+    /// filter.write_to(&mut bytes)?;
+    /// let view = FilterView::<CuckooFilter<u64>>::from_bytes(&bytes)?;
+    /// assert!(view.hashed().contains(&filter.hash(&7)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn hashed(&self) -> &FilterView<'a, Filter<u64, Prehashed, F::Kind>> {
@@ -351,7 +437,8 @@ impl<F: Viewed<Hasher: BuildHasher>> FilterView<'_, F> {
     /// `true` is wrong at the requested rate.
     ///
     /// # Complexity
-    /// Two buckets of one shard are read, each in one cache line or two. Of a mapped file, pages that were not read yet come from the disk.
+    /// Two buckets of one shard are read, each in one cache line or two. A mapped file reads missing pages from the
+    /// disk.
     #[inline]
     #[must_use]
     pub fn contains<Q: ?Sized + Hash>(&self, key: &Q) -> bool
@@ -366,6 +453,20 @@ impl<F: Viewed<Hasher: BuildHasher>> FilterView<'_, F> {
     ///
     /// # Panics
     /// If `keys` and `found` differ in length.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView};
+    ///
+    /// let filter = CuckooFilter::<u64>::with_capacity(100);
+    /// filter.insert(&7)?;
+    /// let mut bytes = Vec::new();
+    /// filter.write_to(&mut bytes)?;
+    /// let view = FilterView::<CuckooFilter<u64>>::from_bytes(&bytes)?;
+    /// let mut found = [false; 2];
+    /// view.contains_batch(&[6, 7], &mut found);
+    /// assert_eq!(found, [false, true]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[track_caller]
     pub fn contains_batch<Q: BatchKey<F::Key, Form>, Form>(&self, keys: &[Q], found: &mut [bool]) {
         self.lookups.contains_each(keys, |key| self.mixed(key), self.now.get(), found);
@@ -450,6 +551,18 @@ impl<K: ?Sized, S: BuildHasher> FilterView<'_, TaggedFilter<K, S>> {
     }
 
     /// Returns the tags of the key, in no order, one per copy. See [`Filter::tags`].
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{FilterView, TaggedFilter};
+    ///
+    /// let lists = TaggedFilter::<String>::with_capacity(100);
+    /// lists.insert("a.com", 3)?;
+    /// let mut bytes = Vec::new();
+    /// lists.write_to(&mut bytes)?;
+    /// let view = FilterView::<TaggedFilter<String>>::from_bytes(&bytes)?;
+    /// assert_eq!(view.tags("a.com").collect::<Vec<u32>>(), [3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn tags<Q: ?Sized + Hash>(&self, key: &Q) -> impl ExactSizeIterator<Item = u32> + use<K, S, Q>
     where
         K: Borrow<Q>,
@@ -459,7 +572,7 @@ impl<K: ?Sized, S: BuildHasher> FilterView<'_, TaggedFilter<K, S>> {
 }
 
 impl<F: Viewed> fmt::Debug for FilterView<'_, F> {
-    /// Shows what the header says, not the keys of the hash function.
+    /// Shows the header, not the seeds of the hash function.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FilterView").field("header", self.stored.header()).finish_non_exhaustive()
     }

@@ -1,11 +1,11 @@
-//! The records of a snapshot as shards that lie side by side and never change.
+//! The records of a snapshot as constant shards at equal distances.
 
 use crate::layout::{Place, Plan};
 use crate::raw::probe::Layout;
 use crate::raw::{Compare, Positions, Probed, Shape};
 use crate::sys::bytes::Bytes;
 
-/// Bytes behind a bucket that lookups may read: a trailer stands behind the last record.
+/// Bytes after a bucket that lookups may read. The trailer follows the last record.
 pub(super) const SPARE: usize = 3 * size_of::<u64>();
 
 /// The shards of a filter of fixed size.
@@ -15,7 +15,7 @@ pub(super) struct Records<'a, T> {
     shape: Shape<Strides>,
 }
 
-/// Where the words of the first shard begin, and how far apart shards and buckets are, in bits.
+/// The offset of the words of the first shard, and the distances between shards and between buckets, in bits.
 #[derive(Clone, Copy)]
 pub(super) struct Strides {
     first: u64,
@@ -24,10 +24,10 @@ pub(super) struct Strides {
 }
 
 impl<'a, T> Records<'a, T> {
-    /// `first` is the byte at which the words of the first shard begin, and those of the next follow `stride` bytes later.
+    /// Creates shards whose words begin at byte `first`, each `stride` bytes after the one before.
     pub(super) fn new(bytes: Bytes<'a>, slots: T, plan: &Plan, first: usize, stride: usize) -> Self {
         let end = first + (plan.shards - 1) * stride + plan.words * size_of::<u64>();
-        assert!(end + SPARE <= bytes.len(), "a trailer stands behind the last record");
+        assert!(end + SPARE <= bytes.len(), "a trailer follows the last record");
         let (first, shard) = (8 * first as u64, 8 * stride as u64);
         Records {
             bytes,

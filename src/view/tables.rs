@@ -1,5 +1,5 @@
-//! Tables of a snapshot that differ from each other: those of a filter that grows, of several widths, and those of filters whose slots
-//! hold more than a fingerprint, each with an epoch of its own.
+//! Tables of a snapshot that differ from each other: tables of several widths in a growing filter, and tables with
+//! their own epochs in filters with values beside fingerprints.
 
 use super::records::SPARE;
 use crate::layout::{Bucket, Fingerprint, Format, Geometry, Mixed, Moment, Plan, SLOTS, Tags, hits_less};
@@ -18,31 +18,31 @@ pub(super) struct Tables {
     geometry: Geometry,
     plan: Plan,
     tables: Vec<Table>,
-    /// By cell of the directory, the number of the table that holds it. A filter of fixed size has as many tables as cells.
+    /// The number of the table of each cell of the directory. A filter of fixed size has one table per cell.
     cells: Vec<u32>,
-    /// The tags beside fingerprints, unless there are none.
+    /// The tags beside fingerprints, if any.
     tags: Option<Tags>,
     find: Compiled<Find>,
 }
 
 struct Table {
-    /// Where its words begin, in bits.
+    /// The offset of the words, in bits.
     begin: u64,
     bucket_bits: u32,
-    /// By so many bits its buckets have shorter numbers than those of tables that are refilled no more.
+    /// The number of bits by which bucket numbers are shorter than in fully refilled tables.
     refills_left: u32,
-    /// The bits of a fingerprint that are stored.
+    /// The stored bits of a fingerprint.
     mask: u32,
     high: u64,
-    /// As of [`Compare`].
+    /// See [`Compare`].
     unit: u64,
     minus: u64,
     format: Format,
-    /// The epoch by which its tags are meant.
+    /// The epoch of its tags.
     epoch: u64,
 }
 
-/// Where a key is looked for.
+/// The place of a key: its table, fingerprint and buckets.
 #[derive(Clone, Copy)]
 struct Site<'t> {
     table: &'t Table,
@@ -51,7 +51,7 @@ struct Site<'t> {
     begins: [u64; 2],
 }
 
-/// The signature of the search for the fingerprint of a key, whatever its tag.
+/// The signature of the search for the fingerprint of a key, with any tag.
 struct Find;
 
 impl Signature for Find {
@@ -60,7 +60,7 @@ impl Signature for Find {
     type Output = bool;
 }
 
-/// The same for many keys.
+/// The signature of the search for the fingerprints of many keys.
 struct FindEach;
 
 impl Signature for FindEach {
@@ -69,7 +69,7 @@ impl Signature for FindEach {
     type Output = ();
 }
 
-/// Both, compiled for the layout of the widest tables.
+/// The two searches, compiled for the layout of the widest tables.
 struct FindAs<L>(PhantomData<L>);
 
 impl<L: Layout> Function<Find> for FindAs<L> {
@@ -80,7 +80,7 @@ impl<L: Layout> Function<Find> for FindAs<L> {
 }
 
 impl<L: Layout> Function<FindEach> for FindAs<L> {
-    /// A block at a time: the lines of one are on their way while the one before is read.
+    /// Processes one block at a time, and fetches the lines of the next block meanwhile.
     #[inline(always)]
     fn run(tables: &Tables, (bytes, next, found): (&Bytes<'_>, Next<'_>, &mut [bool])) {
         let level = level_for(bytes.len());
@@ -110,7 +110,8 @@ impl Site<'_> {
         self.begins.iter().for_each(|&begin| bytes.prefetch((begin / 8) as usize, level));
     }
 
-    /// Whether the fingerprint is there. Nearly all tables are of one run a bucket or of two, but during one doubling.
+    /// Returns whether a bucket contains the fingerprint. Except during one doubling, nearly all tables have equally
+    /// many runs per bucket, one or two.
     #[inline(always)]
     fn finds<L: Layout>(&self, bytes: &Bytes<'_>) -> bool {
         if L::Runs::SLOTS == 2 && self.table.bucket_bits > u64::BITS {
@@ -133,7 +134,7 @@ impl Site<'_> {
 }
 
 impl Tables {
-    /// Of tables in the order of their cells, which together are all that there are.
+    /// Creates the tables, in the order of their cells, which cover the directory.
     pub(super) fn new(bytes: &Bytes<'_>, plan: &Plan, placed: &[Placed]) -> Result<Self, TryReserveError> {
         let (mut tables, mut cells) = (Vec::new(), Vec::new());
         tables.try_reserve_exact(placed.len())?;
@@ -143,10 +144,7 @@ impl Tables {
             cells.resize(extent.first_cell + plan.cells_at(extent.depth), number as u32);
             let refills_left = plan.extension_bits - plan.level(&extent);
             let plan = plan.leaf(&extent);
-            assert!(
-                first + plan.words * size_of::<u64>() + SPARE <= bytes.len(),
-                "a trailer stands behind the last one"
-            );
+            assert!(first + plan.words * size_of::<u64>() + SPARE <= bytes.len(), "a trailer follows the last table");
             let format = Format::new(plan.slot_bits);
             tables.push(Table {
                 begin: 8 * first as u64,
@@ -171,7 +169,7 @@ impl Tables {
         self.tables.iter().map(|table| of_a_shard >> table.refills_left).sum()
     }
 
-    /// What stands beside fingerprints.
+    /// Returns the tags beside fingerprints.
     pub(super) fn tags(&self) -> Option<Tags> {
         self.tags
     }
@@ -191,25 +189,25 @@ impl Tables {
         Site { table, fingerprint, begins: [begin(class.first), begin(class.second)] }
     }
 
-    /// Whether the key is present at this epoch.
+    /// Returns whether the key is present at this epoch.
     #[inline]
     pub(super) fn contains(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> bool {
         self.find.call(self, (bytes, mixed)) && self.is_alive(bytes, mixed, now)
     }
 
-    /// Whether one of the copies of a key whose fingerprint is there is alive at this epoch.
+    /// Returns whether a copy of a key whose fingerprint was found is alive at this epoch.
     pub(super) fn is_alive(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> bool {
         self.tags.is_none() || !self.values(bytes, mixed, now).is_empty()
     }
 
-    /// Says of each key whether its fingerprint is there.
+    /// Sets for each key whether its fingerprint was found.
     pub(super) fn find_each(&self, bytes: &Bytes<'_>, next: Next<'_>, found: &mut [bool]) {
         let compiled: Compiled<FindEach> =
             with_layout!(layout_of(&self.plan), L => Compiled::for_vectors::<FindAs<L>>());
         compiled.call(self, (bytes, next, found));
     }
 
-    /// Of the keys whose fingerprints were found, keeps those that are alive at this epoch.
+    /// Clears `found` for the keys that are dead at this epoch.
     pub(super) fn keep_alive<T>(
         &self,
         bytes: &Bytes<'_>,
@@ -225,7 +223,8 @@ impl Tables {
         }
     }
 
-    /// The value of each copy of the key that is alive at this epoch, as of when its table was written.
+    /// Returns the values of the copies of the key that are alive at this epoch, in the state in which their table was
+    /// written.
     pub(super) fn values(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
         let Some(tags) = self.tags else { return ArrayVec::new() };
         let Site { table, fingerprint, begins } = self.site(mixed);

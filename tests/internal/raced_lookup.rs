@@ -112,8 +112,9 @@ const KINDS: [(Empty, &[u32]); 4] = [
 enum Move {
     /// The insertion of this key, which relocates it.
     Relocation(u64),
-    /// The insertion of another copy, into the other bucket, and a removal that takes the old one (H2).
-    Trade,
+    /// The insertion of another copy, into the other bucket, and a removal that takes the old one (H2), by this key of the same
+    /// class, whose lookups read its buckets the other way round.
+    Trade(u64),
     /// A split of the table of the key.
     Split,
 }
@@ -125,8 +126,6 @@ struct Race {
     width: u32,
     capacity: usize,
     key: u64,
-    /// A key of the same class whose lookups read its buckets the other way round; a trade needs it.
-    turned: Option<u64>,
     /// Keeps the key out of the bucket that is read first, until it is removed.
     blocker: u64,
     moves: Move,
@@ -142,7 +141,7 @@ impl Race {
         // Fills the bucket of the key and its own other one, from which nothing but the key can move.
         let crowd = stranger(&filter, key, false);
         let (blocker, moves) = (stranger(&filter, key, true), Move::Relocation(crowd));
-        Race { empty, width, capacity, key, turned: None, blocker, moves, stable: Vec::new() }
+        Race { empty, width, capacity, key, blocker, moves, stable: Vec::new() }
     }
 
     /// A key that is traded for another copy.
@@ -155,17 +154,8 @@ impl Race {
             Some((hash, *known.get(&(shard, fingerprint, second.get(), first.get()))?))
         });
         let (key, turned) = pair.expect("hashes do not end");
-        let blocker = stranger(&filter, key, true);
-        Race {
-            empty,
-            width,
-            capacity: SMALL,
-            key,
-            turned: Some(turned),
-            blocker,
-            moves: Move::Trade,
-            stable: Vec::new(),
-        }
+        let (blocker, moves) = (stranger(&filter, key, true), Move::Trade(turned));
+        Race { empty, width, capacity: SMALL, key, blocker, moves, stable: Vec::new() }
     }
 
     /// A key that a split takes to another table.
@@ -194,7 +184,7 @@ impl Race {
             .hashed()
             .insert(&(if let Move::Relocation(crowd) = self.moves { crowd } else { self.key }))
             .expect("room");
-        if let Some(turned) = self.turned {
+        if let Move::Trade(turned) = self.moves {
             assert!(filter.hashed().remove(&(if back { self.key } else { turned })));
         }
     }
@@ -317,23 +307,20 @@ fn a_key_that_moves_is_found_in_every_kind_of_filter() {
     }
 }
 
-#[test]
-fn a_key_that_moves_is_found_by_itself() {
-    for race in races() {
-        race.run_all(contains, false, 1);
-        race.run_all(contains_hashed, false, 3);
-    }
-}
-
+/// By itself, at each place of a batch, and on other threads.
 #[test]
 fn a_key_that_moves_is_found_at_each_place_of_a_batch() {
     for race in races() {
+        race.run_all(contains, false, 1);
+        race.run_all(contains_hashed, false, 3);
         for copies in 1..=LONGEST {
             race.run_all(contains_batch_hashed, false, copies);
         }
         for copies in [1, 2, 3, 4, 5, 33] {
             race.run_all(contains_batch, false, copies);
+            race.run_all(par_contains_hashed, true, copies);
         }
+        race.run_all(par_contains, true, 5);
     }
 }
 
@@ -368,16 +355,6 @@ fn a_key_is_looked_for_until_it_stays_where_it_is() {
                 race.run(ask, pooled, &vec![(race.key, true); copies], 1, 2 * TIMES);
             }
         }
-    }
-}
-
-#[test]
-fn a_key_that_moves_is_found_by_a_parallel_lookup() {
-    for race in races() {
-        for copies in [1, 2, 3, 4, 7, 33] {
-            race.run_all(par_contains_hashed, true, copies);
-        }
-        race.run_all(par_contains, true, 5);
     }
 }
 

@@ -23,6 +23,9 @@ use std::time::Duration;
 /// One word a bucket, parts of a word, straddling slots and buckets, two words a bucket.
 pub(super) const WIDTHS: [u32; 6] = [8, 12, 13, 16, 24, 32];
 
+/// Of these widths some slots are in two words.
+const STRADDLING: [u32; 3] = [12, 13, 24];
+
 /// Of filters that grow. Of two widths in a row at least one has slots in two words.
 pub(super) const GROWING_WIDTHS: [u32; 5] = [9, 13, 16, 17, 30];
 
@@ -39,7 +42,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) type Filter = CuckooFilter<u64>;
 
 /// How a filter is built.
-pub(super) type Empty = fn(u32) -> Filter;
+type Empty = fn(u32) -> Filter;
 
 pub(super) fn empty(width: u32) -> Filter {
     Filter::builder().capacity(CAPACITY).fingerprint_bits(width).stripes(STRIPES).build().unwrap()
@@ -62,7 +65,7 @@ pub(super) fn filled(empty: Empty, width: u32, hashes: &[u64]) -> Filter {
 }
 
 /// Whether a filter can be filled with these.
-pub(super) fn holds_all(width: u32, hashes: &[u64]) -> bool {
+fn holds_all(width: u32, hashes: &[u64]) -> bool {
     let filter = empty(width);
     hashes.iter().all(|&hash| filter.hashed().insert(&hash).is_ok())
 }
@@ -75,17 +78,17 @@ fn steps_of<T>(work: impl FnOnce() -> T) -> (Vec<Step>, T) {
     (steps.take(), result)
 }
 
-pub(super) fn times(wanted: Step, steps: &[Step]) -> usize {
+fn times(wanted: Step, steps: &[Step]) -> usize {
     steps.iter().filter(|&&step| step == wanted).count()
 }
 
 /// Whether a slot in two words was written.
-pub(super) fn straddles(steps: &[Step]) -> bool {
+fn straddles(steps: &[Step]) -> bool {
     steps.windows(2).any(|pair| pair == [Step::WordWritten; 2])
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Operation {
+pub(super) enum Operation {
     Insert(u64),
     InsertUnique(u64),
     Remove(u64),
@@ -94,13 +97,13 @@ enum Operation {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Outcome {
+pub(super) enum Outcome {
     Inserted(Result<bool, InsertError>),
     Removed(usize),
 }
 
 impl Operation {
-    fn run(self, filter: &Filter) -> Outcome {
+    pub(super) fn run(self, filter: &Filter) -> Outcome {
         match self {
             Operation::Insert(hash) => Outcome::Inserted(filter.hashed().insert(&hash).map(|()| true)),
             Operation::InsertUnique(hash) => Outcome::Inserted(filter.hashed().insert_unique(&hash)),
@@ -146,11 +149,12 @@ impl Operation {
 }
 
 /// An operation on a filter that holds these hashes. No other key has the class of the operation's own.
-struct Scenario {
-    empty: Empty,
-    width: u32,
-    stored: Vec<u64>,
-    operation: Operation,
+#[derive(Clone)]
+pub(super) struct Scenario {
+    pub(super) empty: fn(u32) -> Filter,
+    pub(super) width: u32,
+    pub(super) stored: Vec<u64>,
+    pub(super) operation: Operation,
 }
 
 impl fmt::Debug for Scenario {
@@ -303,11 +307,7 @@ fn changes(steps: &[Step]) -> Vec<Step> {
 
 /// Inserts one hash after the other, into one filter after the other, until one is a class of its own and its insertion
 /// `fits`. Returns what was stored before it, and the hash.
-pub(super) fn insertion(
-    empty: Empty,
-    width: u32,
-    fits: impl Fn(&[Step], &Result<(), InsertError>) -> bool,
-) -> (Vec<u64>, u64) {
+fn insertion(empty: Empty, width: u32, fits: impl Fn(&[Step], &Result<(), InsertError>) -> bool) -> (Vec<u64>, u64) {
     for start in (0..100).map(|filter| filter << 20) {
         let filter = empty(width);
         let mut stored = Vec::new();
@@ -340,99 +340,117 @@ pub(super) fn stored_for_removal(width: u32) -> (Vec<u64>, u64) {
     (stored, own)
 }
 
-/// Stops both ways of inserting, which pass the same changes.
-fn stop_insertions(
-    empty: Empty,
-    width: u32,
-    stored: &[u64],
-    hash: u64,
-    expected: Result<bool, InsertError>,
-) -> Vec<Step> {
-    let [steps, unique] = [Operation::Insert(hash), Operation::InsertUnique(hash)].map(|operation| {
+/// An operation that takes steps of its own, and those of them that change what others see.
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    pub(super) scenario: Scenario,
+    outcome: Outcome,
+    pub(super) changes: Vec<Step>,
+}
+
+/// Every kind of operation on one key, and a clear, on filters in which it takes all the steps that it can take.
+pub(super) fn cases(width: u32) -> Vec<Case> {
+    use Operation::{Clear, Insert, InsertUnique, Remove, RemoveAll};
+    use Step::{Bumped, Cleared, Copied, Counted};
+    let mut cases = Vec::new();
+    let mut case = |name, stored: &[u64], operation, outcome: Outcome, changes: Vec<Step>| {
         let scenario = Scenario { empty, width, stored: stored.to_vec(), operation };
-        scenario.stop_everywhere(&Outcome::Inserted(expected))
-    });
-    assert_eq!(changes(&steps), changes(&unique));
-    steps
-}
+        cases.push(Case { name, scenario, outcome, changes });
+    };
 
-#[test]
-fn insertion_into_an_empty_slot() {
-    for width in WIDTHS {
-        let stored: Vec<u64> = (1000..1100).collect();
-        let filter = filled(empty, width, &stored);
-        let hash = (0..).find(|&hash| filter.hashed().count(&hash) == 0).unwrap();
-        let steps = stop_insertions(empty, width, &stored, hash, Ok(true));
-        assert_eq!(changes(&steps), [Step::Counted]);
-        assert!(steps.contains(&Step::Locked) && steps.contains(&Step::WordWritten));
+    // Both ways of inserting make the same changes.
+    let stored: Vec<u64> = (1000..1100).collect();
+    let absent = (0..).find(|&hash| filled(empty, width, &stored).hashed().count(&hash) == 0).unwrap();
+    let hops = |hops: usize| [&[Copied, Bumped, Cleared].repeat(hops)[..], &[Counted]].concat();
+    let by_path = |hops| insertion(empty, width, |steps, _| times(Copied, steps) == hops);
+    let mut insertions = vec![
+        ("insertion", (stored, absent), Ok(true), hops(0)),
+        ("insertion by a path of one hop", by_path(1), Ok(true), hops(1)),
+        ("insertion by a path of two hops", by_path(2), Ok(true), hops(2)),
+        ("insertion by a path of three hops", by_path(3), Ok(true), hops(3)),
+    ];
+    let in_two =
+        |moves: bool| insertion(empty, width, move |steps, _| straddles(steps) && (times(Copied, steps) == 1) == moves);
+    if STRADDLING.contains(&width) {
+        insertions.push(("insertion into a slot in two words", in_two(false), Ok(true), hops(0)));
+        insertions.push(("insertion by a path through a slot in two words", in_two(true), Ok(true), hops(1)));
     }
-}
-
-#[test]
-fn insertion_into_a_slot_in_two_words() {
-    for width in [12, 13, 24] {
-        let (stored, hash) = insertion(empty, width, |steps, _| straddles(steps) && !steps.contains(&Step::Copied));
-        let steps = stop_insertions(empty, width, &stored, hash, Ok(true));
-        assert_eq!(times(Step::WordWritten, &steps), 2);
-        assert_eq!(changes(&steps), [Step::Counted]);
+    let full = insertion(empty, width, |_, result| *result == Err(InsertError::Full));
+    insertions.push(("insertion that is refused", full, Err(InsertError::Full), vec![]));
+    for (name, (stored, hash), told, changes) in insertions {
+        for operation in [Insert(hash), InsertUnique(hash)] {
+            case(name, &stored, operation, Outcome::Inserted(told), changes.clone());
+        }
     }
-}
 
-#[test]
-fn insertion_by_a_path_of_one_hop() {
-    for width in WIDTHS {
-        let (stored, hash) = insertion(empty, width, |steps, _| times(Step::Copied, steps) == 1);
-        let steps = stop_insertions(empty, width, &stored, hash, Ok(true));
-        assert_eq!(changes(&steps), [Step::Copied, Step::Bumped, Step::Cleared, Step::Counted]);
+    // Where another key has the same two buckets, the eighth copy finds the filter full.
+    let eight = (0..100).map(|hash| [vec![hash; 8], (1000..1100).collect()].concat());
+    let eight = eight.into_iter().find(|stored| holds_all(width, stored)).unwrap();
+    let too_many = Outcome::Inserted(Err(InsertError::TooManyCopies));
+    case("insertion of a ninth copy", &eight, Insert(eight[0]), too_many, vec![]);
+    let (stored, own) = stored_for_removal(width);
+    case("insertion of what is there", &stored, InsertUnique(own), Outcome::Inserted(Ok(false)), vec![]);
+    let few = [&stored[..50], &[own]].concat();
+    case("insertion of another copy", &few, Insert(own), Outcome::Inserted(Ok(true)), vec![Counted]);
+
+    // Of several copies, each but the last stays behind a cleared slot. Of 5, both buckets hold some.
+    for copies in [1, 2, 5] {
+        let stored = [&stored[..], &vec![own; copies - 1]].concat();
+        let bumped = [Bumped, Cleared, Counted];
+        let one = &bumped[usize::from(copies == 1)..];
+        case("removal", &stored, Remove(own), Outcome::Removed(1), one.to_vec());
+        let all = [&bumped.repeat(copies - 1)[..], &bumped[1..]].concat();
+        case("removal of all copies", &stored, RemoveAll(own), Outcome::Removed(copies), all);
     }
+    if STRADDLING.contains(&width) {
+        let (stored, hash) = in_two(false);
+        let stored = [&stored[..], &[hash]].concat();
+        case("removal out of a slot in two words", &stored, Remove(hash), Outcome::Removed(1), vec![Cleared, Counted]);
+    }
+    // As many words as there are.
+    case("clear", &stored, Clear, Outcome::Removed(stored.len()), vec![Bumped, Cleared, Counted]);
+    cases
 }
 
 #[test]
-fn insertion_by_a_path_of_several_hops() {
+fn a_writer_that_stands_still_delays_no_lookup() {
     for width in WIDTHS {
-        for hops in [2, 3] {
-            let (stored, hash) = insertion(empty, width, |steps, _| times(Step::Copied, steps) == hops);
-            let steps = stop_insertions(empty, width, &stored, hash, Ok(true));
-            let mut expected = [Step::Copied, Step::Bumped, Step::Cleared].repeat(hops);
-            expected.push(Step::Counted);
-            assert_eq!(changes(&steps), expected);
-            assert!(times(Step::Locked, &steps) >= hops, "each hop has locks of its own");
+        for Case { name, scenario, outcome, changes: expected } in cases(width) {
+            let steps = scenario.stop_everywhere(&outcome);
+            let mut made = changes(&steps);
+            if scenario.operation == Operation::Clear {
+                // Every stripe is bumped before a word is cleared.
+                assert!(times(Step::Bumped, &steps) == STRIPES && times(Step::Cleared, &steps) > 1);
+                made.dedup();
+                assert_eq!(made, expected, "{name} at {width} bits");
+                continue;
+            }
+            assert_eq!(made, expected, "{name} at {width} bits");
+            let written = steps.iter().position(|&step| step == Step::WordWritten);
+            let bumped = steps.iter().position(|&step| step == Step::Bumped);
+            assert_eq!(written.is_none(), expected.is_empty(), "{name} at {width} bits");
+            assert!(expected.first() != Some(&Step::Bumped) || bumped < written, "{name} bumps before it writes");
+            let each_hop_has_locks = times(Step::Locked, &steps) >= times(Step::Copied, &steps).max(1);
+            assert!(each_hop_has_locks, "{name} at {width} bits");
         }
     }
 }
 
 #[test]
-fn insertion_by_a_path_through_a_slot_in_two_words() {
-    for width in [12, 13, 24] {
-        let (stored, hash) = insertion(empty, width, |steps, _| straddles(steps) && steps.contains(&Step::Copied));
-        let steps = stop_insertions(empty, width, &stored, hash, Ok(true));
-        assert!(times(Step::WordWritten, &steps) > 2 * times(Step::Copied, &steps) + 1);
-    }
-}
-
-#[test]
-fn insertion_that_splits_its_table() {
+fn a_writer_that_stands_still_in_a_split_delays_no_lookup() {
     for width in GROWING_WIDTHS {
         let (stored, hash) = insertion_that_splits(width);
-        let steps = changes(&stop_insertions(growing, width, &stored, hash, Ok(true)));
-        // Two cells, and most of the words of 256 slots.
-        let (copied, cleared) = (&steps[..3], &steps[3..steps.len() - 1]);
-        assert_eq!(copied, [Step::Copied, Step::Published, Step::Published]);
-        let words = 4 * width as usize;
-        assert!((words / 2..=words).contains(&cleared.len()), "{} of {words} words", cleared.len());
-        assert!(cleared.iter().all(|&step| step == Step::Cleared));
-        assert_eq!(steps.last(), Some(&Step::Counted));
-    }
-}
-
-#[test]
-fn insertion_that_is_refused() {
-    for width in WIDTHS {
-        let (stored, hash) = insertion(empty, width, |_, result| *result == Err(InsertError::Full));
-        let steps = stop_insertions(empty, width, &stored, hash, Err(InsertError::Full));
-        assert_eq!(changes(&steps), []);
-        assert!(!steps.contains(&Step::WordWritten));
-        assert!(times(Step::Locked, &steps) >= 1, "all stripes");
+        for operation in [Operation::Insert(hash), Operation::InsertUnique(hash)] {
+            let scenario = Scenario { empty: growing, width, stored: stored.clone(), operation };
+            let steps = changes(&scenario.stop_everywhere(&Outcome::Inserted(Ok(true))));
+            // Two cells, and most of the words of 256 slots.
+            let (copied, cleared) = (&steps[..3], &steps[3..steps.len() - 1]);
+            assert_eq!(copied, [Step::Copied, Step::Published, Step::Published]);
+            let words = 4 * width as usize;
+            assert!((words / 2..=words).contains(&cleared.len()), "{} of {words} words", cleared.len());
+            assert!(cleared.iter().all(|&step| step == Step::Cleared));
+            assert_eq!(steps.last(), Some(&Step::Counted));
+        }
     }
 }
 
@@ -450,98 +468,5 @@ fn insertion_into_a_filter_that_is_cleared_during_its_search() {
         };
         assert_eq!(with_hook(clear, || filter.hashed().insert(&hash)), Ok(()));
         assert_eq!((filter.len(), filter.hashed().count(&hash)), (1, 1));
-    }
-}
-
-#[test]
-fn insertion_of_too_many_copies() {
-    for width in WIDTHS {
-        // Where another key has the same two buckets, the eighth copy finds the filter full.
-        let stored = (0..100).map(|hash| [vec![hash; 8], (1000..1100).collect()].concat());
-        let stored = stored.into_iter().find(|stored| holds_all(width, stored)).unwrap();
-        let operation = Operation::Insert(stored[0]);
-        let scenario = Scenario { empty, width, stored, operation };
-        let steps = scenario.stop_everywhere(&Outcome::Inserted(Err(InsertError::TooManyCopies)));
-        assert_eq!(changes(&steps), []);
-        assert!(!steps.contains(&Step::WordWritten));
-    }
-}
-
-#[test]
-fn insertion_of_a_key_that_must_be_unique_and_is_not() {
-    for width in WIDTHS {
-        let (stored, hash) = stored_for_removal(width);
-        let scenario = Scenario { empty, width, stored, operation: Operation::InsertUnique(hash) };
-        let steps = scenario.stop_everywhere(&Outcome::Inserted(Ok(false)));
-        assert_eq!(steps, [Step::Locked]);
-    }
-}
-
-#[test]
-fn removal_of_the_only_copy() {
-    for width in WIDTHS {
-        let (stored, hash) = stored_for_removal(width);
-        let scenario = Scenario { empty, width, stored, operation: Operation::Remove(hash) };
-        let steps = scenario.stop_everywhere(&Outcome::Removed(1));
-        assert_eq!(changes(&steps), [Step::Cleared, Step::Counted]);
-    }
-}
-
-#[test]
-fn removal_out_of_a_slot_in_two_words() {
-    for width in [12, 13, 24] {
-        let (mut stored, hash) = insertion(empty, width, |steps, _| straddles(steps) && !steps.contains(&Step::Copied));
-        stored.push(hash);
-        let scenario = Scenario { empty, width, stored, operation: Operation::Remove(hash) };
-        let steps = scenario.stop_everywhere(&Outcome::Removed(1));
-        assert_eq!(times(Step::WordWritten, &steps), 2);
-        assert_eq!(changes(&steps), [Step::Cleared, Step::Counted]);
-    }
-}
-
-#[test]
-fn removal_of_one_of_some_copies_bumps_before_it_clears() {
-    for width in WIDTHS {
-        // With 5 copies, both buckets hold some.
-        for more in [1, 4] {
-            let (mut stored, hash) = stored_for_removal(width);
-            stored.extend(vec![hash; more]);
-            let scenario = Scenario { empty, width, stored, operation: Operation::Remove(hash) };
-            let steps = scenario.stop_everywhere(&Outcome::Removed(1));
-            assert_eq!(changes(&steps), [Step::Bumped, Step::Cleared, Step::Counted]);
-            let bumped = steps.iter().position(|&step| step == Step::Bumped).unwrap();
-            assert!(!steps[..bumped].contains(&Step::WordWritten));
-        }
-    }
-}
-
-#[test]
-fn removal_of_all_copies() {
-    for width in WIDTHS {
-        for copies in [1, 2, 5] {
-            let (mut stored, hash) = stored_for_removal(width);
-            stored.extend(vec![hash; copies - 1]);
-            let scenario = Scenario { empty, width, stored, operation: Operation::RemoveAll(hash) };
-            let steps = scenario.stop_everywhere(&Outcome::Removed(copies));
-            // Each but the last stays behind a cleared slot.
-            let mut expected = [Step::Bumped, Step::Cleared, Step::Counted].repeat(copies);
-            expected.remove(3 * (copies - 1));
-            assert_eq!(changes(&steps), expected);
-        }
-    }
-}
-
-#[test]
-fn clearing() {
-    for width in WIDTHS {
-        let (stored, _) = stored_for_removal(width);
-        let len = stored.len();
-        let scenario = Scenario { empty, width, stored, operation: Operation::Clear };
-        let steps = scenario.stop_everywhere(&Outcome::Removed(len));
-        let words = times(Step::Cleared, &steps);
-        assert_eq!(times(Step::Bumped, &steps), STRIPES);
-        assert!(words > 1);
-        // Every stripe is bumped before a word is cleared.
-        assert_eq!(changes(&steps), [vec![Step::Bumped], vec![Step::Cleared; words], vec![Step::Counted]].concat());
     }
 }

@@ -33,12 +33,8 @@ fn distinct_keys(rng: &mut fastrand::Rng) -> impl Iterator<Item = u64> + use<> {
     (0..).map(move |i: u64| mix(start.wrapping_add(i.wrapping_mul(0x9e37_79b9_7f4a_7c15))))
 }
 
-fn fill_to_capacity(capacity: usize, all: usize, part: usize, most_in_10_000: usize) {
-    fill_all_to_capacity(build, capacity, all, part, most_in_10_000);
-}
-
 /// Builds filters of this capacity and fills each with as many distinct keys as were asked for.
-fn fill_all_to_capacity(
+fn fill_to_capacity(
     build: fn(usize, u32, &mut fastrand::Rng) -> CuckooFilter<u64>,
     capacity: usize,
     all: usize,
@@ -67,19 +63,22 @@ fn fill_all_to_capacity(
     }
 }
 
+/// 27 and 79 are the largest capacities whose filters have two buckets less than 16, and than 32: few sums lead to their
+/// alternates, and of all sizes these come nearest to the one refused build in 10,000 that the promise leaves.
 #[test]
-fn small_filters_take_all_keys_that_were_asked_for() {
+fn filters_take_all_keys_that_were_asked_for() {
     for capacity in [1, 2, 5, 10] {
-        fill_to_capacity(capacity, 30_000, 30_000, 0);
+        fill_to_capacity(build, capacity, 30_000, 30_000, 0);
     }
-}
-
-/// The largest capacities whose filters have two buckets less than 16, and than 32: few sums lead to their alternates,
-/// and of all sizes these come nearest to the one refused build in 10,000 that the promise leaves.
-#[test]
-fn filters_of_nearly_a_power_of_two_take_all_keys_that_were_asked_for() {
-    for capacity in [27, 79] {
-        fill_to_capacity(capacity, 100_000, 10_000, 1);
+    for (capacity, all, part, most_in_10_000) in [
+        (27, 100_000, 10_000, 1),
+        (79, 100_000, 10_000, 1),
+        (100, 30_000, 10_000, 0),
+        (1000, 30_000, 2_000, 0),
+        (100_000, 100, 20, 0),
+        (1_000_000, 100, 4, 0),
+    ] {
+        fill_to_capacity(build, capacity, all, part, most_in_10_000);
     }
 }
 
@@ -88,20 +87,8 @@ fn filters_of_nearly_a_power_of_two_take_all_keys_that_were_asked_for() {
 #[test]
 fn small_filters_that_grow_take_all_keys_that_were_asked_for() {
     for capacity in [0, 1, 27, 36, 43, 63, 64, 78] {
-        fill_all_to_capacity(growing, capacity, 100_000, 10_000, 1);
+        fill_to_capacity(growing, capacity, 100_000, 10_000, 1);
     }
-}
-
-#[test]
-fn filters_of_100_and_1000_take_all_keys_that_were_asked_for() {
-    fill_to_capacity(100, 30_000, 10_000, 0);
-    fill_to_capacity(1000, 30_000, 2_000, 0);
-}
-
-#[test]
-fn large_filters_take_all_keys_that_were_asked_for() {
-    fill_to_capacity(100_000, 100, 20, 0);
-    fill_to_capacity(1_000_000, 100, 4, 0);
 }
 
 /// The chance that a large filter refuses a key follows from the first refusals of single shards (docs/design/sizes.md): at most a
@@ -176,6 +163,18 @@ fn memory_stays_within_1_5_percent_of_bits_by_0_95() {
         }
     }
     println!("memory is {least:.4} to {most:.4} of bits / 0.95 a key");
+}
+
+/// Also beside powers of two, where the memory of others doubles.
+#[test]
+fn memory_follows_the_capacity() {
+    for log2 in 14..26 {
+        for capacity in [(1 << log2) - 1, (1 << log2) + 1, 3 << (log2 - 1)] {
+            let bytes = CuckooFilter::<u64>::builder().capacity(capacity).memory_usage().unwrap();
+            let bits = bytes as f64 * 8.0 / capacity as f64;
+            assert!((13.0..14.5).contains(&bits), "{bits} bits a key at {capacity}");
+        }
+    }
 }
 
 #[test]

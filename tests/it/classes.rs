@@ -70,3 +70,22 @@ fn keys_are_treated_alike_exactly_if_they_are_of_one_class() {
     check(Filter::builder().capacity(600_000), 20_000);
     check(Filter::builder().capacity(1_000).max_capacity(120_000), 60_000);
 }
+
+/// A removal of what was never inserted can take another key's copy. Whoever asks first and remembers
+/// what was admitted removes no other key's.
+#[test]
+fn what_was_admitted_can_be_removed_and_nothing_else_is_lost() {
+    // Narrow, so that many keys share a class.
+    let filter = CuckooFilter::<u64>::builder().capacity(20_000).fingerprint_bits(8).build().unwrap();
+    let (admitted, taken_for_present): (Vec<u64>, Vec<u64>) =
+        (0..20_000).partition(|key| filter.insert_unique(key).unwrap());
+    assert!(taken_for_present.len() > 100, "some keys share a class with another");
+    let (leaving, staying) = admitted.split_at(admitted.len() / 2);
+    assert!(leaving.iter().all(|key| filter.remove(key)));
+    assert!(staying.iter().all(|key| filter.contains(key)), "no other key lost a copy");
+    assert_eq!(filter.len(), staying.len());
+
+    // The mistake: removals of keys that were told "present", which have no copy of their own.
+    let mistaken = taken_for_present.iter().filter(|key| filter.remove(key)).count();
+    assert!(mistaken > 0 && staying.iter().any(|key| !filter.contains(key)), "{mistaken} copies of others are gone");
+}

@@ -171,14 +171,7 @@ fn files_of_other_kinds_are_refused() {
         let other = StableHashBuilder::with_keys(1, 3);
         assert!(ExpiringFilter::<u64, _>::read_from(&bytes[..], other).is_err());
     }
-    // Cut off anywhere, or with any byte changed.
     let whole = &files[0];
-    for cut in (0..whole.len()).step_by(7) {
-        assert!(read(&whole[..cut], SECOND).is_err());
-        let mut changed = whole.clone();
-        changed[cut] ^= 0x10;
-        assert!(read(&changed, SECOND).is_err(), "byte {cut}");
-    }
     assert!(matches!(
         ExpiringFilter::<String, _>::read_from(&whole[..], hasher()),
         Err(SnapshotError::KeyTypeMismatch { .. })
@@ -202,32 +195,6 @@ fn a_time_that_no_filter_has_is_refused() {
         match read(&sealed.clone().with(at, value.to_le_bytes()).bytes, SECOND) {
             Err(SnapshotError::Invalid { field, .. }) => assert_eq!(field, named),
             other => panic!("{named}: {other:?}"),
-        }
-    }
-}
-
-#[test]
-fn counts_are_read_as_they_were_written() {
-    for bits in [1, 4, 8, 16] {
-        let builder = || CountingFilter::<u64>::builder().capacity(2_000).counter_bits(bits).hasher(hasher());
-        let filter = builder().build().unwrap();
-        (0..2_000_u64).for_each(|key| (0..=key % 20).for_each(|_| _ = filter.add(&key).unwrap()));
-        let loaded: CountingFilter<u64, _> =
-            CountingFilter::read_from(&written(|bytes| filter.write_to(bytes))[..], hasher()).unwrap();
-        let (mut one, mut other) = (vec![0; 2_000], vec![0; 2_000]);
-        let keys: Vec<u64> = (0..2_000).collect();
-        filter.count_batch(&keys, &mut one);
-        loaded.count_batch(&keys, &mut other);
-        assert_eq!(one, other);
-        assert_eq!(one, keys.iter().map(|key| loaded.count(key)).collect::<Vec<_>>());
-        // Merged, counts add up, and new keys come with theirs.
-        let merged = builder().build().unwrap();
-        assert!((0..1_000).all(|key| merged.add(&key).is_ok()));
-        let report = merged.merge_from(&filter).unwrap();
-        assert_eq!((report.inserted, report.refused), (filter.len(), 0));
-        for key in 0..2_000 {
-            let sum = (key % 20 + 1 + u64::from(key < 1_000)).min(filter.max_count().into());
-            assert!(u64::from(merged.count(&key)) >= sum, "{key}");
         }
     }
 }

@@ -1,10 +1,13 @@
 //! What filters of every kind have in common, fixed in size and growing: one suite over all of them.
 
+use crate::support::Folder;
 use concurrent_cuckoo_filter::{
-    BulkReport, CountingFilter, CuckooFilter, ExpiringFilter, FilterView, RemoveReport, SnapshotError, SnapshotReader,
-    StableHashBuilder, TaggedFilter,
+    BulkReport, CountingFilter, CuckooFilter, ExpiringFilter, FilterView, MappedFilter, RemoveReport, SnapshotError,
+    SnapshotReader, StableHashBuilder, TaggedFilter,
 };
+use std::fs;
 use std::hash::BuildHasher;
+use std::path::Path;
 use std::time::Duration;
 
 type Stable = StableHashBuilder;
@@ -38,8 +41,10 @@ trait Kind: Clone + Send + Sync {
     fn bytes(&self) -> Vec<u8>;
     fn with_metadata(&self, metadata: &[u8]) -> Vec<u8>;
     fn read(bytes: &[u8], in_parallel: bool) -> Result<Self, SnapshotError>;
-    /// Of a snapshot that is queried in place.
-    fn has_viewed(bytes: &[u8], keys: &[u64], found: &mut [bool]);
+    /// Queries a snapshot in place, and checks it.
+    fn view(bytes: &[u8], keys: &[u64], found: &mut [bool]) -> Result<(), SnapshotError>;
+    /// The same in a file.
+    fn map(path: &Path, keys: &[u64], found: &mut [bool]) -> Result<(), SnapshotError>;
 }
 
 /// The filter of a kind.
@@ -58,7 +63,7 @@ macro_rules! kind {
     ($filter:ident, $($rest:tt)+) => {
         kind!(= $filter<u64, Stable>, $filter<u64, Stable>, |filter| filter, |filter| filter, $($rest)+);
     };
-    (= $kind:ty, $filter:ty, $make:expr, $of:expr, $own_copies:literal, $digests:expr, $builder:expr, $put:expr, $put_batch:expr, $par_put:expr, $take:expr, $take_batch:expr, $read:expr, $view:expr) => {
+    (= $kind:ty, $filter:ty, $make:expr, $of:expr, $own_copies:literal, $digests:expr, $builder:expr, $put:expr, $put_batch:expr, $par_put:expr, $take:expr, $take_batch:expr) => {
         impl Kind for $kind {
             const OWN_COPIES: bool = $own_copies;
             const DIGESTS: [u64; 2] = $digests;
@@ -122,12 +127,19 @@ macro_rules! kind {
             }
             fn read(bytes: &[u8], in_parallel: bool) -> Result<Self, SnapshotError> {
                 let reader = SnapshotReader::new(bytes)?;
-                $read(if in_parallel { reader.in_parallel() } else { reader }).map($make)
+                let reader = if in_parallel { reader.in_parallel() } else { reader };
+                let filter: $filter = reader.into_filter()?;
+                Ok($make(filter))
             }
-            fn has_viewed(bytes: &[u8], keys: &[u64], found: &mut [bool]) {
-                let view = FilterView::<$filter>::from_bytes(bytes).unwrap();
-                view.check().unwrap();
-                $view(&view, keys, found);
+            fn view(bytes: &[u8], keys: &[u64], found: &mut [bool]) -> Result<(), SnapshotError> {
+                let view = FilterView::<$filter>::from_bytes(bytes)?;
+                view.contains_batch(keys, found);
+                view.check()
+            }
+            fn map(path: &Path, keys: &[u64], found: &mut [bool]) -> Result<(), SnapshotError> {
+                let mapped = MappedFilter::<$filter>::open(path)?;
+                mapped.contains_batch(keys, found);
+                mapped.check()
             }
         }
 
@@ -151,9 +163,7 @@ kind!(
     |filter: &Self, keys| filter.insert_batch(keys),
     |filter: &Self, keys| filter.par_insert(keys),
     |filter: &Self, key| filter.remove(key),
-    |filter: &Self, keys| filter.remove_batch(keys),
-    |reader: SnapshotReader<&[u8]>| reader.into_filter(),
-    |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
+    |filter: &Self, keys| filter.remove_batch(keys)
 );
 kind!(
     ExpiringFilter,
@@ -164,9 +174,7 @@ kind!(
     |filter: &Self, keys| filter.insert_batch(keys),
     |filter: &Self, keys| filter.par_insert(keys),
     |filter: &Self, key| filter.remove(key),
-    |filter: &Self, keys| filter.remove_batch(keys),
-    |reader: SnapshotReader<&[u8]>| reader.into_filter(),
-    |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
+    |filter: &Self, keys| filter.remove_batch(keys)
 );
 kind!(
     CountingFilter,
@@ -177,9 +185,7 @@ kind!(
     |filter: &Self, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
     |filter: &Self, keys| filter.bulk().add(keys),
     |filter: &Self, key| filter.remove(key),
-    |filter: &Self, keys| filter.remove_batch(keys),
-    |reader: SnapshotReader<&[u8]>| reader.into_filter(),
-    |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
+    |filter: &Self, keys| filter.remove_batch(keys)
 );
 kind!(
     = Window,
@@ -193,9 +199,7 @@ kind!(
     |filter: &CountingFilter<_, _>, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
     |filter: &CountingFilter<_, _>, keys| filter.bulk().add(keys),
     |filter: &CountingFilter<_, _>, key| filter.subtract(key) == Some(0),
-    |filter: &CountingFilter<_, _>, keys| filter.remove_batch(keys),
-    |reader: SnapshotReader<&[u8]>| reader.into_filter(),
-    |view: &FilterView<'_, CountingFilter<u64, Stable>>, keys, found| view.contains_batch(keys, found)
+    |filter: &CountingFilter<_, _>, keys| filter.remove_batch(keys)
 );
 kind!(
     TaggedFilter,
@@ -206,9 +210,7 @@ kind!(
     |filter: &Self, keys| filter.insert_batch(keys, 3).unwrap(),
     |filter: &Self, keys| filter.bulk().insert(keys, 3).unwrap(),
     |filter: &Self, key| filter.remove(key, 3),
-    |filter: &Self, keys| filter.remove_batch(keys, 3),
-    |reader: SnapshotReader<&[u8]>| reader.into_filter(),
-    |view: &FilterView<'_, Self>, keys, found| view.contains_batch(keys, found)
+    |filter: &Self, keys| filter.remove_batch(keys, 3)
 );
 
 /// Filled to its capacity, by all three ways.
@@ -260,6 +262,7 @@ of_each_kind! {
     every_way_in_and_every_lookup_agree => ways(400_000);
     a_clone_holds_the_same_and_goes_its_own_way => clones(60_000);
     what_is_written_is_read => snapshots(60_000);
+    a_damaged_snapshot_is_refused_in_every_way => damage(2_500);
     the_same_changes_give_the_same_bytes => determinism(60_000);
     merged_filters_hold_both => merges(30_000);
     room_is_made_ahead => reserves(200_000);
@@ -285,6 +288,7 @@ fn clones<F: Kind>(keys: u64, grows: bool) {
     let filter = filled::<F>(keys, grows);
     let copy = filter.clone();
     assert_eq!(copy.len(), filter.len());
+    assert!(grows || copy.bytes() == filter.bytes());
     // Without the tables that were refilled.
     assert!(copy.memory() <= filter.memory() && (grows || copy.memory() == filter.memory()));
     filter.clear();
@@ -309,16 +313,41 @@ fn snapshots<F: Kind>(keys: u64, grows: bool) {
         assert_eq!(read.bytes(), bytes, "what was read is written alike");
     }
     let asked: Vec<u64> = (0..2 * keys).collect();
-    let (mut loaded, mut viewed) = (vec![false; asked.len()], vec![false; asked.len()]);
+    let [mut loaded, mut viewed, mut mapped] = [(); 3].map(|()| vec![false; asked.len()]);
     filter.has_batch(&asked, &mut loaded);
-    F::has_viewed(&bytes, &asked, &mut viewed);
-    assert_eq!(viewed, loaded, "a snapshot that is queried in place");
+    let file = Folder::file_of(&bytes);
+    F::view(&bytes, &asked, &mut viewed).unwrap();
+    F::map(&file.path(), &asked, &mut mapped).unwrap();
+    assert!(viewed == loaded && mapped == loaded, "a snapshot that is queried in place");
     let with_metadata = filter.with_metadata(b"offset 17");
     assert_eq!(SnapshotReader::new(&with_metadata[..]).unwrap().header().metadata(), b"offset 17");
+}
+
+/// Cut off anywhere, or with one bit flipped anywhere: an error or, before the check of a file, other answers.
+fn damage<F: Kind>(keys: u64, grows: bool) {
+    let bytes = filled::<F>(keys, grows).bytes();
+    let file = Folder::file_of(&bytes);
+    let (asked, mut found) = (Vec::from_iter(0..200), [false; 200]);
+    let mut refuses = |bytes: &[u8], place: usize| {
+        let checked = SnapshotReader::new(bytes).and_then(SnapshotReader::check);
+        fs::write(file.path(), bytes).unwrap();
+        let results = [
+            checked.map(drop),
+            F::read(bytes, false).map(drop),
+            F::read(bytes, true).map(drop),
+            F::view(bytes, &asked, &mut found),
+            F::map(&file.path(), &asked, &mut found),
+        ];
+        assert!(results.iter().all(Result::is_err), "byte {place} of {}: {results:?}", bytes.len());
+    };
     let mut damaged = bytes.clone();
-    damaged[bytes.len() / 2] ^= 4;
-    assert!(SnapshotReader::new(&damaged[..]).unwrap().check().is_err());
-    assert!(F::read(&damaged, false).is_err() && F::read(&damaged, true).is_err());
+    let (header, trailer) = (0..400, bytes.len() - 200..bytes.len());
+    for place in header.chain((400..bytes.len()).step_by(61)).chain(trailer) {
+        refuses(&bytes[..place], place);
+        damaged[place] ^= 1 << (place % 8);
+        refuses(&damaged, place);
+        damaged[place] ^= 1 << (place % 8);
+    }
 }
 
 /// Also when a filter goes on from a snapshot.

@@ -1,13 +1,10 @@
 //! Tests of the public face, in one program. A test that needs a process of its own has a program of its own next to
 //! this folder: `memory` and `refused_memory` replace the allocator, `serde` is built only with that feature.
 
-mod batch;
 mod builder;
 mod bulk;
 mod capacity;
-mod claims;
 mod classes;
-mod clone;
 mod counting;
 mod debug;
 mod expiring;
@@ -21,14 +18,11 @@ mod parts;
 mod rates;
 #[cfg(all(feature = "shared", target_os = "linux"))]
 mod shared;
-mod singles;
 mod snapshot;
 mod stats;
 mod stress;
 mod support;
 mod tagging;
 mod types;
-mod unique;
 #[cfg(feature = "mmap")]
 mod view;
-mod windows;

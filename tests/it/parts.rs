@@ -91,10 +91,8 @@ fn a_key_of_another_part_is_an_error_and_nothing_is_stored() {
                 PartError::OtherPart { index: 60, shard, part, .. } => assert_eq!((*shard, part), (other, &shards)),
                 error => panic!("{error:?}"),
             }
-            let told = format!(
-                "key 60 belongs to shard {other}; this part has the shards {} to {},",
-                shards.start, shards.end
-            );
+            let told =
+                format!("key 60 belongs to shard {other}; this part has shards {}..{}", shards.start, shards.end);
             assert!(error.to_string().contains(&told), "{error}");
         }
         assert!(part.is_empty());
@@ -128,19 +126,29 @@ fn shards_that_a_filter_does_not_have() {
         let asked = Range { start, end };
         let error = builder().build_shards(asked.clone()).unwrap_err();
         match &error {
-            BuildError::NoSuchShards { asked: told, shards: SHARDS, .. } => assert_eq!(*told, asked),
+            BuildError::NoSuchShards { requested: told, shards: SHARDS, .. } => assert_eq!(*told, asked),
             error => panic!("{error:?}"),
         }
-        assert!(error.to_string().contains(&format!("shards {start} to {end} ")), "{error}");
+        assert!(error.to_string().contains(&format!("shards {start}..{end} ")), "{error}");
     }
-    // Nor does a part have those of another one.
-    let part = builder().build_shards(1..3).unwrap();
-    for shards in [0..2, 2..4, 0..1, 1..1] {
-        let error = part.snapshot().shards(shards.clone()).write_to(Vec::new()).unwrap_err();
-        assert!(
-            matches!(&error, SnapshotError::NoSuchShards { asked, there, .. } if *asked == shards && *there == (1..3)),
-            "{error:?}"
-        );
+    // Nor has a part those of another one, nor a filter of one shard a second.
+    let (part, filter) = (builder().build_shards(1..3).unwrap(), CuckooFilter::<u64>::with_capacity(10));
+    for (start, end) in [(0, 2), (2, 4), (0, 1), (1, 1), (1, 2), (7, usize::MAX)] {
+        let (asked, mut bytes) = (Range { start, end }, Vec::new());
+        let of_part = part.snapshot().shards(asked.clone()).write_to(&mut bytes);
+        for (result, shards) in [(of_part, 1..3), (filter.snapshot().shards(asked.clone()).write_to(&mut bytes), 0..1)]
+        {
+            match result {
+                Err(SnapshotError::NoSuchShards { requested: told, there, .. }) => {
+                    assert_eq!((told, there), (asked.clone(), shards))
+                }
+                result => {
+                    let is_there = shards.start <= asked.start && asked.end <= shards.end && !asked.is_empty();
+                    assert!(result.is_ok() && is_there, "{result:?} of {asked:?}");
+                }
+            }
+        }
+        bytes.clear();
     }
     assert!(part.snapshot().shards(2..3).write_to(Vec::new()).is_ok());
 }

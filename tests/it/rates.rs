@@ -118,19 +118,3 @@ fn poor_hashes_keep_the_capacity_the_load_and_the_rate() {
     }
     assert!(failed.is_empty(), "(name, capacity, bits, refused, load, sigmas): {failed:#?}");
 }
-
-#[test]
-fn raw_numbers_through_the_hash_twins_keep_the_capacity_and_the_rate() {
-    const CAPACITY: u64 = 95_000;
-    const LOOKUPS: u64 = 1_000_000;
-    for (name, number) in SEQUENCES {
-        let filter = CuckooFilter::<String>::with_capacity(CAPACITY as usize);
-        assert!((0..CAPACITY).all(|i| filter.hashed().insert(&number(i)).is_ok()), "{name}");
-        assert!((0..CAPACITY).all(|i| filter.hashed().contains(&number(i))), "{name}");
-        let found = (CAPACITY..CAPACITY + LOOKUPS).filter(|&i| filter.hashed().contains(&number(i))).count();
-        let rate = Rate::of(LOOKUPS, found as u64, slots(&filter), filter.load_factor(), filter.fingerprint_bits());
-        assert!(rate.keeps(0.001), "{name}: {}", rate.measured());
-        assert!((0..CAPACITY).all(|i| filter.hashed().remove(&number(i))), "{name}");
-        assert!(filter.is_empty());
-    }
-}

@@ -1,6 +1,7 @@
 //! One filter shared by processes: who may open what, and what readers make of any bytes. What a killed process leaves is tested
 //! from inside (`tests/internal/shared`).
 
+use crate::support::Folder;
 use concurrent_cuckoo_filter::{
     Builder, CuckooFilter, MappedFilter, SharedError, SharedFilter, SharedReader, SharedState, SnapshotError,
     StableHashBuilder,
@@ -8,35 +9,10 @@ use concurrent_cuckoo_filter::{
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
-
-/// A name in a folder of its own, which is removed with all that is in it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.shared-{name}-{}", std::process::id()));
-        fs::create_dir(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self) -> PathBuf {
-        self.0.join("filter")
-    }
-
-    fn files(&self) -> usize {
-        fs::read_dir(&self.0).unwrap().count()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn builder(capacity: usize) -> Builder<u64, StableHashBuilder> {
     CuckooFilter::builder().capacity(capacity).hasher(StableHashBuilder::with_keys(3, 4))
@@ -52,8 +28,8 @@ fn reader(path: &Path) -> Result<SharedReader<Filter>, SharedError> {
 
 #[test]
 fn what_is_stored_is_seen_at_once_and_there_again() {
-    let folder = Folder::new("seen");
-    let path = folder.file();
+    let folder = Folder::new("shared-seen");
+    let path = folder.path();
     for capacity in [0, 100, 20_000, 1_500_000] {
         let filter = SharedFilter::create(&path, builder(capacity)).unwrap();
         let seen = reader(&path).unwrap();
@@ -84,8 +60,8 @@ fn what_is_stored_is_seen_at_once_and_there_again() {
 
 #[test]
 fn there_is_one_writer_and_its_file_is_its_own() {
-    let folder = Folder::new("writer");
-    let path = folder.file();
+    let folder = Folder::new("shared-writer");
+    let path = folder.path();
     let filter = SharedFilter::create(&path, builder(100)).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let own = u64::from(std::process::id());
@@ -102,8 +78,8 @@ fn there_is_one_writer_and_its_file_is_its_own() {
 
 #[test]
 fn a_filter_is_replaced_under_its_readers() {
-    let folder = Folder::new("replaced");
-    let path = folder.file();
+    let folder = Folder::new("shared-replaced");
+    let path = folder.path();
     let old = SharedFilter::create_or_replace(&path, builder(100)).unwrap();
     old.writer().unwrap().insert(&1).unwrap();
     let mut seen = reader(&path).unwrap();
@@ -120,8 +96,8 @@ fn a_filter_is_replaced_under_its_readers() {
 
 #[test]
 fn files_that_may_lack_something_are_refused() {
-    let folder = Folder::new("refused");
-    let (path, copy) = (folder.file(), folder.0.join("copy"));
+    let folder = Folder::new("shared-refused");
+    let (path, copy) = (folder.path(), folder.0.join("copy"));
     let filter = SharedFilter::create(&path, builder(100)).unwrap();
     filter.writer().unwrap().insert(&1).unwrap();
     fs::copy(&path, &copy).unwrap();
@@ -156,8 +132,8 @@ fn files_that_may_lack_something_are_refused() {
 
 #[test]
 fn other_filters_are_refused_by_name() {
-    let folder = Folder::new("other");
-    let path = folder.file();
+    let folder = Folder::new("shared-other");
+    let path = folder.path();
     drop(SharedFilter::create(&path, builder(100)).unwrap());
     let error = SharedReader::<CuckooFilter<String, StableHashBuilder>>::open(&path).unwrap_err();
     assert!(matches!(error, SharedError::Header(SnapshotError::KeyTypeMismatch { .. })), "{error}");
@@ -177,8 +153,8 @@ fn other_filters_are_refused_by_name() {
 /// Random changes of the description and of the state, half of the bytes of a word or one bit.
 #[test]
 fn no_header_makes_a_reader_or_a_writer_panic() {
-    let folder = Folder::new("header");
-    let path = folder.file();
+    let folder = Folder::new("shared-header");
+    let path = folder.path();
     drop(SharedFilter::create(&path, builder(1000)).unwrap());
     let whole = fs::read(&path).unwrap();
     let file = File::options().write(true).open(&path).unwrap();
@@ -203,8 +179,8 @@ fn no_contents_keep_a_lookup_from_its_end() {
     if let Some(path) = std::env::var_os(SCRIBBLED) {
         scribble(Path::new(&path));
     }
-    let folder = Folder::new("scribbled");
-    let path = folder.file();
+    let folder = Folder::new("shared-scribbled");
+    let path = folder.path();
     for bits in [8, 13, 16, 24, 31] {
         let builder = CuckooFilter::<u64, _>::builder().capacity(2000).fingerprint_bits(bits);
         let filter =

@@ -1,10 +1,10 @@
 //! What a filter tells of itself is what happened.
 
 use crate::support::pool;
-use concurrent_cuckoo_filter::{InsertError, Stats};
+use concurrent_cuckoo_filter::InsertError;
 use std::sync::Barrier;
 use std::thread;
-use testkit::{ABSENT, Filter, builder, written};
+use testkit::{ABSENT, Filter, builder};
 
 fn filter(capacity: usize, bits: u32) -> Filter {
     builder(capacity, bits).build().unwrap()
@@ -13,14 +13,6 @@ fn filter(capacity: usize, bits: u32) -> Filter {
 /// Inserts all keys, and returns how many were refused.
 fn overfill(filter: &Filter, keys: std::ops::Range<u64>) -> u64 {
     keys.filter(|key| matches!(filter.insert(key), Err(InsertError::Full))).count() as u64
-}
-
-#[test]
-fn nothing_has_happened_in_a_new_filter() {
-    let mut stats = filter(1000, 13).stats();
-    assert_eq!(std::mem::take(&mut stats.tables), 1);
-    assert!((1000..1200).contains(&std::mem::take(&mut stats.slots)));
-    assert_eq!(stats, Stats::default());
 }
 
 #[test]
@@ -122,16 +114,4 @@ fn refusals_of_several_threads_add_up() {
     assert!(refused > 0);
     assert_eq!(stats.refused_full, refused);
     assert_eq!(stats.len as u64, 12_000 - refused);
-}
-
-#[test]
-fn a_loaded_filter_begins_with_nothing() {
-    let filter = filter(1000, 16);
-    let refused = overfill(&filter, 0..2000);
-    assert!(refused > 0);
-    let bytes = written(|to| filter.write_to(to));
-    let loaded = Filter::read_from(&bytes[..], filter.hasher().clone()).unwrap();
-    let stats = loaded.stats();
-    assert_eq!((stats.relocations, stats.longest_path, stats.refused_full), (0, 0, 0));
-    assert_eq!(stats.len, filter.len());
 }

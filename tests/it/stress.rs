@@ -2,18 +2,13 @@
 //! by time.
 
 use fastrand::Rng;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use testkit::stress::{Exact, Shared, tiny_shapes};
-use testkit::{Filter, Shape, builder, choose, thousands, watchdog};
+use testkit::{Shape, builder, choose, thousands, watchdog};
 
 const WRITERS: usize = 4;
 const READERS: usize = 2;
-
-fn build(capacity: usize, bits: u32, stripes: usize) -> Filter {
-    builder(capacity, bits).stripes(stripes).build().unwrap()
-}
 
 /// Of filters of these capacities and stripes, with 32 bits.
 fn every_answer_is_exact(shapes: &[(usize, usize)]) {
@@ -119,82 +114,6 @@ fn stable_keys_are_in_each_snapshot_of_two_shards() {
     }
 }
 
-/// Threads that all insert the same keys in the same order, up to a table that is full.
-#[test]
-fn of_several_threads_that_insert_one_key_at_most_one_is_told_that_it_is_new() {
-    let mut contested = 0;
-    // Many small tables, where every other insertion relocates, and a few large ones.
-    for (rounds, capacity) in [(200, 30), (20, 1000), (2, 50_000)] {
-        for bits in [4, 8, 13, 32] {
-            for round in 0..rounds {
-                let filter = &build(capacity, bits, 16);
-                let keys = (capacity + capacity / 30 + 4) as u64;
-                let first = u64::from(bits) << 32 | round << 20;
-                let told: &Vec<[AtomicU32; 3]> = &(0..keys).map(|_| Default::default()).collect();
-                let barrier = &Barrier::new(WRITERS);
-                std::thread::scope(|scope| {
-                    for _ in 0..WRITERS {
-                        scope.spawn(move || {
-                            barrier.wait();
-                            for (key, [new, known, refused]) in (first..).zip(told) {
-                                let answer = match filter.insert_unique(&key) {
-                                    Ok(true) => new,
-                                    Ok(false) => known,
-                                    Err(_) => refused,
-                                };
-                                answer.fetch_add(1, Ordering::Relaxed);
-                            }
-                        });
-                    }
-                });
-                let mut total = 0;
-                for (key, answers) in (first..).zip(told) {
-                    let [new, known, refused] = answers.each_ref().map(|times| times.load(Ordering::Relaxed));
-                    assert!(new <= 1, "{new} threads were told that key {key} is new");
-                    if refused == 0 && bits == 32 {
-                        assert_eq!((new, known), (1, WRITERS as u32 - 1), "key {key}");
-                    }
-                    if new + known > 0 {
-                        assert!(filter.contains(&key));
-                    }
-                    total += new as usize;
-                    contested += u32::from(refused > 0 && new > 0);
-                }
-                assert_eq!(filter.len(), total);
-            }
-        }
-    }
-    println!("{contested} keys were refused to one thread and new to another");
-}
-
-/// A thread clears while others insert, remove and ask: afterwards the count is that of what is there.
-#[test]
-fn clear_during_writes_leaves_an_exact_count() {
-    for bits in [13, 16, 32] {
-        let filter = &build(2000, bits, 16);
-        std::thread::scope(|scope| {
-            for seed in 0..WRITERS as u64 {
-                scope.spawn(move || {
-                    let mut rng = Rng::with_seed(seed);
-                    for _ in 0..100_000 {
-                        let key = rng.u64(..2000);
-                        match rng.u32(..4) {
-                            0 | 1 => drop(filter.insert_unique(&key)),
-                            2 => drop(filter.remove(&key)),
-                            _ => drop(filter.contains(&key)),
-                        }
-                    }
-                });
-            }
-            scope.spawn(|| (0..200).for_each(|_| filter.clear()));
-        });
-        let left = (0..2000).map(|key| filter.remove_all(&key)).sum::<usize>();
-        assert!(filter.is_empty(), "{left} were taken away, {} are left", filter.len());
-        filter.clear();
-        assert_eq!(filter.len(), 0);
-    }
-}
-
 /// A write is visible to every thread when it returns: of two threads that each write one key and then look up the
 /// other's, at least one sees what the other has done. On x86-64 that rests on the unlock of a stripe being a locked
 /// instruction. With a lock that is released by a plain store, one round in some tens of thousands fails on two cores.
@@ -203,7 +122,7 @@ fn of_two_threads_that_write_and_then_ask_one_sees_the_other() {
     const ROUNDS: u64 = 200_000;
     // In different stripes, most of them.
     const KEYS: u64 = 64;
-    let filter = &build(10_000, 32, 64);
+    let filter = &builder(10_000, 32).stripes(64).build().unwrap();
     let arrived = &[AtomicU64::new(0), AtomicU64::new(0)];
     let answers = [0, 1].map(|own| {
         let other = 1 - own;

@@ -1,6 +1,6 @@
 //! A hasher, pools, user code that panics, what must hold afterwards, and folders for files.
 
-use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+use concurrent_cuckoo_filter::{CuckooFilter, SavedHasher, StableHashBuilder};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Range;
@@ -9,10 +9,32 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, process, thread};
+use testkit::written;
 
 /// The same in every process.
 pub(crate) fn hasher() -> StableHashBuilder {
     StableHashBuilder::with_keys(1, 2)
+}
+
+/// A filter whose keys lie at the same places each time.
+pub(crate) type StableOf<K> = CuckooFilter<K, StableHashBuilder>;
+pub(crate) type Stable = StableOf<u64>;
+
+pub(crate) fn stable_of<K: ?Sized>(capacity: usize, bits: u32) -> StableOf<K> {
+    CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher()).build().unwrap()
+}
+
+pub(crate) fn stable(capacity: usize, bits: u32) -> Stable {
+    stable_of(capacity, bits)
+}
+
+pub(crate) fn stable_growing<K: ?Sized>(capacity: usize, max_capacity: usize, bits: u32) -> StableOf<K> {
+    let builder = CuckooFilter::builder().capacity(capacity).max_capacity(max_capacity).fingerprint_bits(bits);
+    builder.hasher(hasher()).build().unwrap()
+}
+
+pub(crate) fn bytes_of<K: ?Sized + 'static, S: SavedHasher>(filter: &CuckooFilter<K, S>, metadata: &[u8]) -> Vec<u8> {
+    written(|to| filter.snapshot().metadata(metadata).write_to(to))
 }
 
 pub(crate) fn pool(threads: usize) -> ThreadPool {
@@ -141,6 +163,22 @@ impl Folder {
         let path = env::temp_dir().join(format!("concurrent-cuckoo-filter.{name}.{}", process::id()));
         fs::create_dir_all(&path).unwrap();
         Folder(path)
+    }
+
+    /// With a file of these bytes in it, for the test of this thread.
+    pub(crate) fn file_of(bytes: &[u8]) -> Self {
+        let folder = Folder::new(&format!("{:?}", thread::current().id()));
+        fs::write(folder.path(), bytes).unwrap();
+        folder
+    }
+
+    /// Of the file that most tests need.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.0.join("filter")
+    }
+
+    pub(crate) fn files(&self) -> usize {
+        fs::read_dir(&self.0).unwrap().count()
     }
 }
 

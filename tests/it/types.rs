@@ -59,32 +59,16 @@ fn filters_of_keys_that_stay_in_one_thread_work_in_all() {
 }
 
 #[test]
-fn a_filter_can_be_a_static() {
-    static SEEN: std::sync::LazyLock<CuckooFilter<String>> =
-        std::sync::LazyLock::new(|| CuckooFilter::with_capacity(10));
-    std::thread::spawn(|| SEEN.insert("key")).join().unwrap().unwrap();
-    assert!(SEEN.contains("key"));
-}
-
-#[test]
 fn errors_are_errors_that_can_be_kept_compared_and_sent() {
     fn error<T: Error + Send + Sync + Clone + PartialEq + 'static>() {}
     error::<InsertError>();
     error::<BuildError>();
-    fn equality_is_total<T: Eq>() {}
-    equality_is_total::<InsertError>();
-
-    let filter = CuckooFilter::<String>::with_capacity(10);
+    let filter = CuckooFilter::<str>::with_capacity(10);
     let failed: Result<(), Box<dyn Error + Send + Sync>> = (0..9).try_for_each(|_| Ok(filter.insert("key")?));
     let error = failed.unwrap_err();
-    assert!(matches!(error.downcast_ref(), Some(InsertError::TooManyCopies)));
+    assert!(matches!(error.downcast_ref(), Some(InsertError::TooManyCopies)) && error.source().is_none());
     assert_eq!(error.to_string(), "all 8 slots of this key hold copies of it already");
-
-    assert!(error.source().is_none());
-
-    let failed = (0..1000u64).try_for_each(|hash| filter.hashed().insert(&hash)).unwrap_err();
-    assert_eq!(failed, InsertError::Full);
-    assert!(failed.to_string().contains("full"), "{failed}");
+    assert!(InsertError::Full.to_string().contains("full"));
 }
 
 /// Variants without fields are named as they are, in patterns and in expressions.

@@ -79,15 +79,13 @@ const LONG: [&str; 3] = ["stress::", "rates::", "capacity::"];
 
 /// Not under qemu: tests that start themselves as another process, threads that meet by chance, which there says nothing of another
 /// processor's memory, and millions of keys, of which others like these take fewer.
-const NOT_UNDER_QEMU: [&str; 9] = [
+const NOT_UNDER_QEMU: [&str; 7] = [
     "snapshot::crash::",
     "four_processes_build_one_filter",
     "corrupted_histories_are_refused",
     "what_real_threads_say_can_be_explained",
-    "a_batch_of_many_does_what_a_loop_does",
     "an_overfull_load_fills_two_shards",
-    "many_keys_are_treated_as_by_a_loop_on_any_pool",
-    "many_keys_are_treated_as_by_a_loop_out_of_cache",
+    "many_keys_are_treated_as_by_a_loop",
     "sorted_lookups_are_answered_in_the_order_of_the_caller",
 ];
 

@@ -28,7 +28,7 @@ const STAGES: [(&str, &str, &str); 4] = [
     (
         "tests of the public API",
         "--test=it --test=memory --test=refused_memory --test=serde",
-        "--skip=stress:: --skip=rates:: --skip=capacity:: --skip=bulk:: --skip=batch:: --skip=operations::",
+        "--skip=stress:: --skip=rates:: --skip=capacity:: --skip=bulk:: --skip=operations::",
     ),
     (ALL_TESTS, "", "--include-ignored"),
     (MODELS, "--lib", "loom_tests::"),

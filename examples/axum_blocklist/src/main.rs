@@ -1,4 +1,4 @@
-//! A block list in an async server: what to copy.
+//! A block list in an async server, as a template.
 //!
 //! ```text
 //! cargo run --release -p axum_blocklist -- 127.0.0.1:8080 examples/data/disposable-email-domains.txt /tmp/blocklist
@@ -10,16 +10,16 @@
 //! thread at most for another writer's critical section. Bulk loads and snapshots take long, so they run in
 //! `spawn_blocking`. The filter is saved at shutdown and loaded at start.
 //!
-//! A list for many servers is published to a folder that all of them see, and each follows it while it serves:
+//! A list for many servers is published to a shared folder, and each server follows it without a restart:
 //!
 //! ```text
 //! axum_blocklist publish examples/data/disposable-email-domains.txt /shared/blocklist   # whenever the list changes
 //! axum_blocklist follow 127.0.0.1:8080 /shared/blocklist
 //! ```
 //!
-//! An answer "listed" is wrong for one absent key in a thousand. And a filter alone cannot know whether a key was ever
-//! put: only keys that are on the list may be deleted, each once. If your list changes through requests, an exact store
-//! decides; `crates/risk-server` is that server.
+//! The answer "listed" is wrong for one absent key in a thousand, and a filter alone does not know the inserted keys:
+//! delete only keys that are on the list, each once. If requests change your list, put an exact store behind the
+//! filter, as in `crates/risk-server`.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -37,16 +37,16 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 
-/// Saved filters need a hash function that is the same in every build.
+/// Saved filters need a hash function with equal output in every build.
 type BlockList = CuckooFilter<String, StableHashBuilder>;
 
-/// Keys that may be added after the list is loaded.
+/// The number of keys that can be added after the list is loaded.
 const ROOM: usize = 100_000;
 
-/// The snapshot in a folder that a list is published to. Next to it lie deltas, each named by the digest that it starts from.
+/// The snapshot in a published folder. The deltas beside it are named by the digest of their older snapshot.
 const PUBLISHED: &str = "list.filter";
 
-/// How often a server that follows a folder looks for a delta.
+/// The interval at which a following server checks for a delta.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -70,16 +70,16 @@ async fn main() -> Result<(), Failure> {
     }
 }
 
-/// A list of this server's own, that requests change.
+/// Serves a list that requests change.
 async fn run(address: &str, list: PathBuf, snapshot: PathBuf) -> Result<(), Failure> {
-    // Requests can wait in the listener until the list is there.
+    // Requests wait in the listener until the list is loaded.
     let listener = TcpListener::bind(address).await?;
     let path = snapshot.clone();
     let filter = Arc::new(spawn_blocking(move || load(list, path)).await??);
     let routes = lookups().route("/keys/{key}", put(insert).delete(remove));
     serve(listener, routes, &filter).await?;
 
-    // Requests have ended. The file is the old one or the new one, whatever happens.
+    // Requests have ended. A crash leaves the old file or the new one.
     spawn_blocking(move || filter.save(snapshot)).await??;
     println!("saved");
     Ok(())
@@ -90,7 +90,8 @@ fn read_snapshot(path: &std::path::Path) -> Result<BlockList, SnapshotError> {
     SnapshotReader::open(path)?.in_parallel().into_filter()
 }
 
-/// A list that is published to a folder. Nothing else changes it: a delta is for the very filter that it starts from.
+/// Serves a list that is published to a folder. Nothing else changes the filter, since a delta requires the contents of
+/// its older snapshot.
 async fn follow(address: &str, folder: PathBuf) -> Result<(), Failure> {
     let listener = TcpListener::bind(address).await?;
     let path = folder.join(PUBLISHED);
@@ -101,7 +102,7 @@ async fn follow(address: &str, folder: PathBuf) -> Result<(), Failure> {
             let (filter, folder) = (Arc::clone(&replica), folder.clone());
             match spawn_blocking(move || take_over(&filter, &folder)).await {
                 Ok(Ok(())) => {}
-                // The filter is as it was; a delta that was damaged may come again.
+                // The filter is unchanged; a damaged delta may be written again.
                 Ok(Err(error)) => eprintln!("error: {error}"),
                 Err(error) => eprintln!("error: {error}"),
             }
@@ -113,7 +114,7 @@ async fn follow(address: &str, folder: PathBuf) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes over all deltas that go on from what there is, while others ask. Blocks.
+/// Applies all deltas that follow the contents of the filter, while requests query it. Blocks.
 fn take_over(filter: &BlockList, folder: &path::Path) -> Result<(), Failure> {
     loop {
         let delta = delta_from(filter, folder);
@@ -124,16 +125,16 @@ fn take_over(filter: &BlockList, folder: &path::Path) -> Result<(), Failure> {
         };
         let report =
             filter.apply_delta(BufReader::new(file)).map_err(|error| format!("{}: {error}", delta.display()))?;
-        println!("{} keys came, {} went", report.inserted, report.removed);
+        println!("{} keys inserted, {} removed", report.inserted, report.removed);
     }
 }
 
-/// The file of the delta that goes on from what a filter holds.
+/// Returns the path of the delta that follows the contents of the filter.
 fn delta_from(filter: &BlockList, folder: &path::Path) -> PathBuf {
     folder.join(format!("{:016x}.delta", filter.digest()))
 }
 
-/// Writes the list, and what changed since it was last published, to a folder. Blocks.
+/// Publishes the list and the delta from the last published one to a folder. Blocks.
 fn publish(list: PathBuf, folder: PathBuf) -> Result<(), Failure> {
     let (current, next) = (folder.join(PUBLISHED), folder.join("next.filter"));
     let keys = read(&list)?;
@@ -147,16 +148,16 @@ fn publish(list: PathBuf, folder: PathBuf) -> Result<(), Failure> {
         Some(older) => (older.capacity(), older.hasher().clone()),
     };
     if keys.len() > capacity {
-        return Err(format!("{} keys, and room for {capacity}: publish to a new folder", keys.len()).into());
+        return Err(format!("{} keys exceed the capacity of {capacity}: publish to a new folder", keys.len()).into());
     }
     let filter = BlockList::with_capacity_and_hasher(capacity, hasher);
     fill(&filter, &keys)?;
-    // As deltas are, and unlike a file of `save`, it may be read by those who may read other new files.
+    // Like deltas, and unlike a file of `save`, it has the default permissions.
     let mut to = BufWriter::new(File::create(&next)?);
     filter.write_to(&mut to)?;
     to.into_inner()?.sync_all()?;
     if let Some(older) = older.filter(|older| older.digest() != filter.digest()) {
-        // The list may have been the same before. What followed then is no longer next.
+        // The list may have had these contents before, and then the old delta after them is obsolete.
         match std::fs::remove_file(delta_from(&filter, &folder)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
             _ => {}
@@ -166,7 +167,7 @@ fn publish(list: PathBuf, folder: PathBuf) -> Result<(), Failure> {
         let mut to = BufWriter::new(File::create(&unfinished)?);
         SnapshotReader::new(newer?)?.write_delta_since(SnapshotReader::new(old?)?, &mut to)?;
         to.into_inner()?.sync_all()?;
-        // Those who follow see it as a whole or not at all.
+        // Followers see the complete delta or none.
         std::fs::rename(unfinished, delta)?;
     }
     std::fs::rename(next, current)?;
@@ -181,7 +182,7 @@ fn lookups() -> Router<Arc<BlockList>> {
         .route("/stats", get(stats))
 }
 
-/// Until a signal asks for an end.
+/// Serves requests until a signal.
 async fn serve(listener: TcpListener, routes: Router<Arc<BlockList>>, filter: &Arc<BlockList>) -> Result<(), Failure> {
     println!("{} keys; listening on http://{}", filter.len(), listener.local_addr()?);
     let mut terminate = signal(SignalKind::terminate())?;
@@ -196,7 +197,7 @@ async fn serve(listener: TcpListener, routes: Router<Arc<BlockList>>, filter: &A
     Ok(())
 }
 
-/// The snapshot of the last run, or without one the list, a key on each line. Blocks.
+/// Loads the snapshot of the last run, or without one the list, with one key per line. Blocks.
 fn load(list: PathBuf, snapshot: PathBuf) -> Result<BlockList, Failure> {
     match File::open(&snapshot) {
         // Checked: a damaged snapshot is an error, not a filter that misses keys.
@@ -210,7 +211,7 @@ fn load(list: PathBuf, snapshot: PathBuf) -> Result<BlockList, Failure> {
     Ok(filter)
 }
 
-/// The keys of a list, each once: one that is there twice would have to be removed twice.
+/// Reads the distinct keys of a list: a repeated key would need two removals.
 fn read(list: &path::Path) -> Result<Vec<String>, Failure> {
     let file = File::open(list).map_err(|error| format!("{}: {error}", list.display()))?;
     let mut keys = BufReader::new(file).lines().collect::<Result<Vec<String>, _>>()?;
@@ -219,7 +220,7 @@ fn read(list: &path::Path) -> Result<Vec<String>, Failure> {
     Ok(keys)
 }
 
-/// On all threads of rayon's pool.
+/// Inserts the keys on all threads of the rayon pool.
 fn fill(filter: &BlockList, keys: &[String]) -> Result<(), Failure> {
     match filter.par_insert(keys).rejected.first() {
         None => Ok(()),
@@ -231,7 +232,7 @@ async fn check(State(filter): State<Arc<BlockList>>, Path(key): Path<String>) ->
     Json(json!({ "listed": filter.contains(&key) }))
 }
 
-/// Faster than one by one: the memory for the next keys is fetched while one is looked up.
+/// Faster than single lookups, since the memory of the next keys is prefetched.
 async fn check_batch(State(filter): State<Arc<BlockList>>, Json(keys): Json<Vec<String>>) -> Json<Value> {
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let mut listed = vec![false; keys.len()];
@@ -239,8 +240,8 @@ async fn check_batch(State(filter): State<Arc<BlockList>>, Json(keys): Json<Vec<
     Json(json!({ "listed": listed }))
 }
 
-/// 201 if the key is new, and 200 if it was listed, or is mistaken for a key that is. A full filter refuses it and is as
-/// it was.
+/// Returns 201 if the key is new, and 200 if it was listed or is a false positive. A full filter refuses the key and is
+/// unchanged.
 async fn insert(State(filter): State<Arc<BlockList>>, Path(key): Path<String>) -> (StatusCode, String) {
     match filter.insert_unique(&key) {
         Ok(true) => (StatusCode::CREATED, "added".to_owned()),
@@ -250,7 +251,7 @@ async fn insert(State(filter): State<Arc<BlockList>>, Path(key): Path<String>) -
     }
 }
 
-/// Only of a key that is on the list: of another one, it may remove a key that has the same fingerprint.
+/// Removes a key of the list. Removing any other key may remove a listed key with the same fingerprint.
 async fn remove(State(filter): State<Arc<BlockList>>, Path(key): Path<String>) -> StatusCode {
     if filter.remove(&key) { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND }
 }

@@ -84,13 +84,13 @@ fn a_server_follows_a_list_that_is_published() {
     publish(folder, "a.com\nc.com\n");
     let modes = folder.read_dir().unwrap().map(|file| file.unwrap().metadata().unwrap().permissions());
     assert!(modes.collect::<Vec<_>>().windows(2).all(|two| two[0] == two[1]), "all files are for the same readers");
-    assert_eq!(server.line(), "1 keys came, 1 went");
+    assert_eq!(server.line(), "1 keys inserted, 1 removed");
     assert_eq!(server.listed(asked), r#"{"listed":[true,false,true]}"#);
     publish(folder, "a.com\nc.com\n");
     publish(folder, "a.com\nb.com\n");
-    assert_eq!(server.line(), "1 keys came, 1 went");
+    assert_eq!(server.line(), "1 keys inserted, 1 removed");
     publish(folder, "a.com\nc.com\n");
-    assert_eq!(server.line(), "1 keys came, 1 went", "and no more: nothing goes round in a ring");
+    assert_eq!(server.line(), "1 keys inserted, 1 removed", "and no more: nothing goes round in a ring");
     assert_eq!(server.listed(asked), r#"{"listed":[true,false,true]}"#);
     assert_eq!(server.ask("PUT", "/keys/d.com", "").0, 404, "only who publishes changes the list");
 
@@ -101,7 +101,7 @@ fn a_server_follows_a_list_that_is_published() {
     publish(folder, "a.com\nb.com\n");
     std::fs::rename(folder.join("kept"), folder.join("list.filter")).unwrap();
     let mut server = Server::spawn(program().args(["follow", "127.0.0.1:0"]).arg(folder));
-    assert_eq!([server.line(), server.line()], ["0 keys came, 1 went", "1 keys came, 0 went"]);
+    assert_eq!([server.line(), server.line()], ["0 keys inserted, 1 removed", "1 keys inserted, 0 removed"]);
     assert_eq!(server.listed(asked), r#"{"listed":[true,true,false]}"#);
 }
 

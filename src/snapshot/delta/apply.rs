@@ -1,4 +1,4 @@
-//! A delta, taken over by a filter that serves.
+//! Applying a delta to a filter in use.
 
 use super::Name;
 use super::format::{self, Change, End, HEAD, NAME, Next};
@@ -13,14 +13,14 @@ use core::fmt;
 use crc32c::crc32c;
 use std::io::Read;
 
-/// What a delta has changed.
+/// The result of applying a delta.
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "it has the metadata of the newer snapshot"]
 #[non_exhaustive]
 pub struct DeltaReport {
-    /// Copies that were removed.
+    /// The number of removed copies.
     pub removed: usize,
-    /// Copies that were inserted.
+    /// The number of inserted copies.
     pub inserted: usize,
     /// The [metadata](crate::Snapshot::metadata) of the newer snapshot.
     pub metadata: Vec<u8>,
@@ -38,8 +38,9 @@ impl fmt::Debug for DeltaReport {
 }
 
 impl<K: ?Sized, S> CuckooFilter<K, S> {
-    /// A number that says what the filter holds, wherever that lies: of filters that were built alike, equal contents have
-    /// equal digests, and different ones hardly ever, one in 2^64. No protection against intent. Exact while there are no writers.
+    /// Returns a hash of the contents, independent of their buckets. Of filters that were built alike, equal contents
+    /// have equal digests, and different contents have equal digests with probability 2^-64. Digests give no protection
+    /// against intent. The result is exact without concurrent writers.
     ///
     /// # Complexity
     /// Each slot once: some 30 ms for 10^7 keys.
@@ -64,23 +65,41 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 }
 
 impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
-    /// Takes over what a [delta](SnapshotReader::write_delta_since) says, while lookups go on: a filter that holds what the
-    /// older snapshot held, as one that was loaded from it does, holds what the newer one held.
+    /// Applies a [delta](SnapshotReader::write_delta_since) while lookups proceed: a filter with the contents of the
+    /// older snapshot, such as one loaded from it, then has the contents of the newer one.
     ///
-    /// Keys that both have are found all the time; of the others each lookup sees them before or after. A shard of a filter of fixed
-    /// size is changed under all its locks, at once for other writers, and a growing filter grows as it does by insertions. But
-    /// **no other writer may be at work**: then the filter is no longer what the delta starts from.
+    /// Keys of both snapshots are found at every moment; other keys change one at a time. A shard of a filter of fixed
+    /// size is changed under all its locks, so other writers see its changes at once; a growing filter grows like under
+    /// insertions. **No other writer may run**, since the filter would no longer have the contents that the delta
+    /// requires.
     ///
     /// # Errors
-    /// Before anything is changed: if the delta is cut off or damaged, or of another filter, hasher or type of keys; if the
-    /// filter does not hold what the older snapshot held, by its [digest](CuckooFilter::digest)
-    /// ([`SnapshotError::DeltaMismatch`]). Then the filter is as it was. Later: if a key finds no room, which in a filter
-    /// within its capacity is as rare as a refused insertion ([`SnapshotError::DeltaRefused`]), or somebody else has written.
-    /// Then load the newer snapshot.
+    /// Before any change: if the delta is truncated or damaged, or belongs to another filter, hash function or type of
+    /// keys; if the contents of the filter differ from the older snapshot, by its [digest](CuckooFilter::digest)
+    /// ([`SnapshotError::DeltaMismatch`]). The filter is unchanged then. After some changes: if a key finds no room,
+    /// which within the capacity is as rare as a refused insertion ([`SnapshotError::DeltaRefused`]), or if another
+    /// writer interfered. Load the newer snapshot then.
     ///
     /// # Complexity
-    /// Memory: that of the delta, as it arrives. Each slot of the filter is read twice, for the digests; then the changes
-    /// are removals and insertions.
+    /// Memory: that of the delta, allocated as it arrives. Each slot of the filter is read twice, for the digests; each
+    /// change is a removal or an insertion.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
+    ///
+    /// let list = CuckooFilter::<u64, _>::with_capacity_and_hasher(1_000, StableHashBuilder::new());
+    /// let (mut older, mut newer, mut delta) = (Vec::new(), Vec::new(), Vec::new());
+    /// list.write_to(&mut older)?;
+    /// list.insert(&7)?;
+    /// list.write_to(&mut newer)?;
+    /// SnapshotReader::new(&newer[..])?.write_delta_since(SnapshotReader::new(&older[..])?, &mut delta)?;
+    ///
+    /// let replica: CuckooFilter<u64, StableHashBuilder> = SnapshotReader::new(&older[..])?.into_filter()?;
+    /// assert_eq!(replica.apply_delta(&delta[..])?.inserted, 1);
+    /// assert!(replica.contains(&7));
+    /// assert!(matches!(replica.apply_delta(&delta[..]), Err(SnapshotError::DeltaMismatch { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn apply_delta(&self, delta: impl Read) -> Result<DeltaReport, SnapshotError> {
         let delta = Delta::read(delta)?;
         whole(&delta.header)?;
@@ -116,8 +135,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     }
 }
 
-/// The one that makes the changes of a shard.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, on the stack")]
+/// The writer of the changes of a shard.
+#[expect(clippy::large_enum_variant, reason = "a single value on the stack")]
 enum Writer<'a> {
     Shard(Exclusive<'a, Bare>, Search, SearchBudget),
     Tables(&'a Growing, SearchBudget),
@@ -131,7 +150,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// `None` if there is no copy.
+    /// Removes one copy; `None` if there is none.
     fn remove(&self, aim: Aim) -> Option<()> {
         let had = match self {
             Writer::Shard(exclusive, ..) => exclusive.remove(aim.class, None),
@@ -140,7 +159,7 @@ impl<'a> Writer<'a> {
         (had != 0).then_some(())
     }
 
-    /// `None` if there is no room.
+    /// Inserts one copy; `None` if there is no room.
     fn insert(&mut self, aim: Aim) -> Option<()> {
         let stored = match self {
             Writer::Shard(exclusive, search, budget) => {
@@ -153,14 +172,14 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A delta that has arrived.
+/// A delta in memory.
 struct Delta {
     header: SnapshotHeader,
     changes: Vec<Changed>,
     end: End,
 }
 
-/// What has changed in a piece of the filter, and the cells of this piece.
+/// The changes of a piece of the filter, and the range of its cells.
 struct Changed {
     change: Change,
     cells: [usize; 2],
@@ -168,7 +187,7 @@ struct Changed {
 }
 
 impl Delta {
-    /// Reads all of it, and checks its checksums.
+    /// Reads the whole delta, and checks its checksums.
     fn read(mut reader: impl Read) -> Result<Self, SnapshotError> {
         let mut head = [0; HEAD];
         exact(&mut reader, &mut head, SnapshotPlace::Header)?;
@@ -202,7 +221,8 @@ impl Delta {
         }
     }
 
-    /// Whether each class is one, and their digests lead from the older snapshot's to the newer one's.
+    /// Returns an error if a class is impossible, or if the digests of the classes do not lead from the digest of the
+    /// older snapshot to that of the newer one.
     fn check(&self, geometry: &Geometry, plan: &Plan) -> Result<(), SnapshotError> {
         let mut digest = self.end.from;
         for changed in &self.changes {
@@ -225,14 +245,15 @@ impl Delta {
 }
 
 impl Changed {
-    /// Those that are removed, and those that are inserted.
+    /// Returns the names of the removed and of the inserted classes.
     fn names(&self) -> [&[u8]; 2] {
         let (removed, inserted) = (self.change.removed as usize * NAME, self.change.inserted as usize * NAME);
         let (removed, rest) = self.bytes.split_at(removed);
         [removed, &rest[..inserted]]
     }
 
-    /// Where the classes of some bytes lie, without those that are none, or lie elsewhere.
+    /// Returns the places of the classes named by some bytes, without classes that are impossible or belong to another
+    /// piece.
     fn aims(&self, bytes: &[u8], geometry: &Geometry, plan: &Plan) -> impl Iterator<Item = Aim> {
         let aim = |name: Name| geometry.aim_at(plan, self.change.piece.shard, name.fingerprint, name.bucket);
         let is_here =

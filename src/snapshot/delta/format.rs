@@ -4,7 +4,7 @@ use super::{Name, Piece};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crc32c::{crc32c, crc32c_append};
 
-/// Bytes of all that has a fixed length.
+/// Bytes of each piece of fixed length.
 pub(super) const HEAD: usize = 64;
 
 /// Bytes of a class.
@@ -16,7 +16,7 @@ const TRAILER: [u8; 8] = *b"\xc0/delta\n";
 const VERSION: u64 = 2;
 const SUM: usize = HEAD - 4;
 
-/// Numbers behind a magic, and a checksum.
+/// Returns a magic, numbers and a checksum.
 fn sealed(magic: [u8; 8], numbers: &[u64], from: u32) -> [u8; HEAD] {
     let mut bytes = [0; HEAD];
     bytes[..8].copy_from_slice(&magic);
@@ -36,7 +36,7 @@ pub(super) fn head() -> [u8; HEAD] {
     sealed(MAGIC, &[VERSION], 0)
 }
 
-/// Refuses what is not the beginning of a delta that this version knows.
+/// Returns an error unless the bytes begin a delta of the known version.
 pub(super) fn check_head(bytes: &[u8; HEAD]) -> Result<(), SnapshotError> {
     if bytes[..8] != MAGIC {
         return Err(SnapshotError::NotADelta);
@@ -48,17 +48,17 @@ pub(super) fn check_head(bytes: &[u8; HEAD]) -> Result<(), SnapshotError> {
     }
 }
 
-/// What has changed in a shard, or in a part of one.
+/// The changes of a shard, or of a part of one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) piece: Piece,
     pub(super) removed: u64,
     pub(super) inserted: u64,
-    /// The checksum of the classes, and of the zeros behind them.
+    /// The checksum of the classes, zero padding included.
     pub(super) sum: u32,
 }
 
-/// What stands at the end.
+/// The trailer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) changes: u64,
@@ -66,21 +66,22 @@ pub(super) struct End {
     pub(super) to: u64,
 }
 
-/// What stands behind the header, and behind each change.
+/// The piece after the header or after a change.
 pub(super) enum Next {
     Change(Change),
     End(End),
 }
 
 impl Change {
-    /// The checksum goes on from that of the header.
+    /// The checksum continues that of the header.
     pub(super) fn to_bytes(&self, origin: u32) -> [u8; HEAD] {
         let Piece { shard, prefix, bits } = self.piece;
         let part = u64::from(prefix) | u64::from(bits) << 32;
         sealed(CHANGE, &[shard as u64, self.removed, self.inserted, self.sum.into(), part], origin)
     }
 
-    /// Bytes of the classes, with the zeros behind them. `None` if there are more than this many of either.
+    /// Returns the bytes of the classes, zero padding included; `None` for more than `most` removed or inserted
+    /// classes.
     pub(super) fn len(&self, most: u64) -> Option<usize> {
         let are_few = self.removed.max(self.inserted) <= most;
         let names = are_few.then(|| usize::try_from(self.removed + self.inserted).ok())??;
@@ -89,7 +90,7 @@ impl Change {
 }
 
 impl End {
-    /// The checksum goes on from the header's and that of the checksums of all changes.
+    /// The checksum continues that of the header and of the checksums of all changes.
     pub(super) fn to_bytes(&self, checksums: u32) -> [u8; HEAD] {
         sealed(TRAILER, &[self.changes, self.from, self.to], checksums)
     }
@@ -110,17 +111,17 @@ impl Next {
             let written = change.to_bytes(origin);
             (Next::Change(change), written)
         };
-        // What would not be written so is damaged: zeros, the magic and the checksum among it.
+        // A piece that would be written differently is damaged, including its zeros, magic and checksum.
         if written == *bytes { Ok(next) } else { Err(SnapshotError::Damaged { place: SnapshotPlace::Trailer }) }
     }
 }
 
-/// The checksum that the trailer goes on from, with one more change.
+/// Returns the checksum that the trailer continues, with one more change.
 pub(super) fn with_change(checksums: u32, head: &[u8; HEAD]) -> u32 {
     crc32c_append(checksums, &head[SUM..])
 }
 
-/// The classes of a change, with their checksum.
+/// Returns the classes of a change as bytes, and their checksum.
 pub(super) fn names_to_bytes(names: impl Iterator<Item = Name>) -> (Vec<u8>, u32) {
     let mut bytes = Vec::new();
     for Name { bucket, fingerprint } in names {
@@ -132,7 +133,7 @@ pub(super) fn names_to_bytes(names: impl Iterator<Item = Name>) -> (Vec<u8>, u32
     (bytes, sum)
 }
 
-/// The classes in bytes.
+/// Returns the classes in bytes.
 pub(super) fn names(bytes: &[u8]) -> impl Iterator<Item = Name> + Clone + '_ {
     bytes.chunks_exact(NAME).map(|name| {
         let (bucket, fingerprint) = name.split_at(2);

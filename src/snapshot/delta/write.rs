@@ -1,4 +1,4 @@
-//! A delta of two snapshots.
+//! Writing the delta of two snapshots.
 
 use super::format::{self, Change, End};
 use super::{Name, Piece};
@@ -10,18 +10,20 @@ use core::cmp::Ordering;
 use std::io::{Read, Write};
 
 impl<R: Read> SnapshotReader<R> {
-    /// Writes what has changed from an older snapshot of the filter to this one: a delta, that a filter which was loaded from
-    /// the older one takes over with [`apply_delta`](crate::Filter::apply_delta), while it serves. Both are checked
-    /// in full. The header of this snapshot goes with it, metadata and keys of the hasher included.
+    /// Writes the changes from an older snapshot of the filter to this one: a delta, which
+    /// [`apply_delta`](crate::Filter::apply_delta) applies to a filter loaded from the older snapshot, during use. Both
+    /// snapshots are checked in full. The delta contains the header of this snapshot, including metadata and seeds of
+    /// the hash function.
     ///
     /// # Errors
-    /// As [`Filter::read_from`](crate::Filter::read_from), for each of the two; if one is a part, or they are of
-    /// filters that were built differently, or expire, count or have tags ([`SnapshotError::KindMismatch`]); what the writer returns.
+    /// Those of [`Filter::read_from`](crate::Filter::read_from) for each snapshot; if one is a part, if their filters
+    /// were built differently, or if they are expiring, counting or tagged ([`SnapshotError::KindMismatch`]); errors of
+    /// the writer.
     ///
     /// # Complexity
-    /// Each slot of both, and the slots of changed shards sorted. The delta has 6 bytes for each fingerprint that came or
-    /// went, and up to 127 for each shard in which one did, or of a growing filter for each of the tables of the smaller
-    /// snapshot. Memory: eight times that of a shard, and of a table that was split meanwhile, of all tables that it has become.
+    /// Reads each slot of both, and sorts the slots of changed shards. The delta has 6 bytes per inserted or removed
+    /// fingerprint, and up to 127 per changed shard, or in a growing filter per changed table of the smaller snapshot.
+    /// Memory: eight times that of a shard, or of all tables that a table was split into in the meantime.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
@@ -61,7 +63,7 @@ impl<R: Read> SnapshotReader<R> {
         let origin = crate::snapshot::format::origin(&header);
         let (mut old, mut new) = (Tables::of(older), Tables::of(self));
         let (mut checksums, mut end) = (origin, End { changes: 0, from: 0, to: 0 });
-        // Of both: where the last tables have ended, the trailers are checked.
+        // Reading past the last tables checks the trailers of both.
         while old.next()? & new.next()? {
             let (piece, mut before) = (old.piece().or(new.piece()), old.names());
             let digest = |names: &[Name]| names.iter().map(|name| name.digest(piece.shard)).fold(0, u64::wrapping_add);
@@ -70,7 +72,7 @@ impl<R: Read> SnapshotReader<R> {
                 (end.from, end.to) = (end.from.wrapping_add(digest), end.to.wrapping_add(digest));
                 continue;
             }
-            // Tables are halves of each other, so that the ends meet where the larger one ends.
+            // Tables are halves of each other, so the ends meet at the end of the larger table.
             let mut after = new.names();
             while old.end() != new.end() {
                 if old.end() < new.end() {
@@ -115,8 +117,7 @@ impl<R: Read> Tables<R> {
         Tables { arriving, geometry, now: None, words: Vec::new() }
     }
 
-    /// Goes on to the next table, which is checked: its number, the checksum of its words, and all that it holds. Says whether
-    /// there is one.
+    /// Reads and checks the next table, and returns whether there was one.
     fn next(&mut self) -> Result<bool, SnapshotError> {
         let bytes = self.now.take().map_or_else(Vec::new, |arrived| arrived.bytes);
         let Some(arrived) = self.arriving.next(bytes)? else { return Ok(false) };
@@ -144,7 +145,7 @@ impl<R: Read> Tables<R> {
         Piece::of(self.plan(), &self.extent())
     }
 
-    /// The cell behind those of the table.
+    /// Returns the cell after those of the table.
     fn end(&self) -> usize {
         self.extent().first_cell + self.plan().cells_at(self.extent().depth)
     }
@@ -153,7 +154,7 @@ impl<R: Read> Tables<R> {
         self.extent() == other.extent() && self.table().head.sum == other.table().head.sum
     }
 
-    /// The classes that the table has, once for each copy.
+    /// Returns the classes of the table, once per copy.
     fn names(&self) -> Vec<Name> {
         let (plan, extent) = (self.plan(), self.extent());
         let table = plan.leaf(&extent);
@@ -166,7 +167,7 @@ impl<R: Read> Tables<R> {
     }
 }
 
-/// The classes of which copies have gone and have come, once for each copy.
+/// Returns the classes of removed and of inserted copies, once per copy.
 fn difference(mut before: Vec<Name>, mut after: Vec<Name>) -> [Vec<Name>; 2] {
     before.sort_unstable();
     after.sort_unstable();

@@ -1,10 +1,10 @@
-//! What is asked of the system.
+//! The operations of the file system.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-/// What is asked of the system, one by one, so that tests can fail each.
+/// The operations of the file system, which tests can fail one by one.
 pub(in crate::snapshot) trait Disk {
     type File: Write;
     type Folder;
@@ -13,11 +13,11 @@ pub(in crate::snapshot) trait Disk {
     /// Opens a folder for [`sync_folder`](Disk::sync_folder).
     fn open_folder(&self, folder: &Path) -> io::Result<Self::Folder>;
 
-    /// The permissions of the old file, if there are any for the new one to keep. An error if something is there that
-    /// no file should replace.
+    /// Returns the permissions of the old file that the new one keeps, if any. An error if the path is not replaceable
+    /// by a file.
     fn permissions(&self, path: &Path) -> io::Result<Option<Self::Permissions>>;
 
-    /// Makes a file that is not there yet, for its owner alone.
+    /// Creates a new file, readable and writable by its owner only.
     fn create(&self, path: &Path) -> io::Result<Self::File>;
 
     fn set_permissions(&self, file: &mut Self::File, permissions: Self::Permissions) -> io::Result<()>;
@@ -33,12 +33,12 @@ pub(in crate::snapshot) trait Disk {
     fn remove(&self, path: &Path) -> io::Result<()>;
 }
 
-/// The system's own.
+/// The file system of the operating system.
 pub(in crate::snapshot) struct System;
 
 impl Disk for System {
     type File = File;
-    /// `None` where folders cannot be opened, as on Windows: the system is left to keep the order itself.
+    /// `None` where folders cannot be opened, such as on Windows, where the order is left to the system.
     type Folder = Option<File>;
     type Permissions = Permissions;
 
@@ -46,7 +46,7 @@ impl Disk for System {
         cfg!(unix).then(|| File::open(folder)).transpose()
     }
 
-    /// A link is replaced, not followed: who may read what it points to says nothing of the new file.
+    /// A link is replaced, not followed: the permissions of its target do not apply to the new file.
     fn permissions(&self, path: &Path) -> io::Result<Option<Permissions>> {
         match fs::symlink_metadata(path) {
             Ok(old) if old.is_file() => Ok(bits(&old.permissions())),
@@ -89,7 +89,7 @@ impl Disk for System {
     }
 }
 
-/// The bits for reading, writing and executing: no file acts as its owner because an older one did.
+/// The bits for reading, writing and executing, without set-user-ID and set-group-ID.
 #[cfg(unix)]
 fn bits(permissions: &Permissions) -> Option<Permissions> {
     use std::os::unix::fs::PermissionsExt;
@@ -112,7 +112,7 @@ mod tests {
     use std::hash::RandomState;
     use std::path::PathBuf;
 
-    /// A folder of its own for a test, removed with all that is in it.
+    /// A temporary folder for a test, removed with its contents.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -175,7 +175,7 @@ mod tests {
             fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
         }
 
-        /// What cannot be synced stands for a disk that fails: only the system can have said so.
+        /// A file that cannot be synced stands for a failing disk: only the system can return the error.
         #[cfg(target_os = "linux")]
         #[test]
         fn the_system_is_asked_to_sync() {

@@ -1,4 +1,4 @@
-//! A disk in memory that fails as it is told.
+//! A disk in memory that fails at chosen calls.
 
 use super::disk::Disk;
 use std::cell::{Cell, RefCell};
@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 pub(super) const PATH: &str = "folder/filter";
 pub(super) const OLD: &[u8] = b"the old file";
-/// Of the old file, and of a new one.
+/// The permissions of the old file and of a new one.
 pub(super) const MODE: u32 = 0o640;
 pub(super) const NEW_MODE: u32 = 0o600;
 
@@ -20,11 +20,11 @@ pub(super) struct Fake {
     pub(super) calls: RefCell<Vec<&'static str>>,
     /// The numbers of the calls that fail, from 0.
     pub(super) failing: Vec<usize>,
-    /// Bytes that a file takes at a time.
+    /// The maximum number of bytes per write.
     pub(super) short: Option<usize>,
-    /// How many names for a new file are taken.
+    /// The number of new names that are taken.
     pub(super) taken: Cell<usize>,
-    /// What had arrived when the file was synced.
+    /// The bytes and permissions at the sync of the file.
     pub(super) synced: RefCell<(Vec<u8>, u32)>,
     /// Whether a file is open.
     pub(super) open: Cell<bool>,
@@ -60,7 +60,7 @@ pub(super) struct FakeFile {
 impl Write for FakeFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = self.disk.short.map_or(bytes.len(), |most| bytes.len().min(most));
-        // The first byte arrives, whether the rest does or not.
+        // The first byte arrives even if the write fails.
         let result = self.disk.call("write");
         let arrived = if result.is_ok() { taken } else { 1 };
         let mut files = self.disk.files.borrow_mut();

@@ -1,4 +1,4 @@
-//! A file that is the old one or the new one: on Unix, whatever happens.
+//! Atomic replacement of files: on Unix, a crash leaves the old file or the new one.
 
 mod disk;
 #[cfg(test)]
@@ -15,14 +15,15 @@ use std::hash::RandomState;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// How many names are tried for a new file.
+/// The number of names tried for a new file.
 const NAMES: usize = 16;
 
-/// Characters of a file's name, of four bytes at the most, that the name of the new file begins with.
+/// The number of characters of the name of a file, of at most four bytes each, with which the name of the new file
+/// begins.
 const NAME_CHARS: usize = 32;
 
-/// Puts a file in the place of an older one: written next to it, synced, renamed, the folder synced. What can be known
-/// to fail does so before anything is written. What was written is removed when anything fails before the renaming.
+/// Replaces a file: writes the new file next to it, syncs it, renames it and syncs the folder. Foreseeable errors occur
+/// before anything is written. If anything fails before the renaming, the new file is removed.
 pub(super) fn replace<D: Disk>(
     disk: &D,
     path: &Path,
@@ -31,7 +32,7 @@ pub(super) fn replace<D: Disk>(
     let (folder, name) = folder_and_name(path)?;
     let opened = disk.open_folder(folder)?;
     let permissions = disk.permissions(path)?;
-    // The file is dropped before the other: not every system removes one that is open.
+    // The file is dropped before its path: some systems do not remove open files.
     let (mut temporary, mut file) = TempFile::create(disk, folder, name)?;
     write(&mut file)?;
     if let Some(permissions) = permissions {
@@ -42,7 +43,7 @@ pub(super) fn replace<D: Disk>(
     Ok(disk.sync_folder(&opened)?)
 }
 
-/// A file that is removed again, whatever goes wrong, until it is renamed.
+/// A file that is removed when dropped, unless it was renamed.
 struct TempFile<'a, D: Disk> {
     disk: &'a D,
     path: PathBuf,
@@ -50,8 +51,7 @@ struct TempFile<'a, D: Disk> {
 }
 
 impl<'a, D: Disk> TempFile<'a, D> {
-    /// Makes a file. A random name may be taken all the same: two processes, one forked off the other, draw the same
-    /// numbers.
+    /// Creates a file. A random name may be taken: a process and its forked child draw equal numbers.
     fn create(disk: &'a D, folder: &Path, name: &OsStr) -> io::Result<(Self, D::File)> {
         let mut tried = 1;
         loop {
@@ -74,7 +74,7 @@ impl<'a, D: Disk> TempFile<'a, D> {
 impl<D: Disk> Drop for TempFile<'_, D> {
     fn drop(&mut self) {
         if !self.renamed {
-            // What is wrong has been found; that the rest cannot be cleared away adds nothing.
+            // The first error is returned; a failure to remove the file adds nothing.
             let _ = self.disk.remove(&self.path);
         }
     }
@@ -87,14 +87,14 @@ pub(crate) fn folder_and_name(path: &Path) -> io::Result<(&Path, &OsStr)> {
     Ok((folder, name))
 }
 
-/// A random name: the numbers of processes come again, and what a killed one has left may still be there. Of the file's
-/// own name it has the beginning, so that it is not too long where that one is just not.
+/// Returns a random name. Process ids repeat, and the file of a killed process may remain. The name contains only the
+/// beginning of the name of the file, so that it is not too long for the file system.
 pub(crate) fn temporary_path(folder: &Path, name: &OsStr) -> PathBuf {
     let begin: String = name.to_string_lossy().chars().take(NAME_CHARS).collect();
     folder.join(format!(".{begin}.{:016x}.tmp", RandomState::new().hash_one(())))
 }
 
-/// Puts a file of the system's in the place of an older one.
+/// Replaces a file of the system.
 pub(super) fn save(
     path: &Path,
     write: impl FnOnce(&mut <System as Disk>::File) -> Result<(), SnapshotError>,
@@ -102,7 +102,7 @@ pub(super) fn save(
     replace(&System, path, write).map_err(|error| error.of_file(path))
 }
 
-/// Opens a regular file, and nothing else: to open a named pipe is to wait for a writer.
+/// Opens a regular file. Opening a named pipe would wait for a writer.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let check = |metadata: Metadata| {
         let message = "this is not a regular file; `SnapshotReader::new` reads from anything else";
@@ -110,7 +110,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     };
     check(fs::metadata(path)?)?;
     let file = File::open(path)?;
-    // Something else may have taken its place meanwhile.
+    // The file may have been replaced in the meantime.
     check(file.metadata()?)?;
     Ok(file)
 }
@@ -135,7 +135,7 @@ mod tests {
         Ok(NEW.into_iter().try_for_each(|piece| file.write_all(piece))?)
     }
 
-    /// Replaces the old file on this disk. Says what the error was.
+    /// Replaces the old file on this disk, and returns the text of the error.
     fn replaced(fake: Fake) -> (Rc<Fake>, Option<String>) {
         let disk = Rc::new(fake);
         let result = replace(&disk, Path::new(PATH), write_new);
@@ -219,7 +219,7 @@ mod tests {
         assert!(disk.holds_the_old_file());
     }
 
-    /// What is written may refuse on its own account, as when there is no memory.
+    /// The writing closure may fail by itself, for example when allocation fails.
     #[test]
     fn an_error_that_is_not_of_the_disk_leaves_the_old_file_alone() {
         let disk = Rc::new(Fake::with_old_file());
@@ -242,7 +242,7 @@ mod tests {
         assert!(disk.holds_the_old_file());
     }
 
-    /// What writes filters, on a disk that fails at each call in turn.
+    /// Saves a filter to a disk that fails at each call in turn.
     #[test]
     fn a_filter_whose_saving_fails_anywhere_leaves_the_old_file_alone() {
         let filter = CuckooFilter::<u64>::with_capacity(300_000);

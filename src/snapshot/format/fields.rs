@@ -1,4 +1,4 @@
-//! Numbers in a row.
+//! Sequences of numbers.
 
 /// Takes fields from the front of bytes that are long enough.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
@@ -28,7 +28,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Puts numbers at the end.
+/// Appends numbers.
 pub(super) fn put_u32<const N: usize>(bytes: &mut Vec<u8>, numbers: [u32; N]) {
     bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
 }

@@ -1,4 +1,4 @@
-//! What stands before the records.
+//! The header, before the records.
 
 use super::fields::{Fields, put_u32, put_u64};
 use super::kind::{self, Growing, Kind};
@@ -9,39 +9,40 @@ use crate::snapshot::key_type::KeyType;
 use core::ops::Range;
 use crc32c::crc32c;
 
-/// The first bytes of every snapshot. The first is no text, so that a transfer as text shows.
+/// The first bytes of every snapshot. The first byte is not valid in text, so a transfer in text mode is detected.
 const MAGIC: [u8; 8] = *b"\xc0cuckoo\n";
 
-/// Of what is written, and the only one that is read.
+/// The version that is written, and the only one that is read.
 const VERSION: u32 = 2;
 
 /// Bytes of the header before the names.
 const FIXED: usize = 160 + kind::BYTES;
 
-/// Bytes before which nothing but the magic, the version and the length of the header stands.
+/// The bytes of the magic, the version and the length of the header.
 pub(in crate::snapshot) const PREFIX: usize = 16;
 
-/// Bytes of a name at the most: the hasher's, and that of the type of the keys.
+/// The maximum bytes of a name: of the hash function, and of the type of the keys.
 pub(in crate::snapshot) const MAX_NAME: usize = 64;
 
-/// Bytes of metadata at the most.
+/// The maximum bytes of metadata.
 pub(in crate::snapshot) const MAX_METADATA: usize = 64 << 10;
 
-/// The flag of a snapshot that keeps the keys of the hasher.
+/// The flag of a snapshot that contains the seeds of the hash function.
 const WITH_KEYS: u32 = 1;
 
-/// All that a snapshot says before its shards, the keys of the hasher included: only tests print it.
+/// The fields of a header, including the seeds of the hash function: only tests print it.
 #[derive(Clone, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct Header {
     pub(in crate::snapshot) plan: Plan,
     pub(in crate::snapshot) kind: Kind,
-    /// The shards of which records follow.
+    /// The shards whose records follow.
     pub(in crate::snapshot) part: Range<usize>,
     pub(in crate::snapshot) capacity: usize,
-    /// The rate that was asked for, if one was.
+    /// The requested rate, if any.
     pub(in crate::snapshot) rate: Option<f64>,
-    /// Fingerprints that were stored in these shards when the header was written. The trailer knows what followed it.
+    /// The number of slots in use in these shards when the header was written. The trailer has the number that
+    /// followed.
     pub(in crate::snapshot) stored: u64,
     pub(in crate::snapshot) key_type: KeyType,
     pub(in crate::snapshot) hasher: String,
@@ -51,7 +52,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// The capacity, of a filter that does not grow.
+    /// Returns the largest capacity, equal to the capacity for a filter of fixed size.
     pub(in crate::snapshot) fn max_capacity(&self) -> usize {
         self.kind.growing.map_or(self.capacity, |growing| usize::try_from(growing.max_capacity).unwrap_or(usize::MAX))
     }
@@ -83,7 +84,7 @@ impl Header {
         bytes
     }
 
-    /// The length of the header that begins with these bytes.
+    /// Returns the length of the header that begins with these bytes.
     pub(in crate::snapshot) fn length(prefix: &[u8; PREFIX]) -> Result<usize, SnapshotError> {
         let mut fields = Fields(prefix);
         if fields.bytes(MAGIC.len()) != MAGIC {
@@ -102,7 +103,7 @@ impl Header {
         }
     }
 
-    /// Reads all of a header, of the length that it gives, and checks each field.
+    /// Reads a whole header, and checks each field.
     pub(in crate::snapshot) fn parse(bytes: &[u8]) -> Result<Self, SnapshotError> {
         let (bytes, checksum) = bytes.split_at(bytes.len() - CHECKSUM);
         if crc32c(bytes) != Fields(checksum).u32() {
@@ -188,7 +189,7 @@ impl Header {
     }
 }
 
-/// A name.
+/// Returns a name.
 fn text<'a>(bytes: &'a [u8], field: &'static str) -> Result<&'a str, SnapshotError> {
     core::str::from_utf8(bytes).map_err(|_| invalid(field, format!("\"{}\", not UTF-8", bytes.escape_ascii())))
 }
@@ -197,7 +198,7 @@ fn invalid(field: &'static str, found: impl ToString) -> SnapshotError {
     invalid_at(SnapshotPlace::Header, field, found)
 }
 
-/// What is wrong with bytes that are fewer than [`PREFIX`].
+/// Returns the error for fewer bytes than [`PREFIX`].
 pub(in crate::snapshot) fn too_short(bytes: &[u8]) -> SnapshotError {
     let magic = bytes.len().min(MAGIC.len());
     if bytes[..magic] == MAGIC[..magic] {
@@ -207,8 +208,8 @@ pub(in crate::snapshot) fn too_short(bytes: &[u8]) -> SnapshotError {
     }
 }
 
-/// The checksum of a header, from which all others go on, so that a record of another snapshot is out of place. It
-/// leaves out the checksum that the header ends with: over both, it would be the same for every header.
+/// Returns the checksum of a header, which all others continue, so that a record of another snapshot is detected. It
+/// excludes the checksum at the end of the header: over both, it would be equal for every header.
 pub(in crate::snapshot) fn origin(header: &[u8]) -> u32 {
     crc32c(&header[..header.len() - CHECKSUM])
 }
@@ -255,7 +256,7 @@ mod tests {
             prop_assert_eq!(Header::parse(&bytes).unwrap(), header);
         }
 
-        /// Whatever stands there, under a checksum that matches.
+        /// For arbitrary fields, under a checksum that matches.
         #[test]
         fn a_header_is_refused_or_is_one_that_would_be_written(
             header in headers(),

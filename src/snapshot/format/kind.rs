@@ -1,5 +1,5 @@
-//! What kind of filter a snapshot is of: what its slots hold besides a fingerprint, and whether its shards split. Kinds
-//! combine; a plain filter is of none.
+//! The kind of the filter of a snapshot: the contents of slots beside a fingerprint, and whether shards split. Kinds
+//! combine; a plain filter has no flag.
 
 use super::fields::{Fields, put_u64};
 use super::invalid;
@@ -12,7 +12,7 @@ const COUNTING: u32 = 4;
 const TAGGED: u32 = 8;
 const RENEWED: u32 = 16;
 
-/// Fewer tell no live tag from a dead one.
+/// With fewer bits a live tag and a dead one are indistinguishable.
 const TAG_BITS: RangeInclusive<u32> = 2..=16;
 
 /// Bytes of the fields below.
@@ -25,7 +25,7 @@ pub(crate) struct Kind {
     pub(in crate::snapshot) expiring: Option<Expiring>,
     /// Bits of the counter in each slot, the lowest ones; 0 if nothing is counted.
     pub(in crate::snapshot) counter_bits: u32,
-    /// It counts nothing: it is one more than a tag of the user's.
+    /// The counter is a tag of the user plus one, and counts nothing.
     pub(in crate::snapshot) tagged: bool,
 }
 
@@ -33,9 +33,9 @@ pub(crate) struct Kind {
 #[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct Growing {
-    /// The upper bits of a fingerprint, which a split spends. Those below are its core.
+    /// The upper bits of a fingerprint, which splits spend. The bits below are its core.
     pub(in crate::snapshot) reserve_bits: u32,
-    /// The uppermost of these, which extend the buckets of tables that are refilled.
+    /// The uppermost reserve bits, which extend the buckets of tables that are refilled.
     pub(in crate::snapshot) extension_bits: u32,
     /// The number of keys up to which the filter grows.
     pub(in crate::snapshot) max_capacity: u64,
@@ -61,13 +61,13 @@ impl Kind {
         growing | expiring | if self.counter_bits > 0 { beside } else { 0 }
     }
 
-    /// The type of filters of this kind, for an error: "counting".
+    /// Returns the type of filters of this kind, for errors: "counting".
     pub(in crate::snapshot) fn filter(&self) -> &'static str {
         match (self.expiring, self.counter_bits) {
             (None, 0) => "plain",
             (Some(_), 0) => "expiring",
             (None, _) if self.tagged => "tagged",
-            // Nothing writes it yet.
+            // No version writes it.
             (Some(_), _) if self.tagged => "expiring and tagged",
             _ => "counting",
         }
@@ -77,7 +77,7 @@ impl Kind {
         self.expiring.map_or(0, |expiring| expiring.tag_bits)
     }
 
-    /// Bits of a slot of a shard that has not split.
+    /// Returns the bits of a slot of a shard that has not split.
     pub(super) fn slot_bits(&self, fingerprint_bits: u32) -> u32 {
         fingerprint_bits + self.tag_bits() + self.counter_bits
     }
@@ -98,7 +98,8 @@ impl Kind {
         );
     }
 
-    /// Reads the fields of a filter with these flags, capacity and bits of a fingerprint. Those of other kinds are 0.
+    /// Reads the fields of a filter with these flags, capacity and bits of a fingerprint. The fields of other kinds
+    /// must be 0.
     pub(super) fn parse(
         fields: &mut Fields<'_>,
         flags: u32,
@@ -148,7 +149,7 @@ impl Kind {
         })
     }
 
-    /// For an error: "growing", "growing and expiring".
+    /// Returns the kind for errors: "growing", "growing and expiring".
     pub(in crate::snapshot) fn name(&self) -> String {
         let names = [(GROWING, "growing"), (EXPIRING, "expiring"), (COUNTING, "counting"), (TAGGED, "tagged")];
         let names: Vec<_> = names.iter().filter(|(kind, _)| self.flags() & kind != 0).map(|&(_, name)| name).collect();
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// With fingerprints of at least 4 bits and a capacity of 100 at the most.
+    /// Kinds valid for fingerprints of 4 bits or more and a capacity of at most 100.
     pub(in super::super) fn kinds() -> impl Strategy<Value = Kind> {
         let growing = (1..4_u32, 0..4_u32, 100..u64::MAX);
         let expiring = (2..9_u32, any::<u64>(), any::<u64>(), any::<bool>());
@@ -191,7 +192,7 @@ mod tests {
             kind.put(&mut bytes);
             prop_assert_eq!(bytes.len(), BYTES);
             prop_assert_eq!(Kind::parse(&mut Fields(&bytes), kind.flags(), 100, 4).unwrap(), kind);
-            // What one kind says is no other's.
+            // The fields of one kind are invalid for another.
             for flags in (0..8).filter(|flags| flags | 16 != kind.flags() | 16) {
                 prop_assert!(Kind::parse(&mut Fields(&bytes), flags, 100, 4).is_err());
             }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Each piece begins at a multiple of [`ALIGN`] from the beginning of the snapshot, and so do the words of a record: a
-//! file can be mapped. A head has all that there is to know of its words, so that a reader knows what to expect.
+//! file can be mapped. A head describes its words completely, so a reader knows their length and contents in advance.
 
 mod fields;
 mod header;
@@ -28,7 +28,7 @@ const CHECKSUM: usize = 4;
 /// A cache line.
 const ALIGN: usize = 64;
 
-/// A number that no writer puts there.
+/// Returns the error for a number that no writer stores.
 fn invalid(place: SnapshotPlace, field: &'static str, found: impl ToString) -> SnapshotError {
     SnapshotError::Invalid { place, field, found: found.to_string() }
 }

@@ -1,5 +1,5 @@
-//! A record: a head, and behind it the words of a shard, or of a table of a filter that grows. They come in the order of the
-//! shards, and of what the tables of a shard hold.
+//! A record: a head, followed by the words of a shard, or of a table of a growing filter. Records are in the order of
+//! their cells.
 
 use super::fields::Fields;
 use super::kind::Kind;
@@ -17,29 +17,29 @@ pub(in crate::snapshot) const RECORD_HEAD: usize = 64;
 /// The head of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::snapshot) struct Record {
-    /// The number of the shard; in a filter that grows, of the one that it was before it split.
+    /// The number of the shard; in a growing filter, of the initial shard.
     pub(in crate::snapshot) base: u64,
-    /// Of that shard, the part whose reserve begins with these bits, and how many they are.
+    /// The bits with which the reserve of the keys of this table begins; their number is `depth`.
     pub(in crate::snapshot) prefix: u32,
     pub(in crate::snapshot) depth: u8,
     pub(in crate::snapshot) slot_bits: u8,
-    /// As many as are stored: those that were spent when the table was made are not.
+    /// The stored bits, without the bits spent when the table was created.
     pub(in crate::snapshot) fingerprint_bits: u8,
     pub(in crate::snapshot) tag_bits: u8,
     pub(in crate::snapshot) counter_bits: u8,
-    /// Of an expiring filter, the epoch at which these words were copied, and what had passed of its tick, in parts of 2^32.
+    /// The epoch of the copy of these words in an expiring filter, and the elapsed part of its tick in units of 2^-32.
     pub(in crate::snapshot) epoch: u64,
     pub(in crate::snapshot) passed: u32,
-    /// Slots that are taken.
+    /// The number of slots in use.
     pub(in crate::snapshot) count: u64,
     pub(in crate::snapshot) words: u64,
-    /// The checksum of the words, and of the zeros behind them.
+    /// The checksum of the words, zero padding included.
     pub(in crate::snapshot) sum: u32,
 }
 
 impl Record {
-    /// Of what is stored in these cells of a filter of this plan, at epoch 0, with its words yet to come. A filter that does
-    /// not grow has one cell a shard.
+    /// Returns the head of these cells of a filter of this plan, at epoch 0 and without a checksum. A filter of fixed
+    /// size has one cell per shard.
     pub(in crate::snapshot) fn of(plan: &Plan, kind: &Kind, extent: &Extent, count: u64) -> Self {
         let table = plan.leaf(extent);
         let reserve = extent.first_cell % plan.cells_at(0);
@@ -59,7 +59,7 @@ impl Record {
         }
     }
 
-    /// The head, with a checksum that goes on from that of the header.
+    /// Returns the bytes of the head, with a checksum that continues that of the header.
     pub(in crate::snapshot) fn to_bytes(&self, origin: u32) -> [u8; RECORD_HEAD] {
         let mut bytes = Vec::with_capacity(RECORD_HEAD);
         bytes.extend(MAGIC);
@@ -74,7 +74,7 @@ impl Record {
         bytes.try_into().expect("64 bytes")
     }
 
-    /// Reads a head, of which only the checksum is checked and that it is one.
+    /// Reads a head, and checks only its checksum, magic and reserved bytes.
     pub(in crate::snapshot) fn parse(
         bytes: &[u8; RECORD_HEAD],
         origin: u32,
@@ -112,7 +112,7 @@ impl Record {
         })
     }
 
-    /// What this is of, if it is the one that comes with this cell. Its count and its words are yet to come.
+    /// Returns the cells of this record if it may begin with this cell. Its count and words are checked later.
     pub(in crate::snapshot) fn check(
         &self,
         plan: &Plan,
@@ -134,15 +134,15 @@ impl Record {
                 ("number of words", record.words),
             ]
         };
-        // As deep as it says, if its cells can begin here, and made when it says, if it had not doubled more often then.
+        // The depth of the head, if cells of that depth can begin here.
         let depth = u32::from(self.depth);
         let depth_is_right = depth <= plan.reserve_bits && first_cell.is_multiple_of(plan.cells_at(depth));
         let depth = if depth_is_right { depth } else { plan.reserve_bits };
-        // And as narrow as it says, if it had doubled often enough and its tags lie in one word.
+        // The width of the head, if the table had doubled often enough and its tags lie in one word.
         let dropped = plan.fingerprint_bits.saturating_sub(self.fingerprint_bits.into());
         let is_possible = dropped <= depth && plan.dropped_after(dropped) == dropped;
         let extent = Extent { first_cell, depth, dropped: if is_possible { dropped } else { 0 } };
-        // A filter that expires may be at any that leaves room for others.
+        // An expiring filter may be at any epoch that leaves room for later ones.
         let (epoch, passed) = if kind.expiring.is_some() { (self.epoch.min(MAX_EPOCH), self.passed) } else { (0, 0) };
         let expected = named(&Record { epoch, passed, ..Record::of(plan, kind, &extent, self.count) });
         let differing = named(self).into_iter().zip(expected).find(|(found, expected)| found != expected);
@@ -150,12 +150,12 @@ impl Record {
     }
 }
 
-/// The checksum that the trailer goes on from, with one more head behind it.
+/// Returns the checksum that the trailer continues, with one more head.
 pub(in crate::snapshot) fn with_head(checksums: u32, head: &[u8; RECORD_HEAD]) -> u32 {
     crc32c_append(checksums, &head[RECORD_HEAD - CHECKSUM..])
 }
 
-/// The bytes of this many words, with the zeros behind them.
+/// Returns the bytes of this many words, zero padding included.
 pub(in crate::snapshot) fn padded(words: usize) -> usize {
     (words * size_of::<u64>()).next_multiple_of(ALIGN)
 }

@@ -8,10 +8,10 @@ const MAGIC: [u8; 8] = *b"\xc0/cuckoo";
 /// Bytes of the trailer.
 pub(in crate::snapshot) const TRAILER: usize = 64;
 
-/// Where it says how many slots are taken.
+/// The offset of the number of slots in use.
 pub(in crate::snapshot) const COUNT: usize = 16;
 
-/// `checksums` is the checksum of the header and of all checksums of heads.
+/// Returns the trailer. `checksums` is the checksum of the header and of all checksums of heads.
 pub(in crate::snapshot) fn trailer(records: usize, count: u64, checksums: u32) -> [u8; TRAILER] {
     let mut bytes = [0; TRAILER];
     bytes[..8].copy_from_slice(&MAGIC);

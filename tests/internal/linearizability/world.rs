@@ -210,7 +210,7 @@ impl World {
     }
 
     /// The sum of the counts is at most what was there, and what had begun to be inserted when it was told, without what
-    /// had been removed before it was asked for; and at least what was there, and what had been inserted before it was
+    /// had been removed before it was requested; and at least what was there, and what had been inserted before it was
     /// asked for, without what had begun to be removed when it was told. A clear only makes it less. A fingerprint that
     /// moves from stripe to stripe meanwhile may be counted twice or not at all.
     fn check_lens(&self, scenario: &Scenario, seen: &[Seen], events: &[(usize, Event)]) -> Result<(), String> {

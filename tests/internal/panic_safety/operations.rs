@@ -1,17 +1,13 @@
 //! The operations, on filters in which each takes all the steps that it can take.
 
 use super::{By, Effect, Scenario, filter_of_shards, filter_of_thousands, is_full};
+use crate::CuckooFilter;
 use crate::internal::stalled_writer::{
-    Filter, GROWING_WIDTHS, WIDTHS, empty, filled, growing, holds_all, insertion, insertion_that_splits,
-    stored_for_removal, straddles, times,
+    Filter, GROWING_WIDTHS, Operation, WIDTHS, cases, empty, filled, growing, insertion_that_splits, stored_for_removal,
 };
 use crate::internal::thousands::thousands;
 use crate::sys::steps::Step::{self, Bumped, Cleared, Copied, Counted, Locked, Published, WordWritten};
-use crate::{CuckooFilter, InsertError};
 use std::{env, thread};
-
-/// Of these widths some slots are in two words.
-const STRADDLING: [u32; 3] = [12, 13, 24];
 
 /// Kills the operation everywhere, and says at how many steps. Among them are these.
 fn kill(scenario: &Scenario, among: &[Step]) -> usize {
@@ -33,20 +29,46 @@ fn on_small(
     Scenario { name, width, build, stored, own, effect, by: By::Thread, work }
 }
 
-fn insert(filter: &Filter, own: &[u64]) {
-    let _ = filter.hashed().insert(&own[0]);
+/// The keys that an operation is about, a copy of one that is inserted and all that are removed, and the operation.
+type Work = (Vec<u64>, Effect, fn(&Filter, &[u64]));
+
+fn of_operation(operation: Operation, stored: &[u64]) -> Work {
+    match operation {
+        Operation::Insert(own) => (vec![own], Effect::Adds, |filter, own| _ = filter.hashed().insert(&own[0])),
+        Operation::InsertUnique(own) => {
+            (vec![own], Effect::Adds, |filter, own| _ = filter.hashed().insert_unique(&own[0]))
+        }
+        Operation::Remove(own) => (vec![own], Effect::Removes, |filter, own| assert!(filter.hashed().remove(&own[0]))),
+        Operation::RemoveAll(own) => {
+            let copies = stored.iter().copied().filter(|&hash| hash == own).collect();
+            (copies, Effect::Removes, |filter, own| assert_eq!(filter.hashed().remove_all(&own[0]), own.len()))
+        }
+        Operation::Clear => (stored.to_vec(), Effect::Removes, |filter, _| filter.clear()),
+    }
 }
 
-fn insert_unique(filter: &Filter, own: &[u64]) {
-    let _ = filter.hashed().insert_unique(&own[0]);
-}
-
-fn remove(filter: &Filter, own: &[u64]) {
-    assert!(filter.hashed().remove(&own[0]));
-}
-
-fn remove_all(filter: &Filter, own: &[u64]) {
-    assert_eq!(filter.hashed().remove_all(&own[0]), own.len());
+#[test]
+fn single_operations() {
+    let mut killed = 0;
+    for width in WIDTHS {
+        for case in cases(width) {
+            let stored = case.scenario.stored;
+            let (own, effect, work) = of_operation(case.scenario.operation, &stored);
+            let writes = !case.changes.is_empty() && case.scenario.operation != Operation::Clear;
+            let written = if writes { &[Locked, WordWritten][..] } else { &[Locked] };
+            let scenario = on_small(case.name, width, (stored, own), effect, work);
+            killed += kill(&scenario, &[written, &case.changes].concat());
+        }
+        let (stored, hash) = stored_for_removal(width);
+        let count = |filter: &Filter, own: &[u64]| assert_eq!(filter.hashed().count(&own[0]), 1);
+        killed += kill(&on_small("count", width, (stored, vec![hash]), Effect::Nothing, count), &[Locked]);
+    }
+    println!(
+        "\nfigure 5.1: a thread killed in the critical sections of insert, insert_unique, remove, remove_all, count and \
+         clear, {} pairs of operation and step at {} widths: nothing locked, no other key lost, all usable",
+        thousands(killed),
+        WIDTHS.len()
+    );
 }
 
 /// Another filter with these, filled by a thread that lives on.
@@ -55,89 +77,6 @@ fn other(filter: &Filter, hashes: &[u64]) -> Filter {
     let other = builder.hasher(filter.hasher().clone()).build().unwrap();
     thread::scope(|scope| scope.spawn(|| assert_eq!(other.hashed().insert_batch(hashes).rejected, [])).join().unwrap());
     other
-}
-
-/// The last stored hash, this many times.
-fn several(width: u32, copies: usize) -> (Vec<u64>, u64) {
-    let (mut stored, hash) = stored_for_removal(width);
-    stored.extend(vec![hash; copies - 1]);
-    (stored, hash)
-}
-
-/// Insertions of each kind, by both ways of inserting: into an empty slot, one in two words, by paths, refused.
-fn insertions(width: u32) -> usize {
-    let stored: Vec<u64> = (1000..1100).collect();
-    let filter = filled(empty, width, &stored);
-    let absent = (0..).find(|&hash| filter.hashed().count(&hash) == 0).unwrap();
-    let mut cases = vec![("insertion", (stored, absent), vec![Locked, WordWritten, Counted])];
-    let moved = vec![Locked, WordWritten, Copied, Bumped, Cleared, Counted];
-    for hops in [1, 2, 3] {
-        let by_path = insertion(empty, width, |steps, _| times(Copied, steps) == hops);
-        cases.push(("insertion by a path", by_path, moved.clone()));
-    }
-    if STRADDLING.contains(&width) {
-        let in_two = insertion(empty, width, |steps, _| straddles(steps) && !steps.contains(&Copied));
-        cases.push(("insertion into two words", in_two, vec![WordWritten, Counted]));
-        let in_two = insertion(empty, width, |steps, _| straddles(steps) && steps.contains(&Copied));
-        cases.push(("insertion by a path through two words", in_two, moved));
-    }
-    let full = insertion(empty, width, |_, result| *result == Err(InsertError::Full));
-    cases.push(("insertion that is refused", full, vec![Locked]));
-    let copies = (0..100).map(|hash| [vec![hash; 8], (1000..1100).collect()].concat());
-    let copies = copies.into_iter().find(|stored| holds_all(width, stored)).unwrap();
-    let again = copies[0];
-    cases.push(("insertion of a ninth copy", (copies, again), vec![Locked]));
-    cases.push(("insertion of what is there", stored_for_removal(width), vec![Locked]));
-
-    let mut killed = 0;
-    for (name, (stored, hash), among) in cases {
-        let scenario = on_small(name, width, (stored.clone(), vec![hash]), Effect::Adds, insert);
-        killed += kill(&scenario, &among);
-        let present = filled(empty, width, &stored).hashed().count(&hash) > 0;
-        let among = if present { vec![Locked] } else { among };
-        killed += kill(&Scenario { work: insert_unique, ..scenario }, &among);
-    }
-    killed
-}
-
-fn removals(width: u32) -> usize {
-    let mut killed = 0;
-    let steps = [Locked, WordWritten, Cleared, Counted];
-    for copies in [1, 2, 5] {
-        let more = [&steps[..], &[Bumped]].concat();
-        let among = if copies > 1 { &more[..] } else { &steps };
-        let (stored, hash) = several(width, copies);
-        let scenario = on_small("removal", width, (stored.clone(), vec![hash]), Effect::Removes, remove);
-        killed += kill(&scenario, among);
-        let all = (stored, vec![hash; copies]);
-        killed += kill(&on_small("removal of all copies", width, all, Effect::Removes, remove_all), among);
-    }
-    if STRADDLING.contains(&width) {
-        let (mut stored, hash) = insertion(empty, width, |steps, _| straddles(steps) && !steps.contains(&Copied));
-        stored.push(hash);
-        let scenario = on_small("removal out of two words", width, (stored, vec![hash]), Effect::Removes, remove);
-        killed += kill(&scenario, &steps);
-    }
-    killed
-}
-
-#[test]
-fn single_operations() {
-    let mut killed = 0;
-    for width in WIDTHS {
-        killed += insertions(width) + removals(width);
-        let (stored, hash) = stored_for_removal(width);
-        let count = |filter: &Filter, own: &[u64]| assert_eq!(filter.hashed().count(&own[0]), 1);
-        killed += kill(&on_small("count", width, (stored.clone(), vec![hash]), Effect::Nothing, count), &[Locked]);
-        let clear = on_small("clear", width, (stored.clone(), stored), Effect::Removes, |filter, _| filter.clear());
-        killed += kill(&clear, &[Locked, Bumped, Cleared, Counted]);
-    }
-    println!(
-        "\nfigure 5.1: a thread killed in the critical sections of insert, insert_unique, remove, remove_all, count and \
-         clear, {} pairs of operation and step at {} widths: nothing locked, no other key lost, all usable",
-        thousands(killed),
-        WIDTHS.len()
-    );
 }
 
 /// A thread dies in a split. A table that it had copied to, and had not published, is never freed: not for LeakSanitizer.
@@ -149,12 +88,13 @@ fn splits() {
     let mut killed = 0;
     for width in GROWING_WIDTHS {
         let (stored, hash) = insertion_that_splits(width);
-        let build = |width, stored: &[u64]| filled(growing, width, stored);
-        let (name, effect) = ("insertion that splits", Effect::Adds);
-        let scenario = Scenario { name, width, build, stored, own: vec![hash], effect, by: By::Thread, work: insert };
-        let among = [Locked, Copied, Published, WordWritten, Cleared, Counted];
-        killed += kill(&scenario, &among);
-        killed += kill(&Scenario { work: insert_unique, ..scenario }, &among);
+        for operation in [Operation::Insert(hash), Operation::InsertUnique(hash)] {
+            let build = |width, stored: &[u64]| filled(growing, width, stored);
+            let (own, effect, work) = of_operation(operation, &stored);
+            let scenario = on_small("insertion that splits", width, (stored.clone(), own), effect, work);
+            let among = [Locked, Copied, Published, WordWritten, Cleared, Counted];
+            killed += kill(&Scenario { build, ..scenario }, &among);
+        }
     }
     println!(
         "\nfigure 5.10: the same for insertions that split a table, {} pairs of operation and step at {} widths",

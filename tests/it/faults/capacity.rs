@@ -1,14 +1,8 @@
 //! Every operation on filters for no key and for one. (What asks for more than there is: `builder`.)
 
-use concurrent_cuckoo_filter::{CuckooFilter, InsertError, SnapshotReader, StableHashBuilder};
-use testkit::{watchdog, written};
-
-type Filter = CuckooFilter<u64, StableHashBuilder>;
-
-fn build(capacity: usize, bits: u32) -> Filter {
-    let hasher = StableHashBuilder::with_keys(1, 2);
-    CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher).build().unwrap()
-}
+use crate::support::{Stable as Filter, bytes_of, stable};
+use concurrent_cuckoo_filter::{InsertError, SnapshotReader};
+use testkit::watchdog;
 
 /// Stores keys until the filter refuses one, and returns what it holds.
 fn fill(filter: &Filter) -> Vec<u64> {
@@ -39,7 +33,7 @@ fn every_operation_on_filters_for_no_key_and_for_one() {
     let _watchdog = watchdog();
     for capacity in [0, 1] {
         for bits in 4..=32 {
-            let filter = build(capacity, bits);
+            let filter = stable(capacity, bits);
             assert_eq!((filter.capacity(), filter.shards(), filter.shard_of(&7)), (capacity, 1, 0));
             assert!(format!("{filter:?}").contains("len: 0"));
             assert_eq!((filter.load_factor(), filter.expected_false_positive_rate()), (0.0, 0.0));
@@ -63,7 +57,7 @@ fn every_operation_on_filters_for_no_key_and_for_one() {
             }
             holds(&filter, &keys);
 
-            let bytes = written(|to| filter.write_to(to));
+            let bytes = bytes_of(&filter, b"");
             let hasher = || filter.hasher().clone();
             holds(&Filter::read_from(&bytes[..], hasher()).unwrap(), &keys);
             holds(
@@ -71,7 +65,7 @@ fn every_operation_on_filters_for_no_key_and_for_one() {
                 &keys,
             );
             holds(&Filter::join([&bytes[..]], hasher()).unwrap(), &keys);
-            let merged = build(capacity, bits);
+            let merged = stable(capacity, bits);
             assert_eq!(merged.merge_from(&filter).map(|report| report.refused), Ok(0));
             holds(&merged, &keys);
 

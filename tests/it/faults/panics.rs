@@ -1,6 +1,5 @@
 //! A `Hash` panics at each key of every operation, or an iterator at each of its calls: the panic reaches the caller,
-//! nothing stays locked, and no other key is lost. (Loads of many blocks, and progress: `bulk`; batches of a hundred
-//! keys: `batch`; what a snapshot calls: `faults_snapshots`.)
+//! nothing stays locked, and no other key is lost. (What a snapshot calls: `snapshots`.)
 
 use crate::support::{Bomb, bombs, hasher, is_usable, panics, pool, silence_panics};
 use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
@@ -25,10 +24,17 @@ fn places(length: usize) -> Vec<usize> {
     if length < 100 { (0..length).collect() } else { vec![0, 1, 2500, 4095, 4096, length - 1] }
 }
 
-/// One stripe: any lock left is in everybody's way.
-fn empty() -> Filter {
-    let builder = CuckooFilter::builder().capacity(6000).fingerprint_bits(32).stripes(1);
-    builder.hasher(hasher()).build().unwrap()
+/// Filters for a few keys, for some blocks of them, and one in which lookups are sorted.
+const FEW: usize = 6000;
+const BLOCKS: usize = 240_000;
+const MANY_SHARDS: usize = 3_200_000;
+
+/// With these keys, which stay. One stripe for each shard: any lock left is in everybody's way.
+fn holding(capacity: usize, old: &[Bomb]) -> Filter {
+    let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(32).stripes(1);
+    let filter = builder.hasher(hasher()).build().unwrap();
+    assert_eq!(filter.insert_batch(old).inserted, old.len());
+    filter
 }
 
 type Operation = (&'static str, fn(&Filter, &[Bomb]));
@@ -55,11 +61,23 @@ const LOOKUPS: [Operation; 4] = [
     ("par_contains", |filter, keys| filter.par_contains(keys, &mut vec![false; keys.len()])),
 ];
 
+/// Whether the keys are there before, and whether they come or go.
+const ADDS: (bool, bool) = (false, true);
+const REMOVES: (bool, bool) = (true, true);
+const LOOKS: (bool, bool) = (true, false);
+
 /// Runs the operation on keys of which this one panics, in a filter that holds them or does not. Of those before it any
 /// may have been worked on, of the others none.
-fn check(pool: &ThreadPool, (name, operation): Operation, present: bool, changes: bool, length: usize, at: usize) {
-    let (filter, old, keys) = (empty(), bombs(OLD), bombs(0..length as u64));
-    assert_eq!(filter.insert_batch(&old).inserted, old.len());
+fn check(
+    pool: &ThreadPool,
+    capacity: usize,
+    (name, operation): Operation,
+    (present, changes): (bool, bool),
+    length: usize,
+    at: usize,
+) {
+    let (old, keys) = (bombs(OLD), bombs(0..length as u64));
+    let filter = holding(capacity, &old);
     if present {
         assert_eq!(filter.insert_batch(&keys).inserted, length);
     }
@@ -74,6 +92,8 @@ fn check(pool: &ThreadPool, (name, operation): Operation, present: bool, changes
     }
     // What is there, and nothing else, is what can be taken away.
     let there = filter.len() - old.len();
+    // What the documentation says of blocks.
+    assert!(name != "par_insert" || at.saturating_sub(there) < 33_000, "{there} of {at}");
     assert_eq!(filter.remove_batch(&keys).removed, there);
     is_usable(&filter, &old);
     assert_eq!(filter.len(), old.len());
@@ -87,9 +107,9 @@ fn the_hash_of_each_key() {
     for pool in &[1, 2].map(pool) {
         for length in LENGTHS {
             for at in places(length) {
-                INSERTIONS.into_iter().for_each(|operation| check(pool, operation, false, true, length, at));
-                REMOVALS.into_iter().for_each(|operation| check(pool, operation, true, true, length, at));
-                LOOKUPS.into_iter().for_each(|operation| check(pool, operation, true, false, length, at));
+                INSERTIONS.into_iter().for_each(|operation| check(pool, FEW, operation, ADDS, length, at));
+                REMOVALS.into_iter().for_each(|operation| check(pool, FEW, operation, REMOVES, length, at));
+                LOOKUPS.into_iter().for_each(|operation| check(pool, FEW, operation, LOOKS, length, at));
                 panics += INSERTIONS.len() + REMOVALS.len() + LOOKUPS.len();
             }
         }
@@ -99,6 +119,59 @@ fn the_hash_of_each_key() {
         panic reached the caller, nothing locked, no key lost",
         thousands(panics)
     );
+}
+
+/// Of many blocks, those before the one of the key may be stored; and lookups that are sorted.
+#[test]
+fn the_hash_of_a_key_of_many_blocks() {
+    let _watchdog = watchdog();
+    silence_panics(MEANT);
+    for pool in &[1, 2, 7].map(pool) {
+        for at in [0, 40_000, 99_999] {
+            INSERTIONS[3..].iter().for_each(|&operation| check(pool, BLOCKS, operation, ADDS, 100_000, at));
+            check(pool, BLOCKS, REMOVALS[3], REMOVES, 100_000, at);
+            check(pool, BLOCKS, LOOKUPS[3], LOOKS, 100_000, at);
+        }
+        check(pool, MANY_SHARDS, LOOKUPS[3], LOOKS, 300_000, 200_000);
+    }
+}
+
+/// The first or the second time that it is told something, in an operation on some blocks.
+#[test]
+fn a_progress_that_panics() {
+    let _watchdog = watchdog();
+    silence_panics(&["were done"]);
+    let (old, keys) = (bombs(OLD), bombs(0..100_000));
+    for pool in &[1, 2, 7].map(pool) {
+        for calls in [1, 2] {
+            // Lookups are told of at their end.
+            for way in 0..5 - calls {
+                let filter = holding(BLOCKS, &old);
+                if way > 1 {
+                    assert_eq!(filter.insert_batch(&keys).inserted, keys.len());
+                }
+                let mut left = calls;
+                let tell = |done: usize| {
+                    left -= 1;
+                    assert_ne!(left, 0, "{done} were done");
+                };
+                let bulk = filter.bulk().progress(tell);
+                let message = pool.install(|| {
+                    panics(|| match way {
+                        0 => drop(bulk.insert(&keys)),
+                        1 => drop(bulk.insert_iter(keys.iter())),
+                        2 => drop(bulk.remove(&keys)),
+                        _ => bulk.contains(&keys, &mut vec![false; keys.len()]),
+                    })
+                });
+                assert!(message.contains(" were done"), "{message}");
+                let there = filter.len() - old.len();
+                assert!(if way > 1 { there < keys.len() || way == 3 } else { there > 0 }, "{there} keys");
+                assert_eq!(filter.remove_batch(&keys).removed, there);
+                is_usable(&filter, &old);
+            }
+        }
+    }
 }
 
 /// Keys from an iterator that panics when it is asked for this one, or how many there are.
@@ -134,8 +207,7 @@ fn each_call_of_an_iterator() {
             // Also where it is to say that it has ended, and where it is asked for its length first.
             let places = places(length).into_iter().chain([length]).map(|at| (at, Some((0, None))));
             for (at, hint) in places.chain([(usize::MAX, None)]) {
-                let filter = empty();
-                assert_eq!(filter.insert_batch(&old).inserted, old.len());
+                let filter = holding(FEW, &old);
                 let asked = Cell::new(0);
                 let load = || filter.par_insert_iter(Treacherous { keys, at, asked: &asked, hint });
                 let message = panics(load);
@@ -162,7 +234,7 @@ fn each_call_of_an_iterator() {
 fn an_iterator_that_lies_about_its_length() {
     let _watchdog = watchdog();
     for hint in [(0, Some(0)), (usize::MAX, Some(usize::MAX)), (usize::MAX, None), (10, Some(1))] {
-        let (filter, keys) = (empty(), bombs(0..5500));
+        let (filter, keys) = (holding(FEW, &[]), bombs(0..5500));
         let asked = Cell::new(0);
         let lies = Treacherous { keys: &keys, at: usize::MAX, asked: &asked, hint: Some(hint) };
         assert_eq!(filter.par_insert_iter(lies).inserted, keys.len(), "{hint:?}");

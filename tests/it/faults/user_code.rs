@@ -11,7 +11,28 @@ thread_local! {
     static BLAMED: Cell<&'static str> = const { Cell::new("") };
 }
 
-/// A panic that a caller can cause by what is given names the caller's line, not one of the crate.
+type Filter = CuckooFilter<u64>;
+
+type Call = (&'static str, fn(&Filter, &[u64], &mut [bool]));
+
+/// With answers that are not as many as the keys.
+const CALLS: [Call; 11] = [
+    ("contains_batch", |filter, keys, found| filter.contains_batch(keys, found)),
+    ("contains_batch_hash", |filter, keys, found| filter.hashed().contains_batch(keys, found)),
+    ("par_contains", |filter, keys, found| filter.par_contains(keys, found)),
+    ("par_contains_hash", |filter, keys, found| filter.hashed().par_contains(keys, found)),
+    ("insert_unique_batch", |filter, keys, found| drop(filter.insert_unique_batch(keys, found))),
+    ("insert_unique_batch_hash", |filter, keys, found| drop(filter.hashed().insert_unique_batch(keys, found))),
+    ("par_insert_unique", |filter, keys, found| drop(filter.bulk().insert_unique(keys, found))),
+    ("par_insert_unique_hash", |filter, keys, found| drop(filter.hashed().bulk().insert_unique(keys, found))),
+    ("Bulk::contains", |filter, keys, found| filter.bulk().contains(keys, found)),
+    ("Bulk::contains_hash", |filter, keys, found| filter.hashed().bulk().contains(keys, found)),
+    ("Bulk::progress", |filter, keys, found| {
+        filter.bulk().progress(|_| panic!("there is no progress")).contains(keys, found);
+    }),
+];
+
+/// A panic that a caller can cause by what is given names the caller's line, not one of the crate, and says what is wrong.
 #[test]
 fn panics_by_contract_name_the_line_of_the_caller() {
     let print = panic::take_hook();
@@ -21,22 +42,25 @@ fn panics_by_contract_name_the_line_of_the_caller() {
         BLAMED.set(location.file().to_string().leak());
         print(panic);
     }));
-    let filter = CuckooFilter::<u64>::with_capacity(10);
-    let work: [(&str, &dyn Fn()); 8] = [
-        ("with_capacity", &|| drop(CuckooFilter::<u64>::with_capacity(usize::MAX))),
-        ("with_capacity_and_hasher", &|| {
-            drop(CuckooFilter::<u64, _>::with_capacity_and_hasher(usize::MAX, RandomState::new()));
-        }),
-        ("contains_batch", &|| filter.contains_batch(&[1], &mut [])),
-        ("contains_batch_hash", &|| filter.hashed().contains_batch(&[1], &mut [])),
-        ("par_contains", &|| filter.par_contains(&[1], &mut [])),
-        ("par_contains_hash", &|| filter.hashed().par_contains(&[1], &mut [])),
-        ("Bulk::contains", &|| filter.bulk().contains(&[1], &mut [])),
-        ("hashed().bulk().contains", &|| filter.hashed().bulk().contains(&[1], &mut [])),
-    ];
-    for (name, work) in work {
+    let blames_the_caller = |name, work: &dyn Fn(&mut [bool])| {
         BLAMED.set("");
-        panics(work);
+        let mut found = vec![true; 16];
+        let message = panics(|| work(&mut found));
         assert_eq!(BLAMED.get(), file!(), "{name}");
+        assert!(found.iter().all(|&found| found), "{name} has answered");
+        message
+    };
+    let message = blames_the_caller("with_capacity", &|_| drop(Filter::with_capacity(usize::MAX)));
+    assert!(message.contains("address space"), "{message}");
+    blames_the_caller("with_capacity_and_hasher", &|_| {
+        drop(CuckooFilter::<u64, _>::with_capacity_and_hasher(usize::MAX, RandomState::new()));
+    });
+    let filter = Filter::with_capacity(10);
+    for (name, call) in CALLS {
+        for keys in [0, 15, 17, 4095, 100_001] {
+            let message = blames_the_caller(name, &|found| call(&filter, &vec![1; keys], found));
+            assert!(message.contains("differ") && message.contains("16"), "{name}: {message}");
+            assert!(message.contains(&keys.to_string()) && filter.is_empty(), "{name}: {message}");
+        }
     }
 }

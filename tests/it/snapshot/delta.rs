@@ -1,6 +1,6 @@
 //! What has changed between two snapshots, taken over by a filter that was loaded from the first.
 
-use crate::support::hasher;
+use crate::support::{Stable as Filter, bytes_of, hasher, stable, stable_growing};
 use concurrent_cuckoo_filter::{
     CountingFilter, CuckooFilter, ExpiringFilter, SnapshotError, SnapshotReader, StableHashBuilder, TaggedFilter,
 };
@@ -10,21 +10,6 @@ use std::thread;
 use std::time::Duration;
 use testkit::format::{crc32c, crc32c_append, seal};
 use testkit::{watchdog, written};
-
-type Filter = CuckooFilter<u64, StableHashBuilder>;
-
-fn filter(capacity: usize, bits: u32) -> Filter {
-    CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).stripes(1).hasher(hasher()).build().unwrap()
-}
-
-fn growing(capacity: usize, max_capacity: usize, bits: u32) -> Filter {
-    let builder = CuckooFilter::builder().capacity(capacity).max_capacity(max_capacity).fingerprint_bits(bits);
-    builder.hasher(hasher()).build().unwrap()
-}
-
-fn bytes_of(filter: &Filter, metadata: &[u8]) -> Vec<u8> {
-    written(|to| filter.snapshot().metadata(metadata).write_to(to))
-}
 
 fn read(bytes: &[u8]) -> Filter {
     Filter::read_from(bytes, hasher()).unwrap()
@@ -60,8 +45,8 @@ proptest! {
     #[test]
     fn a_replica_that_follows_deltas_holds_what_the_filter_holds((capacity, times, bits, days) in days()) {
         let filter = match times {
-            None => filter(capacity, bits),
-            Some(times) => growing(capacity, capacity * times, bits),
+            None => stable(capacity, bits),
+            Some(times) => stable_growing(capacity, capacity * times, bits),
         };
         let mut stored = Vec::new();
         let mut old = bytes_of(&filter, b"");
@@ -102,7 +87,7 @@ proptest! {
 /// The same changes as anywhere in a filter of 40 shards: 64 bytes for each that has changed, and the classes.
 #[test]
 fn a_thousand_changes_are_some_kilobytes() {
-    let filter = filter(1_000_000, 13);
+    let filter = stable(1_000_000, 13);
     let keys: Vec<u64> = (0..1_000_000).collect();
     assert_eq!(filter.insert_batch(&keys[..999_500]).rejected, []);
     let old = bytes_of(&filter, b"");
@@ -124,7 +109,7 @@ fn a_thousand_changes_are_some_kilobytes() {
 #[test]
 fn a_growing_filter_may_have_doubled_between_the_two() {
     for (capacity, max_capacity) in [(1_000, 250_000), (20_000, 250_000), (300_000, 2_400_000)] {
-        let filter = growing(capacity, max_capacity, 12);
+        let filter: Filter = stable_growing(capacity, max_capacity, 12);
         let stay = capacity as u64 * 4 / 5;
         (0..stay + 100).for_each(|key| filter.insert(&key).unwrap());
         let small = bytes_of(&filter, b"");
@@ -176,25 +161,25 @@ fn filters_with_time_counts_or_tags_have_no_delta() {
         (written(|to| tagged.write_to(to)), "tagged"),
     ] {
         let error = delta(&bytes, &bytes).unwrap_err();
-        assert!(matches!(error, SnapshotError::KindMismatch { asked: "plain", .. }), "{error:?}");
+        assert!(matches!(error, SnapshotError::KindMismatch { requested: "plain", .. }), "{error:?}");
         assert!(error.to_string().contains(kind), "{error}");
     }
     let [old, new] = small(20, None);
     let plain = delta(&old, &new).unwrap();
-    let grows = growing(20, 200, 13);
+    let grows: Filter = stable_growing(20, 200, 13);
     let refused = grows.apply_delta(&plain[..]).unwrap_err();
     assert!(matches!(refused, SnapshotError::DeltaOfAnother { what: "size", .. }), "{refused:?}");
 }
 
 #[test]
 fn keys_that_stay_are_found_while_a_delta_is_applied() {
-    keys_that_stay_are_found(filter(20_000, 8));
+    keys_that_stay_are_found(stable(20_000, 8));
 }
 
 /// While tables are refilled and split.
 #[test]
 fn keys_that_stay_are_found_while_a_delta_is_applied_to_a_growing_filter() {
-    keys_that_stay_are_found(growing(18_500, 300_000, 8));
+    keys_that_stay_are_found(stable_growing(18_500, 300_000, 8));
 }
 
 /// Keys that are in both snapshots are found at every moment, also where the table is almost full and keys move.
@@ -239,7 +224,7 @@ fn keys_that_stay_are_found(filter: Filter) {
 
 /// Of a filter that does not grow, or to so many.
 fn small(capacity: usize, most: Option<usize>) -> [Vec<u8>; 2] {
-    let filter = most.map_or_else(|| filter(capacity, 13), |most| growing(capacity, most, 13));
+    let filter = most.map_or_else(|| stable(capacity, 13), |most| stable_growing(capacity, most, 13));
     (0..10).for_each(|key| filter.insert(&key).unwrap());
     let old = bytes_of(&filter, b"old");
     (0..3).for_each(|key| assert!(filter.remove(&key)));
@@ -300,8 +285,8 @@ fn a_delta_starts_from_what_it_starts_from() {
 fn filters_that_were_built_differently_have_no_delta() {
     let [old, new] = small(20, None);
     let delta = delta(&old, &new).unwrap();
-    let size = bytes_of(&filter(30, 13), b"");
-    let bits = bytes_of(&filter(20, 14), b"");
+    let size = bytes_of(&stable(30, 13), b"");
+    let bits = bytes_of(&stable(20, 14), b"");
     for other in [&size, &bits] {
         let refused = self::delta(other, &new);
         assert!(matches!(refused, Err(SnapshotError::DeltaOfAnother { what: "size", .. })), "{refused:?}");
@@ -312,11 +297,11 @@ fn filters_that_were_built_differently_have_no_delta() {
     let other_keys = other_keys.hasher(StableHashBuilder::with_keys(1, 3)).build().unwrap();
     assert!(matches!(other_keys.apply_delta(&delta[..]), Err(SnapshotError::HasherMismatch { .. })));
     let refused = self::delta(&bytes_of(&other_keys, b""), &new);
-    assert!(matches!(refused, Err(SnapshotError::DeltaOfAnother { what: "hasher or its keys", .. })), "{refused:?}");
+    assert!(matches!(refused, Err(SnapshotError::DeltaOfAnother { what: "hasher or its seeds", .. })), "{refused:?}");
     let of_texts =
         CuckooFilter::<String, _>::builder().capacity(20).fingerprint_bits(13).hasher(hasher()).build().unwrap();
     assert!(matches!(of_texts.apply_delta(&delta[..]), Err(SnapshotError::KeyTypeMismatch { .. })));
-    let two = filter(300_000, 4);
+    let two = stable(300_000, 4);
     let part = written(|to| two.snapshot().shards(0..1).write_to(to));
     assert!(matches!(self::delta(&part, &bytes_of(&two, b"")), Err(SnapshotError::PartAlone { .. })));
     assert!(matches!(self::delta(&bytes_of(&two, b""), &part), Err(SnapshotError::PartAlone { .. })));

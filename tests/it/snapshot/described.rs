@@ -1,31 +1,20 @@
 //! docs/format.md says what there is: its example is what is written, and a reader made from it alone answers as the
 //! filter does.
 
-use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
+use crate::support::{StableOf, bytes_of, hasher, stable_growing, stable_of};
 use std::fmt::Write;
 use testkit::format::{hash_of_text, may_hold, place};
-use testkit::written;
 
-type Filter = CuckooFilter<String, StableHashBuilder>;
+type Filter = StableOf<str>;
 
 const PAGE: &str = include_str!("../../../docs/format.md");
 const KEYS: [&str; 5] = ["key", "one", "two", "a.example", "seventeen letters"];
 const GROWING: [&str; 5] = ["key 0", "key 1", "key 2", "key 3", "key 4"];
 
-fn filter(capacity: usize, bits: u32) -> Filter {
-    let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits);
-    builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap()
-}
-
 fn growing(capacity: usize, max_capacity: usize, bits: u32, keys: usize) -> Filter {
-    let builder = CuckooFilter::builder().capacity(capacity).max_capacity(max_capacity).fingerprint_bits(bits);
-    let filter: Filter = builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap();
+    let filter: Filter = stable_growing(capacity, max_capacity, bits);
     (0..keys).for_each(|number| filter.insert(&format!("key {number}")).unwrap());
     filter
-}
-
-fn bytes_of(filter: &Filter, metadata: &[u8]) -> Vec<u8> {
-    written(|to| filter.snapshot().metadata(metadata).write_to(to))
 }
 
 /// What the page says of these keys and of all bytes.
@@ -50,8 +39,8 @@ fn in_words(bytes: &[u8], keys: &[&str]) -> String {
 #[cfg(all(target_pointer_width = "64", target_endian = "little"))]
 #[test]
 fn the_examples_are_what_is_written() {
-    let filter = filter(5, 8);
-    KEYS.iter().for_each(|key| filter.insert(*key).unwrap());
+    let filter: Filter = stable_of(5, 8);
+    KEYS.iter().for_each(|key| filter.insert(key).unwrap());
     let growing = growing(5, 10, 8, 23);
     assert_eq!(growing.stats().tables, 2);
     let bytes = [bytes_of(&filter, b"offset 17"), bytes_of(&growing, b"")];
@@ -67,7 +56,7 @@ fn the_keys_of_the_examples_are_in_their_bytes() {
         let hex = example.split("```").next().unwrap();
         let in_hex = hex.lines().flat_map(|line| line.split_whitespace().skip(1));
         let bytes: Vec<u8> = in_hex.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
-        let loaded = Filter::read_from(&bytes[..], StableHashBuilder::with_keys(1, 2)).unwrap();
+        let loaded = Filter::read_from(&bytes[..], hasher()).unwrap();
         assert_eq!(loaded.len(), stored);
         for key in keys {
             assert!(loaded.contains(*key) && may_hold(&bytes, hash_of_text([1, 2], key)).unwrap(), "{key:?}");
@@ -80,7 +69,7 @@ fn a_reader_that_was_made_from_the_page_answers_as_the_filter() {
     for (capacity, bits) in
         [(1, 4), (20, 5), (100, 8), (300, 13), (300, 16), (300, 17), (100, 31), (100, 32), (260_000, 4)]
     {
-        let filter = filter(capacity, bits);
+        let filter: Filter = stable_of(capacity, bits);
         let keys: Vec<String> = (0..200).map(|number| format!("{number} {}", "x".repeat(number % 23))).collect();
         keys.iter().take(capacity.min(100)).for_each(|key| filter.insert(key).unwrap());
         let bytes = bytes_of(&filter, b"offset 17");

@@ -1,31 +1,18 @@
 //! Filters that grow: saved while they do, and loaded as they were.
 
-use crate::support::hasher;
-use concurrent_cuckoo_filter::{
-    CuckooFilter, FilterView, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder,
-};
+use crate::support::{Stable as Filter, bytes_of, hasher, stable_growing};
+use concurrent_cuckoo_filter::{FilterView, SnapshotError, SnapshotPlace, SnapshotReader};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use testkit::format::{Layout, Sealed, fingerprints, records};
 use testkit::written;
 
-type Filter = CuckooFilter<u64, StableHashBuilder>;
-
 const HEAD: usize = 64;
 
-fn build(capacity: usize, max_capacity: usize, bits: u32) -> Filter {
-    let builder = CuckooFilter::builder().capacity(capacity).max_capacity(max_capacity).fingerprint_bits(bits);
-    builder.hasher(hasher()).build().unwrap()
-}
-
 fn filled(capacity: usize, max_capacity: usize, bits: u32, keys: u64) -> Filter {
-    let filter = build(capacity, max_capacity, bits);
+    let filter = stable_growing(capacity, max_capacity, bits);
     (0..keys).for_each(|key| filter.insert(&key).unwrap());
     filter
-}
-
-fn bytes_of(filter: &Filter) -> Vec<u8> {
-    written(|to| filter.write_to(to))
 }
 
 fn read(bytes: &[u8]) -> Result<Filter, SnapshotError> {
@@ -36,7 +23,7 @@ fn read(bytes: &[u8]) -> Result<Filter, SnapshotError> {
 fn small() -> Vec<u8> {
     let filter = filled(10, 10, 13, 23);
     assert_eq!(filter.stats().tables, 2);
-    bytes_of(&filter)
+    bytes_of(&filter, b"")
 }
 
 #[track_caller]
@@ -68,7 +55,7 @@ fn what_was_saved_is_what_is_loaded_and_it_goes_on_growing() {
         (10, 10, 6, 12),
     ] {
         let filter = filled(capacity, max_capacity, bits, keys);
-        let bytes = bytes_of(&filter);
+        let bytes = bytes_of(&filter, b"");
         let reader = SnapshotReader::new(&bytes[..]).unwrap();
         assert_eq!(reader.header().max_capacity(), max_capacity);
         assert_eq!((reader.header().stored(), reader.header().fingerprint_bits()), (keys, bits));
@@ -82,7 +69,7 @@ fn what_was_saved_is_what_is_loaded_and_it_goes_on_growing() {
             keys,
         );
         check_equal(&filter.clone(), &loaded, keys);
-        assert_eq!(bytes_of(&loaded), bytes);
+        assert_eq!(bytes_of(&loaded, b""), bytes);
         // It splits, is removed from and cleared.
         for key in keys..max_capacity as u64 {
             loaded.insert(&key).unwrap();
@@ -90,10 +77,10 @@ fn what_was_saved_is_what_is_loaded_and_it_goes_on_growing() {
         assert!((0..max_capacity as u64).all(|key| loaded.contains(&key)));
         assert_eq!(loaded.len() as u64, keys.max(max_capacity as u64));
         (0..keys).for_each(|key| assert!(loaded.remove(&key), "{key}"));
-        let again = read(&bytes_of(&loaded)).unwrap();
+        let again = read(&bytes_of(&loaded, b"")).unwrap();
         assert_eq!((again.len(), again.digest()), (loaded.len(), loaded.digest()));
         loaded.clear();
-        assert!(loaded.is_empty() && read(&bytes_of(&loaded)).unwrap().is_empty());
+        assert!(loaded.is_empty() && read(&bytes_of(&loaded, b"")).unwrap().is_empty());
     }
 }
 
@@ -107,7 +94,7 @@ fn snapshots_of_a_filter_that_splits_meanwhile_have_every_key() {
         let saver = scope.spawn(|| {
             let mut saved = 0;
             while writing.load(Ordering::Relaxed) || saved < 2 {
-                for loaded in [read(&bytes_of(&filter)).unwrap(), filter.clone()] {
+                for loaded in [read(&bytes_of(&filter, b"")).unwrap(), filter.clone()] {
                     assert!((0..STABLE).all(|key| loaded.contains(&key)), "a key that stays is not in a copy");
                     for key in (0..STABLE).step_by(50) {
                         assert!(loaded.count(&key) < 3, "a key is in a copy more often than it was stored");
@@ -143,13 +130,13 @@ fn shards_of_a_filter_that_grows_are_written_apart_and_joined() {
     assert_eq!(stored.iter().sum::<u64>(), filter.len() as u64);
     let joined = Filter::join(parts.iter().map(|part| &part[..]), hasher()).unwrap();
     check_equal(&joined, &filter, 100_000);
-    assert_eq!(bytes_of(&joined), bytes_of(&filter));
+    assert_eq!(bytes_of(&joined, b""), bytes_of(&filter, b""));
     let mut whole = Vec::new();
     SnapshotReader::join_to(parts.iter().map(|part| &part[..]), &mut whole).unwrap();
-    assert_eq!(whole, bytes_of(&filter));
+    assert_eq!(whole, bytes_of(&filter, b""));
     assert!(matches!(read(&parts[0]), Err(SnapshotError::PartAlone { .. })));
     assert!(matches!(Filter::join([&parts[0][..]], hasher()), Err(SnapshotError::ShardMissing { number: 0, .. })));
-    let deeper = written(|to| build(600_000, 4_800_000, 13).snapshot().shards(0..1).write_to(to));
+    let deeper = written(|to| stable_growing::<u64>(600_000, 4_800_000, 13).snapshot().shards(0..1).write_to(to));
     let other = Filter::join([&parts[0][..], &deeper], hasher());
     assert!(matches!(other, Err(SnapshotError::PartsDiffer { part: 1, .. })), "{other:?}");
 }
@@ -224,7 +211,7 @@ fn numbers_that_no_writer_puts_there_are_named() {
         ("trailer of the snapshot is damaged", vec![field(bytes.len() - HEAD + 8, 3, 8)]),
     ] {
         let sealed = changes.iter().fold(Sealed::new(bytes.clone()), |sealed, (at, value)| sealed.with(*at, value));
-        let view = FilterView::<CuckooFilter<u64, StableHashBuilder>>::from_bytes(&sealed.bytes);
+        let view = FilterView::<Filter>::from_bytes(&sealed.bytes);
         assert!(view.is_err(), "{expected}");
         let error = read(&sealed.bytes).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}, not {expected}");
@@ -235,7 +222,7 @@ fn numbers_that_no_writer_puts_there_are_named() {
 /// A later split would take what is not of a table into another one, and lose what has no core.
 #[test]
 fn fingerprints_that_a_table_cannot_hold_are_refused() {
-    for (bytes, stranger) in [(small(), 1 << 12 | 1), (bytes_of(&filled(10, 10, 13, 5)), 1 << 12)] {
+    for (bytes, stranger) in [(small(), 1 << 12 | 1), (bytes_of(&filled(10, 10, 13, 5), b""), 1 << 12)] {
         let whole = Layout::of(&bytes).unwrap();
         let (layout, record) = records(&bytes, &whole).next().unwrap();
         let in_one_word = |slot: u64| slot * 13 % 64 + 13 <= 64;

@@ -1,32 +1,28 @@
 //! Snapshots that are checked on several threads while they are read: the same filters, and the same errors.
 
-use crate::support::{hasher, pool};
-use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
+use crate::support::{Stable as Filter, bytes_of, hasher, pool, stable};
+use concurrent_cuckoo_filter::kind::Plain;
+use concurrent_cuckoo_filter::{SnapshotError, SnapshotReader};
 use std::io::{self, Read};
-use testkit::written;
-
-type Filter = CuckooFilter<u64, StableHashBuilder>;
 
 /// A snapshot of some shards.
 fn snapshot(bits: u32, keys: u64) -> Vec<u8> {
-    let builder = CuckooFilter::builder().capacity(900_000).fingerprint_bits(bits).stripes(1);
-    let filter: Filter = builder.hasher(hasher()).build().unwrap();
+    let filter = stable(900_000, bits);
     assert!(filter.shards() > 3);
     (0..keys).for_each(|key| filter.insert(&key).unwrap());
-    written(|to| filter.snapshot().metadata(b"offset 17").write_to(to))
+    bytes_of(&filter, b"offset 17")
 }
 
 /// Reads with one thread and with pools of 1, 2 and 5, from within and from outside, and checks that all say the same.
 #[track_caller]
 fn read<R: Read + Send>(name: &str, reader: impl Fn() -> R + Sync) -> Result<Filter, SnapshotError> {
     let result = Filter::read_from(reader(), hasher());
-    let par_read = || SnapshotReader::new(reader())?.in_parallel().into_filter_with_hasher(hasher());
+    let par_read = || SnapshotReader::new(reader())?.in_parallel().into_filter_with_hasher::<u64, _, Plain>(hasher());
     let in_pool = |threads| pool(threads).install(par_read);
     for other in [par_read(), in_pool(1), in_pool(2), in_pool(5)] {
         match (&result, other) {
             (Ok(filter), Ok(other)) => {
-                let bytes = |filter: &Filter| written(|to| filter.write_to(to));
-                assert!(bytes(filter) == bytes(&other), "{name}: the filters differ");
+                assert!(bytes_of(filter, b"") == bytes_of(&other, b""), "{name}: the filters differ");
                 assert_eq!(filter.len(), other.len(), "{name}");
             }
             (Err(error), Err(other)) => assert_eq!(error.to_string(), other.to_string(), "{name}"),

@@ -1,15 +1,8 @@
-//! A log of changes replayed over a snapshot: what `Snapshot::metadata` says of it, where it goes well and where not.
+//! A log of changes replayed over a snapshot that was taken during them: what `Snapshot::metadata` says of it, where it goes
+//! well and where not. (Over one that was taken at rest: `model`.)
 
-use crate::support::hasher;
-use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
-use proptest::prelude::*;
+use crate::support::{Stable as Filter, hasher, stable};
 use std::io::{self, Write};
-
-type Filter = CuckooFilter<u64, StableHashBuilder>;
-
-fn empty(capacity: usize, bits: u32) -> Filter {
-    CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher()).build().unwrap()
-}
 
 /// A writer before each of whose pieces something happens to the filter that is written: before the header, three times
 /// in each shard, and before the trailer.
@@ -37,67 +30,11 @@ fn taken_while(filter: &Filter, happens: impl FnMut(usize)) -> Filter {
     Filter::read_from(&writer.bytes[..], hasher()).unwrap()
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Change {
-    Insert(u64),
-    Remove(u64),
-}
-
-fn replay(filter: &Filter, log: &[Change]) {
-    for change in log {
-        match change {
-            Change::Insert(key) => filter.insert(key).unwrap(),
-            Change::Remove(key) => assert!(filter.remove(key), "{change:?}"),
-        }
-    }
-}
-
-/// Makes changes that succeed, and tells them.
-fn log_of(filter: &Filter, wishes: &[(u64, bool)]) -> Vec<Change> {
-    let mut stored: Vec<u64> = Vec::new();
-    let mut log = Vec::new();
-    for &(key, inserts) in wishes {
-        if inserts || stored.is_empty() {
-            if filter.insert(&key).is_ok() {
-                stored.push(key);
-                log.push(Change::Insert(key));
-            }
-        } else {
-            let removed = stored.swap_remove(key as usize % stored.len());
-            assert!(filter.remove(&removed));
-            log.push(Change::Remove(removed));
-        }
-    }
-    log
-}
-
-proptest! {
-    /// At 4 bits many keys share a class.
-    #[test]
-    fn over_a_snapshot_taken_at_rest_all_changes_can_be_replayed(
-        wishes in prop::collection::vec((0..60_u64, prop::bool::weighted(0.6)), 1..300),
-        bits in prop::sample::select(vec![4_u32, 6, 13, 32]),
-        position: prop::sample::Index,
-    ) {
-        let whole = empty(1000, bits);
-        let log = log_of(&whole, &wishes);
-        let (before, behind) = log.split_at(position.index(log.len()));
-        let live = empty(1000, bits);
-        replay(&live, before);
-        let loaded = taken_while(&live, |_| ());
-        replay(&loaded, behind);
-        prop_assert_eq!(loaded.len(), whole.len());
-        for key in 0..60 {
-            prop_assert_eq!(loaded.count(&key), whole.count(&key), "key {}", key);
-        }
-    }
-}
-
 /// Keys are inserted before each piece of a snapshot of two shards: some are in it, some are not.
 #[test]
 fn over_one_taken_during_writes_insertions_can_be_replayed_if_nothing_is_ever_removed() {
     for bits in [4, 13, 32] {
-        let live = empty(300_000, bits);
+        let live = stable(300_000, bits);
         assert_eq!(live.shards(), 2);
         let mut keys = 0..;
         let mut insert = |_| keys.by_ref().take(1000).for_each(|key| live.insert(&key).unwrap());
@@ -116,7 +53,7 @@ fn over_one_taken_during_writes_insertions_can_be_replayed_if_nothing_is_ever_re
 
 /// Two keys that a filter cannot tell apart.
 fn twins() -> [u64; 2] {
-    let filter = empty(100, 4);
+    let filter = stable(100, 4);
     filter.insert(&0).unwrap();
     [0, (1..).find(|key| filter.contains(key)).unwrap()]
 }
@@ -124,7 +61,7 @@ fn twins() -> [u64; 2] {
 #[test]
 fn over_one_taken_during_writes_an_insertion_leaves_a_copy_and_a_removal_loses_another_key() {
     let [a, b] = twins();
-    let live = empty(100, 4);
+    let live = stable(100, 4);
     let loaded = taken_while(&live, |at| {
         if at == 0 {
             live.insert(&a).unwrap()
@@ -144,7 +81,7 @@ fn over_one_taken_during_writes_an_insertion_leaves_a_copy_and_a_removal_loses_a
 #[test]
 fn after_insertions_were_replayed_as_unique_a_removal_loses_another_key() {
     let [a, b] = twins();
-    let live = empty(100, 4);
+    let live = stable(100, 4);
     let loaded = taken_while(&live, |at| {
         if at == 0 {
             live.insert(&a).unwrap()

@@ -1,4 +1,4 @@
-//! What was saved is what is loaded, at every width, size and load, whatever the hash function, and it goes on working.
+//! What was saved is what is loaded, at every width, size and load, whatever the hash function. (That it goes on working: `model`.)
 
 use crate::support::Folder;
 use concurrent_cuckoo_filter::{
@@ -72,12 +72,11 @@ fn shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Inserts keys, one in seven twice, and removes one in five again. Returns those that are there, a copy each.
-fn fill<S: BuildHasher>(filter: &Filter<S>, keys: u64) -> Vec<u64> {
+/// Inserts keys, one in seven twice, and removes one in five again.
+fn fill<S: BuildHasher>(filter: &Filter<S>, keys: u64) {
     let twice = (0..keys).flat_map(|key| std::iter::repeat_n(key, if key % 7 == 0 { 2 } else { 1 }));
-    let mut stored: Vec<u64> = twice.filter(|key| filter.insert(key).is_ok()).collect();
-    stored.retain(|key| key % 5 != 0 || !filter.remove(key));
-    stored
+    let stored: Vec<u64> = twice.filter(|key| filter.insert(key).is_ok()).collect();
+    stored.iter().filter(|&key| key % 5 == 0).for_each(|key| _ = filter.remove(key));
 }
 
 fn bytes_of<S: SavedHasher>(filter: &Filter<S>, metadata: &[u8]) -> Vec<u8> {
@@ -98,24 +97,6 @@ fn check_equal<S: BuildHasher>(loaded: &Filter<S>, saved: &Filter<S>, keys: u64)
     }
 }
 
-/// Fills up what was loaded, and empties it.
-fn check_goes_on<S: BuildHasher>(loaded: &Filter<S>, mut stored: Vec<u64>) {
-    for key in 1 << 40.. {
-        if stored.len() >= loaded.capacity() || loaded.insert(&key).is_err() {
-            break;
-        }
-        stored.push(key);
-        assert_eq!(loaded.len(), stored.len());
-    }
-    while let Some(key) = stored.pop() {
-        assert!(loaded.contains(&key), "lookup of key {key}");
-        assert!(loaded.remove(&key), "removal of key {key}");
-        assert_eq!(loaded.len(), stored.len());
-    }
-    assert!(loaded.is_empty());
-    assert_eq!(loaded.load_factor(), 0.0);
-}
-
 fn check_round_trip<S: SavedHasher + Clone>(shape: &Shape, hasher: S) {
     let builder = CuckooFilter::builder().capacity(shape.capacity).stripes(shape.stripes);
     let builder = match shape.rate {
@@ -123,7 +104,7 @@ fn check_round_trip<S: SavedHasher + Clone>(shape: &Shape, hasher: S) {
         None => builder.fingerprint_bits(shape.bits),
     };
     let filter: Filter<S> = builder.hasher(hasher.clone()).build().unwrap();
-    let stored = fill(&filter, shape.keys);
+    fill(&filter, shape.keys);
     let asked = 2 * shape.keys + 100;
 
     let bytes = bytes_of(&filter, &shape.metadata);
@@ -142,7 +123,6 @@ fn check_round_trip<S: SavedHasher + Clone>(shape: &Shape, hasher: S) {
     };
     check_equal(&loaded, &filter, asked);
     assert_eq!(bytes_of(&loaded, &shape.metadata), bytes);
-    check_goes_on(&loaded, stored);
 
     let without_keys = written(|to| filter.snapshot().without_keys().write_to(to));
     let reader = SnapshotReader::new(&without_keys[..]).unwrap();
@@ -181,7 +161,7 @@ fn a_filter_of_several_shards_in_a_file() {
         let builder = CuckooFilter::builder().capacity(300_000).fingerprint_bits(bits);
         let filter: Filter<_> = builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap();
         assert_eq!(filter.shards(), 2);
-        let stored = fill(&filter, 300_000 * 7 / 8);
+        fill(&filter, 300_000 * 7 / 8);
         filter.save(&path).unwrap();
         let loaded = Filter::<StableHashBuilder>::load(&path).unwrap();
         check_equal(&loaded, &filter, 400_000);
@@ -189,7 +169,6 @@ fn a_filter_of_several_shards_in_a_file() {
         let bytes = std::fs::read(&path).unwrap();
         // What was saved second stands in the place of what was saved first.
         assert!(bytes == bytes_of(&filter, &[]), "{bits} bits");
-        check_goes_on(&loaded, stored);
     }
 }
 
