@@ -232,6 +232,9 @@ impl<'a> Column<'a> {
     /// Adds Python's own values.
     fn add_values(&mut self, list: &Bound<'_, PyList>) -> PyResult<()> {
         let (py, hashing) = (list.py(), self.hashing);
+        // Without the interpreter's lock, other threads may change the list of the caller, but not this one.
+        #[cfg(Py_GIL_DISABLED)]
+        let list = &list.get_slice(0, list.len());
         let pool = if self.parallel && list.len() >= MANY_KEYS { Some(pool(py)?) } else { None };
         let (mut hashes, mut valid) = (Vec::with_capacity(list.len()), BooleanBufferBuilder::new(list.len()));
         // A number may be of a class of the caller's, whose code may change the list.

@@ -82,9 +82,6 @@ pub(crate) fn hash_texts(
     pool: Option<&ThreadPool>,
     hash: impl Fn(&[u8]) -> u64 + Sync,
 ) -> usize {
-    // Without the interpreter's lock, other threads may change the list, but not this one.
-    #[cfg(Py_GIL_DISABLED)]
-    let (list, begin) = (&list.get_slice(begin, begin + to.len()), 0);
     let count = to.len().min(list.len().saturating_sub(begin));
     let (to, hash) = (&mut to[..count], &hash);
     let hash_all = move |texts: &[&[u8]], to: &mut [u64]| {
@@ -134,7 +131,8 @@ fn add_block<'a>(list: &'a Bound<'_, PyList>, begin: usize, count: usize, texts:
     let mut are_texts = true;
     for (index, item) in items.iter_mut().enumerate() {
         // SAFETY: 5. The list is live and this thread attached, and the index lies within it: `hash_texts` has looked at its length, and
-        // nothing that runs before that returns changes it, as the hash function is not given the interpreter.
+        // nothing that runs before that returns changes it: the hash function is not given the interpreter, and without the lock the list is one that
+        // no other thread has.
         let (borrowed, text) = unsafe {
             let borrowed = PyList_GetItem(list.as_ptr(), (begin + index) as Py_ssize_t);
             (borrowed, PyUnicode_CheckExact(borrowed) != 0)

@@ -85,10 +85,12 @@ def test_a_list_may_be_changed_by_other_threads_during_a_call():
     threads = [threading.Thread(target=change) for _ in range(2)]
     for thread in threads:
         thread.start()
-    for parallel in [False, True] * 10:
-        found = filter.contains(keys, parallel=parallel)
-        assert len(found) > 99_000 and found.true_count > 30_000
-    done.set()
+    try:
+        for parallel in [False, True] * 10:
+            found = filter.contains(keys, parallel=parallel)
+            assert len(found) > 99_000 and found.true_count > 30_000
+    finally:
+        done.set()
     for thread in threads:
         thread.join()
     assert filter.contains(keys) == filter.contains(pa.array(keys))
