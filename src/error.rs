@@ -69,9 +69,9 @@ errors! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum InsertError {
-        /// No path of relocations makes room for the key. The search that decided this had all stripes of the key's
-        /// shard locked. The error is not expected up to the requested [`capacity`](crate::Builder::capacity), nor in a
-        /// growing filter up to its [`max_capacity`](crate::Builder::max_capacity).
+        /// No path of relocations makes room for the key, as of one moment between the call and its return. The error
+        /// is not expected up to the requested [`capacity`](crate::Builder::capacity), nor in a growing filter up to
+        /// its [`max_capacity`](crate::Builder::max_capacity).
         Full => ("the filter is full: no relocation makes room for this key"),
         /// All 8 slots of the key's two buckets hold its fingerprint. A larger filter does not help: either the key was
         /// inserted 8 times, or other keys share its fingerprint and buckets.

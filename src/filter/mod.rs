@@ -56,9 +56,9 @@ use kind::{Counting, Expiring, Kind, Plain, Tagged};
 ///   the key, a key was relocated, one of several copies of a class was removed, the filter was cleared, or it grew: lock-free, not
 ///   wait-free.
 /// - [`insert`](Filter::insert) locks one stripe where there is room. [`insert_unique`](Filter::insert_unique), removals and
-///   [`count`](Filter::count) lock the stripes of both buckets, as does each relocation; the last relocation for a unique key locks
-///   three. All stripes of a shard are locked to clear it, to refuse a key as full, and to insert a key after other writers have
-///   changed its path four or five times.
+///   [`count`](Filter::count) lock the stripes of both buckets, as does each relocation; the last relocation for a unique key locks three.
+///   A refusal as full locks each stripe of the shard for a moment, one after the other. All stripes of a shard are locked to clear it, and
+///   to insert or refuse a key after other writers have interfered four or five times.
 /// - [`len`](Filter::len) and everything computed from it add up counts that are read one after the other.
 ///
 /// # Determinism

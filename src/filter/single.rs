@@ -230,8 +230,8 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     ///
     /// # Complexity
     /// Two buckets, and one lock where one of them has room. Where both are full, about 1.4 relocations at 95 % load, each under two or
-    /// three locks of its own. A refusal searches up to 2000 buckets twice, and up to five times if other writers interfere, the last
-    /// time with all stripes of the shard locked.
+    /// three locks of its own. A refusal searches up to 2000 buckets, locks each stripe of the shard one after the other, and reads the
+    /// buckets again. If other writers interfere, it searches up to five times, the last time with all stripes of the shard locked.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
