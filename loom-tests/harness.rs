@@ -235,6 +235,9 @@ pub(super) fn clear() -> Op<World> {
 /// What the threads of a model were told, each one thing after the other, and what is left in the end.
 type End = (Vec<Vec<usize>>, Vec<usize>);
 
+/// Whether an end is wrong in any case.
+type Never = fn(&[Vec<usize>], &[usize]) -> bool;
+
 /// Threads that each do one thing after the other in a world that is made anew for each execution. What comes of it must be
 /// what comes of some order of the same steps without concurrency, and all of these ends must be seen.
 pub(super) struct Race<W> {
@@ -246,7 +249,7 @@ pub(super) struct Race<W> {
     preemptions: Option<usize>,
     outcomes: &'static [&'static str],
     also: Vec<End>,
-    never: fn(&[Vec<usize>]) -> bool,
+    never: Never,
 }
 
 impl<W: Send + Sync + 'static> Race<W> {
@@ -265,7 +268,7 @@ impl<W: Send + Sync + 'static> Race<W> {
             preemptions: None,
             outcomes: &[],
             also: Vec::new(),
-            never: |_| false,
+            never: |_, _| false,
         }
     }
 
@@ -284,8 +287,8 @@ impl<W: Send + Sync + 'static> Race<W> {
         Race { outcomes, ..self }
     }
 
-    /// What threads are never told, not even in order.
-    pub(super) fn never(self, never: fn(&[Vec<usize>]) -> bool) -> Self {
+    /// An end that is wrong even if some order leads to it: of a fault that every order shows.
+    pub(super) fn never(self, never: Never) -> Self {
         Race { never, ..self }
     }
 
@@ -310,8 +313,9 @@ impl<W: Send + Sync + 'static> Race<W> {
                         let step = &race.threads[thread][told[thread].len()];
                         told[thread].push(step(&world));
                     }
-                    assert!(!(race.never)(&told), "{}: {told:?}", race.rule);
-                    locked(&ends).insert((told, (race.left)(&world)));
+                    let left = (race.left)(&world);
+                    assert!(!(race.never)(&told, &left), "{}: {told:?}, {left:?}", race.rule);
+                    locked(&ends).insert((told, left));
                 }));
             });
         });

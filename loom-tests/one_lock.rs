@@ -103,7 +103,7 @@ fn one_lock_against_unique_counts_right() {
                 op(move |(world, _): &Flagged| world.insert_into_first(class)),
                 op(|(_, returned): &Flagged| returned.store(true, Ordering::Relaxed)),
             ])
-            .never(|told| told[0] == [1, 1])
+            .never(|told, _| told[0] == [1, 1])
             .explore(executions);
     }
 }
@@ -222,6 +222,6 @@ fn one_lock_whole_insertion_against_a_removal_of_a_saturated_class() {
     race("a class of eight is refused for its copies", move || World::new(16, 2, 0).with_copies(8, class), &[class], 0)
         .thread([insert_whole(class)])
         .thread([remove(class.turned())])
-        .never(|told| told[0] == [0])
+        .never(|told, _| told[0] == [0])
         .explore([111, 177]);
 }

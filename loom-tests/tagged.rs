@@ -359,6 +359,7 @@ fn counted_beside_a_relocation_adds_up() {
         .thread([adds(class(0), 1, false)])
         .thread([adds(class(0).turned(), 1, false)])
         .thread([moves(class(0))])
+        .never(|_, left| left[0] != 3)
         .at_most(3)
         .explore([1714]);
 }
