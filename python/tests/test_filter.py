@@ -359,7 +359,7 @@ def test_files_that_are_no_filter(tmp_path):
     whole = path.read_bytes()
     for bytes, told in [
         (b"", "ends within the header"),
-        (b"something else, of some length", "not a snapshot"),
+        (b"something else, of some length", "does not begin with the header of a snapshot"),
         (whole[:-1], "ends within"),
         (whole[:2000] + b"\x01" + whole[2001:], "damaged"),
         (whole + b"\n", "something follows"),

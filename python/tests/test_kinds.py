@@ -340,5 +340,5 @@ def test_a_filter_is_read_while_a_rust_program_writes_it(tmp_path):
         writer.stdin.close()
     assert writer.returncode == 0 and reader.state == "closed" and TEXTS[0] in reader
     plain(10).save(tmp_path / "saved")
-    with pytest.raises(SnapshotError, match="not a shared filter"):
+    with pytest.raises(SnapshotError, match="does not begin with the header of a shared filter"):
         SharedReader(tmp_path / "saved")
