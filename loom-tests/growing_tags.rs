@@ -41,8 +41,8 @@ impl World {
         let mut world = World { raw, key: Mixed::of(0) };
         let mut keys = (0..1000).map(Mixed::of);
         let goes = keys.find(|&mixed| {
-            let aim = world.growing().aim(mixed);
-            aim.cell == 1 && aim.class.first.get() == plan.extension_bits
+            let place = world.growing().cell_place(mixed);
+            place.cell == 1 && place.class.first.get() == plan.extension_bits
         });
         world.key = goes.expect("a key");
         assert_eq!(world.put(value, IfPresent::Another), 0);
@@ -51,9 +51,9 @@ impl World {
 
     /// With its key as it is looked for from the other bucket.
     fn turned(self) -> Self {
-        let class = self.growing().aim(self.key).class;
+        let class = self.growing().cell_place(self.key).class;
         let mut keys = (0..1 << 24).map(Mixed::of);
-        let key = keys.find(|&mixed| self.growing().aim(mixed).class == class.turned()).expect("a key");
+        let key = keys.find(|&mixed| self.growing().cell_place(mixed).class == class.turned()).expect("a key");
         World { key, ..self }
     }
 

@@ -83,16 +83,16 @@ impl World {
 
     /// The same class, looked for from the other bucket.
     fn turned(&self, key: Mixed) -> Mixed {
-        let class = self.growing().aim(key).class;
+        let class = self.growing().cell_place(key).class;
         let mut keys = (0..1 << 24).map(Mixed::of);
-        keys.find(|&mixed| self.growing().aim(mixed).class == class.turned()).expect("a key")
+        keys.find(|&mixed| self.growing().cell_place(mixed).class == class.turned()).expect("a key")
     }
 
     /// Knows key number `number` of those of this cell whose first bucket is 0, and after a refill 1.
     fn key(mut self, cell: usize, number: usize) -> Self {
         let keys = (0..).map(Mixed::of).filter(|&mixed| {
-            let aim = self.growing().aim(mixed);
-            aim.cell == cell && aim.class.first.get() == self.raw.plan().extension_bits
+            let place = self.growing().cell_place(mixed);
+            place.cell == cell && place.class.first.get() == self.raw.plan().extension_bits
         });
         let key = keys.take(1000).nth(number).expect("a key");
         self.keys.push(key);
@@ -149,11 +149,11 @@ impl World {
     /// What a copy of all tables has of this class.
     fn copied(&self, key: Mixed) -> usize {
         let growing = self.growing();
-        let (class, mut copies) = (growing.aim(key).class, 0);
+        let (class, mut copies) = (growing.cell_place(key).class, 0);
         let mut words = vec![0; self.raw.plan().words];
         let each = growing.copy_each(0..1, &mut words, |copy, words| {
             let alike = |found: &Class| *found == class || *found == class.turned();
-            copies += self.raw.contents(copy, words).filter(|(aim, _)| alike(&aim.class)).count();
+            copies += self.raw.contents(copy, words).filter(|(place, _)| alike(&place.class)).count();
             assert_eq!(self.raw.contents(copy, words).count() as u64, copy.count, "a copy is of as many as it says");
             Ok::<(), ()>(())
         });
@@ -638,9 +638,9 @@ fn insertions_during_a_split_are_visible_when_they_return() {
 /// The load for which a split is asked for is read without locks.
 #[test]
 fn a_table_that_was_emptied_is_not_split() {
-    let relieve = |world: &World| _ = world.growing().relieve_home(world.keys[0]);
+    let split_if_nearly_full = |world: &World| _ = world.growing().split_owner_if_nearly_full(world.keys[0]);
     race("a table was split that had been emptied", || full_table(2, 8))
-        .thread([op(relieve)])
+        .thread([op(split_if_nearly_full)])
         .thread([clear(), op(|world: &World| world.growing().tables())])
         .explore([30]);
 }

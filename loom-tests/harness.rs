@@ -203,7 +203,7 @@ pub(super) fn insert_whole(key: Class) -> Op<World> {
 /// Moves each key from its first candidate to its second, and puts this one into the slot that the last of them left.
 pub(super) fn path<const HOPS: usize>(moved: [Class; HOPS], key: Class, put: Put) -> Op<World> {
     op(move |world: &World| {
-        let Ok(result) = world.shard().carry_out(Fixed, moved.map(hop), key, put);
+        let Ok(result) = world.shard().relocate_along(Fixed, moved.map(hop), key, put);
         result.map(|result| result.expect("no refusal") == 0)
     })
 }

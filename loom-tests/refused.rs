@@ -100,7 +100,7 @@ fn refused_during_the_last_split() {
         let plan = Plan { reserve_bits: 1, ..Plan::one_shard(16, 2, 4) };
         let raw = Arc::new(RawFilter::<Bare>::new(&plan, HugePages::Unadvised).expect("memory"));
         let growing = raw.growing().expect("it grows");
-        let in_cell = |cell| (0..).map(Mixed::of).filter(move |&key| growing.aim(key).cell == cell);
+        let in_cell = |cell| (0..).map(Mixed::of).filter(move |&key| growing.cell_place(key).cell == cell);
         let keys: Vec<_> = in_cell(0).take(5).chain(in_cell(1).take(4)).collect();
         let new = keys[0];
         let search = on_a_large_stack(&raw, move |raw| {

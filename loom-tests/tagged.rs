@@ -295,7 +295,7 @@ fn overwriting_under_one_lock_takes_no_live_slot() {
 fn overwriting_by_a_last_hop_takes_no_live_slot() {
     let store = |world: &World| {
         let put = Put { value: MOST, if_present: IfPresent::Another };
-        let Ok(result) = world.shard().carry_out(Fixed, [hop(class(2))], class(0), put);
+        let Ok(result) = world.shard().relocate_along(Fixed, [hop(class(2))], class(0), put);
         result.is_some()
     };
     overwriting_without_the_pair_takes_no_live_slot([54, 126], op(store));

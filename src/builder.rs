@@ -5,7 +5,7 @@ use crate::filter::Filter;
 use crate::filter::key::BatchKey;
 use crate::filter::kind::{Beside, Counting, Expiring, Insert, Kind, Plain, Tagged, Timeless};
 use crate::hashing::DefaultHashBuilder;
-use crate::layout::{self, Ask, FINGERPRINT_BITS, GROWING_FINGERPRINT_BITS, Plan, Ungrowable};
+use crate::layout::{self, Accuracy, FINGERPRINT_BITS, GROWING_FINGERPRINT_BITS, Plan, Ungrowable};
 use crate::parts::{FilterPart, Layout};
 use crate::raw::RawFilter;
 use crate::sys::memory::HugePages;
@@ -431,9 +431,9 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
         let possible = *possible.start()..=(*possible.end()).min(FINGERPRINT_BITS.end() - tag_bits);
         let ask = match (self.rate, self.bits) {
             (Some(rate), Some(bits)) => return Err(BuildError::RateAndFingerprintBits { rate, bits }),
-            (None, Some(bits)) if possible.contains(&bits) => Ask::Bits(bits),
+            (None, Some(bits)) if possible.contains(&bits) => Accuracy::Bits(bits),
             (None, Some(requested)) => return Err(BuildError::FingerprintBitsOutOfRange { requested, possible }),
-            (rate, None) => Ask::Rate(in_range(rate.unwrap_or(DEFAULT_RATE))?),
+            (rate, None) => Accuracy::Rate(in_range(rate.unwrap_or(DEFAULT_RATE))?),
         };
         let (first, last) = (with_spare(capacity), with_spare(most));
         let plan = if grows {
@@ -451,8 +451,8 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
                 BuildError::RateTooLow { requested: rate, lowest: layout::lowest_rate(first, widest), widest }
             };
             let bits = match ask {
-                Ask::Bits(bits) => bits,
-                Ask::Rate(rate) => layout::fingerprint_bits_for(first, rate).ok_or_else(|| too_low(rate))?,
+                Accuracy::Bits(bits) => bits,
+                Accuracy::Rate(rate) => layout::fingerprint_bits_for(first, rate).ok_or_else(|| too_low(rate))?,
             };
             let slot_bits = Plan::slot_bits_for(bits, tag_bits);
             let slot_bits = slot_bits.ok_or_else(|| too_low(self.rate.unwrap_or(DEFAULT_RATE)))?;

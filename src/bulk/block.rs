@@ -128,13 +128,13 @@ impl Sorter {
     fn shard(&self, mixed: Mixed) -> usize {
         match self.cell_bits {
             None => self.geometry.shard(mixed),
-            Some(bits) => self.geometry.aim(mixed).cell >> bits,
+            Some(bits) => self.geometry.cell_place(mixed).cell >> bits,
         }
     }
 }
 
 /// The keys of one shard in one tile, and the outcome of each.
-pub(super) type Run<'a, O> = (&'a [Mixed], &'a mut [O]);
+pub(super) type SortedRange<'a, O> = (&'a [Mixed], &'a mut [O]);
 
 /// A tile takes 12 bytes and the outcome per key; `ends` is per shard.
 struct Tile<O> {
@@ -259,7 +259,7 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
         &'a mut self,
         first: usize,
         each: impl IndexedParallelIterator<Item = E>,
-        task: impl Fn(E, &mut [Run<'a, O>]) -> R + Sync + Send,
+        task: impl Fn(E, &mut [SortedRange<'a, O>]) -> R + Sync + Send,
     ) -> R {
         let shards = self.sorter.shards;
         let filled = self.tiles.iter_mut().filter(|tile| !tile.sorted.is_empty());
@@ -345,7 +345,7 @@ impl<O: Copy + Default> Tile<O> {
     }
 
     /// Returns the run of each shard in order.
-    fn runs(&mut self) -> impl Iterator<Item = Run<'_, O>> {
+    fn runs(&mut self) -> impl Iterator<Item = SortedRange<'_, O>> {
         let (mut keys, mut outcomes, mut begin) = (&self.sorted[..], &mut self.outcomes[..], 0);
         self.ends.iter().map(move |&end| {
             let count = (end - mem::replace(&mut begin, end)) as usize;
@@ -471,7 +471,7 @@ mod tests {
                         taken += 4 * tile.ends.capacity();
                     }
                     taken += block.scratch.lock().unwrap().iter().map(|scratch| 8 * scratch.capacity()).sum::<usize>();
-                    let runs = shards * block.tiles.len() * size_of::<Run<'_, u8>>();
+                    let runs = shards * block.tiles.len() * size_of::<SortedRange<'_, u8>>();
                     assert_eq!(taken + runs, bytes(shape, shards, threads), "{shards} shards, {threads} threads");
                     fill(&mut block, &hashes);
                 }

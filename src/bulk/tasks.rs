@@ -1,6 +1,6 @@
 //! The tasks: operations on the keys of a block, one shard at a time.
 
-use super::block::{Block, Run, Sorter};
+use super::block::{Block, SortedRange, Sorter};
 use crate::error::InsertError;
 use crate::filter::hashing;
 use crate::layout::{Class, Geometry, Search, SearchBudget};
@@ -215,7 +215,7 @@ pub(super) fn budgets(block: &Block<Outcome>) -> Vec<SearchBudget> {
 fn change<O, T: Slots>(
     geometry: &Geometry,
     shard: Shard<'_, T>,
-    runs: &mut [Run<'_, O>],
+    runs: &mut [SortedRange<'_, O>],
     mut work: impl FnMut(&Exclusive<'_, T>, Class, &mut O),
 ) {
     fetch_all(shard, runs);
@@ -263,7 +263,7 @@ pub(super) fn batches<R: Send>(
 
 /// Prefetches the whole shard if the keys will touch most of it, since sequential access is faster than random. Returns
 /// the number of keys.
-fn fetch_all<O>(shard: Shard<'_, impl Slots>, runs: &[Run<'_, O>]) -> usize {
+fn fetch_all<O>(shard: Shard<'_, impl Slots>, runs: &[SortedRange<'_, O>]) -> usize {
     let keys: usize = runs.iter().map(|(keys, _)| keys.len()).sum();
     if keys * 64 >= shard.table_bytes() {
         shard.fetch_all();

@@ -146,7 +146,7 @@ const GOLDEN: u32 = 0x9e37_79b9;
 
 /// Where a key of a growing filter lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Aim {
+pub(crate) struct CellPlace {
     /// The cell of the directory that names its table.
     pub(crate) cell: usize,
     /// Its buckets there. The fingerprint is the whole one, of which a table may store less.
@@ -186,7 +186,7 @@ impl Geometry {
 
     /// Where the class lies that has this whole fingerprint and one of its buckets in this shard; `None` if there are no such numbers.
     #[cfg(feature = "snapshot")]
-    pub(crate) fn aim_at(&self, plan: &Plan, shard: usize, fingerprint: u32, bucket: u32) -> Option<Aim> {
+    pub(crate) fn cell_place_at(&self, plan: &Plan, shard: usize, fingerprint: u32, bucket: u32) -> Option<CellPlace> {
         let whole = Fingerprint::from_slot(fingerprint).filter(|whole| whole.0 & self.fingerprints != 0)?;
         let is_short = u64::from(whole.0) >> plan.fingerprint_bits == 0;
         let reserve = (u64::from(whole.0) >> self.core_bits) as u32;
@@ -196,7 +196,7 @@ impl Geometry {
             return None;
         }
         let cell = shard << self.cell_bits | (reserve & !(u32::MAX << self.cell_bits)) as usize;
-        Some(Aim { cell, class: Class { fingerprint: whole, first, second: self.alternate(whole, first) } })
+        Some(CellPlace { cell, class: Class { fingerprint: whole, first, second: self.alternate(whole, first) } })
     }
 
     /// All buckets of a shard, in order.
@@ -227,7 +227,7 @@ impl Geometry {
     /// above 32 bits of its whole fingerprint.
     pub(crate) fn class_number(&self, mixed: Mixed) -> u128 {
         let Class { fingerprint, first, second } =
-            if self.reserve_bits > 0 { self.aim(mixed).class } else { self.locate(mixed).1 };
+            if self.reserve_bits > 0 { self.cell_place(mixed).class } else { self.locate(mixed).1 };
         let begin = self.numbers(mixed).1 * self.wide_buckets;
         u128::from(begin + u64::from(first.0.min(second.0))) << 32 | u128::from(fingerprint.0)
     }
@@ -287,12 +287,12 @@ impl Geometry {
 
     /// Where a key lies in a growing filter.
     #[inline(always)]
-    pub(crate) fn aim(&self, mixed: Mixed) -> Aim {
+    pub(crate) fn cell_place(&self, mixed: Mixed) -> CellPlace {
         if self.extension_bits == 0 {
-            return self.aim_in_many(mixed);
+            return self.cell_place_in_many(mixed);
         }
-        let Aim { cell, class } = self.aim_extended(mixed);
-        Aim { cell, class: self.whole(class) }
+        let CellPlace { cell, class } = self.cell_place_extended(mixed);
+        CellPlace { cell, class: self.whole(class) }
     }
 
     #[inline(always)]
@@ -304,42 +304,42 @@ impl Geometry {
     ///
     /// The draws of `numbers`, with fewer instructions: what a product leaves below its point is the place in the shard.
     #[inline(always)]
-    pub(crate) fn aim_in_many(&self, Mixed(mixed): Mixed) -> Aim {
+    pub(crate) fn cell_place_in_many(&self, Mixed(mixed): Mixed) -> CellPlace {
         let (shard, rest) = product(mixed & self.drawn, self.shards);
-        self.aim_in::<false>(shard, rest, mixed)
+        self.cell_place_in::<false>(shard, rest, mixed)
     }
 
     /// The same in a filter of one shard.
     #[inline(always)]
-    pub(crate) fn aim_in_one(&self, Mixed(mixed): Mixed) -> Aim {
-        self.aim_in::<false>(0, mixed & self.drawn, mixed)
+    pub(crate) fn cell_place_in_one(&self, Mixed(mixed): Mixed) -> CellPlace {
+        self.cell_place_in::<false>(0, mixed & self.drawn, mixed)
     }
 
-    /// As [`Geometry::aim`] in a filter of one shard, but for the extension, which is not in the fingerprint: most tables that are
+    /// As [`Geometry::cell_place`] in a filter of one shard, but for the extension, which is not in the fingerprint: most tables that are
     /// refilled no more do not store it.
     #[inline(always)]
-    pub(crate) fn aim_extended(&self, Mixed(mixed): Mixed) -> Aim {
-        self.aim_in::<true>(0, mixed & self.drawn, mixed)
+    pub(crate) fn cell_place_extended(&self, Mixed(mixed): Mixed) -> CellPlace {
+        self.cell_place_in::<true>(0, mixed & self.drawn, mixed)
     }
 
     /// The same in any growing filter.
     #[inline(always)]
-    pub(crate) fn aim_in_any(&self, Mixed(mixed): Mixed) -> Aim {
+    pub(crate) fn cell_place_in_any(&self, Mixed(mixed): Mixed) -> CellPlace {
         let (shard, rest) = product(mixed & self.drawn, self.shards);
-        self.aim_in::<true>(shard, rest, mixed)
+        self.cell_place_in::<true>(shard, rest, mixed)
     }
 
     /// The core is drawn as fingerprints are. What is left of that draw, below its point, does not depend on it: the part of the
     /// reserve that chooses the table.
     #[inline(always)]
-    fn aim_in<const EXTENDED: bool>(&self, shard: u64, drawn: u64, mixed: u64) -> Aim {
+    fn cell_place_in<const EXTENDED: bool>(&self, shard: u64, drawn: u64, mixed: u64) -> CellPlace {
         let first = Bucket(high_product(drawn, self.wide_buckets) as u32);
         let (drawn, rest) = product(u64::from(mixed as u32), self.high_fingerprints);
         let (core, reserve) = (drawn as u32 + 1, rest >> self.cell_shift);
         let fingerprint = Fingerprint((reserve as u32) << self.core_bits | core);
         let other = if EXTENDED { Self::other_extended } else { Self::other_of_one };
         let second = other(self, core, first, self.wide_buckets as u32);
-        Aim { cell: (shard << self.cell_bits | reserve) as usize, class: Class { fingerprint, first, second } }
+        CellPlace { cell: (shard << self.cell_bits | reserve) as usize, class: Class { fingerprint, first, second } }
     }
 
     /// A fingerprint, of a class with this bucket, with the extension in its reserve.
@@ -372,10 +372,10 @@ impl Geometry {
         self.is_apart(fingerprint, bucket, self.extension_bits - 1)
     }
 
-    /// As [`Geometry::aim`], or where `ONE` is true [`Geometry::aim_in_one`], for loops that the compiler vectorises; only where
+    /// As [`Geometry::cell_place`], or where `ONE` is true [`Geometry::cell_place_in_one`], for loops that the compiler vectorises; only where
     /// [`Geometry::is_narrow`].
     #[inline(always)]
-    pub(crate) fn aim_narrow<const ONE: bool>(&self, Mixed(mixed): Mixed) -> Aim {
+    pub(crate) fn cell_place_narrow<const ONE: bool>(&self, Mixed(mixed): Mixed) -> CellPlace {
         let high = (mixed >> 32) as u32;
         let number = high_half(high, self.narrow_total);
         let shard = if ONE { 0 } else { high_half(high, self.narrow_shards) };
@@ -383,16 +383,19 @@ impl Geometry {
         let first = Bucket(number - shard * self.buckets);
         let fingerprint = Fingerprint(reserve << self.core_bits | core);
         let second = self.opposite(self.sum(core), first);
-        Aim { cell: (shard << self.reserve_bits | reserve) as usize, class: Class { fingerprint, first, second } }
+        CellPlace { cell: (shard << self.reserve_bits | reserve) as usize, class: Class { fingerprint, first, second } }
     }
 
-    /// As [`Geometry::aim_extended`], for loops that the compiler vectorises.
+    /// As [`Geometry::cell_place_extended`], for loops that the compiler vectorises.
     #[inline(always)]
-    pub(crate) fn aim_narrow_extended(&self, Mixed(mixed): Mixed) -> Aim {
+    pub(crate) fn cell_place_narrow_extended(&self, Mixed(mixed): Mixed) -> CellPlace {
         let first = Bucket(high_half((mixed >> 32) as u32, self.narrow_total));
         let (core, reserve) = self.core_and_reserve(mixed);
         let fingerprint = Fingerprint(reserve << self.core_bits | core);
-        Aim { cell: reserve as usize, class: Class { fingerprint, first, second: self.opposite_extended(core, first) } }
+        CellPlace {
+            cell: reserve as usize,
+            class: Class { fingerprint, first, second: self.opposite_extended(core, first) },
+        }
     }
 
     #[inline(always)]
@@ -403,7 +406,7 @@ impl Geometry {
 
     /// The key of which a table stores this fingerprint in this bucket: the table of these cells, of which it is known what
     /// it does not store beside the extension.
-    pub(crate) fn aim_of(&self, plan: &Plan, extent: &Extent, stored: Fingerprint, bucket: Bucket) -> Aim {
+    pub(crate) fn cell_place_of(&self, plan: &Plan, extent: &Extent, stored: Fingerprint, bucket: Bucket) -> CellPlace {
         let [_, above] = plan.known(extent);
         let whole = stored.with(above | self.known_by_bucket(plan, extent, stored, bucket));
         let reserve = (u64::from(whole.0) >> self.core_bits) as u32;
@@ -413,7 +416,7 @@ impl Geometry {
         let first = Bucket(extended.0 & !self.extensions | turned);
         let class = Class { fingerprint: whole, first, second: self.alternate(whole, first) };
         let (shard, cells) = (extent.first_cell >> self.cell_bits, !(u32::MAX << self.cell_bits));
-        Aim { cell: shard << self.cell_bits | (reserve & cells) as usize, class }
+        CellPlace { cell: shard << self.cell_bits | (reserve & cells) as usize, class }
     }
 
     /// The bits of a whole fingerprint that say in which extension of its base it lies, as far as such a table has extended it.
@@ -434,7 +437,7 @@ impl Geometry {
         let drawn = core.checked_sub(1)? << 32 | cell << self.beside_cell;
         let drawn = drawn.div_ceil(u64::from(self.fingerprints));
         let leads_there =
-            |&mixed: &Mixed| if self.reserve_bits > 0 { self.aim(mixed).class } else { self.locate(mixed).1 } == class;
+            |&mixed: &Mixed| if self.reserve_bits > 0 { self.cell_place(mixed).class } else { self.locate(mixed).1 } == class;
         Some(Mixed(position << 32 | drawn)).filter(leads_there)
     }
 
@@ -625,22 +628,22 @@ mod tests {
             let shape = Plan::one_shard(core + reserve_bits, buckets, 4);
             let plan = Plan { shards: shards as usize, reserve_bits, extension_bits, ..shape };
             let (geometry, mixed) = (Geometry::new(&plan), Mixed::of(hash));
-            let aim = geometry.aim(mixed);
-            let Aim { cell, class } = aim;
+            let place = geometry.cell_place(mixed);
+            let CellPlace { cell, class } = place;
             prop_assert_eq!(cell >> cell_bits, geometry.shard(mixed));
             prop_assert_eq!(cell & ((1 << cell_bits) - 1), (class.fingerprint.get() >> core) as usize & ((1 << cell_bits) - 1));
-            let whole = |aim: Aim| Aim { class: geometry.whole(aim.class), ..aim };
-            prop_assert_eq!(whole(geometry.aim_in_any(mixed)), aim);
-            prop_assert!(shards > 1 || whole(geometry.aim_extended(mixed)) == aim);
-            prop_assert!(shards > 1 || whole(geometry.aim_narrow_extended(mixed)) == aim);
+            let whole = |place: CellPlace| CellPlace { class: geometry.whole(place.class), ..place };
+            prop_assert_eq!(whole(geometry.cell_place_in_any(mixed)), place);
+            prop_assert!(shards > 1 || whole(geometry.cell_place_extended(mixed)) == place);
+            prop_assert!(shards > 1 || whole(geometry.cell_place_narrow_extended(mixed)) == place);
             prop_assert_eq!(geometry.locate(mixed).1.first, class.first);
             if extension_bits == 0 {
-                prop_assert!(!geometry.is_narrow() || geometry.aim_narrow::<false>(mixed) == aim);
-                prop_assert!(shards > 1 || geometry.aim_in_one(mixed) == aim);
-                prop_assert!(shards > 1 || geometry.aim_narrow::<true>(mixed) == aim);
+                prop_assert!(!geometry.is_narrow() || geometry.cell_place_narrow::<false>(mixed) == place);
+                prop_assert!(shards > 1 || geometry.cell_place_in_one(mixed) == place);
+                prop_assert!(shards > 1 || geometry.cell_place_narrow::<true>(mixed) == place);
             }
             prop_assert!(class.first.get() < buckets && class.second.get() < buckets && !class.coincides());
-            prop_assert!(shards > 1 || geometry.leading_to(class).is_some_and(|mixed| geometry.aim(mixed).class == class));
+            prop_assert!(shards > 1 || geometry.leading_to(class).is_some_and(|mixed| geometry.cell_place(mixed).class == class));
             for depth in 0..=reserve_bits {
                 for dropped in 0..=depth {
                     let extent = Extent { first_cell: cell / plan.cells_at(depth) * plan.cells_at(depth), depth, dropped };
@@ -652,9 +655,9 @@ mod tests {
                     prop_assert!(stored.get() > 0 && first.get() < leaf.buckets && first != second);
                     prop_assert_eq!(table.alternate(stored, first), second);
                     prop_assert_eq!(table.alternate(stored, second), first);
-                    prop_assert_eq!(geometry.aim_of(&plan, &extent, stored, first), aim);
-                    let turned = Aim { cell, class: class.turned() };
-                    prop_assert_eq!(geometry.aim_of(&plan, &extent, stored, second), turned);
+                    prop_assert_eq!(geometry.cell_place_of(&plan, &extent, stored, first), place);
+                    let turned = CellPlace { cell, class: class.turned() };
+                    prop_assert_eq!(geometry.cell_place_of(&plan, &extent, stored, second), turned);
                     let implied = [first, second].map(|at| geometry.known_by_bucket(&plan, &extent, stored, at));
                     let known = class.fingerprint.get() & !(u32::MAX >> (32 - core - reserve_bits + plan.level(&extent)));
                     prop_assert_eq!(implied, [known; 2]);
@@ -677,7 +680,7 @@ mod tests {
         let plan = Plan { reserve_bits: 4, ..Plan::one_shard(8, 16, 4) };
         let (geometry, mut counts) = (Geometry::new(&plan), [0_u32; 256]);
         for hash in 0..480_000 {
-            counts[geometry.aim(Mixed::of(hash)).class.fingerprint.get() as usize] += 1;
+            counts[geometry.cell_place(Mixed::of(hash)).class.fingerprint.get() as usize] += 1;
         }
         for (fingerprint, count) in counts.into_iter().enumerate() {
             let expected = if fingerprint % 16 == 0 { 0.0 } else { 2000.0 };

@@ -73,7 +73,7 @@ pub(crate) const GROWING_FINGERPRINT_BITS: RangeInclusive<u32> = MIN_CORE + 1..=
 
 /// What a filter is to keep when it holds all that it can grow to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Ask {
+pub(crate) enum Accuracy {
     Rate(f64),
     /// Bits of a fingerprint that a filter of fixed size would have.
     Bits(u32),
@@ -166,14 +166,14 @@ impl Plan {
     pub(crate) fn growing(
         capacity: usize,
         most: usize,
-        ask: Ask,
+        ask: Accuracy,
         stripes: Option<usize>,
         tag_bits: u32,
     ) -> Result<Self, Ungrowable> {
         let widest = if tag_bits == 0 { MAX_BITS } else { *FINGERPRINT_BITS.end() - tag_bits };
         let bits = match ask {
-            Ask::Bits(bits) => bits,
-            Ask::Rate(rate) => {
+            Accuracy::Bits(bits) => bits,
+            Accuracy::Rate(rate) => {
                 let rate_of = |bits: u32| {
                     let size = Size::new(capacity, most, widest.saturating_sub(bits));
                     let load = most as f64 / (size.slots() * 2f64.powi(size.splits as i32 + 1));
@@ -371,7 +371,7 @@ mod tests {
         ) {
             let most = (capacity.max(1) as f64 * times) as usize;
             let rate = 10f64.powf(-exponent);
-            let plan = Plan::growing(capacity, most, Ask::Rate(rate), None, 0).unwrap();
+            let plan = Plan::growing(capacity, most, Accuracy::Rate(rate), None, 0).unwrap();
             prop_assert!(plan.fingerprint_bits <= MAX_BITS && plan.core_bits() >= MIN_CORE);
             // Before the doubling that is in reserve, at a load that tables of this size hold.
             let load = most as f64 / (plan.first_slots() as f64 * 2f64.powi(plan.reserve_bits as i32 - 1));
@@ -392,7 +392,7 @@ mod tests {
         #[test]
         fn what_is_asked_for_is_not_exceeded_by_far(most in 30_000usize..100_000_000, exponent in 2f64..6.0) {
             let rate = 10f64.powf(-exponent);
-            let plan = Plan::growing(0, most, Ask::Rate(rate), None, 0).unwrap();
+            let plan = Plan::growing(0, most, Accuracy::Rate(rate), None, 0).unwrap();
             let fixed = Plan::new(most, super::super::plan::fingerprint_bits_for(most, rate).unwrap(), None).unwrap();
             prop_assert!(plan.core_bits() <= fixed.fingerprint_bits, "{plan:?} {fixed:?}");
         }
@@ -410,24 +410,24 @@ mod tests {
             ((10_000, 10_000_000), (12, 9, 1, 1, 10_312)),
             ((1_000_000, 16_000_000), (12, 4, 0, 4, 1_041_920)),
         ] {
-            let plan = Plan::growing(capacity, most, Ask::Rate(0.001), None, 0).unwrap();
+            let plan = Plan::growing(capacity, most, Accuracy::Rate(0.001), None, 0).unwrap();
             let splits = plan.reserve_bits - plan.extension_bits - 1;
             let found = (plan.core_bits(), splits, plan.extension_bits, plan.shards, plan.first_slots());
             assert_eq!(found, expected, "{capacity} to {most}: {plan:?}");
         }
         // Nothing is gained by doubling for no key, or for one.
         for (capacity, most) in [(0, 0), (0, 1), (1, 1), (2, 2)] {
-            let plan = Plan::growing(capacity, most, Ask::Rate(0.001), None, 0).unwrap();
+            let plan = Plan::growing(capacity, most, Accuracy::Rate(0.001), None, 0).unwrap();
             assert_eq!((plan.reserve_bits, plan.shards), (1, 1), "{capacity} to {most}: {plan:?}");
         }
-        let lowest = Plan::growing(1000, 1000, Ask::Rate(1e-12), None, 0).unwrap_err();
+        let lowest = Plan::growing(1000, 1000, Accuracy::Rate(1e-12), None, 0).unwrap_err();
         assert!(matches!(lowest, Ungrowable::RateTooLow { lowest } if (5e-9..2e-8).contains(&lowest)), "{lowest:?}");
-        assert!(matches!(Plan::growing(1, usize::MAX, Ask::Bits(8), None, 0), Err(Ungrowable::TooLarge { .. })));
+        assert!(matches!(Plan::growing(1, usize::MAX, Accuracy::Bits(8), None, 0), Err(Ungrowable::TooLarge { .. })));
     }
 
     #[test]
     fn doublings_are_those_that_the_keys_take() {
-        let plan = Plan::growing(1_000_000, 16_000_000, Ask::Rate(0.001), None, 0).unwrap();
+        let plan = Plan::growing(1_000_000, 16_000_000, Accuracy::Rate(0.001), None, 0).unwrap();
         let slots = plan.slots() as f64;
         for (keys, doublings) in [(0.0, 0), (0.95, 0), (0.97, 1), (1.8, 1), (1.9, 2), (15.2, 4), (15.5, 5), (99.0, 5)] {
             assert_eq!(plan.doublings_for((keys * slots) as usize), doublings, "{keys} times the slots");

@@ -377,7 +377,7 @@ mod tests {
         }
 
         /// Checks each hop as the path is read, from the free end to a root, and the table as it is carried out.
-        fn carry_out(&self, roots: [usize; 2], path: &[Hop]) -> Result<(), TestCaseError> {
+        fn apply(&self, roots: [usize; 2], path: &[Hop]) -> Result<(), TestCaseError> {
             let mut table = self.clone();
             let mut visited = BTreeSet::new();
             let mut hole = path.first().map(|hop| hop.to);
@@ -434,12 +434,12 @@ mod tests {
             let path: Option<Vec<Hop>> = model.search(&mut search, roots).map(Iterator::collect);
             prop_assert_eq!(path.as_ref().map(Vec::len), model.distance(roots), "roots {:?}", roots);
             if let Some(path) = path {
-                model.carry_out(roots, &path)?;
+                model.apply(roots, &path)?;
             }
             let short: Option<Vec<Hop>> = model.search_short(roots).map(|path| path.hops().collect());
             prop_assert_eq!(short.as_ref().map(Vec::len), model.distance(roots).filter(|hops| [1, 2].contains(hops)));
             if let Some(short) = short {
-                model.carry_out(roots, &short)?;
+                model.apply(roots, &short)?;
             }
         }
         Ok(())
@@ -466,7 +466,7 @@ mod tests {
         model.slots[count - 1][2] = 0;
         let path: Vec<Hop> = model.search(&mut search, [0, 0]).unwrap().collect();
         assert_eq!(path.len(), count - 1);
-        model.carry_out([0, 0], &path).unwrap();
+        model.apply([0, 0], &path).unwrap();
     }
 
     #[test]

@@ -4,13 +4,13 @@
 use super::filter::RawFilter;
 use super::flat::Flat;
 use super::growing::Growing;
-use super::home::Fixed;
+use super::owner::Fixed;
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
 use super::slots::SlotKind;
 use super::window::rolling;
 use crate::error::InsertError;
-use crate::layout::{Aim, Class, Geometry, Mixed, SearchBudget, Tags};
+use crate::layout::{CellPlace, Class, Geometry, Mixed, SearchBudget, Tags};
 use crate::report::{BulkReport, RemoveReport};
 use crate::sys::prefetch::CacheLevel;
 
@@ -115,11 +115,11 @@ impl<K: SlotKind> RawFilter<K> {
             RawFilter::Growing(growing) => growing,
         };
         let (mut noted, mut budget) = (Noted::new(max_listed, answers), SearchBudget::full());
-        let mut insert = |aim, put| noted.note(growing.insert_fetched(aim, put, &mut budget));
+        let mut insert = |place, put| noted.note(growing.insert_fetched(place, put, &mut budget));
         if put.if_present == IfPresent::Another {
-            growing.in_order(hashes, |aim| insert(aim, Put { if_present: IfPresent::Another, ..put }));
+            growing.in_order(hashes, |place| insert(place, Put { if_present: IfPresent::Another, ..put }));
         } else {
-            growing.in_order(hashes, |aim| insert(aim, put));
+            growing.in_order(hashes, |place| insert(place, put));
         }
         noted.report()
     }
@@ -149,7 +149,7 @@ impl<K: SlotKind> RawFilter<K> {
             index += 1;
         };
         match self {
-            RawFilter::Growing(growing) => growing.in_order(hashes, |aim| note(growing.remove_fetched(aim, value))),
+            RawFilter::Growing(growing) => growing.in_order(hashes, |place| note(growing.remove_fetched(place, value))),
             RawFilter::Flat(flat) if flat.is_near_to_writers() => {
                 flat.places().remove_in_order::<ONE_AHEAD>(hashes, value, note);
             }
@@ -261,8 +261,8 @@ impl<'a, K: SlotKind> Places<'a, K> {
 impl<K: SlotKind> Growing<K> {
     /// Where a key is looked for when its turn comes may be another table than the one from which its buckets were fetched.
     #[inline(always)]
-    fn in_order(&self, hashes: Hashes<'_>, work: impl FnMut(Aim)) {
-        let fetched = hashes.map(|mixed| self.aim(mixed)).inspect(|&aim| self.fetch(aim, CacheLevel::L1));
+    fn in_order(&self, hashes: Hashes<'_>, work: impl FnMut(CellPlace)) {
+        let fetched = hashes.map(|mixed| self.cell_place(mixed)).inspect(|&place| self.fetch(place, CacheLevel::L1));
         rolling::<FAR_AHEAD, _>(fetched, |_| {}, work);
     }
 }

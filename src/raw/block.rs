@@ -5,8 +5,8 @@
 //! The protocol is that of a single lookup, for each key in turn: version, both buckets, version. What is compared later
 //! was read between two equal versions, or is dropped with its whole block.
 
-use super::lookup::Look;
-use super::probe::{Layout, LayoutKind, Positions, Probed, Runs, with_layout};
+use super::lookup::Lookup;
+use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, with_layout};
 use super::slots::Compare;
 use super::stripe::Watch;
 use crate::layout::{Mixed, Place};
@@ -20,7 +20,7 @@ use core::marker::PhantomData;
 pub(crate) const BLOCK: usize = if IS_MODEL { 2 } else { 32 };
 
 /// The keys of a block, and where they are looked for.
-struct Probes {
+struct LookupBlock {
     mixed: [Mixed; BLOCK],
     count: usize,
     /// Where their buckets begin, and what reads them.
@@ -71,7 +71,7 @@ impl<F> Signature for ContainsEach<F> {
 /// Looks up the next keys in tables of so many bytes. The function for their layout, their size and this processor is chosen
 /// per call: if each filter held it from its construction, every program would contain all of them, 600 KB.
 pub(crate) fn contains_each_in<P: Probed>(probed: &P, table_bytes: usize, next: Next<'_>, found: &mut [bool]) {
-    let compiled: Compiled<ContainsEach<P>> = with_layout!(LayoutKind::of(probed.format().slot_bits()), L => match level_for(table_bytes) {
+    let compiled: Compiled<ContainsEach<P>> = with_layout!(BucketLayoutKind::of(probed.format().slot_bits()), L => match level_for(table_bytes) {
         None => Compiled::for_vectors::<ContainsEachAs<L, Near>>(),
         Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<L, Middle>>(),
         Some(CacheLevel::L2) => Compiled::for_vectors::<ContainsEachAs<L, Far>>(),
@@ -83,33 +83,33 @@ pub(crate) fn contains_each_in<P: Probed>(probed: &P, table_bytes: usize, next: 
 /// what is behind it alone: all else is compiled once.
 pub(crate) type Next<'a> = &'a mut dyn FnMut(&mut [Mixed]) -> usize;
 
-impl<P: Probed, L: Layout, F: Fetch> Function<ContainsEach<P>> for ContainsEachAs<L, F> {
+impl<P: Probed, L: BucketLayout, F: Fetch> Function<ContainsEach<P>> for ContainsEachAs<L, F> {
     #[inline(always)]
     fn run(shards: &P, (next, found): (Next<'_>, &mut [bool])) {
         // Two blocks: the lines of one are on their way while the other is read.
-        let mut blocks = [Probes::new(), Probes::new()];
+        let mut blocks = [LookupBlock::new(), LookupBlock::new()];
         let mut now = 0;
         let mut left = found.len();
         shards.place::<L>(&mut blocks[now], &mut left, next);
         (0..BLOCK).for_each(|at| shards.fetch_for::<L, F>(&blocks[now], at));
         for found in found.chunks_mut(BLOCK) {
             shards.place::<L>(&mut blocks[1 - now], &mut left, next);
-            let (probes, coming) = (&blocks[now], &blocks[1 - now]);
+            let (block, coming) = (&blocks[now], &blocks[1 - now]);
             match <&mut [bool; BLOCK]>::try_from(&mut *found) {
-                Ok(found) => shards.lookup::<L, F>(probes, coming, found),
+                Ok(found) => shards.lookup::<L, F>(block, coming, found),
                 // The last one.
-                Err(_) => shards.lookup::<L, Near>(probes, coming, found),
+                Err(_) => shards.lookup::<L, Near>(block, coming, found),
             }
             now = 1 - now;
         }
     }
 }
 
-impl Probes {
+impl LookupBlock {
     #[inline(always)]
     fn new() -> Self {
         let none = [0; BLOCK];
-        Probes {
+        LookupBlock {
             mixed: [Mixed::default(); BLOCK],
             count: 0,
             begins: [none; 2],
@@ -121,27 +121,27 @@ impl Probes {
 }
 
 /// The stages.
-trait InBlocks: Probed + Look {
+trait InBlocks: Probed + Lookup {
     /// Places the next keys. Where a block is not full, what stands behind its keys is
     /// looked for in vain, which does no harm: every hash has a place.
     #[inline(always)]
-    fn place<L: Layout>(&self, probes: &mut Probes, left: &mut usize, next: Next<'_>) {
-        probes.count = (*left).min(BLOCK);
-        *left -= probes.count;
-        if probes.count == 0 {
+    fn place<L: BucketLayout>(&self, block: &mut LookupBlock, left: &mut usize, next: Next<'_>) {
+        block.count = (*left).min(BLOCK);
+        *left -= block.count;
+        if block.count == 0 {
             return;
         }
-        next(&mut probes.mixed);
+        next(&mut block.mixed);
         let (unit, positions) = (self.slots().unit(self.format().lanes.low()), self.positions().narrow());
         let mut place = |at: usize, place: Place| {
             for (number, begin) in positions.begins::<L>(place).into_iter().enumerate() {
-                probes.begins[number][at] = begin;
-                probes.addresses[number][at] = L::address(begin);
+                block.begins[number][at] = begin;
+                block.addresses[number][at] = L::address(begin);
             }
-            probes.stripes[at] = positions.stripe_offset(place);
-            probes.patterns[at] = u64::from(place.class.fingerprint.get()).wrapping_mul(unit);
+            block.stripes[at] = positions.stripe_offset(place);
+            block.patterns[at] = u64::from(place.class.fingerprint.get()).wrapping_mul(unit);
         };
-        let (geometry, mixed) = (*self.geometry(), &probes.mixed);
+        let (geometry, mixed) = (*self.geometry(), &block.mixed);
         if geometry.is_narrow() {
             for (at, &mixed) in mixed.iter().enumerate() {
                 place(at, geometry.locate_narrow(mixed));
@@ -155,10 +155,10 @@ trait InBlocks: Probed + Look {
 
     /// Begins to fetch the lines of a key.
     #[inline(always)]
-    fn fetch_for<L: Layout, F: Fetch>(&self, probes: &Probes, at: usize) {
+    fn fetch_for<L: BucketLayout, F: Fetch>(&self, block: &LookupBlock, at: usize) {
         if let Some(level) = F::LEVEL {
-            L::fetch(self.source(), probes.begins[0][at], level);
-            L::fetch(self.source(), probes.begins[1][at], level);
+            L::fetch(self.source(), block.begins[0][at], level);
+            L::fetch(self.source(), block.begins[1][at], level);
         }
     }
 
@@ -166,7 +166,7 @@ trait InBlocks: Probed + Look {
     /// again key by key. The lines of the coming block are asked for one by one in between: all at once, they would wait for
     /// each other. If none is coming, those of an earlier one are asked for in vain.
     #[inline(always)]
-    fn lookup<L: Layout, F: Fetch>(&self, probes: &Probes, coming: &Probes, found: &mut [bool]) {
+    fn lookup<L: BucketLayout, F: Fetch>(&self, block: &LookupBlock, coming: &LookupBlock, found: &mut [bool]) {
         let (count, run_bits) = (found.len(), 2 * self.format().slot_bits());
         let (low, high) = (self.format().lanes.low(), self.format().lanes.high());
         let slots = self.slots();
@@ -175,11 +175,11 @@ trait InBlocks: Probed + Look {
         let mut second = [L::Runs::default(); BLOCK];
         let mut changed = 0;
         let mut read = |at: usize| {
-            let version = self.version(probes.stripes[at]);
+            let version = self.version(block.stripes[at]);
             let begun = version.begin();
-            first[at] = L::read(self.source(), probes.addresses[0][at], run_bits);
+            first[at] = L::read(self.source(), block.addresses[0][at], run_bits);
             reached(Step::BucketRead);
-            second[at] = L::read(self.source(), probes.addresses[1][at], run_bits);
+            second[at] = L::read(self.source(), block.addresses[1][at], run_bits);
             reached(Step::BucketRead);
             changed |= version.change_since(begun);
             self.fetch_for::<L, F>(coming, at);
@@ -191,14 +191,14 @@ trait InBlocks: Probed + Look {
             (0..count).for_each(&mut read);
         }
         if changed != 0 || !slots.is_still(now) {
-            return self.lookup_each(&probes.mixed, found);
+            return self.lookup_each(&block.mixed, found);
         }
         let (alive, minus) = (slots.alive(low, slots.moment(now)), slots.minus(low));
         let mut hits = [0; BLOCK];
         for at in 0..BLOCK {
-            let pattern = probes.patterns[at] | alive;
-            let first = L::align(first[at], probes.begins[0][at], run_bits).hits(minus, pattern);
-            let second = L::align(second[at], probes.begins[1][at], run_bits).hits(minus, pattern);
+            let pattern = block.patterns[at] | alive;
+            let first = L::align(first[at], block.begins[0][at], run_bits).hits(minus, pattern);
+            let second = L::align(second[at], block.begins[1][at], run_bits).hits(minus, pattern);
             hits[at] = (first | second) & high;
         }
         for (found, hits) in found.iter_mut().zip(hits) {
@@ -210,7 +210,7 @@ trait InBlocks: Probed + Look {
     #[inline(never)]
     fn lookup_each(&self, mixed: &[Mixed; BLOCK], found: &mut [bool]) {
         for (found, &mixed) in found.iter_mut().zip(mixed) {
-            *found = self.look_again(mixed);
+            *found = self.retry(mixed);
         }
     }
 }
@@ -261,7 +261,7 @@ mod tests {
             let (filter, hashes) = filter(width);
             for hash in hashes {
                 let present = filter.hashed().count(&hash) > 0;
-                assert_eq!(filter.raw.flat().look_again(Mixed::of(hash)), present, "{hash} at {width} bits");
+                assert_eq!(filter.raw.flat().retry(Mixed::of(hash)), present, "{hash} at {width} bits");
             }
         }
     }

@@ -1,16 +1,16 @@
 //! A shard's contents as plain words, for snapshots, clones and merging.
 
 use super::assembly::Assembly;
+use super::bucket_array::{Optimistic, UnderLock};
 use super::exclusive::KEYS_UNDER_LOCKS;
 use super::filter::RawFilter;
-use super::home::Fixed;
+use super::owner::Fixed;
 use super::pair::Put;
 use super::shard::Shard;
 use super::slots::{Compare, SlotKind, Slots, Tagged};
 use super::stripe::EMPTIED;
-use super::table::{Optimistic, UnderLock};
 use crate::error::InsertError;
-use crate::layout::{Aim, Bucket, Class, Extent, SLOTS, Search, SearchBudget, occupied_in, unpack};
+use crate::layout::{Bucket, CellPlace, Class, Extent, SLOTS, Search, SearchBudget, occupied_in, unpack};
 use crate::sys::memory::HugePages;
 use core::convert::Infallible;
 use core::ops::Range;
@@ -83,14 +83,14 @@ impl<K: SlotKind> RawFilter<K> {
         &'a self,
         copy: &TableCopy,
         words: &'a [u64],
-    ) -> impl Iterator<Item = (Aim, u32)> + use<'a, K> {
+    ) -> impl Iterator<Item = (CellPlace, u32)> + use<'a, K> {
         let (plan, geometry, slots) = (self.plan(), self.geometry(), self.kind().slots());
         let (moment, extent, table) = (slots.moment_at(copy.epoch), copy.extent, plan.leaf(&copy.extent));
         let buckets = table.all_buckets().zip(unpack(words, table.slot_bits, table.buckets as usize));
         buckets.flat_map(move |(bucket, contents): (Bucket, [u32; SLOTS])| {
             contents.into_iter().filter_map(move |slot| {
                 let stored = slots.fingerprint(slot, moment)?;
-                Some((geometry.aim_of(plan, &extent, stored, bucket), slots.value(slot, moment)))
+                Some((geometry.cell_place_of(plan, &extent, stored, bucket), slots.value(slot, moment)))
             })
         })
     }
@@ -109,13 +109,13 @@ impl<K: SlotKind> RawFilter<K> {
             let mut contents = other.contents(copy, words).peekable();
             match self {
                 RawFilter::Growing(growing) => {
-                    contents.for_each(|(aim, value)| note(growing.insert_fetched(aim, put(value), &mut budget)));
+                    contents.for_each(|(place, value)| note(growing.insert_fetched(place, put(value), &mut budget)));
                 }
                 RawFilter::Flat(flat) => {
                     budget = SearchBudget::full();
                     while contents.peek().is_some() {
                         let exclusive = flat.at(copy.extent.first_cell).exclusive();
-                        for (Aim { class, .. }, value) in contents.by_ref().take(KEYS_UNDER_LOCKS) {
+                        for (CellPlace { class, .. }, value) in contents.by_ref().take(KEYS_UNDER_LOCKS) {
                             let Ok(result) = exclusive.insert(Fixed, &mut search, &mut budget, class, put(value));
                             note(result);
                         }
@@ -138,19 +138,19 @@ impl<'a, T: Slots> Shard<'a, T> {
         let now = self.slots.now();
         // Readers refuse a shard of which the count is wrong.
         locked.mend_counts(|| self.occupied());
-        self.table().copy_to(&locked, words);
+        self.bucket_array().copy_to(&locked, words);
         (self.stripes().total(), T::number(now))
     }
 
     /// Gives other words, of which `count` slots are in use, to a shard that no other thread knows.
     pub(crate) fn fill_with(self, words: impl Iterator<Item = u64>, count: u64) {
-        self.table().fill_with(words);
+        self.bucket_array().fill_with(words);
         self.stripes().begin_with(count);
     }
 
     /// Counts the slots in use of a shard without writers. `None` if anything stands behind the last bucket.
     pub(crate) fn occupied(self) -> Option<u64> {
-        self.table().occupied(self.geometry().all_buckets())
+        self.bucket_array().occupied(self.geometry().all_buckets())
     }
 
     /// Counts the slots in use of bytes that are to be the words of this shard. As [`Shard::occupied`].
@@ -160,17 +160,16 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     /// The bucket and the content of each occupied slot, in a shard without writers.
     pub(crate) fn contents(self) -> impl Iterator<Item = (Bucket, u32)> + use<'a, T> {
-        let slots = self
-            .geometry()
-            .all_buckets()
-            .flat_map(move |bucket| self.table().slots(bucket, Optimistic).into_iter().map(move |slot| (bucket, slot)));
+        let slots = self.geometry().all_buckets().flat_map(move |bucket| {
+            self.bucket_array().slots(bucket, Optimistic).into_iter().map(move |slot| (bucket, slot))
+        });
         slots.filter(|&(_, slot)| slot != 0)
     }
 
     /// Each copy of each class that counts at this moment, with its value, of a shard without writers.
     pub(crate) fn classes(self, moment: T::Moment) -> impl Iterator<Item = (Class, u32)> + use<'a, T> {
         self.geometry().all_buckets().flat_map(move |first| {
-            self.table().slots(first, Optimistic).into_iter().filter_map(move |slot| {
+            self.bucket_array().slots(first, Optimistic).into_iter().filter_map(move |slot| {
                 let fingerprint = self.slots.fingerprint(slot, moment)?;
                 let second = self.geometry().alternate(fingerprint, first);
                 Some((Class { fingerprint, first, second }, self.slots.value(slot, moment)))
@@ -186,10 +185,11 @@ impl Shard<'_, Tagged<'_>> {
         let (tags, lanes) = (self.slots.tags(), self.format().lanes);
         let (moment, locked) = (tags.moment(copied), self.stripes().lock_all());
         for bucket in self.geometry().all_buckets() {
-            let taken = self.table().matching(bucket, UnderLock, |run| !lanes.equal(run, 0) & lanes.high());
+            let taken = self.bucket_array().matching(bucket, UnderLock, |run| !lanes.equal(run, 0) & lanes.high());
             for slot in taken.slots(self.format()) {
-                if u64::from(tags.epochs(tags.value(self.table().value(&locked, slot), moment))) <= now - copied {
-                    self.table().clear(&locked, slot);
+                if u64::from(tags.epochs(tags.value(self.bucket_array().value(&locked, slot), moment))) <= now - copied
+                {
+                    self.bucket_array().clear(&locked, slot);
                     locked.count(bucket, |count| count.wrapping_add(EMPTIED));
                 }
             }

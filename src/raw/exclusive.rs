@@ -2,9 +2,9 @@
 //! row, or for one of the whole shard. Lookups go on.
 
 use super::counters::Event;
-use super::home::{Home, Inserted};
 use super::intent::Intent;
 use super::locks::{AllOfShard, Held, LockedAll};
+use super::owner::{Inserted, Owner};
 use super::pair::{Put, too_many_copies};
 use super::shard::Shard;
 use super::slots::{Bare, Slots};
@@ -40,7 +40,7 @@ impl<'a, T: Slots> Shard<'a, T> {
             self.geometry().buckets_from(0, 1).for_each(|first| locked.intend(first, Intent::Clear));
         }
         locked.bump_all();
-        self.table().clear_all(locked);
+        self.bucket_array().clear_all(locked);
         locked.set_total(0);
         if locked.is_noted() {
             self.geometry().buckets_from(0, 1).for_each(|first| locked.fulfil(first));
@@ -61,26 +61,26 @@ impl<T: Slots> Drop for Exclusive<'_, T> {
 impl<T: Slots> Exclusive<'_, T> {
     /// Inserts where no other writer spoils the path. That the shard is full is decided here, or by `refusal`.
     #[inline]
-    pub(crate) fn insert<H: Home>(
+    pub(crate) fn insert<H: Owner>(
         &self,
-        home: H,
+        owner: H,
         search: &mut Search,
         budget: &mut SearchBudget,
         class: Class,
         put: Put,
     ) -> Inserted<H> {
-        home.check()?;
+        owner.check()?;
         match self.shard.place(&self.held, class, put) {
             Some(had) => Ok(Ok(had)),
-            None => self.insert_by_path(home, search, budget, class, put.value),
+            None => self.insert_along_path(owner, search, budget, class, put.value),
         }
     }
 
     /// Inserts into a full pair.
     #[inline(never)]
-    fn insert_by_path<H: Home>(
+    fn insert_along_path<H: Owner>(
         &self,
-        home: H,
+        owner: H,
         search: &mut Search,
         budget: &mut SearchBudget,
         class: Class,
@@ -90,7 +90,7 @@ impl<T: Slots> Exclusive<'_, T> {
         let locked = &held.locked;
         if let Some(path) = shard.find_short_path(class, held.moment, locked) {
             budget.learn(true);
-            return Ok(self.carry_out(path.hops(), class, value));
+            return Ok(self.apply_path(path.hops(), class, value));
         }
         if shard.is_saturated(held, class) {
             return Ok(Err(too_many_copies(locked, class)));
@@ -98,18 +98,18 @@ impl<T: Slots> Exclusive<'_, T> {
         let path = shard.find_path(search, *budget, class, held.moment, locked);
         budget.learn(path.is_some());
         let Some(path) = path else {
-            home.refuses(|doubled| shard.fits(doubled, search, *budget, class, held))?;
+            owner.refuses(|doubled| shard.fits(doubled, search, *budget, class, held))?;
             locked.note(class.first, Event::RefusedFull);
             return Ok(Err(InsertError::Full));
         };
-        let result = self.carry_out(path, class, value);
-        home.searched(search.buckets());
+        let result = self.apply_path(path, class, value);
+        owner.searched(search.buckets());
         Ok(result)
     }
 
     /// Relocates along the path, which no other writer spoils, and puts the class into the slot that becomes free.
     #[inline(always)]
-    fn carry_out(&self, path: impl Iterator<Item = Hop>, class: Class, value: u32) -> Result<u32, InsertError> {
+    fn apply_path(&self, path: impl Iterator<Item = Hop>, class: Class, value: u32) -> Result<u32, InsertError> {
         let Exclusive { shard, ref held } = *self;
         let (mut freed, mut length) = (None, 0);
         for hop in path {
@@ -136,7 +136,7 @@ mod tests {
     use crate::layout::{Mixed, Plan};
     use crate::raw::counters::Totals;
     use crate::raw::flat::Flat;
-    use crate::raw::home::Fixed;
+    use crate::raw::owner::Fixed;
     use crate::sys::memory::HugePages;
     use crate::sys::steps::{Step, with_hook};
     use std::cell::Cell;

@@ -4,8 +4,8 @@ use super::block::Next;
 use super::counters::Totals;
 use super::flat::Flat;
 use super::growing::{Growing, Grown};
-use super::home::Fixed;
 use super::lookup::Values;
+use super::owner::Fixed;
 use super::pair::Put;
 use super::shard::Shard;
 use super::shards::Shards;
@@ -251,9 +251,8 @@ impl RawFilter<Tagging> {
                 let Ok(had) = shard.update(Fixed, class, value, becomes);
                 had
             }
-            RawFilter::Growing(growing) => {
-                growing.at_home(growing.aim(mixed), |shard, home, class| shard.update(home, class, value, &becomes))
-            }
+            RawFilter::Growing(growing) => growing
+                .at_owner(growing.cell_place(mixed), |shard, owner, class| shard.update(owner, class, value, &becomes)),
         }
     }
 

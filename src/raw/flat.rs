@@ -2,8 +2,8 @@
 
 use super::block::{Next, contains_each_in};
 use super::counters::Totals;
-use super::home::Fixed;
 use super::lookup::{Contains, contains_in};
+use super::owner::Fixed;
 use super::pair::Put;
 use super::shard::Shard;
 use super::shards::Shards;

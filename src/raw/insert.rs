@@ -1,12 +1,12 @@
 //! Insertion: where there is room, under one lock or two; else by a path (`relocate`), and by one under all locks of the
 //! shard (`exclusive`).
 
+use super::bucket_array::Optimistic;
 use super::counters::Event;
-use super::home::{Home, Inserted};
+use super::owner::{Inserted, Owner};
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
 use super::slots::Slots;
-use super::table::Optimistic;
 use crate::error::InsertError;
 use crate::layout::{Bucket, Class, SLOTS, Search, SearchBudget};
 use crate::sys::prefetch::CacheLevel;
@@ -16,7 +16,7 @@ use crate::sys::steps::{Step, reached};
 const ATTEMPTS: usize = 4;
 
 /// What a pair looked like.
-struct Look {
+struct PairState {
     /// The emptier of the two buckets, if one has room.
     with_room: Option<Bucket>,
     /// Every slot holds the class itself.
@@ -26,10 +26,10 @@ struct Look {
 impl<T: Slots> Shard<'_, T> {
     /// Stores the class, or updates the copy that is there: see [`Put`].
     #[inline]
-    pub(crate) fn insert<H: Home>(self, home: H, class: Class, put: Put) -> Inserted<H> {
+    pub(crate) fn insert<H: Owner>(self, owner: H, class: Class, put: Put) -> Inserted<H> {
         self.fetch(class, CacheLevel::L1);
         let change = self.begin_change();
-        let result = self.insert_fetched(home, class, put, &mut SearchBudget::full());
+        let result = self.insert_fetched(owner, class, put, &mut SearchBudget::full());
         change.end();
         result
     }
@@ -37,9 +37,9 @@ impl<T: Slots> Shard<'_, T> {
     /// The same for a key whose buckets are on their way: one of many, which search for room as hard as the ones
     /// before them make it worth while.
     #[inline(always)]
-    pub(crate) fn insert_fetched<H: Home>(
+    pub(crate) fn insert_fetched<H: Owner>(
         self,
-        home: H,
+        owner: H,
         class: Class,
         put: Put,
         budget: &mut SearchBudget,
@@ -47,32 +47,32 @@ impl<T: Slots> Shard<'_, T> {
         if put.if_present == IfPresent::Another {
             let look = self.look_for_room(class);
             if let Some(bucket) = look.with_room
-                && self.insert_into(home, bucket, class, put.value)?
+                && self.insert_into(owner, bucket, class, put.value)?
             {
                 return Ok(Ok(0));
             }
             if look.with_room.is_none() && !look.saturated {
-                return self.insert_by_path(home, class, put, budget);
+                return self.insert_by_relocation(owner, class, put, budget);
             }
         }
-        match self.insert_into_pair(home, class, put)? {
+        match self.insert_into_pair(owner, class, put)? {
             Some(result) => Ok(result),
-            None => self.insert_by_path(home, class, put, budget),
+            None => self.insert_by_relocation(owner, class, put, budget),
         }
     }
 
     /// Looks at the pair without locks: a hint, on which nothing is decided but where to go on.
     #[inline(always)]
-    fn look_for_room(self, class: Class) -> Look {
+    fn look_for_room(self, class: Class) -> PairState {
         let (lanes, moment) = (&self.format().lanes, self.moment());
         let room = move |run| self.slots.lowest_room(*lanes, run, moment);
-        if let Some(slot) = self.table().lower([class.first, class.second], Optimistic, room) {
-            return Look { with_room: Some(slot.bucket), saturated: false };
+        if let Some(slot) = self.bucket_array().lower([class.first, class.second], Optimistic, room) {
+            return PairState { with_room: Some(slot.bucket), saturated: false };
         }
         let live = move |run| self.slots.live(*lanes, run, class.fingerprint, moment);
-        let copies = |bucket| self.table().matching(bucket, Optimistic, live);
+        let copies = |bucket| self.bucket_array().matching(bucket, Optimistic, live);
         let (first, second) = (copies(class.first), copies(class.second));
-        Look { with_room: None, saturated: first.count(second, self.format()) as usize == 2 * SLOTS }
+        PairState { with_room: None, saturated: first.count(second, self.format()) as usize == 2 * SLOTS }
     }
 
     /// Stores a copy into this bucket of the class, under the lock of its stripe alone; says whether there was room.
@@ -81,15 +81,15 @@ impl<T: Slots> Shard<'_, T> {
     /// so does every writer that decides on both buckets. A lookup cannot tell this from a store under both locks. The
     /// lock is released before the pair's are taken (H3). Models one_lock_*.
     #[inline(always)]
-    pub(crate) fn insert_into<H: Home>(
+    pub(crate) fn insert_into<H: Owner>(
         self,
-        home: H,
+        owner: H,
         bucket: Bucket,
         class: Class,
         value: u32,
     ) -> Result<bool, H::Again> {
         let held = self.hold(self.stripes().lock_one(bucket));
-        home.check()?;
+        owner.check()?;
         let Some(slot) = self.room_in(&held, bucket) else { return Ok(false) };
         self.fill(&held, slot, class, value);
         Ok(true)
@@ -98,43 +98,49 @@ impl<T: Slots> Shard<'_, T> {
     /// Inserts into a full pair: searches without locks, carries the path out hop by hop, and only refuses when there was a
     /// moment without a path (`refusal`), or a search under all the shard's stripes finds none.
     #[inline(never)]
-    fn insert_by_path<H: Home>(self, home: H, class: Class, put: Put, budget: &mut SearchBudget) -> Inserted<H> {
+    fn insert_by_relocation<H: Owner>(
+        self,
+        owner: H,
+        class: Class,
+        put: Put,
+        budget: &mut SearchBudget,
+    ) -> Inserted<H> {
         if let Some(path) = self.find_short_path(class, self.moment(), Optimistic)
-            && let Some(result) = self.carry_out(home, path.hops(), class, put)?
+            && let Some(result) = self.relocate_along(owner, path.hops(), class, put)?
         {
             budget.learn(true);
             return Ok(result);
         }
-        self.insert_by_long_path(home, class, put, budget)
+        self.insert_by_long_path(owner, class, put, budget)
     }
 
     /// The same where no short path was found.
     #[cold]
     #[inline(never)]
-    fn insert_by_long_path<H: Home>(self, home: H, class: Class, put: Put, budget: &mut SearchBudget) -> Inserted<H> {
+    fn insert_by_long_path<H: Owner>(self, owner: H, class: Class, put: Put, budget: &mut SearchBudget) -> Inserted<H> {
         let mut search = Search::new();
         for _ in 0..ATTEMPTS {
             let now = self.slots.now();
             let path = self.find_path(&mut search, *budget, class, self.slots.moment(now), Optimistic);
             reached(Step::Searched);
             let Some(path) = path else {
-                if self.was_full(home, &search, class, put, now)? {
+                if self.was_full(owner, &search, class, put, now)? {
                     budget.learn(false);
                     self.stripes().lock_one(class.first).note(class.first, Event::RefusedFull);
                     return Ok(Err(InsertError::Full));
                 }
-                if home.is_final() {
+                if owner.is_final() {
                     continue;
                 }
                 break;
             };
-            let result = self.carry_out(home, path, class, put)?;
-            home.searched(search.buckets());
+            let result = self.relocate_along(owner, path, class, put)?;
+            owner.searched(search.buckets());
             if let Some(result) = result {
                 budget.learn(true);
                 return Ok(result);
             }
         }
-        self.exclusive().insert(home, &mut search, budget, class, put)
+        self.exclusive().insert(owner, &mut search, budget, class, put)
     }
 }

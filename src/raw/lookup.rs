@@ -1,7 +1,7 @@
 //! The lookup, without locks.
 
 use super::flat::Flat;
-use super::probe::{Layout, LayoutKind, Positions, Probed, Runs, with_layout};
+use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, with_layout};
 use super::slots::{Compare, Slots, Tagging};
 use super::stripe::Watch;
 use crate::layout::{Mixed, Place, Plan, SLOTS, hits_less};
@@ -14,7 +14,7 @@ use core::marker::PhantomData;
 const NARROW: u32 = 8;
 
 /// What lookups look through.
-pub(crate) trait Look: Sized {
+pub(crate) trait Lookup: Sized {
     /// How often a lookup repeats before it gives up: where anyone may change what it reads. `None` is without end.
     const REPEATS: Option<u32> = None;
 
@@ -22,13 +22,13 @@ pub(crate) trait Look: Sized {
 
     /// Whether the class was seen, and what asks whether nothing came between: if something did, a miss is none, and the
     /// lookup has to begin again. Of a filter of one shard, `ONE` may be true.
-    fn look<L: Layout, const ONE: bool>(&self, mixed: Mixed) -> (bool, impl FnOnce() -> bool);
+    fn attempt<L: BucketLayout, const ONE: bool>(&self, mixed: Mixed) -> (bool, impl FnOnce() -> bool);
 
     /// Looks once, whatever the layout; `None` if something came between.
     #[inline(always)]
-    fn look_once(&self, mixed: Mixed) -> Option<bool> {
-        with_layout!(LayoutKind::of(self.slot_bits()), L => {
-            let (found, is_still) = self.look::<L, false>(mixed);
+    fn attempt_once(&self, mixed: Mixed) -> Option<bool> {
+        with_layout!(BucketLayoutKind::of(self.slot_bits()), L => {
+            let (found, is_still) = self.attempt::<L, false>(mixed);
             (found || is_still()).then_some(found)
         })
     }
@@ -37,11 +37,11 @@ pub(crate) trait Look: Sized {
     /// the hash alone, so that a lookup that meets nothing need not keep its place in memory.
     #[cold]
     #[inline(never)]
-    fn look_again(&self, mixed: Mixed) -> bool {
+    fn retry(&self, mixed: Mixed) -> bool {
         let mut repeats = 0;
         loop {
             reached(Step::Repeated);
-            if let Some(found) = self.look_once(mixed) {
+            if let Some(found) = self.attempt_once(mixed) {
                 return found;
             }
             if let Some(most) = Self::REPEATS {
@@ -67,7 +67,7 @@ pub(crate) type Contains<F> = Of<F, Mixed, bool>;
 
 /// The lookup of filters of this plan, for this processor.
 pub(crate) fn contains_in<P: Probed>(plan: &Plan) -> Compiled<Contains<P>> {
-    with_layout!(LayoutKind::of(plan.slot_bits), L => match (plan.shards, plan.fingerprint_bits) {
+    with_layout!(BucketLayoutKind::of(plan.slot_bits), L => match (plan.shards, plan.fingerprint_bits) {
         _ if !P::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, false, true>>(),
         (1, ..NARROW) => Compiled::for_scalars::<ContainsAs<L, true, false>>(),
         (1, _) => Compiled::for_scalars::<ContainsAs<L, true, true>>(),
@@ -76,19 +76,19 @@ pub(crate) fn contains_in<P: Probed>(plan: &Plan) -> Compiled<Contains<P>> {
     })
 }
 
-impl<P: Probed, L: Layout, const ONE: bool, const BRANCHES: bool> Function<Contains<P>>
+impl<P: Probed, L: BucketLayout, const ONE: bool, const BRANCHES: bool> Function<Contains<P>>
     for ContainsAs<L, ONE, BRANCHES>
 {
     #[inline(always)]
     fn run(filter: &P, mixed: Mixed) -> bool {
-        let (found, is_still) = filter.look::<L, ONE>(mixed);
+        let (found, is_still) = filter.attempt::<L, ONE>(mixed);
         // What was found needs no answer, but where branches cost more than the answer.
         let counts = if BRANCHES { found || is_still() } else { found | is_still() };
-        if counts { found } else { filter.look_again(mixed) }
+        if counts { found } else { filter.retry(mixed) }
     }
 }
 
-impl<P: Probed> Look for P {
+impl<P: Probed> Lookup for P {
     const REPEATS: Option<u32> = P::REPEATS;
 
     fn slot_bits(&self) -> u32 {
@@ -105,7 +105,7 @@ impl<P: Probed> Look for P {
     /// two holds a key cannot be predicted. All that is known beforehand is in locals before the version is read: the
     /// compiler may not carry over an Acquire what it has read of `self`.
     #[inline(always)]
-    fn look<L: Layout, const ONE: bool>(&self, mixed: Mixed) -> (bool, impl FnOnce() -> bool) {
+    fn attempt<L: BucketLayout, const ONE: bool>(&self, mixed: Mixed) -> (bool, impl FnOnce() -> bool) {
         let place = self.geometry().locate_flat::<ONE>(mixed);
         let (lanes, run_bits) = (&self.format().lanes, 2 * self.format().slot_bits());
         let slots = self.slots();
@@ -144,11 +144,11 @@ impl Flat<Tagging> {
 /// The values of the copies of a class that count at this epoch; `None` if a relocation came between. All copies count, so
 /// that what was found needs the check too.
 pub(super) fn values_in<P: Probed, T: Slots>(shards: &P, slots: T, place: Place, now: T::Now) -> Option<Values> {
-    with_layout!(LayoutKind::of(shards.format().slot_bits()), L => values_as::<L, P, T>(shards, slots, place, now))
+    with_layout!(BucketLayoutKind::of(shards.format().slot_bits()), L => values_as::<L, P, T>(shards, slots, place, now))
 }
 
 #[inline(always)]
-fn values_as<L: Layout, P: Probed, T: Slots>(shards: &P, slots: T, place: Place, now: T::Now) -> Option<Values> {
+fn values_as<L: BucketLayout, P: Probed, T: Slots>(shards: &P, slots: T, place: Place, now: T::Now) -> Option<Values> {
     let (version, format) = (shards.version(shards.positions().stripe_offset(place)), shards.format());
     let (begins, moment) = (shards.positions().begins::<L>(place), slots.moment(now));
     let run_bits = 2 * format.slot_bits();

@@ -22,6 +22,7 @@
 mod assembly;
 mod batch;
 mod block;
+mod bucket_array;
 mod copy;
 mod counters;
 mod epoch;
@@ -29,13 +30,13 @@ mod exclusive;
 mod filter;
 mod flat;
 mod growing;
-mod home;
 mod insert;
 mod intent;
 mod locks;
 mod lookup;
 #[cfg(any(all(test, cuckoo_loom), all(feature = "shared", target_os = "linux")))]
 mod observed;
+mod owner;
 mod pair;
 mod poison;
 pub(crate) mod probe;
@@ -47,7 +48,6 @@ mod shard;
 mod shards;
 mod slots;
 mod stripe;
-mod table;
 mod tick;
 #[cfg(test)]
 mod tick_tests;
@@ -65,11 +65,11 @@ pub(crate) use flat::Flat;
 pub(crate) use growing::Growing;
 #[cfg(feature = "snapshot")]
 pub(crate) use growing::layout_of;
-pub(crate) use home::Fixed;
 #[cfg(feature = "snapshot")]
 pub(crate) use lookup::{Contains, contains_in};
 #[cfg(any(all(test, cuckoo_loom), all(feature = "shared", target_os = "linux")))]
 pub(crate) use observed::Observed;
+pub(crate) use owner::Fixed;
 pub(crate) use pair::{IfPresent, Put};
 #[cfg(feature = "snapshot")]
 pub(crate) use probe::{Positions, Probed, Shape};

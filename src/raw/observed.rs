@@ -2,11 +2,11 @@
 //! load, and a bound to their repeats, since whoever writes may be anyone.
 
 use super::block::{Next, contains_each_in};
-use super::lookup::{Contains, Look, contains_in};
+use super::lookup::{Contains, Lookup, contains_in};
 use super::probe::{Probed, Shape};
+use super::shards::ShardStrides;
 #[cfg(all(test, cuckoo_loom))]
 use super::shards::Shards;
-use super::shards::Strides;
 use super::slots::{Bare, SlotKind};
 use super::stripe::{FencedRef, VERSION_AT};
 use crate::layout::{Mixed, Plan};
@@ -35,7 +35,7 @@ impl Versions for ReadOnly {
 pub(crate) struct Observed<K: SlotKind = Bare, W = ReadOnly, V = ReadOnly> {
     words: W,
     versions: V,
-    shape: Shape<Strides>,
+    shape: Shape<ShardStrides>,
     kind: K,
     contains: Compiled<Contains<Self>>,
     table_bytes: usize,
@@ -47,7 +47,7 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
         Observed {
             words,
             versions,
-            shape: Shape::new(plan, |format| Strides::new(plan, format)),
+            shape: Shape::new(plan, |format| ShardStrides::new(plan, format)),
             kind: K::new(plan),
             contains: contains_in(plan),
             table_bytes: plan.shards * plan.words * size_of::<u64>(),
@@ -62,7 +62,7 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
 
     /// The same, or `None` where it stays in doubt.
     pub(crate) fn try_contains(&self, mixed: Mixed) -> Option<bool> {
-        (0..REPEATS).find_map(|_| self.look_once(mixed))
+        (0..REPEATS).find_map(|_| self.attempt_once(mixed))
     }
 
     /// Says of each key whether its class is present.
@@ -72,7 +72,7 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
 }
 
 impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Probed for Observed<K, W, V> {
-    type Positions = Strides;
+    type Positions = ShardStrides;
     type Source = ReadOnly;
     type Version<'a>
         = FencedRef<'a>
@@ -92,7 +92,7 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Probed for Observed<K, W, V>
     }
 
     #[inline(always)]
-    fn shape(&self) -> &Shape<Strides> {
+    fn shape(&self) -> &Shape<ShardStrides> {
         &self.shape
     }
 

@@ -1,13 +1,13 @@
 //! What is done to the buckets of a key under locks that cover them: find, count, place, update, take.
 
+use super::bucket_array::UnderLock;
 use super::counters::Event;
-use super::home::Home;
 use super::intent::{self, Intent};
 use super::locks::{Held, Locked};
+use super::owner::Owner;
 use super::shard::Shard;
 use super::slots::Slots;
 use super::stripe::{EMPTIED, REPLACED};
-use super::table::UnderLock;
 use crate::error::InsertError;
 use crate::layout::{Bucket, Class, Matches, SLOTS, Slot};
 use crate::sys::prefetch::CacheLevel;
@@ -45,22 +45,22 @@ impl Put {
 impl<'a, T: Slots> Shard<'a, T> {
     /// Copies of the class. Takes the pair's locks: in the middle of a relocation both copies stand in the table.
     #[inline]
-    pub(crate) fn count<H: Home>(self, home: H, class: Class) -> Result<usize, H::Again> {
+    pub(crate) fn count<H: Owner>(self, owner: H, class: Class) -> Result<usize, H::Again> {
         let held = self.hold(self.stripes().lock_pair(class.first, class.second));
-        home.check()?;
+        owner.check()?;
         Ok(self.copies(&held, class) as usize)
     }
 
     /// Inserts under the locks of the pair if that takes no relocation; `None` if the pair is full.
     #[inline]
-    pub(crate) fn insert_into_pair<H: Home>(
+    pub(crate) fn insert_into_pair<H: Owner>(
         self,
-        home: H,
+        owner: H,
         class: Class,
         put: Put,
     ) -> Result<Option<Result<u32, InsertError>>, H::Again> {
         let held = self.hold(self.stripes().lock_pair(class.first, class.second));
-        home.check()?;
+        owner.check()?;
         Ok(match self.place(&held, class, put) {
             Some(had) => Some(Ok(had)),
             None => self.is_saturated(&held, class).then(|| Err(too_many_copies(&held.locked, class))),
@@ -88,7 +88,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         held.locked.assert_holds(bucket);
         let lanes = &self.format().lanes;
         let live = move |run| self.slots.live(*lanes, run, class.fingerprint, held.moment);
-        self.table().matching(bucket, UnderLock, live)
+        self.bucket_array().matching(bucket, UnderLock, live)
     }
 
     /// The lowest slot of a locked bucket that may be written over.
@@ -97,7 +97,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         held.locked.assert_holds(bucket);
         let lanes = &self.format().lanes;
         let room = move |run| self.slots.lowest_room(*lanes, run, held.moment);
-        self.table().matching(bucket, UnderLock, room).lowest(self.format())
+        self.bucket_array().matching(bucket, UnderLock, room).lowest(self.format())
     }
 
     /// Of some copies of a class, each with its value.
@@ -108,7 +108,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         [first, second]: [Matches; 2],
     ) -> impl Iterator<Item = (Slot, u32)> {
         let slots = first.slots(self.format()).chain(second.slots(self.format()));
-        slots.map(move |slot| (slot, self.slots.value(self.table().value(&held.locked, slot), held.moment)))
+        slots.map(move |slot| (slot, self.slots.value(self.bucket_array().value(&held.locked, slot), held.moment)))
     }
 
     /// Of some copies of a class, that with this value, or the one that dies first, and its value. Where copies are more than
@@ -160,7 +160,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         held.locked.assert_holds(class.second);
         let lanes = &self.format().lanes;
         let room = move |run| self.slots.lowest_room(*lanes, run, held.moment);
-        let slot = self.table().lower([class.first, class.second], UnderLock, room)?;
+        let slot = self.bucket_array().lower([class.first, class.second], UnderLock, room)?;
         self.fill(held, slot, class, put.value);
         Some(0)
     }
@@ -171,7 +171,12 @@ impl<'a, T: Slots> Shard<'a, T> {
         let to = self.slots.largest().min(to);
         if to != from {
             let mask = self.slots.largest();
-            self.table().put_tag(&held.locked, slot, mask, self.slots.slot(class.fingerprint, to, held.moment) & mask);
+            self.bucket_array().put_tag(
+                &held.locked,
+                slot,
+                mask,
+                self.slots.slot(class.fingerprint, to, held.moment) & mask,
+            );
         }
     }
 
@@ -195,8 +200,8 @@ impl<'a, T: Slots> Shard<'a, T> {
     /// Stores into a slot that is empty or dead, and says whether it was empty: a dead one is counted already.
     #[inline(always)]
     pub(super) fn overwrite(self, held: &Held<'_, impl Sized, T::Moment>, slot: Slot, holds: u32) -> bool {
-        let was_empty = !T::TAGGED || self.table().value(&held.locked, slot) == 0;
-        self.table().put(&held.locked, slot, holds);
+        let was_empty = !T::TAGGED || self.bucket_array().value(&held.locked, slot) == 0;
+        self.bucket_array().put(&held.locked, slot, holds);
         was_empty
     }
 
@@ -208,26 +213,26 @@ impl<'a, T: Slots> Shard<'a, T> {
         if others_stay {
             locked.bump(class);
         }
-        self.table().clear(locked, slot);
+        self.bucket_array().clear(locked, slot);
         locked.count(slot.bucket, |count| count.wrapping_add(EMPTIED));
     }
 
     /// Removes a copy of the class with this value, or the one that dies first, and returns the value that it had; 0 if there
     /// is none. A present class is always found: nothing moves it while its stripes are locked.
     #[inline]
-    pub(crate) fn remove<H: Home>(self, home: H, class: Class, value: Option<u32>) -> Result<u32, H::Again> {
+    pub(crate) fn remove<H: Owner>(self, owner: H, class: Class, value: Option<u32>) -> Result<u32, H::Again> {
         self.fetch(class, CacheLevel::L1);
         let change = self.begin_change();
-        let had = self.remove_fetched(home, class, value);
+        let had = self.remove_fetched(owner, class, value);
         change.end();
         had
     }
 
     /// The same for a key whose buckets are on their way.
     #[inline(always)]
-    pub(crate) fn remove_fetched<H: Home>(self, home: H, class: Class, value: Option<u32>) -> Result<u32, H::Again> {
+    pub(crate) fn remove_fetched<H: Owner>(self, owner: H, class: Class, value: Option<u32>) -> Result<u32, H::Again> {
         let held = self.hold(self.stripes().lock_pair(class.first, class.second));
-        home.check()?;
+        owner.check()?;
         Ok(self.remove_locked(&held, class, value))
     }
 
@@ -242,16 +247,16 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     /// Gives the copy with this value, or the one that dies first, what `becomes` of its value, or removes it if that is 0. Returns
     /// the value that it had; 0 if there is none.
-    pub(crate) fn update<H: Home>(
+    pub(crate) fn update<H: Owner>(
         self,
-        home: H,
+        owner: H,
         class: Class,
         value: Option<u32>,
         becomes: impl Fn(u32) -> u32,
     ) -> Result<u32, H::Again> {
         let change = self.begin_change();
         let held = self.hold(self.stripes().lock_pair(class.first, class.second));
-        let checked = home.check();
+        let checked = owner.check();
         let found = self.find(&held, class);
         let chosen = if checked.is_ok() { self.choose(&held, found, value) } else { None };
         if let Some((slot, had)) = chosen {
@@ -276,9 +281,9 @@ impl<'a, T: Slots> Shard<'a, T> {
     /// Removes every copy of the class and says how many there were. Of several copies, all but the last stay behind a
     /// cleared slot for a moment.
     #[inline]
-    pub(crate) fn remove_all<H: Home>(self, home: H, class: Class) -> Result<usize, H::Again> {
+    pub(crate) fn remove_all<H: Owner>(self, owner: H, class: Class) -> Result<usize, H::Again> {
         let held = self.hold(self.stripes().lock_pair(class.first, class.second));
-        home.check()?;
+        owner.check()?;
         let change = self.begin_change();
         let copies = self.remove_all_locked(&held, class);
         change.end();

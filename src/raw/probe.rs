@@ -1,21 +1,21 @@
 //! How a lookup reads a bucket, concurrently with writers: one body for each way in which buckets lie in words.
 
+use super::bucket_array::acquire;
 use super::flat::Flat;
-use super::shards::{Shards, Strides};
+use super::shards::{ShardStrides, Shards};
 use super::slots::{Bare, Compare, SlotKind};
 use super::stripe::{STRIPE_BYTES, VersionRef, Watch};
-use super::table::acquire;
 use crate::layout::{Format, Geometry, Packing, Place, Plan, hits_less};
 #[cfg(feature = "snapshot")]
 use crate::sys::bytes;
-use crate::sys::memory::{ReadOnly, Run};
+use crate::sys::memory::{Buffer, ReadOnly};
 use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::sync::AtomicU64;
 use crate::sys::unaligned;
 
-/// Which [`Layout`] the lookups of a filter have.
+/// Which [`BucketLayout`] the lookups of a filter have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LayoutKind {
+pub(crate) enum BucketLayoutKind {
     Word,
     Bytes,
     TwoBytes,
@@ -23,16 +23,16 @@ pub(crate) enum LayoutKind {
     ThreeWords,
 }
 
-impl LayoutKind {
+impl BucketLayoutKind {
     /// Of slots of this width.
     pub(crate) fn of(slot_bits: u32) -> Self {
         match Format::new(slot_bits).packing() {
-            Packing::Word => LayoutKind::Word,
-            Packing::Run if unaligned::AVAILABLE => LayoutKind::Bytes,
-            Packing::Run => LayoutKind::Words,
+            Packing::Word => BucketLayoutKind::Word,
+            Packing::Run if unaligned::AVAILABLE => BucketLayoutKind::Bytes,
+            Packing::Run => BucketLayoutKind::Words,
             // Two slots of 31 bits begin at any even bit: 6 bits and 62 are more than 8 bytes.
-            Packing::TwoRuns if unaligned::AVAILABLE && slot_bits != 31 => LayoutKind::TwoBytes,
-            Packing::TwoRuns => LayoutKind::ThreeWords,
+            Packing::TwoRuns if unaligned::AVAILABLE && slot_bits != 31 => BucketLayoutKind::TwoBytes,
+            Packing::TwoRuns => BucketLayoutKind::ThreeWords,
         }
     }
 }
@@ -44,7 +44,7 @@ macro_rules! with_layout {
     };
     ($kind:expr, $layout:ident => $body:expr; $($name:ident)*) => {
         match $kind {
-            $($crate::raw::probe::LayoutKind::$name => {
+            $($crate::raw::probe::BucketLayoutKind::$name => {
                 type $layout = $crate::raw::probe::$name;
                 $body
             })*
@@ -67,7 +67,7 @@ pub(crate) trait Probed {
     /// Whether lookups are compiled once more for filters of one shard and for narrow fingerprints.
     const SPECIALIZED: bool;
 
-    /// As [`Look::REPEATS`](super::lookup::Look::REPEATS).
+    /// As [`Lookup::REPEATS`](super::lookup::Lookup::REPEATS).
     const REPEATS: Option<u32> = None;
 
     /// What slots hold, and when it counts.
@@ -118,8 +118,8 @@ pub(crate) trait Positions: Copy {
     /// The same, of which the compiler sees that factors are numbers of 32 bits: it has vectors for their products.
     fn narrow(self) -> Self;
 
-    /// Where the buckets of a class begin, as [`Layout::address`] takes it.
-    fn begins<L: Layout>(self, place: Place) -> [u64; 2];
+    /// Where the buckets of a class begin, as [`BucketLayout::address`] takes it.
+    fn begins<L: BucketLayout>(self, place: Place) -> [u64; 2];
 
     /// Where the stripe begins, in bytes, whose version lookups of a class watch.
     fn stripe_offset(self, place: Place) -> u64;
@@ -137,7 +137,7 @@ pub(crate) trait Source {
     fn fetch(&self, number: u64, level: CacheLevel);
 }
 
-impl Source for Run<AtomicU64> {
+impl Source for Buffer<AtomicU64> {
     #[inline(always)]
     fn word(&self, number: u64) -> u64 {
         acquire(self.at(number as usize))
@@ -193,15 +193,15 @@ impl Source for bytes::Bytes<'_> {
 
 /// Reads a bucket by where it begins: the number of its word for [`Word`], of its bit for all others. [`Words`] is right where
 /// `Word` and [`Bytes`] are, and [`ThreeWords`] where [`TwoBytes`] is.
-pub(crate) trait Layout {
+pub(crate) trait BucketLayout {
     /// Whether a bucket is one unit, so that its number need not be multiplied.
     const UNIT: bool;
     /// The runs of a bucket.
     type Runs: Runs;
     /// As this, of buckets of one run.
-    type Narrow: Layout;
+    type Narrow: BucketLayout;
 
-    /// What [`Layout::read`] takes, worked out beforehand.
+    /// What [`BucketLayout::read`] takes, worked out beforehand.
     #[inline(always)]
     fn address(begin: u64) -> u64 {
         begin
@@ -235,7 +235,7 @@ pub(crate) trait Runs: Copy + Default {
     /// What this says of any run.
     fn any_of(self, says: impl Fn(u64) -> u64) -> u64;
 
-    /// As of `Table::runs`.
+    /// As of `BucketArray::runs`.
     fn both(self) -> [u64; 2];
 }
 
@@ -292,7 +292,7 @@ pub(crate) enum Words {}
 /// A bucket is two runs, read in three words.
 pub(crate) enum ThreeWords {}
 
-impl Layout for Word {
+impl BucketLayout for Word {
     const UNIT: bool = true;
     type Runs = u64;
     type Narrow = Self;
@@ -308,7 +308,7 @@ impl Layout for Word {
     }
 }
 
-impl Layout for Bytes {
+impl BucketLayout for Bytes {
     const UNIT: bool = false;
     type Runs = u64;
     type Narrow = Self;
@@ -329,7 +329,7 @@ impl Layout for Bytes {
     }
 }
 
-impl Layout for TwoBytes {
+impl BucketLayout for TwoBytes {
     const UNIT: bool = false;
     type Runs = [u64; 2];
     type Narrow = Bytes;
@@ -345,7 +345,7 @@ impl Layout for TwoBytes {
     }
 }
 
-impl Layout for Words {
+impl BucketLayout for Words {
     const UNIT: bool = false;
     type Runs = u64;
     type Narrow = Self;
@@ -359,7 +359,7 @@ impl Layout for Words {
     }
 }
 
-impl Layout for ThreeWords {
+impl BucketLayout for ThreeWords {
     const UNIT: bool = false;
     type Runs = [u64; 2];
     type Narrow = Words;
@@ -380,8 +380,8 @@ impl Layout for ThreeWords {
 
 /// As far as the content of slots does not matter.
 impl Probed for Shards {
-    type Positions = Strides;
-    type Source = Run<AtomicU64>;
+    type Positions = ShardStrides;
+    type Source = Buffer<AtomicU64>;
     type Version<'a> = VersionRef<'a>;
     type Slots<'a> = Bare;
 
@@ -393,12 +393,12 @@ impl Probed for Shards {
     }
 
     #[inline(always)]
-    fn shape(&self) -> &Shape<Strides> {
+    fn shape(&self) -> &Shape<ShardStrides> {
         &self.shape
     }
 
     #[inline(always)]
-    fn source(&self) -> &Run<AtomicU64> {
+    fn source(&self) -> &Buffer<AtomicU64> {
         &self.words
     }
 
@@ -409,8 +409,8 @@ impl Probed for Shards {
 }
 
 impl<K: SlotKind> Probed for Flat<K> {
-    type Positions = Strides;
-    type Source = Run<AtomicU64>;
+    type Positions = ShardStrides;
+    type Source = Buffer<AtomicU64>;
     type Version<'a> = VersionRef<'a>;
     type Slots<'a> = K::Slots<'a>;
 
@@ -422,12 +422,12 @@ impl<K: SlotKind> Probed for Flat<K> {
     }
 
     #[inline(always)]
-    fn shape(&self) -> &Shape<Strides> {
+    fn shape(&self) -> &Shape<ShardStrides> {
         &self.shards.shape
     }
 
     #[inline(always)]
-    fn source(&self) -> &Run<AtomicU64> {
+    fn source(&self) -> &Buffer<AtomicU64> {
         &self.shards.words
     }
 
@@ -437,16 +437,16 @@ impl<K: SlotKind> Probed for Flat<K> {
     }
 }
 
-impl Positions for Strides {
+impl Positions for ShardStrides {
     #[inline(always)]
     fn narrow(self) -> Self {
         let narrow = |number: u64| number & u64::from(u32::MAX);
-        let Strides { bucket_bits, stripes, stripe_shift } = self;
-        Strides { bucket_bits: narrow(bucket_bits), stripes: narrow(stripes), stripe_shift }
+        let ShardStrides { bucket_bits, stripes, stripe_shift } = self;
+        ShardStrides { bucket_bits: narrow(bucket_bits), stripes: narrow(stripes), stripe_shift }
     }
 
     #[inline(always)]
-    fn begins<L: Layout>(self, place: Place) -> [u64; 2] {
+    fn begins<L: BucketLayout>(self, place: Place) -> [u64; 2] {
         [place.first, place.second].map(|number| if L::UNIT { number } else { number * self.bucket_bits })
     }
 
@@ -462,7 +462,12 @@ impl Positions for Strides {
 /// The runs of two buckets that begin at these bits, in a table that nobody writes.
 #[cfg(feature = "snapshot")]
 #[inline(always)]
-pub(crate) fn runs_at(layout: LayoutKind, source: &impl Source, begins: [u64; 2], run_bits: u32) -> [[u64; 2]; 2] {
+pub(crate) fn runs_at(
+    layout: BucketLayoutKind,
+    source: &impl Source,
+    begins: [u64; 2],
+    run_bits: u32,
+) -> [[u64; 2]; 2] {
     with_layout!(layout, L => begins.map(|begin| {
         let begin = if L::UNIT { begin / 64 } else { begin };
         L::align(L::read(source, L::address(begin), run_bits), begin, run_bits).both()

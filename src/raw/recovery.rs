@@ -78,20 +78,20 @@ impl<T: Slots> Shard<'_, T> {
     fn redo(self, held: &Held<'_, AllOfShard<'_>, T::Moment>, intent: Intent) -> Option<()> {
         let locked: &LockedAll<'_> = &held.locked;
         match intent {
-            Intent::Write { slot, holds } => self.table().write(self.slot(slot)?, holds),
+            Intent::Write { slot, holds } => self.bucket_array().write(self.slot(slot)?, holds),
             Intent::Relocate { from, to, holds } => {
                 let from = self.slot(from)?;
                 let class = self.class_in(from, self.stored(holds)?);
                 let to = self.slot(class.second.get() * SLOTS as u32 + to)?;
-                self.table().write(to, holds);
+                self.bucket_array().write(to, holds);
                 locked.bump(class);
-                self.table().write(from, 0);
+                self.bucket_array().write(from, 0);
             }
             Intent::RemoveAll { slot, fingerprint } => {
                 let slot = self.slot(slot)?;
                 let class = self.class_in(slot, Fingerprint::from_slot(fingerprint)?);
                 locked.bump(class);
-                self.table().write(slot, 0);
+                self.bucket_array().write(slot, 0);
                 self.remove_all_locked(held, class);
             }
             Intent::Clear => self.clear_locked(locked),

@@ -7,11 +7,11 @@
 //!    a moment at which the shard held what was read, since a section that changes a stripe holds its lock and changes its state. At
 //!    that moment, a search under all locks would have found what this one found.
 
-use super::home::Home;
+use super::bucket_array::Optimistic;
+use super::owner::Owner;
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
 use super::slots::Slots;
-use super::table::Optimistic;
 use crate::layout::{Class, SLOTS, Search};
 use arrayvec::ArrayVec;
 
@@ -27,9 +27,9 @@ impl<T: Slots> Shard<'_, T> {
     /// decides (models refused_*).
     #[cold]
     #[inline(never)]
-    pub(crate) fn was_full<H: Home>(
+    pub(crate) fn was_full<H: Owner>(
         self,
-        home: H,
+        owner: H,
         search: &Search,
         class: Class,
         put: Put,
@@ -41,7 +41,7 @@ impl<T: Slots> Shard<'_, T> {
         let copies = copies.filter_map(|(_, held)| held).flatten().filter(|&held| held == class.fingerprint.get());
         let most = if put.if_present == IfPresent::Another { SLOTS } else { 1 };
         // Asked before the first look, for which a split that is under way has to end.
-        if !home.is_final() || stripes.count() > MAX_STRIPES || copies.count() >= most {
+        if !owner.is_final() || stripes.count() > MAX_STRIPES || copies.count() >= most {
             return Ok(false);
         }
         // Of each stripe its state, and whether it is another one than in the round before.
@@ -55,13 +55,14 @@ impl<T: Slots> Shard<'_, T> {
             if states.iter().all(|&(_, changed)| !changed) {
                 return Ok(self.slots.is_still(now));
             }
-            home.check()?;
+            owner.check()?;
             // Under locks, a short path is looked for first, and in large shards it may go where the search does not.
             let stands = |(bucket, held): (_, Option<[u32; SLOTS]>)| match held {
                 Some(held) => {
-                    !held.contains(&0) && self.fingerprints(self.table().slots(bucket, Optimistic), moment) == held
+                    !held.contains(&0)
+                        && self.fingerprints(self.bucket_array().slots(bucket, Optimistic), moment) == held
                 }
-                None => !self.table().matching(bucket, Optimistic, room).any(),
+                None => !self.bucket_array().matching(bucket, Optimistic, room).any(),
             };
             let mut changed = search.looked_at().filter(|&(bucket, _)| states[stripes.number(bucket)].1);
             if !changed.all(stands) || self.find_short_path(class, moment, Optimistic).is_some() {
@@ -89,7 +90,7 @@ mod tests {
     use crate::error::InsertError;
     use crate::layout::{Hop, Mixed, Plan, SearchBudget};
     use crate::raw::flat::Flat;
-    use crate::raw::home::Fixed;
+    use crate::raw::owner::Fixed;
     use crate::raw::slots::Bare;
     use crate::sys::memory::HugePages;
     use crate::sys::steps::{Step, with_hook};

@@ -1,14 +1,14 @@
 //! Relocation: making room for a key whose two buckets are full.
 
+use super::bucket_array::{Optimistic, Reading};
 use super::counters::Event;
-use super::home::Home;
 use super::intent::{self, Intent};
 use super::locks::{AllOfShard, Held};
+use super::owner::Owner;
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
 use super::slots::Slots;
 use super::stripe::EMPTIED;
-use super::table::{Optimistic, Reading};
 use crate::error::InsertError;
 use crate::layout::{
     Bucket, Class, Doubled, Fingerprint, Hop, Packing, Path, SLOTS, Search, SearchBudget, ShortPath, Slot, find_short,
@@ -23,7 +23,7 @@ impl<T: Slots> Shard<'_, T> {
     pub(crate) fn fetch_path(self, class: Class) {
         let (lanes, moment) = (&self.format().lanes, self.moment());
         let room = move |run| self.slots.lowest_room(*lanes, run, moment);
-        let full = |bucket| !self.table().matching(bucket, Optimistic, room).any();
+        let full = |bucket| !self.bucket_array().matching(bucket, Optimistic, room).any();
         if full(class.first) && full(class.second) {
             self.fetch_alternates(class.first, moment);
             self.fetch_alternates(class.second, moment);
@@ -33,9 +33,9 @@ impl<T: Slots> Shard<'_, T> {
     /// Begins to fetch the other buckets of the fingerprints in this one.
     #[inline(always)]
     fn fetch_alternates(self, bucket: Bucket, moment: T::Moment) {
-        let slots = self.table().slots(bucket, Optimistic);
+        let slots = self.bucket_array().slots(bucket, Optimistic);
         for fingerprint in slots.into_iter().filter_map(|slot| self.slots.fingerprint(slot, moment)) {
-            self.table().prefetch(self.geometry().alternate(fingerprint, bucket), CacheLevel::L1);
+            self.bucket_array().prefetch(self.geometry().alternate(fingerprint, bucket), CacheLevel::L1);
         }
     }
 
@@ -43,7 +43,7 @@ impl<T: Slots> Shard<'_, T> {
     #[inline(always)]
     pub(super) fn find_short_path(self, class: Class, moment: T::Moment, reading: impl Reading) -> Option<ShortPath> {
         // Copies, which stay in registers: a read may change anything else, as far as the compiler knows.
-        let (table, geometry, format) = (self.table(), *self.geometry(), *self.format());
+        let (table, geometry, format) = (self.bucket_array(), *self.geometry(), *self.format());
         let room = move |run| self.slots.lowest_room(format.lanes, run, moment) != 0;
         let (roots, alternate) =
             ([class.first, class.second], |fingerprint, bucket| geometry.alternate(fingerprint, bucket));
@@ -83,13 +83,13 @@ impl<T: Slots> Shard<'_, T> {
         moment: T::Moment,
         reading: R,
     ) -> Option<Path<'a>> {
-        let fetches = !R::NEAR && !self.table().is_near();
+        let fetches = !R::NEAR && !self.bucket_array().is_near();
         let room = move |run| self.slots.lowest_room(self.format().lanes, run, moment);
         search.find(
             budget,
             [class.first, class.second],
-            |bucket| self.fingerprints(self.table().slots(bucket, reading), moment),
-            |bucket| self.table().matching(bucket, reading, room).any(),
+            |bucket| self.fingerprints(self.bucket_array().slots(bucket, reading), moment),
+            |bucket| self.bucket_array().matching(bucket, reading, room).any(),
             |fingerprint, bucket| self.geometry().alternate(fingerprint, bucket),
             |bucket| {
                 if fetches {
@@ -108,7 +108,7 @@ impl<T: Slots> Shard<'_, T> {
         class: Class,
         held: &Held<'_, AllOfShard<'_>, T::Moment>,
     ) -> bool {
-        let now = |bucket| self.fingerprints(self.table().slots(bucket, &held.locked), held.moment);
+        let now = |bucket| self.fingerprints(self.bucket_array().slots(bucket, &held.locked), held.moment);
         let contents = |bucket| doubled.contents(class, bucket, now);
         let path = search.find(
             budget,
@@ -124,9 +124,9 @@ impl<T: Slots> Shard<'_, T> {
     /// Moves the hole from the free end of the path to the pair of the key and fills it, each hop under its own locks.
     /// `None` if another writer spoiled the path: what was moved by then has moved rightly (H5).
     #[inline]
-    pub(crate) fn carry_out<H: Home>(
+    pub(crate) fn relocate_along<H: Owner>(
         self,
-        home: H,
+        owner: H,
         path: impl IntoIterator<Item = Hop>,
         class: Class,
         put: Put,
@@ -134,14 +134,14 @@ impl<T: Slots> Shard<'_, T> {
         let mut hops = path.into_iter().zip(1..).peekable();
         while let Some((hop, length)) = hops.next() {
             if hops.peek().is_none() {
-                return Ok(self.last_hop(home, hop, length, class, put)?.map(Ok));
+                return Ok(self.last_hop(owner, hop, length, class, put)?.map(Ok));
             }
             if !self.hop(hop) {
                 return Ok(None);
             }
         }
         // Room appeared in the pair itself while it was searched.
-        self.insert_into_pair(home, class, put)
+        self.insert_into_pair(owner, class, put)
     }
 
     /// A hop within the path, under the locks of its own pair. Where it belongs is not asked: a fingerprint that went to
@@ -160,9 +160,9 @@ impl<T: Slots> Shard<'_, T> {
     /// decides nothing on the pair: it needs the locks of the hop alone, and goes into the slot that the hop leaves (models
     /// last_hop_* and crossing_last_hops_*).
     #[inline]
-    pub(super) fn last_hop<H: Home>(
+    pub(super) fn last_hop<H: Owner>(
         self,
-        home: H,
+        owner: H,
         hop: Hop,
         length: u64,
         class: Class,
@@ -170,11 +170,11 @@ impl<T: Slots> Shard<'_, T> {
     ) -> Result<Option<u32>, H::Again> {
         if put.if_present == IfPresent::Another {
             let held = self.hold(self.stripes().lock_pair(hop.from, hop.to));
-            home.check()?;
+            owner.check()?;
             return Ok(self.displace(&held, hop, length, class, put.value));
         }
         let held = self.hold(self.stripes().lock_three([class.first, class.second, hop.to]));
-        home.check()?;
+        owner.check()?;
         if let Some(had) = self.place(&held, class, put) {
             return Ok(Some(had));
         }
@@ -207,7 +207,7 @@ impl<T: Slots> Shard<'_, T> {
         let class = Class { fingerprint: hop.fingerprint, first: hop.from, second: hop.to };
         let old = self.find_in(held, class, hop.from).lowest(self.format())?;
         let new = self.room_in(held, hop.to)?;
-        let holds = if T::TAGGED { self.table().value(&held.locked, old) } else { hop.fingerprint.get() };
+        let holds = if T::TAGGED { self.bucket_array().value(&held.locked, old) } else { hop.fingerprint.get() };
         if held.locked.is_noted() {
             let [from, to] = [old, new].map(|slot| intent::number(self.format(), slot));
             held.locked.intend(hop.from, Intent::Relocate { from, to: to % SLOTS as u32, holds });
@@ -215,7 +215,7 @@ impl<T: Slots> Shard<'_, T> {
         let was_empty = self.overwrite(held, new, holds);
         reached(Step::Copied);
         held.locked.bump(class);
-        self.table().clear(&held.locked, old);
+        self.bucket_array().clear(&held.locked, old);
         if was_empty {
             held.locked.move_count(hop.from, hop.to);
         } else {

@@ -1,9 +1,9 @@
 //! A shard: a view of some buckets with their stripes, a small filter of its own.
 
+use super::bucket_array::BucketArray;
 use super::locks::{Held, Locked, Stripes};
 use super::shards::Shards;
 use super::slots::{Bare, Slots};
-use super::table::Table;
 use crate::layout::{Class, Format, Geometry};
 use crate::sys::prefetch::CacheLevel;
 
@@ -35,8 +35,8 @@ impl<'a, T: Slots> Shard<'a, T> {
     }
 
     #[inline(always)]
-    pub(super) fn table(self) -> Table<'a> {
-        Table::of(self.shards, self.number)
+    pub(super) fn bucket_array(self) -> BucketArray<'a> {
+        BucketArray::of(self.shards, self.number)
     }
 
     #[inline(always)]
@@ -69,8 +69,8 @@ impl<'a, T: Slots> Shard<'a, T> {
     /// Begins to fetch the buckets of a key.
     #[inline(always)]
     pub(crate) fn fetch(self, class: Class, level: CacheLevel) {
-        self.table().prefetch(class.first, level);
-        self.table().prefetch(class.second, level);
+        self.bucket_array().prefetch(class.first, level);
+        self.bucket_array().prefetch(class.second, level);
     }
 
     /// Begins to fetch all that a lookup reads.
@@ -82,12 +82,12 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     /// Begins to fetch all buckets.
     pub(crate) fn fetch_all(self) {
-        self.table().prefetch_all();
+        self.bucket_array().prefetch_all();
     }
 
     /// Memory of the words, in bytes.
     pub(crate) fn table_bytes(self) -> usize {
-        self.table().bytes()
+        self.bucket_array().bytes()
     }
 
     /// Slots in use. Each stripe is read at a moment of its own.
@@ -111,7 +111,7 @@ mod tests {
     use crate::error::InsertError;
     use crate::layout::{Bucket, Fingerprint, Hop, Mixed, Plan};
     use crate::raw::flat::Flat;
-    use crate::raw::home::Fixed;
+    use crate::raw::owner::Fixed;
     use crate::raw::pair::Put;
     use crate::raw::probe::Positions;
     use crate::raw::stripe::Watch;

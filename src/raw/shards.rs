@@ -4,7 +4,7 @@
 use super::probe::Shape;
 use super::stripe::{STRIPE_BYTES, Stripe, VersionRef};
 use crate::layout::{Format, Geometry, Plan};
-use crate::sys::memory::{Run, Source};
+use crate::sys::memory::{Buffer, Source};
 use crate::sys::sync::{AtomicU64, Flag};
 use crate::sys::unaligned;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -17,11 +17,11 @@ const SPARE: usize = if unaligned::AVAILABLE { 1 } else { 2 };
 #[repr(C)]
 pub(crate) struct Shards {
     /// Those of all shards, one after the other, and [`SPARE`] that stay zero: lookups read the word behind a bucket, too.
-    pub(super) words: Run<AtomicU64>,
-    pub(super) stripes: Run<CachePadded<Stripe>>,
-    pub(super) shape: Shape<Strides>,
+    pub(super) words: Buffer<AtomicU64>,
+    pub(super) stripes: Buffer<CachePadded<Stripe>>,
+    pub(super) shape: Shape<ShardStrides>,
     /// For each shard, whether a panic interrupted a change of it.
-    pub(super) interrupted: Run<Flag>,
+    pub(super) interrupted: Buffer<Flag>,
     plan: Plan,
     /// Whether words and stripes outlive this process.
     noted: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Shards {
 
 /// How far apart buckets and stripes are.
 #[derive(Clone, Copy)]
-pub(crate) struct Strides {
+pub(crate) struct ShardStrides {
     pub(super) bucket_bits: u64,
     /// Bytes of the stripes of a shard.
     pub(super) stripes: u64,
@@ -37,9 +37,9 @@ pub(crate) struct Strides {
     pub(super) stripe_shift: u32,
 }
 
-impl Strides {
+impl ShardStrides {
     pub(super) fn new(plan: &Plan, format: &Format) -> Self {
-        Strides {
+        ShardStrides {
             bucket_bits: format.bucket_bits(),
             stripes: (plan.stripes * STRIPE_BYTES) as u64,
             stripe_shift: plan.stripe_shift,
@@ -55,23 +55,23 @@ impl RefUnwindSafe for Shards {}
 impl Shards {
     /// Empty ones. `None` when there is no memory.
     pub(crate) fn new(plan: &Plan, source: Source<'_>) -> Option<Self> {
-        let words = Run::new(Self::words_of(plan)?, source)?;
-        let stripes = Run::new(Self::stripes_of(plan)?, source)?;
+        let words = Buffer::new(Self::words_of(plan)?, source)?;
+        let stripes = Buffer::new(Self::stripes_of(plan)?, source)?;
         Shards::of_memory(plan, words, stripes, source)
     }
 
     /// In this memory, with what it holds.
     fn of_memory(
         plan: &Plan,
-        words: Run<AtomicU64>,
-        stripes: Run<CachePadded<Stripe>>,
+        words: Buffer<AtomicU64>,
+        stripes: Buffer<CachePadded<Stripe>>,
         source: Source<'_>,
     ) -> Option<Self> {
         Some(Shards {
-            shape: Shape::new(plan, |format| Strides::new(plan, format)),
+            shape: Shape::new(plan, |format| ShardStrides::new(plan, format)),
             words,
             stripes,
-            interrupted: Run::new(plan.shards, source)?,
+            interrupted: Buffer::new(plan.shards, source)?,
             plan: *plan,
             noted: false,
         })
@@ -80,7 +80,7 @@ impl Shards {
     /// In the memory of a file, which other processes read and the next one takes over. `None` when there is no memory for what
     /// is this process's own.
     #[cfg(all(feature = "shared", target_os = "linux"))]
-    pub(crate) fn shared(plan: &Plan, words: Run<AtomicU64>, stripes: Run<CachePadded<Stripe>>) -> Option<Self> {
+    pub(crate) fn shared(plan: &Plan, words: Buffer<AtomicU64>, stripes: Buffer<CachePadded<Stripe>>) -> Option<Self> {
         let shards = Shards::of_memory(plan, words, stripes, crate::sys::memory::HugePages::Unadvised.into())?;
         Some(Shards { noted: true, ..shards })
     }
@@ -103,8 +103,8 @@ impl Shards {
 
     /// The memory behind this value, in bytes; `None` if no address space holds it.
     pub(crate) fn bytes_of(plan: &Plan) -> Option<usize> {
-        let words = Run::<AtomicU64>::bytes_of(Self::words_of(plan)?)?;
-        let stripes = Run::<CachePadded<Stripe>>::bytes_of(Self::stripes_of(plan)?)?;
+        let words = Buffer::<AtomicU64>::bytes_of(Self::words_of(plan)?)?;
+        let stripes = Buffer::<CachePadded<Stripe>>::bytes_of(Self::stripes_of(plan)?)?;
         let bytes = words.checked_add(stripes)?.checked_add(plan.shards * size_of::<Flag>())?;
         isize::try_from(bytes).is_ok().then_some(bytes)
     }

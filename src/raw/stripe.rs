@@ -60,7 +60,7 @@ pub(super) const STRIPE_BYTES: usize = size_of::<CachePadded<Stripe>>();
 
 #[allow(unsafe_code)]
 // SAFETY: 1. numbers and counters of zero bytes are their defaults; 2. so is the lock, which `sync` checks when it is
-// compiled; 3. nothing of it needs a drop, which `Run::new` checks.
+// compiled; 3. nothing of it needs a drop, which `Buffer::new` checks.
 unsafe impl Zeroed for CachePadded<Stripe> {}
 
 impl Stripe {

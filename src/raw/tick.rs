@@ -1,13 +1,13 @@
 //! Ticks: what is dead is swept, then the epoch advances. In this order: an insertion for the longest time has, after the
 //! tick, the tag that was dead before it (models tick_and_insertion_*).
 
+use super::bucket_array::UnderLock;
 use super::epoch::Pass;
 use super::filter::RawFilter;
 use super::locks::{Held, LockedAll};
 use super::shard::Shard;
 use super::slots::{Slots, Tagged, Tagging};
 use super::stripe::EMPTIED;
-use super::table::UnderLock;
 use crate::layout::{Bucket, MAX_EPOCH};
 
 /// Buckets that are swept under one lock: a few microseconds.
@@ -123,9 +123,9 @@ impl<T: Slots> Shard<'_, T> {
         let moment = self.moment();
         let lanes = self.format().lanes;
         for bucket in self.geometry().all_buckets() {
-            let dead = self.table().matching(bucket, locked, |run| self.slots.dead(lanes, run, moment));
+            let dead = self.bucket_array().matching(bucket, locked, |run| self.slots.dead(lanes, run, moment));
             for slot in dead.slots(self.format()) {
-                self.table().clear(locked, slot);
+                self.bucket_array().clear(locked, slot);
                 locked.count(bucket, |count| count.wrapping_add(EMPTIED));
             }
         }
@@ -135,8 +135,8 @@ impl<T: Slots> Shard<'_, T> {
     fn sweep_bucket(self, held: &Held<'_, impl Sized, T::Moment>, bucket: Bucket) -> u64 {
         held.locked.assert_holds(bucket);
         let lanes = self.format().lanes;
-        let dead = self.table().matching(bucket, UnderLock, |run| self.slots.dead(lanes, run, held.moment));
-        let slots = dead.slots(self.format()).inspect(|&slot| self.table().clear(&held.locked, slot));
+        let dead = self.bucket_array().matching(bucket, UnderLock, |run| self.slots.dead(lanes, run, held.moment));
+        let slots = dead.slots(self.format()).inspect(|&slot| self.bucket_array().clear(&held.locked, slot));
         slots.count() as u64
     }
 }

@@ -1,7 +1,7 @@
 //! Random operations on one thread, against a multiset of deadlines for each class.
 
 use super::filter::RawFilter;
-use super::home::Fixed;
+use super::owner::Fixed;
 use super::pair::{IfPresent, Put};
 use super::slots::Tagging;
 use crate::error::InsertError;

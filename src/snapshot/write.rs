@@ -1,6 +1,6 @@
 //! Writing: each shard, or table of a growing filter, is copied under its locks, and written without locks.
 
-use super::format::{self, Growing, Header, Kind, MAX_METADATA, MAX_NAME, Record};
+use super::format::{self, GrowingFields, Header, Kind, MAX_METADATA, MAX_NAME, Record};
 use super::key_type::KeyType;
 use super::{Saved, Snapshot};
 use crate::error::SnapshotError;
@@ -35,7 +35,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
             return Err(SnapshotError::MetadataTooLong { len: self.metadata.len(), most: MAX_METADATA });
         }
         let (Plan { reserve_bits, extension_bits, .. }, max_capacity) = (plan, max_capacity as u64);
-        let growing = plan.grows().then_some(Growing { reserve_bits, extension_bits, max_capacity });
+        let growing = plan.grows().then_some(GrowingFields { reserve_bits, extension_bits, max_capacity });
         let stored = raw.stored_in(self.shards.start - shards.start..self.shards.end - shards.start);
         Ok(Header {
             plan,

@@ -2,14 +2,14 @@
 //!
 //! Whoever reads a cell may follow it for as long as the directory lives: no value is moved or freed before.
 
-use crate::sys::memory::{HugePages, Run};
+use crate::sys::memory::{Buffer, HugePages};
 use crate::sys::sync::{AtomicPtr, AtomicU64, Mutex, lock};
 use core::ops::{Deref, Range};
 use core::sync::atomic::Ordering;
 use core::{ptr, slice};
 
 pub(crate) struct Directory<T> {
-    cells: Run<AtomicPtr<Entry<T>>>,
+    cells: Buffer<AtomicPtr<Entry<T>>>,
     /// How often cells were published.
     turns: AtomicU64,
     first: *mut Entry<T>,
@@ -117,7 +117,7 @@ impl<T> Directory<T> {
     /// Of these values, each named by as many cells as this says, in order. `None` when there is no memory.
     pub(crate) fn new(values: Vec<New<T>>, cells_of: impl Fn(&T) -> usize) -> Option<Self> {
         let mut directory = Directory {
-            cells: Run::new(values.iter().map(|value| cells_of(value)).sum(), HugePages::Unadvised)?,
+            cells: Buffer::new(values.iter().map(|value| cells_of(value)).sum(), HugePages::Unadvised)?,
             turns: AtomicU64::new(0),
             first: ptr::null_mut(),
             last: AtomicPtr::new(ptr::null_mut()),

@@ -3,7 +3,7 @@
 //! Other processes may store any bytes into it at any time. So what lies in it is only made known as atomic numbers, of which
 //! every value is one. Where a file is truncated, the system ends the process that reads behind its end.
 
-use super::memory::{ReadOnly, Run, Zeroed};
+use super::memory::{Buffer, ReadOnly, Zeroed};
 use super::sync::Flag;
 use core::ptr::{self, NonNull};
 use std::fs::File;
@@ -142,14 +142,14 @@ impl FileMapping {
     }
 
     /// Values of a file that can be written. `None` if they are not all there.
-    pub(crate) fn run<T: Zeroed>(self: &Arc<Self>, byte: usize, len: usize) -> Option<Run<T>> {
+    pub(crate) fn run<T: Zeroed>(self: &Arc<Self>, byte: usize, len: usize) -> Option<Buffer<T>> {
         assert!(self.mark.is_some(), "a mapping that can be written");
-        Run::in_file(self, byte, len)
+        Buffer::in_file(self, byte, len)
     }
 
     /// Words of any file. `None` if they are not all there.
     pub(crate) fn read_only(self: &Arc<Self>, byte: usize, len: usize) -> Option<ReadOnly> {
-        Run::in_file(self, byte, len).map(ReadOnly::new)
+        Buffer::in_file(self, byte, len).map(ReadOnly::new)
     }
 
     /// Has the system put these bytes, which begin at a multiple of [`HUGE`], on huge pages. Where it cannot, pages stay as they are.

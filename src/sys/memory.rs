@@ -57,22 +57,22 @@ impl From<HugePages> for Source<'_> {
     }
 }
 
-pub(crate) use backing::{Arena, Run};
+pub(crate) use backing::{Arena, Buffer};
 
 /// Words that are only read, as they may lie on pages that this process cannot write.
 #[repr(transparent)]
-pub(crate) struct ReadOnly(Run<AtomicU64>);
+pub(crate) struct ReadOnly(Buffer<AtomicU64>);
 
 impl ReadOnly {
     #[cfg(all(feature = "shared", target_os = "linux"))]
-    pub(super) fn new(words: Run<AtomicU64>) -> Self {
+    pub(super) fn new(words: Buffer<AtomicU64>) -> Self {
         ReadOnly(words)
     }
 
     /// These words, for a reader of its own.
     #[cfg(all(test, cuckoo_loom))]
     #[allow(unsafe_code)]
-    pub(crate) fn over(words: &Run<AtomicU64>) -> &Self {
+    pub(crate) fn over(words: &Buffer<AtomicU64>) -> &Self {
         // SAFETY: `ReadOnly` has the layout of what it holds, and asks less of it.
         unsafe { &*core::ptr::from_ref(words).cast() }
     }
@@ -132,7 +132,7 @@ mod backing {
 
     /// `len` values, at one place for as long as the run lives.
     #[repr(C)]
-    pub(crate) struct Run<T> {
+    pub(crate) struct Buffer<T> {
         first: NonNull<T>,
         len: usize,
         memory: Memory,
@@ -140,13 +140,13 @@ mod backing {
     }
 
     /// A copy of a run.
-    pub(crate) struct View<'a, T>(ManuallyDrop<Run<T>>, PhantomData<&'a Run<T>>);
+    pub(crate) struct View<'a, T>(ManuallyDrop<Buffer<T>>, PhantomData<&'a Buffer<T>>);
 
     impl<T> Deref for View<'_, T> {
-        type Target = Run<T>;
+        type Target = Buffer<T>;
 
         #[inline(always)]
-        fn deref(&self) -> &Run<T> {
+        fn deref(&self) -> &Buffer<T> {
             &self.0
         }
     }
@@ -186,13 +186,13 @@ mod backing {
 
     #[allow(unsafe_code)]
     // SAFETY: a run owns its values, as a `Box<[T]>` does.
-    unsafe impl<T: Send> Send for Run<T> {}
+    unsafe impl<T: Send> Send for Buffer<T> {}
 
     #[allow(unsafe_code)]
     // SAFETY: as above.
-    unsafe impl<T: Sync> Sync for Run<T> {}
+    unsafe impl<T: Sync> Sync for Buffer<T> {}
 
-    impl<T: Zeroed> Run<T> {
+    impl<T: Zeroed> Buffer<T> {
         /// `None` when the system refuses the memory.
         pub(crate) fn new<'a>(len: usize, source: impl Into<Source<'a>>) -> Option<Self> {
             const { assert!(!core::mem::needs_drop::<T>()) };
@@ -202,12 +202,12 @@ mod backing {
                 Source::Arena(arena) => arena.zeroed(layout)?,
             };
             // What is there is zero, which `T: Zeroed` takes for values.
-            Some(Run { first: first.cast(), len, memory, values: PhantomData })
+            Some(Buffer { first: first.cast(), len, memory, values: PhantomData })
         }
     }
 
     #[cfg(all(feature = "shared", target_os = "linux"))]
-    impl<T: Zeroed> Run<T> {
+    impl<T: Zeroed> Buffer<T> {
         /// Values in a file, from this byte on; `None` if they are not all in it, or not aligned there. Of a file that cannot be
         /// written no value may be stored.
         pub(in crate::sys) fn in_file(mapping: &Arc<FileMapping>, byte: usize, len: usize) -> Option<Self> {
@@ -217,7 +217,7 @@ mod backing {
             let first = mapping.at(byte).filter(|first| end <= mapping.len() && first.cast::<T>().is_aligned())?;
             // What is there are numbers, of which the bytes may have any value: those of `Zeroed` types are such (the lock, too).
             let memory = Memory { mapping: Some(Arc::new(Mapped::File(Arc::clone(mapping)))) };
-            Some(Run { first: first.cast(), len, memory, values: PhantomData })
+            Some(Buffer { first: first.cast(), len, memory, values: PhantomData })
         }
     }
 
@@ -317,7 +317,7 @@ mod backing {
         }
     }
 
-    impl<T> Run<T> {
+    impl<T> Buffer<T> {
         /// The same run, of which a function reads where it is once: behind an atomic load or inline assembly the compiler
         /// reads it anew.
         #[inline(always)]
@@ -350,7 +350,7 @@ mod backing {
             unsafe { self.first.add(number).as_ref() }
         }
 
-        /// The value that begins `offset` bytes behind the first one, as [`Run::at`].
+        /// The value that begins `offset` bytes behind the first one, as [`Buffer::at`].
         #[inline(always)]
         #[allow(unsafe_code)]
         pub(crate) fn at_byte(&self, offset: usize) -> &T {
@@ -366,7 +366,7 @@ mod backing {
             self.first.as_ptr()
         }
 
-        /// `count` values from this number on, as [`Run::at`].
+        /// `count` values from this number on, as [`Buffer::at`].
         #[inline(always)]
         #[allow(unsafe_code)]
         pub(crate) fn part(&self, begin: usize, count: usize) -> &[T] {
@@ -376,7 +376,7 @@ mod backing {
         }
     }
 
-    impl<T> Drop for Run<T> {
+    impl<T> Drop for Buffer<T> {
         #[allow(unsafe_code)]
         fn drop(&mut self) {
             #[cfg(feature = "mmap")]
@@ -386,7 +386,7 @@ mod backing {
             if let Ok(layout) = Layout::array::<T>(self.len)
                 && layout.size() > 0
             {
-                // SAFETY: allocated in `Run::new` with this layout, and not since.
+                // SAFETY: allocated in `Buffer::new` with this layout, and not since.
                 unsafe { dealloc(self.first.as_ptr().cast(), layout) };
             }
         }
@@ -398,7 +398,7 @@ mod backing {
 mod backing {
     use super::{HugePages, Source, Zeroed};
 
-    pub(crate) struct Run<T>(Box<[T]>);
+    pub(crate) struct Buffer<T>(Box<[T]>);
 
     pub(crate) struct Arena;
 
@@ -408,13 +408,13 @@ mod backing {
         }
     }
 
-    impl<T: Zeroed> Run<T> {
+    impl<T: Zeroed> Buffer<T> {
         pub(crate) fn new<'a>(len: usize, _: impl Into<Source<'a>>) -> Option<Self> {
-            Some(Run((0..len).map(|_| T::default()).collect()))
+            Some(Buffer((0..len).map(|_| T::default()).collect()))
         }
     }
 
-    impl<T> Run<T> {
+    impl<T> Buffer<T> {
         pub(crate) fn view(&self) -> &Self {
             self
         }
@@ -439,7 +439,7 @@ mod backing {
     }
 }
 
-impl<T> Run<T> {
+impl<T> Buffer<T> {
     /// The bytes of `len` values; `None` if no address space holds them.
     pub(crate) fn bytes_of(len: usize) -> Option<usize> {
         len.checked_mul(size_of::<T>()).filter(|&bytes| isize::try_from(bytes).is_ok())
@@ -456,7 +456,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "millions of words")]
     fn runs_of_an_arena_are_zero_and_do_not_overlap() {
         let arena = Arena::new(HugePages::Advised);
-        let run = |len| Run::<AtomicU64>::new(len, Source::Arena(&arena));
+        let run = |len| Buffer::<AtomicU64>::new(len, Source::Arena(&arena));
         let mut lens: Vec<usize> = (0..120).flat_map(|number| [10_000 - 40 * number, 128, 1]).collect();
         lens.extend([1 << 20, 9_000, 1 << 18, 7]);
         let runs: Vec<_> = lens.iter().map(|&len| run(len).expect("memory")).collect();

@@ -16,7 +16,7 @@
 //! moved across it, and the loads of the version before and behind it stay there.
 
 use crate::sys::IS_MODEL;
-use crate::sys::memory::Run;
+use crate::sys::memory::Buffer;
 use crate::sys::sync::AtomicU64;
 
 /// Whether this machine has the read.
@@ -27,7 +27,7 @@ pub(crate) const AVAILABLE: bool = cfg!(all(target_arch = "x86_64", not(miri))) 
 #[inline(always)]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[allow(unsafe_code)]
-pub(crate) fn load(words: &Run<AtomicU64>, byte: usize) -> u64 {
+pub(crate) fn load(words: &Buffer<AtomicU64>, byte: usize) -> u64 {
     let first = words.start();
     debug_assert!({
         // In bounds, by the word that the last byte is in.
@@ -51,6 +51,6 @@ pub(crate) fn load(words: &Run<AtomicU64>, byte: usize) -> u64 {
 
 /// Never called where there is no such read.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-pub(crate) fn load(_: &Run<AtomicU64>, _: usize) -> u64 {
+pub(crate) fn load(_: &Buffer<AtomicU64>, _: usize) -> u64 {
     unreachable!("only where AVAILABLE")
 }

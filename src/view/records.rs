@@ -1,7 +1,7 @@
 //! The records of a snapshot as constant shards at equal distances.
 
 use crate::layout::{Place, Plan};
-use crate::raw::probe::Layout;
+use crate::raw::probe::BucketLayout;
 use crate::raw::{Compare, Positions, Probed, Shape};
 use crate::sys::bytes::Bytes;
 
@@ -12,12 +12,12 @@ pub(super) const SPARE: usize = 3 * size_of::<u64>();
 pub(super) struct Records<'a, T> {
     pub(super) bytes: Bytes<'a>,
     slots: T,
-    shape: Shape<Strides>,
+    shape: Shape<RecordStrides>,
 }
 
 /// The offset of the words of the first shard, and the distances between shards and between buckets, in bits.
 #[derive(Clone, Copy)]
-pub(super) struct Strides {
+pub(super) struct RecordStrides {
     first: u64,
     shard: u64,
     bucket: u64,
@@ -32,13 +32,13 @@ impl<'a, T> Records<'a, T> {
         Records {
             bytes,
             slots,
-            shape: Shape::new(plan, |format| Strides { first, shard, bucket: format.bucket_bits() }),
+            shape: Shape::new(plan, |format| RecordStrides { first, shard, bucket: format.bucket_bits() }),
         }
     }
 }
 
 impl<'a, T: Compare> Probed for Records<'a, T> {
-    type Positions = Strides;
+    type Positions = RecordStrides;
     type Source = Bytes<'a>;
     type Version<'b>
         = ()
@@ -57,7 +57,7 @@ impl<'a, T: Compare> Probed for Records<'a, T> {
     }
 
     #[inline(always)]
-    fn shape(&self) -> &Shape<Strides> {
+    fn shape(&self) -> &Shape<RecordStrides> {
         &self.shape
     }
 
@@ -70,15 +70,15 @@ impl<'a, T: Compare> Probed for Records<'a, T> {
     fn version(&self, _: u64) {}
 }
 
-impl Positions for Strides {
+impl Positions for RecordStrides {
     #[inline(always)]
     fn narrow(self) -> Self {
         let narrow = |number: u64| number & u64::from(u32::MAX);
-        Strides { shard: narrow(self.shard), bucket: narrow(self.bucket), ..self }
+        RecordStrides { shard: narrow(self.shard), bucket: narrow(self.bucket), ..self }
     }
 
     #[inline(always)]
-    fn begins<L: Layout>(self, Place { shard, class, .. }: Place) -> [u64; 2] {
+    fn begins<L: BucketLayout>(self, Place { shard, class, .. }: Place) -> [u64; 2] {
         let begin = self.first + shard * self.shard;
         let [first, second] = [class.first, class.second].map(|bucket| u64::from(bucket.get()));
         if L::UNIT {

@@ -3,7 +3,7 @@
 
 use super::records::SPARE;
 use crate::layout::{Bucket, Fingerprint, Format, Geometry, Mixed, Moment, Plan, SLOTS, Tags, hits_less};
-use crate::raw::probe::{Layout, LayoutKind, Runs, runs_at, with_layout};
+use crate::raw::probe::{BucketLayout, BucketLayoutKind, Runs, runs_at, with_layout};
 use crate::raw::{BLOCK, Compare, Fingerprints, Next, layout_of};
 use crate::snapshot::Placed;
 use crate::sys::bytes::Bytes;
@@ -72,14 +72,14 @@ impl Signature for FindEach {
 /// The two searches, compiled for the layout of the widest tables.
 struct FindAs<L>(PhantomData<L>);
 
-impl<L: Layout> Function<Find> for FindAs<L> {
+impl<L: BucketLayout> Function<Find> for FindAs<L> {
     #[inline(always)]
     fn run(tables: &Tables, (bytes, mixed): (&Bytes<'_>, Mixed)) -> bool {
         tables.site(mixed).finds::<L>(bytes)
     }
 }
 
-impl<L: Layout> Function<FindEach> for FindAs<L> {
+impl<L: BucketLayout> Function<FindEach> for FindAs<L> {
     /// Processes one block at a time, and fetches the lines of the next block meanwhile.
     #[inline(always)]
     fn run(tables: &Tables, (bytes, next, found): (&Bytes<'_>, Next<'_>, &mut [bool])) {
@@ -113,7 +113,7 @@ impl Site<'_> {
     /// Returns whether a bucket contains the fingerprint. Except during one doubling, nearly all tables have equally
     /// many runs per bucket, one or two.
     #[inline(always)]
-    fn finds<L: Layout>(&self, bytes: &Bytes<'_>) -> bool {
+    fn finds<L: BucketLayout>(&self, bytes: &Bytes<'_>) -> bool {
         if L::Runs::SLOTS == 2 && self.table.bucket_bits > u64::BITS {
             self.finds_in::<L>(bytes)
         } else {
@@ -122,7 +122,7 @@ impl Site<'_> {
     }
 
     #[inline(always)]
-    fn finds_in<L: Layout>(&self, bytes: &Bytes<'_>) -> bool {
+    fn finds_in<L: BucketLayout>(&self, bytes: &Bytes<'_>) -> bool {
         let (table, run_bits) = (self.table, self.table.bucket_bits / 2);
         let pattern = u64::from(self.fingerprint.get()).wrapping_mul(table.unit);
         let hits = |begin| {
@@ -177,8 +177,8 @@ impl Tables {
     #[inline(always)]
     fn site(&self, mixed: Mixed) -> Site<'_> {
         let (cell, class) = if self.plan.grows() {
-            let aim = self.geometry.aim(mixed);
-            (aim.cell, aim.class)
+            let place = self.geometry.cell_place(mixed);
+            (place.cell, place.class)
         } else {
             self.geometry.locate(mixed)
         };
@@ -234,7 +234,7 @@ impl Tables {
                 && u64::from(tags.epochs(tags.value(*slot, moment))) > age
         };
         let slot_bits = table.format.slot_bits();
-        let runs = runs_at(LayoutKind::of(slot_bits), bytes, begins, 2 * slot_bits);
+        let runs = runs_at(BucketLayoutKind::of(slot_bits), bytes, begins, 2 * slot_bits);
         let slots = runs.into_iter().flat_map(|runs| table.format.slots(runs));
         slots.filter(|slot| is_alive(slot, moment)).map(|slot| tags.value(slot, moment)).collect()
     }

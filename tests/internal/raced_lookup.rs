@@ -178,7 +178,7 @@ impl Race {
     /// Moves the key out of the bucket that its lookups read last or, once it is there, out of the other one.
     fn make(&self, filter: &Filter, back: bool) {
         if let (Move::Split, Some(growing)) = (self.moves, filter.raw.growing()) {
-            return growing.split_home(Mixed::of(self.key));
+            return growing.split_owner(Mixed::of(self.key));
         }
         filter
             .hashed()

@@ -235,7 +235,7 @@ impl Model {
                 visited[other] = true;
                 reached.push((other, Some((class, at))));
                 if free[other] > 0 {
-                    return Some(self.carry_out());
+                    return Some(self.apply());
                 }
             }
             at += 1;
@@ -244,7 +244,7 @@ impl Model {
     }
 
     /// Moves along the path to the bucket that was reached last; says from which of the two roots it led.
-    fn carry_out(&mut self) -> usize {
+    fn apply(&mut self) -> usize {
         let mut at = self.reached.len() - 1;
         while let (bucket, Some((class, from))) = self.reached[at] {
             let to = usize::from(self.places.pairs[class][1] == bucket);

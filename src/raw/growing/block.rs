@@ -5,9 +5,9 @@
 
 use super::Growing;
 use super::leaf::{Leaf, TableShape, layout_of};
-use crate::layout::{Aim, Bucket, Geometry, Mixed, repeated};
+use crate::layout::{Bucket, CellPlace, Geometry, Mixed, repeated};
 use crate::raw::block::{BLOCK, ContainsEach, Next};
-use crate::raw::probe::{Layout, Runs, with_layout};
+use crate::raw::probe::{BucketLayout, Runs, with_layout};
 use crate::raw::slots::{Compare, SlotKind, Slots};
 use crate::raw::stripe::{STRIPE_BYTES, Watch};
 use crate::sys::directory::Member;
@@ -24,7 +24,7 @@ const FEW: u32 = BLOCK.div_ceil(4) as u32;
 /// The keys of a block, and where they are looked for. Numbers that are added to addresses have 32 bits, which for vectors are half as
 /// much, and each array begins with a cache line: a vector that lies in two waits for what was stored to both.
 #[repr(C, align(64))]
-struct Probes<'a> {
+struct LookupBlock<'a> {
     mixed: [Mixed; BLOCK],
     fingerprints: [u32; BLOCK],
     buckets: [[u32; BLOCK]; 2],
@@ -56,12 +56,12 @@ pub(super) fn contains_each_in<K: SlotKind>(growing: &Growing<K>, next: Next<'_>
     compiled.call(growing, (next, found));
 }
 
-impl<K: SlotKind, L: Layout> Function<ContainsEach<Growing<K>>> for ContainsEachAs<L> {
+impl<K: SlotKind, L: BucketLayout> Function<ContainsEach<Growing<K>>> for ContainsEachAs<L> {
     #[inline(always)]
     fn run(growing: &Growing<K>, (next, found): (Next<'_>, &mut [bool])) {
         let level = level_for(growing.table_bytes());
         // Three blocks: of one the tables are asked, the lines of another are on their way, and the third is read.
-        let mut blocks: [Probes<'_>; 3] = array::from_fn(|_| Probes::new(growing));
+        let mut blocks: [LookupBlock<'_>; 3] = array::from_fn(|_| LookupBlock::new(growing));
         let mut left = found.len();
         growing.ask::<L>(&mut blocks[0], &mut left, next);
         growing.ask::<L>(&mut blocks[1], &mut left, next);
@@ -76,34 +76,34 @@ impl<K: SlotKind, L: Layout> Function<ContainsEach<Growing<K>>> for ContainsEach
             let last_one = (now + 2) % blocks.len();
             growing.ask::<L>(&mut blocks[last_one], &mut left, next);
             blocks[next_one].begin::<L>(&growing.geometry, stripe_shift);
-            let probes = &blocks[now];
+            let block = &blocks[now];
             let coming = (blocks[next_one].count > 0).then_some(&blocks[next_one]).zip(level);
             match <&mut [bool; BLOCK]>::try_from(&mut *found) {
-                Ok(found) if probes.reads_one_run::<L>() => growing.lookup::<L, L::Narrow>(probes, coming, found),
-                Ok(found) => growing.lookup::<L, L>(probes, coming, found),
-                Err(_) if probes.reads_one_run::<L>() => growing.lookup::<L, L::Narrow>(probes, None, found),
-                Err(_) => growing.lookup::<L, L>(probes, None, found),
+                Ok(found) if block.reads_one_run::<L>() => growing.lookup::<L, L::Narrow>(block, coming, found),
+                Ok(found) => growing.lookup::<L, L>(block, coming, found),
+                Err(_) if block.reads_one_run::<L>() => growing.lookup::<L, L::Narrow>(block, None, found),
+                Err(_) => growing.lookup::<L, L>(block, None, found),
             }
             now = next_one;
         }
     }
 }
 
-impl<'a> Probes<'a> {
+impl<'a> LookupBlock<'a> {
     #[inline(always)]
     fn new<K: SlotKind>(growing: &'a Growing<K>) -> Self {
-        let leaf = growing.directory.at(growing.aim(Mixed::default()).cell);
+        let leaf = growing.directory.at(growing.cell_place(Mixed::default()).cell);
         let none = [0; BLOCK];
-        Probes {
+        LookupBlock {
             mixed: [Mixed::default(); BLOCK],
             fingerprints: none,
             buckets: [none; 2],
             leaves: [leaf; BLOCK],
-            shapes: [leaf.look.shape; BLOCK],
+            shapes: [leaf.constants.shape; BLOCK],
             begins: [none; 2],
             addresses: [none; 2],
             stripes: none,
-            any_shape: leaf.look.shape,
+            any_shape: leaf.constants.shape,
             wide: 0,
             count: 0,
             turn: 0,
@@ -111,13 +111,13 @@ impl<'a> Probes<'a> {
     }
 }
 
-impl Probes<'_> {
+impl LookupBlock<'_> {
     /// Notes where keys lie, and in which cells.
     #[inline(always)]
-    fn aim(&mut self, Aligned(cells): &mut Aligned<[usize; BLOCK]>, aim: impl Fn(Mixed) -> Aim) {
+    fn cell_place(&mut self, Aligned(cells): &mut Aligned<[usize; BLOCK]>, place: impl Fn(Mixed) -> CellPlace) {
         #[expect(clippy::needless_range_loop, reason = "plain indices, which the compiler vectorizes")]
         for at in 0..BLOCK {
-            let Aim { cell, class } = aim(self.mixed[at]);
+            let CellPlace { cell, class } = place(self.mixed[at]);
             cells[at] = cell;
             self.fingerprints[at] = class.fingerprint.get();
             self.buckets[0][at] = class.first.get();
@@ -126,13 +126,13 @@ impl Probes<'_> {
     }
 
     #[inline(always)]
-    fn reads_one_run<L: Layout>(&self) -> bool {
+    fn reads_one_run<L: BucketLayout>(&self) -> bool {
         L::Runs::SLOTS == 4 || self.wide.count_ones() <= FEW
     }
 
     /// Works out what is read where.
     #[inline(always)]
-    fn begin<L: Layout>(&mut self, geometry: &Geometry, stripe_shift: u32) {
+    fn begin<L: BucketLayout>(&mut self, geometry: &Geometry, stripe_shift: u32) {
         if self.count == 0 {
             return;
         }
@@ -157,7 +157,7 @@ impl Probes<'_> {
 
     /// In one loop, that nothing is read which was just stored: a vector.
     #[inline(always)]
-    fn begin_as<L: Layout>(&mut self, stripe_shift: u32) {
+    fn begin_as<L: BucketLayout>(&mut self, stripe_shift: u32) {
         for at in 0..BLOCK {
             let shape = self.shapes[at];
             let [first, second] = [0, 1].map(|number| self.buckets[number][at] >> shape.refills_left());
@@ -171,7 +171,7 @@ impl Probes<'_> {
 
     /// Begins to fetch the lines of a key.
     #[inline(always)]
-    fn fetch<L: Layout>(&self, at: usize, level: CacheLevel) {
+    fn fetch<L: BucketLayout>(&self, at: usize, level: CacheLevel) {
         let fetch =
             |level| self.begins.iter().for_each(|begins| L::fetch(self.leaves[at].words(), begins[at].into(), level));
         match level {
@@ -181,12 +181,12 @@ impl Probes<'_> {
     }
 }
 
-impl Probes<'_> {
+impl LookupBlock<'_> {
     /// Looks for one of the keys, at this epoch. Not 0 if its version changed.
     #[inline(always)]
-    fn lookup_one<L: Layout, T: Slots>(&self, at: usize, slots: T, moment: T::Moment, found: &mut bool) -> u64 {
+    fn lookup_one<L: BucketLayout, T: Slots>(&self, at: usize, slots: T, moment: T::Moment, found: &mut bool) -> u64 {
         let leaf = self.leaves[at].get();
-        let (look, words) = (leaf.look, leaf.words().view());
+        let (look, words) = (leaf.constants, leaf.words().view());
         let (run_bits, version) = (look.shape.bucket_bits() / 2, leaf.version(self.stripes[at].into()));
         let slot = slots.unit((self.fingerprints[at] & leaf.mask()).into()) | slots.alive(1, moment);
         let (pattern, minus) = (slot.wrapping_mul(look.low), look.minus);
@@ -205,38 +205,38 @@ impl<K: SlotKind> Growing<K> {
     /// Aims at the next keys and asks their tables how wide they are: in a pass of its own, between loops that the compiler
     /// vectorises.
     #[inline(always)]
-    fn ask<'a, L: Layout>(&'a self, probes: &mut Probes<'a>, left: &mut usize, next: Next<'_>) {
-        probes.count = (*left).min(BLOCK);
-        *left -= probes.count;
-        if probes.count == 0 {
+    fn ask<'a, L: BucketLayout>(&'a self, block: &mut LookupBlock<'a>, left: &mut usize, next: Next<'_>) {
+        block.count = (*left).min(BLOCK);
+        *left -= block.count;
+        if block.count == 0 {
             return;
         }
-        next(&mut probes.mixed);
+        next(&mut block.mixed);
         // A copy: the compiler has vectors where nothing that is written may be what is read.
         let (geometry, mut cells) = (self.geometry, Aligned([0; BLOCK]));
         if self.plan.extension_bits > 0 {
-            probes.aim(&mut cells, |mixed| geometry.aim_narrow_extended(mixed));
+            block.cell_place(&mut cells, |mixed| geometry.cell_place_narrow_extended(mixed));
         } else if geometry.shards() == 1 {
-            probes.aim(&mut cells, |mixed| geometry.aim_narrow::<true>(mixed));
+            block.cell_place(&mut cells, |mixed| geometry.cell_place_narrow::<true>(mixed));
         } else if geometry.is_narrow() {
-            probes.aim(&mut cells, |mixed| geometry.aim_narrow::<false>(mixed));
+            block.cell_place(&mut cells, |mixed| geometry.cell_place_narrow::<false>(mixed));
         } else {
-            probes.aim(&mut cells, |mixed| geometry.aim(mixed));
+            block.cell_place(&mut cells, |mixed| geometry.cell_place(mixed));
         }
-        probes.turn = self.directory.turn();
+        block.turn = self.directory.turn();
         let leaf_at = self.directory.reader();
-        let (count, mut any_shape) = (probes.count, leaf_at(cells.0[0]).look.shape);
+        let (count, mut any_shape) = (block.count, leaf_at(cells.0[0]).constants.shape);
         let mut ask = |at: usize| {
             let leaf = leaf_at(cells.0[at]);
-            any_shape = any_shape.or(leaf.look.shape);
-            (probes.leaves[at], probes.shapes[at]) = (leaf, leaf.look.shape);
+            any_shape = any_shape.or(leaf.constants.shape);
+            (block.leaves[at], block.shapes[at]) = (leaf, leaf.constants.shape);
         };
         if count == BLOCK {
             (0..BLOCK).for_each(&mut ask);
         } else {
             (0..count).for_each(&mut ask);
         }
-        probes.any_shape = any_shape;
+        block.any_shape = any_shape;
     }
 
     /// As a lookup of each key, in tables that are read as `L` or, all but a few, as `N`. Where a version, a cell or the epoch changed, the
@@ -245,10 +245,10 @@ impl<K: SlotKind> Growing<K> {
     /// As each key is read, the lines of one that is coming begin to be fetched: side by side, so that there are always some
     /// on their way, and never more than the processor keeps track of.
     #[inline(always)]
-    fn lookup<L: Layout, N: Layout>(
+    fn lookup<L: BucketLayout, N: BucketLayout>(
         &self,
-        probes: &Probes<'_>,
-        coming: Option<(&Probes<'_>, CacheLevel)>,
+        block: &LookupBlock<'_>,
+        coming: Option<(&LookupBlock<'_>, CacheLevel)>,
         found: &mut [bool],
     ) {
         let slots = self.kind.slots();
@@ -256,12 +256,12 @@ impl<K: SlotKind> Growing<K> {
         let [mut first, mut second] = [(); 2].map(|()| Aligned([N::Runs::default(); BLOCK]));
         let mut changed = 0;
         let mut read = |at: usize| {
-            let (leaf, run_bits) = (probes.leaves[at], probes.shapes[at].bucket_bits() / 2);
-            let (version, words) = (leaf.version(probes.stripes[at].into()), leaf.words().view());
+            let (leaf, run_bits) = (block.leaves[at], block.shapes[at].bucket_bits() / 2);
+            let (version, words) = (leaf.version(block.stripes[at].into()), leaf.words().view());
             let begun = version.begin();
-            first.0[at] = N::read(&*words, probes.addresses[0][at].into(), run_bits);
+            first.0[at] = N::read(&*words, block.addresses[0][at].into(), run_bits);
             reached(Step::BucketRead);
-            second.0[at] = N::read(&*words, probes.addresses[1][at].into(), run_bits);
+            second.0[at] = N::read(&*words, block.addresses[1][at].into(), run_bits);
             reached(Step::BucketRead);
             changed |= version.change_since(begun);
         };
@@ -277,31 +277,31 @@ impl<K: SlotKind> Growing<K> {
         let (moment, mut hits) = (slots.moment(now), [0; BLOCK]);
         #[expect(clippy::needless_range_loop, reason = "plain indices, which the compiler vectorizes")]
         for at in 0..BLOCK {
-            let bits = probes.shapes[at].bucket_bits();
+            let bits = block.shapes[at].bucket_bits();
             let width = u64::from(bits / 4);
             // The fingerprint as the table stores it, above the tag of a slot that is alive.
-            let slot = slots.unit(probes.fingerprints[at].into()) & ((1 << width) - 1) | slots.alive(1, moment);
+            let slot = slots.unit(block.fingerprints[at].into()) & ((1 << width) - 1) | slots.alive(1, moment);
             let [low, pattern] = [1, slot].map(|value| repeated(value, N::Runs::SLOTS, width));
             let minus = slots.minus(low);
             let align = |runs, begin: u32| N::align(runs, begin.into(), bits / 2).hits(minus, pattern);
-            let hit = align(first.0[at], probes.begins[0][at]) | align(second.0[at], probes.begins[1][at]);
+            let hit = align(first.0[at], block.begins[0][at]) | align(second.0[at], block.begins[1][at]);
             hits[at] = hit & low << (width - 1);
         }
         for (found, hits) in found.iter_mut().zip(hits) {
             *found = hits != 0;
         }
         if N::Runs::SLOTS != L::Runs::SLOTS {
-            let mut wide = probes.wide;
+            let mut wide = block.wide;
             while wide != 0 {
                 let at = wide.trailing_zeros() as usize;
                 if let Some(found) = found.get_mut(at) {
-                    changed |= probes.lookup_one::<L, _>(at, slots, moment, found);
+                    changed |= block.lookup_one::<L, _>(at, slots, moment, found);
                 }
                 wide &= wide - 1;
             }
         }
-        if changed | self.directory.change_since(probes.turn) != 0 || !slots.is_still(now) {
-            self.lookup_each(&probes.mixed, found);
+        if changed | self.directory.change_since(block.turn) != 0 || !slots.is_still(now) {
+            self.lookup_each(&block.mixed, found);
         }
     }
 
@@ -309,7 +309,7 @@ impl<K: SlotKind> Growing<K> {
     #[inline(never)]
     fn lookup_each(&self, mixed: &[Mixed; BLOCK], found: &mut [bool]) {
         for (found, &mixed) in found.iter_mut().zip(mixed) {
-            *found = self.look_again(mixed);
+            *found = self.retry(mixed);
         }
     }
 }

@@ -41,8 +41,8 @@ impl<K: SlotKind> Growing<K> {
             let extent = leaf.extent(&self.plan);
             let classes = self.shard(leaf).classes(moment);
             classes.map(move |(class, _)| {
-                let aim = self.geometry.aim_of(&self.plan, &extent, class.fingerprint, class.first);
-                (aim.cell / self.plan.cells_at(0), aim.class)
+                let place = self.geometry.cell_place_of(&self.plan, &extent, class.fingerprint, class.first);
+                (place.cell / self.plan.cells_at(0), place.class)
             })
         })
     }
@@ -65,7 +65,7 @@ impl<K: SlotKind> Growing<K> {
             let epoch = <K::Slots<'_> as Slots>::number(self.kind.slots().now());
             leaf.mend(&locked, &self.plan);
             let copied = leaf.shards.plan().words;
-            leaf.shard().table().copy_to(&locked, &mut words[..copied]);
+            leaf.shard().bucket_array().copy_to(&locked, &mut words[..copied]);
             return TableCopy { extent: leaf.extent(&self.plan), count: leaf.load(), epoch, words: copied };
         }
     }

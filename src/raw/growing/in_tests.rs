@@ -12,8 +12,8 @@ impl<K: SlotKind> Growing<K> {
     }
 
     /// Splits the table that the key is in, if it may be, unless another thread does so meanwhile.
-    pub(crate) fn split_home(&self, key: Mixed) {
-        let (leaf, _) = self.home(self.aim(key));
+    pub(crate) fn split_owner(&self, key: Mixed) {
+        let (leaf, _) = self.owner(self.cell_place(key));
         self.split(leaf, leaf.doublings(), 0.0).expect("memory");
     }
 }

@@ -1,19 +1,19 @@
 //! A table of a growing filter, and what is known of it.
 
 use crate::layout::{Bucket, Class, Extent, Lanes, Plan, SLOTS, Tags};
-use crate::raw::probe::LayoutKind;
+use crate::raw::probe::BucketLayoutKind;
 use crate::raw::shard::Shard;
 use crate::raw::shards::Shards;
 use crate::raw::slots::Bare;
 use crate::raw::stripe::VersionRef;
 use crate::sys::directory::New;
-use crate::sys::memory::{Arena, Run, Source};
+use crate::sys::memory::{Arena, Buffer, Source};
 use crate::sys::sync::{AtomicU64, RelaxedCounter};
 
 /// What lookups read first is in one cache line.
 #[repr(C)]
 pub(super) struct Leaf {
-    pub(super) look: Look,
+    pub(super) constants: LookupConstants,
     /// The table: one shard.
     pub(super) shards: Shards,
     /// The first of the cells that point to it: a split leaves it that, a refill none.
@@ -28,7 +28,7 @@ pub(super) struct Leaf {
 
 /// What a lookup needs of a table besides its memory.
 #[derive(Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct LookupConstants {
     /// The lowest and the highest bit of each slot of a run.
     pub(super) low: u64,
     pub(super) high: u64,
@@ -96,15 +96,15 @@ impl TableShape {
 }
 
 /// How the widest tables of a growing filter are read. Those that are made later have narrower slots: where the widest are two
-/// runs, those of up to 64 bits a bucket are read as one, as [`Layout::Narrow`](crate::raw::probe::Layout::Narrow).
-pub(crate) fn layout_of(plan: &Plan) -> LayoutKind {
-    match LayoutKind::of(plan.slot_bits) {
-        LayoutKind::Word => LayoutKind::of(plan.slot_bits - 1),
+/// runs, those of up to 64 bits a bucket are read as one, as [`BucketLayout::Narrow`](crate::raw::probe::BucketLayout::Narrow).
+pub(crate) fn layout_of(plan: &Plan) -> BucketLayoutKind {
+    match BucketLayoutKind::of(plan.slot_bits) {
+        BucketLayoutKind::Word => BucketLayoutKind::of(plan.slot_bits - 1),
         layout => layout,
     }
 }
 
-impl Look {
+impl LookupConstants {
     /// The number that a bucket has in this table.
     #[inline(always)]
     pub(super) fn bucket(&self, bucket: Bucket) -> Bucket {
@@ -118,7 +118,7 @@ impl Leaf {
         let leaf = plan.leaf(extent);
         let lanes = Lanes::new(leaf.slot_bits);
         let leaf = Leaf {
-            look: Look {
+            constants: LookupConstants {
                 low: lanes.low(),
                 high: lanes.high(),
                 minus: if plan.tag_bits() > 0 { Tags::new(plan).minus(lanes.low()) } else { lanes.minus_low() },
@@ -148,7 +148,7 @@ impl Leaf {
     }
 
     #[inline(always)]
-    pub(super) fn words(&self) -> &Run<AtomicU64> {
+    pub(super) fn words(&self) -> &Buffer<AtomicU64> {
         &self.shards.words
     }
 
@@ -160,13 +160,13 @@ impl Leaf {
 
     #[inline(always)]
     pub(super) fn mask(&self) -> u32 {
-        self.look.mask
+        self.constants.mask
     }
 
     /// The class of a key as it is in this table.
     #[inline(always)]
     pub(super) fn class(&self, class: Class) -> Class {
-        let [first, second] = [class.first, class.second].map(|bucket| self.look.bucket(bucket));
+        let [first, second] = [class.first, class.second].map(|bucket| self.constants.bucket(bucket));
         Class { fingerprint: class.fingerprint.lower(self.mask()), first, second }
     }
 

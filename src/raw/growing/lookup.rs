@@ -2,9 +2,9 @@
 
 use super::Growing;
 use super::leaf::{Leaf, layout_of};
-use crate::layout::{Aim, Bucket, Mixed, Place, Plan, hits_less};
+use crate::layout::{Bucket, CellPlace, Mixed, Place, Plan, hits_less};
 use crate::raw::lookup::{Contains, Values, values_in};
-use crate::raw::probe::{Layout, Runs, with_layout};
+use crate::raw::probe::{BucketLayout, Runs, with_layout};
 use crate::raw::slots::{Compare, SlotKind, Tagging};
 use crate::raw::stripe::Watch;
 use crate::sys::directory::{Cell, Member};
@@ -13,7 +13,7 @@ use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
 
 /// A lookup, compiled for one layout, and for one way to find the table.
-struct ContainsAs<L, const AIM: u8>(PhantomData<L>);
+struct ContainsAs<L, const FORM: u8>(PhantomData<L>);
 
 /// In any filter.
 const ANY: u8 = 0;
@@ -33,26 +33,26 @@ pub(super) fn contains_in<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing
     })
 }
 
-impl<K: SlotKind, L: Layout, const AIM: u8> Function<Contains<Growing<K>>> for ContainsAs<L, AIM> {
+impl<K: SlotKind, L: BucketLayout, const FORM: u8> Function<Contains<Growing<K>>> for ContainsAs<L, FORM> {
     #[inline(always)]
     fn run(growing: &Growing<K>, mixed: Mixed) -> bool {
-        let Aim { cell, class } = match AIM {
-            ONE => growing.geometry.aim_in_one(mixed),
-            MANY => growing.geometry.aim_in_many(mixed),
-            REFILLED => growing.geometry.aim_extended(mixed),
-            _ => growing.geometry.aim_in_any(mixed),
+        let CellPlace { cell, class } = match FORM {
+            ONE => growing.geometry.cell_place_in_one(mixed),
+            MANY => growing.geometry.cell_place_in_many(mixed),
+            REFILLED => growing.geometry.cell_place_extended(mixed),
+            _ => growing.geometry.cell_place_in_any(mixed),
         };
         let cell = growing.directory.cell(cell);
         let leaf = growing.directory.member_at(cell);
         // Nearly all tables are of the one kind or of the other, but during one doubling. Both in one function would leave each
         // too few registers.
-        let is_one_kind = L::Runs::SLOTS == 4 && (AIM == ONE || AIM == MANY);
-        if !is_one_kind && leaf.look.shape.is_other() {
+        let is_one_kind = L::Runs::SLOTS == 4 && (FORM == ONE || FORM == MANY);
+        if !is_one_kind && leaf.constants.shape.is_other() {
             let buckets = u64::from(class.first.get()) << 32 | u64::from(class.second.get());
             return growing.contains_in_other::<L>(mixed, cell, leaf, class.fingerprint.get(), buckets);
         }
         let found = growing.look_in::<L::Narrow>(cell, leaf, class.fingerprint.get(), [class.first, class.second]);
-        found.unwrap_or_else(|| growing.look_again(mixed))
+        found.unwrap_or_else(|| growing.retry(mixed))
     }
 }
 
@@ -60,21 +60,21 @@ impl<K: SlotKind> Growing<K> {
     /// Looks until neither a relocation nor a split nor a tick comes between.
     #[cold]
     #[inline(never)]
-    pub(super) fn look_again(&self, mixed: Mixed) -> bool {
+    pub(super) fn retry(&self, mixed: Mixed) -> bool {
         loop {
             reached(Step::Repeated);
-            if let Some(found) = with_layout!(layout_of(&self.plan), L => self.look::<L>(mixed)) {
+            if let Some(found) = with_layout!(layout_of(&self.plan), L => self.attempt::<L>(mixed)) {
                 return found;
             }
         }
     }
 
-    /// The lookup of a class as [`Geometry::aim_extended`] has it. Both buckets are given in one number: all that is given is in
+    /// The lookup of a class as [`Geometry::cell_place_extended`] has it. Both buckets are given in one number: all that is given is in
     /// registers then.
     ///
-    /// [`Geometry::aim_extended`]: crate::layout::Geometry::aim_extended
+    /// [`Geometry::cell_place_extended`]: crate::layout::Geometry::cell_place_extended
     #[inline(never)]
-    fn contains_in_other<'a, L: Layout>(
+    fn contains_in_other<'a, L: BucketLayout>(
         &'a self,
         mixed: Mixed,
         cell: Cell<'a, Leaf>,
@@ -83,34 +83,44 @@ impl<K: SlotKind> Growing<K> {
         buckets: u64,
     ) -> bool {
         let [first, second] = [(buckets >> 32) as u32, buckets as u32].map(Bucket::new);
-        let found = if leaf.look.shape.stores_extension() {
+        let found = if leaf.constants.shape.stores_extension() {
             let fingerprint = self.geometry.with_extension(fingerprint, first);
-            self.look_in_any::<L>(cell, leaf, fingerprint, [first, second].map(|bucket| leaf.look.bucket(bucket)))
+            self.attempt_in_any::<L>(
+                cell,
+                leaf,
+                fingerprint,
+                [first, second].map(|bucket| leaf.constants.bucket(bucket)),
+            )
         } else {
             self.look_in::<L>(cell, leaf, fingerprint, [first, second])
         };
-        found.unwrap_or_else(|| self.look_again(mixed))
+        found.unwrap_or_else(|| self.retry(mixed))
     }
 
     /// Whether the class is present; `None` if a relocation, a split or a tick came between.
     #[inline(always)]
-    fn look<L: Layout>(&self, mixed: Mixed) -> Option<bool> {
-        let Aim { cell, class } = self.aim(mixed);
+    fn attempt<L: BucketLayout>(&self, mixed: Mixed) -> Option<bool> {
+        let CellPlace { cell, class } = self.cell_place(mixed);
         let (cell, buckets) = (self.directory.cell(cell), [class.first, class.second]);
         let leaf = self.directory.member_at(cell);
-        self.look_in_any::<L>(cell, leaf, class.fingerprint.get(), buckets.map(|bucket| leaf.look.bucket(bucket)))
+        self.attempt_in_any::<L>(
+            cell,
+            leaf,
+            class.fingerprint.get(),
+            buckets.map(|bucket| leaf.constants.bucket(bucket)),
+        )
     }
 
     /// The same in a table of one run a bucket or of two.
     #[inline(always)]
-    fn look_in_any<'a, L: Layout>(
+    fn attempt_in_any<'a, L: BucketLayout>(
         &'a self,
         cell: Cell<'a, Leaf>,
         leaf: Member<'a, Leaf>,
         fingerprint: u32,
         buckets: [Bucket; 2],
     ) -> Option<bool> {
-        if L::Runs::SLOTS == 4 || !leaf.look.shape.is_wide() {
+        if L::Runs::SLOTS == 4 || !leaf.constants.shape.is_wide() {
             self.look_in::<L::Narrow>(cell, leaf, fingerprint, buckets)
         } else {
             self.look_in::<L>(cell, leaf, fingerprint, buckets)
@@ -125,14 +135,14 @@ impl<K: SlotKind> Growing<K> {
     ///
     /// What is compared is worked out behind the reads: before them, there would be too few registers.
     #[inline(always)]
-    fn look_in<'a, L: Layout>(
+    fn look_in<'a, L: BucketLayout>(
         &'a self,
         cell: Cell<'a, Leaf>,
         leaf: Member<'a, Leaf>,
         fingerprint: u32,
         buckets: [Bucket; 2],
     ) -> Option<bool> {
-        let (look, slots) = (&leaf.get().look, self.kind.slots());
+        let (look, slots) = (&leaf.get().constants, self.kind.slots());
         let bucket_bits = look.shape.bucket_bits();
         let [first, second] = buckets.map(|bucket| u64::from(bucket.get() * bucket_bits));
         let run_bits = bucket_bits / 2;
@@ -158,11 +168,11 @@ impl Growing<Tagging> {
     /// The value of each live copy of the class. A copy that is there throughout is among them.
     pub(in crate::raw) fn values(&self, mixed: Mixed) -> Values {
         loop {
-            let (aim, slots) = (self.aim(mixed), self.kind.slots());
-            let ((leaf, class), now) = (self.home(aim), slots.now());
+            let (place, slots) = (self.cell_place(mixed), self.kind.slots());
+            let ((leaf, class), now) = (self.owner(place), slots.now());
             let [first, second] = [class.first, class.second].map(|bucket| u64::from(bucket.get()));
             let values = values_in(&leaf.get().shards, slots, Place { shard: 0, first, second, class }, now);
-            if let Some(values) = values.filter(|_| slots.is_still(now) && self.directory.is_at(aim.cell, leaf)) {
+            if let Some(values) = values.filter(|_| slots.is_still(now) && self.directory.is_at(place.cell, leaf)) {
                 return values;
             }
             reached(Step::Repeated);

@@ -38,10 +38,10 @@ use super::shards::Shards;
 use super::slots::{Bare, SlotKind};
 use super::stripe::STRIPE_BYTES;
 use super::writers::Writers;
-use crate::layout::{Aim, Bucket, Class, Geometry, Mixed, Plan};
+use crate::layout::{Bucket, CellPlace, Class, Geometry, Mixed, Plan};
 use crate::sys::directory::{Directory, Member};
 use crate::sys::isa::Compiled;
-use crate::sys::memory::{Arena, HugePages, Run};
+use crate::sys::memory::{Arena, Buffer, HugePages};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::sync::{AtomicU64, SharedCounter};
 use leaf::Leaf;
@@ -85,7 +85,7 @@ impl<K: SlotKind> Growing<K> {
         // A size that the system refuses as a whole is refused before the records of its tables take memory.
         let bytes = Self::bytes_of(plan, 0)?;
         if bytes >= LARGE {
-            drop(Run::<AtomicU64>::new(bytes / size_of::<u64>(), HugePages::Unadvised)?);
+            drop(Buffer::<AtomicU64>::new(bytes / size_of::<u64>(), HugePages::Unadvised)?);
         }
         let (arena, mut tables) = (Arena::new(huge_pages), Vec::new());
         tables.try_reserve_exact(plan.shards).ok()?;
@@ -175,16 +175,16 @@ impl<K: SlotKind> Growing<K> {
     }
 
     #[inline(always)]
-    pub(crate) fn aim(&self, mixed: Mixed) -> Aim {
-        self.geometry.aim(mixed)
+    pub(crate) fn cell_place(&self, mixed: Mixed) -> CellPlace {
+        self.geometry.cell_place(mixed)
     }
 
     /// The table of a key, and the class that it is there. A table may be split at any time: what follows is checked under
     /// its locks, or behind the reads of a lookup.
     #[inline(always)]
-    fn home(&self, aim: Aim) -> (Member<'_, Leaf>, Class) {
-        let leaf = self.directory.at(aim.cell);
-        (leaf, leaf.class(aim.class))
+    fn owner(&self, place: CellPlace) -> (Member<'_, Leaf>, Class) {
+        let leaf = self.directory.at(place.cell);
+        (leaf, leaf.class(place.class))
     }
 
     /// A table, as a shard with slots of this kind.
@@ -216,14 +216,14 @@ impl<K: SlotKind> Growing<K> {
     /// Begins to fetch all that a lookup reads, after the cell and the record of the table.
     #[inline]
     pub(crate) fn prefetch(&self, mixed: Mixed) {
-        let (leaf, class) = self.home(self.aim(mixed));
+        let (leaf, class) = self.owner(self.cell_place(mixed));
         self.shard(leaf).fetch_for_lookup(class);
     }
 
     /// Begins to fetch the buckets of a key.
     #[inline(always)]
-    pub(crate) fn fetch(&self, aim: Aim, level: CacheLevel) {
-        let (leaf, class) = self.home(aim);
+    pub(crate) fn fetch(&self, place: CellPlace, level: CacheLevel) {
+        let (leaf, class) = self.owner(place);
         leaf.shard().fetch(class, level);
     }
 

@@ -90,9 +90,10 @@ impl<K: SlotKind> Growing<K> {
     /// Copies all to a table of twice the size that no reader knows, and says how many there were. What lies in a bucket goes to
     /// one of two, which this bit says, and in buckets of odd bases a draw from the core, too.
     fn copy_all_to(&self, leaf: &Leaf, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
-        let (table, tag_bits, level) = (leaf.shard().table(), self.plan.tag_bits(), leaf.shards.plan().extension_bits);
+        let (table, tag_bits, level) =
+            (leaf.shard().bucket_array(), self.plan.tag_bits(), leaf.shards.plan().extension_bits);
         let width = child.shards.plan().slot_bits;
-        let mut words = Packer::new(width, child.shard().table().filled_by_each());
+        let mut words = Packer::new(width, child.shard().bucket_array().filled_by_each());
         for bucket in leaf.shard().geometry().all_buckets() {
             let slots = table.slots(bucket, locked).map(|slot| {
                 let apart = self.geometry.is_apart(slot >> tag_bits, bucket, level);
@@ -122,7 +123,7 @@ impl Drop for Copied<'_> {
             _ if self.is_empty => {}
             Some(bit) => self.leaf.clear_half(self.locked, bit),
             // Nobody looks for anything there any more, but who came before (model lookup_during_a_refill_finds_its_key).
-            None => self.leaf.shard().table().clear_all(self.locked),
+            None => self.leaf.shard().bucket_array().clear_all(self.locked),
         }
     }
 }
@@ -139,7 +140,7 @@ impl Leaf {
     /// Copies all that has this bit to a table that no reader knows, and says how many there were.
     fn copy_half_to(&self, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
         let (lanes, width, mut moved) = (self.lanes(), child.shards.plan().slot_bits, 0);
-        let mut words = Packer::new(self.slots_of_a_run() * width, child.shard().table().filled_by_each());
+        let mut words = Packer::new(self.slots_of_a_run() * width, child.shard().bucket_array().filled_by_each());
         self.each_run(locked, |run| {
             let goes = lanes.with_bit(run, bit);
             moved += u64::from(lanes.count([goes, 0, 0, 0]));
@@ -168,7 +169,7 @@ impl Leaf {
     /// Clears the slots of a run of which this says the highest bits, word by word: a bucket is read before any word of it is
     /// written.
     fn clear_where(&self, locked: &LockedAll<'_>, goes: impl Fn(u64) -> u64) {
-        let (table, lanes) = (self.shard().table(), self.lanes());
+        let (table, lanes) = (self.shard().bucket_array(), self.lanes());
         let width = self.shards.plan().slot_bits;
         let mut words = Packer::new(self.slots_of_a_run() * width, table.emptied_by_each(locked));
         self.each_run(locked, |run| words.push(lanes.only(run) & !lanes.whole(goes(run))));
@@ -176,17 +177,17 @@ impl Leaf {
     }
 
     fn lanes(&self) -> Lanes {
-        self.shard().table().format().lanes
+        self.shard().bucket_array().format().lanes
     }
 
     fn slots_of_a_run(&self) -> u32 {
-        if self.shard().table().format().has_two_runs() { 2 } else { 4 }
+        if self.shard().bucket_array().format().has_two_runs() { 2 } else { 4 }
     }
 
     /// All runs, in order, each with anything above it.
     #[inline(always)]
     fn each_run(&self, locked: &LockedAll<'_>, mut work: impl FnMut(u64)) {
-        let table = self.shard().table();
+        let table = self.shard().bucket_array();
         // A copy, which the compiler need not read anew.
         let format = *table.format();
         for bucket in self.shard().geometry().all_buckets() {

@@ -7,7 +7,7 @@
 use super::Growing;
 use super::write::{Again, InLeaf};
 use crate::error::InsertError;
-use crate::layout::{Aim, Mixed, Search, SearchBudget};
+use crate::layout::{CellPlace, Mixed, Search, SearchBudget};
 use crate::raw::exclusive::KEYS_UNDER_LOCKS;
 use crate::raw::pair::Put;
 #[cfg(feature = "rayon")]
@@ -55,7 +55,7 @@ impl<K: SlotKind> Growing<K> {
 }
 
 /// A key that is not yet stored, and what will have become of it.
-type Waiting<'o, O> = (Aim, &'o mut O);
+type Waiting<'o, O> = (CellPlace, &'o mut O);
 
 impl<K: SlotKind, N> InsertTask<'_, K, N> {
     /// Stores these keys, each by itself: for so few that to lock all of a table would take longer.
@@ -63,7 +63,7 @@ impl<K: SlotKind, N> InsertTask<'_, K, N> {
     where
         N: FnMut(&mut O, Result<u32, InsertError>),
     {
-        keys.for_each(|(mixed, outcome)| self.insert_one(self.growing.aim(mixed), outcome));
+        keys.for_each(|(mixed, outcome)| self.insert_one(self.growing.cell_place(mixed), outcome));
     }
 
     /// Stores these keys. The fewer tables they are of, the faster.
@@ -72,16 +72,16 @@ impl<K: SlotKind, N> InsertTask<'_, K, N> {
         N: FnMut(&mut O, Result<u32, InsertError>),
     {
         let growing = self.growing;
-        let mut keys = keys.map(|(mixed, outcome)| (growing.aim(mixed), outcome)).peekable();
+        let mut keys = keys.map(|(mixed, outcome)| (growing.cell_place(mixed), outcome)).peekable();
         let (mut now, mut waiting) = (Vec::new(), Vec::new());
         if now.try_reserve_exact(KEYS_UNDER_LOCKS).and(waiting.try_reserve_exact(KEYS_UNDER_LOCKS)).is_err() {
-            return keys.for_each(|(aim, outcome)| self.insert_one(aim, outcome));
+            return keys.for_each(|(place, outcome)| self.insert_one(place, outcome));
         }
-        while let Some(&(aim, _)) = keys.peek() {
-            self.insert_locked(aim.cell, keys.by_ref().take(KEYS_UNDER_LOCKS), &mut waiting);
-            while let Some(&(aim, _)) = waiting.first() {
+        while let Some(&(place, _)) = keys.peek() {
+            self.insert_locked(place.cell, keys.by_ref().take(KEYS_UNDER_LOCKS), &mut waiting);
+            while let Some(&(place, _)) = waiting.first() {
                 mem::swap(&mut now, &mut waiting);
-                self.insert_locked(aim.cell, now.drain(..), &mut waiting);
+                self.insert_locked(place.cell, now.drain(..), &mut waiting);
             }
         }
     }
@@ -97,44 +97,44 @@ impl<K: SlotKind, N> InsertTask<'_, K, N> {
         N: FnMut(&mut O, Result<u32, InsertError>),
     {
         let InsertTask { growing, ref mut search, ref mut budget, put, ref mut note } = *self;
-        let (leaf, strained) = (growing.directory.at(cell), Cell::new(false));
+        let (leaf, searched_long) = (growing.directory.at(cell), Cell::new(false));
         let (mut refused, mut ends) = (None, false);
         let exclusive = growing.shard(leaf).exclusive();
-        let keys = keys.inspect(|(aim, _)| leaf.shard().fetch(leaf.class(aim.class), CacheLevel::L1));
+        let keys = keys.inspect(|(place, _)| leaf.shard().fetch(leaf.class(place.class), CacheLevel::L1));
         rolling::<AHEAD, _>(
             keys,
             |_| {},
-            |(aim, outcome)| {
+            |(place, outcome)| {
                 if ends {
-                    return waiting.push((aim, outcome));
+                    return waiting.push((place, outcome));
                 }
-                let home = InLeaf { growing, cell: aim.cell, leaf, strained: &strained };
-                match exclusive.insert(home, search, budget, leaf.class(aim.class), put) {
+                let owner = InLeaf { growing, cell: place.cell, leaf, searched_long: &searched_long };
+                match exclusive.insert(owner, search, budget, leaf.class(place.class), put) {
                     Ok(result) => {
                         note(outcome, result);
-                        ends = strained.take() && growing.relieves(leaf);
+                        ends = searched_long.take() && growing.is_nearly_full(leaf);
                     }
-                    Err(Again::Moved) => waiting.push((aim, outcome)),
-                    Err(Again::Full { .. }) => (refused, ends) = (Some((aim, outcome)), true),
+                    Err(Again::Moved) => waiting.push((place, outcome)),
+                    Err(Again::Full { .. }) => (refused, ends) = (Some((place, outcome)), true),
                 }
             },
         );
         // A split locks the table itself.
         drop(exclusive);
         if ends {
-            growing.relieve(leaf);
+            growing.split_if_nearly_full(leaf);
         }
-        if let Some((aim, outcome)) = refused {
-            self.insert_one(aim, outcome);
+        if let Some((place, outcome)) = refused {
+            self.insert_one(place, outcome);
         }
     }
 
     /// As a single insertion, which splits a table that is full.
-    fn insert_one<O>(&mut self, aim: Aim, outcome: &mut O)
+    fn insert_one<O>(&mut self, place: CellPlace, outcome: &mut O)
     where
         N: FnMut(&mut O, Result<u32, InsertError>),
     {
-        let result = self.growing.insert_fetched(aim, self.put, self.budget);
+        let result = self.growing.insert_fetched(place, self.put, self.budget);
         (self.note)(outcome, result);
     }
 }

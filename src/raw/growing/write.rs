@@ -4,8 +4,8 @@
 use super::Growing;
 use super::leaf::Leaf;
 use crate::error::InsertError;
-use crate::layout::{Aim, Class, Doubled, LAST_LOAD, Mixed, SearchBudget};
-use crate::raw::home::Home;
+use crate::layout::{CellPlace, Class, Doubled, LAST_LOAD, Mixed, SearchBudget};
+use crate::raw::owner::Owner;
 use crate::raw::pair::Put;
 use crate::raw::shard::Shard;
 use crate::raw::slots::SlotKind;
@@ -34,7 +34,7 @@ pub(in crate::raw) struct InLeaf<'a, K: SlotKind> {
     pub(super) growing: &'a Growing<K>,
     pub(super) cell: usize,
     pub(super) leaf: Member<'a, Leaf>,
-    pub(super) strained: &'a Cell<bool>,
+    pub(super) searched_long: &'a Cell<bool>,
 }
 
 /// Why a writer begins anew.
@@ -54,7 +54,7 @@ impl<K: SlotKind> Clone for InLeaf<'_, K> {
 
 impl<K: SlotKind> Copy for InLeaf<'_, K> {}
 
-impl<K: SlotKind> Home for InLeaf<'_, K> {
+impl<K: SlotKind> Owner for InLeaf<'_, K> {
     type Again = Again;
 
     #[inline(always)]
@@ -69,7 +69,7 @@ impl<K: SlotKind> Home for InLeaf<'_, K> {
     #[inline(always)]
     fn searched(self, buckets: usize) {
         if buckets > LONG_SEARCH {
-            self.strained.set(true);
+            self.searched_long.set(true);
         }
     }
 
@@ -99,33 +99,38 @@ fn full_from(leaf: &Leaf) -> f64 {
 impl<K: SlotKind> Changed for Growing<K> {
     #[inline(always)]
     fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
-        let aim = self.aim(mixed);
-        self.fetch(aim, CacheLevel::L1);
-        self.insert_fetched(aim, put, &mut SearchBudget::full())
+        let place = self.cell_place(mixed);
+        self.fetch(place, CacheLevel::L1);
+        self.insert_fetched(place, put, &mut SearchBudget::full())
     }
 
     fn remove(&self, mixed: Mixed, value: Option<u32>) -> u32 {
-        let aim = self.aim(mixed);
-        self.fetch(aim, CacheLevel::L1);
-        self.remove_fetched(aim, value)
+        let place = self.cell_place(mixed);
+        self.fetch(place, CacheLevel::L1);
+        self.remove_fetched(place, value)
     }
 }
 
 impl<K: SlotKind> Growing<K> {
     /// The same for a key whose buckets are on their way.
     #[inline(always)]
-    pub(crate) fn insert_fetched(&self, aim: Aim, put: Put, budget: &mut SearchBudget) -> Result<u32, InsertError> {
-        let strained = Cell::new(false);
+    pub(crate) fn insert_fetched(
+        &self,
+        place: CellPlace,
+        put: Put,
+        budget: &mut SearchBudget,
+    ) -> Result<u32, InsertError> {
+        let searched_long = Cell::new(false);
         loop {
-            let (leaf, class) = self.home(aim);
-            let home = InLeaf { growing: self, cell: aim.cell, leaf, strained: &strained };
+            let (leaf, class) = self.owner(place);
+            let owner = InLeaf { growing: self, cell: place.cell, leaf, searched_long: &searched_long };
             let change = leaf.shard().begin_change();
-            let result = self.shard(leaf).insert_fetched(home, class, put, budget);
+            let result = self.shard(leaf).insert_fetched(owner, class, put, budget);
             change.end();
             match result {
                 Ok(result) => {
-                    if strained.get() {
-                        self.relieve(leaf);
+                    if searched_long.get() {
+                        self.split_if_nearly_full(leaf);
                     }
                     return result;
                 }
@@ -138,16 +143,16 @@ impl<K: SlotKind> Growing<K> {
     /// Splits a table that is nearly full, before it is searched in vain.
     #[cold]
     #[inline(never)]
-    pub(super) fn relieve(&self, leaf: Member<'_, Leaf>) {
+    pub(super) fn split_if_nearly_full(&self, leaf: Member<'_, Leaf>) {
         let doublings = leaf.doublings();
-        if self.relieves(leaf) {
+        if self.is_nearly_full(leaf) {
             // Without memory, the insertion that finds no room says so.
             let _ = self.split(leaf, doublings, SPLIT_FROM);
         }
     }
 
     /// Whether the table is nearly full, and may be split for that.
-    pub(super) fn relieves(&self, leaf: Member<'_, Leaf>) -> bool {
+    pub(super) fn is_nearly_full(&self, leaf: Member<'_, Leaf>) -> bool {
         // What was asked for at the beginning fits in before the first doubling. The last one is for tables that are full, not for
         // those that are nearly so: few are.
         // Small tables are refilled in place of a refusal: no search in them is long.
@@ -170,36 +175,36 @@ impl<K: SlotKind> Growing<K> {
     }
 
     pub(in crate::raw) fn count(&self, mixed: Mixed) -> usize {
-        self.at_home(self.aim(mixed), |shard, home, class| shard.count(home, class))
+        self.at_owner(self.cell_place(mixed), |shard, owner, class| shard.count(owner, class))
     }
 
     /// The same for a key whose buckets are on their way.
     #[inline(always)]
-    pub(crate) fn remove_fetched(&self, aim: Aim, value: Option<u32>) -> u32 {
-        self.at_home(aim, |shard, home, class| {
+    pub(crate) fn remove_fetched(&self, place: CellPlace, value: Option<u32>) -> u32 {
+        self.at_owner(place, |shard, owner, class| {
             let change = shard.begin_change();
-            let removed = shard.remove_fetched(home, class, value);
+            let removed = shard.remove_fetched(owner, class, value);
             change.end();
             removed
         })
     }
 
     pub(in crate::raw) fn remove_all(&self, mixed: Mixed) -> usize {
-        self.at_home(self.aim(mixed), |shard, home, class| shard.remove_all(home, class))
+        self.at_owner(self.cell_place(mixed), |shard, owner, class| shard.remove_all(owner, class))
     }
 
     /// Does this to the class of a key, in its table.
     #[inline(always)]
-    pub(in crate::raw) fn at_home<'a, T>(
+    pub(in crate::raw) fn at_owner<'a, T>(
         &'a self,
-        aim: Aim,
+        place: CellPlace,
         work: impl Fn(Shard<'a, K::Slots<'a>>, InLeaf<'_, K>, Class) -> Result<T, Again>,
     ) -> T {
-        let strained = Cell::new(false);
+        let searched_long = Cell::new(false);
         loop {
-            let (leaf, class) = self.home(aim);
-            let home = InLeaf { growing: self, cell: aim.cell, leaf, strained: &strained };
-            if let Ok(done) = work(self.shard(leaf), home, class) {
+            let (leaf, class) = self.owner(place);
+            let owner = InLeaf { growing: self, cell: place.cell, leaf, searched_long: &searched_long };
+            if let Ok(done) = work(self.shard(leaf), owner, class) {
                 return done;
             }
         }

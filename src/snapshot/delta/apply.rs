@@ -5,7 +5,7 @@ use super::format::{self, Change, End, HEAD, NAME, Next};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::CuckooFilter;
 use crate::hashing::SavedHasher;
-use crate::layout::{Aim, Geometry, Plan, SLOTS, Search, SearchBudget};
+use crate::layout::{CellPlace, Geometry, Plan, SLOTS, Search, SearchBudget};
 use crate::raw::{Bare, Exclusive, Fixed, Growing, Put, RawFilter};
 use crate::snapshot::arriving::{exact, take};
 use crate::snapshot::read::{SnapshotHeader, SnapshotReader, check, whole};
@@ -121,12 +121,12 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
             let refused = || SnapshotError::DeltaRefused { shard };
             let mut writer = Writer::of(&self.raw, shard);
             let [removed, inserted] = changed.names();
-            for aim in changed.aims(removed, self.raw.geometry(), self.plan()) {
-                writer.remove(aim).ok_or_else(refused)?;
+            for place in changed.places(removed, self.raw.geometry(), self.plan()) {
+                writer.remove(place).ok_or_else(refused)?;
                 report.removed += 1;
             }
-            for aim in changed.aims(inserted, self.raw.geometry(), self.plan()) {
-                writer.insert(aim).ok_or_else(refused)?;
+            for place in changed.places(inserted, self.raw.geometry(), self.plan()) {
+                writer.insert(place).ok_or_else(refused)?;
                 report.inserted += 1;
             }
         }
@@ -151,22 +151,22 @@ impl<'a> Writer<'a> {
     }
 
     /// Removes one copy; `None` if there is none.
-    fn remove(&self, aim: Aim) -> Option<()> {
+    fn remove(&self, place: CellPlace) -> Option<()> {
         let had = match self {
-            Writer::Shard(exclusive, ..) => exclusive.remove(aim.class, None),
-            Writer::Tables(growing, _) => growing.remove_fetched(aim, None),
+            Writer::Shard(exclusive, ..) => exclusive.remove(place.class, None),
+            Writer::Tables(growing, _) => growing.remove_fetched(place, None),
         };
         (had != 0).then_some(())
     }
 
     /// Inserts one copy; `None` if there is no room.
-    fn insert(&mut self, aim: Aim) -> Option<()> {
+    fn insert(&mut self, place: CellPlace) -> Option<()> {
         let stored = match self {
             Writer::Shard(exclusive, search, budget) => {
-                let Ok(stored) = exclusive.insert(Fixed, search, budget, aim.class, Put::COPY);
+                let Ok(stored) = exclusive.insert(Fixed, search, budget, place.class, Put::COPY);
                 stored
             }
-            Writer::Tables(growing, budget) => growing.insert_fetched(aim, Put::COPY, budget),
+            Writer::Tables(growing, budget) => growing.insert_fetched(place, Put::COPY, budget),
         };
         stored.ok().map(|_| ())
     }
@@ -228,9 +228,9 @@ impl Delta {
         for changed in &self.changes {
             let shard = changed.change.piece.shard;
             let [removed, inserted] = changed.names();
-            let aims = changed.aims(removed, geometry, plan).chain(changed.aims(inserted, geometry, plan));
+            let places = changed.places(removed, geometry, plan).chain(changed.places(inserted, geometry, plan));
             let len = (changed.change.removed + changed.change.inserted) as usize;
-            if aims.count() != len || changed.bytes[len * NAME..].iter().any(|&byte| byte != 0) {
+            if places.count() != len || changed.bytes[len * NAME..].iter().any(|&byte| byte != 0) {
                 return Err(invalid(shard, "class"));
             }
             let sum = |bytes| format::names(bytes).map(|name| name.digest(shard)).fold(0, u64::wrapping_add);
@@ -254,11 +254,12 @@ impl Changed {
 
     /// Returns the places of the classes named by some bytes, without classes that are impossible or belong to another
     /// piece.
-    fn aims(&self, bytes: &[u8], geometry: &Geometry, plan: &Plan) -> impl Iterator<Item = Aim> {
-        let aim = |name: Name| geometry.aim_at(plan, self.change.piece.shard, name.fingerprint, name.bucket);
-        let is_here =
-            |aim: &Aim, name| Name::of(aim.class) == name && (self.cells[0]..self.cells[1]).contains(&aim.cell);
-        format::names(bytes).filter_map(move |name| aim(name).filter(|aim| is_here(aim, name)))
+    fn places(&self, bytes: &[u8], geometry: &Geometry, plan: &Plan) -> impl Iterator<Item = CellPlace> {
+        let place = |name: Name| geometry.cell_place_at(plan, self.change.piece.shard, name.fingerprint, name.bucket);
+        let is_here = |place: &CellPlace, name| {
+            Name::of(place.class) == name && (self.cells[0]..self.cells[1]).contains(&place.cell)
+        };
+        format::names(bytes).filter_map(move |name| place(name).filter(|place| is_here(place, name)))
     }
 }
 

@@ -159,7 +159,7 @@ impl<R: Read> Tables<R> {
         let (plan, extent) = (self.plan(), self.extent());
         let table = plan.leaf(&extent);
         let buckets = table.all_buckets().zip(unpack(&self.words, table.slot_bits, table.buckets as usize));
-        let name = |bucket, stored| Name::of(self.geometry.aim_of(plan, &extent, stored, bucket).class);
+        let name = |bucket, stored| Name::of(self.geometry.cell_place_of(plan, &extent, stored, bucket).class);
         let names = buckets.flat_map(|(bucket, slots)| {
             slots.into_iter().filter_map(Fingerprint::from_slot).map(move |stored| name(bucket, stored))
         });

@@ -1,7 +1,7 @@
 //! The header, before the records.
 
 use super::fields::{Fields, put_u32, put_u64};
-use super::kind::{self, Growing, Kind};
+use super::kind::{self, GrowingFields, Kind};
 use super::{ALIGN, CHECKSUM, invalid as invalid_at};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::layout::{FINGERPRINT_BITS, Plan};
@@ -131,7 +131,7 @@ impl Header {
         if kind.expiring.is_some() {
             plan.count_bits = kind.counter_bits;
         }
-        if let Some(Growing { reserve_bits, extension_bits, max_capacity }) = kind.growing {
+        if let Some(GrowingFields { reserve_bits, extension_bits, max_capacity }) = kind.growing {
             if !plan.extends(extension_bits) {
                 return Err(invalid("bits that extend buckets", extension_bits));
             }
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(u32_at(252), crc32c(&bytes[..252]));
         assert_eq!(origin(&bytes), u32_at(252));
         let kind = Kind {
-            growing: Some(Growing { reserve_bits: 5, extension_bits: 0, max_capacity: 4_800_000 }),
+            growing: Some(GrowingFields { reserve_bits: 5, extension_bits: 0, max_capacity: 4_800_000 }),
             expiring: Some(Expiring { tag_bits: 3, time_to_live: 12_000, tick: 2_000, renewed: true }),
             counter_bits: 6,
             tagged: false,

@@ -21,7 +21,7 @@ pub(super) const BYTES: usize = 32;
 #[derive(Clone, Copy, Default, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct Kind {
-    pub(in crate::snapshot) growing: Option<Growing>,
+    pub(in crate::snapshot) growing: Option<GrowingFields>,
     pub(in crate::snapshot) expiring: Option<Expiring>,
     /// Bits of the counter in each slot, the lowest ones; 0 if nothing is counted.
     pub(in crate::snapshot) counter_bits: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Kind {
 /// Shards split until they have spent the reserve.
 #[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
-pub(crate) struct Growing {
+pub(crate) struct GrowingFields {
     /// The upper bits of a fingerprint, which splits spend. The bits below are its core.
     pub(in crate::snapshot) reserve_bits: u32,
     /// The uppermost reserve bits, which extend the buckets of tables that are refilled.
@@ -142,7 +142,7 @@ impl Kind {
             return Err(invalid(SnapshotPlace::Header, "reserved bytes", "not 0"));
         }
         Ok(Kind {
-            growing: is(GROWING).then_some(Growing { reserve_bits, extension_bits, max_capacity }),
+            growing: is(GROWING).then_some(GrowingFields { reserve_bits, extension_bits, max_capacity }),
             expiring: is(EXPIRING).then_some(Expiring { tag_bits, time_to_live, tick, renewed: is(RENEWED) }),
             counter_bits,
             tagged: is(TAGGED),
@@ -168,7 +168,7 @@ mod tests {
         let expiring = (2..9_u32, any::<u64>(), any::<u64>(), any::<bool>());
         (prop::option::of(growing), prop::option::of(expiring), 0..9_u32).prop_map(
             |(growing, expiring, counter_bits)| Kind {
-                growing: growing.map(|(reserve_bits, extension_bits, max_capacity)| Growing {
+                growing: growing.map(|(reserve_bits, extension_bits, max_capacity)| GrowingFields {
                     reserve_bits,
                     extension_bits: extension_bits.min(reserve_bits - 1),
                     max_capacity,
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_kind_has_a_name() {
-        let growing = Some(Growing { reserve_bits: 1, extension_bits: 0, max_capacity: 1 });
+        let growing = Some(GrowingFields { reserve_bits: 1, extension_bits: 0, max_capacity: 1 });
         let expiring = Some(Expiring { tag_bits: 3, time_to_live: 2, tick: 1, renewed: false });
         assert_eq!(Kind::default().name(), "plain");
         assert_eq!(Kind { growing, ..Kind::default() }.name(), "growing");

@@ -16,7 +16,7 @@ mod trailer;
 
 pub(super) use header::{Header, MAX_METADATA, MAX_NAME, PREFIX, origin, too_short};
 pub(crate) use kind::Kind;
-pub(super) use kind::{Expiring, Growing};
+pub(super) use kind::{Expiring, GrowingFields};
 pub(super) use record::{RECORD_HEAD, Record, padded, with_head};
 pub(super) use trailer::{COUNT as TRAILER_COUNT, TRAILER, trailer};
 

@@ -208,7 +208,7 @@ impl Scenario {
         let mut class = |rng: &mut fastrand::Rng| {
             let class = loop {
                 let mixed = Mixed::of(rng.u64(..1 << 20));
-                let class = if plan.grows() { geometry.aim(mixed).class } else { geometry.locate(mixed).1 };
+                let class = if plan.grows() { geometry.cell_place(mixed).class } else { geometry.locate(mixed).1 };
                 if !class.coincides() {
                     break class;
                 }
@@ -321,7 +321,7 @@ impl World {
                     continue;
                 }
                 Action::Split => {
-                    self.filter.growing().expect("it grows").split_home(mixed);
+                    self.filter.growing().expect("it grows").split_owner(mixed);
                     continue;
                 }
                 Action::Clear => {
@@ -347,7 +347,7 @@ impl World {
     fn copy(&self) -> Vec<[u32; 8]> {
         let (mut live, mut words) = (Vec::new(), vec![0; self.scenario.plan.words]);
         let Ok(()) = self.filter.copy_each(0..1, &mut words, |copy, words| {
-            live.extend(self.filter.contents(copy, words).map(|(aim, value)| (name(aim.class), value)));
+            live.extend(self.filter.contents(copy, words).map(|(place, value)| (name(place.class), value)));
             Ok::<_, Infallible>(())
         });
         let of =

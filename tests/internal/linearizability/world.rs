@@ -60,7 +60,7 @@ impl World {
         };
         let mut counts = vec![0; scenario.classes.len()];
         let Ok(()) = growing.copy_each(0..self.raw.plan().shards, &mut words.words, |copy, words| {
-            for found in self.raw.contents(copy, words).map(|(aim, _)| aim.class) {
+            for found in self.raw.contents(copy, words).map(|(place, _)| place.class) {
                 let is = |&(class, _): &(Class, u8)| class == found || class == found.turned();
                 counts[scenario.classes.iter().position(is).expect("all that is stored was inserted")] += 1;
             }
@@ -114,7 +114,7 @@ impl World {
                 Action::Task => self.task(scenario, program, number, &mut note, &now),
                 Action::Split => {
                     if let Some(growing) = self.raw.growing() {
-                        growing.split_home(self.mixed(key));
+                        growing.split_owner(self.mixed(key));
                     }
                     seen.splits.push((begin, now()));
                 }

@@ -66,7 +66,7 @@ pub(super) fn class(filter: &Filter, hash: u64) -> Class {
 /// The shard of a hash, or its cell in a filter that grows, and its class there.
 pub(super) fn place<S>(filter: &CuckooFilter<u64, S>, hash: u64) -> (usize, layout::Class) {
     let mixed = Mixed::of(hash);
-    let in_growing = |growing: &Growing| (growing.aim(mixed).cell, growing.aim(mixed).class);
+    let in_growing = |growing: &Growing| (growing.cell_place(mixed).cell, growing.cell_place(mixed).class);
     filter.raw.growing().map_or_else(|| filter.raw.geometry().locate(mixed), in_growing)
 }
 

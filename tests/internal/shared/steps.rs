@@ -5,7 +5,7 @@
 use crate::layout::{Class, Mixed, Plan};
 use crate::raw::{IfPresent, Observed, Put, RawFilter, Shards, SlotKind, Stripe, Tagging};
 use crate::sys::mapping::FileMapping;
-use crate::sys::memory::Run;
+use crate::sys::memory::Buffer;
 use crate::sys::steps::{Step, with_hook};
 use crate::sys::sync::AtomicU64;
 use crossbeam_utils::CachePadded;
@@ -53,8 +53,8 @@ impl Memory {
     }
 
     fn take_over<K: SlotKind>(&self) -> RawFilter<K> {
-        let words: Run<AtomicU64> = self.mapping.run(WORDS, Shards::words_of(&self.plan).unwrap()).unwrap();
-        let stripes: Run<CachePadded<Stripe>> = self.mapping.run(0, self.plan.stripes).unwrap();
+        let words: Buffer<AtomicU64> = self.mapping.run(WORDS, Shards::words_of(&self.plan).unwrap()).unwrap();
+        let stripes: Buffer<CachePadded<Stripe>> = self.mapping.run(0, self.plan.stripes).unwrap();
         RawFilter::take_over(Shards::shared(&self.plan, words, stripes).unwrap()).unwrap().0
     }
 

@@ -5,7 +5,7 @@ use crate::error::InsertError;
 use crate::layout::Doubled;
 use core::convert::Infallible;
 
-pub(crate) trait Home: Copy {
+pub(crate) trait Owner: Copy {
     /// What has a writer begin anew.
     type Again;
 
@@ -24,13 +24,13 @@ pub(crate) trait Home: Copy {
 }
 
 /// What comes of an insertion, unless it has to begin anew.
-pub(crate) type Inserted<H> = Result<Result<u32, InsertError>, <H as Home>::Again>;
+pub(crate) type Inserted<H> = Result<Result<u32, InsertError>, <H as Owner>::Again>;
 
-/// The home of the classes of a filter of fixed size.
+/// The owner of the classes of a filter of fixed size.
 #[derive(Clone, Copy)]
 pub(crate) struct Fixed;
 
-impl Home for Fixed {
+impl Owner for Fixed {
     type Again = Infallible;
 
     #[inline(always)]

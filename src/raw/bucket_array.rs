@@ -12,16 +12,16 @@ use core::sync::atomic::Ordering;
 
 /// The words of a shard: some of all that the filter has.
 #[derive(Clone, Copy)]
-pub(crate) struct Table<'a> {
+pub(crate) struct BucketArray<'a> {
     shards: &'a Shards,
     /// The first of them.
     first: usize,
 }
 
-impl<'a> Table<'a> {
+impl<'a> BucketArray<'a> {
     #[inline(always)]
     pub(super) fn of(shards: &'a Shards, shard: usize) -> Self {
-        Table { shards, first: shard * shards.plan().words }
+        BucketArray { shards, first: shard * shards.plan().words }
     }
 
     #[inline(always)]
@@ -278,7 +278,7 @@ impl<'a> Table<'a> {
 /// A lookup's read of a word.
 #[inline(always)]
 pub(super) fn acquire(word: &AtomicU64) -> u64 {
-    // Acquire: pairs with the Release in `Table::write_word`, and keeps the second read of the version after it.
+    // Acquire: pairs with the Release in `BucketArray::write_word`, and keeps the second read of the version after it.
     word.load(Ordering::Acquire)
 }
 
@@ -332,7 +332,7 @@ mod tests {
     use super::*;
     use crate::layout::{FINGERPRINT_BITS, Fingerprint, Geometry, Plan};
     use crate::raw::locks::Stripes;
-    use crate::raw::probe::{Layout, LayoutKind, Runs, ThreeWords, Words, with_layout};
+    use crate::raw::probe::{BucketLayout, BucketLayoutKind, Runs, ThreeWords, Words, with_layout};
     use crate::raw::slots::{Bare, Slots};
     use crate::sys::memory::HugePages;
     use crate::sys::steps::with_hook;
@@ -388,8 +388,8 @@ mod tests {
             }
         }
 
-        fn table(&self) -> Table<'_> {
-            self.shards.at(0, Bare).table()
+        fn bucket_array(&self) -> BucketArray<'_> {
+            self.shards.at(0, Bare).bucket_array()
         }
 
         fn stripes(&self) -> Stripes<'_> {
@@ -399,12 +399,12 @@ mod tests {
         /// The slots that hold this value.
         fn find(&self, value: u32, bucket: Bucket) -> Matches {
             let lanes = self.format.lanes;
-            self.table().matching(bucket, UnderLock, |run| lanes.equal(run, lanes.repeat(value)))
+            self.bucket_array().matching(bucket, UnderLock, |run| lanes.equal(run, lanes.repeat(value)))
         }
 
         fn lower_empty(&self, buckets: [Bucket; 2]) -> Option<Slot> {
             let lanes = self.format.lanes;
-            self.table().lower(buckets, UnderLock, |run| Bare.lowest_room(lanes, run, ()))
+            self.bucket_array().lower(buckets, UnderLock, |run| Bare.lowest_room(lanes, run, ()))
         }
 
         fn slots_of(&self, bucket: usize) -> &[u32] {
@@ -413,7 +413,7 @@ mod tests {
 
         /// What a lookup is told, by the layout of the filter and by the portable one.
         fn contains(&self, key: Fingerprint, first: Bucket, second: Bucket) -> bool {
-            let kind = LayoutKind::of(self.format.slot_bits());
+            let kind = BucketLayoutKind::of(self.format.slot_bits());
             let found = with_layout!(kind, L => self.holds::<L>(key, first, second));
             let portable = if self.format.has_two_runs() {
                 self.holds::<ThreeWords>(key, first, second)
@@ -424,7 +424,7 @@ mod tests {
             found
         }
 
-        fn holds<L: Layout>(&self, key: Fingerprint, first: Bucket, second: Bucket) -> bool {
+        fn holds<L: BucketLayout>(&self, key: Fingerprint, first: Bucket, second: Bucket) -> bool {
             let lanes = self.format.lanes;
             let pattern = lanes.repeat(key.get());
             let holds = |bucket: Bucket| {
@@ -455,7 +455,7 @@ mod tests {
             let expected_lower = if is_lower { (other, expected_of_other) } else { (bucket, expected) };
             assert_eq!(lower, self.slot(expected_lower.0, expected_lower.1), "the lower empty slot of two buckets");
             let (Some(slot), Some(expected)) = (found, expected) else { return false };
-            self.table().put(&locked, slot, key.get());
+            self.bucket_array().put(&locked, slot, key.get());
             drop(locked);
             self.slots[bucket * SLOTS + expected] = key.get();
             true
@@ -469,7 +469,7 @@ mod tests {
             let expected = self.slots_of(bucket).iter().position(|&slot| slot == key.get());
             assert_eq!(found, self.slot(bucket, expected), "the lowest copy");
             let (Some(slot), Some(expected)) = (found, expected) else { return false };
-            self.table().clear(&locked, slot);
+            self.bucket_array().clear(&locked, slot);
             drop(locked);
             self.slots[bucket * SLOTS + expected] = 0;
             true
@@ -483,23 +483,23 @@ mod tests {
         /// The bits of the table are those of the slots, one after the other, and nothing else: no neighbour was
         /// touched, and nothing stands above the last slot.
         fn check_words(&self) {
-            let mut words = vec![0u64; self.table().words().len()];
+            let mut words = vec![0u64; self.bucket_array().words().len()];
             for (slot, &value) in self.slots.iter().enumerate() {
                 for bit in (0..self.width as usize).filter(|bit| value >> bit & 1 == 1) {
                     let at = slot * self.width as usize + bit;
                     words[at / 64] |= 1 << (at % 64);
                 }
             }
-            let found: Vec<u64> = self.table().words().iter().map(|word| Optimistic.load(word)).collect();
+            let found: Vec<u64> = self.bucket_array().words().iter().map(|word| Optimistic.load(word)).collect();
             assert_eq!(found, words, "width {}: {:?}", self.width, self.slots);
         }
 
         /// All reads of a bucket, and lookups in it and another one.
         fn check_reads(&self, bucket: usize, other: usize, key: Fingerprint) {
             let at = self.buckets[bucket];
-            assert_eq!(self.table().slots(at, Optimistic), self.slots_of(bucket));
+            assert_eq!(self.bucket_array().slots(at, Optimistic), self.slots_of(bucket));
             let room = |run| Bare.lowest_room(self.format.lanes, run, ());
-            assert_eq!(self.table().matching(at, Optimistic, room).any(), self.held(bucket, 0));
+            assert_eq!(self.bucket_array().matching(at, Optimistic, room).any(), self.held(bucket, 0));
             self.check_matches(bucket, other, key);
             let expected = self.held(bucket, key.get()) || self.held(other, key.get());
             for (first, second) in [(bucket, other), (other, bucket)] {
@@ -614,12 +614,12 @@ mod tests {
             for bucket in [0, 15, 16, 34] {
                 while twin.store(bucket, fingerprint(width, 3)) {}
             }
-            let used = twin.table().words().iter().filter(|word| Optimistic.load(word) != 0).count();
+            let used = twin.bucket_array().words().iter().filter(|word| Optimistic.load(word) != 0).count();
             let cleared = Rc::new(RefCell::new(0));
             let noted = Rc::clone(&cleared);
             with_hook(
                 move |step| *noted.borrow_mut() += usize::from(step == Step::Cleared),
-                || twin.table().clear_all(&twin.stripes().lock_all()),
+                || twin.bucket_array().clear_all(&twin.stripes().lock_all()),
             );
             assert_eq!(cleared.take(), used);
             twin.slots.fill(0);
@@ -632,18 +632,18 @@ mod tests {
         for width in FINGERPRINT_BITS {
             for count in [1, 2, 3, 16, 17] {
                 let mut twin = Twin::new(width, count);
-                let occupied = |twin: &Twin| twin.table().occupied(twin.buckets.iter().copied());
+                let occupied = |twin: &Twin| twin.bucket_array().occupied(twin.buckets.iter().copied());
                 for taken in 0..count * SLOTS {
                     assert_eq!(occupied(&twin), Some(taken as u64), "width {width}, {count} buckets");
                     assert!(twin.store(taken / SLOTS, fingerprint(width, taken)));
                 }
                 assert_eq!(occupied(&twin), Some((count * SLOTS) as u64));
-                for bit in count * SLOTS * width as usize..twin.table().words().len() * 64 {
+                for bit in count * SLOTS * width as usize..twin.bucket_array().words().len() * 64 {
                     let locked = twin.stripes().lock_all();
-                    let word = load_locked(&twin.table().words()[bit / 64]);
-                    twin.table().words()[bit / 64].store(word | 1 << (bit % 64), Ordering::Relaxed);
+                    let word = load_locked(&twin.bucket_array().words()[bit / 64]);
+                    twin.bucket_array().words()[bit / 64].store(word | 1 << (bit % 64), Ordering::Relaxed);
                     assert_eq!(occupied(&twin), None, "width {width}, {count} buckets, bit {bit}");
-                    twin.table().words()[bit / 64].store(word, Ordering::Relaxed);
+                    twin.bucket_array().words()[bit / 64].store(word, Ordering::Relaxed);
                     drop(locked);
                 }
             }
@@ -658,7 +658,7 @@ mod tests {
         for locked in [0, 15, 16, 31, 32] {
             for bucket in [0, 15, 16, 31, 32] {
                 let locked_pair = twin.stripes().lock_pair(twin.buckets[locked], twin.buckets[locked]);
-                let write = || twin.table().put(&locked_pair, twin.nth(bucket * SLOTS), key.get());
+                let write = || twin.bucket_array().put(&locked_pair, twin.nth(bucket * SLOTS), key.get());
                 let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(write)).is_ok();
                 assert_eq!(written, locked / 16 == bucket / 16, "bucket {bucket} under the lock of bucket {locked}");
             }
@@ -676,14 +676,14 @@ mod tests {
                     let twin = Twin::new(width, count);
                     let around = 0x2aaa_aaaa & mask(width);
                     for other in 0..count * SLOTS {
-                        twin.table().write(twin.nth(other), if other == slot { old } else { around });
+                        twin.bucket_array().write(twin.nth(other), if other == slot { old } else { around });
                     }
                     let twin = Rc::new(twin);
                     let seen = Rc::new(RefCell::new(Vec::new()));
                     let (reader, noted) = (Rc::clone(&twin), Rc::clone(&seen));
                     let look = move |_| {
                         for (bucket, &at) in reader.buckets.iter().enumerate() {
-                            for (i, found) in reader.table().slots(at, Optimistic).into_iter().enumerate() {
+                            for (i, found) in reader.bucket_array().slots(at, Optimistic).into_iter().enumerate() {
                                 if bucket * SLOTS + i == slot {
                                     noted.borrow_mut().push(found);
                                 } else {
@@ -694,7 +694,7 @@ mod tests {
                             assert!(reader.contains(key, at, at));
                         }
                     };
-                    with_hook(look, || twin.table().write(twin.nth(slot), new));
+                    with_hook(look, || twin.bucket_array().write(twin.nth(slot), new));
                     let seen = seen.take();
                     assert_eq!(seen.last(), Some(&new));
                     assert!(seen.len() <= 2);
