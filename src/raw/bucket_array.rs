@@ -44,12 +44,6 @@ impl<'a> BucketArray<'a> {
         self.shards.words.at(self.first + number as usize)
     }
 
-    /// Whether the words of the whole filter are in a core's own caches, for the most part.
-    #[inline]
-    pub(super) fn is_near(self) -> bool {
-        self.shards.table_bytes() <= 1 << 20
-    }
-
     /// Memory of the words, in bytes.
     pub(crate) fn bytes(self) -> usize {
         self.count() * size_of::<AtomicU64>()
@@ -284,9 +278,6 @@ pub(super) fn acquire(word: &AtomicU64) -> u64 {
 
 /// How a writer reads.
 pub(crate) trait Reading: Copy {
-    /// Whether the shard is in the cache of the reader.
-    const NEAR: bool;
-
     fn load(self, word: &AtomicU64) -> u64;
 }
 
@@ -295,8 +286,6 @@ pub(crate) trait Reading: Copy {
 pub(crate) struct Optimistic;
 
 impl Reading for Optimistic {
-    const NEAR: bool = false;
-
     #[inline(always)]
     fn load(self, word: &AtomicU64) -> u64 {
         // Relaxed: a hint that is checked again under the locks (H4).
@@ -309,8 +298,6 @@ impl Reading for Optimistic {
 pub(crate) struct UnderLock;
 
 impl Reading for UnderLock {
-    const NEAR: bool = true;
-
     #[inline(always)]
     fn load(self, word: &AtomicU64) -> u64 {
         load_locked(word)
@@ -319,8 +306,6 @@ impl Reading for UnderLock {
 
 /// With all of the shard locked.
 impl Reading for &LockedAll<'_> {
-    const NEAR: bool = true;
-
     #[inline(always)]
     fn load(self, word: &AtomicU64) -> u64 {
         load_locked(word)

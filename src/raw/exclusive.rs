@@ -90,7 +90,8 @@ impl<T: Slots> Exclusive<'_, T> {
         let locked = &held.locked;
         if let Some(path) = shard.find_short_path(class, held.moment, locked) {
             budget.learn(true);
-            return Ok(self.apply_path(path.hops(), class, value));
+            owner.searched(path.buckets);
+            return Ok(self.apply_path(path.hops.iter().copied(), class, value));
         }
         if shard.is_saturated(held, class) {
             return Ok(Err(too_many_copies(locked, class)));

@@ -105,9 +105,11 @@ impl<T: Slots> Shard<'_, T> {
         put: Put,
         budget: &mut SearchBudget,
     ) -> Inserted<H> {
-        if let Some(path) = self.find_short_path(class, self.moment(), Optimistic)
-            && let Some(result) = self.relocate_along(owner, path.hops(), class, put)?
+        let found = self.find_short_path(class, self.moment(), Optimistic);
+        if let Some(path) = &found
+            && let Some(result) = self.relocate_along(owner, path.hops.iter().copied(), class, put)?
         {
+            owner.searched(path.buckets);
             budget.learn(true);
             return Ok(result);
         }

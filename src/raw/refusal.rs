@@ -37,8 +37,10 @@ impl<T: Slots> Shard<'_, T> {
     ) -> Result<bool, H::Again> {
         let (stripes, moment) = (self.stripes(), self.slots.moment(now));
         let room = move |run| self.slots.lowest_room(self.format().lanes, run, moment);
+        let slots_of = |runs| self.fingerprints(self.format().slots(runs), moment);
         let copies = search.looked_at().take(2).filter(|&(bucket, _)| bucket == class.first || bucket == class.second);
-        let copies = copies.filter_map(|(_, held)| held).flatten().filter(|&held| held == class.fingerprint.get());
+        let copies =
+            copies.filter_map(|(_, held)| held).flat_map(slots_of).filter(|&held| held == class.fingerprint.get());
         let most = if put.if_present == IfPresent::Another { SLOTS } else { 1 };
         // Asked before the first look, for which a split that is under way has to end.
         if !owner.is_final() || stripes.count() > MAX_STRIPES || copies.count() >= most {
@@ -57,10 +59,9 @@ impl<T: Slots> Shard<'_, T> {
             }
             owner.check()?;
             // Under locks, a short path is looked for first, and in large shards it may go where the search does not.
-            let stands = |(bucket, held): (_, Option<[u32; SLOTS]>)| match held {
+            let stands = |(bucket, held): (_, Option<[u64; 2]>)| match held.map(slots_of) {
                 Some(held) => {
-                    !held.contains(&0)
-                        && self.fingerprints(self.bucket_array().slots(bucket, Optimistic), moment) == held
+                    !held.contains(&0) && slots_of(self.bucket_array().runs(self.format(), bucket, Optimistic)) == held
                 }
                 None => !self.bucket_array().matching(bucket, Optimistic, room).any(),
             };

@@ -7,15 +7,40 @@ use super::locks::{AllOfShard, Held};
 use super::owner::Owner;
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
-use super::slots::Slots;
+use super::slots::{Compare, Slots};
 use super::stripe::EMPTIED;
 use crate::error::InsertError;
 use crate::layout::{
     Bucket, Class, Doubled, Fingerprint, Hop, Packing, Path, SLOTS, Search, SearchBudget, ShortPath, Slot, find_short,
 };
+use crate::sys::isa::{Compiled, Function, Of};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
 use crate::sys::unaligned;
+
+/// [`find_short`], compiled for vectors.
+struct FindShort;
+
+impl<'a, T: Slots, R: Reading> Function<Of<Shard<'a, T>, (Class, T::Moment, R), Option<ShortPath>>> for FindShort {
+    #[inline(always)]
+    fn run(shard: &Shard<'a, T>, (class, moment, reading): (Class, T::Moment, R)) -> Option<ShortPath> {
+        // Copies, which stay in registers: a read may change anything else, as far as the compiler knows.
+        let (array, geometry, format) = (shard.bucket_array(), *shard.geometry(), *shard.format());
+        let slots = shard.slots;
+        let room = move |run| slots.lowest_room(format.lanes, run, moment) != 0;
+        let (roots, alternate) =
+            ([class.first, class.second], |fingerprint, bucket| geometry.alternate(fingerprint, bucket));
+        let slots_of = |runs| shard.fingerprints(format.slots(runs), moment);
+        if unaligned::AVAILABLE && format.packing() == Packing::Run {
+            let read = |bucket| array.run_at_once(format.begin(bucket));
+            find_short(roots, read, |run| slots_of([run, 0]), room, alternate)
+        } else {
+            let read = |bucket| array.runs(&format, bucket, reading);
+            let has_room = |[low, high]: [u64; 2]| room(low) || format.has_two_runs() && room(high);
+            find_short(roots, read, slots_of, has_room, alternate)
+        }
+    }
+}
 
 impl<T: Slots> Shard<'_, T> {
     /// Begins to fetch what a search for this key would look at first, if it takes one.
@@ -39,31 +64,11 @@ impl<T: Slots> Shard<'_, T> {
         }
     }
 
-    /// A path of one or two hops, by what it reads without locks or under all of them.
+    /// A path of up to four hops, by what it reads without locks or under all of them.
     #[inline(always)]
-    pub(super) fn find_short_path(self, class: Class, moment: T::Moment, reading: impl Reading) -> Option<ShortPath> {
-        // Copies, which stay in registers: a read may change anything else, as far as the compiler knows.
-        let (table, geometry, format) = (self.bucket_array(), *self.geometry(), *self.format());
-        let room = move |run| self.slots.lowest_room(format.lanes, run, moment) != 0;
-        let (roots, alternate) =
-            ([class.first, class.second], |fingerprint, bucket| geometry.alternate(fingerprint, bucket));
-        if unaligned::AVAILABLE && format.packing() == Packing::Run {
-            find_short(
-                roots,
-                |bucket| table.run_at_once(format.begin(bucket)),
-                |run| self.fingerprints(format.slots([run, 0]), moment),
-                room,
-                alternate,
-            )
-        } else {
-            find_short(
-                roots,
-                |bucket| table.runs(&format, bucket, reading),
-                |runs| self.fingerprints(format.slots(runs), moment),
-                |[low, high]| room(low) || format.has_two_runs() && room(high),
-                alternate,
-            )
-        }
+    pub(super) fn find_short_path<R: Reading>(self, class: Class, moment: T::Moment, reading: R) -> Option<ShortPath> {
+        type Find<'a, T, R> = Of<Shard<'a, T>, (Class, <T as Compare>::Moment, R), Option<ShortPath>>;
+        Compiled::<Find<'_, T, R>>::for_vectors::<FindShort>().call(&self, (class, moment, reading))
     }
 
     /// What slots mean to a search: nothing if they are empty or dead.
@@ -75,28 +80,27 @@ impl<T: Slots> Shard<'_, T> {
 
     /// Searches a path of relocations that makes room in the pair of the class, by what it reads without locks, which others may
     /// change, or under all of them. `None`: within the budget there is none.
-    pub(super) fn find_path<'a, R: Reading>(
+    pub(super) fn find_path<'a>(
         self,
         search: &'a mut Search,
         budget: SearchBudget,
         class: Class,
         moment: T::Moment,
-        reading: R,
+        reading: impl Reading,
     ) -> Option<Path<'a>> {
-        let fetches = !R::NEAR && !self.bucket_array().is_near();
-        let room = move |run| self.slots.lowest_room(self.format().lanes, run, moment);
-        search.find(
-            budget,
-            [class.first, class.second],
-            |bucket| self.fingerprints(self.bucket_array().slots(bucket, reading), moment),
-            |bucket| self.bucket_array().matching(bucket, reading, room).any(),
-            |fingerprint, bucket| self.geometry().alternate(fingerprint, bucket),
-            |bucket| {
-                if fetches {
-                    self.fetch_alternates(bucket, moment);
-                }
-            },
-        )
+        let (array, geometry, format) = (self.bucket_array(), *self.geometry(), *self.format());
+        let room = move |run| self.slots.lowest_room(format.lanes, run, moment) != 0;
+        let (roots, alternate) =
+            ([class.first, class.second], |fingerprint, bucket| geometry.alternate(fingerprint, bucket));
+        let slots_of = |runs| self.fingerprints(format.slots(runs), moment);
+        if unaligned::AVAILABLE && format.packing() == Packing::Run {
+            let read = |bucket| [array.run_at_once(format.begin(bucket)), 0];
+            search.find(budget, roots, read, slots_of, |[run, _]| room(run), alternate)
+        } else {
+            let read = |bucket| array.runs(&format, bucket, reading);
+            let has_room = |[low, high]: [u64; 2]| room(low) || format.has_two_runs() && room(high);
+            search.find(budget, roots, read, slots_of, has_room, alternate)
+        }
     }
 
     /// Whether there is such a path once the table has been doubled. All of it is locked.
@@ -109,14 +113,18 @@ impl<T: Slots> Shard<'_, T> {
         held: &Held<'_, AllOfShard<'_>, T::Moment>,
     ) -> bool {
         let now = |bucket| self.fingerprints(self.bucket_array().slots(bucket, &held.locked), held.moment);
-        let contents = |bucket| doubled.contents(class, bucket, now);
+        let halves = |[low, high]: [u32; 2]| u64::from(high) << 32 | u64::from(low);
+        let slots_of = |[low, high]: [u64; 2]| [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32];
         let path = search.find(
             budget,
             doubled.buckets(class),
-            contents,
-            |bucket| contents(bucket).contains(&0),
+            |bucket| {
+                let [a, b, c, d] = doubled.contents(class, bucket, now);
+                [halves([a, b]), halves([c, d])]
+            },
+            slots_of,
+            |runs| slots_of(runs).contains(&0),
             |fingerprint, bucket| doubled.alternate(fingerprint, bucket),
-            |_| {},
         );
         path.is_some()
     }

@@ -168,7 +168,7 @@ kind!(
 kind!(
     ExpiringFilter,
     true,
-    [0x02a2_6897_85a8_c58f, 0x2aa8_5b60_cec4_7c6c],
+    [0x02a2_6897_85a8_c58f, 0x6569_5c45_5f96_44f4],
     ExpiringFilter::<u64>::builder().time_to_live(HOUR),
     |filter: &Self, key| filter.insert(key),
     |filter: &Self, keys| filter.insert_batch(keys),
@@ -179,7 +179,7 @@ kind!(
 kind!(
     CountingFilter,
     false,
-    [0x7f94_0ab1_d2dd_f8ef, 0x0b8f_79b8_035c_8c06],
+    [0x7f94_0ab1_d2dd_f8ef, 0xf6c2_4da3_adaf_7f4c],
     CountingFilter::<u64>::builder(),
     |filter: &Self, key| filter.add(key),
     |filter: &Self, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),
@@ -193,7 +193,7 @@ kind!(
     Window,
     |window| &window.0,
     false,
-    [0x2bd6_99e1_dd58_8306, 0xc14d_3670_bf35_5765],
+    [0x2bd6_99e1_dd58_8306, 0x6070_cbc8_d114_9c65],
     CountingFilter::<u64>::builder().time_to_live(HOUR),
     |filter: &CountingFilter<_, _>, key| filter.add(key),
     |filter: &CountingFilter<_, _>, keys: &[u64]| filter.add_batch(keys, &mut vec![0; keys.len()]),

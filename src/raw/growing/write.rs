@@ -68,7 +68,8 @@ impl<K: SlotKind> Owner for InLeaf<'_, K> {
 
     #[inline(always)]
     fn searched(self, buckets: usize) {
-        if buckets > LONG_SEARCH {
+        // In a table of fewer buckets, the search has read some of them twice.
+        if buckets.min(self.leaf.shards.plan().buckets as usize) > LONG_SEARCH {
             self.searched_long.set(true);
         }
     }
