@@ -1,29 +1,36 @@
 #!/usr/bin/env bash
-# Builds the wheel and tests it. Installs what is missing: Python packages below target, and a Java runtime for Spark.
+# Builds the wheel and tests it. Installs missing packages: Python's below target, and a Java runtime for Spark.
 #
-#   test.sh                  all but Spark, on the oldest and the newest Python of this machine
-#   test.sh spark            Spark in one process; SPARK_VERSION=3.5 takes that version in place of the newest
-#   test.sh versions         the same with 3.5, 4.0, 4.1 and the newest version in turn
-#   test.sh cluster          Spark with two executors that are sent the package, and of which one is killed
+#   test.sh                  lints, types and all tests without Spark, on the oldest and the newest Python of this machine
+#   test.sh spark            Spark in one process: the newest version, or SPARK_VERSION=3.5
+#   test.sh versions         Spark in one process: 3.5, 4.0, 4.1 and the newest version
+#   test.sh cluster          Spark with two executors that receive the package as an archive; one of them is killed
 #   test.sh connect          Spark Connect
-#   test.sh free-threaded    the tests of threads and parts on an interpreter without a lock: FREE_THREADED=/path/to/python3.14t
+#   test.sh free-threaded    the tests of threads and parts on an interpreter without the lock: FREE_THREADED=/path/to/python3.14t
 #
 # Further arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")"
 
-tested='pytest>=8 numpy>=1.26 pandas>=2.2 polars>=1 duckdb>=1 dask[dataframe] fsspec'
+# environment FOLDER PYTHON PACKAGES...: makes a virtual environment. pip takes seconds to see that it has nothing to do, so it is called
+# only for another list of packages.
+environment() {
+    [ "$(cat "$1/packages" 2>/dev/null)" != "${*:2}" ] || return 0
+    test -x "$1/bin/python" || "$2" -m venv "$1"
+    "$1/bin/pip" install -q "${@:3}"
+    echo "${*:2}" >"$1/packages"
+}
+
+tested='pyarrow>=15 pytest>=8 numpy>=1.26 pandas>=2.2 polars>=1 duckdb>=1 dask[dataframe] fsspec'
 python=target/venv/bin/python
-test -x $python || python3 -m venv target/venv
-$python -m pip install -q 'maturin>=1.9,<2' ziglang 'pyarrow>=15' 'mypy>=1.11' $tested
+environment target/venv python3 'maturin>=1.9,<2' ziglang 'mypy>=1.11' $tested
 export PATH=$PWD/target/venv/bin:$PATH
 
 if [ "${1:-}" = free-threaded ]; then
     shift
     own=$PWD/target/free-threaded site=$PWD/target/free-threaded/site
     version=$("${FREE_THREADED:?the path of an interpreter without a lock}" -c 'import sys; print(sys.version_info[1])')
-    test -x "$own"/bin/pytest || "$FREE_THREADED" -m venv "$own"
-    "$own"/bin/pip install -q --only-binary :all: 'pyarrow>=15' 'numpy>=1.26' 'pytest>=8'
+    environment "$own" "$FREE_THREADED" --only-binary :all: 'pyarrow>=15' 'numpy>=1.26' 'pytest>=8'
     if [ "$version" -lt 14 ]; then
         # Not for use: PyO3 supports it up to 0.28, which is enough to see whether anything here relies on the lock.
         rm -rf "$own"/source
@@ -57,8 +64,7 @@ spark() {
     local own=$PWD/target/venv-spark-$2 wanted="==$2.*" pandas='pandas>=2.2'
     [ "$2" != newest ] || wanted='>=4.1'
     [ "$2" != 3.5 ] || pandas='pandas>=2.2,<3'
-    test -x "$own"/bin/python || python3 -m venv "$own"
-    "$own"/bin/pip install -q "pyspark[connect]$wanted" 'pyarrow>=15' $pandas 'pytest>=8' fsspec
+    environment "$own" python3 "pyspark[connect]$wanted" 'pyarrow>=15' $pandas 'pytest>=8' fsspec
     java -version >/dev/null 2>&1 || { apt-get update && apt-get install -y --no-install-recommends default-jre-headless; } >/dev/null
     # Spark's workers are of the same environment.
     PYSPARK_PYTHON=$own/bin/python "$own"/bin/pytest tests/spark/"test_$1.py" "${@:3}"
@@ -74,6 +80,8 @@ versions)
     done
     ;;
 *)
+    cargo fmt --all --check
+    cargo clippy -q --locked --workspace --all-targets -- -D warnings
     mypy
     PYTHONPATH=target/site stubtest --mypy-config-file pyproject.toml concurrent_cuckoo_filter._native
     target/venv/bin/pytest --ignore tests/spark "$@"
@@ -82,8 +90,7 @@ versions)
     for each in python3.{10..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
         version=$("$each" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && [ "$version" -ge 10 ] && echo "$version $each" || true
     done | sort -n | sed -n '1p;$p' | while read -r version each; do
-        test -x target/venv-3."$version"/bin/pytest || "$each" -m venv target/venv-3."$version"
-        target/venv-3."$version"/bin/pip install -q 'pyarrow>=15' $tested
+        environment target/venv-3."$version" "$each" $tested
         echo "Python 3.$version"
         target/venv-3."$version"/bin/pytest --ignore tests/spark "$@" </dev/null
     done

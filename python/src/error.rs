@@ -19,22 +19,28 @@ create_exception!(
     "Some keys found no room. All others are stored; `report` tells which were refused."
 );
 
-pub(crate) fn build(error: ccf::BuildError) -> PyErr {
-    match error {
-        ccf::BuildError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
-        error => PyValueError::new_err(error.to_string()),
-    }
+/// An error of memory, or one of this class.
+macro_rules! told {
+    ($name:ident, $error:ident, $class:ident) => {
+        pub(crate) fn $name(error: ccf::$error) -> PyErr {
+            let told = error.to_string();
+            match error {
+                ccf::$error::OutOfMemory { .. } => PyMemoryError::new_err(told),
+                _ => $class::new_err(told),
+            }
+        }
+    };
 }
+
+told!(build, BuildError, PyValueError);
+told!(merge, MergeError, PyValueError);
+told!(damaged, SnapshotError, SnapshotError);
 
 pub(crate) fn snapshot(error: ccf::SnapshotError) -> PyErr {
     match error {
         // An interruption is an error of Python's own, on its way through a reader.
-        ccf::SnapshotError::Io(error) => match error.downcast::<PyErr>() {
-            Ok(error) => error,
-            Err(error) => error.into(),
-        },
-        ccf::SnapshotError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
-        error => SnapshotError::new_err(error.to_string()),
+        ccf::SnapshotError::Io(error) => error.downcast::<PyErr>().unwrap_or_else(PyErr::from),
+        error => damaged(error),
     }
 }
 
@@ -59,17 +65,6 @@ pub(crate) fn unless_refused(py: Python<'_>, report: Report) -> PyResult<Report>
     let error = RefusedError::new_err(told);
     error.value(py).setattr("report", report)?;
     Err(error)
-}
-
-pub(crate) fn merge(error: ccf::MergeError) -> PyErr {
-    match error {
-        ccf::MergeError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
-        error => PyValueError::new_err(error.to_string()),
-    }
-}
-
-pub(crate) fn merge_of_types(one: &str, other: &str) -> PyErr {
-    PyValueError::new_err(format!("a filter of {other} keys cannot be merged into one of {one} keys"))
 }
 
 /// Of keys that the package has no type for.

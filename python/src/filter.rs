@@ -3,19 +3,19 @@
 use crate::error;
 use crate::files;
 use crate::keys::{Hashing, Key, KeyType, helper};
-use crate::kinds::{CountingFilter, CuckooFilter, ExpiringFilter, TaggedFilter};
+use crate::kinds::{Class, CountingFilter, CuckooFilter, ExpiringFilter, TaggedFilter};
 use crate::many;
 use crate::report::Report;
 use crate::sys::call;
 use crate::threads::detached;
-use concurrent_cuckoo_filter::{self as ccf, SnapshotError, SnapshotReader, StableHashBuilder};
-use pyo3::exceptions::PyTypeError;
+use concurrent_cuckoo_filter::{self as ccf, SnapshotError, SnapshotReader, StableHashBuilder, kind};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyType};
 use std::any::Any;
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,12 +25,37 @@ pub(crate) struct Typed<F> {
     pub(crate) hashing: Hashing,
 }
 
+/// A filter in memory, of this kind.
+pub(crate) type Of<T> = Typed<ccf::Filter<Key<'static>, StableHashBuilder, T>>;
+
 /// A source of answers to lookups.
 pub(crate) trait Lookups: Send + Sync {
     fn hashing(&self) -> &Hashing;
     fn contains(&self, hash: u64) -> bool;
     fn contains_batch(&self, hashes: &[u64], found: &mut [bool]);
 }
+
+/// Implements `Lookups` for a type of the library, by its methods of the same names.
+macro_rules! lookups {
+    ($filter:ty $(, $kind:ident)?) => {
+        impl $(<$kind: concurrent_cuckoo_filter::kind::Kind>)? $crate::filter::Lookups for $crate::filter::Typed<$filter> {
+            fn hashing(&self) -> &$crate::keys::Hashing {
+                &self.hashing
+            }
+
+            fn contains(&self, hash: u64) -> bool {
+                self.filter.hashed().contains(&hash)
+            }
+
+            fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
+                self.filter.hashed().contains_batch(hashes, found);
+            }
+        }
+    };
+}
+pub(crate) use lookups;
+
+lookups!(ccf::Filter<Key<'static>, StableHashBuilder, T>, T);
 
 /// A filter in memory, of any kind.
 pub(crate) trait Kind: Lookups + Any {
@@ -39,12 +64,44 @@ pub(crate) trait Kind: Lookups + Any {
     fn max_capacity(&self) -> usize;
     fn false_positive_rate(&self) -> Option<f64>;
     fn memory_usage(&self) -> usize;
-    fn stats(&self) -> ccf::Stats;
+    fn expected_false_positive_rate(&self) -> f64;
     fn clear(&self);
-    fn save(&self, path: &Path) -> Result<(), SnapshotError>;
-    fn write_to(&self, writer: &mut (dyn Write + Send)) -> Result<(), SnapshotError>;
+    fn snapshot(&self) -> ccf::Snapshot<'_, Key<'static>, StableHashBuilder>;
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
     fn merge(&self, py: Python<'_>, other: &dyn Kind) -> PyResult<ccf::MergeReport>;
+}
+
+/// Implements methods of `Kind` by those of the filter.
+macro_rules! of_the_filter {
+    ($($method:ident -> $returned:ty),+) => {
+        $(fn $method(&self) -> $returned {
+            self.filter.$method()
+        })+
+    };
+}
+
+impl<T: Class> Kind for Of<T> {
+    of_the_filter!(
+        len -> usize, capacity -> usize, max_capacity -> usize, false_positive_rate -> Option<f64>,
+        memory_usage -> usize, expected_false_positive_rate -> f64, clear -> ()
+    );
+
+    fn snapshot(&self) -> ccf::Snapshot<'_, Key<'static>, StableHashBuilder> {
+        self.filter.snapshot().key_type(self.hashing.key_type.saved())
+    }
+
+    fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let filter = detached(py, || self.filter.try_clone()).map_err(error::build)?;
+        T::wrap(py, Typed { filter, hashing: self.hashing.clone() })
+    }
+
+    fn merge(&self, py: Python<'_>, other: &dyn Kind) -> PyResult<ccf::MergeReport> {
+        let other: &dyn Any = other;
+        let Some(other) = other.downcast_ref::<Self>() else {
+            return Err(PyTypeError::new_err(format!("only a {} can be merged into one", T::NAME)));
+        };
+        detached(py, || self.filter.merge_from(&other.filter)).map_err(error::merge)
+    }
 }
 
 /// The base class of everything that answers lookups.
@@ -116,14 +173,14 @@ impl Filter {
     fn merge(&self, py: Python<'_>, other: &Self, unique: bool) -> PyResult<Report> {
         let [one, two] = [self, other].map(|filter| filter.0.hashing().key_type);
         if one != two {
-            return Err(error::merge_of_types(one.name(), two.name()));
+            let told = format!("a filter of {} keys cannot be merged into one of {} keys", two.name(), one.name());
+            return Err(PyValueError::new_err(told));
         }
-        let ccf::MergeReport { inserted, present, refused, .. } = match unique {
-            false => self.0.merge(py, &*other.0)?,
-            true => {
-                let (to, from) = (self.plain()?, other.plain()?);
-                detached(py, || to.merge_unique_from(from)).map_err(error::merge)?
-            }
+        let ccf::MergeReport { inserted, present, refused, .. } = if unique {
+            let (to, from) = (self.plain()?, other.plain()?);
+            detached(py, || to.merge_unique_from(from)).map_err(error::merge)?
+        } else {
+            self.0.merge(py, &*other.0)?
         };
         error::unless_refused(py, Report { inserted, present, refused, ..Report::default() })
     }
@@ -172,7 +229,7 @@ impl Filter {
     }
 
     fn _save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || self.0.save(&path)).map_err(error::snapshot)
+        detached(py, || self.0.snapshot().save(&path)).map_err(error::snapshot)
     }
 
     /// Returns the bytes that `save` writes to a file. Pickle stores the same bytes.
@@ -185,7 +242,7 @@ impl Filter {
     /// (True, True)
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let mut bytes = Vec::new();
-        detached(py, || self.0.write_to(&mut bytes)).map_err(error::snapshot)?;
+        detached(py, || self.0.snapshot().write_to(&mut bytes)).map_err(error::snapshot)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -244,7 +301,7 @@ impl Filter {
     /// The expected rate of false positives of the current contents. It rises with the number of stored keys.
     #[getter]
     fn expected_false_positive_rate(&self) -> f64 {
-        self.0.stats().expected_false_positive_rate
+        self.0.expected_false_positive_rate()
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -259,43 +316,46 @@ impl Filter {
 impl Filter {
     fn plain(&self) -> PyResult<&ccf::CuckooFilter<Key<'static>, StableHashBuilder>> {
         let filter: &dyn Any = &*self.0;
-        let plain = filter
-            .downcast_ref::<Typed<ccf::CuckooFilter<Key<'static>, StableHashBuilder>>>()
-            .map(|typed| &typed.filter);
-        plain.ok_or_else(|| PyTypeError::new_err("a merge with unique=True is of two CuckooFilters"))
+        match filter.downcast_ref::<Of<kind::Plain>>() {
+            Some(plain) => Ok(&plain.filter),
+            None => Err(PyTypeError::new_err("a merge with unique=True is of two CuckooFilters")),
+        }
     }
 }
 
+/// A snapshot that is read as a filter of a kind that is known at run time.
+type Snapshot<'a, 'r> = SnapshotReader<&'a mut (dyn Read + Send + 'r)>;
+
 /// Reads a filter that nothing follows, of the kind that the class is for.
 fn read(cls: &Bound<'_, PyType>, mut reader: impl Read + Send, passed: Duration) -> PyResult<Py<PyAny>> {
+    type Load = fn(Python<'_>, Snapshot<'_, '_>, KeyType) -> PyResult<Py<PyAny>>;
     let py = cls.py();
-    let reader = &mut reader;
-    let snapshot = py.detach(|| SnapshotReader::new(&mut *reader)).map_err(error::snapshot)?;
-    let key_type = KeyType::saved_as(snapshot.header().key_type())?;
-    let whole = |read: &mut dyn Read| match read.read(&mut [0]) {
-        Ok(0) => Ok(()),
-        Ok(_) => Err(error::snapshot(SnapshotError::TrailingBytes)),
-        Err(error) => Err(error::snapshot(error.into())),
+    let kinds: [(_, Load); 4] = [
+        (py.get_type::<CuckooFilter>(), load::<kind::Plain>),
+        (py.get_type::<ExpiringFilter>(), load::<kind::Expiring>),
+        (py.get_type::<CountingFilter>(), load::<kind::Counting>),
+        (py.get_type::<TaggedFilter>(), load::<kind::Tagged>),
+    ];
+    let Some((_, load)) = kinds.into_iter().find(|(class, _)| cls.is(class)) else {
+        let told = "load is a method of CuckooFilter, ExpiringFilter, CountingFilter and TaggedFilter";
+        return Err(PyTypeError::new_err(told));
     };
-    macro_rules! kinds {
-        ($($kind:ident($filter:ident) => $advance:expr),* $(,)?) => {
-            $(
-                if cls.is(py.get_type::<$kind>()) {
-                    let $filter: ccf::$kind<Key<'static>, StableHashBuilder> =
-                        py.detach(|| snapshot.into_filter()).map_err(error::snapshot)?;
-                    whole(reader)?;
-                    $advance;
-                    let hashing = Hashing { key_type, hasher: $filter.hasher().clone() };
-                    return Ok($kind::wrap(py, Typed { filter: $filter, hashing })?.into_any());
-                }
-            )*
-        };
+    let snapshot = py.detach(|| SnapshotReader::new(&mut reader as &mut (dyn Read + Send))).map_err(error::snapshot)?;
+    let key_type = KeyType::saved_as(snapshot.header().key_type())?;
+    let filter = load(py, snapshot, key_type)?;
+    match reader.read(&mut [0]) {
+        Ok(0) => {}
+        Ok(_) => return Err(error::snapshot(SnapshotError::TrailingBytes)),
+        Err(error) => return Err(error::snapshot(error.into())),
     }
-    kinds! {
-        CuckooFilter(filter) => (),
-        ExpiringFilter(filter) => filter.advance_to(passed),
-        CountingFilter(filter) => filter.advance_to(passed),
-        TaggedFilter(filter) => (),
+    if !passed.is_zero() && cls.hasattr("advance_to")? {
+        filter.call_method1(py, "advance_to", (passed,))?;
     }
-    Err(PyTypeError::new_err("load is a method of CuckooFilter, ExpiringFilter, CountingFilter and TaggedFilter"))
+    Ok(filter)
+}
+
+fn load<T: Class>(py: Python<'_>, snapshot: Snapshot<'_, '_>, key_type: KeyType) -> PyResult<Py<PyAny>> {
+    let filter: ccf::Filter<Key<'static>, _, T> = py.detach(|| snapshot.into_filter()).map_err(error::snapshot)?;
+    let hashing = Hashing { key_type, hasher: StableHashBuilder::clone(filter.hasher()) };
+    T::wrap(py, Typed { filter, hashing })
 }

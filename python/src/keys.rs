@@ -3,7 +3,6 @@
 use crate::error;
 use crate::sys::{self, call, malformed};
 use crate::threads::{MANY_KEYS, in_slices, pool};
-use arrow_array::UInt64Array;
 use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
@@ -25,11 +24,17 @@ pub(crate) enum KeyType {
     U64,
 }
 
-impl KeyType {
-    const ALL: [Self; 4] = [KeyType::Str, KeyType::Bytes, KeyType::I64, KeyType::U64];
+/// The types, with their names in Python and in snapshots, which have those of Rust.
+const TYPES: [(KeyType, &str, &str); 4] = [
+    (KeyType::Str, "str", "str"),
+    (KeyType::Bytes, "bytes", "[u8]"),
+    (KeyType::I64, "i64", "i64"),
+    (KeyType::U64, "u64", "u64"),
+];
 
-    pub(crate) fn parse(name: &str) -> PyResult<Self> {
-        KeyType::ALL.into_iter().find(|key_type| key_type.name() == name).ok_or_else(|| {
+impl KeyType {
+    fn parse(name: &str) -> PyResult<Self> {
+        TYPES.iter().find(|names| names.1 == name).map(|names| names.0).ok_or_else(|| {
             PyValueError::new_err(format!(
                 "key={name:?} was asked for; \"str\", \"bytes\", \"i64\" and \"u64\" are possible"
             ))
@@ -38,25 +43,15 @@ impl KeyType {
 
     /// The type of this name in a snapshot.
     pub(crate) fn saved_as(name: &str) -> PyResult<Self> {
-        KeyType::ALL.into_iter().find(|key_type| key_type.saved() == name).ok_or_else(|| error::other_keys(name))
+        TYPES.iter().find(|names| names.2 == name).map(|names| names.0).ok_or_else(|| error::other_keys(name))
     }
 
-    /// The name in Python.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            KeyType::Bytes => "bytes",
-            other => other.saved(),
-        }
+        TYPES[self as usize].1
     }
 
-    /// The name in a snapshot: that of the type in Rust.
     pub(crate) fn saved(self) -> &'static str {
-        match self {
-            KeyType::Str => "str",
-            KeyType::Bytes => "[u8]",
-            KeyType::I64 => "i64",
-            KeyType::U64 => "u64",
-        }
+        TYPES[self as usize].2
     }
 }
 
@@ -147,23 +142,14 @@ impl Hashing {
     }
 }
 
-/// Where the values of an array lie. Positions are checked where they are used: a producer may be wrong.
 enum Values {
-    Offsets32(ArrayData),
-    Offsets64(ArrayData),
-    Views(ArrayData),
-    Fixed {
-        size: usize,
-        data: ArrayData,
-    },
+    /// Bytes of any layout. Positions are checked where they are used: a producer may be wrong.
+    Bytes(ArrayData),
     Numbers(ScalarBuffer<u64>),
     /// Values that are hashed already.
     Hashed(Vec<u64>),
     /// Values of a dictionary, each of which was hashed once.
-    Dictionary {
-        indices: ScalarBuffer<u32>,
-        hashes: Vec<u64>,
-    },
+    Dictionary { indices: ScalarBuffer<u32>, hashes: Vec<u64> },
 }
 
 /// An array.
@@ -263,11 +249,15 @@ impl<'a> Column<'a> {
 
     /// Adds an array: the capsules of its values and, if they are a dictionary, those of its indices.
     fn add_array(&mut self, array: &Bound<'_, PyAny>) -> PyResult<()> {
-        type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
-        let ((schema, values), indices): (Capsules<'_>, Option<Capsules<'_>>) = array.extract()?;
-        let data = sys::import(&schema, &values)?;
-        let (values, nulls, len) = (Values::of(&data)?, data.nulls().cloned(), data.len());
-        let Some((schema, indices)) = indices else {
+        let (values, indices): (Capsules<'_>, Option<Capsules<'_>>) = array.extract()?;
+        let data = sys::import(&values)?;
+        let (nulls, len) = (data.nulls().cloned(), data.len());
+        let values = match self.hashing.key_type {
+            // Signed numbers are hashed by the same bytes.
+            KeyType::I64 | KeyType::U64 => Values::Numbers(of_numbers(&data)),
+            KeyType::Str | KeyType::Bytes => Values::Bytes(data),
+        };
+        let Some(indices) = indices else {
             self.add(values, nulls, len);
             return Ok(());
         };
@@ -275,9 +265,8 @@ impl<'a> Column<'a> {
         distinct.add(values, None, len);
         let mut hashes = Vec::with_capacity(len);
         array.py().detach(|| distinct.for_each(0..len, |hash| hashes.push(hash)))?;
-        let data = sys::import(&schema, &indices)?;
-        let (nulls, len) = (data.nulls().cloned(), data.len());
-        let indices = ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), len);
+        let data = sys::import(&indices)?;
+        let (nulls, len, indices) = (data.nulls().cloned(), data.len(), of_numbers(&data));
         self.add(Values::Dictionary { indices, hashes }, nulls, len);
         Ok(())
     }
@@ -366,23 +355,6 @@ fn not_text(index: usize) -> PyErr {
     ))
 }
 
-impl Values {
-    fn of(data: &ArrayData) -> PyResult<Self> {
-        let clone = || data.clone();
-        Ok(match data.data_type() {
-            DataType::Utf8 | DataType::Binary => Values::Offsets32(clone()),
-            DataType::LargeUtf8 | DataType::LargeBinary => Values::Offsets64(clone()),
-            DataType::Utf8View | DataType::BinaryView => Values::Views(clone()),
-            &DataType::FixedSizeBinary(size) => Values::Fixed { size: size as usize, data: clone() },
-            // Signed numbers are hashed by the same bytes.
-            DataType::Int64 | DataType::UInt64 => {
-                Values::Numbers(ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len()))
-            }
-            other => return Err(malformed(&format!("{other} was not asked for"))),
-        })
-    }
-}
-
 impl Chunk {
     #[inline]
     fn for_each(
@@ -395,16 +367,12 @@ impl Chunk {
     ) -> PyResult<()> {
         let mut hash = |bytes: &[u8]| work(hasher.hash_one(key(bytes)));
         match &self.values {
-            Values::Offsets32(data) => by_offsets::<i32>(data, range, text, &mut hash),
-            Values::Offsets64(data) => by_offsets::<i64>(data, range, text, &mut hash),
-            Values::Views(data) => by_views(data, range, text, &mut hash),
-            Values::Fixed { size, data } => {
-                let begin = (range.start + data.offset()) * size;
-                let bytes = data.buffers()[0].get(begin..begin + range.len() * size);
-                let bytes = bytes.ok_or_else(|| malformed("its values end too early"))?;
-                range.enumerate().for_each(|(number, _)| hash(&bytes[number * size..][..*size]));
-                Ok(())
-            }
+            Values::Bytes(data) => match data.data_type() {
+                DataType::Utf8 | DataType::Binary => by_offsets::<i32>(data, range, text, &mut hash),
+                DataType::LargeUtf8 | DataType::LargeBinary => by_offsets::<i64>(data, range, text, &mut hash),
+                DataType::Utf8View | DataType::BinaryView => by_views(data, range, text, &mut hash),
+                other => Err(malformed(&format!("{other} was not asked for"))),
+            },
             Values::Numbers(numbers) => {
                 numbers[range].iter().for_each(|&number| work(hasher.hash_one(Key::Number(number))));
                 Ok(())
@@ -504,19 +472,19 @@ fn by_views(
     Ok(())
 }
 
-/// Hashes that were made by `Layout.hash`, or what `view` made of them.
-pub(crate) fn hashes(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<UInt64Array> {
-    let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) =
-        call(&helper(py, "hashes")?, (array,).into_pyobject(py)?)?.extract()?;
-    let data = sys::import(&schema, &array)?;
-    Ok(UInt64Array::new(ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len()), None))
+/// The capsules of an array's schema and of the array.
+pub(crate) type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
+
+fn of_numbers<T: ArrowNativeType>(data: &ArrayData) -> ScalarBuffer<T> {
+    ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())
 }
 
-/// A tag for each key.
-pub(crate) fn tags(keys: &Bound<'_, PyAny>, tags: &Bound<'_, PyAny>) -> PyResult<ScalarBuffer<u32>> {
-    let py = keys.py();
-    let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) =
-        call(&helper(py, "tags")?, (keys, tags).into_pyobject(py)?)?.extract()?;
-    let data = sys::import(&schema, &array)?;
-    Ok(ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len()))
+/// The numbers that this function of the helper module makes of its arguments: `hashes` or `tags`.
+pub(crate) fn numbers<'py, T: ArrowNativeType>(
+    py: Python<'py>,
+    function: &str,
+    arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+) -> PyResult<ScalarBuffer<T>> {
+    let array: Capsules<'_> = call(&helper(py, function)?, arguments.into_pyobject(py)?)?.extract()?;
+    Ok(of_numbers(&sys::import(&array)?))
 }

@@ -2,130 +2,75 @@
 
 use crate::error;
 use crate::files;
-use crate::filter::{Filter, Kind, Lookups, Reader, Typed};
+use crate::filter::{Filter, Of, Reader, Typed};
 use crate::keys::{self, Hashing, Key};
 use crate::many;
 use crate::mapped::MappedFilter;
 use crate::report::{RemoveReport, Report};
 use crate::threads::{KEYS_IN_A_SLICE, detached};
 use arrow_buffer::ScalarBuffer;
-use concurrent_cuckoo_filter::{self as ccf, BulkReport, SnapshotError, SnapshotReader, StableHashBuilder};
-use pyo3::PyClassInitializer;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use concurrent_cuckoo_filter::{self as ccf, BulkReport, SnapshotReader, StableHashBuilder, kind};
+use pyo3::{PyClass, PyClassInitializer};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::any::Any;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A class of a kind, its beginning, and what all kinds do alike.
-macro_rules! kind {
-    ($(#[$doc:meta])* $name:ident) => {
+type Builder<T> = ccf::Builder<Key<'static>, StableHashBuilder, T>;
+
+/// A kind, and its class in Python.
+pub(crate) trait Class: kind::Kind {
+    const NAME: &'static str;
+    fn wrap(py: Python<'_>, filter: Of<Self>) -> PyResult<Py<PyAny>>;
+}
+
+macro_rules! class {
+    ($(#[$doc:meta])* $name:ident, $kind:ident) => {
         $(#[$doc])*
         #[pyclass(module = "concurrent_cuckoo_filter", extends = Filter, frozen)]
-        pub(crate) struct $name(Arc<Typed<ccf::$name<Key<'static>, StableHashBuilder>>>);
+        pub(crate) struct $name(Arc<Of<kind::$kind>>);
 
-        impl $name {
-            fn class(filter: Typed<ccf::$name<Key<'static>, StableHashBuilder>>) -> PyClassInitializer<Self> {
+        impl From<Of<kind::$kind>> for PyClassInitializer<$name> {
+            fn from(filter: Of<kind::$kind>) -> Self {
                 let filter = Arc::new(filter);
                 let reader = PyClassInitializer::from(Reader(filter.clone()));
                 reader.add_subclass(Filter(filter.clone())).add_subclass($name(filter))
             }
-
-            pub(crate) fn wrap(py: Python<'_>, filter: Typed<ccf::$name<Key<'static>, StableHashBuilder>>) -> PyResult<Py<Self>> {
-                Py::new(py, Self::class(filter))
-            }
         }
 
-        impl Lookups for Typed<ccf::$name<Key<'static>, StableHashBuilder>> {
-            fn hashing(&self) -> &Hashing {
-                &self.hashing
-            }
+        impl Class for kind::$kind {
+            const NAME: &'static str = stringify!($name);
 
-            fn contains(&self, hash: u64) -> bool {
-                self.filter.hashed().contains(&hash)
-            }
-
-            fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
-                self.filter.hashed().contains_batch(hashes, found);
-            }
-        }
-
-        impl Kind for Typed<ccf::$name<Key<'static>, StableHashBuilder>> {
-            fn len(&self) -> usize {
-                self.filter.len()
-            }
-
-            fn capacity(&self) -> usize {
-                self.filter.capacity()
-            }
-
-            fn max_capacity(&self) -> usize {
-                self.filter.max_capacity()
-            }
-
-            fn false_positive_rate(&self) -> Option<f64> {
-                self.filter.false_positive_rate()
-            }
-
-            fn memory_usage(&self) -> usize {
-                self.filter.memory_usage()
-            }
-
-            fn stats(&self) -> ccf::Stats {
-                self.filter.stats()
-            }
-
-            fn clear(&self) {
-                self.filter.clear();
-            }
-
-            fn save(&self, path: &Path) -> Result<(), SnapshotError> {
-                self.filter.snapshot().key_type(self.hashing.key_type.saved()).save(path)
-            }
-
-            fn write_to(&self, writer: &mut (dyn Write + Send)) -> Result<(), SnapshotError> {
-                self.filter.snapshot().key_type(self.hashing.key_type.saved()).write_to(writer)
-            }
-
-            fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-                let filter = detached(py, || self.filter.try_clone()).map_err(error::build)?;
-                Ok($name::wrap(py, Typed { filter, hashing: self.hashing.clone() })?.into_any())
-            }
-
-            fn merge(&self, py: Python<'_>, other: &dyn Kind) -> PyResult<ccf::MergeReport> {
-                let other: &dyn Any = other;
-                let other = other.downcast_ref::<Self>().ok_or_else(|| {
-                    PyTypeError::new_err(concat!("only a ", stringify!($name), " can be merged into one"))
-                })?;
-                detached(py, || self.filter.merge_from(&other.filter)).map_err(error::merge)
+            fn wrap(py: Python<'_>, filter: Of<Self>) -> PyResult<Py<PyAny>> {
+                Ok(Py::<$name>::new(py, filter)?.into_any())
             }
         }
     };
 }
 
-/// What every kind is built with: `begun!(CuckooFilter, hashing, capacity, rate, max_capacity)`.
-macro_rules! begun {
-    ($kind:ident, $hashing:ident, $capacity:ident, $rate:ident, $max_capacity:ident) => {{
-        let builder = ccf::$kind::<Key<'static>>::builder().capacity($capacity).false_positive_rate($rate);
-        let builder = builder.hasher($hashing.hasher.clone());
-        match $max_capacity {
-            Some(keys) => builder.max_capacity(keys),
-            None => builder,
-        }
-    }};
-}
-
-/// The class of what a builder builds.
-macro_rules! built {
-    ($kind:ident, $hashing:ident, $builder:expr) => {
-        Ok($kind::class(Typed { filter: $builder.build().map_err(error::build)?, hashing: $hashing }))
+/// Builds what the arguments of all kinds ask for, and `with` those of one kind.
+fn build<T: Class, C: PyClass>(
+    (capacity, max_capacity): (usize, Option<usize>),
+    false_positive_rate: f64,
+    (key, keys): (&str, Option<(u64, u64)>),
+    with: impl FnOnce(Builder<T>) -> Builder<T>,
+) -> PyResult<PyClassInitializer<C>>
+where
+    Of<T>: Into<PyClassInitializer<C>>,
+{
+    let hashing = Hashing::new(key, keys)?;
+    let builder = ccf::Filter::builder().capacity(capacity).false_positive_rate(false_positive_rate);
+    let builder = builder.hasher(hashing.hasher.clone());
+    let builder = match max_capacity {
+        Some(keys) => builder.max_capacity(keys),
+        None => builder,
     };
+    Ok(Typed { filter: with(builder).build().map_err(error::build)?, hashing }.into())
 }
 
-kind! {
+class! {
     /// An approximate set of texts, bytes or integers that takes about 14 bits per key.
     ///
     /// A "no" is certain. A "yes" is wrong for one absent key in 1,000, or for the fraction `false_positive_rate` of them. `capacity` is the
@@ -147,7 +92,7 @@ kind! {
     /// [True, False, None]
     /// >>> len(blocked)
     /// 2
-    CuckooFilter
+    CuckooFilter, Plain
 }
 
 #[pymethods]
@@ -161,8 +106,7 @@ impl CuckooFilter {
         key: &str,
         keys: Option<(u64, u64)>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let hashing = Hashing::new(key, keys)?;
-        built!(CuckooFilter, hashing, begun!(CuckooFilter, hashing, capacity, false_positive_rate, max_capacity))
+        build((capacity, max_capacity), false_positive_rate, (key, keys), |builder: Builder<kind::Plain>| builder)
     }
 
     /// Stores a copy of each key and returns a `Report`. A key can be stored up to 8 times, and has to be removed as often. All keys
@@ -259,7 +203,7 @@ pub(crate) fn delta<'py>(older: &Bound<'py, PyAny>, newer: &Bound<'py, PyAny>) -
     Ok(PyBytes::new(py, &bytes))
 }
 
-kind! {
+class! {
     /// A filter that forgets keys after a time. The caller passes the time to `advance_to`.
     ///
     /// A key lives for `time_to_live`, a `timedelta`, and at most 1 / `steps` of it longer. `capacity` is the number of keys that live at the
@@ -273,7 +217,7 @@ kind! {
     /// >>> _ = seen.advance_to(timedelta(hours=36))
     /// >>> "a" in seen
     /// False
-    ExpiringFilter
+    ExpiringFilter, Expiring
 }
 
 #[pymethods]
@@ -291,14 +235,10 @@ impl ExpiringFilter {
         key: &str,
         keys: Option<(u64, u64)>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let hashing = Hashing::new(key, keys)?;
-        let builder = begun!(ExpiringFilter, hashing, capacity, false_positive_rate, max_capacity);
-        let builder = builder.time_to_live(time_to_live);
-        built!(
-            ExpiringFilter,
-            hashing,
-            steps.into_iter().fold(builder, ccf::Builder::<_, _, ccf::kind::Expiring>::steps)
-        )
+        build((capacity, max_capacity), false_positive_rate, (key, keys), |builder: Builder<kind::Expiring>| {
+            let builder = builder.time_to_live(time_to_live);
+            steps.into_iter().fold(builder, Builder::<kind::Expiring>::steps)
+        })
     }
 
     /// Stores the keys that were not seen within the time to live, and renews the others. `report.stored` is true for the stored ones.
@@ -346,7 +286,7 @@ impl ExpiringFilter {
     }
 }
 
-kind! {
+class! {
     /// A filter that counts how often each key was added, in one place per key.
     ///
     /// A count is never too low, up to `max_count`, which follows from `counter_bits` (1 to 16). The other arguments are those of
@@ -361,7 +301,7 @@ kind! {
     /// >>> _ = words.add(["a", "b", "a"])
     /// >>> words.count(["a", "b", "c", None]).to_pylist()
     /// [2, 1, 0, None]
-    CountingFilter
+    CountingFilter, Counting
 }
 
 #[pymethods]
@@ -383,18 +323,15 @@ impl CountingFilter {
         key: &str,
         keys: Option<(u64, u64)>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let hashing = Hashing::new(key, keys)?;
-        let builder = begun!(CountingFilter, hashing, capacity, false_positive_rate, max_capacity);
-        let builder = match (time_to_live, time_to_idle) {
-            (Some(_), Some(_)) => return Err(PyValueError::new_err("give time_to_live or time_to_idle, not both")),
-            (Some(time), None) => builder.time_to_live(time),
-            (None, Some(time)) => builder.time_to_idle(time),
-            (None, None) => builder,
-        };
-        let builder = steps
-            .into_iter()
-            .fold(builder.counter_bits(counter_bits), ccf::Builder::<_, _, ccf::kind::Counting>::steps);
-        built!(CountingFilter, hashing, builder)
+        if time_to_live.is_some() && time_to_idle.is_some() {
+            return Err(PyValueError::new_err("give time_to_live or time_to_idle, not both"));
+        }
+        build((capacity, max_capacity), false_positive_rate, (key, keys), |builder: Builder<kind::Counting>| {
+            let builder = builder.counter_bits(counter_bits);
+            let builder = time_to_live.into_iter().fold(builder, Builder::<kind::Counting>::time_to_live);
+            let builder = time_to_idle.into_iter().fold(builder, Builder::<kind::Counting>::time_to_idle);
+            steps.into_iter().fold(builder, Builder::<kind::Counting>::steps)
+        })
     }
 
     /// Adds 1 to the count of each key. `report.stored` is true for the counted keys.
@@ -479,7 +416,7 @@ impl CountingFilter {
     }
 }
 
-kind! {
+class! {
     /// A filter with a small integer beside each key, its tag: the list that has the key, or a reason.
     ///
     /// `tags` is the number of different tags, 1 to 65,535; the smallest tag is 0. The other arguments are those of `CuckooFilter`.
@@ -489,7 +426,7 @@ kind! {
     /// >>> _ = lists.insert(["a", "b"], 3)
     /// >>> lists.tag(["a", "c"]).to_pylist()
     /// [3, None]
-    TaggedFilter
+    TaggedFilter, Tagged
 }
 
 #[pymethods]
@@ -506,9 +443,7 @@ impl TaggedFilter {
         key: &str,
         keys: Option<(u64, u64)>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let hashing = Hashing::new(key, keys)?;
-        let builder = begun!(TaggedFilter, hashing, capacity, false_positive_rate, max_capacity);
-        built!(TaggedFilter, hashing, builder.tags(tags))
+        build((capacity, max_capacity), false_positive_rate, (key, keys), |builder: Builder<kind::Tagged>| builder.tags(tags))
     }
 
     /// Stores a copy of each key with its tag. `tag` is one for all keys, or an array of the length of `keys`.
@@ -566,7 +501,7 @@ impl TaggedFilter {
     fn tags(&self, keys: &Bound<'_, PyAny>, tag: &Bound<'_, PyAny>) -> PyResult<Tags> {
         let tags = match tag.extract() {
             Ok(tag) => Tags::OfAll(tag),
-            Err(_) => Tags::OfEach(keys::tags(keys, tag)?),
+            Err(_) => Tags::OfEach(keys::numbers(keys.py(), "tags", (keys, tag))?),
         };
         let (largest, most) = (tags.largest(), self.0.filter.max_tag());
         if largest <= most {

@@ -4,7 +4,7 @@ use crate::error;
 use crate::keys::{self, Column, Hashing, Key};
 use crate::many::{answers, hashes};
 use crate::threads::in_slices;
-use arrow_array::{Array, Int32Array, UInt64Array};
+use arrow_array::{Int32Array, UInt64Array};
 use concurrent_cuckoo_filter::{self as ccf, StableHashBuilder};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -72,17 +72,16 @@ impl Layout {
         let column = Column::new(&self.hashing, keys, check_utf8, false)?;
         let mut all = vec![0; column.len()];
         in_slices(py, column.len(), |slice| hashes(&column, slice.start, &mut all[slice]))?;
-        answers(py, keys, &UInt64Array::new(all.into(), column.validity(0..column.len())))
+        answers(keys, &UInt64Array::new(all.into(), column.validity(0..column.len())))
     }
 
     /// Returns the number of the part of each hash, from 0 to `parts` - 1, as a `pyarrow.Int32Array`.
     fn part_of<'py>(&self, py: Python<'py>, hashes: &Bound<'py, PyAny>, parts: usize) -> PyResult<Bound<'py, PyAny>> {
         check_parts(parts)?;
-        let given = hashes;
-        let hashes = keys::hashes(py, given)?;
+        let numbers = keys::numbers::<u64>(py, "hashes", (hashes,))?;
         let part = |hash: &u64| self.layout.part_of_hash(*hash, parts) as i32;
-        let all: Vec<i32> = py.detach(|| hashes.values().iter().map(part).collect());
-        answers(py, given, &Int32Array::new(all.into(), hashes.nulls().cloned()))
+        let all: Vec<i32> = py.detach(|| numbers.iter().map(part).collect());
+        answers(hashes, &Int32Array::from(all))
     }
 
     /// Returns the range of the shards in one of `parts` parts.

@@ -6,12 +6,10 @@ use crate::report::{LISTED, RemoveReport, Report};
 use crate::sys::{call, malformed};
 use crate::threads::{KEYS_IN_A_SLICE, MANY_KEYS, in_slices, pool};
 use arrow_array::{Array, BooleanArray, UInt32Array, ffi};
-use arrow_buffer::NullBuffer;
 use concurrent_cuckoo_filter::{self as ccf, BulkReport};
 use pyo3::prelude::*;
 use rayon::ThreadPool;
 use rayon::prelude::*;
-use std::ops::Range;
 
 /// Keys that are hashed before they are looked up: their hashes stay in the nearest cache.
 const BLOCK: usize = 512;
@@ -20,26 +18,26 @@ const BLOCK: usize = 512;
 const PIECE: usize = 1 << 14;
 
 /// Gives an array to Python, in the form in which the keys came.
-pub(crate) fn answers<'py>(
-    py: Python<'py>,
-    keys: &Bound<'py, PyAny>,
-    array: &impl Array,
-) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn answers<'py>(keys: &Bound<'py, PyAny>, array: &impl Array) -> PyResult<Bound<'py, PyAny>> {
     let (mut array, mut schema) = ffi::to_ffi(&array.to_data()).map_err(|error| malformed(&error.to_string()))?;
     let addresses = (keys, &raw mut array as usize, &raw mut schema as usize);
-    call(&helper(py, "answers")?, addresses.into_pyobject(py)?)
+    call(&helper(keys.py(), "answers")?, addresses.into_pyobject(keys.py())?)
 }
 
-/// Has each key of a column answered by `ask`, which is given hashes; by several threads if there is a pool.
-fn each<T: Copy + Default + Send>(
-    py: Python<'_>,
-    column: &Column<'_>,
-    pool: Option<&ThreadPool>,
-    ask: impl Fn(&[u64], &mut [T]) + Sync,
-) -> PyResult<Vec<T>> {
-    let mut all = vec![T::default(); column.len()];
+/// Looks up keys by `ask`, which takes hashes, and gives the answers to Python.
+pub(crate) fn contains<'py>(
+    hashing: &Hashing,
+    keys: &Bound<'py, PyAny>,
+    check_utf8: bool,
+    parallel: bool,
+    ask: impl Fn(&[u64], &mut [bool]) + Sync,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = keys.py();
+    let column = Column::new(hashing, keys, check_utf8, parallel)?;
+    let pool = if parallel { Some(pool(py)?) } else { None };
+    let mut found = vec![false; column.len()];
     in_slices(py, column.len(), |slice| {
-        let work = |(number, to): (usize, &mut [T])| {
+        let work = |(number, to): (usize, &mut [bool])| {
             let begin = slice.start + number * PIECE;
             let (mut hashes, mut done, mut count) = ([0; BLOCK], 0, 0);
             column.for_each(begin..begin + to.len(), |hash| {
@@ -53,28 +51,13 @@ fn each<T: Copy + Default + Send>(
             ask(&hashes[..count], &mut to[done..]);
             Ok(())
         };
-        let all = &mut all[slice.clone()];
-        match pool {
-            Some(pool) => pool.install(|| all.par_chunks_mut(PIECE).enumerate().try_for_each(work)),
-            None => all.chunks_mut(PIECE).enumerate().try_for_each(work),
+        let found = &mut found[slice.clone()];
+        match &pool {
+            Some(pool) => pool.install(|| found.par_chunks_mut(PIECE).enumerate().try_for_each(work)),
+            None => found.chunks_mut(PIECE).enumerate().try_for_each(work),
         }
     })?;
-    Ok(all)
-}
-
-/// Looks up keys, and gives the answers to Python.
-pub(crate) fn contains<'py>(
-    hashing: &Hashing,
-    keys: &Bound<'py, PyAny>,
-    check_utf8: bool,
-    parallel: bool,
-    ask: impl Fn(&[u64], &mut [bool]) + Sync,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = keys.py();
-    let column = Column::new(hashing, keys, check_utf8, parallel)?;
-    let pool = if parallel { Some(pool(py)?) } else { None };
-    let found = each(py, &column, pool.as_deref(), ask)?;
-    answers(py, keys, &BooleanArray::new(found.into(), column.validity(0..column.len())))
+    answers(keys, &BooleanArray::new(found.into(), column.validity(0..column.len())))
 }
 
 /// Stores keys by `store`. It takes hashes, a place for each to note whether it was stored, a pool if there are many keys, and a function
@@ -84,22 +67,17 @@ pub(crate) fn insert(
     keys: &Bound<'_, PyAny>,
     mut store: impl FnMut(&[u64], &mut [bool], Option<&ThreadPool>, &dyn Fn(usize) -> usize) -> BulkReport + Send,
 ) -> PyResult<Report> {
-    let py = keys.py();
     let column = checked(hashing, keys, true)?;
-    let pool = if column.len() < MANY_KEYS { None } else { Some(pool(py)?) };
+    let pool = if column.len() < MANY_KEYS { None } else { Some(pool(keys.py())?) };
     let (mut report, mut stored) = (Report::default(), vec![false; column.len()]);
-    in_slices(py, column.len(), |slice| {
-        let (hashes, positions) = present_hashes(&column, slice.clone(), pool.as_deref())?;
-        report.nulls += slice.len() - hashes.len();
-        let (mut of_these, at) = (vec![false; hashes.len()], |index| positions.at(slice.start, index));
-        let told = store(&hashes, &mut of_these, pool.as_deref(), &at);
+    report.nulls = change(keys.py(), &column, pool.as_deref(), |hashes, at| {
+        let mut of_these = vec![false; hashes.len()];
+        report.add(store(hashes, &mut of_these, pool.as_deref(), at), at);
         of_these.iter().enumerate().for_each(|(index, &is)| stored[at(index)] = is);
-        report.add(told, at);
-        Ok(())
     })?;
     let stored = BooleanArray::new(stored.into(), column.validity(0..column.len()));
-    report.stored = Some(answers(py, keys, &stored)?.unbind());
-    error::unless_refused(py, report)
+    report.stored = Some(answers(keys, &stored)?.unbind());
+    error::unless_refused(keys.py(), report)
 }
 
 /// Removes keys by `remove`, which takes hashes, and a function from the index of a hash to that of its key.
@@ -108,20 +86,14 @@ pub(crate) fn remove(
     keys: &Bound<'_, PyAny>,
     mut remove: impl FnMut(&[u64], &dyn Fn(usize) -> usize) -> ccf::RemoveReport + Send,
 ) -> PyResult<RemoveReport> {
-    let py = keys.py();
     let column = checked(hashing, keys, false)?;
     let mut report = RemoveReport::default();
-    in_slices(py, column.len(), |slice| {
-        let (hashes, positions) = present_hashes(&column, slice.clone(), None)?;
-        let at = |index| positions.at(slice.start, index);
-        let removed = remove(&hashes, &at);
+    report.nulls = change(keys.py(), &column, None, |hashes, at| {
+        let removed = remove(hashes, at);
         report.removed += removed.removed;
         report.missing += removed.missing.len();
-        report.nulls += slice.len() - hashes.len();
         let room = LISTED - report.missing_at.len();
-        let missing = removed.missing.iter().take(room);
-        report.missing_at.extend(missing.map(|&index| at(index)));
-        Ok(())
+        report.missing_at.extend(removed.missing.iter().take(room).map(|&index| at(index)));
     })?;
     Ok(report)
 }
@@ -132,17 +104,14 @@ pub(crate) fn numbers<'py>(
     keys: &Bound<'py, PyAny>,
     mut ask: impl FnMut(&[u64], &mut [Option<u32>]) + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let py = keys.py();
     let column = checked(hashing, keys, false)?;
     let mut all = vec![None; column.len()];
-    in_slices(py, column.len(), |slice| {
-        let (hashes, positions) = present_hashes(&column, slice.clone(), None)?;
+    change(keys.py(), &column, None, |hashes, at| {
         let mut numbers = vec![None; hashes.len()];
-        ask(&hashes, &mut numbers);
-        numbers.iter().enumerate().for_each(|(index, &number)| all[positions.at(slice.start, index)] = number);
-        Ok(())
+        ask(hashes, &mut numbers);
+        numbers.iter().enumerate().for_each(|(index, &number)| all[at(index)] = number);
     })?;
-    answers(py, keys, &UInt32Array::from(all))
+    answers(keys, &UInt32Array::from(all))
 }
 
 /// The keys of a call that changes a filter: it takes all of them or none.
@@ -154,34 +123,35 @@ fn checked<'a>(hashing: &'a Hashing, keys: &Bound<'_, PyAny>, parallel: bool) ->
     Ok(column)
 }
 
-/// Where keys stood before nulls were taken out.
-struct Positions(Option<Vec<u32>>);
-
-impl Positions {
-    fn at(&self, start: usize, index: usize) -> usize {
-        start + self.0.as_ref().map_or(index, |positions| positions[index] as usize)
-    }
-}
-
-/// The hashes of the keys of a slice that are not null, and where they stood in it.
-fn present_hashes(
+/// Calls `work` with the hashes of the keys of each slice that are not null, and a function from the index of a hash to that of its key in
+/// the column. Returns the number of nulls.
+fn change(
+    py: Python<'_>,
     column: &Column<'_>,
-    slice: Range<usize>,
     pool: Option<&ThreadPool>,
-) -> PyResult<(Vec<u64>, Positions)> {
-    let mut all = vec![0; slice.len()];
-    match pool {
-        None => hashes(column, slice.start, &mut all)?,
-        Some(pool) => pool.install(|| {
-            all.par_chunks_mut(PIECE)
-                .enumerate()
-                .try_for_each(|(number, to)| hashes(column, slice.start + number * PIECE, to))
-        })?,
-    }
-    let Some(valid): Option<NullBuffer> = column.validity(slice) else { return Ok((all, Positions(None))) };
-    let positions: Vec<u32> = valid.valid_indices().map(|index| index as u32).collect();
-    let present = positions.iter().map(|&index| all[index as usize]).collect();
-    Ok((present, Positions(Some(positions))))
+    mut work: impl FnMut(&[u64], &dyn Fn(usize) -> usize) + Send,
+) -> PyResult<usize> {
+    let mut nulls = 0;
+    in_slices(py, column.len(), |slice| {
+        let mut all = vec![0; slice.len()];
+        match pool {
+            None => hashes(column, slice.start, &mut all)?,
+            Some(pool) => pool.install(|| {
+                let pieces = all.par_chunks_mut(PIECE).enumerate();
+                pieces.try_for_each(|(number, to)| hashes(column, slice.start + number * PIECE, to))
+            })?,
+        }
+        let Some(valid) = column.validity(slice.clone()) else {
+            work(&all, &|index| slice.start + index);
+            return Ok(());
+        };
+        let positions: Vec<_> = valid.valid_indices().map(|index| slice.start + index).collect();
+        let present: Vec<_> = positions.iter().map(|&at| all[at - slice.start]).collect();
+        nulls += slice.len() - present.len();
+        work(&present, &|index| positions[index]);
+        Ok(())
+    })?;
+    Ok(nulls)
 }
 
 /// Hashes the keys of a column from `begin` on.

@@ -2,7 +2,7 @@
 
 use crate::error;
 use crate::files::regular;
-use crate::filter::{Lookups, Reader, Typed};
+use crate::filter::{Reader, Typed, lookups};
 use crate::keys::{Hashing, Key, KeyType};
 use concurrent_cuckoo_filter::{self as ccf, SnapshotReader, StableHashBuilder};
 use pyo3::PyClassInitializer;
@@ -45,19 +45,7 @@ impl MappedFilter {
     }
 }
 
-impl Lookups for Typed<Mapped> {
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
-
-    fn contains(&self, hash: u64) -> bool {
-        self.filter.hashed().contains(&hash)
-    }
-
-    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        self.filter.hashed().contains_batch(hashes, found);
-    }
-}
+lookups!(Mapped);
 
 #[pymethods]
 impl MappedFilter {

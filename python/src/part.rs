@@ -2,7 +2,7 @@
 
 use crate::error;
 use crate::files::Interruptible;
-use crate::keys::hashes;
+use crate::keys;
 use crate::layout::{Layout, Part};
 use crate::report::Report;
 use crate::threads::{detached, in_slices};
@@ -34,8 +34,7 @@ pub(crate) fn build_part(
     let built = layout.get().build(part, parts)?;
     let (mut report, mut before) = (Report::default(), 0);
     for batch in batches.try_iter()? {
-        let hashes = hashes(py, &batch?)?;
-        let hashes = &hashes.values()[..];
+        let hashes = keys::numbers::<u64>(py, "hashes", (batch?,))?;
         in_slices(py, hashes.len(), |slice| {
             let at = before + slice.start;
             insert(&built, &hashes[slice], unique, &mut report, at)

@@ -1,7 +1,7 @@
 //! Filters in memory that a program in Rust shares while it writes them.
 
 use crate::error;
-use crate::filter::{Lookups, Reader, Typed};
+use crate::filter::{Reader, Typed, lookups};
 use crate::keys::{Hashing, Key, KeyType};
 use concurrent_cuckoo_filter::{self as ccf, SharedError, SharedState, SnapshotError, StableHashBuilder};
 use pyo3::PyClassInitializer;
@@ -23,6 +23,8 @@ type Shared = ccf::SharedReader<ccf::CuckooFilter<Key<'static>, StableHashBuilde
 /// FileNotFoundError: ...
 #[pyclass(module = "concurrent_cuckoo_filter", extends = Reader, frozen)]
 pub(crate) struct SharedReader(Arc<Typed<Shared>>);
+
+lookups!(Shared);
 
 #[pymethods]
 impl SharedReader {
@@ -57,18 +59,4 @@ fn open(path: &Path) -> PyResult<Typed<Shared>> {
     let filter = Shared::open(path).map_err(error::shared)?;
     let hashing = Hashing { key_type: KeyType::saved_as(&saved)?, hasher: filter.hasher().clone() };
     Ok(Typed { filter, hashing })
-}
-
-impl Lookups for Typed<Shared> {
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
-
-    fn contains(&self, hash: u64) -> bool {
-        self.filter.hashed().contains(&hash)
-    }
-
-    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        self.filter.hashed().contains_batch(hashes, found);
-    }
 }

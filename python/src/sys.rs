@@ -1,5 +1,6 @@
 //! The room with `unsafe` code: calls of Python's functions, the texts of a list, and arrays in the memory of other libraries.
 
+use crate::keys::Capsules;
 use arrow_array::ffi::{self, FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_data::ArrayData;
 use pyo3::exceptions::PyValueError;
@@ -8,7 +9,7 @@ use pyo3::ffi::{
     PyUnicode_CheckExact,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 use rayon::ThreadPool;
 use std::hint::black_box;
 
@@ -46,7 +47,7 @@ pub(crate) fn call<'py>(function: &Bound<'py, PyAny>, arguments: Bound<'py, PyTu
 
 /// Takes an array from the capsules of its producer.
 #[expect(unsafe_code, reason = "the C interface of Arrow is memory of another library, which has to be right about it")]
-pub(crate) fn import(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<ArrayData> {
+pub(crate) fn import((schema, array): &Capsules<'_>) -> PyResult<ArrayData> {
     let schema = schema.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
     let array = array.pointer_checked(Some(c"arrow_array"))?.cast::<FFI_ArrowArray>();
     // SAFETY: 4. The names of the capsules say what they point to, and they outlive this call. That buffers are as long as lengths

@@ -5,7 +5,7 @@
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::IntoPyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,18 +48,15 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
         }
     }
     py.detach(|| {
-        let working = loop {
+        loop {
             AT_WORK.fetch_add(1, Ordering::SeqCst);
             let working = Working;
             if FORKING.load(Ordering::SeqCst) == 0 {
-                break working;
+                break work();
             }
             drop(working);
             std::thread::sleep(A_MOMENT);
-        };
-        let done = work();
-        drop(working);
-        done
+        }
     })
 }
 
@@ -96,11 +93,12 @@ pub(crate) fn watch_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
     if !os.hasattr("register_at_fork")? {
         return Ok(());
     }
-    let named = PyDict::new(py);
-    named.set_item("before", wrap_pyfunction!(before_fork, module)?)?;
-    named.set_item("after_in_parent", wrap_pyfunction!(after_fork_in_parent, module)?)?;
-    named.set_item("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?)?;
-    os.call_method("register_at_fork", (), Some(&named)).map(drop)
+    let named = [
+        ("before", wrap_pyfunction!(before_fork, module)?),
+        ("after_in_parent", wrap_pyfunction!(after_fork_in_parent, module)?),
+        ("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?),
+    ];
+    os.call_method("register_at_fork", (), Some(&named.into_py_dict(py)?)).map(drop)
 }
 
 /// The pool of this process. A process that was forked off has none of the threads of its parent, and would wait for them
@@ -110,9 +108,10 @@ pub(crate) fn pool(_: Python<'_>) -> PyResult<Arc<ThreadPool>> {
     let process = std::process::id();
     // Never locked at a fork: whoever locks it is attached to the interpreter all the while.
     let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*pool {
-        Some((of, pool)) if *of == process => return Ok(Arc::clone(pool)),
-        _ => {}
+    if let Some((of, pool)) = &*pool
+        && *of == process
+    {
+        return Ok(Arc::clone(pool));
     }
     let made = ThreadPoolBuilder::new().thread_name(|number| format!("cuckoo-{number}")).build();
     let made = Arc::new(made.map_err(|error| {

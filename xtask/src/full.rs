@@ -12,7 +12,7 @@ const BENCHMARKS: &str = "docs/benchmarks/README.md";
 /// for a shell.
 type Piece = (&'static str, &'static str, &'static [&'static str], &'static str);
 const LONG: &[&str] = &["crates/reliability", "crates/testkit"];
-const PIECES: [Piece; 18] = [
+const PIECES: [Piece; 19] = [
     ("loom", "1.1", &["loom-tests"], "cargo xtask loom"),
     ("schedules", "1.2 1.3", &["tests", "loom-tests"], "cargo xtask schedules --full"),
     ("linearizability", "2", &["tests"], "test --lib linearizability::threads"),
@@ -36,6 +36,12 @@ const PIECES: [Piece; 18] = [
     ("sanitizers", "8.7 8.8", &["tests"], "cargo xtask asan && cargo xtask miri"),
     ("lint", "9.1 9.2 9.3 9.4 9.5 9.8 9.9 9.10 9.11", &["xtask"], "cargo xtask lint --full"),
     ("servers", "", &["crates/cuckoo-valkey"], "SERVERS='redis-server valkey-server' crates/cuckoo-valkey/test.sh"),
+    (
+        "spark",
+        "",
+        &["python"],
+        "python/test.sh versions && python/test.sh cluster && python/test.sh connect",
+    ),
     ("machines", "9.6 9.7", &["tests"], "cargo xtask machines"),
 ];
 

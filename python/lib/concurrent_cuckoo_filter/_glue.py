@@ -15,7 +15,7 @@ from pyarrow import types as t
 READ: dict[str, Callable[[pa.DataType], bool]] = {
     "str": lambda type: t.is_string(type) or t.is_large_string(type) or _is(type, "is_string_view"),
     "bytes": lambda type: (
-        t.is_binary(type) or t.is_large_binary(type) or t.is_fixed_size_binary(type) or _is(type, "is_binary_view")
+        t.is_binary(type) or t.is_large_binary(type) or _is(type, "is_binary_view")
     ),
     "i64": t.is_int64,
     "u64": t.is_uint64,
@@ -97,7 +97,8 @@ def _read(array: pa.Array, key: str) -> pa.Array:
     """The array, or one of a type that is read, its values unchanged or refused."""
     if READ[key](array.type):
         return array
-    if t.is_null(array.type) or (key in ("i64", "u64") and t.is_integer(array.type)):
+    widened = t.is_integer(array.type) if key in ("i64", "u64") else t.is_fixed_size_binary(array.type) and key == "bytes"
+    if t.is_null(array.type) or widened:
         return array.cast(MADE[key])
     raise TypeError(
         f"an array of {array.type} was given to a filter of {key} keys: cast it, or take a filter with another `key`"
