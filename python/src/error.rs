@@ -10,13 +10,13 @@ create_exception!(
     concurrent_cuckoo_filter,
     SnapshotError,
     PyValueError,
-    "A file is no saved filter, is damaged, or is not the one that was asked for."
+    "A file is not a saved filter, is damaged, or is of another kind than requested."
 );
 create_exception!(
     concurrent_cuckoo_filter,
     RefusedError,
     PyException,
-    "Some keys found no room. All others are stored; `report` tells which were refused."
+    "Some keys found no room. All others are stored; `report` lists the refused ones."
 );
 
 /// An error of memory, or one of this class.

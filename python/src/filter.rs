@@ -113,7 +113,7 @@ impl Reader {
     /// Returns for each key whether it is present; the answer to a null is null.
     ///
     /// The answers are a `pyarrow.BooleanArray`, or a Series if the keys are a Series of pandas or polars. The call runs on the calling
-    /// thread, or with `parallel=True` on all cores. With `check_utf8=False`, texts that are not valid UTF-8 are looked up by their bytes.
+    /// thread, or with `parallel=True` on all cores. With `check_utf8=False`, strings that are not valid UTF-8 are looked up by their bytes.
     ///
     /// >>> import pyarrow as pa
     /// >>> from concurrent_cuckoo_filter import CuckooFilter
@@ -126,7 +126,7 @@ impl Reader {
         many::contains(self.0.hashing(), keys, check_utf8, parallel, |keys, found| self.0.contains_batch(keys, found))
     }
 
-    /// `contains` without its options, for libraries that count the parameters of a function, such as `create_function` of DuckDB.
+    /// `contains` without its options, for libraries that count a function's parameters, such as DuckDB's `create_function`.
     fn contains_batch<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.contains(keys, true, false)
     }
@@ -141,7 +141,7 @@ impl Reader {
         self.0.hashing().key_type.name()
     }
 
-    /// The two keys of the hash function. They allow to compute keys that collide, so keep them from clients that choose keys.
+    /// The two keys of the hash function. Colliding keys can be computed from them: do not show them to clients who choose keys.
     #[getter]
     fn keys(&self) -> (u64, u64) {
         self.0.hashing().keys()
@@ -158,9 +158,9 @@ impl Filter {
         self.0.len()
     }
 
-    /// Stores everything that another filter holds, which must have been created with the same arguments and `keys`. A key that both
-    /// filters hold is held twice afterwards; counts are added. With `unique=True`, which requires two instances of `CuckooFilter`, only
-    /// keys that this filter does not hold are stored.
+    /// Stores the keys of another filter, which must have been created with the same arguments and `keys`. A key that both filters hold is
+    /// held twice afterwards; counts are added. With `unique=True`, for instances of `CuckooFilter` only, keys that this filter holds are
+    /// skipped.
     ///
     /// >>> from concurrent_cuckoo_filter import CuckooFilter
     /// >>> one, other = (CuckooFilter(100, keys=(1, 2)) for _ in range(2))
@@ -210,7 +210,7 @@ impl Filter {
         self.0.copy(py)
     }
 
-    /// Saves the filter to a path, to a URL of fsspec ("s3://bucket/blocked"), or to a binary file object.
+    /// Saves the filter to a path, to an fsspec URL ("s3://bucket/blocked"), or to a binary file object.
     ///
     /// A file at the path is replaced atomically: if the program stops during the call, it is the old one or the new one. Other threads
     /// may use the filter during the call. For a URL or a file object, the bytes are collected in memory first.
@@ -250,11 +250,10 @@ impl Filter {
         Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py())?,)))
     }
 
-    /// Loads a filter that `save` or a Rust program has written, from a path, a URL of fsspec, a file object or bytes. All bytes are
-    /// checked.
+    /// Loads a filter saved by Python or Rust from a path, an fsspec URL, a file object or bytes. All bytes are checked.
     ///
-    /// For filters whose keys or counts expire, `passed` is the time since the last `advance_to` before the filter was saved: whatever has
-    /// expired since then is dropped. The clock of `advance_to` then stands at `passed`.
+    /// If keys or counts expire, `passed` is the time between the last `advance_to` before the filter was saved and now: whatever has
+    /// expired since then is dropped, and `advance_to` continues from `passed`.
     #[classmethod]
     #[pyo3(signature = (source, *, passed = Duration::ZERO))]
     fn load(cls: &Bound<'_, PyType>, source: &Bound<'_, PyAny>, passed: Duration) -> PyResult<Py<PyAny>> {

@@ -36,7 +36,7 @@ impl KeyType {
     fn parse(name: &str) -> PyResult<Self> {
         TYPES.iter().find(|names| names.1 == name).map(|names| names.0).ok_or_else(|| {
             PyValueError::new_err(format!(
-                "key={name:?} was asked for; \"str\", \"bytes\", \"i64\" and \"u64\" are possible"
+                "key={name:?} was requested; \"str\", \"bytes\", \"i64\" and \"u64\" are possible"
             ))
         })
     }
@@ -149,14 +149,16 @@ enum Values {
     /// Values that are hashed already.
     Hashed(Vec<u64>),
     /// Values of a dictionary, each of which was hashed once.
-    Dictionary { indices: ScalarBuffer<u32>, hashes: Vec<u64> },
+    Dictionary {
+        indices: ScalarBuffer<u32>,
+        hashes: Vec<u64>,
+    },
 }
 
-/// An array.
+/// An array: its values, and the places of their keys in the column.
 struct Chunk {
     values: Values,
-    nulls: Option<NullBuffer>,
-    len: usize,
+    places: Range<usize>,
 }
 
 /// Keys, in one array or several.
@@ -167,7 +169,8 @@ pub(crate) struct Column<'a> {
     /// Whether the texts of a large list are hashed by all cores.
     parallel: bool,
     chunks: Vec<Chunk>,
-    len: usize,
+    valid: BooleanBufferBuilder,
+    nulls: Option<NullBuffer>,
 }
 
 /// Python values between two looks for an interruption.
@@ -182,7 +185,7 @@ impl<'a> Column<'a> {
         parallel: bool,
     ) -> PyResult<Self> {
         let py = keys.py();
-        let mut column = Column { hashing, check_text, parallel, chunks: Vec::new(), len: 0 };
+        let mut column = Column::empty(hashing, check_text, parallel);
         if let Ok(list) = keys.cast_exact::<PyList>() {
             column.add_values(list)?;
         } else if let Ok(tuple) = keys.cast_exact::<PyTuple>() {
@@ -203,16 +206,29 @@ impl<'a> Column<'a> {
                 },
             }
         }
+        let nulls = NullBuffer::new(column.valid.finish());
+        column.nulls = Some(nulls).filter(|nulls| nulls.null_count() > 0);
         Ok(column)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.len
+    fn empty(hashing: &'a Hashing, check_text: bool, parallel: bool) -> Self {
+        Column { hashing, check_text, parallel, chunks: vec![], valid: BooleanBufferBuilder::new(0), nulls: None }
     }
 
-    fn add(&mut self, values: Values, nulls: Option<NullBuffer>, len: usize) {
-        self.len += len;
-        self.chunks.push(Chunk { values, nulls: nulls.filter(|nulls| nulls.null_count() > 0), len });
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.last().map_or(0, |chunk| chunk.places.end)
+    }
+
+    /// Adds values, of which those that are not null have been noted in `valid`.
+    fn add(&mut self, values: Values) {
+        self.chunks.push(Chunk { values, places: self.len()..self.valid.len() });
+    }
+
+    fn add_validity(&mut self, data: &ArrayData) {
+        match data.nulls() {
+            Some(nulls) => self.valid.append_buffer(nulls.inner()),
+            None => self.valid.append_n(data.len(), true),
+        }
     }
 
     /// Adds Python's own values.
@@ -222,7 +238,7 @@ impl<'a> Column<'a> {
         #[cfg(Py_GIL_DISABLED)]
         let list = &list.get_slice(0, list.len());
         let pool = if self.parallel && list.len() >= MANY_KEYS { Some(pool(py)?) } else { None };
-        let (mut hashes, mut valid) = (Vec::with_capacity(list.len()), BooleanBufferBuilder::new(list.len()));
+        let (mut hashes, before) = (Vec::with_capacity(list.len()), self.len());
         // A number may be of a class of the caller's, whose code may change the list.
         while hashes.len() < list.len() {
             let begin = hashes.len();
@@ -231,19 +247,18 @@ impl<'a> Column<'a> {
                 let hash = |text: &[u8]| hashing.hasher.hash_one(Key::Text(text));
                 let hashed = sys::hash_texts(list, begin, &mut hashes[begin..], pool.as_deref(), hash);
                 hashes.truncate(begin + hashed);
-                valid.append_n(hashed, true);
+                self.valid.append_n(hashed, true);
             }
             // Up to the end of the block in which something else stands.
             for index in hashes.len()..list.len().min(hashes.len() + sys::TEXTS) {
                 let value = list.get_item(index)?;
                 let hash = if value.is_none() { Ok(0) } else { hashing.one(&value) };
-                hashes.push(hash.map_err(|error| at(py, error, self.len + index))?);
-                valid.append(!value.is_none());
+                hashes.push(hash.map_err(|error| at(py, error, before + index))?);
+                self.valid.append(!value.is_none());
             }
             py.check_signals()?;
         }
-        let len = hashes.len();
-        self.add(Values::Hashed(hashes), Some(NullBuffer::new(valid.finish())), len);
+        self.add(Values::Hashed(hashes));
         Ok(())
     }
 
@@ -251,23 +266,25 @@ impl<'a> Column<'a> {
     fn add_array(&mut self, array: &Bound<'_, PyAny>) -> PyResult<()> {
         let (values, indices): (Capsules<'_>, Option<Capsules<'_>>) = array.extract()?;
         let data = sys::import(&values)?;
-        let (nulls, len) = (data.nulls().cloned(), data.len());
-        let values = match self.hashing.key_type {
+        let to_values = |data: ArrayData| match self.hashing.key_type {
             // Signed numbers are hashed by the same bytes.
             KeyType::I64 | KeyType::U64 => Values::Numbers(of_numbers(&data)),
             KeyType::Str | KeyType::Bytes => Values::Bytes(data),
         };
         let Some(indices) = indices else {
-            self.add(values, nulls, len);
+            let values = to_values(data.clone());
+            self.add_validity(&data);
+            self.add(values);
             return Ok(());
         };
-        let mut distinct = Column { chunks: Vec::new(), len: 0, ..*self };
-        distinct.add(values, None, len);
-        let mut hashes = Vec::with_capacity(len);
-        array.py().detach(|| distinct.for_each(0..len, |hash| hashes.push(hash)))?;
+        let mut distinct = Column::empty(self.hashing, self.check_text, false);
+        let mut hashes = Vec::with_capacity(data.len());
+        distinct.valid.append_n(data.len(), true);
+        distinct.add(to_values(data));
+        array.py().detach(|| distinct.for_each(0..distinct.len(), |hash| hashes.push(hash)))?;
         let data = sys::import(&indices)?;
-        let (nulls, len, indices) = (data.nulls().cloned(), data.len(), of_numbers(&data));
-        self.add(Values::Dictionary { indices, hashes }, nulls, len);
+        self.add_validity(&data);
+        self.add(Values::Dictionary { indices: of_numbers(&data), hashes });
         Ok(())
     }
 
@@ -275,7 +292,7 @@ impl<'a> Column<'a> {
     pub(crate) fn check_all(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.check_text && self.hashing.key_type == KeyType::Str {
             let column = &*self;
-            in_slices(py, self.len, |slice| column.for_each(slice, |_| ()))?;
+            in_slices(py, self.len(), |slice| column.for_each(slice, |_| ()))?;
         }
         self.check_text = false;
         Ok(())
@@ -283,46 +300,67 @@ impl<'a> Column<'a> {
 
     /// Which keys of the range are not null; `None` if all are.
     pub(crate) fn validity(&self, range: Range<usize>) -> Option<NullBuffer> {
-        let parts = || self.parts(range.clone());
-        let null = |(_, chunk, part): (usize, &Chunk, Range<usize>)| {
-            chunk.nulls.as_ref().is_some_and(|nulls| nulls.slice(part.start, part.len()).null_count() > 0)
-        };
-        if !parts().any(null) {
-            return None;
-        }
-        let mut valid = BooleanBufferBuilder::new(range.len());
-        for (_, chunk, part) in parts() {
-            match &chunk.nulls {
-                Some(nulls) => valid.append_buffer(nulls.slice(part.start, part.len()).inner()),
-                None => valid.append_n(part.len(), true),
-            }
-        }
-        Some(NullBuffer::new(valid.finish()))
-    }
-
-    /// The arrays that have keys of the range: the number of keys before each, and its keys of the range.
-    fn parts(&self, range: Range<usize>) -> impl Iterator<Item = (usize, &Chunk, Range<usize>)> {
-        let mut end = 0;
-        self.chunks.iter().filter_map(move |chunk| {
-            let begin = end;
-            end += chunk.len;
-            let part = range.start.clamp(begin, end) - begin..range.end.clamp(begin, end) - begin;
-            (!part.is_empty()).then_some((begin, chunk, part))
-        })
+        let nulls = self.nulls.as_ref()?.slice(range.start, range.len());
+        Some(nulls).filter(|nulls| nulls.null_count() > 0)
     }
 
     /// Calls `work` with the hash of each key of the range in order; that of a null is any number. An error names the first key
     /// that is not UTF-8.
     pub(crate) fn for_each(&self, range: Range<usize>, mut work: impl FnMut(u64)) -> PyResult<()> {
-        let hasher = &self.hashing.hasher;
-        self.parts(range).try_for_each(|(before, chunk, part)| {
-            let text = (self.check_text && self.hashing.key_type == KeyType::Str)
-                .then_some(Text { before, nulls: chunk.nulls.as_ref() });
-            match self.hashing.key_type {
-                KeyType::Str => chunk.for_each(part, text, hasher, |text| Key::Text(text), &mut work),
-                _ => chunk.for_each(part, None, hasher, |bytes| Key::Bytes(bytes), &mut work),
+        for chunk in &self.chunks {
+            let Range { start, end } = chunk.places;
+            let part = range.start.clamp(start, end) - start..range.end.clamp(start, end) - start;
+            if part.is_empty() {
+                continue;
             }
-        })
+            match self.hashing.key_type {
+                KeyType::Str => self.in_chunk(chunk, part, |text| Key::Text(text), &mut work)?,
+                _ => self.in_chunk(chunk, part, |bytes| Key::Bytes(bytes), &mut work)?,
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn in_chunk(
+        &self,
+        chunk: &Chunk,
+        range: Range<usize>,
+        key: impl Fn(&[u8]) -> Key<'_>,
+        work: &mut impl FnMut(u64),
+    ) -> PyResult<()> {
+        let (hasher, before) = (&self.hashing.hasher, chunk.places.start);
+        let is_null = |index| self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(before + index));
+        let check_text = self.check_text && self.hashing.key_type == KeyType::Str;
+        let check = |index, text: &[u8]| {
+            if std::str::from_utf8(text).is_ok() || is_null(index) { Ok(()) } else { Err(not_text(before + index)) }
+        };
+        let check = check_text.then_some(&check as &dyn Fn(usize, &[u8]) -> PyResult<()>);
+        let mut hash = |bytes: &[u8]| work(hasher.hash_one(key(bytes)));
+        match &chunk.values {
+            Values::Bytes(data) => match data.data_type() {
+                DataType::Utf8 | DataType::Binary => by_offsets::<i32>(data, range, check, &mut hash),
+                DataType::LargeUtf8 | DataType::LargeBinary => by_offsets::<i64>(data, range, check, &mut hash),
+                DataType::Utf8View | DataType::BinaryView => by_views(data, range, check, &mut hash),
+                other => Err(malformed(&format!("{other} is not supported"))),
+            },
+            Values::Numbers(numbers) => {
+                numbers[range].iter().for_each(|&number| work(hasher.hash_one(Key::Number(number))));
+                Ok(())
+            }
+            Values::Hashed(hashes) => {
+                hashes[range].iter().for_each(|&hash| work(hash));
+                Ok(())
+            }
+            Values::Dictionary { indices, hashes } => range.into_iter().try_for_each(|index| {
+                match hashes.get(indices[index] as usize) {
+                    Some(&hash) => work(hash),
+                    None if is_null(index) => work(0),
+                    None => return Err(malformed(&format!("the index {} is beyond its dictionary", indices[index]))),
+                }
+                Ok(())
+            }),
+        }
     }
 }
 
@@ -350,68 +388,13 @@ fn at(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
 #[cold]
 fn not_text(index: usize) -> PyErr {
     PyValueError::new_err(format!(
-        "key {index} is not valid UTF-8: take a filter with key=\"bytes\", or mend the texts before they are stored and \
-         asked alike"
+        "key {index} is not valid UTF-8: use a filter with key=\"bytes\", or repair the strings before they are \
+         stored and queried"
     ))
 }
 
-impl Chunk {
-    #[inline]
-    fn for_each(
-        &self,
-        range: Range<usize>,
-        text: Option<Text<'_>>,
-        hasher: &StableHashBuilder,
-        key: impl Fn(&[u8]) -> Key<'_>,
-        work: &mut impl FnMut(u64),
-    ) -> PyResult<()> {
-        let mut hash = |bytes: &[u8]| work(hasher.hash_one(key(bytes)));
-        match &self.values {
-            Values::Bytes(data) => match data.data_type() {
-                DataType::Utf8 | DataType::Binary => by_offsets::<i32>(data, range, text, &mut hash),
-                DataType::LargeUtf8 | DataType::LargeBinary => by_offsets::<i64>(data, range, text, &mut hash),
-                DataType::Utf8View | DataType::BinaryView => by_views(data, range, text, &mut hash),
-                other => Err(malformed(&format!("{other} was not asked for"))),
-            },
-            Values::Numbers(numbers) => {
-                numbers[range].iter().for_each(|&number| work(hasher.hash_one(Key::Number(number))));
-                Ok(())
-            }
-            Values::Hashed(hashes) => {
-                hashes[range].iter().for_each(|&hash| work(hash));
-                Ok(())
-            }
-            Values::Dictionary { indices, hashes } => {
-                indices[range.clone()].iter().zip(range).try_for_each(|(&at, index)| {
-                    match hashes.get(at as usize) {
-                        Some(&hash) => work(hash),
-                        None if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) => work(0),
-                        None => return Err(malformed(&format!("the index {at} is beyond its dictionary"))),
-                    }
-                    Ok(())
-                })
-            }
-        }
-    }
-}
-
-/// How texts are checked.
-#[derive(Clone, Copy)]
-struct Text<'a> {
-    /// Keys of the column before this array.
-    before: usize,
-    nulls: Option<&'a NullBuffer>,
-}
-
-impl Text<'_> {
-    #[inline]
-    fn check(self, index: usize, text: &[u8]) -> PyResult<()> {
-        if std::str::from_utf8(text).is_ok() || self.nulls.is_some_and(|nulls| nulls.is_null(index)) {
-            return Ok(());
-        }
-        Err(not_text(self.before + index))
-    }
-}
+/// Fails if the text at this index is not UTF-8.
+type Check<'a> = Option<&'a dyn Fn(usize, &[u8]) -> PyResult<()>>;
 
 /// Texts that are checked by one look, which is much faster than one by one, and while they stay in the nearest cache.
 const TEXTS_AT_ONCE: usize = 256;
@@ -419,7 +402,7 @@ const TEXTS_AT_ONCE: usize = 256;
 fn by_offsets<O: ArrowNativeType>(
     data: &ArrayData,
     range: Range<usize>,
-    text: Option<Text<'_>>,
+    check: Check<'_>,
     work: &mut impl FnMut(&[u8]),
 ) -> PyResult<()> {
     let bytes = data.buffers()[1].as_slice();
@@ -432,11 +415,11 @@ fn by_offsets<O: ArrowNativeType>(
         };
         // Also where nothing is checked: what this brings into the cache is hashed nearly twice as fast.
         let ascii = std::hint::black_box(of(offsets[0], offsets[offsets.len() - 1]).is_ok_and(<[u8]>::is_ascii));
-        let text = text.filter(|_| !ascii);
+        let check = check.filter(|_| !ascii);
         for (index, ends) in range.zip(offsets.windows(2)) {
             let key = of(ends[0], ends[1])?;
-            if let Some(text) = text {
-                text.check(index, key)?;
+            if let Some(check) = check {
+                check(index, key)?;
             }
             work(key);
         }
@@ -445,12 +428,7 @@ fn by_offsets<O: ArrowNativeType>(
 }
 
 /// A view has 16 bytes: the length, and up to 12 bytes of value, or 4 of them and where the value lies.
-fn by_views(
-    data: &ArrayData,
-    range: Range<usize>,
-    text: Option<Text<'_>>,
-    work: &mut impl FnMut(&[u8]),
-) -> PyResult<()> {
+fn by_views(data: &ArrayData, range: Range<usize>, check: Check<'_>, work: &mut impl FnMut(&[u8])) -> PyResult<()> {
     let (views, buffers) = data.buffers().split_first().expect("an array of views has one buffer of views");
     for index in range {
         let view = &views.as_slice()[(data.offset() + index) * 16..][..16];
@@ -464,8 +442,8 @@ fn by_views(
             None if data.is_null(index) => &[],
             None => return Err(malformed(&format!("value {index} lies outside its buffers"))),
         };
-        if let Some(text) = text {
-            text.check(index, key)?;
+        if let Some(check) = check {
+            check(index, key)?;
         }
         work(key);
     }

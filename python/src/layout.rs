@@ -13,7 +13,7 @@ use std::ops::Range;
 
 pub(crate) type Part = ccf::FilterPart<Key<'static>, StableHashBuilder>;
 
-/// The places of keys in a filter, without its memory, to build a filter in parts on several machines.
+/// The placement of keys in a filter, without its memory, to build the filter in parts on several machines.
 ///
 /// It takes the arguments of `CuckooFilter` and can be pickled. Each machine hashes its keys (`hash`) and sends the hashes, 8 bytes each,
 /// to the machine of their part (`part_of`), which calls `build_part`. `join` then joins the files of the parts.
@@ -35,8 +35,18 @@ pub(crate) type Part = ccf::FilterPart<Key<'static>, StableHashBuilder>;
 pub(crate) struct Layout {
     layout: ccf::Layout<Key<'static>, StableHashBuilder>,
     pub(crate) hashing: Hashing,
+    /// The requested capacity, in keys.
+    #[pyo3(get)]
     capacity: usize,
-    rate: f64,
+    /// The requested rate of false positives.
+    #[pyo3(get)]
+    false_positive_rate: f64,
+    /// The number of shards, which is the largest number of parts.
+    #[pyo3(get)]
+    shards: usize,
+    /// The memory of the whole filter in bytes.
+    #[pyo3(get)]
+    nbytes: usize,
 }
 
 #[pymethods]
@@ -45,8 +55,11 @@ impl Layout {
     #[pyo3(signature = (capacity, false_positive_rate = 0.001, *, key = "str", keys = None))]
     fn new(capacity: usize, false_positive_rate: f64, key: &str, keys: Option<(u64, u64)>) -> PyResult<Self> {
         let hashing = Hashing::new(key, keys)?;
-        let layout = builder(capacity, false_positive_rate, &hashing).layout().map_err(error::build)?;
-        Ok(Layout { layout, hashing, capacity, rate: false_positive_rate })
+        let builder = builder(capacity, false_positive_rate, &hashing);
+        let nbytes = builder.memory_usage().map_err(error::build)?;
+        let layout = builder.layout().map_err(error::build)?;
+        let shards = layout.shards();
+        Ok(Layout { layout, hashing, capacity, false_positive_rate, shards, nbytes })
     }
 
     /// For pickle.
@@ -54,10 +67,10 @@ impl Layout {
         let named = PyDict::new(py);
         named.set_item("key", self.key())?;
         named.set_item("keys", self.keys())?;
-        Ok(((self.capacity, self.rate), named))
+        Ok(((self.capacity, self.false_positive_rate), named))
     }
 
-    /// Returns the hashes of keys as a `pyarrow.UInt64Array`; the hash of a null is null. With `check_utf8=False`, texts that are not valid
+    /// Returns the hashes of keys as a `pyarrow.UInt64Array`; the hash of a null is null. With `check_utf8=False`, strings that are not valid
     /// UTF-8 are hashed by their bytes.
     ///
     /// >>> from concurrent_cuckoo_filter import Layout
@@ -94,30 +107,6 @@ impl Layout {
         PyRange::new(py, start as isize, end as isize)
     }
 
-    /// The number of shards, which is the largest number of parts.
-    #[getter]
-    fn shards(&self) -> usize {
-        self.layout.shards()
-    }
-
-    /// The memory of the whole filter in bytes.
-    #[getter]
-    fn nbytes(&self) -> PyResult<usize> {
-        builder(self.capacity, self.rate, &self.hashing).memory_usage().map_err(error::build)
-    }
-
-    /// The requested capacity, in keys.
-    #[getter]
-    fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// The requested rate of false positives.
-    #[getter]
-    fn false_positive_rate(&self) -> f64 {
-        self.rate
-    }
-
     /// The type of the keys.
     #[getter]
     fn key(&self) -> &'static str {
@@ -131,7 +120,7 @@ impl Layout {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Layout of {} keys in {} shards, key={:?}>", self.capacity, self.shards(), self.key())
+        format!("<Layout of {} keys in {} shards, key={:?}>", self.capacity, self.shards, self.key())
     }
 }
 
@@ -140,7 +129,7 @@ impl Layout {
         check_parts(parts)?;
         if number >= parts {
             return Err(PyValueError::new_err(format!(
-                "part {number} of {parts} was asked for; they are numbered from 0"
+                "part {number} of {parts} was requested; they are numbered from 0"
             )));
         }
         Ok(self.layout.part(number, parts))
@@ -149,7 +138,7 @@ impl Layout {
     /// An empty part.
     pub(crate) fn build(&self, number: usize, parts: usize) -> PyResult<Part> {
         let shards = self.shards_of(number, parts)?;
-        builder(self.capacity, self.rate, &self.hashing).build_shards(shards).map_err(error::build)
+        builder(self.capacity, self.false_positive_rate, &self.hashing).build_shards(shards).map_err(error::build)
     }
 }
 
@@ -161,5 +150,5 @@ fn check_parts(parts: usize) -> PyResult<()> {
     if (1..=i32::MAX as usize).contains(&parts) {
         return Ok(());
     }
-    Err(PyValueError::new_err(format!("{parts} parts were asked for; 1 to {} are possible", i32::MAX)))
+    Err(PyValueError::new_err(format!("{parts} parts were requested; 1 to {} are possible", i32::MAX)))
 }

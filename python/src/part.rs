@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// thread.
 ///
 /// `batches` is an iterable of arrays of hashes from `layout.hash`, all of this part (see `layout.part_of`). With `unique=True`, repeated
-/// keys take no room.
+/// keys are stored once.
 ///
 /// Raises `RefusedError` with a report if keys found no room, and writes no file then.
 #[pyfunction]

@@ -13,13 +13,13 @@ use pyo3::prelude::*;
 pub(crate) struct Report {
     /// The number of stored keys.
     pub(crate) inserted: usize,
-    /// The number of keys that were present, or were taken for a present one, and so were not stored.
+    /// The number of keys that were not stored because they were present, or were false positives.
     pub(crate) present: usize,
     /// The number of nulls, which are never stored.
     pub(crate) nulls: usize,
     /// The number of keys that found no room.
     pub(crate) refused: usize,
-    /// A mask that is true for stored keys and null for nulls, in the form in which `contains` answers. After `insert` with `unique=True`,
+    /// A mask that is true for stored keys and null for nulls, of the type that `contains` returns. After `insert` with `unique=True`,
     /// the stored keys are the new ones, and the only ones that may be removed later. None in reports of `merge` and `build_part`.
     pub(crate) stored: Option<Py<PyAny>>,
     /// The indices of the first million refused keys in the input.

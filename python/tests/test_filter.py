@@ -212,7 +212,7 @@ def test_text_that_is_no_text(call):
         (broken_texts().cast(pa.large_string()), 1),
         (["a", "b", "\udc80"], 2),
     ]:
-        with pytest.raises(ValueError, match=f'key {number} is not valid UTF-8: take a filter with key="bytes"'):
+        with pytest.raises(ValueError, match=f'key {number} is not valid UTF-8: use a filter with key="bytes"'):
             call(filter, keys)
     assert len(filter) == 0
     # What stands where a null is, is nobody's key.
@@ -410,6 +410,23 @@ def test_what_was_stored_as_unique_can_be_removed_and_nothing_else_is_lost(form,
     assert not stored[: count // 2].any() and not stored.all()
     assert filter.remove(np.arange(count // 2, 2 * count)[stored]).missing == 0
     assert all(filter.contains(kept))
+
+
+@pytest.mark.parametrize("times", [1, 40], ids=["by this thread", "by a pool"])
+def test_where_most_keys_are_present_the_others_keep_their_places_in_the_report(times):
+    filter = new(1000, 1e-8, key="u64")
+    filter.insert(range(1000))
+    # A null, a key twice, and more keys than there is room for.
+    keys = [*range(1000)] * times + [None, 10_000, *range(10_000, 15_000)]
+    with pytest.raises(RefusedError) as raised:
+        filter.insert(keys, unique=True)
+    report, stored, first = raised.value.report, raised.value.report.stored.to_pylist(), 1000 * times + 1
+    assert stored[:first] == [False] * (first - 1) + [None]
+    added = [index for index in range(first, len(keys)) if stored[index]]
+    [twice] = [index for index in (first, first + 1) if not stored[index]]
+    assert sorted([*added, twice, *report.refused_at]) == list(range(first, len(keys)))
+    assert (report.inserted, report.present, report.nulls, report.refused) == (len(added), first, 1, len(report.refused_at))
+    assert filter.contains([keys[index] for index in added]).true_count == report.inserted > 0
 
 
 def test_masks_are_of_the_library_of_the_keys():

@@ -98,8 +98,8 @@ def test_a_part_that_is_too_full_is_not_written(tmp_path):
 def test_parts_that_there_are_not(tmp_path):
     layout = laid_out(1_000_000)
     for part, parts, told in [
-        (2, 2, "part 2 of 2 was asked for"),
-        (0, 0, "0 parts were asked for"),
+        (2, 2, "part 2 of 2 was requested"),
+        (0, 0, "0 parts were requested"),
         (0, 8, "shards 0..0 was requested"),
     ]:
         with pytest.raises(ValueError, match=told):

@@ -36,12 +36,7 @@ const PIECES: [Piece; 19] = [
     ("sanitizers", "8.7 8.8", &["tests"], "cargo xtask asan && cargo xtask miri"),
     ("lint", "9.1 9.2 9.3 9.4 9.5 9.8 9.9 9.10 9.11", &["xtask"], "cargo xtask lint --full"),
     ("servers", "", &["crates/cuckoo-valkey"], "SERVERS='redis-server valkey-server' crates/cuckoo-valkey/test.sh"),
-    (
-        "spark",
-        "",
-        &["python"],
-        "python/test.sh versions && python/test.sh cluster && python/test.sh connect",
-    ),
+    ("spark", "", &["python"], "python/test.sh versions && python/test.sh cluster && python/test.sh connect"),
     ("machines", "9.6 9.7", &["tests"], "cargo xtask machines"),
 ];
 

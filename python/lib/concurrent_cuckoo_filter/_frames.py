@@ -10,13 +10,13 @@ T = TypeVar("T")
 
 
 def deduplicate(data: T, seen: CuckooFilter, column: str | None = None) -> T:
-    """Returns the rows with new keys, the first row of each key, and stores these keys.
+    """Returns the first row of each key that `seen` does not hold, and stores these keys.
 
-    `data` is a table, a frame or a record batch of pyarrow, pandas or polars with its keys in `column`, or an array, a series or a list of
-    keys. Rows without a key are kept. A false positive of the filter drops a row with a new key: choose the rate by the number of rows
+    `data` is a table, a record batch or a frame of pyarrow, pandas or polars with the keys in `column`, or an array, a series or a list of
+    keys. Rows without a key are kept. A false positive of the filter drops the row of a new key: choose the rate by the number of rows
     that may be missing.
 
-    Raises `RefusedError` if keys found no room; the rows with new keys are then those with a true value in `error.report.stored`.
+    Raises `RefusedError` if keys found no room; `error.report.stored` is then true for the rows whose keys were stored.
 
     >>> from concurrent_cuckoo_filter import CuckooFilter, deduplicate
     >>> seen = CuckooFilter(1_000_000, 1e-6)

@@ -101,7 +101,7 @@ def _read(array: pa.Array, key: str) -> pa.Array:
     if t.is_null(array.type) or widened:
         return array.cast(MADE[key])
     raise TypeError(
-        f"an array of {array.type} was given to a filter of {key} keys: cast it, or take a filter with another `key`"
+        f"an array of {array.type} was given to a filter of {key} keys: cast it, or use a filter with another `key`"
     )
 
 

@@ -257,7 +257,7 @@ def contains(filter: str | os.PathLike[str] | CuckooFilter) -> Callable[[str | C
     def asked(column: str | Column) -> Column:
         values = F.col(column) if isinstance(column, str) else column
         found = F.typeof(values)
-        told = F.concat(F.lit("a filter of "), F.lit(type or key or "keys"), F.lit(" was asked for a column of type "), found)
+        told = F.concat(F.lit("a filter of "), F.lit(type or key or "keys"), F.lit(" was queried with a column of type "), found)
         wrong = F.raise_error(F.concat(told, F.lit(f"; {_POSSIBLE}"))).cast("boolean")
         return F.when(found.rlike(f"^({types})$"), function(_normal(values, type))).otherwise(wrong)
 
