@@ -1,12 +1,12 @@
-//! The Python package: filters of texts, bytes and numbers, whose keys come as Arrow arrays.
+//! The Python package: filters of strings, bytes and integers, with keys from Arrow arrays.
 //!
 //! ```text
-//! keys     what Python gives, as a column of keys, and how they hash
-//! many     a column to hashes, a block at a time; an answer for each key
-//! filter   what all classes have in common; kinds, the filters in memory
-//! mapped   filters in files; shared, in the memory of another process; layout, part: filters built on several machines
-//! threads  long work without the interpreter's lock, that can be interrupted; forks; a pool for each process
-//! sys      calls of Python's functions and foreign memory: the only `unsafe` code
+//! keys     keys of any form as one column, and their hashes
+//! many     operations on columns, a block at a time; an answer per key
+//! filter   the base classes; kinds: the filters in memory
+//! mapped   filters in files; shared: in the memory of another process; parts: filters built on several machines
+//! threads  long, interruptible work without the GIL; forks; a thread pool per process
+//! sys      calls of Python's functions, and foreign memory: the only `unsafe` code
 //! ```
 
 mod error;
@@ -14,10 +14,9 @@ mod files;
 mod filter;
 mod keys;
 mod kinds;
-mod layout;
 mod many;
 mod mapped;
-mod part;
+mod parts;
 mod report;
 #[cfg(target_os = "linux")]
 mod shared;
@@ -29,23 +28,18 @@ use pyo3::prelude::*;
 // The tests of threads run on an interpreter without a lock: see test.sh.
 #[pymodule(gil_used = false)]
 mod _native {
-    #[pymodule_export]
-    use crate::error::{RefusedError, SnapshotError};
-    #[pymodule_export]
-    use crate::filter::{Filter, Reader};
-    #[pymodule_export]
-    use crate::kinds::{CountingFilter, CuckooFilter, ExpiringFilter, TaggedFilter, delta};
-    #[pymodule_export]
-    use crate::layout::Layout;
-    #[pymodule_export]
-    use crate::mapped::MappedFilter;
-    #[pymodule_export]
-    use crate::part::{build_part, join};
-    #[pymodule_export]
-    use crate::report::{RemoveReport, Report};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::shared::SharedReader;
+    #[pymodule_export]
+    use crate::{
+        error::{RefusedError, SnapshotError},
+        filter::{Filter, Reader},
+        kinds::{CountingFilter, CuckooFilter, ExpiringFilter, TaggedFilter, delta},
+        mapped::MappedFilter,
+        parts::{Layout, build_part, join},
+        report::{RemoveReport, Report},
+    };
     use crate::{keys, threads};
     use pyo3::prelude::*;
 

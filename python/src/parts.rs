@@ -1,17 +1,20 @@
-//! Where keys lie, for filters that are built on several machines.
+//! Filters that are built on several machines: the placement of their keys, and their parts, from hashes to files.
 
 use crate::error;
+use crate::files::Interruptible;
 use crate::keys::{self, Column, Hashing, Key};
 use crate::many::{answers, hashes};
-use crate::threads::in_slices;
+use crate::report::Report;
+use crate::threads::{detached, in_slices};
 use arrow_array::{Int32Array, UInt64Array};
-use concurrent_cuckoo_filter::{self as ccf, StableHashBuilder};
+use concurrent_cuckoo_filter::{self as ccf, SnapshotReader, StableHashBuilder};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyRange};
+use std::fs::File;
+use std::io::BufReader;
 use std::ops::Range;
-
-pub(crate) type Part = ccf::FilterPart<Key<'static>, StableHashBuilder>;
+use std::path::PathBuf;
 
 /// The placement of keys in a filter, without its memory, to build the filter in parts on several machines.
 ///
@@ -34,7 +37,7 @@ pub(crate) type Part = ccf::FilterPart<Key<'static>, StableHashBuilder>;
 #[pyclass(module = "concurrent_cuckoo_filter", frozen)]
 pub(crate) struct Layout {
     layout: ccf::Layout<Key<'static>, StableHashBuilder>,
-    pub(crate) hashing: Hashing,
+    hashing: Hashing,
     /// The requested capacity, in keys.
     #[pyo3(get)]
     capacity: usize,
@@ -134,12 +137,6 @@ impl Layout {
         }
         Ok(self.layout.part(number, parts))
     }
-
-    /// An empty part.
-    pub(crate) fn build(&self, number: usize, parts: usize) -> PyResult<Part> {
-        let shards = self.shards_of(number, parts)?;
-        builder(self.capacity, self.false_positive_rate, &self.hashing).build_shards(shards).map_err(error::build)
-    }
 }
 
 fn builder(capacity: usize, rate: f64, hashing: &Hashing) -> ccf::Builder<Key<'static>, StableHashBuilder> {
@@ -151,4 +148,64 @@ fn check_parts(parts: usize) -> PyResult<()> {
         return Ok(());
     }
     Err(PyValueError::new_err(format!("{parts} parts were requested; 1 to {} are possible", i32::MAX)))
+}
+
+/// Builds part `part` of `parts` from hashes, and writes it to a file. It allocates the memory of this part only, and runs on the calling
+/// thread.
+///
+/// `batches` is an iterable of arrays of hashes from `layout.hash`, all of this part (see `layout.part_of`). With `unique=True`, repeated
+/// keys are stored once.
+///
+/// Raises `RefusedError` with a report if keys found no room, and writes no file then.
+#[pyfunction]
+#[pyo3(signature = (layout, part, parts, batches, path, *, unique = true))]
+pub(crate) fn build_part(
+    py: Python<'_>,
+    layout: &Bound<'_, Layout>,
+    part: usize,
+    parts: usize,
+    batches: &Bound<'_, PyAny>,
+    path: PathBuf,
+    unique: bool,
+) -> PyResult<Report> {
+    let layout = layout.get();
+    let (shards, builder) =
+        (layout.shards_of(part, parts)?, builder(layout.capacity, layout.false_positive_rate, &layout.hashing));
+    let built = builder.build_shards(shards).map_err(error::build)?;
+    let (mut report, mut before) = (Report::default(), 0);
+    for batch in batches.try_iter()? {
+        let hashes = keys::numbers::<u64>(py, "hashes", (batch?,))?;
+        in_slices(py, hashes.len(), |slice| {
+            let (at, hashes) = (before + slice.start, &hashes[slice]);
+            let stored = if unique {
+                built.insert_unique_batch(hashes, &mut vec![false; hashes.len()])
+            } else {
+                built.insert_batch(hashes)
+            };
+            report.add(stored.map_err(|error| PyValueError::new_err(error.to_string()))?, |index| at + index);
+            Ok(())
+        })?;
+        before += hashes.len();
+    }
+    let report = error::unless_refused(py, report)?;
+    let snapshot = built.snapshot().key_type(layout.hashing.key_type.saved());
+    detached(py, || snapshot.save(path)).map_err(error::snapshot)?;
+    Ok(report)
+}
+
+/// Joins the files of all parts, in any order, into one file for `CuckooFilter.load`, which replaces an older one. One shard is in memory
+/// at a time, so the filter may be larger than memory.
+///
+/// Raises `SnapshotError` if a part is missing, repeated or of another filter, and `OSError` for an error of the file system. An older file
+/// stays then.
+#[pyfunction]
+pub(crate) fn join(py: Python<'_>, parts: Vec<PathBuf>, path: PathBuf) -> PyResult<()> {
+    py.detach(|| {
+        let open = |part: &PathBuf| {
+            let file = File::open(part).map_err(|error| error::of_file(error, part))?;
+            Ok(BufReader::with_capacity(1 << 16, Interruptible::new(file)))
+        };
+        let parts = parts.iter().map(open).collect::<PyResult<Vec<_>>>()?;
+        SnapshotReader::join_to_file(parts, path).map(drop).map_err(error::snapshot)
+    })
 }
