@@ -61,10 +61,11 @@ $python -m zipfile -e target/wheels/*.whl target/site
 
 # spark TESTS VERSION ARGUMENTS: runs tests with this version of Spark, which has an environment of its own.
 spark() {
-    local own=$PWD/target/venv-spark-$2 wanted="==$2.*" pandas='pandas>=2.2'
+    local own=$PWD/target/venv-spark-$2 wanted="==$2.*" arrow='pandas>=2.2 pyarrow>=15'
     [ "$2" != newest ] || wanted='>=4.1'
-    [ "$2" != 3.5 ] || pandas='pandas>=2.2,<3'
-    environment "$own" python3 "pyspark[connect]$wanted" 'pyarrow>=15' $pandas 'pytest>=8' fsspec
+    # It requires numpy 1, which the newest pyarrow refuses.
+    [ "$2" != 3.5 ] || arrow='pandas>=2.2,<3 pyarrow>=15,<20'
+    environment "$own" python3 "pyspark[connect]$wanted" $arrow 'pytest>=8' fsspec
     java -version >/dev/null 2>&1 || { apt-get update && apt-get install -y --no-install-recommends default-jre-headless; } >/dev/null
     # Spark's workers are of the same environment.
     PYSPARK_PYTHON=$own/bin/python "$own"/bin/pytest tests/spark/"test_$1.py" "${@:3}"
