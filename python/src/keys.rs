@@ -352,14 +352,18 @@ impl<'a> Column<'a> {
                 hashes[range].iter().for_each(|&hash| work(hash));
                 Ok(())
             }
-            Values::Dictionary { indices, hashes } => range.into_iter().try_for_each(|index| {
-                match hashes.get(indices[index] as usize) {
-                    Some(&hash) => work(hash),
-                    None if is_null(index) => work(0),
-                    None => return Err(malformed(&format!("the index {} is beyond its dictionary", indices[index]))),
+            Values::Dictionary { indices, hashes } => {
+                for index in range {
+                    match hashes.get(indices[index] as usize) {
+                        Some(&hash) => work(hash),
+                        None if is_null(index) => work(0),
+                        None => {
+                            return Err(malformed(&format!("the index {} is beyond its dictionary", indices[index])));
+                        }
+                    }
                 }
                 Ok(())
-            }),
+            }
         }
     }
 }
