@@ -4,6 +4,7 @@ use super::filter::RawFilter;
 use super::flat::Flat;
 use super::growing::{Growing, NewTable};
 use super::shard::Shard;
+use super::shards::Shards;
 use super::slots::{Bare, SlotKind};
 use crate::layout::{Extent, Fingerprint, Geometry, Plan};
 use crate::sys::memory::{Arena, HugePages};
@@ -51,14 +52,11 @@ impl<K: SlotKind> Assembly<K> {
     ) -> Result<(), Unfilled<E>> {
         match &self.tables {
             Tables::Flat(flat) => {
-                let shard = flat.shards.at(extent.first_cell, Bare);
-                fill(shard).map_err(Unfilled::Other)?;
-                check(shard, &self.plan, extent)?;
+                fill_checked(flat.shards.at(extent.first_cell, Bare), &self.plan, extent, fill)?;
             }
             Tables::Growing(arena, tables) => {
                 let table = NewTable::new(&self.plan, extent, arena).ok_or(Unfilled::OutOfMemory)?;
-                fill(table.shard()).map_err(Unfilled::Other)?;
-                check(table.shard(), &self.plan, extent)?;
+                fill_checked(table.shard(), &self.plan, extent, fill)?;
                 tables.lock().unwrap_or_else(PoisonError::into_inner).push(table);
             }
         }
@@ -84,9 +82,15 @@ impl<K: SlotKind> Assembly<K> {
     }
 }
 
-/// Whether all that is stored in a table of the filter of this plan are fingerprints that such a table holds, in buckets that
-/// are theirs. Bare slots of a filter of fixed size may hold any.
-fn check<E>(shard: Shard<'_>, plan: &Plan, extent: &Extent) -> Result<(), Unfilled<E>> {
+/// Fills a table of a filter of this plan, and checks that it holds only fingerprints that belong there, in buckets of theirs.
+/// Bare slots of a filter of fixed size may hold any.
+fn fill_checked<E>(
+    shard: Shard<'_>,
+    plan: &Plan,
+    extent: &Extent,
+    fill: impl FnOnce(Shard<'_>) -> Result<(), E>,
+) -> Result<(), Unfilled<E>> {
+    fill(shard).map_err(Unfilled::Other)?;
     if !plan.grows() && plan.tag_bits() == 0 {
         return Ok(());
     }
@@ -102,20 +106,17 @@ fn check<E>(shard: Shard<'_>, plan: &Plan, extent: &Extent) -> Result<(), Unfill
     stored.next().map_or(Ok(()), |(_, slot)| Err(Unfilled::Stranger(slot >> plan.tag_bits())))
 }
 
-/// A shard of memory for checking copies of a filter of this plan one by one. `None` when there is none.
+/// Fills a table that is checked and dropped: a copy of one table of a filter of this plan.
 pub(crate) fn fill_alone<E>(
     plan: &Plan,
     extent: &Extent,
     fill: impl FnOnce(Shard<'_>) -> Result<(), E>,
 ) -> Result<(), Unfilled<E>> {
-    let alone = Extent { first_cell: 0, ..*extent };
-    let one = Plan { shards: 1, ..*plan };
     if plan.grows() {
         let table = NewTable::new(plan, extent, &Arena::new(HugePages::Unadvised)).ok_or(Unfilled::OutOfMemory)?;
-        fill(table.shard()).map_err(Unfilled::Other)?;
-        return check(table.shard(), plan, extent);
+        return fill_checked(table.shard(), plan, extent, fill);
     }
-    let shards = super::shards::Shards::new(&one, HugePages::Unadvised.into()).ok_or(Unfilled::OutOfMemory)?;
-    fill(shards.at(0, Bare)).map_err(Unfilled::Other)?;
-    check(shards.at(0, Bare), &one, &alone)
+    let (plan, extent) = (Plan { shards: 1, ..*plan }, Extent { first_cell: 0, ..*extent });
+    let shards = Shards::new(&plan, HugePages::Unadvised.into()).ok_or(Unfilled::OutOfMemory)?;
+    fill_checked(shards.at(0, Bare), &plan, &extent, fill)
 }

@@ -102,7 +102,7 @@ impl<'a> Noted<'a> {
 }
 
 impl<K: SlotKind> RawFilter<K> {
-    /// Inserts one after the other, each under locks of its own, and lists those that were refused, at most `max_listed`.
+    /// Inserts keys one by one, each under its own locks. Lists at most `max_listed` refused keys.
     pub(crate) fn insert_each(
         &self,
         hashes: Hashes<'_>,
@@ -110,21 +110,13 @@ impl<K: SlotKind> RawFilter<K> {
         max_listed: usize,
         answers: Answers<'_>,
     ) -> BulkReport {
-        let growing = match self {
-            RawFilter::Flat(flat) => return flat.places().insert_each(hashes, put, max_listed, answers),
-            RawFilter::Growing(growing) => growing,
-        };
-        let (mut noted, mut budget) = (Noted::new(max_listed, answers), SearchBudget::full());
-        let mut insert = |place, put| noted.note(growing.insert_fetched(place, put, &mut budget));
-        if put.if_present == IfPresent::Another {
-            growing.in_order(hashes, |place| insert(place, Put { if_present: IfPresent::Another, ..put }));
-        } else {
-            growing.in_order(hashes, |place| insert(place, put));
+        match self {
+            RawFilter::Flat(flat) => flat.places().insert_each(hashes, put, max_listed, answers),
+            RawFilter::Growing(growing) => growing.insert_each(hashes, put, max_listed, answers),
         }
-        noted.report()
     }
 
-    /// The same where these shards are those of a larger filter, from the shard `first` on: `geometry` is that of the whole.
+    /// Like [`insert_each`](Self::insert_each), but the shards are those of a larger filter with this geometry, from `first` on.
     pub(crate) fn insert_each_of_part(
         &self,
         geometry: &Geometry,
@@ -135,13 +127,13 @@ impl<K: SlotKind> RawFilter<K> {
     ) -> BulkReport {
         match self {
             RawFilter::Flat(flat) => Places { flat, geometry, first }.insert_each(hashes, put, usize::MAX, answers),
-            // No part of a filter that grows is built by itself.
-            RawFilter::Growing(_) => self.insert_each(hashes, put, usize::MAX, answers),
+            // A growing filter has no parts.
+            RawFilter::Growing(growing) => growing.insert_each(hashes, put, usize::MAX, answers),
         }
     }
 
-    /// Removes one after the other, each under locks of its own, and lists those that were missing, at most `max_listed`. Of a
-    /// key, the copy with this value, or the one that dies first.
+    /// Removes keys one by one, each under its own locks: of each, the copy with this value or the one that dies first. Lists at
+    /// most `max_listed` missing keys.
     pub(crate) fn remove_each(&self, hashes: Hashes<'_>, value: Option<u32>, max_listed: usize) -> RemoveReport {
         let (mut report, mut index) = (RemoveReport::default(), 0);
         let mut note = |had| {
@@ -150,29 +142,27 @@ impl<K: SlotKind> RawFilter<K> {
         };
         match self {
             RawFilter::Growing(growing) => growing.in_order(hashes, |place| note(growing.remove_fetched(place, value))),
-            RawFilter::Flat(flat) if flat.is_near_to_writers() => {
-                flat.places().remove_in_order::<ONE_AHEAD>(hashes, value, note);
+            RawFilter::Flat(flat) => {
+                let remove = |shard: Shard<'_, K::Slots<'_>>, class| {
+                    let Ok(had) = shard.remove_fetched(Fixed, class, value);
+                    note(had);
+                };
+                flat.places().in_order(hashes, |_, _| {}, remove);
             }
-            RawFilter::Flat(flat) => flat.places().remove_in_order::<FAR_AHEAD>(hashes, value, note),
         }
         report
     }
-}
 
-impl<K: SlotKind> RawFilter<K> {
-    /// Begins to fetch all that a lookup of this class reads.
+    /// Prefetches everything that a lookup of this class reads.
     #[inline]
     pub(crate) fn prefetch(&self, mixed: Mixed) {
         match self {
-            RawFilter::Flat(flat) => {
-                let (shard, class) = flat.locate(mixed);
-                shard.fetch_for_lookup(class);
-            }
+            RawFilter::Flat(flat) => flat.at_owner(mixed, |shard, _, class| Ok(shard.fetch_for_lookup(class))),
             RawFilter::Growing(growing) => growing.prefetch(mixed),
         }
     }
 
-    /// Calls `work` with each key and what goes with it, whose buckets began to be fetched some keys before.
+    /// Calls `work` with each key and its companion, some keys after its buckets were prefetched.
     pub(crate) fn fetch_each<A>(&self, keys: impl Iterator<Item = (Mixed, A)>, mut work: impl FnMut(Mixed, A)) {
         let fetched = keys.inspect(|&(mixed, _)| self.prefetch(mixed));
         rolling::<FAR_AHEAD, _>(fetched, |_| {}, |(mixed, with)| work(mixed, with));
@@ -181,59 +171,44 @@ impl<K: SlotKind> RawFilter<K> {
 
 impl<K: SlotKind> Flat<K> {
     fn places(&self) -> Places<'_, K> {
-        Places { flat: self, geometry: self.shards.geometry(), first: 0 }
-    }
-
-    fn is_near_to_writers(&self) -> bool {
-        self.shards.table_bytes() <= NEAR_TO_WRITERS
+        Places { flat: self, geometry: self.geometry(), first: 0 }
     }
 }
 
 impl<'a, K: SlotKind> Places<'a, K> {
-    /// As [`RawFilter::insert_each`].
     fn insert_each(self, hashes: Hashes<'_>, put: Put, max_listed: usize, answers: Answers<'_>) -> BulkReport {
-        let mut noted = Noted::new(max_listed, answers);
-        match (put.if_present, self.flat.is_near_to_writers()) {
-            (IfPresent::Another, true) => self.insert_in_order::<ONE_AHEAD, true>(hashes, put, &mut noted),
-            (IfPresent::Another, false) => self.insert_in_order::<FAR_AHEAD, true>(hashes, put, &mut noted),
-            (_, true) => self.insert_in_order::<ONE_AHEAD, false>(hashes, put, &mut noted),
-            (_, false) => self.insert_in_order::<FAR_AHEAD, false>(hashes, put, &mut noted),
+        let (mut noted, mut budget) = (Noted::new(max_listed, answers), SearchBudget::full());
+        let mut insert = |shard: Shard<'a, K::Slots<'a>>, class, put| {
+            let Ok(result) = shard.insert_fetched(Fixed, class, put, &mut budget);
+            noted.note(result);
+        };
+        if put.if_present == IfPresent::Another {
+            // A constant where the writer is compiled.
+            let copy = |value| Put { value, if_present: IfPresent::Another };
+            self.in_order(hashes, Shard::fetch_path, |shard, class| insert(shard, class, copy(put.value)));
+        } else {
+            self.in_order(hashes, Shard::fetch_path, |shard, class| insert(shard, class, put));
         }
         noted.report()
     }
 
-    #[inline(never)]
-    fn insert_in_order<const AHEAD: usize, const COPIES: bool>(
+    fn in_order(
         self,
         hashes: Hashes<'_>,
-        put: Put,
-        noted: &mut Noted<'_>,
+        half_way: impl Fn(Shard<'a, K::Slots<'a>>, Class),
+        work: impl FnMut(Shard<'a, K::Slots<'a>>, Class),
     ) {
-        // Known to be so when this is compiled.
-        let put = if COPIES { Put { if_present: IfPresent::Another, ..put } } else { put };
-        let mut budget = SearchBudget::full();
-        self.in_order::<AHEAD>(hashes, Shard::fetch_path, |shard, class| {
-            let Ok(result) = shard.insert_fetched(Fixed, class, put, &mut budget);
-            noted.note(result);
-        });
+        if self.flat.shards.table_bytes() <= NEAR_TO_WRITERS {
+            self.in_window::<ONE_AHEAD>(hashes, half_way, work);
+        } else {
+            self.in_window::<FAR_AHEAD>(hashes, half_way, work);
+        }
     }
 
+    /// Calls `work` with the place of each key, in order, `AHEAD` keys after its buckets were prefetched. Half way through a
+    /// window of several keys, `half_way` may prefetch more.
     #[inline(never)]
-    fn remove_in_order<const AHEAD: usize>(self, hashes: Hashes<'_>, value: Option<u32>, mut note: impl FnMut(u32)) {
-        self.in_order::<AHEAD>(
-            hashes,
-            |_, _| {},
-            |shard, class| {
-                let Ok(had) = shard.remove_fetched(Fixed, class, value);
-                note(had);
-            },
-        );
-    }
-
-    /// Calls `work` with the place of each key, in order. What it needs begins to be fetched `AHEAD` keys before, and
-    /// half way in between it may ask for more, unless the table is in the cache anyway.
-    #[inline(always)]
-    fn in_order<const AHEAD: usize>(
+    fn in_window<const AHEAD: usize>(
         self,
         hashes: Hashes<'_>,
         half_way: impl Fn(Shard<'a, K::Slots<'a>>, Class),
@@ -259,7 +234,19 @@ impl<'a, K: SlotKind> Places<'a, K> {
 }
 
 impl<K: SlotKind> Growing<K> {
-    /// Where a key is looked for when its turn comes may be another table than the one from which its buckets were fetched.
+    fn insert_each(&self, hashes: Hashes<'_>, put: Put, max_listed: usize, answers: Answers<'_>) -> BulkReport {
+        let (mut noted, mut budget) = (Noted::new(max_listed, answers), SearchBudget::full());
+        let mut insert = |place, put| noted.note(self.insert_fetched(place, put, &mut budget));
+        if put.if_present == IfPresent::Another {
+            self.in_order(hashes, |place| insert(place, Put { if_present: IfPresent::Another, ..put }));
+        } else {
+            self.in_order(hashes, |place| insert(place, put));
+        }
+        noted.report()
+    }
+
+    /// Calls `work` with the place of each key, in order, some keys after its buckets were prefetched. By then, they may be in
+    /// another table.
     #[inline(always)]
     fn in_order(&self, hashes: Hashes<'_>, work: impl FnMut(CellPlace)) {
         let fetched = hashes.map(|mixed| self.cell_place(mixed)).inspect(|&place| self.fetch(place, CacheLevel::L1));

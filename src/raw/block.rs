@@ -31,33 +31,13 @@ struct LookupBlock {
 }
 
 /// Lookups of many keys, compiled for one layout, and for tables within a core's caches or beyond them.
-struct ContainsEachAs<L, F>(PhantomData<(L, F)>);
+struct ContainsEachAs<L, const CACHE: u8>(PhantomData<L>);
 
-/// Whether lines are fetched before they are read, and where to.
-trait Fetch {
-    const LEVEL: Option<CacheLevel>;
-}
-
-/// All lines are near.
-enum Near {}
-
-/// Lines come from a cache that is shared with other cores.
-enum Middle {}
-
-/// Lines come from memory. More of them can be on their way to the second cache than to the first.
-enum Far {}
-
-impl Fetch for Near {
-    const LEVEL: Option<CacheLevel> = None;
-}
-
-impl Fetch for Middle {
-    const LEVEL: Option<CacheLevel> = Some(CacheLevel::L1);
-}
-
-impl Fetch for Far {
-    const LEVEL: Option<CacheLevel> = Some(CacheLevel::L2);
-}
+/// The cache into which a block's lines are fetched: none if they are near, L1 if they come from a shared cache, L2 if they come
+/// from memory, because more lines can be on their way there.
+const NEAR: u8 = 0;
+const L1: u8 = 1;
+const L2: u8 = 2;
 
 /// The signature of lookups of many keys.
 pub(crate) struct ContainsEach<F>(PhantomData<F>);
@@ -72,9 +52,9 @@ impl<F> Signature for ContainsEach<F> {
 /// per call: if each filter held it from its construction, every program would contain all of them, 600 KB.
 pub(crate) fn contains_each_in<P: Probed>(probed: &P, table_bytes: usize, next: Next<'_>, found: &mut [bool]) {
     let compiled: Compiled<ContainsEach<P>> = with_layout!(BucketLayoutKind::of(probed.format().slot_bits()), L => match level_for(table_bytes) {
-        None => Compiled::for_vectors::<ContainsEachAs<L, Near>>(),
-        Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<L, Middle>>(),
-        Some(CacheLevel::L2) => Compiled::for_vectors::<ContainsEachAs<L, Far>>(),
+        None => Compiled::for_vectors::<ContainsEachAs<L, NEAR>>(),
+        Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<L, L1>>(),
+        Some(CacheLevel::L2) => Compiled::for_vectors::<ContainsEachAs<L, L2>>(),
     });
     compiled.call(probed, (next, found));
 }
@@ -83,7 +63,7 @@ pub(crate) fn contains_each_in<P: Probed>(probed: &P, table_bytes: usize, next: 
 /// what is behind it alone: all else is compiled once.
 pub(crate) type Next<'a> = &'a mut dyn FnMut(&mut [Mixed]) -> usize;
 
-impl<P: Probed, L: BucketLayout, F: Fetch> Function<ContainsEach<P>> for ContainsEachAs<L, F> {
+impl<P: Probed, L: BucketLayout, const CACHE: u8> Function<ContainsEach<P>> for ContainsEachAs<L, CACHE> {
     #[inline(always)]
     fn run(shards: &P, (next, found): (Next<'_>, &mut [bool])) {
         // Two blocks: the lines of one are on their way while the other is read.
@@ -91,14 +71,14 @@ impl<P: Probed, L: BucketLayout, F: Fetch> Function<ContainsEach<P>> for Contain
         let mut now = 0;
         let mut left = found.len();
         shards.place::<L>(&mut blocks[now], &mut left, next);
-        (0..BLOCK).for_each(|at| shards.fetch_for::<L, F>(&blocks[now], at));
+        (0..BLOCK).for_each(|at| shards.fetch_for::<L, CACHE>(&blocks[now], at));
         for found in found.chunks_mut(BLOCK) {
             shards.place::<L>(&mut blocks[1 - now], &mut left, next);
             let (block, coming) = (&blocks[now], &blocks[1 - now]);
             match <&mut [bool; BLOCK]>::try_from(&mut *found) {
-                Ok(found) => shards.lookup::<L, F>(block, coming, found),
+                Ok(found) => shards.lookup::<L, CACHE>(block, coming, found),
                 // The last one.
-                Err(_) => shards.lookup::<L, Near>(block, coming, found),
+                Err(_) => shards.lookup::<L, NEAR>(block, coming, found),
             }
             now = 1 - now;
         }
@@ -155,10 +135,10 @@ trait InBlocks: Probed + Lookup {
 
     /// Begins to fetch the lines of a key.
     #[inline(always)]
-    fn fetch_for<L: BucketLayout, F: Fetch>(&self, block: &LookupBlock, at: usize) {
-        if let Some(level) = F::LEVEL {
-            L::fetch(self.source(), block.begins[0][at], level);
-            L::fetch(self.source(), block.begins[1][at], level);
+    fn fetch_for<L: BucketLayout, const CACHE: u8>(&self, block: &LookupBlock, at: usize) {
+        if CACHE != NEAR {
+            let level = if CACHE == L1 { CacheLevel::L1 } else { CacheLevel::L2 };
+            block.begins.iter().for_each(|begins| L::fetch(self.source(), begins[at], level));
         }
     }
 
@@ -166,7 +146,7 @@ trait InBlocks: Probed + Lookup {
     /// again key by key. The lines of the coming block are asked for one by one in between: all at once, they would wait for
     /// each other. If none is coming, those of an earlier one are asked for in vain.
     #[inline(always)]
-    fn lookup<L: BucketLayout, F: Fetch>(&self, block: &LookupBlock, coming: &LookupBlock, found: &mut [bool]) {
+    fn lookup<L: BucketLayout, const CACHE: u8>(&self, block: &LookupBlock, coming: &LookupBlock, found: &mut [bool]) {
         let (count, run_bits) = (found.len(), 2 * self.format().slot_bits());
         let (low, high) = (self.format().lanes.low(), self.format().lanes.high());
         let slots = self.slots();
@@ -182,7 +162,7 @@ trait InBlocks: Probed + Lookup {
             second[at] = L::read(self.source(), block.addresses[1][at], run_bits);
             reached(Step::BucketRead);
             changed |= version.change_since(begun);
-            self.fetch_for::<L, F>(coming, at);
+            self.fetch_for::<L, CACHE>(coming, at);
         };
         if count == BLOCK {
             // Unrolled by the compiler.
@@ -191,7 +171,7 @@ trait InBlocks: Probed + Lookup {
             (0..count).for_each(&mut read);
         }
         if changed != 0 || !slots.is_still(now) {
-            return self.lookup_each(&block.mixed, found);
+            return self.retry_each(&block.mixed, found);
         }
         let (alive, minus) = (slots.alive(low, slots.moment(now)), slots.minus(low));
         let mut hits = [0; BLOCK];
@@ -203,14 +183,6 @@ trait InBlocks: Probed + Lookup {
         }
         for (found, hits) in found.iter_mut().zip(hits) {
             *found = hits != 0;
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn lookup_each(&self, mixed: &[Mixed; BLOCK], found: &mut [bool]) {
-        for (found, &mixed) in found.iter_mut().zip(mixed) {
-            *found = self.retry(mixed);
         }
     }
 }

@@ -1,14 +1,13 @@
 //! A shard's contents as plain words, for snapshots, clones and merging.
 
 use super::assembly::Assembly;
-use super::bucket_array::{Optimistic, UnderLock};
+use super::bucket_array::Optimistic;
 use super::exclusive::KEYS_UNDER_LOCKS;
 use super::filter::RawFilter;
 use super::owner::Fixed;
 use super::pair::Put;
 use super::shard::Shard;
 use super::slots::{Compare, SlotKind, Slots, Tagged};
-use super::stripe::EMPTIED;
 use crate::error::InsertError;
 use crate::layout::{Bucket, CellPlace, Class, Extent, SLOTS, Search, SearchBudget, occupied_in, unpack};
 use crate::sys::memory::HugePages;
@@ -144,7 +143,7 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     /// Gives other words, of which `count` slots are in use, to a shard that no other thread knows.
     pub(crate) fn fill_with(self, words: impl Iterator<Item = u64>, count: u64) {
-        self.bucket_array().fill_with(words);
+        words.for_each(self.bucket_array().filled_by_each());
         self.stripes().begin_with(count);
     }
 
@@ -179,20 +178,13 @@ impl<'a, T: Slots> Shard<'a, T> {
 }
 
 impl Shard<'_, Tagged<'_>> {
-    /// Drops what has died between the epoch of a copy, by which the tags of this shard are meant, and a later one. For a
-    /// shard that no other thread knows.
+    /// Clears the slots that have died between the epoch of a copy and a later one, in a shard that no other thread knows.
     pub(super) fn catch_up(self, copied: u64, now: u64) {
         let (tags, lanes) = (self.slots.tags(), self.format().lanes);
         let (moment, locked) = (tags.moment(copied), self.stripes().lock_all());
         for bucket in self.geometry().all_buckets() {
-            let taken = self.bucket_array().matching(bucket, UnderLock, |run| !lanes.equal(run, 0) & lanes.high());
-            for slot in taken.slots(self.format()) {
-                if u64::from(tags.epochs(tags.value(self.bucket_array().value(&locked, slot), moment))) <= now - copied
-                {
-                    self.bucket_array().clear(&locked, slot);
-                    locked.count(bucket, |count| count.wrapping_add(EMPTIED));
-                }
-            }
+            let dies = |slot| u64::from(tags.epochs(tags.value(slot, moment))) <= now - copied;
+            self.clear_where(&locked, bucket, |run| !lanes.equal(run, 0) & lanes.high(), dies);
         }
     }
 }

@@ -1,34 +1,42 @@
-//! The whole filter as the core knows it: what its slots hold, and how a key finds its table, which is the directory.
+//! A filter without keys and hash functions: a flat directory of shards, or a growing one of tables.
 
 use super::block::Next;
 use super::counters::Totals;
 use super::flat::Flat;
 use super::growing::{Growing, Grown};
 use super::lookup::Values;
-use super::owner::Fixed;
 use super::pair::Put;
 use super::shard::Shard;
 use super::shards::Shards;
 use super::slots::{Bare, SlotKind, Tagging};
-use super::writers::Changed;
+use super::writers::Writes;
 use crate::error::InsertError;
 use crate::layout::{Geometry, Mixed, Plan, Tags};
 use crate::sys::memory::HugePages;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-/// A filter without keys and hash functions. One that does not grow has a flat directory.
 #[allow(clippy::large_enum_variant, reason = "a filter is one value: no lookup follows a pointer to it")]
 pub(crate) enum RawFilter<K: SlotKind = Bare> {
     Flat(Flat<K>),
     Growing(Growing<K>),
 }
 
-// As `Shards`.
+/// Evaluates `$body` with `$directory` bound to the directory of the filter, of either type.
+macro_rules! with_directory {
+    ($filter:expr, $directory:ident => $body:expr) => {
+        match $filter {
+            RawFilter::Flat($directory) => $body,
+            RawFilter::Growing($directory) => $body,
+        }
+    };
+}
+
+// See `Shards`.
 impl<K: SlotKind> UnwindSafe for RawFilter<K> {}
 impl<K: SlotKind> RefUnwindSafe for RawFilter<K> {}
 
 impl<K: SlotKind> RawFilter<K> {
-    /// An empty filter. `None` when there is no memory.
+    /// Returns an empty filter, or `None` if allocation fails.
     pub(crate) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
         if plan.grows() {
             Growing::new(plan, huge_pages).map(RawFilter::Growing)
@@ -37,53 +45,38 @@ impl<K: SlotKind> RawFilter<K> {
         }
     }
 
-    /// Takes over the memory of a filter of fixed size, which another process may have written until it ended. Returns how many
-    /// changes were under way.
+    /// Takes over the memory of a process that has ended. Returns the number of changes that it left unfinished, too.
     #[cfg(all(feature = "shared", target_os = "linux"))]
     pub(crate) fn take_over(shards: Shards) -> Result<(Self, usize), super::recovery::Unrecoverable> {
         Flat::take_over(shards).map(|(flat, redone)| (RawFilter::Flat(flat), redone))
     }
 
-    /// The memory of a filter of this plan, in bytes; `None` if no address space holds it.
+    /// The memory of a new filter in bytes, or `None` if it exceeds the address space.
     pub(crate) fn bytes_of(plan: &Plan) -> Option<usize> {
         Self::bytes_at(plan, 0)
     }
 
-    /// The same when all tables of a growing filter have doubled so often.
+    /// Like [`bytes_of`](Self::bytes_of), but after this number of doublings of all tables.
     pub(crate) fn bytes_at(plan: &Plan, doublings: u32) -> Option<usize> {
         if plan.grows() { Growing::<K>::bytes_of(plan, doublings) } else { Shards::bytes_of(plan) }
     }
 
     pub(crate) fn plan(&self) -> &Plan {
-        match self {
-            RawFilter::Flat(flat) => flat.shards.plan(),
-            RawFilter::Growing(growing) => &growing.plan,
-        }
+        with_directory!(self, directory => directory.plan())
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
-        match self {
-            RawFilter::Flat(flat) => flat.shards.geometry(),
-            RawFilter::Growing(growing) => &growing.geometry,
-        }
+        with_directory!(self, directory => directory.geometry())
     }
 
     pub(super) fn kind(&self) -> &K {
-        match self {
-            RawFilter::Flat(flat) => &flat.kind,
-            RawFilter::Growing(growing) => &growing.kind,
-        }
+        with_directory!(self, directory => &directory.kind)
     }
 
-    /// Memory behind this value, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        match self {
-            RawFilter::Flat(flat) => flat.shards.heap_bytes(),
-            RawFilter::Growing(growing) => growing.heap_bytes(),
-        }
+        with_directory!(self, directory => directory.heap_bytes())
     }
 
-    /// The tables, if it grows.
     #[inline(always)]
     pub(crate) fn growing(&self) -> Option<&Growing<K>> {
         match self {
@@ -92,138 +85,91 @@ impl<K: SlotKind> RawFilter<K> {
         }
     }
 
-    /// The shards of a filter of fixed size.
     #[cfg(test)]
     pub(crate) fn flat(&self) -> &Flat<K> {
         let RawFilter::Flat(flat) = self else { panic!("a filter of fixed size") };
         flat
     }
 
-    /// Does this with the tables, from the oldest on. Those that are added while the last one is worked on come, too.
+    /// Calls `work` with all shards or tables, the oldest first, including tables added during the call.
     pub(crate) fn with_tables<'a, R>(
         &'a self,
         work: impl FnOnce(&mut dyn Iterator<Item = Shard<'a, K::Slots<'a>>>) -> R,
     ) -> R {
-        match self {
-            RawFilter::Flat(flat) => work(&mut flat.each()),
-            RawFilter::Growing(growing) => work(&mut growing.each()),
-        }
+        with_directory!(self, directory => work(&mut directory.each()))
     }
 
-    /// Slots of today.
+    /// The present number of slots.
     pub(crate) fn slots(&self) -> usize {
-        match self {
-            RawFilter::Flat(flat) => flat.shards.plan().slots(),
-            RawFilter::Growing(growing) => growing.slots(),
-        }
+        with_directory!(self, directory => directory.slots())
     }
 
     /// Whether the class of the key is present.
     #[inline]
     pub(crate) fn contains(&self, mixed: Mixed) -> bool {
-        match self {
-            RawFilter::Flat(flat) => flat.contains(mixed),
-            RawFilter::Growing(growing) => growing.contains(mixed),
-        }
+        with_directory!(self, directory => directory.contains(mixed))
     }
 
-    /// Says of each key whether its class is present.
+    /// Stores for each key whether its class is present.
     pub(crate) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
-        match self {
-            RawFilter::Flat(flat) => flat.contains_each(next, found),
-            RawFilter::Growing(growing) => growing.contains_each(next, found),
-        }
+        with_directory!(self, directory => directory.contains_each(next, found));
     }
 
     /// Stores a copy of the class.
     #[inline]
     pub(crate) fn insert(&self, mixed: Mixed) -> Result<(), InsertError> {
-        match self {
-            RawFilter::Flat(flat) => flat.writers.insert(flat, mixed),
-            RawFilter::Growing(growing) => growing.writers.insert(growing, mixed),
-        }
-        .map(|_| ())
+        with_directory!(self, directory => directory.writers.insert(directory, mixed)).map(|_| ())
     }
 
-    /// Stores the class if it is absent: `Ok(true)`.
+    /// Stores the class if it is absent, and returns whether it was.
     #[inline]
     pub(crate) fn insert_unique(&self, mixed: Mixed) -> Result<bool, InsertError> {
-        match self {
-            RawFilter::Flat(flat) => flat.writers.insert_unique(flat, mixed),
-            RawFilter::Growing(growing) => growing.writers.insert_unique(growing, mixed),
-        }
-        .map(|had| had == 0)
+        with_directory!(self, directory => directory.writers.insert_unique(directory, mixed)).map(|had| had == 0)
     }
 
-    /// Stores the class, or updates the copy that is there; returns the value that it had.
+    /// Stores the class or updates a copy of it ([`Put`]). Returns the previous value, or 0.
     #[inline]
     pub(crate) fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
-        match self {
-            RawFilter::Flat(flat) => flat.put(mixed, put),
-            RawFilter::Growing(growing) => growing.put(mixed, put),
-        }
+        with_directory!(self, directory => directory.put(mixed, put))
     }
 
+    /// The number of copies of the class.
     pub(crate) fn count(&self, mixed: Mixed) -> usize {
-        match self {
-            RawFilter::Flat(flat) => {
-                let (shard, class) = flat.locate(mixed);
-                let Ok(copies) = shard.count(Fixed, class);
-                copies
-            }
-            RawFilter::Growing(growing) => growing.count(mixed),
-        }
+        with_directory!(self, directory => directory.at_owner(mixed, |shard, owner, class| shard.count(owner, class)))
     }
 
+    /// Removes a copy of the class, and returns whether there was one.
     #[inline]
     pub(crate) fn remove(&self, mixed: Mixed) -> bool {
-        let had = match self {
-            RawFilter::Flat(flat) => flat.writers.remove(flat, mixed),
-            RawFilter::Growing(growing) => growing.writers.remove(growing, mixed),
-        };
-        had != 0
+        with_directory!(self, directory => directory.writers.remove(directory, mixed)) != 0
     }
 
+    /// Removes all copies of the class, and returns their number.
     pub(crate) fn remove_all(&self, mixed: Mixed) -> usize {
-        match self {
-            RawFilter::Flat(flat) => {
-                let (shard, class) = flat.locate(mixed);
-                let Ok(copies) = shard.remove_all(Fixed, class);
-                copies
-            }
-            RawFilter::Growing(growing) => growing.remove_all(mixed),
-        }
+        with_directory!(self, directory => {
+            directory.at_owner(mixed, |shard, owner, class| shard.remove_all(owner, class))
+        })
     }
 
     pub(crate) fn clear(&self) {
-        match self {
-            RawFilter::Flat(flat) => flat.clear(),
-            RawFilter::Growing(growing) => growing.clear(),
-        }
+        with_directory!(self, directory => directory.clear());
     }
 
-    /// Slots in use. Each stripe is read at a moment of its own.
+    /// The number of occupied slots. Stripes are read one after the other.
     pub(crate) fn len(&self) -> usize {
-        match self {
-            RawFilter::Flat(flat) => flat.len(),
-            RawFilter::Growing(growing) => growing.len(),
-        }
+        with_directory!(self, directory => directory.len())
     }
 
-    /// Adds up what has happened in each stripe.
+    /// The sums of the counters of all stripes.
     pub(crate) fn totals(&self) -> Totals {
-        match self {
-            RawFilter::Flat(flat) => flat.totals(),
-            RawFilter::Growing(growing) => growing.totals(),
-        }
+        let mut totals = Totals::default();
+        self.with_tables(|tables| tables.for_each(|table| table.stripes().add_totals_to(&mut totals)));
+        totals
     }
 
-    /// How far it has grown.
     pub(crate) fn grown(&self) -> Grown {
         match self {
-            RawFilter::Flat(flat) => {
-                Grown { tables: flat.shards.plan().shards, doublings: 0, splits: 0, nanos_in_splits: 0 }
-            }
+            RawFilter::Flat(flat) => Grown { tables: flat.plan().shards, ..Grown::default() },
             RawFilter::Growing(growing) => growing.grown(),
         }
     }
@@ -234,33 +180,21 @@ impl RawFilter<Tagging> {
         self.kind().tags()
     }
 
-    /// The value of each live copy of the class. A copy that is there throughout is among them.
+    /// The values of the live copies of the class. A copy that is present during the whole call is among them.
     pub(crate) fn values(&self, mixed: Mixed) -> Values {
-        match self {
-            RawFilter::Flat(flat) => flat.values(mixed),
-            RawFilter::Growing(growing) => growing.values(mixed),
-        }
+        with_directory!(self, directory => directory.values(mixed))
     }
 
-    /// Gives the copy with this value, or the one that dies first, what `becomes` of its value, or removes it if that is 0. Returns
-    /// the value that it had; 0 if there is none.
+    /// Changes the value of a copy to `becomes(value)`, or removes it if that is 0. The copy is one with this value, or the one
+    /// that dies first. Returns the previous value, or 0 if there is no such copy.
     pub(crate) fn update(&self, mixed: Mixed, value: Option<u32>, becomes: impl Fn(u32) -> u32) -> u32 {
-        match self {
-            RawFilter::Flat(flat) => {
-                let (shard, class) = flat.locate(mixed);
-                let Ok(had) = shard.update(Fixed, class, value, becomes);
-                had
-            }
-            RawFilter::Growing(growing) => growing
-                .at_owner(growing.cell_place(mixed), |shard, owner, class| shard.update(owner, class, value, &becomes)),
-        }
+        with_directory!(self, directory => {
+            directory.at_owner(mixed, |shard, owner, class| shard.update(owner, class, value, &becomes))
+        })
     }
 
-    /// Removes a copy with this value, or the one that dies first, and returns the value that it had; 0 if there is none.
+    /// Removes a copy with this value, or the one that dies first. Returns its value, or 0 if there is no such copy.
     pub(crate) fn remove_value(&self, mixed: Mixed, value: Option<u32>) -> u32 {
-        match self {
-            RawFilter::Flat(flat) => Changed::remove(flat, mixed, value),
-            RawFilter::Growing(growing) => Changed::remove(growing, mixed, value),
-        }
+        with_directory!(self, directory => Writes::remove(directory, mixed, value))
     }
 }

@@ -1,55 +1,65 @@
-//! The flat directory: a number of shards that is fixed when the filter is built.
+//! The flat directory: a fixed number of shards.
 
 use super::block::{Next, contains_each_in};
-use super::counters::Totals;
 use super::lookup::{Contains, contains_in};
 use super::owner::Fixed;
 use super::pair::Put;
 use super::shard::Shard;
 use super::shards::Shards;
 use super::slots::{Bare, SlotKind};
-use super::writers::{Changed, Writers};
+use super::writers::{Writers, Writes};
 use crate::error::InsertError;
-use crate::layout::{Class, Mixed, Plan};
+use crate::layout::{Class, Geometry, Mixed, Plan};
 use crate::sys::isa::Compiled;
 use crate::sys::memory::HugePages;
+use core::convert::Infallible;
 
-/// Shards, and the functions that are chosen for them.
 #[repr(C)]
 pub(crate) struct Flat<K: SlotKind = Bare> {
-    /// First in every directory: a lookup then loads it from the same offset for all of them, and needs no branch.
+    /// The first field of both directories: a lookup loads it from one offset without a branch.
     contains: Compiled<Contains<Flat<K>>>,
     pub(crate) shards: Shards,
     pub(super) kind: K,
     pub(super) writers: Writers<Flat<K>>,
 }
 
-impl<K: SlotKind> Changed for Flat<K> {
+impl<K: SlotKind> Writes for Flat<K> {
     #[inline(always)]
     fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
-        let (shard, class) = self.locate(mixed);
-        let Ok(result) = shard.insert(Fixed, class, put);
-        result
+        self.at_owner(mixed, |shard, owner, class| shard.insert(owner, class, put))
     }
 
     #[inline(always)]
     fn remove(&self, mixed: Mixed, value: Option<u32>) -> u32 {
-        let (shard, class) = self.locate(mixed);
-        let Ok(had) = shard.remove(Fixed, class, value);
-        had
+        self.at_owner(mixed, |shard, owner, class| shard.remove(owner, class, value))
     }
 }
 
 impl<K: SlotKind> Flat<K> {
-    /// An empty filter. `None` when there is no memory.
+    /// Returns an empty filter, or `None` if allocation fails.
     pub(crate) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
         Shards::new(plan, huge_pages.into()).map(Flat::of)
     }
 
-    /// A filter of these shards.
     pub(super) fn of(shards: Shards) -> Self {
         let plan = shards.plan();
         Flat { contains: contains_in(plan), kind: K::new(plan), shards, writers: Writers::new() }
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        self.shards.plan()
+    }
+
+    pub(super) fn geometry(&self) -> &Geometry {
+        self.shards.geometry()
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.shards.heap_bytes()
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.plan().slots()
     }
 
     #[inline(always)]
@@ -58,14 +68,26 @@ impl<K: SlotKind> Flat<K> {
     }
 
     pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = Shard<'_, K::Slots<'_>>> {
-        self.shards.each(self.kind.slots())
+        (0..self.plan().shards).map(|number| self.at(number))
     }
 
-    /// The shard of a key, and its place there.
+    /// The shard of a key, and its class there.
     #[inline(always)]
     pub(crate) fn locate(&self, mixed: Mixed) -> (Shard<'_, K::Slots<'_>>, Class) {
         let (shard, class) = self.shards.shape.geometry.locate(mixed);
         (self.at(shard), class)
+    }
+
+    /// Calls `work` with the class of a key in its shard.
+    #[inline(always)]
+    pub(super) fn at_owner<'a, T>(
+        &'a self,
+        mixed: Mixed,
+        work: impl FnOnce(Shard<'a, K::Slots<'a>>, Fixed, Class) -> Result<T, Infallible>,
+    ) -> T {
+        let (shard, class) = self.locate(mixed);
+        let Ok(done) = work(shard, Fixed, class);
+        done
     }
 
     #[inline]
@@ -77,20 +99,12 @@ impl<K: SlotKind> Flat<K> {
         contains_each_in(self, self.shards.table_bytes(), next, found);
     }
 
-    /// Slots in use. Each stripe is read at a moment of its own.
-    pub(crate) fn len(&self) -> usize {
-        // During many clears, the counts of one sum may be of different fillings.
-        (self.each().map(|shard| shard.len()).sum::<u64>() as usize).min(self.shards.plan().slots())
+    pub(super) fn len(&self) -> usize {
+        // Beside several clears, the counts of one sum may be of different fillings.
+        (self.each().map(|shard| shard.len()).sum::<u64>() as usize).min(self.slots())
     }
 
-    /// Adds up what has happened in each stripe.
-    pub(crate) fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        self.each().for_each(|shard| shard.stripes().add_totals_to(&mut totals));
-        totals
-    }
-
-    pub(crate) fn clear(&self) {
+    pub(super) fn clear(&self) {
         self.each().for_each(Shard::clear);
     }
 }

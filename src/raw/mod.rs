@@ -23,6 +23,8 @@ mod assembly;
 mod batch;
 mod block;
 mod bucket_array;
+#[cfg(test)]
+mod bucket_array_tests;
 mod copy;
 mod counters;
 mod epoch;

@@ -2,8 +2,8 @@
 
 use super::bucket_array::acquire;
 use super::flat::Flat;
-use super::shards::{ShardStrides, Shards};
-use super::slots::{Bare, Compare, SlotKind};
+use super::shards::ShardStrides;
+use super::slots::{Compare, SlotKind};
 use super::stripe::{STRIPE_BYTES, VersionRef, Watch};
 use crate::layout::{Format, Geometry, Packing, Place, Plan, hits_less};
 #[cfg(feature = "snapshot")]
@@ -230,7 +230,10 @@ pub(crate) trait Runs: Copy + Default {
     const SLOTS: u32;
 
     /// As [`hits_less`], of all runs together.
-    fn hits(self, minus: u64, pattern: u64) -> u64;
+    #[inline(always)]
+    fn hits(self, minus: u64, pattern: u64) -> u64 {
+        self.any_of(|run| hits_less(run, pattern, minus))
+    }
 
     /// What this says of any run.
     fn any_of(self, says: impl Fn(u64) -> u64) -> u64;
@@ -241,11 +244,6 @@ pub(crate) trait Runs: Copy + Default {
 
 impl Runs for u64 {
     const SLOTS: u32 = 4;
-
-    #[inline(always)]
-    fn hits(self, minus: u64, pattern: u64) -> u64 {
-        hits_less(self, pattern, minus)
-    }
 
     #[inline(always)]
     fn any_of(self, says: impl Fn(u64) -> u64) -> u64 {
@@ -260,11 +258,6 @@ impl Runs for u64 {
 
 impl Runs for [u64; 2] {
     const SLOTS: u32 = 2;
-
-    #[inline(always)]
-    fn hits(self, minus: u64, pattern: u64) -> u64 {
-        self[0].hits(minus, pattern) | self[1].hits(minus, pattern)
-    }
 
     #[inline(always)]
     fn any_of(self, says: impl Fn(u64) -> u64) -> u64 {
@@ -375,36 +368,6 @@ impl BucketLayout for ThreeWords {
         let later = u64::from(second / 64).wrapping_neg();
         let lower = from(low, middle, shift);
         [lower, from(low ^ ((low ^ middle) & later), middle ^ ((middle ^ high) & later), second)]
-    }
-}
-
-/// As far as the content of slots does not matter.
-impl Probed for Shards {
-    type Positions = ShardStrides;
-    type Source = Buffer<AtomicU64>;
-    type Version<'a> = VersionRef<'a>;
-    type Slots<'a> = Bare;
-
-    const SPECIALIZED: bool = false;
-
-    #[inline(always)]
-    fn slots(&self) -> Bare {
-        Bare
-    }
-
-    #[inline(always)]
-    fn shape(&self) -> &Shape<ShardStrides> {
-        &self.shape
-    }
-
-    #[inline(always)]
-    fn source(&self) -> &Buffer<AtomicU64> {
-        &self.words
-    }
-
-    #[inline(always)]
-    fn version(&self, stripe_offset: u64) -> VersionRef<'_> {
-        self.version(stripe_offset)
     }
 }
 

@@ -22,10 +22,6 @@ impl Shards {
         debug_assert!(number < self.plan().shards);
         Shard { shards: self, number, slots }
     }
-
-    pub(crate) fn each<T: Slots>(&self, slots: T) -> impl ExactSizeIterator<Item = Shard<'_, T>> {
-        (0..self.plan().shards).map(move |number| self.at(number, slots))
-    }
 }
 
 impl<'a, T: Slots> Shard<'a, T> {
@@ -109,7 +105,8 @@ impl<'a, T: Slots> Shard<'a, T> {
 mod tests {
     use super::*;
     use crate::error::InsertError;
-    use crate::layout::{Bucket, Fingerprint, Hop, Mixed, Plan};
+    use crate::layout::{Bucket, Hop, Mixed, Plan};
+    use crate::raw::counters::Totals;
     use crate::raw::flat::Flat;
     use crate::raw::owner::Fixed;
     use crate::raw::pair::Put;
@@ -185,7 +182,8 @@ mod tests {
             }
             keys.push(key);
         }
-        let totals = shards.totals();
+        let mut totals = Totals::default();
+        shard.stripes().add_totals_to(&mut totals);
         assert!(totals.relocations > 10, "{totals:?}");
         for (number, &key) in keys.iter().enumerate() {
             if number % 2 == 0 {
@@ -197,21 +195,6 @@ mod tests {
             }
             check();
         }
-    }
-
-    #[test]
-    fn memory_is_that_of_the_words_and_the_stripes() {
-        let shards = shards();
-        let (plan, shard) = (shards.shards.plan(), shards.at(0));
-        assert_eq!(Some(shards.shards.heap_bytes()), Shards::bytes_of(plan));
-        assert_eq!((shard.table_bytes(), shards.shards.table_bytes()), (plan.words * 8, plan.words * 8));
-        // One word to spare, and a flag for each shard.
-        let stripes = shards.shards.heap_bytes() - 8 - 1 - shards.shards.table_bytes();
-        assert!(
-            stripes >= plan.stripes * 64 && stripes.is_multiple_of(plan.stripes),
-            "{stripes} bytes of {}",
-            plan.stripes
-        );
     }
 
     #[test]
@@ -257,23 +240,5 @@ mod tests {
         assert_eq!(shard.insert_into(Fixed, key.first, key, 1), Ok(false), "the bucket is full");
         drop(other);
         assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(4), 4));
-    }
-
-    #[test]
-    fn coinciding_candidates_are_one_bucket_whose_slots_count_once() {
-        let shards = shards();
-        let shard = shards.at(0);
-        let bucket = Bucket::new(17);
-        let key = Class { fingerprint: Fingerprint::from_slot(5).unwrap(), first: bucket, second: bucket };
-        for copies in 0..4 {
-            assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(copies), copies as u64));
-            assert_eq!(insert(&shards, key), Ok(0));
-        }
-        assert_eq!(insert(&shards, key), Err(InsertError::TooManyCopies));
-        assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(4), 4));
-        assert_eq!(shard.remove(Fixed, key, None), Ok(1));
-        assert_eq!(shard.remove_all(Fixed, key), Ok(3));
-        assert_eq!(shard.remove(Fixed, key, None), Ok(0));
-        assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(0), 0));
     }
 }

@@ -4,7 +4,7 @@
 use super::bucket_array::UnderLock;
 use super::epoch::Pass;
 use super::filter::RawFilter;
-use super::locks::{Held, LockedAll};
+use super::locks::{Locked, LockedAll};
 use super::shard::Shard;
 use super::slots::{Slots, Tagged, Tagging};
 use super::stripe::EMPTIED;
@@ -102,15 +102,12 @@ impl Shard<'_, Tagged<'_>> {
         let Some(&any) = buckets.peek() else { return 0 };
         let change = self.begin_change();
         let locked = self.stripes().lock_one(any);
-        // The pass holds the epoch, so it is no other one than before the lock.
-        let held = Held { moment: self.slots.tags().moment(pass.now()), locked };
-        let cleared = buckets.map(|bucket| self.sweep_bucket(&held, bucket)).sum::<u64>();
-        if cleared > 0 {
-            held.locked.count(any, |count| count.wrapping_add(cleared.wrapping_mul(EMPTIED)));
-        }
-        drop(held);
+        // The pass holds the epoch, so it is the one before the lock, too.
+        let moment = self.slots.tags().moment(pass.now());
+        let cleared = buckets.map(|bucket| self.sweep_bucket(&locked, moment, bucket)).sum();
+        drop(locked);
         change.end();
-        cleared as usize
+        cleared
     }
 }
 
@@ -121,22 +118,32 @@ impl<T: Slots> Shard<'_, T> {
             return;
         }
         let moment = self.moment();
-        let lanes = self.format().lanes;
         for bucket in self.geometry().all_buckets() {
-            let dead = self.bucket_array().matching(bucket, locked, |run| self.slots.dead(lanes, run, moment));
-            for slot in dead.slots(self.format()) {
-                self.bucket_array().clear(locked, slot);
-                locked.count(bucket, |count| count.wrapping_add(EMPTIED));
-            }
+            self.sweep_bucket(locked, moment, bucket);
         }
     }
 
-    /// Clears the dead slots of a locked bucket, and returns how many there were.
-    fn sweep_bucket(self, held: &Held<'_, impl Sized, T::Moment>, bucket: Bucket) -> u64 {
-        held.locked.assert_holds(bucket);
-        let lanes = self.format().lanes;
-        let dead = self.bucket_array().matching(bucket, UnderLock, |run| self.slots.dead(lanes, run, held.moment));
-        let slots = dead.slots(self.format()).inspect(|&slot| self.bucket_array().clear(&held.locked, slot));
-        slots.count() as u64
+    /// Clears the dead slots of a locked bucket, and returns their number.
+    fn sweep_bucket(self, locked: &Locked<'_, impl Sized>, moment: T::Moment, bucket: Bucket) -> usize {
+        self.clear_where(locked, bucket, |run| self.slots.dead(self.format().lanes, run, moment), |_| true)
+    }
+
+    /// Clears the slots of a locked bucket that `is` selects in its runs, exactly, and `dies` by their content. Returns their
+    /// number.
+    pub(super) fn clear_where(
+        self,
+        locked: &Locked<'_, impl Sized>,
+        bucket: Bucket,
+        is: impl Fn(u64) -> u64,
+        dies: impl Fn(u32) -> bool,
+    ) -> usize {
+        locked.assert_holds(bucket);
+        let slots = self.bucket_array().matching(bucket, UnderLock, is).slots(self.format());
+        let cleared = slots.filter(|&slot| dies(self.bucket_array().value(locked, slot)));
+        let cleared = cleared.inspect(|&slot| self.bucket_array().clear(locked, slot)).count();
+        if cleared > 0 {
+            locked.count(bucket, |count| count.wrapping_add((cleared as u64).wrapping_mul(EMPTIED)));
+        }
+        cleared
     }
 }

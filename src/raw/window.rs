@@ -48,12 +48,8 @@ mod tests {
     }
 
     #[test]
-    fn one_ahead() {
+    fn items_are_worked_on_in_order_at_every_distance() {
         items_are_drawn_prepared_and_worked_on_in_order::<1>();
-    }
-
-    #[test]
-    fn many_ahead() {
         items_are_drawn_prepared_and_worked_on_in_order::<2>();
         items_are_drawn_prepared_and_worked_on_in_order::<7>();
         items_are_drawn_prepared_and_worked_on_in_order::<16>();

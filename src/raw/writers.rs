@@ -1,23 +1,23 @@
-//! Single insertions and removals, compiled for the instruction sets of this processor.
+//! Single insertions and removals, compiled per instruction set.
 
 use super::pair::Put;
 use crate::error::InsertError;
 use crate::layout::Mixed;
 use crate::sys::isa::{Compiled, Function, Of};
 
-/// A directory, as far as a single change is concerned.
-pub(super) trait Changed: Sized {
-    /// Stores the class of a key, or updates the copy that is there.
+/// The single changes of a directory.
+pub(super) trait Writes: Sized {
+    /// See [`RawFilter::put`](super::RawFilter::put).
     fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError>;
 
-    /// Removes a copy with this value, or the one that dies first.
+    /// See [`RawFilter::remove_value`](super::RawFilter::remove_value).
     fn remove(&self, mixed: Mixed, value: Option<u32>) -> u32;
 }
 
 type Insert<D> = Of<D, Mixed, Result<u32, InsertError>>;
 type Remove<D> = Of<D, Mixed, u32>;
 
-/// The writers of a directory.
+/// The compiled writers of a directory.
 pub(super) struct Writers<D> {
     insert: Compiled<Insert<D>>,
     insert_unique: Compiled<Insert<D>>,
@@ -26,21 +26,21 @@ pub(super) struct Writers<D> {
 
 struct Writer<const UNIQUE: bool = false>;
 
-impl<D: Changed, const UNIQUE: bool> Function<Insert<D>> for Writer<UNIQUE> {
+impl<D: Writes, const UNIQUE: bool> Function<Insert<D>> for Writer<UNIQUE> {
     #[inline(always)]
     fn run(directory: &D, mixed: Mixed) -> Result<u32, InsertError> {
         directory.put(mixed, if UNIQUE { Put::UNIQUE } else { Put::COPY })
     }
 }
 
-impl<D: Changed> Function<Remove<D>> for Writer {
+impl<D: Writes> Function<Remove<D>> for Writer {
     #[inline(always)]
     fn run(directory: &D, mixed: Mixed) -> u32 {
         directory.remove(mixed, None)
     }
 }
 
-impl<D: Changed> Writers<D> {
+impl<D: Writes> Writers<D> {
     pub(super) fn new() -> Self {
         Writers {
             insert: Compiled::for_scalars::<Writer>(),
@@ -49,13 +49,11 @@ impl<D: Changed> Writers<D> {
         }
     }
 
-    /// Stores a copy.
     #[inline]
     pub(super) fn insert(&self, directory: &D, mixed: Mixed) -> Result<u32, InsertError> {
         self.insert.call(directory, mixed)
     }
 
-    /// Stores a class that is absent.
     #[inline]
     pub(super) fn insert_unique(&self, directory: &D, mixed: Mixed) -> Result<u32, InsertError> {
         self.insert_unique.call(directory, mixed)

@@ -7,6 +7,7 @@ use super::Growing;
 use super::leaf::{Leaf, TableShape, layout_of};
 use crate::layout::{Bucket, CellPlace, Geometry, Mixed, repeated};
 use crate::raw::block::{BLOCK, ContainsEach, Next};
+use crate::raw::lookup::Lookup;
 use crate::raw::probe::{BucketLayout, Runs, with_layout};
 use crate::raw::slots::{Compare, SlotKind, Slots};
 use crate::raw::stripe::{STRIPE_BYTES, Watch};
@@ -179,9 +180,7 @@ impl LookupBlock<'_> {
             CacheLevel::L2 => fetch(CacheLevel::L2),
         }
     }
-}
 
-impl LookupBlock<'_> {
     /// Looks for one of the keys, at this epoch. Not 0 if its version changed.
     #[inline(always)]
     fn lookup_one<L: BucketLayout, T: Slots>(&self, at: usize, slots: T, moment: T::Moment, found: &mut bool) -> u64 {
@@ -301,15 +300,7 @@ impl<K: SlotKind> Growing<K> {
             }
         }
         if changed | self.directory.change_since(block.turn) != 0 || !slots.is_still(now) {
-            self.lookup_each(&block.mixed, found);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn lookup_each(&self, mixed: &[Mixed; BLOCK], found: &mut [bool]) {
-        for (found, &mixed) in found.iter_mut().zip(mixed) {
-            *found = self.retry(mixed);
+            self.retry_each(&block.mixed, found);
         }
     }
 }

@@ -11,19 +11,18 @@ use core::cell::Cell;
 impl<K: SlotKind> Growing<K> {
     /// `None` if the pair is full.
     pub(crate) fn insert_into_pair(&self, key: Mixed, put: Put) -> Option<u32> {
-        let result =
-            self.at_owner(self.cell_place(key), |shard, owner, class| shard.insert_into_pair(owner, class, put));
+        let result = self.at_owner(key, |shard, owner, class| shard.insert_into_pair(owner, class, put));
         result.map(|result| result.expect("no refusal"))
     }
 
     /// Under one lock. Whether there was room.
     pub(crate) fn insert_into_first(&self, key: Mixed) -> bool {
-        self.at_owner(self.cell_place(key), |shard, owner, class| shard.insert_into(owner, class.first, class, 1))
+        self.at_owner(key, |shard, owner, class| shard.insert_into(owner, class.first, class, 1))
     }
 
     /// With all of the table locked.
     pub(crate) fn insert_alone(&self, key: Mixed) {
-        let result = self.at_owner(self.cell_place(key), |shard, owner, class| {
+        let result = self.at_owner(key, |shard, owner, class| {
             let (mut search, mut budget) = (Search::new(), SearchBudget::full());
             shard.exclusive().insert(owner, &mut search, &mut budget, class, Put::COPY)
         });

@@ -3,7 +3,7 @@
 use super::Growing;
 use super::leaf::{Leaf, layout_of};
 use crate::layout::{Bucket, CellPlace, Mixed, Place, Plan, hits_less};
-use crate::raw::lookup::{Contains, Values, values_in};
+use crate::raw::lookup::{Contains, Lookup, Values, values_in};
 use crate::raw::probe::{BucketLayout, Runs, with_layout};
 use crate::raw::slots::{Compare, SlotKind, Tagging};
 use crate::raw::stripe::Watch;
@@ -56,19 +56,20 @@ impl<K: SlotKind, L: BucketLayout, const FORM: u8> Function<Contains<Growing<K>>
     }
 }
 
-impl<K: SlotKind> Growing<K> {
-    /// Looks until neither a relocation nor a split nor a tick comes between.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn retry(&self, mixed: Mixed) -> bool {
-        loop {
-            reached(Step::Repeated);
-            if let Some(found) = with_layout!(layout_of(&self.plan), L => self.attempt::<L>(mixed)) {
-                return found;
-            }
-        }
+impl<K: SlotKind> Lookup for Growing<K> {
+    #[inline(always)]
+    fn attempt_once(&self, mixed: Mixed) -> Option<bool> {
+        let CellPlace { cell, class } = self.cell_place(mixed);
+        let cell = self.directory.cell(cell);
+        let leaf = self.directory.member_at(cell);
+        let buckets = [class.first, class.second].map(|bucket| leaf.constants.bucket(bucket));
+        with_layout!(layout_of(&self.plan), L => {
+            self.attempt_in_any::<L>(cell, leaf, class.fingerprint.get(), buckets)
+        })
     }
+}
 
+impl<K: SlotKind> Growing<K> {
     /// The lookup of a class as [`Geometry::cell_place_extended`] has it. Both buckets are given in one number: all that is given is in
     /// registers then.
     ///
@@ -85,30 +86,12 @@ impl<K: SlotKind> Growing<K> {
         let [first, second] = [(buckets >> 32) as u32, buckets as u32].map(Bucket::new);
         let found = if leaf.constants.shape.stores_extension() {
             let fingerprint = self.geometry.with_extension(fingerprint, first);
-            self.attempt_in_any::<L>(
-                cell,
-                leaf,
-                fingerprint,
-                [first, second].map(|bucket| leaf.constants.bucket(bucket)),
-            )
+            let buckets = [first, second].map(|bucket| leaf.constants.bucket(bucket));
+            self.attempt_in_any::<L>(cell, leaf, fingerprint, buckets)
         } else {
             self.look_in::<L>(cell, leaf, fingerprint, [first, second])
         };
         found.unwrap_or_else(|| self.retry(mixed))
-    }
-
-    /// Whether the class is present; `None` if a relocation, a split or a tick came between.
-    #[inline(always)]
-    fn attempt<L: BucketLayout>(&self, mixed: Mixed) -> Option<bool> {
-        let CellPlace { cell, class } = self.cell_place(mixed);
-        let (cell, buckets) = (self.directory.cell(cell), [class.first, class.second]);
-        let leaf = self.directory.member_at(cell);
-        self.attempt_in_any::<L>(
-            cell,
-            leaf,
-            class.fingerprint.get(),
-            buckets.map(|bucket| leaf.constants.bucket(bucket)),
-        )
     }
 
     /// The same in a table of one run a bucket or of two.

@@ -17,8 +17,6 @@ mod block;
 mod copy;
 #[cfg(all(test, cuckoo_loom))]
 mod in_models;
-#[cfg(test)]
-mod in_tests;
 mod leaf;
 mod lookup;
 mod split;
@@ -31,7 +29,6 @@ pub(crate) use leaf::NewTable;
 pub(crate) use leaf::layout_of;
 
 use super::block::Next;
-use super::counters::Totals;
 use super::lookup::Contains;
 use super::shard::Shard;
 use super::shards::Shards;
@@ -170,6 +167,10 @@ impl<K: SlotKind> Growing<K> {
         &self.plan
     }
 
+    pub(super) fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
     pub(crate) fn cells(&self) -> usize {
         self.plan.shards * self.plan.cells_at(0)
     }
@@ -207,6 +208,12 @@ impl<K: SlotKind> Growing<K> {
         block::contains_each_in(self, next, found);
     }
 
+    /// The oldest table, which is the only one before the first split.
+    #[cfg(test)]
+    pub(crate) fn first_table(&self) -> Shard<'_> {
+        self.directory.each().next().expect("a table").get().shard()
+    }
+
     /// Where the stripe of a bucket begins in any table, in bytes.
     #[inline(always)]
     fn stripe_offset(&self, bucket: Bucket) -> u64 {
@@ -235,12 +242,6 @@ impl<K: SlotKind> Growing<K> {
     pub(crate) fn len(&self) -> usize {
         let sum = self.directory.each_from_newest().map(|leaf| leaf.shard().stripes().sum()).fold(0, u64::wrapping_add);
         i64::try_from(sum).map_or(0, |sum| sum as usize).min(self.slots())
-    }
-
-    pub(super) fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        self.directory.each().for_each(|leaf| leaf.shard().stripes().add_totals_to(&mut totals));
-        totals
     }
 
     pub(crate) fn grown(&self) -> Grown {

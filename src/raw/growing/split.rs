@@ -87,6 +87,13 @@ impl<K: SlotKind> Growing<K> {
         Ok(())
     }
 
+    /// Splits the table of a key, if it may be split and no other thread does so in the meantime.
+    #[cfg(test)]
+    pub(crate) fn split_owner(&self, key: crate::layout::Mixed) {
+        let (leaf, _) = self.owner(self.cell_place(key));
+        self.split(leaf, leaf.doublings(), 0.0).expect("memory");
+    }
+
     /// Copies all to a table of twice the size that no reader knows, and says how many there were. What lies in a bucket goes to
     /// one of two, which this bit says, and in buckets of odd bases a draw from the core, too.
     fn copy_all_to(&self, leaf: &Leaf, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {

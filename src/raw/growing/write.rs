@@ -9,7 +9,7 @@ use crate::raw::owner::Owner;
 use crate::raw::pair::Put;
 use crate::raw::shard::Shard;
 use crate::raw::slots::SlotKind;
-use crate::raw::writers::Changed;
+use crate::raw::writers::Writes;
 use crate::sys::directory::Member;
 use crate::sys::prefetch::CacheLevel;
 use core::cell::Cell;
@@ -97,7 +97,7 @@ fn full_from(leaf: &Leaf) -> f64 {
     }
 }
 
-impl<K: SlotKind> Changed for Growing<K> {
+impl<K: SlotKind> Writes for Growing<K> {
     #[inline(always)]
     fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
         let place = self.cell_place(mixed);
@@ -175,14 +175,10 @@ impl<K: SlotKind> Growing<K> {
         Ok(())
     }
 
-    pub(in crate::raw) fn count(&self, mixed: Mixed) -> usize {
-        self.at_owner(self.cell_place(mixed), |shard, owner, class| shard.count(owner, class))
-    }
-
     /// The same for a key whose buckets are on their way.
     #[inline(always)]
     pub(crate) fn remove_fetched(&self, place: CellPlace, value: Option<u32>) -> u32 {
-        self.at_owner(place, |shard, owner, class| {
+        self.at_owner_of(place, |shard, owner, class| {
             let change = shard.begin_change();
             let removed = shard.remove_fetched(owner, class, value);
             change.end();
@@ -190,13 +186,18 @@ impl<K: SlotKind> Growing<K> {
         })
     }
 
-    pub(in crate::raw) fn remove_all(&self, mixed: Mixed) -> usize {
-        self.at_owner(self.cell_place(mixed), |shard, owner, class| shard.remove_all(owner, class))
-    }
-
-    /// Does this to the class of a key, in its table.
+    /// Calls `work` with the class of a key in its table, and again if the table was split before `work` locked it.
     #[inline(always)]
     pub(in crate::raw) fn at_owner<'a, T>(
+        &'a self,
+        mixed: Mixed,
+        work: impl Fn(Shard<'a, K::Slots<'a>>, InLeaf<'_, K>, Class) -> Result<T, Again>,
+    ) -> T {
+        self.at_owner_of(self.cell_place(mixed), work)
+    }
+
+    #[inline(always)]
+    fn at_owner_of<'a, T>(
         &'a self,
         place: CellPlace,
         work: impl Fn(Shard<'a, K::Slots<'a>>, InLeaf<'_, K>, Class) -> Result<T, Again>,
