@@ -1,4 +1,4 @@
-//! A filter that is put together from copies of its tables: for a clone, or from a file.
+//! A filter assembled from copies of its tables: a clone, or a loaded filter.
 
 use super::filter::RawFilter;
 use super::flat::Flat;
@@ -10,30 +10,29 @@ use crate::layout::{Extent, Fingerprint, Geometry, Plan};
 use crate::sys::memory::{Arena, HugePages};
 use std::sync::{Mutex, PoisonError};
 
-/// Tables that were filled so far. They may be filled by several threads.
+/// The tables filled so far, by any number of threads.
 pub(crate) struct Assembly<K: SlotKind> {
     plan: Plan,
     tables: Tables<K>,
-    /// Of each table by its first cell, the epoch by which its tags are meant.
+    /// Per table, its first cell and the epoch to which its tags refer.
     epochs: Mutex<Vec<(usize, u64)>>,
 }
 
 enum Tables<K: SlotKind> {
-    /// Memory for the whole.
     Flat(Box<Flat<K>>),
     Growing(Arena, Mutex<Vec<NewTable>>),
 }
 
-/// Why a table cannot be filled.
+/// The reason for which a table cannot be filled.
 pub(crate) enum Unfilled<E> {
     OutOfMemory,
-    /// Some slot in use has no fingerprint that this table holds.
+    /// The fingerprint of an occupied slot that does not belong into this table.
     Stranger(u32),
     Other(E),
 }
 
 impl<K: SlotKind> Assembly<K> {
-    /// `None` when there is no memory for a filter of fixed size.
+    /// Returns `None` if the allocation of a filter of fixed size fails.
     pub(crate) fn new(plan: &Plan, huge_pages: HugePages) -> Option<Self> {
         let tables = if plan.grows() {
             Tables::Growing(Arena::new(HugePages::Advised), Mutex::default())
@@ -43,7 +42,7 @@ impl<K: SlotKind> Assembly<K> {
         Some(Assembly { plan: *plan, tables, epochs: Mutex::default() })
     }
 
-    /// Adds a table that `fill` fills, with the epoch of its tags.
+    /// Adds a table with the epoch of its tags.
     pub(crate) fn add<E>(
         &self,
         extent: &Extent,
@@ -66,7 +65,7 @@ impl<K: SlotKind> Assembly<K> {
         Ok(())
     }
 
-    /// The filter, once all tables are there, at the latest of their epochs. `None` when there is no memory.
+    /// Returns the filter, at the latest epoch of its tables, or `None` if allocation fails.
     pub(crate) fn finish(self) -> Option<RawFilter<K>> {
         let raw = match self.tables {
             Tables::Flat(flat) => RawFilter::Flat(*flat),
@@ -82,8 +81,8 @@ impl<K: SlotKind> Assembly<K> {
     }
 }
 
-/// Fills a table of a filter of this plan, and checks that it holds only fingerprints that belong there, in buckets of theirs.
-/// Bare slots of a filter of fixed size may hold any.
+/// Fills a table of a filter of this plan, and checks that it holds only fingerprints that belong there, in buckets of
+/// theirs. Bare slots of a filter of fixed size may hold any.
 fn fill_checked<E>(
     shard: Shard<'_>,
     plan: &Plan,
@@ -106,7 +105,7 @@ fn fill_checked<E>(
     stored.next().map_or(Ok(()), |(_, slot)| Err(Unfilled::Stranger(slot >> plan.tag_bits())))
 }
 
-/// Fills a table that is checked and dropped: a copy of one table of a filter of this plan.
+/// Fills a copy of one table of a filter of this plan, which is only checked.
 pub(crate) fn fill_alone<E>(
     plan: &Plan,
     extent: &Extent,

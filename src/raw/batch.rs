@@ -1,5 +1,5 @@
-//! Changes of many keys on one thread, in a window (`window`): the buckets of some are fetched from memory while the keys
-//! before them are worked on. Lookups of many go in blocks (`block`).
+//! Insertions and removals of many keys on one thread, in a window (`window`): the buckets of the next keys are
+//! prefetched.
 
 use super::filter::RawFilter;
 use super::flat::Flat;
@@ -14,42 +14,42 @@ use crate::layout::{CellPlace, Class, Geometry, Mixed, SearchBudget, Tags};
 use crate::report::{BulkReport, RemoveReport};
 use crate::sys::prefetch::CacheLevel;
 
-/// Writers have no use for a window in tables up to this size. Measured: twice as large they are 20 % faster with one,
-/// half as large 10 % slower.
+/// Tables of up to this size are changed without a window. Tables twice as large are 20 % faster with one, tables half
+/// as large 10 % slower.
 const NEAR_TO_WRITERS: usize = 5 << 20;
 
-/// Keys whose lines are on their way while a writer works on one.
+/// The window in large tables, in keys.
 const FAR_AHEAD: usize = 16;
 
-/// The same in tables near to writers: a longer window costs more than it gains.
+/// The window in tables near to writers, where a longer one costs more than it gains.
 const ONE_AHEAD: usize = 1;
 
-/// The hashes of keys in turn: each is asked for while those before it wait for their locks. The user's types are behind it, and
-/// all else is compiled once.
+/// The hashes of the keys of a batch, each drawn while earlier keys wait for their locks. Only the iterator behind it
+/// depends on the user's types.
 pub(crate) type Hashes<'a> = &'a mut dyn Iterator<Item = Mixed>;
 
-/// What a batch of insertions returns of each key.
+/// The answers that a batch of insertions returns per key.
 pub(crate) enum Answers<'a> {
     Nothing,
-    /// Whether it was stored.
+    /// Whether the key was stored.
     Stored(&'a mut [bool]),
-    /// Whether it was present.
+    /// Whether the key was present.
     Present(&'a mut [bool]),
-    /// Its count with this time; 0 if it was refused.
+    /// The count of the key with this addition, or 0 if it was refused.
     Counts(&'a mut [u32], Counted),
 }
 
-/// What the addition of 1 returns.
+/// The result of an addition of 1.
 #[derive(Clone, Copy)]
 pub(crate) struct Counted {
     pub(crate) tags: Tags,
-    /// The count from which on nothing is added, and what is returned then.
+    /// The count from which additions change nothing, and the result that they return then.
     pub(crate) limit: u32,
     pub(crate) at_limit: u32,
 }
 
 impl Counted {
-    /// Of a key that had this value.
+    /// The result for a key whose previous value was `had`.
     #[inline(always)]
     pub(crate) fn after(self, had: u32) -> u32 {
         let count = self.tags.count(had);
@@ -57,15 +57,15 @@ impl Counted {
     }
 }
 
-/// Where keys lie in a filter, or in a part of one: numbered like the shards of the whole filter, of which `first` is the first
-/// that is there.
+/// The shards of a filter or of a part of one. `geometry` is that of the whole filter, and `first` the number of the
+/// first shard of the part.
 struct Places<'a, K: SlotKind> {
     flat: &'a Flat<K>,
     geometry: &'a Geometry,
     first: usize,
 }
 
-/// What became of the keys of a batch of insertions. At most `max_listed` refused ones are listed.
+/// The outcomes of a batch of insertions.
 struct Noted<'a> {
     report: BulkReport,
     index: usize,
@@ -116,7 +116,8 @@ impl<K: SlotKind> RawFilter<K> {
         }
     }
 
-    /// Like [`insert_each`](Self::insert_each), but the shards are those of a larger filter with this geometry, from `first` on.
+    /// Like [`insert_each`](Self::insert_each), but the shards are those of a larger filter with this geometry, from
+    /// `first` on.
     pub(crate) fn insert_each_of_part(
         &self,
         geometry: &Geometry,
@@ -132,8 +133,8 @@ impl<K: SlotKind> RawFilter<K> {
         }
     }
 
-    /// Removes keys one by one, each under its own locks: of each, the copy with this value or the one that dies first. Lists at
-    /// most `max_listed` missing keys.
+    /// Removes keys one by one, each under its own locks: of each, the copy with this value or the one that dies first.
+    /// Lists at most `max_listed` missing keys.
     pub(crate) fn remove_each(&self, hashes: Hashes<'_>, value: Option<u32>, max_listed: usize) -> RemoveReport {
         let (mut report, mut index) = (RemoveReport::default(), 0);
         let mut note = |had| {
@@ -142,13 +143,10 @@ impl<K: SlotKind> RawFilter<K> {
         };
         match self {
             RawFilter::Growing(growing) => growing.in_order(hashes, |place| note(growing.remove_fetched(place, value))),
-            RawFilter::Flat(flat) => {
-                let remove = |shard: Shard<'_, K::Slots<'_>>, class| {
-                    let Ok(had) = shard.remove_fetched(Fixed, class, value);
-                    note(had);
-                };
-                flat.places().in_order(hashes, |_, _| {}, remove);
+            RawFilter::Flat(flat) if flat.is_near_to_writers() => {
+                flat.places().remove_in_order::<ONE_AHEAD>(hashes, value, note);
             }
+            RawFilter::Flat(flat) => flat.places().remove_in_order::<FAR_AHEAD>(hashes, value, note),
         }
         report
     }
@@ -157,7 +155,10 @@ impl<K: SlotKind> RawFilter<K> {
     #[inline]
     pub(crate) fn prefetch(&self, mixed: Mixed) {
         match self {
-            RawFilter::Flat(flat) => flat.at_owner(mixed, |shard, _, class| Ok(shard.fetch_for_lookup(class))),
+            RawFilter::Flat(flat) => {
+                let (shard, class) = flat.locate(mixed);
+                shard.fetch_for_lookup(class);
+            }
             RawFilter::Growing(growing) => growing.prefetch(mixed),
         }
     }
@@ -173,42 +174,53 @@ impl<K: SlotKind> Flat<K> {
     fn places(&self) -> Places<'_, K> {
         Places { flat: self, geometry: self.geometry(), first: 0 }
     }
+
+    fn is_near_to_writers(&self) -> bool {
+        self.shards.table_bytes() <= NEAR_TO_WRITERS
+    }
 }
 
 impl<'a, K: SlotKind> Places<'a, K> {
     fn insert_each(self, hashes: Hashes<'_>, put: Put, max_listed: usize, answers: Answers<'_>) -> BulkReport {
-        let (mut noted, mut budget) = (Noted::new(max_listed, answers), SearchBudget::full());
-        let mut insert = |shard: Shard<'a, K::Slots<'a>>, class, put| {
-            let Ok(result) = shard.insert_fetched(Fixed, class, put, &mut budget);
-            noted.note(result);
-        };
-        if put.if_present == IfPresent::Another {
-            // A constant where the writer is compiled.
-            let copy = |value| Put { value, if_present: IfPresent::Another };
-            self.in_order(hashes, Shard::fetch_path, |shard, class| insert(shard, class, copy(put.value)));
-        } else {
-            self.in_order(hashes, Shard::fetch_path, |shard, class| insert(shard, class, put));
+        let mut noted = Noted::new(max_listed, answers);
+        match (put.if_present, self.flat.is_near_to_writers()) {
+            (IfPresent::Another, true) => self.insert_in_order::<ONE_AHEAD, true>(hashes, put, &mut noted),
+            (IfPresent::Another, false) => self.insert_in_order::<FAR_AHEAD, true>(hashes, put, &mut noted),
+            (_, true) => self.insert_in_order::<ONE_AHEAD, false>(hashes, put, &mut noted),
+            (_, false) => self.insert_in_order::<FAR_AHEAD, false>(hashes, put, &mut noted),
         }
         noted.report()
     }
 
-    fn in_order(
+    #[inline(never)]
+    fn insert_in_order<const AHEAD: usize, const COPIES: bool>(
         self,
         hashes: Hashes<'_>,
-        half_way: impl Fn(Shard<'a, K::Slots<'a>>, Class),
-        work: impl FnMut(Shard<'a, K::Slots<'a>>, Class),
+        put: Put,
+        noted: &mut Noted<'_>,
     ) {
-        if self.flat.shards.table_bytes() <= NEAR_TO_WRITERS {
-            self.in_window::<ONE_AHEAD>(hashes, half_way, work);
-        } else {
-            self.in_window::<FAR_AHEAD>(hashes, half_way, work);
-        }
+        // A constant where the writer is compiled.
+        let put = if COPIES { Put { if_present: IfPresent::Another, ..put } } else { put };
+        let mut budget = SearchBudget::full();
+        self.in_order::<AHEAD>(hashes, Shard::fetch_path, |shard, class| {
+            let Ok(result) = shard.insert_fetched(Fixed, class, put, &mut budget);
+            noted.note(result);
+        });
     }
 
-    /// Calls `work` with the place of each key, in order, `AHEAD` keys after its buckets were prefetched. Half way through a
-    /// window of several keys, `half_way` may prefetch more.
     #[inline(never)]
-    fn in_window<const AHEAD: usize>(
+    fn remove_in_order<const AHEAD: usize>(self, hashes: Hashes<'_>, value: Option<u32>, mut note: impl FnMut(u32)) {
+        let remove = |shard: Shard<'a, K::Slots<'a>>, class| {
+            let Ok(had) = shard.remove_fetched(Fixed, class, value);
+            note(had);
+        };
+        self.in_order::<AHEAD>(hashes, |_, _| {}, remove);
+    }
+
+    /// Calls `work` with the place of each key, in order, `AHEAD` keys after its buckets were prefetched. Half way
+    /// through a window of several keys, `half_way` may prefetch more.
+    #[inline(always)]
+    fn in_order<const AHEAD: usize>(
         self,
         hashes: Hashes<'_>,
         half_way: impl Fn(Shard<'a, K::Slots<'a>>, Class),
@@ -245,8 +257,8 @@ impl<K: SlotKind> Growing<K> {
         noted.report()
     }
 
-    /// Calls `work` with the place of each key, in order, some keys after its buckets were prefetched. By then, they may be in
-    /// another table.
+    /// Calls `work` with the place of each key, in order, some keys after its buckets were prefetched. By then, they
+    /// may be in another table.
     #[inline(always)]
     fn in_order(&self, hashes: Hashes<'_>, work: impl FnMut(CellPlace)) {
         let fetched = hashes.map(|mixed| self.cell_place(mixed)).inspect(|&place| self.fetch(place, CacheLevel::L1));

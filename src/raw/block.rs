@@ -1,9 +1,8 @@
-//! Lookups of many keys, in blocks and in stages: place all, fetch all, read all, compare all. Placing and comparing
-//! are plain loops over arrays, which the compiler vectorises; reading is as many loads on their way as the processor
-//! can keep.
+//! Lookups of many keys, in blocks and in stages: place all, fetch all, read all, compare all. The compiler vectorizes
+//! placing and comparing, and the loads of all keys overlap.
 //!
-//! The protocol is that of a single lookup, for each key in turn: version, both buckets, version. What is compared later
-//! was read between two equal versions, or is dropped with its whole block.
+//! Each key follows the protocol of a single lookup: version, both buckets, version. Slots are compared afterwards, and
+//! if a version changed, all results of the block are dropped.
 
 use super::lookup::Lookup;
 use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, with_layout};
@@ -16,30 +15,29 @@ use crate::sys::prefetch::{CacheLevel, level_for};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
 
-/// Keys of a block.
+/// Keys per block.
 pub(crate) const BLOCK: usize = if IS_MODEL { 2 } else { 32 };
 
-/// The keys of a block, and where they are looked for.
+/// The keys of a block and their places.
 struct LookupBlock {
     mixed: [Mixed; BLOCK],
     count: usize,
-    /// Where their buckets begin, and what reads them.
+    /// The first bits of their buckets, and the addresses that read them.
     begins: [[u64; BLOCK]; 2],
     addresses: [[u64; BLOCK]; 2],
     stripes: [u64; BLOCK],
     patterns: [u64; BLOCK],
 }
 
-/// Lookups of many keys, compiled for one layout, and for tables within a core's caches or beyond them.
+/// Lookups of many keys, compiled per layout and per cache that holds the table.
 struct ContainsEachAs<L, const CACHE: u8>(PhantomData<L>);
 
-/// The cache into which a block's lines are fetched: none if they are near, L1 if they come from a shared cache, L2 if they come
-/// from memory, because more lines can be on their way there.
+/// The cache into which lines are prefetched: none for near tables, L1 for lines of a shared cache, L2 for lines of
+/// memory, because it can wait for more of them.
 const NEAR: u8 = 0;
 const L1: u8 = 1;
 const L2: u8 = 2;
 
-/// The signature of lookups of many keys.
 pub(crate) struct ContainsEach<F>(PhantomData<F>);
 
 impl<F> Signature for ContainsEach<F> {
@@ -48,8 +46,8 @@ impl<F> Signature for ContainsEach<F> {
     type Output = ();
 }
 
-/// Looks up the next keys in tables of so many bytes. The function for their layout, their size and this processor is chosen
-/// per call: if each filter held it from its construction, every program would contain all of them, 600 KB.
+/// Looks up the next keys in tables of `table_bytes`. Selects the function per call: a filter that held it from its
+/// construction would put all of them, 600 KB, into every program.
 pub(crate) fn contains_each_in<P: Probed>(probed: &P, table_bytes: usize, next: Next<'_>, found: &mut [bool]) {
     let compiled: Compiled<ContainsEach<P>> = with_layout!(BucketLayoutKind::of(probed.format().slot_bits()), L => match level_for(table_bytes) {
         None => Compiled::for_vectors::<ContainsEachAs<L, NEAR>>(),
@@ -59,14 +57,14 @@ pub(crate) fn contains_each_in<P: Probed>(probed: &P, table_bytes: usize, next: 
     compiled.call(probed, (next, found));
 }
 
-/// Writes down the hashes of the next keys: as many as there are left, or as fit. Says how many. The user's types are known to
-/// what is behind it alone: all else is compiled once.
+/// Stores the hashes of the next keys, at most as many as the slice holds, and returns their number. Only this function
+/// depends on the user's types.
 pub(crate) type Next<'a> = &'a mut dyn FnMut(&mut [Mixed]) -> usize;
 
 impl<P: Probed, L: BucketLayout, const CACHE: u8> Function<ContainsEach<P>> for ContainsEachAs<L, CACHE> {
     #[inline(always)]
     fn run(shards: &P, (next, found): (Next<'_>, &mut [bool])) {
-        // Two blocks: the lines of one are on their way while the other is read.
+        // Two blocks: one is read while the lines of the other arrive.
         let mut blocks = [LookupBlock::new(), LookupBlock::new()];
         let mut now = 0;
         let mut left = found.len();
@@ -77,7 +75,7 @@ impl<P: Probed, L: BucketLayout, const CACHE: u8> Function<ContainsEach<P>> for 
             let (block, coming) = (&blocks[now], &blocks[1 - now]);
             match <&mut [bool; BLOCK]>::try_from(&mut *found) {
                 Ok(found) => shards.lookup::<L, CACHE>(block, coming, found),
-                // The last one.
+                // The last block.
                 Err(_) => shards.lookup::<L, NEAR>(block, coming, found),
             }
             now = 1 - now;
@@ -100,10 +98,9 @@ impl LookupBlock {
     }
 }
 
-/// The stages.
 trait InBlocks: Probed + Lookup {
-    /// Places the next keys. Where a block is not full, what stands behind its keys is
-    /// looked for in vain, which does no harm: every hash has a place.
+    /// Locates the next keys. In a block that is not full, the hashes behind its keys are located and looked up without
+    /// effect.
     #[inline(always)]
     fn place<L: BucketLayout>(&self, block: &mut LookupBlock, left: &mut usize, next: Next<'_>) {
         block.count = (*left).min(BLOCK);
@@ -133,7 +130,6 @@ trait InBlocks: Probed + Lookup {
         }
     }
 
-    /// Begins to fetch the lines of a key.
     #[inline(always)]
     fn fetch_for<L: BucketLayout, const CACHE: u8>(&self, block: &LookupBlock, at: usize) {
         if CACHE != NEAR {
@@ -142,9 +138,9 @@ trait InBlocks: Probed + Lookup {
         }
     }
 
-    /// As a lookup of each key: its version, its buckets, its version, all at one epoch. Where one changed, the block is looked at
-    /// again key by key. The lines of the coming block are asked for one by one in between: all at once, they would wait for
-    /// each other. If none is coming, those of an earlier one are asked for in vain.
+    /// Looks up each key at one epoch, and all of them singly if a version or the epoch changed. The lines of the
+    /// `coming` block are prefetched one by one in between, since all at once would wait for each other. Without a
+    /// coming block, lines of an earlier one are prefetched without effect.
     #[inline(always)]
     fn lookup<L: BucketLayout, const CACHE: u8>(&self, block: &LookupBlock, coming: &LookupBlock, found: &mut [bool]) {
         let (count, run_bits) = (found.len(), 2 * self.format().slot_bits());
@@ -165,7 +161,7 @@ trait InBlocks: Probed + Lookup {
             self.fetch_for::<L, CACHE>(coming, at);
         };
         if count == BLOCK {
-            // Unrolled by the compiler.
+            // The compiler unrolls this.
             (0..BLOCK).step_by(2).for_each(|at| [at, at + 1].into_iter().for_each(&mut read));
         } else {
             (0..count).for_each(&mut read);
@@ -205,7 +201,6 @@ mod tests {
         (filter, (0..150).collect())
     }
 
-    /// Whatever the size of the table, and for buckets that are numbered by more than 32 bits.
     #[test]
     fn without_writers_each_key_is_read_once() {
         let only_reads = |step| assert_eq!(step, Step::BucketRead);

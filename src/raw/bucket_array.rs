@@ -1,4 +1,4 @@
-//! The words of a shard: buckets of 4 slots, one after the other with no padding, as atomics. What writers load and store.
+//! The words of a shard as atomics: buckets of 4 slots side by side, without padding.
 
 use super::intent::{self, Intent};
 use super::locks::{Locked, LockedAll};
@@ -10,11 +10,11 @@ use crate::sys::sync::{AtomicU64, load_locked};
 use crate::sys::unaligned;
 use core::sync::atomic::Ordering;
 
-/// The words of a shard: some of all that the filter has.
+/// The words of one shard among those of the filter.
 #[derive(Clone, Copy)]
 pub(crate) struct BucketArray<'a> {
     shards: &'a Shards,
-    /// The first of them.
+    /// The index of its first word.
     first: usize,
 }
 
@@ -29,7 +29,6 @@ impl<'a> BucketArray<'a> {
         &self.shards.shape.format
     }
 
-    /// How many there are.
     fn count(self) -> usize {
         self.shards.plan().words
     }
@@ -44,7 +43,6 @@ impl<'a> BucketArray<'a> {
         self.shards.words.at(self.first + number as usize)
     }
 
-    /// Memory of the words, in bytes.
     pub(crate) fn bytes(self) -> usize {
         self.count() * size_of::<AtomicU64>()
     }
@@ -56,36 +54,36 @@ impl<'a> BucketArray<'a> {
         let mut words = self.words().iter();
         move |word| {
             if let Some(to) = words.next() {
-                // Relaxed: the thread that makes the table known to others orders this.
+                // Relaxed: the thread that publishes the table orders this store.
                 to.store(word, Ordering::Relaxed);
             }
         }
     }
 
-    /// A function that makes one word after the other what it is told, where slots are emptied. All stripes must be locked.
+    /// Returns a function that replaces one word after the other, to clear slots, while all stripes are locked.
     #[inline(always)]
     pub(crate) fn emptied_by_each(self, _all: &LockedAll<'_>) -> impl FnMut(u64) + use<'a> {
         let mut words = self.words().iter();
         move |word| {
             if let Some(at) = words.next().filter(|at| load_locked(at) != word) {
-                // Release: as in `write_word`.
+                // Release: see `write_word`.
                 at.store(word, Ordering::Release);
                 reached(Step::Cleared);
             }
         }
     }
 
-    /// Copies the words, as many as `words` has. All stripes must be locked.
+    /// Copies as many words as `words` holds, while all stripes are locked.
     pub(crate) fn copy_to(self, _all: &LockedAll<'_>, words: &mut [u64]) {
         for (word, to) in self.words().iter().zip(words) {
             *to = load_locked(word);
         }
     }
 
-    /// Counts the occupied slots of these buckets, in a table without writers. `None` if anything stands behind the
-    /// last bucket.
+    /// Counts the occupied slots of these buckets in a table without writers. Returns `None` if any bit behind the last
+    /// bucket is set.
     pub(crate) fn occupied(self, buckets: impl ExactSizeIterator<Item = Bucket>) -> Option<u64> {
-        /// At each width this many buckets begin at a word, and take no more than this many bytes.
+        /// At every width, a block begins at a word and has at most `BYTES` bytes.
         const BLOCK: usize = 256;
         const BYTES: usize = BLOCK * SLOTS * 4;
         let (width, mut left, mut taken) = (self.format().slot_bits(), buckets.len(), 0);
@@ -99,8 +97,8 @@ impl<'a> BucketArray<'a> {
         Some(taken)
     }
 
-    /// The runs of a bucket, each with anything above it; the second means nothing where there is one only. `format` is the
-    /// table's, or a copy of it.
+    /// The runs of a bucket, each below other bits; the second is meaningless where a bucket has one run. `format` is
+    /// that of the table, or a copy of it.
     #[inline(always)]
     pub(super) fn runs(self, format: &Format, bucket: Bucket, reading: impl Reading) -> [u64; 2] {
         if let Packing::Word = format.packing() {
@@ -111,54 +109,52 @@ impl<'a> BucketArray<'a> {
         [self.run(format, begin, reading), high]
     }
 
-    /// The run that begins at this bit, with anything above it.
+    /// The run that begins at this bit, below other bits.
     #[inline(always)]
     fn run(self, format: &Format, begin: u64, reading: impl Reading) -> u64 {
         if unaligned::AVAILABLE && begin % 8 + format.run_bits() <= 64 {
             return self.run_at_once(begin);
         }
         let shift = begin % 64;
-        // Where the run ends in the same word, this reads that word again, and what it adds stands above the run: no
-        // word is read that may be another stripe's.
+        // If the run ends in the first word, that word is read twice, and the second copy lies above the run. So no
+        // word of another stripe is read.
         let [low, high] = format.words_of_run(begin).map(|word| reading.load(self.word(word)));
         low >> shift | (high << 1 << (63 - shift))
     }
 
-    /// The same, in one instruction, of a run that lies in 8 bytes.
+    /// Reads a run of up to 8 bytes by one load.
     #[inline(always)]
     pub(super) fn run_at_once(self, begin: u64) -> u64 {
-        // What lies in words of other stripes stands above the run.
+        // Bits of other stripes lie above the run.
         unaligned::load(&self.shards.words, self.first * size_of::<u64>() + (begin / 8) as usize) >> (begin % 8)
     }
 
-    /// The four slots of the bucket.
     #[inline]
     pub(crate) fn slots(self, bucket: Bucket, reading: impl Reading) -> [u32; SLOTS] {
         self.format().slots(self.runs(self.format(), bucket, reading))
     }
 
-    /// Begins to fetch all buckets.
     pub(crate) fn prefetch_all(self) {
-        // A line is 8 words on most machines; on others this asks for some lines twice, or for every other one.
+        // Most machines have cache lines of 8 words.
         self.words().chunks(8).for_each(|line| prefetch(&line[0], CacheLevel::L2));
     }
 
-    /// Begins to fetch the bucket, for a writer.
     #[inline]
     pub(crate) fn prefetch(self, bucket: Bucket, level: CacheLevel) {
         prefetch(self.word(self.format().begin(bucket) / 64), level);
     }
 
-    /// The slots of a bucket of which `is` sets the highest bit, run by run. Exact under the bucket's lock, else a hint.
+    /// The slots of a bucket whose highest bit `is` sets in its runs. Exact under the bucket's lock, otherwise a hint.
     #[inline(always)]
     pub(super) fn matching(self, bucket: Bucket, reading: impl Reading, is: impl Fn(u64) -> u64) -> Matches {
         let [low, high] = self.runs(self.format(), bucket, reading);
         Matches::new(bucket, is(low), if self.format().has_two_runs() { is(high) } else { 0 })
     }
 
-    /// The lowest slot with room of two buckets, of that in which it stands nearer to the beginning: buckets fill from their
-    /// lowest slot, so it is the emptier one, more or less, and pairs that are full are fewer. Exact under their locks, else
-    /// a hint. Chosen without a branch, for it cannot be predicted. Of what `room` names in a run, the lowest is room.
+    /// The lowest slot with room of two buckets, in the bucket where its position is lower: buckets fill from their
+    /// lowest slot, so this is usually the emptier one, and fewer pairs become full. Exact under both locks, otherwise
+    /// a hint. Selected without a branch, which would be unpredictable. Of the result of `room`, only the lowest slot
+    /// need be exact.
     #[inline(always)]
     pub(super) fn lower(self, buckets: [Bucket; 2], reading: impl Reading, room: impl Fn(u64) -> u64) -> Option<Slot> {
         let format = self.format();
@@ -166,7 +162,7 @@ impl<'a> BucketArray<'a> {
             let matching = |bucket| self.matching(bucket, reading, &room);
             return matching(buckets[0]).or_lower(matching(buckets[1])).lowest(format);
         }
-        // The same by one load for each bucket.
+        // One load per bucket.
         let in_bucket = |bucket| {
             let begin = format.begin(bucket);
             (room(self.run_at_once(begin)), Slot { bucket, begin })
@@ -177,7 +173,7 @@ impl<'a> BucketArray<'a> {
         (room != 0).then(|| Slot { bucket, begin: begin + u64::from(format.lanes.lowest(room)) })
     }
 
-    /// What a slot of a locked bucket holds.
+    /// The content of a slot of a locked bucket.
     #[inline]
     pub(super) fn value(self, locked: &Locked<'_, impl Sized>, slot: Slot) -> u32 {
         locked.assert_holds(slot.bucket);
@@ -189,7 +185,7 @@ impl<'a> BucketArray<'a> {
         (low | high) as u32 & u32::MAX >> (32 - width)
     }
 
-    /// Stores a slot of a locked bucket.
+    /// Stores the content of a slot of a locked bucket.
     #[inline]
     pub(super) fn put(self, locked: &Locked<'_, impl Sized>, slot: Slot, value: u32) {
         locked.assert_holds(slot.bucket);
@@ -199,13 +195,12 @@ impl<'a> BucketArray<'a> {
         self.write(slot, value);
     }
 
-    /// Whether the slot lies in two words.
     #[inline(always)]
     fn is_in_two_words(self, slot: Slot) -> bool {
         (slot.begin % 64) as u32 + self.format().slot_bits() > 64
     }
 
-    /// Writes two words and notes it before, unless it is a part of what is noted already.
+    /// Notes a store to two words before it, unless it is a part of a noted change.
     #[cold]
     #[inline(never)]
     fn write_noted(self, locked: &Locked<'_, impl Sized>, slot: Slot, value: u32) {
@@ -217,7 +212,7 @@ impl<'a> BucketArray<'a> {
         locked.fulfil(slot.bucket);
     }
 
-    /// Stores the lowest bits of a slot of a locked bucket, as many as a tag has: one store of one word.
+    /// Stores the tag of a slot of a locked bucket, in its lowest bits, by one store to one word.
     #[inline]
     pub(super) fn put_tag(self, locked: &Locked<'_, impl Sized>, slot: Slot, mask: u32, tag: u32) {
         locked.assert_holds(slot.bucket);
@@ -225,22 +220,22 @@ impl<'a> BucketArray<'a> {
         self.write_word(slot.begin / 64, u64::from(mask) << shift, u64::from(tag) << shift);
     }
 
-    /// Empties a slot of a locked bucket.
+    /// Clears a slot of a locked bucket.
     #[inline]
     pub(crate) fn clear(self, locked: &Locked<'_, impl Sized>, slot: Slot) {
         self.put(locked, slot, 0);
         reached(Step::Cleared);
     }
 
-    /// Empties every slot. All stripes must be locked. Words that hold nothing are not written, so memory that was
-    /// never used stays unused.
+    /// Clears every slot while all stripes are locked. Does not touch words that are zero, so that unused memory stays
+    /// unused.
     pub(crate) fn clear_all(self, all: &LockedAll<'_>) {
         (0..self.count()).map(|_| 0).for_each(self.emptied_by_each(all));
     }
 
-    /// Writes the word, or the two words, of a slot. Between two stores the slot may look like another fingerprint: a
-    /// false positive at the worst, for only its own bits are in flux (H6). The upper word comes first: a tag lies in the
-    /// lower one, so that a dead slot that is cleared has lost its fingerprint when its tag looks alive (model
+    /// Writes the one or two words of a slot. Between two stores, the slot may look like another fingerprint: at worst
+    /// a false positive, because only its own bits change (H6). The upper word is written first: a tag lies in the
+    /// lower word, so a dead slot that is being cleared has lost its fingerprint before its tag looks alive (model
     /// dead_while_it_is_swept).
     #[inline]
     pub(super) fn write(self, slot: Slot, value: u32) {
@@ -257,26 +252,26 @@ impl<'a> BucketArray<'a> {
     #[inline]
     pub(super) fn write_word(self, word: u64, mask: u64, bits: u64) {
         let word = self.word(word);
-        // Release: pairs with `acquire` below. A lookup that sees a slot cleared also sees the version that was
-        // advanced before (H1, H2, models relocation_* and equal_fingerprint_*).
+        // Release: pairs with the Acquire in `acquire`. A lookup that reads a cleared slot also reads the version that
+        // was bumped before (H1, H2, models relocation_* and equal_fingerprint_*).
         word.store(load_locked(word) & !mask | bits, Ordering::Release);
         reached(Step::WordWritten);
     }
 }
 
-/// A lookup's read of a word.
+/// Reads a word for a lookup.
 #[inline(always)]
 pub(super) fn acquire(word: &AtomicU64) -> u64 {
-    // Acquire: pairs with the Release in `BucketArray::write_word`, and keeps the second read of the version after it.
+    // Acquire: pairs with the Release in `BucketArray::write_word`, and keeps the second read of the version behind it.
     word.load(Ordering::Acquire)
 }
 
-/// How a writer reads.
+/// The way in which a writer reads words.
 pub(crate) trait Reading: Copy {
     fn load(self, word: &AtomicU64) -> u64;
 }
 
-/// Without locks: a hint, checked again under them.
+/// Reads without locks, for hints that are checked again under them.
 #[derive(Clone, Copy)]
 pub(crate) struct Optimistic;
 
@@ -288,7 +283,7 @@ impl Reading for Optimistic {
     }
 }
 
-/// Under the lock of the bucket's stripe.
+/// Reads under the lock of the bucket's stripe.
 #[derive(Clone, Copy)]
 pub(crate) struct UnderLock;
 
@@ -299,7 +294,7 @@ impl Reading for UnderLock {
     }
 }
 
-/// With all of the shard locked.
+/// Reads while the whole shard is locked.
 impl Reading for &LockedAll<'_> {
     #[inline(always)]
     fn load(self, word: &AtomicU64) -> u64 {

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The buckets 0 .. `count`, of a geometry: nothing else makes buckets.
+/// The first buckets of a geometry, which alone makes buckets.
 fn buckets(count: usize) -> Vec<Bucket> {
     let even = count.next_multiple_of(2);
     Geometry::new(&Plan::one_shard(16, even as u32, 4)).all_buckets().take(count).collect()
@@ -31,7 +31,7 @@ fn fingerprint(width: u32, pick: usize) -> Fingerprint {
     Fingerprint::from_slot(picks[pick % picks.len()]).unwrap()
 }
 
-/// A table with its stripes, and the slots as plain numbers.
+/// A table with its stripes, and its slots as plain numbers.
 struct Twin {
     width: u32,
     format: Format,
@@ -41,7 +41,7 @@ struct Twin {
 }
 
 impl Twin {
-    /// With no word to spare but the table's own.
+    /// With no spare word but that of the table.
     fn new(width: u32, count: usize) -> Self {
         let words = (count * SLOTS * width as usize).div_ceil(64);
         let plan = Plan { words, ..Plan::one_shard(width, count.next_multiple_of(2) as u32, 4) };
@@ -62,7 +62,6 @@ impl Twin {
         self.shards.at(0, Bare).stripes()
     }
 
-    /// The slots that hold this value.
     fn find(&self, value: u32, bucket: Bucket) -> Matches {
         let lanes = self.format.lanes;
         self.bucket_array().matching(bucket, UnderLock, |run| lanes.equal(run, lanes.repeat(value)))
@@ -77,7 +76,7 @@ impl Twin {
         &self.slots[bucket * SLOTS..][..SLOTS]
     }
 
-    /// What a lookup is told, by the layout of the filter and by the portable one.
+    /// The result of a lookup, by the layout of the filter and by the portable one.
     fn contains(&self, key: Fingerprint, first: Bucket, second: Bucket) -> bool {
         let kind = BucketLayoutKind::of(self.format.slot_bits());
         let found = with_layout!(kind, L => self.holds::<L>(key, first, second));
@@ -106,7 +105,7 @@ impl Twin {
         self.slots_of(bucket).contains(&value)
     }
 
-    /// Puts the fingerprint into the lowest empty slot; says whether there was one.
+    /// Stores the fingerprint in the lowest empty slot. Returns whether there was one.
     fn store(&mut self, bucket: usize, key: Fingerprint) -> bool {
         let at = self.buckets[bucket];
         let locked = self.shards.at(0, Bare).stripes().lock_all();
@@ -126,7 +125,7 @@ impl Twin {
         true
     }
 
-    /// Takes the lowest copy of the fingerprint out; says whether there was one.
+    /// Clears the lowest copy of the fingerprint. Returns whether there was one.
     fn clear(&mut self, bucket: usize, key: Fingerprint) -> bool {
         let locked = self.shards.at(0, Bare).stripes().lock_all();
         let at = self.buckets[bucket];
@@ -145,8 +144,7 @@ impl Twin {
         slot.map(|slot| Slot { bucket: self.buckets[bucket], begin: begin(slot) })
     }
 
-    /// The bits of the table are those of the slots, one after the other, and nothing else: no neighbour was
-    /// touched, and nothing stands above the last slot.
+    /// Asserts that the bits of the table are those of the slots and no others, also behind the last slot.
     fn check_words(&self) {
         let mut words = vec![0u64; self.bucket_array().words().len()];
         for (slot, &value) in self.slots.iter().enumerate() {
@@ -159,7 +157,7 @@ impl Twin {
         assert_eq!(found, words, "width {}: {:?}", self.width, self.slots);
     }
 
-    /// All reads of a bucket, and lookups in it and another one.
+    /// Asserts the results of all reads of a bucket, and of lookups in it and another one.
     fn check_reads(&self, bucket: usize, other: usize, key: Fingerprint) {
         let at = self.buckets[bucket];
         assert_eq!(self.bucket_array().slots(at, Optimistic), self.slots_of(bucket));
@@ -177,7 +175,7 @@ impl Twin {
 }
 
 impl Twin {
-    /// What writers see of a bucket and another one, and which of the two they take.
+    /// Asserts the writers' view of two buckets, and which of the two they select.
     fn check_matches(&self, bucket: usize, other: usize, key: Fingerprint) {
         for value in [0, key.get()] {
             let found = [bucket, other].map(|bucket| self.find(value, self.buckets[bucket]));
@@ -203,14 +201,13 @@ impl Twin {
         }
     }
 
-    /// The slot with this number in the whole table.
     fn nth(&self, slot: usize) -> Slot {
         self.slot(slot / SLOTS, Some(slot % SLOTS)).unwrap()
     }
 }
 
-/// A random operation: a bucket (one of the ends of stripes and of the table, or any), another one, a fingerprint,
-/// whether to store or to clear.
+/// Random operations: a bucket (at the ends of stripes and of the table, or any), another one, a fingerprint, and
+/// whether to store or to clear it.
 fn operations() -> impl Strategy<Value = Vec<(usize, usize, usize, bool)>> {
     let bucket = || prop_oneof![prop::sample::select(vec![0, 15, 16, 31, 32, usize::MAX]), 0usize..40];
     prop::collection::vec((bucket(), bucket(), 0usize..8, prop::bool::weighted(0.6)), 1..150)
@@ -285,7 +282,7 @@ fn taken_slots_are_counted_and_nothing_may_stand_behind_the_last_bucket() {
     }
 }
 
-/// The check of debug builds, on which the tests of the protocol rely.
+/// Tests of the protocol rely on this assertion of debug builds.
 #[test]
 fn a_word_is_not_written_without_its_stripe() {
     let twin = Twin::new(16, 48);
@@ -300,7 +297,7 @@ fn a_word_is_not_written_without_its_stripe() {
     }
 }
 
-/// Between the two stores of a slot that straddles words, lookups find everything else as it was (H6).
+/// Between the two stores of a slot in two words, lookups read everything else unchanged (H6).
 #[test]
 fn only_the_slot_in_flux_can_be_torn() {
     for width in FINGERPRINT_BITS {

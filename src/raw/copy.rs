@@ -1,4 +1,4 @@
-//! A shard's contents as plain words, for snapshots, clones and merging.
+//! The contents of shards as plain words, for snapshots, clones and merges.
 
 use super::assembly::Assembly;
 use super::bucket_array::Optimistic;
@@ -14,18 +14,18 @@ use crate::sys::memory::HugePages;
 use core::convert::Infallible;
 use core::ops::Range;
 
-/// What a copy of a table says of itself.
+/// The description of a copied table.
 pub(crate) struct TableCopy {
     pub(crate) extent: Extent,
-    /// Slots in use.
+    /// The number of occupied slots.
     pub(crate) count: u64,
-    /// The epoch by which its tags are meant.
+    /// The epoch to which its tags refer.
     pub(crate) epoch: u64,
     pub(super) words: usize,
 }
 
 impl<K: SlotKind> RawFilter<K> {
-    /// Copies all tables of these shards, one after the other, into the same `words`, which hold any of them.
+    /// Copies the tables of these shards, one after the other, into the same `words`, which must hold any of them.
     pub(crate) fn copy_each<E>(
         &self,
         shards: Range<usize>,
@@ -44,7 +44,7 @@ impl<K: SlotKind> RawFilter<K> {
         Ok(())
     }
 
-    /// Slots in use in these shards, each table looked at at a moment of its own.
+    /// The number of occupied slots of these shards. Tables are counted one after the other.
     pub(crate) fn stored_in(&self, shards: Range<usize>) -> u64 {
         match self {
             RawFilter::Flat(flat) => shards.map(|number| flat.at(number).len()).sum(),
@@ -52,7 +52,8 @@ impl<K: SlotKind> RawFilter<K> {
         }
     }
 
-    /// Each copy of each class by the shard that it began in, with its whole fingerprint, of a filter without writers.
+    /// Calls `work` with each copy of each class, with its whole fingerprint and the shard in which it began, in a
+    /// filter without writers.
     pub(crate) fn each_class(&self, mut work: impl FnMut(usize, Class)) {
         let moment = self.kind().slots().moment(self.kind().slots().now());
         match self {
@@ -64,8 +65,7 @@ impl<K: SlotKind> RawFilter<K> {
         }
     }
 
-    /// Another filter with what this one holds, copied while it serves; `words` hold any of its tables. `None` when there is no
-    /// memory.
+    /// Copies this filter while it serves; `words` must hold any of its tables. Returns `None` if allocation fails.
     pub(crate) fn try_clone(&self, words: &mut [u64]) -> Option<Self> {
         let copy = Assembly::new(self.plan(), HugePages::Reused)?;
         let copied = self.copy_each(0..self.plan().shards, words, |table, words| {
@@ -77,7 +77,7 @@ impl<K: SlotKind> RawFilter<K> {
         copied.ok().and_then(|()| copy.finish())
     }
 
-    /// All that a copy holds and that counts at its epoch, with its value.
+    /// The live contents of a copy at its epoch, with their values.
     pub(crate) fn contents<'a>(
         &'a self,
         copy: &TableCopy,
@@ -94,8 +94,8 @@ impl<K: SlotKind> RawFilter<K> {
         })
     }
 
-    /// Stores what another filter of the same plan holds: a table at a time is copied into `words`, and its contents are
-    /// stored by what `put` makes of their values. Stripes of two filters are never held at once.
+    /// Stores the contents of another filter of the same plan. Copies one table at a time into `words`, and stores its
+    /// contents by `put` of their values. Never holds stripes of two filters at once.
     pub(crate) fn merge_from(
         &self,
         other: &Self,
@@ -127,32 +127,31 @@ impl<K: SlotKind> RawFilter<K> {
 }
 
 impl<'a, T: Slots> Shard<'a, T> {
-    /// Copies the words, as many as `words` has, and says how many slots are in use in them, and the epoch. All stripes are
-    /// locked: copied stripe by stripe, a fingerprint could move from one that is not yet copied to one that is (H7,
-    /// models copy_*). The epoch is read under their locks: tags were stored by it, or by the one before and have not been
-    /// swept. One epoch for all shards of a copy would be wrong for those that were copied before or after a tick. Lookups
-    /// go on.
+    /// Copies as many words as `words` holds, and returns the number of occupied slots and the epoch. All stripes are
+    /// locked: stripe by stripe, a fingerprint could move from one not yet copied to one already copied (H7, models
+    /// copy_*). The epoch is read under their locks: tags were stored by it, or by the one before and have not been
+    /// swept. Shards of one copy may differ by ticks, so each has an epoch of its own.
     pub(crate) fn copy_to(self, words: &mut [u64]) -> (u64, u64) {
         let locked = self.stripes().lock_all();
         let now = self.slots.now();
-        // Readers refuse a shard of which the count is wrong.
+        // Readers refuse a shard whose count is wrong.
         locked.mend_counts(|| self.occupied());
         self.bucket_array().copy_to(&locked, words);
         (self.stripes().total(), T::number(now))
     }
 
-    /// Gives other words, of which `count` slots are in use, to a shard that no other thread knows.
+    /// Fills a shard that no other thread knows with other words, of which `count` slots are occupied.
     pub(crate) fn fill_with(self, words: impl Iterator<Item = u64>, count: u64) {
         words.for_each(self.bucket_array().filled_by_each());
         self.stripes().begin_with(count);
     }
 
-    /// Counts the slots in use of a shard without writers. `None` if anything stands behind the last bucket.
+    /// Counts the occupied slots of a shard without writers. Returns `None` if any bit behind the last bucket is set.
     pub(crate) fn occupied(self) -> Option<u64> {
         self.bucket_array().occupied(self.geometry().all_buckets())
     }
 
-    /// Counts the slots in use of bytes that are to be the words of this shard. As [`Shard::occupied`].
+    /// Like [`occupied`](Self::occupied), but counts in bytes that are to become the words of this shard.
     pub(crate) fn occupied_in(self, bytes: &[u8]) -> Option<u64> {
         occupied_in(bytes, self.format().slot_bits(), self.geometry().all_buckets().len())
     }
@@ -165,7 +164,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         slots.filter(|&(_, slot)| slot != 0)
     }
 
-    /// Each copy of each class that counts at this moment, with its value, of a shard without writers.
+    /// Each live copy of each class with its value, in a shard without writers.
     pub(crate) fn classes(self, moment: T::Moment) -> impl Iterator<Item = (Class, u32)> + use<'a, T> {
         self.geometry().all_buckets().flat_map(move |first| {
             self.bucket_array().slots(first, Optimistic).into_iter().filter_map(move |slot| {
@@ -178,7 +177,8 @@ impl<'a, T: Slots> Shard<'a, T> {
 }
 
 impl Shard<'_, Tagged<'_>> {
-    /// Clears the slots that have died between the epoch of a copy and a later one, in a shard that no other thread knows.
+    /// Clears the slots that have died between the epoch of a copy and a later one, in a shard that no other thread
+    /// knows.
     pub(super) fn catch_up(self, copied: u64, now: u64) {
         let (tags, lanes) = (self.slots.tags(), self.format().lanes);
         let (moment, locked) = (tags.moment(copied), self.stripes().lock_all());

@@ -1,8 +1,8 @@
-//! Statistics of a stripe. Nothing is decided by these numbers.
+//! Statistics per stripe. No decision depends on them.
 
 use crate::sys::sync::RelaxedCounter;
 
-/// The counters of a stripe, written under its lock.
+/// The counters of a stripe, changed under its lock.
 #[derive(Default)]
 pub(crate) struct Counters {
     relocations: RelaxedCounter,
@@ -11,7 +11,7 @@ pub(crate) struct Counters {
     refused_copies: RelaxedCounter,
 }
 
-/// Something that is counted.
+/// An event that is counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// A fingerprint moved to its other bucket.
@@ -20,11 +20,11 @@ pub(crate) enum Event {
     Path { length: u64, relocated: u64 },
     /// A key was refused for lack of room.
     RefusedFull,
-    /// A key was refused because its class has all the slots of its pair.
+    /// A key was refused because its class occupies all slots of its pair.
     RefusedCopies,
 }
 
-/// Totals of many stripes, added up.
+/// The sums of the counters of many stripes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) relocations: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Totals {
 }
 
 impl Counters {
-    /// Counts, by the holder of the stripe's lock.
+    /// Counts an event, under the lock of the stripe.
     #[inline(always)]
     pub(crate) fn note(&self, event: Event) {
         match event {

@@ -1,4 +1,4 @@
-//! The epoch: what lookups and writers read of it, and the one store that ends the life of everything whose time it is.
+//! The epoch: how lookups and writers read it, and the store that ends the life of slots.
 
 use crate::sys::steps::{Step, reached};
 use crate::sys::sync::{AtomicU64, Mutex, MutexGuard, RelaxedCounter, VisibleOnDrop, load_locked, lock};
@@ -6,16 +6,16 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 
-/// The number of ticks that a filter has made.
+/// The number of ticks of a filter, and the lock for them.
 pub(super) struct Epoch {
-    /// On a line that changes with a tick and at no other time.
+    /// On a cache line that changes at a tick only.
     now: CachePadded<AtomicU64>,
     ticking: Mutex,
-    /// How much of the filter has been swept since the last tick; changed by the holder of the lock.
+    /// The number of chunks swept since the last tick, changed under `ticking`.
     swept: RelaxedCounter,
 }
 
-/// The right to sweep and to advance the epoch, which stands still meanwhile.
+/// The right to sweep and to advance the epoch, which does not change in the meantime.
 pub(crate) struct Pass<'a> {
     epoch: &'a Epoch,
     // Fields are dropped in this order.
@@ -23,7 +23,8 @@ pub(crate) struct Pass<'a> {
     _visible: VisibleOnDrop,
 }
 
-// No user code runs during a pass; what is left of one that a fault of this crate interrupts is swept by the next one.
+// No user code runs during a pass. Slots that a pass leaves unswept because of a bug of this crate are swept by the
+// next one.
 impl UnwindSafe for Epoch {}
 impl RefUnwindSafe for Epoch {}
 
@@ -36,23 +37,23 @@ impl Epoch {
         }
     }
 
-    /// What lookups begin with, and writers read under their locks.
+    /// The first read of a lookup, and that of a writer under its locks.
     #[inline(always)]
     pub(super) fn now(&self) -> u64 {
-        // Acquire: pairs with the Release in `Pass::advance`. Whoever reads an epoch sees every slot swept that was dead
-        // before it; and what a writer stores by it is seen by a lookup together with it (models stored_again_*).
+        // Acquire: pairs with the Release in `Pass::advance`. A reader of an epoch sees all slots swept that were dead
+        // before it, and a lookup that reads a slot stored by an epoch reads that epoch, too (models stored_again_*).
         self.now.load(Ordering::Acquire)
     }
 
-    /// Whether no tick came between [`Epoch::now`] and the reads of the buckets.
+    /// Whether no tick came between [`now`](Self::now) and the reads of the buckets.
     #[inline(always)]
     pub(super) fn is_still(&self, epoch: u64) -> bool {
-        // Relaxed: the Acquire loads of the buckets stand before it. One that saw a slot stored at a later epoch
-        // synchronised with that store, and the tick happened before it (models stored_again_*).
+        // Relaxed: the Acquire loads of the buckets precede it. One that read a slot stored at a later epoch
+        // synchronized with that store, and the tick happened before (models stored_again_*).
         self.now.load(Ordering::Relaxed) == epoch
     }
 
-    /// Waits for those who sweep or advance.
+    /// Waits until no other thread sweeps or advances.
     pub(super) fn pass(&self) -> Pass<'_> {
         Pass { epoch: self, _guard: lock(&self.ticking), _visible: VisibleOnDrop }
     }
@@ -63,11 +64,10 @@ impl Pass<'_> {
         load_locked(&self.epoch.now)
     }
 
-    /// Ends this epoch. Everything that is dead in it must have been swept.
+    /// Ends this epoch. All slots that are dead in it must have been swept.
     pub(super) fn advance(&self, ticks: u64) {
         self.set_swept(0);
-        // Release: pairs with the Acquire in `Epoch::now`; the sweep stands before it, and so does
-        // whatever this thread knows of (models stored_again_*).
+        // Release: pairs with the Acquire in `Epoch::now`. The sweep precedes it (models stored_again_*).
         self.epoch.now.store(self.now().wrapping_add(ticks), Ordering::Release);
         reached(Step::Ticked);
     }

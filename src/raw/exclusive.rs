@@ -1,5 +1,5 @@
-//! Exclusive writing: all stripes of a shard locked, for one insertion that others kept spoiling, for many changes in a
-//! row, or for one of the whole shard. Lookups go on.
+//! Writing with all stripes of a shard locked: one insertion whose paths other writers keep spoiling, many changes in a
+//! row, or a clear. Lookups proceed concurrently.
 
 use super::counters::Event;
 use super::intent::Intent;
@@ -11,30 +11,30 @@ use super::slots::{Bare, Slots};
 use crate::error::InsertError;
 use crate::layout::{Class, Hop, Search, SearchBudget};
 
-/// Keys that are worked on before other writers have their turn.
+/// The number of keys that are changed before other writers have their turn.
 pub(crate) const KEYS_UNDER_LOCKS: usize = 1 << 12;
 
-/// The only writer of a shard, until dropped. It changes words by the same protocol as any (H7, models exclusive_*).
+/// The only writer of a shard, until dropped. It changes words by the protocol of all writers (H7, models exclusive_*).
 pub(crate) struct Exclusive<'a, T: Slots = Bare> {
     shard: Shard<'a, T>,
     held: Held<'a, AllOfShard<'a>, T::Moment>,
 }
 
 impl<'a, T: Slots> Shard<'a, T> {
-    /// Locks the other writers out. Lookups go on.
+    /// Locks all stripes.
     pub(crate) fn exclusive(self) -> Exclusive<'a, T> {
         Exclusive { shard: self, held: self.hold(self.stripes().lock_all()) }
     }
 
-    /// Removes everything. All stripes are locked and bumped first: a lookup that misses a class had a moment at which
-    /// no copy of it was left (H7, models clear_*).
+    /// Removes everything. All stripes are locked and bumped first: for each class that a lookup misses, there was a
+    /// moment without any copy of it (H7, models clear_*).
     pub(crate) fn clear(self) {
         let change = self.begin_change();
         self.clear_locked(&self.stripes().lock_all());
         change.end();
     }
 
-    /// The same under locks.
+    /// Like [`clear`](Self::clear), under locks that the caller holds.
     pub(super) fn clear_locked(self, locked: &LockedAll<'_>) {
         if locked.is_noted() {
             self.geometry().buckets_from(0, 1).for_each(|first| locked.intend(first, Intent::Clear));
@@ -49,8 +49,8 @@ impl<'a, T: Slots> Shard<'a, T> {
 }
 
 impl<T: Slots> Drop for Exclusive<'_, T> {
-    /// With all stripes locked there is time to ask, once, and before they are released: the next writer that locks them
-    /// finds the note.
+    /// Asks once per critical section, before the locks are released, so that the next holder of all locks finds the
+    /// flag.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.shard.stripes().note_interrupted();
@@ -59,7 +59,8 @@ impl<T: Slots> Drop for Exclusive<'_, T> {
 }
 
 impl<T: Slots> Exclusive<'_, T> {
-    /// Inserts where no other writer spoils the path. That the shard is full is decided here, or by `refusal`.
+    /// Inserts along a path that no other writer spoils. Refuses if the search finds none, as only `refusal` does
+    /// without all locks.
     #[inline]
     pub(crate) fn insert<H: Owner>(
         &self,
@@ -108,7 +109,7 @@ impl<T: Slots> Exclusive<'_, T> {
         Ok(result)
     }
 
-    /// Relocates along the path, which no other writer spoils, and puts the class into the slot that becomes free.
+    /// Relocates along the path, and stores the class in the vacated slot.
     #[inline(always)]
     fn apply_path(&self, path: impl Iterator<Item = Hop>, class: Class, value: u32) -> Result<u32, InsertError> {
         let Exclusive { shard, ref held } = *self;
@@ -124,7 +125,7 @@ impl<T: Slots> Exclusive<'_, T> {
         Ok(0)
     }
 
-    /// As [`Shard::remove`].
+    /// Like [`Shard::remove`].
     #[inline(always)]
     pub(crate) fn remove(&self, class: Class, value: Option<u32>) -> u32 {
         self.shard.remove_locked(&self.held, class, value)

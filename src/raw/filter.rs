@@ -185,8 +185,8 @@ impl RawFilter<Tagging> {
         with_directory!(self, directory => directory.values(mixed))
     }
 
-    /// Changes the value of a copy to `becomes(value)`, or removes it if that is 0. The copy is one with this value, or the one
-    /// that dies first. Returns the previous value, or 0 if there is no such copy.
+    /// Changes the value of a copy to `becomes(value)`, or removes it if that is 0. The copy is one with this value, or
+    /// the one that dies first. Returns the previous value, or 0 if there is no such copy.
     pub(crate) fn update(&self, mixed: Mixed, value: Option<u32>, becomes: impl Fn(u32) -> u32) -> u32 {
         with_directory!(self, directory => {
             directory.at_owner(mixed, |shard, owner, class| shard.update(owner, class, value, &becomes))

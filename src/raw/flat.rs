@@ -26,12 +26,16 @@ pub(crate) struct Flat<K: SlotKind = Bare> {
 impl<K: SlotKind> Writes for Flat<K> {
     #[inline(always)]
     fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
-        self.at_owner(mixed, |shard, owner, class| shard.insert(owner, class, put))
+        let (shard, class) = self.locate(mixed);
+        let Ok(result) = shard.insert(Fixed, class, put);
+        result
     }
 
     #[inline(always)]
     fn remove(&self, mixed: Mixed, value: Option<u32>) -> u32 {
-        self.at_owner(mixed, |shard, owner, class| shard.remove(owner, class, value))
+        let (shard, class) = self.locate(mixed);
+        let Ok(had) = shard.remove(Fixed, class, value);
+        had
     }
 }
 

@@ -1,5 +1,5 @@
-//! Insertion: where there is room, under one lock or two; else by a path (`relocate`), and by one under all locks of the
-//! shard (`exclusive`).
+//! Insertion: under one lock or two where there is room, otherwise along a path (`relocate`), and last under all locks
+//! of the shard (`exclusive`).
 
 use super::bucket_array::Optimistic;
 use super::counters::Event;
@@ -12,19 +12,19 @@ use crate::layout::{Bucket, Class, SLOTS, Search, SearchBudget};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
 
-/// Paths that other writers may spoil before an insertion takes the whole shard for itself.
+/// The number of paths that other writers may spoil before an insertion locks the whole shard.
 const ATTEMPTS: usize = 4;
 
-/// What a pair looked like.
+/// The state of a pair, read without locks.
 struct PairState {
     /// The emptier of the two buckets, if one has room.
     with_room: Option<Bucket>,
-    /// Every slot holds the class itself.
+    /// Whether all slots hold the class itself.
     saturated: bool,
 }
 
 impl<T: Slots> Shard<'_, T> {
-    /// Stores the class, or updates the copy that is there: see [`Put`].
+    /// Stores the class or updates a copy of it ([`Put`]).
     #[inline]
     pub(crate) fn insert<H: Owner>(self, owner: H, class: Class, put: Put) -> Inserted<H> {
         self.fetch(class, CacheLevel::L1);
@@ -34,8 +34,8 @@ impl<T: Slots> Shard<'_, T> {
         result
     }
 
-    /// The same for a key whose buckets are on their way: one of many, which search for room as hard as the ones
-    /// before them make it worth while.
+    /// Like [`insert`](Self::insert), for one of many keys: its buckets are prefetched, and the budget limits its
+    /// search.
     #[inline(always)]
     pub(crate) fn insert_fetched<H: Owner>(
         self,
@@ -61,7 +61,7 @@ impl<T: Slots> Shard<'_, T> {
         }
     }
 
-    /// Looks at the pair without locks: a hint, on which nothing is decided but where to go on.
+    /// Reads the pair without locks, for a hint that decides only the next step.
     #[inline(always)]
     fn look_for_room(self, class: Class) -> PairState {
         let (lanes, moment) = (&self.format().lanes, self.moment());
@@ -75,11 +75,11 @@ impl<T: Slots> Shard<'_, T> {
         PairState { with_room: None, saturated: first.count(second, self.format()) as usize == 2 * SLOTS }
     }
 
-    /// Stores a copy into this bucket of the class, under the lock of its stripe alone; says whether there was room.
+    /// Stores a copy in this bucket under the lock of its stripe alone. Returns whether there was room.
     ///
-    /// One lock is enough for what decides nothing but "stored": every other writer of the bucket takes this lock, and
-    /// so does every writer that decides on both buckets. A lookup cannot tell this from a store under both locks. The
-    /// lock is released before the pair's are taken (H3). Models one_lock_*.
+    /// One lock is enough because the result is only "stored": all writers of this bucket, and all that decide on both
+    /// buckets, take it, and lookups cannot distinguish this store from one under both locks. The lock is released
+    /// before the pair is locked (H3, models one_lock_*).
     #[inline(always)]
     pub(crate) fn insert_into<H: Owner>(
         self,
@@ -95,8 +95,8 @@ impl<T: Slots> Shard<'_, T> {
         Ok(true)
     }
 
-    /// Inserts into a full pair: searches without locks, carries the path out hop by hop, and only refuses when there was a
-    /// moment without a path (`refusal`), or a search under all the shard's stripes finds none.
+    /// Inserts into a full pair: searches without locks and relocates along the path. Refuses only after a moment
+    /// without any path (`refusal`), or after a search under all locks of the shard.
     #[inline(never)]
     fn insert_by_relocation<H: Owner>(
         self,
@@ -116,7 +116,6 @@ impl<T: Slots> Shard<'_, T> {
         self.insert_by_long_path(owner, class, put, budget)
     }
 
-    /// The same where no short path was found.
     #[cold]
     #[inline(never)]
     fn insert_by_long_path<H: Owner>(self, owner: H, class: Class, put: Put, budget: &mut SearchBudget) -> Inserted<H> {

@@ -1,32 +1,30 @@
-//! Intents: what a writer is about to do to memory that outlives its process, noted in a stripe before the first store. If the
-//! process is killed, the next one finds the note and does it again (`recovery`; docs/design/shared.md).
-//!
-//! Filters that nobody else sees note nothing: [`Locked::is_noted`] asks, where more than one store is to come.
+//! Intents: changes noted in a stripe before their first store, in memory that outlives its process. If the process is
+//! killed, the next one completes them (`recovery`; docs/design/shared.md). In-process filters note nothing.
 
 use super::locks::Locked;
 use crate::layout::{Bucket, Format, SLOTS, Slot};
 
-/// A change that takes several stores. Slots are numbered through the shard, or within their bucket.
+/// A change of several stores. Slots are numbered within the shard, or within their bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
-    /// This slot, which lies in two words, is to hold this.
+    /// `holds` is stored in this slot, which lies in two words.
     Write { slot: u32, holds: u32 },
-    /// This is to move from a slot to that one of its other bucket.
+    /// `holds` moves from a slot to slot `to` of its other bucket.
     Relocate { from: u32, to: u32, holds: u32 },
-    /// All copies of a fingerprint are to go, this slot next.
+    /// All copies of a fingerprint are removed, the next one from this slot.
     RemoveAll { slot: u32, fingerprint: u32 },
-    /// The whole shard is to be empty.
+    /// All slots of the shard are cleared.
     Clear,
 }
 
 const SLOT: u32 = 32;
-/// A shard has 2^18 slots at the most.
+/// A shard has at most 2^18 slots.
 const SLOT_BITS: u32 = 18;
 const TO: u32 = SLOT + SLOT_BITS;
 const KIND: u32 = 61;
 
 impl Intent {
-    /// Not 0: that is none.
+    /// The intent as a number. 0 stands for none.
     pub(super) fn to_bits(self) -> u64 {
         let (kind, to, slot, holds) = match self {
             Intent::Write { slot, holds } => (1, 0, slot, holds),
@@ -38,7 +36,7 @@ impl Intent {
         kind << KIND | u64::from(to) << TO | u64::from(slot) << SLOT | u64::from(holds)
     }
 
-    /// What these bits, which are not 0, say; `None` if nothing.
+    /// The intent with these bits, or `None` if no intent has them.
     pub(super) fn from_bits(bits: u64) -> Option<Self> {
         let (holds, slot) = (bits as u32, (bits >> SLOT) as u32 & ((1 << SLOT_BITS) - 1));
         let to = (bits >> TO) as u32 & (SLOTS as u32 - 1);
@@ -59,13 +57,13 @@ pub(super) fn number(format: &Format, slot: Slot) -> u32 {
 }
 
 impl<G> Locked<'_, G> {
-    /// Whether a change that takes several stores has to be noted.
+    /// Whether changes of several stores must be noted.
     #[inline(always)]
     pub(super) fn is_noted(&self) -> bool {
         self.stripes.is_noted()
     }
 
-    /// Notes a change, in the stripe of this bucket.
+    /// Notes a change in the stripe of this bucket.
     #[cold]
     #[inline(never)]
     pub(super) fn intend(&self, bucket: Bucket, intent: Intent) {
@@ -73,13 +71,13 @@ impl<G> Locked<'_, G> {
         self.stripes.of(bucket).set_intent(intent.to_bits());
     }
 
-    /// Says that what was noted in the stripe of this bucket is done.
+    /// Takes back the note in the stripe of this bucket.
     #[inline(always)]
     pub(super) fn fulfil(&self, bucket: Bucket) {
         self.stripes.of(bucket).set_intent(0);
     }
 
-    /// Whether a change is noted in the stripe of this bucket, of which another one is a part.
+    /// Whether the stripe of this bucket holds the note of a change of which the present one is a part.
     pub(super) fn has_intent(&self, bucket: Bucket) -> bool {
         self.stripes.of(bucket).intent() != 0
     }

@@ -1,4 +1,4 @@
-//! The stripes of a shard and their locks: the one place that decides which lock comes first.
+//! The stripes of a shard and the order of their locks.
 
 use super::counters::{Event, Totals};
 use super::shards::Shards;
@@ -8,45 +8,42 @@ use crate::sys::steps::{Step, reached};
 use crate::sys::sync::{AllGuards, Flag, MutexGuard, VisibleOnDrop, lock};
 use crossbeam_utils::CachePadded;
 
-/// All stripes of a shard. A count is that of its stripe's slots: an insertion counts in the stripe of the slot that it
-/// fills, a removal in that of the slot that it clears, and a relocation moves one. A shard that was loaded has what it
-/// began with in the first one, so that single counts may stand below zero, wrapped; only sums mean anything.
+/// The stripes of a shard. An insertion counts in the stripe of the slot that it fills, a removal in that of the slot
+/// that it clears, and a relocation moves one. A loaded shard has its initial count in the first stripe, so single
+/// counts may wrap below zero, and only their sum has a meaning.
 #[derive(Clone, Copy)]
 pub(crate) struct Stripes<'a> {
     shards: &'a Shards,
-    /// The shard, and the first of its stripes.
+    /// The number of the shard, and the index of its first stripe.
     shard: usize,
     first: usize,
 }
 
-/// Locked stripes, unlocked when dropped, and what was written under them is then visible to every thread. A writer shows
-/// them to change a word.
+/// Locked stripes. When they are unlocked on drop, all stores under them become visible to every thread. Changes of a
+/// word require a reference to this.
 pub(crate) struct Locked<'a, G> {
     pub(super) stripes: Stripes<'a>,
-    /// Which; `None` is all of the shard.
+    /// The numbers of the stripes, or `None` for all of the shard.
     numbers: Option<[usize; 3]>,
     // Fields are dropped in this order.
     _guards: G,
     _visible: VisibleOnDrop,
 }
 
-/// Locked stripes, and the moment that was read after the last of them was locked: by an older one, a writer could take a
-/// live slot for a dead one (models overwriting_*).
+/// Locked stripes, and the moment read after the last of them was locked: by an older one, a writer could take a live
+/// slot for dead (models overwriting_*).
 pub(crate) struct Held<'a, G, M> {
     pub(super) locked: Locked<'a, G>,
     pub(super) moment: M,
 }
 
-/// The stripe of a bucket.
+/// The locked stripe of a bucket.
 pub(crate) type LockedOne<'a> = Locked<'a, MutexGuard<'a>>;
 
-/// The stripes of two buckets; one guard where they are one stripe.
+/// The locked stripes of two buckets, with one guard if they coincide.
 pub(crate) type LockedPair<'a> = Locked<'a, (MutexGuard<'a>, Option<MutexGuard<'a>>)>;
 
-/// The stripes of three buckets.
-pub(crate) type LockedThree<'a> = Locked<'a, (MutexGuard<'a>, Option<MutexGuard<'a>>, Option<MutexGuard<'a>>)>;
-
-/// All stripes of a shard.
+/// All stripes of a shard, locked.
 pub(crate) type LockedAll<'a> = Locked<'a, AllOfShard<'a>>;
 
 pub(crate) type AllOfShard<'a> = AllGuards<'a, CachePadded<Stripe>>;
@@ -57,25 +54,23 @@ impl<'a> Stripes<'a> {
         Stripes { shards, shard, first: shard * shards.plan().stripes }
     }
 
-    /// How many there are.
     #[inline(always)]
     pub(super) fn count(self) -> usize {
         self.shards.plan().stripes
     }
 
-    /// The number of the stripe of a bucket.
     #[inline(always)]
     pub(super) fn number(self, bucket: Bucket) -> usize {
         bucket.index() >> self.shards.shape.positions.stripe_shift
     }
 
-    /// Set if a panic interrupted a change: the counts may not be what the words say.
+    /// Set if a panic interrupted a change, so that the counts may be wrong.
     #[inline(always)]
     pub(super) fn interrupted(self) -> &'a Flag {
         self.shards.interrupted.at(self.shard)
     }
 
-    /// Whether what takes several stores is noted first (`intent`).
+    /// Whether changes of several stores are noted first (`intent`).
     #[inline(always)]
     pub(super) fn is_noted(self) -> bool {
         self.shards.is_noted()
@@ -96,21 +91,20 @@ impl<'a> Stripes<'a> {
         self.shards.stripes.part(self.first, self.count())
     }
 
-    /// Makes this the number of fingerprints in a shard that no other thread knows yet.
+    /// Sets the number of fingerprints of a shard that no other thread knows.
     pub(crate) fn begin_with(self, total: u64) {
         self.at(0).set_count(total);
     }
 
     /// Locks the stripe of one bucket.
     ///
-    /// Every lock of a shard is taken here and in the four functions below, once and in ascending order (H3, models
-    /// crossing_pairs_* and crossing_last_hops_*).
+    /// All locks of a shard are taken here and in the four functions below, each once and in ascending order (H3,
+    /// models crossing_pairs_* and crossing_last_hops_*).
     #[inline(always)]
     pub(crate) fn lock_one(self, bucket: Bucket) -> LockedOne<'a> {
         self.lock_number(self.number(bucket))
     }
 
-    /// Locks the stripe with this number.
     #[inline(always)]
     pub(super) fn lock_number(self, number: usize) -> LockedOne<'a> {
         let guard = self.lock(number);
@@ -130,9 +124,8 @@ impl<'a> Stripes<'a> {
         Locked { stripes: self, numbers: Some([low, high, high]), _guards: guards, _visible: VisibleOnDrop }
     }
 
-    /// Locks the stripes of three buckets: the candidates of a new key, and the bucket that one of their fingerprints
-    /// moves to.
-    pub(crate) fn lock_three(self, buckets: [Bucket; 3]) -> LockedThree<'a> {
+    /// Locks the stripes of both candidates of a new key, and of the bucket to which a fingerprint moves.
+    pub(crate) fn lock_three(self, buckets: [Bucket; 3]) -> Locked<'a, impl Sized + use<'a>> {
         let mut numbers = buckets.map(|bucket| self.number(bucket));
         numbers.sort_unstable();
         let [low, middle, high] = numbers;
@@ -141,7 +134,6 @@ impl<'a> Stripes<'a> {
         Locked { stripes: self, numbers: Some(numbers), _guards: guards, _visible: VisibleOnDrop }
     }
 
-    /// Locks all stripes of the shard.
     pub(crate) fn lock_all(self) -> LockedAll<'a> {
         let guards = AllGuards::lock(self.each(), |stripe| &stripe.lock);
         reached(Step::Locked);
@@ -153,72 +145,59 @@ impl<'a> Stripes<'a> {
         lock(&self.at(number).lock)
     }
 
-    /// Locks the stripe unless it is the one before it, which is locked already.
+    /// Locks a stripe, unless it is the previous one.
     #[inline]
     fn lock_other(self, number: usize, before: usize) -> Option<MutexGuard<'a>> {
         (number != before).then(|| self.lock(number))
     }
 
-    /// Notes that a panic interrupted a change. A copy that is made between the panic and this note takes the counts as
-    /// they stand; the next one does not.
+    /// Notes that a panic interrupted a change. A copy between the panic and this note has the counts as they are.
     pub(crate) fn note_interrupted(self) {
         self.interrupted().set(true);
     }
 
-    /// What each stripe counts.
     #[cfg(test)]
     pub(crate) fn counts(self) -> Vec<u64> {
         self.each().iter().map(|stripe| stripe.count()).collect()
     }
 
-    /// The state of each stripe.
     #[cfg(test)]
     pub(crate) fn states(self) -> Vec<[u64; 2]> {
         (0..self.count()).map(|number| self.lock_number(number).state()).collect()
     }
 
-    /// How often each of these buckets' stripes is named.
-    #[cfg(test)]
-    pub(crate) fn histogram(self, buckets: impl Iterator<Item = Bucket>) -> Vec<u64> {
-        let mut times = vec![0; self.count()];
-        buckets.for_each(|bucket| times[self.number(bucket)] += 1);
-        times
-    }
-
-    /// The sum of the counts, each read at a moment of its own; below zero, it wraps.
+    /// The sum of the counts, read one after the other. It wraps below zero.
     pub(crate) fn sum(self) -> u64 {
         self.each().iter().map(|stripe| stripe.count()).fold(0, u64::wrapping_add)
     }
 
-    /// The same, as a number of fingerprints.
+    /// The number of fingerprints.
     pub(crate) fn total(self) -> u64 {
         self.total_and(0)
     }
 
-    /// The same with this number added, which may be one below zero that has wrapped.
+    /// The number of fingerprints, if this (wrapping) number is added to the counts.
     pub(crate) fn total_and(self, more: u64) -> u64 {
         let sum = self.sum().wrapping_add(more);
-        // Below zero if a fingerprint moved meanwhile out of a stripe that was read before into one that was read after, or
-        // if they are read amid a clear.
+        // Below zero if a fingerprint moved from a stripe already read to one not yet read, or beside a clear.
         if i64::try_from(sum).is_ok() { sum } else { 0 }
     }
 
-    /// Adds up what has happened in each stripe.
     pub(crate) fn add_totals_to(self, totals: &mut Totals) {
         self.each().iter().for_each(|stripe| stripe.counters.add_to(totals));
     }
 }
 
 impl<G> Locked<'_, G> {
-    /// Checks, in debug builds, that the bucket's words may be written.
+    /// Asserts in debug builds that the lock of the bucket's stripe is held.
     #[inline]
     pub(crate) fn assert_holds(&self, bucket: Bucket) {
         let holds = |numbers: [usize; 3]| numbers.contains(&self.stripes.number(bucket));
         debug_assert!(self.numbers.is_none_or(holds), "bucket {} is written without its stripe", bucket.get());
     }
 
-    /// Advances the versions of the class, in the stripes of both its buckets: lookups of it that are under way and
-    /// find nothing begin again.
+    /// Advances the versions of the class in the stripes of both its buckets, so that concurrent lookups that miss it
+    /// retry.
     pub(crate) fn bump(&self, class: Class) {
         self.assert_holds(class.first);
         self.assert_holds(class.second);
@@ -229,14 +208,14 @@ impl<G> Locked<'_, G> {
         }
     }
 
-    /// Counts what happened to a key or a fingerprint of this bucket.
+    /// Counts an event of a key or fingerprint of this bucket.
     #[inline(always)]
     pub(crate) fn note(&self, bucket: Bucket, event: Event) {
         self.assert_holds(bucket);
         self.stripes.of(bucket).counters.note(event);
     }
 
-    /// Changes the number of occupied slots, under the lock of the store that changes one of this bucket (H9).
+    /// Changes the number of occupied slots, under the lock of the store that fills or clears one of this bucket (H9).
     #[inline(always)]
     pub(crate) fn count(&self, bucket: Bucket, change: impl FnOnce(u64) -> u64) {
         self.assert_holds(bucket);
@@ -245,8 +224,7 @@ impl<G> Locked<'_, G> {
         reached(Step::Counted);
     }
 
-    /// Counts one occupied slot of the one bucket as one of the other. A `len` that reads the two counts meanwhile may see
-    /// it twice or not at all.
+    /// Moves one occupied slot from one count to the other. A concurrent `len` may see it twice or not at all.
     pub(crate) fn move_count(&self, from: Bucket, to: Bucket) {
         let [from, to] = [from, to].map(|bucket| self.stripes.of(bucket));
         if !core::ptr::eq(from, to) {
@@ -257,7 +235,7 @@ impl<G> Locked<'_, G> {
 }
 
 impl LockedOne<'_> {
-    /// As [`Stripe::locked_state`].
+    /// See [`Stripe::locked_state`].
     pub(super) fn state(&self) -> [u64; 2] {
         self.numbers.map_or_else(Default::default, |[number, ..]| self.stripes.at(number).locked_state())
     }
@@ -269,7 +247,7 @@ impl LockedAll<'_> {
         self.stripes.each().iter().for_each(|stripe| stripe.advance());
     }
 
-    /// Makes the sum of the counts what there is, if a change was interrupted, and what there is can be told.
+    /// If a change was interrupted, sets the sum of the counts to the result of `taken`, unless that is `None`.
     pub(crate) fn mend_counts(&self, taken: impl FnOnce() -> Option<u64>) {
         if self.stripes.interrupted().is_set() {
             if let Some(taken) = taken() {
@@ -279,8 +257,8 @@ impl LockedAll<'_> {
         }
     }
 
-    /// Makes this the sum of the counts, by one store: a `len` that adds them up meanwhile finds what there was or this,
-    /// give or take what others change (H9).
+    /// Sets the sum of the counts by one store: a concurrent `len` returns the former sum or this one, apart from the
+    /// changes of other shards (H9).
     pub(crate) fn set_total(&self, total: u64) {
         let others = self.stripes.each().iter().skip(1).map(|stripe| occupied(stripe.locked_count()));
         let others = others.fold(0, u64::wrapping_add);

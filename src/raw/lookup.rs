@@ -16,14 +16,15 @@ const NARROW: u32 = 8;
 
 /// The slow path of lookups.
 pub(crate) trait Lookup {
-    /// The number of attempts before a lookup gives up and returns `true`: finite for memory that another process writes.
+    /// The number of attempts before a lookup gives up and returns `true`: finite for memory that another process
+    /// writes.
     const REPEATS: Option<u32> = None;
 
     /// Looks up a class once. Returns `None` if it was not seen and a relocation, split or tick may have hidden it.
     fn attempt_once(&self, mixed: Mixed) -> Option<bool>;
 
-    /// Repeats a lookup until an attempt succeeds. Takes the hash alone, so that the fast path need not keep the place of the
-    /// class in memory.
+    /// Repeats a lookup until an attempt succeeds. Takes the hash alone, so that the fast path need not keep the place
+    /// of the class in memory.
     #[cold]
     #[inline(never)]
     fn retry(&self, mixed: Mixed) -> bool {
@@ -55,9 +56,9 @@ pub(crate) trait Lookup {
 /// The values of the copies of a class.
 pub(crate) type Values = ArrayVec<u32, { 2 * SLOTS }>;
 
-/// A lookup, compiled per layout because one function for all has too few registers. It is also compiled for filters of one
-/// shard (`ONE`), where it takes a tenth less time, and without branches on the result, which halves the time at 4 bits and
-/// costs 6 % at 13.
+/// A lookup, compiled per layout because one function for all has too few registers. It is also compiled for filters of
+/// one shard (`ONE`), where it takes a tenth less time, and without branches on the result, which halves the time at 4
+/// bits and costs 6 % at 13.
 struct ContainsAs<L, const ONE: bool, const BRANCHES: bool>(PhantomData<L>);
 
 /// The signature of a lookup.
@@ -99,13 +100,14 @@ impl<P: Probed> Lookup for P {
 
 /// Returns whether the class was seen, and a function that returns whether its version and the epoch are unchanged.
 ///
-/// A hit needs no such check: the fingerprint was alive at the epoch read first, or was stored since. A miss is valid only if
-/// no relocation of the class (H1, H2) and no tick completed in between: a slot stored after a tick may have the tag that was
-/// dead before it, and a slot that died may have been overwritten. Its writer has read the later epoch, so the second read
-/// here returns it too.
+/// A hit needs no such check: the fingerprint was alive at the epoch read first, or was stored since. A miss is valid
+/// only if no relocation of the class (H1, H2) and no tick completed in between: a slot stored after a tick may have
+/// the tag that was dead before it, and a slot that died may have been overwritten. Its writer has read the later
+/// epoch, so the second read here returns it too.
 ///
-/// Both buckets are always read: their cache lines arrive in parallel, and the bucket of a key cannot be predicted. Fields of
-/// `probed` are copied to locals before the version is read, since the compiler must reload them after an Acquire.
+/// Both buckets are always read: their cache lines arrive in parallel, and the bucket of a key cannot be predicted.
+/// Fields of `probed` are copied to locals before the version is read, since the compiler must reload them after an
+/// Acquire.
 #[inline(always)]
 fn attempt<P: Probed, L: BucketLayout, const ONE: bool>(probed: &P, mixed: Mixed) -> (bool, impl FnOnce() -> bool) {
     let place = probed.geometry().locate_flat::<ONE>(mixed);
@@ -142,8 +144,8 @@ impl Flat<Tagging> {
     }
 }
 
-/// The values of the copies of a class that are alive at this epoch, or `None` if a relocation intervened. Unlike a lookup, it
-/// needs the second read of the version for hits, too: it returns all copies.
+/// The values of the copies of a class that are alive at this epoch, or `None` if a relocation intervened. Unlike a
+/// lookup, it needs the second read of the version for hits, too: it returns all copies.
 pub(super) fn values_in<T: Slots>(shards: &Shards, slots: T, place: Place, now: T::Now) -> Option<Values> {
     with_layout!(BucketLayoutKind::of(shards.shape.format.slot_bits()), L => values_as::<L, T>(shards, slots, place, now))
 }
@@ -161,8 +163,8 @@ fn values_as<L: BucketLayout, T: Slots>(shards: &Shards, slots: T, place: Place,
         reached(Step::BucketRead);
         if runs.any_of(|run| slots.live(format.lanes, run, place.class.fingerprint, moment)) != 0 {
             let found = format.slots(runs.both());
-            // A slot in two words may combine the tag of a key that has left it with the fingerprint of a key whose relocation
-            // has not ended (model values_in_two_words_are_of_one_key).
+            // A slot in two words may combine the tag of a key that has left it with the fingerprint of a key whose
+            // relocation has not ended (model values_in_two_words_are_of_one_key).
             if 64 % format.slot_bits() != 0 && format.slots(read().both()) != found {
                 return None;
             }

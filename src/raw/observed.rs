@@ -1,5 +1,5 @@
-//! Shards that another process writes, and this one may only read: the lookups of a filter, with a fence in place of each Acquire
-//! load, and a bound to their repeats, since whoever writes may be anyone.
+//! Shards that another process writes and this one only reads. Lookups are those of a filter, with fences in place of
+//! Acquire loads and a bounded number of attempts, because the writer may be any program.
 
 use super::block::{Next, contains_each_in};
 use super::lookup::{Contains, Lookup, contains_in};
@@ -14,16 +14,15 @@ use crate::sys::isa::Compiled;
 use crate::sys::memory::ReadOnly;
 use core::borrow::Borrow;
 
-/// Repeats of a lookup: each takes a relocation in the key's stripe within some 20 ns.
+/// The bound of attempts. Each retry takes a relocation in the key's stripe within some 20 ns.
 const REPEATS: u32 = 1024;
 
-/// Where the versions of stripes are.
+/// The versions of all stripes.
 pub(crate) trait Versions {
-    /// That of the stripe that begins at this byte.
+    /// The version of the stripe at this byte.
     fn version(&self, stripe_offset: u64) -> FencedRef<'_>;
 }
 
-/// Of the words of all stripes.
 impl Versions for ReadOnly {
     #[inline(always)]
     fn version(&self, stripe_offset: u64) -> FencedRef<'_> {
@@ -31,7 +30,7 @@ impl Versions for ReadOnly {
     }
 }
 
-/// What a reader knows of a filter: sizes of its own, and words and versions of another process.
+/// A reader's view of a filter: its own geometry, and the words and versions of another process.
 pub(crate) struct Observed<K: SlotKind = Bare, W = ReadOnly, V = ReadOnly> {
     words: W,
     versions: V,
@@ -42,7 +41,7 @@ pub(crate) struct Observed<K: SlotKind = Bare, W = ReadOnly, V = ReadOnly> {
 }
 
 impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
-    /// Of a plan that was checked, with all words and stripes of it.
+    /// The plan must have been checked, and the memory must hold all of its words and stripes.
     pub(crate) fn new(plan: &Plan, words: W, versions: V) -> Self {
         Observed {
             words,
@@ -54,18 +53,18 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
         }
     }
 
-    /// Whether the class of the key is present; `true` where the answer stays in doubt.
+    /// Whether the class of the key is present, or `true` if every attempt failed.
     #[inline]
     pub(crate) fn contains(&self, mixed: Mixed) -> bool {
         self.contains.call(self, mixed)
     }
 
-    /// The same, or `None` where it stays in doubt.
+    /// Like [`contains`](Self::contains), but returns `None` if every attempt failed.
     pub(crate) fn try_contains(&self, mixed: Mixed) -> Option<bool> {
         (0..REPEATS).find_map(|_| self.attempt_once(mixed))
     }
 
-    /// Says of each key whether its class is present.
+    /// Stores for each key whether its class is present.
     pub(crate) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
         contains_each_in(self, self.table_bytes, next, found);
     }
@@ -107,7 +106,7 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Probed for Observed<K, W, V>
     }
 }
 
-/// Of a filter of this process, for models.
+/// Versions of a filter of this process, for models.
 #[cfg(all(test, cuckoo_loom))]
 impl Versions for &Shards {
     fn version(&self, stripe_offset: u64) -> FencedRef<'_> {
@@ -117,7 +116,7 @@ impl Versions for &Shards {
 
 #[cfg(all(test, cuckoo_loom))]
 impl<'a> Observed<Bare, &'a ReadOnly, &'a Shards> {
-    /// The same filter, read as another process reads it.
+    /// Reads the shards of this process as another process reads them.
     pub(crate) fn of(shards: &'a Shards) -> Self {
         Observed::new(shards.plan(), ReadOnly::over(&shards.words), shards)
     }

@@ -1,32 +1,33 @@
-//! Whether a class still lies in the shard in which a writer looks for it. In a filter of fixed size it does, and the
-//! question compiles to nothing. In one that grows a shard may have been split meanwhile.
+//! Whether a class still lies in the shard in which a writer found it. In a filter of fixed size this is constant and
+//! compiles to nothing; in a growing one, the shard may have been split in the meantime.
 
 use crate::error::InsertError;
 use crate::layout::Doubled;
 use core::convert::Infallible;
 
 pub(crate) trait Owner: Copy {
-    /// What has a writer begin anew.
+    /// The reason for which a writer begins anew.
     type Again;
 
-    /// Asked under locks that cover a bucket of the class: while they are held, the answer stays.
+    /// Whether the class lies in the shard. Called under a lock of one of its buckets, while which the result stays
+    /// valid.
     fn check(self) -> Result<(), Self::Again>;
 
-    /// Whether the shard is never split any more: asked with none of it locked.
+    /// Whether the shard is never split again. Called without locks of the shard.
     fn is_final(self) -> bool;
 
-    /// A search for room looked at this many buckets.
+    /// Notes the number of buckets that a search visited.
     fn searched(self, buckets: usize);
 
-    /// Called with all of the shard locked, when no relocation makes room: returns whether the insertion is to be refused. `fits`
-    /// tells whether a doubled table would have room for the class.
+    /// Called under all locks of the shard when no path makes room: an error prevents the refusal. `fits` returns
+    /// whether a doubled table would have room for the class.
     fn refuses(self, fits: impl FnOnce(&Doubled) -> bool) -> Result<(), Self::Again>;
 }
 
-/// What comes of an insertion, unless it has to begin anew.
+/// The result of an insertion, unless the writer must begin anew.
 pub(crate) type Inserted<H> = Result<Result<u32, InsertError>, <H as Owner>::Again>;
 
-/// The owner of the classes of a filter of fixed size.
+/// The owner of all classes of a filter of fixed size.
 #[derive(Clone, Copy)]
 pub(crate) struct Fixed;
 

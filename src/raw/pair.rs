@@ -1,4 +1,4 @@
-//! What is done to the buckets of a key under locks that cover them: find, count, place, update, take.
+//! Operations on the buckets of a key, under locks that cover them.
 
 use super::bucket_array::UnderLock;
 use super::counters::Event;
@@ -12,27 +12,26 @@ use crate::error::InsertError;
 use crate::layout::{Bucket, Class, Matches, SLOTS, Slot};
 use crate::sys::prefetch::CacheLevel;
 
-/// What becomes of a key whose class is present.
+/// The effect of an insertion whose class is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfPresent {
-    /// Another copy is stored.
+    /// Stores another copy.
     Another,
-    /// Nothing.
+    /// Changes nothing.
     Keep,
-    /// The copy that dies first lives as long as was asked, unless it lives longer anyway.
+    /// Extends the life of the copy that dies first to the given one, unless it is longer.
     Raise,
-    /// The count of the value is added to that of the copy, up to the largest there is. If it `renews`, the copy lives as long as
-    /// was asked, unless it lives longer anyway.
+    /// Adds the count of the value to that of the copy, up to the maximum. If it `renews`, extends the life like
+    /// `Raise`.
     Add { renews: bool },
-    /// As `Add`, unless the copy counts more than `most`: nothing then.
+    /// Like `Add`, but changes nothing if the copy counts more than `most`.
     AddUpTo { renews: bool, most: u16 },
 }
 
-/// An insertion: a value, and what becomes of it where the class is present. Every insertion returns the value that the class
-/// had, 0 if it was absent or another copy was stored.
+/// An insertion. Returns the previous value of the class, or 0 if it was absent or another copy was stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Put {
-    /// 1 to the largest that there is; always 1 where slots are bare.
+    /// At least 1. Always 1 where slots are bare.
     pub(crate) value: u32,
     pub(crate) if_present: IfPresent,
 }
@@ -43,7 +42,8 @@ impl Put {
 }
 
 impl<'a, T: Slots> Shard<'a, T> {
-    /// Copies of the class. Takes the pair's locks: in the middle of a relocation both copies stand in the table.
+    /// The number of copies of the class. Locks the pair, because a relocation in progress has stored two copies of
+    /// one.
     #[inline]
     pub(crate) fn count<H: Owner>(self, owner: H, class: Class) -> Result<usize, H::Again> {
         let held = self.hold(self.stripes().lock_pair(class.first, class.second));
@@ -51,7 +51,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         Ok(self.copies(&held, class) as usize)
     }
 
-    /// Inserts under the locks of the pair if that takes no relocation; `None` if the pair is full.
+    /// Inserts under the locks of the pair, without relocation. Returns `None` if the pair is full.
     #[inline]
     pub(crate) fn insert_into_pair<H: Owner>(
         self,
@@ -67,14 +67,13 @@ impl<'a, T: Slots> Shard<'a, T> {
         })
     }
 
-    /// Copies of the class.
     #[inline]
     pub(super) fn copies(self, held: &Held<'_, impl Sized, T::Moment>, class: Class) -> u32 {
         let [first, second] = self.find(held, class);
         first.count(second, self.format())
     }
 
-    /// The copies of the class in each of its buckets. Coinciding candidates are one bucket, searched once.
+    /// The copies of the class in each of its buckets. Coinciding candidates are searched once.
     #[inline(always)]
     pub(super) fn find(self, held: &Held<'_, impl Sized, T::Moment>, class: Class) -> [Matches; 2] {
         let first = self.find_in(held, class, class.first);
@@ -82,7 +81,6 @@ impl<'a, T: Slots> Shard<'a, T> {
         [first, if class.coincides() { second.none() } else { second }]
     }
 
-    /// The copies of the class in one of its buckets.
     #[inline(always)]
     pub(super) fn find_in(self, held: &Held<'_, impl Sized, T::Moment>, class: Class, bucket: Bucket) -> Matches {
         held.locked.assert_holds(bucket);
@@ -91,7 +89,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         self.bucket_array().matching(bucket, UnderLock, live)
     }
 
-    /// The lowest slot of a locked bucket that may be written over.
+    /// The lowest slot of a locked bucket that is empty or dead.
     #[inline(always)]
     pub(super) fn room_in(self, held: &Held<'_, impl Sized, T::Moment>, bucket: Bucket) -> Option<Slot> {
         held.locked.assert_holds(bucket);
@@ -100,7 +98,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         self.bucket_array().matching(bucket, UnderLock, room).lowest(self.format())
     }
 
-    /// Of some copies of a class, each with its value.
+    /// These copies of a class with their values.
     #[inline(always)]
     fn valued(
         self,
@@ -111,9 +109,9 @@ impl<'a, T: Slots> Shard<'a, T> {
         slots.map(move |slot| (slot, self.slots.value(self.bucket_array().value(&held.locked, slot), held.moment)))
     }
 
-    /// Of some copies of a class, that with this value, or the one that dies first, and its value. Where copies are more than
-    /// one, what is done to the one that dies first takes nothing from a class mate: sorted, the values of the copies stay at
-    /// least those that the keys of the class were promised.
+    /// The copy with this value, or the one that dies first, and its value. Changing the one that dies first keeps the
+    /// promises to other keys of the class: in ascending order, the values of its copies remain at least those
+    /// promised.
     #[inline(always)]
     fn choose(
         self,
@@ -122,7 +120,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         value: Option<u32>,
     ) -> Option<(Slot, u32)> {
         if !T::TAGGED {
-            // Which bucket it is cannot be predicted: chosen without a branch.
+            // Selected without a branch, which would be unpredictable.
             return first.or(second).lowest(self.format()).map(|slot| (slot, 1));
         }
         match value {
@@ -131,8 +129,8 @@ impl<'a, T: Slots> Shard<'a, T> {
         }
     }
 
-    /// Stores a copy where there is room, or updates the one that is there; `None` if the pair is full. What the class was
-    /// before the locks were taken does not matter (H4).
+    /// Stores a copy where there is room, or updates a copy. Returns `None` if the pair is full. The state of the class
+    /// before the locks were taken is irrelevant (H4).
     ///
     /// Always inlined: with a call, unique insertions are 8 % slower.
     #[inline(always)]
@@ -165,7 +163,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         Some(0)
     }
 
-    /// Gives a copy of the class another value: one store of one word.
+    /// Changes the value of a copy by one store to one word.
     #[inline(always)]
     fn revalue(self, held: &Held<'_, impl Sized, T::Moment>, slot: Slot, class: Class, from: u32, to: u32) {
         let to = self.slots.largest().min(to);
@@ -180,24 +178,25 @@ impl<'a, T: Slots> Shard<'a, T> {
         }
     }
 
-    /// Whether every slot of the pair holds the class: no relocation makes room for another copy.
+    /// Whether every slot of the pair holds the class, so that no relocation makes room for another copy.
     ///
-    /// Always inlined: a call would move the guards of an insertion from registers to memory, 13 % of its time.
+    /// Always inlined: a call would move the guards of an insertion from registers to memory, which costs 13 % of its
+    /// time.
     #[inline(always)]
     pub(super) fn is_saturated(self, held: &Held<'_, impl Sized, T::Moment>, class: Class) -> bool {
         let slots = if class.coincides() { SLOTS } else { 2 * SLOTS };
         self.copies(held, class) as usize == slots
     }
 
-    /// Puts the class into a slot of its pair that is empty or dead: a plain store, for a lookup that does not see it yet began
-    /// before this insertion ended.
+    /// Stores the class in an empty or dead slot of its pair. A plain store: a lookup that does not see it began before
+    /// this insertion ended.
     #[inline]
     pub(super) fn fill(self, held: &Held<'_, impl Sized, T::Moment>, slot: Slot, class: Class, value: u32) {
         let was_empty = self.overwrite(held, slot, self.slots.slot(class.fingerprint, value, held.moment));
         held.locked.count(slot.bucket, |count| count.wrapping_add(if was_empty { 1 } else { REPLACED }));
     }
 
-    /// Stores into a slot that is empty or dead, and says whether it was empty: a dead one is counted already.
+    /// Stores in an empty or dead slot, and returns whether it was empty. A dead slot is counted already.
     #[inline(always)]
     pub(super) fn overwrite(self, held: &Held<'_, impl Sized, T::Moment>, slot: Slot, holds: u32) -> bool {
         let was_empty = !T::TAGGED || self.bucket_array().value(&held.locked, slot) == 0;
@@ -205,9 +204,9 @@ impl<'a, T: Slots> Shard<'a, T> {
         was_empty
     }
 
-    /// Clears a slot that holds the class, and bumps first if copies of it stay in the pair: to a lookup of another key
-    /// of the class, the removal of a copy that it has not read yet, after the insertion of one where it has read
-    /// already, is a relocation (H2, models equal_fingerprint_*).
+    /// Clears a slot of the class, and bumps first if other copies stay in the pair: a lookup that read the place of a
+    /// later copy before it was stored, and the slot of this one after it was cleared, must retry (H2, models
+    /// equal_fingerprint_*).
     #[inline(always)]
     pub(super) fn take(self, locked: &Locked<'_, impl Sized>, slot: Slot, class: Class, others_stay: bool) {
         if others_stay {
@@ -217,8 +216,8 @@ impl<'a, T: Slots> Shard<'a, T> {
         locked.count(slot.bucket, |count| count.wrapping_add(EMPTIED));
     }
 
-    /// Removes a copy of the class with this value, or the one that dies first, and returns the value that it had; 0 if there
-    /// is none. A present class is always found: nothing moves it while its stripes are locked.
+    /// Removes a copy of the class with this value, or the one that dies first. Returns its value, or 0 if there is
+    /// none. A present class is always found, because nothing moves it while its stripes are locked.
     #[inline]
     pub(crate) fn remove<H: Owner>(self, owner: H, class: Class, value: Option<u32>) -> Result<u32, H::Again> {
         self.fetch(class, CacheLevel::L1);
@@ -228,7 +227,6 @@ impl<'a, T: Slots> Shard<'a, T> {
         had
     }
 
-    /// The same for a key whose buckets are on their way.
     #[inline(always)]
     pub(crate) fn remove_fetched<H: Owner>(self, owner: H, class: Class, value: Option<u32>) -> Result<u32, H::Again> {
         let held = self.hold(self.stripes().lock_pair(class.first, class.second));
@@ -236,7 +234,6 @@ impl<'a, T: Slots> Shard<'a, T> {
         Ok(self.remove_locked(&held, class, value))
     }
 
-    /// The same, under locks that cover the pair.
     #[inline(always)]
     pub(super) fn remove_locked(self, held: &Held<'_, impl Sized, T::Moment>, class: Class, value: Option<u32>) -> u32 {
         let [first, second] = self.find(held, class);
@@ -245,8 +242,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         had
     }
 
-    /// Gives the copy with this value, or the one that dies first, what `becomes` of its value, or removes it if that is 0. Returns
-    /// the value that it had; 0 if there is none.
+    /// See [`RawFilter::update`](super::RawFilter::update).
     pub(crate) fn update<H: Owner>(
         self,
         owner: H,
@@ -264,7 +260,7 @@ impl<'a, T: Slots> Shard<'a, T> {
             match becomes(had) {
                 0 => self.take(&held.locked, slot, class, others_stay),
                 becomes => {
-                    // H2 by tags: another copy, with the tag that goes, may stand where a reader has read already (model
+                    // H2 by tags: a reader may have passed the place of another copy that has the present tag (model
                     // a_tag_that_stays_is_read_while_a_copy_gets_another).
                     if others_stay && value.is_some() {
                         held.locked.bump(class);
@@ -278,8 +274,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         checked.map(|()| chosen.map_or(0, |(_, had)| had))
     }
 
-    /// Removes every copy of the class and says how many there were. Of several copies, all but the last stay behind a
-    /// cleared slot for a moment.
+    /// Removes all copies of the class and returns their number.
     #[inline]
     pub(crate) fn remove_all<H: Owner>(self, owner: H, class: Class) -> Result<usize, H::Again> {
         let held = self.hold(self.stripes().lock_pair(class.first, class.second));
@@ -290,8 +285,8 @@ impl<'a, T: Slots> Shard<'a, T> {
         Ok(copies)
     }
 
-    /// The same under locks that cover the pair. What is noted stands in the stripe of the lower bucket, whichever of the two
-    /// is the first one, and names each slot before it is cleared: one that lies in two words may be found half cleared.
+    /// The intent stands in the stripe of the lower bucket, whichever comes first, and names each slot before it is
+    /// cleared, because a slot in two words may be left half cleared.
     pub(super) fn remove_all_locked(self, held: &Held<'_, impl Sized, T::Moment>, class: Class) -> usize {
         let (copies, lower) = (self.copies(held, class) as usize, class.first.min(class.second));
         for left in (0..copies).rev() {
@@ -311,9 +306,7 @@ impl<'a, T: Slots> Shard<'a, T> {
     }
 }
 
-/// Counts the refusal of a class that has all the slots of its pair.
-///
-/// Always inlined, as what asks for it.
+/// Counts the refusal of a class that occupies all slots of its pair. Always inlined, like [`Shard::is_saturated`].
 #[inline(always)]
 pub(super) fn too_many_copies(locked: &Locked<'_, impl Sized>, class: Class) -> InsertError {
     locked.note(class.first, Event::RefusedCopies);

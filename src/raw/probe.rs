@@ -1,4 +1,4 @@
-//! How a lookup reads a bucket, concurrently with writers: one body for each way in which buckets lie in words.
+//! How lookups read a bucket: one body per layout of buckets in words.
 
 use super::bucket_array::acquire;
 use super::flat::Flat;
@@ -13,7 +13,7 @@ use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::sync::AtomicU64;
 use crate::sys::unaligned;
 
-/// Which [`BucketLayout`] the lookups of a filter have.
+/// The [`BucketLayout`] of a filter's lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BucketLayoutKind {
     Word,
@@ -24,20 +24,19 @@ pub(crate) enum BucketLayoutKind {
 }
 
 impl BucketLayoutKind {
-    /// Of slots of this width.
     pub(crate) fn of(slot_bits: u32) -> Self {
         match Format::new(slot_bits).packing() {
             Packing::Word => BucketLayoutKind::Word,
             Packing::Run if unaligned::AVAILABLE => BucketLayoutKind::Bytes,
             Packing::Run => BucketLayoutKind::Words,
-            // Two slots of 31 bits begin at any even bit: 6 bits and 62 are more than 8 bytes.
+            // Two slots of 31 bits begin at any even bit: 6 bits and 62 exceed 8 bytes.
             Packing::TwoRuns if unaligned::AVAILABLE && slot_bits != 31 => BucketLayoutKind::TwoBytes,
             Packing::TwoRuns => BucketLayoutKind::ThreeWords,
         }
     }
 }
 
-/// Runs `$body` with `$layout` standing for the layout of this kind.
+/// Evaluates `$body` with `$layout` bound to the layout of this kind.
 macro_rules! with_layout {
     ($kind:expr, $layout:ident => $body:expr) => {
         $crate::raw::probe::with_layout!($kind, $layout => $body; Word Bytes TwoBytes Words ThreeWords)
@@ -53,7 +52,7 @@ macro_rules! with_layout {
 }
 pub(crate) use with_layout;
 
-/// Shards of equal size, side by side, as lookups read them: those of a filter, or of a snapshot, which nobody changes.
+/// Shards of equal size, side by side, as lookups read them: those of a filter or of a snapshot.
 pub(crate) trait Probed {
     type Positions: Positions;
     type Source: Source;
@@ -64,13 +63,12 @@ pub(crate) trait Probed {
     where
         Self: 'a;
 
-    /// Whether lookups are compiled once more for filters of one shard and for narrow fingerprints.
+    /// Whether lookups are also compiled for filters of one shard and for narrow fingerprints.
     const SPECIALIZED: bool;
 
-    /// As [`Lookup::REPEATS`](super::lookup::Lookup::REPEATS).
+    /// See [`Lookup::REPEATS`](super::lookup::Lookup::REPEATS).
     const REPEATS: Option<u32> = None;
 
-    /// What slots hold, and when it counts.
     fn slots(&self) -> Self::Slots<'_>;
 
     fn shape(&self) -> &Shape<Self::Positions>;
@@ -93,12 +91,12 @@ pub(crate) trait Probed {
     /// The words of all shards.
     fn source(&self) -> &Self::Source;
 
-    /// The version of a stripe, by where that begins.
+    /// The version of the stripe at this byte.
     fn version(&self, stripe_offset: u64) -> Self::Version<'_>;
 }
 
-/// Where the buckets of a key lie, and how they are read. In this order: of a table of a growing filter, lookups read the geometry
-/// and the positions alone.
+/// The places of buckets and the format of slots. In this order, because lookups in a table of a growing filter read
+/// the geometry and the positions alone.
 #[repr(C)]
 pub(crate) struct Shape<P> {
     pub(crate) geometry: Geometry,
@@ -113,27 +111,27 @@ impl<P> Shape<P> {
     }
 }
 
-/// From a place to where its buckets and its stripe begin.
+/// Converts a place to the positions of its buckets and its stripe.
 pub(crate) trait Positions: Copy {
-    /// The same, of which the compiler sees that factors are numbers of 32 bits: it has vectors for their products.
+    /// Returns the same numbers, which the compiler can see to have 32 bits: it vectorizes their products.
     fn narrow(self) -> Self;
 
-    /// Where the buckets of a class begin, as [`BucketLayout::address`] takes it.
+    /// The positions of the buckets of a class, for [`BucketLayout::address`].
     fn begins<L: BucketLayout>(self, place: Place) -> [u64; 2];
 
-    /// Where the stripe begins, in bytes, whose version lookups of a class watch.
+    /// The byte at which the stripe of a class begins.
     fn stripe_offset(self, place: Place) -> u64;
 }
 
-/// Where buckets are read: words of this process, which writers change, or bytes that lie somewhere.
+/// The memory of buckets: words of this process, or bytes of another owner. Reads are Acquire, unless nobody writes.
 pub(crate) trait Source {
-    /// The word with this number. Acquire.
+    /// The word with this number.
     fn word(&self, number: u64) -> u64;
 
-    /// The 8 bytes from this one on, read at once, where [`unaligned::AVAILABLE`]. Acquire.
+    /// The 8 bytes from this one on, by one load, if [`unaligned::AVAILABLE`].
     fn eight(&self, byte: u64) -> u64;
 
-    /// Begins to fetch the line of a word.
+    /// Prefetches the line of a word.
     fn fetch(&self, number: u64, level: CacheLevel);
 }
 
@@ -154,7 +152,7 @@ impl Source for Buffer<AtomicU64> {
     }
 }
 
-/// What stands between the reads of a lookup acquires ([`FencedRef`](super::stripe::FencedRef)).
+/// The fences of a lookup acquire ([`FencedRef`](super::stripe::FencedRef)).
 impl Source for ReadOnly {
     #[inline(always)]
     fn word(&self, number: u64) -> u64 {
@@ -172,7 +170,7 @@ impl Source for ReadOnly {
     }
 }
 
-/// Nobody writes them, so that there is nothing to acquire.
+/// Bytes that nobody writes.
 #[cfg(feature = "snapshot")]
 impl Source for bytes::Bytes<'_> {
     #[inline(always)]
@@ -191,32 +189,31 @@ impl Source for bytes::Bytes<'_> {
     }
 }
 
-/// Reads a bucket by where it begins: the number of its word for [`Word`], of its bit for all others. [`Words`] is right where
-/// `Word` and [`Bytes`] are, and [`ThreeWords`] where [`TwoBytes`] is.
+/// Reads a bucket by its position: the number of its word for [`Word`], of its first bit for all others. [`Words`] can
+/// replace `Word` and [`Bytes`], and [`ThreeWords`] can replace [`TwoBytes`].
 pub(crate) trait BucketLayout {
-    /// Whether a bucket is one unit, so that its number need not be multiplied.
+    /// Whether the position of a bucket is its number.
     const UNIT: bool;
-    /// The runs of a bucket.
     type Runs: Runs;
-    /// As this, of buckets of one run.
+    /// The layout for buckets of one run in the same filter.
     type Narrow: BucketLayout;
 
-    /// What [`BucketLayout::read`] takes, worked out beforehand.
+    /// Precomputes the argument of [`read`](Self::read) from a position.
     #[inline(always)]
     fn address(begin: u64) -> u64 {
         begin
     }
 
-    /// Reads the bucket, each word with Acquire. Its runs may stand some bits too high.
+    /// Reads the bucket. Its runs may be shifted by some bits.
     fn read(words: &impl Source, address: u64, run_bits: u32) -> Self::Runs;
 
-    /// Brings what was read down to the lowest bit. Above the runs stands whatever the table holds next.
+    /// Shifts runs to the lowest bit. The bits above them are those that follow in the table.
     #[inline(always)]
     fn align(runs: Self::Runs, _begin: u64, _run_bits: u32) -> Self::Runs {
         runs
     }
 
-    /// Begins to fetch its first line, and for wide buckets the last one.
+    /// Prefetches the first line, and for wide buckets the last one.
     #[inline(always)]
     fn fetch(words: &impl Source, begin: u64, level: CacheLevel) {
         words.fetch(begin / 64, level);
@@ -224,21 +221,21 @@ pub(crate) trait BucketLayout {
     }
 }
 
-/// What is compared of a bucket.
+/// The runs of a bucket as they are compared.
 pub(crate) trait Runs: Copy + Default {
-    /// Slots of a run.
+    /// The number of slots per run.
     const SLOTS: u32;
 
-    /// As [`hits_less`], of all runs together.
+    /// [`hits_less`] of all runs, combined.
     #[inline(always)]
     fn hits(self, minus: u64, pattern: u64) -> u64 {
         self.any_of(|run| hits_less(run, pattern, minus))
     }
 
-    /// What this says of any run.
+    /// The results of a function of all runs, combined.
     fn any_of(self, says: impl Fn(u64) -> u64) -> u64;
 
-    /// As of `BucketArray::runs`.
+    /// See `BucketArray::runs`.
     fn both(self) -> [u64; 2];
 }
 
@@ -273,10 +270,10 @@ impl Runs for [u64; 2] {
 /// A bucket is a word.
 pub(crate) enum Word {}
 
-/// A bucket is one run, read at once.
+/// A bucket is one run, read by one load.
 pub(crate) enum Bytes {}
 
-/// A bucket is two runs, each read at once.
+/// A bucket is two runs, read by one load each.
 pub(crate) enum TwoBytes {}
 
 /// A bucket is one run, read in two words.
@@ -345,7 +342,7 @@ impl BucketLayout for Words {
 
     #[inline(always)]
     fn read(words: &impl Source, begin: u64, _: u32) -> u64 {
-        // The second word is read without asking whether the run ends in the first: a branch could not be predicted.
+        // The second word is always read: a branch on whether the run ends in the first would be unpredictable.
         let number = begin / 64;
         let [low, high] = [number, number + 1].map(|number| u128::from(words.word(number)));
         ((high << 64 | low) >> (begin % 64)) as u64
@@ -364,7 +361,7 @@ impl BucketLayout for ThreeWords {
         let second = shift + run_bits;
         let from =
             |low: u64, high: u64, shift: u32| ((u128::from(high) << 64 | u128::from(low)) >> (shift % 64)) as u64;
-        // Chosen without a branch: in which word the second run begins cannot be predicted.
+        // Without a branch on the word in which the second run begins, which would be unpredictable.
         let later = u64::from(second / 64).wrapping_neg();
         let lower = from(low, middle, shift);
         [lower, from(low ^ ((low ^ middle) & later), middle ^ ((middle ^ high) & later), second)]
@@ -413,8 +410,7 @@ impl Positions for ShardStrides {
         [place.first, place.second].map(|number| if L::UNIT { number } else { number * self.bucket_bits })
     }
 
-    /// That of its first bucket, which is known soonest. The mover of a class bumps the stripes of both its buckets, so either
-    /// would do.
+    /// That of its first bucket, which is known soonest. A relocation bumps the stripes of both buckets.
     #[inline(always)]
     fn stripe_offset(self, place: Place) -> u64 {
         let stripe = u64::from(place.class.first.get() >> self.stripe_shift);
@@ -422,7 +418,7 @@ impl Positions for ShardStrides {
     }
 }
 
-/// The runs of two buckets that begin at these bits, in a table that nobody writes.
+/// The runs of two buckets that begin at these bits, in a table without writers.
 #[cfg(feature = "snapshot")]
 #[inline(always)]
 pub(crate) fn runs_at(

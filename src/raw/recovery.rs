@@ -1,5 +1,5 @@
-//! Taking over memory that another process wrote until it ended, at whatever instruction that was: what it had noted is done to
-//! its end (`intent`; docs/design/shared.md), locks are free, and what is stored is counted. Readers look on meanwhile.
+//! Taking over memory whose process ended at any instruction: noted changes are completed (`intent`;
+//! docs/design/shared.md), locks are released, and stored fingerprints are counted. Readers proceed concurrently.
 
 use super::flat::Flat;
 use super::intent::Intent;
@@ -9,18 +9,18 @@ use super::shards::Shards;
 use super::slots::{SlotKind, Slots};
 use crate::layout::{Class, Fingerprint, SLOTS, Slot};
 
-/// What no writer leaves behind, in this shard.
+/// A state of a shard that no writer leaves behind.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unrecoverable {
-    /// A note that says nothing.
+    /// A note that is no intent.
     Intent { shard: usize },
-    /// Something behind the last bucket.
+    /// Bits behind the last bucket.
     BehindTheEnd { shard: usize },
 }
 
 impl<K: SlotKind> Flat<K> {
-    /// Takes over words and stripes. No other thread of this process knows them yet, and no other process writes them. Returns
-    /// how many changes were under way.
+    /// Takes over words and stripes that no other thread knows and no other process writes. Returns the number of
+    /// completed changes, too.
     pub(crate) fn take_over(shards: Shards) -> Result<(Self, usize), Unrecoverable> {
         let flat = Flat::of(shards);
         let mut redone = 0;
@@ -51,14 +51,14 @@ impl<T: Slots> Shard<'_, T> {
         Some(redone)
     }
 
-    /// Makes the counts what the words say; `false` if they say what none do.
+    /// Sets the counts to the number of occupied slots. Returns `false` if a bit behind the last bucket is set.
     fn recount(self) -> bool {
         let taken = self.occupied();
         self.stripes().each().iter().for_each(|stripe| stripe.set_count(0));
         taken.map(|taken| self.stripes().begin_with(taken)).is_some()
     }
 
-    /// Whether a change is one of slots that are there.
+    /// Whether an intent names slots of this shard and contents that they can hold.
     fn is_possible(self, intent: Intent) -> bool {
         let holds =
             |slot: u32, holds: u32| self.slot(slot).is_some() && u64::from(holds) < 1 << self.format().slot_bits();
@@ -74,7 +74,8 @@ impl<T: Slots> Shard<'_, T> {
         }
     }
 
-    /// Does what was noted, all of it: how much of it was done before makes no difference, for nothing came after it.
+    /// Completes a change. The part of it that was done before makes no difference, because no later change touched its
+    /// slots.
     fn redo(self, held: &Held<'_, AllOfShard<'_>, T::Moment>, intent: Intent) -> Option<()> {
         let locked: &LockedAll<'_> = &held.locked;
         match intent {
@@ -105,7 +106,7 @@ impl<T: Slots> Shard<'_, T> {
         Some(Slot { bucket, begin: u64::from(number) * u64::from(self.format().slot_bits()) })
     }
 
-    /// The fingerprint in a slot that holds this, dead or alive.
+    /// The fingerprint in this content of a slot, dead or alive.
     fn stored(self, holds: u32) -> Option<Fingerprint> {
         Fingerprint::from_slot(holds >> self.tag_bits())
     }

@@ -1,11 +1,13 @@
-//! Refusals without the locks of a whole shard. A search without locks proves nothing, since a hole that moves may be missed in
-//! both places. But if nothing that it read changed between two looks at each stripe, all of it stood there at one moment:
+//! Refusals without all locks of a shard. A search without locks proves nothing by itself, since it may miss a moving
+//! hole in both places. But if no slot that it read changed between two looks at each stripe, all of them stood there
+//! at one moment:
 //!
 //! 1. Each stripe is locked for a look at its state, one after the other.
-//! 2. What the search looked at is read again where a state is another one than before, which at first is everywhere.
-//! 3. Again from 1, until no state has changed. Between the last look of the round before and the first look of this one lies
-//!    a moment at which the shard held what was read, since a section that changes a stripe holds its lock and changes its state. At
-//!    that moment, a search under all locks would have found what this one found.
+//! 2. The slots that the search read are read again in each stripe whose state has changed since the last round, at
+//!    first in all of them.
+//! 3. Both steps repeat until no state has changed. Between the last look of one round and the first look of the next
+//!    lies a moment at which the shard held the slots as read, because every section that changes a stripe changes its
+//!    state under its lock. At that moment, a search under all locks would have found no path either.
 
 use super::bucket_array::Optimistic;
 use super::owner::Owner;
@@ -15,16 +17,16 @@ use super::slots::Slots;
 use crate::layout::{Class, SLOTS, Search};
 use arrayvec::ArrayVec;
 
-/// Stripes of a shard in which this is tried.
+/// The largest number of stripes for which this is tried.
 const MAX_STRIPES: usize = 256;
 
-/// Rounds. Each is shorter than the time in which a writer at full speed changes many stripes.
+/// The number of rounds. Each is shorter than the time in which a writer at full speed changes many stripes.
 const ROUNDS: usize = 8;
 
 impl<T: Slots> Shard<'_, T> {
-    /// Whether there was a moment since the call at which the shard had no room for the class: what the last search, in vain, by the
-    /// epoch `now`, read without locks stood there at one moment. Where it did not, or that cannot be told, a search under all locks
-    /// decides (models refused_*).
+    /// Whether the shard had no room for the class at some moment since the call: whether all that the last search
+    /// read, in vain and by the epoch `now`, stood there at one moment. `false` leaves the decision to a search under
+    /// all locks (models refused_*).
     #[cold]
     #[inline(never)]
     pub(crate) fn was_full<H: Owner>(
@@ -42,11 +44,11 @@ impl<T: Slots> Shard<'_, T> {
         let copies =
             copies.filter_map(|(_, held)| held).flat_map(slots_of).filter(|&held| held == class.fingerprint.get());
         let most = if put.if_present == IfPresent::Another { SLOTS } else { 1 };
-        // Asked before the first look, for which a split that is under way has to end.
+        // Queried before the first look, which waits for the locks of a split in progress.
         if !owner.is_final() || stripes.count() > MAX_STRIPES || copies.count() >= most {
             return Ok(false);
         }
-        // Of each stripe its state, and whether it is another one than in the round before.
+        // The state of each stripe, and whether it differs from that of the round before.
         let mut states: ArrayVec<_, MAX_STRIPES> = (0..stripes.count()).map(|_| (None, true)).collect();
         for _ in 0..ROUNDS {
             for (number, (state, changed)) in states.iter_mut().enumerate() {
@@ -58,7 +60,8 @@ impl<T: Slots> Shard<'_, T> {
                 return Ok(self.slots.is_still(now));
             }
             owner.check()?;
-            // Under locks, a short path is looked for first, and in large shards it may go where the search does not.
+            // A search under locks tries a short path first, which may go where the other search of large shards does
+            // not.
             let stands = |(bucket, held): (_, Option<[u64; 2]>)| match held.map(slots_of) {
                 Some(held) => {
                     !held.contains(&0) && slots_of(self.bucket_array().runs(self.format(), bucket, Optimistic)) == held
@@ -76,7 +79,7 @@ impl<T: Slots> Shard<'_, T> {
 
 #[cfg(all(test, cuckoo_loom))]
 impl<T: Slots> Shard<'_, T> {
-    /// A search in vain, of a shard that is full.
+    /// A search in vain in a full shard.
     pub(crate) fn searched(self, class: Class) -> Box<Search> {
         let mut search = Box::new(Search::new());
         let budget = crate::layout::SearchBudget::full();
@@ -120,7 +123,7 @@ mod tests {
         assert_eq!(shard.len(), 1024, "no slot is left");
     }
 
-    /// Also of what changes neither the number of a stripe's slots nor its version by itself.
+    /// Including changes that leave the number of a stripe's slots or its version as they were.
     #[test]
     fn each_change_of_a_stripe_is_seen_in_its_state() {
         let flat = Flat::<Bare>::new(&Plan::one_shard(13, 64, 4), HugePages::Unadvised).unwrap();

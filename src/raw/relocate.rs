@@ -1,4 +1,4 @@
-//! Relocation: making room for a key whose two buckets are full.
+//! Relocation: making room for a key whose buckets are full.
 
 use super::bucket_array::{Optimistic, Reading};
 use super::counters::Event;
@@ -24,7 +24,7 @@ struct FindShort;
 impl<'a, T: Slots, R: Reading> Function<Of<Shard<'a, T>, (Class, T::Moment, R), Option<ShortPath>>> for FindShort {
     #[inline(always)]
     fn run(shard: &Shard<'a, T>, (class, moment, reading): (Class, T::Moment, R)) -> Option<ShortPath> {
-        // Copies, which stay in registers: a read may change anything else, as far as the compiler knows.
+        // Copies stay in registers: after each read the compiler would reload anything else.
         let (array, geometry, format) = (shard.bucket_array(), *shard.geometry(), *shard.format());
         let slots = shard.slots;
         let room = move |run| slots.lowest_room(format.lanes, run, moment) != 0;
@@ -43,7 +43,7 @@ impl<'a, T: Slots, R: Reading> Function<Of<Shard<'a, T>, (Class, T::Moment, R), 
 }
 
 impl<T: Slots> Shard<'_, T> {
-    /// Begins to fetch what a search for this key would look at first, if it takes one.
+    /// Prefetches the buckets that a search for this key would read first, if its pair is full.
     #[inline]
     pub(crate) fn fetch_path(self, class: Class) {
         let (lanes, moment) = (&self.format().lanes, self.moment());
@@ -55,7 +55,7 @@ impl<T: Slots> Shard<'_, T> {
         }
     }
 
-    /// Begins to fetch the other buckets of the fingerprints in this one.
+    /// Prefetches the other buckets of the fingerprints in this one.
     #[inline(always)]
     fn fetch_alternates(self, bucket: Bucket, moment: T::Moment) {
         let slots = self.bucket_array().slots(bucket, Optimistic);
@@ -64,22 +64,22 @@ impl<T: Slots> Shard<'_, T> {
         }
     }
 
-    /// A path of up to four hops, by what it reads without locks or under all of them.
+    /// Searches a path of up to four hops.
     #[inline(always)]
     pub(super) fn find_short_path<R: Reading>(self, class: Class, moment: T::Moment, reading: R) -> Option<ShortPath> {
         type Find<'a, T, R> = Of<Shard<'a, T>, (Class, <T as Compare>::Moment, R), Option<ShortPath>>;
         Compiled::<Find<'_, T, R>>::for_vectors::<FindShort>().call(&self, (class, moment, reading))
     }
 
-    /// What slots mean to a search: nothing if they are empty or dead.
+    /// The live fingerprints of these slots, or 0.
     #[inline(always)]
     pub(super) fn fingerprints(self, slots: [u32; SLOTS], moment: T::Moment) -> [u32; SLOTS] {
         let fingerprint = |at: usize| self.slots.fingerprint(slots[at], moment).map_or(0, Fingerprint::get);
         [fingerprint(0), fingerprint(1), fingerprint(2), fingerprint(3)]
     }
 
-    /// Searches a path of relocations that makes room in the pair of the class, by what it reads without locks, which others may
-    /// change, or under all of them. `None`: within the budget there is none.
+    /// Searches a path of relocations that makes room in the pair of the class. Returns `None` if there is none within
+    /// the budget.
     pub(super) fn find_path<'a>(
         self,
         search: &'a mut Search,
@@ -103,7 +103,7 @@ impl<T: Slots> Shard<'_, T> {
         }
     }
 
-    /// Whether there is such a path once the table has been doubled. All of it is locked.
+    /// Whether there would be a path in the doubled table. The whole table is locked.
     pub(super) fn fits(
         self,
         doubled: &Doubled,
@@ -130,7 +130,7 @@ impl<T: Slots> Shard<'_, T> {
     }
 
     /// Moves the hole from the free end of the path to the pair of the key and fills it, each hop under its own locks.
-    /// `None` if another writer spoiled the path: what was moved by then has moved rightly (H5).
+    /// Returns `None` if another writer spoiled the path: completed hops are whole relocations (H5).
     #[inline]
     pub(crate) fn relocate_along<H: Owner>(
         self,
@@ -148,11 +148,11 @@ impl<T: Slots> Shard<'_, T> {
                 return Ok(None);
             }
         }
-        // Room appeared in the pair itself while it was searched.
+        // During the search, room appeared in the pair itself.
         self.insert_into_pair(owner, class, put)
     }
 
-    /// A hop within the path, under the locks of its own pair. Where it belongs is not asked: a fingerprint that went to
+    /// Carries out an inner hop under the locks of its own pair. Does not check the owner: a fingerprint that went to
     /// another table is not found here.
     pub(crate) fn hop(self, hop: Hop) -> bool {
         let held = self.hold(self.stripes().lock_pair(hop.from, hop.to));
@@ -163,10 +163,9 @@ impl<T: Slots> Shard<'_, T> {
         moved
     }
 
-    /// The hop out of the pair of the key, and its insertion, in one critical section: no other writer gets the hole. A
-    /// unique key is looked for, and so is room, as if there had been no search (H4, models unique_*). Another copy
-    /// decides nothing on the pair: it needs the locks of the hop alone, and goes into the slot that the hop leaves (models
-    /// last_hop_* and crossing_last_hops_*).
+    /// Carries out the last hop and inserts the key in one critical section, so that no other writer gets the hole. A
+    /// unique key is looked for again, and so is room (H4, models unique_*). Another copy decides nothing on the pair:
+    /// it needs the locks of the hop alone, and takes the vacated slot (models last_hop_* and crossing_last_hops_*).
     #[inline]
     pub(super) fn last_hop<H: Owner>(
         self,
@@ -189,7 +188,6 @@ impl<T: Slots> Shard<'_, T> {
         Ok(self.displace(&held, hop, length, class, put.value))
     }
 
-    /// Carries out the last hop of a path and puts the class into the slot that it leaves.
     #[inline(always)]
     fn displace(
         self,
@@ -205,11 +203,11 @@ impl<T: Slots> Shard<'_, T> {
         Some(0)
     }
 
-    /// Moves a copy of the fingerprint to its other bucket and returns the slot that it left: `None` if it is no longer
-    /// there or the other has no room left (H4).
+    /// Moves a copy of the fingerprint to its other bucket and returns the vacated slot, or `None` if the fingerprint
+    /// is gone or its other bucket is full (H4).
     ///
-    /// Copy, bump, clear: at every moment the fingerprint stands in one bucket or in both, and a lookup that saw
-    /// neither copy sees that the version changed (H1).
+    /// Copy, bump, clear: the fingerprint always stands in at least one bucket, and a lookup that saw neither copy sees
+    /// the bump (H1).
     #[inline(always)]
     pub(super) fn relocate(self, held: &Held<'_, impl Sized, T::Moment>, hop: Hop) -> Option<Slot> {
         let class = Class { fingerprint: hop.fingerprint, first: hop.from, second: hop.to };
@@ -227,7 +225,7 @@ impl<T: Slots> Shard<'_, T> {
         if was_empty {
             held.locked.move_count(hop.from, hop.to);
         } else {
-            // What was dead there is counted already.
+            // A dead slot is counted already.
             held.locked.count(hop.from, |count| count.wrapping_add(EMPTIED));
         }
         if held.locked.is_noted() {
@@ -248,10 +246,10 @@ mod tests {
     use std::collections::BTreeMap;
     use std::rc::Rc;
 
-    /// Without other writers, each path is carried out as it was found: in one critical section per hop, of which the last stores
-    /// the key, or in one for all of them with the shard locked. Either is counted.
+    /// Without other writers, each path is carried out as it was found: in one critical section per hop, of which the
+    /// last stores the key, or in one for all of them with the shard locked. Either is counted.
     #[test]
-    fn a_path_takes_one_critical_section_a_hop() {
+    fn a_path_takes_one_critical_section_per_hop() {
         for (width, alone) in [(8, false), (13, false), (16, false), (24, false), (16, true)] {
             let filter = CuckooFilter::<u64>::builder().capacity(2000).fingerprint_bits(width).build().unwrap();
             let mut lengths = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! A shard: a view of some buckets with their stripes, a small filter of its own.
+//! A shard: a view of a range of buckets with their stripes.
 
 use super::bucket_array::BucketArray;
 use super::locks::{Held, Locked, Stripes};
@@ -7,7 +7,7 @@ use super::slots::{Bare, Slots};
 use crate::layout::{Class, Format, Geometry};
 use crate::sys::prefetch::CacheLevel;
 
-/// The words and the stripes of a run of buckets, and how their slots are read.
+/// The words and stripes of a shard, and the kind of its slots.
 #[derive(Clone, Copy)]
 pub(crate) struct Shard<'a, T: Slots = Bare> {
     shards: &'a Shards,
@@ -16,7 +16,6 @@ pub(crate) struct Shard<'a, T: Slots = Bare> {
 }
 
 impl Shards {
-    /// A view of the shard with this number.
     #[inline(always)]
     pub(crate) fn at<T: Slots>(&self, number: usize, slots: T) -> Shard<'_, T> {
         debug_assert!(number < self.plan().shards);
@@ -50,53 +49,52 @@ impl<'a, T: Slots> Shard<'a, T> {
         Stripes::new(self.shards, self.number)
     }
 
-    /// Reads the epoch for stripes that are locked.
+    /// Reads the epoch for locked stripes.
     #[inline(always)]
     pub(super) fn hold<G>(self, locked: Locked<'a, G>) -> Held<'a, G, T::Moment> {
         Held { moment: self.moment(), locked }
     }
 
-    /// The moment by the present epoch: without locks a hint, which decides nothing but where a search goes.
+    /// The moment of the present epoch. Without locks, a hint that decides only the next step.
     #[inline(always)]
     pub(super) fn moment(self) -> T::Moment {
         self.slots.moment(self.slots.now())
     }
 
-    /// Begins to fetch the buckets of a key.
+    /// Prefetches the buckets of a key.
     #[inline(always)]
     pub(crate) fn fetch(self, class: Class, level: CacheLevel) {
         self.bucket_array().prefetch(class.first, level);
         self.bucket_array().prefetch(class.second, level);
     }
 
-    /// Begins to fetch all that a lookup reads.
+    /// Prefetches everything that a lookup reads.
     #[inline(always)]
     pub(super) fn fetch_for_lookup(self, class: Class) {
         self.fetch(class, CacheLevel::L1);
         self.stripes().of(class.first).version().fetch();
     }
 
-    /// Begins to fetch all buckets.
     pub(crate) fn fetch_all(self) {
         self.bucket_array().prefetch_all();
     }
 
-    /// Memory of the words, in bytes.
     pub(crate) fn table_bytes(self) -> usize {
         self.bucket_array().bytes()
     }
 
-    /// Slots in use. Each stripe is read at a moment of its own.
+    /// The number of occupied slots. Stripes are read one after the other.
     pub(crate) fn len(self) -> u64 {
         self.stripes().total()
     }
 
-    /// Checks in which stripe each stored copy is counted, of a shard without writers that was neither loaded nor cleared:
-    /// of those, only the sum is right.
+    /// Asserts that each copy is counted in the stripe of its slot, in a shard without writers that was never loaded or
+    /// cleared.
     #[cfg(test)]
     pub(crate) fn assert_counted_where_they_belong(self) {
         let moment = self.moment();
-        let expected = self.stripes().histogram(self.classes(moment).map(|(class, _)| class.first));
+        let mut expected = vec![0; self.stripes().count()];
+        self.classes(moment).for_each(|(class, _)| expected[self.stripes().number(class.first)] += 1);
         assert_eq!(self.stripes().counts(), expected, "each copy is counted in the stripe of its slot");
     }
 }
@@ -127,7 +125,7 @@ mod tests {
         (0..).map(|hash| shards.locate(Mixed::of(hash)).1)
     }
 
-    /// Lookups of a class watch the stripe of either of its buckets, as the hash of the key has it.
+    /// Lookups of a class read the version of either of its buckets, depending on the hash of the key.
     #[test]
     fn versions_advance_where_a_copy_moves_or_stays_behind_a_cleared_slot() {
         let shards = shards();
@@ -166,10 +164,9 @@ mod tests {
         assert_eq!(shard.len(), 0);
     }
 
-    /// During churn, `len` is only right if what an insertion adds and what the removal of the same copy takes away stand in
-    /// stripes that belong together.
+    /// `len` beside churn depends on it.
     #[test]
-    fn copies_are_counted_in_the_stripe_that_is_said() {
+    fn copies_are_counted_in_the_stripe_of_their_slot() {
         let shards = shards();
         let shard = shards.at(0);
         let check = || shard.assert_counted_where_they_belong();

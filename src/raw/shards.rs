@@ -1,5 +1,5 @@
-//! The shards of a filter, side by side: one run of words, one run of stripes, and the numbers that find a place in both. No
-//! record of a shard is read on the way.
+//! The shards of a filter, side by side: all words in one buffer, all stripes in another. Lookups read no record of a
+//! shard.
 
 use super::probe::Shape;
 use super::stripe::{STRIPE_BYTES, Stripe, VersionRef};
@@ -10,30 +10,30 @@ use crate::sys::unaligned;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use crossbeam_utils::CachePadded;
 
-/// Words behind the last bucket, as many as a lookup may read there.
+/// The number of words behind the last bucket that a lookup may read.
 const SPARE: usize = if unaligned::AVAILABLE { 1 } else { 2 };
 
-/// Of a table of a growing filter, lookups read the first fields alone.
+/// Lookups in a table of a growing filter read the first fields alone.
 #[repr(C)]
 pub(crate) struct Shards {
-    /// Those of all shards, one after the other, and [`SPARE`] that stay zero: lookups read the word behind a bucket, too.
+    /// The words of all shards, and [`SPARE`] words that stay zero.
     pub(super) words: Buffer<AtomicU64>,
     pub(super) stripes: Buffer<CachePadded<Stripe>>,
     pub(super) shape: Shape<ShardStrides>,
-    /// For each shard, whether a panic interrupted a change of it.
+    /// Per shard, whether a panic interrupted a change.
     pub(super) interrupted: Buffer<Flag>,
     plan: Plan,
     /// Whether words and stripes outlive this process.
     noted: bool,
 }
 
-/// How far apart buckets and stripes are.
+/// The distances of buckets and stripes.
 #[derive(Clone, Copy)]
 pub(crate) struct ShardStrides {
     pub(super) bucket_bits: u64,
-    /// Bytes of the stripes of a shard.
+    /// The bytes of all stripes of a shard.
     pub(super) stripes: u64,
-    /// A stripe is `1 << stripe_shift` buckets.
+    /// A stripe covers `1 << stripe_shift` buckets.
     pub(super) stripe_shift: u32,
 }
 
@@ -47,20 +47,19 @@ impl ShardStrides {
     }
 }
 
-// No user code runs while a stripe is locked, so only a fault of this crate could leave a change half made. Even that
-// loses no other key, and what it leaves is noted (`poison`).
+// No user code runs under the lock of a stripe, so only a bug of this crate could leave a change half made. Even that
+// loses no other key, and it is noted (`poison`).
 impl UnwindSafe for Shards {}
 impl RefUnwindSafe for Shards {}
 
 impl Shards {
-    /// Empty ones. `None` when there is no memory.
+    /// Returns empty shards, or `None` if allocation fails.
     pub(crate) fn new(plan: &Plan, source: Source<'_>) -> Option<Self> {
         let words = Buffer::new(Self::words_of(plan)?, source)?;
         let stripes = Buffer::new(Self::stripes_of(plan)?, source)?;
         Shards::of_memory(plan, words, stripes, source)
     }
 
-    /// In this memory, with what it holds.
     fn of_memory(
         plan: &Plan,
         words: Buffer<AtomicU64>,
@@ -77,31 +76,31 @@ impl Shards {
         })
     }
 
-    /// In the memory of a file, which other processes read and the next one takes over. `None` when there is no memory for what
-    /// is this process's own.
+    /// Shards in the memory of a file that other processes read and the next one takes over. Returns `None` if the
+    /// allocation of private memory fails.
     #[cfg(all(feature = "shared", target_os = "linux"))]
     pub(crate) fn shared(plan: &Plan, words: Buffer<AtomicU64>, stripes: Buffer<CachePadded<Stripe>>) -> Option<Self> {
         let shards = Shards::of_memory(plan, words, stripes, crate::sys::memory::HugePages::Unadvised.into())?;
         Some(Shards { noted: true, ..shards })
     }
 
-    /// Whether what takes several stores is noted first (`intent`).
+    /// Whether changes of several stores are noted first (`intent`).
     #[inline(always)]
     pub(super) fn is_noted(&self) -> bool {
         cfg!(all(feature = "shared", target_os = "linux")) && self.noted
     }
 
-    /// How many words there are.
+    /// The number of words.
     pub(crate) fn words_of(plan: &Plan) -> Option<usize> {
         plan.shards.checked_mul(plan.words)?.checked_add(SPARE)
     }
 
-    /// How many stripes there are.
+    /// The number of stripes.
     pub(crate) fn stripes_of(plan: &Plan) -> Option<usize> {
         plan.shards.checked_mul(plan.stripes)
     }
 
-    /// The memory behind this value, in bytes; `None` if no address space holds it.
+    /// The memory of shards in bytes, or `None` if it exceeds the address space.
     pub(crate) fn bytes_of(plan: &Plan) -> Option<usize> {
         let words = Buffer::<AtomicU64>::bytes_of(Self::words_of(plan)?)?;
         let stripes = Buffer::<CachePadded<Stripe>>::bytes_of(Self::stripes_of(plan)?)?;
@@ -113,13 +112,13 @@ impl Shards {
         Self::bytes_of(&self.plan).unwrap_or(usize::MAX)
     }
 
-    /// Memory of all words, in bytes.
+    /// The memory of all words in bytes.
     #[inline]
     pub(crate) fn table_bytes(&self) -> usize {
         self.plan.shards * self.plan.words * size_of::<u64>()
     }
 
-    /// Whether most of the words are in a core's own caches: the lines of larger tables come from memory, most of them.
+    /// Whether most words are in the caches of a core.
     pub(crate) fn is_near(&self) -> bool {
         const NEAR_TABLE: usize = 8 << 20;
         self.table_bytes() <= NEAR_TABLE

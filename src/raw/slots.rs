@@ -1,7 +1,8 @@
-//! The content of a slot beside its fingerprint: nothing ([`Bare`]), or a tag whose meaning depends on the epoch ([`Tagged`]).
+//! The content of a slot beside its fingerprint: nothing ([`Bare`]), or a tag whose meaning depends on the epoch
+//! ([`Tagged`]).
 //!
-//! Writers and lookups are generic over [`Slots`]. For bare slots, everything that concerns time is a constant and compiles to
-//! nothing.
+//! Writers and lookups are generic over [`Slots`]. For bare slots, everything that concerns time is a constant and
+//! compiles to nothing.
 
 use super::epoch::Epoch;
 use super::filter::RawFilter;
@@ -23,7 +24,8 @@ pub(crate) trait SlotKind: Send + Sync + 'static {
     /// Returns the state of a new filter, at epoch 0.
     fn new(plan: &Plan) -> Self;
 
-    /// Brings a filter whose tables were copied at these epochs to the latest of them, without the slots that have died.
+    /// Brings a filter whose tables were copied at these epochs to the latest of them, without the slots that have
+    /// died.
     fn catch_up(filter: &RawFilter<Self>, epochs: &[u64])
     where
         Self: Sized;

@@ -6,7 +6,7 @@
 //! | version  | the holder of the lock | lookups: once, and once more for a miss |
 //! | count    | the holder of the lock | `len`, at any time                      |
 //! | counters | the holder of the lock | `stats`, at any time                    |
-//! | intent   | the holder of the lock | whoever takes over what a process left  |
+//! | intent   | the holder of the lock | the process that takes over             |
 
 use super::counters::Counters;
 use crate::sys::memory::Zeroed;
@@ -16,25 +16,24 @@ use crate::sys::sync::{AtomicU64, Mutex, ReadWord, fence_acquire, load_locked};
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 
-/// What a lookup saw when it began.
+/// The version read at the beginning of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version(u64);
 
-/// The version of a class.
 #[derive(Clone, Copy)]
 pub(crate) struct VersionRef<'a>(&'a AtomicU64);
 
-/// Every writer stores in the first line of a stripe, and only moves and removals of copies in the second, which lookups read.
-/// In one line, each lock and unlock would take it from all readers.
+/// All writers store in the first cache line of a stripe. Lookups read the second one, where only relocations and
+/// removals of copies store: in one line, each lock and unlock would take it from all readers.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Stripe {
     pub(super) lock: Mutex,
-    /// In the lower bits, which wrap, the occupied slots of this stripe's buckets, give or take what the shard was loaded with.
-    /// Above them, how many slots were emptied.
+    /// In the lower bits, wrapping, the occupied slots of this stripe, apart from those that the shard was loaded with.
+    /// Above them, the number of emptied slots.
     count: AtomicU64,
     pub(super) counters: Counters,
-    /// What is about to be done, in memory that outlives the process (`intent`); else 0.
+    /// The change about to be made, in memory that outlives the process (`intent`), or 0.
     intent: AtomicU64,
     version: Line<AtomicU64>,
 }
@@ -44,23 +43,21 @@ pub(crate) struct Stripe {
 #[repr(align(64))]
 struct Line<T>(T);
 
-/// More than the slots of a shard, with a sign.
+/// Enough for the slots of a shard, with a sign.
 const COUNT_BITS: u32 = 24;
 
-/// Added to the count of a stripe for a slot that was emptied: 1 less in the lower bits, and something above them. So the count is
-/// another number after each change, and not the old one after an insertion and a removal (`refusal`). It comes round again
-/// after 10^12 removals.
+/// Added to a count per emptied slot: subtracts 1 from the lower bits and adds 1 above them. So a count differs after
+/// each change, even after an insertion and a removal (`refusal`). It wraps after 10^12 removals.
 pub(super) const EMPTIED: u64 = (1 << COUNT_BITS) - 1;
 
-/// The same for a dead slot that was stored over, which is counted already.
+/// Added to a count per dead slot that is overwritten, which is counted already.
 pub(super) const REPLACED: u64 = EMPTIED + 1;
 
-/// The memory of a stripe.
 pub(super) const STRIPE_BYTES: usize = size_of::<CachePadded<Stripe>>();
 
 #[allow(unsafe_code)]
-// SAFETY: 1. numbers and counters of zero bytes are their defaults; 2. so is the lock, which `sync` checks when it is
-// compiled; 3. nothing of it needs a drop, which `Buffer::new` checks.
+// SAFETY: 1. numbers and counters of zero bytes are their defaults; 2. so is the lock, as `sync` asserts at compile
+// time; 3. no field needs a drop, which `Buffer::new` checks.
 unsafe impl Zeroed for CachePadded<Stripe> {}
 
 impl Stripe {
@@ -70,8 +67,8 @@ impl Stripe {
     }
 
     pub(super) fn advance(&self) {
-        // Release: pairs with the Acquire in `VersionRef::begin`; the copy stands before it (H1, models relocation_*). A
-        // u64 does not come round again.
+        // Release: pairs with the Acquire in `VersionRef::begin`. The copy was stored before (H1, models relocation_*).
+        // A u64 does not wrap.
         self.version.0.store(load_locked(&self.version.0).wrapping_add(1), Ordering::Release);
         reached(Step::Bumped);
     }
@@ -86,13 +83,13 @@ impl Stripe {
     }
 
     pub(super) fn set_intent(&self, intent: u64) {
-        // Release: to the process that takes over, the stores of this one are there in the order of its program; what stands
-        // before this one is not to be moved behind it. The words that follow are stored with Release, too.
+        // Release: the compiler keeps the order of the stores before and after it, of which a killed process leaves a
+        // prefix. The words that follow are stored with Release, too.
         self.intent.store(intent, Ordering::Release);
         reached(Step::Intended);
     }
 
-    /// Takes over what a process that has ended may have left locked. The count and the counters begin at 0.
+    /// Releases the lock of a process that has ended, and resets the count and the counters.
     #[cfg(all(feature = "shared", target_os = "linux"))]
     pub(super) fn take_over(&self) {
         crate::sys::sync::release_abandoned(&self.lock);
@@ -100,70 +97,66 @@ impl Stripe {
         self.counters.reset();
     }
 
-    /// Occupied slots; below zero, it wraps.
+    /// The number of occupied slots, which wraps below zero.
     pub(super) fn count(&self) -> u64 {
         // Relaxed: a number on its own, which orders nothing.
         occupied(self.count.load(Ordering::Relaxed))
     }
 
-    /// With the emptied slots, for the holder of the lock.
+    /// The count with the number of emptied slots, for the holder of the lock.
     #[inline(always)]
     pub(super) fn locked_count(&self) -> u64 {
         load_locked(&self.count)
     }
 
-    /// Two numbers that tell whether any slot of the stripe was filled or emptied since they were read, by the holder of the lock:
-    /// each change stores one of them.
+    /// Two numbers of which each change that fills or empties a slot changes one. For the holder of the lock.
     pub(super) fn locked_state(&self) -> [u64; 2] {
         [self.locked_count(), load_locked(&self.version.0)]
     }
 
     #[inline(always)]
     pub(super) fn set_count(&self, count: u64) {
-        // Relaxed: written under the lock, read on its own.
+        // Relaxed: written under the lock, and orders nothing.
         self.count.store(count, Ordering::Relaxed);
     }
 }
 
-/// The occupied slots in the count of a stripe.
+/// The number of occupied slots in a count.
 pub(super) fn occupied(count: u64) -> u64 {
     ((count << (u64::BITS - COUNT_BITS)).cast_signed() >> (u64::BITS - COUNT_BITS)).cast_unsigned()
 }
 
 impl VersionRef<'_> {
-    /// Begins to fetch it.
     #[inline(always)]
     pub(super) fn fetch(self) {
         prefetch(self.0, CacheLevel::L1);
     }
 }
 
-/// Tells whether what a lookup reads was changed meanwhile.
+/// Detects changes beside a lookup.
 pub(crate) trait Watch: Copy {
     type Seen: Copy;
 
-    /// What a lookup sees before it reads.
+    /// Reads the version before the buckets.
     fn begin(self) -> Self::Seen;
 
-    /// Not 0 if a relocation of the class came between [`Watch::begin`] and the reads of the buckets.
+    /// Nonzero if a relocation of the class came between [`begin`](Self::begin) and the reads of the buckets.
     fn change_since(self, seen: Self::Seen) -> u64;
 
-    /// Whether none did.
     #[inline(always)]
     fn is_still(self, seen: Self::Seen) -> bool {
         self.change_since(seen) == 0
     }
 }
 
-/// The version of a class in memory that this process may only read: the language promises of such memory no other loads than
-/// Relaxed ones.
+/// The version of a class in memory that this process only reads, where the language permits none but Relaxed loads.
 #[derive(Clone, Copy)]
 pub(crate) struct FencedRef<'a>(pub(super) ReadWord<'a>);
 
-/// Where the version stands in a stripe, in bytes.
+/// The offset of the version in a stripe.
 pub(super) const VERSION_AT: usize = core::mem::offset_of!(Stripe, version);
 
-/// Of what nobody changes.
+/// The version of memory that nobody changes.
 impl Watch for () {
     type Seen = ();
 
@@ -181,15 +174,15 @@ impl Watch for VersionRef<'_> {
 
     #[inline(always)]
     fn begin(self) -> Version {
-        // Acquire: pairs with the Release in `advance`. A thread that sees the new version sees the copy that was made
-        // before it (H1, models relocation_*).
+        // Acquire: pairs with the Release in `Stripe::advance`. A thread that reads the new version sees the copy
+        // stored before it (H1, models relocation_*).
         Version(self.0.load(Ordering::Acquire))
     }
 
     #[inline(always)]
     fn change_since(self, version: Version) -> u64 {
-        // Relaxed: the Acquire loads of the buckets stand before it. One that saw a cleared slot synchronised with the
-        // clearing store, and the bump happened before that (H1, H2).
+        // Relaxed: the Acquire loads of the buckets precede it. One that read a cleared slot synchronized with the
+        // clearing store, and the bump happened before that (H1, H2, models relocation_* and equal_fingerprint_*).
         self.0.load(Ordering::Relaxed) ^ version.0
     }
 }
@@ -200,15 +193,15 @@ impl Watch for FencedRef<'_> {
     #[inline(always)]
     fn begin(self) -> Version {
         let version = Version(self.0.load());
-        // Acquire: with the load before it as the Acquire of `VersionRef::begin` (H1, models *_by_fences).
+        // Acquire: makes the load before it as good as that of `VersionRef::begin` (H1, models *_by_fences).
         fence_acquire();
         version
     }
 
     #[inline(always)]
     fn change_since(self, version: Version) -> u64 {
-        // Acquire: the loads of the buckets stand before it. One that saw a cleared slot synchronised with the clearing store,
-        // and the bump happened before that (H1, H2, models *_by_fences).
+        // Acquire: the loads of the buckets precede it. One that read a cleared slot synchronized with the clearing
+        // store, and the bump happened before that (H1, H2, models *_by_fences).
         fence_acquire();
         self.0.load() ^ version.0
     }

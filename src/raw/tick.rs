@@ -1,5 +1,5 @@
-//! Ticks: what is dead is swept, then the epoch advances. In this order: an insertion for the longest time has, after the
-//! tick, the tag that was dead before it (models tick_and_insertion_*).
+//! Ticks: dead slots are swept, then the epoch advances. After the tick, an insertion for the longest time has the tag
+//! that was dead before it (models tick_and_insertion_*).
 
 use super::bucket_array::UnderLock;
 use super::epoch::Pass;
@@ -10,17 +10,16 @@ use super::slots::{Slots, Tagged, Tagging};
 use super::stripe::EMPTIED;
 use crate::layout::{Bucket, MAX_EPOCH};
 
-/// Buckets that are swept under one lock: a few microseconds.
+/// The largest number of buckets swept under one lock, which takes a few microseconds.
 const CHUNK: u32 = 512;
 
 impl RawFilter<Tagging> {
-    /// The number of ticks that were made.
     pub(crate) fn epoch(&self) -> u64 {
         self.kind().epoch.now()
     }
 
-    /// Sweeps what is left to sweep, and ends the epoch: everything of which one tick was left is dead when this returns.
-    /// Returns how many slots were cleared.
+    /// Sweeps the remaining chunks and ends the epoch: slots with one tick left are dead on return. Returns the number
+    /// of cleared slots.
     pub(crate) fn advance(&self) -> usize {
         let pass = self.kind().epoch.pass();
         let (cleared, _) = self.sweep_up_to(&pass, u64::MAX);
@@ -28,8 +27,8 @@ impl RawFilter<Tagging> {
         cleared
     }
 
-    /// Advances to this epoch, unless it is past already, tick by tick; returns how many epochs it went. Where every slot
-    /// has died on the way, the filter is cleared, and of the ticks only as many are made as make tags come out right.
+    /// Advances tick by tick to this epoch, unless it has passed. Returns the number of ticks. If every slot dies on
+    /// the way, clears the filter and makes only the remaining ticks of the last cycle.
     pub(crate) fn advance_to(&self, epoch: u64) -> u64 {
         let pass = self.kind().epoch.pass();
         let mut due = epoch.min(MAX_EPOCH).saturating_sub(pass.now());
@@ -37,7 +36,7 @@ impl RawFilter<Tagging> {
         let cycle = self.tags().cycle();
         if due >= cycle {
             self.clear();
-            // What is stored meanwhile has its time from then on: tags say the same a whole number of cycles later.
+            // Slots stored in the meantime have their time from now on: tags repeat after a whole number of cycles.
             pass.advance(due - due % cycle);
             due %= cycle;
         }
@@ -48,29 +47,29 @@ impl RawFilter<Tagging> {
         all
     }
 
-    /// Sweeps about this many buckets more, ahead of the next tick; says whether any are left for it.
+    /// Sweeps about this many buckets ahead of the next tick. Returns whether any are left.
     pub(crate) fn sweep(&self, buckets: usize) -> bool {
         let pass = self.kind().epoch.pass();
         let chunks = (buckets as u64).div_ceil(u64::from(self.chunk()));
         self.sweep_up_to(&pass, pass.swept().saturating_add(chunks)).1
     }
 
-    /// Drops what has died since copies of its tables were made, each at an epoch of its own, and goes on at the latest of these.
-    /// No other thread knows the filter yet.
+    /// Drops the slots that have died since tables were copied at these epochs, and advances to the latest. No other
+    /// thread knows the filter.
     pub(super) fn catch_up(&self, epochs: &[u64]) {
         let latest = epochs.iter().copied().max().unwrap_or(0);
         self.with_tables(|shards| shards.zip(epochs).for_each(|(shard, &copied)| shard.catch_up(copied, latest)));
         self.kind().epoch.pass().advance(latest);
     }
 
-    /// Buckets that are swept under one lock: of one stripe.
+    /// The number of buckets swept under one lock: at most one stripe.
     fn chunk(&self) -> u32 {
         CHUNK.min(1 << self.plan().stripe_shift)
     }
 
-    /// Sweeps up to the chunk with this number, counted through all tables; returns how many slots were cleared, and whether any
-    /// chunk is left. Tables that are split off while this runs are swept, too: the list is read as it goes (models
-    /// tick_during_a_split_*).
+    /// Sweeps up to the chunk with this number, counted through all tables. Returns the number of cleared slots, and
+    /// whether any chunk is left. Includes tables split off in the meantime, because the list is read as it grows
+    /// (models tick_during_a_split_*).
     fn sweep_up_to(&self, pass: &Pass<'_>, end: u64) -> (usize, bool) {
         let chunk = self.chunk();
         let chunks = u64::from(self.plan().buckets.div_ceil(chunk));
@@ -95,8 +94,8 @@ impl RawFilter<Tagging> {
 }
 
 impl Shard<'_, Tagged<'_>> {
-    /// Clears the dead slots of some buckets of one stripe. No version advances: to readers of this epoch they are dead, and
-    /// readers of an older one retry.
+    /// Clears the dead slots of some buckets of one stripe. Advances no version: the slots are dead to readers of this
+    /// epoch, and readers of an older one retry.
     fn sweep(self, pass: &Pass<'_>, first: u32, count: u32) -> usize {
         let mut buckets = self.geometry().buckets_from(first, count).peekable();
         let Some(&any) = buckets.peek() else { return 0 };
@@ -112,7 +111,7 @@ impl Shard<'_, Tagged<'_>> {
 }
 
 impl<T: Slots> Shard<'_, T> {
-    /// Clears all dead slots.
+    /// Clears all dead slots, by the epoch under these locks.
     pub(super) fn sweep_all(self, locked: &LockedAll<'_>) {
         if !T::TAGGED {
             return;
@@ -128,8 +127,8 @@ impl<T: Slots> Shard<'_, T> {
         self.clear_where(locked, bucket, |run| self.slots.dead(self.format().lanes, run, moment), |_| true)
     }
 
-    /// Clears the slots of a locked bucket that `is` selects in its runs, exactly, and `dies` by their content. Returns their
-    /// number.
+    /// Clears the slots of a locked bucket that `is` selects exactly in its runs and `dies` by their content. Returns
+    /// their number.
     pub(super) fn clear_where(
         self,
         locked: &Locked<'_, impl Sized>,

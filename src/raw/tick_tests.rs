@@ -1,4 +1,4 @@
-//! Random operations on one thread, against a multiset of deadlines for each class.
+//! Random operations on one thread, compared with a multiset of deadlines per class.
 
 use super::filter::RawFilter;
 use super::owner::Fixed;
@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What the filter should hold: the deadlines of each class, in order. A deadline is an epoch, times 2^c, and a count less one.
+/// The expected content: the sorted deadlines of each class. A deadline is an epoch times 2^c, plus a count less one.
 #[derive(Default)]
 struct Oracle {
     epoch: u64,
@@ -124,7 +124,7 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
                         Err(InsertError::TooManyCopies) => assert_eq!(oracle.values(class).len(), 8),
                         Err(error) => {
                             assert_eq!(error, InsertError::Full);
-                            // The first refusal comes near to a full table, whatever has died there.
+                            // The first refusal comes near a full table, including slots that have died.
                             refused += 1;
                             assert!(oracle.live() > 34 * 4 * 8 / 10 || width - bits < 6, "{} live", oracle.live());
                         }
@@ -145,7 +145,7 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
                     oracle.set_epoch(oracle.epoch + ticks);
                 }
                 193 => {
-                    // To an epoch that is past.
+                    // To a past epoch.
                     assert_eq!(filter.advance_to(oracle.epoch / 2), 0);
                 }
                 _ => {
@@ -164,7 +164,7 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
         }
         check_all(&filter, &oracle, &hashes);
         assert!(refused < 1500, "{width} {bits}: {refused} refused");
-        // What a tick makes dead, the next one sweeps.
+        // The next tick sweeps slots that a tick made dead.
         for _ in 0..=most {
             filter.advance();
         }
@@ -172,7 +172,7 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
     }
 }
 
-/// By so many ticks that everything dies: what is stored after the clear of its shard has its time from then on.
+/// Over so many ticks that everything dies: a slot stored after the clear of its shard has its time from then on.
 #[test]
 fn what_is_stored_during_a_long_advance_lives_and_dies_by_its_tag() {
     let plan = Plan { shards: 2, ..Plan::one_shard(16, 64, 4) }.with_tags(3);
@@ -195,7 +195,7 @@ fn what_is_stored_during_a_long_advance_lives_and_dies_by_its_tag() {
     }
 }
 
-/// A slot that is dead is room, and a path never moves it.
+/// A dead slot is room, and no path moves it.
 #[test]
 fn what_has_died_makes_room_before_it_is_swept() {
     for (width, bits) in [(16, 3), (18, 2), (20, 4), (24, 8)] {
@@ -210,7 +210,7 @@ fn what_has_died_makes_room_before_it_is_swept() {
         }
         assert!(full > 230, "{full} of 256 slots");
         filter.advance();
-        // The tick has made all of them dead; none was swept.
+        // The tick has made all of them dead, and swept none.
         assert_eq!(filter.len() as u64, full);
         assert!((0..full).all(|hash| !filter.contains(Mixed::of(hash))));
         let states = || filter.flat().at(0).stripes().states();
@@ -227,7 +227,7 @@ fn what_has_died_makes_room_before_it_is_swept() {
     }
 }
 
-/// A tick is as short as what was not swept ahead of it.
+/// A tick sweeps only the chunks that were not swept ahead of it.
 #[test]
 fn a_sweep_ahead_takes_work_from_the_tick() {
     let plan = Plan::new(300_000, 16, None).unwrap().with_tags(3);

@@ -1,12 +1,12 @@
-//! A window over a sequence: each item is worked on some items after it was drawn, while what it needs is on its way
-//! from memory. For writers; lookups go in blocks (`block`).
+//! A window over a sequence, for writers: an item is processed some items after it was drawn, when its memory has
+//! arrived.
 
 use core::{array, mem};
 
-/// Calls `work` for each item, in order, `AHEAD` items after the iterator yielded it; and `half_way` between the two,
-/// when what was asked for has arrived and may tell what else is needed. The first items go without.
+/// Calls `work` for each item in order, `AHEAD` items after the iterator yielded it, and `half_way` in between, when
+/// prefetched memory may name more to prefetch. The first items are not prepared.
 ///
-/// There is one call of `work`, so that it is compiled in place.
+/// `work` is called at one place, so that it is inlined.
 #[inline(always)]
 pub(crate) fn rolling<const AHEAD: usize, T>(
     items: impl Iterator<Item = T>,

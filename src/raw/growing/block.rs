@@ -1,7 +1,7 @@
-//! Lookups of many keys in a growing filter, in blocks, as `raw/block` does for filters of fixed size.
+//! Lookups of many keys in a growing filter, in blocks like those of `raw/block`.
 //!
-//! The cells are read when tables are asked, two blocks ahead. Whether any of them has changed since then is asked once for a
-//! block, when its buckets have been read, by the turn of the directory.
+//! The cells of a block are read two blocks ahead. After its buckets are read, the turn of the directory shows whether
+//! any cell has changed since.
 
 use super::Growing;
 use super::leaf::{Leaf, TableShape, layout_of};
@@ -18,39 +18,37 @@ use crate::sys::steps::{Step, reached};
 use core::array;
 use core::marker::PhantomData;
 
-/// Keys of a block that may be in tables of two runs while the block is read as if none were: of a filter that has grown to
-/// its end, few of them are, one in 16 where the rate is 0.1 %.
+/// The number of keys of a block that may be in tables of two runs and are then looked up singly. At the end of growth
+/// these are few: one in 16 at a rate of 0.1 %.
 const FEW: u32 = BLOCK.div_ceil(4) as u32;
 
-/// The keys of a block, and where they are looked for. Numbers that are added to addresses have 32 bits, which for vectors are half as
-/// much, and each array begins with a cache line: a vector that lies in two waits for what was stored to both.
+/// The keys of a block and their places. Numbers have 32 bits for half as many vectors, and arrays begin with a cache
+/// line, because a vector in two lines waits for stores to both.
 #[repr(C, align(64))]
 struct LookupBlock<'a> {
     mixed: [Mixed; BLOCK],
     fingerprints: [u32; BLOCK],
     buckets: [[u32; BLOCK]; 2],
     leaves: [Member<'a, Leaf>; BLOCK],
-    /// Of these tables, and of any of them.
+    /// The shapes of these tables, and their union.
     shapes: [TableShape; BLOCK],
     begins: [[u32; BLOCK]; 2],
     addresses: [[u32; BLOCK]; 2],
     stripes: [u32; BLOCK],
     any_shape: TableShape,
-    /// The keys in tables of two runs, a bit each. Where they are few, all are read as one run, and these are looked up by
-    /// themselves.
+    /// A bit per key in a table of two runs.
     wide: u64,
     count: usize,
-    /// Of the directory, before its cells were read.
+    /// The turn of the directory before its cells were read.
     turn: u64,
 }
 
-/// An array that begins with a cache line.
+/// An array at the beginning of a cache line.
 #[repr(align(64))]
 struct Aligned<T>(T);
 
 struct ContainsEachAs<L>(PhantomData<L>);
 
-/// As `raw::block::contains_each_in`.
 pub(super) fn contains_each_in<K: SlotKind>(growing: &Growing<K>, next: Next<'_>, found: &mut [bool]) {
     let compiled: Compiled<ContainsEach<Growing<K>>> =
         with_layout!(layout_of(&growing.plan), L => Compiled::for_vectors::<ContainsEachAs<L>>());
@@ -61,7 +59,7 @@ impl<K: SlotKind, L: BucketLayout> Function<ContainsEach<Growing<K>>> for Contai
     #[inline(always)]
     fn run(growing: &Growing<K>, (next, found): (Next<'_>, &mut [bool])) {
         let level = level_for(growing.table_bytes());
-        // Three blocks: of one the tables are asked, the lines of another are on their way, and the third is read.
+        // Three blocks: the tables of one are located, the lines of another arrive, and the third is read.
         let mut blocks: [LookupBlock<'_>; 3] = array::from_fn(|_| LookupBlock::new(growing));
         let mut left = found.len();
         growing.ask::<L>(&mut blocks[0], &mut left, next);
@@ -113,7 +111,7 @@ impl<'a> LookupBlock<'a> {
 }
 
 impl LookupBlock<'_> {
-    /// Notes where keys lie, and in which cells.
+    /// Stores the places and returns the cells of the keys.
     #[inline(always)]
     fn cell_place(&mut self, Aligned(cells): &mut Aligned<[usize; BLOCK]>, place: impl Fn(Mixed) -> CellPlace) {
         #[expect(clippy::needless_range_loop, reason = "plain indices, which the compiler vectorizes")]
@@ -131,7 +129,7 @@ impl LookupBlock<'_> {
         L::Runs::SLOTS == 4 || self.wide.count_ones() <= FEW
     }
 
-    /// Works out what is read where.
+    /// Computes the positions of the buckets.
     #[inline(always)]
     fn begin<L: BucketLayout>(&mut self, geometry: &Geometry, stripe_shift: u32) {
         if self.count == 0 {
@@ -156,7 +154,7 @@ impl LookupBlock<'_> {
         }
     }
 
-    /// In one loop, that nothing is read which was just stored: a vector.
+    /// One loop that reads nothing just stored, so that it is vectorized.
     #[inline(always)]
     fn begin_as<L: BucketLayout>(&mut self, stripe_shift: u32) {
         for at in 0..BLOCK {
@@ -170,7 +168,6 @@ impl LookupBlock<'_> {
         }
     }
 
-    /// Begins to fetch the lines of a key.
     #[inline(always)]
     fn fetch<L: BucketLayout>(&self, at: usize, level: CacheLevel) {
         let fetch =
@@ -181,7 +178,7 @@ impl LookupBlock<'_> {
         }
     }
 
-    /// Looks for one of the keys, at this epoch. Not 0 if its version changed.
+    /// Looks up one key by this moment. Returns nonzero if its version changed.
     #[inline(always)]
     fn lookup_one<L: BucketLayout, T: Slots>(&self, at: usize, slots: T, moment: T::Moment, found: &mut bool) -> u64 {
         let leaf = self.leaves[at].get();
@@ -201,8 +198,7 @@ impl LookupBlock<'_> {
 }
 
 impl<K: SlotKind> Growing<K> {
-    /// Aims at the next keys and asks their tables how wide they are: in a pass of its own, between loops that the compiler
-    /// vectorises.
+    /// Locates the next keys and reads the shapes of their tables, in a loop of its own between vectorized ones.
     #[inline(always)]
     fn ask<'a, L: BucketLayout>(&'a self, block: &mut LookupBlock<'a>, left: &mut usize, next: Next<'_>) {
         block.count = (*left).min(BLOCK);
@@ -211,7 +207,7 @@ impl<K: SlotKind> Growing<K> {
             return;
         }
         next(&mut block.mixed);
-        // A copy: the compiler has vectors where nothing that is written may be what is read.
+        // A copy, so that the compiler can see that the loops do not write it, and vectorizes them.
         let (geometry, mut cells) = (self.geometry, Aligned([0; BLOCK]));
         if self.plan.extension_bits > 0 {
             block.cell_place(&mut cells, |mixed| geometry.cell_place_narrow_extended(mixed));
@@ -238,11 +234,11 @@ impl<K: SlotKind> Growing<K> {
         block.any_shape = any_shape;
     }
 
-    /// As a lookup of each key, in tables that are read as `L` or, all but a few, as `N`. Where a version, a cell or the epoch changed, the
-    /// block is looked at again key by key.
+    /// Looks up each key, in tables with the layout `N` or, for a few keys, `L`. If a version, a cell or the epoch
+    /// changed, looks up all of them singly.
     ///
-    /// As each key is read, the lines of one that is coming begin to be fetched: side by side, so that there are always some
-    /// on their way, and never more than the processor keeps track of.
+    /// Reading a key and prefetching the lines of a coming one alternate, so that some are always under way, and never
+    /// more than the processor can track.
     #[inline(always)]
     fn lookup<L: BucketLayout, N: BucketLayout>(
         &self,
@@ -269,7 +265,7 @@ impl<K: SlotKind> Growing<K> {
                 read(at);
                 coming.fetch::<L>(at, level);
             }),
-            // Unrolled by the compiler.
+            // The compiler unrolls this.
             (_, BLOCK) => (0..BLOCK).step_by(2).for_each(|at| [at, at + 1].into_iter().for_each(&mut read)),
             (_, count) => (0..count).for_each(read),
         }
@@ -278,7 +274,7 @@ impl<K: SlotKind> Growing<K> {
         for at in 0..BLOCK {
             let bits = block.shapes[at].bucket_bits();
             let width = u64::from(bits / 4);
-            // The fingerprint as the table stores it, above the tag of a slot that is alive.
+            // The fingerprint as stored in this table, above the tag of a live slot.
             let slot = slots.unit(block.fingerprints[at].into()) & ((1 << width) - 1) | slots.alive(1, moment);
             let [low, pattern] = [1, slot].map(|value| repeated(value, N::Runs::SLOTS, width));
             let minus = slots.minus(low);

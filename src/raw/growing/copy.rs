@@ -1,5 +1,4 @@
-//! The contents of tables as plain words, one table after the other, while the filter serves and splits; and tables made of
-//! such words.
+//! The contents of tables as plain words, one table after the other, while the filter serves and splits.
 
 use super::Growing;
 use crate::layout::Class;
@@ -8,12 +7,12 @@ use crate::raw::slots::{Compare, SlotKind, Slots};
 use core::ops::Range;
 
 impl<K: SlotKind> Growing<K> {
-    /// Copies all tables of these shards, one after the other, into the same `words`, which hold any of them.
+    /// Copies the tables of these shards, one after the other, into the same `words`, which must hold any of them.
     ///
-    /// The cell at which this stands is always the first one of a table. A split leaves that cell to the table that is
-    /// split, and of one that was refilled before it was locked the next one is copied: so every cell is copied once, at a moment
-    /// when its table was locked as a whole (models copy_during_a_*). How many cells a table has is
-    /// read under its locks, and so is all else that a copy says of itself.
+    /// `cell` is always the first one of a table. A split leaves it to the table that is split, and a refill before the
+    /// lock to the new table, which is copied instead. So each cell is copied once, while its table is locked as a
+    /// whole (models copy_during_a_*). The number of its cells is read under these locks, like the rest of a
+    /// [`TableCopy`].
     pub(crate) fn copy_each<E>(
         &self,
         shards: Range<usize>,
@@ -29,7 +28,7 @@ impl<K: SlotKind> Growing<K> {
         Ok(())
     }
 
-    /// Each copy of each class by the shard that it began in, with its whole fingerprint, of a filter without writers.
+    /// Each copy of each class with its whole fingerprint and the shard in which it began, in a filter without writers.
     pub(crate) fn classes(&self, moment: K::Moment) -> impl Iterator<Item = (usize, Class)> {
         let mut next = 0;
         let tables = core::iter::from_fn(move || {
@@ -47,7 +46,7 @@ impl<K: SlotKind> Growing<K> {
         })
     }
 
-    /// Fingerprints stored in these shards, each table looked at at a moment of its own.
+    /// The number of fingerprints in these shards. Tables are counted one after the other.
     pub(crate) fn stored_in(&self, shards: Range<usize>) -> u64 {
         let leaves = self.directory.each_from_newest();
         let leaves = leaves.filter(|leaf| shards.contains(&(leaf.first_cell / self.plan.cells_at(0))));

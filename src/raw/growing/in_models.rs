@@ -1,4 +1,4 @@
-//! Single steps of writers, for models: those that choose a bucket by a look without locks would blind them.
+//! Single steps of writers for models, which a step that reads words without locks would blind.
 
 use super::Growing;
 use super::write::InLeaf;
@@ -9,18 +9,18 @@ use crate::raw::slots::{Compare, SlotKind};
 use core::cell::Cell;
 
 impl<K: SlotKind> Growing<K> {
-    /// `None` if the pair is full.
+    /// Returns `None` if the pair is full.
     pub(crate) fn insert_into_pair(&self, key: Mixed, put: Put) -> Option<u32> {
         let result = self.at_owner(key, |shard, owner, class| shard.insert_into_pair(owner, class, put));
         result.map(|result| result.expect("no refusal"))
     }
 
-    /// Under one lock. Whether there was room.
+    /// Inserts under one lock. Returns whether there was room.
     pub(crate) fn insert_into_first(&self, key: Mixed) -> bool {
         self.at_owner(key, |shard, owner, class| shard.insert_into(owner, class.first, class, 1))
     }
 
-    /// With all of the table locked.
+    /// Inserts under all locks of the table.
     pub(crate) fn insert_alone(&self, key: Mixed) {
         let result = self.at_owner(key, |shard, owner, class| {
             let (mut search, mut budget) = (Search::new(), SearchBudget::full());
@@ -29,18 +29,18 @@ impl<K: SlotKind> Growing<K> {
         assert_eq!(result, Ok(0));
     }
 
-    /// Moves a key out of its first bucket, in the table that it is in.
+    /// Relocates a key from its first bucket in its present table.
     pub(crate) fn hop(&self, key: Mixed) -> bool {
         self.shard(self.owner(self.cell_place(key)).0).hop(out_of_first(self.owner(self.cell_place(key)).1))
     }
 
-    /// The same in this table of the list, whether or not it is there and the key in it.
+    /// Relocates a key from its first bucket in this table of the list, if both are there.
     pub(crate) fn hop_in_table(&self, number: usize, key: Mixed) -> bool {
         let class = self.cell_place(key).class;
         self.directory.each().nth(number).is_some_and(|table| self.shard(table).hop(out_of_first(table.class(class))))
     }
 
-    /// Stores a key that is absent in the oldest table, before that is split; says whether it was absent.
+    /// Stores an absent key in the oldest table before that is split. Returns its previous value, 0.
     pub(crate) fn insert_unique_in_first_table(&self, key: Mixed) -> u32 {
         let class = self.cell_place(key).class;
         let oldest = self.directory.each().next().expect("a table");
@@ -48,13 +48,13 @@ impl<K: SlotKind> Growing<K> {
         result.expect("there is room").expect("no refusal")
     }
 
-    /// Stores a key into the slot out of which another one is moved; `None` if its table was split meanwhile.
+    /// Stores a key in the slot from which another one is relocated, or returns `None` if the table was split.
     pub(crate) fn displace(&self, moved: Mixed, key: Mixed, put: Put) -> Option<u32> {
         let (cell, searched_long) = (self.cell_place(key).cell, Cell::new(false));
         let (leaf, class) = self.owner(self.cell_place(key));
         let owner = InLeaf { growing: self, cell, leaf, searched_long: &searched_long };
         let hop = out_of_first(leaf.class(self.cell_place(moved).class));
-        // In the new table the one to be moved is not found.
+        // The key to be moved is not found in the new table.
         self.shard(leaf).last_hop(owner, hop, 1, class, put).ok()?
     }
 
@@ -64,7 +64,7 @@ impl<K: SlotKind> Growing<K> {
         self.shard(leaf).searched(class)
     }
 
-    /// Whether an insertion is refused after that search. `None`: its key went to another table.
+    /// Whether an insertion is refused after that search, or `None` if its key is in another table.
     pub(crate) fn was_full(&self, key: Mixed, search: &Search) -> Option<bool> {
         let (place, searched_long) = (self.cell_place(key), Cell::new(false));
         let (leaf, class) = self.owner(place);
@@ -73,12 +73,12 @@ impl<K: SlotKind> Growing<K> {
         self.shard(leaf).was_full(owner, search, class, Put::COPY, now).ok()
     }
 
-    /// As an insertion does that was long in finding room in the table of this key.
+    /// Like an insertion after a long search in the table of this key.
     pub(crate) fn split_owner_if_nearly_full(&self, key: Mixed) {
         self.split_if_nearly_full(self.owner(self.cell_place(key)).0);
     }
 
-    /// Splits this table of the list, if it is there and has doubled so often; says whether it was there.
+    /// Splits this table of the list if it has doubled so often. Returns whether it is there.
     pub(crate) fn split_table(&self, number: usize, doublings: u32) -> bool {
         let table = self.directory.each().nth(number);
         table.inspect(|&leaf| self.split(leaf, doublings, 0.0).expect("memory")).is_some()

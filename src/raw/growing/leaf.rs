@@ -1,4 +1,4 @@
-//! A table of a growing filter, and what is known of it.
+//! A table of a growing filter.
 
 use crate::layout::{Bucket, Class, Extent, Lanes, Plan, SLOTS, Tags};
 use crate::raw::probe::BucketLayoutKind;
@@ -10,36 +10,37 @@ use crate::sys::directory::New;
 use crate::sys::memory::{Arena, Buffer, Source};
 use crate::sys::sync::{AtomicU64, RelaxedCounter};
 
-/// What lookups read first is in one cache line.
+/// The fields that lookups read are in the first cache line.
 #[repr(C)]
 pub(super) struct Leaf {
     pub(super) constants: LookupConstants,
-    /// The table: one shard.
+    /// The table, one shard.
     pub(super) shards: Shards,
-    /// The first of the cells that point to it: a split leaves it that, a refill none.
+    /// The first cell that points to it. A split leaves that cell to it, a refill does not.
     pub(super) first_cell: usize,
-    /// How often it doubled, before it was made and since. Changed with all of it locked, as all below.
+    /// The number of doublings so far. Changed under all locks of the table, like all fields below.
     doublings: RelaxedCounter,
-    /// What its counts say too little: what came from the table that was split, less what went to others. Wraps.
+    /// Added to the sum of its counts (wrapping): the number of slots that came with it, less those that went to other
+    /// tables.
     pub(super) moved: RelaxedCounter,
     /// The last clear that emptied it.
     cleared: RelaxedCounter,
 }
 
-/// What a lookup needs of a table besides its memory.
+/// The numbers that a lookup needs beside the memory of a table.
 #[derive(Clone, Copy)]
 pub(super) struct LookupConstants {
     /// The lowest and the highest bit of each slot of a run.
     pub(super) low: u64,
     pub(super) high: u64,
-    /// As [`Compare::minus`](crate::raw::slots::Compare::minus).
+    /// See [`Compare::minus`](crate::raw::slots::Compare::minus).
     pub(super) minus: u64,
-    /// The bits of a fingerprint that are stored.
+    /// The stored bits of a fingerprint.
     mask: u32,
     pub(super) shape: TableShape,
 }
 
-/// How a table is read, in one number, which a block of lookups takes by one load.
+/// The format of a table in one number, which a block of lookups reads by one load.
 #[derive(Clone, Copy)]
 pub(super) struct TableShape(u16);
 
@@ -63,7 +64,7 @@ impl TableShape {
         (self.0 & 0xff).into()
     }
 
-    /// How often the table will be refilled: by so many bits its buckets have shorter numbers than those of the last refill.
+    /// The number of refills to come: bucket numbers are shorter by as many bits than those after the last refill.
     #[inline(always)]
     pub(super) fn refills_left(self) -> u32 {
         (self.0 >> TableShape::REFILLS_AT & TableShape::REFILLS).into()
@@ -75,28 +76,29 @@ impl TableShape {
         self.0 & TableShape::WIDE != 0
     }
 
-    /// Whether bits of an extension are stored: until the table is refilled no more, and of slots with a tag, of which widths fall in
-    /// steps, perhaps longer.
+    /// Whether bits of an extension are stored: until the last refill, and longer in slots with tags, whose widths fall
+    /// in steps.
     #[inline(always)]
     pub(super) fn stores_extension(self) -> bool {
         self.0 & TableShape::EXTENDED != 0
     }
 
-    /// Whether a function of its own reads the table: all are such at the beginning of much growth, and few at the end.
+    /// Whether lookups use the function for unusual tables. All tables are such early in much growth, and few at its
+    /// end.
     #[inline(always)]
     pub(super) fn is_other(self) -> bool {
         self.0 & (TableShape::WIDE | TableShape::EXTENDED) != 0
     }
 
-    /// Wide if one of the two is, and so on.
+    /// The union of the flags of two shapes.
     #[inline(always)]
     pub(super) fn or(self, other: Self) -> Self {
         TableShape(self.0 | other.0)
     }
 }
 
-/// How the widest tables of a growing filter are read. Those that are made later have narrower slots: where the widest are two
-/// runs, those of up to 64 bits a bucket are read as one, as [`BucketLayout::Narrow`](crate::raw::probe::BucketLayout::Narrow).
+/// The layout of the widest tables of a growing filter. Later ones have narrower slots: buckets of up to 64 bits are
+/// read as [`BucketLayout::Narrow`](crate::raw::probe::BucketLayout::Narrow).
 pub(crate) fn layout_of(plan: &Plan) -> BucketLayoutKind {
     match BucketLayoutKind::of(plan.slot_bits) {
         BucketLayoutKind::Word => BucketLayoutKind::of(plan.slot_bits - 1),
@@ -105,7 +107,7 @@ pub(crate) fn layout_of(plan: &Plan) -> BucketLayoutKind {
 }
 
 impl LookupConstants {
-    /// The number that a bucket has in this table.
+    /// The number of a bucket in this table.
     #[inline(always)]
     pub(super) fn bucket(&self, bucket: Bucket) -> Bucket {
         Bucket::new(bucket.get() >> self.shape.refills_left())
@@ -113,7 +115,7 @@ impl LookupConstants {
 }
 
 impl Leaf {
-    /// An empty table of the filter of this plan. `None` when there is no memory.
+    /// Returns an empty table of the filter of this plan, or `None` if allocation fails.
     pub(super) fn new(plan: &Plan, extent: &Extent, arena: &Arena) -> Option<Self> {
         let leaf = plan.leaf(extent);
         let lanes = Lanes::new(leaf.slot_bits);
@@ -135,13 +137,13 @@ impl Leaf {
         Some(leaf)
     }
 
-    /// A hint, unless all of it is locked.
+    /// A hint, unless the whole table is locked.
     pub(super) fn extent(&self, plan: &Plan) -> Extent {
         let dropped = plan.reserve_bits - self.shards.plan().reserve_bits;
         Extent { first_cell: self.first_cell, depth: self.doublings(), dropped }
     }
 
-    /// The table, as far as the content of its slots does not matter.
+    /// The table, for operations that do not depend on the content of its slots.
     #[inline(always)]
     pub(super) fn shard(&self) -> Shard<'_> {
         self.shards.at(0, Bare)
@@ -152,7 +154,6 @@ impl Leaf {
         &self.shards.words
     }
 
-    /// The version of a stripe, by where that begins.
     #[inline(always)]
     pub(super) fn version(&self, stripe_offset: u64) -> VersionRef<'_> {
         self.shards.version(stripe_offset)
@@ -163,24 +164,24 @@ impl Leaf {
         self.constants.mask
     }
 
-    /// The class of a key as it is in this table.
+    /// The class of a key in this table.
     #[inline(always)]
     pub(super) fn class(&self, class: Class) -> Class {
         let [first, second] = [class.first, class.second].map(|bucket| self.constants.bucket(bucket));
         Class { fingerprint: class.fingerprint.lower(self.mask()), first, second }
     }
 
-    /// A hint, unless all of it is locked.
+    /// A hint, unless the whole table is locked.
     pub(super) fn doublings(&self) -> u32 {
         self.doublings.get() as u32
     }
 
-    /// Stored fingerprints: exact if all of it is locked.
+    /// The number of fingerprints, which is exact while the whole table is locked.
     pub(super) fn load(&self) -> u64 {
         self.shard().stripes().total_and(self.moved.get())
     }
 
-    /// Notes what a doubling does to this table and to the new one.
+    /// Notes a doubling in this table and the new one.
     pub(super) fn note_doubling(&self, child: &Leaf, moved: u64) {
         self.doublings.change(|doublings| doublings + 1);
         self.moved.change(|number| number.wrapping_sub(moved));
@@ -201,11 +202,11 @@ impl Leaf {
     }
 }
 
-/// A table of a filter that is yet to be.
+/// A table of a filter under construction.
 pub(crate) struct NewTable(pub(super) New<Leaf>);
 
 impl NewTable {
-    /// An empty one. `None` when there is no memory.
+    /// Returns an empty table, or `None` if allocation fails.
     pub(crate) fn new(plan: &Plan, extent: &Extent, arena: &Arena) -> Option<Self> {
         New::of(Leaf::new(plan, extent, arena)?).map(NewTable)
     }

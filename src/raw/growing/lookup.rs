@@ -12,18 +12,18 @@ use crate::sys::isa::{Compiled, Function};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
 
-/// A lookup, compiled for one layout, and for one way to find the table.
+/// A lookup, compiled per layout and per way to find the table.
 struct ContainsAs<L, const FORM: u8>(PhantomData<L>);
 
-/// In any filter.
+/// For all filters.
 const ANY: u8 = 0;
-/// In one of one shard at the beginning, as most are up to 250,000 keys, or of several, of which no table is refilled; and in one of
-/// which tables are.
+/// For filters that begin with one shard (most of up to 250,000 keys) or with several, without refills; and for those
+/// with refills.
 const ONE: u8 = 1;
 const MANY: u8 = 2;
 const REFILLED: u8 = 3;
 
-/// The lookup of growing filters of this plan, for this processor.
+/// The lookup for growing filters of this plan on this processor.
 pub(super) fn contains_in<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing<K>>> {
     with_layout!(layout_of(plan), L => match plan.shards {
         1 if plan.extension_bits > 0 || !K::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, REFILLED>>(),
@@ -44,8 +44,8 @@ impl<K: SlotKind, L: BucketLayout, const FORM: u8> Function<Contains<Growing<K>>
         };
         let cell = growing.directory.cell(cell);
         let leaf = growing.directory.member_at(cell);
-        // Nearly all tables are of the one kind or of the other, but during one doubling. Both in one function would leave each
-        // too few registers.
+        // This branch is predictable, except during one of many doublings. One function for both would leave each too
+        // few registers.
         let is_one_kind = L::Runs::SLOTS == 4 && (FORM == ONE || FORM == MANY);
         if !is_one_kind && leaf.constants.shape.is_other() {
             let buckets = u64::from(class.first.get()) << 32 | u64::from(class.second.get());
@@ -70,10 +70,8 @@ impl<K: SlotKind> Lookup for Growing<K> {
 }
 
 impl<K: SlotKind> Growing<K> {
-    /// The lookup of a class as [`Geometry::cell_place_extended`] has it. Both buckets are given in one number: all that is given is in
-    /// registers then.
-    ///
-    /// [`Geometry::cell_place_extended`]: crate::layout::Geometry::cell_place_extended
+    /// Looks up a class that [`Geometry::cell_place_extended`](crate::layout::Geometry::cell_place_extended) located.
+    /// Takes both buckets in one number, so that all arguments are in registers.
     #[inline(never)]
     fn contains_in_other<'a, L: BucketLayout>(
         &'a self,
@@ -94,7 +92,7 @@ impl<K: SlotKind> Growing<K> {
         found.unwrap_or_else(|| self.retry(mixed))
     }
 
-    /// The same in a table of one run a bucket or of two.
+    /// Looks up a class in a table of either number of runs.
     #[inline(always)]
     fn attempt_in_any<'a, L: BucketLayout>(
         &'a self,
@@ -110,13 +108,13 @@ impl<K: SlotKind> Growing<K> {
         }
     }
 
-    /// The same in a table that is read like this, of which the buckets have these numbers.
+    /// Looks up a class in a table with this layout, where its buckets have these numbers.
     ///
-    /// As in a filter of fixed size, but that the cell is the first thing that is read, and the last one for a miss: a slot
-    /// that a split clears is cleared after the cell has changed, so that who sees it cleared sees the other cell (models
+    /// Unlike in a filter of fixed size, the cell is read first, and for a miss again at the end: a split clears a slot
+    /// after it has changed the cell, so a lookup that reads the cleared slot reads the changed cell, too (models
     /// lookup_during_a_split_*).
     ///
-    /// What is compared is worked out behind the reads: before them, there would be too few registers.
+    /// The pattern is computed behind the reads: before them, there are too few registers.
     #[inline(always)]
     fn look_in<'a, L: BucketLayout>(
         &'a self,
@@ -136,7 +134,7 @@ impl<K: SlotKind> Growing<K> {
         reached(Step::BucketRead);
         let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
         reached(Step::BucketRead);
-        // Of one slot, and then of all that are in a run.
+        // One slot, then all slots of a run.
         let slot = slots.unit((fingerprint & leaf.mask()).into()) | slots.alive(1, slots.moment(now));
         let pattern = slot.wrapping_mul(look.low);
         let hits = |run| hits_less(run, pattern, look.minus);
@@ -148,7 +146,7 @@ impl<K: SlotKind> Growing<K> {
 }
 
 impl Growing<Tagging> {
-    /// The value of each live copy of the class. A copy that is there throughout is among them.
+    /// See [`RawFilter::values`](crate::raw::RawFilter::values).
     pub(in crate::raw) fn values(&self, mixed: Mixed) -> Values {
         loop {
             let (place, slots) = (self.cell_place(mixed), self.kind.slots());

@@ -1,8 +1,8 @@
-//! Doubling a table: it is split, and half of its classes get one of their own, or it is refilled, and all of them go to one of
-//! twice the size.
+//! Doubling a table: a split moves half of its classes to a new one, and a refill moves all of them to one of twice the
+//! size.
 //!
-//! Copy, publish, clear: a refill is a split by which everything moves. Nothing is placed anew: a class has the same buckets in
-//! both tables, or buckets that hold no others than before, so that nothing can fail once there is memory.
+//! Copy, publish, clear. No class is placed anew: it has the same buckets in both tables, or buckets that hold no
+//! others than before. So nothing fails once there is memory.
 
 use super::Growing;
 use super::leaf::Leaf;
@@ -15,24 +15,24 @@ use crate::sys::steps::{Step, reached};
 use std::time::Instant;
 
 impl<K: SlotKind> Growing<K> {
-    /// Whether the table may be doubled and is at this load. One that was refilled is named by no cell, and is not.
+    /// Whether the table may be doubled and has this load. A refilled table may not, because no cell points to it.
     pub(super) fn splits_from(&self, leaf: Member<'_, Leaf>, load: f64) -> bool {
         let slots = leaf.shards.plan().slots() as f64;
         let may_be = leaf.doublings() < self.plan.reserve_bits && self.is_named(leaf);
         may_be && leaf.load() as f64 >= load * slots
     }
 
-    /// Whether cells name the table. Its first cell does, unless it was refilled.
+    /// Whether cells point to the table. Its first cell does, unless it was refilled.
     pub(super) fn is_named(&self, leaf: Member<'_, Leaf>) -> bool {
         self.directory.is_at(leaf.first_cell, leaf)
     }
 
-    /// Doubles a table that has doubled so often, unless another thread has done so, or it is below this load when it is locked:
-    /// who asks for it has read a load that may be gone, or never was (model a_table_that_was_emptied_is_not_split). The error
-    /// is that there is no memory.
+    /// Doubles a table that has doubled so often, unless another thread has done so, or its load under all locks is
+    /// below `from`: the caller may have read a load that is gone or never was (model
+    /// a_table_that_was_emptied_is_not_split). Fails if allocation fails.
     ///
-    /// The new table stays locked until all of its cells name it: else it could be split itself while cells of its own child
-    /// are still to be written here (models split_of_a_child_*).
+    /// The new table stays locked until all of its cells point to it. Otherwise it could be split while cells of its
+    /// own child are still to be written here (models split_of_a_child_*).
     #[cold]
     #[inline(never)]
     pub(super) fn split(&self, leaf: Member<'_, Leaf>, doublings: u32, from: f64) -> Result<(), InsertError> {
@@ -44,24 +44,26 @@ impl<K: SlotKind> Growing<K> {
         let refills = doublings < self.plan.extension_bits;
         let cells = self.plan.cells_at(depth);
         let extent = self.plan.extent_after(depth, leaf.first_cell + if refills { 0 } else { cells });
-        // Of a slot, above the tag.
+        // The position in a slot, above the tag.
         let bit = self.plan.slot_bits - doublings - 1;
         let change = leaf.shard().begin_change();
         let locked = leaf.shard().stripes().lock_all();
-        // What a split that was interrupted has left takes room, and would be keys where it is copied to.
+        // Slots left by an interrupted split take room, and would become keys where they are copied to.
         leaf.mend(&locked, &self.plan);
-        // The epoch is read under all locks of the table: what is dead by it is neither copied nor counted (models
-        // tick_during_a_split_*).
+        // The epoch is read under all locks of the table. Slots that are dead by it are neither copied nor counted
+        // (models tick_during_a_split_*).
         self.shard(leaf).sweep_all(&locked);
         if leaf.doublings() == doublings && self.splits_from(leaf, from) {
-            // Not before the split is sure: of many that find a table full, one takes memory, which no arena gives back.
+            // Allocated when the split is certain: of many threads that find the table full, one takes memory, which no
+            // arena gives back.
             let Some(child) = Leaf::new(&self.plan, &extent, &self.arena).and_then(New::of) else {
                 drop(locked);
                 change.end();
                 return Err(InsertError::OutOfMemory);
             };
             let is_empty = leaf.load() == 0;
-            // The one place where two tables are locked (H3): nobody else knows the second one, nor waits for the first with it.
+            // The one place where two tables are locked (H3): no other thread knows the second one, or waits for the
+            // first while it holds the second.
             let (child, child_locked) = self.directory.add(child, |child| {
                 let child_locked = child.get().shard().stripes().lock_all();
                 let moved = match (is_empty, refills) {
@@ -70,11 +72,11 @@ impl<K: SlotKind> Growing<K> {
                     (_, false) => leaf.copy_half_to(&locked, child, bit),
                 };
                 reached(Step::Copied);
-                // From here on nothing allocates, and what is begun is ended: cells and numbers tell the same of both tables.
+                // Nothing allocates from here on, so that the cells and the numbers of both tables agree.
                 leaf.note_doubling(&child, moved);
                 child_locked
             });
-            // Before anything is stored in its slots: `len` is never above all of them.
+            // Before any key is stored in its slots, so that `len` never exceeds `slots`.
             if refills { &self.refills } else { &self.splits }.add(1);
             let copied = Copied { leaf: &leaf, locked: &locked, bit: (!refills).then_some(bit), is_empty };
             self.directory.publish(child.first_cell..child.first_cell + cells, child, || reached(Step::Published));
@@ -94,8 +96,8 @@ impl<K: SlotKind> Growing<K> {
         self.split(leaf, leaf.doublings(), 0.0).expect("memory");
     }
 
-    /// Copies all to a table of twice the size that no reader knows, and says how many there were. What lies in a bucket goes to
-    /// one of two, which this bit says, and in buckets of odd bases a draw from the core, too.
+    /// Copies all slots to a table of twice the size that no reader knows, and returns their number. The slots of a
+    /// bucket go to one of two, selected by `bit`, and for buckets of odd bases by a draw from the core, too.
     fn copy_all_to(&self, leaf: &Leaf, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
         let (table, tag_bits, level) =
             (leaf.shard().bucket_array(), self.plan.tag_bits(), leaf.shards.plan().extension_bits);
@@ -115,8 +117,8 @@ impl<K: SlotKind> Growing<K> {
     }
 }
 
-/// What was copied to a new table: everything, or half of it, which has this bit. Cleared when this is dropped, as it also is if a
-/// panic unwinds behind the publication: the sweep of a tick would count what it clears in both tables.
+/// The slots copied to a new table: all, or those with this bit. Cleared on drop, also if a panic unwinds after the
+/// publication: otherwise, the sweep of a tick would count them in both tables.
 struct Copied<'a> {
     leaf: &'a Leaf,
     locked: &'a LockedAll<'a>,
@@ -128,15 +130,16 @@ impl Drop for Copied<'_> {
     fn drop(&mut self) {
         match self.bit {
             _ if self.is_empty => {}
-            Some(bit) => self.leaf.clear_half(self.locked, bit),
-            // Nobody looks for anything there any more, but who came before (model lookup_during_a_refill_finds_its_key).
+            // The cells have changed before, so a lookup that reads a cleared slot looks in the other table.
+            Some(bit) => self.leaf.clear_where(self.locked, |run| self.leaf.lanes().with_bit(run, bit)),
+            // Only a lookup that began before the publication reads them (model lookup_during_a_refill_finds_its_key).
             None => self.leaf.shard().bucket_array().clear_all(self.locked),
         }
     }
 }
 
 impl Leaf {
-    /// Makes the counts what there is, if a change was interrupted.
+    /// Corrects the counts if a change was interrupted.
     pub(super) fn mend(&self, locked: &LockedAll<'_>, plan: &Plan) {
         if self.shard().stripes().interrupted().is_set() {
             self.clear_strangers(locked, plan);
@@ -144,7 +147,7 @@ impl Leaf {
         locked.mend_counts(|| self.shard().occupied().map(|taken| taken.wrapping_sub(self.moved.get())));
     }
 
-    /// Copies all that has this bit to a table that no reader knows, and says how many there were.
+    /// Copies all slots with this bit to a table that no reader knows, and returns their number.
     fn copy_half_to(&self, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
         let (lanes, width, mut moved) = (self.lanes(), child.shards.plan().slot_bits, 0);
         let mut words = Packer::new(self.slots_of_a_run() * width, child.shard().bucket_array().filled_by_each());
@@ -157,14 +160,7 @@ impl Leaf {
         moved
     }
 
-    /// Clears all that has this bit, of which the other table has a copy. The cells have changed before: who sees a slot cleared
-    /// looks there.
-    fn clear_half(&self, locked: &LockedAll<'_>, bit: u32) {
-        let lanes = self.lanes();
-        self.clear_where(locked, |run| lanes.with_bit(run, bit));
-    }
-
-    /// Clears what a split that was interrupted has left, of classes that are in another table.
+    /// Clears the slots of an interrupted split whose classes are in another table.
     fn clear_strangers(&self, locked: &LockedAll<'_>, plan: &Plan) {
         let (extent, lanes) = (self.extent(plan), self.lanes());
         let ([known, _], mask) = (plan.known(&extent), plan.known_mask(&extent));
@@ -173,7 +169,7 @@ impl Leaf {
         self.clear_where(locked, |run| lanes.high() & !lanes.equal(run & mask, known) & !lanes.equal(run, 0));
     }
 
-    /// Clears the slots of a run of which this says the highest bits, word by word: a bucket is read before any word of it is
+    /// Clears the slots whose highest bits `goes` returns, word by word. A bucket is read before any word of it is
     /// written.
     fn clear_where(&self, locked: &LockedAll<'_>, goes: impl Fn(u64) -> u64) {
         let (table, lanes) = (self.shard().bucket_array(), self.lanes());
@@ -191,11 +187,11 @@ impl Leaf {
         if self.shard().bucket_array().format().has_two_runs() { 2 } else { 4 }
     }
 
-    /// All runs, in order, each with anything above it.
+    /// Calls `work` with all runs in order, each below other bits.
     #[inline(always)]
     fn each_run(&self, locked: &LockedAll<'_>, mut work: impl FnMut(u64)) {
         let table = self.shard().bucket_array();
-        // A copy, which the compiler need not read anew.
+        // A copy, which the compiler need not reload.
         let format = *table.format();
         for bucket in self.shard().geometry().all_buckets() {
             let [low, high] = table.runs(&format, bucket, locked);

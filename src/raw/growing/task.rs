@@ -1,8 +1,8 @@
-//! Bulk tasks of a growing filter: the keys of cells that lie side by side, which are of a table or of a few.
+//! Bulk tasks of a growing filter: the keys of adjacent cells, which are of one table or a few.
 //!
-//! A table is locked as a whole for some thousands of keys, and each key looks at its cell as that of any writer does. Those of
-//! other tables, because this one was split meanwhile, wait until it is unlocked. So do all that are left when it is full: it
-//! is split without a lock in hand, as by any insertion.
+//! A table is locked as a whole for some thousands of keys, and each key checks its cell like any writer. Keys of other
+//! tables, because this one was split in the meantime, wait until it is unlocked. So do all remaining keys when it is
+//! full: then it is split without a lock in hand.
 
 use super::Growing;
 use super::write::{Again, InLeaf};
@@ -18,10 +18,10 @@ use crate::sys::prefetch::CacheLevel;
 use core::cell::Cell;
 use core::mem;
 
-/// Keys whose lines are on their way while a task works on one.
+/// The number of keys whose buckets are prefetched ahead.
 const AHEAD: usize = 16;
 
-/// Insertions of a bulk task.
+/// The insertions of a bulk task.
 pub(crate) struct InsertTask<'a, K: SlotKind, N> {
     growing: &'a Growing<K>,
     search: Search,
@@ -31,7 +31,8 @@ pub(crate) struct InsertTask<'a, K: SlotKind, N> {
 }
 
 impl<K: SlotKind> Growing<K> {
-    /// Splits the table of a cell until it has doubled so often, or there is no memory for more: the table that is there then.
+    /// Splits the table of a cell until it has doubled so often or allocation fails. Returns the table that the cell
+    /// then names.
     #[cfg(feature = "rayon")]
     pub(crate) fn split_ahead(&self, cell: usize, doublings: u32) -> Shard<'_> {
         loop {
@@ -43,7 +44,7 @@ impl<K: SlotKind> Growing<K> {
         }
     }
 
-    /// A task that tells what became of each key.
+    /// A task that calls `note` with the result for each key.
     pub(crate) fn insert_task<'a, N>(
         &'a self,
         budget: &'a mut SearchBudget,
@@ -54,11 +55,11 @@ impl<K: SlotKind> Growing<K> {
     }
 }
 
-/// A key that is not yet stored, and what will have become of it.
+/// A key that is not yet stored, and its outcome.
 type Waiting<'o, O> = (CellPlace, &'o mut O);
 
 impl<K: SlotKind, N> InsertTask<'_, K, N> {
-    /// Stores these keys, each by itself: for so few that to lock all of a table would take longer.
+    /// Stores keys one by one: too few for the locks of a whole table.
     pub(crate) fn run_for_few<'o, O: 'o>(&mut self, keys: impl Iterator<Item = (Mixed, &'o mut O)>)
     where
         N: FnMut(&mut O, Result<u32, InsertError>),
@@ -66,7 +67,7 @@ impl<K: SlotKind, N> InsertTask<'_, K, N> {
         keys.for_each(|(mixed, outcome)| self.insert_one(self.growing.cell_place(mixed), outcome));
     }
 
-    /// Stores these keys. The fewer tables they are of, the faster.
+    /// Stores keys, the faster the fewer tables they are of.
     pub(crate) fn run<'o, O: 'o>(&mut self, keys: impl Iterator<Item = (Mixed, &'o mut O)>)
     where
         N: FnMut(&mut O, Result<u32, InsertError>),
@@ -86,8 +87,8 @@ impl<K: SlotKind, N> InsertTask<'_, K, N> {
         }
     }
 
-    /// Stores those that are in the table of this cell, as far as it is not full, and has the others wait: not all of them, if
-    /// the first one is of this cell.
+    /// Stores the keys in the table of this cell until it is full, and appends the others to `waiting`: not all, if the
+    /// first key is of this cell.
     fn insert_locked<'o, O: 'o>(
         &mut self,
         cell: usize,
@@ -119,7 +120,7 @@ impl<K: SlotKind, N> InsertTask<'_, K, N> {
                 }
             },
         );
-        // A split locks the table itself.
+        // The split locks the table itself.
         drop(exclusive);
         if ends {
             growing.split_if_nearly_full(leaf);
@@ -129,7 +130,7 @@ impl<K: SlotKind, N> InsertTask<'_, K, N> {
         }
     }
 
-    /// As a single insertion, which splits a table that is full.
+    /// Stores one key, and splits its table if that is full.
     fn insert_one<O>(&mut self, place: CellPlace, outcome: &mut O)
     where
         N: FnMut(&mut O, Result<u32, InsertError>),

@@ -1,5 +1,4 @@
-//! Writers of a growing filter: as in one of fixed size, but that each looks at its cell once more when it has its locks,
-//! and begins anew at the cell if the table was split meanwhile.
+//! Writers of a growing filter. Each reads its cell again under its locks, and begins anew if the table was split.
 
 use super::Growing;
 use super::leaf::Leaf;
@@ -14,22 +13,22 @@ use crate::sys::directory::Member;
 use crate::sys::prefetch::CacheLevel;
 use core::cell::Cell;
 
-/// A search that looks at more buckets than this says that the table is nearly full: half of all tables meet one by
-/// `growth::SPLIT_LOAD`. At 256 that is a load of 0.96, and a fill takes 9 % longer, most of that for searches.
+/// A search of more buckets than this indicates that the table is nearly full: half of all tables meet one by
+/// `growth::SPLIT_LOAD`. With 256 buckets that is a load of 0.96, and a fill takes 9 % longer, mostly for searches.
 const LONG_SEARCH: usize = 64;
 
-/// Loads from which a table is split after a long search, and in place of a refusal. Below, it is not the table that is full
-/// but some buckets of it, with copies of few classes, and a split would not help.
+/// The loads from which a table is split after a long search, and in place of a refusal. Below, some buckets are full
+/// of few classes, and a split would not help.
 const SPLIT_FROM: f64 = 0.90;
 const SPLIT_FULL_FROM: f64 = 0.75;
 
-/// The same for small tables: by chance, distinct keys are refused there at less.
+/// These loads for small tables, which by chance refuse distinct keys earlier.
 const SMALL: usize = 1024;
 const SPLIT_SMALL_FROM: f64 = 0.5;
 const SMALLEST: usize = 80;
 const SPLIT_SMALLEST_FROM: f64 = 0.25;
 
-/// Where a writer found the class.
+/// The table in which a writer found the class.
 pub(in crate::raw) struct InLeaf<'a, K: SlotKind> {
     pub(super) growing: &'a Growing<K>,
     pub(super) cell: usize,
@@ -37,11 +36,11 @@ pub(in crate::raw) struct InLeaf<'a, K: SlotKind> {
     pub(super) searched_long: &'a Cell<bool>,
 }
 
-/// Why a writer begins anew.
+/// The reason for which a writer begins anew.
 pub(in crate::raw) enum Again {
     /// The class is in another table.
     Moved,
-    /// The table is full, which had doubled so often.
+    /// The table is full, after this number of doublings.
     Full { doublings: u32 },
 }
 
@@ -76,9 +75,9 @@ impl<K: SlotKind> Owner for InLeaf<'_, K> {
 
     fn refuses(self, fits: impl FnOnce(&Doubled) -> bool) -> Result<(), Again> {
         let (growing, extent) = (self.growing, self.leaf.extent(&self.growing.plan));
-        // What a split that was interrupted has left takes room. It is mended where a split is asked for.
+        // The slots of an interrupted split take room. The next split clears them.
         let interrupted = self.leaf.shard().stripes().interrupted().is_set();
-        // A refused key leaves the table as it is: whoever repeats the insertions that succeeded gets the same filter.
+        // A refused key leaves the table as it is, so that a replica of the successful insertions is the same filter.
         let helps = || interrupted || fits(&Doubled::of(&growing.plan, &extent));
         if growing.splits_from(self.leaf, if interrupted { 0.0 } else { full_from(self.leaf.get()) }) && helps() {
             Err(Again::Full { doublings: extent.depth })
@@ -113,7 +112,7 @@ impl<K: SlotKind> Writes for Growing<K> {
 }
 
 impl<K: SlotKind> Growing<K> {
-    /// The same for a key whose buckets are on their way.
+    /// Inserts a key whose buckets are prefetched.
     #[inline(always)]
     pub(crate) fn insert_fetched(
         &self,
@@ -141,33 +140,32 @@ impl<K: SlotKind> Growing<K> {
         }
     }
 
-    /// Splits a table that is nearly full, before it is searched in vain.
+    /// Splits a table that is nearly full, before a search in vain.
     #[cold]
     #[inline(never)]
     pub(super) fn split_if_nearly_full(&self, leaf: Member<'_, Leaf>) {
         let doublings = leaf.doublings();
         if self.is_nearly_full(leaf) {
-            // Without memory, the insertion that finds no room says so.
+            // If allocation fails, the insertion that finds no room returns the error.
             let _ = self.split(leaf, doublings, SPLIT_FROM);
         }
     }
 
-    /// Whether the table is nearly full, and may be split for that.
+    /// Whether the table is nearly full and may be split for that: not for its first doubling below the load of the
+    /// initial capacity, nor for the last, which is for full tables. Small tables are refilled in place of a refusal
+    /// only, because no search in them is long.
     pub(super) fn is_nearly_full(&self, leaf: Member<'_, Leaf>) -> bool {
-        // What was asked for at the beginning fits in before the first doubling. The last one is for tables that are full, not for
-        // those that are nearly so: few are.
-        // Small tables are refilled in place of a refusal: no search in them is long.
         let (doublings, refills) = (leaf.doublings(), self.plan.extension_bits);
         let from = if doublings == refills { LAST_LOAD } else { SPLIT_FROM };
         (refills..self.plan.reserve_bits - 1).contains(&doublings) && self.splits_from(leaf, from)
     }
 
-    /// Splits tables until there is room for so many keys in all.
+    /// Splits tables until there is room for this number of keys in all.
     pub(crate) fn reserve(&self, keys: usize) -> Result<(), InsertError> {
-        // Not all tables get as many. The last doubling is for those that get more when there are as many as there may be.
+        // Tables differ in their number of keys. The last doubling is for those with more, at the maximum capacity.
         let wanted = self.plan.doublings_for(keys.saturating_add(keys / 50)).min(self.plan.reserve_bits - 1);
         for leaf in self.directory.each() {
-            // Those that are split off come later in the walk.
+            // The walk meets tables split off later.
             while leaf.doublings() < wanted && self.is_named(leaf) {
                 self.split(leaf, leaf.doublings(), 0.0)?;
             }
@@ -175,7 +173,7 @@ impl<K: SlotKind> Growing<K> {
         Ok(())
     }
 
-    /// The same for a key whose buckets are on their way.
+    /// Removes a key whose buckets are prefetched.
     #[inline(always)]
     pub(crate) fn remove_fetched(&self, place: CellPlace, value: Option<u32>) -> u32 {
         self.at_owner_of(place, |shard, owner, class| {
@@ -186,7 +184,7 @@ impl<K: SlotKind> Growing<K> {
         })
     }
 
-    /// Calls `work` with the class of a key in its table, and again if the table was split before `work` locked it.
+    /// Calls `work` with the class of a key in its table, and again if that was split before `work` locked it.
     #[inline(always)]
     pub(in crate::raw) fn at_owner<'a, T>(
         &'a self,
@@ -222,7 +220,7 @@ mod tests {
     use crate::sys::steps::{Step, with_hook};
     use std::sync::Arc;
 
-    /// Of one table of 256 slots, which may double three times.
+    /// One table of 256 slots, which may double three times.
     fn growing() -> RawFilter {
         let plan = Plan { reserve_bits: 3, ..Plan::one_shard(16, 64, 4) };
         RawFilter::new(&plan, HugePages::Unadvised).unwrap()
@@ -246,7 +244,7 @@ mod tests {
         assert_eq!(growing.tables(), 4);
     }
 
-    /// A clear makes the counts of a table nothing before it forgets what went to others.
+    /// A clear resets the counts of a table before its `moved`.
     #[test]
     fn a_table_that_is_being_emptied_is_not_full() {
         let raw = Arc::new(growing());
