@@ -265,7 +265,7 @@ pub(super) fn batches<R: Send>(
 /// the number of keys.
 fn fetch_all<O>(shard: Shard<'_, impl Slots>, runs: &[SortedRange<'_, O>]) -> usize {
     let keys: usize = runs.iter().map(|(keys, _)| keys.len()).sum();
-    if keys * 64 >= shard.table_bytes() {
+    if keys * 64 >= shard.word_bytes() {
         shard.fetch_all();
     }
     keys

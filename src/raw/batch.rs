@@ -176,7 +176,7 @@ impl<K: SlotKind> Flat<K> {
     }
 
     fn is_near_to_writers(&self) -> bool {
-        self.shards.table_bytes() <= NEAR_TO_WRITERS
+        self.shards.word_bytes() <= NEAR_TO_WRITERS
     }
 }
 

@@ -29,7 +29,7 @@ struct LookupBlock {
     patterns: [u64; BLOCK],
 }
 
-/// Lookups of many keys, compiled per layout and per cache that holds the table.
+/// Lookups of many keys, compiled per layout and per cache that holds the words.
 struct ContainsEachAs<L, const CACHE: u8>(PhantomData<L>);
 
 /// The cache into which lines are prefetched: none for near tables, L1 for lines of a shared cache, L2 for lines of
@@ -46,10 +46,10 @@ impl<F> Signature for ContainsEach<F> {
     type Output = ();
 }
 
-/// Looks up the next keys in tables of `table_bytes`. Selects the function per call: a filter that held it from its
+/// Looks up the next keys in words of `word_bytes` bytes. Selects the function per call: a filter that held it from its
 /// construction would put all of them, 600 KB, into every program.
-pub(crate) fn contains_each_in<P: Probed>(probed: &P, table_bytes: usize, next: Next<'_>, found: &mut [bool]) {
-    let compiled: Compiled<ContainsEach<P>> = with_layout!(BucketLayoutKind::of(probed.format().slot_bits()), L => match level_for(table_bytes) {
+pub(crate) fn contains_each_in<P: Probed>(probed: &P, word_bytes: usize, next: Next<'_>, found: &mut [bool]) {
+    let compiled: Compiled<ContainsEach<P>> = with_layout!(BucketLayoutKind::of(probed.format().slot_bits()), L => match level_for(word_bytes) {
         None => Compiled::for_vectors::<ContainsEachAs<L, NEAR>>(),
         Some(CacheLevel::L1) => Compiled::for_vectors::<ContainsEachAs<L, L1>>(),
         Some(CacheLevel::L2) => Compiled::for_vectors::<ContainsEachAs<L, L2>>(),

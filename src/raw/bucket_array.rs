@@ -47,14 +47,14 @@ impl<'a> BucketArray<'a> {
         self.count() * size_of::<AtomicU64>()
     }
 
-    /// Returns a function that writes the words of a table that no other thread knows, one after the other.
+    /// Returns a function that writes the words of a shard that no other thread knows, one after the other.
     #[inline(always)]
     pub(crate) fn filled_by_each(self) -> impl FnMut(u64) + use<'a> {
         self.shards.words.populate(self.first, self.count());
         let mut words = self.words().iter();
         move |word| {
             if let Some(to) = words.next() {
-                // Relaxed: the thread that publishes the table orders this store.
+                // Relaxed: the thread that publishes the shard orders this store.
                 to.store(word, Ordering::Relaxed);
             }
         }
@@ -80,7 +80,7 @@ impl<'a> BucketArray<'a> {
         }
     }
 
-    /// Counts the occupied slots of these buckets in a table without writers. Returns `None` if any bit behind the last
+    /// Counts the occupied slots of these buckets in a shard without writers. Returns `None` if any bit behind the last
     /// bucket is set.
     pub(crate) fn occupied(self, buckets: impl ExactSizeIterator<Item = Bucket>) -> Option<u64> {
         /// At every width, a block begins at a word and has at most `BYTES` bytes.
@@ -98,7 +98,7 @@ impl<'a> BucketArray<'a> {
     }
 
     /// The runs of a bucket, each below other bits; the second is meaningless where a bucket has one run. `format` is
-    /// that of the table, or a copy of it.
+    /// that of the filter, or a copy of it.
     #[inline(always)]
     pub(super) fn runs(self, format: &Format, bucket: Bucket, reading: impl Reading) -> [u64; 2] {
         if let Packing::Word = format.packing() {

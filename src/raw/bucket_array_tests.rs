@@ -31,7 +31,7 @@ fn fingerprint(width: u32, pick: usize) -> Fingerprint {
     Fingerprint::from_slot(picks[pick % picks.len()]).unwrap()
 }
 
-/// A table with its stripes, and its slots as plain numbers.
+/// A shard, and its slots as plain numbers.
 struct Twin {
     width: u32,
     format: Format,
@@ -41,7 +41,7 @@ struct Twin {
 }
 
 impl Twin {
-    /// With no spare word but that of the table.
+    /// With no words but those of its buckets and the spare one.
     fn new(width: u32, count: usize) -> Self {
         let words = (count * SLOTS * width as usize).div_ceil(64);
         let plan = Plan { words, ..Plan::one_shard(width, count.next_multiple_of(2) as u32, 4) };
@@ -144,7 +144,7 @@ impl Twin {
         slot.map(|slot| Slot { bucket: self.buckets[bucket], begin: begin(slot) })
     }
 
-    /// Asserts that the bits of the table are those of the slots and no others, also behind the last slot.
+    /// Asserts that the bits of the shard are those of the slots and no others, also behind the last slot.
     fn check_words(&self) {
         let mut words = vec![0u64; self.bucket_array().words().len()];
         for (slot, &value) in self.slots.iter().enumerate() {
@@ -206,7 +206,7 @@ impl Twin {
     }
 }
 
-/// Random operations: a bucket (at the ends of stripes and of the table, or any), another one, a fingerprint, and
+/// Random operations: a bucket (at the ends of stripes and of the shard, or any), another one, a fingerprint, and
 /// whether to store or to clear it.
 fn operations() -> impl Strategy<Value = Vec<(usize, usize, usize, bool)>> {
     let bucket = || prop_oneof![prop::sample::select(vec![0, 15, 16, 31, 32, usize::MAX]), 0usize..40];

@@ -37,7 +37,7 @@ pub(crate) struct Observed<K: SlotKind = Bare, W = ReadOnly, V = ReadOnly> {
     shape: Shape<ShardStrides>,
     kind: K,
     contains: Compiled<Contains<Self>>,
-    table_bytes: usize,
+    word_bytes: usize,
 }
 
 impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
@@ -49,7 +49,7 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
             shape: Shape::new(plan, |format| ShardStrides::new(plan, format)),
             kind: K::new(plan),
             contains: contains_in(plan),
-            table_bytes: plan.shards * plan.words * size_of::<u64>(),
+            word_bytes: plan.shards * plan.words * size_of::<u64>(),
         }
     }
 
@@ -66,7 +66,7 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
 
     /// Stores for each key whether its class is present.
     pub(crate) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
-        contains_each_in(self, self.table_bytes, next, found);
+        contains_each_in(self, self.word_bytes, next, found);
     }
 }
 

@@ -207,7 +207,7 @@ pub(crate) trait BucketLayout {
     /// Reads the bucket. Its runs may be shifted by some bits.
     fn read(words: &impl Source, address: u64, run_bits: u32) -> Self::Runs;
 
-    /// Shifts runs to the lowest bit. The bits above them are those that follow in the table.
+    /// Shifts runs to the lowest bit. The bits above them are those that follow in memory.
     #[inline(always)]
     fn align(runs: Self::Runs, _begin: u64, _run_bits: u32) -> Self::Runs {
         runs
@@ -418,7 +418,7 @@ impl Positions for ShardStrides {
     }
 }
 
-/// The runs of two buckets that begin at these bits, in a table without writers.
+/// The runs of two buckets that begin at these bits, in memory without writers.
 #[cfg(feature = "snapshot")]
 #[inline(always)]
 pub(crate) fn runs_at(

@@ -79,7 +79,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         self.bucket_array().prefetch_all();
     }
 
-    pub(crate) fn table_bytes(self) -> usize {
+    pub(crate) fn word_bytes(self) -> usize {
         self.bucket_array().bytes()
     }
 

@@ -114,14 +114,14 @@ impl Shards {
 
     /// The memory of all words in bytes.
     #[inline]
-    pub(crate) fn table_bytes(&self) -> usize {
+    pub(crate) fn word_bytes(&self) -> usize {
         self.plan.shards * self.plan.words * size_of::<u64>()
     }
 
     /// Whether most words are in the caches of a core.
     pub(crate) fn is_near(&self) -> bool {
         const NEAR_TABLE: usize = 8 << 20;
-        self.table_bytes() <= NEAR_TABLE
+        self.word_bytes() <= NEAR_TABLE
     }
 
     #[inline(always)]

@@ -60,7 +60,7 @@ pub(crate) trait Compare: Copy + Send + Sync {
     fn minus(self, low: u64) -> u64;
 }
 
-/// How the slots of a table are read and written under locks. Functions of a run return the highest bit of each slot.
+/// How slots are read and written under locks. Functions of a run return the highest bit of each slot.
 pub(crate) trait Slots: Compare {
     /// The number of an epoch.
     fn number(now: Self::Now) -> u64;

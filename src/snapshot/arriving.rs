@@ -95,7 +95,7 @@ impl Arrived {
         let (count, place) = (self.head.count, self.place);
         let (field, found) = match shard.occupied_in(&self.bytes) {
             Some(found) if found == count => {
-                let words = self.bytes[..shard.table_bytes()].chunks_exact(size_of::<u64>());
+                let words = self.bytes[..shard.word_bytes()].chunks_exact(size_of::<u64>());
                 shard.fill_with(words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))), count);
                 return Ok(());
             }

@@ -58,7 +58,7 @@ pub(super) fn contains_each_in<K: SlotKind>(growing: &Growing<K>, next: Next<'_>
 impl<K: SlotKind, L: BucketLayout> Function<ContainsEach<Growing<K>>> for ContainsEachAs<L> {
     #[inline(always)]
     fn run(growing: &Growing<K>, (next, found): (Next<'_>, &mut [bool])) {
-        let level = level_for(growing.table_bytes());
+        let level = level_for(growing.word_bytes());
         // Three blocks: the tables of one are located, the lines of another arrive, and the third is read.
         let mut blocks: [LookupBlock<'_>; 3] = array::from_fn(|_| LookupBlock::new(growing));
         let mut left = found.len();

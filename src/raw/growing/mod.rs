@@ -147,7 +147,7 @@ impl<K: SlotKind> Growing<K> {
     }
 
     /// The memory of all words in bytes, up to a few words.
-    pub(crate) fn table_bytes(&self) -> usize {
+    pub(crate) fn word_bytes(&self) -> usize {
         self.tables() * (self.plan.words >> self.refills_left()) * size_of::<u64>()
     }
 
