@@ -1,4 +1,4 @@
-//! How the slots of one width lie in words.
+//! The layout of the slots of one width in words.
 //!
 //! ```text
 //! 16 bits:  word 0 = bucket 0                    word 1 = bucket 1
@@ -10,17 +10,14 @@ use super::geometry::Bucket;
 use super::lanes::{Lanes, SLOTS};
 use core::hint::select_unpredictable;
 
-/// The numbers of one width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format {
     pub(crate) lanes: Lanes,
     slot_bits: u32,
-    /// Four times as many.
     bucket_bits: u64,
     packing: Packing,
 }
 
-/// Where slots and buckets begin and end, as far as it matters to how they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     /// 16 bits: a bucket is a word.
@@ -31,18 +28,18 @@ pub(crate) enum Packing {
     TwoRuns,
 }
 
-/// A slot of a bucket, by the bit of its shard at which it begins.
+/// A slot of a bucket, by its lowest bit in the shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) bucket: Bucket,
     pub(crate) begin: u64,
 }
 
-/// Slots of one bucket that hold some value, or none.
+/// Slots of one bucket with some value, if any.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matches {
     bucket: Bucket,
-    /// As of [`Lanes::equal`], for the lower run, and for the higher where there are two.
+    /// Results of [`Lanes::equal`], for the lower run, and for the higher one if there are two.
     low: u64,
     high: u64,
 }
@@ -71,25 +68,24 @@ impl Format {
         self.bucket_bits
     }
 
-    /// The bit of its shard at which a bucket begins.
+    /// Returns the lowest bit of a bucket in its shard.
     #[inline]
     pub(crate) fn begin(&self, bucket: Bucket) -> u64 {
         u64::from(bucket.get()) * self.bucket_bits()
     }
 
-    /// Bits of a run: a whole bucket up to 16 bits a slot, half a bucket above.
+    /// Returns the bits of a run: a whole bucket up to 16 bits per slot, half a bucket above.
     #[inline]
     pub(crate) fn run_bits(&self) -> u64 {
         if self.has_two_runs() { self.bucket_bits / 2 } else { self.bucket_bits }
     }
 
-    /// The words in which the run that begins at this bit begins and ends.
+    /// Returns the first and the last word of the run that begins at this bit.
     #[inline(always)]
     pub(crate) fn words_of_run(&self, begin: u64) -> [u64; 2] {
         [begin / 64, (begin + self.run_bits() - 1) / 64]
     }
 
-    /// The four slots of a bucket of these runs.
     #[inline(always)]
     pub(crate) fn slots(&self, [low, high]: [u64; 2]) -> [u32; SLOTS] {
         let width = self.slot_bits;
@@ -119,35 +115,32 @@ impl Matches {
         self.low | self.high != 0
     }
 
-    /// These, or the others if there are none.
     #[inline]
     pub(crate) fn or(self, others: Matches) -> Matches {
         if self.any() { self } else { others }
     }
 
-    /// These or the others, whichever have a slot nearer to the beginning of their bucket.
+    /// Returns these slots or the others, whichever have a slot nearer to the beginning of their bucket.
     #[inline]
     pub(crate) fn or_lower(self, others: Matches) -> Matches {
         if others.rank() < self.rank() { others } else { self }
     }
 
-    /// Where the lowest stands, for comparison; above all of them if there is none.
+    /// Returns the position of the lowest slot; above all others if there is none.
     #[inline]
     fn rank(self) -> u32 {
         self.low.trailing_zeros() + if self.low == 0 { self.high.trailing_zeros() } else { 0 }
     }
 
-    /// The lowest of them.
     #[inline]
     pub(crate) fn lowest(self, format: &Format) -> Option<Slot> {
         let begin = format.begin(self.bucket);
-        // In which run it stands cannot be predicted.
+        // The run of the slot is unpredictable.
         let (run, begin) =
             select_unpredictable(self.low != 0, (self.low, begin), (self.high, begin + format.run_bits()));
         (run != 0).then(|| Slot { bucket: self.bucket, begin: begin + u64::from(format.lanes.lowest(run)) })
     }
 
-    /// Each of them, from the lowest.
     #[inline]
     pub(crate) fn slots(mut self, format: &Format) -> impl Iterator<Item = Slot> {
         core::iter::from_fn(move || {
@@ -158,13 +151,12 @@ impl Matches {
         })
     }
 
-    /// How many there are in two buckets.
+    /// Returns the number of slots in two buckets.
     #[inline]
     pub(crate) fn count(self, others: Matches, format: &Format) -> u32 {
         format.lanes.count([self.low, self.high, others.low, others.high])
     }
 
-    /// None, in the same bucket.
     #[inline]
     pub(crate) fn none(self) -> Matches {
         Matches { low: 0, high: 0, ..self }

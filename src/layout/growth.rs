@@ -1,32 +1,19 @@
-//! Growing filters: how many doublings there are, and the bits that are kept for them.
-//!
-//! ```text
-//! whole fingerprint:  | reserve            | core       |
-//! a table made after e doublings stores    | core       |  and all but the top e bits of the reserve
-//!                                  one bucket's slots: core_bits + reserve_bits - e bits each
-//! ```
-//!
-//! Each doubling takes the next bit of the reserve, from the top. The alternate bucket is worked out from the core, which every
-//! table stores.
-//!
-//! **Splits** are the doublings of tables that are large enough: the bit chooses one of two tables of the same size. They need
-//! not store the bits by which they were chosen, which are the same for all that they hold.
-//!
-//! **Refills** come before them, of a filter that begins small: all goes to a table of twice the size. The bit is the lowest of
-//! the bucket's number there, above which stands the base, which stays the same.
+//! Growing filters: the number of doublings, and the bits of a fingerprint reserved for them (docs/design/growth.md).
 //!
 //! ```text
 //! whole fingerprint:   | extension | cell            | core |      a bucket, after k refills:   | base | k bits |
+//!                      | reserve                     |
 //! ```
 //!
-//! Of the two bases of a class one is even and one odd, for their sum is odd and their number even. The extension of the bucket of
-//! the even base is the uppermost part of the reserve, and that of the other one is the same, with all bits turned but those of
-//! a draw from the core ([`Geometry`]). So a slot keeps its number in its bucket, is one bit narrower, and nothing is placed anew.
+//! Each doubling takes the next bit of the reserve, from the top. The alternate bucket follows from the core, which every table stores.
 //!
-//! [`Geometry`]: super::Geometry
+//! A *refill*, in a filter that begins small, moves all fingerprints to a table of twice the size: the bit becomes the lowest of the
+//! bucket's number. A *split* is a doubling of a table that is large enough: the bit selects one of two tables of equal size, which
+//! do not store it. Of the two bases of a class one is even and one odd, since their sum is odd and their number even. The extension
+//! of the bucket of the even base is the uppermost part of the reserve; that of the other bucket has all bits inverted, except those
+//! of a draw from the core ([`Geometry`]). So a slot keeps its number in its bucket, and is one bit narrower.
 
-use super::fingerprint::Fingerprint;
-use super::geometry::{Bucket, Class, Geometry};
+use super::geometry::{Bucket, Class, Fingerprint, Geometry};
 use super::lanes::SLOTS;
 use super::plan::{
     FINGERPRINT_BITS, LOAD, Plan, Unplannable, buckets_for, expected_false_positive_rate, spread, words_for,
@@ -34,75 +21,70 @@ use super::plan::{
 use super::tags::Tags;
 use core::ops::RangeInclusive;
 
-/// Doublings at the most: with more, the directory would take more memory than the tables at the beginning.
+/// With more doublings, the directory would take more memory than the initial tables.
 const MAX_DOUBLINGS: u32 = 14;
 
-/// Bits of a whole fingerprint at the most: any two slots of this width are read in 8 bytes, wherever they begin.
+/// The widest whole fingerprint: any two slots of this width are read in 8 bytes.
 const MAX_BITS: u32 = 30;
 
-/// Two slots of this width may lie in nine bytes. Those of 32 bits begin at a byte.
+/// Two slots of this width may span nine bytes. Slots of 32 bits begin at a byte.
 const UNGROWABLE_BITS: u32 = 31;
 
 /// The narrowest core: with fewer classes one may overflow before the tables are full.
 const MIN_CORE: u32 = 5;
 
-/// Keys of the smallest table that splits: of smaller ones too many would split once more than others, and their stripes and
+/// Keys of the smallest table that splits. Of smaller tables, too many would split once more than others, and their stripes and
 /// records would take more of the memory.
 const LEAST_KEYS: usize = 12_000;
 
-/// The load near which small tables are refilled, in place of a refusal: at 0.94 to 0.99, of 26 to 3,328 buckets.
+/// The load near which small tables are refilled in place of a refusal: 0.94 to 0.99, with 26 to 3,328 buckets.
 const REFILL_LOAD: f64 = 0.97;
 
-/// Slots of the smallest table that is refilled.
 const LEAST_SLOTS: f64 = 64.0;
 
-/// Refills at the most: from the smallest table to one of [`LEAST_KEYS`] it takes 9.
+/// From the smallest table to one of [`LEAST_KEYS`] there are 9 refills.
 const MAX_REFILLS: u32 = 10;
 
-/// Stripes take up to this part of a table at its narrowest, and two there may be.
+/// Stripes take at most this fraction of the narrowest table, unless there are at most two.
 const STRIPE_SHARE: usize = 50;
 
-/// The load near which tables split: the search for room becomes long.
+/// The load near which tables split, because searches become long.
 const SPLIT_LOAD: f64 = 0.92;
 
-/// The load that tables reach which have not doubled yet, and those which split no more but in place of a refusal.
+/// The load of tables that have not doubled yet, and of those that split only in place of a refusal.
 pub(crate) const LAST_LOAD: f64 = 0.96;
 
-/// The bits of a fingerprint that a filter of fixed size would have, that a growing one may be asked for.
+/// The widths that may be requested for a growing filter: those of a filter of fixed size.
 pub(crate) const GROWING_FINGERPRINT_BITS: RangeInclusive<u32> = MIN_CORE + 1..=MAX_BITS;
 
-/// What a filter is to keep when it holds all that it can grow to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Accuracy {
     Rate(f64),
-    /// Bits of a fingerprint that a filter of fixed size would have.
+    /// Bits of a fingerprint in a filter of fixed size.
     Bits(u32),
 }
 
-/// Which keys a table of a growing filter holds, and what it stores of them.
+/// The keys of a table of a growing filter, and the bits that it stores of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// The first of its cells in the directory: shard, and below it the reserve of what it holds, as far as that is the same.
+    /// The first of its cells in the directory: shard, and below it the common bits of the reserve.
     pub(crate) first_cell: usize,
-    /// How often it doubled, before it was made and since: that many bits of the reserve are the same.
+    /// The number of doublings, before and after the table was created, and of common bits of the reserve.
     pub(crate) depth: u32,
-    /// It does not store that many of these bits, the uppermost ones: of bare slots as many as it had doubled before it was
-    /// made, of slots with a tag fewer ([`Plan::dropped_after`]).
+    /// The number of these bits, the uppermost ones, that the table does not store: those that had selected it when it was created,
+    /// or with tags fewer ([`Plan::dropped_after`]).
     pub(crate) dropped: u32,
 }
 
-/// A table after its next doubling, as one of its classes will find it: decides before the doubling whether it makes room.
+/// A table after its next doubling, as seen by one of its classes: whether the doubling will make room for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Doubled {
-    /// Of the table that the class will be in.
     geometry: Geometry,
-    /// The bit of a fingerprint by which the table is doubled.
     bit: u32,
     refills: bool,
 }
 
 impl Doubled {
-    /// Of the table of this extent, in a filter of this plan.
     pub(crate) fn of(plan: &Plan, extent: &Extent) -> Self {
         let refills = extent.depth < plan.extension_bits;
         let after = Extent { depth: extent.depth + 1, ..*extent };
@@ -113,22 +95,20 @@ impl Doubled {
         }
     }
 
-    /// Whether a fingerprint in this bucket goes to the upper one of two buckets, or to the new one of two tables.
+    /// Returns whether a fingerprint in this bucket moves to the upper of two buckets, or to the new one of two tables.
     fn goes(&self, fingerprint: u32, bucket: Bucket) -> bool {
         let apart = self.refills && self.geometry.is_apart_in_last(fingerprint, bucket);
         (fingerprint >> self.bit & 1 == 1) ^ apart
     }
 
-    /// The numbers that the buckets of the class will have.
     pub(crate) fn buckets(&self, class: Class) -> [Bucket; 2] {
-        let number = |bucket| self.goes(class.fingerprint.get(), bucket);
         [class.first, class.second].map(|bucket| match self.refills {
-            true => Bucket::new(bucket.get() << 1 | u32::from(number(bucket))),
+            true => Bucket::new(bucket.get() << 1 | u32::from(self.goes(class.fingerprint.get(), bucket))),
             false => bucket,
         })
     }
 
-    /// The contents of a bucket beside this class, of those that `now` returns for a bucket of today.
+    /// Returns the future contents of a bucket in the table of this class. `now` returns the present contents of a bucket.
     pub(crate) fn contents(
         &self,
         class: Class,
@@ -147,22 +127,15 @@ impl Doubled {
     }
 }
 
-/// Why no growing filter can be planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Ungrowable {
-    /// The rate is below this one, which is possible.
-    RateTooLow {
-        lowest: f64,
-    },
-    TooLarge {
-        fingerprint_bits: u32,
-    },
+    RateTooLow { lowest: f64 },
+    TooLarge { fingerprint_bits: u32 },
 }
 
 impl Plan {
-    /// Plans a filter that begins with room for `capacity` keys and doubles until it holds `most`. One doubling more than
-    /// that is in reserve, for the tables that chance makes fuller than others.
-    /// Slots have a tag of this many bits.
+    /// Plans a filter with room for `capacity` keys and with tags of `tag_bits`, which doubles until it holds `most` keys. One more
+    /// doubling is reserved for the tables that are fuller than others by chance.
     pub(crate) fn growing(
         capacity: usize,
         most: usize,
@@ -198,12 +171,11 @@ impl Plan {
         Ok(if stripes.is_none() && plan.stripes > affordable { plan.with_stripes(affordable) } else { plan })
     }
 
-    /// Bits of the part of a fingerprint that every table stores.
     pub(crate) fn core_bits(&self) -> u32 {
         self.fingerprint_bits - self.reserve_bits
     }
 
-    /// Bits of a fingerprint, of a filter that grows those that one of its largest size would have.
+    /// Returns the bits of a fingerprint that users see: in a growing filter, those of a filter of its largest size.
     pub(crate) fn told_bits(&self) -> u32 {
         self.core_bits() + u32::from(self.grows())
     }
@@ -212,8 +184,7 @@ impl Plan {
         self.reserve_bits > 0
     }
 
-    /// The same plan of a filter that grows, with this many of the bits of a fingerprint in reserve, of which the uppermost extend
-    /// buckets; `None` if none is like that.
+    /// Returns the plan of a growing filter with this reserve, whose uppermost bits extend buckets; `None` if there is none.
     pub(crate) fn with_reserve(self, bits: u32, extension_bits: u32) -> Option<Self> {
         let (core, cell_bits) = (self.fingerprint_bits.checked_sub(bits)?, bits.checked_sub(extension_bits)?);
         let is_read = self.fingerprint_bits <= MAX_BITS && self.slot_bits != UNGROWABLE_BITS;
@@ -221,30 +192,29 @@ impl Plan {
         (possible && self.extends(extension_bits)).then_some(Plan { reserve_bits: bits, extension_bits, ..self })
     }
 
-    /// Whether buckets of this plan may be extensions by so many bits.
+    /// Returns whether the numbers of buckets may contain this many bits of an extension.
     pub(crate) fn extends(&self, extension_bits: u32) -> bool {
         let bases = self.buckets.checked_shr(extension_bits).unwrap_or(0);
         let are_whole = bases >= 2 && bases.is_multiple_of(2) && bases << extension_bits == self.buckets;
         extension_bits == 0 || self.shards == 1 && are_whole
     }
 
-    /// How many cells name a table that has doubled so often.
+    /// Returns the number of cells of a table after this many doublings.
     pub(crate) fn cells_at(&self, depth: u32) -> usize {
         1 << (self.reserve_bits - depth.max(self.extension_bits))
     }
 
-    /// How often such a table was refilled.
     pub(crate) fn level(&self, extent: &Extent) -> u32 {
         extent.depth.min(self.extension_bits)
     }
 
-    /// How many tables there are when all of them have doubled so often.
+    /// Returns the number of tables after this many doublings of all of them.
     pub(crate) fn tables_at(&self, doublings: u32) -> usize {
         self.shards << doublings.saturating_sub(self.extension_bits)
     }
 
-    /// The bits that a whole fingerprint has because it is in such a table, whatever its bucket: those that are stored of all
-    /// that it holds, and those that are not.
+    /// Returns the bits that the whole fingerprints of a table have in common, independent of their buckets: the stored bits, and
+    /// those that are not stored.
     pub(crate) fn known(&self, extent: &Extent) -> [u32; 2] {
         let reserve = extent.first_cell & (self.cells_at(0) - 1);
         let known = (reserve as u64) << self.core_bits();
@@ -252,25 +222,24 @@ impl Plan {
         [known & stored, known & !stored]
     }
 
-    /// Which of the bits that such a table stores are the same of all that it holds.
+    /// Returns the mask of the stored bits that the fingerprints of a table have in common.
     pub(crate) fn known_mask(&self, extent: &Extent) -> u32 {
         let after_refills = mask(self.fingerprint_bits - self.extension_bits);
         mask(self.fingerprint_bits - extent.dropped) & after_refills & !mask(self.fingerprint_bits - extent.depth)
     }
 
-    /// The bits that such a table stores, although the extension of a bucket says them.
+    /// Returns the mask of the stored bits that the extension of a bucket determines.
     pub(crate) fn extension_mask(&self, extent: &Extent) -> u32 {
         mask(self.fingerprint_bits - extent.dropped) & !mask(self.fingerprint_bits - self.level(extent))
     }
 
-    /// The bits of the reserve that a table made after this many doublings does not store: as many as leave a slot of which the
-    /// tag lies in one word.
+    /// Returns the number of bits of the reserve that a table created after this many doublings does not store: as many as leave
+    /// each tag in one word.
     pub(crate) fn dropped_after(&self, doublings: u32) -> u32 {
         let fits = |dropped: &u32| self.tag_bits() <= Tags::most_bits(self.slot_bits - dropped);
         (0..=doublings).rev().find(fits).unwrap_or(0)
     }
 
-    /// The one shard of such a table.
     pub(crate) fn leaf(&self, extent: &Extent) -> Plan {
         let (slot_bits, level) = (self.slot_bits - extent.dropped, self.level(extent));
         let buckets = self.buckets >> (self.extension_bits - level);
@@ -287,12 +256,11 @@ impl Plan {
         }
     }
 
-    /// The extent of a table that is made by this many doublings and whose cells begin with this one.
     pub(crate) fn extent_after(&self, doublings: u32, first_cell: usize) -> Extent {
         Extent { first_cell, depth: doublings, dropped: self.dropped_after(doublings) }
     }
 
-    /// Keys that tables which have doubled so often hold before more of them are likely to double once more.
+    /// Returns the number of keys beyond which most tables have more doublings than these.
     pub(crate) fn keys_at(&self, doublings: u32) -> f64 {
         let slots = self.first_slots() as f64 * 2f64.powi(doublings as i32);
         if doublings < self.extension_bits {
@@ -303,7 +271,6 @@ impl Plan {
         slots * load
     }
 
-    /// How often all tables have doubled when there are this many keys: as often as they may at the most.
     pub(crate) fn doublings_for(&self, keys: usize) -> u32 {
         (0..self.reserve_bits).find(|&doublings| keys as f64 <= self.keys_at(doublings)).unwrap_or(self.reserve_bits)
     }
@@ -313,21 +280,19 @@ fn mask(bits: u32) -> u32 {
     u32::MAX >> (u32::BITS - bits)
 }
 
-/// How large a growing filter begins, and how often it doubles.
 struct Size {
-    /// Keys that all tables hold when they are refilled no more.
+    /// Keys of all tables after the last refill.
     keys: usize,
     shards: u64,
-    /// Buckets a shard, of such a table.
+    /// Buckets of a shard after the last refill.
     buckets: u64,
-    /// How often its table is refilled into one of twice its size, and how often tables are split after that.
     refills: u32,
     splits: u32,
 }
 
 impl Size {
-    /// Of a filter that ends at what was asked for, not somewhere beyond it, so that it begins with up to twice as much.
-    /// Of tables of [`LEAST_KEYS`] and more, all doublings are splits.
+    /// Computes backwards from the requested end, so the initial size is up to twice the requested one. Doublings of tables of
+    /// [`LEAST_KEYS`] and more are splits.
     fn new(capacity: usize, most: usize, spare_bits: u32) -> Size {
         let possible = MAX_DOUBLINGS.min(spare_bits).min(most.max(1).ilog2());
         let least = capacity.max(LEAST_KEYS.min(most));
@@ -335,7 +300,7 @@ impl Size {
         let splits = (0..=possible).rev().find(|&doublings| begins_with(doublings) >= least).unwrap_or(0);
         let keys = least.max(begins_with(splits));
         let (shards, buckets) = buckets_for(at_last_load(keys));
-        // Slots that hold what was asked for before the first refill. The table may be that much larger in the end.
+        // Slots for the initial capacity before the first refill.
         let slots = (capacity as f64 / REFILL_LOAD).max(LEAST_SLOTS);
         let after = |refills: u32| (buckets * SLOTS as u64) as f64 / 2f64.powi(refills as i32);
         let fits = |refills: &u32| shards == 1 && after(*refills) >= 0.95 * slots;
@@ -345,14 +310,13 @@ impl Size {
         Size { keys, shards, buckets, refills, splits }
     }
 
-    /// Of tables that are refilled no more.
     fn slots(&self) -> f64 {
         self.shards as f64 * self.buckets as f64 * SLOTS as f64
     }
 }
 
-/// The capacity of a filter of fixed size whose table has this many keys at [`LAST_LOAD`]. It needs no room for tables that get
-/// more of them than others, for which a doubling is in reserve.
+/// Returns the capacity of a filter of fixed size whose table has this many keys at [`LAST_LOAD`]. Tables that get more keys than
+/// others have a doubling in reserve.
 fn at_last_load(keys: usize) -> usize {
     (LOAD * (keys as f64 / LAST_LOAD - spread(keys))).max(0.0) as usize
 }
@@ -364,7 +328,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_filter_grows_to_holds_what_was_asked_for(
+        fn the_largest_size_holds_the_requested_keys(
             capacity in prop_oneof![0usize..100_000, 0usize..100_000_000],
             times in 1f64..20_000.0,
             exponent in 1f64..7.0,
@@ -373,7 +337,7 @@ mod tests {
             let rate = 10f64.powf(-exponent);
             let plan = Plan::growing(capacity, most, Accuracy::Rate(rate), None, 0).unwrap();
             prop_assert!(plan.fingerprint_bits <= MAX_BITS && plan.core_bits() >= MIN_CORE);
-            // Before the doubling that is in reserve, at a load that tables of this size hold.
+            // Before the reserved doubling.
             let load = most as f64 / (plan.first_slots() as f64 * 2f64.powi(plan.reserve_bits as i32 - 1));
             prop_assert!(load <= 0.965, "{load}");
             prop_assert!(expected_false_positive_rate(load / 2.0, plan.core_bits()) <= rate);
@@ -388,9 +352,8 @@ mod tests {
             }
         }
 
-        /// A filter that was told its final size at the beginning would not be much smaller.
         #[test]
-        fn what_is_asked_for_is_not_exceeded_by_far(most in 30_000usize..100_000_000, exponent in 2f64..6.0) {
+        fn fingerprints_are_no_wider_than_those_of_a_filter_of_fixed_size(most in 30_000usize..100_000_000, exponent in 2f64..6.0) {
             let rate = 10f64.powf(-exponent);
             let plan = Plan::growing(0, most, Accuracy::Rate(rate), None, 0).unwrap();
             let fixed = Plan::new(most, super::super::plan::fingerprint_bits_for(most, rate).unwrap(), None).unwrap();
@@ -400,7 +363,7 @@ mod tests {
 
     #[test]
     fn plans_of_known_sizes() {
-        // Keys at the beginning and at the end; bits of the core, splits and refills, shards, slots at the beginning.
+        // Initial and largest capacity; bits of the core, splits, refills, shards, initial slots.
         for ((capacity, most), expected) in [
             ((1_000, 1_000), (12, 0, 0, 1, 1_056)),
             ((100, 100_000), (12, 3, 7, 1, 104)),
@@ -415,7 +378,7 @@ mod tests {
             let found = (plan.core_bits(), splits, plan.extension_bits, plan.shards, plan.first_slots());
             assert_eq!(found, expected, "{capacity} to {most}: {plan:?}");
         }
-        // Nothing is gained by doubling for no key, or for one.
+        // No doubling for a growth by at most one key.
         for (capacity, most) in [(0, 0), (0, 1), (1, 1), (2, 2)] {
             let plan = Plan::growing(capacity, most, Accuracy::Rate(0.001), None, 0).unwrap();
             assert_eq!((plan.reserve_bits, plan.shards), (1, 1), "{capacity} to {most}: {plan:?}");
@@ -426,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn doublings_are_those_that_the_keys_take() {
+    fn doublings_follow_from_the_keys() {
         let plan = Plan::growing(1_000_000, 16_000_000, Accuracy::Rate(0.001), None, 0).unwrap();
         let slots = plan.slots() as f64;
         for (keys, doublings) in [(0.0, 0), (0.95, 0), (0.97, 1), (1.8, 1), (1.9, 2), (15.2, 4), (15.5, 5), (99.0, 5)] {

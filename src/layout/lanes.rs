@@ -1,103 +1,83 @@
-//! Compares all the slots of a run at once, in one 64-bit register (SWAR).
+//! Comparison of all slots of a run at once, in one 64-bit register (SWAR).
 //!
-//! A *run* is some whole slots side by side in the low bits of a `u64`; above them stands whatever the table holds
-//! next. A bucket of 4 slots is one run of 4 up to 16 bits a slot, and two runs of 2 above. Slots within a run are
-//! named by the bit at which they begin.
+//! A *run* is 2 or 4 whole slots in the low bits of a `u64`, with any bits above. A bucket of 4 slots is one run of 4 up to 16 bits
+//! per slot, and two runs of 2 above. A slot of a run is named by its lowest bit.
 //!
 //! ```text
 //! width 13:  63 ... 52 | 51 .. 39 | 38 .. 26 | 25 .. 13 | 12 .. 0
-//!            whatever    slot 39    slot 26    slot 13    slot 0
+//!            any bits    slot 39    slot 26    slot 13    slot 0
 //! ```
 
-/// Slots in a bucket, at every width.
 pub(crate) const SLOTS: usize = 4;
 
-/// The masks for one width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lanes {
     /// The lowest bit of each slot of the run.
     low: u64,
-    /// `0 - low`, for [`hits_less`].
     minus_low: u64,
     /// The highest bit of each slot of the run.
     high: u64,
     width: u32,
-    /// The bit at which the highest slot of the run begins.
+    /// The lowest bit of the highest slot of the run.
     highest: u32,
 }
 
 impl Lanes {
-    /// The lanes of a run of as many slots as a bucket puts into one: 4 up to 16 bits, 2 above.
     pub(crate) fn new(width: u32) -> Self {
         debug_assert!((4..=32).contains(&width));
-        if width <= 16 { Lanes::of(4, width) } else { Lanes::of_two(width) }
-    }
-
-    /// The lanes of a run of two slots, whatever their width.
-    fn of_two(width: u32) -> Self {
-        Lanes::of(2, width)
-    }
-
-    fn of(slots: u32, width: u32) -> Self {
+        let slots = if width <= 16 { 4 } else { 2 };
         let low = repeated(1, slots, width.into());
         Lanes { low, minus_low: low.wrapping_neg(), high: low << (width - 1), width, highest: (slots - 1) * width }
     }
 
-    /// The fingerprint repeated in every slot of a run. `repeat(0)` is the pattern of empty slots.
+    /// Returns the fingerprint in every slot of a run. `repeat(0)` is the pattern of empty slots.
     #[inline]
     pub(crate) fn repeat(self, fingerprint: u32) -> u64 {
         u64::from(fingerprint).wrapping_mul(self.low)
     }
 
-    /// The lowest bit of each slot.
     #[inline(always)]
     pub(crate) fn low(self) -> u64 {
         self.low
     }
 
-    /// `0 - low`, for [`hits_less`].
     #[inline(always)]
     pub(crate) fn minus_low(self) -> u64 {
         self.minus_low
     }
 
-    /// The highest bit of each slot.
     #[inline(always)]
     pub(crate) fn high(self) -> u64 {
         self.high
     }
 
-    /// The slots that equal the pattern's, exactly: the highest bit of each.
+    /// Returns the highest bit of each slot that equals the pattern's, exactly.
     #[inline]
     pub(crate) fn equal(self, run: u64, pattern: u64) -> u64 {
         let difference = run ^ pattern;
-        // Every bit of a slot but its highest. Adding them carries into the highest bit exactly when a lower bit of
-        // the difference is set, and never beyond it.
+        // The sum carries into the highest bit of a slot exactly if a lower bit of the difference is set, and never beyond it.
         let below_high = self.high - self.low;
         let differs = ((difference & below_high) + below_high) | difference;
         !differs & self.high
     }
 
-    /// The slots in which this bit is set: the highest bit of each.
+    /// Returns the highest bit of each slot in which this bit is set.
     #[inline]
     pub(crate) fn with_bit(self, run: u64, bit: u32) -> u64 {
         run << (self.width - 1 - bit) & self.high
     }
 
-    /// All bits of the slots of which these are the highest.
     #[inline]
     pub(crate) fn whole(self, highest: u64) -> u64 {
-        // No slot reaches into another: the product is a sum of masks side by side.
+        // The product is a sum of masks side by side.
         (highest >> (self.width - 1)).wrapping_mul(u64::from(u32::MAX >> (32 - self.width)))
     }
 
-    /// The slots of a run, and nothing above them.
     #[inline]
     pub(crate) fn only(self, run: u64) -> u64 {
         run & self.whole(self.high)
     }
 
-    /// The same slots with fewer bits, those above being dropped.
     #[inline]
     pub(crate) fn narrowed(self, run: u64, to: u32) -> u64 {
         let (dropped, mask) = (self.width - to, u64::from(u32::MAX >> (32 - to)));
@@ -106,13 +86,12 @@ impl Lanes {
         if self.highest == self.width { two } else { two | slot(2) | slot(3) }
     }
 
-    /// The bit at which the lowest of some equal slots begins.
     #[inline]
     pub(crate) fn lowest(self, equal: u64) -> u32 {
         equal.trailing_zeros() + 1 - self.width
     }
 
-    /// The number of equal slots in up to four runs: a product adds them up in its highest slot.
+    /// Returns the number of equal slots in up to four runs: a product adds them up in its highest slot.
     #[inline]
     pub(crate) fn count(self, equal: [u64; 4]) -> u32 {
         let ones = equal.map(|equal| equal >> (self.width - 1));
@@ -121,36 +100,35 @@ impl Lanes {
     }
 }
 
-/// A number of this width, or a narrower one, in each slot of a run of 2 or 4 slots: without a product, of which processors
-/// have no quick one for vectors.
+/// Returns a number in each slot of a run of 2 or 4 slots, without a product, which is slow in vectors.
 #[inline(always)]
 pub(crate) fn repeated(value: u64, slots: u32, width: u64) -> u64 {
     let two = value | value << width;
     if slots == 2 { two } else { two | two << (2 * width) }
 }
 
-/// In each slot of the run, the highest bit is set if it equals the pattern's, and above such a slot perhaps if it does
-/// not; the other bits mean nothing. The first step of [`Lanes::any`], for callers that compare several runs.
+/// Sets the highest bit of each slot that equals the pattern's. Above an equal slot, the highest bit of an unequal one may be set,
+/// too. The other bits are arbitrary.
 #[inline(always)]
 pub(crate) fn hits(run: u64, pattern: u64, low: u64) -> u64 {
     hits_less(run, pattern, low.wrapping_neg())
 }
 
-/// The same by what is added: `0 - low`. A sum has an instruction with three operands, and a difference has not.
+/// As [`hits`], with `0 - low`: a sum has an instruction with three operands, and a difference does not.
 #[inline(always)]
 pub(crate) fn hits_less(run: u64, pattern: u64, minus_low: u64) -> u64 {
     let difference = run ^ pattern;
     difference.wrapping_add(minus_low) & !difference
 }
 
-/// Counts the slots of these bytes that are not empty. `None` if anything stands behind the last bucket.
+/// Returns the number of slots in use in these bytes; `None` if any bit after the last bucket is set.
 pub(crate) fn occupied_in(bytes: &[u8], width: u32, buckets: usize) -> Option<u64> {
     let end = buckets * SLOTS * width as usize;
     let mut behind = bytes.get(end / 8..)?.iter();
     if behind.next().is_some_and(|byte| byte >> (end % 8) != 0) || behind.any(|&byte| byte != 0) {
         return None;
     }
-    // Runs of as many slots as 8 bytes hold whole, from any bit of the first; each eighth slot begins at a byte.
+    // Runs of as many whole slots as fit 8 bytes, from any bit of the first byte; each eighth slot begins at a byte.
     Some(match width {
         4 | 8 | 16 | 32 => occupied_in_rows::<1>(bytes, 8, 64 / width, width),
         5..=7 => occupied_in_rows::<4>(bytes, 2 * width, 4, width),
@@ -160,10 +138,10 @@ pub(crate) fn occupied_in(bytes: &[u8], width: u32, buckets: usize) -> Option<u6
     })
 }
 
-/// The same of rows of `step` bytes, in each of which are `RUNS` runs of this many slots.
+/// Returns the number of slots in use in rows of `step` bytes, with `RUNS` runs of `slots` slots each.
 fn occupied_in_rows<const RUNS: usize>(bytes: &[u8], step: u32, slots: u32, width: u32) -> u64 {
     let step = step as usize;
-    // The last rows are copied, for the 8 bytes of their last run may end behind them.
+    // The last rows are copied, since the 8 bytes of their last run may exceed the end.
     let rows = (bytes.len() / step).saturating_sub(1);
     let rest = &bytes[rows * step..];
     let mut last = [0; 80];
@@ -171,7 +149,7 @@ fn occupied_in_rows<const RUNS: usize>(bytes: &[u8], step: u32, slots: u32, widt
     [(bytes, rows), (&last, 2)].map(|(bytes, rows)| whole_rows::<RUNS>(bytes, rows, step, slots, width)).iter().sum()
 }
 
-/// The same where 8 bytes can be read wherever a run begins.
+/// As [`occupied_in_rows`], where 8 bytes can be read at each run.
 fn whole_rows<const RUNS: usize>(bytes: &[u8], rows: usize, step: usize, slots: u32, width: u32) -> u64 {
     let low = (0..slots).fold(0, |low, slot| low | 1_u64 << (slot * width));
     let below_high = (low << (width - 1)) - low;
@@ -179,13 +157,13 @@ fn whole_rows<const RUNS: usize>(bytes: &[u8], rows: usize, step: usize, slots: 
     let is_occupied = |run: u64| (((run & below_high) + below_high) | run) >> (width - 1) & low;
     let run_bits = slots as usize * width as usize;
     let span = (RUNS - 1) * run_bits / 8 + 8;
-    // Each slot of a sum counts one for each run.
+    // Each slot of a sum counts one per run.
     let most = ((1 << width.min(8)) - 1) / RUNS;
     let mut occupied = 0;
     for first in (0..rows).step_by(most) {
         let bytes = &bytes[first * step..][..(most.min(rows - first) - 1) * step + span];
         let (mut sum, mut from) = (0, 0);
-        // Both as the compiler makes vectors of it.
+        // Both loops in a form that the compiler vectorises.
         if RUNS == 1 {
             let words = bytes.as_chunks().0.iter();
             sum = words.map(|&word| is_occupied(u64::from_le_bytes(word))).sum();
@@ -217,7 +195,7 @@ mod tests {
         u32::MAX >> (32 - width)
     }
 
-    /// Packs the slots, with `above` in the bits that are left.
+    /// Packs the slots, with `above` in the remaining bits.
     fn pack(width: u32, slots: &[u32], above: u64) -> u64 {
         let used = slots_of(width) * width;
         let above = if used == 64 { 0 } else { above << used };
@@ -226,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn slots_that_are_occupied_are_counted(width in 4u32..=32, mut picks in prop::collection::vec(0u64..4, 0..2000)) {
+        fn slots_in_use_are_counted(width in 4u32..=32, mut picks in prop::collection::vec(0u64..4, 0..2000)) {
             picks.truncate(picks.len() / SLOTS * SLOTS);
             let slot = |&pick: &u64| [0, 1, 1 << (width - 1), mask(width)][pick as usize];
             let mut bytes = Vec::new();
@@ -243,7 +221,7 @@ mod tests {
         }
 
         #[test]
-        fn slots_with_a_bit_are_taken_and_narrowed(
+        fn slots_with_a_bit_are_selected_and_narrowed(
             width in 5u32..=32,
             slots in prop::collection::vec(any::<u32>(), 4),
             bit in 0u32..32,

@@ -1,6 +1,5 @@
-//! Where a key lies and how slots lie in words: numbers in, numbers out. Nothing here is shared between threads.
+//! Pure computations: the places of keys, the sizes of filters, and the layout of slots in words.
 
-mod fingerprint;
 mod format;
 mod geometry;
 mod growth;
@@ -10,9 +9,8 @@ mod path;
 mod plan;
 mod tags;
 
-pub(crate) use fingerprint::Fingerprint;
 pub(crate) use format::{Format, Matches, Packing, Slot};
-pub(crate) use geometry::{Bucket, CellPlace, Class, Geometry, Mixed, Place};
+pub(crate) use geometry::{Bucket, CellPlace, Class, Fingerprint, Geometry, Mixed, Place};
 pub(crate) use growth::{Accuracy, Doubled, Extent, GROWING_FINGERPRINT_BITS, LAST_LOAD, Ungrowable};
 pub(crate) use lanes::{Lanes, SLOTS, hits, hits_less, occupied_in, repeated};
 pub(crate) use packed::{Packer, unpack};

@@ -1,8 +1,8 @@
-//! The slots of a table as plain numbers, and as the words in which they lie side by side.
+//! Conversion of the slots of a table between numbers and words.
 
 use super::lanes::SLOTS;
 
-/// The slots in these words, bucket by bucket, 0 being an empty one.
+/// Returns the slots in these words, bucket by bucket; 0 for an empty one.
 pub(crate) fn unpack(words: &[u64], slot_bits: u32, buckets: usize) -> impl Iterator<Item = [u32; SLOTS]> + '_ {
     let mask = u64::from(u32::MAX >> (32 - slot_bits));
     let slot = move |number: usize| {
@@ -14,7 +14,7 @@ pub(crate) fn unpack(words: &[u64], slot_bits: u32, buckets: usize) -> impl Iter
     (0..buckets).map(move |bucket| core::array::from_fn(|number| slot(bucket * SLOTS + number)))
 }
 
-/// Hands on the words of these buckets.
+/// Passes the words of these buckets to `take`.
 #[cfg(test)]
 pub(crate) fn pack(buckets: impl Iterator<Item = [u32; SLOTS]>, slot_bits: u32, take: impl FnMut(u64)) {
     let mut packer = Packer::new(2 * slot_bits, take);
@@ -26,7 +26,7 @@ pub(crate) fn pack(buckets: impl Iterator<Item = [u32; SLOTS]>, slot_bits: u32, 
     packer.end();
 }
 
-/// Puts pieces of so many bits side by side, and hands on the words.
+/// Packs pieces of equal width, and passes the words to `take`.
 pub(crate) struct Packer<F> {
     bits: u32,
     take: F,
@@ -35,13 +35,13 @@ pub(crate) struct Packer<F> {
 }
 
 impl<F: FnMut(u64)> Packer<F> {
-    /// Of 1 to 64 bits.
+    /// `bits` is the width of a piece, 1 to 64.
     #[inline(always)]
     pub(crate) fn new(bits: u32, take: F) -> Self {
         Packer { bits, take, word: 0, used: 0 }
     }
 
-    /// Above its bits, the piece is 0.
+    /// The piece must be 0 above its width.
     #[inline(always)]
     pub(crate) fn push(&mut self, piece: u64) {
         self.word |= piece << self.used;
@@ -49,7 +49,7 @@ impl<F: FnMut(u64)> Packer<F> {
         if self.used >= u64::BITS {
             (self.take)(self.word);
             self.used -= u64::BITS;
-            // What of the piece lies in the next word: nothing if the word ends with it.
+            // The part of the piece in the next word, if any.
             self.word = if self.used > 0 { piece >> (self.bits - self.used) } else { 0 };
         }
     }
@@ -69,13 +69,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_is_unpacked(width in 4u32..=32, slots in prop::collection::vec(any::<u32>(), 0..100)) {
+        fn packing_has_an_inverse(width in 4u32..=32, slots in prop::collection::vec(any::<u32>(), 0..100)) {
             let mut slots: Vec<u32> = slots.iter().map(|slot| slot & (u32::MAX >> (32 - width))).collect();
             slots.resize(slots.len().next_multiple_of(SLOTS), 0);
             let mut words = Vec::new();
             pack(slots.as_chunks().0.iter().copied(), width, |word| words.push(word));
             prop_assert_eq!(words.len(), (slots.len() * width as usize).div_ceil(64));
-            // Slot by slot, bit by bit.
             for (number, slot) in slots.iter().enumerate() {
                 for bit in 0..width as usize {
                     let at = number * width as usize + bit;

@@ -1,4 +1,4 @@
-//! Slots with a number under their fingerprint, the *tag*: which of them are alive, dead, or of some fingerprint.
+//! Slots with a number below their fingerprint, the *tag*: comparisons of fingerprints and of times.
 //!
 //! ```text
 //! 16 bits, 3 of them a tag:                      15 ....... 3 | 2 .. 0
@@ -7,42 +7,42 @@
 //!                                                fingerprint    time     count
 //! ```
 //!
-//! What a tag says depends on the epoch. Its *value* is the tag less the epoch, modulo 2^t: how many epochs a slot has
-//! left. 0 is dead, 1 to 2^t - 1 are alive. Where the epoch never moves, a value is any number that is not 0.
+//! The *value* of a tag is the tag less the epoch, modulo 2^t: the number of epochs that a slot has left. 0 is dead, 1 to 2^t - 1
+//! are alive. If the epoch never advances, a value is any number except 0.
 //!
-//! A tag may have a count of c bits under its time, stored less one. Its value is then the epochs that are left, times 2^c, and the
-//! stored count: the slot is dead if the value is below 2^c. Time stands above the count, so that a lookup needs not know the count: the
-//! tags that are alive are neighbours, as they are without counts.
+//! A tag may have a count of c bits below its time, stored less one. Its value is then the number of epochs left, times 2^c, plus
+//! the stored count: the slot is dead if the value is below 2^c. With the time above the count, a lookup ignores the count: the
+//! tags that are alive are contiguous, as without counts.
 
-use super::fingerprint::Fingerprint;
+use super::geometry::Fingerprint;
 use super::lanes::Lanes;
 use super::plan::Plan;
 
-/// The division of the tags of a filter. The width of its slots may differ from table to table.
+/// The division of the tags of a filter, independent of the width of its slots.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tags {
     bits: u32,
     /// The largest tag.
     most: u32,
-    /// Bits of the count under the time.
+    /// Bits of the count below the time.
     count_bits: u32,
     /// The mask of the time.
     time: u32,
 }
 
-/// No filter has made more ticks: one a nanosecond for 292 years.
+/// An upper bound of the number of ticks: one per nanosecond for 292 years.
 pub(crate) const MAX_EPOCH: u64 = 1 << 63;
 
-/// An epoch as far as tags know it: the tag of a slot that is dead then.
+/// An epoch modulo the cycle of tags: the tag of a slot that is dead then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     dead: u32,
 }
 
 impl Tags {
-    /// The widest tag in slots of this width. Slots begin at multiples of it, and so do words: a tag lies in one word,
-    /// and another one takes its place by one store. By two, a lookup could see the halves of two live tags as a dead one,
-    /// at an unchanged version.
+    /// Returns the width of the widest tag in slots of this width. Slots and words begin at multiples of it, so a tag lies in one
+    /// word, and is replaced by one store. With two stores, a lookup could see the halves of two live tags as a dead one, at an
+    /// unchanged version.
     pub(crate) fn most_bits(slot_bits: u32) -> u32 {
         1 << slot_bits.trailing_zeros()
     }
@@ -55,7 +55,7 @@ impl Tags {
         Tags { bits, most, count_bits, time: most >> count_bits << count_bits }
     }
 
-    /// The mask of a tag, which is the largest value, too.
+    /// Returns the mask of a tag, which is also the largest value.
     #[inline]
     pub(crate) fn most(self) -> u32 {
         self.most
@@ -66,23 +66,22 @@ impl Tags {
         Moment { dead: (epoch as u32) << self.count_bits & self.most }
     }
 
-    /// Epochs after which tags are the same again.
+    /// Returns the number of epochs after which tags repeat.
     pub(crate) fn cycle(self) -> u64 {
         u64::from(self.most >> self.count_bits) + 1
     }
 
-    /// The epochs that a slot of this value has left.
     #[inline(always)]
     pub(crate) fn epochs(self, value: u32) -> u32 {
         value >> self.count_bits
     }
 
-    /// The value of a slot that has this many epochs left and counts 1.
+    /// Returns the value of a slot with this many epochs left and a count of 1.
     pub(crate) fn value_for(self, epochs: u32) -> u32 {
         epochs << self.count_bits
     }
 
-    /// The count of a value, 0 of none: the value itself where there is no time.
+    /// Returns the count of a value, 0 for the value 0. Without a time, it is the value itself.
     #[inline(always)]
     pub(crate) fn count(self, value: u32) -> u32 {
         if self.count_bits == 0 || value == 0 { value } else { (value & !self.time) + 1 }
@@ -93,8 +92,8 @@ impl Tags {
         if self.count_bits == 0 { self.most } else { 1 << self.count_bits }
     }
 
-    /// The value of a slot that had this one, when the count of another value is added. Its time stays, or is that of the other
-    /// value if that is later and `renews`.
+    /// Returns the value `had` with the count of another value added. The time stays, or with `renews` becomes that of the other
+    /// value if that is later.
     #[inline]
     pub(crate) fn sum(self, had: u32, more: u32, renews: bool) -> u32 {
         if self.count_bits == 0 {
@@ -106,8 +105,8 @@ impl Tags {
         time & self.time | count
     }
 
-    /// The value of a slot that had this one, when 1 is taken from its count; 0 if nothing is left. A count that is full stays: it may
-    /// stand for a larger one.
+    /// Returns the value `had` with a count lower by 1; 0 if none is left. The largest count stays, since it may stand for a larger
+    /// one.
     pub(crate) fn less_one(self, had: u32) -> u32 {
         match self.count(had) {
             count if count == self.max_count() => had,
@@ -116,81 +115,75 @@ impl Tags {
         }
     }
 
-    /// The tag of this value.
     #[inline]
     pub(crate) fn tag(self, value: u32, moment: Moment) -> u32 {
         debug_assert!(self.epochs(value) > 0 && value <= self.most, "a value of {value}");
         (moment.dead + value) & self.most
     }
 
-    /// What a slot holds.
     #[inline]
     pub(crate) fn slot(self, fingerprint: Fingerprint, value: u32, moment: Moment) -> u32 {
         fingerprint.get() << self.bits | self.tag(value, moment)
     }
 
-    /// The value of a slot that is not empty.
     #[inline]
     pub(crate) fn value(self, slot: u32, moment: Moment) -> u32 {
         slot.wrapping_sub(moment.dead) & self.most
     }
 
-    /// The fingerprint of a slot; `None` if it is empty or dead.
+    /// Returns the fingerprint of a slot; `None` if it is empty or dead.
     #[inline]
     pub(crate) fn fingerprint(self, slot: u32, moment: Moment) -> Option<Fingerprint> {
         let fingerprint = Fingerprint::from_slot(slot >> self.bits)?;
         (self.epochs(self.value(slot, moment)) != 0).then_some(fingerprint)
     }
 
-    /// The factor that brings a fingerprint into every slot of a run, over tags of 0.
+    /// Returns the factor that repeats a fingerprint in every slot of a run, above tags of 0.
     #[inline(always)]
     pub(crate) fn unit(self, low: u64) -> u64 {
         low << self.bits
     }
 
-    /// The complement of the dead tag in every slot of a run.
+    /// Returns the complement of the dead tag in every slot of a run.
     ///
-    /// A lookup compares tags with it: from the complement, the dead tag differs by 2^t - 1 and every other one by less. So
-    /// the whole slots that are looked for differ by 0 to 2^t - 2, no others do, and [`Tags::minus`], which subtracts
-    /// 2^t - 1 from each, borrows as subtracting 1 does where slots have no tag. With a count of c bits below, all of this is
-    /// times 2^c, and what the count differs by is less than that.
+    /// The dead tag differs from the complement by 2^t - 1, and every other tag by less. So the live slots of a fingerprint, and no
+    /// others, differ from the pattern by 0 to 2^t - 2, and [`Tags::minus`], which subtracts 2^t - 1 from each slot, borrows as
+    /// subtracting 1 does without tags. With a count of c bits below, all these numbers are multiplied by 2^c, and the difference
+    /// of the counts is less than that.
     #[inline(always)]
     pub(crate) fn alive(self, low: u64, moment: Moment) -> u64 {
         u64::from(!moment.dead & self.time).wrapping_mul(low)
     }
 
-    /// `0 - (2^t - 1)` of each slot, times 2^c, for [`hits_less`](super::lanes::hits_less).
+    /// Returns `0 - (2^t - 1)` in each slot, times 2^c, for [`hits_less`](super::lanes::hits_less).
     #[inline(always)]
     pub(crate) fn minus(self, low: u64) -> u64 {
         (low << self.count_bits).wrapping_sub(low << self.bits)
     }
 
-    /// The slots that have this fingerprint and are alive: the highest bit of each.
+    /// Returns the highest bit of each live slot of this fingerprint.
     #[inline(always)]
     pub(crate) fn live(self, lanes: Lanes, run: u64, fingerprint: Fingerprint, moment: Moment) -> u64 {
         let pattern = u64::from(fingerprint.get()).wrapping_mul(self.unit(lanes.low()));
         let (tags, times) = (lanes.repeat(self.most), lanes.repeat(self.time));
         let difference = run ^ (pattern | lanes.repeat(moment.dead));
-        // The bits of the tag are 0 in the first, and those of the time all that there are in the second. So nothing but an equal
-        // fingerprint borrows from the highest bit, with a borrow from the slot below too, and nothing but an equal time does
-        // not carry into it.
+        // The first has no bits of the tag, and the second only those of the time. So only an equal fingerprint borrows from the
+        // highest bit, also with a borrow from the slot below, and only an equal time does not carry into it.
         let (fingerprint, time) = (lanes.only(difference) & !tags, difference & times);
         fingerprint.wrapping_sub(lanes.low()) & !fingerprint & (time + (lanes.high() - lanes.low())) & lanes.high()
     }
 
-    /// The slots that are empty or dead.
     #[inline(always)]
     pub(crate) fn room(self, lanes: Lanes, run: u64, moment: Moment) -> u64 {
         lanes.equal(run, 0) | self.with_dead_tag(lanes, run, moment)
     }
 
-    /// The slots that are dead.
     #[inline(always)]
     pub(crate) fn dead(self, lanes: Lanes, run: u64, moment: Moment) -> u64 {
         self.with_dead_tag(lanes, run, moment) & !lanes.equal(run, 0)
     }
 
-    /// The slots that are dead, and those that are empty where 0 is the dead tag.
+    /// Returns the dead slots, and the empty ones if 0 is the dead tag.
     #[inline(always)]
     fn with_dead_tag(self, lanes: Lanes, run: u64, moment: Moment) -> u64 {
         lanes.equal(run & lanes.repeat(self.time), lanes.repeat(moment.dead))
@@ -207,7 +200,6 @@ mod tests {
         if width <= 16 { 4 } else { 2 }
     }
 
-    /// Every width with every tag and every count that it may have.
     fn formats() -> impl Strategy<Value = (u32, u32, u32)> {
         let all: Vec<_> = (4..=32u32)
             .flat_map(|width| (1..=Tags::most_bits(width).min(width.saturating_sub(4))).map(move |bits| (width, bits)))
@@ -216,7 +208,6 @@ mod tests {
         prop::sample::select(all)
     }
 
-    /// What a value means is what two numbers would.
     #[test]
     fn a_value_is_a_time_and_a_count() {
         for (bits, count_bits) in [(4, 1), (7, 4), (8, 6), (16, 8)] {
@@ -298,7 +289,6 @@ mod tests {
             let fingerprint = |pick: u32| [0, 1, 2, all_ones, all_ones - 1][pick as usize];
             let (times, count_mask) = (tags.most() >> count_bits, (1 << count_bits) - 1);
             let time = |pick: u32| [0, 1, times, times / 2][pick as usize];
-            // An empty slot is 0 in all its bits.
             let slots: Vec<u32> = picks
                 .iter()
                 .take(slots_of_a_run(width) as usize)

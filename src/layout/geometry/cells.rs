@@ -1,0 +1,204 @@
+//! The places of keys in growing filters: a cell of the directory, and two buckets whose numbers refills may have extended.
+
+use super::{Bucket, Class, Fingerprint, Geometry, Mixed, high_half, high_product, product};
+use crate::layout::growth::Extent;
+use crate::layout::plan::Plan;
+
+/// The place of a key in a growing filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CellPlace {
+    pub(crate) cell: usize,
+    /// The class, with the whole fingerprint. A table may store less of it.
+    pub(crate) class: Class,
+}
+
+impl Geometry {
+    /// Returns the place in any filter: in a filter of fixed size, the shard in place of the cell.
+    #[inline(always)]
+    pub(crate) fn any_place(&self, mixed: Mixed) -> CellPlace {
+        if self.reserve_bits > 0 {
+            return self.cell_place(mixed);
+        }
+        let (cell, class) = self.locate(mixed);
+        CellPlace { cell, class }
+    }
+
+    #[inline(always)]
+    pub(crate) fn cell_place(&self, mixed: Mixed) -> CellPlace {
+        if self.extension_bits == 0 {
+            return self.cell_place_in_many(mixed);
+        }
+        let CellPlace { cell, class } = self.cell_place_extended(mixed);
+        CellPlace { cell, class: self.whole(class) }
+    }
+
+    #[inline(always)]
+    pub(super) fn whole(&self, class: Class) -> Class {
+        Class { fingerprint: Fingerprint(self.with_extension(class.fingerprint.0, class.first)), ..class }
+    }
+
+    /// Returns the place where no bucket is extended. Draws as `numbers` does, with fewer instructions: the fraction of a product
+    /// is the place in the shard.
+    #[inline(always)]
+    pub(crate) fn cell_place_in_many(&self, Mixed(mixed): Mixed) -> CellPlace {
+        let (shard, rest) = product(mixed & self.drawn, self.shards);
+        self.cell_place_in::<false>(shard, rest, mixed)
+    }
+
+    /// As [`Geometry::cell_place_in_many`], in a filter of one shard.
+    #[inline(always)]
+    pub(crate) fn cell_place_in_one(&self, Mixed(mixed): Mixed) -> CellPlace {
+        self.cell_place_in::<false>(0, mixed & self.drawn, mixed)
+    }
+
+    /// As [`Geometry::cell_place`] in a filter of one shard, without the extension in the fingerprint: most tables that are no
+    /// longer refilled do not store it.
+    #[inline(always)]
+    pub(crate) fn cell_place_extended(&self, Mixed(mixed): Mixed) -> CellPlace {
+        self.cell_place_in::<true>(0, mixed & self.drawn, mixed)
+    }
+
+    /// As [`Geometry::cell_place_extended`], in any growing filter.
+    #[inline(always)]
+    pub(crate) fn cell_place_in_any(&self, Mixed(mixed): Mixed) -> CellPlace {
+        let (shard, rest) = product(mixed & self.drawn, self.shards);
+        self.cell_place_in::<true>(shard, rest, mixed)
+    }
+
+    /// The core is drawn like a fingerprint. The fraction of that draw is independent of it: the part of the reserve that selects
+    /// the table.
+    #[inline(always)]
+    fn cell_place_in<const EXTENDED: bool>(&self, shard: u64, drawn: u64, mixed: u64) -> CellPlace {
+        let first = Bucket(high_product(drawn, self.wide_buckets) as u32);
+        let (drawn, rest) = product(u64::from(mixed as u32), self.high_fingerprints);
+        let (core, reserve) = (drawn as u32 + 1, rest >> self.cell_shift);
+        let fingerprint = Fingerprint((reserve as u32) << self.core_bits | core);
+        let other = if EXTENDED { Self::other_extended } else { Self::other_of_one };
+        let second = other(self, core, first, self.wide_buckets as u32);
+        CellPlace { cell: (shard << self.cell_bits | reserve) as usize, class: Class { fingerprint, first, second } }
+    }
+
+    /// Returns the fingerprint of a class with this bucket, with the extension in its reserve.
+    #[inline(always)]
+    pub(crate) fn with_extension(&self, fingerprint: u32, bucket: Bucket) -> u32 {
+        let extension = self.extension_at(fingerprint, self.extension_bits, bucket);
+        // Without an extension, the shift may be by 32 bits.
+        fingerprint | (u64::from(extension) << (self.core_bits + self.cell_bits)) as u32
+    }
+
+    /// Returns the first `level` bits of the extension of a class with this core and this bucket, in a table of that level.
+    ///
+    /// Each class has one bucket of an even base, whose number contains the extension. In the number of the other bucket, all bits
+    /// of the extension are inverted, except those of a draw from the core.
+    #[inline(always)]
+    fn extension_at(&self, fingerprint: u32, level: u32, bucket: Bucket) -> u32 {
+        let is_odd = 0_u32.wrapping_sub(bucket.0 >> level & 1);
+        let apart =
+            (!self.drawn_from(fingerprint & self.fingerprints) & self.extensions) >> (self.extension_bits - level);
+        bucket.0 & (self.extensions >> (self.extension_bits - level)) ^ is_odd & apart
+    }
+
+    /// Returns whether the next bit of the extension of this bucket differs from that of the reserve, for the core of this
+    /// fingerprint.
+    pub(crate) fn is_apart(&self, fingerprint: u32, bucket: Bucket, level: u32) -> bool {
+        self.extension_at(fingerprint, level + 1, Bucket(bucket.0 << 1)) & 1 == 1
+    }
+
+    /// As [`Geometry::is_apart`], for the last bit of the extension, of a bucket before its last refill.
+    pub(crate) fn is_apart_in_last(&self, fingerprint: u32, bucket: Bucket) -> bool {
+        self.is_apart(fingerprint, bucket, self.extension_bits - 1)
+    }
+
+    /// As [`Geometry::cell_place_in_many`], or for `ONE` [`Geometry::cell_place_in_one`], for loops that the compiler vectorises;
+    /// only where [`Geometry::is_narrow`].
+    #[inline(always)]
+    pub(crate) fn cell_place_narrow<const ONE: bool>(&self, Mixed(mixed): Mixed) -> CellPlace {
+        let high = (mixed >> 32) as u32;
+        let number = high_half(high, self.narrow_total);
+        let shard = if ONE { 0 } else { high_half(high, self.narrow_shards) };
+        let (core, reserve) = self.core_and_reserve(mixed);
+        let first = Bucket(number - shard * self.buckets);
+        let fingerprint = Fingerprint(reserve << self.core_bits | core);
+        let second = self.opposite(self.sum(core), first);
+        CellPlace { cell: (shard << self.reserve_bits | reserve) as usize, class: Class { fingerprint, first, second } }
+    }
+
+    /// As [`Geometry::cell_place_extended`], for loops that the compiler vectorises.
+    #[inline(always)]
+    pub(crate) fn cell_place_narrow_extended(&self, Mixed(mixed): Mixed) -> CellPlace {
+        let first = Bucket(high_half((mixed >> 32) as u32, self.narrow_total));
+        let (core, reserve) = self.core_and_reserve(mixed);
+        let (fingerprint, second) =
+            (Fingerprint(reserve << self.core_bits | core), self.opposite_extended(core, first));
+        CellPlace { cell: reserve as usize, class: Class { fingerprint, first, second } }
+    }
+
+    #[inline(always)]
+    fn core_and_reserve(&self, mixed: u64) -> (u32, u32) {
+        let drawn = u64::from(mixed as u32) * u64::from(self.fingerprints);
+        ((drawn >> 32) as u32 + 1, (drawn as u32) >> self.beside_cell)
+    }
+
+    /// Returns the place of the class for which the table of this extent stores this fingerprint in this bucket.
+    pub(crate) fn cell_place_of(&self, plan: &Plan, extent: &Extent, stored: Fingerprint, bucket: Bucket) -> CellPlace {
+        let [_, above] = plan.known(extent);
+        let whole = stored.with(above | self.known_by_bucket(plan, extent, stored, bucket));
+        let reserve = (u64::from(whole.0) >> self.core_bits) as u32;
+        // As for an even base, and then with the inverted bits of an odd one.
+        let extended = Bucket(bucket.0 >> plan.level(extent) << self.extension_bits | reserve >> self.cell_bits);
+        let inverted = self.extension_at(whole.0, self.extension_bits, extended);
+        let first = Bucket(extended.0 & !self.extensions | inverted);
+        self.place_of_whole(extent.first_cell >> self.cell_bits, whole, first)
+    }
+
+    /// Returns the place of a whole fingerprint in one of its buckets in this shard.
+    fn place_of_whole(&self, shard: usize, whole: Fingerprint, first: Bucket) -> CellPlace {
+        let cell = (u64::from(whole.0) >> self.core_bits) as u32 & !(u32::MAX << self.cell_bits);
+        let class = Class { fingerprint: whole, first, second: self.alternate(whole, first) };
+        CellPlace { cell: shard << self.cell_bits | cell as usize, class }
+    }
+
+    /// Returns the bits of a whole fingerprint that its bucket determines in the table of this extent.
+    pub(crate) fn known_by_bucket(&self, plan: &Plan, extent: &Extent, stored: Fingerprint, bucket: Bucket) -> u32 {
+        let level = plan.level(extent);
+        (u64::from(self.extension_at(stored.0, level, bucket)) << (plan.fingerprint_bits - level)) as u32
+    }
+
+    /// Returns the place of the class with this whole fingerprint and this bucket in this shard; `None` if no class has them.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn cell_place_at(&self, plan: &Plan, shard: usize, fingerprint: u32, bucket: u32) -> Option<CellPlace> {
+        let whole = Fingerprint::from_slot(fingerprint).filter(|whole| whole.0 & self.fingerprints != 0)?;
+        let is_short = u64::from(whole.0) >> plan.fingerprint_bits == 0;
+        let reserve = (u64::from(whole.0) >> self.core_bits) as u32;
+        let first = Bucket(bucket);
+        let extension = self.extension_at(whole.0, self.extension_bits, first);
+        let is_possible = is_short && bucket < self.buckets && extension == reserve >> self.cell_bits;
+        is_possible.then(|| self.place_of_whole(shard, whole, first))
+    }
+
+    /// As `opposite`, of extended buckets too. The sum is that of the bases, above bits that are all 1: the extension is subtracted
+    /// from them without a carry into the base.
+    #[inline(always)]
+    pub(super) fn opposite_extended(&self, core: u32, bucket: Bucket) -> Bucket {
+        let drawn = self.drawn_from(core);
+        Bucket(self.opposite(drawn & self.sums | self.ones, bucket).0 ^ drawn & self.extensions)
+    }
+
+    /// Draws as `sum` does, above the bits of an extension. These bits are another draw: without it, the extensions of both buckets
+    /// would be equal, and tables would refuse keys at a load of 0.71.
+    #[inline(always)]
+    fn drawn_from(&self, core: u32) -> u32 {
+        let product = core.wrapping_mul(self.golden);
+        product ^ (product >> 16)
+    }
+
+    /// As `other_of_one`, of extended buckets too.
+    #[inline(always)]
+    fn other_extended(&self, core: u32, bucket: Bucket, buckets: u32) -> Bucket {
+        let product = core.wrapping_mul(self.golden);
+        let drawn = product ^ product.rotate_right(16);
+        let (difference, is_below_zero) = (drawn & self.sums | self.ones).overflowing_sub(bucket.0);
+        let other = if is_below_zero { difference.wrapping_add(buckets) } else { difference };
+        Bucket(other ^ drawn & self.extensions)
+    }
+}
