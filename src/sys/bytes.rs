@@ -1,13 +1,9 @@
-//! Bytes that are read where they lie: those of a slice, or of a file that is mapped into memory.
+//! The bytes of a slice or of a mapped file, read in place.
 //!
-//! Other processes may write to a file, or cut it off, while it is mapped. So no reference to its bytes is ever made: for
-//! the language these are bytes that never change while it lives. They are read by volatile loads: the memory is none of the
-//! program's allocations, so a load is that of whatever stands there at that moment, and races with nothing that the
-//! language knows of. What is read has eight bytes of any value, which is a number. The bytes of a slice do not change, and are
-//! read in the same way.
-//!
-//! Bytes behind the end of a file that was cut off are not there, and the system ends the process that reads them. That
-//! is not undefined, and cannot be prevented.
+//! Other processes may write to a mapped file or truncate it. So no reference to its bytes is created, since the language assumes
+//! that referenced bytes do not change. They are read by volatile loads: the memory is none of the program's allocations, so a load
+//! returns its present contents, and races with nothing that the language knows. Any eight bytes are a valid number. If the file is
+//! truncated, the system kills a process that reads beyond its end, which is not undefined behaviour.
 
 use super::prefetch::{CacheLevel, prefetch_at};
 use core::fmt;
@@ -18,11 +14,11 @@ use memmap2::{MmapOptions, MmapRaw};
 #[cfg(feature = "mmap")]
 use std::{fs::File, io};
 
-/// Bytes that stay where they are while `'a` lasts; for as long as this lives, if they are those of a file.
+/// Bytes at a fixed address: during `'a`, or for a file as long as this lives.
 pub(crate) struct Bytes<'a> {
     first: *const u8,
     len: usize,
-    /// Unmaps the memory of a file when dropped. An empty file cannot be mapped.
+    /// Unmaps a file when dropped; `None` for an empty file, which cannot be mapped.
     #[cfg(feature = "mmap")]
     _mapped: Option<MmapRaw>,
     slice: PhantomData<&'a [u8]>,
@@ -36,7 +32,6 @@ unsafe impl Send for Bytes<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Bytes<'_> {}
 
-/// Eight bytes at any place.
 #[repr(C, packed)]
 #[derive(Clone, Copy)]
 struct Eight(u64);
@@ -54,7 +49,6 @@ impl<'a> From<&'a [u8]> for Bytes<'a> {
 }
 
 impl Bytes<'_> {
-    /// Maps all of a file, as long as it is now.
     #[cfg(feature = "mmap")]
     pub(crate) fn map(file: &File) -> io::Result<Self> {
         let len = usize::try_from(file.metadata()?.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
@@ -65,36 +59,33 @@ impl Bytes<'_> {
         Ok(Bytes { first: mapped.as_ptr(), len, _mapped: Some(mapped), slice: PhantomData })
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Eight of them as a little-endian number.
+    /// Reads eight bytes as a little-endian number.
     ///
     /// # Panics
-    /// If they are not there.
+    /// If they exceed the end.
     pub(crate) fn eight(&self, at: usize) -> u64 {
         assert!(self.holds(at, size_of::<Eight>()), "8 bytes at {at} of {}", self.len);
         self.eight_within(at)
     }
 
-    /// The same of bytes that are there, as the caller has made sure when it took these bytes for a filter. So release builds
-    /// do not ask again; debug builds, the fuzzer's and AddressSanitizer's do.
+    /// As [`Bytes::eight`], for offsets that the caller has checked when it parsed the snapshot: release builds do not check them;
+    /// debug builds, fuzzing and AddressSanitizer do.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub(crate) fn eight_within(&self, at: usize) -> u64 {
         debug_assert!(self.holds(at, size_of::<Eight>()), "8 bytes at {at} of {}", self.len);
         // SAFETY: 1. the 8 bytes lie in the slice or the mapping, which lives as long as `self`; 2. they are readable; 3. `Eight`
-        // takes any place and any bytes; 4. a volatile load may race with writes of others, as said above.
+        // allows any alignment and any bytes; 4. a volatile load may race with writes of other processes, as above.
         let Eight(number) = unsafe { ptr::read_volatile(self.first.add(at).cast::<Eight>()) };
         u64::from_le(number)
     }
 
-    /// Copies some.
-    ///
     /// # Panics
-    /// If they are not there.
+    /// If the bytes exceed the end.
     pub(crate) fn copy_from(&self, at: usize, to: &mut [u8]) {
         assert!(self.holds(at, to.len()), "{} bytes at {at} of {}", to.len(), self.len);
         let (eights, rest) = to.as_chunks_mut();
@@ -110,7 +101,6 @@ impl Bytes<'_> {
         }
     }
 
-    /// Begins to fetch the line of a byte, which need not be there.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: usize, level: CacheLevel) {
         prefetch_at(self.first.wrapping_add(at), level);
@@ -131,7 +121,6 @@ impl fmt::Debug for Bytes<'_> {
 mod tests {
     use super::*;
 
-    /// At every place, the last ones among them, and never beyond.
     fn assert_read(bytes: &Bytes<'_>, held: &[u8]) {
         assert_eq!(bytes.len(), held.len());
         for (at, eight) in held.windows(8).enumerate() {
@@ -153,20 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_what_the_slice_holds() {
+    fn every_byte_of_a_slice_is_read() {
         assert_read(&Bytes::from(&held()[..]), &held());
-    }
-
-    #[test]
-    #[cfg(feature = "mmap")]
-    #[cfg_attr(miri, ignore = "there are no files to map")]
-    fn what_is_read_is_what_the_file_holds() {
-        use std::io::Write;
-        let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.mapping-{}", std::process::id()));
-        File::create(&path).unwrap().write_all(&held()).unwrap();
-        let bytes = Bytes::map(&File::open(&path).unwrap()).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        assert_read(&bytes, &held());
     }
 
     #[test]

@@ -1,6 +1,5 @@
-//! Values that are added and never taken away, and cells that each point to one of them.
-//!
-//! Whoever reads a cell may follow it for as long as the directory lives: no value is moved or freed before.
+//! Values that are only added, and cells that each point to one of them. A pointer read from a cell is valid as long as the
+//! directory lives: no value is moved or freed earlier.
 
 use crate::sys::memory::{Buffer, HugePages};
 use crate::sys::sync::{AtomicPtr, AtomicU64, Mutex, lock};
@@ -10,39 +9,35 @@ use core::{ptr, slice};
 
 pub(crate) struct Directory<T> {
     cells: Buffer<AtomicPtr<Entry<T>>>,
-    /// How often cells were published.
     turns: AtomicU64,
     first: *mut Entry<T>,
-    /// The newest.
     last: AtomicPtr<Entry<T>>,
-    /// Held while one is added. No other lock is taken under it.
+    /// Held while a value is added. No other lock is taken under it.
     adding: Mutex,
 }
 
-/// Begins with a cache line: that of what is read first of a value.
+/// Aligned to a cache line: lookups read the first line of the value.
 #[repr(C, align(64))]
 struct Entry<T> {
     value: T,
     next: AtomicPtr<Entry<T>>,
-    /// Written once, before others know the entry.
+    /// Written once, before other threads know the entry.
     previous: AtomicPtr<Entry<T>>,
 }
 
-/// A value that no thread knows yet.
+/// A value that no other thread knows yet.
 pub(crate) struct New<T>(Box<[Entry<T>; 1]>);
 
-/// A value of a directory.
 pub(crate) struct Member<'a, T>(&'a Entry<T>);
 
-/// A cell, which points to one of them.
 pub(crate) struct Cell<'a, T>(&'a AtomicPtr<Entry<T>>);
 
 #[allow(unsafe_code)]
-// SAFETY: a directory owns its values, as a `Vec<T>` does, and gives nothing but `&T` of them away.
+// SAFETY: a directory owns its values, as a `Vec<T>` does, and lends only `&T`.
 unsafe impl<T: Send> Send for Directory<T> {}
 
 #[allow(unsafe_code)]
-// SAFETY: as above. Values are added through `&self`, so that they are sent, too.
+// SAFETY: as above. Values are added through `&self`, so they are sent, too.
 unsafe impl<T: Send + Sync> Sync for Directory<T> {}
 
 impl<T> Clone for Cell<'_, T> {
@@ -55,13 +50,13 @@ impl<T> Clone for Cell<'_, T> {
 impl<T> Copy for Cell<'_, T> {}
 
 impl<T> Cell<'_, T> {
-    /// Whether it still points to this value.
+    /// Returns whether the cell still points to this value.
     ///
-    /// Of a lookup: the Acquire loads of the words stand before it, so one that saw what was cleared after a publication
-    /// sees the publication, too. Of a writer: the locks that it holds order it after every change away from the value.
+    /// In a lookup, the Acquire loads of the words come first, so a lookup that saw a slot cleared after a publication sees the
+    /// publication, too. In a writer, its locks order this load after every change away from the value.
     #[inline(always)]
     pub(crate) fn is_at(self, member: Member<'_, T>) -> bool {
-        // Relaxed: as said above. The pointer is compared, and not followed.
+        // Relaxed: see above. The pointer is compared, not followed.
         ptr::eq(self.0.load(Ordering::Relaxed), member.0)
     }
 }
@@ -100,7 +95,7 @@ impl<T> Deref for New<T> {
 }
 
 impl<T> New<T> {
-    /// `None` when there is no memory.
+    /// Returns `None` if allocation fails.
     pub(crate) fn of(value: T) -> Option<Self> {
         let mut memory = Vec::new();
         memory.try_reserve_exact(1).ok()?;
@@ -114,7 +109,7 @@ impl<T> New<T> {
 }
 
 impl<T> Directory<T> {
-    /// Of these values, each named by as many cells as this says, in order. `None` when there is no memory.
+    /// Creates a directory of these values, in order, each with a number of cells. Returns `None` if allocation fails.
     pub(crate) fn new(values: Vec<New<T>>, cells_of: impl Fn(&T) -> usize) -> Option<Self> {
         let mut directory = Directory {
             cells: Buffer::new(values.iter().map(|value| cells_of(value)).sum(), HugePages::Unadvised)?,
@@ -137,12 +132,10 @@ impl<T> Directory<T> {
         (!directory.first.is_null()).then_some(directory)
     }
 
-    /// What this many cells take, in bytes.
     pub(crate) fn bytes_of(cells: usize) -> Option<usize> {
         cells.checked_mul(size_of::<AtomicPtr<Entry<T>>>())
     }
 
-    /// What a value takes.
     pub(crate) const ENTRY_BYTES: usize = size_of::<Entry<T>>();
 
     #[inline(always)]
@@ -150,7 +143,6 @@ impl<T> Directory<T> {
         Cell(self.cells.at(cell))
     }
 
-    /// The value that the cell points to.
     #[inline(always)]
     pub(crate) fn at(&self, cell: usize) -> Member<'_, T> {
         self.member_at(self.cell(cell))
@@ -158,18 +150,17 @@ impl<T> Directory<T> {
 
     #[inline(always)]
     pub(crate) fn member_at<'a>(&'a self, cell: Cell<'a, T>) -> Member<'a, T> {
-        // Acquire: pairs with the Release in `publish`. Who finds a value here sees all that was written to it before
-        // (models lookup_during_a_split_*).
+        // Acquire: pairs with the Release in `publish_next`. A thread that finds a value here sees all that was written to it
+        // before (models lookup_during_a_split_*).
         self.member(cell.0.load(Ordering::Acquire))
     }
 
-    /// Whether the cell still points to this value.
     #[inline(always)]
     pub(crate) fn is_at(&self, cell: usize, member: Member<'_, T>) -> bool {
         self.cell(cell).is_at(member)
     }
 
-    /// The values that cells point to, for callers that read many.
+    /// As [`Directory::at`], for callers that read many cells.
     #[inline(always)]
     pub(crate) fn reader<'a>(&'a self) -> impl Fn(usize) -> Member<'a, T> {
         let cells = self.cells.view();
@@ -177,23 +168,22 @@ impl<T> Directory<T> {
         move |cell| self.member(cells.at(cell).load(Ordering::Acquire))
     }
 
-    /// What is read before cells are, by who asks later of all of them at once whether they are as they were.
+    /// Returns the number of publications, for [`Directory::change_since`].
     #[inline(always)]
     pub(crate) fn turn(&self) -> u64 {
-        // Acquire: pairs with the Release at the end of a publication: who reads its number reads its cells (H1, models
+        // Acquire: pairs with the Release at the end of a publication. A thread that reads its number reads its cells (H1, models
         // batch_during_*).
         self.turns.load(Ordering::Acquire)
     }
 
-    /// Not 0 if cells were published since this turn.
+    /// Returns 0 unless cells were published since this turn.
     #[inline(always)]
     pub(crate) fn change_since(&self, turn: u64) -> u64 {
         // Relaxed: as in `is_at`.
         self.turns.load(Ordering::Relaxed) ^ turn
     }
 
-    /// Makes the cells point to this value of the directory, one after the other, and then ends the turn: all of that, even if
-    /// `each` panics.
+    /// Makes the cells point to this value of the directory, one after another, and then ends the turn, even if `each` panics.
     pub(crate) fn publish(&self, cells: Range<usize>, member: Member<'_, T>, each: impl Fn()) {
         let mut left =
             Unpublished { cells: self.cells.part(cells.start, cells.len()).iter(), member, turns: &self.turns };
@@ -202,8 +192,8 @@ impl<T> Directory<T> {
         }
     }
 
-    /// Adds a value behind all others, once this has been done with it. If that panics, the value is never freed: it may be
-    /// known where it was done.
+    /// Calls `first` with a value, and then adds the value behind all others. If `first` panics, the value is never freed: other
+    /// threads may know it.
     pub(crate) fn add<'a, R>(&'a self, value: New<T>, first: impl FnOnce(Member<'a, T>) -> R) -> (Member<'a, T>, R) {
         let value = value.into_raw();
         let done = first(self.member(value));
@@ -222,8 +212,7 @@ impl<T> Directory<T> {
         (self.member(value), done)
     }
 
-    /// All values, from the oldest on. What follows a value is asked when the next one is: what is added while the last one
-    /// is worked on comes, too.
+    /// Returns all values from the oldest on, including those that are added before the iteration ends.
     pub(crate) fn each(&self) -> impl Iterator<Item = Member<'_, T>> {
         let mut at: Option<Member<'_, T>> = None;
         core::iter::from_fn(move || {
@@ -235,7 +224,6 @@ impl<T> Directory<T> {
         .fuse()
     }
 
-    /// All values that there are now, from the newest on.
     pub(crate) fn each_from_newest(&self) -> impl Iterator<Item = Member<'_, T>> {
         let follow = |pointer: *mut Entry<T>| (!pointer.is_null()).then(|| self.member(pointer));
         // Acquire: pairs with the Release in `add`. Relaxed: written before that.
@@ -246,16 +234,14 @@ impl<T> Directory<T> {
     #[inline(always)]
     #[allow(unsafe_code)]
     fn member(&self, pointer: *mut Entry<T>) -> Member<'_, T> {
-        // SAFETY: 1. every pointer that is stored in `cells`, `first`, `last`, `next` or `previous` is one that `add` made
-        // of a box (`publish` is given what came from here, and a filter has one directory), and is not null here: `new`
-        // has made all cells point to a value;
-        // 2. the entry is freed in `drop` alone, which has `&mut self`; 3. it is shared from `add` on, and changed
-        // through atomics only; who reads the pointer has synchronised with who stored it, or is the same thread.
+        // SAFETY: 1. every pointer in `cells`, `first`, `last`, `next` or `previous` is one that `add` made of a box (`publish`
+        // takes members from here, and a filter has one directory), and is not null here: `new` has made all cells point to a
+        // value; 2. the entry is freed only in `drop`, which has `&mut self`; 3. it is shared from `add` on, and changed only
+        // through atomics; a thread that reads the pointer has synchronised with the thread that stored it.
         Member(unsafe { &*pointer })
     }
 }
 
-/// Cells that are still to be made to point to a value.
 struct Unpublished<'a, T> {
     cells: slice::Iter<'a, AtomicPtr<Entry<T>>>,
     member: Member<'a, T>,
@@ -264,7 +250,7 @@ struct Unpublished<'a, T> {
 
 impl<T> Unpublished<'_, T> {
     fn publish_next(&mut self) -> bool {
-        // Release: pairs with the Acquire in `at`.
+        // Release: pairs with the Acquire in `member_at`.
         let publish = |cell: &AtomicPtr<_>| cell.store(ptr::from_ref(self.member.0).cast_mut(), Ordering::Release);
         self.cells.next().map(publish).is_some()
     }
@@ -273,8 +259,8 @@ impl<T> Unpublished<'_, T> {
 impl<T> Drop for Unpublished<'_, T> {
     fn drop(&mut self) {
         while self.publish_next() {}
-        // Release: pairs with the Acquire in `turn`; all cells have been written (H1, models batch_during_*). At once, so
-        // that of two publications each ends a turn of its own, and the later number has the cells of both behind it.
+        // Release: pairs with the Acquire in `turn`; all cells have been written (H1, models batch_during_*). One step, so that
+        // each of two publications ends a turn of its own, and the later number follows the cells of both.
         self.turns.fetch_add(1, Ordering::Release);
     }
 }
@@ -282,10 +268,10 @@ impl<T> Drop for Unpublished<'_, T> {
 impl<T> Drop for Directory<T> {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // Relaxed: nothing else has the directory.
+        // Relaxed: no other thread has the directory.
         let mut last = self.last.load(Ordering::Relaxed);
         while !last.is_null() {
-            // SAFETY: made by `New::into_raw`, in `add`, of this type; each entry is passed once.
+            // SAFETY: made by `New::into_raw`, in `add`, of this type; each entry is visited once.
             let entry = unsafe { Box::from_raw(last.cast::<[Entry<T>; 1]>()) };
             last = entry[0].previous.load(Ordering::Relaxed);
         }
@@ -312,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_point_to_what_was_published_and_all_is_dropped_once() {
+    fn cells_point_to_published_values_and_each_value_is_dropped_once() {
         let dropped = Arc::new(AtomicUsize::new(0));
         let value = |number| New::of(Dropped { number, dropped: Arc::clone(&dropped) }).unwrap();
         {
@@ -336,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_during_a_walk_is_met_by_it() {
+    fn an_iteration_includes_values_that_are_added_during_it() {
         let directory = Directory::new(vec![New::of(0).unwrap()], |_| 1).unwrap();
         let (mut met, mut members) = (0, directory.each());
         for member in members.by_ref() {
@@ -349,7 +335,7 @@ mod tests {
         assert!(met == 10 && members.next().is_none());
     }
 
-    /// Under AddressSanitizer, too, which would see an entry that is freed early or twice.
+    /// AddressSanitizer would detect an entry that is freed early or twice.
     #[test]
     fn many_threads_add_and_follow() {
         let directory = Directory::new(vec![New::of(vec![0]).unwrap()], |_| 64).unwrap();

@@ -1,8 +1,7 @@
-//! Compiles a function once for each instruction set that makes it faster, and chooses at run time.
+//! Functions compiled once per instruction set that makes them faster, and selected at run time.
 
 use core::marker::PhantomData;
 
-/// What a function takes and returns.
 pub(crate) trait Signature {
     type Context;
     type Input<'a>;
@@ -18,9 +17,8 @@ impl<C, I, O> Signature for Of<C, I, O> {
     type Output = O;
 }
 
-/// A function that is worth compiling for several instruction sets.
 pub(crate) trait Function<S: Signature> {
-    /// Always inlined, and all that it calls, so that it is compiled for the instruction set of its caller.
+    /// Always inlined, with all functions that it calls, so that it is compiled for the instruction set of its caller.
     fn run(context: &S::Context, input: S::Input<'_>) -> S::Output;
 }
 
@@ -28,7 +26,7 @@ pub(crate) trait Function<S: Signature> {
 pub(crate) struct Compiled<S: Signature>(unsafe fn(&S::Context, S::Input<'_>) -> S::Output);
 
 impl<S: Signature> Compiled<S> {
-    /// Without vectors: for functions of a few dozen instructions, of which bit manipulation saves some.
+    /// Without vectors, for functions of a few dozen instructions: bit manipulation saves some.
     pub(crate) fn for_scalars<F: Function<S>>() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if std::arch::is_x86_feature_detected!("bmi1") && std::arch::is_x86_feature_detected!("bmi2") {
@@ -37,7 +35,7 @@ impl<S: Signature> Compiled<S> {
         Compiled(anywhere::<S, F>)
     }
 
-    /// With the widest vectors that there are: for loops over arrays.
+    /// With the widest vectors of the processor, for loops over arrays.
     pub(crate) fn for_vectors<F: Function<S>>() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
@@ -57,7 +55,7 @@ impl<S: Signature> Compiled<S> {
     #[inline(always)]
     #[allow(unsafe_code)]
     pub(crate) fn call(&self, context: &S::Context, input: S::Input<'_>) -> S::Output {
-        // SAFETY: the body was chosen when the processor was found to have all that it is compiled for.
+        // SAFETY: the body was selected after the processor reported the instruction sets that it is compiled for.
         unsafe { (self.0)(context, input) }
     }
 }

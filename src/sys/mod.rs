@@ -1,7 +1,7 @@
-//! Leaves: what the machine and the system give, each with the argument why its use is sound. Nothing here knows of
-//! buckets or keys.
+//! Interfaces to the processor and the operating system, each with the argument for its soundness. No file here knows buckets or
+//! keys.
 
-/// Whether this is built for models or schedules, whose atomics are not the processor's.
+/// Whether this is a build for models or schedules, with other atomics than the processor's.
 pub(crate) const IS_MODEL: bool = cfg!(all(test, any(cuckoo_loom, cuckoo_shuttle)));
 
 #[cfg(feature = "snapshot")]

@@ -1,19 +1,15 @@
-//! Asks the processor to fetch a cache line before it is needed.
+//! Prefetches of cache lines.
 
-/// How near the line is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheLevel {
-    /// In the nearest cache.
     L1,
-    /// In the second: for lines that come from memory. More of them can be on their way than the first cache keeps
-    /// track of, which is worth 40 % where all of them miss.
+    /// For lines in memory: more of them can be in flight than L1 keeps track of, which gains 40 % where all of them miss.
     L2,
 }
 
-/// Where batches fetch the lines of a table of this size to, before they read them. Of those in a core's own caches, reads
-/// are as early as a prefetch is; and a processor with AVX-512 looks so far ahead (320 instructions on Zen 4, 512 on Sapphire
-/// Rapids) that this holds for a shared cache too: a prefetch of tables of 1.7 to 14 MB costs a tenth of the speed there, and
-/// brings a tenth on Zen 3.
+/// Returns the level to which batches fetch the lines of a table of this size, if any. In a core's own caches, reads start as early
+/// as prefetches; on a processor with AVX-512, which looks far ahead (320 instructions on Zen 4, 512 on Sapphire Rapids), also in a
+/// shared cache: a prefetch of tables of 1.7 to 14 MB costs a tenth of the speed there, and gains a tenth on Zen 3.
 pub(crate) fn level_for(table_bytes: usize) -> Option<CacheLevel> {
     #[cfg(test)]
     if let Some(level) = CHOSEN.get() {
@@ -34,7 +30,7 @@ thread_local! {
     static CHOSEN: std::cell::Cell<Option<Option<CacheLevel>>> = const { std::cell::Cell::new(None) };
 }
 
-/// Has this thread fetch to this level, whatever the processor and the size of the table.
+/// Makes this thread fetch to this level, for any processor and size of the table.
 #[cfg(test)]
 pub(crate) fn choose_level(level: Option<CacheLevel>) {
     CHOSEN.set(Some(level));
@@ -47,14 +43,13 @@ fn looks_far_ahead() -> bool {
     false
 }
 
-/// Begins to fetch the line of the value. Changes nothing that a program can see; empty where there is no such
-/// instruction.
+/// Fetches the line of a value, where the processor has an instruction for it. No effect that a program can see.
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T, into: CacheLevel) {
     prefetch_at(core::ptr::from_ref(value), into);
 }
 
-/// The same of an address, whatever is there.
+/// Fetches the line of any address. See [`prefetch`].
 #[inline(always)]
 pub(crate) fn prefetch_at<T>(address: *const T, into: CacheLevel) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -1,8 +1,6 @@
-//! The only file that knows loom, shuttle, parking_lot or the atomics of std.
-//!
-//! Everything shared between threads is one of the names below. In a model (`--cfg cuckoo_loom`, tests only) they are
-//! loom's, so that the models in `loom-tests` explore the code that ships; with `--cfg cuckoo_shuttle` they are shuttle's,
-//! for the schedules of `tests/internal/linearizability`.
+//! The types shared between threads: those of std and parking_lot, of loom in models (`--cfg cuckoo_loom`, tests only), and of
+//! shuttle in schedules (`--cfg cuckoo_shuttle`, `tests/internal/linearizability`). No other file names these crates, so models
+//! explore the code that ships.
 
 use core::sync::atomic::Ordering;
 
@@ -12,24 +10,23 @@ pub(crate) use shim::AllGuards;
 pub(crate) use shim::release_abandoned;
 pub(crate) use shim::{AtomicPtr, AtomicU64, Mutex, MutexGuard, load_locked, lock};
 
-/// Stands behind the guards of a critical section and is dropped after them: from then on, everything that was written
-/// under them is visible to every thread.
+/// Declared before the guards of a critical section and dropped after them: then every store under the guards is visible to every
+/// thread.
 ///
-/// A lock alone does not give that. A writer that goes on to read may read while its own stores are still on their way
-/// (store buffering): of two threads that each insert a key and then look up the other's, both could be told "no".
+/// A lock alone does not ensure that. A writer may read while its own stores are still buffered: if two threads each insert a key
+/// and then look up the other thread's key, both lookups could return `false`.
 pub(crate) struct VisibleOnDrop;
 
 impl Drop for VisibleOnDrop {
     #[inline(always)]
     fn drop(&mut self) {
-        // SeqCst: nothing less keeps a store before a later load of another word. Pairs with this fence in other writers
-        // (models *_are_visible_when_they_return).
+        // SeqCst: nothing less keeps a store before a later load of another word. Pairs with this fence in other writers (models
+        // *_are_visible_when_they_return).
         shim::fence_after_unlock();
     }
 }
 
-/// A word that is only read: it may lie on pages that this process cannot write, of which the language promises Relaxed loads of
-/// up to 8 bytes and nothing else.
+/// A word that is only read. It may lie on read-only pages, for which the language guarantees only Relaxed loads of up to 8 bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadWord<'a>(&'a AtomicU64);
 
@@ -41,27 +38,26 @@ impl<'a> ReadWord<'a> {
 
     #[inline(always)]
     pub(crate) fn load(self) -> u64 {
-        // Relaxed: as said above; `fence_acquire` stands between such loads where their order matters.
+        // Relaxed: see above; `fence_acquire` separates such loads where their order matters.
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Makes Relaxed loads before it Acquire ones for all that follows.
+/// Orders earlier Relaxed loads like Acquire loads.
 #[inline(always)]
 pub(crate) fn fence_acquire() {
     shim::fence(Ordering::Acquire);
 }
 
-/// A number for statistics, which orders nothing and decides nothing. Models know nothing of it, so that they do
-/// not explore when it changes.
+/// A number for statistics, which orders nothing. Models do not see it, so they do not explore its changes.
 #[derive(Default)]
 pub(crate) struct RelaxedCounter(core::sync::atomic::AtomicU64);
 
 impl RelaxedCounter {
-    /// Changes the number, by the only thread that may, such as the holder of a lock.
+    /// Changes the number. One thread at a time may call this, such as the holder of a lock.
     #[inline]
     pub(crate) fn change(&self, change: impl FnOnce(u64) -> u64) {
-        // Relaxed: one thread at a time changes it, and nothing follows from that.
+        // Relaxed: one thread at a time changes it, and no other memory depends on it.
         self.0.store(change(self.0.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
 
@@ -70,20 +66,18 @@ impl RelaxedCounter {
     }
 }
 
-/// A number that many threads add to, or raise, from which nothing else follows.
+/// A number that many threads add to, or raise, and that orders nothing.
 #[derive(Default)]
 pub(crate) struct SharedCounter(core::sync::atomic::AtomicU64);
 
 impl SharedCounter {
-    /// Returns what there was.
     pub(crate) fn add(&self, number: u64) -> u64 {
         // Relaxed: each addition counts, in some order.
         self.0.fetch_add(number, Ordering::Relaxed)
     }
 
-    /// Makes it this number, if it is less.
     pub(crate) fn raise(&self, number: u64) {
-        // Relaxed: as an addition.
+        // Relaxed: as in `add`.
         self.0.fetch_max(number, Ordering::Relaxed);
     }
 
@@ -92,13 +86,13 @@ impl SharedCounter {
     }
 }
 
-/// A flag that orders nothing. Models know nothing of it either.
+/// A flag that orders nothing. Models do not see it.
 #[derive(Default)]
 pub(crate) struct Flag(core::sync::atomic::AtomicBool);
 
 impl Flag {
     pub(crate) fn set(&self, flag: bool) {
-        // Relaxed: it says nothing of any other memory; what acts on it looks at that under locks.
+        // Relaxed: code that acts on the flag reads other memory under locks.
         self.0.store(flag, Ordering::Relaxed);
     }
 
@@ -107,23 +101,19 @@ impl Flag {
     }
 }
 
-/// Reads a clock at a moment that stands between what this thread does before and after it. For histories of real threads,
-/// whose times say what happened before what: the processor may read a clock before an earlier load has its value, and
-/// load ahead of the clock.
-///
-/// The fences also hide a write that is not visible yet when it returns. That none is so is for the models and
-/// `tests/it/stress.rs` to show.
+/// Reads a clock between the earlier and the later operations of this thread: a processor may reorder a clock with loads. The
+/// fences hide a write that is not visible when it returns; models and `tests/it/stress.rs` check for those.
 #[cfg(test)]
 pub(crate) fn in_order<T>(clock: impl FnOnce() -> T) -> T {
     use core::sync::atomic::fence;
-    // SeqCst, both: full barriers, which pair with those of other threads. Without the first one histories were refused.
+    // SeqCst, both: full barriers, which pair with those of other threads. Without the first one, histories failed.
     fence(Ordering::SeqCst);
     let time = clock();
     fence(Ordering::SeqCst);
     time
 }
 
-/// The guards of any number of mutexes, of which none can be unlocked without its guard.
+/// The guards of any number of mutexes: those of models cannot be unlocked without a guard.
 #[cfg(all(test, any(cuckoo_loom, cuckoo_shuttle)))]
 pub(crate) struct AllGuards<'a, T>(Vec<MutexGuard<'a>>, core::marker::PhantomData<&'a T>);
 
@@ -145,28 +135,27 @@ mod shim {
     pub(crate) type Mutex = parking_lot::Mutex<()>;
     pub(crate) type MutexGuard<'a> = parking_lot::MutexGuard<'a, ()>;
 
-    /// Memory of zeros is an unlocked mutex, as `memory::Zeroed` says of a stripe.
+    /// Zeroed memory is an unlocked mutex, as `memory::Zeroed` requires of a stripe.
     #[allow(unsafe_code)]
-    // SAFETY: a value of one byte, in which no bit is without meaning, or this does not compile.
+    // SAFETY: a value of one byte without padding, or this does not compile.
     const _: () = assert!(unsafe { core::mem::transmute::<Mutex, u8>(parking_lot::const_mutex(())) } == 0);
 
-    /// Parks the thread until it owns the mutex.
     #[inline]
     pub(crate) fn lock(mutex: &Mutex) -> MutexGuard<'_> {
         mutex.lock()
     }
 
-    /// Unlocks a mutex that a terminated process may have left locked in shared memory. No thread of this process uses it yet.
+    /// Unlocks a mutex in shared memory that a killed process may have left locked. No thread of this process uses it yet.
     #[cfg(all(feature = "shared", target_os = "linux"))]
     #[allow(unsafe_code)]
     pub(crate) fn release_abandoned(mutex: &Mutex) {
         if mutex.is_locked() {
-            // SAFETY: 1. it is locked; 2. its holder has ended, so that no guard is left; 3. it guards no value.
+            // SAFETY: 1. it is locked; 2. its holder has ended, so no guard is left; 3. it guards no value.
             unsafe { mutex.force_unlock() };
         }
     }
 
-    /// The guards of any number of mutexes, without a list: one whose allocation is refused would end the process.
+    /// The guards of any number of mutexes, without a list: a failed allocation would abort the process.
     pub(crate) struct AllGuards<'a, T> {
         of: &'a [T],
         mutex: fn(&T) -> &Mutex,
@@ -184,14 +173,13 @@ mod shim {
     impl<T> Drop for AllGuards<'_, T> {
         #[allow(unsafe_code)]
         fn drop(&mut self) {
-            // SAFETY: 1. `lock` has locked the mutex of each value, on this thread, since `mutex` names a field; 2. it forgot
-            // their guards, so that nothing else unlocks them; 3. as a guard, this is not
-            // `Send`.
+            // SAFETY: 1. `lock` has locked the mutex of each value, on this thread; 2. it forgot their guards, so nothing else
+            // unlocks them; 3. like a guard, this is not `Send`.
             self.of.iter().for_each(|value| unsafe { (self.mutex)(value).force_unlock() });
         }
     }
 
-    /// Reads a word that only the holder of its stripe's lock writes, by that holder.
+    /// Reads a word as the holder of the lock of its stripe, the only thread that writes it.
     #[inline]
     pub(crate) fn load_locked(word: &AtomicU64) -> u64 {
         // Relaxed: the lock orders this read after every write to the word.
@@ -201,9 +189,8 @@ mod shim {
     /// The fence of [`VisibleOnDrop`](super::VisibleOnDrop).
     #[inline(always)]
     pub(crate) fn fence_after_unlock() {
-        // On x86-64 the processor has drained the stores already. parking_lot unlocks by a `compare_exchange` whether or
-        // not another thread waits, which is a `lock cmpxchg`, and every locked instruction is a full barrier. What is
-        // left to do is to keep the compiler from moving a load above it. `tests/it/stress.rs` watches the lock.
+        // On x86-64 the unlock of parking_lot is a `lock cmpxchg`, whether or not another thread waits, and every locked
+        // instruction is a full barrier. Only the compiler could still move a load above it. `tests/it/stress.rs` checks the lock.
         #[cfg(target_arch = "x86_64")]
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
         #[cfg(not(target_arch = "x86_64"))]
@@ -224,13 +211,11 @@ mod shim {
         mutex.lock().expect("no thread panics while it holds a stripe")
     }
 
-    /// An ordinary load would hide the loads of other threads from this thread's next store to the same word, and a
-    /// model would explore a single interleaving (tokio-rs/loom #166). This one is invisible to loom's reduction, and
-    /// loom itself checks that the lock orders it.
+    /// An ordinary load would hide the loads of other threads from this thread's next store to the same word, and a model would
+    /// explore a single interleaving (tokio-rs/loom #166). This load is invisible to loom's reduction.
     #[allow(unsafe_code)]
     pub(crate) fn load_locked(word: &AtomicU64) -> u64 {
-        // SAFETY: 1. only the holder of the stripe's lock stores to the word, and the caller holds it; 2. if that were
-        // not so, loom would panic here.
+        // SAFETY: only the holder of the stripe's lock stores to the word, and the caller holds it; otherwise loom panics here.
         unsafe { word.unsync_load() }
     }
 
@@ -250,14 +235,14 @@ mod shim {
         mutex.lock().expect("no thread panics while it holds a stripe")
     }
 
-    /// No place to switch: no thread writes the word meanwhile, unless the locks are broken, and then the store that
-    /// follows is one. Schedules are shorter, and what remains is tried more often.
+    /// No switch of threads here: no other thread writes the word unless the locks are broken, and the store that follows is a
+    /// switch. Schedules are shorter, and the other switches are tried more often.
     #[allow(unsafe_code)]
     pub(crate) fn load_locked(word: &AtomicU64) -> u64 {
         // SAFETY: shuttle runs one thread at a time.
         unsafe { word.raw_load() }
     }
 
-    /// Every access is in order here.
+    /// Shuttle executes every access in order.
     pub(crate) fn fence_after_unlock() {}
 }
