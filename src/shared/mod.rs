@@ -16,7 +16,7 @@ use crate::filter::{CuckooFilter, assert_same_length, hashing};
 use crate::hashing::{Prehashed, SavedHasher, hash_of};
 use crate::layout::{Mixed, Plan};
 use crate::raw::{Observed, RawFilter, Unrecoverable};
-use crate::snapshot::{Described, describe, described, folder_and_name, temporary_path};
+use crate::snapshot::{Described, TempFile, folder_and_name, open_regular};
 use crate::sys::mapping::FileMapping;
 use crate::sys::memory::ReadOnly;
 use crate::view::Viewed;
@@ -25,7 +25,7 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use file::{Places, State};
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,24 +36,16 @@ use std::sync::Arc;
 /// wait for no writer, not even for a writer killed in the middle of an operation.
 ///
 /// # A killed writer
-/// A writer may be killed at any moment. Readers find every key whose insertion returned, and the next
-/// [`open`](SharedFilter::open) completes the interrupted operations. Every insertion and removal that returned is kept, and no
-/// surplus copy remains. An interrupted operation is done or not done. Locks and counts are rebuilt in one pass over the memory.
-///
-/// This covers a crash of the process, not of the machine. A file in `/dev/shm` is gone when the machine stops, and the
-/// system writes a file on a disk at its own pace. A file that was not [closed](SharedFilter::close) before the machine
-/// stopped is refused with [`SharedError::NotClosed`]. To recover from a crash of the machine,
-/// [`save`](CuckooFilter::save) snapshots.
+/// A writer may be killed at any moment. Readers find every key whose insertion returned, and the next [`open`](SharedFilter::open)
+/// completes the interrupted operations: each of them is done or not done, every operation that returned is kept, and no surplus
+/// copy remains. This covers a crash of the process, not of the machine: a file that was not [closed](SharedFilter::close) before
+/// the machine stopped is refused with [`SharedError::NotClosed`]. To recover from that, [`save`](CuckooFilter::save) snapshots.
 ///
 /// # The file
-/// The file is created with mode 0600. Change its permissions with [`std::fs::set_permissions`]. A process with read
-/// permission can query the filter, read the seeds of its hash function, and lock the file against writers; a process
-/// with write permission can make lookups return anything. **Truncating the file kills the processes that map it**
-/// (`SIGBUS`). A copy of a file in use is refused. Network file systems do not keep the memory of several machines
-/// coherent: use one machine.
-///
-/// All memory is allocated when the file is created. The builder requests huge pages by default; `/dev/shm` has them on
-/// Linux 6.1 and later.
+/// The file is created with mode 0600, and all its memory is allocated then, on huge pages by default (in `/dev/shm` on Linux 6.1
+/// and later). A process with read permission can query the filter, read the seeds of its hash function, and lock the file against
+/// writers; a process with write permission can make lookups return anything. **Truncating the file kills the processes that map
+/// it** (`SIGBUS`). A copy of a file in use is refused. Network file systems do not keep the memory of several machines coherent.
 ///
 /// # After a fork
 /// A forked child of the writing process does not inherit the memory: [`writer`](SharedFilter::writer) returns
@@ -61,9 +53,9 @@ use std::sync::Arc;
 /// in the child. A child inherits the open file, and so keeps it locked as long as it lives.
 ///
 /// # Limits
-/// Linux, and plain filters of fixed size: filters that grow are refused ([`SharedError::Growing`]), and expiring,
-/// counting and tagged filters have no constructor. The hash function is a [`SavedHasher`] that stores its seeds, such
-/// as [`DefaultHashBuilder`](crate::DefaultHashBuilder) and [`StableHashBuilder`](crate::StableHashBuilder).
+/// Linux, and plain filters of fixed size: filters that grow are refused ([`SharedError::Growing`]), and expiring, counting and
+/// tagged filters have no constructor. The hash function is a [`SavedHasher`] that stores its seeds, such as
+/// [`DefaultHashBuilder`](crate::DefaultHashBuilder) and [`StableHashBuilder`](crate::StableHashBuilder).
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader};
@@ -105,32 +97,11 @@ pub enum SharedState {
     Replaced,
 }
 
-/// A file that is removed when dropped, unless it was renamed.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // A failure here has no consequence: the file is renamed, or the error that led here is returned.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
     /// Creates an empty filter in a new file, and opens it for writing. The file appears under its name when it is complete.
     ///
     /// # Errors
     /// If the path exists; if the file system has no room for the whole file; those of [`Builder::build`].
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter};
-    ///
-    /// let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.example-create-{}", std::process::id()));
-    /// let shared = SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100))?;
-    /// shared.writer()?.insert(&7)?;
-    /// assert!(SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100)).is_err()); // the path exists
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn create(path: impl AsRef<Path>, builder: Builder<K, S>) -> Result<Self, SharedError> {
         let path = path.as_ref();
         let linked = Self::new(path, builder).and_then(|(created, temporary)| {
@@ -144,8 +115,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
     /// [reopen](SharedReader::reopen_if_replaced) the path.
     ///
     /// # Errors
-    /// Those of [`create`](SharedFilter::create), except for an existing path; if the old filter has a writer, or the
-    /// old file is no shared filter.
+    /// Those of [`create`](SharedFilter::create), except for an existing path; if the old filter has a writer, or the old file is
+    /// no shared filter.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader};
@@ -175,7 +146,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
     }
 
     /// Creates a filter in a temporary file in the folder of the path.
-    fn new(path: &Path, builder: Builder<K, S>) -> Result<(Self, Temporary), SharedError> {
+    fn new(path: &Path, builder: Builder<K, S>) -> Result<(Self, TempFile), SharedError> {
         let (planned, hasher, huge_pages) = builder.planned().map_err(SharedError::Build)?;
         let Planned { plan, capacities: [capacity, _], rate, .. } = planned;
         if plan.grows() {
@@ -183,10 +154,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         }
         let too_large = BuildError::TooLarge { capacity, fingerprint_bits: plan.fingerprint_bits };
         let places = Places::of(&plan).ok_or(SharedError::Build(too_large))?;
-        let (folder, name) = folder_and_name(path)?;
-        let temporary = temporary_path(folder, name);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&temporary)?;
-        let temporary = Temporary(temporary);
+        let (folder, _) = folder_and_name(path)?;
+        let (temporary, file) = TempFile::create(path)?;
         file::lock(&file)?;
         places.allocate(&file)?;
         let mapping = places.map(&file, true)?;
@@ -194,7 +163,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
             mapping.collapse(places.first_word, places.word_bytes());
         }
         let filter = Self::of_memory(&places, &mapping, Described { plan, capacity, rate, hasher })?;
-        file::write_description(&file, &describe(&filter).map_err(SharedError::Header)?)?;
+        file::write_description(&file, &Described::to_bytes(&filter).map_err(SharedError::Header)?)?;
         let state = State::live(&file.metadata()?);
         state.write(&file)?;
         file.sync_all()?;
@@ -231,7 +200,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
 
     fn open_locked(path: &Path) -> Result<Self, SharedError> {
         let file = file::open_and_lock(path)?;
-        let described = described::<K, S>(&file::read_description(&file)?).map_err(SharedError::Header)?;
+        let described = Described::from_bytes::<K>(&file::read_description(&file)?).map_err(SharedError::Header)?;
         let places = places_in(&file, &described.plan)?;
         file::checked_state(&file)?;
         let state = State::live(&file.metadata()?);
@@ -275,17 +244,6 @@ impl<F> SharedFilter<F> {
     ///
     /// # Errors
     /// An error of the system; [`SharedError::Forked`] like [`writer`](SharedFilter::writer).
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader, SharedState};
-    ///
-    /// let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.example-close-{}", std::process::id()));
-    /// let shared = SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100))?;
-    /// shared.close()?;
-    /// assert_eq!(SharedReader::<CuckooFilter<u64>>::open(&path)?.state(), SharedState::Closed);
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn close(self) -> Result<(), SharedError> {
         self.writer()?;
         self.file.sync_all()?;
@@ -311,8 +269,8 @@ fn places_in(file: &File, plan: &Plan) -> Result<Places, SharedError> {
 /// A read-only mapping of a shared filter, which another process may write. Lookups take no lock, write nothing, wait for no
 /// writer, and run on any number of threads.
 ///
-/// `open` copies and checks the description of the filter, and everything else that lookups depend on follows from it: bytes
-/// stored into the file later change answers, and nothing else. A reader works in any process, also in forked ones.
+/// `open` copies and checks the description of the filter, and everything else that lookups depend on follows from it: bytes stored
+/// into the file later change answers, and nothing else. A reader works in any process, also in forked ones.
 #[cfg_attr(docsrs, doc(cfg(feature = "shared")))]
 // The order of the fields is that of `hashed`: the hash function is last.
 #[repr(C)]
@@ -340,9 +298,9 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedReader<CuckooFilter<K, S>> {
     }
 
     fn map(path: &Path) -> Result<Self, SharedError> {
-        let file = file::open(path, false)?;
+        let file = open_regular(path, OpenOptions::new().read(true))?;
         let Described { plan, hasher, .. } =
-            described::<K, S>(&file::read_description(&file)?).map_err(SharedError::Header)?;
+            Described::<S>::from_bytes::<K>(&file::read_description(&file)?).map_err(SharedError::Header)?;
         let places = places_in(&file, &plan)?;
         file::checked_state(&file)?;
         let (mapping, metadata) = (places.map(&file, false)?, file.metadata()?);
@@ -392,7 +350,7 @@ impl<K: ?Sized, S> SharedReader<CuckooFilter<K, S>> {
     pub fn state(&self) -> SharedState {
         let state = State::seen(&self.state);
         match state {
-            _ if state.replaced != 0 => SharedState::Replaced,
+            _ if state.is_replaced() => SharedState::Replaced,
             _ if state.is_closed() => SharedState::Closed,
             _ => SharedState::Live,
         }
@@ -409,8 +367,8 @@ impl<K: ?Sized, S> SharedReader<CuckooFilter<K, S>> {
     #[must_use]
     pub fn hashed(&self) -> &SharedReader<CuckooFilter<u64, Prehashed>> {
         #[expect(unsafe_code)]
-        // SAFETY: 1. both are `repr(C)`, and their fields are of the same types in the same order, up to the hash function, which is
-        // the last one and takes no bytes in `Prehashed`.
+        // SAFETY: 1. both are `repr(C)`, and their fields are of the same types in the same order, up to the hash function, which
+        // is the last one and takes no bytes in `Prehashed`.
         unsafe {
             crate::sys::prefix::begin(self)
         }
@@ -445,8 +403,8 @@ impl<K: ?Sized, S: BuildHasher> SharedReader<CuckooFilter<K, S>> {
         self.lookups.try_contains(self.mixed(key)).ok_or(SharedError::Contended)
     }
 
-    /// Looks up many keys, and sets `found[i]` if `keys[i]` is present. Faster than a loop of
-    /// [`contains`](SharedReader::contains) in large filters.
+    /// Looks up many keys, and sets `found[i]` if `keys[i]` is present. Faster than a loop of [`contains`](SharedReader::contains)
+    /// in large filters.
     ///
     /// # Panics
     /// If `keys` and `found` differ in length.

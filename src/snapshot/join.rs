@@ -1,50 +1,151 @@
-//! Joins parts: in memory, or shard by shard from files to a file.
+//! Parts of a filter: joined in memory, or shard by shard from files to a file.
 
+use super::arriving::Arrived;
 use super::file;
-use super::read::{Parts, SnapshotHeader, SnapshotReader, check_filter, check_slots};
+use super::format::{Expiring, Header};
+use super::read::{SnapshotHeader, SnapshotReader};
 use super::write::Records;
 use crate::error::SnapshotError;
-use crate::filter::Filter;
-use crate::filter::kind::Kind;
+use crate::filter::kind::{Kind, sealed::Sealed};
+use crate::filter::{Filter, Life};
 use crate::hashing::SavedHasher;
-use crate::raw::Bare;
+use crate::layout::Plan;
+use crate::raw::{Assembly, Bare, RawFilter, SlotKind};
+use crate::sys::memory::HugePages;
+use core::ops::Range;
+use core::time::Duration;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-pub(super) fn join<K, S, T, R>(parts: impl IntoIterator<Item = R>, hasher: S) -> Result<Filter<K, S, T>, SnapshotError>
-where
-    K: ?Sized + 'static,
-    S: SavedHasher,
-    T: Kind,
-    R: Read,
-{
+/// The fraction of a filter that must have arrived before memory for all of it is taken at once.
+const ARRIVED_PART: usize = 5;
+
+pub(super) struct Store<K: SlotKind> {
+    assembly: Assembly<K>,
+    bytes: usize,
+    /// The latest epoch and the elapsed part of its tick.
+    latest: Mutex<(u64, u32)>,
+}
+
+impl<K: SlotKind> Store<K> {
+    /// Creates a store for a snapshot of which `arrived` bytes have arrived.
+    fn new(plan: &Plan, arrived: usize) -> Result<Self, SnapshotError> {
+        let bytes = RawFilter::<K>::bytes_of(plan).unwrap_or(usize::MAX);
+        // Untouched pages of the system cost nothing, whatever the header announces.
+        let huge_pages = if bytes / ARRIVED_PART <= arrived { HugePages::Reused } else { HugePages::Advised };
+        let assembly = Assembly::new(plan, huge_pages).ok_or(SnapshotError::OutOfMemory { bytes })?;
+        Ok(Store { assembly, bytes, latest: Mutex::default() })
+    }
+
+    pub(super) fn add(&self, arrived: &Arrived) -> Result<(), SnapshotError> {
+        let (extent, record) = (&arrived.head.extent, &arrived.head.record);
+        let added = self.assembly.add(extent, record.epoch, |shard| arrived.store_in(shard));
+        added.map_err(|unfilled| arrived.refused(unfilled))?;
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = (*latest).max((record.epoch, record.passed));
+        Ok(())
+    }
+}
+
+/// A filter with some of its shards.
+pub(super) struct Parts<K: SlotKind> {
+    header: SnapshotHeader,
+    /// Created when the first record has arrived.
+    store: Option<Store<K>>,
+    arrived: Vec<Range<usize>>,
+}
+
+impl<K: SlotKind> Parts<K> {
+    /// For snapshots with this header.
+    pub(super) fn new(header: &SnapshotHeader) -> Self {
+        Parts { header: header.clone(), store: None, arrived: Vec::new() }
+    }
+
+    /// Returns the place of the records. The first record has `arrived` bytes.
+    pub(super) fn store(&mut self, arrived: usize) -> Result<&Store<K>, SnapshotError> {
+        let store = self.store.take().map_or_else(|| Store::new(self.header.plan(), arrived), Ok)?;
+        Ok(self.store.insert(store))
+    }
+
+    /// Begins a part. Returns an error, before the part is read, if it belongs to another filter or repeats a shard.
+    pub(super) fn begin(&mut self, header: &SnapshotHeader) -> Result<(), SnapshotError> {
+        let (here, part) = (self.arrived.len(), &header.parsed.part);
+        if let Some(what) = self.header.difference(header) {
+            return Err(SnapshotError::PartsDiffer { what, part: here });
+        }
+        let overlap = |other: &Range<usize>| (other.start.max(part.start)..other.end.min(part.end)).next();
+        let twice = self.arrived.iter().enumerate().filter_map(|(first, other)| Some((overlap(other)?, first))).min();
+        if let Some((number, first)) = twice {
+            return Err(SnapshotError::ShardTwice { number, parts: [first, here] });
+        }
+        self.arrived.push(part.clone());
+        Ok(())
+    }
+
+    /// Returns an error if a shard is missing.
+    fn complete(&mut self) -> Result<(), SnapshotError> {
+        let shards = self.header.plan().shards;
+        self.arrived.sort_unstable_by_key(|part| part.start);
+        let ends = self.arrived.iter().map(|part| part.end);
+        let starts = self.arrived.iter().map(|part| part.start).chain([shards]);
+        let gap = core::iter::once(0).chain(ends).zip(starts).find(|(end, start)| end < start);
+        gap.map_or(Ok(()), |(number, _)| Err(SnapshotError::ShardMissing { number, shards }))
+    }
+
+    pub(super) fn into_filter<Q: ?Sized, H, T: Kind + Sealed<Slots = K>>(
+        mut self,
+        hasher: H,
+    ) -> Result<Filter<Q, H, T>, SnapshotError> {
+        self.complete()?;
+        let header = self.header.parsed;
+        let missing = SnapshotError::ShardMissing { number: 0, shards: header.plan.shards };
+        let Store { assembly, bytes, latest } = self.store.ok_or(missing)?;
+        let raw = assembly.finish().ok_or(SnapshotError::OutOfMemory { bytes })?;
+        let (_, passed) = latest.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let time = T::resumed(&raw, header.life(), passed);
+        Ok(Filter::from_raw([header.capacity, header.max_capacity()], header.rate, raw, time, hasher))
+    }
+}
+
+impl Header {
+    /// Returns the time of a filter whose keys or counts die.
+    pub(super) fn life(&self) -> Option<Life> {
+        let Expiring { time_to_live, tick, renewed, .. } = self.kind.expiring?;
+        let [time, tick] = [time_to_live, tick].map(Duration::from_nanos);
+        Some(Life { time, tick, renews: renewed })
+    }
+}
+
+pub(super) fn join<K: ?Sized + 'static, S: SavedHasher, T: Kind>(
+    parts: impl IntoIterator<Item = impl Read>,
+    hasher: S,
+) -> Result<Filter<K, S, T>, SnapshotError> {
     let mut joined: Option<Parts<T::Slots>> = None;
     for part in parts {
-        let reader = SnapshotReader::new(part)?;
+        let mut reader = SnapshotReader::new(part)?;
         let joined = match &mut joined {
             None => {
-                check_filter::<K, S, T>(reader.header(), &hasher)?;
-                joined.insert(Parts::new(reader.header().clone()))
+                reader.header.check_filter::<K, S, T>(&hasher)?;
+                joined.insert(Parts::new(&reader.header))
             }
             Some(joined) => joined,
         };
-        joined.begin(reader.header())?;
+        joined.begin(&reader.header)?;
         reader.read_into(joined)?;
     }
     joined.ok_or(SnapshotError::NoParts)?.into_filter(hasher)
 }
 
 impl<R: Read> SnapshotReader<R> {
-    /// Joins parts, in any order, and writes the whole filter without holding it in memory. Returns the header of the
-    /// result.
+    /// Joins parts, in any order, and writes the whole filter without holding it in memory. Returns the header of the result.
     ///
-    /// The result is that of [`Filter::join`] and [`write_to`](Filter::write_to), for any type of keys and any hash
-    /// function. It contains the seeds of the hash function if all parts contain them, and no metadata. Words are
-    /// compared with their checksums; counts are checked when the result is loaded.
+    /// The result is that of [`Filter::join`] and [`write_to`](Filter::write_to), for any type of keys and any hash function. It
+    /// contains the seeds of the hash function if all parts contain them, and no metadata. Words are compared with their checksums;
+    /// counts are checked when the result is loaded.
     ///
     /// # Errors
-    /// Those of [`Filter::join`]. Missing, repeated and foreign parts are detected by their headers, before anything is
-    /// written.
+    /// Those of [`Filter::join`]. Missing, repeated and foreign parts are detected by their headers, before anything is written.
     ///
     /// # Complexity
     /// Memory: the bytes of one shard. All readers are open at the same time.
@@ -71,8 +172,7 @@ impl<R: Read> SnapshotReader<R> {
         Ok(header)
     }
 
-    /// Joins parts to a file, and replaces an older file. See [`join_to`](SnapshotReader::join_to) and
-    /// [`Filter::save`].
+    /// Joins parts to a file, and replaces an older file. See [`join_to`](SnapshotReader::join_to) and [`Filter::save`].
     ///
     /// # Errors
     /// Those of [`join_to`](SnapshotReader::join_to) and [`Filter::save`].
@@ -111,19 +211,19 @@ fn whole<R: Read>(
     let mut joined: Option<Parts<Bare>> = None;
     for part in parts {
         let reader = SnapshotReader::new(part)?;
-        check_slots(reader.header())?;
-        joined.get_or_insert_with(|| Parts::new(reader.header().clone())).begin(reader.header())?;
+        reader.header.check_slots()?;
+        joined.get_or_insert_with(|| Parts::new(&reader.header)).begin(&reader.header)?;
         readers.push(reader);
     }
     joined.ok_or(SnapshotError::NoParts)?.complete()?;
-    let mut whole = readers[0].header().clone();
-    let keys_are_told = readers.iter().all(|reader| reader.header().has_keys());
-    whole.0.part = 0..whole.shards();
-    whole.0.stored = readers.iter().map(|reader| reader.header().stored()).fold(0, u64::wrapping_add);
-    whole.0.keys = whole.0.keys.filter(|_| keys_are_told);
-    whole.0.metadata.clear();
-    readers.sort_by_key(|reader| reader.header().part().start);
-    Ok((whole, readers))
+    let headers = || readers.iter().map(|reader| &reader.header.parsed);
+    let mut whole = readers[0].header.parsed.clone();
+    whole.part = 0..whole.plan.shards;
+    whole.stored = headers().map(|header| header.stored).fold(0, u64::wrapping_add);
+    whole.keys = whole.keys.filter(|_| headers().all(|header| header.keys.is_some()));
+    whole.metadata.clear();
+    readers.sort_by_key(|reader| reader.header.parsed.part.start);
+    Ok((SnapshotHeader::new(whole), readers))
 }
 
 fn write<R: Read>(
@@ -131,13 +231,13 @@ fn write<R: Read>(
     readers: Vec<SnapshotReader<R>>,
     writer: impl Write,
 ) -> Result<(), SnapshotError> {
-    let mut records = Records::begin(&header.0, writer)?;
+    let mut records = Records::begin(&header.parsed, writer)?;
     let mut bytes = Vec::new();
-    for reader in readers {
+    for mut reader in readers {
         let mut arriving = reader.arriving();
         while let Some(arrived) = arriving.next(bytes)? {
             arrived.check()?;
-            records.write(arrived.head, &arrived.bytes)?;
+            records.write(&arrived.head.record, &arrived.bytes)?;
             bytes = arrived.bytes;
         }
         bytes = Vec::new();

@@ -8,11 +8,12 @@
 //! file    written next to the old file, synced and renamed
 //! ```
 
-#[expect(clippy::disallowed_types, reason = "a lock around tables of a snapshot, no part of the protocol")]
 mod arriving;
+mod checks;
 mod delta;
 mod file;
 mod format;
+#[expect(clippy::disallowed_types, reason = "a lock around numbers of a snapshot, no part of the protocol")]
 mod join;
 mod key_type;
 #[cfg(feature = "rayon")]
@@ -20,21 +21,19 @@ mod par_read;
 mod read;
 #[cfg(feature = "serde")]
 mod serde;
-#[cfg(all(feature = "shared", target_os = "linux"))]
-mod shared;
 mod stored;
 mod write;
 
+#[cfg(all(feature = "shared", target_os = "linux"))]
+pub(crate) use checks::Described;
 pub use delta::DeltaReport;
 #[cfg(feature = "mmap")]
 pub(crate) use file::open_regular;
 #[cfg(all(feature = "shared", target_os = "linux"))]
-pub(crate) use file::{folder_and_name, temporary_path};
+pub(crate) use file::{TempFile, folder_and_name};
 use format::Expiring;
 pub(crate) use format::Kind as Beside;
 pub use read::{SnapshotHeader, SnapshotReader};
-#[cfg(all(feature = "shared", target_os = "linux"))]
-pub(crate) use shared::{Described, describe, described};
 pub(crate) use stored::{Placed, Stored};
 pub(crate) use write::Copied;
 
@@ -101,21 +100,19 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// the filter is current.
     ///
     /// # Replaying a log
-    /// If no writer runs between the moment of the position and the end of the call that writes, the snapshot has the
-    /// state of the filter at that moment. Replaying, in order, the changes after the position that succeeded then
-    /// gives an equal filter (a nearly full filter may refuse a key). Lookups may run at any time. Writers pause for a
-    /// shorter time if the snapshot is written to memory.
+    /// If no writer runs between the moment of the position and the end of the call that writes, replaying the
+    /// successful changes after the position, in order, gives an equal filter (a nearly full filter may refuse a key).
+    /// Lookups may run at any time. Writers pause for a shorter time if the snapshot is written to memory.
     ///
-    /// With concurrent writers, the snapshot contains each key in its state at the copy of its shard. The snapshot then
-    /// contains some of the changes after the position already, and replaying them is wrong: an insertion stores a
-    /// second copy, which a removal leaves behind; and the removal of an absent key removes the copy of another key of
-    /// the same class, if there is one, and lookups then miss that key: a false negative.
+    /// With concurrent writers, the snapshot already contains some of the changes after the position, and replaying
+    /// them is wrong: an insertion stores a second copy, which a removal leaves behind; and the removal of an absent key
+    /// removes the copy of another key of the same class, if any: a false negative.
     ///
     /// Such a snapshot is sufficient for a filter without removals. Read the position before the snapshot is written,
-    /// after all changes before it have been made; replay each insertion as [`insert_unique`](Filter::insert_unique),
-    /// and no removal. Then lookups find every key, and no key is stored twice. Keys that the log removed may still be
-    /// found, and take memory. Later removals are wrong, even of inserted keys: a key whose `insert_unique` returned
-    /// `false` may rely on the copy of another key, and removing either of the two removes both.
+    /// after all earlier changes have been made; replay each insertion as [`insert_unique`](Filter::insert_unique), and
+    /// no removal. Then lookups find every key, and no key is stored twice. Keys that the log removed may still be
+    /// found. Later removals are wrong, even of inserted keys: a key whose `insert_unique` returned `false` may rely on
+    /// the copy of another key, and removing either of the two removes both.
     pub fn metadata(mut self, bytes: &'a [u8]) -> Self {
         self.metadata = bytes;
         self
@@ -228,11 +225,9 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
 
     /// Writes the filter, while other threads use it.
     ///
-    /// Every key that is in the filter from the beginning of the call to its end is in the snapshot; a key that is
-    /// inserted or removed in the meantime may be in it or not ([consequences for a log](Snapshot::metadata)). A shard
-    /// at a time is copied under its locks and written after they are released: lookups never wait, and a writer waits
-    /// at most for the copy of one shard, at most 1 MiB. Where keys or counts die, each table is written with the epoch
-    /// of its copy.
+    /// Every key that is in the filter during the whole call is in the snapshot; a key that is inserted or removed in the
+    /// meantime may be in it or not ([consequences for a log](Snapshot::metadata)). Lookups never wait, and a writer
+    /// waits at most for the copy of one shard, at most 1 MiB.
     ///
     /// The bytes mean the same on every platform. The seeds of the hash function are among them, unless [`Snapshot::without_keys`] leaves
     /// them out.
@@ -258,19 +253,18 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
         self.snapshot().write_to(writer)
     }
 
-    /// Writes the filter to a file, in place of an older one. On Unix, whatever stops the program or the machine in the meantime, the file
-    /// is the old one or the new one: it is written next to its place, under a name that ends in `.tmp`, synced and renamed, and the
-    /// folder is synced. Elsewhere the folder is not synced, and the rest depends on the system.
+    /// Writes the filter to a file, in place of an older one. On Unix, a crash of the program or of the machine leaves the
+    /// old file or the new one: the new file is written next to the old one, under a name that ends in `.tmp`, synced and
+    /// renamed, and the folder is synced. Elsewhere the folder is not synced.
     ///
-    /// The seeds of the hash function may be in it, so on Unix a new file can be read and written by its owner alone; a file that
-    /// replaces an older one keeps the permission bits that the older one had when the call began. Its owner and group are those of the
-    /// process. A symbolic link is replaced by a new file, and its target is left alone. Files left by a killed process may be
-    /// removed while no process saves.
+    /// The file may contain the seeds of the hash function, so on Unix only its owner can read and write a new file; a
+    /// file that replaces an older one keeps its permission bits. A symbolic link is replaced, and its target is
+    /// unchanged. Files left by a killed process may be removed while no process saves.
     ///
     /// # Errors
-    /// Those of [`write_to`](Filter::write_to); errors of the system for the file and its folder, which on Unix must be readable, to be
-    /// synced; if the path is neither a file nor a link. The old file stays, unless only the folder could not be synced: then the new
-    /// file is there, but a power cut may undo that.
+    /// Those of [`write_to`](Filter::write_to); errors of the system for the file and its folder, which on Unix must be
+    /// readable; if the path is neither a file nor a link. The old file stays, unless only the folder could not be
+    /// synced: then a power cut may undo the replacement.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -290,21 +284,20 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     /// Reads a filter that was written with a hash function like this one. Bytes that follow it are left unread.
     ///
     /// Everything is checked before it is used: the header, the checksum and the count of each shard, the hash function
-    /// and the type of the keys. Memory is allocated as bytes arrive, and address space for the whole is reserved when
-    /// the first shard has arrived, so a false length causes an error, not a large allocation. Where keys or counts
-    /// die, time goes on from the last [`advance_to`](Filter::advance_to) before the snapshot was written.
+    /// and the type of the keys. Memory is allocated as bytes arrive, so a false length causes an error, not a large
+    /// allocation. Where keys or counts die, time continues from the last [`advance_to`](Filter::advance_to) before the
+    /// snapshot was written.
     ///
-    /// These checks can miss damage to more than 32 bits with probability 2^-32, since checksums have 32 bits; a hash function whose output
-    /// has changed under the same name, but for none of the probed values ([`SavedHasher`]); and intent. A filter that is damaged or
-    /// queried with another function may return `false` for its keys.
+    /// These checks can miss damage to more than 32 bits, with probability 2^-32; a hash function whose output has
+    /// changed under the same name, but for none of the probed values ([`SavedHasher`]); and intent. A filter that is
+    /// damaged or queried with another function may return `false` for its keys.
     ///
     /// # Types of keys
-    /// `str`, `[u8]`, `bool`, `char`, each type of integer and the addresses of `std::net` without ports are told
-    /// apart. `String`, and `&'static`, `Box`, `Arc`, `Rc` or `Cow` of `str`, count as `str`, and those of bytes as
-    /// `[u8]`. All others have no name in the snapshot: tuples, arrays, user types. A snapshot of such a type loads as
-    /// any type, and such a type loads any snapshot. This is correct if both types hash alike, such as `u64` and a
-    /// struct of one `u64`. If they do not, or if the `Hash` of a type has changed since, such as by another order of
-    /// its fields, the filter returns `false` for its keys, without an error. [`Snapshot::key_type`] names such a type.
+    /// `str`, `[u8]`, `bool`, `char`, each type of integer and the addresses of `std::net` without ports are
+    /// distinguished. `String`, and `&'static`, `Box`, `Arc`, `Rc` or `Cow` of `str`, count as `str`, and those of bytes
+    /// as `[u8]`. All other types, such as tuples, arrays and user types, have no name in the snapshot, and match any
+    /// type. If two such types hash differently, or if the `Hash` of a type has changed, the filter returns `false` for
+    /// its keys, without an error. [`Snapshot::key_type`] names such a type.
     ///
     /// # Errors
     /// [`SnapshotError`], which names the error and its place. Only [`join`](Filter::join) reads a
@@ -324,9 +317,9 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
         SnapshotReader::new(reader)?.into_filter_with_hasher(hasher)
     }
 
-    /// Reads a filter from a file, with the seeds of the hash function that are stored there.
-    /// [`read_from`](Filter::read_from) lists the types of keys that are distinguished. To check and store shards on
-    /// several threads, or to pass the hash function, use [`SnapshotReader::open`].
+    /// Reads a filter from a file, with the seeds of the hash function that are stored there. See
+    /// [`read_from`](Filter::read_from). To use several threads, or to pass the hash function, use
+    /// [`SnapshotReader::open`].
     ///
     /// # Errors
     /// Those of [`read_from`](Filter::read_from); if the file cannot be read or is not a regular one; if it was written

@@ -1,23 +1,11 @@
 //! Reading on several threads: one thread reads, and the others check and store.
 
-use super::arriving::{Arrived, Arriving, Store};
+use super::arriving::{Arrived, Arriving};
+use super::join::Store;
 use crate::error::SnapshotError;
 use crate::raw::SlotKind;
 use std::io::Read;
 use std::sync::mpsc;
-
-/// The result for the bytes of a shard, and their memory for reuse.
-struct Stored {
-    number: usize,
-    result: Result<(), SnapshotError>,
-    bytes: Vec<u8>,
-}
-
-impl Stored {
-    fn new<K: SlotKind>(arrived: Arrived, store: &Store<K>) -> Self {
-        Stored { number: arrived.number, result: arrived.add_to(store), bytes: arrived.bytes }
-    }
-}
 
 /// Stores all records. As with one thread, the error is that of the first failing record.
 pub(super) fn read<K: SlotKind>(
@@ -25,12 +13,16 @@ pub(super) fn read<K: SlotKind>(
     mut arriving: Arriving<impl Read>,
     store: &Store<K>,
 ) -> Result<(), SnapshotError> {
+    let add = |arrived: Arrived| {
+        let result = store.add(&arrived);
+        (arrived, result)
+    };
     let (give, stored) = mpsc::channel();
     let (mut under_way, mut spare, mut failed) = (0, Vec::new(), None);
-    let mut keep = |Stored { number, result, bytes }: Stored, spare: &mut Vec<Vec<u8>>| {
-        spare.push(bytes);
+    let mut keep = |(arrived, result): (Arrived, Result<(), SnapshotError>), spare: &mut Vec<Vec<u8>>| {
+        spare.push(arrived.bytes);
         let Err(error) = result else { return false };
-        failed = failed.take().into_iter().chain([(number, error)]).min_by_key(|&(number, _)| number);
+        failed = failed.take().into_iter().chain([(arrived.head.number, error)]).min_by_key(|&(number, _)| number);
         true
     };
     let threads = rayon::current_num_threads();
@@ -38,16 +30,15 @@ pub(super) fn read<K: SlotKind>(
         loop {
             let next = if first.is_some() { first.take() } else { arriving.next(spare.pop().unwrap_or_default())? };
             let Some(arrived) = next else { return Ok(()) };
-            // If all threads are busy, this thread stores, too: it may be the only one, and must not wait for the
-            // others.
+            // If all threads are busy, this thread stores, too: it may be the only one, and must not wait for the others.
             let now = if under_way < threads {
                 under_way += 1;
                 let give = give.clone();
                 // After an error the receiver is gone, and the result is not needed.
-                scope.spawn(move |_| drop(give.send(Stored::new(arrived, store))));
+                scope.spawn(move |_| drop(give.send(add(arrived))));
                 None
             } else {
-                Some(Stored::new(arrived, store))
+                Some(add(arrived))
             };
             let others = stored.try_iter().inspect(|_| under_way -= 1);
             // Results that are not received after a failure belong to later records.

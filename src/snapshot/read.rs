@@ -1,21 +1,20 @@
 //! Reading: each part of a snapshot is checked before it is used.
 
-use super::arriving::{Arriving, Store, exact};
+use super::arriving::{Arriving, Heads, exact};
 use super::file::open_regular;
-use super::format::{self, Expiring, Header, Kind as Beside, PREFIX};
+use super::format::{self, Header, PREFIX};
+use super::join::Parts;
 use super::key_type::KeyType;
 #[cfg(feature = "rayon")]
 use super::par_read;
 use crate::error::{SnapshotError, SnapshotPlace};
+use crate::filter::Filter;
 use crate::filter::kind::Kind;
-use crate::filter::kind::sealed::Sealed;
-use crate::filter::{Filter, Life};
-use crate::hashing::{SavedHasher, probe};
-use crate::layout::{Plan, Tags};
-use crate::raw::{RawFilter, SlotKind};
+use crate::hashing::SavedHasher;
+use crate::layout::Plan;
+use crate::raw::SlotKind;
 use core::fmt;
 use core::ops::Range;
-use core::time::Duration;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -64,94 +63,85 @@ pub struct SnapshotReader<R> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct SnapshotHeader(pub(super) Header);
+pub struct SnapshotHeader {
+    pub(super) parsed: Header,
+}
 
 impl SnapshotHeader {
     /// Returns the bytes that were passed to [`Snapshot::metadata`](super::Snapshot::metadata).
     #[must_use]
     pub fn metadata(&self) -> &[u8] {
-        &self.0.metadata
+        &self.parsed.metadata
     }
 
     /// Returns the [name](SavedHasher::NAME) of the hash function.
     #[must_use]
     pub fn hasher_name(&self) -> &str {
-        &self.0.hasher
+        &self.parsed.hasher
     }
 
     /// Returns whether the snapshot contains the seeds of the hash function.
     #[must_use]
     pub fn has_keys(&self) -> bool {
-        self.0.keys.is_some()
+        self.parsed.keys.is_some()
     }
 
     /// Returns the requested number of keys.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.0.capacity
+        self.parsed.capacity
     }
 
     /// Returns the number of keys that the filter grows to; the [capacity](SnapshotHeader::capacity) if it does not
     /// grow.
     #[must_use]
     pub fn max_capacity(&self) -> usize {
-        self.0.max_capacity()
+        self.parsed.max_capacity()
     }
 
     /// Returns the bits of a fingerprint. See [`Filter::fingerprint_bits`].
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
-        self.0.plan.told_bits()
+        self.parsed.plan.told_bits()
     }
 
     /// Returns the number of shards of the filter.
     #[must_use]
     pub fn shards(&self) -> usize {
-        self.0.plan.shards
+        self.parsed.plan.shards
     }
 
     /// Returns the shards in this snapshot: all shards, unless it is a part.
     #[must_use]
     pub fn part(&self) -> Range<usize> {
-        self.0.part.clone()
+        self.parsed.part.clone()
     }
 
     /// Returns the requested false-positive rate; `None` if a width was requested.
     #[must_use]
     pub fn false_positive_rate(&self) -> Option<f64> {
-        self.0.rate
+        self.parsed.rate
     }
 
     /// Returns the number of slots in use in the shards of this snapshot when writing began. It is exact if no writer
     /// ran during the write.
     #[must_use]
     pub fn stored(&self) -> u64 {
-        self.0.stored
+        self.parsed.stored
     }
 
     /// Returns the name of the type of the keys; empty if it has none ([the named types](Filter::read_from)).
     #[must_use]
     pub fn key_type(&self) -> &str {
-        self.0.key_type.name()
+        self.parsed.key_type.name()
     }
 
-    pub(super) fn plan(&self) -> &Plan {
-        &self.0.plan
+    pub(super) fn new(parsed: Header) -> Self {
+        SnapshotHeader { parsed }
     }
 
-    /// Returns the first difference between the filters of two headers, if any.
-    pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
-        let (one, other) = (&self.0, &other.0);
-        let probes = one.key_type.probes();
-        [
-            (!one.plan.places_alike(&other.plan) || one.capacity != other.capacity, "size"),
-            (one.kind != other.kind, "kind"),
-            (one.rate != other.rate, "false-positive rate"),
-            (one.key_type != other.key_type, "type of the keys"),
-            (one.hasher != other.hasher || one.probe[..probes] != other.probe[..probes], "hasher or its seeds"),
-        ]
-        .into_iter()
-        .find_map(|(differs, what)| differs.then_some(what))
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.parsed.plan
     }
 }
 
@@ -178,20 +168,9 @@ impl SnapshotReader<BufReader<File>> {
     ///
     /// # Errors
     /// Those of [`new`](SnapshotReader::new); if the file cannot be read or is not a regular one.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
-    ///
-    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-reader");
-    /// CuckooFilter::<u64>::with_capacity(100).save(&path)?;
-    /// let loaded: CuckooFilter<u64> = SnapshotReader::open(&path)?.into_filter()?;
-    /// assert!(loaded.is_empty());
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        let opened = open_regular(path).map_err(SnapshotError::Io);
+        let opened = open_regular(path, File::options().read(true)).map_err(SnapshotError::Io);
         let reader = opened.and_then(|file| SnapshotReader::new(BufReader::with_capacity(1 << 16, file)));
         let reader = reader.map_err(|error| error.of_file(path))?;
         Ok(SnapshotReader { file: Some(path.into()), ..reader })
@@ -216,7 +195,7 @@ impl<R: Read> SnapshotReader<R> {
         let prefix = bytes.first_chunk().ok_or_else(|| format::too_short(&bytes))?;
         bytes.resize(Header::length(prefix)?, 0);
         exact(&mut reader, &mut bytes[PREFIX..], SnapshotPlace::Header)?;
-        let header = SnapshotHeader(Header::parse(&bytes)?);
+        let header = SnapshotHeader::new(Header::parse(&bytes)?);
         Ok(SnapshotReader {
             reader,
             header,
@@ -254,7 +233,7 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     pub(super) fn header_bytes(&self) -> Vec<u8> {
-        self.header.0.to_bytes()
+        self.header.parsed.to_bytes()
     }
 
     /// Checks that the type of the keys has this name, which [`Snapshot::key_type`](super::Snapshot::key_type) set.
@@ -272,7 +251,7 @@ impl<R: Read> SnapshotReader<R> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn expect_key_type(self, name: &str) -> Result<Self, SnapshotError> {
-        let (saved, requested) = (self.header.0.key_type.clone(), KeyType::named(name));
+        let (saved, requested) = (self.header.parsed.key_type.clone(), KeyType::named(name));
         if saved == requested {
             return Ok(self);
         }
@@ -295,7 +274,7 @@ impl<R: Read> SnapshotReader<R> {
         S: SavedHasher,
         T: Kind,
     {
-        let hasher = stored_hasher(&self.header)?;
+        let hasher = self.header.hasher()?;
         self.into_filter_with_hasher(hasher)
     }
 
@@ -324,9 +303,9 @@ impl<R: Read> SnapshotReader<R> {
         T: Kind,
     {
         self.read_whole(|snapshot| {
-            check_filter::<K, S, T>(&snapshot.header, &hasher)?;
-            whole(&snapshot.header)?;
-            let mut parts = Parts::new(snapshot.header.clone());
+            snapshot.header.check_filter::<K, S, T>(&hasher)?;
+            snapshot.header.check_whole()?;
+            let mut parts = Parts::new(&snapshot.header);
             parts.begin(&snapshot.header)?;
             snapshot.read_into(&mut parts)?;
             parts.into_filter(hasher)
@@ -334,18 +313,8 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     /// Reads the records, and checks that a file ends after them.
-    fn read_whole<A>(
-        mut self,
-        read: impl FnOnce(SnapshotReader<&mut R>) -> Result<A, SnapshotError>,
-    ) -> Result<A, SnapshotError> {
-        let read = read(SnapshotReader {
-            reader: &mut self.reader,
-            header: self.header,
-            origin: self.origin,
-            file: None,
-            #[cfg(feature = "rayon")]
-            in_parallel: self.in_parallel,
-        });
+    fn read_whole<A>(mut self, read: impl FnOnce(&mut Self) -> Result<A, SnapshotError>) -> Result<A, SnapshotError> {
+        let read = read(&mut self);
         let Some(file) = self.file else { return read };
         let ended = read.and_then(|answer| at_end(self.reader).map(|()| answer));
         ended.map_err(|error| error.of_file(&file))
@@ -372,25 +341,24 @@ impl<R: Read> SnapshotReader<R> {
     /// ```
     pub fn check(self) -> Result<(), SnapshotError> {
         self.read_whole(|snapshot| {
-            check_slots(&snapshot.header)?;
+            snapshot.header.check_slots()?;
             let mut arriving = snapshot.arriving();
-            let mut next = arriving.next(Vec::new())?;
-            let plan = arriving.plan;
-            while let Some(arrived) = next {
-                arrived.check_alone(&plan)?;
-                next = arriving.next(arrived.bytes)?;
+            let mut bytes = Vec::new();
+            while let Some(arrived) = arriving.next(bytes)? {
+                arrived.check_alone(&arriving.heads.plan)?;
+                bytes = arrived.bytes;
             }
             Ok(())
         })
     }
 
     /// Returns the records, one after another.
-    pub(super) fn arriving(self) -> Arriving<R> {
-        Arriving::new(self.reader, self.header.0, self.origin)
+    pub(super) fn arriving(&mut self) -> Arriving<&mut R> {
+        Arriving { heads: Heads::new(&self.header.parsed, self.origin), reader: &mut self.reader }
     }
 
     /// Stores the shards among others, after [`Parts::begin`] with this header.
-    pub(super) fn read_into<K: SlotKind>(self, parts: &mut Parts<K>) -> Result<(), SnapshotError> {
+    pub(super) fn read_into<K: SlotKind>(&mut self, parts: &mut Parts<K>) -> Result<(), SnapshotError> {
         #[cfg(feature = "rayon")]
         let in_parallel = self.in_parallel;
         let mut arriving = self.arriving();
@@ -402,7 +370,7 @@ impl<R: Read> SnapshotReader<R> {
             return par_read::read(next, arriving, store);
         }
         while let Some(arrived) = next {
-            arrived.add_to(store)?;
+            store.add(&arrived)?;
             next = arriving.next(arrived.bytes)?;
         }
         Ok(())
@@ -415,181 +383,7 @@ impl<R> fmt::Debug for SnapshotReader<R> {
     }
 }
 
-/// A filter with some of its shards.
-pub(super) struct Parts<K: SlotKind> {
-    header: SnapshotHeader,
-    /// Created when the first record has arrived.
-    store: Option<Store<K>>,
-    arrived: Vec<Range<usize>>,
-}
-
-impl<K: SlotKind> Parts<K> {
-    /// For snapshots with this header.
-    pub(super) fn new(header: SnapshotHeader) -> Self {
-        Parts { header, store: None, arrived: Vec::new() }
-    }
-
-    /// Returns the place of the records. The first record has `arrived` bytes.
-    fn store(&mut self, arrived: usize) -> Result<&Store<K>, SnapshotError> {
-        let store = self.store.take().map_or_else(|| Store::new(self.header.plan(), arrived), Ok)?;
-        Ok(self.store.insert(store))
-    }
-
-    /// Begins a part; an error, before the part is read, if it belongs to another filter or repeats a shard.
-    pub(super) fn begin(&mut self, header: &SnapshotHeader) -> Result<(), SnapshotError> {
-        let (here, part) = (self.arrived.len(), header.part());
-        if let Some(what) = self.header.difference(header) {
-            return Err(SnapshotError::PartsDiffer { what, part: here });
-        }
-        let overlap = |other: &Range<usize>| (other.start.max(part.start)..other.end.min(part.end)).next();
-        let twice = self.arrived.iter().enumerate().filter_map(|(first, other)| Some((overlap(other)?, first))).min();
-        if let Some((number, first)) = twice {
-            return Err(SnapshotError::ShardTwice { number, parts: [first, here] });
-        }
-        self.arrived.push(part);
-        Ok(())
-    }
-
-    /// Returns an error if a shard is missing.
-    pub(super) fn complete(&mut self) -> Result<(), SnapshotError> {
-        let shards = self.header.shards();
-        self.arrived.sort_unstable_by_key(|part| part.start);
-        let ends = self.arrived.iter().map(|part| part.end);
-        let starts = self.arrived.iter().map(|part| part.start).chain([shards]);
-        let gap = core::iter::once(0).chain(ends).zip(starts).find(|(end, start)| end < start);
-        gap.map_or(Ok(()), |(number, _)| Err(SnapshotError::ShardMissing { number, shards }))
-    }
-
-    /// Returns the filter, and the elapsed part of its tick.
-    pub(super) fn finish(mut self) -> Result<(RawFilter<K>, u32), SnapshotError> {
-        self.complete()?;
-        let missing = SnapshotError::ShardMissing { number: 0, shards: self.header.shards() };
-        self.store.ok_or(missing)?.finish()
-    }
-}
-
-impl<S: SlotKind> Parts<S> {
-    pub(super) fn into_filter<K: ?Sized, H, T: Kind + Sealed<Slots = S>>(
-        self,
-        hasher: H,
-    ) -> Result<Filter<K, H, T>, SnapshotError> {
-        let header = self.header.0.clone();
-        let life = header.kind.expiring.map(|Expiring { time_to_live, tick, renewed, .. }| {
-            let [time, tick] = [time_to_live, tick].map(Duration::from_nanos);
-            Life { time, tick, renews: renewed }
-        });
-        let (raw, passed) = self.finish()?;
-        let time = T::resumed(&raw, life, passed);
-        Ok(Filter::from_raw([header.capacity, header.max_capacity()], header.rate, raw, time, hasher))
-    }
-}
-
-/// Returns an error for a part.
-pub(super) fn whole(header: &SnapshotHeader) -> Result<(), SnapshotError> {
-    let (part, shards) = (header.part(), header.shards());
-    if part.len() < shards { Err(SnapshotError::PartAlone { part, shards }) } else { Ok(()) }
-}
-
-/// Returns the hash function with the seeds in the snapshot.
-pub(super) fn stored_hasher<S: SavedHasher>(header: &SnapshotHeader) -> Result<S, SnapshotError> {
-    let header = &header.0;
-    if header.hasher != S::NAME {
-        return Err(mismatch::<S>(header));
-    }
-    let hasher = header.keys.and_then(S::from_keys);
-    hasher.ok_or_else(|| SnapshotError::NoKeys { hasher: header.hasher.clone() })
-}
-
-/// Returns an error if slots hold more than fingerprints.
-pub(super) fn check_kind(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
-    check_kind_is(header.kind, Beside { growing: header.kind.growing, ..Beside::default() })
-}
-
-/// Returns an error if a tag or counter straddles words, or if the ticks are too short for the time to live. Refuses
-/// kinds that no version writes.
-pub(super) fn check_slots(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
-    let Header { plan, kind, .. } = header;
-    let bits = plan.slot_bits - plan.fingerprint_bits;
-    if kind.tagged && kind.expiring.is_some() {
-        return Err(SnapshotError::KindMismatch { saved: kind.name(), requested: "plain" });
-    }
-    let invalid = |field, found: u64| {
-        Err(SnapshotError::Invalid { place: SnapshotPlace::Header, field, found: found.to_string() })
-    };
-    if bits > Tags::most_bits(plan.slot_bits) {
-        return invalid("bits beside a fingerprint", bits.into());
-    }
-    match kind.expiring {
-        // One value is dead, and a part of the last tick may have passed.
-        Some(Expiring { tag_bits, time_to_live, tick, .. })
-            if tick.saturating_mul((1 << tag_bits) - 2) < time_to_live =>
-        {
-            invalid("tick", tick)
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Returns an error unless the filter is plain and of fixed size.
-pub(super) fn check_plain(SnapshotHeader(header): &SnapshotHeader) -> Result<(), SnapshotError> {
-    check_kind_is(header.kind, Beside::default())
-}
-
-fn check_kind_is(kind: Beside, possible: Beside) -> Result<(), SnapshotError> {
-    if kind == possible {
-        return Ok(());
-    }
-    Err(SnapshotError::KindMismatch { saved: kind.name(), requested: "plain" })
-}
-
-/// Returns an error if the hash function or the type of keys differs, or if slots hold more than fingerprints.
-pub(super) fn check<K, S>(header: &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
-where
-    K: ?Sized + 'static,
-    S: SavedHasher,
-{
-    check_kind(header)?;
-    check_hashing::<K, S>(header, hasher)
-}
-
-/// Returns an error if the kind, the hash function or the type of keys differs.
-pub(super) fn check_filter<K, S, T>(header: &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
-where
-    K: ?Sized + 'static,
-    S: SavedHasher,
-    T: Kind,
-{
-    let (saved, requested) = (header.0.kind, T::NAME);
-    if saved.filter() != requested {
-        return Err(SnapshotError::KindMismatch { saved: saved.name(), requested });
-    }
-    check_slots(header)?;
-    check_hashing::<K, S>(header, hasher)
-}
-
-/// Returns an error if the hash function or the type of keys differs.
-pub(super) fn check_hashing<K, S>(SnapshotHeader(header): &SnapshotHeader, hasher: &S) -> Result<(), SnapshotError>
-where
-    K: ?Sized + 'static,
-    S: SavedHasher,
-{
-    let requested = KeyType::of::<K>();
-    if !header.key_type.may_be(&requested) {
-        let saved = header.key_type.clone();
-        return Err(SnapshotError::KeyTypeMismatch { saved: saved.in_words(), requested: requested.in_words() });
-    }
-    let probes = header.key_type.probes().max(requested.probes());
-    if header.hasher != S::NAME || header.probe[..probes] != probe(hasher)[..probes] {
-        return Err(mismatch::<S>(header));
-    }
-    Ok(())
-}
-
 /// Returns an error unless the reader is at its end.
 pub(super) fn at_end(reader: impl Read) -> Result<(), SnapshotError> {
     if io::copy(&mut reader.take(1), &mut io::sink())? == 0 { Ok(()) } else { Err(SnapshotError::TrailingBytes) }
-}
-
-fn mismatch<S: SavedHasher>(header: &Header) -> SnapshotError {
-    SnapshotError::HasherMismatch { saved: header.hasher.clone(), given: S::NAME }
 }

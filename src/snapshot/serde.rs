@@ -12,15 +12,13 @@ use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{self, Serialize, Serializer};
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Serializes the bytes of [`Filter::write_to`], including the seeds of the hash function, while other threads use the
-/// filter.
+/// Serializes the bytes of [`Filter::write_to`], including the seeds of the hash function, while other threads use the filter.
 ///
-/// All bytes are held in memory, as many as the filter takes; `write_to` holds one shard at a time. A text format may
-/// take several characters per byte.
+/// All bytes are held in memory, as many as the filter takes; `write_to` holds one shard at a time. A text format may take several
+/// characters per byte.
 ///
 /// # Errors
-/// Those of [`Filter::write_to`], and if the hash function has no seeds to store, without which the filter cannot be
-/// deserialized.
+/// Those of [`Filter::write_to`], and if the hash function has no seeds to store, without which the filter cannot be deserialized.
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl<K: ?Sized + 'static, S: SavedHasher, U: Kind> Serialize for Filter<K, S, U> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
@@ -28,8 +26,8 @@ impl<K: ?Sized + 'static, S: SavedHasher, U: Kind> Serialize for Filter<K, S, U>
     }
 }
 
-/// Reads the bytes of a snapshot as [`Filter::load`] reads a file, with the same checks. Errors have the same texts if
-/// the format forwards them.
+/// Reads the bytes of a snapshot as [`Filter::load`] reads a file, with the same checks. Errors have the same texts if the format
+/// forwards them.
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl<'de, K: ?Sized + 'static, S: SavedHasher, U: Kind> Deserialize<'de> for Filter<K, S, U> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -49,12 +47,9 @@ fn bytes<K: ?Sized + 'static, S: SavedHasher, U: Kind>(filter: &Filter<K, S, U>)
 }
 
 /// Reads a filter, and checks that the reader ends after it.
-fn filter<K, S, U>(mut reader: impl BufRead) -> Result<Filter<K, S, U>, SnapshotError>
-where
-    K: ?Sized + 'static,
-    S: SavedHasher,
-    U: Kind,
-{
+fn filter<K: ?Sized + 'static, S: SavedHasher, U: Kind>(
+    mut reader: impl BufRead,
+) -> Result<Filter<K, S, U>, SnapshotError> {
     let filter = SnapshotReader::new(&mut reader)?.into_filter()?;
     at_end(reader)?;
     Ok(filter)

@@ -1,6 +1,6 @@
 //! Writing: each shard, or table of a growing filter, is copied under its locks, and written without locks.
 
-use super::format::{self, GrowingFields, Header, Kind, MAX_METADATA, MAX_NAME, Record};
+use super::format::{self, GrowingFields, Header, Kind, MAX_METADATA, MAX_NAME, Record, Sums};
 use super::key_type::KeyType;
 use super::{Saved, Snapshot};
 use crate::error::SnapshotError;
@@ -8,13 +8,11 @@ use crate::filter::Clock;
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::{Extent, Plan};
 use crate::raw::{RawFilter, SlotKind};
-
 use core::ops::Range;
 use crc32c::crc32c;
 use std::io::Write;
 
 impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
-    /// Writes the header and the records that it announces.
     pub(super) fn write(&self, header: &Header, writer: impl Write) -> Result<(), SnapshotError> {
         let (mut writer, saved) = (writer, &self.saved);
         saved.raw.write(header, saved.shards.start, &mut writer, saved.clock)
@@ -57,18 +55,15 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
 pub(super) struct Records<W> {
     writer: W,
     origin: u32,
-    checksums: u32,
-    written: usize,
-    total: u64,
+    sums: Sums,
 }
 
 impl<W: Write> Records<W> {
-    /// Writes the header.
     pub(super) fn begin(header: &Header, mut writer: W) -> Result<Self, SnapshotError> {
         let bytes = header.to_bytes();
         writer.write_all(&bytes)?;
         let origin = format::origin(&bytes);
-        Ok(Records { writer, origin, checksums: origin, written: 0, total: 0 })
+        Ok(Records { writer, origin, sums: Sums::new(origin) })
     }
 
     /// Writes a record with these words, through the buffer `bytes`, which has room for any record.
@@ -79,25 +74,21 @@ impl<W: Write> Records<W> {
             to.copy_from_slice(&word.to_le_bytes());
         }
         zeros.fill(0);
-        self.write(record, bytes)
+        self.write(&record, bytes)
     }
 
     /// Writes a record with the bytes of its words, padded with zeros.
-    pub(super) fn write(&mut self, record: Record, bytes: &[u8]) -> Result<(), SnapshotError> {
-        let head = Record { sum: crc32c(bytes), ..record }.to_bytes(self.origin);
+    pub(super) fn write(&mut self, record: &Record, bytes: &[u8]) -> Result<(), SnapshotError> {
+        let head = Record { sum: crc32c(bytes), ..*record }.to_bytes(self.origin);
         self.writer.write_all(&head)?;
         self.writer.write_all(bytes)?;
-        self.checksums = format::with_head(self.checksums, &head);
-        self.written += 1;
-        // A sum of counts of existing slots never overflows.
-        self.total = self.total.wrapping_add(record.count);
+        self.sums.add(&head, record.count);
         Ok(())
     }
 
     pub(super) fn end(mut self) -> Result<(), SnapshotError> {
-        self.writer.write_all(&format::trailer(self.written, self.total, self.checksums))?;
-        self.writer.flush()?;
-        Ok(())
+        self.writer.write_all(&self.sums.trailer())?;
+        Ok(self.writer.flush()?)
     }
 }
 
@@ -108,7 +99,7 @@ pub(crate) trait Copied {
         &self,
         header: &Header,
         first: usize,
-        writer: &mut dyn Write,
+        to: &mut dyn Write,
         clock: Option<&Clock>,
     ) -> Result<(), SnapshotError>;
 
@@ -121,11 +112,11 @@ impl<K: SlotKind> Copied for RawFilter<K> {
         &self,
         header: &Header,
         first: usize,
-        writer: &mut dyn Write,
+        to: &mut dyn Write,
         clock: Option<&Clock>,
     ) -> Result<(), SnapshotError> {
-        let (mut words, mut bytes) = memory(&header.plan)?;
-        let mut records = Records::begin(header, writer)?;
+        let (mut words, mut bytes) = (zeros(header.plan.words)?, zeros(format::padded(header.plan.words))?);
+        let mut records = Records::begin(header, to)?;
         let shards = header.part.start - first..header.part.end - first;
         self.copy_each(shards, &mut words, |copy, words| {
             let first_cell = copy.extent.first_cell + first * header.plan.cells_at(0);
@@ -142,15 +133,10 @@ impl<K: SlotKind> Copied for RawFilter<K> {
     }
 }
 
-/// Allocates memory for the words of a shard and for their bytes.
-fn memory(plan: &Plan) -> Result<(Vec<u64>, Vec<u8>), SnapshotError> {
-    Ok((filled(plan.words, 0)?, filled(format::padded(plan.words), 0)?))
-}
-
-/// Returns `len` copies of a value, or an error if allocation fails.
-fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>, SnapshotError> {
+/// Returns `len` zeros, or an error if allocation fails.
+fn zeros<T: Default + Clone>(len: usize) -> Result<Vec<T>, SnapshotError> {
     let mut vec = Vec::new();
     vec.try_reserve_exact(len).map_err(|_| SnapshotError::OutOfMemory { bytes: len * size_of::<T>() })?;
-    vec.resize(len, value);
+    vec.resize(len, T::default());
     Ok(vec)
 }

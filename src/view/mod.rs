@@ -2,34 +2,33 @@
 //!
 //! ```text
 //! mod       the API: opening, checks and lookups
+//! lookups   the lookups of each kind of filter
 //! records   the records of a filter of fixed size, as its shards
 //! tables    tables that differ: of growing filters, and of filters with values beside fingerprints
 //! ```
 
+mod lookups;
 mod records;
 mod tables;
 
 use crate::error::SnapshotError;
 use crate::filter::key::BatchKey;
 use crate::filter::kind::{Kind, Timed, sealed::Sealed as _};
-use crate::filter::{CountingFilter, Filter, TaggedFilter, assert_same_length, hashing};
+use crate::filter::{CountingFilter, Filter, TaggedFilter};
 use crate::hashing::{Prehashed, SavedHasher, hash_of};
-use crate::layout::{Mixed, Tags};
-use crate::raw::{Bare, Contains, Fingerprints, contains_each_in, contains_in};
+use crate::layout::Mixed;
 #[cfg(feature = "mmap")]
 use crate::snapshot::open_regular;
 use crate::snapshot::{SnapshotHeader, Stored};
 use crate::sys::bytes::Bytes;
-use crate::sys::isa::Compiled;
 use crate::sys::sync::SharedCounter;
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
-use records::Records;
+use lookups::Lookups;
 #[cfg(feature = "mmap")]
-use std::path::Path;
-use tables::Tables;
+use std::{fs::File, path::Path};
 
 /// A filter whose snapshots can be queried in place: a [`Filter`] of any kind. Sealed.
 pub trait Viewed: sealed::Sealed {
@@ -51,104 +50,6 @@ impl<K: ?Sized, S, T: Kind> Viewed for Filter<K, S, T> {
     type Key = K;
     type Hasher = S;
     type Kind = T;
-}
-
-/// The lookups of a view: of a filter, for equal shards, or of tables that differ.
-enum Lookups<'a> {
-    Plain {
-        records: Records<'a, Bare>,
-        contains: Compiled<Contains<Records<'a, Bare>>>,
-    },
-    /// With tags: the shards are searched for the fingerprint, and the values of hits are read at the epoch of their
-    /// shard.
-    Tagged {
-        records: Records<'a, Fingerprints>,
-        contains: Compiled<Contains<Records<'a, Fingerprints>>>,
-        tables: Tables,
-    },
-    Growing {
-        bytes: Bytes<'a>,
-        tables: Tables,
-    },
-}
-
-impl<'a> Lookups<'a> {
-    fn new(bytes: Bytes<'a>, stored: &mut Stored) -> Result<Self, SnapshotError> {
-        let (placed, plan) = (stored.take_tables(), stored.plan());
-        let (first, stride) = (stored.first(), stored.stride());
-        let Some(placed) = placed else {
-            let records = Records::new(bytes, Bare, plan, first, stride);
-            return Ok(Lookups::Plain { contains: contains_in(plan), records });
-        };
-        let tables = Tables::new(&bytes, plan, &placed)
-            .map_err(|_| SnapshotError::OutOfMemory { bytes: size_of_val(&placed[..]) })?;
-        if plan.grows() {
-            return Ok(Lookups::Growing { bytes, tables });
-        }
-        let slots = Fingerprints { tag_bits: plan.tag_bits() };
-        Ok(Lookups::Tagged {
-            contains: contains_in(plan),
-            records: Records::new(bytes, slots, plan, first, stride),
-            tables,
-        })
-    }
-
-    fn bytes(&self) -> &Bytes<'a> {
-        match self {
-            Lookups::Plain { records, .. } => &records.bytes,
-            Lookups::Tagged { records, .. } => &records.bytes,
-            Lookups::Growing { bytes, .. } => bytes,
-        }
-    }
-
-    fn tables(&self) -> Option<&Tables> {
-        match self {
-            Lookups::Plain { .. } => None,
-            Lookups::Tagged { tables, .. } | Lookups::Growing { tables, .. } => Some(tables),
-        }
-    }
-
-    #[inline]
-    fn contains(&self, mixed: Mixed, now: u64) -> bool {
-        match self {
-            Lookups::Plain { records, contains } => contains.call(records, mixed),
-            Lookups::Tagged { records, contains, tables } => {
-                contains.call(records, mixed) && tables.is_alive(&records.bytes, mixed, now)
-            }
-            Lookups::Growing { bytes, tables } => tables.contains(bytes, mixed, now),
-        }
-    }
-
-    /// # Panics
-    /// If `keys` and `found` differ in length.
-    #[track_caller]
-    fn contains_each<T>(&self, keys: &[T], mixed: impl Fn(&T) -> Mixed, now: u64, found: &mut [bool]) {
-        assert_same_length(keys.len(), found.len());
-        match self {
-            Lookups::Plain { records, .. } => {
-                contains_each_in(records, records.bytes.len(), &mut hashing(keys, mixed), found);
-            }
-            Lookups::Tagged { records, tables, .. } => {
-                contains_each_in(records, records.bytes.len(), &mut hashing(keys, &mixed), found);
-                tables.keep_alive(&records.bytes, keys, mixed, now, found);
-            }
-            Lookups::Growing { bytes, tables } => {
-                tables.find_each(bytes, &mut hashing(keys, &mixed), found);
-                tables.keep_alive(bytes, keys, mixed, now, found);
-            }
-        }
-    }
-
-    /// Returns the values of the copies of the key that are alive at this epoch; none for a plain filter.
-    fn values(&self, mixed: Mixed, now: u64) -> impl ExactSizeIterator<Item = u32> + use<> {
-        let values = self.tables().map(|tables| tables.values(self.bytes(), mixed, now));
-        values.unwrap_or_default().into_iter()
-    }
-
-    /// Returns a number of the tags, or 1 for a plain filter.
-    fn of_tags(&self, number: impl FnOnce(Tags) -> u32) -> u32 {
-        self.tables().and_then(Tables::tags).map_or(1, number)
-    }
 }
 
 /// A read-only filter over the bytes of a snapshot, queried in place.
@@ -181,16 +82,14 @@ pub struct FilterView<'a, F: Viewed> {
 }
 
 /// A read-only filter in a mapped file. It opens in less than a millisecond at any size (growing filters and filters
-/// with values take time per table), all processes that map the file share its memory through the page cache, and the
-/// system can reclaim that memory.
-///
-/// The first lookup of a page reads it from the disk. Lookups take no lock and run on any number of threads.
+/// with values take time per table). All processes that map the file share its memory, which the system can reclaim.
+/// The first lookup of a page reads it from the disk. Lookups take no lock.
 ///
 /// # The file
 /// [`save`](crate::Filter::save) replaces the file and never changes it, so a mapped filter is unchanged until it is
 /// dropped. To update, open the new file and swap an `Arc`. If another program changes the file in place, lookups
-/// return other results, without undefined behaviour. **If the file is truncated, a lookup beyond its end kills the
-/// process** (`SIGBUS` on Unix), as does a failing disk or network file system: never truncate a mapped file.
+/// return other results, without undefined behaviour. **If the file is truncated, or the disk fails, a lookup kills the
+/// process** (`SIGBUS` on Unix).
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, MappedFilter};
@@ -225,21 +124,8 @@ impl<F: Viewed<Key: 'static, Hasher: SavedHasher>> MappedFilter<F> {
     /// # Complexity
     /// Reads a few pages of the file at any size. For a growing, expiring, counting or tagged filter, reads a page per
     /// table or shard, and allocates 4 bytes per cell of the directory.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, MappedFilter};
-    ///
-    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-open");
-    /// let filter = CuckooFilter::<u64>::with_capacity(100);
-    /// filter.insert(&7)?;
-    /// filter.save(&path)?;
-    /// assert!(MappedFilter::<CuckooFilter<u64>>::open(&path)?.contains(&7));
-    /// assert!(MappedFilter::<CuckooFilter<String>>::open(&path).is_err());
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        Self::map(path.as_ref(), |stored| stored.hasher())
+        Self::map(path.as_ref(), SnapshotHeader::hasher)
     }
 
     /// Maps a file with this hash function, for a file without the seeds of its hash function. See
@@ -267,9 +153,11 @@ impl<F: Viewed<Key: 'static, Hasher: SavedHasher>> MappedFilter<F> {
 
     fn map(
         path: &Path,
-        hasher: impl FnOnce(&Stored) -> Result<F::Hasher, SnapshotError>,
+        hasher: impl FnOnce(&SnapshotHeader) -> Result<F::Hasher, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
-        let mapped = open_regular(path).and_then(|file| Bytes::map(&file)).map_err(SnapshotError::Io);
+        let mapped = open_regular(path, File::options().read(true))
+            .and_then(|file| Bytes::map(&file))
+            .map_err(SnapshotError::Io);
         let filter = mapped.and_then(|bytes| FilterView::new(bytes, hasher));
         filter.map_err(|error| error.of_file(path))
     }
@@ -296,7 +184,7 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
     /// # Ok::<(), SnapshotError>(())
     /// ```
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, SnapshotError> {
-        let view = FilterView::new(bytes.into(), |stored| stored.hasher())?;
+        let view = FilterView::new(bytes.into(), SnapshotHeader::hasher)?;
         view.check()?;
         Ok(view)
     }
@@ -325,14 +213,14 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
 
     fn new(
         bytes: Bytes<'a>,
-        hasher: impl FnOnce(&Stored) -> Result<F::Hasher, SnapshotError>,
+        hasher: impl FnOnce(&SnapshotHeader) -> Result<F::Hasher, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
-        let mut stored = Stored::new(&bytes, F::Kind::NAME)?;
-        let hasher = hasher(&stored)?;
-        stored.check_asked::<F::Key, F::Hasher>(&hasher)?;
+        let (stored, tables) = Stored::new(&bytes, F::Kind::NAME)?;
+        let hasher = hasher(&stored.header)?;
+        stored.header.check_hashing::<F::Key, F::Hasher>(&hasher)?;
         let now = SharedCounter::default();
-        now.raise(stored.epoch());
-        Ok(FilterView { lookups: Lookups::new(bytes, &mut stored)?, stored, now, hasher })
+        now.raise(stored.epoch_after(Duration::ZERO));
+        Ok(FilterView { lookups: Lookups::new(bytes, &stored, tables)?, stored, now, hasher })
     }
 }
 
@@ -363,7 +251,7 @@ impl<F: Viewed> FilterView<'_, F> {
     /// ```
     #[must_use]
     pub fn header(&self) -> &SnapshotHeader {
-        self.stored.header()
+        &self.stored.header
     }
 
     /// Returns the hash function.
@@ -387,7 +275,7 @@ impl<F: Viewed> FilterView<'_, F> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.stored.taken(self.lookups.bytes(), self.slots())
+        self.stored.taken(self.lookups.bytes(), self.lookups.slots(self.stored.plan()))
     }
 
     /// Returns whether [`len`](FilterView::len) is 0.
@@ -395,27 +283,10 @@ impl<F: Viewed> FilterView<'_, F> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-
-    fn slots(&self) -> usize {
-        let plan = self.stored.plan();
-        self.lookups.tables().map_or(plan.slots(), Tables::slots)
-    }
 }
 
 impl<'a, F: Viewed> FilterView<'a, F> {
     /// Returns this view as one of a filter of hashes. See [`Filter::hashed`].
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView};
-    ///
-    /// let filter = CuckooFilter::<u64>::with_capacity(100);
-    /// filter.insert(&7)?;
-    /// let mut bytes = Vec::new();
-    /// filter.write_to(&mut bytes)?;
-    /// let view = FilterView::<CuckooFilter<u64>>::from_bytes(&bytes)?;
-    /// assert!(view.hashed().contains(&filter.hash(&7)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     #[must_use]
     pub fn hashed(&self) -> &FilterView<'a, Filter<u64, Prehashed, F::Kind>> {
@@ -529,19 +400,6 @@ impl<K: ?Sized, S: BuildHasher> FilterView<'_, CountingFilter<K, S>> {
 
 impl<K: ?Sized, S: BuildHasher> FilterView<'_, TaggedFilter<K, S>> {
     /// Returns the tag of the key, the smallest if there are several; `None` if the key is absent. See [`Filter::tag`].
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{MappedFilter, TaggedFilter};
-    ///
-    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-mapped-tags");
-    /// let lists = TaggedFilter::<String>::with_capacity(100);
-    /// lists.insert("a.com", 3)?;
-    /// lists.save(&path)?;
-    /// let lists = MappedFilter::<TaggedFilter<String>>::open(&path)?;
-    /// assert_eq!((lists.tag("a.com"), lists.tag("b.com")), (Some(3), None));
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn tag<Q: ?Sized + Hash>(&self, key: &Q) -> Option<u32>
     where
@@ -574,6 +432,6 @@ impl<K: ?Sized, S: BuildHasher> FilterView<'_, TaggedFilter<K, S>> {
 impl<F: Viewed> fmt::Debug for FilterView<'_, F> {
     /// Shows the header, not the seeds of the hash function.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FilterView").field("header", self.stored.header()).finish_non_exhaustive()
+        f.debug_struct("FilterView").field("header", &self.stored.header).finish_non_exhaustive()
     }
 }

@@ -1,14 +1,14 @@
 //! The records of a snapshot as constant shards at equal distances.
 
-use crate::layout::{Place, Plan};
+use crate::layout::{Format, Place};
 use crate::raw::probe::BucketLayout;
 use crate::raw::{Compare, Positions, Probed, Shape};
+use crate::snapshot::Stored;
 use crate::sys::bytes::Bytes;
 
 /// Bytes after a bucket that lookups may read. The trailer follows the last record.
 pub(super) const SPARE: usize = 3 * size_of::<u64>();
 
-/// The shards of a filter of fixed size.
 pub(super) struct Records<'a, T> {
     pub(super) bytes: Bytes<'a>,
     slots: T,
@@ -24,16 +24,14 @@ pub(super) struct RecordStrides {
 }
 
 impl<'a, T> Records<'a, T> {
-    /// Creates shards whose words begin at byte `first`, each `stride` bytes after the one before.
-    pub(super) fn new(bytes: Bytes<'a>, slots: T, plan: &Plan, first: usize, stride: usize) -> Self {
+    /// Creates the shards of a snapshot whose records have equal length.
+    pub(super) fn new(bytes: Bytes<'a>, slots: T, stored: &Stored) -> Self {
+        let (plan, first, stride) = (stored.plan(), stored.first, stored.stride());
         let end = first + (plan.shards - 1) * stride + plan.words * size_of::<u64>();
         assert!(end + SPARE <= bytes.len(), "a trailer follows the last record");
         let (first, shard) = (8 * first as u64, 8 * stride as u64);
-        Records {
-            bytes,
-            slots,
-            shape: Shape::new(plan, |format| RecordStrides { first, shard, bucket: format.bucket_bits() }),
-        }
+        let strides = |format: &Format| RecordStrides { first, shard, bucket: format.bucket_bits() };
+        Records { bytes, slots, shape: Shape::new(plan, strides) }
     }
 }
 

@@ -1,8 +1,8 @@
-//! Tables of a snapshot that differ from each other: tables of several widths in a growing filter, and tables with
-//! their own epochs in filters with values beside fingerprints.
+//! Tables of a snapshot that differ from each other: tables of several widths in a growing filter, and tables with their own epochs
+//! in filters with values beside fingerprints.
 
 use super::records::SPARE;
-use crate::layout::{Bucket, Fingerprint, Format, Geometry, Mixed, Moment, Plan, SLOTS, Tags, hits_less};
+use crate::layout::{Bucket, CellPlace, Fingerprint, Format, Geometry, Mixed, Moment, Plan, SLOTS, Tags, hits_less};
 use crate::raw::probe::{BucketLayout, BucketLayoutKind, Runs, runs_at, with_layout};
 use crate::raw::{BLOCK, Compare, Fingerprints, Next, layout_of};
 use crate::snapshot::Placed;
@@ -13,7 +13,6 @@ use arrayvec::ArrayVec;
 use core::marker::PhantomData;
 use std::collections::TryReserveError;
 
-/// All tables of a filter.
 pub(super) struct Tables {
     geometry: Geometry,
     plan: Plan,
@@ -26,7 +25,6 @@ pub(super) struct Tables {
 }
 
 struct Table {
-    /// The offset of the words, in bits.
     begin: u64,
     bucket_bits: u32,
     /// The number of bits by which bucket numbers are shorter than in fully refilled tables.
@@ -38,7 +36,6 @@ struct Table {
     unit: u64,
     minus: u64,
     format: Format,
-    /// The epoch of its tags.
     epoch: u64,
 }
 
@@ -47,7 +44,6 @@ struct Table {
 struct Site<'t> {
     table: &'t Table,
     fingerprint: Fingerprint,
-    /// In bits.
     begins: [u64; 2],
 }
 
@@ -60,7 +56,6 @@ impl Signature for Find {
     type Output = bool;
 }
 
-/// The signature of the search for the fingerprints of many keys.
 struct FindEach;
 
 impl Signature for FindEach {
@@ -110,8 +105,8 @@ impl Site<'_> {
         self.begins.iter().for_each(|&begin| bytes.prefetch((begin / 8) as usize, level));
     }
 
-    /// Returns whether a bucket contains the fingerprint. Except during one doubling, nearly all tables have equally
-    /// many runs per bucket, one or two.
+    /// Returns whether a bucket contains the fingerprint. Except during one doubling, nearly all tables have equally many runs per
+    /// bucket, one or two.
     #[inline(always)]
     fn finds<L: BucketLayout>(&self, bytes: &Bytes<'_>) -> bool {
         if L::Runs::SLOTS == 2 && self.table.bucket_bits > u64::BITS {
@@ -169,19 +164,13 @@ impl Tables {
         self.tables.iter().map(|table| of_a_shard >> table.refills_left).sum()
     }
 
-    /// Returns the tags beside fingerprints.
     pub(super) fn tags(&self) -> Option<Tags> {
         self.tags
     }
 
     #[inline(always)]
     fn site(&self, mixed: Mixed) -> Site<'_> {
-        let (cell, class) = if self.plan.grows() {
-            let place = self.geometry.cell_place(mixed);
-            (place.cell, place.class)
-        } else {
-            self.geometry.locate(mixed)
-        };
+        let CellPlace { cell, class } = self.geometry.any_place(mixed);
         let table = &self.tables[self.cells[cell] as usize];
         let number = |bucket: Bucket| u64::from(bucket.get() >> table.refills_left);
         let begin = |bucket: Bucket| table.begin + number(bucket) * u64::from(table.bucket_bits);
@@ -223,8 +212,7 @@ impl Tables {
         }
     }
 
-    /// Returns the values of the copies of the key that are alive at this epoch, in the state in which their table was
-    /// written.
+    /// Returns the values of the copies of the key that are alive at this epoch, in the state in which their table was written.
     pub(super) fn values(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
         let Some(tags) = self.tags else { return ArrayVec::new() };
         let Site { table, fingerprint, begins } = self.site(mixed);

@@ -23,7 +23,7 @@ fn tests(mut command: Command, folder: &str) -> Result<(String, u64)> {
 pub(crate) fn coverage(_: &Args) -> Result<()> {
     let tarpaulin = Tool::find("cargo-tarpaulin", "0.37.5")?.command(
         "cargo tarpaulin --engine llvm --locked --packages concurrent-cuckoo-filter --all-features --skip-clean \
-         --include-files src/* --exclude-files src/snapshot/file/fake.rs \
+         --include-files src/* \
          --timeout 900 --out Stdout --color Never --lib --tests -- --include-ignored",
     );
     let (said, seconds) = tests(tarpaulin, "coverage")?;

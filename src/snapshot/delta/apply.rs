@@ -1,14 +1,15 @@
 //! Applying a delta to a filter in use.
 
 use super::Name;
-use super::format::{self, Change, End, HEAD, NAME, Next};
+use super::format::{self, Change, End, NAME, Next};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::CuckooFilter;
 use crate::hashing::SavedHasher;
 use crate::layout::{CellPlace, Geometry, Plan, SLOTS, Search, SearchBudget};
 use crate::raw::{Bare, Exclusive, Fixed, Growing, Put, RawFilter};
 use crate::snapshot::arriving::{exact, take};
-use crate::snapshot::read::{SnapshotHeader, SnapshotReader, check, whole};
+use crate::snapshot::format::{PIECE, with_sum_of};
+use crate::snapshot::read::{SnapshotHeader, SnapshotReader};
 use core::fmt;
 use crc32c::crc32c;
 use std::io::Read;
@@ -38,9 +39,9 @@ impl fmt::Debug for DeltaReport {
 }
 
 impl<K: ?Sized, S> CuckooFilter<K, S> {
-    /// Returns a hash of the contents, independent of their buckets. Of filters that were built alike, equal contents
-    /// have equal digests, and different contents have equal digests with probability 2^-64. Digests give no protection
-    /// against intent. The result is exact without concurrent writers.
+    /// Returns a hash of the contents, independent of their buckets. Of filters that were built alike, equal contents have equal
+    /// digests, and different contents have equal digests with probability 2^-64. Digests give no protection against intent. The
+    /// result is exact without concurrent writers.
     ///
     /// # Complexity
     /// Each slot once: some 30 ms for 10^7 keys.
@@ -65,24 +66,23 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
 }
 
 impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
-    /// Applies a [delta](SnapshotReader::write_delta_since) while lookups proceed: a filter with the contents of the
-    /// older snapshot, such as one loaded from it, then has the contents of the newer one.
+    /// Applies a [delta](SnapshotReader::write_delta_since) while lookups proceed: a filter with the contents of the older
+    /// snapshot, such as one loaded from it, then has the contents of the newer one.
     ///
-    /// Keys of both snapshots are found at every moment; other keys change one at a time. A shard of a filter of fixed
-    /// size is changed under all its locks, so other writers see its changes at once; a growing filter grows like under
-    /// insertions. **No other writer may run**, since the filter would no longer have the contents that the delta
-    /// requires.
+    /// Keys of both snapshots are found at every moment; other keys change one at a time. A shard of a filter of fixed size is
+    /// changed under all its locks, so other writers see its changes at once; a growing filter grows like under insertions. **No
+    /// other writer may run**, since the filter would no longer have the contents that the delta requires.
     ///
     /// # Errors
-    /// Before any change: if the delta is truncated or damaged, or belongs to another filter, hash function or type of
-    /// keys; if the contents of the filter differ from the older snapshot, by its [digest](CuckooFilter::digest)
-    /// ([`SnapshotError::DeltaMismatch`]). The filter is unchanged then. After some changes: if a key finds no room,
-    /// which within the capacity is as rare as a refused insertion ([`SnapshotError::DeltaRefused`]), or if another
-    /// writer interfered. Load the newer snapshot then.
+    /// Before any change: if the delta is truncated or damaged, or belongs to another filter, hash function or type of keys; if the
+    /// contents of the filter differ from the older snapshot, by its [digest](CuckooFilter::digest)
+    /// ([`SnapshotError::DeltaMismatch`]). The filter is unchanged then. After some changes: if a key finds no room, which within
+    /// the capacity is as rare as a refused insertion ([`SnapshotError::DeltaRefused`]), or if another writer interfered. Load the
+    /// newer snapshot then.
     ///
     /// # Complexity
-    /// Memory: that of the delta, allocated as it arrives. Each slot of the filter is read twice, for the digests; each
-    /// change is a removal or an insertion.
+    /// Memory: that of the delta, allocated as it arrives. Each slot of the filter is read twice, for the digests; each change is a
+    /// removal or an insertion.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
@@ -102,8 +102,9 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// ```
     pub fn apply_delta(&self, delta: impl Read) -> Result<DeltaReport, SnapshotError> {
         let delta = Delta::read(delta)?;
-        whole(&delta.header)?;
-        check::<K, S>(&delta.header, self.hasher())?;
+        delta.header.check_whole()?;
+        delta.header.check_kind("plain")?;
+        delta.header.check_hashing::<K, S>(self.hasher())?;
         if !delta.header.plan().places_alike(self.plan()) {
             return Err(SnapshotError::DeltaOfAnother { what: "size" });
         }
@@ -172,7 +173,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A delta in memory.
 struct Delta {
     header: SnapshotHeader,
     changes: Vec<Changed>,
@@ -189,14 +189,14 @@ struct Changed {
 impl Delta {
     /// Reads the whole delta, and checks its checksums.
     fn read(mut reader: impl Read) -> Result<Self, SnapshotError> {
-        let mut head = [0; HEAD];
+        let mut head = [0; PIECE];
         exact(&mut reader, &mut head, SnapshotPlace::Header)?;
         format::check_head(&head)?;
         let SnapshotReader { mut reader, header, origin, .. } = SnapshotReader::new(reader)?;
         let plan = *header.plan();
         let (mut changes, mut checksums) = (Vec::<Changed>::new(), origin);
         loop {
-            let mut head = [0; HEAD];
+            let mut head = [0; PIECE];
             exact(&mut reader, &mut head, SnapshotPlace::Trailer)?;
             let change = match Next::parse(&head, origin, checksums)? {
                 Next::End(end) if end.changes == changes.len() as u64 => return Ok(Delta { header, changes, end }),
@@ -216,13 +216,13 @@ impl Delta {
             if crc32c(&bytes) != change.sum {
                 return Err(SnapshotError::Damaged { place });
             }
-            checksums = format::with_change(checksums, &head);
+            checksums = with_sum_of(checksums, &head);
             changes.push(Changed { change, cells, bytes });
         }
     }
 
-    /// Returns an error if a class is impossible, or if the digests of the classes do not lead from the digest of the
-    /// older snapshot to that of the newer one.
+    /// Returns an error if a class is impossible, or if the digests of the classes do not lead from the digest of the older
+    /// snapshot to that of the newer one.
     fn check(&self, geometry: &Geometry, plan: &Plan) -> Result<(), SnapshotError> {
         let mut digest = self.end.from;
         for changed in &self.changes {
@@ -252,8 +252,7 @@ impl Changed {
         [removed, &rest[..inserted]]
     }
 
-    /// Returns the places of the classes named by some bytes, without classes that are impossible or belong to another
-    /// piece.
+    /// Returns the places of the classes named by some bytes, without classes that are impossible or belong to another piece.
     fn places(&self, bytes: &[u8], geometry: &Geometry, plan: &Plan) -> impl Iterator<Item = CellPlace> {
         let place = |name: Name| geometry.cell_place_at(plan, self.change.piece.shard, name.fingerprint, name.bucket);
         let is_here = |place: &CellPlace, name| {

@@ -2,42 +2,22 @@
 
 use super::{Name, Piece};
 use crate::error::{SnapshotError, SnapshotPlace};
-use crc32c::{crc32c, crc32c_append};
+use crate::snapshot::format::{PIECE, number, sealed};
+use crc32c::crc32c;
 
-/// Bytes of each piece of fixed length.
-pub(super) const HEAD: usize = 64;
-
-/// Bytes of a class.
 pub(super) const NAME: usize = 6;
 
 const MAGIC: [u8; 8] = *b"\xc0delta.\n";
 const CHANGE: [u8; 8] = *b"\xc0change\n";
 const TRAILER: [u8; 8] = *b"\xc0/delta\n";
 const VERSION: u64 = 2;
-const SUM: usize = HEAD - 4;
 
-/// Returns a magic, numbers and a checksum.
-fn sealed(magic: [u8; 8], numbers: &[u64], from: u32) -> [u8; HEAD] {
-    let mut bytes = [0; HEAD];
-    bytes[..8].copy_from_slice(&magic);
-    for (number, to) in numbers.iter().zip(bytes[8..].chunks_exact_mut(8)) {
-        to.copy_from_slice(&number.to_le_bytes());
-    }
-    let sum = crc32c_append(from, &bytes[..SUM]);
-    bytes[SUM..].copy_from_slice(&sum.to_le_bytes());
-    bytes
-}
-
-fn number(bytes: &[u8; HEAD], index: usize) -> u64 {
-    u64::from_le_bytes(bytes[8 + 8 * index..][..8].try_into().expect("8 bytes"))
-}
-
-pub(super) fn head() -> [u8; HEAD] {
+pub(super) fn head() -> [u8; PIECE] {
     sealed(MAGIC, &[VERSION], 0)
 }
 
 /// Returns an error unless the bytes begin a delta of the known version.
-pub(super) fn check_head(bytes: &[u8; HEAD]) -> Result<(), SnapshotError> {
+pub(super) fn check_head(bytes: &[u8; PIECE]) -> Result<(), SnapshotError> {
     if bytes[..8] != MAGIC {
         return Err(SnapshotError::NotADelta);
     }
@@ -58,7 +38,6 @@ pub(super) struct Change {
     pub(super) sum: u32,
 }
 
-/// The trailer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) changes: u64,
@@ -74,30 +53,29 @@ pub(super) enum Next {
 
 impl Change {
     /// The checksum continues that of the header.
-    pub(super) fn to_bytes(&self, origin: u32) -> [u8; HEAD] {
+    pub(super) fn to_bytes(&self, origin: u32) -> [u8; PIECE] {
         let Piece { shard, prefix, bits } = self.piece;
         let part = u64::from(prefix) | u64::from(bits) << 32;
         sealed(CHANGE, &[shard as u64, self.removed, self.inserted, self.sum.into(), part], origin)
     }
 
-    /// Returns the bytes of the classes, zero padding included; `None` for more than `most` removed or inserted
-    /// classes.
+    /// Returns the bytes of the classes, zero padding included; `None` for more than `most` removed or inserted classes.
     pub(super) fn len(&self, most: u64) -> Option<usize> {
         let are_few = self.removed.max(self.inserted) <= most;
         let names = are_few.then(|| usize::try_from(self.removed + self.inserted).ok())??;
-        names.checked_mul(NAME)?.checked_next_multiple_of(HEAD)
+        names.checked_mul(NAME)?.checked_next_multiple_of(PIECE)
     }
 }
 
 impl End {
     /// The checksum continues that of the header and of the checksums of all changes.
-    pub(super) fn to_bytes(&self, checksums: u32) -> [u8; HEAD] {
+    pub(super) fn to_bytes(&self, checksums: u32) -> [u8; PIECE] {
         sealed(TRAILER, &[self.changes, self.from, self.to], checksums)
     }
 }
 
 impl Next {
-    pub(super) fn parse(bytes: &[u8; HEAD], origin: u32, checksums: u32) -> Result<Self, SnapshotError> {
+    pub(super) fn parse(bytes: &[u8; PIECE], origin: u32, checksums: u32) -> Result<Self, SnapshotError> {
         let (next, written) = if bytes[..8] == TRAILER {
             let [changes, from, to] = [0, 1, 2].map(|index| number(bytes, index));
             let end = End { changes, from, to };
@@ -116,11 +94,6 @@ impl Next {
     }
 }
 
-/// Returns the checksum that the trailer continues, with one more change.
-pub(super) fn with_change(checksums: u32, head: &[u8; HEAD]) -> u32 {
-    crc32c_append(checksums, &head[SUM..])
-}
-
 /// Returns the classes of a change as bytes, and their checksum.
 pub(super) fn names_to_bytes(names: impl Iterator<Item = Name>) -> (Vec<u8>, u32) {
     let mut bytes = Vec::new();
@@ -128,7 +101,7 @@ pub(super) fn names_to_bytes(names: impl Iterator<Item = Name>) -> (Vec<u8>, u32
         bytes.extend((bucket as u16).to_le_bytes());
         bytes.extend(fingerprint.to_le_bytes());
     }
-    bytes.resize(bytes.len().next_multiple_of(HEAD), 0);
+    bytes.resize(bytes.len().next_multiple_of(PIECE), 0);
     let sum = crc32c(&bytes);
     (bytes, sum)
 }

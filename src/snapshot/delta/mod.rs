@@ -6,10 +6,9 @@
 //! format   the bytes
 //! ```
 //!
-//! A delta lists classes, not words: a key of both snapshots is in neither list, even if it was relocated in the
-//! meantime. Applying a delta therefore leaves common keys untouched, and lookups are correct by the protocol of
-//! insertion and removal. A class does not depend on the depth of its table, so the two snapshots of a growing filter
-//! may differ in size.
+//! A delta lists classes, not words: a key of both snapshots is in neither list, even if it was relocated in the meantime. Applying
+//! a delta therefore leaves common keys untouched, and lookups are correct by the protocol of insertion and removal. A class does
+//! not depend on the depth of its table, so the two snapshots of a growing filter may differ in size.
 
 mod apply;
 mod format;
@@ -19,8 +18,7 @@ pub use apply::DeltaReport;
 
 use crate::layout::{Class, Extent, Mixed, Plan};
 
-/// A class within its initial shard, independent of the bucket and the table of a copy: the lower bucket and the whole
-/// fingerprint.
+/// A class within its initial shard, independent of the bucket and the table of a copy: the lower bucket and the whole fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     bucket: u32,

@@ -4,26 +4,25 @@ use super::format::{self, Change, End};
 use super::{Name, Piece};
 use crate::error::SnapshotError;
 use crate::layout::{Extent, Fingerprint, Geometry, Plan, unpack};
+use crate::snapshot::SnapshotReader;
 use crate::snapshot::arriving::{Arrived, Arriving};
-use crate::snapshot::read::{SnapshotReader, check_kind, whole};
+use crate::snapshot::format::with_sum_of;
 use core::cmp::Ordering;
 use std::io::{Read, Write};
 
 impl<R: Read> SnapshotReader<R> {
     /// Writes the changes from an older snapshot of the filter to this one: a delta, which
-    /// [`apply_delta`](crate::Filter::apply_delta) applies to a filter loaded from the older snapshot, during use. Both
-    /// snapshots are checked in full. The delta contains the header of this snapshot, including metadata and seeds of
-    /// the hash function.
+    /// [`apply_delta`](crate::Filter::apply_delta) applies to a filter loaded from the older snapshot, during use. Both snapshots
+    /// are checked in full. The delta contains the header of this snapshot, including metadata and seeds of the hash function.
     ///
     /// # Errors
-    /// Those of [`Filter::read_from`](crate::Filter::read_from) for each snapshot; if one is a part, if their filters
-    /// were built differently, or if they are expiring, counting or tagged ([`SnapshotError::KindMismatch`]); errors of
-    /// the writer.
+    /// Those of [`Filter::read_from`](crate::Filter::read_from) for each snapshot; if one is a part, if their filters were built
+    /// differently, or if they are expiring, counting or tagged ([`SnapshotError::KindMismatch`]); errors of the writer.
     ///
     /// # Complexity
-    /// Reads each slot of both, and sorts the slots of changed shards. The delta has 6 bytes per inserted or removed
-    /// fingerprint, and up to 127 per changed shard, or in a growing filter per changed table of the smaller snapshot.
-    /// Memory: eight times that of a shard, or of all tables that a table was split into in the meantime.
+    /// Reads each slot of both, and sorts the slots of changed shards. The delta has 6 bytes per inserted or removed fingerprint,
+    /// and up to 127 per changed shard, or in a growing filter per changed table of the smaller snapshot. Memory: eight times that
+    /// of a shard, or of all tables that a table was split into in the meantime.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
@@ -46,13 +45,13 @@ impl<R: Read> SnapshotReader<R> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn write_delta_since<O: Read>(
-        self,
-        older: SnapshotReader<O>,
+        mut self,
+        mut older: SnapshotReader<O>,
         mut writer: impl Write,
     ) -> Result<(), SnapshotError> {
         for header in [older.header(), self.header()] {
-            check_kind(header)?;
-            whole(header)?;
+            header.check_kind("plain")?;
+            header.check_whole()?;
         }
         if let Some(what) = self.header().difference(older.header()) {
             return Err(SnapshotError::DeltaOfAnother { what });
@@ -60,8 +59,8 @@ impl<R: Read> SnapshotReader<R> {
         let header = self.header_bytes();
         writer.write_all(&format::head())?;
         writer.write_all(&header)?;
-        let origin = crate::snapshot::format::origin(&header);
-        let (mut old, mut new) = (Tables::of(older), Tables::of(self));
+        let origin = self.origin;
+        let (mut old, mut new) = (Tables::of(older.arriving()), Tables::of(self.arriving()));
         let (mut checksums, mut end) = (origin, End { changes: 0, from: 0, to: 0 });
         // Reading past the last tables checks the trailers of both.
         while old.next()? & new.next()? {
@@ -93,7 +92,7 @@ impl<R: Read> SnapshotReader<R> {
             let head = Change { piece, removed, inserted, sum }.to_bytes(origin);
             writer.write_all(&head)?;
             writer.write_all(&names)?;
-            checksums = format::with_change(checksums, &head);
+            checksums = with_sum_of(checksums, &head);
             end.changes += 1;
         }
         writer.write_all(&end.to_bytes(checksums))?;
@@ -111,17 +110,15 @@ struct Tables<R> {
 }
 
 impl<R: Read> Tables<R> {
-    fn of(reader: SnapshotReader<R>) -> Self {
-        let arriving = reader.arriving();
-        let geometry = Geometry::new(&arriving.plan);
+    fn of(arriving: Arriving<R>) -> Self {
+        let geometry = Geometry::new(&arriving.heads.plan);
         Tables { arriving, geometry, now: None, words: Vec::new() }
     }
 
-    /// Reads and checks the next table, and returns whether there was one.
     fn next(&mut self) -> Result<bool, SnapshotError> {
         let bytes = self.now.take().map_or_else(Vec::new, |arrived| arrived.bytes);
         let Some(arrived) = self.arriving.next(bytes)? else { return Ok(false) };
-        arrived.check_alone(&self.arriving.plan)?;
+        arrived.check_alone(self.plan())?;
         let words = arrived.bytes.chunks_exact(size_of::<u64>());
         self.words.clear();
         self.words.extend(words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))));
@@ -130,7 +127,7 @@ impl<R: Read> Tables<R> {
     }
 
     fn plan(&self) -> &Plan {
-        &self.arriving.plan
+        &self.arriving.heads.plan
     }
 
     fn table(&self) -> &Arrived {
@@ -138,7 +135,7 @@ impl<R: Read> Tables<R> {
     }
 
     fn extent(&self) -> Extent {
-        self.table().extent
+        self.table().head.extent
     }
 
     fn piece(&self) -> Piece {
@@ -151,7 +148,7 @@ impl<R: Read> Tables<R> {
     }
 
     fn holds_the_same_words<O: Read>(&self, other: &Tables<O>) -> bool {
-        self.extent() == other.extent() && self.table().head.sum == other.table().head.sum
+        self.extent() == other.extent() && self.table().head.record.sum == other.table().head.record.sum
     }
 
     /// Returns the classes of the table, once per copy.

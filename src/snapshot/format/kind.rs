@@ -1,8 +1,7 @@
-//! The kind of the filter of a snapshot: the contents of slots beside a fingerprint, and whether shards split. Kinds
-//! combine; a plain filter has no flag.
+//! The kind of the filter of a snapshot: the contents of slots beside a fingerprint, and whether shards split. Kinds combine; a
+//! plain filter has no flag.
 
-use super::fields::{Fields, put_u64};
-use super::invalid;
+use super::{Fields, invalid, put_u64};
 use crate::error::{SnapshotError, SnapshotPlace};
 use core::ops::RangeInclusive;
 
@@ -15,7 +14,6 @@ const RENEWED: u32 = 16;
 /// With fewer bits a live tag and a dead one are indistinguishable.
 const TAG_BITS: RangeInclusive<u32> = 2..=16;
 
-/// Bytes of the fields below.
 pub(super) const BYTES: usize = 32;
 
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -30,7 +28,7 @@ pub(crate) struct Kind {
 }
 
 /// Shards split until they have spent the reserve.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct GrowingFields {
     /// The upper bits of a fingerprint, which splits spend. The bits below are its core.
@@ -42,11 +40,10 @@ pub(crate) struct GrowingFields {
 }
 
 /// Keys have deadlines: in each slot, below the fingerprint and above the counter, a tag.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct Expiring {
     pub(in crate::snapshot) tag_bits: u32,
-    /// Both in nanoseconds.
     pub(in crate::snapshot) time_to_live: u64,
     pub(in crate::snapshot) tick: u64,
     /// Each addition to a counter begins the time anew.
@@ -83,23 +80,14 @@ impl Kind {
     }
 
     pub(super) fn put(&self, bytes: &mut Vec<u8>) {
-        let [reserve_bits, extension_bits] =
-            self.growing.map_or([0; 2], |growing| [growing.reserve_bits, growing.extension_bits]);
-        let bits = [reserve_bits, self.tag_bits(), self.counter_bits, extension_bits];
+        let (growing, expiring) = (self.growing.unwrap_or_default(), self.expiring.unwrap_or_default());
+        let bits = [growing.reserve_bits, expiring.tag_bits, self.counter_bits, growing.extension_bits];
         bytes.extend(bits.map(|bits| bits as u8));
         bytes.extend([0; 4]);
-        put_u64(
-            bytes,
-            [
-                self.growing.map_or(0, |growing| growing.max_capacity),
-                self.expiring.map_or(0, |expiring| expiring.time_to_live),
-                self.expiring.map_or(0, |expiring| expiring.tick),
-            ],
-        );
+        put_u64(bytes, [growing.max_capacity, expiring.time_to_live, expiring.tick]);
     }
 
-    /// Reads the fields of a filter with these flags, capacity and bits of a fingerprint. The fields of other kinds
-    /// must be 0.
+    /// Reads the fields of a filter with these flags, capacity and bits of a fingerprint. The fields of other kinds must be 0.
     pub(super) fn parse(
         fields: &mut Fields<'_>,
         flags: u32,
@@ -109,41 +97,33 @@ impl Kind {
         let [reserve_bits, tag_bits, counter_bits, extension_bits] = [(); 4].map(|()| u32::from(fields.u8()));
         let reserved = fields.zeros(4);
         let [max_capacity, time_to_live, tick] = [(); 3].map(|()| fields.u64());
-        let refused = |field, found: u64| Err(invalid(SnapshotPlace::Header, field, found));
         let is = |kind| flags & kind != 0;
-        let renews_nothing = is(RENEWED) && !(is(EXPIRING) && is(COUNTING));
-        if flags > 2 * RENEWED - 1 || is(COUNTING) && is(TAGGED) || renews_nothing {
-            return refused("kind of filter", flags.into());
-        }
-        let reserve_is_right =
-            if is(GROWING) { (1..fingerprint_bits).contains(&reserve_bits) } else { reserve_bits == 0 };
-        if !reserve_is_right {
-            return refused("bits of the reserve", reserve_bits.into());
-        }
-        if if is(GROWING) { extension_bits >= reserve_bits } else { extension_bits != 0 } {
-            return refused("bits that extend buckets", extension_bits.into());
-        }
-        if if is(GROWING) { max_capacity < capacity } else { max_capacity != 0 } {
-            return refused("largest capacity", max_capacity);
-        }
-        if if is(EXPIRING) { !TAG_BITS.contains(&tag_bits) } else { tag_bits != 0 } {
-            return refused("bits of a tag", tag_bits.into());
-        }
-        if if is(EXPIRING) { time_to_live == 0 } else { time_to_live != 0 } {
-            return refused("time to live", time_to_live);
-        }
-        if if is(EXPIRING) { !(1..=time_to_live).contains(&tick) } else { tick != 0 } {
-            return refused("tick", tick);
-        }
-        if (counter_bits > 0) != (is(COUNTING) || is(TAGGED)) {
-            return refused("bits of a counter", counter_bits.into());
+        let is_known = flags < 2 * RENEWED && !(is(COUNTING) && is(TAGGED));
+        let (grows, expires, counts) = (is(GROWING), is(EXPIRING), is(COUNTING) || is(TAGGED));
+        let or_zero = |has: bool, is_valid: bool, number: u64| if has { is_valid } else { number == 0 };
+        let checks = [
+            ("kind of filter", flags.into(), is_known && (!is(RENEWED) || expires && is(COUNTING))),
+            (
+                "bits of the reserve",
+                reserve_bits.into(),
+                or_zero(grows, (1..fingerprint_bits).contains(&reserve_bits), reserve_bits.into()),
+            ),
+            ("bits that extend buckets", extension_bits.into(), extension_bits < reserve_bits.max(1)),
+            ("largest capacity", max_capacity, or_zero(grows, max_capacity >= capacity, max_capacity)),
+            ("bits of a tag", tag_bits.into(), or_zero(expires, TAG_BITS.contains(&tag_bits), tag_bits.into())),
+            ("time to live", time_to_live, expires == (time_to_live > 0)),
+            ("tick", tick, or_zero(expires, (1..=time_to_live).contains(&tick), tick)),
+            ("bits of a counter", counter_bits.into(), counts == (counter_bits > 0)),
+        ];
+        if let Some((field, found, _)) = checks.into_iter().find(|&(.., is_valid)| !is_valid) {
+            return Err(invalid(SnapshotPlace::Header, field, found));
         }
         if !reserved {
             return Err(invalid(SnapshotPlace::Header, "reserved bytes", "not 0"));
         }
         Ok(Kind {
-            growing: is(GROWING).then_some(GrowingFields { reserve_bits, extension_bits, max_capacity }),
-            expiring: is(EXPIRING).then_some(Expiring { tag_bits, time_to_live, tick, renewed: is(RENEWED) }),
+            growing: grows.then_some(GrowingFields { reserve_bits, extension_bits, max_capacity }),
+            expiring: expires.then_some(Expiring { tag_bits, time_to_live, tick, renewed: is(RENEWED) }),
             counter_bits,
             tagged: is(TAGGED),
         })
@@ -154,59 +134,5 @@ impl Kind {
         let names = [(GROWING, "growing"), (EXPIRING, "expiring"), (COUNTING, "counting"), (TAGGED, "tagged")];
         let names: Vec<_> = names.iter().filter(|(kind, _)| self.flags() & kind != 0).map(|&(_, name)| name).collect();
         if names.is_empty() { String::from("plain") } else { names.join(" and ") }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Kinds valid for fingerprints of 4 bits or more and a capacity of at most 100.
-    pub(in super::super) fn kinds() -> impl Strategy<Value = Kind> {
-        let growing = (1..4_u32, 0..4_u32, 100..u64::MAX);
-        let expiring = (2..9_u32, any::<u64>(), any::<u64>(), any::<bool>());
-        (prop::option::of(growing), prop::option::of(expiring), 0..9_u32).prop_map(
-            |(growing, expiring, counter_bits)| Kind {
-                growing: growing.map(|(reserve_bits, extension_bits, max_capacity)| GrowingFields {
-                    reserve_bits,
-                    extension_bits: extension_bits.min(reserve_bits - 1),
-                    max_capacity,
-                }),
-                expiring: expiring.map(|(tag_bits, a, b, renewed)| Expiring {
-                    tag_bits,
-                    time_to_live: a.max(b).max(1),
-                    tick: a.min(b).max(1),
-                    renewed: renewed && counter_bits > 0,
-                }),
-                counter_bits,
-                tagged: false,
-            },
-        )
-    }
-
-    proptest! {
-        #[test]
-        fn a_kind_is_read_as_it_was_written(kind in kinds()) {
-            let mut bytes = Vec::new();
-            kind.put(&mut bytes);
-            prop_assert_eq!(bytes.len(), BYTES);
-            prop_assert_eq!(Kind::parse(&mut Fields(&bytes), kind.flags(), 100, 4).unwrap(), kind);
-            // The fields of one kind are invalid for another.
-            for flags in (0..8).filter(|flags| flags | 16 != kind.flags() | 16) {
-                prop_assert!(Kind::parse(&mut Fields(&bytes), flags, 100, 4).is_err());
-            }
-        }
-    }
-
-    #[test]
-    fn a_kind_has_a_name() {
-        let growing = Some(GrowingFields { reserve_bits: 1, extension_bits: 0, max_capacity: 1 });
-        let expiring = Some(Expiring { tag_bits: 3, time_to_live: 2, tick: 1, renewed: false });
-        assert_eq!(Kind::default().name(), "plain");
-        assert_eq!(Kind { growing, ..Kind::default() }.name(), "growing");
-        let all = Kind { growing, expiring, counter_bits: 4, tagged: false };
-        assert_eq!((all.name(), all.slot_bits(13)), ("growing and expiring and counting".into(), 20));
-        assert_eq!(Kind { tagged: true, ..all }.name(), "growing and expiring and tagged");
     }
 }

@@ -1,9 +1,7 @@
-//! A record: a head, followed by the words of a shard, or of a table of a growing filter. Records are in the order of
-//! their cells.
+//! A record: a head, followed by the words of a shard, or of a table of a growing filter. Records are in the order of their cells.
 
-use super::fields::Fields;
 use super::kind::Kind;
-use super::{ALIGN, CHECKSUM, invalid};
+use super::{ALIGN, CHECKSUM, Fields, PIECE, invalid};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::layout::{Extent, MAX_EPOCH, Plan};
 use crc32c::crc32c_append;
@@ -11,10 +9,6 @@ use crc32c::crc32c_append;
 /// The first bytes of every record.
 const MAGIC: [u8; 8] = *b"\xc0record\n";
 
-/// Bytes of a head.
-pub(in crate::snapshot) const RECORD_HEAD: usize = 64;
-
-/// The head of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::snapshot) struct Record {
     /// The number of the shard; in a growing filter, of the initial shard.
@@ -38,8 +32,8 @@ pub(in crate::snapshot) struct Record {
 }
 
 impl Record {
-    /// Returns the head of these cells of a filter of this plan, at epoch 0 and without a checksum. A filter of fixed
-    /// size has one cell per shard.
+    /// Returns the head of these cells of a filter of this plan, at epoch 0 and without a checksum. A filter of fixed size has one
+    /// cell per shard.
     pub(in crate::snapshot) fn of(plan: &Plan, kind: &Kind, extent: &Extent, count: u64) -> Self {
         let table = plan.leaf(extent);
         let reserve = extent.first_cell % plan.cells_at(0);
@@ -60,8 +54,8 @@ impl Record {
     }
 
     /// Returns the bytes of the head, with a checksum that continues that of the header.
-    pub(in crate::snapshot) fn to_bytes(&self, origin: u32) -> [u8; RECORD_HEAD] {
-        let mut bytes = Vec::with_capacity(RECORD_HEAD);
+    pub(in crate::snapshot) fn to_bytes(&self, origin: u32) -> [u8; PIECE] {
+        let mut bytes = Vec::with_capacity(PIECE);
         bytes.extend(MAGIC);
         bytes.extend(self.base.to_le_bytes());
         bytes.extend(self.prefix.to_le_bytes());
@@ -76,11 +70,11 @@ impl Record {
 
     /// Reads a head, and checks only its checksum, magic and reserved bytes.
     pub(in crate::snapshot) fn parse(
-        bytes: &[u8; RECORD_HEAD],
+        bytes: &[u8; PIECE],
         origin: u32,
         place: SnapshotPlace,
     ) -> Result<Self, SnapshotError> {
-        let (said, checksum) = bytes.split_at(RECORD_HEAD - CHECKSUM);
+        let (said, checksum) = bytes.split_at(PIECE - CHECKSUM);
         if crc32c_append(origin, said) != Fields(checksum).u32() {
             return Err(SnapshotError::Damaged { place });
         }
@@ -150,52 +144,7 @@ impl Record {
     }
 }
 
-/// Returns the checksum that the trailer continues, with one more head.
-pub(in crate::snapshot) fn with_head(checksums: u32, head: &[u8; RECORD_HEAD]) -> u32 {
-    crc32c_append(checksums, &head[RECORD_HEAD - CHECKSUM..])
-}
-
 /// Returns the bytes of this many words, zero padding included.
 pub(in crate::snapshot) fn padded(words: usize) -> usize {
     (words * size_of::<u64>()).next_multiple_of(ALIGN)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PLACE: SnapshotPlace = SnapshotPlace::Shard { number: 0 };
-
-    /// Other versions read these bytes, and write them.
-    #[test]
-    fn each_field_has_its_place() {
-        let record = Record {
-            base: 1,
-            prefix: 2,
-            depth: 3,
-            slot_bits: 4,
-            fingerprint_bits: 5,
-            tag_bits: 6,
-            counter_bits: 7,
-            epoch: 8,
-            passed: 13,
-            count: 9,
-            words: 10,
-            sum: 11,
-        };
-        let bytes = record.to_bytes(12);
-        assert_eq!(bytes[..8], *b"\xc0record\n");
-        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-        assert_eq!(bytes[16..25], [2, 0, 0, 0, 3, 4, 5, 6, 7]);
-        assert_eq!([8, 32, 40, 48].map(u64_at), [1, 8, 9, 10]);
-        assert_eq!((&bytes[25..32], &bytes[56..60]), (&[0, 0, 0, 13, 0, 0, 0][..], &[11, 0, 0, 0][..]));
-        assert_eq!(bytes[60..], crc32c_append(12, &bytes[..60]).to_le_bytes());
-        assert_eq!(Record::parse(&bytes, 12, PLACE).unwrap(), record);
-        assert!(Record::parse(&bytes, 13, PLACE).is_err());
-    }
-
-    #[test]
-    fn words_end_at_a_cache_line() {
-        assert_eq!([0, 1, 8, 9, 16].map(padded), [0, 64, 64, 128, 128]);
-    }
 }
