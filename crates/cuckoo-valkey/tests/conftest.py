@@ -28,6 +28,17 @@ def free_port():
                 pass
 
 
+# Faster than a client, which packs each item.
+INSERT = """
+    local to = tonumber(ARGV[2])
+    for from = tonumber(ARGV[1]), to - 1, 1000 do
+        local items = {}
+        for item = from, math.min(from + 1000, to) - 1 do items[#items + 1] = item end
+        for _, result in ipairs(redis.call('CF.INSERT', KEYS[1], 'ITEMS', unpack(items))) do assert(result == 1) end
+    end
+"""
+
+
 class Server:
     """A process, and a client of it as `self.client`."""
 
@@ -64,6 +75,10 @@ class Server:
 
     def cf(self, command, *arguments):
         return self.client.execute_command("CF." + command, *arguments)
+
+    def insert(self, key, begin, end):
+        """Inserts the numbers of a range."""
+        self.client.eval(INSERT, 1, key, begin, end)
 
     def info(self, key="f"):
         # Not by a client whose replies redis-py has turned into objects.
