@@ -19,5 +19,5 @@ cargo clippy --locked --release -- -D warnings
 cargo build --locked --release
 python=target/venv/bin/python
 test -x $python || python3 -m venv target/venv
-$python -m pip install -q 'pytest>=8' 'redis>=5.1' 'valkey>=6'
+$python -m pip install -q 'pytest>=8' 'redis>=5.1' 'valkey>=6' 'pyarrow>=15'
 exec $python -m pytest -q tests "$@"

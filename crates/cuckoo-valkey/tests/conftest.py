@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 import redis
 
 MODULE = Path(__file__).parents[1] / "target/release/libcuckoo_valkey.so"
+# The Python package, where python/test.sh has built it.
+sys.path.append(str(Path(__file__).parents[3] / "python/target/site"))
 # Names of programs, or paths, separated by spaces.
 SERVERS = os.environ.get("SERVERS", "redis-server").split()
 
@@ -42,16 +45,17 @@ INSERT = """
 class Server:
     """A process, and a client of it as `self.client`."""
 
-    def __init__(self, program, folder, *options, protocol=2, dump_idle=60):
+    def __init__(self, program, folder, *options, protocol=2, dump_idle=60, module=()):
         self.program, self.folder, self.options, self.protocol = program, Path(folder), options, protocol
-        self.port, self.process, self.dump_idle = free_port(), None, dump_idle
+        self.port, self.process = free_port(), None
+        self.module = module or (MODULE, "export-dir", self.folder / "exports", "dump-idle", dump_idle)
         (self.folder / "exports").mkdir(parents=True, exist_ok=True)
         self.start()
 
     def start(self):
         arguments = ["--port", self.port, "--bind", "127.0.0.1", "--dir", self.folder, "--save", "", "--loglevel", "notice"]
         arguments += ["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--logfile", self.folder / "log"]
-        arguments += ["--loadmodule", MODULE, "export-dir", self.folder / "exports", "dump-idle", self.dump_idle, *self.options]
+        arguments += ["--loadmodule", *self.module, *self.options]
         self.process = subprocess.Popen([self.program, *map(str, arguments)], stdout=subprocess.DEVNULL)
         self.client = self.connect(self.protocol)
         self.wait(lambda: self.client.ping())

@@ -1,5 +1,6 @@
 """Filters survive: files of the server, replicas, dumps, exports."""
 
+import hashlib
 import os
 import random
 import signal
@@ -309,6 +310,46 @@ def test_an_export_is_a_file_of_the_crate_and_the_server_serves(start):
         server.cf("EXPORT", "missing", "x")
 
 
+def test_clients_map_an_export_and_apply_deltas(start):
+    """The recipe of the README."""
+    clients = pytest.importorskip("concurrent_cuckoo_filter", reason="python/test.sh builds it")
+    primary, replica = start(), start()
+    replica.follow(primary)
+    primary.cf("RESERVE", "list", 10_000, "EXPANSION", 0, "SEED", 5)
+    primary.insert("list", 0, 9000)
+    store = []
+    for day in range(2):
+        primary.in_step(replica)
+        assert replica.cf("EXPORT", "list", "today.cuckoo") == b"OK"
+        exported = replica.folder / "exports/today.cuckoo"
+        store.append(exported.rename(primary.folder / hashlib.sha256(exported.read_bytes()).hexdigest()))
+        primary.cf("ADD", "list", "new")
+        primary.cf("DEL", "list", 8)
+    mapped = clients.CuckooFilter.open(store[0])
+    assert all(b"%d" % item in mapped for item in range(9000)) and b"new" not in mapped
+    held = clients.CuckooFilter.from_bytes(store[0].read_bytes())
+    assert held.apply_delta(clients.delta(*store)) == (1, 1)
+    assert b"new" in held and b"8" not in held and len(held) == 9000
+
+
+def test_a_large_filter_is_saved_and_loaded_without_a_second_copy_and_freed_in_the_background(start):
+    server = start()
+    server.cf("RESERVE", "f", 20_000_000, "EXPANSION", 0)
+    server.cf("INSERT", "f", "ITEMS", *range(10_000))
+    size, was = server.client.memory_usage("f", samples=0), server.digest("f")
+    assert size > 32 << 20
+    for command in (["SAVE"], ["BGREWRITEAOF"], ["DEBUG", "RELOAD"]):
+        server.client.execute_command(*command)
+        server.wait(lambda: not server.client.info("persistence")["aof_rewrite_in_progress"])
+    assert server.client.info("memory")["used_memory_peak"] < 1.5 * size
+    server.restart()
+    assert server.client.info("memory")["used_memory_peak"] < 1.5 * size
+    assert server.digest("f") == was
+    server.client.unlink("f")
+    server.wait(lambda: server.client.info("memory")["used_memory"] < 8 << 20)
+    assert server.client.info("memory")["lazyfreed_objects"] == 1
+
+
 def test_exports_meet_saves_writes_and_unlink(start):
     server = start()
     server.cf("RESERVE", "f", 1_000_000, "ERROR", 0.0001)
@@ -327,7 +368,8 @@ def test_exports_meet_saves_writes_and_unlink(start):
         server.wait(lambda: not server.client.info("persistence")["rdb_bgsave_in_progress"])
         assert server.client.info("persistence")["rdb_last_bgsave_status"] == "ok"
     server.restart()
-    assert server.cf("MEXISTS", "g", *range(0, 1_000_000, 100)) == [1] * 10_000
+    for key in "fg":
+        assert server.cf("MEXISTS", key, *range(0, 1_000_000, 100)) == [1] * 10_000
 
 
 def test_a_save_that_begins_amid_an_export_ends(start):
