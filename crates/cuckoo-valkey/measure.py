@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Measures the module in a server: processor time of the server per item, sizes, and times of whole filters.
 
-    target/venv/bin/python measure.py [SERVER] [ITEMS]
+    target/venv/bin/python measure.py commands [SERVER] [MODULE]
+    target/venv/bin/python measure.py filters [SERVER]
 
 Throughput of one connection is the protocol's, so what is compared is the time that the server's main thread runs,
-by /proc. Figures of single commands are the 10th percentile of 20 slices, the commands in turn; others the median of five runs.
+by /proc. Figures of commands are the 10th percentile of 20 slices, all commands in turn; others are of one run.
+MODULE is another one with commands of these names, to compare.
 """
 
+import random
 import statistics
 import sys
 import tempfile
@@ -16,8 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent / "tests"))
 from conftest import Server  # noqa: E402
 
-PROGRAM = sys.argv[1] if len(sys.argv) > 1 else "redis-server"
-ITEMS = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000_000
+ITEMS = 10_000_000
+SLICE, SLICES = 4000, 20
 
 
 def processor_time(server):
@@ -26,57 +29,61 @@ def processor_time(server):
     return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
-def per_item(server, commands, depth, items_of_each=1):
-    """Microseconds of the server's processor per item, for packed commands that are sent `depth` at a time."""
+def per_item(server, command, items, depth, each):
+    """Microseconds of the server's processor per item, for commands of `each` items that are sent `depth` at a time."""
     connection = server.client.connection_pool.get_connection()
+    commands = [(*command.split(), *items[at : at + each]) for at in range(0, len(items), each)]
     packed = [b"".join(connection.pack_command(*command)) for command in commands]
-    batches = [b"".join(packed[begin : begin + depth]) for begin in range(0, len(packed), depth)]
+    batches = [packed[at : at + depth] for at in range(0, len(packed), depth)]
     begun = processor_time(server)
     for batch in batches:
-        connection.send_packed_command([batch])
-        for _ in range(min(depth, len(packed))):
+        connection.send_packed_command([b"".join(batch)])
+        for _ in batch:
             connection.read_response()
     spent = processor_time(server) - begun
     server.client.connection_pool.release(connection)
-    return spent * 1e6 / (len(packed) * items_of_each)
+    return spent * 1e6 / len(items)
 
 
-def main():
-    server = Server(PROGRAM, tempfile.mkdtemp())
-    info = server.client.info("server")
-    print(f"{PROGRAM} {info.get('valkey_version', info['redis_version'])}, microseconds of its processor per item")
-    names = [f"item:{number:012}" for number in range(100_000)]
-    server.cf("RESERVE", "f", 1000)
-    server.cf("INSERT", "f", "ITEMS", *names[:1000])
-    server.client.sadd("s", *names[:1000])
-    cases = [("CF.EXISTS", "f"), ("SISMEMBER", "s"), ("CF.ADD", "new-f"), ("SADD", "new-s")]
-    for depth in (1, 16, 100):
-        # All cases in turn, and of each the lower end of its slices: others use the processor, too.
-        slices = {command: [] for command, _ in cases}
-        for _ in range(20):
+def commands(server):
+    """Commands on a filter beside those on a set of the same items. Half of the requested items are present, the added ones are new."""
+    shapes = [("pipeline of 1", 1, 1), ("pipeline of 16", 16, 1), ("pipeline of 100", 100, 1), ("100 items per command", 1, 100)]
+    asked = {1: ("CF.EXISTS f", "SISMEMBER s"), 100: ("CF.MEXISTS f", "SMISMEMBER s")}
+    added = {1: ("CF.ADD new-f", "SADD new-s"), 100: ("CF.INSERT new-f ITEMS", "SADD new-s")}
+    for size in (1000, 1_000_000):
+        server.client.flushall()
+        server.cf("RESERVE", "f", size)
+        for begin in range(0, size, 1000):
+            names = [f"item:{number:012}" for number in range(begin, begin + 1000)]
+            server.cf("INSERT", "f", "ITEMS", *names)
+            server.client.sadd("s", *names)
+        cases = {(pair, shape): ([], []) for pairs in (asked, added) for shape in shapes for pair in [pairs[shape[2]]]}
+        for number in range(SLICES):
             server.client.delete("new-f", "new-s")
-            server.cf("RESERVE", "new-f", 10_000)
-            for command, key in cases:
-                slices[command].append(per_item(server, [(command, key, name) for name in names[:4000]], depth))
-        low = {command: statistics.quantiles(times, n=10)[0] for command, times in slices.items()}
-        ratios = low["CF.EXISTS"] / low["SISMEMBER"], low["CF.ADD"] / low["SADD"]
-        print(f"pipeline of {depth:3}: " + ", ".join(f"{name} {value:.2f}" for name, value in low.items()), end="")
-        print("; ratios {:.2f}, {:.2f}".format(*ratios))
-    for command, key in [("CF.MEXISTS", "f"), ("SMISMEMBER", "s")]:
-        commands = [(command, key, *names[begin : begin + 100]) for begin in range(0, len(names), 100)] * 4
-        print(f"{command} of 100: {statistics.median(per_item(server, commands, 1, 100) for _ in range(5)):.3f}")
+            server.client.restore("new-f", 0, server.client.dump("f")), server.client.copy("s", "new-s")
+            chance = random.Random(number)
+            for (pair, (name, depth, each)), times in cases.items():
+                if pair in asked.values():
+                    items = [f"item:{chance.randrange(2 * size):012}" for _ in range(SLICE)]
+                else:
+                    items = [f"{name}:{number}:{item:06}" for item in range(SLICE)]
+                for command, spent in zip(pair, times):
+                    spent.append(per_item(server, command, items, depth, each))
+        print(f"keys of {size} items, microseconds per item:")
+        for (pair, (name, *_)), times in cases.items():
+            ours, theirs = (statistics.quantiles(spent, n=10)[0] for spent in times)
+            print(f"  {name}: {pair[0]} {ours:.2f}, {pair[1]} {theirs:.2f}, ratio {ours / theirs:.2f}")
 
-    server.client.execute_command("FLUSHALL", "SYNC")
+
+def filters(server):
+    """Small filters, and one of `ITEMS` items that has grown a hundredfold."""
     used = lambda: server.client.info("memory")["used_memory"]
-    begun = used()
-    for key in range(1000):
-        server.cf("RESERVE", f"k{key}", 100)
-    print(f"a growing key of 100 items: {(used() - begun) / 1000:.0f} bytes")
-    server.client.execute_command("FLUSHALL", "SYNC")
-    begun = used()
-    for key in range(1000):
-        server.cf("RESERVE", f"k{key}", 100, "EXPANSION", 0)
-    print(f"a fixed key of 100 items: {(used() - begun) / 1000:.0f} bytes")
+    for options in [(), ("EXPANSION", 0)]:
+        server.client.execute_command("FLUSHALL", "SYNC")
+        begun = used()
+        for key in range(1000):
+            server.cf("RESERVE", f"k{key}", 100, *options)
+        print(f"an empty key for 100 items {options}: {(used() - begun) / 1000:.0f} bytes with its entry in the keyspace")
     server.client.execute_command("FLUSHALL", "SYNC")
 
     server.cf("RESERVE", "f", ITEMS // 100, "SEED", 1)
@@ -109,12 +116,24 @@ def main():
 
     timed("BGSAVE", bgsave)
     print(f"fork: {server.client.info('stats')['latest_fork_usec'] / 1000:.1f} ms")
+    timed("start of a server that loads the file", server.restart)
     timed("DEBUG RELOAD (save and load)", lambda: server.client.execute_command("DEBUG", "RELOAD"))
+    value = timed("DUMP", lambda: server.client.dump("f"))
+    timed("RESTORE", lambda: server.client.restore("r", 0, value))
     timed("CF.EXPORT", lambda: server.cf("EXPORT", "f", "f"))
     chunks = timed("CF.SCANDUMP", dump)
     timed("CF.LOADCHUNK", lambda: [server.cf("LOADCHUNK", "g", *chunk) for chunk in chunks])
     timed("UNLINK", lambda: server.client.unlink("g"))
-    server.kill()
 
 
-main()
+def main(what="commands", program="redis-server", *module):
+    server = Server(program, tempfile.mkdtemp(), module=module)
+    info = server.client.info("server")
+    print(f"{program} {info.get('valkey_version', info['redis_version'])} {' '.join(module)}")
+    try:
+        {"commands": commands, "filters": filters}[what](server)
+    finally:
+        server.kill()
+
+
+main(*sys.argv[1:])

@@ -127,6 +127,10 @@ impl Filter {
         either!(self, filter => filter.contains_batch(items, found));
     }
 
+    fn hash(&self, item: &[u8]) -> u64 {
+        either!(self, filter => filter.hash(item))
+    }
+
     pub(crate) fn len(&self) -> usize {
         either!(self, filter => filter.len())
     }
@@ -259,14 +263,17 @@ impl Stored {
     }
 
     fn add_within_limit(&mut self, item: &[u8]) -> Result<(), InsertError> {
-        let stored = either!(self.changing(), filter => {
-            filter.insert_unique(item)? || filter.count(item) < COPIES && filter.insert(item).is_ok()
+        let filter = self.changing();
+        let hash = filter.hash(item);
+        let stored = either!(filter, filter => {
+            let filter = filter.hashed();
+            filter.insert_unique(&hash)? || filter.count(&hash) < COPIES && filter.insert(&hash).is_ok()
         });
         match &*self.filter {
             _ if stored => {}
-            Filter::Plain(filter) => *self.overflow.entry(filter.class_of(item)).or_default() += 1,
+            Filter::Plain(filter) => *self.overflow.entry(filter.hashed().class_of(&hash)).or_default() += 1,
             Filter::Expiring(filter) => {
-                filter.renew(item);
+                filter.hashed().renew(&hash);
             }
         }
         Ok(())
