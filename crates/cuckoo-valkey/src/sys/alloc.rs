@@ -1,6 +1,5 @@
 //! Allocates Rust's memory from the server, so that `INFO memory` and `maxmemory` count it. Unlike the allocator of
-//! `valkey-module`,
-//! this one respects the requested alignment, and returns null where the server would abort.
+//! `valkey-module`, this one respects the requested alignment, and returns null where the server would abort.
 
 use super::api;
 use core::cell::Cell;
@@ -84,9 +83,8 @@ fn within_limit(size: usize) -> bool {
     }
 }
 
-/// The bytes that `maxmemory` leaves. `None` without `maxmemory`, on replicas and while data is loaded: the server does not
-/// enforce it
-/// there.
+/// The bytes that `maxmemory` leaves. `None` without `maxmemory`, on replicas and while data is loaded: the server does
+/// not enforce it there.
 fn room() -> Option<usize> {
     use raw::{REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MAXMEMORY, REDISMODULE_CTX_FLAGS_SLAVE};
     let flags = super::flags();
@@ -94,9 +92,8 @@ fn room() -> Option<usize> {
     if flags & loaded != 0 || flags & REDISMODULE_CTX_FLAGS_MAXMEMORY == 0 {
         return None;
     }
-    // SAFETY: 1. only the thread that runs commands has this limit; 2. both functions take no context; 3. the names end in
-    // 0;
-    // 4. `info` is freed once, after its last use.
+    // SAFETY: 1. only the thread that runs commands has this limit; 2. both functions take no context; 3. the names end
+    // in 0; 4. `info` is freed once, after its last use.
     let [used, most] = unsafe {
         let info = api!(RedisModule_GetServerInfo(core::ptr::null_mut(), c"memory".as_ptr()));
         let fields = [c"used_memory", c"maxmemory"].map(|name| {
@@ -161,9 +158,8 @@ impl ServerAllocator {
     }
 }
 
-// SAFETY: 1. blocks are aligned: the server's are multiples of 8, and blocks of larger alignment are shifted; 2. they are
-// freed
-// by the pointer that the server returned; 3. nothing here unwinds or allocates in Rust.
+// SAFETY: 1. blocks are aligned: the server's are multiples of 8, and blocks of larger alignment are shifted; 2. they
+// are freed by the pointer that the server returned; 3. nothing here unwinds or allocates in Rust.
 unsafe impl GlobalAlloc for ServerAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the requirements are the caller's.

@@ -1,10 +1,8 @@
 //! Prevents a fork during an export's access to the filter.
 //!
-//! The server forks to save, and its child reads every filter. A stripe that another thread holds at the fork would stay
-//! locked in the
-//! child for ever. So the export thread holds [`EXPORTING`] while it accesses the filter, and releases it for writes to the
-//! disk. A fork
-//! acquires it first.
+//! The server forks to save, and its child reads every filter. A stripe that another thread holds at the fork would
+//! stay locked in the child for ever. So the export thread holds [`EXPORTING`] while it accesses the filter, and
+//! releases it for writes to the disk. A fork acquires it first.
 
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -181,9 +181,8 @@ impl<'a> Context<'a> {
                 Argument::Made(text) => made(text.as_bytes()),
             })
             .collect();
-        // SAFETY: 1. the context lives; 2. `v` takes an array of strings and its length, and the server retains the strings
-        // that it needs;
-        // 3. the strings made above are freed once.
+        // SAFETY: 1. the context lives; 2. `v` takes an array of strings and its length, and the server retains the
+        // strings that it needs; 3. the strings made above are freed once.
         unsafe {
             api!(RedisModule_Replicate(self.0, command.as_ptr(), c"v".as_ptr(), texts.as_mut_ptr(), texts.len()));
             for (argument, text) in arguments.iter().zip(texts) {
@@ -215,49 +214,32 @@ impl Context<'_> {
         // SAFETY: the context lives, and the text ends in 0.
         unsafe { api!(RedisModule_ReplyWithError(self.0, text.as_ptr())) };
     }
+}
 
-    pub(crate) fn reply_ok(self) {
-        // SAFETY: as above.
-        unsafe { api!(RedisModule_ReplyWithSimpleString(self.0, c"OK".as_ptr())) };
-    }
+macro_rules! replies {
+    ($($(#[$doc:meta])? $name:ident($($value:ident: $type:ty)?) => $function:ident($($argument:expr),*);)*) => {
+        impl Context<'_> {
+            $($(#[$doc])?
+            pub(crate) fn $name(self $(, $value: $type)?) {
+                // SAFETY: the context lives, a text ends in 0, and the server copies bytes.
+                unsafe { api!($function(self.0 $(, $argument)*)) };
+            })*
+        }
+    };
+}
 
+replies! {
+    reply_ok() => RedisModule_ReplyWithSimpleString(c"OK".as_ptr());
     /// Replies with a Boolean in RESP3, 0 or 1 in RESP2.
-    pub(crate) fn reply_bool(self, value: bool) {
-        // SAFETY: the context lives.
-        unsafe { api!(RedisModule_ReplyWithBool(self.0, value.into())) };
-    }
-
-    pub(crate) fn reply_integer(self, value: i64) {
-        // SAFETY: the context lives.
-        unsafe { api!(RedisModule_ReplyWithLongLong(self.0, value)) };
-    }
-
-    pub(crate) fn reply_double(self, value: f64) {
-        // SAFETY: the context lives.
-        unsafe { api!(RedisModule_ReplyWithDouble(self.0, value)) };
-    }
-
-    pub(crate) fn reply_bytes(self, bytes: &[u8]) {
-        // SAFETY: the context lives, and the bytes are copied.
-        unsafe { api!(RedisModule_ReplyWithStringBuffer(self.0, bytes.as_ptr().cast(), bytes.len())) };
-    }
-
-    pub(crate) fn reply_null(self) {
-        // SAFETY: the context lives.
-        unsafe { api!(RedisModule_ReplyWithNull(self.0)) };
-    }
-
+    reply_bool(value: bool) => RedisModule_ReplyWithBool(value.into());
+    reply_integer(value: i64) => RedisModule_ReplyWithLongLong(value);
+    reply_double(value: f64) => RedisModule_ReplyWithDouble(value);
+    reply_bytes(bytes: &[u8]) => RedisModule_ReplyWithStringBuffer(bytes.as_ptr().cast(), bytes.len());
+    reply_null() => RedisModule_ReplyWithNull();
     /// Begins an array of `len` replies.
-    pub(crate) fn reply_array(self, len: usize) {
-        // SAFETY: the context lives.
-        unsafe { api!(RedisModule_ReplyWithArray(self.0, len as _)) };
-    }
-
+    reply_array(len: usize) => RedisModule_ReplyWithArray(len as _);
     /// Begins `len` pairs of replies: a map in RESP3, an array in RESP2.
-    pub(crate) fn reply_map(self, len: usize) {
-        // SAFETY: the context lives.
-        unsafe { api!(RedisModule_ReplyWithMap(self.0, len as _)) };
-    }
+    reply_map(len: usize) => RedisModule_ReplyWithMap(len as _);
 }
 
 /// An open key.
