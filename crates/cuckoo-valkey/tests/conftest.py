@@ -115,6 +115,8 @@ class Server:
 
     def restart(self, *options):
         self.kill()
+        # A child of the killed server may still hold the port.
+        self.port = free_port()
         self.options += options
         self.start()
 
