@@ -138,9 +138,12 @@ mod tests {
     const CALLS: [&str; 7] =
         ["open folder", "permissions", "create", "set permissions", "sync", "rename", "sync folder"];
 
+    type Calls = Vec<&'static str>;
+    type Failures = Vec<(usize, ErrorKind)>;
+
     thread_local! {
         /// The calls so far, and the kind of error with which some fail.
-        static CALLED: RefCell<(Vec<&'static str>, Vec<(usize, ErrorKind)>)> = RefCell::default();
+        static CALLED: RefCell<(Calls, Failures)> = RefCell::default();
     }
 
     pub(super) fn failure_of(call: &'static str) -> io::Result<()> {
@@ -232,7 +235,10 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn the_system_syncs_the_file() {
         let folder = Folder::new();
-        let null = |file: &mut File| Ok(*file = File::options().write(true).open("/dev/null")?);
+        let null = |file: &mut File| {
+            *file = File::options().write(true).open("/dev/null")?;
+            Ok(())
+        };
         assert_eq!(folder.save(&[], null).0.last_chunk(), Some(&["sync", "remove"]));
         assert!(!folder.path().exists());
     }
