@@ -244,7 +244,7 @@ fn bulk(case: &Case, group: &mut Group) {
     };
     bench("insert_batch", false, &|filter, keys| filter.0.insert_batch(keys).inserted);
     bench("par_insert", false, &|filter, keys| filter.0.par_insert(keys).inserted);
-    bench("par_insert_iter", false, &|filter, keys| filter.0.par_insert_iter(keys.iter().copied()).inserted);
+    bench("par_insert_iter", false, &|filter, keys| filter.0.bulk().insert_iter(keys.iter().copied()).inserted);
     bench("remove_batch", true, &|filter, keys| filter.0.remove_batch(keys).removed);
     bench("par_remove", true, &|filter, keys| filter.0.bulk().remove(keys).removed);
     bench("par_contains", true, &|filter, keys| {

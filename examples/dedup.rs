@@ -153,12 +153,12 @@ fn admit(filter: &CuckooFilter<[u8]>, chunks: Receiver<Chunk>, put: SyncSender<(
         let mut admitted = vec![false; keys.len()];
         let report = filter.bulk().insert_unique(&keys, &mut admitted);
         // A refused line may be new, so it is written, possibly more than once.
-        report.rejected.iter().for_each(|rejected| admitted[rejected.index] = true);
+        report.refused.iter().for_each(|refused| admitted[refused.index] = true);
         counts.read += keys.len() as u64;
         drop(keys);
         counts.new += report.inserted as u64;
         counts.repeated += report.present as u64;
-        counts.refused += report.rejected.len() as u64;
+        counts.refused += report.refused.len() as u64;
         if put.send((chunk, admitted)).is_err() {
             break;
         }
@@ -181,7 +181,7 @@ fn write(admitted: &Receiver<(Chunk, Vec<bool>)>) -> Result<(), String> {
 fn summary(counts: &Counts, filter: &CuckooFilter<[u8]>) {
     let Counts { read, new, repeated, refused } = *counts;
     // A new line is compared with all earlier new lines: half of them, on average.
-    let missing = filter.expected_false_positive_rate() / 2.0 * new as f64;
+    let missing = filter.stats().expected_false_positive_rate / 2.0 * new as f64;
     let mut text = format!(
         "{} lines: {} new, {} repeated, of which about {missing:.0} are new lines mistaken for repeated ones",
         HumanCount(read),

@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Each failure may have another address.
     let limiter = CountingFilter::<u32>::builder().capacity(each_window).false_positive_rate(rate);
     let limiter = if idle { limiter.time_to_idle(time) } else { limiter.time_to_live(time) }.build()?;
-    let tick = limiter.tick().expect("counts die");
+    let tick = limiter.config().tick.expect("counts die");
 
     let mut random = Rng::with_seed(1);
     // The exact map that the filter replaces: the end of the window of each address, and its count.

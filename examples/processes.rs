@@ -64,7 +64,10 @@ impl Arguments {
     }
 
     fn builder(&self) -> Builder<u64, StableHashBuilder> {
-        CuckooFilter::builder().capacity(self.capacity()).huge_pages(!self.small_pages).hasher(StableHashBuilder::new())
+        CuckooFilter::builder()
+            .capacity(self.capacity())
+            .huge_pages(!self.small_pages)
+            .hasher(StableHashBuilder::default())
     }
 }
 
@@ -95,8 +98,8 @@ fn main() -> Result<()> {
 }
 
 fn fill(filter: &Filter, arguments: &Arguments) {
-    let report = filter.par_insert_iter(0..arguments.capacity() as u64);
-    assert!(report.rejected.is_empty());
+    let report = filter.bulk().insert_iter(0..arguments.capacity() as u64);
+    assert!(report.refused.is_empty());
 }
 
 /// Returns the keys of one batch, spread over the filter.

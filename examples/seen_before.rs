@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Calls of `advance_to` are up to a thousand events apart.
         match age {
             Some(age) if age + 1_000 * step < time => counts.forgotten += u64::from(!found),
-            Some(age) if age <= time + seen.tick().expect("its keys expire") + 1_000 * step => {
+            Some(age) if age <= time + seen.config().tick.expect("its keys expire") + 1_000 * step => {
                 counts.late += u64::from(found && age > time)
             }
             _ => {
@@ -84,7 +84,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let Counts { admitted, repeated, new, wrong, late, forgotten } = counts;
-    println!("{events} events per second, stored for {time:?} in steps of {:?}", seen.tick().expect("its keys expire"));
+    println!(
+        "{events} events per second, stored for {time:?} in steps of {:?}",
+        seen.config().tick.expect("its keys expire")
+    );
     println!("admitted as new       {admitted:>10}");
     println!("found as repeated     {repeated:>10}");
     println!("  within a step more  {late:>10}");

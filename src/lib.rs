@@ -30,12 +30,12 @@
 //! | [`Builder`] | capacity, rate or width, hash function, time to live, memory in advance |
 //! | [`hashed`](Filter::hashed) | the same filter with hashes in place of keys |
 //! | batches | [`contains_batch`](Filter::contains_batch), [`insert_batch`](Filter::insert_batch), [`remove_batch`](Filter::remove_batch), on the calling thread |
-//! | [`Bulk`] | [`par_insert`](Filter::par_insert), [`par_insert_iter`](Filter::par_insert_iter), [`par_contains`](Filter::par_contains) and more, on the threads of rayon, with progress |
+//! | [`Bulk`] | [`par_insert`](Filter::par_insert), [`par_contains`](Filter::par_contains) and more, on the threads of rayon, with progress |
 //! | snapshots | [`save`](Filter::save), [`load`](Filter::load), [`Snapshot`], [`SnapshotReader`]; [`merge_from`](Filter::merge_from) |
 //! | parts | [`Layout`] and [`FilterPart`]: one filter built on several machines, each with the memory of its part; [`join`](Filter::join) |
 //! | [`MappedFilter`], [`FilterView`] | snapshots queried in place: mapped files, and bytes in memory |
 //! | hashing | [`DefaultHashBuilder`], [`StableHashBuilder`] for saved filters, [`WellMixed`], [`Prehashed`] |
-//! | [`Stats`] | load and counters |
+//! | [`Config`], [`Stats`] | fixed properties; load and counters |
 //!
 //! Filters of all four kinds have a fixed size or grow. The guide in `docs/guide.md` of the repository has a table of the operations of each
 //! kind; it covers sizes, persistence, async servers and limits.
@@ -98,12 +98,12 @@ pub use hashing::{
 #[cfg(feature = "snapshot")]
 pub use hashing::{StableHashBuilder, StableHasher};
 pub use parts::{FilterPart, Layout};
-pub use report::{BulkReport, MergeReport, Rejection, RemoveReport};
+pub use report::{BulkReport, MergeReport, Refusal, RemoveReport};
 #[cfg(all(feature = "shared", target_os = "linux"))]
 pub use shared::{SharedFilter, SharedReader, SharedState};
 #[cfg(feature = "snapshot")]
 pub use snapshot::{DeltaReport, Snapshot, SnapshotHeader, SnapshotReader};
-pub use stats::Stats;
+pub use stats::{Config, Stats};
 #[cfg(all(feature = "mmap", feature = "snapshot"))]
 pub use view::MappedFilter;
 #[cfg(feature = "snapshot")]

@@ -10,8 +10,8 @@ use crate::error::InsertError;
 /// let filter = CuckooFilter::<String>::with_capacity(1_000);
 /// let report = filter.insert_batch(&["again"; 9]);
 /// assert_eq!(report.inserted, 8);
-/// assert_eq!(report.rejected[0].index, 8);
-/// assert!(matches!(report.rejected[0].error, InsertError::TooManyCopies));
+/// assert_eq!(report.refused[0].index, 8);
+/// assert!(matches!(report.refused[0].error, InsertError::TooManyCopies));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "keys may have been refused"]
@@ -22,15 +22,15 @@ pub struct BulkReport {
     /// The number of keys that were already present; 0 for operations that store present keys, too.
     pub present: usize,
     /// The refused keys in the order of the input, each with its index and the reason.
-    pub rejected: Vec<Rejection>,
-    /// The number of refused keys that `rejected` does not list ([`Bulk::max_listed`](crate::Bulk::max_listed)).
-    pub rejected_unlisted: usize,
+    pub refused: Vec<Refusal>,
+    /// The number of refused keys that `refused` does not list ([`Bulk::max_listed`](crate::Bulk::max_listed)).
+    pub refused_unlisted: usize,
 }
 
 /// A refused key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Rejection {
+pub struct Refusal {
     /// The index of the key in the slice or in the sequence of the iterator, from 0.
     pub index: usize,
     /// The reason.
@@ -60,6 +60,17 @@ pub struct RemoveReport {
     pub missing_unlisted: usize,
 }
 
+/// Lists at most `most` items, and counts the others.
+#[cold]
+#[inline(never)]
+fn list<T>(listed: &mut Vec<T>, unlisted: &mut usize, item: T, most: usize) {
+    if listed.len() < most {
+        listed.push(item);
+    } else {
+        *unlisted += 1;
+    }
+}
+
 impl BulkReport {
     /// Records the result for the key at `index`; lists at most `max_listed`.
     #[inline(always)]
@@ -67,17 +78,7 @@ impl BulkReport {
         match result {
             Ok(true) => self.inserted += 1,
             Ok(false) => self.present += 1,
-            Err(error) => self.refuse(index, error, max_listed),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn refuse(&mut self, index: usize, error: InsertError, max_listed: usize) {
-        if self.rejected.len() < max_listed {
-            self.rejected.push(Rejection { index, error });
-        } else {
-            self.rejected_unlisted += 1;
+            Err(error) => list(&mut self.refused, &mut self.refused_unlisted, Refusal { index, error }, max_listed),
         }
     }
 
@@ -85,8 +86,8 @@ impl BulkReport {
     pub(crate) fn append(&mut self, begin: usize, other: Self, max_listed: usize) {
         self.inserted += other.inserted;
         self.present += other.present;
-        self.rejected_unlisted += other.rejected_unlisted;
-        for Rejection { index, error } in other.rejected {
+        self.refused_unlisted += other.refused_unlisted;
+        for Refusal { index, error } in other.refused {
             self.note(begin + index, Err(error), max_listed);
         }
     }
@@ -98,10 +99,8 @@ impl RemoveReport {
     pub(crate) fn note(&mut self, index: usize, removed: bool, max_listed: usize) {
         if removed {
             self.removed += 1;
-        } else if self.missing.len() < max_listed {
-            self.missing.push(index);
         } else {
-            self.missing_unlisted += 1;
+            list(&mut self.missing, &mut self.missing_unlisted, index, max_listed);
         }
     }
 
@@ -109,9 +108,7 @@ impl RemoveReport {
     pub(crate) fn append(&mut self, begin: usize, other: Self, max_listed: usize) {
         self.removed += other.removed;
         self.missing_unlisted += other.missing_unlisted;
-        for index in other.missing {
-            self.note(begin + index, false, max_listed);
-        }
+        other.missing.into_iter().for_each(|index| self.note(begin + index, false, max_listed));
     }
 }
 

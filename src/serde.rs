@@ -1,7 +1,7 @@
 //! Serialization of statistics and reports.
 
 use crate::error::InsertError;
-use crate::report::{BulkReport, MergeReport, Rejection, RemoveReport};
+use crate::report::{BulkReport, MergeReport, Refusal, RemoveReport};
 use crate::stats::Stats;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -24,11 +24,11 @@ macro_rules! serialize {
 
 serialize! {
     Stats {
-        len, slots, load_factor, expected_false_positive_rate, relocations, longest_path, refused_full,
+        len, slots, load_factor, expected_false_positive_rate, epoch, relocations, longest_path, refused_full,
         refused_too_many_copies, tables, doublings, splits, time_in_splits
     }
-    BulkReport { inserted, present, rejected, rejected_unlisted }
-    Rejection { index, error }
+    BulkReport { inserted, present, refused, refused_unlisted }
+    Refusal { index, error }
     RemoveReport { removed, missing, missing_unlisted }
     MergeReport { inserted, present, refused }
 }

@@ -1,8 +1,89 @@
-//! The load of a filter and its counters.
+//! The fixed properties of a filter, its load and its counters.
 
-use crate::layout;
-use crate::raw::{RawFilter, SlotKind};
+use crate::filter::Life;
+use crate::filter::kind::Kind;
+use crate::layout::{self, Plan};
+use crate::raw::RawFilter;
 use core::time::Duration;
+
+/// The fixed properties of a filter, requested or derived. Returned by
+/// [`Filter::config`](crate::Filter::config), and part of the header of each snapshot.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{CountingFilter, CuckooFilter};
+/// use std::time::Duration;
+///
+/// let config = CuckooFilter::<String>::with_capacity(1_000_000).config();
+/// assert_eq!((config.capacity, config.max_capacity, config.shards), (1_000_000, 1_000_000, 4));
+/// assert_eq!((config.false_positive_rate, config.fingerprint_bits), (Some(0.001), 13));
+///
+/// let builder = CountingFilter::<String>::builder().capacity(100).counter_bits(3);
+/// let config = builder.time_to_idle(Duration::from_secs(60)).build()?.config();
+/// assert_eq!((config.max_count, config.tick), (8, Some(Duration::from_secs(10))));
+/// assert_eq!((config.time_to_live, config.time_to_idle), (None, Some(Duration::from_secs(60))));
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Config {
+    /// The requested number of keys.
+    pub capacity: usize,
+    /// The number of keys that the filter grows to; `capacity` if it does not grow.
+    pub max_capacity: usize,
+    /// The requested false-positive rate; `None` if a width was requested.
+    pub false_positive_rate: Option<f64>,
+    /// The bits of a fingerprint, 4 to 32. For a growing filter, these are the bits of a filter that had the largest size from the
+    /// beginning.
+    pub fingerprint_bits: u32,
+    /// The number of shards: small filters of their own, between which no key ever moves.
+    pub shards: usize,
+    /// The time that a key lives at least, or a count from the first addition of its window; `None` if nothing dies by it.
+    pub time_to_live: Option<Duration>,
+    /// The time that a count lives at least, from the last addition of its key; `None` if counts do not die by it.
+    pub time_to_idle: Option<Duration>,
+    /// The time between two ticks: the time to live or to idle, divided by the number of steps that fit its bits. `None` if nothing dies.
+    pub tick: Option<Duration>,
+    /// The largest count: 8 copies, or in a counting filter the count at which a counter stays, 2^bits - 1, and 2^bits with a time to live
+    /// or to idle.
+    pub max_count: u32,
+    /// The largest tag of a tagged filter, whose smallest one is 0; 0 for other kinds.
+    pub max_tag: u32,
+}
+
+impl Config {
+    pub(crate) fn new<T: Kind>(plan: &Plan, capacities: [usize; 2], rate: Option<f64>, life: Option<&Life>) -> Self {
+        Config::of_kind(T::NAME, plan, capacities, rate, life)
+    }
+
+    /// The kind is named as in snapshots.
+    pub(crate) fn of_kind(
+        kind: &str,
+        plan: &Plan,
+        [capacity, max_capacity]: [usize; 2],
+        false_positive_rate: Option<f64>,
+        life: Option<&Life>,
+    ) -> Self {
+        let dies_by = |renews| life.filter(|life| life.renews == renews).map(|life| life.time);
+        // A header is described before the widths in it are checked.
+        let largest = |bits: u32| u32::MAX.checked_shr(u32::BITS.saturating_sub(bits)).unwrap_or(0);
+        Config {
+            capacity,
+            max_capacity,
+            false_positive_rate,
+            fingerprint_bits: plan.told_bits(),
+            shards: plan.shards,
+            time_to_live: dies_by(false),
+            time_to_idle: dies_by(true),
+            tick: life.map(|life| life.tick),
+            max_count: match (kind, plan.count_bits) {
+                ("counting", 0) => largest(plan.tag_bits()),
+                ("counting", bits) => largest(bits).saturating_add(1),
+                _ => 2 * layout::SLOTS as u32,
+            },
+            max_tag: if kind == "tagged" { largest(plan.tag_bits()).saturating_sub(1) } else { 0 },
+        }
+    }
+}
 
 /// The load of a filter, and counters since it was built or loaded; returned by [`Filter::stats`](crate::Filter::stats).
 ///
@@ -20,6 +101,8 @@ pub struct Stats {
     pub load_factor: f64,
     /// The probability that a lookup of an absent key returns `true`.
     pub expected_false_positive_rate: f64,
+    /// The number of ticks that were made, since the filter was first built; 0 where nothing dies.
+    pub epoch: u64,
     /// The number of fingerprints that were moved to their other bucket to make room.
     pub relocations: u64,
     /// The largest number of relocations that made room for one key.
@@ -39,7 +122,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn of<K: SlotKind>(raw: &RawFilter<K>) -> Self {
+    pub(crate) fn of<T: Kind>(raw: &RawFilter<T::Slots>) -> Self {
         let (totals, len, slots, grown) = (raw.totals(), raw.len(), raw.slots(), raw.grown());
         // In a growing filter, an absent key is compared with the keys of one table only.
         let plan = raw.plan();
@@ -49,6 +132,7 @@ impl Stats {
             slots,
             load_factor: len as f64 / slots as f64,
             expected_false_positive_rate: layout::expected_false_positive_rate(final_load, plan.core_bits()),
+            epoch: T::epoch(raw),
             relocations: totals.relocations,
             longest_path: totals.longest_path,
             refused_full: totals.refused_full,

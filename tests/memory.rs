@@ -16,7 +16,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
 fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
+    StableHashBuilder::with_seeds(1, 2)
 }
 
 fn snapshot(capacity: usize, bits: u32, stripes: usize, metadata: &[u8]) -> Vec<u8> {
@@ -79,12 +79,12 @@ fn a_bulk_load_takes_what_it_says() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     let filter: Filter = CuckooFilter::builder().capacity(10_000_000).hasher(hasher()).build().unwrap();
     let keys: Vec<u64> = (0..2_000_000).collect();
-    let block = filter.shards() << 15;
+    let block = filter.config().shards << 15;
     assert!(block < keys.len());
     // The pool's own memory is taken once.
     pool.install(|| rayon::join(|| (), || ()));
-    let load = || assert_eq!(filter.par_insert(&keys).rejected, []);
-    let stream = || assert_eq!(filter.par_insert_iter(&keys).rejected, []);
+    let load = || assert_eq!(filter.par_insert(&keys).refused, []);
+    let stream = || assert_eq!(filter.bulk().insert_iter(&keys).refused, []);
     for work in [&load as &(dyn Fn() + Sync), &stream] {
         let ((), taken) = taken(|| pool.install(work));
         println!("{taken} bytes for blocks of {block} keys");

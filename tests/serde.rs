@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hash};
 type Stable<K> = CuckooFilter<K, StableHashBuilder>;
 
 fn stable() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
+    StableHashBuilder::with_seeds(1, 2)
 }
 
 fn written<K: ?Sized + 'static, S: SavedHasher>(filter: &CuckooFilter<K, S>) -> Vec<u8> {
@@ -68,13 +68,13 @@ fn both_routes_give_an_equal_filter() {
         for capacity in [0, 1, 10, 1000] {
             let (filter, keys) = filled(capacity, bits, stable());
             round_trips(&filter, &keys);
-            let (filter, keys) = filled(capacity, bits, DefaultHashBuilder::new());
+            let (filter, keys) = filled(capacity, bits, DefaultHashBuilder::default());
             round_trips(&filter, &keys);
         }
     }
     // Of several shards, and longer than any buffer.
     let (filter, keys) = filled(300_000, 6, stable());
-    assert!(filter.shards() > 1);
+    assert!(filter.config().shards > 1);
     round_trips(&filter, &keys[..10]);
     let builder = CuckooFilter::<String>::builder().capacity(10).max_capacity(10).hasher(stable());
     let (filter, keys) = (builder.build().expect("a possible filter"), keys[..30].to_vec());
@@ -138,7 +138,7 @@ fn what_is_wrong_is_told() {
     damaged[last] ^= 1;
     refused::<str, StableHashBuilder>(&damaged, "the trailer of the snapshot is damaged");
     let mut without_keys = Vec::new();
-    filter.snapshot().without_keys().write_to(&mut without_keys).expect("memory takes all");
+    filter.snapshot().without_seeds().write_to(&mut without_keys).expect("memory takes all");
     refused::<str, StableHashBuilder>(&without_keys, "the snapshot does not contain the seeds");
 }
 
@@ -193,7 +193,7 @@ fn what_a_filter_tells_is_told_in_other_formats() {
     let report = filter.insert_batch(&[7; 9]);
     let told = serde_json::to_value(&report).unwrap();
     let expected = serde_json::json!({
-        "inserted": 8, "present": 0, "rejected": [{ "index": 8, "error": "TooManyCopies" }], "rejected_unlisted": 0
+        "inserted": 8, "present": 0, "refused": [{ "index": 8, "error": "TooManyCopies" }], "refused_unlisted": 0
     });
     assert_eq!(told, expected);
     let told = serde_json::to_value(filter.remove_batch(&[7, 8])).unwrap();

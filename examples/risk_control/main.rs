@@ -92,7 +92,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         None => {
             let filter = builder.build().map_err(|error| error.to_string())?;
             // Every key gets a copy of its own, since keys will be removed: `insert`, and not `insert_unique`.
-            filter.par_insert(&list.keys).rejected.first().map_or(Ok(()), |refused| Err(refused.error.to_string()))?;
+            filter.par_insert(&list.keys).refused.first().map_or(Ok(()), |refused| Err(refused.error.to_string()))?;
             filter
         }
     };
@@ -131,7 +131,7 @@ fn report(outcome: &Outcome, filter: &CuckooFilter<String>, threads: usize, rate
         100.0 * absent.found as f64 / absent.asked.max(1) as f64,
         HumanCount(absent.asked),
         100.0 * rate,
-        100.0 * filter.expected_false_positive_rate()
+        100.0 * filter.stats().expected_false_positive_rate
     );
     println!(
         "writer           {:.1} M removals and insertions/s, {} refused",

@@ -47,7 +47,7 @@ fn snapshots() -> Result<(), Box<dyn Error>> {
     let growing = CuckooFilter::<u64>::builder().capacity(10).max_capacity(60).hasher(hasher()).build()?;
     (0..60).try_for_each(|key| growing.insert(&key))?;
     growing.save(folder.join("growing"))?;
-    filter(10, 13)?.snapshot().metadata(b"log offset 17").without_keys().save(folder.join("metadata-without-keys"))?;
+    filter(10, 13)?.snapshot().metadata(b"log offset 17").without_seeds().save(folder.join("metadata-without-keys"))?;
     let mut large = Vec::new();
     filter(260_000, 4)?.write_to(&mut large)?;
     fs::write(folder.join("two-shards-cut-off"), &large[..BEGINNING])?;

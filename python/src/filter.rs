@@ -60,11 +60,9 @@ lookups!(ccf::Filter<Key<'static>, StableHashBuilder, T>, T);
 /// A filter in memory, of any kind.
 pub(crate) trait Kind: Lookups + Any {
     fn len(&self) -> usize;
-    fn capacity(&self) -> usize;
-    fn max_capacity(&self) -> usize;
-    fn false_positive_rate(&self) -> Option<f64>;
+    fn config(&self) -> ccf::Config;
+    fn stats(&self) -> ccf::Stats;
     fn memory_usage(&self) -> usize;
-    fn expected_false_positive_rate(&self) -> f64;
     fn clear(&self);
     fn snapshot(&self) -> ccf::Snapshot<'_, Key<'static>, StableHashBuilder>;
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
@@ -82,8 +80,7 @@ macro_rules! of_the_filter {
 
 impl<T: Class> Kind for Of<T> {
     of_the_filter!(
-        len -> usize, capacity -> usize, max_capacity -> usize, false_positive_rate -> Option<f64>,
-        memory_usage -> usize, expected_false_positive_rate -> f64, clear -> ()
+        len -> usize, config -> ccf::Config, stats -> ccf::Stats, memory_usage -> usize, clear -> ()
     );
 
     fn snapshot(&self) -> ccf::Snapshot<'_, Key<'static>, StableHashBuilder> {
@@ -270,7 +267,7 @@ impl Filter {
     /// The requested capacity, in keys.
     #[getter]
     fn capacity(&self) -> usize {
-        self.0.capacity()
+        self.0.config().capacity
     }
 
     /// The number of keys that the filter grows to, or its capacity if it does not grow.
@@ -282,13 +279,13 @@ impl Filter {
     /// (0, True, 1000000)
     #[getter]
     fn max_capacity(&self) -> usize {
-        self.0.max_capacity()
+        self.0.config().max_capacity
     }
 
     /// The requested rate of false positives, or None if a Rust program requested a width of fingerprints.
     #[getter]
     fn false_positive_rate(&self) -> Option<f64> {
-        self.0.false_positive_rate()
+        self.0.config().false_positive_rate
     }
 
     /// The total memory of the filter in bytes.
@@ -300,7 +297,7 @@ impl Filter {
     /// The expected rate of false positives of the current contents. It rises with the number of stored keys.
     #[getter]
     fn expected_false_positive_rate(&self) -> f64 {
-        self.0.expected_false_positive_rate()
+        self.0.stats().expected_false_positive_rate
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -340,7 +337,7 @@ fn read(cls: &Bound<'_, PyType>, mut reader: impl Read + Send, passed: Duration)
         return Err(PyTypeError::new_err(told));
     };
     let snapshot = py.detach(|| SnapshotReader::new(&mut reader as &mut (dyn Read + Send))).map_err(error::snapshot)?;
-    let key_type = KeyType::saved_as(snapshot.header().key_type())?;
+    let key_type = KeyType::saved_as(&snapshot.header().key_type)?;
     let filter = load(py, snapshot, key_type)?;
     match reader.read(&mut [0]) {
         Ok(0) => {}

@@ -69,7 +69,7 @@ impl Hash for Key<'_> {
     #[inline(always)]
     fn hash<H: Hasher>(&self, state: &mut H) {
         match *self {
-            // As `CuckooFilter::hash_str_bytes`.
+            // As a `str` of these bytes.
             Key::Text(text) => {
                 state.write(text);
                 state.write_u8(0xff);
@@ -90,13 +90,13 @@ pub(crate) struct Hashing {
 impl Hashing {
     pub(crate) fn new(key_type: &str, keys: Option<(u64, u64)>) -> PyResult<Self> {
         let hasher =
-            keys.map_or_else(StableHashBuilder::new, |(first, second)| StableHashBuilder::with_keys(first, second));
+            keys.map_or_else(StableHashBuilder::default, |(first, second)| StableHashBuilder::with_seeds(first, second));
         Ok(Hashing { key_type: KeyType::parse(key_type)?, hasher })
     }
 
     /// The keys of the hash function.
     pub(crate) fn keys(&self) -> (u64, u64) {
-        let [first, second, ..] = self.hasher.keys().unwrap_or_default();
+        let [first, second, ..] = self.hasher.seeds().unwrap_or_default();
         (first, second)
     }
 

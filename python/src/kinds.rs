@@ -282,13 +282,13 @@ impl ExpiringFilter {
     /// The lifetime of a key.
     #[getter]
     fn time_to_live(&self) -> Option<Duration> {
-        self.0.filter.time_to_live()
+        self.0.filter.config().time_to_live
     }
 
     /// The time between two ticks.
     #[getter]
     fn tick(&self) -> Option<Duration> {
-        self.0.filter.tick()
+        self.0.filter.config().tick
     }
 }
 
@@ -400,25 +400,25 @@ impl CountingFilter {
     /// The largest count. A counter stays there.
     #[getter]
     fn max_count(&self) -> u32 {
-        self.0.filter.max_count()
+        self.0.filter.config().max_count
     }
 
     /// The lifetime of a count from its first addition, or None.
     #[getter]
     fn time_to_live(&self) -> Option<Duration> {
-        self.0.filter.time_to_live()
+        self.0.filter.config().time_to_live
     }
 
     /// The lifetime of a count from its last addition, or None.
     #[getter]
     fn time_to_idle(&self) -> Option<Duration> {
-        self.0.filter.time_to_idle()
+        self.0.filter.config().time_to_idle
     }
 
     /// The time between two ticks, or None.
     #[getter]
     fn tick(&self) -> Option<Duration> {
-        self.0.filter.tick()
+        self.0.filter.config().tick
     }
 }
 
@@ -468,12 +468,12 @@ impl TaggedFilter {
             tags.each(keys, at, |tag, keys, index| {
                 let Ok(of_tag) = filter.insert_batch(keys, tag) else { return };
                 report.inserted += of_tag.inserted;
-                report.rejected.extend(of_tag.rejected.into_iter().map(|mut rejection| {
-                    rejection.index = index(rejection.index);
-                    rejection
+                report.refused.extend(of_tag.refused.into_iter().map(|mut refusal| {
+                    refusal.index = index(refusal.index);
+                    refusal
                 }));
             });
-            report.rejected.sort_by_key(|rejection| rejection.index);
+            report.refused.sort_by_key(|refusal| refusal.index);
             noted(stored, report, None)
         })
     }
@@ -501,7 +501,7 @@ impl TaggedFilter {
     /// The largest tag.
     #[getter]
     fn max_tag(&self) -> u32 {
-        self.0.filter.max_tag()
+        self.0.filter.config().max_tag
     }
 }
 
@@ -511,7 +511,7 @@ impl TaggedFilter {
             Ok(tag) => Tags::OfAll(tag),
             Err(_) => Tags::OfEach(keys::numbers(keys.py(), "tags", (keys, tag))?),
         };
-        let (largest, most) = (tags.largest(), self.0.filter.max_tag());
+        let (largest, most) = (tags.largest(), self.0.filter.config().max_tag);
         if largest <= most {
             return Ok(tags);
         }
@@ -560,7 +560,7 @@ fn noted(stored: &mut [bool], report: BulkReport, present: Option<&[bool]>) -> B
         Some(present) => stored.iter_mut().zip(present).for_each(|(stored, present)| *stored = !present),
         None => stored.fill(true),
     }
-    report.rejected.iter().for_each(|rejection| stored[rejection.index] = false);
+    report.refused.iter().for_each(|refusal| stored[refusal.index] = false);
     report
 }
 
@@ -583,7 +583,7 @@ fn insert_absent(
     let mut admitted = vec![false; absent.len()];
     let mut report = insert(&absent.iter().map(|&index| keys[index]).collect::<Vec<_>>(), &mut admitted);
     report.present += keys.len() - absent.len();
-    report.rejected.iter_mut().for_each(|rejection| rejection.index = absent[rejection.index]);
+    report.refused.iter_mut().for_each(|rejection| rejection.index = absent[rejection.index]);
     stored.fill(false);
     absent.iter().zip(admitted).for_each(|(&index, is)| stored[index] = is);
     report

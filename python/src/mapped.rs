@@ -36,7 +36,7 @@ impl MappedFilter {
     pub(crate) fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<Self>> {
         let opened = py.detach(|| -> PyResult<_> {
             let reader = SnapshotReader::new(BufReader::new(regular(&path)?)).map_err(error::snapshot)?;
-            let key_type = KeyType::saved_as(reader.header().key_type())?;
+            let key_type = KeyType::saved_as(&reader.header().key_type)?;
             let filter = Mapped::open(&path).map_err(error::snapshot)?;
             let hashing = Hashing { key_type, hasher: filter.hasher().clone() };
             Ok(Arc::new(Typed { filter, hashing }))
@@ -55,13 +55,13 @@ impl MappedFilter {
     }
 
     fn __len__(&self) -> usize {
-        self.0.filter.len()
+        self.0.filter.header().stored as usize
     }
 
     /// The requested rate of false positives, or None if a Rust program requested a width of fingerprints.
     #[getter]
     fn false_positive_rate(&self) -> Option<f64> {
-        self.0.filter.header().false_positive_rate()
+        self.0.filter.header().config.false_positive_rate
     }
 
     fn __repr__(&self) -> String {

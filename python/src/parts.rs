@@ -61,7 +61,7 @@ impl Layout {
         let builder = builder(capacity, false_positive_rate, &hashing);
         let nbytes = builder.memory_usage().map_err(error::build)?;
         let layout = builder.layout().map_err(error::build)?;
-        let shards = layout.shards();
+        let shards = layout.part(0, 1).end;
         Ok(Layout { layout, hashing, capacity, false_positive_rate, shards, nbytes })
     }
 

@@ -42,9 +42,9 @@ impl Report {
     pub(crate) fn add(&mut self, report: BulkReport, at: impl Fn(usize) -> usize) {
         self.inserted += report.inserted;
         self.present += report.present;
-        self.refused += report.rejected.len() + report.rejected_unlisted;
+        self.refused += report.refused.len() + report.refused_unlisted;
         let room = LISTED - self.refused_at.len();
-        self.refused_at.extend(report.rejected.iter().take(room).map(|rejection| at(rejection.index)));
+        self.refused_at.extend(report.refused.iter().take(room).map(|refusal| at(refusal.index)));
     }
 }
 

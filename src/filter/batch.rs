@@ -84,7 +84,7 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     /// let blocked = CuckooFilter::<String>::with_capacity(100);
     /// let report = blocked.insert_batch(&["a.com", "b.com"]);
     /// assert_eq!(report.inserted, 2);
-    /// assert!(report.rejected.is_empty());
+    /// assert!(report.refused.is_empty());
     /// ```
     pub fn insert_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q]) -> BulkReport {
         self.put_batch(keys, T::put(&self.time, IfPresent::Another), Answers::Nothing)
@@ -108,7 +108,7 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     /// let mut admitted = [false; 4];
     /// let report = seen.insert_unique_batch(&["a.com", "b.com", "b.com", "c.com"], &mut admitted);
     /// assert_eq!(admitted, [false, true, false, true]);
-    /// assert_eq!((report.inserted, report.present, report.rejected.len()), (2, 2, 0));
+    /// assert_eq!((report.inserted, report.present, report.refused.len()), (2, 2, 0));
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     #[track_caller]

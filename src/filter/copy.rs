@@ -47,8 +47,8 @@ impl<K: ?Sized, S: Clone, T: Kind> Filter<K, S, T> {
         room.try_reserve_exact(words).map_err(|_| refused.clone())?;
         room.resize(words, 0);
         let raw = self.raw.try_clone(&mut room).ok_or(refused)?;
-        let (capacities, time) = ([self.capacity, self.max_capacity], T::copied(&self.time));
-        Ok(Filter::from_raw(capacities, self.false_positive_rate(), raw, time, self.hasher.clone()))
+        let (capacities, time) = ([self.capacity, self.max_capacity], self.time.clone());
+        Ok(Filter::from_raw(capacities, self.rate(), raw, time, self.hasher.clone()))
     }
 }
 
@@ -77,7 +77,7 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     /// ```
     /// use concurrent_cuckoo_filter::{CountingFilter, StableHashBuilder};
     ///
-    /// let builder = CountingFilter::<String>::builder().capacity(100).hasher(StableHashBuilder::with_keys(1, 2));
+    /// let builder = CountingFilter::<String>::builder().capacity(100).hasher(StableHashBuilder::with_seeds(1, 2));
     /// let (one, other) = (builder.clone().build()?, builder.build()?);
     /// one.add("a.com")?;
     /// other.add("a.com")?;
@@ -125,7 +125,7 @@ impl<K: ?Sized, S: BuildHasher> CuckooFilter<K, S> {
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
     ///
-    /// let builder = CuckooFilter::<String>::builder().capacity(100).hasher(StableHashBuilder::with_keys(1, 2));
+    /// let builder = CuckooFilter::<String>::builder().capacity(100).hasher(StableHashBuilder::with_seeds(1, 2));
     /// let (one, other) = (builder.clone().build()?, builder.build()?);
     /// one.insert("a.com")?;
     /// other.insert("a.com")?;

@@ -1,10 +1,12 @@
 //! Counting filters: a counter beside each fingerprint.
 
-use super::CountingFilter;
+use super::Filter;
 use super::batch::assert_same_length;
 use super::key::BatchKey;
 use super::kind::{Counting, sealed::Sealed};
+use crate::builder::Builder;
 use crate::error::InsertError;
+use crate::hashing::DefaultHashBuilder;
 use crate::layout::Mixed;
 use crate::raw::{Answers, Counted, IfPresent, Put};
 use crate::report::BulkReport;
@@ -12,38 +14,108 @@ use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 
-impl<K: ?Sized, S> CountingFilter<K, S> {
-    /// Returns the largest count, at which a counter stays: 2^bits - 1, and 2^bits with a time to live or to idle.
+/// A [`Filter`] that counts: how often was this key added, ever or within a window?
+///
+/// The low bits of each slot are a counter, so that a key takes one slot, however often it is added. A count is **never too low**,
+/// except at the largest count ([`max_count`](crate::Config::max_count), at which a counter stays) and after removals; it is too high with the
+/// probability of a false positive, by the counts of other keys of the class. Counting locks the one or two stripes of the key;
+/// [`count`](Filter::count) and [`contains`](Filter::contains) take no lock.
+///
+/// ```
+/// use concurrent_cuckoo_filter::CountingFilter;
+///
+/// let logins = CountingFilter::<String>::with_capacity(100_000);
+/// std::thread::scope(|scope| {
+///     for _ in 0..3 {
+///         scope.spawn(|| logins.add("192.0.2.1"));
+///     }
+/// });
+/// assert_eq!(logins.count("192.0.2.1"), 3);
+/// assert_eq!(logins.add("192.0.2.1")?, 4); // this addition included
+/// assert_eq!(logins.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Counts within a window
+/// With a [`time_to_live`](crate::Builder::time_to_live), the first addition of a key begins its *window*, the count dies when the window
+/// ends, and the next addition begins another window at 1. With a [`time_to_idle`](crate::Builder::time_to_idle), each addition restarts
+/// the time, so that a count dies when its key has not been added for that long. As in an [`ExpiringFilter`](crate::ExpiringFilter), a timer calls
+/// [`advance_to`](Filter::advance_to), and a count lives at least its time and at most one tick longer.
+///
+/// ```
+/// use concurrent_cuckoo_filter::CountingFilter;
+/// use std::time::Duration;
+///
+/// let minute = Duration::from_secs(60);
+/// let failures = CountingFilter::<String>::builder().capacity(100_000).time_to_live(10 * minute).build()?;
+/// assert_eq!([failures.add("192.0.2.1")?, failures.add("192.0.2.1")?], [1, 2]);
+/// failures.advance_to(12 * minute); // from a timer: `start.elapsed()`
+/// assert_eq!(failures.count("192.0.2.1"), 0);
+/// assert_eq!(failures.add("192.0.2.1")?, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A count is that of the key's class since the window of that class began. Two keys share a class with the probability of a false positive, and
+/// then the first addition of either begins the window of both. The promises below hold for additions that succeeded, without removals,
+/// subtractions and full counters:
+///
+/// | | `time_to_live` | `time_to_idle` |
+/// |---|---|---|
+/// | A count is at least the number of additions of the key since the window of its class began. | yes | yes |
+/// | A count is at least the number of additions of the key within the last such time. | **no**, whether or not its class is shared: a window may have ended between them | yes |
+/// | A count is at least that of a filter in which no key shares a class. | **no**, if its class is shared: another key began the window earlier, and it ends earlier | yes |
+/// | Additions of a key that [`try_add`](Filter::try_add) with the limit L makes within any such time: at most | 2 L - 1, also if its class is shared | L, also if its class is shared |
+/// | A count is never too high. | no, if its class is shared | no, also because a key that is added again and again never begins anew |
+///
+/// Where a count must never be too low, use `time_to_idle`. A late call of `advance_to` shortens the windows that began in the meantime
+/// by its lateness.
+pub type CountingFilter<K, S = DefaultHashBuilder> = Filter<K, S, Counting>;
+
+impl<K: ?Sized, S> Builder<K, S, Counting> {
+    /// Sets the bits of a counter, 1 to 16, which counts up to 2^bits - 1, or to 2^bits with a time to live or to idle. 4 unless set. The
+    /// width of a slot is a multiple of 4 with 3 or 4 bits, of 8 with 5 to 8, and of 16 with more; the bits of
+    /// [steps](Builder::steps) count, too.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CountingFilter;
     ///
-    /// let filter = CountingFilter::<u64>::builder().capacity(100).counter_bits(3).build()?;
-    /// assert_eq!(filter.max_count(), 7);
-    /// for _ in 0..20 {
-    ///     filter.add(&1)?;
-    /// }
-    /// assert_eq!(filter.count(&1), 7);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// let filter = CountingFilter::<String>::builder().capacity(100_000).counter_bits(8).build()?;
+    /// assert_eq!((filter.config().max_count, filter.config().fingerprint_bits), (255, 16)); // slots of 24 bits
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
-    #[must_use]
-    pub fn max_count(&self) -> u32 {
-        self.raw.tags().max_count()
+    pub fn counter_bits(mut self, bits: u32) -> Self {
+        self.options.counter_bits = bits;
+        self
     }
 
-    /// Returns the time that a count lives at least, from the last addition of its key; `None` if counts do not die by it.
+    /// Sets the time that a count lives at least, counted from the last addition of its key. Replaces a
+    /// [`time_to_live`](Builder::time_to_live). Lookups, and additions that [`try_add`](crate::CountingFilter::try_add) refuses, do not
+    /// restart the time.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CountingFilter;
     /// use std::time::Duration;
     ///
-    /// let filter = CountingFilter::<u64>::builder().capacity(100).time_to_idle(Duration::from_secs(60)).build()?;
-    /// assert_eq!((filter.time_to_live(), filter.time_to_idle()), (None, Some(Duration::from_secs(60))));
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// let minute = Duration::from_secs(60);
+    /// let failures = CountingFilter::<String>::builder().capacity(100).time_to_idle(10 * minute).build()?;
+    /// failures.add("192.0.2.1")?;
+    /// failures.advance_to(9 * minute);
+    /// assert_eq!(failures.add("192.0.2.1")?, 2);
+    /// failures.advance_to(18 * minute);
+    /// assert_eq!(failures.count("192.0.2.1"), 2);
+    /// failures.advance_to(21 * minute);
+    /// assert_eq!(failures.count("192.0.2.1"), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
-    pub fn time_to_idle(&self) -> Option<Duration> {
-        self.life().filter(|life| life.renews).map(|life| life.time)
+    pub fn time_to_idle(mut self, time: Duration) -> Self {
+        self.options.life = Some((time, true));
+        self
+    }
+}
+
+impl<K: ?Sized, S> CountingFilter<K, S> {
+    fn max_count(&self) -> u32 {
+        self.raw.tags().max_count()
     }
 
     fn renews(&self) -> bool {
@@ -106,16 +178,13 @@ impl<K: ?Sized, S: BuildHasher> CountingFilter<K, S> {
     }
 
     /// Adds one to the count of the key if that is below the limit, and returns the new count; `None` if it was not below, and then nothing
-    /// has changed. A limit above [`max_count`](CountingFilter::max_count) has the effect of `max_count`.
+    /// has changed. A limit above [`max_count`](crate::Config::max_count) has the effect of `max_count`.
     ///
     /// One critical section: of several threads that do this with one key at the same time, no more than the limit allows get `Some`.
     /// [`CountingFilter`](CountingFilter#counts-within-a-window) lists the resulting promises within a window.
     ///
     /// # Errors
-    /// Those of [`add`](CountingFilter::add).
-    ///
-    /// # Complexity
-    /// That of [`add`](CountingFilter::add).
+    /// Those of [`add`](CountingFilter::add), whose complexity it has, too.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CountingFilter;
@@ -140,8 +209,8 @@ impl<K: ?Sized, S: BuildHasher> CountingFilter<K, S> {
         Ok(Some(counted.after(had)).filter(|&count| count != 0))
     }
 
-    /// Takes one from the count of the key, and returns the new count; `None` if the key is absent. At 0 the key is gone. A count at
-    /// [`max_count`](CountingFilter::max_count) stays, since it may stand for a larger one, until the key is
+    /// Subtracts one from the count of the key, and returns the new count; `None` if the key is absent. At 0 the key is absent. A count at
+    /// [`max_count`](crate::Config::max_count) stays, since it may stand for a larger one, until the key is
     /// [removed](CountingFilter::remove) or its window ends.
     ///
     /// Subtract only additions that were made, and only within their window: after its end, a subtraction reduces the count of the next
@@ -212,7 +281,7 @@ impl<K: ?Sized, S: BuildHasher> CountingFilter<K, S> {
         self.put_batch(keys, put, Answers::Counts(counts, counted))
     }
 
-    /// Takes one from the count of each key: `left[i]` is the result of [`subtract`](CountingFilter::subtract) for `keys[i]`.
+    /// Subtracts one from the count of each key: `left[i]` is the result of [`subtract`](CountingFilter::subtract) for `keys[i]`.
     ///
     /// # Panics
     /// If `keys` and `left` differ in length.

@@ -1,22 +1,64 @@
 //! Expiring filters: a deadline beside each fingerprint.
 
-use super::ExpiringFilter;
+use super::Filter;
 use super::batch::assert_same_length;
 use super::key::BatchKey;
 use super::kind::{Expiring, sealed::Insert};
 use crate::error::InsertError;
+use crate::hashing::DefaultHashBuilder;
 use crate::raw::{Answers, IfPresent, Put};
 use crate::report::BulkReport;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 
+/// A [`Filter`] whose keys are forgotten after a time: "was it seen in the last 24 hours?".
+///
+/// The low bits of each slot are a deadline, counted in *ticks*: the time to live is divided into
+/// [steps](crate::Builder::steps), 6 by default, of one [tick](crate::Config::tick) each. A key lives at least its time to live and at most one
+/// tick longer. There is no clock and no thread inside: a timer calls [`advance_to`](Filter::advance_to). A filter that is never
+/// advanced forgets nothing, so that a stopped timer never makes a lookup miss a key.
+///
+/// ```
+/// use concurrent_cuckoo_filter::ExpiringFilter;
+/// use std::time::Duration;
+///
+/// let hour = Duration::from_secs(3600);
+/// let seen = ExpiringFilter::<String>::builder().capacity(1_000_000).time_to_live(24 * hour).build()?;
+/// assert_eq!(seen.config().tick, Some(4 * hour));
+/// assert!(!seen.see("a.com")?); // not seen before
+/// assert!(seen.see("a.com")?); // seen now, and for 24 hours from now on
+/// seen.advance_to(25 * hour); // from a timer: `start.elapsed()`
+/// assert!(seen.contains("a.com")); // at most one tick of 4 hours longer
+/// seen.advance_to(28 * hour);
+/// assert!(!seen.contains("a.com"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Consistency
+/// A lookup repeats once more per tick that comes while it runs. A key is found by every lookup that begins before its deadline, unless it
+/// was removed. A renewal concurrent with the very tick at which its key dies is the one operation that takes effect at two moments:
+/// it returns that the key lived, a lookup after the tick misses the key, and then the key lives again.
+///
+/// # Classes
+/// Each copy has a deadline of its own. [`insert`](Filter::insert) stores one more on each call, up to 8 live copies per class;
+/// [`see`](Filter::see), [`renew`](Filter::renew) and [`remove`](Filter::remove) work on the copy that dies first, so that no key of the
+/// same class dies before its time. Two rules are left to the caller:
+/// - Remove a key only while it lives. After its deadline, a removal may remove another key of its class, with the probability of a
+///   false positive.
+/// - Where keys are renewed or seen, remove none of them: a key that was taken for present by mistake has no copy of its own, and
+///   removing it removes the copy of another key.
+///
+/// The capacity is the largest number of keys alive at the same time. With a [`max_capacity`](crate::Builder::max_capacity) the filter
+/// grows to that; it never shrinks when keys die.
+pub type ExpiringFilter<K, S = DefaultHashBuilder> = Filter<K, S, Expiring>;
+
 impl<K: ?Sized, S: BuildHasher> ExpiringFilter<K, S> {
     /// Stores a copy of the key with its own life: at least `life`, and at most two ticks longer.
     ///
     /// # Errors
     /// Those of [`insert`](ExpiringFilter::insert), and [`InsertError::BeyondTimeToLive`] for a life above the
-    /// [time to live](ExpiringFilter::time_to_live).
+    /// [time to live](crate::Config::time_to_live).
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{ExpiringFilter, InsertError};

@@ -63,7 +63,7 @@ pub(crate) mod sealed {
         /// The options of a builder that other kinds do not have.
         type Options: Copy + fmt::Debug;
         /// The time of a filter.
-        type Time: Send + Sync + 'static;
+        type Time: Clone + Send + Sync + 'static;
 
         /// The name in snapshots.
         const NAME: &'static str;
@@ -74,20 +74,14 @@ pub(crate) mod sealed {
         /// The bits beside a fingerprint; `None` if there are none.
         fn beside(options: &Self::Options) -> Result<Option<Beside>, BuildError>;
 
-        /// The time of a filter that begins now.
-        fn time(raw: &RawFilter<Self::Slots>, life: Option<Life>) -> Self::Time;
+        /// The time of a filter, of which this part of a tick has passed, in parts of 2^32: 0, unless it was read.
+        fn time(raw: &RawFilter<Self::Slots>, life: Option<Life>, part: u32) -> Self::Time;
 
-        /// The time of a filter that was read, of which this part of a tick had passed, in parts of 2^32.
-        #[cfg(feature = "snapshot")]
-        fn resumed(raw: &RawFilter<Self::Slots>, life: Option<Life>, part: u32) -> Self::Time;
+        fn clock(time: &Self::Time) -> Option<&Clock>;
 
-        fn timing(time: &Self::Time) -> Option<&Timing>;
-
-        /// Returns the time of a copy, which continues from the same moment.
-        fn copied(time: &Self::Time) -> Self::Time;
-
-        fn clock(time: &Self::Time) -> Option<&Clock> {
-            Self::timing(time).and_then(|timing| timing.clock.as_ref())
+        /// Returns the number of ticks.
+        fn epoch(_raw: &RawFilter<Self::Slots>) -> u64 {
+            0
         }
 
         /// Returns the number of copies of the key, or its count.
@@ -102,7 +96,10 @@ pub(crate) mod sealed {
         fn merged(raw: &RawFilter<Self::Slots>, time: &Self::Time, value: u32) -> Put;
     }
 
-    pub(crate) trait Timed: Sealed<Time = Timing, Slots = super::Tagging> {}
+    pub(crate) trait Timed:
+        Sealed<Time = Timing, Slots = super::Tagging, Options = super::TimedOptions>
+    {
+    }
 
     pub(crate) trait Insert: Sealed {
         fn insert(raw: &RawFilter<Self::Slots>, time: &Self::Time, mixed: Mixed) -> Result<(), InsertError>;
@@ -132,16 +129,11 @@ impl sealed::Sealed for Plain {
         Ok(None)
     }
 
-    fn time(_: &RawFilter, _: Option<Life>) {}
+    fn time(_: &RawFilter, _: Option<Life>, _: u32) {}
 
-    #[cfg(feature = "snapshot")]
-    fn resumed(_: &RawFilter, _: Option<Life>, _: u32) {}
-
-    fn timing((): &()) -> Option<&Timing> {
+    fn clock((): &()) -> Option<&Clock> {
         None
     }
-
-    fn copied((): &()) {}
 
     fn merged(_: &RawFilter, (): &(), _: u32) -> Put {
         Put::COPY
@@ -171,34 +163,34 @@ macro_rules! timing {
         type Slots = Tagging;
         type Time = Timing;
 
-        fn time(raw: &RawFilter<Tagging>, life: Option<Life>) -> Timing {
-            Timing::new(raw, life)
+        fn time(raw: &RawFilter<Tagging>, life: Option<Life>, part: u32) -> Timing {
+            Timing::new(raw, life, part)
         }
 
-        #[cfg(feature = "snapshot")]
-        fn resumed(raw: &RawFilter<Tagging>, life: Option<Life>, part: u32) -> Timing {
-            Timing::resumed(raw, life, part)
+        fn clock(time: &Timing) -> Option<&Clock> {
+            time.clock.as_ref()
         }
 
-        fn timing(time: &Timing) -> Option<&Timing> {
-            Some(time)
-        }
-
-        fn copied(time: &Timing) -> Timing {
-            time.clone()
+        fn epoch(raw: &RawFilter<Tagging>) -> u64 {
+            raw.epoch()
         }
     };
 }
 
-/// The options of a builder of expiring filters.
+/// The options of a builder of expiring or counting filters.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ExpiringOptions {
-    pub(crate) time_to_live: Duration,
+pub(crate) struct TimedOptions {
+    /// The time to live, or the time to idle if additions restart it.
+    pub(crate) life: Option<(Duration, bool)>,
     pub(crate) steps: u32,
+    /// Without effect in an expiring filter.
+    pub(crate) counter_bits: u32,
 }
 
-/// Steps unless requested otherwise: their tag has 3 bits, which leaves 13 to a fingerprint in slots of 16.
-const DEFAULT_STEPS: u32 = 6;
+impl TimedOptions {
+    /// 6 steps have tags of 3 bits, which leaves 13 to a fingerprint in slots of 16.
+    const DEFAULT: Self = TimedOptions { life: None, steps: 6, counter_bits: 4 };
+}
 
 impl Kind for Expiring {}
 impl Timed for Expiring {}
@@ -208,14 +200,15 @@ impl sealed::Timed for Expiring {}
 
 impl sealed::Sealed for Expiring {
     timing! {}
-    type Options = ExpiringOptions;
+    type Options = TimedOptions;
 
     const NAME: &'static str = "expiring";
     const TYPE: &'static str = "ExpiringFilter";
-    const OPTIONS: ExpiringOptions = ExpiringOptions { time_to_live: Duration::ZERO, steps: DEFAULT_STEPS };
+    const OPTIONS: TimedOptions = TimedOptions::DEFAULT;
 
-    fn beside(options: &ExpiringOptions) -> Result<Option<Beside>, BuildError> {
-        let (life, bits, steps) = Life::plan(options.time_to_live, options.steps, false)?;
+    fn beside(options: &TimedOptions) -> Result<Option<Beside>, BuildError> {
+        let (time, renews) = options.life.ok_or(BuildError::NoTimeToLive)?;
+        let (life, bits, steps) = Life::plan(time, options.steps, renews)?;
         Ok(Some(Beside { bits, count_bits: 0, spare: 1.0 / f64::from(steps), life: Some(life) }))
     }
 
@@ -241,18 +234,6 @@ impl sealed::Insert for Expiring {
     }
 }
 
-/// The options of a builder of counting filters.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CountingOptions {
-    pub(crate) counter_bits: u32,
-    /// The time of a window, and whether each addition begins it anew.
-    pub(crate) life: Option<(Duration, bool)>,
-    pub(crate) steps: u32,
-}
-
-/// Bits of a counter unless requested otherwise.
-const DEFAULT_COUNTER_BITS: u32 = 4;
-
 impl Kind for Counting {}
 impl Timeless for Counting {}
 impl Timed for Counting {}
@@ -261,17 +242,16 @@ impl sealed::Timed for Counting {}
 
 impl sealed::Sealed for Counting {
     timing! {}
-    type Options = CountingOptions;
+    type Options = TimedOptions;
 
     const NAME: &'static str = "counting";
     const TYPE: &'static str = "CountingFilter";
-    const OPTIONS: CountingOptions =
-        CountingOptions { counter_bits: DEFAULT_COUNTER_BITS, life: None, steps: DEFAULT_STEPS };
+    const OPTIONS: TimedOptions = TimedOptions::DEFAULT;
 
-    fn beside(options: &CountingOptions) -> Result<Option<Beside>, BuildError> {
+    fn beside(options: &TimedOptions) -> Result<Option<Beside>, BuildError> {
         let counter_bits = options.counter_bits;
         if !(1..=16).contains(&counter_bits) {
-            return Err(BuildError::CounterBitsOutOfRange { requested: counter_bits });
+            return Err(BuildError::OutOfRange { what: "bits per counter", requested: counter_bits, possible: 1..=16 });
         }
         let Some((time, renews)) = options.life else {
             return Ok(Some(Beside { bits: counter_bits, count_bits: 0, spare: 0.0, life: None }));
@@ -317,7 +297,11 @@ impl sealed::Sealed for Tagged {
 
     fn beside(options: &TaggedOptions) -> Result<Option<Beside>, BuildError> {
         if !(1..1 << 16).contains(&options.tags) {
-            return Err(BuildError::TagsOutOfRange { requested: options.tags });
+            return Err(BuildError::OutOfRange {
+                what: "different tags",
+                requested: options.tags,
+                possible: 1..=65_535,
+            });
         }
         // One value more than tags: that of a dead slot.
         let bits = u32::BITS - options.tags.leading_zeros();

@@ -22,16 +22,19 @@ mod tagged;
 mod time;
 
 pub(crate) use batch::{assert_same_length, hashing};
+pub use counting::CountingFilter;
+pub use expiring::ExpiringFilter;
+pub use tagged::TaggedFilter;
 pub(crate) use time::{Clock, Life, nanos};
 
 use crate::error::InsertError;
 use crate::hashing::{DefaultHashBuilder, Prehashed};
 use crate::layout::Plan;
 use crate::raw::RawFilter;
-use crate::stats::Stats;
+use crate::stats::{Config, Stats};
 use core::fmt;
 use core::marker::PhantomData;
-use kind::{Counting, Expiring, Kind, Plain, Tagged};
+use kind::{Kind, Plain};
 
 /// A concurrent cuckoo filter: a thread-safe approximate set of keys with removal. It is used through four aliases, one per
 /// [kind](crate::kind): [`CuckooFilter`], [`ExpiringFilter`], [`CountingFilter`] and [`TaggedFilter`].
@@ -57,8 +60,9 @@ use kind::{Counting, Expiring, Kind, Plain, Tagged};
 ///   wait-free.
 /// - [`insert`](Filter::insert) locks one stripe where there is room. [`insert_unique`](Filter::insert_unique), removals and
 ///   [`count`](Filter::count) lock the stripes of both buckets, as does each relocation; the last relocation for a unique key locks three.
-///   A refusal as full locks each stripe of the shard for a moment, one after the other. All stripes of a shard are locked to clear it, and
-///   to insert or refuse a key after other writers have interfered four or five times.
+///   A refusal as full locks each stripe of the shard at least twice, one at a time, to show that the buckets of its search were full at
+///   one moment. All stripes of a shard are locked together to clear it, to insert or refuse a key after other writers have interfered
+///   four or five times, and in a growing filter to decide that a table must be split.
 /// - [`len`](Filter::len) and everything computed from it add up counts that are read one after the other.
 ///
 /// # Determinism
@@ -125,125 +129,6 @@ pub struct Filter<K: ?Sized, S = DefaultHashBuilder, T: Kind = Plain> {
 /// A set of keys with removal: the plain [`Filter`].
 pub type CuckooFilter<K, S = DefaultHashBuilder> = Filter<K, S, Plain>;
 
-/// A [`Filter`] whose keys are forgotten after a time: "was it seen in the last 24 hours?".
-///
-/// The low bits of each slot are a deadline, counted in *ticks*: the time to live is divided into
-/// [steps](crate::Builder::steps), 6 by default, of one [tick](Filter::tick) each. A key lives at least its time to live and at most one
-/// tick longer. There is no clock and no thread inside: a timer calls [`advance_to`](Filter::advance_to). A filter that is never
-/// advanced forgets nothing, so that a stopped timer never makes a lookup miss a key.
-///
-/// ```
-/// use concurrent_cuckoo_filter::ExpiringFilter;
-/// use std::time::Duration;
-///
-/// let hour = Duration::from_secs(3600);
-/// let seen = ExpiringFilter::<String>::builder().capacity(1_000_000).time_to_live(24 * hour).build()?;
-/// assert_eq!(seen.tick(), Some(4 * hour));
-/// assert!(!seen.see("a.com")?); // not seen before
-/// assert!(seen.see("a.com")?); // seen now, and for 24 hours from now on
-/// seen.advance_to(25 * hour); // from a timer: `start.elapsed()`
-/// assert!(seen.contains("a.com")); // at most one tick of 4 hours longer
-/// seen.advance_to(28 * hour);
-/// assert!(!seen.contains("a.com"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Consistency
-/// A lookup repeats once more per tick that comes while it runs. A key is found by every lookup that begins before its deadline, unless it
-/// was removed. A renewal concurrent with the very tick at which its key dies is the one operation that takes effect at two moments:
-/// it returns that the key lived, a lookup after the tick misses the key, and then the key lives again.
-///
-/// # Classes
-/// Each copy has a deadline of its own. [`insert`](Filter::insert) stores one more on each call, up to 8 live copies per class;
-/// [`see`](Filter::see), [`renew`](Filter::renew) and [`remove`](Filter::remove) work on the copy that dies first, so that no key of the
-/// same class dies before its time. Two rules are left to the caller:
-/// - Remove a key only while it lives. After its deadline a removal may, as often as a lookup is wrong, remove another key of its class.
-/// - Where keys are renewed or seen, remove none of them: a key that was taken for present by mistake has no copy of its own, and
-///   removing it removes the copy of another key.
-///
-/// The capacity is the largest number of keys alive at the same time. With a [`max_capacity`](crate::Builder::max_capacity) the filter
-/// grows to that; it never shrinks when keys die.
-pub type ExpiringFilter<K, S = DefaultHashBuilder> = Filter<K, S, Expiring>;
-
-/// A [`Filter`] that counts: how often was this key added, ever or within a window?
-///
-/// The low bits of each slot are a counter, so that a key takes one slot, however often it is added. A count is **never too low**,
-/// except at the largest count ([`max_count`](Filter::max_count), at which a counter stays) and after removals; it is too high as often
-/// as a lookup is wrong, by the counts of other keys of the class. Counting locks the one or two stripes of the key;
-/// [`count`](Filter::count) and [`contains`](Filter::contains) take no lock.
-///
-/// ```
-/// use concurrent_cuckoo_filter::CountingFilter;
-///
-/// let logins = CountingFilter::<String>::with_capacity(100_000);
-/// std::thread::scope(|scope| {
-///     for _ in 0..3 {
-///         scope.spawn(|| logins.add("192.0.2.1"));
-///     }
-/// });
-/// assert_eq!(logins.count("192.0.2.1"), 3);
-/// assert_eq!(logins.add("192.0.2.1")?, 4); // this addition included
-/// assert_eq!(logins.len(), 1);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Counts within a window
-/// With a [`time_to_live`](crate::Builder::time_to_live), the first addition of a key begins its *window*, the count dies when the window
-/// ends, and the next addition begins another window at 1. With a [`time_to_idle`](crate::Builder::time_to_idle), each addition restarts
-/// the time, so that a count dies when its key has not been added for that long. As in an [`ExpiringFilter`], a timer calls
-/// [`advance_to`](Filter::advance_to), and a count lives at least its time and at most one tick longer.
-///
-/// ```
-/// use concurrent_cuckoo_filter::CountingFilter;
-/// use std::time::Duration;
-///
-/// let minute = Duration::from_secs(60);
-/// let failures = CountingFilter::<String>::builder().capacity(100_000).time_to_live(10 * minute).build()?;
-/// assert_eq!([failures.add("192.0.2.1")?, failures.add("192.0.2.1")?], [1, 2]);
-/// failures.advance_to(12 * minute); // from a timer: `start.elapsed()`
-/// assert_eq!(failures.count("192.0.2.1"), 0);
-/// assert_eq!(failures.add("192.0.2.1")?, 1);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// A count is that of the key's class since the window of that class began. Two keys share a class as often as a lookup is wrong, and
-/// then the first addition of either begins the window of both. The promises below hold for additions that succeeded, without removals,
-/// subtractions and full counters:
-///
-/// | | `time_to_live` | `time_to_idle` |
-/// |---|---|---|
-/// | A count is at least the number of additions of the key since the window of its class began. | yes | yes |
-/// | A count is at least the number of additions of the key within the last such time. | **no**, whether or not its class is shared: a window may have ended between them | yes |
-/// | A count is at least that of a filter in which no key shares a class. | **no**, if its class is shared: another key began the window earlier, and it ends earlier | yes |
-/// | Additions of a key that [`try_add`](Filter::try_add) with the limit L makes within any such time: at most | 2 L - 1, also if its class is shared | L, also if its class is shared |
-/// | A count is never too high. | no, if its class is shared | no, also because a key that is added again and again never begins anew |
-///
-/// Where a count must never be too low, use `time_to_idle`. A late call of `advance_to` shortens the windows that began in the meantime
-/// by its lateness.
-pub type CountingFilter<K, S = DefaultHashBuilder> = Filter<K, S, Counting>;
-
-/// A [`Filter`] with a small number beside each key, its *tag*: which list, which reason, which shard?
-///
-/// It is a multiset of pairs of a key and a tag: `insert` and `remove` take both.
-/// [`tags`](Filter::tags) **never omits** a tag that the key was inserted with; it returns more as often as a lookup is wrong, namely
-/// those of other keys of the class. [`tag`](Filter::tag) is for keys with one tag each. Reading takes no lock.
-///
-/// ```
-/// use concurrent_cuckoo_filter::TaggedFilter;
-///
-/// const MALWARE: u32 = 0;
-/// const PHISHING: u32 = 1;
-/// let blocked = TaggedFilter::<String>::with_capacity(100_000);
-/// assert_eq!(blocked.insert_batch(&["a.com", "b.com"], MALWARE)?.inserted, 2);
-/// blocked.insert("c.com", PHISHING)?;
-/// assert_eq!(blocked.tag("c.com"), Some(PHISHING));
-/// assert_eq!(blocked.tag("d.com"), None);
-/// assert!(blocked.retag("b.com", MALWARE, PHISHING)?);
-/// assert!(blocked.remove("b.com", PHISHING) && !blocked.contains("b.com"));
-/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-/// ```
-pub type TaggedFilter<K, S = DefaultHashBuilder> = Filter<K, S, Tagged>;
-
 impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     pub(crate) fn from_raw(
         [capacity, max_capacity]: [usize; 2],
@@ -309,17 +194,10 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
         self.capacity
     }
 
-    /// Returns the number of keys that the filter grows to; [`capacity`](Filter::capacity) if it does not grow.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// assert_eq!(CuckooFilter::<String>::growing(100..=10_000_000).max_capacity(), 10_000_000);
-    /// assert_eq!(CuckooFilter::<String>::with_capacity(100).max_capacity(), 100);
-    /// ```
+    /// Returns the fixed properties of the filter: sizes, rate and width, times, the largest count and tag.
     #[must_use]
-    pub fn max_capacity(&self) -> usize {
-        self.max_capacity
+    pub fn config(&self) -> Config {
+        Config::new::<T>(self.plan(), [self.capacity, self.max_capacity], self.rate(), self.life())
     }
 
     /// Returns [`len`](Filter::len) divided by the number of slots. About 0.96 at a full capacity of 100,000 keys or more, less in smaller
@@ -340,53 +218,8 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
         self.len() as f64 / self.raw.slots() as f64
     }
 
-    /// Returns the requested false-positive rate; `None` if a width was requested.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// assert_eq!(CuckooFilter::<u64>::with_capacity(100).false_positive_rate(), Some(0.001));
-    /// let filter = CuckooFilter::<u64>::builder().capacity(100).fingerprint_bits(16).build()?;
-    /// assert_eq!(filter.false_positive_rate(), None);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn false_positive_rate(&self) -> Option<f64> {
+    pub(crate) fn rate(&self) -> Option<f64> {
         (self.rate > 0.0).then_some(self.rate)
-    }
-
-    /// Returns the probability that [`contains`](Filter::contains) returns `true` for an absent key at the present load:
-    /// 1 - exp(-8 load / (2^f - 1)) for fingerprints of f bits. In a growing filter it rises with the number of keys, and reaches the
-    /// requested rate at the largest size.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<u64>::with_capacity(10_000);
-    /// assert_eq!(filter.expected_false_positive_rate(), 0.0);
-    /// for key in 0..10_000 {
-    ///     filter.insert(&key)?;
-    /// }
-    /// let rate = filter.expected_false_positive_rate();
-    /// assert!(0.0005 < rate && rate <= 0.001);
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-    /// ```
-    #[must_use]
-    pub fn expected_false_positive_rate(&self) -> f64 {
-        self.stats().expected_false_positive_rate
-    }
-
-    /// Returns the bits of a fingerprint, 4 to 32. For a growing filter, these are the bits of a filter that had the largest size
-    /// from the beginning.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// assert_eq!(CuckooFilter::<String>::with_capacity(100_000).fingerprint_bits(), 13);
-    /// ```
-    #[must_use]
-    pub fn fingerprint_bits(&self) -> u32 {
-        self.plan().told_bits()
     }
 
     /// Returns the memory in bytes, everything included: table, stripes and the value itself. Most of it is not backed by pages before
@@ -402,19 +235,6 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>() + self.raw.heap_bytes()
-    }
-
-    /// Returns the number of shards: small filters of their own, between which no key ever moves. A list can be divided by
-    /// [`shard_of`](Filter::shard_of), built in parts and [joined](Filter::join).
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// assert_eq!(CuckooFilter::<u64>::with_capacity(1_000_000).shards(), 4);
-    /// ```
-    #[must_use]
-    pub fn shards(&self) -> usize {
-        self.plan().shards
     }
 
     /// Returns the hash function, for building other filters with the same hashes.
@@ -453,7 +273,7 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.raw)
+        Stats::of::<T>(&self.raw)
     }
 
     /// Removes everything, one shard at a time.
@@ -492,7 +312,7 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
     ///
-    /// let filter = CuckooFilter::<u32>::growing(1_000..=1_000_000);
+    /// let filter = CuckooFilter::<u32>::builder().capacity(1_000).max_capacity(1_000_000).build()?;
     /// filter.reserve(500_000)?;
     /// let bytes = filter.memory_usage();
     /// for key in 0..500_000 {
@@ -500,7 +320,7 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     /// }
     /// assert_eq!(filter.memory_usage(), bytes);
     /// assert_eq!(filter.reserve(600_000), Err(InsertError::Full));
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reserve(&self, additional: usize) -> Result<(), InsertError> {
         let keys = self.len().saturating_add(additional);
@@ -544,62 +364,11 @@ impl<K: ?Sized, S, T: Kind> fmt::Debug for Filter<K, S, T> {
         let stats = self.stats();
         let mut shown = f.debug_struct(T::TYPE);
         shown.field("len", &stats.len).field("capacity", &self.capacity).field("load_factor", &stats.load_factor);
-        shown.field("max_capacity", &self.max_capacity).field("fingerprint_bits", &self.fingerprint_bits());
+        shown.field("max_capacity", &self.max_capacity).field("fingerprint_bits", &self.plan().told_bits());
         T::show(&self.raw, &mut shown);
         if let Some(clock) = T::clock(&self.time) {
             shown.field("time", &clock.life.time).field("tick", &clock.life.tick);
         }
         shown.field("expected_false_positive_rate", &stats.expected_false_positive_rate).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn false_positive_rate_returns_the_requested_rate() {
-        let builder = || CuckooFilter::<u64>::builder().capacity(10);
-        assert_eq!(builder().false_positive_rate(0.25).build().unwrap().false_positive_rate(), Some(0.25));
-        assert_eq!(builder().build().unwrap().false_positive_rate(), Some(0.001));
-        assert_eq!(builder().fingerprint_bits(8).build().unwrap().false_positive_rate(), None);
-    }
-
-    #[test]
-    fn load_and_rate_are_computed_from_slots() {
-        let filter = CuckooFilter::<u64>::builder().capacity(0).fingerprint_bits(8).build().unwrap();
-        (0..4).for_each(|hash| filter.hashed().insert(&hash).unwrap());
-        // Four of 16 slots.
-        assert_eq!(filter.load_factor(), 0.25);
-        assert!((filter.expected_false_positive_rate() - 0.007_812_5).abs() < 1e-4);
-        let stats = filter.stats();
-        assert_eq!(stats.load_factor, filter.load_factor());
-        assert_eq!(stats.expected_false_positive_rate, filter.expected_false_positive_rate());
-    }
-
-    #[test]
-    fn shard_of_returns_the_shard_that_an_insertion_changes() {
-        let filter = CuckooFilter::<u64>::builder().capacity(1_000_000).build().unwrap();
-        assert_eq!(filter.shards(), 4);
-        for key in 0..100 {
-            let (shard, hash) = (filter.shard_of(&key), filter.hash(&key));
-            assert_eq!(filter.hashed().shard_of(&hash), shard);
-            let before: Vec<_> = filter.raw.flat().each().map(|shard| shard.len()).collect();
-            filter.insert(&key).unwrap();
-            for (number, before) in before.into_iter().enumerate() {
-                assert_eq!(filter.raw.flat().at(number).len() - before, u64::from(number == shard));
-            }
-        }
-    }
-
-    /// A filter and its view of hashes have all bytes but those of the hash function in common.
-    #[test]
-    fn hashed_is_the_same_filter() {
-        let filter = CountingFilter::<String>::builder().capacity(100).build().unwrap();
-        assert_eq!(filter.add("key"), Ok(1));
-        let hashed = filter.hashed();
-        assert_eq!((hashed.count(&filter.hash("key")), hashed.len(), hashed.max_count()), (1, 1, 15));
-        assert_eq!((hashed.capacity(), hashed.false_positive_rate()), (100, Some(0.001)));
-        assert_eq!(hashed.hashed().hash(&7), 7);
     }
 }

@@ -3,7 +3,7 @@
 use super::Filter;
 use super::kind::{Insert, Kind, Remove};
 use crate::error::InsertError;
-use crate::hashing::{hash_of, hash_of_str_bytes};
+use crate::hashing::hash_of;
 use crate::layout::Mixed;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
@@ -14,7 +14,8 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     ///
     /// The result depends on the key and the hash function, not on the filter: filters agree on it if their hash functions have the same
     /// type and the same seeds. For another form of a key, call `hash_one` of [`hasher`](Filter::hasher): one that hashes as the key
-    /// does, such as `(u32, &str)` for `(u32, String)`.
+    /// does, such as `(u32, &str)` for `(u32, String)`. The bytes of a string that may be invalid UTF-8 hash as a `str` does if they are
+    /// fed to a hasher by `write`, and 0xff by `write_u8`.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -41,7 +42,7 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     }
 
     /// Returns whether the key is present: `false` is certain, `true` is wrong at the
-    /// [expected rate](Filter::expected_false_positive_rate). In a filter with a time to live, a dead key is absent.
+    /// [expected rate](crate::Stats::expected_false_positive_rate). In a filter with a time to live, a dead key is absent.
     ///
     /// Takes no lock and waits for no writer, not even for one that was stopped in the middle of its work.
     ///
@@ -173,13 +174,13 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
         self.raw.remove_all(self.mixed(key))
     }
 
-    /// Returns the number of the shard of the key, present or not; it is below [`shards`](Filter::shards).
+    /// Returns the number of the shard of the key, present or not; it is below [`shards`](crate::Config::shards).
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     ///
     /// let filter = CuckooFilter::<u64>::with_capacity(1_000_000);
-    /// assert!(filter.shard_of(&7) < filter.shards());
+    /// assert!(filter.shard_of(&7) < filter.config().shards);
     /// ```
     #[must_use]
     pub fn shard_of<Q: ?Sized + Hash>(&self, key: &Q) -> usize
@@ -199,7 +200,7 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
     /// use std::collections::HashMap;
     ///
-    /// let filter = CuckooFilter::<String>::growing(100..=100_000);
+    /// let filter = CuckooFilter::<String>::with_capacity(100);
     /// let mut more = HashMap::<u128, u32>::new();
     /// for _ in 0..20 {
     ///     if filter.insert("key") == Err(InsertError::TooManyCopies) {
@@ -230,8 +231,9 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     ///
     /// # Complexity
     /// Two buckets, and one lock where one of them has room. Where both are full, about 1.4 relocations at 95 % load, each under two or
-    /// three locks of its own. A refusal searches up to 2000 buckets, locks each stripe of the shard one after the other, and reads the
-    /// buckets again. If other writers interfere, it searches up to five times, the last time with all stripes of the shard locked.
+    /// three locks of its own. A refusal searches up to 2000 buckets, locks each stripe of the shard at least twice, one at a time, and
+    /// reads the buckets again. If other writers interfere, it searches up to five times, the last time with all stripes of the shard
+    /// locked.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -295,8 +297,8 @@ impl<K: ?Sized, S: BuildHasher, T: Remove> Filter<K, S, T> {
     /// meantime. In an expiring filter it is the live copy that dies first; in a counting filter a key has one copy, which goes with its
     /// whole count ([`subtract`](Filter::subtract) takes one from the count).
     ///
-    /// Remove only keys that were inserted, and that live. Removing an absent key may, as often as a lookup is wrong, remove the copy of
-    /// another key of its class, which lookups then miss.
+    /// Remove only keys that were inserted, and that live. With the probability of a false positive, removing an absent key removes
+    /// the copy of another key of its class, which lookups then miss.
     ///
     /// # Complexity
     /// Two buckets, under one or two locks.
@@ -315,27 +317,5 @@ impl<K: ?Sized, S: BuildHasher, T: Remove> Filter<K, S, T> {
         K: Borrow<Q>,
     {
         self.raw.remove(self.mixed(key))
-    }
-}
-
-impl<K: ?Sized + Borrow<str>, S: BuildHasher, T: Kind> Filter<K, S, T> {
-    /// Hashes the bytes of a string: the result is the hash of the `str` with these bytes, without a check for UTF-8. Strings of other
-    /// systems, which may be invalid UTF-8, have a hash, too.
-    ///
-    /// The bytes are fed to the hash function like those of a `str`, by [`write`](core::hash::Hasher::write) and `write_u8`. A function
-    /// with a method for strings (`Hasher::write_str`, unstable) hashes them differently; no function of this crate does.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<String>::with_capacity(100);
-    /// assert_eq!(filter.hash_str_bytes(b"key"), filter.hash("key"));
-    /// filter.hashed().insert(&filter.hash_str_bytes(b"\xff is no text"))?;
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn hash_str_bytes(&self, text: &[u8]) -> u64 {
-        hash_of_str_bytes(&self.hasher, text)
     }
 }

@@ -1,33 +1,61 @@
 //! Tagged filters: a tag beside each fingerprint.
 
-use super::TaggedFilter;
+use super::Filter;
 use super::batch::assert_same_length;
 use super::key::BatchKey;
+use super::kind::Tagged;
+use crate::builder::Builder;
 use crate::error::InsertError;
+use crate::hashing::DefaultHashBuilder;
 use crate::layout::Mixed;
 use crate::raw::{Answers, Put};
 use crate::report::{BulkReport, RemoveReport};
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 
-impl<K: ?Sized, S> TaggedFilter<K, S> {
-    /// Returns the largest tag. The smallest is 0.
+/// A [`Filter`] with a small number beside each key, its *tag*: which list, which reason, which shard?
+///
+/// It is a multiset of pairs of a key and a tag: `insert` and `remove` take both.
+/// [`tags`](Filter::tags) **never omits** a tag that the key was inserted with; with the probability of a false positive it also returns tags
+/// of other keys of the class. [`tag`](Filter::tag) is for keys with one tag each. Reading takes no lock.
+///
+/// ```
+/// use concurrent_cuckoo_filter::TaggedFilter;
+///
+/// const MALWARE: u32 = 0;
+/// const PHISHING: u32 = 1;
+/// let blocked = TaggedFilter::<String>::with_capacity(100_000);
+/// assert_eq!(blocked.insert_batch(&["a.com", "b.com"], MALWARE)?.inserted, 2);
+/// blocked.insert("c.com", PHISHING)?;
+/// assert_eq!(blocked.tag("c.com"), Some(PHISHING));
+/// assert_eq!(blocked.tag("d.com"), None);
+/// assert!(blocked.retag("b.com", MALWARE, PHISHING)?);
+/// assert!(blocked.remove("b.com", PHISHING) && !blocked.contains("b.com"));
+/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+/// ```
+pub type TaggedFilter<K, S = DefaultHashBuilder> = Filter<K, S, Tagged>;
+
+impl<K: ?Sized, S> Builder<K, S, Tagged> {
+    /// Sets the number of different tags, 1 to 65,535: they are 0 to one less. 7 unless set. It is raised to the largest number of as many
+    /// bits, 2^bits - 1. The width of a slot is a multiple of 4 with 3 or 4 bits, of 8 with 5 to 8, and of 16 with more.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::TaggedFilter;
     ///
-    /// let filter = TaggedFilter::<u64>::builder().capacity(100).tags(8).build()?;
-    /// assert_eq!(filter.max_tag(), 14); // 15 tags fit 4 bits
+    /// let filter = TaggedFilter::<String>::builder().capacity(100_000).tags(100).build()?;
+    /// assert_eq!((filter.config().max_tag, filter.config().fingerprint_bits), (126, 17)); // slots of 24 bits
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
-    #[must_use]
-    pub fn max_tag(&self) -> u32 {
-        self.raw.tags().most() - 1
+    pub fn tags(mut self, tags: u32) -> Self {
+        self.options.tags = tags;
+        self
     }
+}
 
+impl<K: ?Sized, S> TaggedFilter<K, S> {
     /// The value of a tag: that of a dead slot is 0.
     pub(crate) fn value(&self, tag: u32) -> Result<u32, InsertError> {
-        if tag <= self.max_tag() { Ok(tag + 1) } else { Err(InsertError::TagTooLarge) }
+        if tag < self.raw.tags().most() { Ok(tag + 1) } else { Err(InsertError::TagTooLarge) }
     }
 
     /// An insertion with this tag.
@@ -44,7 +72,7 @@ impl<K: ?Sized, S: BuildHasher> TaggedFilter<K, S> {
     /// Stores a copy of the key with this tag, whether the key is present or not. A key takes a slot per insertion, up to 8.
     ///
     /// # Errors
-    /// [`InsertError::TagTooLarge`] for a tag above [`max_tag`](TaggedFilter::max_tag), [`InsertError::Full`],
+    /// [`InsertError::TagTooLarge`] for a tag above [`max_tag`](crate::Config::max_tag), [`InsertError::Full`],
     /// [`InsertError::TooManyCopies`] and, in a growing filter, [`InsertError::OutOfMemory`]; nothing is stored then.
     ///
     /// # Complexity
@@ -56,7 +84,7 @@ impl<K: ?Sized, S: BuildHasher> TaggedFilter<K, S> {
     /// let filter = TaggedFilter::<String>::with_capacity(100);
     /// filter.insert("key", 5)?;
     /// assert_eq!(filter.tag("key"), Some(5));
-    /// assert_eq!((filter.max_tag(), filter.insert("key", 7)), (6, Err(InsertError::TagTooLarge)));
+    /// assert_eq!((filter.config().max_tag, filter.insert("key", 7)), (6, Err(InsertError::TagTooLarge)));
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     pub fn insert<Q: ?Sized + Hash>(&self, key: &Q, tag: u32) -> Result<(), InsertError>
@@ -113,7 +141,7 @@ impl<K: ?Sized, S: BuildHasher> TaggedFilter<K, S> {
     /// other.
     ///
     /// # Errors
-    /// [`InsertError::TagTooLarge`] if `to` is above [`max_tag`](TaggedFilter::max_tag).
+    /// [`InsertError::TagTooLarge`] if `to` is above [`max_tag`](crate::Config::max_tag).
     ///
     /// ```
     /// use concurrent_cuckoo_filter::TaggedFilter;
@@ -135,7 +163,7 @@ impl<K: ?Sized, S: BuildHasher> TaggedFilter<K, S> {
     }
 
     /// Removes a copy of the key with this tag, and returns whether there was one. Remove only pairs that were inserted: removing another
-    /// one may, as often as a lookup is wrong, remove the copy of another key of the class.
+    /// one may remove the copy of another key of the class, with the probability of a false positive.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::TaggedFilter;

@@ -2,6 +2,7 @@
 
 use super::Filter;
 use super::kind::{Kind, Timed};
+use crate::builder::Builder;
 use crate::error::BuildError;
 use crate::raw::{RawFilter, Tagging};
 use crate::sys::sync::SharedCounter;
@@ -28,7 +29,9 @@ impl Life {
         }
         // Of 2^t tags one is dead, and a life that begins in the middle of a tick takes one more.
         let bits = (2..=8).find(|bits| (1..=(1 << bits) - 2).contains(&steps));
-        let bits = bits.ok_or(BuildError::StepsOutOfRange { requested: steps })?;
+        let out_of_range =
+            || BuildError::OutOfRange { what: "steps of the time to live", requested: steps, possible: 1..=254 };
+        let bits = bits.ok_or_else(out_of_range)?;
         let steps = (1_u32 << bits) - 2;
         // Rounded up: all steps together are at least the time.
         let nanos = time.as_nanos().div_ceil(steps.into());
@@ -100,7 +103,8 @@ pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The time of a filter with tags.
+/// The time of a filter with tags. A clone goes on from the same moment.
+#[derive(Clone)]
 pub(crate) struct Timing {
     /// `None` if nothing dies.
     pub(crate) clock: Option<Clock>,
@@ -109,10 +113,11 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Time is counted from now.
-    pub(crate) fn new(raw: &RawFilter<Tagging>, life: Option<Life>) -> Self {
+    /// Time is counted from now. This part of a tick has passed already, in parts of 2^32.
+    pub(crate) fn new(raw: &RawFilter<Tagging>, life: Option<Life>, part: u32) -> Self {
         let whole = life.map_or(1, |life| raw.tags().value_for(life.all_ticks()));
-        Timing { clock: life.map(|life| Clock::new(life, raw.epoch(), 0)), whole }
+        let passed = |life: Life| ((life.tick.as_nanos() * u128::from(part)) >> 32) as u64;
+        Timing { clock: life.map(|life| Clock::new(life, raw.epoch(), passed(life))), whole }
     }
 
     /// The value of a merged copy, whose ticks do not come at the moments of the ticks of this filter: it lives a tick longer, or for
@@ -123,29 +128,48 @@ impl Timing {
     }
 }
 
-impl Clone for Timing {
-    /// Goes on from the same moment.
-    fn clone(&self) -> Self {
-        Timing { clock: self.clock.clone(), whole: self.whole }
-    }
-}
-
 impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     pub(crate) fn life(&self) -> Option<&Life> {
         T::clock(&self.time).map(|clock| &clock.life)
     }
 }
 
-#[cfg(feature = "snapshot")]
-impl Timing {
-    /// The time of a filter that was read, of which this part of a tick had passed when it was written, in parts of 2^32.
-    pub(crate) fn resumed(raw: &RawFilter<Tagging>, life: Option<Life>, part: u32) -> Self {
-        let timing = Timing::new(raw, life);
-        let clock = life.map(|life| {
-            let passed = (life.tick.as_nanos() * u128::from(part)) >> 32;
-            Clock::new(life, raw.epoch(), passed as u64)
-        });
-        Timing { clock, ..timing }
+impl<K: ?Sized, S, T: Timed> Builder<K, S, T> {
+    /// Sets the time that a key lives at least, counted from its insertion or renewal, or a count, counted from the first addition of its
+    /// window. Required for an expiring filter. In a counting filter it replaces a [`time_to_idle`](Builder::time_to_idle);
+    /// [`CountingFilter`](crate::CountingFilter#counts-within-a-window) lists the resulting promises.
+    pub fn time_to_live(mut self, time: Duration) -> Self {
+        self.options.life = Some((time, false));
+        self
+    }
+
+    /// Sets the least number of steps that the time to live or to idle is divided into, 1 to 254: a key or count lives at most one step
+    /// longer than requested. 6 unless set. The number is raised to the largest one of as many bits. It has no effect where counts do not
+    /// die.
+    ///
+    /// | steps | bits | room for keys that live longer |
+    /// |---:|---:|---:|
+    /// | 2 | 2 | 50 % |
+    /// | 6 | 3 | 17 % |
+    /// | 14 | 4 | 7 % |
+    /// | 30, 62 | 5, 6 | 3 %, 2 % |
+    /// | 126, 254 | 7, 8 | under 1 % |
+    ///
+    /// The bits of a step, of a counter and of a fingerprint share a slot, whose width is a multiple of 4 with 3 or 4 bits beside the
+    /// fingerprint, and of 8 with more: 13 and 3 fill 16, which is fastest.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::ExpiringFilter;
+    /// use std::time::Duration;
+    ///
+    /// let day = Duration::from_secs(24 * 3600);
+    /// let filter = ExpiringFilter::<String>::builder().capacity(100_000).time_to_live(day).steps(14).build()?;
+    /// assert_eq!(filter.config().tick, Some(day.div_f64(14.0)));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn steps(mut self, steps: u32) -> Self {
+        self.options.steps = steps;
+        self
     }
 }
 
@@ -194,15 +218,14 @@ impl<K: ?Sized, S, T: Timed> Filter<K, S, T> {
     /// assert_eq!(filter.advance_to(Duration::from_secs(9)), 0);
     /// assert_eq!(filter.advance_to(Duration::from_secs(30)), 3);
     /// assert_eq!(filter.advance_to(Duration::from_secs(30)), 0);
-    /// assert_eq!(filter.epoch(), 3);
+    /// assert_eq!(filter.stats().epoch, 3);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn advance_to(&self, elapsed: Duration) -> u64 {
         self.time.clock.as_ref().map_or(0, |clock| self.raw.advance_to(clock.tell(elapsed)))
     }
 
-    /// Does a part of the next tick's work ahead of it, by sweeping about this many buckets of 4 slots, and returns whether any are left.
-    /// The next tick only does the rest.
+    /// Does a part of the next tick's work in advance, by sweeping about this many buckets of 4 slots, and returns whether any are left.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::ExpiringFilter;
@@ -214,54 +237,6 @@ impl<K: ?Sized, S, T: Timed> Filter<K, S, T> {
     /// ```
     pub fn sweep(&self, buckets: usize) -> bool {
         self.time.clock.is_some() && self.raw.sweep(buckets)
-    }
-
-    /// Returns the number of ticks that were made.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::ExpiringFilter;
-    ///
-    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(std::time::Duration::from_secs(60)).build()?;
-    /// filter.advance();
-    /// assert_eq!(filter.epoch(), 1);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn epoch(&self) -> u64 {
-        self.raw.epoch()
-    }
-
-    /// Returns the time between two ticks: the time to live or to idle, divided by the number of steps that fit its bits. `None` if
-    /// nothing dies.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CountingFilter, ExpiringFilter};
-    /// use std::time::Duration;
-    ///
-    /// let minute = Duration::from_secs(60);
-    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(minute).steps(10).build()?;
-    /// assert_eq!(filter.tick(), Some(minute.div_f64(14.0))); // 14 steps fit 4 bits
-    /// assert_eq!(CountingFilter::<u64>::with_capacity(100).tick(), None);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn tick(&self) -> Option<Duration> {
-        self.life().map(|life| life.tick)
-    }
-
-    /// Returns the time that a key lives at least, or a count from the first addition of its window; `None` if nothing dies by it.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::ExpiringFilter;
-    /// use std::time::Duration;
-    ///
-    /// let filter = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(Duration::from_secs(60)).build()?;
-    /// assert_eq!(filter.time_to_live(), Some(Duration::from_secs(60)));
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn time_to_live(&self) -> Option<Duration> {
-        self.life().filter(|life| !life.renews).map(|life| life.time)
     }
 }
 

@@ -17,9 +17,23 @@ pub use well_mixed::{WellMixed, WellMixedHasher};
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 
+/// `Debug` without seeds, and without a state that contains them.
+macro_rules! debug_without_seeds {
+    ($($type:ident $(<$part:ident>)?),+) => {
+        $(impl$(<$part>)? fmt::Debug for $type$(<$part>)? {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($type)).finish_non_exhaustive()
+            }
+        })+
+    };
+}
+debug_without_seeds!(DefaultHashBuilder, DefaultHasher, WellMixed<S>, WellMixedHasher<H>);
+#[cfg(feature = "snapshot")]
+debug_without_seeds!(StableHashBuilder, StableHasher);
+
 /// The default hash function of filters: ahash with 256 bits of seeds.
 ///
-/// [`DefaultHashBuilder::new`] chooses random seeds, so each filter hashes differently: keys that collide in one filter
+/// [`DefaultHashBuilder::default`] chooses random seeds, so each filter hashes differently: keys that collide in one filter
 /// do not collide in another, and collisions cannot be computed without the seeds. Seeds do not protect against a party
 /// that can insert keys and query others: it finds false positives and collisions by trial. In that case limit the
 /// insertions and queries per party, confirm each "yes" in an exact store, and rebuild with new seeds if
@@ -51,21 +65,6 @@ pub struct DefaultHashBuilder {
 }
 
 impl DefaultHashBuilder {
-    /// Creates a hash function with new random seeds.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::DefaultHashBuilder;
-    /// use std::hash::BuildHasher;
-    ///
-    /// assert_ne!(DefaultHashBuilder::new().hash_one("key"), DefaultHashBuilder::new().hash_one("key"));
-    /// ```
-    #[must_use]
-    pub fn new() -> Self {
-        let random = ahash::RandomState::new();
-        let [a, b, c, d] = [0_u64, 1, 2, 3].map(|number| random.hash_one(number));
-        DefaultHashBuilder::with_seeds(a, b, c, d)
-    }
-
     /// Creates a hash function with these seeds, for reproducible results. Collisions can be computed from known or
     /// guessed seeds.
     ///
@@ -84,16 +83,11 @@ impl DefaultHashBuilder {
 }
 
 impl Default for DefaultHashBuilder {
-    /// Creates a hash function with new random seeds, like [`DefaultHashBuilder::new`].
+    /// Creates a hash function with new random seeds.
     fn default() -> Self {
-        DefaultHashBuilder::new()
-    }
-}
-
-impl fmt::Debug for DefaultHashBuilder {
-    /// Does not show the seeds.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DefaultHashBuilder").finish_non_exhaustive()
+        let random = ahash::RandomState::new();
+        let [a, b, c, d] = [0_u64, 1, 2, 3].map(|number| random.hash_one(number));
+        DefaultHashBuilder::with_seeds(a, b, c, d)
     }
 }
 
@@ -116,15 +110,6 @@ impl BuildHasher for DefaultHashBuilder {
 pub(crate) fn hash_of<K: ?Sized + Hash>(builder: &impl BuildHasher, key: &K) -> u64 {
     let mut state = builder.build_hasher();
     key.hash(&mut state);
-    state.finish()
-}
-
-/// Hashes bytes like a `str` of these bytes, which feeds its bytes and one that UTF-8 never contains to a hasher.
-#[inline(always)]
-pub(crate) fn hash_of_str_bytes(builder: &impl BuildHasher, text: &[u8]) -> u64 {
-    let mut state = builder.build_hasher();
-    state.write(text);
-    state.write_u8(0xff);
     state.finish()
 }
 
@@ -152,11 +137,11 @@ impl SavedHasher for DefaultHashBuilder {
         }
     };
 
-    fn keys(&self) -> Option<[u64; 4]> {
+    fn seeds(&self) -> Option<[u64; 4]> {
         Some(self.seeds)
     }
 
-    fn from_keys([a, b, c, d]: [u64; 4]) -> Option<Self> {
+    fn from_seeds([a, b, c, d]: [u64; 4]) -> Option<Self> {
         Some(DefaultHashBuilder::with_seeds(a, b, c, d))
     }
 }
@@ -164,13 +149,6 @@ impl SavedHasher for DefaultHashBuilder {
 /// The hasher of [`DefaultHashBuilder`].
 #[derive(Clone)]
 pub struct DefaultHasher(WellMixedHasher<ahash::AHasher>);
-
-impl fmt::Debug for DefaultHasher {
-    /// Does not show the state.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DefaultHasher").finish_non_exhaustive()
-    }
-}
 
 /// Forwards each method to ahash, which specializes them.
 impl Hasher for DefaultHasher {

@@ -57,11 +57,11 @@ impl SavedHasher for Prehashed {
     const NAME: &'static str = "prehashed";
 
     /// Returns zeros: the function has no seeds, and a snapshot can be loaded without passing it.
-    fn keys(&self) -> Option<[u64; 4]> {
+    fn seeds(&self) -> Option<[u64; 4]> {
         Some([0; 4])
     }
 
-    fn from_keys(keys: [u64; 4]) -> Option<Self> {
+    fn from_seeds(keys: [u64; 4]) -> Option<Self> {
         (keys == [0; 4]).then_some(Prehashed)
     }
 }

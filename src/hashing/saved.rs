@@ -53,13 +53,13 @@ pub trait SavedHasher: BuildHasher + Sized {
     /// Returns the seeds to store in the snapshot, which then loads without passing the hash function. `None`, the
     /// default, stores none, and the hash function must be passed to load the filter. Return `None` also for seeds of
     /// more than 256 bits.
-    fn keys(&self) -> Option<[u64; 4]> {
+    fn seeds(&self) -> Option<[u64; 4]> {
         None
     }
 
-    /// Creates the function with these seeds. Implement it together with [`keys`](SavedHasher::keys); the default,
-    /// `None`, goes with a `keys` that returns `None`.
-    fn from_keys(_keys: [u64; 4]) -> Option<Self> {
+    /// Creates the function with these seeds. Implement it together with [`seeds`](SavedHasher::seeds); the default,
+    /// `None`, goes with a `seeds` that returns `None`.
+    fn from_seeds(_keys: [u64; 4]) -> Option<Self> {
         None
     }
 }

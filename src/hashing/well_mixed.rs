@@ -1,7 +1,6 @@
 //! A marker for hash functions that need no further mixing.
 
 use crate::layout::Mixed;
-use core::fmt;
 use core::hash::{BuildHasher, Hasher};
 
 /// Marks a hash function whose hashes are evenly distributed over all 64 bits. Filters then do not mix them again,
@@ -26,13 +25,6 @@ use core::hash::{BuildHasher, Hasher};
 #[derive(Clone, Copy, Default)]
 pub struct WellMixed<S>(pub S);
 
-impl<S> fmt::Debug for WellMixed<S> {
-    /// Does not show the hash function, whose `Debug` may reveal its seeds.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WellMixed").finish_non_exhaustive()
-    }
-}
-
 impl<S: BuildHasher> BuildHasher for WellMixed<S> {
     type Hasher = WellMixedHasher<S::Hasher>;
 
@@ -53,13 +45,6 @@ impl<S: BuildHasher> BuildHasher for WellMixed<S> {
 /// ```
 #[derive(Clone)]
 pub struct WellMixedHasher<H>(H);
-
-impl<H> fmt::Debug for WellMixedHasher<H> {
-    /// Does not show the state, which contains seeds.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WellMixedHasher").finish_non_exhaustive()
-    }
-}
 
 impl<H> WellMixedHasher<H> {
     pub(super) fn new(hasher: H) -> Self {

@@ -95,8 +95,8 @@ impl<'a> Noted<'a> {
     }
 
     fn report(mut self) -> BulkReport {
-        let BulkReport { present, ref rejected, rejected_unlisted, .. } = self.report;
-        self.report.inserted = self.index - present - rejected.len() - rejected_unlisted;
+        let BulkReport { present, ref refused, refused_unlisted, .. } = self.report;
+        self.report.inserted = self.index - present - refused.len() - refused_unlisted;
         self.report
     }
 }

@@ -37,7 +37,7 @@ impl SnapshotHeader {
         if hasher != S::NAME {
             return Err(self.mismatch::<S>());
         }
-        keys.and_then(S::from_keys).ok_or_else(|| SnapshotError::NoKeys { hasher: hasher.clone() })
+        keys.and_then(S::from_seeds).ok_or_else(|| SnapshotError::NoSeeds { hasher: hasher.clone() })
     }
 
     /// Returns an error for another kind of filter. All but "plain" are kinds with slots that hold more than fingerprints.

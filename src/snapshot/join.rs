@@ -103,7 +103,7 @@ impl<K: SlotKind> Parts<K> {
         let Store { assembly, bytes, latest } = self.store.ok_or(missing)?;
         let raw = assembly.finish().ok_or(SnapshotError::OutOfMemory { bytes })?;
         let (_, passed) = latest.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let time = T::resumed(&raw, header.life(), passed);
+        let time = T::time(&raw, header.life(), passed);
         Ok(Filter::from_raw([header.capacity, header.max_capacity()], header.rate, raw, time, hasher))
     }
 }
@@ -153,7 +153,7 @@ impl<R: Read> SnapshotReader<R> {
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
     ///
-    /// let hasher = || StableHashBuilder::with_keys(1, 2);
+    /// let hasher = || StableHashBuilder::with_seeds(1, 2);
     /// let parts = [2..4, 0..2].map(|shards| {
     ///     let builder = CuckooFilter::<u64>::builder().capacity(1_000_000).hasher(hasher());
     ///     let mut bytes = Vec::new();
@@ -162,7 +162,7 @@ impl<R: Read> SnapshotReader<R> {
     /// });
     /// let mut whole = Vec::new();
     /// let header = SnapshotReader::join_to(parts.iter().map(|part| &part[..]), &mut whole)?;
-    /// assert_eq!((header.part(), header.key_type()), (0..4, "u64"));
+    /// assert_eq!((header.part, &header.key_type[..]), (0..4, "u64"));
     /// assert!(CuckooFilter::<u64, _>::read_from(&whole[..], hasher())?.is_empty());
     /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
     /// ```
@@ -183,7 +183,7 @@ impl<R: Read> SnapshotReader<R> {
     /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-join");
     /// let filter = CuckooFilter::<u64>::with_capacity(600_000);
     /// filter.insert(&7)?;
-    /// let parts = [0..1, 1..filter.shards()].map(|shards| {
+    /// let parts = [0..1, 1..filter.config().shards].map(|shards| {
     ///     let mut part = Vec::new();
     ///     filter.snapshot().shards(shards).write_to(&mut part).map(|()| part)
     /// });
@@ -221,7 +221,6 @@ fn whole<R: Read>(
     whole.part = 0..whole.plan.shards;
     whole.stored = headers().map(|header| header.stored).fold(0, u64::wrapping_add);
     whole.keys = whole.keys.filter(|_| headers().all(|header| header.keys.is_some()));
-    whole.metadata.clear();
     readers.sort_by_key(|reader| reader.header.parsed.part.start);
     Ok((SnapshotHeader::new(whole), readers))
 }

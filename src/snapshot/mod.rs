@@ -59,14 +59,14 @@ use std::path::Path;
 /// filter.snapshot().metadata(b"log offset 17").write_to(&mut bytes)?;
 ///
 /// let reader = SnapshotReader::new(&bytes[..])?;
-/// assert_eq!(reader.header().metadata(), b"log offset 17");
+/// assert_eq!(reader.header().metadata, b"log offset 17");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "nothing is written before `write_to` or `save` is called"]
 pub struct Snapshot<'a, K: ?Sized, S> {
     saved: Saved<'a, S>,
     metadata: &'a [u8],
-    with_keys: bool,
+    with_seeds: bool,
     key_type: Option<&'a str>,
     shards: Range<usize>,
     key: PhantomData<fn(&K)>,
@@ -93,7 +93,7 @@ pub(crate) struct Saved<'a, S> {
 impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     pub(crate) fn new(saved: Saved<'a, S>) -> Self {
         let shards = saved.shards.clone();
-        Snapshot { saved, metadata: &[], with_keys: true, key_type: None, shards, key: PhantomData }
+        Snapshot { saved, metadata: &[], with_seeds: true, key_type: None, shards, key: PhantomData }
     }
 
     /// Stores up to 64 KiB of the caller's bytes in the snapshot, such as the position in a log of changes up to which
@@ -126,35 +126,33 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
     ///
-    /// let hasher = StableHashBuilder::with_keys(1, 2);
+    /// let hasher = StableHashBuilder::with_seeds(1, 2);
     /// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, hasher.clone());
     /// filter.insert("key")?;
     /// let mut bytes = Vec::new();
-    /// filter.snapshot().without_keys().write_to(&mut bytes)?;
+    /// filter.snapshot().without_seeds().write_to(&mut bytes)?;
     /// assert!(CuckooFilter::<String, _>::read_from(&bytes[..], hasher)?.contains("key"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn without_keys(mut self) -> Self {
-        self.with_keys = false;
+    pub fn without_seeds(mut self) -> Self {
+        self.with_seeds = false;
         self
     }
 
-    /// Sets the name of the type of the keys, of at most 64 bytes, for user types, which have no name otherwise.
-    /// [`SnapshotReader::expect_key_type`] returns an error for a snapshot with another name. Choose a new name
-    /// whenever the `Hash` of the type changes.
+    /// Sets the name of the type of the keys, of at most 64 bytes, for user types, which have no name otherwise. Compare it with the
+    /// [`key_type`](SnapshotHeader::key_type) of the header before loading, and choose a new name whenever the `Hash` of the type changes.
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader};
+    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
     ///
     /// type Orders = CuckooFilter<(u32, u64)>;
     /// let mut bytes = Vec::new();
     /// Orders::with_capacity(100).snapshot().key_type("order-1").write_to(&mut bytes)?;
     ///
-    /// let read = |name| SnapshotReader::new(&bytes[..])?.expect_key_type(name)?.into_filter();
-    /// let orders: Orders = read("order-1")?;
-    /// let other: Result<Orders, _> = read("order-2");
-    /// assert!(matches!(other, Err(SnapshotError::KeyTypeMismatch { .. })));
-    /// # Ok::<(), SnapshotError>(())
+    /// let reader = SnapshotReader::new(&bytes[..])?;
+    /// assert_eq!(reader.header().key_type, "order-1");
+    /// let orders: Orders = reader.into_filter()?;
+    /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
     /// ```
     pub fn key_type(mut self, name: &'a str) -> Self {
         self.key_type = Some(name);
@@ -191,7 +189,7 @@ impl<K: ?Sized, S> fmt::Debug for Snapshot<'_, K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot")
             .field("metadata", &format_args!("{} bytes", self.metadata.len()))
-            .field("with_keys", &self.with_keys)
+            .field("with_seeds", &self.with_seeds)
             .field("shards", &self.shards)
             .finish_non_exhaustive()
     }
@@ -205,12 +203,12 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
     ///
     /// let mut bytes = Vec::new();
-    /// CuckooFilter::<String>::with_capacity(100).snapshot().without_keys().write_to(&mut bytes)?;
-    /// assert!(!SnapshotReader::new(&bytes[..])?.header().has_keys());
+    /// CuckooFilter::<String>::with_capacity(100).snapshot().without_seeds().write_to(&mut bytes)?;
+    /// assert!(!SnapshotReader::new(&bytes[..])?.header().has_seeds);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
-        let (plan, rate) = (*self.plan(), self.false_positive_rate());
+        let (plan, rate) = (*self.plan(), self.rate());
         let expiring = self.life().map(|life| Expiring {
             tag_bits: plan.tag_bits() - plan.count_bits,
             time_to_live: nanos(life.time),
@@ -229,7 +227,7 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     /// meantime may be in it or not ([consequences for a log](Snapshot::metadata)). Lookups never wait, and a writer
     /// waits at most for the copy of one shard, at most 1 MiB.
     ///
-    /// The bytes mean the same on every platform. The seeds of the hash function are among them, unless [`Snapshot::without_keys`] leaves
+    /// The bytes mean the same on every platform. The seeds of the hash function are among them, unless [`Snapshot::without_seeds`] leaves
     /// them out.
     ///
     /// # Errors
@@ -306,10 +304,10 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, StableHashBuilder};
     ///
-    /// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, StableHashBuilder::with_keys(1, 2));
+    /// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, StableHashBuilder::with_seeds(1, 2));
     /// let mut bytes = Vec::new();
     /// filter.write_to(&mut bytes)?;
-    /// let other = CuckooFilter::<String, _>::read_from(&bytes[..], StableHashBuilder::with_keys(1, 3));
+    /// let other = CuckooFilter::<String, _>::read_from(&bytes[..], StableHashBuilder::with_seeds(1, 3));
     /// assert!(matches!(other, Err(SnapshotError::HasherMismatch { .. })));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -323,7 +321,7 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     ///
     /// # Errors
     /// Those of [`read_from`](Filter::read_from); if the file cannot be read or is not a regular one; if it was written
-    /// [without seeds](Snapshot::without_keys); if anything follows the snapshot. For a pipe, use
+    /// [without seeds](Snapshot::without_seeds); if anything follows the snapshot. For a pipe, use
     /// [`SnapshotReader::new`].
     ///
     /// ```
@@ -355,13 +353,13 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
     ///
-    /// let hasher = || StableHashBuilder::with_keys(1, 2);
+    /// let hasher = || StableHashBuilder::with_seeds(1, 2);
     /// let build = || CuckooFilter::<u64, _>::with_capacity_and_hasher(600_000, hasher());
-    /// let parts = [0..1, 1..build().shards()].map(|shards| {
+    /// let parts = [0..1, 1..build().config().shards].map(|shards| {
     ///     // In a process of its own:
     ///     let filter = build();
     ///     let keys: Vec<u64> = (0..10_000).filter(|key| shards.contains(&filter.shard_of(key))).collect();
-    ///     assert!(filter.par_insert(&keys).rejected.is_empty());
+    ///     assert!(filter.par_insert(&keys).refused.is_empty());
     ///     let mut part = Vec::new();
     ///     filter.snapshot().shards(shards).write_to(&mut part).map(|()| part)
     /// });

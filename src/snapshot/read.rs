@@ -4,7 +4,6 @@ use super::arriving::{Arriving, Heads, exact};
 use super::file::open_regular;
 use super::format::{self, Header, PREFIX};
 use super::join::Parts;
-use super::key_type::KeyType;
 #[cfg(feature = "rayon")]
 use super::par_read;
 use crate::error::{SnapshotError, SnapshotPlace};
@@ -13,8 +12,9 @@ use crate::filter::kind::Kind;
 use crate::hashing::SavedHasher;
 use crate::layout::Plan;
 use crate::raw::SlotKind;
-use core::fmt;
+use crate::stats::Config;
 use core::ops::Range;
+use core::{fmt, mem};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -29,8 +29,8 @@ use std::path::{Path, PathBuf};
 /// filter.snapshot().metadata(b"list of today").write_to(&mut bytes)?;
 ///
 /// let reader = SnapshotReader::new(&bytes[..])?;
-/// assert_eq!(reader.header().capacity(), 100);
-/// assert_eq!(reader.header().metadata(), b"list of today");
+/// assert_eq!(reader.header().config.capacity, 100);
+/// assert_eq!(reader.header().metadata, b"list of today");
 /// let loaded: CuckooFilter<String> = reader.into_filter()?;
 /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
 /// ```
@@ -56,88 +56,48 @@ pub struct SnapshotReader<R> {
 /// filter.snapshot().metadata(b"day 2").write_to(&mut bytes)?;
 /// let reader = SnapshotReader::new(&bytes[..])?;
 /// let header = reader.header();
-/// assert_eq!((header.capacity(), header.max_capacity(), header.false_positive_rate()), (100, 100, Some(0.001)));
-/// assert_eq!((header.fingerprint_bits(), header.shards(), header.part()), (13, 1, 0..1));
-/// assert_eq!((header.stored(), header.key_type(), header.metadata()), (1, "u64", &b"day 2"[..]));
-/// assert!(header.has_keys() && header.hasher_name().starts_with("ahash"));
+/// assert_eq!(header.config, filter.config());
+/// assert_eq!((&header.key_type[..], &header.metadata[..]), ("u64", &b"day 2"[..]));
+/// assert_eq!((header.part.clone(), header.stored), (0..1, 1));
+/// assert!(header.has_seeds && header.hasher_name.starts_with("ahash"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct SnapshotHeader {
+    /// The fixed properties of the filter.
+    pub config: Config,
+    /// The bytes that were passed to [`Snapshot::metadata`](super::Snapshot::metadata).
+    pub metadata: Vec<u8>,
+    /// The [name](SavedHasher::NAME) of the hash function.
+    pub hasher_name: String,
+    /// Whether the snapshot contains the seeds of the hash function.
+    pub has_seeds: bool,
+    /// The name of the type of the keys; empty if it has none ([the named types](Filter::read_from)).
+    pub key_type: String,
+    /// The shards in this snapshot: all shards, unless it is a part.
+    pub part: Range<usize>,
+    /// The number of slots in use in the shards of this snapshot when writing began, or in the header of a
+    /// [`FilterView`](crate::FilterView) when it ended. It is exact if no writer ran during the write.
+    pub stored: u64,
+    /// Without the metadata.
     pub(super) parsed: Header,
 }
 
 impl SnapshotHeader {
-    /// Returns the bytes that were passed to [`Snapshot::metadata`](super::Snapshot::metadata).
-    #[must_use]
-    pub fn metadata(&self) -> &[u8] {
-        &self.parsed.metadata
-    }
-
-    /// Returns the [name](SavedHasher::NAME) of the hash function.
-    #[must_use]
-    pub fn hasher_name(&self) -> &str {
-        &self.parsed.hasher
-    }
-
-    /// Returns whether the snapshot contains the seeds of the hash function.
-    #[must_use]
-    pub fn has_keys(&self) -> bool {
-        self.parsed.keys.is_some()
-    }
-
-    /// Returns the requested number of keys.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.parsed.capacity
-    }
-
-    /// Returns the number of keys that the filter grows to; the [capacity](SnapshotHeader::capacity) if it does not
-    /// grow.
-    #[must_use]
-    pub fn max_capacity(&self) -> usize {
-        self.parsed.max_capacity()
-    }
-
-    /// Returns the bits of a fingerprint. See [`Filter::fingerprint_bits`].
-    #[must_use]
-    pub fn fingerprint_bits(&self) -> u32 {
-        self.parsed.plan.told_bits()
-    }
-
-    /// Returns the number of shards of the filter.
-    #[must_use]
-    pub fn shards(&self) -> usize {
-        self.parsed.plan.shards
-    }
-
-    /// Returns the shards in this snapshot: all shards, unless it is a part.
-    #[must_use]
-    pub fn part(&self) -> Range<usize> {
-        self.parsed.part.clone()
-    }
-
-    /// Returns the requested false-positive rate; `None` if a width was requested.
-    #[must_use]
-    pub fn false_positive_rate(&self) -> Option<f64> {
-        self.parsed.rate
-    }
-
-    /// Returns the number of slots in use in the shards of this snapshot when writing began. It is exact if no writer
-    /// ran during the write.
-    #[must_use]
-    pub fn stored(&self) -> u64 {
-        self.parsed.stored
-    }
-
-    /// Returns the name of the type of the keys; empty if it has none ([the named types](Filter::read_from)).
-    #[must_use]
-    pub fn key_type(&self) -> &str {
-        self.parsed.key_type.name()
-    }
-
-    pub(super) fn new(parsed: Header) -> Self {
-        SnapshotHeader { parsed }
+    pub(super) fn new(mut parsed: Header) -> Self {
+        let capacities = [parsed.capacity, parsed.max_capacity()];
+        let (kind, life) = (parsed.kind.filter(), parsed.life());
+        SnapshotHeader {
+            config: Config::of_kind(kind, &parsed.plan, capacities, parsed.rate, life.as_ref()),
+            metadata: mem::take(&mut parsed.metadata),
+            hasher_name: parsed.hasher.clone(),
+            has_seeds: parsed.keys.is_some(),
+            key_type: parsed.key_type.name().into(),
+            part: parsed.part.clone(),
+            stored: parsed.stored,
+            parsed,
+        }
     }
 
     pub(crate) fn plan(&self) -> &Plan {
@@ -149,16 +109,13 @@ impl fmt::Debug for SnapshotHeader {
     /// Shows neither the seeds of the hash function, nor hashes made with them, nor the metadata.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SnapshotHeader")
-            .field("capacity", &self.capacity())
-            .field("max_capacity", &self.max_capacity())
-            .field("fingerprint_bits", &self.fingerprint_bits())
-            .field("shards", &self.shards())
-            .field("part", &self.part())
-            .field("hasher_name", &self.hasher_name())
-            .field("has_keys", &self.has_keys())
-            .field("key_type", &self.key_type())
-            .field("stored", &self.stored())
-            .field("metadata", &format_args!("{} bytes", self.metadata().len()))
+            .field("config", &self.config)
+            .field("part", &self.part)
+            .field("hasher_name", &self.hasher_name)
+            .field("has_seeds", &self.has_seeds)
+            .field("key_type", &self.key_type)
+            .field("stored", &self.stored)
+            .field("metadata", &format_args!("{} bytes", self.metadata.len()))
             .finish_non_exhaustive()
     }
 }
@@ -233,29 +190,7 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     pub(super) fn header_bytes(&self) -> Vec<u8> {
-        self.header.parsed.to_bytes()
-    }
-
-    /// Checks that the type of the keys has this name, which [`Snapshot::key_type`](super::Snapshot::key_type) set.
-    ///
-    /// # Errors
-    /// [`SnapshotError::KeyTypeMismatch`].
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
-    ///
-    /// let mut bytes = Vec::new();
-    /// CuckooFilter::<(u32, u64)>::with_capacity(100).snapshot().key_type("order-1").write_to(&mut bytes)?;
-    /// assert!(SnapshotReader::new(&bytes[..])?.expect_key_type("order-1").is_ok());
-    /// assert!(SnapshotReader::new(&bytes[..])?.expect_key_type("order-2").is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn expect_key_type(self, name: &str) -> Result<Self, SnapshotError> {
-        let (saved, requested) = (self.header.parsed.key_type.clone(), KeyType::named(name));
-        if saved == requested {
-            return Ok(self);
-        }
-        Err(SnapshotError::KeyTypeMismatch { saved: saved.in_words(), requested: requested.in_words() })
+        Header { metadata: self.header.metadata.clone(), ..self.header.parsed.clone() }.to_bytes()
     }
 
     /// Returns the header.
@@ -287,10 +222,10 @@ impl<R: Read> SnapshotReader<R> {
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
     ///
     /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-without-keys");
-    /// let hasher = StableHashBuilder::with_keys(1, 2);
+    /// let hasher = StableHashBuilder::with_seeds(1, 2);
     /// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, hasher.clone());
     /// filter.insert("key")?;
-    /// filter.snapshot().without_keys().save(&path)?;
+    /// filter.snapshot().without_seeds().save(&path)?;
     /// let loaded: CuckooFilter<String, _> = SnapshotReader::open(&path)?.into_filter_with_hasher(hasher)?;
     /// assert!(loaded.contains("key"));
     /// # std::fs::remove_file(&path)?;

@@ -36,8 +36,8 @@ impl<'de, K: ?Sized + 'static, S: SavedHasher, U: Kind> Deserialize<'de> for Fil
 }
 
 fn bytes<K: ?Sized + 'static, S: SavedHasher, U: Kind>(filter: &Filter<K, S, U>) -> Result<Vec<u8>, SnapshotError> {
-    if filter.hasher().keys().and_then(S::from_keys).is_none() {
-        return Err(SnapshotError::NoKeys { hasher: S::NAME.into() });
+    if filter.hasher().seeds().and_then(S::from_seeds).is_none() {
+        return Err(SnapshotError::NoSeeds { hasher: S::NAME.into() });
     }
     let mut bytes = Vec::new();
     let about = filter.memory_usage();

@@ -64,10 +64,9 @@ impl Stored {
         PIECE + format::padded(self.plan().words)
     }
 
-    /// Returns the number of slots in use according to the trailer, at most `slots`.
-    pub(crate) fn taken(&self, bytes: &Bytes<'_>, slots: usize) -> usize {
-        let taken = bytes.eight(bytes.len() - PIECE + format::TRAILER_COUNT);
-        usize::try_from(taken).unwrap_or(usize::MAX).min(slots)
+    /// Stores the number of slots in use according to the trailer, at most `slots`, in the header.
+    pub(crate) fn note_taken(&mut self, bytes: &Bytes<'_>, slots: usize) {
+        self.header.stored = bytes.eight(bytes.len() - PIECE + format::TRAILER_COUNT).min(slots as u64);
     }
 
     /// Returns the epoch of an expiring filter after this much time since the last `advance_to` before the snapshot was written.

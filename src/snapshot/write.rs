@@ -27,10 +27,14 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
             return Err(SnapshotError::NoSuchShards { requested: self.shards.clone(), there: shards.clone() });
         }
         if let Some(name) = self.key_type.filter(|name| name.len() > MAX_NAME) {
-            return Err(SnapshotError::NameTooLong { len: name.len(), most: MAX_NAME });
+            return Err(SnapshotError::TooLong {
+                what: "name of the type of the keys",
+                len: name.len(),
+                most: MAX_NAME,
+            });
         }
         if self.metadata.len() > MAX_METADATA {
-            return Err(SnapshotError::MetadataTooLong { len: self.metadata.len(), most: MAX_METADATA });
+            return Err(SnapshotError::TooLong { what: "metadata", len: self.metadata.len(), most: MAX_METADATA });
         }
         let (Plan { reserve_bits, extension_bits, .. }, max_capacity) = (plan, max_capacity as u64);
         let growing = plan.grows().then_some(GrowingFields { reserve_bits, extension_bits, max_capacity });
@@ -45,7 +49,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
             key_type: self.key_type.map_or_else(KeyType::of::<K>, KeyType::named),
             hasher: S::NAME.into(),
             probe: probe(hasher),
-            keys: if self.with_keys { hasher.keys() } else { None },
+            keys: if self.with_seeds { hasher.seeds() } else { None },
             metadata: self.metadata.into(),
         })
     }

@@ -60,7 +60,7 @@ impl<K: ?Sized, S, T: Kind> Viewed for Filter<K, S, T> {
 /// ```
 /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView, StableHashBuilder};
 ///
-/// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, StableHashBuilder::new());
+/// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, StableHashBuilder::default());
 /// filter.insert("key")?;
 /// let mut bytes = Vec::new();
 /// filter.write_to(&mut bytes)?;
@@ -139,10 +139,10 @@ impl<F: Viewed<Key: 'static, Hasher: SavedHasher>> MappedFilter<F> {
     ///
     /// type Numbers = CuckooFilter<u64, StableHashBuilder>;
     /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-open-with-hasher");
-    /// let hasher = StableHashBuilder::with_keys(1, 2);
+    /// let hasher = StableHashBuilder::with_seeds(1, 2);
     /// let filter = Numbers::with_capacity_and_hasher(100, hasher.clone());
     /// filter.insert(&7)?;
-    /// filter.snapshot().without_keys().save(&path)?;
+    /// filter.snapshot().without_seeds().save(&path)?;
     /// assert!(MappedFilter::<Numbers>::open_with_hasher(&path, hasher)?.contains(&7));
     /// # std::fs::remove_file(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -178,7 +178,7 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
     ///
     /// let mut bytes = Vec::new();
     /// CuckooFilter::<u64>::with_capacity(100).write_to(&mut bytes)?;
-    /// assert!(FilterView::<CuckooFilter<u64>>::from_bytes(&bytes)?.is_empty());
+    /// assert!(!FilterView::<CuckooFilter<u64>>::from_bytes(&bytes)?.contains(&7));
     /// let truncated = FilterView::<CuckooFilter<u64>>::from_bytes(&bytes[..bytes.len() - 1]);
     /// assert!(matches!(truncated, Err(SnapshotError::Truncated { .. })));
     /// # Ok::<(), SnapshotError>(())
@@ -198,11 +198,11 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
     /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView, StableHashBuilder};
     ///
     /// type Numbers = CuckooFilter<u64, StableHashBuilder>;
-    /// let hasher = StableHashBuilder::with_keys(1, 2);
+    /// let hasher = StableHashBuilder::with_seeds(1, 2);
     /// let mut bytes = Vec::new();
-    /// Numbers::with_capacity_and_hasher(100, hasher.clone()).snapshot().without_keys().write_to(&mut bytes)?;
+    /// Numbers::with_capacity_and_hasher(100, hasher.clone()).snapshot().without_seeds().write_to(&mut bytes)?;
     /// assert!(FilterView::<Numbers>::from_bytes(&bytes).is_err());
-    /// assert!(FilterView::<Numbers>::from_bytes_with_hasher(&bytes, hasher)?.is_empty());
+    /// assert_eq!(FilterView::<Numbers>::from_bytes_with_hasher(&bytes, hasher)?.header().stored, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_bytes_with_hasher(bytes: &'a [u8], hasher: F::Hasher) -> Result<Self, SnapshotError> {
@@ -215,12 +215,14 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
         bytes: Bytes<'a>,
         hasher: impl FnOnce(&SnapshotHeader) -> Result<F::Hasher, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
-        let (stored, tables) = Stored::new(&bytes, F::Kind::NAME)?;
+        let (mut stored, tables) = Stored::new(&bytes, F::Kind::NAME)?;
         let hasher = hasher(&stored.header)?;
         stored.header.check_hashing::<F::Key, F::Hasher>(&hasher)?;
         let now = SharedCounter::default();
         now.raise(stored.epoch_after(Duration::ZERO));
-        Ok(FilterView { lookups: Lookups::new(bytes, &stored, tables)?, stored, now, hasher })
+        let lookups = Lookups::new(bytes, &stored, tables)?;
+        stored.note_taken(lookups.bytes(), lookups.slots(stored.plan()));
+        Ok(FilterView { lookups, stored, now, hasher })
     }
 }
 
@@ -246,7 +248,7 @@ impl<F: Viewed> FilterView<'_, F> {
     /// let mut bytes = Vec::new();
     /// filter.write_to(&mut bytes)?;
     /// let view = FilterView::<CuckooFilter<u64>>::from_bytes(&bytes)?;
-    /// assert_eq!((view.header().capacity(), view.header().key_type()), (100, "u64"));
+    /// assert_eq!((view.header().config.capacity, view.header().stored, &view.header().key_type[..]), (100, 1, "u64"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -258,30 +260,6 @@ impl<F: Viewed> FilterView<'_, F> {
     #[must_use]
     pub fn hasher(&self) -> &F::Hasher {
         &self.hasher
-    }
-
-    /// Returns the number of slots in use, according to the trailer of the snapshot.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView};
-    ///
-    /// let filter = CuckooFilter::<u64>::with_capacity(100);
-    /// filter.insert(&7)?;
-    /// let mut bytes = Vec::new();
-    /// filter.write_to(&mut bytes)?;
-    /// let view = FilterView::<CuckooFilter<u64>>::from_bytes(&bytes)?;
-    /// assert_eq!((view.len(), view.is_empty()), (1, false));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.stored.taken(self.lookups.bytes(), self.lookups.slots(self.stored.plan()))
-    }
-
-    /// Returns whether [`len`](FilterView::len) is 0.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -355,7 +333,7 @@ impl<F: Viewed<Kind: Timed>> FilterView<'_, F> {
     /// type Seen = ExpiringFilter<String, StableHashBuilder>;
     /// let hour = Duration::from_secs(3600);
     /// let seen = ExpiringFilter::<String>::builder().capacity(100).time_to_live(24 * hour);
-    /// let seen: Seen = seen.hasher(StableHashBuilder::new()).build()?;
+    /// let seen: Seen = seen.hasher(StableHashBuilder::default()).build()?;
     /// seen.see("a.com")?;
     /// let mut bytes = Vec::new();
     /// seen.write_to(&mut bytes)?;
@@ -399,16 +377,7 @@ impl<K: ?Sized, S: BuildHasher> FilterView<'_, CountingFilter<K, S>> {
 }
 
 impl<K: ?Sized, S: BuildHasher> FilterView<'_, TaggedFilter<K, S>> {
-    /// Returns the tag of the key, the smallest if there are several; `None` if the key is absent. See [`Filter::tag`].
-    #[must_use]
-    pub fn tag<Q: ?Sized + Hash>(&self, key: &Q) -> Option<u32>
-    where
-        K: Borrow<Q>,
-    {
-        self.tags(key).min()
-    }
-
-    /// Returns the tags of the key, in no order, one per copy. See [`Filter::tags`].
+    /// Returns the tags of the key, in no order, one per copy, like [`Filter::tags`]. The smallest is the result of [`Filter::tag`].
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{FilterView, TaggedFilter};

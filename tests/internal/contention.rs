@@ -54,7 +54,7 @@ impl Scene {
     fn new(stripes: Option<usize>, writers: usize) -> Self {
         let builder = Filter::builder().capacity(CAPACITY).fingerprint_bits(16);
         let filter = stripes.map_or(builder.clone(), |stripes| builder.stripes(stripes)).build().unwrap();
-        assert_eq!(filter.shards(), 1);
+        assert_eq!(filter.config().shards, 1);
         assert!(stripes.is_none_or(|stripes| filter.plan().stripes == stripes));
         let keys = filter.plan().slots() as u64 * 95 / 100;
         for hash in 0..keys {

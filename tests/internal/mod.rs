@@ -8,11 +8,13 @@
 //! | few_threads     | keys that stay are found beside a writer, few enough for Miri                            |
 //! | contention      | how often lookups repeat where keys move without pause                                   |
 //! | shared          | a process that is killed at any step leaves a shared filter that is right, and so does its successor |
+//! | face, bulk, stable_hash | unit tests of the faces, of the blocks of bulk operations, and of the stable hash function |
 //! | linearizability | histories of real threads and of shuttle's schedules, each explained by some exact order |
 
 mod linearizability;
 
 mod contention;
+mod face;
 mod few_threads;
 mod panic_safety;
 mod raced_lookup;

@@ -366,7 +366,7 @@ fn a_key_that_moves_is_found_in_a_large_table() {
         // 9 MiB of them.
         let slots = (9 << 23) / width as usize;
         let race = Race::by_relocation(one_shard, width, slots / 20 * 19);
-        let shards = one_shard(width, race.capacity).shards();
+        let shards = one_shard(width, race.capacity).config().shards;
         assert!(shards > 1);
         // 2^14 for each shard, and some that do not fill a group.
         let copies = shards * (1 << 14) + 3;

@@ -38,7 +38,7 @@ fn a_rate_too_low_is_refused_with_the_lowest_that_is_possible() {
         assert!(rate < lowest && lowest < 2e-9);
         assert!(error.to_string().contains("32 bits"), "{error}");
         // What the error calls possible is possible.
-        assert_eq!(builder().false_positive_rate(lowest).build().unwrap().fingerprint_bits(), 32);
+        assert_eq!(builder().false_positive_rate(lowest).build().unwrap().config().fingerprint_bits, 32);
     }
     assert!(refusal(builder().false_positive_rate(1e-12)).to_string().contains("1e-12"));
 }
@@ -50,7 +50,7 @@ fn any_rate_between_is_met() {
         for key in 0..1000 {
             filter.insert(&key).unwrap();
         }
-        assert!(filter.expected_false_positive_rate() <= rate, "{rate}");
+        assert!(filter.stats().expected_false_positive_rate <= rate, "{rate}");
     }
 }
 
@@ -58,12 +58,12 @@ fn any_rate_between_is_met() {
 fn other_wishes_that_cannot_be_are_refused() {
     for bits in [0, 1, 3, 33, 64, u32::MAX] {
         let error = refusal(builder().fingerprint_bits(bits));
-        assert!(matches!(error, BuildError::FingerprintBitsOutOfRange { requested, .. } if requested == bits));
+        assert!(matches!(error, BuildError::OutOfRange { requested, .. } if requested == bits));
         let message = error.to_string();
         assert!(message.contains(&format!("{bits} bits")) && message.contains("4 to 32"), "{message}");
     }
     for bits in 4..=32 {
-        assert_eq!(builder().fingerprint_bits(bits).build().unwrap().fingerprint_bits(), bits);
+        assert_eq!(builder().fingerprint_bits(bits).build().unwrap().config().fingerprint_bits, bits);
     }
     let error = refusal(builder().false_positive_rate(0.01).fingerprint_bits(12));
     assert!(matches!(error, BuildError::RateAndFingerprintBits { rate: 0.01, bits: 12, .. }));
@@ -154,7 +154,7 @@ fn with_capacity_panics_as_vec_does() {
 fn a_builder_can_be_used_twice() {
     let builder = builder().false_positive_rate(0.01);
     let (first, second) = (builder.clone().build().unwrap(), builder.build().unwrap());
-    assert_eq!(first.fingerprint_bits(), second.fingerprint_bits());
+    assert_eq!(first.config().fingerprint_bits, second.config().fingerprint_bits);
     assert_eq!(first.memory_usage(), second.memory_usage());
     // Each has seeds of its own.
     assert!((0..10).any(|key| first.hash(&key) != second.hash(&key)));

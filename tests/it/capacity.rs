@@ -115,7 +115,7 @@ fn filters_of_many_shards_have_slots_for_the_fullest_one() {
     for capacity in [10_000_000, 16_000_000, 100_000_000, 1_000_000_000, 10_000_000_000] {
         let builder = CuckooFilter::<u64>::builder().capacity(capacity).fingerprint_bits(32);
         // All but a five-thousandth of the memory is slots.
-        let (bytes, shards) = (builder.memory_usage().unwrap(), builder.layout().unwrap().shards() as f64);
+        let (bytes, shards) = (builder.memory_usage().unwrap(), builder.layout().unwrap().part(0, 1).len() as f64);
         let slots = bytes as f64 / 4.0;
         let (load, slots) = (capacity as f64 / slots, slots / shards);
         let refused = shards * 0.1 * ((load - 0.9728) / 0.0006 + load / slots / (2.0 * 0.0006 * 0.0006)).exp();

@@ -43,7 +43,7 @@ fn check(builder: Builder<u64>, keys: u64) {
         (keys * (step - 1) / 4..keys * step / 4).for_each(|hash| copies.insert(&filter, hash));
         copies.assert_are_those_of(&filter, 0..2 * keys);
     }
-    assert_eq!(filter.stats().tables > begun_with, filter.max_capacity() > filter.capacity());
+    assert_eq!(filter.stats().tables > begun_with, filter.config().max_capacity > filter.capacity());
     assert!((keys..2 * keys).any(|hash| filter.hashed().contains(&hash)), "no two keys of one class");
 
     let mut snapshot = Vec::new();

@@ -52,25 +52,25 @@ fn what_cannot_be_built_is_said() {
     let minute = || builder(10).time_to_live(60 * SECOND);
     assert_eq!(error(builder(10).time_to_live(Duration::ZERO)), BuildError::NoTimeToLive);
     assert!(matches!(error(builder(10).time_to_idle(Duration::MAX)), BuildError::TimeToLiveTooLong { .. }));
-    assert!(matches!(error(minute().steps(255)), BuildError::StepsOutOfRange { requested: 255, .. }));
-    assert!(matches!(error(minute().counter_bits(17)), BuildError::CounterBitsOutOfRange { requested: 17, .. }));
+    assert!(matches!(error(minute().steps(255)), BuildError::OutOfRange { requested: 255, .. }));
+    assert!(matches!(error(minute().counter_bits(17)), BuildError::OutOfRange { requested: 17, .. }));
     assert!(matches!(error(minute().counter_bits(16).steps(254)), BuildError::RateTooLow { widest: 8, .. }));
     // The last that is asked for replaces the other.
     let filter = minute().time_to_idle(SECOND).build().unwrap();
-    assert_eq!((filter.time_to_live(), filter.time_to_idle()), (None, Some(SECOND)));
+    assert_eq!((filter.config().time_to_live, filter.config().time_to_idle), (None, Some(SECOND)));
     let made = |bits, steps| {
         let filter = minute().counter_bits(bits).steps(steps).false_positive_rate(0.01).build().unwrap();
-        (filter.max_count(), filter.fingerprint_bits(), filter.tick().unwrap())
+        (filter.config().max_count, filter.config().fingerprint_bits, filter.config().tick.unwrap())
     };
     let steps = |number: u128| Duration::from_nanos((60 * SECOND).as_nanos().div_ceil(number) as u64);
     let kept = |bits| {
         let filter = builder(1000).counter_bits(bits).false_positive_rate(0.01).build().unwrap();
-        (filter.max_count(), filter.fingerprint_bits())
+        (filter.config().max_count, filter.config().fingerprint_bits)
     };
     assert_eq!([1, 2, 3, 4, 8, 16].map(kept), [(1, 10), (3, 10), (7, 13), (15, 12), (255, 16), (65_535, 16)]);
     for bits in [0, 17] {
         let error = error(builder(1000).counter_bits(bits)).to_string();
-        assert_eq!(error, format!("counters of {bits} bits were requested; 1 to 16 are possible"));
+        assert_eq!(error, format!("{bits} bits per counter were requested; 1 to 16 are possible"));
     }
     let too_low = error(builder(1000).counter_bits(16).false_positive_rate(1e-5));
     assert!(matches!(too_low, BuildError::RateTooLow { widest: 16, .. }), "{too_low:?}");
@@ -84,8 +84,14 @@ fn what_cannot_be_built_is_said() {
 fn without_a_time_to_live_time_stands_still() {
     let filter = builder(100).build().unwrap();
     filter.add(&1).unwrap();
-    assert_eq!((filter.advance(), filter.advance_to(Duration::MAX), filter.sweep(1), filter.epoch()), (0, 0, false, 0));
-    assert_eq!((filter.count(&1), filter.tick(), filter.time_to_live(), filter.time_to_idle()), (1, None, None, None));
+    assert_eq!(
+        (filter.advance(), filter.advance_to(Duration::MAX), filter.sweep(1), filter.stats().epoch),
+        (0, 0, false, 0)
+    );
+    assert_eq!(
+        (filter.count(&1), filter.config().tick, filter.config().time_to_live, filter.config().time_to_idle),
+        (1, None, None, None)
+    );
 }
 
 /// An exact filter of classes: the end of each window, in ticks, and its count.
@@ -193,7 +199,7 @@ proptest! {
                 }
                 Change::Batch(keys) => {
                     let mut counts = vec![9; keys.len()];
-                    assert_eq!(filter.add_batch(&keys, &mut counts).rejected, []);
+                    assert_eq!(filter.add_batch(&keys, &mut counts).refused, []);
                     prop_assert_eq!(counts, keys.iter().map(|&key| exact.add(key)).collect::<Vec<_>>());
                 }
                 Change::TryBatch(keys, limit) => {
@@ -204,7 +210,7 @@ proptest! {
                     prop_assert_eq!(counts, expected.collect::<Vec<_>>());
                 }
                 Change::Tick | Change::Later(_) if counts == Stay => {
-                    prop_assert_eq!((filter.advance(), filter.advance_to(Duration::MAX), filter.epoch()), (0, 0, 0));
+                    prop_assert_eq!((filter.advance(), filter.advance_to(Duration::MAX), filter.stats().epoch), (0, 0, 0));
                 }
                 Change::Tick => {
                     filter.advance();
@@ -227,7 +233,7 @@ proptest! {
                         prop_assert_eq!((ahead.count(&key), ahead.contains(&key)), (later.count(key), later.count(key) > 0));
                     }
                     filter = Filter::read_from(&bytes[..], hasher()).unwrap();
-                    prop_assert_eq!([filter.time_to_live(), filter.time_to_idle()].map(|time| time.is_some()), [counts == Live, counts == Idle]);
+                    prop_assert_eq!([filter.config().time_to_live, filter.config().time_to_idle].map(|time| time.is_some()), [counts == Live, counts == Idle]);
                     begun = exact.now;
                 }
                 Change::Clone => filter = filter.clone(),
@@ -364,7 +370,7 @@ fn merged_counts_add_up_and_live_as_long_as_the_later() {
         let asked = |bits| builder(1_000).counter_bits(bits).false_positive_rate(1e-5);
         let build = |bits| counts.of(asked(bits), 60 * SECOND).build().unwrap();
         let [one, other] = [(); 2].map(|()| build(3));
-        let most = u64::from(one.max_count());
+        let most = u64::from(one.config().max_count);
         (0..100_u64).for_each(|key| (0..=key % 10).for_each(|_| _ = one.add(&key).unwrap()));
         one.advance_to(30 * SECOND);
         (50..150_u64).for_each(|key| (0..=key % 3).for_each(|_| _ = other.add(&key).unwrap()));

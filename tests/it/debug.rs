@@ -20,7 +20,7 @@ fn hash_functions_show_none_of_their_keys() {
     let hasher = DefaultHashBuilder::with_seeds(1, 2, 3, 4);
     check(&hasher, "DefaultHashBuilder { .. }");
     check(&hasher.build_hasher(), "DefaultHasher { .. }");
-    let hasher = StableHashBuilder::with_keys(1, 2);
+    let hasher = StableHashBuilder::with_seeds(1, 2);
     check(&hasher, "StableHashBuilder { .. }");
     check(&hasher.build_hasher(), "StableHasher { .. }");
 }
@@ -33,17 +33,21 @@ fn what_is_under_way_shows_what_was_asked_for() {
     let filter = builder.build().unwrap();
     check(&filter.bulk().max_listed(7), "Bulk { max_listed: 7, .. }");
     let snapshot = filter.snapshot().metadata(b"secret");
-    check(&snapshot, "Snapshot { metadata: 6 bytes, with_keys: true, shards: 0..1, .. }");
+    check(&snapshot, "Snapshot { metadata: 6 bytes, with_seeds: true, shards: 0..1, .. }");
 }
 
 #[test]
 fn a_header_shows_sizes_and_names() {
-    let hasher = StableHashBuilder::with_keys(1, 2);
+    let hasher = StableHashBuilder::with_seeds(1, 2);
     let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(10, hasher);
     let bytes = written(|to| filter.snapshot().metadata(b"secret").write_to(to));
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
-    let shown = "SnapshotHeader { capacity: 10, max_capacity: 10, fingerprint_bits: 11, shards: 1, part: 0..1, \
-                 hasher_name: \"siphash-1-3\", has_keys: true, key_type: \"str\", stored: 0, metadata: 6 bytes, .. }";
+    let config = "Config { capacity: 10, max_capacity: 10, false_positive_rate: Some(0.001), fingerprint_bits: 11, shards: 1, \
+                  time_to_live: None, time_to_idle: None, tick: None, max_count: 8, max_tag: 0 }";
+    let shown = &format!(
+        "SnapshotHeader {{ config: {config}, part: 0..1, hasher_name: \"siphash-1-3\", has_seeds: true, \
+         key_type: \"str\", stored: 0, metadata: 6 bytes, .. }}"
+    );
     check(reader.header(), shown);
     check(&reader, &format!("SnapshotReader {{ header: {shown}, .. }}"));
 }
@@ -81,20 +85,21 @@ where
     shown.add(&WellMixed(hasher.clone()).build_hasher());
     shown.add(&filter.bulk());
     shown.add(&filter.insert_batch(&["secret"; 9]));
-    shown.add(&filter.insert_batch(&["secret"; 9]).rejected[0]);
+    shown.add(&filter.insert_batch(&["secret"; 9]).refused[0]);
     shown.add(&filter.remove_batch(&["secret"; 9]));
     shown.add(&filter.merge_from(&filter).unwrap());
     shown.add(&filter.stats());
+    shown.add(&filter.config());
     shown.add(&filter.snapshot().metadata(b"secret"));
     let bytes = written(|to| filter.snapshot().metadata(b"secret").write_to(to));
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
     shown.add(reader.header());
     shown.add(&reader);
-    let other_keys = CuckooFilter::<String, _>::read_from(&bytes[..], StableHashBuilder::with_keys(0, 0)).unwrap_err();
+    let other_keys = CuckooFilter::<String, _>::read_from(&bytes[..], StableHashBuilder::with_seeds(0, 0)).unwrap_err();
     assert!(matches!(other_keys, SnapshotError::HasherMismatch { .. }));
     shown.add(&other_keys);
     shown.add(&SnapshotPlace::Header);
-    shown.add(&filter.insert_batch(&["secret"; 9]).rejected[0].error);
+    shown.add(&filter.insert_batch(&["secret"; 9]).refused[0].error);
     shown.add(&filter.merge_from(&CuckooFilter::with_capacity_and_hasher(99999, hasher.clone())).unwrap_err());
     shown.add(&CuckooFilter::<String>::builder().build().unwrap_err());
     shown.add(&FilterView::<CuckooFilter<String, S>>::from_bytes_with_hasher(&bytes, hasher.clone()).unwrap());
@@ -153,12 +158,12 @@ fn no_public_type_shows_keys_of_a_hash_function_or_metadata() {
     let keys = [0xdead_beef_cafe_f00d_u64, 0x0123_4567_89ab_cdef, 0xfeed_face_0bad_c0de, 0x5ca1_ab1e_0ddb_a115];
     let mut shown = Shown::default();
     let mut secrets = keys.to_vec();
-    secrets.extend(show_all(&StableHashBuilder::with_keys(keys[0], keys[1]), &mut shown));
+    secrets.extend(show_all(&StableHashBuilder::with_seeds(keys[0], keys[1]), &mut shown));
     secrets.extend(show_all(&DefaultHashBuilder::with_seeds(keys[0], keys[1], keys[2], keys[3]), &mut shown));
 
     let has_shared = cfg!(all(feature = "shared", target_os = "linux"));
     #[cfg(all(feature = "shared", target_os = "linux"))]
-    show_shared(StableHashBuilder::with_keys(keys[0], keys[1]), &mut shown);
+    show_shared(StableHashBuilder::with_seeds(keys[0], keys[1]), &mut shown);
     let public: BTreeSet<String> = include_str!("../../docs/public-api.txt")
         .lines()
         .filter_map(|line| line.split_once("core::fmt::Debug for concurrent_cuckoo_filter::"))

@@ -37,7 +37,7 @@ fn what_cannot_be_built_is_said() {
         let named: f64 = said.rsplit(' ').next().unwrap().parse().unwrap();
         assert!(named >= lowest);
         assert_eq!(
-            builder(1_000_000).steps(steps).false_positive_rate(named).build().unwrap().fingerprint_bits(),
+            builder(1_000_000).steps(steps).false_positive_rate(named).build().unwrap().config().fingerprint_bits,
             widest
         );
     }
@@ -59,8 +59,8 @@ fn steps_and_rates_choose_the_narrowest_slot() {
     ] {
         let filter = builder(100_000).steps(steps).false_positive_rate(rate).build().unwrap();
         // Rounded up, to the nanosecond.
-        let tick = (filter.tick().unwrap().as_nanos(), filter.time_to_live().unwrap().as_nanos());
-        assert_eq!((tick.0, filter.fingerprint_bits()), (tick.1.div_ceil(made), bits), "{steps}");
+        let tick = (filter.config().tick.unwrap().as_nanos(), filter.config().time_to_live.unwrap().as_nanos());
+        assert_eq!((tick.0, filter.config().fingerprint_bits), (tick.1.div_ceil(made), bits), "{steps}");
     }
 }
 
@@ -68,15 +68,17 @@ fn steps_and_rates_choose_the_narrowest_slot() {
 fn any_time_to_live_has_ticks() {
     for time in [Duration::from_nanos(1), Duration::from_nanos(5), SECOND, Duration::from_nanos(u64::MAX)] {
         let filter = ExpiringFilter::<u64>::builder().capacity(10).time_to_live(time).build().unwrap();
-        assert!(filter.tick().unwrap() > Duration::ZERO && filter.tick().unwrap().saturating_mul(6) >= time);
+        assert!(
+            filter.config().tick.unwrap() > Duration::ZERO && filter.config().tick.unwrap().saturating_mul(6) >= time
+        );
         filter.insert(&1).unwrap();
         filter.insert_for(&2, time).unwrap();
         filter.insert_for(&3, Duration::ZERO).unwrap();
         filter.advance();
         assert!(filter.contains(&1) && filter.contains(&2) && !filter.contains(&3));
         filter.advance_to(Duration::MAX);
-        let ticks = Duration::MAX.as_nanos() / filter.tick().unwrap().as_nanos();
-        assert_eq!(u128::from(filter.epoch()), ticks.min(1 << 63));
+        let ticks = Duration::MAX.as_nanos() / filter.config().tick.unwrap().as_nanos();
+        assert_eq!(u128::from(filter.stats().epoch), ticks.min(1 << 63));
         (0..3).for_each(|_| _ = filter.advance());
         assert!(!filter.contains(&1));
         filter.insert(&4).unwrap();
@@ -91,7 +93,7 @@ fn any_time_to_live_has_ticks() {
 fn keys_live_their_time_and_at_most_a_step_longer() {
     for (steps, seed) in [(2, 1), (6, 2), (14, 3), (30, 4), (254, 5)] {
         let filter = builder(20_000).steps(steps).false_positive_rate(1e-4).build().unwrap();
-        let (time, tick) = (filter.time_to_live().unwrap(), filter.tick().unwrap());
+        let (time, tick) = (filter.config().time_to_live.unwrap(), filter.config().tick.unwrap());
         let mut random = Rng::with_seed(seed);
         // When each key dies, at the earliest and at the latest.
         let mut deadlines = HashMap::<u64, [Duration; 2]>::new();
@@ -164,10 +166,10 @@ fn churn_at_full_load() {
                     let newest = stored.load(Ordering::Acquire);
                     // Some that live, some that are dead, some between.
                     let key = random.u64(newest.saturating_sub(3 * CAPACITY)..newest.max(1));
-                    let begun = filter.epoch();
+                    let begun = filter.stats().epoch;
                     let found = filter.contains(&key);
                     let dies = key / each_tick + STEPS + 1;
-                    assert!(found || key >= newest || filter.epoch() >= dies, "{key} is gone before its time");
+                    assert!(found || key >= newest || filter.stats().epoch >= dies, "{key} is gone before its time");
                     if begun >= dies {
                         asked.fetch_add(1, Ordering::Relaxed);
                         wrong.fetch_add(u64::from(found), Ordering::Relaxed);

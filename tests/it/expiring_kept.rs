@@ -40,7 +40,10 @@ fn no_part_of_a_tick_is_lost_at_a_restart() {
             before = down * SECOND;
             filter = read(&bytes_of(&filter), before).unwrap();
             // A file has parts of 2^32 of a tick, rounded down.
-            assert!(filter.epoch() == u64::from(seconds) / 10 || seconds % 10 == 0, "{seconds} s, {up} and {down}");
+            assert!(
+                filter.stats().epoch == u64::from(seconds) / 10 || seconds % 10 == 0,
+                "{seconds} s, {up} and {down}"
+            );
             assert!(filter.contains(&1) || seconds >= 60, "gone after {seconds} s");
             assert!(!filter.contains(&1) || seconds <= 70, "there after {seconds} s");
         }
@@ -72,7 +75,7 @@ fn a_key_lives_one_tick_longer_at_the_most_however_short_it_is() {
     filter.insert(&1).unwrap();
     filter.advance_to(Duration::from_nanos(299));
     assert!(filter.contains(&1));
-    filter.advance_to(Duration::from_nanos(300) + filter.tick().unwrap());
+    filter.advance_to(Duration::from_nanos(300) + filter.config().tick.unwrap());
     assert!(!filter.contains(&1));
 }
 
@@ -86,30 +89,30 @@ fn what_is_read_goes_on_as_what_was_written() {
             filter.insert_for(&(key as u64), life).unwrap();
         }
         let bytes = bytes_of(&filter);
-        let epoch = filter.epoch();
+        let epoch = filter.stats().epoch;
         for passed in [0, 1, 9, 10, 31, 59, 60, 90, 1_000_000] {
             let loaded = read(&bytes, passed * SECOND).unwrap();
             assert_eq!(
-                (loaded.capacity(), loaded.time_to_live().unwrap(), loaded.tick().unwrap()),
-                (capacity, 60 * SECOND, filter.tick().unwrap())
+                (loaded.capacity(), loaded.config().time_to_live.unwrap(), loaded.config().tick.unwrap()),
+                (capacity, 60 * SECOND, filter.config().tick.unwrap())
             );
             // Part of a tick had passed, of which a file has parts of 2^32, rounded down. What is all dead is as old as need be.
-            let tick = filter.tick().unwrap().as_nanos();
+            let tick = filter.config().tick.unwrap().as_nanos();
             let due = ((100 * SECOND).as_nanos() % tick + (passed * SECOND).as_nanos()) / tick;
-            let made = u128::from(loaded.epoch() - epoch);
+            let made = u128::from(loaded.stats().epoch - epoch);
             assert!(made == due || made + 1 == due || made > 60 * SECOND.as_nanos() / tick, "{made} of {due} ticks");
             for (key, &life) in lives.iter().enumerate() {
                 let (found, passed) = (loaded.contains(&(key as u64)), passed * SECOND);
                 assert!(found || life < passed, "{key} is gone before its time, after {passed:?}");
-                if passed > 60 * SECOND + filter.tick().unwrap() {
+                if passed > 60 * SECOND + filter.config().tick.unwrap() {
                     assert!(!found && loaded.is_empty());
                 }
             }
             // Time is counted from the loading.
             let passed = passed * SECOND;
-            assert_eq!(loaded.advance_to(passed + filter.tick().unwrap()), 1);
+            assert_eq!(loaded.advance_to(passed + filter.config().tick.unwrap()), 1);
             loaded.insert(&7_000).unwrap();
-            loaded.advance_to(passed + filter.tick().unwrap() + 59 * SECOND);
+            loaded.advance_to(passed + filter.config().tick.unwrap() + 59 * SECOND);
             assert!(loaded.contains(&7_000));
         }
         // Time goes on alike in both.
@@ -129,20 +132,20 @@ fn a_snapshot_beside_ticks_loses_nothing_that_lives() {
     let keys: Vec<u64> = (0..50_000).collect();
     let mut ticks_seen = 0;
     for _ in 0..8 {
-        assert!(filter.insert_batch(&keys).rejected.is_empty());
+        assert!(filter.insert_batch(&keys).refused.is_empty());
         // Three ticks are left to each key. Two of them may be made before the shard of a key is copied, and not more.
         let (before, bytes) = thread::scope(|scope| {
-            let before = filter.epoch();
+            let before = filter.stats().epoch;
             let ticks = scope.spawn(|| (0..2).for_each(|_| _ = filter.advance()));
             let bytes = bytes_of(&filter);
             ticks.join().unwrap();
             (before, bytes)
         });
         let loaded = read(&bytes, Duration::ZERO).unwrap();
-        ticks_seen += loaded.epoch() - before;
-        assert!(keys.iter().all(|key| loaded.contains(key)), "{} ticks", loaded.epoch() - before);
+        ticks_seen += loaded.stats().epoch - before;
+        assert!(keys.iter().all(|key| loaded.contains(key)), "{} ticks", loaded.stats().epoch - before);
         // What dies there dies here, and no tag of another epoch is left.
-        while loaded.epoch() < before + 4 {
+        while loaded.stats().epoch < before + 4 {
             loaded.advance();
         }
         assert!(loaded.is_empty());
@@ -168,7 +171,7 @@ fn files_of_other_kinds_are_refused() {
             assert_eq!(result.is_ok(), asked == number, "{result:?}");
             assert!(asked == number || matches!(result, Err(SnapshotError::KindMismatch { .. })), "{result:?}");
         }
-        let other = StableHashBuilder::with_keys(1, 3);
+        let other = StableHashBuilder::with_seeds(1, 3);
         assert!(ExpiringFilter::<u64, _>::read_from(&bytes[..], other).is_err());
     }
     let whole = &files[0];
@@ -184,7 +187,7 @@ fn a_time_that_no_filter_has_is_refused() {
     let filter = builder(100).build().unwrap();
     filter.insert(&1).unwrap();
     let sealed = Sealed::new(bytes_of(&filter));
-    assert_eq!(SnapshotReader::new(&sealed.bytes[..]).unwrap().header().stored(), 1);
+    assert_eq!(SnapshotReader::new(&sealed.bytes[..]).unwrap().header().stored, 1);
     let (tick, epoch) = (9_999_999_999_u64, (1_u64 << 63) + 1);
     for (at, value, named) in [
         (184, tick, "tick"),
@@ -225,7 +228,7 @@ fn merged_keys_have_the_time_that_was_left_to_them() {
     let different = builder(2_000).time_to_live(61 * SECOND).build().unwrap();
     assert_eq!(one.merge_from(&different), Err(MergeError::SizesDiffer));
     let seeds = ExpiringFilter::builder().capacity(2_000).time_to_live(60 * SECOND);
-    let seeds = seeds.hasher(StableHashBuilder::with_keys(3, 4)).build().unwrap();
+    let seeds = seeds.hasher(StableHashBuilder::with_seeds(3, 4)).build().unwrap();
     assert_eq!(one.merge_from(&seeds), Err(MergeError::HashersDiffer));
 }
 
@@ -254,9 +257,9 @@ fn batches_do_what_loops_do() {
     let keys: Vec<u64> = (0..40_000).collect();
     let report = full.par_insert(&keys);
     assert_eq!(report.inserted, full.len());
-    assert_eq!(report.inserted + report.rejected.len(), keys.len());
-    assert!(report.inserted > 10_000 && report.rejected.is_sorted_by_key(|rejection| rejection.index));
-    let refused: Vec<u64> = report.rejected.iter().map(|rejection| keys[rejection.index]).collect();
+    assert_eq!(report.inserted + report.refused.len(), keys.len());
+    assert!(report.inserted > 10_000 && report.refused.is_sorted_by_key(|refusal| refusal.index));
+    let refused: Vec<u64> = report.refused.iter().map(|refusal| keys[refusal.index]).collect();
     let stored = keys.iter().filter(|key| refused.binary_search(key).is_err());
     assert!(stored.into_iter().all(|key| full.contains(key)));
     assert!(refused.iter().filter(|key| full.contains(key)).count() < refused.len() / 100);

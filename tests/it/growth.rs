@@ -28,7 +28,7 @@ fn a_filter_grows_to_what_was_asked_for_and_keeps_every_key() {
     {
         let builder = CuckooFilter::<u64>::builder().capacity(capacity).max_capacity(max_capacity);
         let filter = builder.false_positive_rate(rate).build().unwrap();
-        assert_eq!((filter.capacity(), filter.max_capacity()), (capacity, max_capacity));
+        assert_eq!((filter.capacity(), filter.config().max_capacity), (capacity, max_capacity));
         let (mut stored, mut step) = (0, capacity.max(10_000));
         while stored < max_capacity {
             step = (step as f64 * 1.42) as usize;
@@ -44,7 +44,7 @@ fn a_filter_grows_to_what_was_asked_for_and_keeps_every_key() {
             for hash in 0..stored as u64 {
                 assert!(filter.hashed().contains(&hash), "{hash} of {stored}");
             }
-            let (expected, found) = (filter.expected_false_positive_rate(), measured_rate(&filter, 1 << 40));
+            let (expected, found) = (filter.stats().expected_false_positive_rate, measured_rate(&filter, 1 << 40));
             assert!(expected <= rate, "{expected} at {stored} of {max_capacity}");
             // 6 standard deviations of as many draws.
             let slack = 6.0 * (expected / 1e6).sqrt() + 1e-6;
@@ -52,7 +52,7 @@ fn a_filter_grows_to_what_was_asked_for_and_keeps_every_key() {
         }
         let stats = filter.stats();
         assert_eq!((stats.len, stats.refused_full), (max_capacity, 0));
-        assert_eq!(stats.tables as u64, filter.shards() as u64 + stats.splits);
+        assert_eq!(stats.tables as u64, filter.config().shards as u64 + stats.splits);
         assert!(stats.doublings >= 1 && stats.time_in_splits.as_nanos() > 0, "{stats:?}");
     }
 }
@@ -210,7 +210,7 @@ fn what_cannot_be_is_refused_by_name() {
     );
     assert_eq!(
         message(builder().max_capacity(2_000).fingerprint_bits(5).build().unwrap_err()),
-        "fingerprints of 5 bits were requested; 6 to 30 are possible"
+        "5 bits per fingerprint were requested; 6 to 30 are possible"
     );
     assert!(matches!(
         builder().max_capacity(2_000).false_positive_rate(1e-12).build().unwrap_err(),
@@ -219,7 +219,7 @@ fn what_cannot_be_is_refused_by_name() {
     assert!(matches!(builder().max_capacity(usize::MAX).build().unwrap_err(), BuildError::TooLarge { .. }));
     for bits in 6..=30 {
         let filter = builder().max_capacity(40_000).fingerprint_bits(bits).build().unwrap();
-        assert_eq!(filter.fingerprint_bits(), bits);
+        assert_eq!(filter.config().fingerprint_bits, bits);
         (0..40_000).for_each(|hash| filter.hashed().insert(&hash).unwrap());
         assert!((0..40_000).all(|hash| filter.hashed().contains(&hash)), "{bits} bits");
     }
@@ -237,7 +237,7 @@ fn a_refused_insertion_leaves_the_filter_as_it_is() {
                     let builder = $filter::<u64>::builder()
                         $(.time_to_live($time))?.capacity(60)
                         .max_capacity($largest)
-                        .hasher(StableHashBuilder::with_keys(seed, 0));
+                        .hasher(StableHashBuilder::with_seeds(seed, 0));
                     builder.build().unwrap()
                 };
                 let (filter, replica) = (build(), build());

@@ -69,7 +69,7 @@ macro_rules! kind {
             const DIGESTS: [u64; 2] = $digests;
 
             fn build(keys: usize, grows: bool) -> Self {
-                let builder = $builder.hasher(Stable::with_keys(1, 2));
+                let builder = $builder.hasher(Stable::with_seeds(1, 2));
                 let builder = if grows { builder.capacity(2_000).max_capacity(keys) } else { builder.capacity(keys) };
                 $make(builder.build().unwrap())
             }
@@ -219,8 +219,8 @@ fn filled<F: Kind>(keys: u64, grows: bool) -> F {
     let (one, batch, bulk) = (0..keys / 4, keys / 4..keys / 2, keys / 2..keys);
     one.for_each(|key| filter.put(key));
     let [batch, bulk] = [batch, bulk].map(Vec::from_iter);
-    assert_eq!(filter.put_batch(&batch).rejected, []);
-    assert_eq!(filter.par_put(&bulk).rejected, []);
+    assert_eq!(filter.put_batch(&batch).refused, []);
+    assert_eq!(filter.par_put(&bulk).refused, []);
     filter
 }
 
@@ -320,7 +320,7 @@ fn snapshots<F: Kind>(keys: u64, grows: bool) {
     F::map(&file.path(), &asked, &mut mapped).unwrap();
     assert!(viewed == loaded && mapped == loaded, "a snapshot that is queried in place");
     let with_metadata = filter.with_metadata(b"offset 17");
-    assert_eq!(SnapshotReader::new(&with_metadata[..]).unwrap().header().metadata(), b"offset 17");
+    assert_eq!(SnapshotReader::new(&with_metadata[..]).unwrap().header().metadata, b"offset 17");
 }
 
 /// Cut off anywhere, or with one bit flipped anywhere: an error or, before the check of a file, other answers.
@@ -372,7 +372,7 @@ fn determinism<F: Kind>(keys: u64, grows: bool) {
     assert_eq!(one.bytes(), read.bytes(), "after a snapshot");
     // The probe of the hash function is of arrays as they lie in memory.
     if cfg!(all(target_pointer_width = "64", target_endian = "little")) {
-        let digest = Stable::with_keys(0, 0).hash_one(&one.bytes()[..]);
+        let digest = Stable::with_seeds(0, 0).hash_one(&one.bytes()[..]);
         assert_eq!(digest, F::DIGESTS[usize::from(grows)], "the bytes are those of format 2: {digest:#x}");
     }
 }

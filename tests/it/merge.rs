@@ -17,7 +17,7 @@ fn of_keys(capacity: usize, bits: u32, keys: impl IntoIterator<Item = u64>) -> F
 fn filters_of_several_shards() {
     let a = of_keys(700_000, 16, 0..300_000);
     let b = of_keys(700_000, 16, 200_000..500_000);
-    assert_eq!(a.shards(), 3);
+    assert_eq!(a.config().shards, 3);
     let report = a.merge_from(&b).unwrap();
     assert_eq!((report.inserted, report.refused), (300_000, 0));
     assert_eq!((a.len(), b.len()), (600_000, 300_000));
@@ -41,7 +41,7 @@ fn filters_of_different_sizes() {
 fn filters_of_different_stripes() {
     let striped = |stripes| {
         let builder = CuckooFilter::<u64>::builder().capacity(1000).fingerprint_bits(16).stripes(stripes);
-        builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap()
+        builder.hasher(StableHashBuilder::with_seeds(1, 2)).build().unwrap()
     };
     let (a, b) = (striped(1), striped(64));
     (0..1000).for_each(|key| b.insert(&key).unwrap());
@@ -51,7 +51,7 @@ fn filters_of_different_stripes() {
 
 #[test]
 fn filters_of_different_hashers() {
-    let of = |first, second| Filter::with_capacity_and_hasher(100, StableHashBuilder::with_keys(first, second));
+    let of = |first, second| Filter::with_capacity_and_hasher(100, StableHashBuilder::with_seeds(first, second));
     let (a, b) = (of(1, 2), of(1, 3));
     b.insert(&1).unwrap();
     let error = a.merge_from(&b).unwrap_err();

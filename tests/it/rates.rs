@@ -30,7 +30,7 @@ fn the_rate_follows_the_formula_at_every_width_and_load() {
                 rate.sigmas()
             );
             assert!(rate.is_likely(), "{bits} bits, load {load}: {} for {}", rate.measured(), rate.expected());
-            assert!((filter.expected_false_positive_rate() - formula(load, bits)).abs() < 1e-9);
+            assert!((filter.stats().expected_false_positive_rate - formula(load, bits)).abs() < 1e-9);
         }
     }
 }

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
 fn builder(capacity: usize) -> Builder<u64, StableHashBuilder> {
-    CuckooFilter::builder().capacity(capacity).hasher(StableHashBuilder::with_keys(3, 4))
+    CuckooFilter::builder().capacity(capacity).hasher(StableHashBuilder::with_seeds(3, 4))
 }
 
 fn open(path: &Path) -> Result<SharedFilter<Filter>, SharedError> {
@@ -184,7 +184,7 @@ fn no_contents_keep_a_lookup_from_its_end() {
     for bits in [8, 13, 16, 24, 31] {
         let builder = CuckooFilter::<u64, _>::builder().capacity(2000).fingerprint_bits(bits);
         let filter =
-            SharedFilter::create_or_replace(&path, builder.hasher(StableHashBuilder::with_keys(3, 4))).unwrap();
+            SharedFilter::create_or_replace(&path, builder.hasher(StableHashBuilder::with_seeds(3, 4))).unwrap();
         let (seen, whole) = (reader(&path).unwrap(), fs::read(&path).unwrap());
         let mut scribbler = Command::new(std::env::current_exe().unwrap())
             .args(["shared::no_contents_keep_a_lookup_from_its_end", "--exact"])

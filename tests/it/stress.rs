@@ -109,7 +109,7 @@ fn stable_keys_are_in_each_snapshot_of_two_shards() {
     for bits in [4, 5, 13] {
         let shape = Shape { stripes: Some(64), ..Shape::new(300_000, bits, &mut rng) };
         let shared = Shared::new(shape, &mut rng);
-        assert_eq!(shared.filter.shards(), 2);
+        assert_eq!(shared.filter.config().shards, 2);
         shared.run(300_000, &mut rng);
     }
 }

@@ -13,7 +13,7 @@ use testkit::written;
 
 /// The same in every process.
 pub(crate) fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
+    StableHashBuilder::with_seeds(1, 2)
 }
 
 /// A filter whose keys lie at the same places each time.

@@ -97,9 +97,9 @@ fn errors_are_matched_compared_and_counted_as_people_write_it() {
     let (small, large) = (CuckooFilter::<u64>::with_capacity(10), CuckooFilter::with_capacity(1000));
     assert_eq!(small.merge_from(&large), Err(MergeError::SizesDiffer));
     assert_eq!(small.merge_from(&CuckooFilter::with_capacity(10)), Err(MergeError::HashersDiffer));
-    let unread = |bytes: &[u8]| CuckooFilter::<u64>::read_from(bytes, DefaultHashBuilder::new()).map(drop);
+    let unread = |bytes: &[u8]| CuckooFilter::<u64>::read_from(bytes, DefaultHashBuilder::default()).map(drop);
     assert!(matches!(unread(b"a text, and no filter at all"), Err(SnapshotError::NotASnapshot)));
-    let no_parts = CuckooFilter::<u64>::join([&[][..]; 0], DefaultHashBuilder::new()).map(drop);
+    let no_parts = CuckooFilter::<u64>::join([&[][..]; 0], DefaultHashBuilder::default()).map(drop);
     assert!(matches!(no_parts, Err(SnapshotError::NoParts)));
 }
 
@@ -114,8 +114,8 @@ fn references_that_dereference_to_the_key_are_taken() {
     assert!(["a", "b", "c", "d", "e"].into_iter().all(|word| words.contains(word)));
     let report = words.insert_batch(&[Cow::Borrowed("f"), Cow::Owned("g".into())]);
     assert!(report.inserted == 2 && words.contains("g"));
-    assert_eq!(words.par_insert_iter([Rc::<str>::from("h")]).inserted, 1);
-    assert_eq!(words.par_insert_iter([String::from("i")].iter()).inserted, 1);
+    assert_eq!(words.bulk().insert_iter([Rc::<str>::from("h")]).inserted, 1);
+    assert_eq!(words.bulk().insert_iter([String::from("i")].iter()).inserted, 1);
     assert!(words.remove(&String::from("a")));
     assert_eq!(words.count(&String::from("b")), 1);
 

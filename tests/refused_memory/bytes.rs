@@ -23,7 +23,7 @@ fn the_bytes_that_are_refused_are_told() {
     TRACED.store(false, Ordering::Relaxed);
     let build = || {
         let builder = CuckooFilter::<u64>::builder().capacity(10_000).fingerprint_bits(32);
-        builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap()
+        builder.hasher(StableHashBuilder::with_seeds(1, 2)).build().unwrap()
     };
     let (filter, other, mut written) = (build(), build(), Vec::new());
     match refused(|| filter.merge_from(&other)) {

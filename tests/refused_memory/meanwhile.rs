@@ -14,15 +14,18 @@ const OTHERS: std::ops::Range<u64> = 1_000_000..1_040_000;
 fn a_bulk_insertion_is_overtaken_by_doublings() {
     const KEYS: u64 = 40_000;
     for allocations in 0.. {
-        let filter: &CuckooFilter<u64> = Box::leak(Box::new(CuckooFilter::growing(1_000..=10_000_000)));
+        let filter: &CuckooFilter<u64> = {
+            let builder = CuckooFilter::builder().capacity(1_000).max_capacity(10_000_000);
+            Box::leak(Box::new(builder.build().unwrap()))
+        };
         *GROWING.lock().unwrap() = Some(filter);
         MEANWHILE.set(Some((allocations, || {
             let filter = GROWING.lock().unwrap().expect("set before");
             OTHERS.for_each(|key| filter.insert(&key).unwrap());
         })));
-        let report = filter.par_insert_iter(0..KEYS);
+        let report = filter.bulk().insert_iter(0..KEYS);
         let overtaken = MEANWHILE.take().is_none();
-        assert_eq!((report.inserted as u64, report.rejected.len()), (KEYS, 0), "after {allocations} allocations");
+        assert_eq!((report.inserted as u64, report.refused.len()), (KEYS, 0), "after {allocations} allocations");
         assert!((0..KEYS).all(|key| filter.contains(&key)), "a key is lost");
         if !overtaken {
             assert!(allocations > 5, "the blocks are among them");

@@ -20,7 +20,7 @@ const CAPACITY: usize = 600_000;
 const KEYS: u64 = 200_000;
 
 fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
+    StableHashBuilder::with_seeds(1, 2)
 }
 
 fn build() -> Result<Filter, BuildError> {
@@ -119,7 +119,7 @@ const OPERATIONS: [Operation; 12] = [
         Led::Done
     }),
     (LISTS, |scene| {
-        assert_eq!(scene.filter.insert_batch(&scene.copies).rejected.len(), scene.copies.len() - 8);
+        assert_eq!(scene.filter.insert_batch(&scene.copies).refused.len(), scene.copies.len() - 8);
         Led::Done
     }),
     ("par_insert", |scene| {
@@ -128,7 +128,7 @@ const OPERATIONS: [Operation; 12] = [
         Led::Done
     }),
     ("par_insert_iter", |scene| {
-        assert_eq!(scene.filter.par_insert_iter(&scene.keys).inserted, scene.keys.len());
+        assert_eq!(scene.filter.bulk().insert_iter(&scene.keys).inserted, scene.keys.len());
         assert_eq!(scene.filter.len(), KEYS as usize + scene.keys.len());
         Led::Done
     }),

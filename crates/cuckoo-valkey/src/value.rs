@@ -141,11 +141,11 @@ impl Filter {
 
     /// The initial and the maximum number of keys.
     pub(crate) fn capacities(&self) -> [usize; 2] {
-        either!(self, filter => [filter.capacity(), filter.max_capacity()])
+        either!(self, filter => [filter.capacity(), filter.config().max_capacity])
     }
 
     pub(crate) fn seed(&self) -> u64 {
-        either!(self, filter => filter.hasher()).keys().map_or(0, |[seed, ..]| seed)
+        either!(self, filter => filter.hasher()).seeds().map_or(0, |[seed, ..]| seed)
     }
 
     pub(crate) fn slots(&self) -> usize {
@@ -159,7 +159,7 @@ impl Filter {
 
     /// The interval between two ticks, if items expire.
     pub(crate) fn tick(&self) -> Option<Duration> {
-        self.expiring()?.tick()
+        self.expiring()?.config().tick
     }
 
     pub(crate) fn expiring(&self) -> Option<&Expiring> {
@@ -194,7 +194,7 @@ impl Filter {
 impl Reservation {
     pub(crate) fn build(&self) -> Result<Stored, BuildError> {
         let Reservation { capacity, seed, time_to_live, parameters, next_tick } = *self;
-        let hasher = StableHashBuilder::with_keys(seed, 0);
+        let hasher = StableHashBuilder::with_seeds(seed, 0);
         let most = if parameters.expansion == 0 { capacity } else { capacity.saturating_mul(GROWTH) };
         macro_rules! configured {
             ($builder:expr) => {
@@ -440,7 +440,7 @@ pub(crate) fn random() -> u64 {
 }
 
 fn checksum(bytes: &[u8]) -> u64 {
-    StableHashBuilder::with_keys(0, 0).hash_one(bytes)
+    StableHashBuilder::with_seeds(0, 0).hash_one(bytes)
 }
 
 impl Value {

@@ -98,7 +98,7 @@ fn floods_of_one_key_change_nothing_else() {
     assert_eq!((0..stored).find(|key| filter.count(key) == 0), None, "lost in a flood of another key: {shape}");
     // Keys of a pair of buckets cannot leave it to make room for a key with the same pair. A bucket makes a pair with half of the
     // others of its shard.
-    let shards = filter.shards() as f64;
+    let shards = filter.config().shards as f64;
     let buckets = slots(&filter) / 4.0 / shards;
     let expected = floods as f64 * stored as f64 / shards / (buckets * buckets / 4.0);
     assert!(full <= most(expected), "{full} floods ended as full, {expected:.1} expected: filter of {shape}");

@@ -30,7 +30,7 @@ fn no_address_of_a_long_list_is_missed() {
     let start = Instant::now();
     let report = filter.bulk().max_listed(1).insert_iter((0..keys).map(address));
     let loaded = start.elapsed().as_secs_f64();
-    assert_eq!(report.rejected.first(), None, "a list within the capacity");
+    assert_eq!(report.refused.first(), None, "a list within the capacity");
     figure(
         "4.5",
         format_args!(
@@ -58,7 +58,7 @@ fn no_address_of_a_long_list_is_missed() {
             count(hits),
             count(absent),
             hits as f64 / absent as f64 * 100.0,
-            filter.expected_false_positive_rate() * 100.0,
+            filter.stats().expected_false_positive_rate * 100.0,
         ),
     );
 }

@@ -130,12 +130,12 @@ fn fill(shape: &Shape, filter: &Filter, rng: &mut Rng) -> Vec<u64> {
     let (name, insert) = INSERTS[rng.usize(..INSERTS.len())];
     let mut keys: Vec<u64> = (first..).take(rng.usize(..=shape.capacity)).collect();
     let report = insert(filter, &keys);
-    if report.inserted + report.rejected.len() != keys.len() {
+    if report.inserted + report.refused.len() != keys.len() {
         broken(shape, None, format_args!("the report of {name} does not add up"));
     }
-    if let [refusal, ..] = &report.rejected[..] {
+    if let [refusal, ..] = &report.refused[..] {
         check(keys[refusal.index], refusal.error);
-        let mut refused = report.rejected.iter().map(|refusal| refusal.index).peekable();
+        let mut refused = report.refused.iter().map(|refusal| refusal.index).peekable();
         let mut index = 0..;
         keys.retain(|_| refused.next_if_eq(&index.next().expect("endless")).is_none());
         return keys;
@@ -201,7 +201,7 @@ fn the_rate_follows_the_formula_at_every_width() {
             gone.for_each(|key| assert!(filter.remove(&key), "remove did not find {key} in a filter of {shape}"));
         }
         let load = filter.load_factor();
-        let expected = filter.expected_false_positive_rate();
+        let expected = filter.stats().expected_false_positive_rate;
         assert!(
             (expected - formula(load, *bits)).abs() < 1e-9,
             "{expected} is not the formula for a filter of {shape}"
@@ -259,10 +259,10 @@ fn the_requested_rate_is_kept_at_full_capacity() {
     let measured = each_on_all_cores(&filters, |(requested, shape, rng)| {
         let filter = shape.build();
         (0..shape.capacity as u64).for_each(|key| _ = filter.insert(&key));
-        let expected = filter.expected_false_positive_rate();
+        let expected = filter.stats().expected_false_positive_rate;
         assert!(expected <= *requested, "{expected} is above the rate requested for a filter of {shape}");
         let hits = hits(&filter, lookups, &mut rng.clone());
-        (*requested, Rate::of(lookups, hits, slots(&filter), filter.load_factor(), filter.fingerprint_bits()))
+        (*requested, Rate::of(lookups, hits, slots(&filter), filter.load_factor(), filter.config().fingerprint_bits))
     });
     let mut highest = 0.0_f64;
     for requested in RATES {

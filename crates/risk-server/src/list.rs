@@ -108,7 +108,7 @@ impl Config {
             .capacity(keys.max(self.capacity).min(self.most_keys()))
             .max_capacity(self.most_keys())
             .false_positive_rate(self.false_positive_rate)
-            .hasher(StableHashBuilder::new())
+            .hasher(StableHashBuilder::default())
             .build()
     }
 }
@@ -289,7 +289,7 @@ impl List {
             "relocations": stats.relocations,
             "splits": stats.splits,
             "slots": stats.slots,
-            "max_capacity": filter.max_capacity(),
+            "max_capacity": filter.config().max_capacity,
             "memory_bytes": filter.memory_usage(),
         });
         figures
@@ -630,10 +630,12 @@ fn load_snapshot(config: &Config, store: &Database, version: u128) -> Result<(Fi
     let file = File::open(&path).map_err(|error| format!("the snapshot cannot be opened: {error}"))?;
     let reader = SnapshotReader::new(BufReader::new(file)).map_err(|error| error.to_string())?;
     let header = reader.header();
-    if header.metadata() != version.to_le_bytes() {
+    if header.metadata != version.to_le_bytes() {
         return Err("the snapshot is of another state of the list".to_owned());
     }
-    if (header.max_capacity(), header.false_positive_rate()) != (config.most_keys(), Some(config.false_positive_rate)) {
+    if (header.config.max_capacity, header.config.false_positive_rate)
+        != (config.most_keys(), Some(config.false_positive_rate))
+    {
         return Err("the snapshot is of a filter for another rate, or for another number of keys".to_owned());
     }
     let filter: Filter = reader.into_filter().map_err(|error| error.to_string())?;

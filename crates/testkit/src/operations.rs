@@ -67,10 +67,10 @@ impl<S: BuildHasher + Sync> Ways<S> {
     pub const INSERTS: [Insert<S>; 9] = [
         ("insert_batch", |filter, keys| filter.insert_batch(keys)),
         ("par_insert", |filter, keys| filter.par_insert(keys)),
-        ("par_insert_iter", |filter, keys| filter.par_insert_iter(keys.iter().copied())),
+        ("par_insert_iter", |filter, keys| filter.bulk().insert_iter(keys.iter().copied())),
         ("hashed().insert_batch", |filter, keys| filter.hashed().insert_batch(&hashes(filter, keys))),
         ("hashed().par_insert", |filter, keys| filter.hashed().par_insert(&hashes(filter, keys))),
-        ("hashed().par_insert_iter", |filter, keys| filter.hashed().par_insert_iter(hashes(filter, keys))),
+        ("hashed().par_insert_iter", |filter, keys| filter.hashed().bulk().insert_iter(hashes(filter, keys))),
         ("bulk().insert", |filter, keys| filter.bulk().progress(|_| {}).insert(keys)),
         ("bulk().insert_iter", |filter, keys| filter.bulk().insert_iter(keys.iter().copied())),
         ("hashed().bulk().insert", |filter, keys| filter.hashed().bulk().insert(&hashes(filter, keys))),

@@ -144,7 +144,7 @@ fn publish(list: PathBuf, folder: PathBuf) -> Result<(), Failure> {
         Err(error) => return Err(format!("{}: {error}", current.display()).into()),
     };
     let (capacity, hasher) = match &older {
-        None => (keys.len() + ROOM, StableHashBuilder::new()),
+        None => (keys.len() + ROOM, StableHashBuilder::default()),
         Some(older) => (older.capacity(), older.hasher().clone()),
     };
     if keys.len() > capacity {
@@ -206,7 +206,7 @@ fn load(list: PathBuf, snapshot: PathBuf) -> Result<BlockList, Failure> {
         Err(error) => return Err(format!("{}: {error}", snapshot.display()).into()),
     }
     let keys = read(&list)?;
-    let filter = BlockList::with_capacity_and_hasher(keys.len() + ROOM, StableHashBuilder::new());
+    let filter = BlockList::with_capacity_and_hasher(keys.len() + ROOM, StableHashBuilder::default());
     fill(&filter, &keys)?;
     Ok(filter)
 }
@@ -222,9 +222,9 @@ fn read(list: &path::Path) -> Result<Vec<String>, Failure> {
 
 /// Inserts the keys on all threads of the rayon pool.
 fn fill(filter: &BlockList, keys: &[String]) -> Result<(), Failure> {
-    match filter.par_insert(keys).rejected.first() {
+    match filter.par_insert(keys).refused.first() {
         None => Ok(()),
-        Some(rejected) => Err(format!("{:?}: {}", keys[rejected.index], rejected.error).into()),
+        Some(refused) => Err(format!("{:?}: {}", keys[refused.index], refused.error).into()),
     }
 }
 

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if first == "--share" {
         let path = arguments.next().ok_or("the name of the file to share is missing")?;
         let builder = CuckooFilter::<str>::builder().capacity(1000).false_positive_rate(1e-7);
-        let shared = SharedFilter::create(path, builder.hasher(StableHashBuilder::with_keys(1, 2)))?;
+        let shared = SharedFilter::create(path, builder.hasher(StableHashBuilder::with_seeds(1, 2)))?;
         println!("created");
         for line in std::io::stdin().lock().lines() {
             shared.writer()?.insert(&line?)?;

@@ -49,7 +49,7 @@ impl<K: ?Sized, S> CuckooFilter<K, S> {
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
     ///
-    /// let build = || CuckooFilter::<u64, _>::with_capacity_and_hasher(1000, StableHashBuilder::with_keys(1, 2));
+    /// let build = || CuckooFilter::<u64, _>::with_capacity_and_hasher(1000, StableHashBuilder::with_seeds(1, 2));
     /// let (one, other) = (build(), build());
     /// (0..900).for_each(|key| one.insert(&key).unwrap());
     /// (0..900).rev().for_each(|key| other.insert(&key).unwrap());
@@ -87,7 +87,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
     ///
-    /// let list = CuckooFilter::<u64, _>::with_capacity_and_hasher(1_000, StableHashBuilder::new());
+    /// let list = CuckooFilter::<u64, _>::with_capacity_and_hasher(1_000, StableHashBuilder::default());
     /// let (mut older, mut newer, mut delta) = (Vec::new(), Vec::new(), Vec::new());
     /// list.write_to(&mut older)?;
     /// list.insert(&7)?;
@@ -115,7 +115,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
         if found != from {
             return Err(mismatch(from, found));
         }
-        let metadata = delta.header.metadata().to_vec();
+        let metadata = delta.header.metadata.clone();
         let mut report = DeltaReport { removed: 0, inserted: 0, metadata };
         for changed in &delta.changes {
             let shard = changed.change.piece.shard;

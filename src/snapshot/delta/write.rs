@@ -28,7 +28,7 @@ impl<R: Read> SnapshotReader<R> {
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
     ///
     /// type List = CuckooFilter<String, StableHashBuilder>;
-    /// let list = List::with_capacity_and_hasher(100_000, StableHashBuilder::new());
+    /// let list = List::with_capacity_and_hasher(100_000, StableHashBuilder::default());
     /// let (mut yesterday, mut today, mut delta) = (Vec::new(), Vec::new(), Vec::new());
     /// list.insert("a.com")?;
     /// list.write_to(&mut yesterday)?;

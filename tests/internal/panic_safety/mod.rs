@@ -277,7 +277,7 @@ fn works(filter: &Filter, hashes: &[u64], copies: &BTreeMap<Class, usize>) {
 fn check_emptied(filter: &Filter, stored: &[u64]) {
     filter.clear();
     assert!(filter.is_empty() && stored.iter().all(|&hash| !filter.hashed().contains(&hash)));
-    assert_eq!(filter.hashed().insert_batch(stored).rejected, []);
+    assert_eq!(filter.hashed().insert_batch(stored).refused, []);
     assert_eq!(filter.len(), stored.len());
     let copies = copies(filter, stored);
     assert_eq!(copies.values().sum::<usize>(), stored.len());
@@ -288,14 +288,14 @@ fn check_emptied(filter: &Filter, stored: &[u64]) {
 
 fn filter_of_thousands(width: u32, stored: &[u64]) -> Filter {
     let filter = CuckooFilter::builder().capacity(5000).fingerprint_bits(width).stripes(16).build().unwrap();
-    assert_eq!((filter.shards(), filter.hashed().insert_batch(stored).rejected), (1, vec![]));
+    assert_eq!((filter.config().shards, filter.hashed().insert_batch(stored).refused), (1, vec![]));
     filter
 }
 
 /// One in which threads work on several shards at a time.
 fn filter_of_shards(width: u32, stored: &[u64]) -> Filter {
     let filter = CuckooFilter::builder().capacity(500_000).fingerprint_bits(width).build().unwrap();
-    assert!(filter.shards() > 1);
-    assert_eq!(filter.hashed().insert_batch(stored).rejected, []);
+    assert!(filter.config().shards > 1);
+    assert_eq!(filter.hashed().insert_batch(stored).refused, []);
     filter
 }

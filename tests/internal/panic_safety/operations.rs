@@ -73,9 +73,10 @@ fn single_operations() {
 
 /// Another filter with these, filled by a thread that lives on.
 fn other(filter: &Filter, hashes: &[u64]) -> Filter {
-    let builder = CuckooFilter::builder().capacity(filter.capacity()).fingerprint_bits(filter.fingerprint_bits());
+    let builder =
+        CuckooFilter::builder().capacity(filter.capacity()).fingerprint_bits(filter.config().fingerprint_bits);
     let other = builder.hasher(filter.hasher().clone()).build().unwrap();
-    thread::scope(|scope| scope.spawn(|| assert_eq!(other.hashed().insert_batch(hashes).rejected, [])).join().unwrap());
+    thread::scope(|scope| scope.spawn(|| assert_eq!(other.hashed().insert_batch(hashes).refused, [])).join().unwrap());
     other
 }
 
@@ -167,7 +168,7 @@ fn bulk_operations_of_shards_at_13_bits() {
 #[test]
 #[ignore = "long: .ci/run runs it"]
 fn bulk_operations() {
-    let insert_iter = |filter: &Filter, own: &[u64]| drop(filter.hashed().par_insert_iter(own.iter().copied()));
+    let insert_iter = |filter: &Filter, own: &[u64]| drop(filter.hashed().bulk().insert_iter(own.iter().copied()));
     let mut killed = 0;
     let widths = if is_full() { &WIDTHS[..] } else { &[13, 16] };
     for &width in widths {

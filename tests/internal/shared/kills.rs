@@ -24,7 +24,7 @@ const STABLE: u64 = 700;
 const KILLED: &str = "CUCKOO_KILLED";
 
 fn builder() -> crate::Builder<u64, StableHashBuilder> {
-    CuckooFilter::builder().capacity(950).hasher(StableHashBuilder::with_keys(1, 2))
+    CuckooFilter::builder().capacity(950).hasher(StableHashBuilder::with_seeds(1, 2))
 }
 
 /// Hashes of different classes.

@@ -29,7 +29,7 @@ where
         filter.par_contains(b, &mut found);
         assert!(found.iter().all(|&found| found));
         assert_eq!(filter.bulk().remove(b).removed, few);
-        assert_eq!((filter.len(), filter.par_insert_iter(b.iter().cloned()).inserted), (0, few));
+        assert_eq!((filter.len(), filter.bulk().insert_iter(b.iter().cloned()).inserted), (0, few));
         assert_eq!(filter.bulk().remove(a).removed, few);
     }
 }
@@ -55,7 +55,7 @@ fn keys_without_a_size_are_counted_right() {
     let filter = CuckooFilter::<()>::with_capacity(100);
     for length in [20, 40_000] {
         let report = filter.bulk().max_listed(2).insert(&vec![(); length]);
-        assert_eq!((report.inserted, indices(&report), report.rejected_unlisted), (8, vec![8, 9], length - 10));
+        assert_eq!((report.inserted, indices(&report), report.refused_unlisted), (8, vec![8, 9], length - 10));
         let mut found = [false; 19];
         filter.contains_batch(&[(); 19], &mut found);
         assert_eq!(found, [true; 19]);
@@ -72,21 +72,21 @@ fn an_iterator_of_any_kind_is_loaded() {
         for pool in pools() {
             let filter = CuckooFilter::builder().capacity(count).fingerprint_bits(32).build().unwrap();
             let report = pool.install(|| load(&filter));
-            assert_eq!((report.inserted, report.rejected.len(), filter.len()), (count, 0, count));
+            assert_eq!((report.inserted, report.refused.len(), filter.len()), (count, 0, count));
             assert_eq!(filter.remove_batch(&owned).removed, count);
         }
     };
-    check(&|filter| filter.par_insert_iter(owned.clone()));
+    check(&|filter| filter.bulk().insert_iter(owned.clone()));
     // No exact size, and keys that stay in one thread.
-    check(&|filter| filter.par_insert_iter((0..).take_while(|&i| i < count).map(|i| format!("word {i}"))));
+    check(&|filter| filter.bulk().insert_iter((0..).take_while(|&i| i < count).map(|i| format!("word {i}"))));
     check(&|filter| {
         let number = Rc::new(Cell::new(0));
-        filter.par_insert_iter(std::iter::from_fn(|| {
+        filter.bulk().insert_iter(std::iter::from_fn(|| {
             let i = number.replace(number.get() + 1);
             (i < count).then(|| Rc::<str>::from(format!("word {i}")))
         }))
     });
-    check(&|filter| filter.hashed().par_insert_iter(owned.iter().map(|word| filter.hash(word))));
+    check(&|filter| filter.hashed().bulk().insert_iter(owned.iter().map(|word| filter.hash(word))));
 }
 
 /// An iterator without `fuse` may give more after it has said that there is no more.
@@ -95,7 +95,7 @@ fn an_iterator_is_not_asked_again_after_its_end() {
     for end in [0, 1, 15, 16, 100, BLOCK - 1, BLOCK, BLOCK + 1, 100_000] {
         let filter = build(ONE_SHARD, 32);
         let mut asked = 0;
-        let report = filter.par_insert_iter(std::iter::from_fn(|| {
+        let report = filter.bulk().insert_iter(std::iter::from_fn(|| {
             asked += 1;
             (asked != end + 1 && asked < 150_000).then_some(asked as u64)
         }));

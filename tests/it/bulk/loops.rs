@@ -65,9 +65,9 @@ impl Singles {
         for (number, (name, insert)) in INSERTS.iter().enumerate() {
             let (filter, pool) = (build(self.capacity, self.bits), &pools[number % pools.len()]);
             let report = pool.install(|| insert(&filter, &self.keys));
-            let refused = report.rejected.iter().map(|rejection| (rejection.index, rejection.error));
-            assert!(refused.eq(self.refused.iter().copied()), "{name}: {} refused", report.rejected.len());
-            assert_eq!((report.inserted, report.rejected_unlisted), (self.keys.len() - self.refused.len(), 0));
+            let refused = report.refused.iter().map(|refusal| (refusal.index, refusal.error));
+            assert!(refused.eq(self.refused.iter().copied()), "{name}: {} refused", report.refused.len());
+            assert_eq!((report.inserted, report.refused_unlisted), (self.keys.len() - self.refused.len(), 0));
             self.check_state(&filter, &self.states[0], name, number);
 
             let (name, remove) = REMOVES[number % REMOVES.len()];

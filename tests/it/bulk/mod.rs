@@ -33,5 +33,5 @@ fn pools() -> [ThreadPool; 3] {
 }
 
 fn indices(report: &BulkReport) -> Vec<usize> {
-    report.rejected.iter().map(|rejection| rejection.index).collect()
+    report.refused.iter().map(|refusal| refusal.index).collect()
 }

@@ -29,8 +29,8 @@ fn refused_and_missing_keys_are_listed_up_to_a_number() {
                     _ => filter.hashed().bulk().max_listed(listed).insert_iter(keys.iter().map(|key| filter.hash(key))),
                 });
                 assert_eq!(indices(&report), too_many[..listed.min(too_many.len())]);
-                assert!(report.rejected.iter().all(|rejection| rejection.error == InsertError::TooManyCopies));
-                assert_eq!(report.rejected_unlisted, too_many.len().saturating_sub(listed));
+                assert!(report.refused.iter().all(|refusal| refusal.error == InsertError::TooManyCopies));
+                assert_eq!(report.refused_unlisted, too_many.len().saturating_sub(listed));
                 assert_eq!((report.inserted, filter.len()), (keys.len() - too_many.len(), report.inserted));
                 let report = pool.install(|| bulk().remove(&taken));
                 assert_eq!(report.missing, missing[..listed.min(missing.len())]);
@@ -50,9 +50,9 @@ fn check_overfull_loads(capacity: usize) {
         let filter = build(capacity, 32);
         let report = pool.install(|| insert(&filter, &keys));
         let refused = indices(&report);
-        assert_eq!((report.inserted, report.rejected_unlisted), (filter.len(), 0), "{name}");
+        assert_eq!((report.inserted, report.refused_unlisted), (filter.len(), 0), "{name}");
         assert_eq!(report.inserted + refused.len(), keys.len());
-        assert!(refused.is_sorted() && report.rejected.iter().all(|rejection| rejection.error == InsertError::Full));
+        assert!(refused.is_sorted() && report.refused.iter().all(|refusal| refusal.error == InsertError::Full));
         let stored = |index: usize| refused.binary_search(&index).is_err();
         assert!((0..keys.len()).all(|index| filter.count(&keys[index]) == u32::from(stored(index))));
         assert!(filter.len() * 100 >= singles.len() * 99, "{name}: {} of {}", filter.len(), singles.len());
@@ -147,10 +147,10 @@ fn keys_of_later_groups_are_named_by_their_places() {
     let keys: Vec<u64> = vec![7; GROUP + 1000];
     match builder().capacity(4_400_000_000).fingerprint_bits(4).build() {
         Ok(filter) => {
-            assert!(filter.shards() > keys.len() / 256);
+            assert!(filter.config().shards > keys.len() / 256);
             let report = filter.par_insert(&keys);
-            assert_eq!((report.inserted, report.rejected.len()), (8, keys.len() - 8));
-            assert!(report.rejected.windows(2).all(|pair| pair[0].index < pair[1].index));
+            assert_eq!((report.inserted, report.refused.len()), (8, keys.len() - 8));
+            assert!(report.refused.windows(2).all(|pair| pair[0].index < pair[1].index));
         }
         Err(BuildError::OutOfMemory { .. }) => println!("not tried: this system has no 2.3 GB"),
         Err(error) => panic!("{error}"),

@@ -2,7 +2,7 @@
 //! and a second time none.
 
 use super::{build, pools};
-use concurrent_cuckoo_filter::{BulkReport, InsertError, Rejection};
+use concurrent_cuckoo_filter::{BulkReport, InsertError, Refusal};
 use std::collections::HashSet;
 use std::thread;
 use testkit::Filter;
@@ -50,7 +50,7 @@ fn every_way_admits_one_of_equal_keys() {
             };
             let (report, again) = (load(), load());
             assert_eq!((report.inserted, report.present), (seen.len(), keys.len() - seen.len()));
-            assert_eq!((again.inserted, again.present, report.rejected.len()), (0, keys.len(), 0));
+            assert_eq!((again.inserted, again.present, report.refused.len()), (0, keys.len(), 0));
             assert!(filter.len() == seen.len() && keys.iter().all(|key| filter.count(key) == 1));
             if let Some(admit) = ADMISSIONS.get(way) {
                 assert_eq!(count(&admitted), 0, "a second time");
@@ -77,13 +77,13 @@ fn concurrent_calls_admit_each_key_once() {
                 1 => {
                     *admitted = vec![false; keys.len()];
                     for (keys, admitted) in keys.chunks(1000).zip(admitted.chunks_mut(1000)) {
-                        assert!(filter.insert_unique_batch(keys, admitted).rejected.is_empty());
+                        assert!(filter.insert_unique_batch(keys, admitted).refused.is_empty());
                     }
                 }
                 _ => {
                     *admitted = vec![false; keys.len()];
                     let report = pool.install(|| filter.bulk().insert_unique(keys, admitted));
-                    assert_eq!((report.inserted, report.rejected.len()), (count(admitted), 0));
+                    assert_eq!((report.inserted, report.refused.len()), (count(admitted), 0));
                 }
             });
         }
@@ -102,11 +102,11 @@ fn refused_keys_are_not_admitted_and_present_ones_are_not_refused() {
         assert_eq!(filter.insert_batch(&keys[..1000]).inserted, 1000);
         let mut admitted = vec![true; keys.len()];
         let report = admit(&filter, &keys, &mut admitted);
-        let is_refused = |refused: &Rejection| refused.error == InsertError::Full;
-        assert!(report.rejected.len() > 1000 && report.rejected.iter().all(is_refused));
-        assert!(report.rejected.iter().all(|refused| !admitted[refused.index]));
+        let is_refused = |refused: &Refusal| refused.error == InsertError::Full;
+        assert!(report.refused.len() > 1000 && report.refused.iter().all(is_refused));
+        assert!(report.refused.iter().all(|refused| !admitted[refused.index]));
         assert_eq!((report.inserted, report.present), (count(&admitted), 1000));
-        assert_eq!(report.inserted + report.present + report.rejected.len(), keys.len());
+        assert_eq!(report.inserted + report.present + report.refused.len(), keys.len());
         assert!(keys.iter().zip(&admitted).all(|(key, &admitted)| !admitted || filter.count(key) == 1));
         assert_eq!(filter.len(), 1000 + report.inserted);
     }

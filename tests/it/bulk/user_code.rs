@@ -15,7 +15,7 @@ fn use_it(filter: &Filter, number: u64) {
     assert!(filter.contains(&key) && filter.remove(&key));
     let more: Vec<u64> = (3 * ABSENT..).take(5000).collect();
     assert_eq!(filter.par_insert(&more).inserted, more.len());
-    assert_eq!(filter.par_insert_iter(&more).inserted, more.len());
+    assert_eq!(filter.bulk().insert_iter(&more).inserted, more.len());
     let mut found = vec![false; more.len()];
     filter.par_contains(&more, &mut found);
     assert!(found.iter().all(|&found| found));
@@ -43,7 +43,7 @@ fn an_iterator_or_a_progress_may_use_the_filter() {
                     use_it(&filter, key);
                 }
             });
-            assert_eq!(filter.par_insert_iter(asked).inserted, 50_000);
+            assert_eq!(filter.bulk().insert_iter(asked).inserted, 50_000);
         };
         load();
         assert_eq!(filter.remove_batch(&keys[..50_000]).removed, 50_000);
@@ -108,7 +108,7 @@ fn a_hash_that_has_rayon_do_other_work_does_not_deadlock() {
                 filter.par_contains(&keys, &mut found);
                 assert!(found.iter().all(|&found| found));
                 assert_eq!(filter.bulk().remove(&keys).removed, keys.len());
-                assert_eq!(filter.par_insert_iter(keys.iter()).inserted, keys.len());
+                assert_eq!(filter.bulk().insert_iter(keys.iter()).inserted, keys.len());
                 // Two operations at a time, each of which may take tasks of the other amid a hash.
                 let (a, b) =
                     rayon::join(|| filter.bulk().remove(&keys[..90_000]), || filter.bulk().remove(&keys[90_000..]));

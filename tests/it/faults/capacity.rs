@@ -34,9 +34,9 @@ fn every_operation_on_filters_for_no_key_and_for_one() {
     for capacity in [0, 1] {
         for bits in 4..=32 {
             let filter = stable(capacity, bits);
-            assert_eq!((filter.capacity(), filter.shards(), filter.shard_of(&7)), (capacity, 1, 0));
+            assert_eq!((filter.capacity(), filter.config().shards, filter.shard_of(&7)), (capacity, 1, 0));
             assert!(format!("{filter:?}").contains("len: 0"));
-            assert_eq!((filter.load_factor(), filter.expected_false_positive_rate()), (0.0, 0.0));
+            assert_eq!((filter.load_factor(), filter.stats().expected_false_positive_rate), (0.0, 0.0));
             assert!(!filter.contains(&7) && !filter.remove(&7) && filter.remove_all(&7) == 0);
             assert_eq!(filter.remove_batch(&[1, 2]).missing, [0, 1]);
             assert_eq!(filter.bulk().remove(&[1, 2]).missing, [0, 1]);
@@ -47,10 +47,10 @@ fn every_operation_on_filters_for_no_key_and_for_one() {
             assert_eq!((stats.len, stats.refused_full + stats.refused_too_many_copies), (keys.len(), 1));
             // Of many more, each is stored or refused, one by one and in blocks.
             let more: Vec<u64> = (1000..7000).collect();
-            for report in [filter.insert_batch(&more), filter.par_insert(&more), filter.par_insert_iter(&more)] {
-                assert_eq!(report.inserted + report.rejected.len(), more.len());
+            for report in [filter.insert_batch(&more), filter.par_insert(&more), filter.bulk().insert_iter(&more)] {
+                assert_eq!(report.inserted + report.refused.len(), more.len());
                 assert!(filter.len() <= 32);
-                let refused: Vec<usize> = report.rejected.iter().map(|rejection| rejection.index).collect();
+                let refused: Vec<usize> = report.refused.iter().map(|refusal| refusal.index).collect();
                 let stored = (0..more.len()).filter(|index| refused.binary_search(index).is_err());
                 let stored: Vec<u64> = stored.map(|index| more[index]).collect();
                 assert!(filter.bulk().remove(&stored).missing.is_empty());
@@ -71,7 +71,7 @@ fn every_operation_on_filters_for_no_key_and_for_one() {
 
             assert!(filter.remove_batch(&keys).missing.is_empty());
             assert!(filter.is_empty());
-            assert_eq!(filter.par_insert(&keys).rejected, []);
+            assert_eq!(filter.par_insert(&keys).refused, []);
             filter.clear();
             assert!(filter.is_empty() && keys.iter().all(|key| !filter.contains(key)));
         }

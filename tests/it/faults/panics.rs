@@ -44,7 +44,7 @@ const INSERTIONS: [Operation; 5] = [
     ("insert_unique", |filter, keys| keys.iter().for_each(|key| assert_eq!(filter.insert_unique(key), Ok(true)))),
     ("insert_batch", |filter, keys| drop(filter.insert_batch(keys))),
     ("par_insert", |filter, keys| drop(filter.par_insert(keys))),
-    ("par_insert_iter", |filter, keys| drop(filter.par_insert_iter(keys))),
+    ("par_insert_iter", |filter, keys| drop(filter.bulk().insert_iter(keys))),
 ];
 
 const REMOVALS: [Operation; 4] = [
@@ -209,12 +209,12 @@ fn each_call_of_an_iterator() {
             for (at, hint) in places.chain([(usize::MAX, None)]) {
                 let filter = holding(FEW, &old);
                 let asked = Cell::new(0);
-                let load = || filter.par_insert_iter(Treacherous { keys, at, asked: &asked, hint });
+                let load = || filter.bulk().insert_iter(Treacherous { keys, at, asked: &asked, hint });
                 let message = panics(load);
                 assert!(message.contains("the iterator"), "{message}");
                 let loaded = pool.install(|| {
                     let asked = Cell::new(0);
-                    panics(|| filter.par_insert_iter(Treacherous { keys, at, asked: &asked, hint }))
+                    panics(|| filter.bulk().insert_iter(Treacherous { keys, at, asked: &asked, hint }))
                 });
                 assert!(loaded.contains("the iterator"), "{loaded}");
                 let stored = |index: usize| filter.count(&keys[index]) <= if index < at { 2 } else { 0 };
@@ -237,7 +237,7 @@ fn an_iterator_that_lies_about_its_length() {
         let (filter, keys) = (holding(FEW, &[]), bombs(0..5500));
         let asked = Cell::new(0);
         let lies = Treacherous { keys: &keys, at: usize::MAX, asked: &asked, hint: Some(hint) };
-        assert_eq!(filter.par_insert_iter(lies).inserted, keys.len(), "{hint:?}");
+        assert_eq!(filter.bulk().insert_iter(lies).inserted, keys.len(), "{hint:?}");
         assert!(keys.iter().all(|key| filter.count(key) == 1));
     }
 }

@@ -29,13 +29,13 @@ fn keys_of(task: u64) -> Vec<u64> {
 fn work(filter: &Filter, task: u64) {
     let keys = keys_of(task);
     assert_eq!(filter.par_insert(&keys).inserted, keys.len());
-    assert_eq!(filter.par_insert_iter(&keys).inserted, keys.len());
+    assert_eq!(filter.bulk().insert_iter(&keys).inserted, keys.len());
     let mut found = vec![false; keys.len()];
     filter.par_contains(&keys, &mut found);
     assert!(found.iter().all(|&found| found));
     assert!(filter.bulk().remove(&keys).missing.is_empty());
     assert!(filter.remove_batch(&keys).missing.is_empty());
-    assert_eq!(filter.insert_batch(&keys).rejected, []);
+    assert_eq!(filter.insert_batch(&keys).refused, []);
     if task.is_multiple_of(4) {
         let bytes = written(|to| filter.write_to(to));
         let reader = SnapshotReader::new(&bytes[..]).unwrap().in_parallel();

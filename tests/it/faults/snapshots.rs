@@ -26,13 +26,13 @@ impl BuildHasher for Fused {
 impl SavedHasher for Fused {
     const NAME: &'static str = "fused";
 
-    fn keys(&self) -> Option<[u64; 4]> {
+    fn seeds(&self) -> Option<[u64; 4]> {
         self.1.burn();
-        self.0.keys()
+        self.0.seeds()
     }
 
-    fn from_keys(keys: [u64; 4]) -> Option<Self> {
-        Some(Fused(StableHashBuilder::from_keys(keys)?, Fuse::long()))
+    fn from_seeds(keys: [u64; 4]) -> Option<Self> {
+        Some(Fused(StableHashBuilder::from_seeds(keys)?, Fuse::long()))
     }
 }
 

@@ -31,7 +31,7 @@ fn save(filter: &CuckooFilter<u64>, version: u64, path: &Path) {
 fn load(path: &Path) -> (u64, CuckooFilter<u64>) {
     let filter = CuckooFilter::<u64>::load(path).unwrap();
     let header = SnapshotReader::new(File::open(path).unwrap()).unwrap();
-    let version = u64::from_le_bytes(header.header().metadata().try_into().unwrap());
+    let version = u64::from_le_bytes(header.header().metadata[..].try_into().unwrap());
     assert_eq!(filter.len() as u64, version * MORE, "version {version}");
     for key in 0..version * MORE {
         assert!(filter.contains(&key), "key {key} is not in version {version}");

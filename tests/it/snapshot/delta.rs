@@ -89,10 +89,10 @@ proptest! {
 fn a_thousand_changes_are_some_kilobytes() {
     let filter = stable(1_000_000, 13);
     let keys: Vec<u64> = (0..1_000_000).collect();
-    assert_eq!(filter.insert_batch(&keys[..999_500]).rejected, []);
+    assert_eq!(filter.insert_batch(&keys[..999_500]).refused, []);
     let old = bytes_of(&filter, b"");
     assert!(filter.remove_batch(&keys[..500]).missing.is_empty());
-    assert_eq!(filter.insert_batch(&keys[999_500..]).rejected, []);
+    assert_eq!(filter.insert_batch(&keys[999_500..]).refused, []);
     let new = bytes_of(&filter, b"");
     let delta = delta(&old, &new).unwrap();
     assert!(delta.len() < 1000 * 6 + 64 + 256 + 5 * (64 + 63) + 64, "{} bytes", delta.len());
@@ -294,7 +294,7 @@ fn filters_that_were_built_differently_have_no_delta() {
         assert!(matches!(refused, Err(SnapshotError::DeltaOfAnother { what: "size", .. })), "{refused:?}");
     }
     let other_keys = CuckooFilter::<u64, _>::builder().capacity(20).fingerprint_bits(13);
-    let other_keys = other_keys.hasher(StableHashBuilder::with_keys(1, 3)).build().unwrap();
+    let other_keys = other_keys.hasher(StableHashBuilder::with_seeds(1, 3)).build().unwrap();
     assert!(matches!(other_keys.apply_delta(&delta[..]), Err(SnapshotError::HasherMismatch { .. })));
     let refused = self::delta(&bytes_of(&other_keys, b""), &new);
     assert!(matches!(refused, Err(SnapshotError::DeltaOfAnother { what: "hasher or its seeds", .. })), "{refused:?}");

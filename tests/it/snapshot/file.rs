@@ -43,7 +43,7 @@ fn several_that_save_to_one_path_do_not_mix() {
             for _ in 0..2 * ROUNDS {
                 let bytes = fs::read(path).unwrap();
                 let reader = SnapshotReader::new(&bytes[..]).unwrap();
-                let keys = reader.header().metadata().try_into().map_or(7, u64::from_le_bytes);
+                let keys = reader.header().metadata[..].try_into().map_or(7, u64::from_le_bytes);
                 let loaded: CuckooFilter<u64> = reader.into_filter().unwrap();
                 assert_eq!(loaded.len() as u64, keys);
                 assert!((0..keys).all(|key| loaded.contains(&key)));
@@ -78,7 +78,7 @@ const WAYS: [Way; 3] = [
 ];
 
 fn stable() -> StableHashBuilder {
-    StableHashBuilder::with_keys(1, 2)
+    StableHashBuilder::with_seeds(1, 2)
 }
 
 /// The kind of an error of the system that names this file, and has the system's own as its source.

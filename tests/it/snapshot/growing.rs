@@ -29,10 +29,13 @@ fn small() -> Vec<u8> {
 #[track_caller]
 fn check_equal(loaded: &Filter, saved: &Filter, keys: u64) {
     assert_eq!((loaded.len(), loaded.capacity()), (saved.len(), saved.capacity()));
-    assert_eq!((loaded.max_capacity(), loaded.fingerprint_bits()), (saved.max_capacity(), saved.fingerprint_bits()));
+    assert_eq!(
+        (loaded.config().max_capacity, loaded.config().fingerprint_bits),
+        (saved.config().max_capacity, saved.config().fingerprint_bits)
+    );
     // Without the tables that were refilled.
     assert!(loaded.memory_usage() <= saved.memory_usage());
-    assert_eq!(loaded.expected_false_positive_rate(), saved.expected_false_positive_rate());
+    assert_eq!(loaded.stats().expected_false_positive_rate, saved.stats().expected_false_positive_rate);
     assert_eq!((loaded.load_factor(), loaded.digest()), (saved.load_factor(), saved.digest()));
     let (loaded_stats, stats) = (loaded.stats(), saved.stats());
     assert_eq!((loaded_stats.tables, loaded_stats.doublings), (stats.tables, stats.doublings));
@@ -57,8 +60,8 @@ fn what_was_saved_is_what_is_loaded_and_it_goes_on_growing() {
         let filter = filled(capacity, max_capacity, bits, keys);
         let bytes = bytes_of(&filter, b"");
         let reader = SnapshotReader::new(&bytes[..]).unwrap();
-        assert_eq!(reader.header().max_capacity(), max_capacity);
-        assert_eq!((reader.header().stored(), reader.header().fingerprint_bits()), (keys, bits));
+        assert_eq!(reader.header().config.max_capacity, max_capacity);
+        assert_eq!((reader.header().stored, reader.header().config.fingerprint_bits), (keys, bits));
         assert_eq!(fingerprints(&bytes).unwrap().count() as u64, keys);
         SnapshotReader::new(&bytes[..]).unwrap().check().unwrap();
         let loaded = reader.into_filter_with_hasher(hasher()).unwrap();
@@ -123,10 +126,10 @@ fn snapshots_of_a_filter_that_splits_meanwhile_have_every_key() {
 #[test]
 fn shards_of_a_filter_that_grows_are_written_apart_and_joined() {
     let filter = filled(600_000, 2_400_000, 13, 1_500_000);
-    let shards = filter.shards();
+    let shards = filter.config().shards;
     assert!(shards > 2 && filter.stats().tables > shards);
     let parts = [1..shards, 0..1].map(|part| written(|to| filter.snapshot().shards(part).write_to(to)));
-    let stored = parts.each_ref().map(|part| SnapshotReader::new(&part[..]).unwrap().header().stored());
+    let stored = parts.each_ref().map(|part| SnapshotReader::new(&part[..]).unwrap().header().stored);
     assert_eq!(stored.iter().sum::<u64>(), filter.len() as u64);
     let joined = Filter::join(parts.iter().map(|part| &part[..]), hasher()).unwrap();
     check_equal(&joined, &filter, 100_000);

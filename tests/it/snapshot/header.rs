@@ -28,8 +28,8 @@ fn a_hash_function_has_no_keys_unless_it_says_so() {
     filter.insert(&7).unwrap();
     let bytes = written(|to| filter.write_to(to));
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
-    assert_eq!((reader.header().hasher_name(), reader.header().has_keys()), ("own", false));
-    assert_eq!((filter.hasher().keys(), <Own>::from_keys([0; 4]).is_none()), (None, true));
+    assert_eq!((&reader.header().hasher_name[..], reader.header().has_seeds), ("own", false));
+    assert_eq!((filter.hasher().seeds(), <Own>::from_seeds([0; 4]).is_none()), (None, true));
     let loaded: CuckooFilter<u32, Own> = reader.into_filter_with_hasher(Own::default()).unwrap();
     assert!(loaded.contains(&7));
 }
@@ -59,7 +59,7 @@ fn the_name_of_the_default_hash_function_is_its_code_path() {
     }
     let filter = CuckooFilter::<u32>::with_capacity(100);
     let bytes = written(|to| filter.write_to(to));
-    assert_eq!(SnapshotReader::new(&bytes[..]).unwrap().header().hasher_name(), name);
+    assert_eq!(SnapshotReader::new(&bytes[..]).unwrap().header().hasher_name, name);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn the_name_of_a_hash_function_has_64_bytes_at_the_most() {
     // Some of it may be taken for a longer name.
     filter.snapshot().metadata(b"!!!").write_to(&mut bytes).unwrap();
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
-    assert_eq!(reader.header().hasher_name(), Own::<true>::NAME);
+    assert_eq!(reader.header().hasher_name, Own::<true>::NAME);
     let filter: CuckooFilter<u32, _> = reader.into_filter_with_hasher(Own::<true>::default()).unwrap();
     assert!(filter.contains(&7));
 

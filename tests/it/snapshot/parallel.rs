@@ -8,7 +8,7 @@ use std::io::{self, Read};
 /// A snapshot of some shards.
 fn snapshot(bits: u32, keys: u64) -> Vec<u8> {
     let filter = stable(900_000, bits);
-    assert!(filter.shards() > 3);
+    assert!(filter.config().shards > 3);
     (0..keys).for_each(|key| filter.insert(&key).unwrap());
     bytes_of(&filter, b"offset 17")
 }

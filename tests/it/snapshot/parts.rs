@@ -67,20 +67,19 @@ fn four_processes_build_one_filter() {
     let path = folder.0.join("joined");
     let parts = [3, 1, 0, 2].map(|number| File::open(part_path(&folder.0, number)).unwrap());
     let header = SnapshotReader::join_to_file(parts, &path).unwrap();
-    assert_eq!((header.stored(), header.part()), (KEYS.end, 0..whole.shards()));
+    assert_eq!((header.stored, header.part), (KEYS.end, 0..whole.config().shards));
     assert!(std::fs::read(path).unwrap() == bytes_of_whole);
 }
 
 /// What each of the processes does. Two have the memory of a part, and two that of the whole filter.
 fn build_part(number: usize, folder: &Path) {
     let filter = empty();
-    let mine = quarter(number, filter.shards());
+    let mine = quarter(number, filter.config().shards);
     let keys = KEYS.filter(|key| mine.contains(&filter.shard_of(key)));
     if number < 2 {
         let builder = || CuckooFilter::<u64>::builder().capacity(1_000_000).hasher(hasher());
         let layout = builder().layout().unwrap();
         let part = builder().build_shards(layout.part(number, PROCESSES)).unwrap();
-        assert_eq!(part.shards(), mine);
         let hashes: Vec<u64> = keys.map(|key| layout.hash(&key)).collect();
         assert_eq!(part.insert_batch(&hashes).unwrap().inserted, hashes.len());
         part.snapshot().save(part_path(folder, number)).unwrap();
@@ -102,7 +101,7 @@ const USUAL: Build = Build { capacity: 300_000, bits: Some(4), rate: None, keys:
 
 impl Build {
     fn filter<K: ?Sized>(&self) -> CuckooFilter<K, StableHashBuilder> {
-        let hasher = StableHashBuilder::with_keys(self.keys.0, self.keys.1);
+        let hasher = StableHashBuilder::with_seeds(self.keys.0, self.keys.1);
         let mut builder = CuckooFilter::<K>::builder().capacity(self.capacity).hasher(hasher);
         if let Some(bits) = self.bits {
             builder = builder.fingerprint_bits(bits);
@@ -142,7 +141,7 @@ fn what_surrounds_the_shards_of_a_part_is_ignored() {
     (0..1000).for_each(|key| whole.insert(&key).unwrap());
     let part = |shards, metadata: &[u8], with_keys: bool| {
         let snapshot = whole.snapshot().shards(shards).metadata(metadata);
-        let snapshot = if with_keys { snapshot } else { snapshot.without_keys() };
+        let snapshot = if with_keys { snapshot } else { snapshot.without_seeds() };
         [written(|to| snapshot.write_to(to)), b"what follows a part".into()].concat()
     };
     let parts = [part(0..1, b"of one machine", true), part(1..2, b"of another", false)];
@@ -212,7 +211,7 @@ fn parts_of_filters_that_were_built_differently() {
     let of_strings = USUAL.part("key", 1..2);
     // A rate that is met by as many bits as were given: nothing else differs.
     let rate = Build { bits: None, rate: Some(0.2), ..USUAL };
-    let bits = Build { bits: Some(rate.filter::<u64>().fingerprint_bits()), ..USUAL };
+    let bits = Build { bits: Some(rate.filter::<u64>().config().fingerprint_bits), ..USUAL };
     for (parts, difference) in [
         ([first.clone(), Build { capacity: 310_000, ..USUAL }.part(&1_u64, 1..2)], "size"),
         ([first.clone(), Build { capacity: 300_001, ..USUAL }.part(&1_u64, 1..2)], "size"),
@@ -242,7 +241,7 @@ fn parts_of_a_filter_of_another_hasher() {
 fn a_damaged_part_is_not_joined_to_a_file() {
     let (first, second) = (USUAL.part(&1_u64, 0..1), USUAL.part(&1_u64, 1..2));
     let join = |second: &[u8]| SnapshotReader::join_to([&first[..], second], Vec::new());
-    assert_eq!(join(&second).unwrap().stored(), 1);
+    assert_eq!(join(&second).unwrap().stored, 1);
     for at in (0..second.len()).step_by(1009).chain(second.len() - 70..second.len()) {
         let mut damaged = second.clone();
         damaged[at] ^= 1;
@@ -262,7 +261,7 @@ fn a_joined_file_has_the_keys_of_the_hasher_if_all_parts_have_them() {
     let part = |shards, with_keys: bool| {
         let mut bytes = Vec::new();
         let snapshot = filter.snapshot().shards(shards).metadata(b"of a part");
-        let snapshot = if with_keys { snapshot } else { snapshot.without_keys() };
+        let snapshot = if with_keys { snapshot } else { snapshot.without_seeds() };
         snapshot.write_to(&mut bytes).unwrap();
         bytes
     };
@@ -270,10 +269,10 @@ fn a_joined_file_has_the_keys_of_the_hasher_if_all_parts_have_them() {
         let parts = [part(1..2, first), part(0..1, second)];
         let mut bytes = Vec::new();
         let header = SnapshotReader::join_to(parts.iter().map(|part| &part[..]), &mut bytes).unwrap();
-        assert_eq!(header.has_keys(), first && second);
+        assert_eq!(header.has_seeds, first && second);
         let mut whole = Vec::new();
         let snapshot = filter.snapshot();
-        let snapshot = if header.has_keys() { snapshot } else { snapshot.without_keys() };
+        let snapshot = if header.has_seeds { snapshot } else { snapshot.without_seeds() };
         snapshot.write_to(&mut whole).unwrap();
         assert!(bytes == whole);
     }

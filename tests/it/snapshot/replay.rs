@@ -35,7 +35,7 @@ fn taken_while(filter: &Filter, happens: impl FnMut(usize)) -> Filter {
 fn over_one_taken_during_writes_insertions_can_be_replayed_if_nothing_is_ever_removed() {
     for bits in [4, 13, 32] {
         let live = stable(300_000, bits);
-        assert_eq!(live.shards(), 2);
+        assert_eq!(live.config().shards, 2);
         let mut keys = 0..;
         let mut insert = |_| keys.by_ref().take(1000).for_each(|key| live.insert(&key).unwrap());
         insert(0);

@@ -27,11 +27,11 @@ impl BuildHasher for Seeded {
 impl SavedHasher for Seeded {
     const NAME: &'static str = "std, seeded";
 
-    fn keys(&self) -> Option<[u64; 4]> {
+    fn seeds(&self) -> Option<[u64; 4]> {
         Some([self.0, 0, 0, 0])
     }
 
-    fn from_keys([seed, ..]: [u64; 4]) -> Option<Self> {
+    fn from_seeds([seed, ..]: [u64; 4]) -> Option<Self> {
         Some(Seeded(seed))
     }
 }
@@ -86,11 +86,11 @@ fn bytes_of<S: SavedHasher>(filter: &Filter<S>, metadata: &[u8]) -> Vec<u8> {
 fn check_equal<S: BuildHasher>(loaded: &Filter<S>, saved: &Filter<S>, keys: u64) {
     assert_eq!(loaded.len(), saved.len());
     assert_eq!(loaded.capacity(), saved.capacity());
-    assert_eq!(loaded.fingerprint_bits(), saved.fingerprint_bits());
-    assert_eq!(loaded.shards(), saved.shards());
+    assert_eq!(loaded.config().fingerprint_bits, saved.config().fingerprint_bits);
+    assert_eq!(loaded.config().shards, saved.config().shards);
     assert_eq!(loaded.memory_usage(), saved.memory_usage());
     assert_eq!(loaded.load_factor(), saved.load_factor());
-    assert_eq!(loaded.expected_false_positive_rate(), saved.expected_false_positive_rate());
+    assert_eq!(loaded.stats().expected_false_positive_rate, saved.stats().expected_false_positive_rate);
     for key in 0..keys {
         assert_eq!(loaded.contains(&key), saved.contains(&key), "lookup of key {key}");
         assert_eq!(loaded.count(&key), saved.count(&key), "count of key {key}");
@@ -110,26 +110,25 @@ fn check_round_trip<S: SavedHasher + Clone>(shape: &Shape, hasher: S) {
     let bytes = bytes_of(&filter, &shape.metadata);
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
     let header = reader.header();
-    assert_eq!(header.metadata(), shape.metadata);
-    assert_eq!((header.hasher_name(), header.has_keys()), (S::NAME, hasher.keys().is_some()));
-    assert_eq!((header.capacity(), header.fingerprint_bits()), (shape.capacity, filter.fingerprint_bits()));
-    assert_eq!((header.shards(), header.part()), (filter.shards(), 0..filter.shards()));
+    assert_eq!(header.metadata, shape.metadata);
+    assert_eq!((&header.hasher_name[..], header.has_seeds), (S::NAME, hasher.seeds().is_some()));
+    assert_eq!((header.config, &header.part), (filter.config(), &(0..filter.config().shards)));
     let with_its_keys = reader.into_filter::<u64, S, concurrent_cuckoo_filter::kind::Plain>();
-    let loaded = if hasher.keys().is_some() {
+    let loaded = if hasher.seeds().is_some() {
         with_its_keys.unwrap()
     } else {
-        assert!(matches!(with_its_keys, Err(SnapshotError::NoKeys { .. })));
+        assert!(matches!(with_its_keys, Err(SnapshotError::NoSeeds { .. })));
         Filter::read_from(&bytes[..], hasher.clone()).unwrap()
     };
     check_equal(&loaded, &filter, asked);
     assert_eq!(bytes_of(&loaded, &shape.metadata), bytes);
 
-    let without_keys = written(|to| filter.snapshot().without_keys().write_to(to));
+    let without_keys = written(|to| filter.snapshot().without_seeds().write_to(to));
     let reader = SnapshotReader::new(&without_keys[..]).unwrap();
-    assert!(!reader.header().has_keys());
+    assert!(!reader.header().has_seeds);
     assert!(matches!(
         reader.into_filter::<u64, S, concurrent_cuckoo_filter::kind::Plain>(),
-        Err(SnapshotError::NoKeys { .. })
+        Err(SnapshotError::NoSeeds { .. })
     ));
     check_equal(&Filter::read_from(&without_keys[..], hasher).unwrap(), &filter, asked);
 }
@@ -143,7 +142,7 @@ proptest! {
 
     #[test]
     fn with_the_stable_hasher(shape in shapes(), keys: [u64; 2]) {
-        check_round_trip(&shape, StableHashBuilder::with_keys(keys[0], keys[1]));
+        check_round_trip(&shape, StableHashBuilder::with_seeds(keys[0], keys[1]));
     }
 
     #[test]
@@ -159,8 +158,8 @@ fn a_filter_of_several_shards_in_a_file() {
     let path = folder.0.join("filter");
     for bits in [5, 13, 16, 24] {
         let builder = CuckooFilter::builder().capacity(300_000).fingerprint_bits(bits);
-        let filter: Filter<_> = builder.hasher(StableHashBuilder::with_keys(1, 2)).build().unwrap();
-        assert_eq!(filter.shards(), 2);
+        let filter: Filter<_> = builder.hasher(StableHashBuilder::with_seeds(1, 2)).build().unwrap();
+        assert_eq!(filter.config().shards, 2);
         fill(&filter, 300_000 * 7 / 8);
         filter.save(&path).unwrap();
         let loaded = Filter::<StableHashBuilder>::load(&path).unwrap();
@@ -178,7 +177,7 @@ fn the_keys_of_the_hasher_are_nowhere_if_they_are_left_out() {
     let [a, b, c, d] = seeds;
     let filter = Filter::with_capacity_and_hasher(1000, DefaultHashBuilder::with_seeds(a, b, c, d));
     fill(&filter, 1000);
-    let without_keys = written(|to| filter.snapshot().without_keys().write_to(to));
+    let without_keys = written(|to| filter.snapshot().without_seeds().write_to(to));
     for seed in seeds {
         let stands_in = |bytes: &[u8]| bytes.windows(8).any(|window| window == seed.to_le_bytes());
         assert!(!stands_in(&without_keys), "{seed:#x}");
@@ -192,6 +191,6 @@ fn all_the_metadata_that_fits() {
     let metadata: Vec<u8> = (0..64 << 10).map(|number| (number % 251) as u8).collect();
     let bytes = bytes_of(&filter, &metadata);
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
-    assert!(reader.header().metadata() == metadata);
+    assert!(reader.header().metadata == metadata);
     assert!(reader.into_filter_with_hasher::<u64, _, concurrent_cuckoo_filter::kind::Plain>(Fixed).is_ok());
 }

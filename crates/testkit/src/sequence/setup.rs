@@ -42,7 +42,7 @@ impl Setup {
     }
 
     pub(super) fn hasher(&self) -> StableHashBuilder {
-        StableHashBuilder::with_keys(self.shape.seed, 0)
+        StableHashBuilder::with_seeds(self.shape.seed, 0)
     }
 
     /// Found once for each setup. Stripes change nothing about where keys lie.
@@ -52,7 +52,7 @@ impl Setup {
             static KNOWN: RefCell<Known> = RefCell::default();
         }
         let filter = self.build();
-        let known = (self.shape.capacity, filter.fingerprint_bits(), self.shape.seed, self.keys);
+        let known = (self.shape.capacity, filter.config().fingerprint_bits, self.shape.seed, self.keys);
         let find = || Rc::new(Places::in_empty(&filter, 0..self.keys as u64));
         KNOWN.with_borrow_mut(|all| all.entry(known).or_insert_with(find).clone())
     }

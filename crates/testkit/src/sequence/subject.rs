@@ -53,12 +53,12 @@ impl Subject {
 
     /// Only the first key that is refused as "full" has been tried with a whole search, unless every search is whole.
     fn inserted(&mut self, numbers: &[usize], report: &BulkReport) {
-        let mut rejected = report.rejected.iter().peekable();
+        let mut refused = report.refused.iter().peekable();
         let mut every_search_is_whole = true;
         for (index, &number) in numbers.iter().enumerate() {
             let class = self.model.places.classes[number];
-            let refused = rejected.next_if(|rejection| rejection.index == index);
-            let result = refused.map_or(Ok(()), |rejection| Err(Refusal::from(rejection.error)));
+            let refused = refused.next_if(|refusal| refusal.index == index);
+            let result = refused.map_or(Ok(()), |refusal| Err(Refusal::from(refusal.error)));
             let possible = self.model.insert(class);
             if result == Err(Refusal::Full) && possible.is_ok() && !every_search_is_whole {
                 self.model.remove(class);
@@ -67,9 +67,9 @@ impl Subject {
             }
             every_search_is_whole &= result != Err(Refusal::Full) || self.model.every_search_is_whole();
         }
-        assert_eq!(rejected.next(), None);
-        assert_eq!((report.inserted + report.rejected.len(), report.rejected_unlisted), (numbers.len(), 0));
-        self.refused += report.rejected.len();
+        assert_eq!(refused.next(), None);
+        assert_eq!((report.inserted + report.refused.len(), report.refused_unlisted), (numbers.len(), 0));
+        self.refused += report.refused.len();
     }
 
     fn removed(&mut self, numbers: &[usize], report: &RemoveReport) {

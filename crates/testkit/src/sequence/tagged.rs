@@ -25,7 +25,7 @@ pub fn run(bytes: &[u8]) {
 }
 
 fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_keys(5, 6)
+    StableHashBuilder::with_seeds(5, 6)
 }
 
 /// Copies with deadlines of their own that are removed, or keys that are seen.
@@ -113,7 +113,7 @@ fn counting(input: &mut Input) {
     let Ok(filter) = filter else { return };
     // Of each key, and the tick at which it dies.
     let (mut counts, mut now) = (vec![(0, 0); KEYS], 0);
-    let enough = |told: u32, count: u32| told >= count.min(filter.max_count());
+    let enough = |told: u32, count: u32| told >= count.min(filter.config().max_count);
     while let (Some(what), Some(key)) = (input.next_byte(), input.next_byte()) {
         let key = usize::from(key) % KEYS;
         let (count, dies_at) = &mut counts[key];
@@ -133,7 +133,11 @@ fn counting(input: &mut Input) {
                 if told.as_ref().is_ok_and(Option::is_some) {
                     (*count, *dies_at) = (*count + 1, now + STEPS + 1);
                 }
-                assert!(told.is_err() || told != Ok(None) || filter.count(&(key as u64)) >= 3.min(filter.max_count()));
+                assert!(
+                    told.is_err()
+                        || told != Ok(None)
+                        || filter.count(&(key as u64)) >= 3.min(filter.config().max_count)
+                );
             }
             _ => match filter.add(&(key as u64)) {
                 Ok(told) => {

@@ -21,7 +21,7 @@ impl Subject {
             self.filter.snapshot().shards(shard..shard + 1).write_to(&mut bytes).expect("there is memory");
             bytes
         };
-        let parts: Vec<Vec<u8>> = (0..self.filter.shards()).rev().map(part).collect();
+        let parts: Vec<Vec<u8>> = (0..self.filter.config().shards).rev().map(part).collect();
         let parts = parts.iter().map(|part| &part[..]);
         self.filter = Filter::join(parts, self.setup.hasher()).expect("they were just written");
         self.refused = 0;

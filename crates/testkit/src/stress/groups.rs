@@ -21,7 +21,7 @@ impl Worker<'_> {
         let (name, done, listed) = if self.wants_to_insert() {
             let (name, insert) = INSERTS[self.rng.usize(..INSERTS.len())];
             let report = insert(&field.filter, &keys);
-            let refused = report.rejected.iter().map(|refusal| (refusal.index, Answer::of_insert(Err(refusal.error))));
+            let refused = report.refused.iter().map(|refusal| (refusal.index, Answer::of_insert(Err(refusal.error))));
             (name, (report.inserted, Answer::Stored), refused.collect::<Vec<_>>())
         } else {
             let (name, remove) = REMOVES[self.rng.usize(..REMOVES.len())];

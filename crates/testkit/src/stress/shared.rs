@@ -51,7 +51,7 @@ impl Shared {
         let mut twins = (most + 1..).filter(|key| filter.contains(key));
         let mut others = (most + 1..).filter(|key| !filter.contains(key));
         let own = OWN.max((slots - most) as usize / WRITERS);
-        let unique = rng.u32(..3) == 0 || filter.expected_false_positive_rate() < MIN_CHANCE;
+        let unique = rng.u32(..3) == 0 || filter.stats().expected_false_positive_rate < MIN_CHANCE;
         let of_twins = if unique { 0 } else { OWN / 2 };
         let own =
             [(); WRITERS].map(|()| twins.by_ref().take(of_twins).chain(others.by_ref().take(own - of_twins)).collect());

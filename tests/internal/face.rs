@@ -1,0 +1,89 @@
+//! Load, rate and shards of a filter, and the parts of a layout.
+
+use crate::layout::Plan;
+use crate::{Builder, CountingFilter, CuckooFilter, Layout};
+use proptest::prelude::*;
+
+#[test]
+fn the_requested_rate_is_in_the_config() {
+    let rate = |builder: Builder<u64>| builder.capacity(10).build().unwrap().config().false_positive_rate;
+    assert_eq!(rate(CuckooFilter::builder().false_positive_rate(0.25)), Some(0.25));
+    assert_eq!(rate(CuckooFilter::builder()), Some(0.001));
+    assert_eq!(rate(CuckooFilter::builder().fingerprint_bits(8)), None);
+}
+
+#[test]
+fn load_and_rate_are_computed_from_slots() {
+    let filter = CuckooFilter::<u64>::builder().capacity(0).fingerprint_bits(8).build().unwrap();
+    (0..4).for_each(|hash| filter.hashed().insert(&hash).unwrap());
+    // Four of 16 slots.
+    assert_eq!(filter.load_factor(), 0.25);
+    let stats = filter.stats();
+    assert!((stats.expected_false_positive_rate - 0.007_812_5).abs() < 1e-4);
+    assert_eq!(stats.load_factor, filter.load_factor());
+}
+
+#[test]
+fn shard_of_returns_the_shard_that_an_insertion_changes() {
+    let filter = CuckooFilter::<u64>::builder().capacity(1_000_000).build().unwrap();
+    assert_eq!(filter.config().shards, 4);
+    for key in 0..100 {
+        let (shard, hash) = (filter.shard_of(&key), filter.hash(&key));
+        assert_eq!(filter.hashed().shard_of(&hash), shard);
+        let before: Vec<_> = filter.raw.flat().each().map(|shard| shard.len()).collect();
+        filter.insert(&key).unwrap();
+        for (number, before) in before.into_iter().enumerate() {
+            assert_eq!(filter.raw.flat().at(number).len() - before, u64::from(number == shard));
+        }
+    }
+}
+
+/// A filter and its view of hashes have all bytes but those of the hash function in common.
+#[test]
+fn hashed_is_the_same_filter() {
+    let filter = CountingFilter::<String>::builder().capacity(100).build().unwrap();
+    assert_eq!(filter.add("key"), Ok(1));
+    let hashed = filter.hashed();
+    assert_eq!((hashed.count(&filter.hash("key")), hashed.len()), (1, 1));
+    assert_eq!((hashed.config().capacity, hashed.config()), (100, filter.config()));
+    assert_eq!(hashed.hashed().hash(&7), 7);
+}
+
+/// A layout with this number of shards of the minimum size.
+fn layout(shards: usize) -> Layout<u64, ()> {
+    let plan = Plan { shards, ..Plan::one_shard(13, 32, 4) };
+    Layout::new(0, None, plan, ())
+}
+
+proptest! {
+    #[test]
+    fn a_key_is_in_one_part_and_parts_are_even(
+        hash: u64,
+        shards in prop_oneof![1..5_usize, 1..100_000_usize, 1..usize::MAX >> 8],
+        parts in prop_oneof![1..5_usize, 1..100_000_usize, 1..=usize::MAX],
+    ) {
+        let layout = layout(shards);
+        let part = layout.part_of_hash(hash, parts);
+        prop_assert!(part < parts);
+        let range = layout.part(part, parts);
+        prop_assert!(range.contains(&layout.shard_of_hash(hash)));
+        prop_assert!((shards / parts..=shards.div_ceil(parts)).contains(&range.len()));
+        prop_assert_eq!(layout.part(0, parts).start, 0);
+        prop_assert_eq!(layout.part(parts - 1, parts).end, shards);
+        if part > 0 {
+            prop_assert_eq!(layout.part(part - 1, parts).end, range.start);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "part 3 of 3 was requested; parts are numbered from 0")]
+fn a_part_that_is_not_there() {
+    let _ = layout(10).part(3, 3);
+}
+
+#[test]
+#[should_panic(expected = "0 parts were requested; at least 1 is needed")]
+fn no_parts() {
+    let _ = layout(10).part_of_hash(0, 0);
+}
