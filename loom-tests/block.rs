@@ -25,39 +25,21 @@ fn bystander(world: &World) -> Class {
     key_in(world.plan(), 0, buckets - 2, buckets - 1)
 }
 
-#[test]
-fn batch_lookup_during_relocation_at_4_bits() {
-    relocation_is_never_missed(4, 2, 3, first_of_a_block, [1890, 1890, 1890, 1890, 1935, 1935, 1935, 1935]);
-}
-
-#[test]
-fn batch_lookup_during_relocation_at_12_bits() {
-    relocation_is_never_missed(12, 2, 1, first_of_a_block, [9906, 9906, 33039, 33039, 8817, 8817, 27456, 27456]);
-}
-
-#[test]
-fn batch_lookup_during_relocation_at_16_bits() {
-    relocation_is_never_missed(16, 0, 0, first_of_a_block, [744, 738, 744, 738, 696, 639, 696, 639]);
-}
-
-#[test]
-fn batch_lookup_during_relocation_at_24_bits() {
-    relocation_is_never_missed(24, 1, 1, first_of_a_block, [9306, 8547, 28542, 33774, 6294, 5583, 22278, 21240]);
-}
-
-#[test]
-fn batch_lookup_of_the_second_key_during_relocation() {
-    relocation_is_never_missed(16, 0, 0, second_of_a_block, [744, 738, 744, 738, 696, 639, 696, 639]);
-}
-
-#[test]
-fn short_batch_during_relocation_at_4_bits() {
-    relocation_is_never_missed(4, 2, 3, short_block, [1890, 1890, 1890, 1890, 1935, 1935, 1935, 1935]);
-}
-
-#[test]
-fn short_batch_during_relocation_at_16_bits() {
-    relocation_is_never_missed(16, 0, 0, short_block, [744, 738, 744, 738, 696, 639, 696, 639]);
+models! {
+    batch_lookup_during_relocation_at_4_bits =>
+        relocation_is_never_missed(4, 2, 3, first_of_a_block, [1890, 1890, 1890, 1890, 1935, 1935, 1935, 1935]);
+    batch_lookup_during_relocation_at_12_bits =>
+        relocation_is_never_missed(12, 2, 1, first_of_a_block, [9906, 9906, 33039, 33039, 8817, 8817, 27456, 27456]);
+    batch_lookup_during_relocation_at_16_bits =>
+        relocation_is_never_missed(16, 0, 0, first_of_a_block, [744, 738, 744, 738, 696, 639, 696, 639]);
+    batch_lookup_during_relocation_at_24_bits =>
+        relocation_is_never_missed(24, 1, 1, first_of_a_block, [9306, 8547, 28542, 33774, 6294, 5583, 22278, 21240]);
+    batch_lookup_of_the_second_key_during_relocation =>
+        relocation_is_never_missed(16, 0, 0, second_of_a_block, [744, 738, 744, 738, 696, 639, 696, 639]);
+    short_batch_during_relocation_at_4_bits =>
+        relocation_is_never_missed(4, 2, 3, short_block, [1890, 1890, 1890, 1890, 1935, 1935, 1935, 1935]);
+    short_batch_during_relocation_at_16_bits =>
+        relocation_is_never_missed(16, 0, 0, short_block, [744, 738, 744, 738, 696, 639, 696, 639]);
 }
 
 /// Both keys of a block are present throughout while some of them move, each from where it is read last, one after the other:
@@ -79,24 +61,11 @@ fn neither_key_of_a_block_is_missed<const MOVED: usize>(
         .explore(executions);
 }
 
-#[test]
-fn block_during_a_move_of_its_first_key_misses_neither() {
-    neither_key_of_a_block_is_missed(0, None, [0], [744, 696]);
-}
-
-#[test]
-fn block_during_a_move_of_its_second_key_misses_neither() {
-    neither_key_of_a_block_is_missed(0, None, [1], [744, 696]);
-}
-
-/// The second first: each may move after the block has read the other.
-#[test]
-fn block_during_moves_of_both_keys_misses_neither() {
-    neither_key_of_a_block_is_missed(0, Some(3), [1, 0], [9508; 2]);
-}
-
-/// Both keys watch one version.
-#[test]
-fn block_during_moves_in_one_stripe_misses_neither() {
-    neither_key_of_a_block_is_missed(2, Some(3), [0, 1], [30348; 2]);
+models! {
+    block_during_a_move_of_its_first_key_misses_neither => neither_key_of_a_block_is_missed(0, None, [0], [744, 696]);
+    block_during_a_move_of_its_second_key_misses_neither => neither_key_of_a_block_is_missed(0, None, [1], [744, 696]);
+    /// The second first: each may move after the block has read the other.
+    block_during_moves_of_both_keys_misses_neither => neither_key_of_a_block_is_missed(0, Some(3), [1, 0], [9508; 2]);
+    /// Both keys watch one version.
+    block_during_moves_in_one_stripe_misses_neither => neither_key_of_a_block_is_missed(2, Some(3), [0, 1], [30348; 2]);
 }

@@ -16,8 +16,7 @@ fn clear_against_insert_keeps_the_count_exact() {
     let (old, new) = (key(7, 1, 0), key(8, 0, 1));
     let left = move |world: &World| world.sums(&[old, new], 0);
     Race::new("an insertion stays or goes", move || World::new(16, 2, 0).with(old), left)
-        .thread([clear()])
-        .thread([insert(new)])
+        .threads(clear(), insert(new))
         .explore([15, 18]);
 }
 
@@ -30,7 +29,6 @@ fn clear_of_a_loaded_shard_is_counted_at_once() {
         loaded.without(key(9, 1, 1)).without(key(7, 0, 0))
     };
     Race::new("one key or none is counted", world, |world: &World| world.sums(&[], 0))
-        .thread([clear()])
-        .thread([len()])
+        .threads(clear(), len())
         .explore([15, 12]);
 }

@@ -55,15 +55,10 @@ fn copy_during_a_move_has_the_key((width, buckets, stripe_shift): (u32, u32, u32
     }
 }
 
-#[test]
-fn copy_during_a_move_has_the_key_at_16_bits() {
-    copy_during_a_move_has_the_key((16, 2, 0), 0);
-}
-
-/// Slot 2 of bucket 0 straddles two words.
-#[test]
-fn copy_during_a_move_has_the_key_at_24_bits() {
-    copy_during_a_move_has_the_key((24, 4, 1), 2);
+models! {
+    copy_during_a_move_has_the_key_at_16_bits => copy_during_a_move_has_the_key((16, 2, 0), 0);
+    /// Slot 2 of bucket 0 straddles two words.
+    copy_during_a_move_has_the_key_at_24_bits => copy_during_a_move_has_the_key((24, 4, 1), 2);
 }
 
 /// A lookup does not wait for a copy.
@@ -71,8 +66,7 @@ fn copy_during_a_move_has_the_key_at_24_bits() {
 fn copy_and_lookup_during_a_move_both_find_the_key() {
     for (moved, executions) in [(key(7, 1, 0), 7753), (key(7, 0, 1), 6553)] {
         race(move || World::new(16, 2, 0).with(moved), &[moved], 0)
-            .thread([copy()])
-            .thread([of(moves(moved))])
+            .threads(copy(), of(moves(moved)))
             .thread([of(finds(moved.turned()))])
             .at_most(3)
             .seen(&["repeated"])
@@ -84,20 +78,14 @@ fn copy_and_lookup_during_a_move_both_find_the_key() {
 fn insertion_is_in_the_copy_or_not(insert: fn(Class) -> Op<World>, executions: usize) {
     let (old, new) = (key(7, 0, 1), key(8, 1, 0));
     race(move || World::new(16, 2, 0).with(old), &[old, new], 0)
-        .thread([copy()])
-        .thread([of(insert(new))])
+        .threads(copy(), of(insert(new)))
         .explore([executions; 2]);
 }
 
-#[test]
-fn copy_during_an_insertion_counts_right() {
-    insertion_is_in_the_copy_or_not(insert, 15);
-}
-
-/// The same under the lock of its upper bucket alone.
-#[test]
-fn copy_during_a_one_lock_insertion_counts_right() {
-    insertion_is_in_the_copy_or_not(insert_into_first, 12);
+models! {
+    copy_during_an_insertion_counts_right => insertion_is_in_the_copy_or_not(insert, 15);
+    /// The same under the lock of its upper bucket alone.
+    copy_during_a_one_lock_insertion_counts_right => insertion_is_in_the_copy_or_not(insert_into_first, 12);
 }
 
 /// As the models of equal_fingerprint: another key of the class is inserted into the other bucket, and its removal takes
@@ -119,8 +107,7 @@ fn copy_during_a_task_has_all_of_it_or_nothing() {
         let pair = FullPair::new(16, 0, from, 0);
         let [new, other] = pair.absent();
         race(move || pair.world(), &[pair.moved(), new, other], 7)
-            .thread([copy()])
-            .thread([of(task([Insert(new), Remove(new), Insert(other)]))])
+            .threads(copy(), of(task([Insert(new), Remove(new), Insert(other)])))
             .explore([executions; 2]);
     }
 }

@@ -26,24 +26,12 @@ fn one_by_one(stays: Class) -> Vec<Op<World>> {
     vec![insert(stays.turned()), remove(stays)]
 }
 
-#[test]
-fn equal_fingerprint_removal_at_16_bits() {
-    removal_of_a_copy_is_never_missed(16, 0, [165, 165, 225, 225], one_by_one);
-}
-
-#[test]
-fn equal_fingerprint_removal_at_12_bits() {
-    removal_of_a_copy_is_never_missed(12, 2, [303, 303, 471, 471], one_by_one);
-}
-
-#[test]
-fn equal_fingerprint_removal_at_13_bits() {
-    removal_of_a_copy_is_never_missed(13, 4, [1092, 4683, 1440, 5991], one_by_one);
-}
-
-#[test]
-fn equal_fingerprint_removal_at_24_bits() {
-    removal_of_a_copy_is_never_missed(24, 1, [249, 339, 291, 447], one_by_one);
+models! {
+    equal_fingerprint_removal_at_16_bits => removal_of_a_copy_is_never_missed(16, 0, [165, 165, 225, 225], one_by_one);
+    equal_fingerprint_removal_at_12_bits => removal_of_a_copy_is_never_missed(12, 2, [303, 303, 471, 471], one_by_one);
+    equal_fingerprint_removal_at_13_bits =>
+        removal_of_a_copy_is_never_missed(13, 4, [1092, 4683, 1440, 5991], one_by_one);
+    equal_fingerprint_removal_at_24_bits => removal_of_a_copy_is_never_missed(24, 1, [249, 339, 291, 447], one_by_one);
 }
 
 /// The copies lie in the two words of one bucket: slot 0 of bucket 1 in one, slot 2 in the other.

@@ -100,28 +100,21 @@ fn exclusive_moves_are_never_missed(width: u32, stripe_shift: u32, below: usize,
         let task = if twice { task([Insert(new), Remove(new), Insert(other)]) } else { task([Insert(new)]) };
         let stored = if twice { other } else { new };
         race("a key that a task only moved was missed", move || pair.world(), &[pair.moved(), stored], 7 + below)
-            .thread([finds(looked_up)])
-            .thread([task])
+            .threads(finds(looked_up), task)
             .seen(outcomes(looked_up, pair.moved()))
             .explore([executions[number], executions[number + 4]]);
     }
 }
 
-#[test]
-fn exclusive_moves_are_never_missed_at_16_bits() {
-    exclusive_moves_are_never_missed(16, 0, 0, true, [3090, 591, 3090, 591, 4035, 1326, 4035, 1326]);
-}
-
-/// Slot 2 of bucket 3 straddles two words.
-#[test]
-fn exclusive_moves_are_never_missed_at_13_bits() {
-    exclusive_moves_are_never_missed(13, 4, 2, false, [1473, 402, 8490, 1167, 1923, 792, 10104, 2388]);
-}
-
-/// Slot 2 of bucket 0 straddles two words.
-#[test]
-fn exclusive_moves_are_never_missed_at_24_bits() {
-    exclusive_moves_are_never_missed(24, 1, 2, false, [8490, 1167, 1473, 402, 10104, 2388, 1923, 792]);
+models! {
+    exclusive_moves_are_never_missed_at_16_bits =>
+        exclusive_moves_are_never_missed(16, 0, 0, true, [3090, 591, 3090, 591, 4035, 1326, 4035, 1326]);
+    /// Slot 2 of bucket 3 straddles two words.
+    exclusive_moves_are_never_missed_at_13_bits =>
+        exclusive_moves_are_never_missed(13, 4, 2, false, [1473, 402, 8490, 1167, 1923, 792, 10104, 2388]);
+    /// Slot 2 of bucket 0 straddles two words.
+    exclusive_moves_are_never_missed_at_24_bits =>
+        exclusive_moves_are_never_missed(24, 1, 2, false, [8490, 1167, 1473, 402, 10104, 2388, 1923, 792]);
 }
 
 /// Both roots are full, and the bucket to which a key of theirs may move is full, too: two hops, the farther one first.
@@ -135,8 +128,7 @@ fn exclusive_path_of_two_hops_is_never_missed() {
     };
     for (looked_up, executions) in [(near, [2088, 5226]), (far, [498, 678])] {
         race("a key that a task only moved was missed", world, &[near, far, new], 10)
-            .thread([finds(looked_up.turned())])
-            .thread([task([Insert(new)])])
+            .threads(finds(looked_up.turned()), task([Insert(new)]))
             .seen(&["repeated"])
             .explore(executions);
     }
@@ -154,10 +146,7 @@ fn exclusive_removal_of_a_copy_is_never_missed() {
 fn exclusive_and_single_insert_for_the_last_slot_have_one_winner() {
     let [one, other] = [keys(9, 0, 1)[7], keys(9, 1, 0)[8]];
     let world = || filled(filled(World::new(16, BUCKETS, 0), 0, 1, 4, 0), 1, 0, 3, 4);
-    race("there was one slot", world, &[one, other], 7)
-        .thread([insert(one)])
-        .thread([task([Insert(other)])])
-        .explore([12, 12]);
+    race("there was one slot", world, &[one, other], 7).threads(insert(one), task([Insert(other)])).explore([12, 12]);
 }
 
 /// Insertions and removals in the same stripes add up. The single pair is named upper bucket first: no deadlock.
@@ -165,8 +154,7 @@ fn exclusive_and_single_insert_for_the_last_slot_have_one_winner() {
 fn exclusive_and_single_changes_add_up() {
     let [old, one, two, other] = keys(4, 3, 2)[..] else { unreachable!("four") };
     race("changes add up", move || World::new(16, BUCKETS, 0).with(old), &[old, one, two, other], 0)
-        .thread([insert(other)])
-        .thread([task([Insert(one), Remove(old), Insert(two)])])
+        .threads(insert(other), task([Insert(one), Remove(old), Insert(two)]))
         .explore([12, 18]);
 }
 
@@ -177,8 +165,7 @@ fn exclusive_and_a_path_for_one_hole_have_one_winner() {
     let pair = FullPair::new(16, 0, 0, 3);
     let [one, other] = [pair.key(7, 1, 0), pair.key(8, 0, 1)];
     race("there was one hole", move || pair.world(), &[pair.moved(), one, other], 10)
-        .thread([path([pair.moved()], one, Put::COPY)])
-        .thread([task([Insert(other)])])
+        .threads(path([pair.moved()], one, Put::COPY), task([Insert(other)]))
         .explore([12, 12]);
 }
 
@@ -189,8 +176,7 @@ fn exclusive_move_against_removal_always_removes() {
     let pair = FullPair::new(16, 0, 0, 3);
     let [new, beyond] = [pair.key(7, 0, 1), pair.key(4, 3, 0)];
     race("a present key was not removed", move || pair.world(), &[pair.moved(), new, beyond], 10)
-        .thread([remove(pair.moved().turned())])
-        .thread([task([Insert(new), Insert(beyond)])])
+        .threads(remove(pair.moved().turned()), task([Insert(new), Insert(beyond)]))
         .explore([18, 18]);
 }
 
@@ -199,8 +185,7 @@ fn exclusive_move_against_removal_always_removes() {
 fn exclusive_against_unique_counts_right() {
     let [class, other] = keys(2, 0, 1)[..] else { unreachable!("two") };
     race("it is there or admitted", || World::new(16, BUCKETS, 0), &[class, other], 0)
-        .thread([insert_unique(class)])
-        .thread([task([Insert(other), Insert(class.turned())])])
+        .threads(insert_unique(class), task([Insert(other), Insert(class.turned())]))
         .explore([12, 12]);
 }
 
@@ -213,8 +198,7 @@ fn exclusive_unique_against_a_path_admits_one() {
     let instead_of = Class { second: instead_of.first, ..instead_of };
     let world = move || pair.world().without(instead_of).with(also);
     race("exactly one is admitted", world, &[class, pair.moved(), also], 6)
-        .thread([path([pair.moved()], class.turned(), Put::UNIQUE)])
-        .thread([task([InsertUnique(class)])])
+        .threads(path([pair.moved()], class.turned(), Put::UNIQUE), task([InsertUnique(class)]))
         .never(|told, _| told.iter().all(|told| *told == [1]))
         .explore([15, 15]);
 }

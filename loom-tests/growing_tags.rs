@@ -123,8 +123,7 @@ fn never_missed(executions: [usize; 2], look: Look, world: fn() -> World, steps:
     for (turned, executions) in [false, true].into_iter().zip(executions) {
         let world = move || if turned { world().turned() } else { world() };
         race("a key that lives was missed during a split", world)
-            .thread([op(look)])
-            .thread([split()])
+            .threads(op(look), split())
             .thread(steps())
             .at_most(2)
             .seen(&["repeated"])
@@ -140,22 +139,16 @@ fn renewed_during_a_refill_and_a_tick_is_never_missed() {
     never_missed([28_596, 28_596], World::contains_in_batch, world, renew_and_tick);
 }
 
-/// The copy that is swept may be the one in the new table or the one in the old table.
-#[test]
-fn lookup_during_a_split_and_a_tick_finds_its_key() {
-    never_missed([1496, 1496], World::contains, || World::holding(2), || vec![tick()]);
-}
-
-/// After a tick a copy that is renewed for the longest time has the tag that was dead before it, in whichever table it is. A split
-/// that had read the epoch before its locks would drop it.
-#[test]
-fn renewed_during_a_split_and_a_tick_is_never_missed() {
-    never_missed([3265, 3265], World::contains, || World::holding(2), || vec![tick(), renew()]);
-}
-
-#[test]
-fn renewed_during_a_split_and_a_tick_is_never_missed_by_a_batch() {
-    never_missed([12_217, 12_217], World::contains_in_batch, || World::holding(2), || vec![tick(), renew()]);
+models! {
+    /// The copy that is swept may be the one in the new table or the one in the old table.
+    lookup_during_a_split_and_a_tick_finds_its_key =>
+        never_missed([1496, 1496], World::contains, || World::holding(2), || vec![tick()]);
+    /// After a tick a copy that is renewed for the longest time has the tag that was dead before it, in whichever table it is. A split
+    /// that had read the epoch before its locks would drop it.
+    renewed_during_a_split_and_a_tick_is_never_missed =>
+        never_missed([3265, 3265], World::contains, || World::holding(2), || vec![tick(), renew()]);
+    renewed_during_a_split_and_a_tick_is_never_missed_by_a_batch =>
+        never_missed([12_217, 12_217], World::contains_in_batch, || World::holding(2), || vec![tick(), renew()]);
 }
 
 /// One copy dies and is swept in either table, at the second tick; another of the class was stored before that, where the lookup
@@ -181,14 +174,9 @@ fn nothing_dead_is_left(world: fn() -> World, executions: [usize; 2]) {
         .explore(executions);
 }
 
-#[test]
-fn tick_during_a_split_leaves_nothing_dead() {
-    nothing_dead_is_left(|| World::holding(1), [339, 963]);
-}
-
-#[test]
-fn tick_during_a_refill_leaves_nothing_dead() {
-    nothing_dead_is_left(|| World::refilling(1), [339, 963]);
+models! {
+    tick_during_a_split_leaves_nothing_dead => nothing_dead_is_left(|| World::holding(1), [339, 963]);
+    tick_during_a_refill_leaves_nothing_dead => nothing_dead_is_left(|| World::refilling(1), [339, 963]);
 }
 
 /// A change of the tag, told by what it finds: in the table where the class is when its locks are held.
@@ -196,31 +184,19 @@ fn changed_during_a_split(executions: usize, change: Op<World>) {
     race("each copy has its time", || World::holding(1)).thread([change]).thread([split()]).explore([executions; 2]);
 }
 
-#[test]
-fn renewal_during_a_split_is_kept() {
-    changed_during_a_split(30, renew());
-}
-
-#[test]
-fn addition_during_a_split_is_kept() {
-    changed_during_a_split(30, add(1));
-}
-
-#[test]
-fn replacement_during_a_split_is_kept() {
-    changed_during_a_split(30, op(|world: &World| world.raw.update(world.key, Some(1), |_| 2) as usize));
-}
-
-#[test]
-fn removal_of_a_value_during_a_split_removes() {
-    changed_during_a_split(60, op(|world: &World| world.raw.remove_value(world.key, Some(1)) as usize));
+models! {
+    renewal_during_a_split_is_kept => changed_during_a_split(30, renew());
+    addition_during_a_split_is_kept => changed_during_a_split(30, add(1));
+    replacement_during_a_split_is_kept =>
+        changed_during_a_split(30, op(|world: &World| world.raw.update(world.key, Some(1), |_| 2) as usize));
+    removal_of_a_value_during_a_split_removes =>
+        changed_during_a_split(60, op(|world: &World| world.raw.remove_value(world.key, Some(1)) as usize));
 }
 
 /// An addition beside a split and a tick, within a window of this value.
 fn added_during_a_split_and_a_tick(rule: &'static str, executions: usize, value: u32) {
     Race::new(rule, move || Arc::new(World::of(4, 2, value)), World::left_alive)
-        .thread([add(MOST << 2)])
-        .thread([split()])
+        .threads(add(MOST << 2), split())
         .thread([tick()])
         .at_most(2)
         .explore([executions]);

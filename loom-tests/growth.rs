@@ -224,8 +224,7 @@ fn lookup_during_a_split_finds(look: Act, executions: &[[usize; 3]]) {
         let goes = BUCKETS.map(|bucket| ((1 << reserve) - 1, bucket));
         for ((cell, bucket), &executions) in goes.into_iter().chain([(0, In::Second)]).zip(executions) {
             race("a key was missed during a split", move || World::new(bits, reserve).put(cell, 0, bucket))
-                .thread([on(0, look)])
-                .thread([split(0, 0)])
+                .threads(on(0, look), split(0, 0))
                 .seen(if cell > 0 { &["repeated"] } else { &[] })
                 .explore([executions]);
         }
@@ -278,14 +277,10 @@ fn lookup_during_a_split_and_a_move(look: Look, executions: [usize; 4]) {
     }
 }
 
-#[test]
-fn lookup_during_a_split_and_a_move_finds_its_key() {
-    lookup_during_a_split_and_a_move(LOOK, [1212, 1758, 1844, 6138]);
-}
-
-#[test]
-fn batch_during_a_split_and_a_move_finds_its_key() {
-    lookup_during_a_split_and_a_move(LOOK_IN_BATCH, [5988, 4400, 5376, 10813]);
+models! {
+    lookup_during_a_split_and_a_move_finds_its_key => lookup_during_a_split_and_a_move(LOOK, [1212, 1758, 1844, 6138]);
+    batch_during_a_split_and_a_move_finds_its_key =>
+        lookup_during_a_split_and_a_move(LOOK_IN_BATCH, [5988, 4400, 5376, 10813]);
 }
 
 /// A copy where the lookup has read already, and the removal of the one that it has not.
@@ -309,8 +304,7 @@ fn lookup_during_a_split_finds_an_equal_fingerprint() {
 fn batch_during_splits_of_two_tables_finds_its_key() {
     let world = || World::new(16, 2).put(3, 0, In::First).put(1, 0, In::First).split();
     race("a key was missed during two splits at a time", world)
-        .thread([on(0, FINDS_IN_BATCH)])
-        .thread([split(1, 1)])
+        .threads(on(0, FINDS_IN_BATCH), split(1, 1))
         .thread([split(0, 1)])
         .at_most(2)
         .seen(&["repeated"])
@@ -324,8 +318,7 @@ fn batch_of_two_widths_finds_a_key_that_moves() {
     for (bucket, executions) in [(In::Second, 1194), (In::First, 1095)] {
         let world = move || World::new(17, 2).put_as_side(0, bucket).put(3, 0, In::First).split();
         race("a key of a block of two widths was missed", world)
-            .thread([op(|world: &World| world.contains_each([world.keys[0], world.keys[1]]))])
-            .thread([on_side(0, HOP)])
+            .threads(op(|world: &World| world.contains_each([world.keys[0], world.keys[1]])), on_side(0, HOP))
             .at_most(2)
             .seen(if bucket == In::First { &[] } else { &["repeated"] })
             .explore([executions]);
@@ -417,49 +410,18 @@ fn a_table_that_was_refilled_is_not_doubled_again() {
     race("a table is doubled once", world).thread([split(0, 0)]).thread([split(0, 0), split(0, 1)]).explore([15]);
 }
 
-#[test]
-fn insertion_during_a_split_is_kept() {
-    writer_during_a_split([[27, 30], [231, 396]], false, INSERT);
-}
-
-#[test]
-fn insertion_under_one_lock_during_a_split_is_kept() {
-    writer_during_a_split([[27, 30], [231, 396]], false, INSERT_INTO_FIRST);
-}
-
-#[test]
-fn insertion_under_all_locks_during_a_split_is_kept() {
-    writer_during_a_split([[27, 30], [231, 396]], false, INSERT_ALONE);
-}
-
-#[test]
-fn task_during_a_split_is_kept() {
-    writer_during_a_split([[27, 30], [231, 396]], false, INSERT_IN_TASK);
-}
-
-#[test]
-fn removal_during_a_split_removes() {
-    writer_during_a_split([[60, 60], [660, 909]], true, REMOVE);
-}
-
-#[test]
-fn removal_of_all_during_a_split_removes() {
-    writer_during_a_split([[27, 30], [231, 396]], true, REMOVE_ALL);
-}
-
-#[test]
-fn count_during_a_split_is_exact() {
-    writer_during_a_split([[27, 30], [231, 396]], true, COUNT);
-}
-
-#[test]
-fn copy_during_a_split_has_the_key_once() {
-    writer_during_a_split([[9, 12], [18, 39]], true, World::copied);
-}
-
-#[test]
-fn len_during_a_split_is_exact() {
-    writer_during_a_split([[3, 15], [3, 42]], true, LEN);
+models! {
+    insertion_during_a_split_is_kept => writer_during_a_split([[27, 30], [231, 396]], false, INSERT);
+    insertion_under_one_lock_during_a_split_is_kept =>
+        writer_during_a_split([[27, 30], [231, 396]], false, INSERT_INTO_FIRST);
+    insertion_under_all_locks_during_a_split_is_kept =>
+        writer_during_a_split([[27, 30], [231, 396]], false, INSERT_ALONE);
+    task_during_a_split_is_kept => writer_during_a_split([[27, 30], [231, 396]], false, INSERT_IN_TASK);
+    removal_during_a_split_removes => writer_during_a_split([[60, 60], [660, 909]], true, REMOVE);
+    removal_of_all_during_a_split_removes => writer_during_a_split([[27, 30], [231, 396]], true, REMOVE_ALL);
+    count_during_a_split_is_exact => writer_during_a_split([[27, 30], [231, 396]], true, COUNT);
+    copy_during_a_split_has_the_key_once => writer_during_a_split([[9, 12], [18, 39]], true, World::copied);
+    len_during_a_split_is_exact => writer_during_a_split([[3, 15], [3, 42]], true, LEN);
 }
 
 /// Knows so many keys, of each cell in turn. The first eight fill the table.
@@ -473,8 +435,7 @@ fn full_table(reserve: u32, keys: usize) -> World {
 /// A bulk task that finds its table full splits it, and has the keys that are left in both tables.
 fn during_a_task_that_splits(executions: usize, beside: Op<World>) {
     race("what a writer was told beside a task that splits", || full_table(1, 11))
-        .thread([op(|world: &World| world.insert_in_task(&world.keys[8..10]))])
-        .thread([beside])
+        .threads(op(|world: &World| world.insert_in_task(&world.keys[8..10])), beside)
         .at_most(2)
         .explore([executions]);
 }
@@ -485,22 +446,16 @@ fn lookups_during_a_task_that_splits_find_their_keys() {
     during_a_task_that_splits(577, op(look));
 }
 
-#[test]
-fn insertion_during_a_task_that_splits_is_kept() {
-    during_a_task_that_splits(8713, on(10, INSERT_WHOLE));
-}
-
-#[test]
-fn removal_during_a_task_that_splits_removes() {
-    during_a_task_that_splits(2771, on(7, REMOVE));
+models! {
+    insertion_during_a_task_that_splits_is_kept => during_a_task_that_splits(8713, on(10, INSERT_WHOLE));
+    removal_during_a_task_that_splits_removes => during_a_task_that_splits(2771, on(7, REMOVE));
 }
 
 /// Of two threads that find a table full, one splits it, and neither is refused.
 #[test]
 fn two_insertions_into_a_full_table_split_it_once() {
     race("a table is split once", || full_table(2, 10))
-        .thread([on(8, INSERT_WHOLE)])
-        .thread([on(9, INSERT_WHOLE)])
+        .threads(on(8, INSERT_WHOLE), on(9, INSERT_WHOLE))
         .at_most(2)
         .explore([27470]);
 }
@@ -519,8 +474,7 @@ fn len_during_an_insertion_a_split_and_a_removal_is_that_of_some_moment() {
 fn move_during_a_split_keeps_the_key() {
     // Looked for in the table that is split, as by a path that was found before.
     race("a key that moves is kept", || World::new(16, 1).put(1, 0, In::First))
-        .thread([on(0, HOP_IN_FIRST_TABLE)])
-        .thread([split(0, 0)])
+        .threads(on(0, HOP_IN_FIRST_TABLE), split(0, 0))
         .explore([12, 9]);
 }
 
@@ -533,8 +487,7 @@ fn last_hop_during_a_split_is_kept() {
             stored.map_or_else(|| INSERT(world, world.keys[0]), |had| usize::from(had == 0))
         };
         race("there was room", || World::new(16, 1).key(1, 0).put(0, 0, In::First))
-            .thread([op(displace)])
-            .thread([split(0, 0)])
+            .threads(op(displace), split(0, 0))
             .explore([27, 30]);
     }
 }
@@ -550,8 +503,7 @@ fn unique_during_a_split_admits_one() {
 #[test]
 fn two_splits_of_one_table_are_one() {
     race("a table is split once", || World::new(16, 2).put(3, 0, In::First).put(0, 0, In::First))
-        .thread([split(0, 0)])
-        .thread([split(0, 0)])
+        .threads(split(0, 0), split(0, 0))
         .explore([9]);
 }
 
@@ -570,14 +522,9 @@ fn clear_leaves_nothing(doublings: Doublings, executions: [usize; 2]) {
         .explore(executions);
 }
 
-#[test]
-fn clear_during_a_split_leaves_nothing() {
-    clear_leaves_nothing(Splits(1), [282, 102]);
-}
-
-#[test]
-fn clear_during_a_refill_leaves_nothing() {
-    clear_leaves_nothing(Refill, [1191, 411]);
+models! {
+    clear_during_a_split_leaves_nothing => clear_leaves_nothing(Splits(1), [282, 102]);
+    clear_during_a_refill_leaves_nothing => clear_leaves_nothing(Refill, [1191, 411]);
 }
 
 /// A clear takes a class once: not in the table that is doubled and, stored again, in the new one.
@@ -589,14 +536,9 @@ fn clear_takes_a_class_once(doublings: Doublings) {
         .explore([114]);
 }
 
-#[test]
-fn clear_during_a_split_takes_a_class_once() {
-    clear_takes_a_class_once(Splits(1));
-}
-
-#[test]
-fn clear_during_a_refill_takes_a_class_once() {
-    clear_takes_a_class_once(Refill);
+models! {
+    clear_during_a_split_takes_a_class_once => clear_takes_a_class_once(Splits(1));
+    clear_during_a_refill_takes_a_class_once => clear_takes_a_class_once(Refill);
 }
 
 /// A lookup that finds its key in the table that is split, while it has gone from the new one.
@@ -606,22 +548,18 @@ fn lookups_during_a_split_do_not_find_what_was_gone(executions: usize, take: Op<
         found => found,
     };
     race("a key that was gone was found again", || World::new(16, 1).put(1, 0, In::First))
-        .thread([on(0, finds_no_more)])
-        .thread([take])
+        .threads(on(0, finds_no_more), take)
         .thread([split(0, 0)])
         .at_most(2)
         .explore([executions]);
 }
 
-#[test]
-fn lookups_during_a_split_and_a_clear_do_not_find_what_was_gone() {
-    lookups_during_a_split_do_not_find_what_was_gone(3650, clear());
-}
-
-/// Also between the lock of the new table and the clear of the old one.
-#[test]
-fn lookups_during_a_split_and_a_removal_do_not_find_what_was_gone() {
-    lookups_during_a_split_do_not_find_what_was_gone(1966, on(0, REMOVE));
+models! {
+    lookups_during_a_split_and_a_clear_do_not_find_what_was_gone =>
+        lookups_during_a_split_do_not_find_what_was_gone(3650, clear());
+    /// Also between the lock of the new table and the clear of the old one.
+    lookups_during_a_split_and_a_removal_do_not_find_what_was_gone =>
+        lookups_during_a_split_do_not_find_what_was_gone(1966, on(0, REMOVE));
 }
 
 /// Store buffering where the split lets two threads have no lock in common (models *_are_visible_when_they_return).

@@ -277,6 +277,11 @@ impl<W: Send + Sync + 'static> Race<W> {
         self
     }
 
+    /// Two threads of one step each.
+    pub(super) fn threads(self, one: Op<W>, other: Op<W>) -> Self {
+        self.thread([one]).thread([other])
+    }
+
     /// How many preemptions an execution may have, where all of them would take too long; the model says so as it ends.
     pub(super) fn at_most(self, preemptions: impl Into<Option<usize>>) -> Self {
         Race { preemptions: preemptions.into(), ..self }

@@ -17,8 +17,7 @@ fn one_lock_insertions_for_the_last_slot_have_one_winner() {
     // Of different pairs.
     let (one, other) = (key(7, 1, 0), key(8, 1, 2));
     race("there was one slot", || World::new(16, 4, 0).full(1, 3, 20), &[one, other], 3)
-        .thread([insert_into_first(one)])
-        .thread([insert_into_first(other)])
+        .threads(insert_into_first(one), insert_into_first(other))
         .explore([9]);
 }
 
@@ -29,8 +28,7 @@ fn one_lock_and_pair_insertion_for_the_last_slot_have_one_winner() {
         let (one, other) = (key(7, 1, second), key(8, second, 1));
         let world = move || World::new(16, 4, 0).full(1, 3, 20).full(second, 4, 30);
         race("there was one slot", world, &[one, other], 7)
-            .thread([insert_into_first(one)])
-            .thread([insert(other)])
+            .threads(insert_into_first(one), insert(other))
             .explore([9, 9]);
     }
 }
@@ -40,8 +38,7 @@ fn one_lock_and_pair_insertion_for_the_last_slot_have_one_winner() {
 fn one_lock_insertion_and_a_move_for_the_last_slot_have_one_winner() {
     let (moved, new) = (key(7, 0, 1), key(8, 1, 2));
     race("there was one slot", move || World::new(16, 4, 0).with(moved).full(1, 3, 20), &[moved, new], 3)
-        .thread([insert_into_first(new)])
-        .thread([moves(moved)])
+        .threads(insert_into_first(new), moves(moved))
         .explore([9, 9]);
 }
 
@@ -53,8 +50,7 @@ fn one_lock_insertion_where_a_key_leaves_misses_neither() {
     for (looked_up, executions) in [(moved.turned(), 6642), (moved, 5131)] {
         let world = move || World::new(16, 4, 0).with(moved).full(1, 3, 20);
         race("a key that only moved was missed", world, &[moved, new], 3)
-            .thread([finds(looked_up)])
-            .thread([moves(moved)])
+            .threads(finds(looked_up), moves(moved))
             .thread([insert_into_first(new)])
             .at_most(3)
             .seen(outcomes(looked_up, moved))
@@ -68,8 +64,7 @@ fn one_lock_insertion_never_gets_the_hole_of_a_last_hop() {
     let (moved, by_path, new) = (key(7, 1, 3), key(8, 1, 0), key(9, 1, 2));
     let world = move || World::new(16, 4, 0).with(moved).full(1, 3, 20).full(0, 4, 30);
     race("the hole of a path went to another key", world, &[moved, by_path, new], 7)
-        .thread([insert_into_first(new)])
-        .thread([path([moved], by_path, Put::COPY)])
+        .threads(insert_into_first(new), path([moved], by_path, Put::COPY))
         .explore([9, 9]);
 }
 
@@ -80,8 +75,7 @@ fn one_lock_insertion_spoils_a_path_or_finds_no_room() {
     let (by_path, new) = (key(9, 0, 3), key(10, 1, 0));
     let world = move || World::new(16, 4, 0).with(near).with(far).full(0, 3, 20).full(1, 3, 30).full(3, 4, 40);
     race("there was one hole", world, &[near, far, by_path, new], 10)
-        .thread([insert_into_first(new)])
-        .thread([path([far, near], by_path, Put::COPY)])
+        .threads(insert_into_first(new), path([far, near], by_path, Put::COPY))
         .also(&[&[1], &[2]], &[1, 1, 0, 1])
         .explore([12, 30]);
 }
@@ -112,16 +106,13 @@ fn insert_and_remove(stays: Class) -> Vec<Op<World>> {
     vec![insert_into_first(stays.turned()), remove(stays)]
 }
 
-/// As the models of equal_fingerprint.
-#[test]
-fn one_lock_removal_of_a_copy_is_never_missed_at_16_bits() {
-    removal_of_a_copy_is_never_missed(16, 0, [165, 165, 225, 225], insert_and_remove);
-}
-
-/// Bucket 1 lies in two words, the first of them with bucket 0.
-#[test]
-fn one_lock_removal_of_a_copy_is_never_missed_at_13_bits() {
-    removal_of_a_copy_is_never_missed(13, 4, [1092, 4683, 1440, 5991], insert_and_remove);
+models! {
+    /// As the models of equal_fingerprint.
+    one_lock_removal_of_a_copy_is_never_missed_at_16_bits =>
+        removal_of_a_copy_is_never_missed(16, 0, [165, 165, 225, 225], insert_and_remove);
+    /// Bucket 1 lies in two words, the first of them with bucket 0.
+    one_lock_removal_of_a_copy_is_never_missed_at_13_bits =>
+        removal_of_a_copy_is_never_missed(13, 4, [1092, 4683, 1440, 5991], insert_and_remove);
 }
 
 /// The same by two threads: one inserts a copy, and the other removes one if there are two.
@@ -130,8 +121,7 @@ fn one_lock_insertion_and_removal_by_two_threads_are_never_missed() {
     for stays in [key(7, 0, 1), key(7, 1, 0)] {
         let take = remove(stays);
         race("a class that was never absent was missed", move || World::new(16, 2, 0).with(stays), &[stays], 0)
-            .thread([finds(stays.turned())])
-            .thread([insert_into_first(stays.turned())])
+            .threads(finds(stays.turned()), insert_into_first(stays.turned()))
             .thread([op(move |world: &World| world.count(stays) == 2 && take(world) == 1)])
             .at_most(3)
             .seen(&["repeated"])
@@ -145,8 +135,7 @@ fn one_lock_insertion_against_a_removal_at_a_full_bucket() {
     let (old, new) = (key(7, 0, 1), key(8, 1, 2));
     let world = move || World::new(16, 4, 0).with(old.turned()).full(1, 3, 20);
     race("a present key was not removed", world, &[old, new], 3)
-        .thread([insert_into_first(new)])
-        .thread([remove(old)])
+        .threads(insert_into_first(new), remove(old))
         .explore([9, 15]);
 }
 
@@ -169,8 +158,7 @@ fn one_lock_insertion_and_a_task_for_the_last_slot_have_one_winner() {
     // All buckets, so that no key can make room.
     let world = || World::new(16, 4, 0).full(0, 4, 20).full(2, 4, 20).full(3, 4, 20).full(1, 3, 20);
     race("there was one slot", world, &[one, other], 15)
-        .thread([insert_into_first(one)])
-        .thread([task([Insert(other)])])
+        .threads(insert_into_first(one), task([Insert(other)]))
         .explore([9, 9]);
 }
 
@@ -179,8 +167,7 @@ fn one_lock_insertion_and_a_task_add_up() {
     let plan = plan(16, 4, 0);
     let [old, one, two, other] = [0, 1, 2, 3].map(|number| key_in(&plan, number, 3, 2));
     race("changes add up", move || World::new(16, 4, 0).with(old), &[old, one, two, other], 0)
-        .thread([insert_into_first(other)])
-        .thread([task([Insert(one), Remove(old), Insert(two)])])
+        .threads(insert_into_first(other), task([Insert(one), Remove(old), Insert(two)]))
         .explore([15, 15]);
 }
 
@@ -189,8 +176,7 @@ fn one_lock_insertion_against_clear_keeps_the_count_exact() {
     let (old, new) = (key(7, 0, 1), key(8, 1, 0));
     let left = move |world: &World| world.sums(&[old, new], 0);
     Race::new("an insertion stays or goes", move || World::new(16, 2, 0).with(old), left)
-        .thread([clear()])
-        .thread([insert_into_first(new)])
+        .threads(clear(), insert_into_first(new))
         .explore([9, 12]);
 }
 
@@ -200,8 +186,7 @@ fn one_lock_whole_insertions_use_both_buckets() {
     let (one, other) = (key(7, 1, 0), key(8, 1, 0));
     let left = move |world: &World| [world.left(&[one, other], 6), vec![world.in_first(one)]].concat();
     Race::new("there were two slots", || World::new(16, 2, 0).full(0, 3, 20).full(1, 3, 30), left)
-        .thread([insert_whole(one)])
-        .thread([insert_whole(other)])
+        .threads(insert_whole(one), insert_whole(other))
         .explore([30]);
 }
 
@@ -210,8 +195,7 @@ fn one_lock_whole_insertions_use_both_buckets() {
 fn one_lock_whole_insertions_of_one_class_too_many() {
     let class = key(7, 0, 1);
     race("there was one slot", move || World::new(16, 2, 0).with_copies(7, class), &[class], 0)
-        .thread([insert_whole(class)])
-        .thread([insert_whole(class.turned())])
+        .threads(insert_whole(class), insert_whole(class.turned()))
         .explore([30]);
 }
 
@@ -220,8 +204,7 @@ fn one_lock_whole_insertions_of_one_class_too_many() {
 fn one_lock_whole_insertion_against_a_removal_of_a_saturated_class() {
     let class = key(7, 0, 1);
     race("a class of eight is refused for its copies", move || World::new(16, 2, 0).with_copies(8, class), &[class], 0)
-        .thread([insert_whole(class)])
-        .thread([remove(class.turned())])
+        .threads(insert_whole(class), remove(class.turned()))
         .never(|told, _| told[0] == [0])
         .explore([111, 177]);
 }

@@ -30,21 +30,15 @@ fn path_is_never_missed<const HOPS: usize>(stripe_shift: u32, executions: &[usiz
     let lookups = on_path.iter().flat_map(|moved| [(moved.turned(), *moved), (*moved, *moved)]);
     for ((looked_up, moved), &executions) in lookups.zip(executions) {
         race("a key on the path was missed", world, &[&on_path[..], &[new]].concat(), 7 + 2 * (HOPS - 1))
-            .thread([finds(looked_up)])
-            .thread([path(from_its_end, new, Put::COPY)])
+            .threads(finds(looked_up), path(from_its_end, new, Put::COPY))
             .seen(outcomes(looked_up, moved))
             .explore([executions]);
     }
 }
 
-#[test]
-fn path_of_two_hops_is_never_missed() {
-    path_is_never_missed::<2>(0, &[9123, 1293, 1023, 486]);
-}
-
-#[test]
-fn path_of_three_hops_is_never_missed() {
-    path_is_never_missed::<3>(1, &[9123, 1932, 16707, 2367, 3273, 486]);
+models! {
+    path_of_two_hops_is_never_missed => path_is_never_missed::<2>(0, &[9123, 1293, 1023, 486]);
+    path_of_three_hops_is_never_missed => path_is_never_missed::<3>(1, &[9123, 1932, 16707, 2367, 3273, 486]);
 }
 
 /// A key of the path is removed while the path is carried out: it is removed once, wherever it is, and the new key is
@@ -54,8 +48,7 @@ fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
     let (near, far, new) = (key(7, 0, 1), key(8, 1, 2), key(9, 0, 1));
     let world = move || World::new(16, 3, 0).with(near).with(far).full(0, 3, 20).full(1, 3, 30);
     race("a present key was not removed", world, &[near, far, new], 6)
-        .thread([remove(far)])
-        .thread([path([far, near], new, Put::COPY)])
+        .threads(remove(far), path([far, near], new, Put::COPY))
         .explore([15, 36]);
 }
 
@@ -66,8 +59,7 @@ fn path_found_twice_is_carried_out_once() {
     let (moved, one, other) = (key(7, 0, 1), key(8, 0, 2), key(9, 0, 2));
     let world = move || World::new(16, 3, 0).with(moved).full(0, 3, 20).full(1, 2, 30).full(2, 4, 40);
     race("there was one hole", world, &[one, other, moved], 9)
-        .thread([path([moved], one, Put::COPY)])
-        .thread([path([moved], other, Put::COPY)])
+        .threads(path([moved], one, Put::COPY), path([moved], other, Put::COPY))
         .explore([12]);
 }
 
@@ -77,8 +69,7 @@ fn path_found_twice_is_carried_out_once() {
 fn copy_by_path_against_unique_counts_right() {
     let (moved, class) = (key(7, 3, 1), key(9, 3, 2));
     race("it is there or admitted", move || World::new(16, 4, 0).with(moved).full(3, 3, 20), &[class, moved], 3)
-        .thread([insert_unique(class)])
-        .thread([path([moved], class, Put::COPY)])
+        .threads(insert_unique(class), path([moved], class, Put::COPY))
         .explore([9, 9]);
 }
 
@@ -87,7 +78,6 @@ fn copy_by_path_against_unique_counts_right() {
 fn paths_that_meet_in_one_hole_move_one_key() {
     let (one, other) = (key(7, 0, 2), key(8, 1, 2));
     race("there was one hole", move || World::new(16, 3, 0).with(one).with(other).full(2, 3, 20), &[one, other], 3)
-        .thread([moves(one)])
-        .thread([moves(other)])
+        .threads(moves(one), moves(other))
         .explore([9]);
 }

@@ -71,15 +71,11 @@ fn is_never_refused<const STEPS: usize>(executions: [[usize; 2]; 2], steps: fn(C
     }
 }
 
-#[test]
-fn refused_beside_a_hole_that_moves() {
-    is_never_refused([[2073, 1047], [1035, 525]], |class| [moves(class)]);
-}
-
-/// In one stripe, the number of slots is then what it was.
-#[test]
-fn refused_beside_a_removal_and_an_insertion() {
-    is_never_refused([[576, 312], [288, 162]], |class| [remove(class), insert_into_first(class.turned())]);
+models! {
+    refused_beside_a_hole_that_moves => is_never_refused([[2073, 1047], [1035, 525]], |class| [moves(class)]);
+    /// In one stripe, the number of slots is then what it was.
+    refused_beside_a_removal_and_an_insertion =>
+        is_never_refused([[576, 312], [288, 162]], |class| [remove(class), insert_into_first(class.turned())]);
 }
 
 /// A key is refused if there was no room at one moment, and not after a removal.
@@ -114,8 +110,7 @@ fn refused_during_the_last_split() {
         |(raw, new, search): &Growing| raw.growing().and_then(|growing| growing.was_full(*new, search)) == Some(true);
     let split = |(raw, ..): &Growing| raw.growing().is_some_and(|growing| growing.split_table(0, 0));
     Race::new("a key was refused by a table that was split", world, |_| Vec::new())
-        .thread([op(refuses)])
-        .thread([op(split)])
+        .threads(op(refuses), op(split))
         .never(|told, _| told[0] == [1])
         .explore([3, 9]);
 }

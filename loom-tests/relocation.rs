@@ -22,50 +22,31 @@ pub(super) fn relocation_is_never_missed(
     for (number, (moved, looked_up)) in cases.enumerate() {
         let world = move || World::new(width, plan.buckets, stripe_shift).full(1, below, fillers).with(moved);
         race("a key that only moved was missed", world, &[moved], below as usize)
-            .thread([op(move |world: &World| look(world, looked_up))])
-            .thread([moves(moved)])
+            .threads(op(move |world: &World| look(world, looked_up)), moves(moved))
             .seen(outcomes(looked_up, moved))
             .explore([executions[number], executions[number + 4]]);
     }
 }
 
-#[test]
-fn relocation_is_never_missed_in_one_stripe() {
-    relocation_is_never_missed(16, 1, 0, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
-}
-
-#[test]
-fn relocation_is_never_missed_across_stripes() {
-    relocation_is_never_missed(16, 0, 0, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
-}
-
-/// The reader is another process, which may only read the memory.
-#[test]
-fn relocation_is_never_missed_by_fences() {
-    relocation_is_never_missed(16, 0, 0, World::contains_by_fences, [165, 135, 165, 135, 225, 210, 225, 210]);
-}
-
-/// Bucket 1 of 12-bit slots begins at bit 48: its slot 1 straddles two words.
-#[test]
-fn relocation_is_never_missed_in_straddling_slots() {
-    relocation_is_never_missed(12, 2, 1, World::contains, [1092, 1092, 4683, 2175, 1440, 1440, 5991, 3192]);
-}
-
-/// Slot 3 of bucket 1 is a part of a word that holds all buckets.
-#[test]
-fn relocation_is_never_missed_at_4_bits() {
-    relocation_is_never_missed(4, 2, 3, World::contains, [303, 303, 303, 303, 471, 471, 471, 471]);
-}
-
-#[test]
-fn relocation_is_never_missed_at_8_bits() {
-    relocation_is_never_missed(8, 1, 1, World::contains, [303, 303, 303, 303, 471, 471, 471, 471]);
-}
-
-/// Bucket 1 of 28-bit slots lies in three words, and its slot 3 in the third of them.
-#[test]
-fn relocation_is_never_missed_in_a_bucket_of_three_words() {
-    relocation_is_never_missed(28, 2, 3, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
+models! {
+    relocation_is_never_missed_in_one_stripe =>
+        relocation_is_never_missed(16, 1, 0, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
+    relocation_is_never_missed_across_stripes =>
+        relocation_is_never_missed(16, 0, 0, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
+    /// The reader is another process, which may only read the memory.
+    relocation_is_never_missed_by_fences =>
+        relocation_is_never_missed(16, 0, 0, World::contains_by_fences, [165, 135, 165, 135, 225, 210, 225, 210]);
+    /// Bucket 1 of 12-bit slots begins at bit 48: its slot 1 straddles two words.
+    relocation_is_never_missed_in_straddling_slots =>
+        relocation_is_never_missed(12, 2, 1, World::contains, [1092, 1092, 4683, 2175, 1440, 1440, 5991, 3192]);
+    /// Slot 3 of bucket 1 is a part of a word that holds all buckets.
+    relocation_is_never_missed_at_4_bits =>
+        relocation_is_never_missed(4, 2, 3, World::contains, [303, 303, 303, 303, 471, 471, 471, 471]);
+    relocation_is_never_missed_at_8_bits =>
+        relocation_is_never_missed(8, 1, 1, World::contains, [303, 303, 303, 303, 471, 471, 471, 471]);
+    /// Bucket 1 of 28-bit slots lies in three words, and its slot 3 in the third of them.
+    relocation_is_never_missed_in_a_bucket_of_three_words =>
+        relocation_is_never_missed(28, 2, 3, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
 }
 
 /// A lookup of a key that moves there and back, `HOPS` times in all.

@@ -257,8 +257,7 @@ fn renewed_in_a_straddling_slot_is_never_missed() {
 #[test]
 fn renewed_beside_a_relocation_is_never_missed() {
     race("the renewal goes with the copy that stays", || World::holding(1), &[class(0)])
-        .thread([finds(class(0).turned())])
-        .thread([raise(class(0), MOST)])
+        .threads(finds(class(0).turned()), raise(class(0), MOST))
         .thread([moves(class(0))])
         .at_most(3)
         .seen(&["repeated"])
@@ -305,8 +304,7 @@ fn overwriting_by_a_last_hop_takes_no_live_slot() {
 #[test]
 fn tick_and_insertion_for_the_longest_time() {
     race("a key that lives was swept", World::small, &[class(0)])
-        .thread([store(class(0), MOST)])
-        .thread([tick()])
+        .threads(store(class(0), MOST), tick())
         .explore([45, 69]);
 }
 
@@ -347,8 +345,7 @@ fn relocation_beside_a_sweep_brings_nothing_back() {
 fn seen_twice_is_new_once() {
     let sees = |class| op(move |world: &World| world.put(class, MOST, IfPresent::Raise) == Some(0));
     race("exactly one is told that the key is new", World::small, &[class(0)])
-        .thread([sees(class(0))])
-        .thread([sees(class(0).turned())])
+        .threads(sees(class(0)), sees(class(0).turned()))
         .explore([12]);
 }
 
@@ -356,8 +353,7 @@ fn seen_twice_is_new_once() {
 #[test]
 fn counted_beside_a_relocation_adds_up() {
     race("each addition counts", || World::holding(1), &[class(0)])
-        .thread([adds(class(0), 1, false)])
-        .thread([adds(class(0).turned(), 1, false)])
+        .threads(adds(class(0), 1, false), adds(class(0).turned(), 1, false))
         .thread([moves(class(0))])
         .never(|_, left| left[0] != 3)
         .at_most(3)
@@ -452,8 +448,7 @@ fn a_tag_changed_beside_a_relocation_is_read() {
         }
     };
     race("the new tag goes with the copy that stays", || World::holding(1), &[class(0)])
-        .thread([reads(class(0).turned(), one_tag)])
-        .thread([replace(class(0), 1, 2)])
+        .threads(reads(class(0).turned(), one_tag), replace(class(0), 1, 2))
         .thread([moves(class(0))])
         .at_most(3)
         .seen(&["repeated"])
@@ -492,7 +487,6 @@ fn dead_while_it_is_swept() {
     let class = key_in(&straddling(), 0, 1, 2);
     let world = move || World::new(&straddling()).full(1, 1, 20, 15).full(2, 4, 30, 15).with(class, 1).later(1);
     race("a dead key lives again", world, &[class])
-        .thread([finds(class)])
-        .thread([op(|world: &World| _ = world.raw.sweep(4))])
+        .threads(finds(class), op(|world: &World| _ = world.raw.sweep(4)))
         .explore([69]);
 }

@@ -31,19 +31,10 @@ fn pair(executions: usize, copies: usize, change: fn(Class) -> Op<World>) {
     is_visible_when_it_returns(executions, world, change(class), class);
 }
 
-#[test]
-fn insertions_are_visible_when_they_return() {
-    pair(30, 0, insert);
-}
-
-#[test]
-fn one_lock_insertions_are_visible_when_they_return() {
-    pair(30, 0, insert_into_first);
-}
-
-#[test]
-fn unique_insertions_are_visible_when_they_return() {
-    pair(30, 0, insert_unique);
+models! {
+    insertions_are_visible_when_they_return => pair(30, 0, insert);
+    one_lock_insertions_are_visible_when_they_return => pair(30, 0, insert_into_first);
+    unique_insertions_are_visible_when_they_return => pair(30, 0, insert_unique);
 }
 
 /// The key comes into the slot that a last hop has freed.
@@ -54,22 +45,9 @@ fn insertions_by_a_path_are_visible_when_they_return() {
     is_visible_when_it_returns(3825, move || full.world(), path([full.moved()], new, Put::COPY), new);
 }
 
-#[test]
-fn removals_are_visible_when_they_return() {
-    pair(30, 1, remove);
-}
-
-#[test]
-fn removals_of_all_copies_are_visible_when_they_return() {
-    pair(2604, 2, remove_all);
-}
-
-#[test]
-fn clears_are_visible_when_they_return() {
-    pair(288, 1, |_| clear());
-}
-
-#[test]
-fn tasks_are_visible_when_they_return() {
-    pair(30, 0, |key| task([Insert(key)]));
+models! {
+    removals_are_visible_when_they_return => pair(30, 1, remove);
+    removals_of_all_copies_are_visible_when_they_return => pair(2604, 2, remove_all);
+    clears_are_visible_when_they_return => pair(288, 1, |_| clear());
+    tasks_are_visible_when_they_return => pair(30, 0, |key| task([Insert(key)]));
 }

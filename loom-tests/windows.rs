@@ -77,8 +77,7 @@ fn added_and_subtracted_beside_a_relocation() {
         tags.count(tags.less_one(had)) as usize
     };
     race("each addition and each subtraction counts", || holding(value(2, 2)), &[class()])
-        .thread([adds(class(), value(MOST, 1), true)])
-        .thread([op(subtract)])
+        .threads(adds(class(), value(MOST, 1), true), op(subtract))
         .thread([moves(class())])
         .at_most(3)
         .explore([1714]);
@@ -109,7 +108,6 @@ fn a_count_is_of_the_key_that_was_alive() {
 #[test]
 fn a_window_that_begins_anew_begins_at_one() {
     race("the count of a window that has ended", || holding(value(1, 3)).later(1), &[class()])
-        .thread([counts()])
-        .thread([add()])
+        .threads(counts(), add())
         .explore([12, 15]);
 }

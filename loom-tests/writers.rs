@@ -7,8 +7,7 @@ use crate::raw::Put;
 fn inserts_for_the_last_slot_have_one_winner() {
     let (one, other) = (key(7, 0, 1), key(8, 1, 0));
     race("there was one slot", || World::new(16, 2, 0).full(0, 4, 20).full(1, 3, 30), &[one, other], 7)
-        .thread([insert(one)])
-        .thread([insert(other)])
+        .threads(insert(one), insert(other))
         .explore([12]);
 }
 
@@ -28,8 +27,7 @@ fn insert_against_remove_and_insert_at_a_full_pair() {
 fn removal_against_a_move_always_removes() {
     let moved = key(7, 0, 1);
     race("a present key was not removed", move || World::new(16, 2, 0).with(moved), &[moved], 0)
-        .thread([remove(moved.turned())])
-        .thread([moves(moved)])
+        .threads(remove(moved.turned()), moves(moved))
         .explore([12, 18]);
 }
 
@@ -37,8 +35,7 @@ fn removal_against_a_move_always_removes() {
 fn removals_of_one_copy_have_one_winner() {
     let class = key(7, 0, 1);
     race("one copy is removed once", move || World::new(16, 2, 0).with(class), &[class], 0)
-        .thread([remove(class)])
-        .thread([remove(class.turned())])
+        .threads(remove(class), remove(class.turned()))
         .explore([12]);
 }
 
@@ -47,8 +44,7 @@ fn removals_of_one_copy_have_one_winner() {
 fn count_against_a_move_is_exact() {
     let moved = key(7, 0, 1);
     race("a key that moves was counted twice or not at all", move || World::new(16, 2, 0).with(moved), &[moved], 0)
-        .thread([count(moved)])
-        .thread([moves(moved)])
+        .threads(count(moved), moves(moved))
         .explore([12, 12]);
 }
 
@@ -67,8 +63,7 @@ fn counts_of_concurrent_changes_add_up() {
 fn crossing_pairs_do_not_deadlock() {
     let (one, other) = (key(7, 0, 1), key(8, 1, 0));
     race("there was room for both", || World::new(16, 2, 0), &[one, other], 0)
-        .thread([insert(one)])
-        .thread([insert(other)])
+        .threads(insert(one), insert(other))
         .explore([12]);
 }
 
@@ -81,8 +76,7 @@ fn crossing_last_hops_do_not_deadlock() {
     for (put, executions) in [(Put::COPY, 18), (Put::UNIQUE, 24)] {
         let world = move || World::new(16, 4, 0).with(near).with(far).full(0, 3, 20).full(1, 3, 30);
         race("both have a way", world, &[near, far, one, other], 6)
-            .thread([path([near], one, put)])
-            .thread([path([far], other, put)])
+            .threads(path([near], one, put), path([far], other, put))
             .explore([executions]);
     }
 }

@@ -50,7 +50,8 @@ use std::sync::Arc;
 /// # After a fork
 /// A forked child of the writing process does not inherit the memory: [`writer`](SharedFilter::writer) returns
 /// [`SharedError::Forked`] there, and using a reference taken before the fork kills the child (`SIGSEGV`). Open a [`SharedReader`]
-/// in the child. A child inherits the open file, and so keeps it locked as long as it lives.
+/// in the child. A child inherits the open file: unless the writing process drops the filter, the file stays locked as long as the
+/// child lives, or until it executes another program.
 ///
 /// # Limits
 /// Linux, and plain filters of fixed size: filters that grow are refused ([`SharedError::Growing`]), and expiring, counting and
@@ -80,7 +81,7 @@ use std::sync::Arc;
 pub struct SharedFilter<F> {
     filter: F,
     mapping: Arc<FileMapping>,
-    /// Locked as long as it is open.
+    /// Locked until the filter is dropped.
     file: File,
     state: State,
 }
@@ -249,6 +250,17 @@ impl<F> SharedFilter<F> {
         self.file.sync_all()?;
         self.state.closed().write(&self.file)?;
         Ok(self.file.sync_all()?)
+    }
+}
+
+/// The lock belongs to the open file, which a child inherits. Without the call, a filter could not be opened again while another
+/// thread is between the fork and the exec of a command. A forked child must leave the lock to its parent.
+impl<F> Drop for SharedFilter<F> {
+    fn drop(&mut self) {
+        if !self.mapping.is_forked() {
+            // A failure leaves the lock to the close of the file.
+            let _ = self.file.unlock();
+        }
     }
 }
 
@@ -434,5 +446,22 @@ impl<K: ?Sized, S: BuildHasher> SharedReader<CuckooFilter<K, S>> {
 impl<F: Viewed> fmt::Debug for SharedReader<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedReader").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a child has it between its fork and its exec.
+    #[test]
+    fn a_dropped_writer_leaves_no_lock_on_a_file_that_a_child_has_inherited() {
+        let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.inherited-{}", std::process::id()));
+        let filter = SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100)).unwrap();
+        let _inherited = filter.file.try_clone().unwrap();
+        assert!(matches!(SharedFilter::<CuckooFilter<u64>>::open(&path), Err(SharedError::WriterPresent { .. })));
+        drop(filter);
+        assert!(SharedFilter::<CuckooFilter<u64>>::open(&path).is_ok());
+        fs::remove_file(&path).unwrap();
     }
 }

@@ -57,29 +57,15 @@ type Filter = CuckooFilter<u64, Identity>;
 
 type Ask = fn(&Filter, &[u64], &mut [bool]);
 
-fn contains(filter: &Filter, keys: &[u64], found: &mut [bool]) {
-    keys.iter().zip(found).for_each(|(key, found)| *found = filter.contains(key));
-}
-
-fn contains_batch(filter: &Filter, keys: &[u64], found: &mut [bool]) {
-    filter.contains_batch(keys, found);
-}
-
-fn contains_batch_hashed(filter: &Filter, keys: &[u64], found: &mut [bool]) {
-    filter.hashed().contains_batch(keys, found);
-}
-
-fn par_contains(filter: &Filter, keys: &[u64], found: &mut [bool]) {
-    filter.par_contains(keys, found);
-}
-
-fn par_contains_hashed(filter: &Filter, keys: &[u64], found: &mut [bool]) {
-    filter.hashed().par_contains(keys, found);
-}
-
-fn contains_hashed(filter: &Filter, keys: &[u64], found: &mut [bool]) {
-    keys.iter().zip(found).for_each(|(&key, found)| *found = filter.hashed().contains(&key));
-}
+const CONTAINS: Ask =
+    |filter, keys, found| keys.iter().zip(found).for_each(|(key, found)| *found = filter.contains(key));
+const CONTAINS_HASHED: Ask = |filter, keys, found| {
+    keys.iter().zip(found).for_each(|(key, found)| *found = filter.hashed().contains(key));
+};
+const CONTAINS_BATCH: Ask = |filter, keys, found| filter.contains_batch(keys, found);
+const CONTAINS_BATCH_HASHED: Ask = |filter, keys, found| filter.hashed().contains_batch(keys, found);
+const PAR_CONTAINS: Ask = |filter, keys, found| filter.par_contains(keys, found);
+const PAR_CONTAINS_HASHED: Ask = |filter, keys, found| filter.hashed().par_contains(keys, found);
 
 /// Shard and fingerprint of a hash, and its buckets in the order in which a lookup reads them.
 fn place(filter: &Filter, hash: u64) -> (usize, u32, Bucket, Bucket) {
@@ -296,11 +282,11 @@ fn a_key_that_moves_is_found_in_every_kind_of_filter() {
                 races.push(Race::by_split(empty, width));
             }
             for race in races {
-                race.run_all(contains, false, 1);
+                race.run_all(CONTAINS, false, 1);
                 for level in [None, Some(CacheLevel::L1), Some(CacheLevel::L2)] {
                     choose_level(level);
                     // Two full blocks, and a part of one.
-                    race.run_all(contains_batch_hashed, false, 70);
+                    race.run_all(CONTAINS_BATCH_HASHED, false, 70);
                 }
             }
         }
@@ -311,16 +297,16 @@ fn a_key_that_moves_is_found_in_every_kind_of_filter() {
 #[test]
 fn a_key_that_moves_is_found_at_each_place_of_a_batch() {
     for race in races() {
-        race.run_all(contains, false, 1);
-        race.run_all(contains_hashed, false, 3);
+        race.run_all(CONTAINS, false, 1);
+        race.run_all(CONTAINS_HASHED, false, 3);
         for copies in 1..=LONGEST {
-            race.run_all(contains_batch_hashed, false, copies);
+            race.run_all(CONTAINS_BATCH_HASHED, false, copies);
         }
         for copies in [1, 2, 3, 4, 5, 33] {
-            race.run_all(contains_batch, false, copies);
-            race.run_all(par_contains_hashed, true, copies);
+            race.run_all(CONTAINS_BATCH, false, copies);
+            race.run_all(PAR_CONTAINS_HASHED, true, copies);
         }
-        race.run_all(par_contains, true, 5);
+        race.run_all(PAR_CONTAINS, true, 5);
     }
 }
 
@@ -334,7 +320,7 @@ fn a_key_that_moves_is_found_among_others() {
         let others: Vec<_> = pairs.collect();
         for count in (0..others.len()).step_by(3) {
             for position in [0, count / 2, count] {
-                race.run_among(contains_batch_hashed, &others[..count], position);
+                race.run_among(CONTAINS_BATCH_HASHED, &others[..count], position);
             }
         }
     }
@@ -346,7 +332,7 @@ fn a_key_is_looked_for_until_it_stays_where_it_is() {
     const TIMES: usize = 50;
     for race in WIDTHS.map(Race::by_trade) {
         let ways: [(Ask, bool); 4] =
-            [(contains, false), (contains_hashed, false), (contains_batch_hashed, false), (par_contains_hashed, true)];
+            [(CONTAINS, false), (CONTAINS_HASHED, false), (CONTAINS_BATCH_HASHED, false), (PAR_CONTAINS_HASHED, true)];
         for (ask, pooled) in ways {
             // Away from the first bucket before each look at it, and away from the second before each look at that.
             let repeats = race.run(ask, pooled, &[(race.key, true)], 1, 2 * TIMES);
@@ -372,10 +358,10 @@ fn a_key_that_moves_is_found_in_a_large_table() {
         let copies = shards * (1 << 14) + 3;
         let asked = vec![(race.key, true); copies];
         let places = [1, 2, 3, 100, 101, copies, copies + 1, 2 * copies - 1, 2 * copies];
-        let raced = places.into_iter().filter(|&at| race.run(par_contains_hashed, true, &asked, at, 1) > 0).count();
+        let raced = places.into_iter().filter(|&at| race.run(PAR_CONTAINS_HASHED, true, &asked, at, 1) > 0).count();
         assert!(raced >= 4, "{race:?}: {raced} times a lookup missed the key at first");
         for copies in [1, 2, 3, 4, 5, 33] {
-            race.run_all(contains_batch_hashed, false, copies);
+            race.run_all(CONTAINS_BATCH_HASHED, false, copies);
         }
     }
 }

@@ -8,7 +8,6 @@ mod classes;
 mod counting;
 mod debug;
 mod expiring;
-mod expiring_kept;
 mod faults;
 mod growth;
 mod kinds;

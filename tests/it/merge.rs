@@ -1,11 +1,10 @@
 //! All that one filter holds, stored in another one. (Of every answer and every refusal: `model`; of every kind: `kinds`.)
 
 use crate::support::{Stable as Filter, bytes_of, stable};
-use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, MergeError, StableHashBuilder};
+use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, StableHashBuilder};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use testkit::Done;
-use testkit::watchdog;
+use testkit::{Done, watchdog};
 
 fn of_keys(capacity: usize, bits: u32, keys: impl IntoIterator<Item = u64>) -> Filter {
     let filter = stable(capacity, bits);
@@ -14,31 +13,25 @@ fn of_keys(capacity: usize, bits: u32, keys: impl IntoIterator<Item = u64>) -> F
 }
 
 #[test]
-fn filters_of_several_shards() {
-    let a = of_keys(700_000, 16, 0..300_000);
-    let b = of_keys(700_000, 16, 200_000..500_000);
-    assert_eq!(a.config().shards, 3);
-    let report = a.merge_from(&b).unwrap();
-    assert_eq!((report.inserted, report.refused), (300_000, 0));
-    assert_eq!((a.len(), b.len()), (600_000, 300_000));
-    assert!((0..500_000).all(|key| a.contains(&key)));
-    assert!((200_000..300_000).all(|key| a.count(&key) >= 2));
-}
-
-#[test]
-fn filters_of_different_sizes() {
+fn merge_refuses_other_sizes_and_hashers_and_changes_nothing() {
     let (a, before) = (of_keys(1000, 16, 0..1000), bytes_of(&of_keys(1000, 16, 0..1000), b""));
-    for other in [of_keys(2000, 16, 0..10), of_keys(1000, 17, 0..10), of_keys(300_000, 16, 0..10)] {
-        let error = a.merge_from(&other).unwrap_err();
-        assert!(matches!(error, MergeError::SizesDiffer), "{error:?}");
-        assert!(error.to_string().contains("the same capacity"), "{error}");
+    let other_seeds = CuckooFilter::builder().capacity(1000).fingerprint_bits(16);
+    let other_seeds = other_seeds.hasher(StableHashBuilder::with_seeds(1, 3)).build().unwrap();
+    let of_other_sizes = [of_keys(2000, 16, 0..10), of_keys(1000, 17, 0..10), of_keys(300_000, 16, 0..10)];
+    for (other, said) in
+        of_other_sizes.iter().map(|other| (other, "the same capacity")).chain([(&other_seeds, "the same seeds")])
+    {
+        let error = a.merge_from(other).unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
     }
     assert!(bytes_of(&a, b"") == before);
+    let seeded = || CuckooFilter::<u64, _>::with_capacity_and_hasher(100, DefaultHashBuilder::with_seeds(1, 2, 3, 4));
+    assert!(seeded().merge_from(&seeded()).is_ok());
 }
 
 /// The number of stripes moves no key.
 #[test]
-fn filters_of_different_stripes() {
+fn merge_takes_filters_of_other_stripes() {
     let striped = |stripes| {
         let builder = CuckooFilter::<u64>::builder().capacity(1000).fingerprint_bits(16).stripes(stripes);
         builder.hasher(StableHashBuilder::with_seeds(1, 2)).build().unwrap()
@@ -49,25 +42,9 @@ fn filters_of_different_stripes() {
     assert!((0..1000).all(|key| a.contains(&key)));
 }
 
-#[test]
-fn filters_of_different_hashers() {
-    let of = |first, second| Filter::with_capacity_and_hasher(100, StableHashBuilder::with_seeds(first, second));
-    let (a, b) = (of(1, 2), of(1, 3));
-    b.insert(&1).unwrap();
-    let error = a.merge_from(&b).unwrap_err();
-    assert!(matches!(error, MergeError::HashersDiffer), "{error:?}");
-    assert!(error.to_string().contains("the same seeds"), "{error}");
-    assert!(a.is_empty());
-
-    let random = || CuckooFilter::<u64>::with_capacity(100);
-    assert!(matches!(random().merge_from(&random()), Err(MergeError::HashersDiffer)));
-    let seeded = || CuckooFilter::<u64, _>::with_capacity_and_hasher(100, DefaultHashBuilder::with_seeds(1, 2, 3, 4));
-    assert!(seeded().merge_from(&seeded()).is_ok());
-}
-
 /// Each of two filters with itself and with the other one, all four at the same time, while both are asked.
 #[test]
-fn two_filters_with_themselves_and_each_other() {
+fn two_filters_are_merged_with_themselves_and_each_other_at_once() {
     let _alive = watchdog();
     for (capacity, keys, rounds) in [(20_000, 300, 100), (300_000, 20_000, 3)] {
         for _ in 0..rounds {

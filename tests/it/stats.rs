@@ -1,9 +1,6 @@
 //! What a filter tells of itself is what happened.
 
-use crate::support::pool;
 use concurrent_cuckoo_filter::InsertError;
-use std::sync::Barrier;
-use std::thread;
 use testkit::{ABSENT, Filter, builder};
 
 fn filter(capacity: usize, bits: u32) -> Filter {
@@ -65,53 +62,4 @@ fn refusals_are_counted_by_their_reason() {
     let cleared = filter.stats();
     assert_eq!((cleared.len, cleared.load_factor, cleared.expected_false_positive_rate), (0, 0.0, 0.0));
     assert_eq!((cleared.refused_full, cleared.relocations), (stats.refused_full, stats.relocations));
-}
-
-/// However keys come, what becomes of them is counted. The relocations may differ: batches learn how hard to search, and
-/// in parallel the order is another.
-#[test]
-fn batches_and_bulk_loads_count_as_loops_do() {
-    let keys: Vec<u64> = (0..320_000).chain([7; 20]).collect();
-    let [one_by_one, batch, parallel] = [(); 3].map(|()| filter(300_000, 16));
-    let refused = keys.iter().filter(|key| one_by_one.insert(key).is_err()).count();
-    let in_batch = batch.insert_batch(&keys).refused.len();
-    let in_parallel = pool(2).install(|| parallel.par_insert(&keys)).refused.len();
-    for (filter, refused) in [(&one_by_one, refused), (&batch, in_batch), (&parallel, in_parallel)] {
-        let stats = filter.stats();
-        assert_eq!(stats.refused_full + stats.refused_too_many_copies, refused as u64);
-        assert!(stats.refused_full > 0, "{stats:?}");
-        assert_eq!(stats.len, keys.len() - refused);
-        assert!(stats.relocations > 20_000, "{stats:?}");
-    }
-}
-
-/// Counts of concurrent threads add up, and are read while they change.
-#[test]
-fn refusals_of_several_threads_add_up() {
-    let filter = filter(10_000, 16);
-    let barrier = Barrier::new(5);
-    let refused: u64 = thread::scope(|scope| {
-        let writers: Vec<_> = (0..4_u64)
-            .map(|number| {
-                let (filter, barrier) = (&filter, &barrier);
-                scope.spawn(move || {
-                    barrier.wait();
-                    overfill(filter, number << 32..(number << 32) + 3_000)
-                })
-            })
-            .collect();
-        barrier.wait();
-        let mut before = filter.stats();
-        while !writers.iter().all(|writer| writer.is_finished()) {
-            let stats = filter.stats();
-            assert!(stats.relocations >= before.relocations && stats.refused_full >= before.refused_full);
-            assert!(stats.longest_path >= before.longest_path);
-            before = stats;
-        }
-        writers.into_iter().map(|writer| writer.join().unwrap()).sum()
-    });
-    let stats = filter.stats();
-    assert!(refused > 0);
-    assert_eq!(stats.refused_full, refused);
-    assert_eq!(stats.len as u64, 12_000 - refused);
 }

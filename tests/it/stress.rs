@@ -4,8 +4,8 @@
 use fastrand::Rng;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use testkit::stress::{Exact, Shared, tiny_shapes};
-use testkit::{Shape, builder, choose, thousands, watchdog};
+use testkit::stress::Exact;
+use testkit::{builder, choose, thousands, watchdog};
 
 const WRITERS: usize = 4;
 const READERS: usize = 2;
@@ -29,18 +29,6 @@ fn every_answer_of_small_filters_is_exact() {
 #[ignore = "long: .ci/run runs it"]
 fn every_answer_of_larger_filters_is_exact() {
     every_answer_is_exact(&[(60, 4), (20_000, 1), (20_000, 100), (500_000, 1000)]);
-}
-
-#[test]
-#[ignore = "long: .ci/run runs it"]
-fn no_present_key_is_missed_at_any_width() {
-    let mut rng = Rng::with_seed(2);
-    for bits in [4, 5, 8, 12, 13, 16, 17, 24] {
-        for (capacity, stripes) in [(100, 4), (5000, 16)] {
-            let shape = Shape { stripes: Some(stripes), ..Shape::new(capacity, bits, &mut rng) };
-            Shared::new(shape, &mut rng).run(250_000, &mut rng);
-        }
-    }
 }
 
 /// For ten minutes with `CUCKOO_FULL=1`.
@@ -77,41 +65,6 @@ fn every_answer_under_lasting_stress_is_exact() {
         thousands(full),
         thousands(copies)
     );
-}
-
-/// Tables of a few buckets and 15 or 31 fingerprints: equal fingerprints in one pair all the time, where the removal of
-/// one key's copy is a relocation of another's (H2).
-#[test]
-fn equal_fingerprints_in_tiny_tables_are_never_missed() {
-    let mut rng = Rng::with_seed(3);
-    let (mut filters, mut total, operations) = (0_usize, [0; 2], 20_000);
-    for _ in 0..choose(100, 1) {
-        for shape in tiny_shapes(&mut rng) {
-            let [lookups, snapshots] = Shared::new(shape, &mut rng).run(operations, &mut rng);
-            (filters, total) = (filters + 1, [total[0] + lookups, total[1] + snapshots]);
-        }
-    }
-    println!(
-        "figure 3.3: {} filters of 4 and 5 bits and capacities 0 to 60: {} lookups of stable keys beside {} insertions and \
-         removals of keys of their classes and of others, 0 missed, none missing from {} snapshots, and at rest every class \
-         counted exactly",
-        thousands(filters),
-        thousands(total[0]),
-        thousands(filters * 2 * operations),
-        thousands(total[1])
-    );
-}
-
-#[test]
-fn stable_keys_are_in_each_snapshot_of_two_shards() {
-    let _alive = watchdog();
-    let mut rng = Rng::with_seed(4);
-    for bits in [4, 5, 13] {
-        let shape = Shape { stripes: Some(64), ..Shape::new(300_000, bits, &mut rng) };
-        let shared = Shared::new(shape, &mut rng);
-        assert_eq!(shared.filter.config().shards, 2);
-        shared.run(300_000, &mut rng);
-    }
 }
 
 /// A write is visible to every thread when it returns: of two threads that each write one key and then look up the

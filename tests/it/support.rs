@@ -1,6 +1,7 @@
 //! A hasher, pools, user code that panics, what must hold afterwards, and folders for files.
 
-use concurrent_cuckoo_filter::{CuckooFilter, SavedHasher, StableHashBuilder};
+use concurrent_cuckoo_filter::kind::Kind;
+use concurrent_cuckoo_filter::{CuckooFilter, Filter, SavedHasher, SnapshotError, SnapshotReader, StableHashBuilder};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Range;
@@ -35,6 +36,36 @@ pub(crate) fn stable_growing<K: ?Sized>(capacity: usize, max_capacity: usize, bi
 
 pub(crate) fn bytes_of<K: ?Sized + 'static, S: SavedHasher>(filter: &CuckooFilter<K, S>, metadata: &[u8]) -> Vec<u8> {
     written(|to| filter.snapshot().metadata(metadata).write_to(to))
+}
+
+/// Read on several threads.
+pub(crate) fn par_read<K: ?Sized + 'static, T: Kind>(
+    bytes: &[u8],
+) -> Result<Filter<K, StableHashBuilder, T>, SnapshotError> {
+    SnapshotReader::new(bytes)?.in_parallel().into_filter_with_hasher(hasher())
+}
+
+/// What was read or copied is what was written, of these keys, too.
+#[track_caller]
+pub(crate) fn check_equal<S: BuildHasher>(loaded: &CuckooFilter<u64, S>, saved: &CuckooFilter<u64, S>, keys: u64) {
+    let [of_loaded, of_saved] = [loaded, saved].map(|filter| {
+        let (stats, sizes) =
+            (filter.stats(), [filter.capacity(), filter.config().max_capacity, filter.len(), filter.config().shards]);
+        let rates = [filter.load_factor(), filter.stats().expected_false_positive_rate];
+        (sizes, filter.config().fingerprint_bits, rates, filter.digest(), [stats.tables as u64, stats.doublings.into()])
+    });
+    assert_eq!(of_loaded, of_saved);
+    assert_eq!(loaded.stats().splits, 0, "since it was loaded");
+    // Without the tables that were refilled.
+    let (memory, most) = (loaded.memory_usage(), saved.memory_usage());
+    assert!(
+        memory == most || memory < most && saved.config().max_capacity > saved.capacity(),
+        "{memory} bytes, {most} before"
+    );
+    for key in 0..keys {
+        assert_eq!(loaded.contains(&key), saved.contains(&key), "lookup of key {key}");
+        assert!(keys > 10_000 && key % 100 > 0 || loaded.count(&key) == saved.count(&key), "count of key {key}");
+    }
 }
 
 pub(crate) fn pool(threads: usize) -> ThreadPool {

@@ -1,6 +1,6 @@
 //! An error about memory names the bytes that were refused.
 
-use crate::refusing::{ARMED, LARGE, LEFT, REFUSED, TAKES_PART, TRACED};
+use crate::refusing::{ARMED, LARGE, LEFT, REFUSED, TAKES_PART};
 use concurrent_cuckoo_filter::{CuckooFilter, MergeError, SnapshotError, StableHashBuilder};
 use std::sync::atomic::Ordering;
 
@@ -20,7 +20,6 @@ fn the_bytes_that_are_refused_are_told() {
     TAKES_PART.set(true);
     LARGE.store(SHARD, Ordering::Relaxed);
     LEFT.store(usize::MAX, Ordering::Relaxed);
-    TRACED.store(false, Ordering::Relaxed);
     let build = || {
         let builder = CuckooFilter::<u64>::builder().capacity(10_000).fingerprint_bits(32);
         builder.hasher(StableHashBuilder::with_seeds(1, 2)).build().unwrap()

@@ -2,14 +2,13 @@
 //! that says so, or a slower way; no key is lost. Each is tried in a process of its own, for some small allocations are
 //! std's or rayon's or a list of a few bytes for each shard, and std ends the process when one of those is refused.
 
-use crate::refusing::{ARMED, LARGE, LEFT, REFUSED, TAKES_PART, TRACED};
+use crate::refusing::{ARMED, LARGE, LEFT, REFUSED, TAKES_PART};
 use concurrent_cuckoo_filter::{
     BuildError, CuckooFilter, InsertError, MergeError, SnapshotError, SnapshotReader, StableHashBuilder,
 };
 use rayon::ThreadPoolBuilder;
-use std::collections::BTreeMap;
 use std::env;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::atomic::Ordering;
 use testkit::{watchdog, written};
 
@@ -173,7 +172,6 @@ const OPERATIONS: [Operation; 12] = [
 
 /// For the process that works without memory: the operation, the allocation that is refused, the size that is large.
 const ASKED: &str = "FAULTS_MEMORY_ASKED";
-const TRACE: &str = "FAULTS_MEMORY_TRACE";
 
 /// What the process does, and says.
 fn work(asked: &str) {
@@ -185,7 +183,6 @@ fn work(asked: &str) {
     pool.broadcast(|_| TAKES_PART.set(true));
     LEFT.store(left, Ordering::Relaxed);
     LARGE.store(large, Ordering::Relaxed);
-    TRACED.store(env::var_os(TRACE).is_some(), Ordering::Relaxed);
     let scene_in_pool = &mut scene;
     let led = pool.install(|| {
         ARMED.store(true, Ordering::Relaxed);
@@ -207,27 +204,13 @@ fn work(asked: &str) {
     println!("led to {led:?}, {} refused", REFUSED.load(Ordering::Relaxed));
 }
 
-fn run(operation: usize, left: usize, large: usize, trace: bool) -> Output {
+/// What the process writes, and whether it ended well.
+fn run(operation: usize, left: usize, large: usize) -> (bool, [String; 2]) {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "operations::some_refused_memory_is_an_error_or_a_slower_way", "--nocapture"]);
     command.env(ASKED, format!("{operation} {left} {large}"));
-    if trace {
-        command.env(TRACE, "1");
-    }
-    command.output().unwrap()
-}
-
-/// The function of this crate in which the allocation was refused that ended the process, and whose allocation it was
-/// if not its own.
-fn culprit(traced: &Output) -> String {
-    let said = String::from_utf8_lossy(&traced.stderr).into_owned();
-    let frames: Vec<&str> =
-        said.lines().filter_map(|line| line.split_once(": ").map(|(_, name)| name.trim())).collect();
-    let is_own = |frame: &str| frame.trim_start_matches('<').starts_with("concurrent_cuckoo_filter::");
-    let own = frames.iter().position(|frame| is_own(frame)).expect("a function of this crate");
-    let libraries = ["rayon::", "rayon_core::", "std::sync::mpmc"];
-    let library = frames[..own].iter().find(|frame| libraries.iter().any(|library| frame.contains(library)));
-    library.map_or(frames[own].into(), |library| format!("{} ({library})", frames[own]))
+    let output = command.output().unwrap();
+    (output.status.success(), [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 #[test]
@@ -249,42 +232,30 @@ fn refused_memory_is_an_error_or_a_slower_way() {
 }
 
 fn refuse_one_by_one(step: usize, chosen: &str) {
-    let mut ends = BTreeMap::new();
     let (mut errors, mut done, mut ended, mut large_ones) = (0, 0, 0, 0);
     for (operation, (name, _)) in OPERATIONS.iter().enumerate() {
         let mut left = 0;
         loop {
-            let output = run(operation, left, usize::MAX, false);
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            let complained = String::from_utf8_lossy(&output.stderr).into_owned();
+            let (succeeded, [said, complained]) = run(operation, left, usize::MAX);
             if said.contains(", 0 refused") {
                 println!("{name}: at most {left} allocations");
                 break;
             }
-            if output.status.success() {
+            if succeeded {
                 *(if said.contains("led to Error") { &mut errors } else { &mut done }) += 1;
             } else {
                 assert!(complained.contains("memory allocation of"), "{name}, {left}: {said} {complained}");
                 ended += 1;
-                if step == 1 {
-                    let culprit = culprit(&run(operation, left, usize::MAX, true));
-                    *ends.entry((*name, culprit)).or_insert(0) += 1;
-                }
             }
             left += step;
         }
         // No process ends for want of anything large but a list.
         for large in [1 << 20, 40 << 10] {
-            let output = run(operation, usize::MAX, large, false);
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            let complained = String::from_utf8_lossy(&output.stderr).into_owned();
+            let (succeeded, [said, complained]) = run(operation, usize::MAX, large);
             let ended = *name == LISTS && complained.contains("memory allocation of");
-            assert!(ended || output.status.success(), "{name} without {large} bytes: {said} {complained}");
+            assert!(ended || succeeded, "{name} without {large} bytes: {said} {complained}");
             large_ones += 1;
         }
-    }
-    for ((name, culprit), times) in &ends {
-        println!("  {name}: the process ended {times} times, in {culprit}");
     }
     println!(
         "\nfigure 5.9: {} allocations of {} operations refused {chosen}: {errors} errors, {done} times all was done, \

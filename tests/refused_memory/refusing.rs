@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -27,8 +26,6 @@ pub(crate) static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
 pub(crate) static LARGE: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// How many were.
 pub(crate) static REFUSED: AtomicUsize = AtomicUsize::new(0);
-/// Whether to print where each was.
-pub(crate) static TRACED: AtomicBool = AtomicBool::new(false);
 
 impl Refusing {
     fn refuses(size: usize) -> bool {
@@ -45,11 +42,6 @@ impl Refusing {
         let refused = large || LEFT.fetch_sub(1, Ordering::Relaxed) == 0;
         if refused {
             REFUSED.fetch_add(1, Ordering::Relaxed);
-            if TRACED.load(Ordering::Relaxed) {
-                ARMED.store(false, Ordering::Relaxed);
-                eprintln!("{size} bytes refused\n{}", Backtrace::force_capture());
-                ARMED.store(true, Ordering::Relaxed);
-            }
         }
         refused
     }

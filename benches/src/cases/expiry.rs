@@ -43,21 +43,30 @@ fn with_last_tick(keys: usize) -> usize {
     keys + keys.div_ceil(STEPS as usize)
 }
 
-type Ours = ExpiringFilter<u64>;
+/// Implements [`Window`] for a type: what each operation does with `window` and `key`.
+macro_rules! window {
+    ($type:ty, |$window:ident, $key:ident| $see:expr, $tick:expr, $bytes:expr) => {
+        impl Window for $type {
+            fn see(&self, $key: u64) -> bool {
+                let $window = self;
+                $see
+            }
 
-impl Window for Ours {
-    fn see(&self, key: u64) -> bool {
-        Ours::see(self, &key).expect("room for the capacity")
-    }
+            fn tick(&self) {
+                let $window = self;
+                $tick;
+            }
 
-    fn tick(&self) {
-        self.advance();
-    }
-
-    fn bytes(&self) -> Option<usize> {
-        Some(self.memory_usage())
-    }
+            fn bytes(&self) -> Option<usize> {
+                let $window = self;
+                $bytes
+            }
+        }
+    };
 }
+
+type Ours = ExpiringFilter<u64>;
+window!(Ours, |window, key| Ours::see(window, &key).expect("room"), window.advance(), Some(window.memory_usage()));
 
 /// Bits as this crate has them: 13 of a fingerprint and 3 of a time to live that each tick counts down.
 type CuckooClock = cuckoo_clock::CuckooFilter<RandomState>;
@@ -66,44 +75,29 @@ type CuckooClock = cuckoo_clock::CuckooFilter<RandomState>;
 const LIFE: NonZeroU32 = NonZeroU32::new(STEPS + 1).expect("not 0");
 
 /// Two critical sections: no operation both tells and notes.
-impl Window for CuckooClock {
-    fn see(&self, key: u64) -> bool {
-        let ttl = Some(LIFE.get());
-        let renew = || LookupValues { ttl, ..LookupValues::default() };
-        self.contains_with_update(&key, renew()) || {
-            self.insert_if_not_present_with_update(&key, InsertValues { ttl, ..InsertValues::default() }, renew());
-            false
-        }
-    }
-
-    fn tick(&self) {
-        self.scan_and_update_ttl();
-    }
-
-    /// Without what the allocator adds to each bucket.
-    fn bytes(&self) -> Option<usize> {
-        Some(self.get_memory_usage())
+fn see_in_cuckoo_clock(filter: &CuckooClock, key: u64) -> bool {
+    let ttl = Some(LIFE.get());
+    let renew = || LookupValues { ttl, ..LookupValues::default() };
+    filter.contains_with_update(&key, renew()) || {
+        filter.insert_if_not_present_with_update(&key, InsertValues { ttl, ..InsertValues::default() }, renew());
+        false
     }
 }
+
+// Memory without what the allocator adds to each bucket.
+window!(
+    CuckooClock,
+    |filter, key| see_in_cuckoo_clock(filter, key),
+    filter.scan_and_update_ttl(),
+    Some(filter.get_memory_usage())
+);
 
 /// It has a clock of its own, which cannot be told the time. Two critical sections, too.
 type Moka = moka::sync::Cache<u64, (), RandomState>;
-
-impl Window for Moka {
-    fn see(&self, key: u64) -> bool {
-        let seen = self.contains_key(&key);
-        self.insert(key, ());
-        seen
-    }
-
-    fn tick(&self) {
-        self.run_pending_tasks();
-    }
-
-    fn bytes(&self) -> Option<usize> {
-        None
-    }
-}
+window!(Moka, |cache, key| (cache.contains_key(&key), cache.insert(key, ())).0, cache.run_pending_tasks(), {
+    _ = cache;
+    None
+});
 
 /// A map of times, through which a sweeper goes at each tick. The time is told by ticks: no clock is read for a key.
 struct Swept {
@@ -116,25 +110,21 @@ impl Swept {
     fn now(&self) -> Instant {
         self.start + TIME / STEPS * self.ticks.load(Ordering::Relaxed)
     }
-}
 
-impl Window for Swept {
-    fn see(&self, key: u64) -> bool {
-        let now = self.now();
-        self.seen.insert(key, now).is_some_and(|last| now - last <= TIME)
-    }
-
-    fn tick(&self) {
+    fn sweep(&self) {
         self.ticks.fetch_add(1, Ordering::Relaxed);
         let now = self.now();
         self.seen.retain(|_, last| now - *last <= TIME);
     }
 
-    /// A key, a time and a byte of the map for each place.
-    fn bytes(&self) -> Option<usize> {
-        Some(self.seen.capacity() * (size_of::<(u64, Instant)>() + 1))
+    fn see(&self, key: u64) -> bool {
+        let now = self.now();
+        self.seen.insert(key, now).is_some_and(|last| now - last <= TIME)
     }
 }
+
+// A key, a time and a byte of the map for each place.
+window!(Swept, |map, key| map.see(key), map.sweep(), Some(map.seen.capacity() * (size_of::<(u64, Instant)>() + 1)));
 
 /// A name, and what builds a contestant for this many keys per window.
 type Contestant = (&'static str, fn(usize) -> Box<dyn Window>);

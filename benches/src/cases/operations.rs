@@ -220,7 +220,7 @@ fn whole_tables<'a>(
     sets: &'a [RefCell<Box<dyn Set>>],
     present: &'a [u64],
 ) -> Vec<((usize, usize), Case<'a>)> {
-    let all_of = |work: &dyn Fn() -> usize| {
+    let all_of = move |work: &dyn Fn() -> usize| {
         let (nanos, done) = timed(present.len(), work);
         contestants::most(done, present.len());
         nanos
@@ -230,20 +230,14 @@ fn whole_tables<'a>(
         // The table before goes first: there is memory for one.
         let renew = move || *set.borrow_mut() = contestant.build(log2);
         let mut add = |operation, case| cases.push(((row, operation), case));
-        add(
-            10,
+        let fresh = move |fill: fn(&dyn Set, &[u64]) -> usize| {
             Case::new(move |_| {
                 renew();
-                all_of(&|| set.borrow().load(present))
-            }),
-        );
-        add(
-            7,
-            Case::new(move |_| {
-                renew();
-                all_of(&|| set.borrow().insert_all(present))
-            }),
-        );
+                all_of(&|| fill(&**set.borrow(), present))
+            })
+        };
+        add(10, fresh(|set, keys| set.load(keys)));
+        add(7, fresh(|set, keys| set.insert_all(keys)));
         if contestant.removes {
             add(8, Case::new(move |_| all_of(&|| set.borrow().remove_all(present))));
         }

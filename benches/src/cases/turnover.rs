@@ -14,46 +14,44 @@ trait Turned: Sync {
     fn contains(&self, key: u64) -> bool;
 }
 
-impl Turned for CuckooFilter<u64> {
-    fn insert(&mut self, key: u64) {
-        CuckooFilter::insert(self, &key).expect("room for the capacity");
-    }
+/// Implements [`Turned`] for a type: what each operation does with `filter` and `key`.
+macro_rules! turned {
+    ($type:ty, |$filter:ident, $key:ident| $insert:expr, $remove:expr, $contains:expr) => {
+        impl Turned for $type {
+            fn insert(&mut self, $key: u64) {
+                let $filter = self;
+                $insert;
+            }
 
-    fn remove(&mut self, key: u64) {
-        assert!(CuckooFilter::remove(self, &key), "{key} was inserted");
-    }
+            fn remove(&mut self, $key: u64) {
+                let $filter = self;
+                $remove;
+            }
 
-    fn contains(&self, key: u64) -> bool {
-        CuckooFilter::contains(self, &key)
-    }
+            fn contains(&self, $key: u64) -> bool {
+                let $filter = self;
+                $contains
+            }
+        }
+    };
 }
 
-impl Turned for fastbloom::BloomFilter<ahash::RandomState> {
-    fn insert(&mut self, key: u64) {
-        fastbloom::BloomFilter::insert(self, &key);
-    }
-
-    /// It cannot.
-    fn remove(&mut self, _: u64) {}
-
-    fn contains(&self, key: u64) -> bool {
-        fastbloom::BloomFilter::contains(self, &key)
-    }
-}
-
-impl Turned for CountingBloomFilter {
-    fn insert(&mut self, key: u64) {
-        self.add(&key.to_le_bytes());
-    }
-
-    fn remove(&mut self, key: u64) {
-        Deletable::remove(self, &key.to_le_bytes());
-    }
-
-    fn contains(&self, key: u64) -> bool {
-        Membership::contains(self, &key.to_le_bytes())
-    }
-}
+type Ours = CuckooFilter<u64>;
+type Bloom = fastbloom::BloomFilter<ahash::RandomState>;
+turned!(
+    Ours,
+    |filter, key| Ours::insert(filter, &key).unwrap(),
+    assert!(Ours::remove(filter, &key)),
+    Ours::contains(filter, &key)
+);
+// It cannot remove.
+turned!(Bloom, |filter, key| Bloom::insert(filter, &key), _ = (filter, key), Bloom::contains(filter, &key));
+turned!(
+    CountingBloomFilter,
+    |filter, key| filter.add(&key.to_le_bytes()),
+    Deletable::remove(filter, &key.to_le_bytes()),
+    Membership::contains(filter, &key.to_le_bytes())
+);
 
 /// Keys that were never inserted begin here.
 const ABSENT: u64 = 1 << 63;

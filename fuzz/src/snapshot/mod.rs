@@ -139,7 +139,7 @@ fn check_other_ways(bytes: &[u8], filter: Option<&Filter>, header: &SnapshotHead
 }
 
 fn written(filter: &Filter, header: &SnapshotHeader) -> Vec<u8> {
-    let snapshot = filter.snapshot().metadata(header.metadata);
+    let snapshot = filter.snapshot().metadata(&header.metadata);
     let snapshot = if header.has_seeds { snapshot } else { snapshot.without_seeds() };
     let mut bytes = Vec::new();
     snapshot.write_to(&mut bytes).expect("what was read can be written");

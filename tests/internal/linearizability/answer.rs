@@ -64,12 +64,6 @@ impl Answer {
         can_be.then_some(after)
     }
 
-    /// Whether some count explains the answer that is at least this one: the least copies of a key whose class other
-    /// keys may share.
-    pub fn is_possible_from(self, least: u8) -> bool {
-        (least..=MAX_COPIES).any(|copies| self.after(copies).is_some())
-    }
-
     /// Whether the count of the class stays as it is.
     pub fn only_tells(self) -> bool {
         self.difference() == Some(0)

@@ -143,50 +143,32 @@ fn by_priority(seed: u64) -> PctScheduler {
     PctScheduler::new_from_seed(seed, PCT_DEPTH, SCHEDULES_PER_SCENARIO)
 }
 
-#[test]
-fn random_orders_of_4_threads_with_8_operations() {
-    explore("at random, 4 x 8", |number| plain(Scenario::new(number, 4, 8)), programs(), random);
+/// A test of each of these searches.
+macro_rules! schedules {
+    ($($(#[$doc:meta])* $test:ident: $name:literal, $scenario:expr, $number:expr, $scheduler:ident;)+) => {
+        $($(#[$doc])* #[test] fn $test() { explore($name, $scenario, $number, $scheduler); })+
+    };
 }
 
-#[test]
-fn random_orders_of_8_threads_with_12_operations() {
-    explore("at random, 8 x 12", |number| plain(Scenario::new(number, 8, 12)), programs(), random);
-}
-
-#[test]
-fn priority_orders_of_4_threads_with_8_operations() {
-    explore("by priority, 4 x 8", |number| plain(Scenario::new(number, 4, 8)), programs(), by_priority);
-}
-
-#[test]
-fn priority_orders_of_8_threads_with_12_operations() {
-    explore("by priority, 8 x 12", |number| plain(Scenario::new(number, 8, 12)), programs(), by_priority);
-}
-
-#[test]
-fn orders_of_4_threads_in_filters_that_grow() {
-    explore("at random, growing, 4 x 8", |number| plain(Scenario::growing(number, 4, 8)), programs(), random);
-    explore("by priority, growing, 4 x 8", |number| plain(Scenario::growing(number, 4, 8)), programs(), by_priority);
-}
-
-#[test]
-fn drills_of_3_threads_in_filters_that_grow() {
-    explore("by priority, growing drills", |number| plain(growing_drill(number)), drills() / 2, by_priority);
-}
-
-/// Where there is less to switch, the rare orders of three threads come up: a lookup that stands between its two
-/// reads while one thread inserts and another is in the middle of a removal.
-#[test]
-fn drills_of_3_threads() {
-    explore("by priority, drills", |number| plain(pair_drill(number)), drills(), by_priority);
-}
-
-#[test]
-fn random_orders_beside_ticks() {
-    explore("with tags, at random, 3 x 6", |number| with_tags(number, 3, 6), programs(), random);
-}
-
-#[test]
-fn priority_orders_beside_ticks() {
-    explore("with tags, by priority, 3 x 6", |number| with_tags(number, 3, 6), programs(), by_priority);
+schedules! {
+    random_orders_of_4_threads_with_8_operations:
+        "at random, 4 x 8", |number| plain(Scenario::new(number, 4, 8)), programs(), random;
+    random_orders_of_8_threads_with_12_operations:
+        "at random, 8 x 12", |number| plain(Scenario::new(number, 8, 12)), programs(), random;
+    priority_orders_of_4_threads_with_8_operations:
+        "by priority, 4 x 8", |number| plain(Scenario::new(number, 4, 8)), programs(), by_priority;
+    priority_orders_of_8_threads_with_12_operations:
+        "by priority, 8 x 12", |number| plain(Scenario::new(number, 8, 12)), programs(), by_priority;
+    random_orders_of_4_threads_in_filters_that_grow:
+        "at random, growing, 4 x 8", |number| plain(Scenario::growing(number, 4, 8)), programs(), random;
+    priority_orders_of_4_threads_in_filters_that_grow:
+        "by priority, growing, 4 x 8", |number| plain(Scenario::growing(number, 4, 8)), programs(), by_priority;
+    drills_of_3_threads_in_filters_that_grow:
+        "by priority, growing drills", |number| plain(growing_drill(number)), drills() / 2, by_priority;
+    /// Where there is less to switch, the rare orders of three threads come up: a lookup that stands between its two reads while one
+    /// thread inserts and another is in the middle of a removal.
+    drills_of_3_threads: "by priority, drills", |number| plain(pair_drill(number)), drills(), by_priority;
+    random_orders_beside_ticks: "with tags, at random, 3 x 6", |number| with_tags(number, 3, 6), programs(), random;
+    priority_orders_beside_ticks:
+        "with tags, by priority, 3 x 6", |number| with_tags(number, 3, 6), programs(), by_priority;
 }

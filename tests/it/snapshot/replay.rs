@@ -58,15 +58,21 @@ fn twins() -> [u64; 2] {
     [0, (1..).find(|key| filter.contains(key)).unwrap()]
 }
 
-#[test]
-fn over_one_taken_during_writes_an_insertion_leaves_a_copy_and_a_removal_loses_another_key() {
-    let [a, b] = twins();
+/// A filter with the first of them, and a snapshot of it that was taken before, in whose shards the key is.
+fn with_first_inserted_meanwhile(a: u64) -> [Filter; 2] {
     let live = stable(100, 4);
     let loaded = taken_while(&live, |at| {
         if at == 0 {
             live.insert(&a).unwrap()
         }
     });
+    [live, loaded]
+}
+
+#[test]
+fn over_one_taken_during_writes_an_insertion_leaves_a_copy_and_a_removal_loses_another_key() {
+    let [a, b] = twins();
+    let [live, loaded] = with_first_inserted_meanwhile(a);
     loaded.insert(&a).unwrap();
     assert!(loaded.remove(&a));
     assert!(loaded.contains(&a), "one copy was in the snapshot, and one was replayed");
@@ -81,12 +87,7 @@ fn over_one_taken_during_writes_an_insertion_leaves_a_copy_and_a_removal_loses_a
 #[test]
 fn after_insertions_were_replayed_as_unique_a_removal_loses_another_key() {
     let [a, b] = twins();
-    let live = stable(100, 4);
-    let loaded = taken_while(&live, |at| {
-        if at == 0 {
-            live.insert(&a).unwrap()
-        }
-    });
+    let [_, loaded] = with_first_inserted_meanwhile(a);
     assert_eq!(loaded.insert_unique(&a), Ok(false));
     assert_eq!(loaded.insert_unique(&b), Ok(false), "it is taken for the other one");
     assert!(loaded.contains(&a) && loaded.contains(&b));

@@ -2,24 +2,19 @@
 //!
 //! After libcuckoo's checked stress test: each key has a flag that says what is true. Here it is the number of the key's
 //! copies behind a lock that is tried and not waited for, so threads meet inside the filter and not at the flags.
-//!
-//! | engine     | what                                                                                          |
-//! |------------|-----------------------------------------------------------------------------------------------|
-//! | [`Exact`]  | 32 bits and no two keys of one class: every operation, and every answer is known              |
-//! | [`Shared`] | keys share classes: what a thread stored is found, counted and removed; at rest all is exact  |
+//! Fingerprints have 32 bits and no two keys share a class, so every answer is known. (Keys that share classes: the histories of
+//! `tests/internal/linearizability`.)
 
 mod field;
 mod groups;
 mod readers;
-mod shared;
 mod singles;
 mod snapshots;
 
-use crate::{Done, Shape};
+use crate::Done;
 use concurrent_cuckoo_filter::Stats;
 use fastrand::Rng;
 pub use field::Exact;
-pub use shared::Shared;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -117,16 +112,4 @@ impl Exact {
         }
         (calls, sum / calls as f64, last)
     }
-}
-
-/// Filters of these capacities and widths that have one stripe up to 30 keys, and two above.
-pub fn tiny_shapes(rng: &mut Rng) -> Vec<Shape> {
-    let mut shapes = Vec::new();
-    for bits in [4, 5] {
-        for capacity in (0..=30).chain((40..=60).step_by(2)) {
-            let stripes = Some(if capacity > 30 { 2 } else { 1 });
-            shapes.push(Shape { stripes, ..Shape::new(capacity, bits, rng) });
-        }
-    }
-    shapes
 }
