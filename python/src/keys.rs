@@ -89,8 +89,8 @@ pub(crate) struct Hashing {
 
 impl Hashing {
     pub(crate) fn new(key_type: &str, keys: Option<(u64, u64)>) -> PyResult<Self> {
-        let hasher =
-            keys.map_or_else(StableHashBuilder::default, |(first, second)| StableHashBuilder::with_seeds(first, second));
+        let hasher = keys
+            .map_or_else(StableHashBuilder::default, |(first, second)| StableHashBuilder::with_seeds(first, second));
         Ok(Hashing { key_type: KeyType::parse(key_type)?, hasher })
     }
 

@@ -337,7 +337,11 @@ pub(crate) fn info(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
         ("Copies beside the filter", stored.overflow() as i64),
         (
             "Time to live",
-            stored.filter.expiring().and_then(|filter| filter.config().time_to_live).map_or(0, |time| time.as_secs() as i64),
+            stored
+                .filter
+                .expiring()
+                .and_then(|filter| filter.config().time_to_live)
+                .map_or(0, |time| time.as_secs() as i64),
         ),
     ];
     context.reply_map(numbers.len() + 3);

@@ -71,7 +71,10 @@ fn read(bytes: &[u8], in_other_ways: bool) {
     }
     let Ok(filter) = filter else { return };
     assert_eq!(header.part, 0..filter.config().shards);
-    assert_eq!((header.config.capacity, header.config.fingerprint_bits), (filter.capacity(), filter.config().fingerprint_bits));
+    assert_eq!(
+        (header.config.capacity, header.config.fingerprint_bits),
+        (filter.capacity(), filter.config().fingerprint_bits)
+    );
     assert_eq!(header.config.max_capacity, filter.config().max_capacity);
 
     let again = written(&filter, &header);
