@@ -1,4 +1,4 @@
-//! The filter: a hash function in front of `raw`, for all kinds of slots.
+//! The filter type, shared by all kinds: it hashes keys and passes the hashes to `raw`.
 //!
 //! ```text
 //! mod        the type, its aliases, size and statistics
@@ -36,68 +36,74 @@ use core::fmt;
 use core::marker::PhantomData;
 use kind::{Kind, Plain};
 
-/// A concurrent cuckoo filter: a thread-safe approximate set of keys with removal. It is used through four aliases, one per
-/// [kind](crate::kind): [`CuckooFilter`], [`ExpiringFilter`], [`CountingFilter`] and [`TaggedFilter`].
+/// A concurrent cuckoo filter: a thread-safe approximate set of keys with removal. It is used through four aliases, one
+/// per [kind](crate::kind): [`CuckooFilter`], [`ExpiringFilter`], [`CountingFilter`] and [`TaggedFilter`].
 ///
-/// Every method takes `&self`; put the filter into an [`Arc`](std::sync::Arc) or a `static` and use it from any thread. Keys are hashed,
-/// not stored. As in a `HashMap`, keys are queried by their borrowed forms: a filter of `String` takes `&str` and `&String`, and a `u64`
-/// looked up in a filter of `u32` is a compile error and not a silent "no".
+/// Every method takes `&self`; put the filter into an [`Arc`](std::sync::Arc) or a `static` and use it from any thread.
+/// Keys are hashed, not stored. As in a `HashMap`, keys are queried by their borrowed forms: a filter of `String` takes
+/// `&str` and `&String`, and looking up a `u64` in a filter of `u32` is a compile error rather than a silent `false`.
 ///
 /// # Classes and copies
-/// Keys with the same fingerprint and the same pair of buckets are one *class*. The filter cannot tell them apart, which is the
-/// origin of false positives. Everything this page calls exact is exact for classes. A filter is a multiset of classes:
-/// [`insert`](Filter::insert) stores a copy on each call, up to 8 per class.
+/// Keys with the same fingerprint and the same pair of buckets form a *class*. The filter cannot distinguish the keys
+/// of a class, and this causes false positives. Whatever this page calls exact is exact per class, not per key. A
+/// filter is a multiset of classes: [`insert`](Filter::insert) stores a copy on each call, up to 8 per class.
 ///
 /// # Consistency
-/// - Operations on one key are linearizable: each takes effect at one moment between its call and its return, and a lookup finds each
-///   key whose insertion returned before the lookup began and that was not removed. A write is visible to every thread when it returns:
-///   of two threads that each insert a key and then look up the other's, at least one finds it. Between threads that have not
-///   synchronized, this rests on a fence after each write, and on x86-64 on the unlock of parking_lot, which does not document it;
-///   a test checks it. Only where the slots of a width straddle words (all but 4, 8, 16 and 32 bits) may a lookup read a slot in the
-///   middle of a write, and return `true` for an absent key once.
-/// - A lookup takes no lock, writes no shared memory and waits for no writer. It repeats only if, in the meantime and in the stripe of
-///   the key, a key was relocated, one of several copies of a class was removed, the filter was cleared, or it grew: lock-free, not
-///   wait-free.
-/// - [`insert`](Filter::insert) locks one stripe where there is room. [`insert_unique`](Filter::insert_unique), removals and
-///   [`count`](Filter::count) lock the stripes of both buckets, as does each relocation; the last relocation for a unique key locks three.
-///   A refusal as full locks each stripe of the shard at least twice, one at a time, to show that the buckets of its search were full at
-///   one moment. All stripes of a shard are locked together to clear it, to insert or refuse a key after other writers have interfered
-///   four or five times, and in a growing filter to decide that a table must be split.
-/// - [`len`](Filter::len) and everything computed from it add up counts that are read one after the other.
+/// - Operations on one key are linearizable: each takes effect at one moment between its call and its return, and a
+///   lookup finds each key whose insertion returned before the lookup began and that was not removed. A write is
+///   visible to every thread when it returns: if two threads each insert a key and then look up the other thread's key,
+///   at least one of them finds it. Between threads that have not synchronized, a fence after each write guarantees
+///   this. On x86-64 the unlock of parking_lot serves as that fence; parking_lot does not document this, so a test
+///   checks it. At widths other than 4, 8, 16 and 32 bits a slot can straddle two words; a lookup may then read a
+///   half-written slot, and return `true` once for an absent key.
+/// - A lookup takes no lock, writes no shared memory and waits for no writer. It restarts only if a concurrent writer
+///   relocated a key, or removed one of several copies of a class, in the same stripe, or if the filter was cleared or
+///   grew meanwhile. Lookups are therefore lock-free, but not wait-free.
+/// - [`insert`](Filter::insert) locks one stripe if one of the two buckets has room.
+///   [`insert_unique`](Filter::insert_unique), removals and [`count`](Filter::count) lock the stripes of both buckets,
+///   as does each relocation; the last relocation for a unique key locks three. Before an insertion returns
+///   [`InsertError::Full`], it locks each stripe of the shard at least twice, one at a time, to verify that all buckets
+///   it searched were full at the same moment. All stripes of a shard are locked together to clear it, to insert or
+///   refuse a key after other writers have interfered four or five times, and in a growing filter to decide that a
+///   table must be split.
+/// - [`len`](Filter::len) and all values computed from it are sums of counts that are read one after the other, not at
+///   one moment.
 ///
 /// # Determinism
-/// The same version of this crate, the same seeds and sizes, and the same sequence of changes by one thread produce the same
-/// [snapshot](Filter::write_to), byte for byte, also if a filter was loaded from a snapshot in between. Changes by several threads, bulk
-/// operations included, may produce different bytes. Filters of every kind keep this promise, fixed or growing.
+/// The same version of this crate, the same seeds and sizes, and the same sequence of changes by one thread produce the
+/// same [snapshot](Filter::write_to), byte for byte, even if the filter was loaded from a snapshot in between. Changes
+/// by several threads, bulk operations included, may produce different bytes. Determinism holds for filters of every
+/// kind, fixed or growing.
 ///
 /// # In a `static`, and from an iterator
-/// A `static` takes a [`LazyLock`](std::sync::LazyLock):
+/// In a `static`, wrap the filter in a [`LazyLock`](std::sync::LazyLock):
 /// `static SEEN: LazyLock<CuckooFilter<String>> = LazyLock::new(|| CuckooFilter::with_capacity(1_000));`
 ///
-/// There is neither `Extend` nor `FromIterator`, which could not report refused keys. [`Builder::items`](crate::Builder::items) builds
-/// a filter from a list, and [`insert_batch`](Filter::insert_batch) reports.
+/// Filters implement neither `Extend` nor `FromIterator`, because these could not report refused keys.
+/// [`Builder::items`](crate::Builder::items) builds a filter from an iterator, and
+/// [`insert_batch`](Filter::insert_batch) returns a report of the refused keys.
 ///
 /// # What may block
-/// In an async server, move operations that take long to a thread of their own (`tokio::task::spawn_blocking`).
+/// In an async server, move long operations to a separate thread (`tokio::task::spawn_blocking`).
 ///
-/// | | may park its thread | on an executor |
+/// | | may block its thread | suitable on an executor |
 /// |---|---|---|
 /// | `contains`, `contains_batch`, `len`, `stats` and everything else that only reads, except `count` | never | yes |
-/// | `insert`, `remove`, `count`, `see`, `add` and the like | while another writer is in one of the key's stripes | yes |
-/// | an insertion that splits a table of a growing filter, `reserve` | likewise, for a whole table; 0.7 ms per table | after `reserve` no insertion splits |
-/// | `insert_batch`, `remove_batch` and the like | likewise, per key | up to some hundred keys |
-/// | `clear` | likewise, per shard, and it reads all memory | if the filter is small |
-/// | `advance`, `advance_to`, `sweep` | for another tick; they read all memory, some microseconds per lock | no |
-/// | `par_insert`, `bulk`, `save`, `load`, `merge_from` and the like | yes, and they take as long as their data | no |
+/// | `insert`, `remove`, `count`, `see`, `add` and the like | while another writer holds a stripe of the key | yes |
+/// | insertions that split a table, `reserve` | likewise, and 0.7 ms per split | after `reserve`, none splits |
+/// | `insert_batch`, `remove_batch` and the like | likewise, per key | up to a few hundred keys |
+/// | `clear` | likewise, per shard; it reads all memory | if the filter is small |
+/// | `advance`, `advance_to`, `sweep` | during another tick; they read all memory, some microseconds per lock | no |
+/// | `par_insert`, `bulk`, `save`, `load`, `merge_from` and the like | yes, in proportion to their data | no |
 ///
-/// A critical section is a few reads and writes, for one key, or for one shard's share of a bulk operation or a snapshot: no I/O, no
-/// user code, no wait for anything but another stripe. Of the writes of one thread (2^27 slots, 2 cores,
-/// `cargo run --release -p compare -- latency --large 27`), 99.99 % took 2 us or less while three other threads wrote too, and 62 us or
-/// less during bulk loads on both cores or saves without pause. The slowest, up to 12 ms there, waited for a lock holder that the system
-/// had descheduled.
+/// A critical section consists of a few reads and writes for one key, or of one shard's share of a bulk operation or a
+/// snapshot. It does no I/O, runs no user code, and waits for nothing but the lock of another stripe. Of the writes of
+/// one thread (2^27 slots, 2 cores, `cargo run --release -p compare -- latency --large 27`), 99.99 % took 2 us or less
+/// while three other threads wrote too, and 62 us or less during bulk loads on both cores or continuous saves. The
+/// slowest of them took up to 12 ms: they waited for a lock holder that the system had descheduled.
 ///
-/// No method returns a guard: nothing of a filter can be held across an `await`. A dropped future has either not called a
-/// method or has seen it return.
+/// No method returns a guard, so no lock can be held across an `await`. No method is `async`, so dropping a future
+/// never interrupts one.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -112,7 +118,7 @@ use kind::{Kind, Plain};
 /// assert!(!filter.contains("mailinator.com"));
 /// assert_eq!(filter.len(), 1);
 /// ```
-// The order of the fields is that of `hashed`: the hash function is last.
+// `hashed` relies on the order of the fields: the hash function must be last.
 #[repr(C)]
 pub struct Filter<K: ?Sized, S = DefaultHashBuilder, T: Kind = Plain> {
     pub(crate) raw: RawFilter<T::Slots>,
@@ -145,16 +151,19 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
         self.raw.plan()
     }
 
-    /// Returns the number of slots in use: stored copies, and in a filter with a time to live copies that have died and were neither
-    /// swept nor overwritten yet. In a counting filter, a key takes one slot, whatever its count.
+    /// Returns the number of slots in use: those of stored copies and, in a filter with a time to live, of expired
+    /// copies that have not yet been swept or overwritten. In a counting filter, a key takes one slot, whatever its
+    /// count.
     ///
-    /// It adds up a count per stripe, each read at a moment of its own: exact when there are no writers. Concurrently with writers it may
-    /// miss or include concurrent changes, and count a copy that is being relocated twice or not at all. These errors do not add up: they
-    /// are gone once the writers have returned.
+    /// The result is the sum of one count per stripe, and the counts are read one after the other. Without concurrent
+    /// writers it is exact. Otherwise it may miss or include concurrent changes, and may count a copy twice, or not at
+    /// all, while the copy is being relocated. These errors do not accumulate: they disappear once the writers have
+    /// returned.
     ///
     /// # Complexity
-    /// Reads one number per stripe, at most 1024 or about as many as there are shards; takes no lock. A growing filter has two or more
-    /// stripes in each of its [`tables`](Stats::tables), which are visited one after the other.
+    /// Reads one number per stripe and takes no lock. There are at most 1024 stripes, or about as many as shards. A
+    /// growing filter has two or more stripes in each of its [`tables`](Stats::tables), which are visited one after the
+    /// other.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -182,7 +191,7 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
         self.len() == 0
     }
 
-    /// Returns the requested number of keys. The table has room for a few more, without promise.
+    /// Returns the requested number of keys. The table usually has room for a few more, but this is not guaranteed.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -200,8 +209,8 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
         Config::new::<T>(self.plan(), [self.capacity, self.max_capacity], self.rate(), self.life())
     }
 
-    /// Returns [`len`](Filter::len) divided by the number of slots. About 0.96 at a full capacity of 100,000 keys or more, less in smaller
-    /// filters.
+    /// Returns [`len`](Filter::len) divided by the number of slots. At full capacity the load factor is about 0.96 for
+    /// capacities of 100,000 keys or more, and lower for smaller ones.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -222,9 +231,9 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
         (self.rate > 0.0).then_some(self.rate)
     }
 
-    /// Returns the memory in bytes, everything included: table, stripes and the value itself. Most of it is not backed by pages before
-    /// keys arrive. Large tables are aligned to 2 MiB, which takes some more address space, and no memory.
-    /// [`Builder::memory_usage`](crate::Builder::memory_usage) returns it in advance.
+    /// Returns the total memory in bytes: table, stripes and the value itself. Most of this memory is not backed by
+    /// pages until keys arrive. Large tables are aligned to 2 MiB, which takes additional address space, but no memory.
+    /// [`Builder::memory_usage`](crate::Builder::memory_usage) returns the number before the filter is built.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -251,14 +260,15 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
         &self.hasher
     }
 
-    /// Returns load and counters; cheap enough to poll every second.
+    /// Returns the load and the counters of the filter. The call is cheap enough to be made every second.
     ///
-    /// Like [`len`](Filter::len), it adds up numbers that are read one after the other while others write. The counters never fall:
-    /// neither [`clear`](Filter::clear) nor a removal takes anything from them. A loaded filter begins with zero counters.
+    /// Like [`len`](Filter::len), it returns sums of numbers that are read one after the other while other threads may
+    /// write. The counters never decrease, not even by [`clear`](Filter::clear) or removals. In a loaded filter they
+    /// start at zero.
     ///
     /// # Complexity
-    /// Reads the line of each stripe twice, at most 1024 or about as many as there are shards, or two or more per table of a growing
-    /// filter; takes no lock and waits for no writer.
+    /// Reads the cache line of each stripe twice, takes no lock and waits for no writer. There are at most 1024
+    /// stripes, or about as many as shards; in a growing filter, two or more per table.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -278,11 +288,13 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
 
     /// Removes everything, one shard at a time.
     ///
-    /// It is not atomic across keys: concurrent lookups find some keys and miss others, and keys inserted in the meantime may stay or
-    /// go. Each key by itself is either there or gone. Memory stays reserved.
+    /// It is not atomic across keys: concurrent lookups find some keys and miss others, and keys inserted in the
+    /// meantime may or may not be removed. At every moment, each single key is either present or absent. The memory
+    /// stays allocated.
     ///
     /// # Complexity
-    /// Reads every word and writes those that hold keys, with all stripes of one shard (at most 2^16 buckets) locked at a time.
+    /// Reads every word, and writes the words that hold keys, with all stripes of one shard (at most 2^16 buckets)
+    /// locked at a time.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -298,16 +310,17 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
         self.raw.clear();
     }
 
-    /// Grows the filter until this many more keys fit, so that their insertions need not grow it: call it from a background thread. Lookups
-    /// wait for nothing, and writers at most for the split of their table.
+    /// Grows the filter until this many more keys fit, so that inserting them need not grow it. Call it from a
+    /// background thread: concurrent lookups do not wait, and a writer waits at most for the split of the table that it
+    /// writes.
     ///
     /// # Errors
-    /// [`InsertError::Full`] if the requested maximum does not hold that many keys, before anything is done;
-    /// [`InsertError::OutOfMemory`] if allocation fails: the filter has grown as far as memory allowed.
+    /// [`InsertError::Full`] if the keys would exceed the requested maximum; the filter is then unchanged.
+    /// [`InsertError::OutOfMemory`] if an allocation fails; the filter has then grown as far as the memory allowed.
     ///
     /// # Complexity
-    /// Proportional to the slots of the tables that are split, of up to 250,000 keys each. In the record (docs/reliability.md, 10.4) a
-    /// split took 0.72 ms on average, with four writers and two readers on two cores.
+    /// Proportional to the slots of the tables that are split, of up to 250,000 keys each. In the record
+    /// (docs/reliability.md, 10.4) a split took 0.72 ms on average, with four writers and two readers on two cores.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, InsertError};
@@ -330,9 +343,10 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
         self.raw.growing().map_or(Ok(()), |growing| growing.reserve(keys))
     }
 
-    /// Returns this filter as a filter of hashes, for every operation on keys that were hashed before: once for several filters with
-    /// the same hash function, or in another process. A hash is what [`hash`](Filter::hash) returns. A filter that is used only
-    /// through `hashed` takes any numbers, such as identifiers or hashes of another function, of whatever quality.
+    /// Returns this filter as a filter whose keys are hashes returned by [`hash`](Filter::hash). Use it to hash a key
+    /// once for several filters with the same hash function, or to hash it in another process. A filter that is used
+    /// only through `hashed` accepts any numbers as keys, such as identifiers or the output of another hash function,
+    /// of any quality.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -350,8 +364,9 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     #[must_use]
     pub fn hashed(&self) -> &Filter<u64, Prehashed, T> {
         #[expect(unsafe_code)]
-        // SAFETY: 1. both are `repr(C)`, and their fields are of the same types in the same order, up to the hash function, which is
-        // the last one and takes no bytes in `Prehashed`. So a filter begins with bytes that are valid as the other one.
+        // SAFETY: 1. both types are `repr(C)` and have fields of the same types in the same order, except for the last
+        // one, the hash function; `Prehashed` takes no bytes there. So the first bytes of this filter are a valid
+        // filter of hashes.
         unsafe {
             crate::sys::prefix::begin(self)
         }

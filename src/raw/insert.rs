@@ -1,5 +1,5 @@
-//! Insertion: under one lock or two where there is room, otherwise along a path (`relocate`), and last under all locks
-//! of the shard (`exclusive`).
+//! Insertion. A writer takes one or two locks to use a free slot. If both buckets are full, it relocates keys along a
+//! path (`relocate`); as a last resort it takes all locks of the shard (`exclusive`).
 
 use super::bucket_array::Optimistic;
 use super::counters::Event;
@@ -12,19 +12,19 @@ use crate::layout::{Bucket, Class, SLOTS, Search, SearchBudget};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::steps::{Step, reached};
 
-/// The number of paths that other writers may spoil before an insertion locks the whole shard.
+/// The number of paths that other writers may invalidate before an insertion locks the whole shard.
 const ATTEMPTS: usize = 4;
 
-/// The state of a pair, read without locks.
+/// The state of the two buckets of a class, read without locks.
 struct PairState {
     /// The emptier of the two buckets, if one has room.
     with_room: Option<Bucket>,
-    /// Whether all slots hold the class itself.
+    /// Whether all slots of both buckets hold copies of the class.
     saturated: bool,
 }
 
 impl<T: Slots> Shard<'_, T> {
-    /// Stores the class or updates a copy of it ([`Put`]).
+    /// Stores a copy of the class or updates one, as [`Put`] specifies.
     #[inline]
     pub(crate) fn insert<H: Owner>(self, owner: H, class: Class, put: Put) -> Inserted<H> {
         self.fetch(class, CacheLevel::L1);
@@ -34,8 +34,8 @@ impl<T: Slots> Shard<'_, T> {
         result
     }
 
-    /// Like [`insert`](Self::insert), for one of many keys: its buckets are prefetched, and the budget limits its
-    /// search.
+    /// Like [`insert`](Self::insert), for a key of a batch: the caller has prefetched its buckets, and `budget` limits
+    /// the search for a path.
     #[inline(always)]
     pub(crate) fn insert_fetched<H: Owner>(
         self,
@@ -61,7 +61,7 @@ impl<T: Slots> Shard<'_, T> {
         }
     }
 
-    /// Reads the pair without locks, for a hint that decides only the next step.
+    /// Reads both buckets without locks. The result may be out of date, so it only selects the next step.
     #[inline(always)]
     fn look_for_room(self, class: Class) -> PairState {
         let (lanes, moment) = (&self.format().lanes, self.moment());
@@ -75,11 +75,12 @@ impl<T: Slots> Shard<'_, T> {
         PairState { with_room: None, saturated: first.count(second, self.format()) as usize == 2 * SLOTS }
     }
 
-    /// Stores a copy in this bucket under the lock of its stripe alone. Returns whether there was room.
+    /// Stores a copy in this bucket, under only the lock of its stripe. Returns whether there was room.
     ///
-    /// One lock is enough because the result is only "stored": all writers of this bucket, and all that decide on both
-    /// buckets, take it, and lookups cannot distinguish this store from one under both locks. The lock is released
-    /// before the pair is locked (H3, models one_lock_*).
+    /// One lock is enough, because storing another copy does not depend on the contents of the other bucket. Every
+    /// writer that changes this bucket, or that decides by the contents of both buckets, takes this lock, and lookups
+    /// cannot distinguish this store from one under both locks. The lock is released before the locks of the pair are
+    /// taken (lock order: H3; models one_lock_*).
     #[inline(always)]
     pub(crate) fn insert_into<H: Owner>(
         self,
@@ -95,8 +96,9 @@ impl<T: Slots> Shard<'_, T> {
         Ok(true)
     }
 
-    /// Inserts into a full pair: searches without locks and relocates along the path. Refuses only after a moment
-    /// without any path (`refusal`), or after a search under all locks of the shard.
+    /// Inserts a class whose two buckets are full: searches for a path without locks, and relocates keys along it.
+    /// Refuses the class only if there was a moment at which no path existed (`refusal`), or if a search under all
+    /// locks of the shard finds no path.
     #[inline(never)]
     fn insert_by_relocation<H: Owner>(
         self,

@@ -1,4 +1,4 @@
-//! Reading: each part of a snapshot is checked before it is used.
+//! Reads snapshots. The header and each record are checked before they are used.
 
 use super::arriving::{Arriving, Heads, exact};
 use super::file::open_regular;
@@ -37,9 +37,9 @@ use std::path::{Path, PathBuf};
 pub struct SnapshotReader<R> {
     pub(super) reader: R,
     pub(super) header: SnapshotHeader,
-    /// The checksum of the header, with which all others begin.
+    /// The checksum of the header, from which all other checksums of the snapshot start.
     pub(super) origin: u32,
-    /// The file, if the snapshot is its only content, for errors.
+    /// The path of the file, for errors, if the reader was created by `open`. The file must then end with the snapshot.
     file: Option<PathBuf>,
     #[cfg(feature = "rayon")]
     in_parallel: bool,
@@ -73,14 +73,15 @@ pub struct SnapshotHeader {
     pub hasher_name: String,
     /// Whether the snapshot contains the seeds of the hash function.
     pub has_seeds: bool,
-    /// The name of the type of the keys; empty if it has none ([the named types](Filter::read_from)).
+    /// The name of the key type; empty for a type that is not one of [the named types](Filter::read_from).
     pub key_type: String,
     /// The shards in this snapshot: all shards, unless it is a part.
     pub part: Range<usize>,
-    /// The number of slots in use in the shards of this snapshot when writing began, or in the header of a
-    /// [`FilterView`](crate::FilterView) when it ended. It is exact if no writer ran during the write.
+    /// The number of slots in use in the shards of this snapshot when the snapshot began to be written; in the header
+    /// of a [`FilterView`](crate::FilterView), when it was complete. The number is exact if no thread changed the
+    /// filter in between.
     pub stored: u64,
-    /// Without the metadata.
+    /// The parsed header, without the metadata, which is in `metadata`.
     pub(super) parsed: Header,
 }
 
@@ -121,10 +122,10 @@ impl fmt::Debug for SnapshotHeader {
 }
 
 impl SnapshotReader<BufReader<File>> {
-    /// Opens a file and reads the header. Errors name the file, which must contain nothing but the snapshot.
+    /// Opens a file and reads the header. The file must contain nothing but the snapshot. Errors include its path.
     ///
     /// # Errors
-    /// Those of [`new`](SnapshotReader::new); if the file cannot be read or is not a regular one.
+    /// Those of [`new`](SnapshotReader::new), and an error if the file cannot be read or is not a regular file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
         let opened = open_regular(path, File::options().read(true)).map_err(SnapshotError::Io);
@@ -138,7 +139,7 @@ impl<R: Read> SnapshotReader<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// If the data is no snapshot, has an unknown version, is damaged or is truncated.
+    /// If the data is not a snapshot, has an unknown version, is damaged or is truncated.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{SnapshotError, SnapshotReader};
@@ -165,11 +166,11 @@ impl<R: Read> SnapshotReader<R> {
 
     /// Checks and stores shards on the threads of the caller's rayon pool (or of the global one), while this thread
     /// reads the next shard. This is faster for filters of many shards, from memory or a fast disk: most of the time to
-    /// store a shard is spent by the system on supplying pages, and several threads share that work.
+    /// store a shard goes to the system, which supplies pages, and several threads share that work.
     ///
-    /// The result is that of one thread. The memory is the bytes of one more shard per thread.
+    /// The resulting filter is the same as on one thread. Each thread takes memory for the bytes of one more shard.
     ///
-    /// The call that reads the shards panics if the system refuses rayon its threads, like [`Filter::par_insert`].
+    /// Like [`Filter::par_insert`], the call that reads the shards panics if rayon cannot start its threads.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
@@ -199,7 +200,7 @@ impl<R: Read> SnapshotReader<R> {
         &self.header
     }
 
-    /// Reads the shards, with the seeds of the hash function that are stored in the snapshot.
+    /// Reads the shards into a filter whose hash function has the seeds stored in the snapshot.
     ///
     /// # Errors
     /// Those of [`Filter::load`].
@@ -213,7 +214,8 @@ impl<R: Read> SnapshotReader<R> {
         self.into_filter_with_hasher(hasher)
     }
 
-    /// Reads the shards of a snapshot that was written with a hash function of equal output.
+    /// Reads the shards into a filter with this hash function, whose output must equal that of the hash function with
+    /// which the snapshot was written.
     ///
     /// # Errors
     /// Those of [`Filter::read_from`].
@@ -247,7 +249,7 @@ impl<R: Read> SnapshotReader<R> {
         })
     }
 
-    /// Reads the records, and checks that a file ends after them.
+    /// Calls `read`, which reads the records, and checks that a file opened by `open` ends after them.
     fn read_whole<A>(mut self, read: impl FnOnce(&mut Self) -> Result<A, SnapshotError>) -> Result<A, SnapshotError> {
         let read = read(&mut self);
         let Some(file) = self.file else { return read };
@@ -258,10 +260,10 @@ impl<R: Read> SnapshotReader<R> {
     /// Reads the shards and checks every byte, without building a filter.
     ///
     /// # Errors
-    /// Those of [`Filter::read_from`], except mismatches of the kind, the hash function and the type of keys.
+    /// Those of [`Filter::read_from`], except those for a different kind of filter, hash function or key type.
     ///
     /// # Complexity
-    /// Memory: twice that of a shard.
+    /// Takes twice the memory of one shard.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
@@ -287,18 +289,18 @@ impl<R: Read> SnapshotReader<R> {
         })
     }
 
-    /// Returns the records, one after another.
+    /// Returns a reader that yields the records one at a time.
     pub(super) fn arriving(&mut self) -> Arriving<&mut R> {
         Arriving { heads: Heads::new(&self.header.parsed, self.origin), reader: &mut self.reader }
     }
 
-    /// Stores the shards among others, after [`Parts::begin`] with this header.
+    /// Adds the shards of this snapshot to `parts`. [`Parts::begin`] must have been called with this header.
     pub(super) fn read_into<K: SlotKind>(&mut self, parts: &mut Parts<K>) -> Result<(), SnapshotError> {
         #[cfg(feature = "rayon")]
         let in_parallel = self.in_parallel;
         let mut arriving = self.arriving();
         let mut next = arriving.next(Vec::new())?;
-        // The header announces the size, so no memory is allocated before a shard has arrived.
+        // The size in the header may be false, so memory for the filter is allocated only after a shard has been read.
         let store = parts.store(next.as_ref().map_or(0, |first| first.bytes.len()))?;
         #[cfg(feature = "rayon")]
         if in_parallel {
