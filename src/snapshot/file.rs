@@ -43,7 +43,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<(), SnapshotErro
 #[cfg_attr(not(test), expect(unused_variables))]
 fn call<T>(name: &'static str, call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     #[cfg(test)]
-    tests::failure_of(name)?;
+    in_tests::failure_of(name)?;
     call()
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn open_regular(path: &Path, options: &OpenOptions) -> io::Result<Fil
 }
 
 #[cfg(test)]
-mod tests {
+mod in_tests {
     use super::*;
     use std::cell::RefCell;
     use std::io::Write;
