@@ -44,7 +44,7 @@ fn on_a_large_stack<W: Clone + Send + 'static, R: Send + 'static>(
 fn refuses(search: usize) -> Op<Searched> {
     op(move |Searched { world, searches }: &Searched| {
         let Ok(refused) = world.shard().was_full(Fixed, &searches[search], new(), Put::COPY, ());
-        refused
+        refused == Some(true)
     })
 }
 

@@ -95,7 +95,7 @@ impl Twin {
         let holds = |bucket: Bucket| {
             let unit = if L::UNIT { 1 } else { self.format.bucket_bits() };
             let (begin, run_bits) = (u64::from(bucket.get()) * unit, 2 * self.format.slot_bits());
-            let runs = L::align(L::read(&self.shards.words, L::address(begin), run_bits), begin, run_bits);
+            let runs = L::read_aligned(&self.shards.words, begin, run_bits);
             runs.hits(lanes.minus_low(), pattern) & lanes.high() != 0
         };
         holds(first) | holds(second)

@@ -127,15 +127,14 @@ impl<T: Slots> Shard<'_, T> {
             let path = self.find_path(&mut search, *budget, class, self.slots.moment(now), Optimistic);
             reached(Step::Searched);
             let Some(path) = path else {
-                if self.was_full(owner, &search, class, put, now)? {
-                    budget.learn(false);
-                    self.stripes().lock_one(class.first).note(class.first, Event::RefusedFull);
-                    return Ok(Err(InsertError::Full));
+                match self.was_full(owner, &search, class, put, now)? {
+                    Some(true) => {}
+                    Some(false) => continue,
+                    None => break,
                 }
-                if owner.is_final() {
-                    continue;
-                }
-                break;
+                budget.learn(false);
+                self.stripes().lock_one(class.first).note(class.first, Event::RefusedFull);
+                return Ok(Err(InsertError::Full));
             };
             let result = self.relocate_along(owner, path, class, put)?;
             owner.searched(search.buckets());

@@ -120,9 +120,9 @@ fn attempt<P: Probed, L: BucketLayout, const ONE: bool>(probed: &P, mixed: Mixed
     let words = probed.source();
     let now = slots.now();
     let begun = version.begin();
-    let first = L::align(L::read(words, L::address(first), run_bits), first, run_bits);
+    let first = L::read_aligned(words, first, run_bits);
     reached(Step::BucketRead);
-    let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
+    let second = L::read_aligned(words, second, run_bits);
     reached(Step::BucketRead);
     let pattern = pattern | slots.alive(lanes.low(), slots.moment(now));
     let hits = |run| hits_less(run, pattern, minus);
@@ -158,7 +158,7 @@ fn values_as<L: BucketLayout, T: Slots>(shards: &Shards, slots: T, place: Place,
     let begun = version.begin();
     let mut values = ArrayVec::new();
     for begin in if place.class.coincides() { &begins[..1] } else { &begins } {
-        let read = || L::align(L::read(&shards.words, L::address(*begin), run_bits), *begin, run_bits);
+        let read = || L::read_aligned(&shards.words, *begin, run_bits);
         let runs = read();
         reached(Step::BucketRead);
         if runs.any_of(|run| slots.live(format.lanes, run, place.class.fingerprint, moment)) != 0 {

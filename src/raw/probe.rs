@@ -213,6 +213,12 @@ pub(crate) trait BucketLayout {
         runs
     }
 
+    /// Reads the bucket that begins here, and aligns its runs.
+    #[inline(always)]
+    fn read_aligned(words: &impl Source, begin: u64, run_bits: u32) -> Self::Runs {
+        Self::align(Self::read(words, Self::address(begin), run_bits), begin, run_bits)
+    }
+
     /// Prefetches the first line, and for wide buckets the last one.
     #[inline(always)]
     fn fetch(words: &impl Source, begin: u64, level: CacheLevel) {
@@ -429,6 +435,6 @@ pub(crate) fn runs_at(
 ) -> [[u64; 2]; 2] {
     with_layout!(layout, L => begins.map(|begin| {
         let begin = if L::UNIT { begin / 64 } else { begin };
-        L::align(L::read(source, L::address(begin), run_bits), begin, run_bits).both()
+        L::read_aligned(source, begin, run_bits).both()
     }))
 }

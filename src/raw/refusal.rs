@@ -25,8 +25,8 @@ const ROUNDS: usize = 8;
 
 impl<T: Slots> Shard<'_, T> {
     /// Whether the shard had no room for the class at some moment since the call: whether all that the last search
-    /// read, in vain and by the epoch `now`, stood there at one moment. `false` leaves the decision to a search under
-    /// all locks (models refused_*).
+    /// read, in vain and by the epoch `now`, stood there at one moment (models refused_*). Returns `None` if that cannot be
+    /// decided here, so that a search under all locks must decide.
     #[cold]
     #[inline(never)]
     pub(crate) fn was_full<H: Owner>(
@@ -36,7 +36,7 @@ impl<T: Slots> Shard<'_, T> {
         class: Class,
         put: Put,
         now: T::Now,
-    ) -> Result<bool, H::Again> {
+    ) -> Result<Option<bool>, H::Again> {
         let (stripes, moment) = (self.stripes(), self.slots.moment(now));
         let room = move |run| self.slots.lowest_room(self.format().lanes, run, moment);
         let slots_of = |runs| self.fingerprints(self.format().slots(runs), moment);
@@ -46,7 +46,7 @@ impl<T: Slots> Shard<'_, T> {
         let most = if put.if_present == IfPresent::Another { SLOTS } else { 1 };
         // Queried before the first look, which waits for the locks of a split in progress.
         if !owner.is_final() || stripes.count() > MAX_STRIPES || copies.count() >= most {
-            return Ok(false);
+            return Ok(None);
         }
         // The state of each stripe, and whether it differs from that of the round before.
         let mut states: ArrayVec<_, MAX_STRIPES> = (0..stripes.count()).map(|_| (None, true)).collect();
@@ -57,7 +57,7 @@ impl<T: Slots> Shard<'_, T> {
                 *state = found;
             }
             if states.iter().all(|&(_, changed)| !changed) {
-                return Ok(self.slots.is_still(now));
+                return Ok(Some(self.slots.is_still(now)));
             }
             owner.check()?;
             // A search under locks tries a short path first, which may go where the other search of large shards does
@@ -70,10 +70,10 @@ impl<T: Slots> Shard<'_, T> {
             };
             let mut changed = search.looked_at().filter(|&(bucket, _)| states[stripes.number(bucket)].1);
             if !changed.all(stands) || self.find_short_path(class, moment, Optimistic).is_some() {
-                return Ok(false);
+                return Ok(Some(false));
             }
         }
-        Ok(false)
+        Ok(Some(false))
     }
 }
 

@@ -88,19 +88,16 @@ impl<T: Slots> Shard<'_, T> {
         moment: T::Moment,
         reading: impl Reading,
     ) -> Option<Path<'a>> {
-        let (array, geometry, format) = (self.bucket_array(), *self.geometry(), *self.format());
-        let room = move |run| self.slots.lowest_room(format.lanes, run, moment) != 0;
-        let (roots, alternate) =
-            ([class.first, class.second], |fingerprint, bucket| geometry.alternate(fingerprint, bucket));
-        let slots_of = |runs| self.fingerprints(format.slots(runs), moment);
-        if unaligned::AVAILABLE && format.packing() == Packing::Run {
-            let read = |bucket| [array.run_at_once(format.begin(bucket)), 0];
-            search.find(budget, roots, read, slots_of, |[run, _]| room(run), alternate)
-        } else {
-            let read = |bucket| array.runs(&format, bucket, reading);
-            let has_room = |[low, high]: [u64; 2]| room(low) || format.has_two_runs() && room(high);
-            search.find(budget, roots, read, slots_of, has_room, alternate)
-        }
+        let (array, format) = (self.bucket_array(), *self.format());
+        let room = |run| self.slots.lowest_room(format.lanes, run, moment) != 0;
+        search.find(
+            budget,
+            [class.first, class.second],
+            |bucket| array.runs(&format, bucket, reading),
+            |runs| self.fingerprints(format.slots(runs), moment),
+            |[low, high]| room(low) || format.has_two_runs() && room(high),
+            |fingerprint, bucket| self.geometry().alternate(fingerprint, bucket),
+        )
     }
 
     /// Whether there would be a path in the doubled table. The whole table is locked.

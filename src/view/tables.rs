@@ -121,7 +121,7 @@ impl Site<'_> {
         let (table, run_bits) = (self.table, self.table.bucket_bits / 2);
         let pattern = u64::from(self.fingerprint.get()).wrapping_mul(table.unit);
         let hits = |begin| {
-            let runs = L::align(L::read(bytes, L::address(begin), run_bits), begin, run_bits);
+            let runs = L::read_aligned(bytes, begin, run_bits);
             runs.any_of(|run| hits_less(run, pattern, table.minus))
         };
         (hits(self.begins[0]) | hits(self.begins[1])) & table.high != 0

@@ -285,7 +285,7 @@ fn what_is_read_goes_on_as_what_was_written() {
                 (loaded.capacity(), loaded.config().time_to_live.unwrap(), loaded.config().tick.unwrap()),
                 (capacity, 60 * SECOND, filter.config().tick.unwrap())
             );
-            // Part of a tick had passed, of which a file has parts of 2^32, rounded down. What is all dead is as old as need be.
+            // A file stores the elapsed part of a tick in units of 2^-32, rounded down. A filter without live keys may have skipped ticks.
             let tick = filter.config().tick.unwrap().as_nanos();
             let due = ((100 * SECOND).as_nanos() % tick + (passed * SECOND).as_nanos()) / tick;
             let made = u128::from(loaded.stats().epoch - epoch);

@@ -45,7 +45,8 @@ pub(crate) fn par_read<K: ?Sized + 'static, T: Kind>(
     SnapshotReader::new(bytes)?.in_parallel().into_filter_with_hasher(hasher())
 }
 
-/// What was read or copied is what was written, of these keys, too.
+/// Asserts that a loaded or copied filter has the sizes, the rates and the digest of the saved filter, and the same answers for the
+/// keys below `keys`.
 #[track_caller]
 pub(crate) fn check_equal<S: BuildHasher>(loaded: &CuckooFilter<u64, S>, saved: &CuckooFilter<u64, S>, keys: u64) {
     let [of_loaded, of_saved] = [loaded, saved].map(|filter| {

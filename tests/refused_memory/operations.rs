@@ -204,7 +204,7 @@ fn work(asked: &str) {
     println!("led to {led:?}, {} refused", REFUSED.load(Ordering::Relaxed));
 }
 
-/// What the process writes, and whether it ended well.
+/// Runs the operation in a process of its own. Returns whether that process succeeded, and its output and errors.
 fn run(operation: usize, left: usize, large: usize) -> (bool, [String; 2]) {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "operations::some_refused_memory_is_an_error_or_a_slower_way", "--nocapture"]);

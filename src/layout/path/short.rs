@@ -92,7 +92,7 @@ impl<B: Copy> Step<B> {
         Hop { fingerprint: self.fingerprints[at], from: self.from, to: self.to[at] }
     }
 
-    /// Returns the first of the buckets with room, if any.
+    /// Returns the first of `to` with room; any of them if none has.
     #[inline(always)]
     pub(super) fn first_with_room(&self) -> usize {
         self.rooms.trailing_zeros() as usize % SLOTS

@@ -70,7 +70,7 @@ impl<K: SlotKind> Growing<K> {
         let (leaf, class) = self.owner(place);
         let owner = InLeaf { growing: self, cell: place.cell, leaf, searched_long: &searched_long };
         let now = self.kind.slots().now();
-        self.shard(leaf).was_full(owner, search, class, Put::COPY, now).ok()
+        self.shard(leaf).was_full(owner, search, class, Put::COPY, now).ok().flatten()
     }
 
     /// Like an insertion after a long search in the table of this key.

@@ -130,9 +130,9 @@ impl<K: SlotKind> Growing<K> {
         let (version, words) = (leaf.version(self.stripe_offset(buckets[0])), &*leaf.words().view());
         let now = slots.now();
         let begun = version.begin();
-        let first = L::align(L::read(words, L::address(first), run_bits), first, run_bits);
+        let first = L::read_aligned(words, first, run_bits);
         reached(Step::BucketRead);
-        let second = L::align(L::read(words, L::address(second), run_bits), second, run_bits);
+        let second = L::read_aligned(words, second, run_bits);
         reached(Step::BucketRead);
         // One slot, then all slots of a run.
         let slot = slots.unit((fingerprint & leaf.mask()).into()) | slots.alive(1, slots.moment(now));

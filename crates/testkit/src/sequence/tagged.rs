@@ -71,7 +71,8 @@ fn is_stored(result: Result<(), InsertError>, copies: usize) -> bool {
     result.is_ok()
 }
 
-/// What an operation returned that stores a class if it is absent; `None` if there was no room for it.
+/// Checks the result of an operation that stores a class only if the class is absent. Returns `None` if the operation was refused as
+/// full, which a present class never is.
 fn unless_full<R>(result: Result<R, InsertError>, is_absent: bool) -> Option<R> {
     result.map_err(|error| assert_eq!((error, is_absent), (InsertError::Full, true), "it has a slot")).ok()
 }
