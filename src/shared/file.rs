@@ -46,6 +46,11 @@ const ATTEMPTS: usize = 16;
 #[derive(Clone, Copy)]
 pub(super) struct State([u64; 7]);
 
+/// The numbers of a state that are used alone.
+const STATUS: usize = 0;
+const REPLACED: usize = 1;
+const WRITER: usize = 6;
+
 impl State {
     /// Returns the state of a file written by this process.
     pub(super) fn live(file: &Metadata) -> Self {
@@ -69,26 +74,26 @@ impl State {
     }
 
     pub(super) fn closed(mut self) -> Self {
-        self.0[0] = CLOSED;
+        self.0[STATUS] = CLOSED;
         self
     }
 
     pub(super) fn is_closed(self) -> bool {
-        self.0[0] == CLOSED
+        self.0[STATUS] == CLOSED
     }
 
     pub(super) fn is_replaced(self) -> bool {
-        self.0[1] != 0
+        self.0[REPLACED] != 0
     }
 
     /// Returns an error unless the file contains every completed store: it was closed, or the machine has not stopped since, and it
     /// is no copy.
     fn check(self, file: &Metadata) -> Result<(), SharedError> {
-        let State([state, _, high, low, device, inode, _]) = self;
+        let State([status, _, high, low, device, inode, _]) = self;
         if self.is_closed() {
             return Ok(());
         }
-        if state != LIVE || [high, low] == [0; 2] || [high, low] != boot() {
+        if status != LIVE || [high, low] == [0; 2] || [high, low] != boot() {
             return Err(SharedError::NotClosed);
         }
         if (device, inode) != (file.dev(), file.ino()) {
@@ -194,7 +199,7 @@ pub(super) fn lock(file: &File) -> Result<(), SharedError> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
-            Err(SharedError::WriterPresent { pid: State::read(file).map_or(0, |state| state.0[6]) })
+            Err(SharedError::WriterPresent { pid: State::read(file).map_or(0, |state| state.0[WRITER]) })
         }
         Err(TryLockError::Error(error)) => Err(error.into()),
     }
@@ -224,6 +229,6 @@ pub(super) fn checked_state(file: &File) -> Result<State, SharedError> {
 pub(super) fn mark_replaced(file: &File) -> Result<(), SharedError> {
     read_description(file)?;
     let mut state = State::read(file)?;
-    state.0[1] = 1;
+    state.0[REPLACED] = 1;
     Ok(state.write(file)?)
 }

@@ -124,6 +124,7 @@ pub(crate) fn open_regular(path: &Path, options: &OpenOptions) -> io::Result<Fil
     Ok(file)
 }
 
+// Not `tests`: `call` uses it, and the builds of teeth leave out modules of that name.
 #[cfg(test)]
 mod in_tests {
     use super::*;
