@@ -123,6 +123,26 @@ mod tests {
         assert_eq!(shard.len(), 1024, "no slot is left");
     }
 
+    /// Where a search without locks proves nothing, the one under all locks follows at once.
+    #[test]
+    fn a_shard_of_many_stripes_is_searched_once_before_all_locks() {
+        let flat = Flat::<Bare>::new(&Plan::one_shard(13, 1024, 1), HugePages::Unadvised).unwrap();
+        let (shard, mut refused) = (flat.at(0), 0);
+        assert!(shard.stripes().count() > MAX_STRIPES);
+        for hash in 0..5000 {
+            let class = flat.locate(Mixed::of(hash)).1;
+            let searched = Rc::new(Cell::new(0));
+            let noted = Rc::clone(&searched);
+            let hook = move |step| noted.set(noted.get() + usize::from(step == Step::Searched));
+            let Ok(result) = with_hook(hook, || shard.insert(Fixed, class, Put::COPY));
+            if result == Err(InsertError::Full) {
+                refused += 1;
+                assert_eq!(searched.get(), 1);
+            }
+        }
+        assert!(refused > 500, "{refused} refused");
+    }
+
     /// Including changes that leave the number of a stripe's slots or its version as they were.
     #[test]
     fn each_change_of_a_stripe_is_seen_in_its_state() {
