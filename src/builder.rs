@@ -5,7 +5,7 @@ use crate::filter::Filter;
 use crate::filter::key::BatchKey;
 use crate::filter::kind::{Beside, Insert, Kind, Plain, Timeless};
 use crate::hashing::DefaultHashBuilder;
-use crate::layout::{self, Accuracy, FINGERPRINT_BITS, GROWING_FINGERPRINT_BITS, Plan, Ungrowable};
+use crate::layout::{self, Accuracy, FINGERPRINT_BITS, Plan, Ungrowable};
 use crate::raw::RawFilter;
 use crate::sys::memory::HugePages;
 use core::fmt;
@@ -188,8 +188,8 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     /// 16 to 64 times the capacity: at 64 times, the filter takes 20 bits per key when its first tables are full and 39 just after they
     /// have doubled, where a filter of fixed size takes 13.6. A filter begins with room for its [`capacity`](Builder::capacity), and with
     /// at least `keys` / 2^17 (more for rates below 0.1 %). Its fingerprints have 6 to 30 bits, counted as in a filter of fixed
-    /// size. Up to 12,000 keys it grows by copying its one table into another of twice the size, and keeps the old ones until it is
-    /// dropped.
+    /// size. Where its only table is too small to be split (below 12,000 keys, in some ranges up to 125,000), it is copied into
+    /// another of twice the size, and the old ones are kept until the filter is dropped.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -366,8 +366,10 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
         let (tag_bits, spare) = beside.as_ref().map_or((0, 0.0), |beside| (beside.bits, beside.spare));
         let with_spare = |keys: usize| keys.saturating_add((keys as f64 * spare).ceil() as usize);
         let grows = self.max_capacity.is_some();
-        let possible = if grows { GROWING_FINGERPRINT_BITS } else { FINGERPRINT_BITS };
-        let possible = *possible.start()..=(*possible.end()).min(FINGERPRINT_BITS.end() - tag_bits);
+        let possible = match grows {
+            true => layout::growing_fingerprint_bits(tag_bits),
+            false => *FINGERPRINT_BITS.start()..=FINGERPRINT_BITS.end() - tag_bits,
+        };
         let ask = match (self.rate, self.bits) {
             (Some(rate), Some(bits)) => return Err(BuildError::RateAndFingerprintBits { rate, bits }),
             (None, Some(bits)) if possible.contains(&bits) => Accuracy::Bits(bits),

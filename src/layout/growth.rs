@@ -16,7 +16,8 @@
 use super::geometry::{Bucket, Class, Fingerprint, Geometry};
 use super::lanes::SLOTS;
 use super::plan::{
-    FINGERPRINT_BITS, LOAD, Plan, Unplannable, buckets_for, expected_false_positive_rate, spread, words_for,
+    FINGERPRINT_BITS, LOAD, Plan, SHARD_BUCKETS, Unplannable, buckets_for, expected_false_positive_rate, spread,
+    words_for,
 };
 use super::tags::Tags;
 use core::ops::RangeInclusive;
@@ -24,10 +25,11 @@ use core::ops::RangeInclusive;
 /// With more doublings, the directory would take more memory than the initial tables.
 const MAX_DOUBLINGS: u32 = 14;
 
-/// The widest whole fingerprint: any two slots of this width are read in 8 bytes.
+/// The widest whole fingerprint, and the widest slot with a tag of at most one bit: any two slots of this width are read in 8 bytes.
 const MAX_BITS: u32 = 30;
 
-/// Two slots of this width may span nine bytes. Slots of 32 bits begin at a byte.
+/// Two slots of this width may span nine bytes. Slots of 32 bits begin at a byte, and those that become narrower with longer tags
+/// skip this width, in which such a tag may lie in two words.
 const UNGROWABLE_BITS: u32 = 31;
 
 /// The narrowest core: with fewer classes one may overflow before the tables are full.
@@ -54,8 +56,11 @@ const SPLIT_LOAD: f64 = 0.92;
 /// The load of tables that have not doubled yet, and of those that split only in place of a refusal.
 pub(crate) const LAST_LOAD: f64 = 0.96;
 
-/// The widths that may be requested for a growing filter: those of a filter of fixed size.
-pub(crate) const GROWING_FINGERPRINT_BITS: RangeInclusive<u32> = MIN_CORE + 1..=MAX_BITS;
+/// Returns the widths, as of a filter of fixed size, that may be requested for a growing filter with tags of `tag_bits`.
+pub(crate) fn growing_fingerprint_bits(tag_bits: u32) -> RangeInclusive<u32> {
+    let widest_slot = if tag_bits <= 1 { MAX_BITS } else { *FINGERPRINT_BITS.end() };
+    MIN_CORE + 1..=widest_slot - tag_bits
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Accuracy {
@@ -143,26 +148,25 @@ impl Plan {
         stripes: Option<usize>,
         tag_bits: u32,
     ) -> Result<Self, Ungrowable> {
-        let widest = if tag_bits == 0 { MAX_BITS } else { *FINGERPRINT_BITS.end() - tag_bits };
+        let mut possible = growing_fingerprint_bits(tag_bits);
+        let widest = *possible.end();
         let bits = match ask {
             Accuracy::Bits(bits) => bits,
             Accuracy::Rate(rate) => {
                 let rate_of = |bits: u32| {
-                    let size = Size::new(capacity, most, widest.saturating_sub(bits));
+                    let size = Size::new(capacity, most, widest - bits);
                     let load = most as f64 / (size.slots() * 2f64.powi(size.splits as i32 + 1));
                     expected_false_positive_rate(load, bits - 1)
                 };
-                let mut bits = GROWING_FINGERPRINT_BITS;
-                bits.find(|&bits| bits <= widest && rate_of(bits) <= rate)
-                    .ok_or(Ungrowable::RateTooLow { lowest: rate_of(widest.min(*GROWING_FINGERPRINT_BITS.end())) })?
+                let bits = possible.find(|&bits| rate_of(bits) <= rate);
+                bits.ok_or(Ungrowable::RateTooLow { lowest: rate_of(widest) })?
             }
         };
         let too_large = |Unplannable| Ungrowable::TooLarge { fingerprint_bits: bits };
         Plan::new(most, bits, None).map_err(too_large)?;
         let size = Size::new(capacity, most, widest - bits);
         let reserve_bits = size.refills + size.splits + 1;
-        let slot_bits = Plan::slot_bits_for(bits - 1 + reserve_bits, tag_bits).filter(|&bits| bits != UNGROWABLE_BITS);
-        let slot_bits = slot_bits.unwrap_or(*FINGERPRINT_BITS.end());
+        let slot_bits = Plan::slot_bits_for(bits - 1 + reserve_bits, tag_bits).ok_or_else(|| too_large(Unplannable))?;
         let plan = Plan::with_buckets(size.shards, size.buckets, slot_bits, stripes, at_last_load(size.keys));
         let plan = plan.map_err(too_large)?.with_tags(tag_bits);
         let plan = Plan { reserve_bits, extension_bits: size.refills, ..plan };
@@ -303,10 +307,13 @@ impl Size {
         // Slots for the initial capacity before the first refill.
         let slots = (capacity as f64 / REFILL_LOAD).max(LEAST_SLOTS);
         let after = |refills: u32| (buckets * SLOTS as u64) as f64 / 2f64.powi(refills as i32);
-        let fits = |refills: &u32| shards == 1 && after(*refills) >= 0.95 * slots;
-        let refills = (0..=MAX_REFILLS.min(spare_bits - splits)).rev().find(fits).unwrap_or(0);
-        let bases = (after(refills).max(slots) / SLOTS as f64).ceil() as u64;
-        let buckets = if refills > 0 { bases.next_multiple_of(2) << refills } else { buckets };
+        let refilled = |refills: u32| {
+            let bases = (after(refills).max(slots) / SLOTS as f64).ceil() as u64;
+            let buckets = bases.next_multiple_of(2) << refills;
+            (shards == 1 && after(refills) >= 0.95 * slots && buckets <= SHARD_BUCKETS).then_some((refills, buckets))
+        };
+        let (refills, buckets) =
+            (1..=MAX_REFILLS.min(spare_bits - splits)).rev().find_map(refilled).unwrap_or((0, buckets));
         Size { keys, shards, buckets, refills, splits }
     }
 
@@ -352,6 +359,27 @@ mod tests {
             }
         }
 
+        /// What the builder makes, a loader accepts, and lookups read at each level by the layout of the widest table.
+        #[test]
+        fn a_plan_with_any_tag_is_read_back_and_has_readable_widths(
+            capacity in prop_oneof![1usize..10_000, 126_000usize..134_000],
+            times in 1f64..20_000.0,
+            spare_bits in 0u32..20,
+            tag_bits in prop_oneof![0u32..4, 0u32..17],
+        ) {
+            let possible = growing_fingerprint_bits(tag_bits);
+            let bits = possible.end() - spare_bits.min(possible.end() - possible.start());
+            let plan = Plan::growing(capacity, (capacity as f64 * times) as usize, Accuracy::Bits(bits), None, tag_bits);
+            let Ok(plan) = plan else { return Ok(()) };
+            let Plan { shards, buckets, fingerprint_bits, slot_bits, stripe_shift, .. } = plan;
+            prop_assert_eq!(plan.tag_bits(), tag_bits);
+            let read = Plan::from_parts(shards as u64, buckets, fingerprint_bits, slot_bits, stripe_shift).unwrap();
+            prop_assert_eq!(read.with_reserve(plan.reserve_bits, plan.extension_bits), Some(plan));
+            for doublings in 0..=plan.reserve_bits {
+                prop_assert_ne!(plan.leaf(&plan.extent_after(doublings, 0)).slot_bits, UNGROWABLE_BITS);
+            }
+        }
+
         #[test]
         fn fingerprints_are_no_wider_than_those_of_a_filter_of_fixed_size(most in 30_000usize..100_000_000, exponent in 2f64..6.0) {
             let rate = 10f64.powf(-exponent);
@@ -371,6 +399,8 @@ mod tests {
             ((1_000, 1_000_000), (12, 6, 4, 1, 1_032)),
             ((1_000, 1_000_000_000), (12, 14, 3, 1, 7_952)),
             ((10_000, 10_000_000), (12, 9, 1, 1, 10_312)),
+            // A refill would end above 2^16 buckets.
+            ((130_000, 1_000_000), (12, 2, 0, 1, 260_432)),
             ((1_000_000, 16_000_000), (12, 4, 0, 4, 1_041_920)),
         ] {
             let plan = Plan::growing(capacity, most, Accuracy::Rate(0.001), None, 0).unwrap();

@@ -11,7 +11,7 @@ mod tags;
 
 pub(crate) use format::{Format, Matches, Packing, Slot};
 pub(crate) use geometry::{Bucket, CellPlace, Class, Fingerprint, Geometry, Mixed, Place};
-pub(crate) use growth::{Accuracy, Doubled, Extent, GROWING_FINGERPRINT_BITS, LAST_LOAD, Ungrowable};
+pub(crate) use growth::{Accuracy, Doubled, Extent, LAST_LOAD, Ungrowable, growing_fingerprint_bits};
 pub(crate) use lanes::{Lanes, SLOTS, hits, hits_less, occupied_in, repeated};
 pub(crate) use packed::{Packer, unpack};
 pub(crate) use path::{Hop, Path, Search, SearchBudget, ShortPath, find_short};

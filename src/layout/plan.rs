@@ -8,7 +8,7 @@ pub(crate) const FINGERPRINT_BITS: RangeInclusive<u32> = 4..=32;
 
 /// The maximum number of buckets of a shard: 2^18 slots, which at 16 bits fit an L2 cache. Large filters have shards of more than
 /// half of that; shards of 2^12 buckets begin to refuse keys at 95 % load.
-const SHARD_BUCKETS: u64 = 1 << 16;
+pub(super) const SHARD_BUCKETS: u64 = 1 << 16;
 
 /// The load that a large table reaches without refusing a key. The first refusal occurs at 0.97 and above (docs/design/sizes.md,
 /// "Sizes").

@@ -1,7 +1,9 @@
 //! Filters that grow: what they hold, what they say of absent keys, what they take, and what they refuse.
 
 use crate::support::{hasher, pool};
-use concurrent_cuckoo_filter::{BuildError, BulkReport, CuckooFilter, ExpiringFilter, InsertError, StableHashBuilder};
+use concurrent_cuckoo_filter::{
+    BuildError, BulkReport, CuckooFilter, ExpiringFilter, InsertError, StableHashBuilder, TaggedFilter,
+};
 use std::time::Duration;
 use testkit::written;
 
@@ -54,6 +56,31 @@ fn a_filter_grows_to_what_was_asked_for_and_keeps_every_key() {
         assert_eq!((stats.len, stats.refused_full), (max_capacity, 0));
         assert_eq!(stats.tables as u64, filter.config().shards as u64 + stats.splits);
         assert!(stats.doublings >= 1 && stats.time_in_splits.as_nanos() > 0, "{stats:?}");
+    }
+}
+
+/// Tables become narrower by a bit with each doubling, and lookups read all of them by the layout of the widest.
+#[test]
+fn tables_with_tags_of_one_bit_are_read_at_each_width() {
+    for (max_capacity, bits) in [(30_000, 29), (100_000, 23), (100_000, 28)] {
+        let builder = TaggedFilter::<u64>::builder().tags(1).capacity(1_000).max_capacity(max_capacity);
+        let filter = builder.hasher(hasher()).fingerprint_bits(bits).build().unwrap();
+        for key in 0..max_capacity as u64 {
+            filter.insert(&key, 0).unwrap();
+            if (key + 1).is_power_of_two() {
+                assert!(
+                    (0..=key).all(|key| filter.contains(&key) && filter.tag(&key) == Some(0)),
+                    "{key} at {bits} bits"
+                );
+            }
+        }
+        let keys: Vec<u64> = (0..max_capacity as u64).collect();
+        let mut found = vec![false; keys.len()];
+        filter.contains_batch(&keys, &mut found);
+        assert!(found.iter().all(|&found| found), "{bits} bits");
+        let bytes = written(|to| filter.snapshot().write_to(to));
+        let loaded = TaggedFilter::<u64, _>::read_from(&bytes[..], hasher()).unwrap();
+        assert!(keys.iter().all(|key| loaded.contains(key)));
     }
 }
 

@@ -147,17 +147,21 @@ impl<K: SlotKind> Growing<K> {
         let doublings = leaf.doublings();
         if self.is_nearly_full(leaf) {
             // If allocation fails, the insertion that finds no room returns the error.
-            let _ = self.split(leaf, doublings, SPLIT_FROM);
+            let _ = self.split(leaf, doublings, self.nearly_full_from(doublings));
         }
+    }
+
+    fn nearly_full_from(&self, doublings: u32) -> f64 {
+        if doublings == self.plan.extension_bits { LAST_LOAD } else { SPLIT_FROM }
     }
 
     /// Whether the table is nearly full and may be split for that: not for its first doubling below the load of the
     /// initial capacity, nor for the last, which is for full tables. Small tables are refilled in place of a refusal
     /// only, because no search in them is long.
     pub(super) fn is_nearly_full(&self, leaf: Member<'_, Leaf>) -> bool {
-        let (doublings, refills) = (leaf.doublings(), self.plan.extension_bits);
-        let from = if doublings == refills { LAST_LOAD } else { SPLIT_FROM };
-        (refills..self.plan.reserve_bits - 1).contains(&doublings) && self.splits_from(leaf, from)
+        let doublings = leaf.doublings();
+        let possible = self.plan.extension_bits..self.plan.reserve_bits - 1;
+        possible.contains(&doublings) && self.splits_from(leaf, self.nearly_full_from(doublings))
     }
 
     /// Splits tables until there is room for this number of keys in all.
@@ -165,9 +169,14 @@ impl<K: SlotKind> Growing<K> {
         // Tables differ in their number of keys. The last doubling is for those with more, at the maximum capacity.
         let wanted = self.plan.doublings_for(keys.saturating_add(keys / 50)).min(self.plan.reserve_bits - 1);
         for leaf in self.directory.each() {
-            // The walk meets tables split off later.
-            while leaf.doublings() < wanted && self.is_named(leaf) {
-                self.split(leaf, leaf.doublings(), 0.0)?;
+            // The walk meets tables split off later. The number is read once: with a later one, a table that another
+            // thread has just split would be split again.
+            loop {
+                let doublings = leaf.doublings();
+                if doublings >= wanted || !self.is_named(leaf) {
+                    break;
+                }
+                self.split(leaf, doublings, 0.0)?;
             }
         }
         Ok(())

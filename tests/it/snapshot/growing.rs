@@ -35,6 +35,8 @@ fn what_was_saved_is_what_is_loaded_and_it_goes_on_growing() {
         (1_000, 60_000, 17, 40_000),
         (1_000, 240_000, 28, 130_000),
         (300_000, 1_200_000, 13, 700_000),
+        // The widest table that a refill could end with.
+        (130_000, 1_000_000, 13, 140_000),
         (10, 10, 6, 12),
     ] {
         let filter = filled(capacity, max_capacity, bits, keys);
