@@ -158,7 +158,7 @@ impl<'a> Stripes<'a> {
 
     #[cfg(test)]
     pub(crate) fn counts(self) -> Vec<u64> {
-        self.each().iter().map(|stripe| stripe.count()).collect()
+        self.each().iter().map(|stripe| occupied(stripe.count())).collect()
     }
 
     #[cfg(test)]
@@ -168,7 +168,7 @@ impl<'a> Stripes<'a> {
 
     /// The sum of the counts, read one after the other. It wraps below zero.
     pub(crate) fn sum(self) -> u64 {
-        self.each().iter().map(|stripe| stripe.count()).fold(0, u64::wrapping_add)
+        occupied(self.each().iter().map(|stripe| stripe.count()).fold(0, u64::wrapping_add))
     }
 
     /// The number of fingerprints.
@@ -260,7 +260,7 @@ impl LockedAll<'_> {
     /// Sets the sum of the counts by one store: a concurrent `len` returns the former sum or this one, apart from the
     /// changes of other shards (H9).
     pub(crate) fn set_total(&self, total: u64) {
-        let others = self.stripes.each().iter().skip(1).map(|stripe| occupied(stripe.locked_count()));
+        let others = self.stripes.each().iter().skip(1).map(|stripe| stripe.locked_count());
         let others = others.fold(0, u64::wrapping_add);
         self.stripes.at(0).set_count(total.wrapping_sub(others));
         reached(Step::Counted);

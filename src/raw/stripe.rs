@@ -43,7 +43,7 @@ pub(crate) struct Stripe {
 #[repr(align(64))]
 struct Line<T>(T);
 
-/// Enough for the slots of a shard, with a sign.
+/// Enough for the slots of a shard, and for those that left a table by splits, with a sign.
 const COUNT_BITS: u32 = 24;
 
 /// Added to a count per emptied slot: subtracts 1 from the lower bits and adds 1 above them. So a count differs after
@@ -97,10 +97,10 @@ impl Stripe {
         self.counters.reset();
     }
 
-    /// The number of occupied slots, which wraps below zero.
+    /// The count, of which [`occupied`] takes the slots once all counts of a shard are added.
     pub(super) fn count(&self) -> u64 {
         // Relaxed: a number on its own, which orders nothing.
-        occupied(self.count.load(Ordering::Relaxed))
+        self.count.load(Ordering::Relaxed)
     }
 
     /// The count with the number of emptied slots, for the holder of the lock.
@@ -121,7 +121,8 @@ impl Stripe {
     }
 }
 
-/// The number of occupied slots in a count.
+/// The number of occupied slots in the sum of the counts of a shard, which wraps below zero. A single count may be any
+/// number: a clear corrects the sum in one stripe, and leaves the counts of the others as they are.
 pub(super) fn occupied(count: u64) -> u64 {
     ((count << (u64::BITS - COUNT_BITS)).cast_signed() >> (u64::BITS - COUNT_BITS)).cast_unsigned()
 }

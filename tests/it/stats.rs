@@ -63,3 +63,15 @@ fn refusals_are_counted_by_their_reason() {
     assert_eq!((cleared.len, cleared.load_factor, cleared.expected_false_positive_rate), (0, 0.0, 0.0));
     assert_eq!((cleared.refused_full, cleared.relocations), (stats.refused_full, stats.relocations));
 }
+
+/// A clear corrects the sum of the counts in one stripe, so those of the others add up over thousands of clears.
+#[test]
+fn the_count_stays_exact_over_thousands_of_clears() {
+    let filter = builder(3_000, 8).stripes(8).build().unwrap();
+    for round in 0..6_500 {
+        (0..3_000u64).for_each(|key| filter.insert(&key).unwrap());
+        assert_eq!(filter.len(), 3_000, "round {round}");
+        filter.clear();
+        assert!(filter.is_empty(), "round {round}: {} keys", filter.len());
+    }
+}
