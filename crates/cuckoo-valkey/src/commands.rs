@@ -3,7 +3,7 @@
 use crate::sys::alloc::Limit;
 use crate::sys::{Argument, Context, Failure, Key, Text, now};
 use crate::ticks;
-use crate::value::{Parameters, Put, Reservation, Stored, Value, random};
+use crate::value::{Parameters, Put, Reservation, Stored, Value, either, random};
 use concurrent_cuckoo_filter::{BuildError, InsertError};
 
 pub(crate) type Outcome = Result<(), Failure>;
@@ -28,12 +28,12 @@ impl Reservation {
             BuildError::OutOfMemory { .. } => Failure::from(OUT_OF_MEMORY),
             error => Failure::from(format!("ERR {error}")),
         })?;
-        if let Some(tick) = stored.filter.tick() {
+        if let Some(tick) = stored.filter.config().tick {
             if self.next_tick == 0 {
                 self.next_tick = now() + ticks::milliseconds(tick);
             }
-            stored.next_tick = self.next_tick;
-            ticks::note_stored(context.database(), name.bytes());
+            stored.head.next_tick = self.next_tick;
+            ticks::EXPIRING.add(context, name);
         }
         let Parameters { rate, expansion, bucket_size, max_iterations } = self.parameters;
         let Reservation { capacity, seed, next_tick, .. } = self;
@@ -46,15 +46,19 @@ impl Reservation {
         let options = options.split(' ').map(|option| Argument::from(&option));
         context.replicate(c"CF.RESERVE", &[name.into()].into_iter().chain(options).collect::<Vec<_>>());
         key.set(Value::Filter(stored));
-        filter_mut(key)?.ok_or_else(|| Failure::from("ERR the server did not store the filter"))
+        filter(key)?.ok_or_else(|| Failure::from("ERR the server did not store the filter"))
     }
 }
+
+/// The number of slots in a bucket.
+const SLOTS: usize = 4;
 
 const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 const NOT_FOUND: &str = "ERR not found";
 const ARRIVING: &str = "ERR the filter is being loaded: CF.LOADCHUNK has not reached its end";
 
-fn filter<'k>(key: &'k Key<'_>) -> Result<Option<&'k Stored>, Failure> {
+/// The filter of a key, if it has one.
+pub(crate) fn filter<'k>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Stored>, Failure> {
     match key.get()? {
         None => Ok(None),
         Some(Value::Filter(stored)) => Ok(Some(stored)),
@@ -62,16 +66,8 @@ fn filter<'k>(key: &'k Key<'_>) -> Result<Option<&'k Stored>, Failure> {
     }
 }
 
-pub(crate) fn filter_mut<'k>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Stored>, Failure> {
-    match key.get_mut()? {
-        None => Ok(None),
-        Some(Value::Filter(stored)) => Ok(Some(stored)),
-        Some(Value::Arriving(_)) => Err(ARRIVING.into()),
-    }
-}
-
 /// The filter of a key, or the error `missing`.
-pub(crate) fn existing<'k>(key: &'k Key<'_>, missing: &'static str) -> Result<&'k Stored, Failure> {
+pub(crate) fn existing<'k>(key: &'k mut Key<'_>, missing: &'static str) -> Result<&'k mut Stored, Failure> {
     filter(key)?.ok_or_else(|| missing.into())
 }
 
@@ -83,6 +79,10 @@ fn capacity(text: Text<'_>) -> Result<usize, Failure> {
     number(text, "ERR Bad capacity").and_then(|keys| if keys == 0 { Err("ERR Bad capacity".into()) } else { Ok(keys) })
 }
 
+fn unknown(option: Text<'_>) -> Failure {
+    format!("ERR unknown option '{}'", option.bytes().escape_ascii()).into()
+}
+
 pub(crate) fn reserve(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let [_, name, keys, options @ ..] = arguments else { return Err(Failure::WrongArity) };
     let mut reservation = Reservation::new(capacity(*keys)?);
@@ -90,24 +90,18 @@ pub(crate) fn reserve(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     if !rest.is_empty() {
         return Err(Failure::WrongArity);
     }
+    let parameters = &mut reservation.parameters;
     for &[option, value] in pairs {
         let limited = |limits: core::ops::RangeInclusive<u32>, refused| {
             let number = number(value, refused)?;
             if limits.contains(&number) { Ok(number) } else { Err(Failure::from(refused)) }
         };
         match &option.bytes().to_ascii_uppercase()[..] {
-            b"ERROR" => {
-                reservation.parameters.rate = number(value, "ERR Bad error rate: a number between 0 and 1 is possible")?
-            }
-            b"EXPANSION" => {
-                reservation.parameters.expansion = limited(0..=32768, "ERR Bad expansion: 0 to 32768 is possible")?
-            }
-            b"BUCKETSIZE" => {
-                reservation.parameters.bucket_size = limited(1..=255, "ERR Bad bucket size: 1 to 255 is possible")?
-            }
+            b"ERROR" => parameters.rate = number(value, "ERR Bad error rate: a number between 0 and 1 is possible")?,
+            b"EXPANSION" => parameters.expansion = limited(0..=32768, "ERR Bad expansion: 0 to 32768 is possible")?,
+            b"BUCKETSIZE" => parameters.bucket_size = limited(1..=255, "ERR Bad bucket size: 1 to 255 is possible")?,
             b"MAXITERATIONS" => {
-                reservation.parameters.max_iterations =
-                    limited(1..=65535, "ERR Bad max iterations: 1 to 65535 is possible")?;
+                parameters.max_iterations = limited(1..=65535, "ERR Bad max iterations: 1 to 65535 is possible")?;
             }
             b"SEED" => reservation.seed = number(value, "ERR Bad seed: a number of 64 bits is possible")?,
             b"TTL" => {
@@ -115,9 +109,7 @@ pub(crate) fn reserve(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
             }
             // Replicated by a primary; not for users.
             b"TICK" => reservation.next_tick = number(value, "ERR Bad tick")?,
-            _ => {
-                return Err(format!("ERR unknown option '{}'", option.bytes().escape_ascii()).into());
-            }
+            _ => return Err(unknown(option)),
         }
     }
     let mut key = context.open_to_write(*name);
@@ -133,7 +125,7 @@ pub(crate) fn reserve(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
 fn refused(error: InsertError, stored: &Stored) -> Failure {
     match error {
         InsertError::OutOfMemory => OUT_OF_MEMORY.into(),
-        _ if stored.parameters.expansion == 0 => "ERR Filter is full".into(),
+        _ if stored.head.parameters.expansion == 0 => "ERR Filter is full".into(),
         _ => "ERR Maximum expansions reached".into(),
     }
 }
@@ -148,7 +140,7 @@ fn filter_or_new<'k>(
     if key.get()?.is_none() {
         return Reservation::new(capacity).create(context, name, key);
     }
-    filter_mut(key)?.ok_or_else(|| NOT_FOUND.into())
+    existing(key, NOT_FOUND)
 }
 
 /// Items that went in, in this order. They are replicated as insertions that decide nothing anew: neither whether an item is absent, nor
@@ -193,7 +185,7 @@ fn insert_one(
 ) -> Result<(bool, bool), Failure> {
     let mut key = context.open_to_write(name);
     let stored = filter_or_new(context, name, &mut key, DEFAULT_CAPACITY)?;
-    let Put { result, is_stunted } = put(stored, item.bytes(), Limit::MaxMemory);
+    let (result, is_stunted) = put(stored, item.bytes(), Limit::MaxMemory);
     let is_in = result.map_err(|error| refused(error, stored))?;
     if is_in && is_stunted {
         let mut inserted = Inserted::into(context, name);
@@ -247,7 +239,7 @@ fn insert_each(
                 (keys, rest) = (Some(capacity(*value)?), more);
             }
             [] => return Err(Failure::WrongArity),
-            [option, ..] => return Err(format!("ERR unknown option '{}'", option.bytes().escape_ascii()).into()),
+            [option, ..] => return Err(unknown(*option)),
         }
     };
     if items.is_empty() {
@@ -264,7 +256,7 @@ fn insert_each(
     let mut inserted = Inserted::into(context, *name);
     context.reply_array(items.len());
     for &item in items {
-        let Put { result, is_stunted } = put(stored, item.bytes(), limit);
+        let (result, is_stunted) = put(stored, item.bytes(), limit);
         match result {
             Ok(true) => {
                 inserted.push(item, is_stunted);
@@ -281,17 +273,17 @@ fn insert_each(
 
 pub(crate) fn exists(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
-    let key = context.open(name);
-    context.reply_bool(filter(&key)?.is_some_and(|stored| stored.filter.contains(item.bytes())));
+    let key = &mut context.open(name);
+    context.reply_bool(filter(key)?.is_some_and(|stored| stored.contains(item.bytes())));
     Ok(())
 }
 
 pub(crate) fn contains_batch(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let [_, name, items @ ..] = arguments else { return Err(Failure::WrongArity) };
     let mut found = vec![false; items.len()];
-    if let Some(stored) = filter(&context.open(*name))? {
+    if let Some(stored) = filter(&mut context.open(*name))? {
         let items: Vec<_> = items.iter().map(|item| item.bytes()).collect();
-        stored.filter.contains_batch(&items, &mut found);
+        either!(&*stored.filter, filter => filter.contains_batch(&items, &mut found));
     }
     context.reply_array(found.len());
     found.into_iter().for_each(|found| context.reply_bool(found));
@@ -300,15 +292,15 @@ pub(crate) fn contains_batch(context: Context<'_>, arguments: &[Text<'_>]) -> Ou
 
 pub(crate) fn count(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
-    let key = context.open(name);
-    context.reply_integer(filter(&key)?.map_or(0, |stored| stored.count(item.bytes())) as i64);
+    let count = filter(&mut context.open(name))?.map_or(0, |stored| stored.count(item.bytes()));
+    context.reply_integer(count as i64);
     Ok(())
 }
 
 pub(crate) fn delete(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
     let mut key = context.open_to_write(name);
-    let stored = filter_mut(&mut key)?.ok_or("Not found")?;
+    let stored = existing(&mut key, "Not found")?;
     let removed = stored.remove(item.bytes());
     if removed {
         context.replicate_verbatim();
@@ -319,37 +311,30 @@ pub(crate) fn delete(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
 
 pub(crate) fn info(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name] = arguments else { return Err(Failure::WrongArity) };
-    let key = context.open(name);
-    let stored = existing(&key, NOT_FOUND)?;
-    let ([capacity, most], Parameters { rate, expansion, bucket_size, max_iterations }) =
-        (stored.filter.capacities(), stored.parameters);
+    let key = &mut context.open(name);
+    let stored = existing(key, NOT_FOUND)?;
+    let (config, stats) = (stored.filter.config(), stored.filter.stats());
+    let Parameters { rate, expansion, bucket_size, max_iterations } = stored.head.parameters;
     let numbers = [
         ("Size", stored.memory_usage() as i64),
-        ("Number of buckets", buckets(stored) as i64),
+        ("Number of buckets", (stats.slots / SLOTS) as i64),
         ("Number of filters", 1),
         ("Number of items inserted", stored.items() as i64),
-        ("Number of items deleted", stored.deleted as i64),
+        ("Number of items deleted", stored.head.deleted as i64),
         ("Bucket size", bucket_size.into()),
         ("Expansion rate", expansion.into()),
         ("Max iterations", max_iterations.into()),
-        ("Capacity", capacity as i64),
-        ("Max capacity", most as i64),
+        ("Capacity", config.capacity as i64),
+        ("Max capacity", config.max_capacity as i64),
         ("Copies beside the filter", stored.overflow() as i64),
-        (
-            "Time to live",
-            stored
-                .filter
-                .expiring()
-                .and_then(|filter| filter.config().time_to_live)
-                .map_or(0, |time| time.as_secs() as i64),
-        ),
+        ("Time to live", config.time_to_live.map_or(0, |time| time.as_secs() as i64)),
     ];
     context.reply_map(numbers.len() + 3);
     for (label, number) in numbers {
         context.reply_bytes(label.as_bytes());
         context.reply_integer(number);
     }
-    for (label, rate) in [("Error rate", rate), ("Error rate now", stored.filter.current_rate())] {
+    for (label, rate) in [("Error rate", rate), ("Error rate now", stats.expected_false_positive_rate)] {
         context.reply_bytes(label.as_bytes());
         context.reply_double(rate);
     }
@@ -359,18 +344,12 @@ pub(crate) fn info(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     Ok(())
 }
 
-/// The number of buckets, of four slots each.
-fn buckets(stored: &Stored) -> usize {
-    stored.filter.slots() / 4
-}
-
 pub(crate) fn debug(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name] = arguments else { return Err(Failure::WrongArity) };
-    let key = context.open(name);
-    let stored = existing(&key, NOT_FOUND)?;
-    let (Parameters { expansion, bucket_size, max_iterations, .. }, items, deleted) =
-        (stored.parameters, stored.items(), stored.deleted);
-    let buckets = buckets(stored);
+    let key = &mut context.open(name);
+    let stored = existing(key, NOT_FOUND)?;
+    let Parameters { expansion, bucket_size, max_iterations, .. } = stored.head.parameters;
+    let (buckets, items, deleted) = (stored.filter.stats().slots / SLOTS, stored.items(), stored.head.deleted);
     let text = format!(
         "bktsize:{bucket_size} buckets:{buckets} items:{items} deletes:{deleted} filters:1 \
          max_iterations:{max_iterations} expansion:{expansion}"
@@ -382,7 +361,7 @@ pub(crate) fn debug(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
 /// Has no effect: a removal frees its slot at once.
 pub(crate) fn compact(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name] = arguments else { return Err(Failure::WrongArity) };
-    existing(&context.open(name), "Cuckoo filter was not found")?;
+    existing(&mut context.open(name), "Cuckoo filter was not found")?;
     context.reply_ok();
     Ok(())
 }
@@ -392,19 +371,16 @@ pub(crate) fn scan_dump(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome
     let position = number(position, "ERR Invalid position")?;
     // Opened for reading: a dump does not change the contents, so no command is replicated.
     let key = &mut context.open(name);
-    let stored = filter_mut(key)?.ok_or(NOT_FOUND)?;
+    let stored = existing(key, NOT_FOUND)?;
     if position == 0 {
-        ticks::note_dumped(context.database(), name.bytes());
+        ticks::DUMPED.add(context, name);
     }
-    let (position, chunk) = match stored.dump(position)? {
-        None => (0, None),
-        Some((position, chunk)) => (position, Some(chunk)),
-    };
+    let next = stored.dump(position)?;
     context.reply_array(2);
-    context.reply_integer(position as i64);
-    match chunk {
+    context.reply_integer(next.as_ref().map_or(0, |(position, _)| *position as i64));
+    match next {
         None => context.reply_null(),
-        Some(chunk) => context.reply_bytes(&chunk),
+        Some((_, chunk)) => context.reply_bytes(&chunk),
     }
     Ok(())
 }
@@ -413,7 +389,7 @@ pub(crate) fn load_chunk(context: Context<'_>, arguments: &[Text<'_>]) -> Outcom
     let &[_, name, position, chunk] = arguments else { return Err(Failure::WrongArity) };
     let position: u64 = number(position, "ERR Invalid position")?;
     let (mut key, chunk) = (context.open_to_write(name), chunk.bytes());
-    let value = key.get_mut()?;
+    let value = key.get()?;
     if Value::is_head(position) {
         let value = Value::arriving(chunk, core::iter::empty()).map_err(|error| format!("ERR {error}"))?;
         key.set(value);
@@ -421,7 +397,7 @@ pub(crate) fn load_chunk(context: Context<'_>, arguments: &[Text<'_>]) -> Outcom
         let Some(Value::Arriving(arriving)) = value else { return Err("ERR Invalid position".into()) };
         if let Some(value) = arriving.take(position, chunk)? {
             key.set(value);
-            ticks::note_stored(context.database(), name.bytes());
+            ticks::EXPIRING.add(context, name);
         }
     }
     context.replicate_verbatim();
@@ -431,22 +407,19 @@ pub(crate) fn load_chunk(context: Context<'_>, arguments: &[Text<'_>]) -> Outcom
 
 pub(crate) fn merge(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let [_, to, from @ ..] = arguments else { return Err(Failure::WrongArity) };
-    let no_room = |error: BuildError| Failure::from(format!("OOM {error}"));
-    let mut merged = match filter(&context.open(*to))? {
-        None => None,
-        Some(stored) => Some(stored.try_clone_limited().map_err(no_room)?),
-    };
+    let copy = |stored: &mut Stored| stored.try_clone().map_err(|error| Failure::from(format!("OOM {error}")));
+    let mut merged = filter(&mut context.open(*to))?.map(copy).transpose()?;
     for &name in from {
-        let key = context.open(name);
-        let stored = existing(&key, NOT_FOUND)?;
+        let key = &mut context.open(name);
+        let stored = existing(key, NOT_FOUND)?;
         match &mut merged {
-            None => merged = Some(stored.try_clone_limited().map_err(no_room)?),
+            None => merged = Some(copy(stored)?),
             Some(merged) => merged.merge_from(stored)?,
         }
     }
     let merged = merged.ok_or(NOT_FOUND)?;
     if merged.filter.expiring().is_some() {
-        ticks::note_stored(context.database(), to.bytes());
+        ticks::EXPIRING.add(context, *to);
     }
     context.open_to_write(*to).set(Value::Filter(merged));
     context.replicate_verbatim();

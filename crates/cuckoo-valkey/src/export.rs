@@ -24,8 +24,7 @@ pub(crate) fn export(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     if !context.may_block() {
         return Err("ERR no export in a transaction or a script".into());
     }
-    let key = context.open(name);
-    let filter = existing(&key, "ERR not found")?.filter.clone();
+    let filter = existing(&mut context.open(name), "ERR not found")?.filter.clone();
     if RUNNING.swap(true, Ordering::Acquire) {
         return Err("ERR an export is running".into());
     }

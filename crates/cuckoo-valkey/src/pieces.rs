@@ -1,6 +1,5 @@
 //! Snapshots in pieces, for the server's files and for `CF.SCANDUMP`.
 
-use core::ops::Deref;
 use std::io::{self, Read, Write};
 
 /// A writer that cuts its input into pieces of equal size. The last piece may be shorter.
@@ -91,16 +90,16 @@ pub(crate) struct Joined<N, B> {
     at: usize,
 }
 
-impl<B: Deref<Target = [u8]>, N: FnMut() -> Option<B>> Joined<N, B> {
+impl<B: AsRef<[u8]>, N: FnMut() -> Option<B>> Joined<N, B> {
     pub(crate) fn new(next: N) -> Self {
         Joined { next, piece: None, at: 0 }
     }
 }
 
-impl<B: Deref<Target = [u8]>, N: FnMut() -> Option<B>> Read for Joined<N, B> {
+impl<B: AsRef<[u8]>, N: FnMut() -> Option<B>> Read for Joined<N, B> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         loop {
-            let left = self.piece.as_deref().map_or(&[][..], |piece| &piece[self.at..]);
+            let left = self.piece.as_ref().map_or(&[][..], |piece| &piece.as_ref()[self.at..]);
             let taken = left.len().min(to.len());
             if taken > 0 || to.is_empty() {
                 to[..taken].copy_from_slice(&left[..taken]);

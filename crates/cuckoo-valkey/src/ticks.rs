@@ -3,10 +3,10 @@
 //! Only the primary lets items expire by a clock. Its timer ticks each filter that is due and replicates the tick as `CF.TICK`, which
 //! replicas and append-only files replay. The value contains the time of its next tick, so a restarted server catches up.
 
-use crate::commands::{Outcome, filter_mut, number};
+use crate::commands::{Outcome, filter, number};
 use crate::settings;
 use crate::sys::{self, Context, Failure, Text, timer};
-use crate::value::{Stored, Value};
+use crate::value::Stored;
 use core::time::Duration;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,13 +18,13 @@ pub(crate) const PERIOD: i64 = 100;
 const ALL: i64 = 256;
 
 /// Databases and names of keys that the timer visits.
-struct Names(Mutex<BTreeSet<(i32, Vec<u8>)>>);
+pub(crate) struct Names(Mutex<BTreeSet<(i32, Vec<u8>)>>);
 
 /// Keys that may hold an expiring filter.
-static EXPIRING: Names = Names::new();
+pub(crate) static EXPIRING: Names = Names::new();
 
 /// Keys that may have dumps.
-static DUMPED: Names = Names::new();
+pub(crate) static DUMPED: Names = Names::new();
 
 impl Names {
     const fn new() -> Self {
@@ -35,8 +35,9 @@ impl Names {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, database: i32, name: &[u8]) {
-        self.lock().insert((database, name.into()));
+    /// Adds a key of the selected database.
+    pub(crate) fn add(&self, context: Context<'_>, name: Text<'_>) {
+        self.lock().insert((context.database(), name.bytes().into()));
     }
 
     fn swap(&self, one: i32, other: i32) {
@@ -72,24 +73,14 @@ pub(crate) fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX).max(1)
 }
 
-/// Adds a key with an expiring filter.
-pub(crate) fn note_stored(database: i32, name: &[u8]) {
-    EXPIRING.add(database, name);
-}
-
-/// Adds a key with a dump.
-pub(crate) fn note_dumped(database: i32, name: &[u8]) {
-    DUMPED.add(database, name);
-}
-
 /// Adds a key that appears under this name.
 pub(crate) fn note(context: Context<'_>, name: Text<'_>) {
-    if let Ok(Some(Value::Filter(stored))) = context.open(name).get() {
+    if let Ok(Some(stored)) = filter(&mut context.open(name)) {
         if stored.filter.expiring().is_some() {
-            note_stored(context.database(), name.bytes());
+            EXPIRING.add(context, name);
         }
         if stored.has_dumps() {
-            note_dumped(context.database(), name.bytes());
+            DUMPED.add(context, name);
         }
     }
 }
@@ -107,8 +98,8 @@ pub(crate) fn due(context: Context<'_>) {
     let now = sys::now();
     let oldest = now - milliseconds(settings::dump_idle());
     DUMPED.visit(context, |name| {
-        let mut key = context.open(name);
-        filter_mut(&mut key).is_ok_and(|stored| stored.is_some_and(|stored| stored.end_dumps_before(oldest)))
+        let key = &mut context.open(name);
+        filter(key).is_ok_and(|stored| stored.is_some_and(|stored| stored.end_dumps_before(oldest)))
     });
     if sys::is_primary() {
         EXPIRING.visit(context, |name| make_due(context, name, now));
@@ -117,18 +108,16 @@ pub(crate) fn due(context: Context<'_>) {
 
 /// Performs the ticks of one key that are due, and returns whether its items expire.
 fn make_due(context: Context<'_>, name: Text<'_>, now: i64) -> bool {
-    let (next_tick, tick) = match context.open(name).get() {
-        Ok(Some(Value::Filter(Stored { filter, next_tick, .. }))) => match filter.tick() {
-            Some(tick) => (*next_tick, milliseconds(tick)),
-            None => return false,
-        },
-        _ => return false,
+    let expiring = match filter(&mut context.open(name)) {
+        Ok(Some(stored)) => stored.filter.config().tick.map(|tick| (stored.head.next_tick, milliseconds(tick))),
+        _ => None,
     };
+    let Some((next_tick, tick)) = expiring else { return false };
     if now >= next_tick {
         let ticks = (now - next_tick) / tick + 1;
         let (count, next) = (ticks.min(ALL), next_tick + ticks * tick);
         let mut key = context.open_to_write(name);
-        if let Ok(Some(stored)) = filter_mut(&mut key) {
+        if let Ok(Some(stored)) = filter(&mut key) {
             make(stored, count, next);
             context.replicate(c"CF.TICK", &[name.into(), (&count).into(), (&next).into()]);
         }
@@ -142,7 +131,7 @@ fn make(stored: &mut Stored, count: i64, next_tick: i64) {
             filter.advance();
         }
     }
-    stored.next_tick = next_tick;
+    stored.head.next_tick = next_tick;
 }
 
 /// `CF.TICK key count next`: the ticks of the primary, replayed.
@@ -151,7 +140,7 @@ pub(crate) fn tick(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let count: i64 = number(count, "ERR Bad number of ticks")?;
     let next = number(next, "ERR Bad time")?;
     let mut key = context.open_to_write(name);
-    match filter_mut(&mut key)? {
+    match filter(&mut key)? {
         Some(stored) if stored.filter.expiring().is_some() && (0..=ALL).contains(&count) => make(stored, count, next),
         _ => return Err("ERR no filter whose items expire, or too many ticks".into()),
     }

@@ -4,8 +4,8 @@ use crate::pieces::{Joined, Part, Pieces, damaged};
 use crate::sys::alloc::{Limit, limited, limited_and_refused};
 use crate::sys::now;
 use concurrent_cuckoo_filter::{
-    BuildError, CuckooFilter, ExpiringFilter, InsertError, MergeError, SavedHasher, SnapshotError, SnapshotReader,
-    StableHashBuilder,
+    BuildError, Config, CuckooFilter, ExpiringFilter, InsertError, MergeError, SavedHasher, SnapshotError,
+    SnapshotReader, StableHashBuilder, Stats,
 };
 use core::hash::BuildHasher;
 use core::time::Duration;
@@ -75,12 +75,18 @@ pub(crate) struct Parameters {
 pub(crate) struct Stored {
     /// Shared with a running export.
     pub(crate) filter: Arc<Filter>,
+    pub(crate) head: Head,
+    dumps: Vec<Dump>,
+}
+
+/// The bookkeeping that stands before the filter in files.
+#[derive(Clone)]
+pub(crate) struct Head {
     pub(crate) parameters: Parameters,
+    pub(crate) next_tick: i64,
+    pub(crate) deleted: u64,
     /// The number of further copies, by class, of a plain filter. It holds at least one copy of each of these classes.
     overflow: BTreeMap<u128, u64>,
-    pub(crate) deleted: u64,
-    pub(crate) next_tick: i64,
-    dumps: Vec<Dump>,
 }
 
 /// A snapshot sent in chunks, each of which is written when a client requests it.
@@ -93,15 +99,12 @@ struct Dump {
     used: i64,
 }
 
-/// What an insertion came to.
-pub(crate) struct Put {
-    /// Whether the item went in, or was found by a unique insertion.
-    pub(crate) result: Result<bool, InsertError>,
-    /// Whether the filter would have grown, had there been memory. A replica must not grow either.
-    pub(crate) is_stunted: bool,
-}
+/// What an insertion came to: whether the item went in, or was found by a unique insertion; and whether the filter would have grown, had
+/// there been memory. A replica must not grow either.
+pub(crate) type Put = (Result<bool, InsertError>, bool);
 
 /// A snapshot received in chunks.
+#[derive(Clone)]
 pub(crate) struct Arriving {
     head: Vec<u8>,
     chunks: Vec<Vec<u8>>,
@@ -112,54 +115,28 @@ pub(crate) struct Arriving {
 macro_rules! either {
     ($self:expr, $filter:ident => $result:expr) => {
         match $self {
-            Filter::Plain($filter) => $result,
-            Filter::Expiring($filter) => $result,
+            $crate::value::Filter::Plain($filter) => $result,
+            $crate::value::Filter::Expiring($filter) => $result,
         }
     };
 }
+pub(crate) use either;
 
 impl Filter {
-    pub(crate) fn contains(&self, item: &[u8]) -> bool {
-        either!(self, filter => filter.contains(item))
-    }
-
-    pub(crate) fn contains_batch(&self, items: &[&[u8]], found: &mut [bool]) {
-        either!(self, filter => filter.contains_batch(items, found));
-    }
-
-    fn hash(&self, item: &[u8]) -> u64 {
-        either!(self, filter => filter.hash(item))
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        either!(self, filter => filter.len())
-    }
-
     pub(crate) fn memory_usage(&self) -> usize {
         either!(self, filter => filter.memory_usage())
     }
 
-    /// The initial and the maximum number of keys.
-    pub(crate) fn capacities(&self) -> [usize; 2] {
-        either!(self, filter => [filter.capacity(), filter.config().max_capacity])
+    pub(crate) fn config(&self) -> Config {
+        either!(self, filter => filter.config())
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        either!(self, filter => filter.stats())
     }
 
     pub(crate) fn seed(&self) -> u64 {
         either!(self, filter => filter.hasher()).seeds().map_or(0, |[seed, ..]| seed)
-    }
-
-    pub(crate) fn slots(&self) -> usize {
-        either!(self, filter => filter.stats()).slots
-    }
-
-    /// The false-positive rate at the current load.
-    pub(crate) fn current_rate(&self) -> f64 {
-        either!(self, filter => filter.stats()).expected_false_positive_rate
-    }
-
-    /// The interval between two ticks, if items expire.
-    pub(crate) fn tick(&self) -> Option<Duration> {
-        self.expiring()?.config().tick
     }
 
     pub(crate) fn expiring(&self) -> Option<&Expiring> {
@@ -183,11 +160,10 @@ impl Filter {
 
     fn read_from(reader: impl Read, expires: bool) -> Result<Self, SnapshotError> {
         let reader = SnapshotReader::new(reader)?;
-        Ok(if expires {
-            Filter::Expiring(Box::new(reader.into_filter()?))
-        } else {
-            Filter::Plain(reader.into_filter()?)
-        })
+        if expires {
+            return Ok(Filter::Expiring(Box::new(reader.into_filter()?)));
+        }
+        reader.into_filter().map(Filter::Plain)
     }
 }
 
@@ -210,19 +186,13 @@ impl Reservation {
                 .build()
                 .map(|filter| Filter::Expiring(Box::new(filter))),
         })?;
-        Ok(Stored::new(built, parameters, BTreeMap::new(), 0, next_tick))
+        Ok(Stored::new(built, Head { parameters, next_tick, deleted: 0, overflow: BTreeMap::new() }))
     }
 }
 
 impl Stored {
-    fn new(
-        filter: Filter,
-        parameters: Parameters,
-        overflow: BTreeMap<u128, u64>,
-        deleted: u64,
-        next_tick: i64,
-    ) -> Self {
-        Stored { filter: Arc::new(filter), parameters, overflow, deleted, next_tick, dumps: Vec::new() }
+    fn new(filter: Filter, head: Head) -> Self {
+        Stored { filter: Arc::new(filter), head, dumps: Vec::new() }
     }
 
     /// The filter, about to be changed: dumps that have begun keep the filter that they began with.
@@ -258,20 +228,19 @@ impl Stored {
     /// Stores a copy, and grows within the limit. An item that is present is not refused: a plain filter counts its further copies in
     /// `overflow`, and an expiring filter renews one of those that it holds.
     pub(crate) fn add(&mut self, item: &[u8], limit: Limit) -> Put {
-        let (result, is_stunted) = limited_and_refused(limit, || self.add_within_limit(item).map(|()| true));
-        Put { result, is_stunted }
+        limited_and_refused(limit, || self.add_within_limit(item).map(|()| true))
     }
 
     fn add_within_limit(&mut self, item: &[u8]) -> Result<(), InsertError> {
         let filter = self.changing();
-        let hash = filter.hash(item);
+        let hash = either!(filter, filter => filter.hash(item));
         let stored = either!(filter, filter => {
             let filter = filter.hashed();
             filter.insert_unique(&hash)? || filter.count(&hash) < COPIES && filter.insert(&hash).is_ok()
         });
         match &*self.filter {
             _ if stored => {}
-            Filter::Plain(filter) => *self.overflow.entry(filter.hashed().class_of(&hash)).or_default() += 1,
+            Filter::Plain(filter) => *self.head.overflow.entry(filter.hashed().class_of(&hash)).or_default() += 1,
             Filter::Expiring(filter) => {
                 filter.hashed().renew(&hash);
             }
@@ -282,36 +251,40 @@ impl Stored {
     /// Stores an item if it is absent.
     pub(crate) fn add_new(&mut self, item: &[u8], limit: Limit) -> Put {
         let filter = self.changing();
-        let (result, is_stunted) = limited_and_refused(limit, || either!(filter, filter => filter.insert_unique(item)));
-        Put { result, is_stunted }
+        limited_and_refused(limit, || either!(filter, filter => filter.insert_unique(item)))
     }
 
     pub(crate) fn remove(&mut self, item: &[u8]) -> bool {
         let removed = self.remove_further(item) || either!(self.changing(), filter => filter.remove(item));
-        self.deleted += u64::from(removed);
+        self.head.deleted += u64::from(removed);
         removed
     }
 
     /// Removes one of the copies that the filter does not hold.
     fn remove_further(&mut self, item: &[u8]) -> bool {
-        if self.overflow.is_empty() {
+        if self.head.overflow.is_empty() {
             return false;
         }
         let Filter::Plain(filter) = &*self.filter else { return false };
         let class = filter.class_of(item);
-        let Some(copies) = self.overflow.get_mut(&class) else { return false };
+        let Some(copies) = self.head.overflow.get_mut(&class) else { return false };
         *copies -= 1;
         if *copies == 0 {
-            self.overflow.remove(&class);
+            self.head.overflow.remove(&class);
         }
         true
+    }
+
+    pub(crate) fn contains(&self, item: &[u8]) -> bool {
+        either!(&*self.filter, filter => filter.contains(item))
     }
 
     /// The number of copies. An expiring filter returns 1 or 0.
     pub(crate) fn count(&self, item: &[u8]) -> u64 {
         match &*self.filter {
             Filter::Plain(filter) => {
-                let overflow = if self.overflow.is_empty() { None } else { self.overflow.get(&filter.class_of(item)) };
+                let overflow =
+                    if self.head.overflow.is_empty() { None } else { self.head.overflow.get(&filter.class_of(item)) };
                 u64::from(filter.count(item)) + overflow.copied().unwrap_or(0)
             }
             Filter::Expiring(filter) => filter.contains(item).into(),
@@ -320,12 +293,12 @@ impl Stored {
 
     /// The total number of copies.
     pub(crate) fn items(&self) -> u64 {
-        self.filter.len() as u64 + self.overflow()
+        either!(&*self.filter, filter => filter.len()) as u64 + self.overflow()
     }
 
     /// The total number of copies that the filter does not hold.
     pub(crate) fn overflow(&self) -> u64 {
-        self.overflow.values().sum()
+        self.head.overflow.values().sum()
     }
 
     pub(crate) fn memory_usage(&self) -> usize {
@@ -333,17 +306,12 @@ impl Stored {
         copies.dedup_by(|one, other| Arc::ptr_eq(one, other));
         let dumped = copies.iter().map(|copy| copy.memory_usage()).sum::<usize>();
         let entry = size_of::<(u128, u64)>() * 3 / 2;
-        size_of::<Value>() + self.filter.memory_usage() + self.overflow.len() * entry + dumped
+        size_of::<Value>() + self.filter.memory_usage() + self.head.overflow.len() * entry + dumped
     }
 
-    /// Copies the filter, or fails if the copy would exceed `maxmemory`.
-    pub(crate) fn try_clone_limited(&self) -> Result<Self, BuildError> {
-        limited(Limit::MaxMemory, || self.try_clone())
-    }
-
-    /// Copies the filter and its bookkeeping, without the dumps.
+    /// Copies the filter and its bookkeeping, without the dumps, or fails if the copy would exceed `maxmemory`.
     pub(crate) fn try_clone(&self) -> Result<Self, BuildError> {
-        Ok(Stored::new(self.filter.try_clone()?, self.parameters, self.overflow.clone(), self.deleted, self.next_tick))
+        Ok(Stored::new(limited(Limit::MaxMemory, || self.filter.try_clone())?, self.head.clone()))
     }
 
     /// Adds all copies of `other`. After an error, `self` may hold some of them.
@@ -362,25 +330,11 @@ impl Stored {
             let refused = report.refused;
             return Err(format!("ERR no room for {refused} items, or more than 8 copies of one; nothing was merged"));
         }
-        for (&class, copies) in &other.overflow {
-            *self.overflow.entry(class).or_default() += copies;
+        for (&class, copies) in &other.head.overflow {
+            *self.head.overflow.entry(class).or_default() += copies;
         }
-        self.deleted += other.deleted;
+        self.head.deleted += other.head.deleted;
         Ok(())
-    }
-
-    /// The head: a magic, 64-bit numbers and a checksum.
-    fn head(&self) -> Vec<u8> {
-        let Parameters { rate, expansion, bucket_size, max_iterations } = self.parameters;
-        let parameters = [rate.to_bits(), expansion.into(), bucket_size.into(), max_iterations.into()];
-        let overflow = self.overflow.iter().flat_map(|(&class, &copies)| [class as u64, (class >> 64) as u64, copies]);
-        let numbers = [self.filter.expiring().is_some().into()].into_iter().chain(parameters);
-        let numbers = numbers.chain([self.next_tick as u64, self.deleted]).chain(overflow);
-        let mut bytes = MAGIC.to_vec();
-        numbers.for_each(|number| bytes.extend(number.to_le_bytes()));
-        let sum = checksum(&bytes);
-        bytes.extend(sum.to_le_bytes());
-        bytes
     }
 
     /// Returns the chunk at `position` and the position after it, or `None` after the last chunk. Position 0 begins a dump.
@@ -425,7 +379,7 @@ impl Stored {
         }
         let position = dump.number << POSITION_BITS | HEAD as u64;
         self.dumps.push(dump);
-        (position, self.head())
+        (position, self.head.bytes(self.filter.expiring().is_some()))
     }
 }
 
@@ -446,17 +400,18 @@ fn checksum(bytes: &[u8]) -> u64 {
 impl Value {
     /// Reads a filter up to the end of the reader; more bytes are an error.
     pub(crate) fn read(head: &[u8], mut reader: impl Read) -> io::Result<Self> {
-        let mut stored = Head::parse(head)?.read(&mut reader).map_err(|error| match error {
+        let (expires, mut head) = Head::parse(head)?;
+        let filter = Filter::read_from(&mut reader, expires).map_err(|error| match error {
             SnapshotError::Io(error) => error,
-            error => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+            error => damaged(&error.to_string()),
         })?;
         if reader.read(&mut [0])? != 0 {
             return Err(damaged("more bytes than a filter has"));
         }
-        if stored.filter.expiring().is_some() {
-            stored.overflow.clear();
+        if expires {
+            head.overflow.clear();
         }
-        Ok(Value::Filter(stored))
+        Ok(Value::Filter(Stored::new(filter, head)))
     }
 
     /// Whether this is the position directly after a head.
@@ -478,7 +433,7 @@ impl Value {
 
     pub(crate) fn head(&self) -> Vec<u8> {
         match self {
-            Value::Filter(stored) => stored.head(),
+            Value::Filter(stored) => stored.head.bytes(stored.filter.expiring().is_some()),
             Value::Arriving(arriving) => arriving.head.clone(),
         }
     }
@@ -507,9 +462,7 @@ impl Value {
     pub(crate) fn try_clone(&self) -> Result<Self, BuildError> {
         Ok(match self {
             Value::Filter(stored) => Value::Filter(stored.try_clone()?),
-            Value::Arriving(Arriving { head, chunks, bytes }) => {
-                Value::Arriving(Arriving { head: head.clone(), chunks: chunks.clone(), bytes: *bytes })
-            }
+            Value::Arriving(arriving) => Value::Arriving(arriving.clone()),
         })
     }
 }
@@ -556,17 +509,23 @@ impl Arriving {
     }
 }
 
-/// A checked head.
-struct Head {
-    expires: bool,
-    parameters: Parameters,
-    next_tick: i64,
-    deleted: u64,
-    overflow: BTreeMap<u128, u64>,
-}
-
 impl Head {
-    fn parse(bytes: &[u8]) -> io::Result<Self> {
+    /// A magic, 64-bit numbers and a checksum.
+    fn bytes(&self, expires: bool) -> Vec<u8> {
+        let Parameters { rate, expansion, bucket_size, max_iterations } = self.parameters;
+        let parameters = [rate.to_bits(), expansion.into(), bucket_size.into(), max_iterations.into()];
+        let overflow = self.overflow.iter().flat_map(|(&class, &copies)| [class as u64, (class >> 64) as u64, copies]);
+        let numbers = [expires.into()].into_iter().chain(parameters);
+        let numbers = numbers.chain([self.next_tick as u64, self.deleted]).chain(overflow);
+        let mut bytes = MAGIC.to_vec();
+        numbers.for_each(|number| bytes.extend(number.to_le_bytes()));
+        let sum = checksum(&bytes);
+        bytes.extend(sum.to_le_bytes());
+        bytes
+    }
+
+    /// Checks a head, and returns whether the items of its filter expire.
+    fn parse(bytes: &[u8]) -> io::Result<(bool, Self)> {
         let parse = || {
             let (bytes, sum) = bytes.split_last_chunk()?;
             let numbers = bytes.strip_prefix(MAGIC)?.as_chunks();
@@ -579,8 +538,7 @@ impl Head {
             let (overflow, []) = overflow.as_chunks() else { return None };
             let overflow =
                 overflow.iter().map(|&[low, high, copies]| (u128::from(high) << 64 | u128::from(low), copies));
-            Some(Head {
-                expires: expires != 0,
+            let head = Head {
                 parameters: Parameters {
                     rate: f64::from_bits(rate),
                     expansion: expansion.try_into().ok()?,
@@ -590,13 +548,9 @@ impl Head {
                 next_tick: next_tick as i64,
                 deleted,
                 overflow: overflow.filter(|&(_, copies)| copies > 0).collect(),
-            })
+            };
+            Some((expires != 0, head))
         };
         parse().ok_or_else(|| damaged("Invalid header"))
-    }
-
-    fn read(self, reader: impl Read) -> Result<Stored, SnapshotError> {
-        let filter = Filter::read_from(reader, self.expires)?;
-        Ok(Stored::new(filter, self.parameters, self.overflow, self.deleted, self.next_tick))
     }
 }

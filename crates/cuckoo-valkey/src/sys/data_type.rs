@@ -4,13 +4,13 @@ use super::alloc::{Limit, limited};
 use super::{Context, api, guarded};
 use crate::pieces::{Joined, damaged};
 use crate::value::{CHUNK, HEAD, Value};
-use core::ops::Deref;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::ffi::CString;
 use std::io;
 use std::os::raw::{c_char, c_int, c_void};
-use valkey_module::raw;
+use valkey_module::digest::Digest;
+use valkey_module::{RedisBuffer, raw};
 
 /// The name of the type in files: nine letters.
 const NAME: &core::ffi::CStr = c"cuckoo-cf";
@@ -37,18 +37,10 @@ pub(super) fn register(context: Context<'_>) -> Result<(), String> {
         mem_usage: Some(memory_usage),
         digest: Some(digest),
         free: Some(free),
-        aux_load: None,
-        aux_save: None,
-        aux_save_triggers: 0,
         free_effort: Some(free_effort),
-        unlink: None,
         copy: Some(copy),
-        defrag: None,
-        mem_usage2: None,
-        free_effort2: None,
-        unlink2: None,
-        copy2: None,
-        aux_save2: None,
+        // SAFETY: the other fields are a number and functions, which may be null.
+        ..unsafe { core::mem::zeroed() }
     };
     // SAFETY: the module is being loaded, and the server copies the methods.
     let made = unsafe { api!(RedisModule_CreateDataType(context.0, NAME.as_ptr(), VERSION, &raw mut methods)) };
@@ -65,31 +57,12 @@ unsafe fn value<'a>(value: *const c_void) -> &'a Value {
     unsafe { &*value.cast() }
 }
 
-/// A buffer allocated by the server.
-struct Buffer(*mut c_char, usize);
-
-impl Deref for Buffer {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: the buffer has this length until it is dropped.
-        unsafe { core::slice::from_raw_parts(self.0.cast(), self.1) }
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        // SAFETY: allocated by the server, and freed once.
-        unsafe { api!(RedisModule_Free(self.0.cast())) };
-    }
-}
-
 /// The next piece of a value. `None` at the end of the input.
-fn next_piece(io: *mut raw::RedisModuleIO) -> Option<Buffer> {
+fn next_piece(io: *mut raw::RedisModuleIO) -> Option<RedisBuffer> {
     let mut len = 0;
     // SAFETY: the reader lives as long as its callback.
     let bytes = unsafe { api!(RedisModule_LoadStringBuffer(io, &raw mut len)) };
-    (!bytes.is_null()).then(|| Buffer(bytes, len))
+    (!bytes.is_null()).then(|| RedisBuffer::new(bytes, len))
 }
 
 /// Logs an error of reading or writing a value.
@@ -106,31 +79,31 @@ unsafe extern "C" fn load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c
         if version != VERSION {
             return Err(damaged("a filter of another version of the module"));
         }
-        // SAFETY: the reader lives as long as this call.
-        let arriving = unsafe { api!(RedisModule_LoadUnsigned(io)) } == 1;
+        let arriving = raw::load_unsigned(io).is_ok_and(|number| number == 1);
         let head = next_piece(io).ok_or(io::ErrorKind::UnexpectedEof)?;
         let mut end = false;
         let mut next = || {
             let piece = (!end).then(|| next_piece(io)).flatten()?;
-            end = piece.is_empty();
+            end = piece.as_ref().is_empty();
             (!end).then_some(piece)
         };
         if super::is_loading() && !arriving {
             // From a file or a primary: streamed, without a second copy.
-            return Value::read(&head, Joined::new(next));
+            return Value::read(head.as_ref(), Joined::new(next));
         }
         // From a client (`RESTORE`): the announced sizes are not trusted, so all bytes arrive before the filter is
         // allocated.
-        let pieces: Vec<Buffer> = core::iter::from_fn(&mut next).collect();
+        let pieces: Vec<_> = core::iter::from_fn(&mut next).collect();
         if !end {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let bytes = pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        let bytes = pieces.iter().map(|piece| piece.as_ref().len()).sum::<usize>();
         if arriving {
-            return Value::arriving(&head, pieces.iter().map(|piece| piece.to_vec()));
+            return Value::arriving(head.as_ref(), pieces.iter().map(|piece| piece.as_ref().to_vec()));
         }
         let mut pieces = pieces.into_iter();
-        limited(Limit::Bytes(bytes * GROWN + PIECE), || Value::read(&head, Joined::new(|| pieces.next())))
+        let limit = Limit::Bytes(bytes * GROWN + PIECE);
+        limited(limit, || Value::read(head.as_ref(), Joined::new(|| pieces.next())))
     });
     match loaded {
         Ok(value) => Box::into_raw(Box::new(value)).cast(),
@@ -144,22 +117,17 @@ unsafe extern "C" fn load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c
 unsafe extern "C" fn save(io: *mut raw::RedisModuleIO, this: *mut c_void) {
     // SAFETY: a value of this type.
     let this = unsafe { value(this) };
-    let put = |bytes: &[u8]| {
-        // SAFETY: the writer lives as long as this call, and copies the bytes.
-        unsafe { api!(RedisModule_SaveStringBuffer(io, bytes.as_ptr().cast(), bytes.len())) };
-    };
     let saved = guarded(Err(damaged("the module failed")), || {
-        // SAFETY: the writer lives as long as this call.
-        unsafe { api!(RedisModule_SaveUnsigned(io, u64::from(this.is_arriving()))) };
-        put(&this.head());
-        this.write(PIECE, put)
+        raw::save_unsigned(io, this.is_arriving().into());
+        raw::save_slice(io, &this.head());
+        this.write(PIECE, |bytes| raw::save_slice(io, bytes))
     });
     if let Err(error) = saved {
         // Without the empty piece, loading this file fails.
         warn(io, &error);
         return;
     }
-    put(&[]);
+    raw::save_slice(io, &[]);
 }
 
 /// Emits the commands that restore the value.
@@ -209,19 +177,15 @@ unsafe extern "C" fn free_effort(_: *mut raw::RedisModuleString, this: *const c_
 unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, this: *mut c_void) {
     // SAFETY: a value of this type.
     let this = unsafe { value(this) };
-    let add = |bytes: &[u8]| {
-        // SAFETY: the digest lives as long as this call.
-        unsafe { api!(RedisModule_DigestAddStringBuffer(digest, bytes.as_ptr().cast(), bytes.len())) };
-    };
+    let mut digest = Digest::new(digest);
     let added = guarded(Err(damaged("the module failed")), || {
-        add(&this.head());
-        this.write(PIECE, add)
+        digest.add_string_buffer(&this.head());
+        this.write(PIECE, |bytes| digest.add_string_buffer(bytes))
     });
     if let Err(error) = added {
-        add(error.to_string().as_bytes());
+        digest.add_string_buffer(error.to_string().as_bytes());
     }
-    // SAFETY: as above.
-    unsafe { api!(RedisModule_DigestEndSequence(digest)) };
+    digest.end_sequence();
 }
 
 unsafe extern "C" fn copy(
@@ -231,7 +195,7 @@ unsafe extern "C" fn copy(
 ) -> *mut c_void {
     // SAFETY: a value of this type.
     let this = unsafe { value(this) };
-    let copied = guarded(None, || limited(Limit::MaxMemory, || this.try_clone().ok()));
+    let copied = guarded(None, || this.try_clone().ok());
     copied.map_or(null_mut(), |copy| Box::into_raw(Box::new(copy)).cast())
 }
 

@@ -32,14 +32,8 @@ pub(crate) enum Failure {
     Text(Cow<'static, str>),
 }
 
-impl From<&'static str> for Failure {
-    fn from(text: &'static str) -> Self {
-        Failure::Text(text.into())
-    }
-}
-
-impl From<String> for Failure {
-    fn from(text: String) -> Self {
+impl<T: Into<Cow<'static, str>>> From<T> for Failure {
+    fn from(text: T) -> Self {
         Failure::Text(text.into())
     }
 }
@@ -274,23 +268,14 @@ impl Key<'_> {
         Key { key, holds, lives: PhantomData }
     }
 
-    fn place(&self) -> Result<Option<*mut Value>, Failure> {
+    pub(crate) fn get(&mut self) -> Result<Option<&mut Value>, Failure> {
         match self.holds {
             Holds::Nothing => Ok(None),
             Holds::OtherType => Err(Failure::WrongType),
-            Holds::Value(value) => Ok(Some(value)),
+            // SAFETY: 1. a value of this type was made from a `Box` by `Key::set` or a callback of the type; 2. it lives while the key is
+            // open: commands run on one thread, and only they change it; 3. no second key of this name is open.
+            Holds::Value(value) => Ok(Some(unsafe { &mut *value })),
         }
-    }
-
-    pub(crate) fn get(&self) -> Result<Option<&Value>, Failure> {
-        // SAFETY: 1. a value of this type was made from a `Box` by `Key::set` or a callback of the type; 2. it lives while the key is open:
-        // commands run on one thread, and only they change it.
-        Ok(self.place()?.map(|value| unsafe { &*value }))
-    }
-
-    pub(crate) fn get_mut(&mut self) -> Result<Option<&mut Value>, Failure> {
-        // SAFETY: as above, and no second key of this name is open.
-        Ok(self.place()?.map(|value| unsafe { &mut *value }))
     }
 
     /// Replaces the value of the key.

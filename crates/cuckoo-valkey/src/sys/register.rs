@@ -129,14 +129,10 @@ fn load(context: Context<'_>, arguments: &[Text<'_>]) -> Result<(), String> {
         };
         let info = raw::RedisModuleCommandInfo {
             version: &raw const version,
-            summary: core::ptr::null(),
-            complexity: core::ptr::null(),
             since: c"1.0.0".as_ptr(),
-            history: core::ptr::null_mut(),
-            tips: core::ptr::null(),
             arity: command.arity,
-            key_specs: core::ptr::null_mut(),
-            args: core::ptr::null_mut(),
+            // SAFETY: the other fields are pointers, which may be null.
+            ..unsafe { core::mem::zeroed() }
         };
         let Command { name, entry, flags, last_key, .. } = *command;
         // SAFETY: 1. the module is being loaded; 2. the strings end in 0, and the server copies them and `info`.
