@@ -1,9 +1,8 @@
 //! What the library says, as Python's exceptions.
 
-use crate::report::Report;
 use concurrent_cuckoo_filter as ccf;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyMemoryError, PyOSError, PyValueError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 create_exception!(
@@ -52,19 +51,9 @@ pub(crate) fn shared(error: ccf::SharedError) -> PyErr {
     }
 }
 
-/// The report, or the exception that carries it if keys were refused.
-pub(crate) fn unless_refused(py: Python<'_>, report: Report) -> PyResult<Report> {
-    if report.refused == 0 {
-        return Ok(report);
-    }
-    let told = format!(
-        "{} of {} keys were refused: the filter is full, or a key was stored 8 times already; the others are stored",
-        report.refused,
-        report.inserted + report.present + report.refused
-    );
-    let error = RefusedError::new_err(told);
-    error.value(py).setattr("report", report)?;
-    Err(error)
+/// Of a filter that has no such method. Python's classes do not ask for it.
+pub(crate) fn other_filter() -> PyErr {
+    PyTypeError::new_err("a filter of another kind is needed")
 }
 
 /// Of keys that the package has no type for.
@@ -72,17 +61,4 @@ pub(crate) fn other_keys(saved: &str) -> PyErr {
     SnapshotError::new_err(format!(
         "the filter was saved with keys of type {saved}; Python reads filters of str, [u8] (key=\"bytes\"), i64 and u64"
     ))
-}
-
-/// What the system says of a file, with its name, as Python's own functions have it.
-pub(crate) fn of_file(error: std::io::Error, path: &std::path::Path) -> PyErr {
-    match error.raw_os_error() {
-        // Python's functions say the number by themselves.
-        Some(number) => {
-            let text = error.to_string();
-            let text = text.split(" (os error").next().unwrap_or_default().to_owned();
-            PyOSError::new_err((number, text, path.to_path_buf()))
-        }
-        None => error.into(),
-    }
 }

@@ -1,34 +1,27 @@
 //! Files that are read.
 
-use crate::error;
-use crate::keys::helper;
-use crate::sys::call;
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBytes;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Opens what can be read: a path, a URL, an open file, or bytes.
-pub(crate) fn open(source: &Bound<'_, PyAny>) -> PyResult<Box<dyn Read + Send>> {
-    let py = source.py();
-    let source = call(&helper(py, "readable")?, (source,).into_pyobject(py)?)?;
-    if source.is_instance_of::<PyBytes>() {
-        return Ok(Box::new(Cursor::new(source.extract::<PyBackedBytes>()?)));
-    }
-    let path: PathBuf = source.extract()?;
-    Ok(Box::new(BufReader::with_capacity(1 << 20, Interruptible::new(regular(&path)?))))
+/// What the helper module makes of a path, a URL, an open file or bytes.
+#[derive(FromPyObject)]
+pub(crate) enum Source {
+    Bytes(PyBackedBytes),
+    Path(PathBuf),
 }
 
-/// Opens a regular file.
-pub(crate) fn regular(path: &Path) -> PyResult<File> {
-    // To open a named pipe would be to wait for a writer.
-    if !std::fs::metadata(path).map_err(|error| error::of_file(error, path))?.is_file() {
-        return Err(PyOSError::new_err(format!("{path:?} is not a regular file")));
+impl Source {
+    pub(crate) fn open(self) -> PyResult<Box<dyn Read + Send>> {
+        match self {
+            Source::Bytes(bytes) => Ok(Box::new(Cursor::new(bytes))),
+            Source::Path(path) => {
+                Ok(Box::new(BufReader::with_capacity(1 << 20, Interruptible::new(File::open(path)?))))
+            }
+        }
     }
-    File::open(path).map_err(|error| error::of_file(error, path))
 }
 
 /// A reader that an interruption ends with an error.

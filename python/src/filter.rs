@@ -1,357 +1,353 @@
-//! What the classes have in common: lookups, and all that does not depend on what a filter keeps beside its keys.
+//! The class of everything that answers lookups. Python's classes inherit from it, and have the names, the defaults and the
+//! documentation of what their filters can do.
 
 use crate::error;
-use crate::files;
-use crate::keys::{Hashing, Key, KeyType, helper};
-use crate::kinds::{Class, CountingFilter, CuckooFilter, ExpiringFilter, TaggedFilter};
-use crate::many;
-use crate::report::Report;
-use crate::sys::call;
+use crate::files::Source;
+use crate::keys::{Hashing, Key, KeyType};
+use crate::kinds::{Builder, Kind, Memory, Tags, builder, of_each_kind};
+use crate::many::{self, RemoveReport, Report};
 use crate::threads::detached;
-use concurrent_cuckoo_filter::{self as ccf, SnapshotError, SnapshotReader, StableHashBuilder, kind};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use concurrent_cuckoo_filter::{self as ccf, SnapshotError, SnapshotReader, StableHashBuilder};
+#[cfg(target_os = "linux")]
+use concurrent_cuckoo_filter::{SharedError, SharedState};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyType};
-use std::any::Any;
-use std::io::Read;
+use pyo3::types::PyBytes;
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+type Plain = ccf::CuckooFilter<Key<'static>, StableHashBuilder>;
+
 /// A filter of the Rust library, and the hash function of its keys.
-pub(crate) struct Typed<F> {
-    pub(crate) filter: F,
-    pub(crate) hashing: Hashing,
+struct Hashed {
+    hashing: Hashing,
+    filter: Filter,
 }
 
-/// A filter in memory, of this kind.
-pub(crate) type Of<T> = Typed<ccf::Filter<Key<'static>, StableHashBuilder, T>>;
-
-/// A source of answers to lookups.
-pub(crate) trait Lookups: Send + Sync {
-    fn hashing(&self) -> &Hashing;
-    fn contains(&self, hash: u64) -> bool;
-    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]);
+#[expect(clippy::large_enum_variant, reason = "each is in an Arc")]
+enum Filter {
+    Memory(Memory),
+    /// In a file.
+    Mapped(ccf::MappedFilter<Plain>),
+    /// In memory that a program in Rust shares while it writes there.
+    #[cfg(target_os = "linux")]
+    Shared(ccf::SharedReader<Plain>),
 }
 
-/// Implements `Lookups` for a type of the library, by its methods of the same names.
-macro_rules! lookups {
-    ($filter:ty $(, $kind:ident)?) => {
-        impl $(<$kind: concurrent_cuckoo_filter::kind::Kind>)? $crate::filter::Lookups for $crate::filter::Typed<$filter> {
-            fn hashing(&self) -> &$crate::keys::Hashing {
-                &self.hashing
-            }
-
-            fn contains(&self, hash: u64) -> bool {
-                self.filter.hashed().contains(&hash)
-            }
-
-            fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
-                self.filter.hashed().contains_batch(hashes, found);
-            }
+/// An expression with the filter, wherever it is.
+macro_rules! of_each {
+    ($all:expr, $filter:ident => $result:expr) => {
+        match $all {
+            Filter::Memory(memory) => of_each_kind!(memory, $filter => $result),
+            Filter::Mapped($filter) => $result,
+            #[cfg(target_os = "linux")]
+            Filter::Shared($filter) => $result,
         }
     };
 }
-pub(crate) use lookups;
 
-lookups!(ccf::Filter<Key<'static>, StableHashBuilder, T>, T);
+/// What answers lookups. A class of Python calls the methods that its filters have.
+#[pyclass(frozen, subclass)]
+pub(crate) struct Reader(Arc<Hashed>);
 
-/// A filter in memory, of any kind.
-pub(crate) trait Kind: Lookups + Any {
-    fn len(&self) -> usize;
-    fn config(&self) -> ccf::Config;
-    fn stats(&self) -> ccf::Stats;
-    fn memory_usage(&self) -> usize;
-    fn clear(&self);
-    fn snapshot(&self) -> ccf::Snapshot<'_, Key<'static>, StableHashBuilder>;
-    fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
-    fn merge(&self, py: Python<'_>, other: &dyn Kind) -> PyResult<ccf::MergeReport>;
+/// What is known of a filter besides its keys.
+#[pyclass(frozen, get_all)]
+pub(crate) struct Config {
+    capacity: usize,
+    max_capacity: usize,
+    false_positive_rate: Option<f64>,
+    time_to_live: Option<Duration>,
+    time_to_idle: Option<Duration>,
+    tick: Option<Duration>,
+    max_count: u32,
+    max_tag: u32,
 }
-
-/// Implements methods of `Kind` by those of the filter.
-macro_rules! of_the_filter {
-    ($($method:ident -> $returned:ty),+) => {
-        $(fn $method(&self) -> $returned {
-            self.filter.$method()
-        })+
-    };
-}
-
-impl<T: Class> Kind for Of<T> {
-    of_the_filter!(
-        len -> usize, config -> ccf::Config, stats -> ccf::Stats, memory_usage -> usize, clear -> ()
-    );
-
-    fn snapshot(&self) -> ccf::Snapshot<'_, Key<'static>, StableHashBuilder> {
-        self.filter.snapshot().key_type(self.hashing.key_type.saved())
-    }
-
-    fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let filter = detached(py, || self.filter.try_clone()).map_err(error::build)?;
-        T::wrap(py, Typed { filter, hashing: self.hashing.clone() })
-    }
-
-    fn merge(&self, py: Python<'_>, other: &dyn Kind) -> PyResult<ccf::MergeReport> {
-        let other: &dyn Any = other;
-        let Some(other) = other.downcast_ref::<Self>() else {
-            return Err(PyTypeError::new_err(format!("only a {} can be merged into one", T::NAME)));
-        };
-        detached(py, || self.filter.merge_from(&other.filter)).map_err(error::merge)
-    }
-}
-
-/// The base class of everything that answers lookups.
-#[pyclass(module = "concurrent_cuckoo_filter", frozen, subclass)]
-pub(crate) struct Reader(pub(crate) Arc<dyn Lookups>);
 
 #[pymethods]
 impl Reader {
-    /// Returns for each key whether it is present; the answer to a null is null.
-    ///
-    /// The answers are a `pyarrow.BooleanArray`, or a Series if the keys are a Series of pandas or polars. The call runs on the calling
-    /// thread, or with `parallel=True` on all cores. With `check_utf8=False`, strings that are not valid UTF-8 are looked up by their bytes.
-    ///
-    /// >>> import pyarrow as pa
-    /// >>> from concurrent_cuckoo_filter import CuckooFilter
-    /// >>> blocked = CuckooFilter(100)
-    /// >>> _ = blocked.insert(["a"])
-    /// >>> blocked.contains(pa.array(["a", "b"])).to_pylist()
-    /// [True, False]
-    #[pyo3(signature = (keys, *, check_utf8 = true, parallel = false))]
-    fn contains<'py>(&self, keys: &Bound<'py, PyAny>, check_utf8: bool, parallel: bool) -> PyResult<Bound<'py, PyAny>> {
-        many::contains(self.0.hashing(), keys, check_utf8, parallel, |keys, found| self.0.contains_batch(keys, found))
+    /// The same filter as an instance of a class.
+    #[new]
+    fn new(of: &Self) -> Self {
+        Reader(Arc::clone(&of.0))
     }
 
-    /// `contains` without its options, for libraries that count a function's parameters, such as DuckDB's `create_function`.
-    fn contains_batch<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.contains(keys, true, false)
+    fn _contains<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        check_utf8: bool,
+        parallel: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        many::contains(
+            &self.0.hashing,
+            keys,
+            check_utf8,
+            parallel,
+            |keys, found| of_each!(&self.0.filter, filter => filter.hashed().contains_batch(keys, found)),
+        )
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.0.contains(self.0.hashing().one(key)?))
+        let hash = self.0.hashing.one(key)?;
+        Ok(of_each!(&self.0.filter, filter => filter.hashed().contains(&hash)))
     }
 
     /// The type of the keys: "str", "bytes", "i64" or "u64".
     #[getter]
-    pub(crate) fn key(&self) -> &'static str {
-        self.0.hashing().key_type.name()
+    fn key(&self) -> &'static str {
+        self.0.hashing.key_type.name()
     }
 
     /// The two keys of the hash function. Colliding keys can be computed from them: do not show them to clients who choose keys.
     #[getter]
     fn keys(&self) -> (u64, u64) {
-        self.0.hashing().keys()
-    }
-}
-
-/// The base class of the filters in memory.
-#[pyclass(module = "concurrent_cuckoo_filter", extends = Reader, frozen, subclass)]
-pub(crate) struct Filter(pub(crate) Arc<dyn Kind>);
-
-#[pymethods]
-impl Filter {
-    fn __len__(&self) -> usize {
-        self.0.len()
+        self.0.hashing.keys()
     }
 
-    /// Stores the keys of another filter, which must have been created with the same arguments and `keys`. A key that both filters hold is
-    /// held twice afterwards; counts are added. With `unique=True`, for instances of `CuckooFilter` only, keys that this filter holds are
-    /// skipped.
-    ///
-    /// >>> from concurrent_cuckoo_filter import CuckooFilter
-    /// >>> one, other = (CuckooFilter(100, keys=(1, 2)) for _ in range(2))
-    /// >>> _ = one.insert(["a"]), other.insert(["b"])
-    /// >>> one.merge(other)
-    /// Report(inserted=1, present=0, nulls=0, refused=0)
-    /// >>> "b" in one
-    /// True
-    #[pyo3(signature = (other, *, unique = false))]
-    fn merge(&self, py: Python<'_>, other: &Self, unique: bool) -> PyResult<Report> {
-        let [one, two] = [self, other].map(|filter| filter.0.hashing().key_type);
-        if one != two {
-            let told = format!("a filter of {} keys cannot be merged into one of {} keys", two.name(), one.name());
-            return Err(PyValueError::new_err(told));
-        }
-        let ccf::MergeReport { inserted, present, refused, .. } = if unique {
-            let (to, from) = (self.plain()?, other.plain()?);
-            detached(py, || to.merge_unique_from(from)).map_err(error::merge)?
-        } else {
-            self.0.merge(py, &*other.0)?
+    #[getter]
+    fn _config(&self) -> PyResult<Config> {
+        let config = match &self.0.filter {
+            Filter::Mapped(filter) => filter.header().config,
+            _ => of_each_kind!(self.memory()?, filter => filter.config()),
         };
-        error::unless_refused(py, Report { inserted, present, refused, ..Report::default() })
+        let ccf::Config { capacity, max_capacity, false_positive_rate, max_count, max_tag, .. } = config;
+        let ccf::Config { time_to_live, time_to_idle, tick, .. } = config;
+        Ok(Config { capacity, max_capacity, false_positive_rate, time_to_live, time_to_idle, tick, max_count, max_tag })
     }
 
-    /// Returns a new filter that holds the keys of both: a `copy` of this one after a `merge`.
-    fn __or__(&self, py: Python<'_>, other: &Self) -> PyResult<Py<PyAny>> {
-        let both = self.0.copy(py)?;
-        both.bind(py).cast::<Self>()?.get().merge(py, other, false)?;
-        Ok(both)
+    fn _len(&self) -> PyResult<usize> {
+        match &self.0.filter {
+            Filter::Mapped(filter) => Ok(filter.header().stored as usize),
+            _ => Ok(of_each_kind!(self.memory()?, filter => filter.len())),
+        }
     }
 
-    /// Removes all keys.
-    fn clear(&self, py: Python<'_>) {
-        detached(py, || self.0.clear());
+    fn _nbytes(&self) -> PyResult<usize> {
+        Ok(of_each_kind!(self.memory()?, filter => filter.memory_usage()))
     }
 
-    /// Returns an independent filter with the same contents.
-    fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.0.copy(py)
+    fn _expected_false_positive_rate(&self) -> PyResult<f64> {
+        Ok(of_each_kind!(self.memory()?, filter => filter.stats()).expected_false_positive_rate)
     }
 
-    fn __copy__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.0.copy(py)
+    #[pyo3(signature = (keys, unique = false, limit = None, tags = None))]
+    fn _insert(
+        &self,
+        keys: &Bound<'_, PyAny>,
+        unique: bool,
+        limit: Option<u32>,
+        tags: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Report> {
+        let (memory, how) = (self.memory()?, (unique, limit, &Tags::new(tags)?));
+        many::insert(&self.0.hashing, keys, |keys, stored, pool, at| memory.insert(how, keys, stored, pool, at))
     }
 
-    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.0.copy(py)
+    fn _add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let stored = self.plain()?.hashed().insert_unique(&self.0.hashing.one(key)?);
+        stored.map_err(|error| error::RefusedError::new_err(error.to_string()))
     }
 
-    /// Saves the filter to a path, to an fsspec URL ("s3://bucket/blocked"), or to a binary file object.
-    ///
-    /// A file at the path is replaced atomically: if the program stops during the call, it is the old one or the new one. Other threads
-    /// may use the filter during the call. For a URL or a file object, the bytes are collected in memory first.
-    ///
-    /// >>> import os, tempfile
-    /// >>> from concurrent_cuckoo_filter import CuckooFilter
-    /// >>> path = os.path.join(tempfile.mkdtemp(), "blocked.cuckoo")
-    /// >>> blocked = CuckooFilter(100)
-    /// >>> _ = blocked.insert(["a"])
-    /// >>> blocked.save(path)
-    /// >>> "a" in CuckooFilter.load(path)
-    /// True
-    fn save(slf: &Bound<'_, Self>, target: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = slf.py();
-        call(&helper(py, "write")?, (slf, target).into_pyobject(py)?).map(drop)
+    #[pyo3(signature = (keys, tags = None))]
+    fn _remove(&self, keys: &Bound<'_, PyAny>, tags: Option<&Bound<'_, PyAny>>) -> PyResult<RemoveReport> {
+        let (memory, tags) = (self.memory()?, Tags::new(tags)?);
+        many::remove(&self.0.hashing, keys, |keys, at| memory.remove(&tags, keys, at))
+    }
+
+    #[pyo3(signature = (keys, subtract = false))]
+    fn _numbers<'py>(&self, keys: &Bound<'py, PyAny>, subtract: bool) -> PyResult<Bound<'py, PyAny>> {
+        let memory = self.memory()?;
+        many::numbers(&self.0.hashing, keys, |keys, to| memory.numbers(subtract, keys, to))
+    }
+
+    fn _advance_to(&self, py: Python<'_>, elapsed: Duration) -> PyResult<u64> {
+        match self.memory()? {
+            Memory::Expiring(filter) => Ok(detached(py, || filter.advance_to(elapsed))),
+            Memory::Counting(filter) => Ok(detached(py, || filter.advance_to(elapsed))),
+            _ => Err(error::other_filter()),
+        }
+    }
+
+    fn _advance(&self, py: Python<'_>) -> PyResult<usize> {
+        match self.memory()? {
+            Memory::Expiring(filter) => Ok(detached(py, || filter.advance())),
+            Memory::Counting(filter) => Ok(detached(py, || filter.advance())),
+            _ => Err(error::other_filter()),
+        }
+    }
+
+    fn _merge(&self, py: Python<'_>, other: &Self, unique: bool) -> PyResult<Report> {
+        let (to, from) = (self.memory()?, other.memory()?);
+        let ccf::MergeReport { inserted, present, refused, .. } = detached(py, || to.merge(from, unique))?;
+        Ok(Report { inserted, present, refused, ..Report::default() })
+    }
+
+    fn _clear(&self, py: Python<'_>) -> PyResult<()> {
+        of_each_kind!(self.memory()?, filter => detached(py, || filter.clear()));
+        Ok(())
+    }
+
+    fn _copy(&self, py: Python<'_>) -> PyResult<Self> {
+        let memory = self.memory()?;
+        Ok(Reader::of(self.0.hashing.clone(), Filter::Memory(detached(py, || memory.copy())?)))
     }
 
     fn _save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || self.0.snapshot().save(&path)).map_err(error::snapshot)
+        let snapshot = self.snapshot()?;
+        detached(py, || snapshot.save(&path)).map_err(error::snapshot)
     }
 
-    /// Returns the bytes that `save` writes to a file. Pickle stores the same bytes.
-    ///
-    /// >>> import pickle
-    /// >>> from concurrent_cuckoo_filter import CuckooFilter
-    /// >>> blocked = CuckooFilter(100)
-    /// >>> _ = blocked.insert(["a"])
-    /// >>> "a" in CuckooFilter.from_bytes(blocked.to_bytes()), "a" in pickle.loads(pickle.dumps(blocked))
-    /// (True, True)
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let mut bytes = Vec::new();
-        detached(py, || self.0.snapshot().write_to(&mut bytes)).map_err(error::snapshot)?;
+    fn _to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let (snapshot, mut bytes) = (self.snapshot()?, Vec::new());
+        detached(py, || snapshot.write_to(&mut bytes)).map_err(error::snapshot)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py())?,)))
+    fn _apply_delta(&self, py: Python<'_>, source: Source) -> PyResult<(usize, usize)> {
+        let (filter, delta) = (self.plain()?, source.open()?);
+        let report = detached(py, || filter.apply_delta(delta)).map_err(error::snapshot)?;
+        Ok((report.inserted, report.removed))
     }
 
-    /// Loads a filter saved by Python or Rust from a path, an fsspec URL, a file object or bytes. All bytes are checked.
-    ///
-    /// If keys or counts expire, `passed` is the time between the last `advance_to` before the filter was saved and now: whatever has
-    /// expired since then is dropped, and `advance_to` continues from `passed`.
-    #[classmethod]
-    #[pyo3(signature = (source, *, passed = Duration::ZERO))]
-    fn load(cls: &Bound<'_, PyType>, source: &Bound<'_, PyAny>, passed: Duration) -> PyResult<Py<PyAny>> {
-        read(cls, files::open(source)?, passed)
+    fn _check(&self, py: Python<'_>) -> PyResult<()> {
+        match &self.0.filter {
+            Filter::Mapped(filter) => py.detach(|| filter.check()).map_err(error::snapshot),
+            _ => Err(error::other_filter()),
+        }
     }
 
-    /// Loads a filter from the bytes of a file; see `load`.
-    #[classmethod]
-    #[pyo3(signature = (data, *, passed = Duration::ZERO))]
-    fn from_bytes(cls: &Bound<'_, PyType>, data: PyBackedBytes, passed: Duration) -> PyResult<Py<PyAny>> {
-        read(cls, &data[..], passed)
-    }
-
-    /// The requested capacity, in keys.
-    #[getter]
-    fn capacity(&self) -> usize {
-        self.0.config().capacity
-    }
-
-    /// The number of keys that the filter grows to, or its capacity if it does not grow.
-    ///
-    /// >>> from concurrent_cuckoo_filter import CuckooFilter
-    /// >>> growing = CuckooFilter(1_000, max_capacity=1_000_000, key="i64")
-    /// >>> before = growing.nbytes
-    /// >>> growing.insert(range(100_000)).refused, growing.nbytes > 2 * before, growing.max_capacity
-    /// (0, True, 1000000)
-    #[getter]
-    fn max_capacity(&self) -> usize {
-        self.0.config().max_capacity
-    }
-
-    /// The requested rate of false positives, or None if a Rust program requested a width of fingerprints.
-    #[getter]
-    fn false_positive_rate(&self) -> Option<f64> {
-        self.0.config().false_positive_rate
-    }
-
-    /// The total memory of the filter in bytes.
-    #[getter]
-    fn nbytes(&self) -> usize {
-        self.0.memory_usage()
-    }
-
-    /// The expected rate of false positives of the current contents. It rises with the number of stored keys.
-    #[getter]
-    fn expected_false_positive_rate(&self) -> f64 {
-        self.0.stats().expected_false_positive_rate
-    }
-
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let (this, name) = (slf.get(), slf.get_type().name()?);
-        let (len, capacity, max_capacity) = (this.0.len(), this.capacity(), this.max_capacity());
-        let grows = if max_capacity > capacity { format!(", max_capacity={max_capacity}") } else { String::new() };
-        let key = this.0.hashing().key_type.name();
-        Ok(format!("<{name} of {len} keys, capacity={capacity}{grows}, key={key:?}>"))
-    }
-}
-
-impl Filter {
-    fn plain(&self) -> PyResult<&ccf::CuckooFilter<Key<'static>, StableHashBuilder>> {
-        let filter: &dyn Any = &*self.0;
-        match filter.downcast_ref::<Of<kind::Plain>>() {
-            Some(plain) => Ok(&plain.filter),
-            None => Err(PyTypeError::new_err("a merge with unique=True is of two CuckooFilters")),
+    #[cfg(target_os = "linux")]
+    fn _state(&self) -> PyResult<&'static str> {
+        match &self.0.filter {
+            Filter::Shared(filter) => match filter.state() {
+                SharedState::Closed => Ok("closed"),
+                SharedState::Replaced => Ok("replaced"),
+                _ => Ok("live"),
+            },
+            _ => Err(error::other_filter()),
         }
     }
 }
 
-/// A snapshot that is read as a filter of a kind that is known at run time.
-type Snapshot<'a, 'r> = SnapshotReader<&'a mut (dyn Read + Send + 'r)>;
+impl Reader {
+    fn of(hashing: Hashing, filter: Filter) -> Self {
+        Reader(Arc::new(Hashed { hashing, filter }))
+    }
 
-/// Reads a filter that nothing follows, of the kind that the class is for.
-fn read(cls: &Bound<'_, PyType>, mut reader: impl Read + Send, passed: Duration) -> PyResult<Py<PyAny>> {
-    type Load = fn(Python<'_>, Snapshot<'_, '_>, KeyType) -> PyResult<Py<PyAny>>;
-    let py = cls.py();
-    let kinds: [(_, Load); 4] = [
-        (py.get_type::<CuckooFilter>(), load::<kind::Plain>),
-        (py.get_type::<ExpiringFilter>(), load::<kind::Expiring>),
-        (py.get_type::<CountingFilter>(), load::<kind::Counting>),
-        (py.get_type::<TaggedFilter>(), load::<kind::Tagged>),
-    ];
-    let Some((_, load)) = kinds.into_iter().find(|(class, _)| cls.is(class)) else {
-        let told = "load is a method of CuckooFilter, ExpiringFilter, CountingFilter and TaggedFilter";
-        return Err(PyTypeError::new_err(told));
-    };
-    let snapshot = py.detach(|| SnapshotReader::new(&mut reader as &mut (dyn Read + Send))).map_err(error::snapshot)?;
-    let key_type = KeyType::saved_as(&snapshot.header().key_type)?;
-    let filter = load(py, snapshot, key_type)?;
-    match reader.read(&mut [0]) {
-        Ok(0) => {}
-        Ok(_) => return Err(error::snapshot(SnapshotError::TrailingBytes)),
-        Err(error) => return Err(error::snapshot(error.into())),
+    fn memory(&self) -> PyResult<&Memory> {
+        match &self.0.filter {
+            Filter::Memory(memory) => Ok(memory),
+            _ => Err(error::other_filter()),
+        }
     }
-    if !passed.is_zero() && cls.hasattr("advance_to")? {
-        filter.call_method1(py, "advance_to", (passed,))?;
+
+    fn plain(&self) -> PyResult<&Plain> {
+        match self.memory()? {
+            Memory::Plain(filter) => Ok(filter),
+            _ => Err(error::other_filter()),
+        }
     }
-    Ok(filter)
+
+    fn snapshot(&self) -> PyResult<ccf::Snapshot<'_, Key<'static>, StableHashBuilder>> {
+        let key_type = self.0.hashing.key_type.saved();
+        Ok(of_each_kind!(self.memory()?, filter => filter.snapshot()).key_type(key_type))
+    }
 }
 
-fn load<T: Class>(py: Python<'_>, snapshot: Snapshot<'_, '_>, key_type: KeyType) -> PyResult<Py<PyAny>> {
-    let filter: ccf::Filter<Key<'static>, _, T> = py.detach(|| snapshot.into_filter()).map_err(error::snapshot)?;
-    let hashing = Hashing { key_type, hasher: StableHashBuilder::clone(filter.hasher()) };
-    T::wrap(py, Typed { filter, hashing })
+/// Builds a filter in memory.
+#[pyfunction]
+#[pyo3(signature = (
+    kind, capacity, false_positive_rate, max_capacity, key, keys, *,
+    counter_bits = 0, tags = 0, time_to_live = None, time_to_idle = None, steps = None
+))]
+#[expect(clippy::too_many_arguments, reason = "named ones, in Python")]
+pub(crate) fn build(
+    kind: Kind,
+    capacity: usize,
+    false_positive_rate: f64,
+    max_capacity: Option<usize>,
+    key: &str,
+    keys: Option<(u64, u64)>,
+    counter_bits: u32,
+    tags: u32,
+    time_to_live: Option<Duration>,
+    time_to_idle: Option<Duration>,
+    steps: Option<u32>,
+) -> PyResult<Reader> {
+    let hashing = Hashing::new(key, keys)?;
+    let common = (&hashing, capacity, false_positive_rate, max_capacity);
+    let memory = match kind {
+        Kind::Plain => builder(common).build().map(Memory::Plain),
+        Kind::Expiring => {
+            let builder = time_to_live.into_iter().fold(builder(common), Builder::time_to_live);
+            steps.into_iter().fold(builder, Builder::steps).build().map(Memory::Expiring)
+        }
+        Kind::Counting => {
+            let builder = time_to_live.into_iter().fold(builder(common), Builder::time_to_live);
+            let builder = time_to_idle.into_iter().fold(builder, Builder::time_to_idle).counter_bits(counter_bits);
+            steps.into_iter().fold(builder, Builder::steps).build().map(Memory::Counting)
+        }
+        Kind::Tagged => builder(common).tags(tags).build().map(Memory::Tagged),
+    };
+    Ok(Reader::of(hashing, Filter::Memory(memory.map_err(error::build)?)))
+}
+
+/// Reads a filter of this kind, which nothing follows.
+#[pyfunction]
+pub(crate) fn load(py: Python<'_>, kind: Kind, source: Source) -> PyResult<Reader> {
+    let mut source = source.open()?;
+    py.detach(|| {
+        let reader = SnapshotReader::new(&mut source).map_err(error::snapshot)?;
+        let key_type = KeyType::saved_as(&reader.header().key_type)?;
+        let memory = match kind {
+            Kind::Plain => reader.into_filter().map(Memory::Plain),
+            Kind::Expiring => reader.into_filter().map(Memory::Expiring),
+            Kind::Counting => reader.into_filter().map(Memory::Counting),
+            Kind::Tagged => reader.into_filter().map(Memory::Tagged),
+        };
+        let memory = memory.map_err(error::snapshot)?;
+        let hasher = of_each_kind!(&memory, filter => filter.hasher().clone());
+        match source.read(&mut [0]) {
+            Ok(0) => Ok(Reader::of(Hashing { key_type, hasher }, Filter::Memory(memory))),
+            Ok(_) => Err(error::snapshot(SnapshotError::TrailingBytes)),
+            Err(error) => Err(error::snapshot(error.into())),
+        }
+    })
+}
+
+/// Opens a filter in a file, which is not read but for its header.
+#[pyfunction]
+pub(crate) fn open_mapped(py: Python<'_>, path: PathBuf) -> PyResult<Reader> {
+    py.detach(|| {
+        let reader = SnapshotReader::new(BufReader::new(File::open(&path)?)).map_err(error::snapshot)?;
+        let key_type = KeyType::saved_as(&reader.header().key_type)?;
+        let filter = ccf::MappedFilter::open(&path).map_err(error::snapshot)?;
+        let hasher = StableHashBuilder::clone(filter.hasher());
+        Ok(Reader::of(Hashing { key_type, hasher }, Filter::Mapped(filter)))
+    })
+}
+
+/// Opens a filter that another process writes. The type of its keys is in the error of whoever takes them for another one.
+#[cfg(target_os = "linux")]
+#[pyfunction]
+pub(crate) fn open_shared(py: Python<'_>, path: PathBuf) -> PyResult<Reader> {
+    py.detach(|| {
+        let saved = match ccf::SharedReader::<ccf::CuckooFilter<u8, StableHashBuilder>>::open(&path) {
+            Err(SharedError::Header(SnapshotError::KeyTypeMismatch { saved, .. })) => saved,
+            Err(error) => return Err(error::shared(error)),
+            Ok(_) => return Err(error::other_keys("u8, or without a name")),
+        };
+        let filter = ccf::SharedReader::<Plain>::open(&path).map_err(error::shared)?;
+        let hashing = Hashing { key_type: KeyType::saved_as(&saved)?, hasher: filter.hasher().clone() };
+        Ok(Reader::of(hashing, Filter::Shared(filter)))
+    })
+}
+
+/// The difference between two saved states of a filter.
+#[pyfunction]
+pub(crate) fn delta<'py>(py: Python<'py>, older: Source, newer: Source) -> PyResult<Bound<'py, PyBytes>> {
+    let (older, newer, mut bytes) = (older.open()?, newer.open()?, Vec::new());
+    let write = || SnapshotReader::new(newer)?.write_delta_since(SnapshotReader::new(older)?, &mut bytes);
+    py.detach(write).map_err(error::snapshot)?;
+    Ok(PyBytes::new(py, &bytes))
 }

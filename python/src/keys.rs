@@ -341,7 +341,10 @@ impl<'a> Column<'a> {
             Values::Bytes(data) => match data.data_type() {
                 DataType::Utf8 | DataType::Binary => by_offsets::<i32>(data, range, check, &mut hash),
                 DataType::LargeUtf8 | DataType::LargeBinary => by_offsets::<i64>(data, range, check, &mut hash),
-                DataType::Utf8View | DataType::BinaryView => by_views(data, range, check, &mut hash),
+                DataType::Utf8View | DataType::BinaryView => one_by_one(viewed(data), range, check, &mut hash),
+                DataType::FixedSizeBinary(width) => {
+                    one_by_one(of_width(data, *width as usize), range, check, &mut hash)
+                }
                 other => Err(malformed(&format!("{other} is not supported"))),
             },
             Values::Numbers(numbers) => {
@@ -431,27 +434,41 @@ fn by_offsets<O: ArrowNativeType>(
     Ok(())
 }
 
-/// A view has 16 bytes: the length, and up to 12 bytes of value, or 4 of them and where the value lies.
-fn by_views(data: &ArrayData, range: Range<usize>, check: Check<'_>, work: &mut impl FnMut(&[u8])) -> PyResult<()> {
-    let (views, buffers) = data.buffers().split_first().expect("an array of views has one buffer of views");
+fn one_by_one<'a>(
+    value: impl Fn(usize) -> Option<&'a [u8]>,
+    range: Range<usize>,
+    check: Check<'_>,
+    work: &mut impl FnMut(&[u8]),
+) -> PyResult<()> {
     for index in range {
-        let view = &views.as_slice()[(data.offset() + index) * 16..][..16];
-        let field = |at: usize| u32::from_le_bytes(view[at..at + 4].try_into().expect("4 bytes")) as usize;
-        let length = field(0);
-        let long = || buffers.get(field(8))?.get(field(12)..field(12) + length);
-        let key = if length <= 12 { Some(&view[4..4 + length]) } else { long() };
-        let key = match key {
-            Some(key) => key,
-            // A view of a null may be anything.
-            None if data.is_null(index) => &[],
-            None => return Err(malformed(&format!("value {index} lies outside its buffers"))),
-        };
+        let key = value(index).ok_or_else(|| malformed(&format!("value {index} lies outside its buffers")))?;
         if let Some(check) = check {
             check(index, key)?;
         }
         work(key);
     }
     Ok(())
+}
+
+/// The values of an array of views. A view has 16 bytes: the length, and up to 12 bytes of value, or 4 of them and where the value lies.
+fn viewed<'a>(data: &'a ArrayData) -> impl Fn(usize) -> Option<&'a [u8]> {
+    let (views, buffers) = data.buffers().split_first().expect("an array of views has one buffer of views");
+    let views = views.as_slice();
+    move |index| {
+        let view = &views[(data.offset() + index) * 16..][..16];
+        let field = |at: usize| u32::from_le_bytes(view[at..at + 4].try_into().expect("4 bytes")) as usize;
+        let length = field(0);
+        let long = || buffers.get(field(8))?.get(field(12)..field(12) + length);
+        let value = if length <= 12 { Some(&view[4..4 + length]) } else { long() };
+        // A view of a null may be anything.
+        value.or_else(|| data.is_null(index).then_some(&[]))
+    }
+}
+
+/// The values of an array whose values have this many bytes.
+fn of_width<'a>(data: &'a ArrayData, width: usize) -> impl Fn(usize) -> Option<&'a [u8]> {
+    let values = data.buffers()[0].as_slice();
+    move |index| values.get((data.offset() + index) * width..)?.get(..width)
 }
 
 /// The capsules of an array's schema and of the array.
@@ -461,12 +478,7 @@ fn of_numbers<T: ArrowNativeType>(data: &ArrayData) -> ScalarBuffer<T> {
     ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())
 }
 
-/// The numbers that this function of the helper module makes of its arguments: `hashes` or `tags`.
-pub(crate) fn numbers<'py, T: ArrowNativeType>(
-    py: Python<'py>,
-    function: &str,
-    arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
-) -> PyResult<ScalarBuffer<T>> {
-    let array: Capsules<'_> = call(&helper(py, function)?, arguments.into_pyobject(py)?)?.extract()?;
-    Ok(of_numbers(&sys::import(&array)?))
+/// The numbers in an array whose capsules these are.
+pub(crate) fn imported<T: ArrowNativeType>(capsules: &Bound<'_, PyAny>) -> PyResult<ScalarBuffer<T>> {
+    Ok(of_numbers(&sys::import(&capsules.extract()?)?))
 }

@@ -1,10 +1,10 @@
-//! The Python package: filters of strings, bytes and integers, with keys from Arrow arrays.
+//! The native part of the Python package: filters of strings, bytes and integers, with keys from Arrow arrays.
 //!
 //! ```text
 //! keys     keys of any form as one column, and their hashes
 //! many     operations on columns, a block at a time; an answer per key
-//! filter   the base classes; kinds: the filters in memory
-//! mapped   filters in files; shared: in the memory of another process; parts: filters built on several machines
+//! kinds    the filters in memory; parts: filters built on several machines
+//! filter   the base class of all filters, and how they are built, loaded and opened
 //! threads  long, interruptible work without the GIL; forks; a thread pool per process
 //! sys      calls of Python's functions, and foreign memory: the only `unsafe` code
 //! ```
@@ -15,11 +15,7 @@ mod filter;
 mod keys;
 mod kinds;
 mod many;
-mod mapped;
 mod parts;
-mod report;
-#[cfg(target_os = "linux")]
-mod shared;
 mod sys;
 mod threads;
 
@@ -30,23 +26,21 @@ use pyo3::prelude::*;
 mod _native {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
-    use crate::shared::SharedReader;
+    use crate::filter::open_shared;
+    use crate::keys;
     #[pymodule_export]
     use crate::{
         error::{RefusedError, SnapshotError},
-        filter::{Filter, Reader},
-        kinds::{CountingFilter, CuckooFilter, ExpiringFilter, TaggedFilter, delta},
-        mapped::MappedFilter,
+        filter::{Config, Reader, build, delta, load, open_mapped},
+        kinds::Kind,
         parts::{Layout, build_part, join},
-        report::{RemoveReport, Report},
+        threads::{after_fork_in_child, after_fork_in_parent, before_fork},
     };
-    use crate::{keys, threads};
     use pyo3::prelude::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        keys::helper(module.py(), "arrays")?;
-        threads::watch_forks(module)
+        keys::helper(module.py(), "arrays").map(drop)
     }
 }

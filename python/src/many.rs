@@ -1,8 +1,7 @@
 //! Many keys at once: their hashes, and an answer for each.
 
-use crate::error;
 use crate::keys::{Column, Hashing, helper};
-use crate::report::{LISTED, RemoveReport, Report};
+use crate::kinds::Place;
 use crate::sys::{call, malformed};
 use crate::threads::{KEYS_IN_A_SLICE, MANY_KEYS, in_slices, pool};
 use arrow_array::{Array, BooleanArray, UInt32Array, ffi};
@@ -16,6 +15,40 @@ const BLOCK: usize = 512;
 
 /// Keys that a thread of a pool takes at a time.
 const PIECE: usize = 1 << 14;
+
+/// The outcome of an insertion, for `Report` in Python.
+#[derive(Default, IntoPyObject)]
+pub(crate) struct Report {
+    pub(crate) inserted: usize,
+    pub(crate) present: usize,
+    pub(crate) nulls: usize,
+    pub(crate) refused: usize,
+    pub(crate) stored: Option<Py<PyAny>>,
+    pub(crate) refused_at: Vec<usize>,
+}
+
+impl Report {
+    /// Adds what came of keys of which `at` tells where they stood.
+    pub(crate) fn add(&mut self, report: BulkReport, at: impl Fn(usize) -> usize) {
+        self.inserted += report.inserted;
+        self.present += report.present;
+        self.refused += report.refused.len() + report.refused_unlisted;
+        let room = LISTED - self.refused_at.len();
+        self.refused_at.extend(report.refused.iter().take(room).map(|refusal| at(refusal.index)));
+    }
+}
+
+/// The outcome of a removal, for `RemoveReport` in Python.
+#[derive(Default, IntoPyObject)]
+pub(crate) struct RemoveReport {
+    removed: usize,
+    missing: usize,
+    nulls: usize,
+    missing_at: Vec<usize>,
+}
+
+/// Refused or missing keys that are listed.
+const LISTED: usize = 1_000_000;
 
 /// Gives an array to Python, in the form in which the keys came.
 pub(crate) fn answers<'py>(keys: &Bound<'py, PyAny>, array: &impl Array) -> PyResult<Bound<'py, PyAny>> {
@@ -65,7 +98,7 @@ pub(crate) fn contains<'py>(
 pub(crate) fn insert(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
-    mut store: impl FnMut(&[u64], &mut [bool], Option<&ThreadPool>, &dyn Fn(usize) -> usize) -> BulkReport + Send,
+    mut store: impl FnMut(&[u64], &mut [bool], Option<&ThreadPool>, Place<'_>) -> BulkReport + Send,
 ) -> PyResult<Report> {
     let column = checked(hashing, keys, true)?;
     let pool = if column.len() < MANY_KEYS { None } else { Some(pool(keys.py())?) };
@@ -77,14 +110,14 @@ pub(crate) fn insert(
     })?;
     let stored = BooleanArray::new(stored.into(), column.validity(0..column.len()));
     report.stored = Some(answers(keys, &stored)?.unbind());
-    error::unless_refused(keys.py(), report)
+    Ok(report)
 }
 
 /// Removes keys by `remove`, which takes hashes, and a function from the index of a hash to that of its key.
 pub(crate) fn remove(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
-    mut remove: impl FnMut(&[u64], &dyn Fn(usize) -> usize) -> ccf::RemoveReport + Send,
+    mut remove: impl FnMut(&[u64], Place<'_>) -> ccf::RemoveReport + Send,
 ) -> PyResult<RemoveReport> {
     let column = checked(hashing, keys, false)?;
     let mut report = RemoveReport::default();
@@ -129,7 +162,7 @@ fn change(
     py: Python<'_>,
     column: &Column<'_>,
     pool: Option<&ThreadPool>,
-    mut work: impl FnMut(&[u64], &dyn Fn(usize) -> usize) + Send,
+    mut work: impl FnMut(&[u64], Place<'_>) + Send,
 ) -> PyResult<usize> {
     let mut nulls = 0;
     in_slices(py, column.len(), |slice| {

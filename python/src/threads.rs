@@ -5,7 +5,6 @@
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::IntoPyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,8 +62,9 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
 /// Between two looks of those who wait for a fork, or for a slice to end.
 const A_MOMENT: Duration = Duration::from_micros(50);
 
+/// Python calls it before each fork; and one of the others after it.
 #[pyfunction]
-fn before_fork() {
+pub(crate) fn before_fork() {
     // Both sides write first and read then, so one of them sees the other. Calls that do not let go of the interpreter are over when it
     // forks: it has its lock then, or has stopped all other threads where they run its code.
     FORKING.fetch_add(1, Ordering::SeqCst);
@@ -74,31 +74,15 @@ fn before_fork() {
 }
 
 #[pyfunction]
-fn after_fork_in_parent() {
+pub(crate) fn after_fork_in_parent() {
     FORKING.fetch_sub(1, Ordering::SeqCst);
 }
 
 #[pyfunction]
-fn after_fork_in_child() {
+pub(crate) fn after_fork_in_child() {
     // A thread of the parent may have counted itself before it saw that it has to wait.
     AT_WORK.store(0, Ordering::SeqCst);
     FORKING.store(0, Ordering::SeqCst);
-}
-
-/// Has Python call these around each fork.
-pub(crate) fn watch_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
-    let os = py.import("os")?;
-    // Not on Windows, which does not fork.
-    if !os.hasattr("register_at_fork")? {
-        return Ok(());
-    }
-    let named = [
-        ("before", wrap_pyfunction!(before_fork, module)?),
-        ("after_in_parent", wrap_pyfunction!(after_fork_in_parent, module)?),
-        ("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?),
-    ];
-    os.call_method("register_at_fork", (), Some(&named.into_py_dict(py)?)).map(drop)
 }
 
 /// The pool of this process. A process that was forked off has none of the threads of its parent, and would wait for them

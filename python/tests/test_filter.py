@@ -179,19 +179,28 @@ def test_bytes_in_all_forms():
         assert filter.insert(make(keys)).inserted == 4
         assert filter.contains(make([*keys, b"absent"])).to_pylist() == [True] * 4 + [False]
         assert b"\xff\xfe" in filter and b"\xff" not in filter
-    fixed = pa.array([b"1234", b"5678", b"9abc"], pa.binary(4))[1:]
-    filter = new(10, 1e-8, key="bytes")
-    assert filter.insert(fixed).inserted == 2
-    assert [key in filter for key in (b"1234", b"5678", b"9abc")] == [False, True, True]
+    fixed = pa.array([b"1234", b"5678", None, b"9abc"], pa.binary(4))[1:]
+    for make in [lambda keys: keys, lambda keys: keys.dictionary_encode()]:
+        filter = new(10, 1e-8, key="bytes")
+        report = filter.insert(make(fixed))
+        assert (report.inserted, report.nulls) == (2, 1)
+        assert [key in filter for key in (b"1234", b"5678", b"9abc")] == [False, True, True]
+    assert new(10, key="bytes").insert(pa.array([b"", b""], pa.binary(0)), unique=True).inserted == 1
 
 
-def test_numpy_is_not_copied():
+def test_arrays_are_not_copied():
     numbers = np.arange(10_000_000, dtype=np.uint64)
-    filter = new(1000, key="u64")
-    before = pa.default_memory_pool().max_memory()
-    filter.contains(numbers)
+    fixed = pa.Array.from_buffers(pa.binary(8), len(numbers), [None, pa.py_buffer(numbers)])
+    pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        new(1000, key="u64").contains(numbers)
+        new(1000, key="bytes").contains(fixed)
+        new(1000, key="bytes").contains(fixed[5:])
+    finally:
+        pa.set_memory_pool(before)
     # Not even the bits of the answer are of this pool.
-    assert pa.default_memory_pool().max_memory() - before < 1_000_000
+    assert pool.max_memory() < 1_000_000
 
 
 def broken_texts(valid=None):

@@ -5,10 +5,26 @@ filter that a Rust program changes. `Layout`, `build_part` and `join` build one 
 `concurrent_cuckoo_filter.spark` does that on Apache Spark.
 """
 
-from . import _native
-from ._frames import deduplicate
-from ._native import *
-from ._native import __version__
+import os
 
-__all__ = ["deduplicate"]
-__all__ += _native.__all__
+from . import _filters, _native, _parts
+from ._filters import *
+from ._frames import deduplicate
+from ._native import RefusedError, SnapshotError, __version__
+from ._parts import *
+from ._reports import RemoveReport, Report
+
+__all__ = ["RefusedError", "RemoveReport", "Report", "SnapshotError", "__version__", "deduplicate"]
+__all__ += _filters.__all__ + _parts.__all__
+
+# Pickle stores these names.
+for _name in (*_filters.__all__, *_parts.__all__, "Report", "RemoveReport"):
+    globals()[_name].__module__ = __name__
+
+# Not on Windows, which does not fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_native.before_fork,
+        after_in_parent=_native.after_fork_in_parent,
+        after_in_child=_native.after_fork_in_child,
+    )

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from ._native import CuckooFilter
+from ._filters import CuckooFilter
 
 T = TypeVar("T")
 

@@ -3,8 +3,11 @@
 It is here so that no thread is inside Rust code where it may be unwound: see `call` in `sys.rs`.
 """
 
+import operator
 import os
+import stat
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -15,7 +18,7 @@ from pyarrow import types as t
 READ: dict[str, Callable[[pa.DataType], bool]] = {
     "str": lambda type: t.is_string(type) or t.is_large_string(type) or _is(type, "is_string_view"),
     "bytes": lambda type: (
-        t.is_binary(type) or t.is_large_binary(type) or _is(type, "is_binary_view")
+        t.is_binary(type) or t.is_large_binary(type) or t.is_fixed_size_binary(type) or _is(type, "is_binary_view")
     ),
     "i64": t.is_int64,
     "u64": t.is_uint64,
@@ -97,8 +100,7 @@ def _read(array: pa.Array, key: str) -> pa.Array:
     """The array, or one of a type that is read, its values unchanged or refused."""
     if READ[key](array.type):
         return array
-    widened = t.is_integer(array.type) if key in ("i64", "u64") else t.is_fixed_size_binary(array.type) and key == "bytes"
-    if t.is_null(array.type) or widened:
+    if t.is_null(array.type) or (t.is_integer(array.type) and key in ("i64", "u64")):
         return array.cast(MADE[key])
     raise TypeError(
         f"an array of {array.type} was given to a filter of {key} keys: cast it, or use a filter with another `key`"
@@ -112,16 +114,24 @@ def hashes(array: Any) -> Any:
     return array.__arrow_c_array__()
 
 
-def tags(keys: Any, tags: Any) -> Any:
-    """The capsules of a tag for each key."""
-    if not hasattr(tags, "__len__") or not hasattr(keys, "__len__"):
-        raise TypeError("a tag is an integer, or an array that has one for each of the keys")
-    array = pa.chunked_array(tags).combine_chunks() if hasattr(tags, "__arrow_c_stream__") else pa.array(tags)
-    if len(array) != len(keys):
-        raise ValueError(f"{len(array)} tags were given for {len(keys)} keys")
-    if array.null_count:
-        raise ValueError("one of the tags is null")
-    return array.cast(pa.uint32()).__arrow_c_array__()
+def tags(keys: Any, tags: Any, largest: int) -> Any:
+    """A tag for all keys, or the capsules of one for each."""
+    given = None
+    with suppress(TypeError):
+        found = given = operator.index(tags)
+    if given is None:
+        if not hasattr(tags, "__len__") or not hasattr(keys, "__len__"):
+            raise TypeError("a tag is an integer, or an array that has one for each of the keys")
+        array = pa.chunked_array(tags).combine_chunks() if hasattr(tags, "__arrow_c_stream__") else pa.array(tags)
+        if len(array) != len(keys):
+            raise ValueError(f"{len(array)} tags were given for {len(keys)} keys")
+        if array.null_count:
+            raise ValueError("one of the tags is null")
+        array = array.cast(pa.uint32())
+        found, given = pc.max(array).as_py() or 0, array.__arrow_c_array__()
+    if not 0 <= found <= largest:
+        raise ValueError(f"tag {found} was given; this filter has the tags 0 to {largest}: see `tags`")
+    return given
 
 
 def answers(keys: Any, array: int, schema: int) -> Any:
@@ -166,8 +176,17 @@ def readable(source: Any) -> Any:
         return source.read()
     path = os.fspath(source)
     if "://" not in path:
-        return path
+        return regular(path)
     import fsspec
 
     with fsspec.open(path, "rb") as file:
         return file.read()
+
+
+def regular(path: str | os.PathLike[str]) -> str:
+    """The path of a file. What is wrong with it is said here, with its name."""
+    # To open a named pipe would be to wait for a writer.
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(f"{os.fspath(path)!r} is not a regular file")
+    with open(path, "rb"):
+        return os.fspath(path)
