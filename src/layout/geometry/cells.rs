@@ -26,9 +26,9 @@ impl Geometry {
     #[inline(always)]
     pub(crate) fn cell_place(&self, mixed: Mixed) -> CellPlace {
         if self.extension_bits == 0 {
-            return self.cell_place_in_many(mixed);
+            return self.cell_place_as::<false, false>(mixed);
         }
-        let CellPlace { cell, class } = self.cell_place_extended(mixed);
+        let CellPlace { cell, class } = self.cell_place_as::<true, true>(mixed);
         CellPlace { cell, class: self.whole(class) }
     }
 
@@ -37,44 +37,36 @@ impl Geometry {
         Class { fingerprint: Fingerprint(self.with_extension(class.fingerprint.0, class.first)), ..class }
     }
 
-    /// Returns the place where no bucket is extended. Draws as `numbers` does, with fewer instructions: the fraction of a product
-    /// is the place in the shard.
+    /// Returns the place in a filter of one shard (`ONE`) or any number, and of buckets that are `EXTENDED` or perhaps
+    /// are. In the latter case the fingerprint lacks the extension: most tables that are no longer refilled do not
+    /// store it.
+    ///
+    /// Draws as `numbers` does, with fewer instructions: the fraction of a product is the place in the shard. The core
+    /// is drawn like a fingerprint. The fraction of that draw is independent of it: the part of the reserve that
+    /// selects the table.
     #[inline(always)]
-    pub(crate) fn cell_place_in_many(&self, Mixed(mixed): Mixed) -> CellPlace {
-        let (shard, rest) = product(mixed & self.drawn, self.shards);
-        self.cell_place_in::<false>(shard, rest, mixed)
-    }
-
-    /// As [`Geometry::cell_place_in_many`], in a filter of one shard.
-    #[inline(always)]
-    pub(crate) fn cell_place_in_one(&self, Mixed(mixed): Mixed) -> CellPlace {
-        self.cell_place_in::<false>(0, mixed & self.drawn, mixed)
-    }
-
-    /// As [`Geometry::cell_place`] in a filter of one shard, without the extension in the fingerprint: most tables that are no
-    /// longer refilled do not store it.
-    #[inline(always)]
-    pub(crate) fn cell_place_extended(&self, Mixed(mixed): Mixed) -> CellPlace {
-        self.cell_place_in::<true>(0, mixed & self.drawn, mixed)
-    }
-
-    /// As [`Geometry::cell_place_extended`], in any growing filter.
-    #[inline(always)]
-    pub(crate) fn cell_place_in_any(&self, Mixed(mixed): Mixed) -> CellPlace {
-        let (shard, rest) = product(mixed & self.drawn, self.shards);
-        self.cell_place_in::<true>(shard, rest, mixed)
-    }
-
-    /// The core is drawn like a fingerprint. The fraction of that draw is independent of it: the part of the reserve that selects
-    /// the table.
-    #[inline(always)]
-    fn cell_place_in<const EXTENDED: bool>(&self, shard: u64, drawn: u64, mixed: u64) -> CellPlace {
+    pub(crate) fn cell_place_as<const ONE: bool, const EXTENDED: bool>(&self, Mixed(mixed): Mixed) -> CellPlace {
+        let drawn = mixed & self.drawn;
+        let (shard, drawn) = if ONE { (0, drawn) } else { product(drawn, self.shards) };
         let first = Bucket(high_product(drawn, self.wide_buckets) as u32);
         let (drawn, rest) = product(u64::from(mixed as u32), self.high_fingerprints);
         let (core, reserve) = (drawn as u32 + 1, rest >> self.cell_shift);
         let fingerprint = Fingerprint((reserve as u32) << self.core_bits | core);
-        let other = if EXTENDED { Self::other_extended } else { Self::other_of_one };
-        let second = other(self, core, first, self.wide_buckets as u32);
+        let second = self.other::<EXTENDED>(core, first, self.wide_buckets as u32);
+        CellPlace { cell: (shard << self.cell_bits | reserve) as usize, class: Class { fingerprint, first, second } }
+    }
+
+    /// As [`Geometry::cell_place_as`], for loops that the compiler vectorises; only where [`Geometry::is_narrow`].
+    #[inline(always)]
+    pub(crate) fn cell_place_narrow<const ONE: bool, const EXTENDED: bool>(&self, Mixed(mixed): Mixed) -> CellPlace {
+        let high = (mixed >> 32) as u32;
+        let number = high_half(high, self.narrow_total);
+        let shard = if ONE { 0 } else { high_half(high, self.narrow_shards) };
+        let drawn = u64::from(mixed as u32) * u64::from(self.fingerprints);
+        let (core, reserve) = ((drawn >> 32) as u32 + 1, (drawn as u32) >> self.beside_cell);
+        let first = Bucket(number - shard * self.buckets);
+        let fingerprint = Fingerprint(reserve << self.core_bits | core);
+        let second = self.opposite::<EXTENDED>(core, first);
         CellPlace { cell: (shard << self.cell_bits | reserve) as usize, class: Class { fingerprint, first, second } }
     }
 
@@ -94,7 +86,7 @@ impl Geometry {
     fn extension_at(&self, fingerprint: u32, level: u32, bucket: Bucket) -> u32 {
         let is_odd = 0_u32.wrapping_sub(bucket.0 >> level & 1);
         let apart =
-            (!self.drawn_from(fingerprint & self.fingerprints) & self.extensions) >> (self.extension_bits - level);
+            (!self.drawn_from::<true>(fingerprint & self.fingerprints) & self.extensions) >> (self.extension_bits - level);
         bucket.0 & (self.extensions >> (self.extension_bits - level)) ^ is_odd & apart
     }
 
@@ -107,36 +99,6 @@ impl Geometry {
     /// As [`Geometry::is_apart`], for the last bit of the extension, of a bucket before its last refill.
     pub(crate) fn is_apart_in_last(&self, fingerprint: u32, bucket: Bucket) -> bool {
         self.is_apart(fingerprint, bucket, self.extension_bits - 1)
-    }
-
-    /// As [`Geometry::cell_place_in_many`], or for `ONE` [`Geometry::cell_place_in_one`], for loops that the compiler vectorises;
-    /// only where [`Geometry::is_narrow`].
-    #[inline(always)]
-    pub(crate) fn cell_place_narrow<const ONE: bool>(&self, Mixed(mixed): Mixed) -> CellPlace {
-        let high = (mixed >> 32) as u32;
-        let number = high_half(high, self.narrow_total);
-        let shard = if ONE { 0 } else { high_half(high, self.narrow_shards) };
-        let (core, reserve) = self.core_and_reserve(mixed);
-        let first = Bucket(number - shard * self.buckets);
-        let fingerprint = Fingerprint(reserve << self.core_bits | core);
-        let second = self.opposite(self.sum(core), first);
-        CellPlace { cell: (shard << self.reserve_bits | reserve) as usize, class: Class { fingerprint, first, second } }
-    }
-
-    /// As [`Geometry::cell_place_extended`], for loops that the compiler vectorises.
-    #[inline(always)]
-    pub(crate) fn cell_place_narrow_extended(&self, Mixed(mixed): Mixed) -> CellPlace {
-        let first = Bucket(high_half((mixed >> 32) as u32, self.narrow_total));
-        let (core, reserve) = self.core_and_reserve(mixed);
-        let (fingerprint, second) =
-            (Fingerprint(reserve << self.core_bits | core), self.opposite_extended(core, first));
-        CellPlace { cell: reserve as usize, class: Class { fingerprint, first, second } }
-    }
-
-    #[inline(always)]
-    fn core_and_reserve(&self, mixed: u64) -> (u32, u32) {
-        let drawn = u64::from(mixed as u32) * u64::from(self.fingerprints);
-        ((drawn >> 32) as u32 + 1, (drawn as u32) >> self.beside_cell)
     }
 
     /// Returns the place of the class for which the table of this extent stores this fingerprint in this bucket.
@@ -174,31 +136,5 @@ impl Geometry {
         let extension = self.extension_at(whole.0, self.extension_bits, first);
         let is_possible = is_short && bucket < self.buckets && extension == reserve >> self.cell_bits;
         is_possible.then(|| self.place_of_whole(shard, whole, first))
-    }
-
-    /// As `opposite`, of extended buckets too. The sum is that of the bases, above bits that are all 1: the extension is subtracted
-    /// from them without a carry into the base.
-    #[inline(always)]
-    pub(super) fn opposite_extended(&self, core: u32, bucket: Bucket) -> Bucket {
-        let drawn = self.drawn_from(core);
-        Bucket(self.opposite(drawn & self.sums | self.ones, bucket).0 ^ drawn & self.extensions)
-    }
-
-    /// Draws as `sum` does, above the bits of an extension. These bits are another draw: without it, the extensions of both buckets
-    /// would be equal, and tables would refuse keys at a load of 0.71.
-    #[inline(always)]
-    fn drawn_from(&self, core: u32) -> u32 {
-        let product = core.wrapping_mul(self.golden);
-        product ^ (product >> 16)
-    }
-
-    /// As `other_of_one`, of extended buckets too.
-    #[inline(always)]
-    fn other_extended(&self, core: u32, bucket: Bucket, buckets: u32) -> Bucket {
-        let product = core.wrapping_mul(self.golden);
-        let drawn = product ^ product.rotate_right(16);
-        let (difference, is_below_zero) = (drawn & self.sums | self.ones).overflowing_sub(bucket.0);
-        let other = if is_below_zero { difference.wrapping_add(buckets) } else { difference };
-        Bucket(other ^ drawn & self.extensions)
     }
 }

@@ -236,13 +236,13 @@ impl Geometry {
     #[inline(always)]
     pub(crate) fn locate_flat<const ONE: bool>(&self, mixed: Mixed) -> Place {
         let (number, shard) = self.numbers(mixed);
-        // The number of buckets is read above in both cases: see `other_of_one`.
+        // The number of buckets is read above in both cases: see `other`.
         let (shard, buckets) = if ONE { (0, self.total as u32) } else { (shard, self.buckets) };
         let begin = shard * u64::from(buckets);
         // As in `locate_narrow`, with fewer instructions where there are no vectors.
         let drawn = u64::from(mixed.0 as u32) * self.wide_fingerprints;
         let (fingerprint, first) = (Fingerprint((drawn >> 32) as u32 + 1), Bucket((number - begin) as u32));
-        let second = self.other_of_one(fingerprint.0, first, buckets);
+        let second = self.other::<false>(fingerprint.0, first, buckets);
         Place { shard, first: number, second: begin + u64::from(second.0), class: Class { fingerprint, first, second } }
     }
 
@@ -255,7 +255,7 @@ impl Geometry {
         let begin = shard * self.buckets;
         let fingerprint = Fingerprint(high_half(mixed.0 as u32, self.fingerprints) + 1);
         let first = Bucket(number - begin);
-        let class = Class { fingerprint, first, second: self.opposite(self.sum(fingerprint.0), first) };
+        let class = Class { fingerprint, first, second: self.opposite::<false>(fingerprint.0, first) };
         Place { shard: shard.into(), first: number.into(), second: (begin + class.second.0).into(), class }
     }
 
@@ -295,37 +295,54 @@ impl Geometry {
     pub(crate) fn alternate(&self, fingerprint: Fingerprint, bucket: Bucket) -> Bucket {
         let core = fingerprint.0 & self.fingerprints;
         if self.extension_bits == 0 {
-            self.opposite(self.sum(core), bucket)
+            self.opposite::<false>(core, bucket)
         } else {
-            self.opposite_extended(core, bucket)
+            self.opposite::<true>(core, bucket)
         }
     }
 
+    /// Returns the alternate of a bucket that is `EXTENDED` or perhaps is. The sum is that of the bases, above bits
+    /// that are all 1: the extension is subtracted from them without a carry into the base.
     #[inline(always)]
-    fn opposite(&self, sum: u32, bucket: Bucket) -> Bucket {
+    fn opposite<const EXTENDED: bool>(&self, core: u32, bucket: Bucket) -> Bucket {
+        let drawn = self.drawn_from::<EXTENDED>(core);
         // A difference below zero is the larger number.
-        let difference = sum.wrapping_sub(bucket.0);
-        Bucket(difference.min(difference.wrapping_add(self.buckets)))
+        let difference = self.sum_of::<EXTENDED>(drawn).wrapping_sub(bucket.0);
+        self.extended::<EXTENDED>(difference.min(difference.wrapping_add(self.buckets)), drawn)
     }
 
-    /// The alternate with fewer instructions, where there are no vectors. The caller passes the number of buckets, which it has
-    /// read already: if it is read only here, the compiler uses a branch that cannot be predicted (1.4 times a lookup).
+    /// As `opposite`, with fewer instructions where there are no vectors. The caller passes the number of buckets, which
+    /// it has read already: if it is read only here, the compiler uses a branch that cannot be predicted (1.4 times a
+    /// lookup).
     #[inline(always)]
-    fn other_of_one(&self, core: u32, bucket: Bucket, buckets: u32) -> Bucket {
-        // As `sum`, with an equal lower half: the rotation has an instruction that copies.
-        let product = core.wrapping_mul(GOLDEN);
-        let sum = (product ^ product.rotate_right(16)) & self.sums | 1;
-        let (difference, is_below_zero) = sum.overflowing_sub(bucket.0);
-        Bucket(if is_below_zero { difference.wrapping_add(buckets) } else { difference })
+    fn other<const EXTENDED: bool>(&self, core: u32, bucket: Bucket, buckets: u32) -> Bucket {
+        // As `drawn_from`, with an equal lower half: the rotation has an instruction that copies.
+        let product = core.wrapping_mul(if EXTENDED { self.golden } else { GOLDEN });
+        let drawn = product ^ product.rotate_right(16);
+        let (difference, is_below_zero) = self.sum_of::<EXTENDED>(drawn).overflowing_sub(bucket.0);
+        self.extended::<EXTENDED>(if is_below_zero { difference.wrapping_add(buckets) } else { difference }, drawn)
     }
 
-    /// Returns an odd number below the number of buckets, from a nonlinear mix of the fingerprint: a bare multiply-shift costs 3.5
-    /// points of load at 4 bits and half a point at 8, in shards of 2^16 buckets. Sums below a power of two save a multiplication,
-    /// and cost load only in filters of a few buckets (`plan`).
+    /// Draws the sum of a class, above the bits of an extension, from a nonlinear mix of the core: a bare multiply-shift
+    /// costs 3.5 points of load at 4 bits and half a point at 8, in shards of 2^16 buckets. The bits of the extension
+    /// are another draw: without it, the extensions of both buckets would be equal, and tables would refuse keys at a
+    /// load of 0.71.
     #[inline(always)]
-    fn sum(&self, fingerprint: u32) -> u32 {
-        let product = fingerprint.wrapping_mul(GOLDEN);
-        (product ^ (product >> 16)) & self.sums | 1
+    fn drawn_from<const EXTENDED: bool>(&self, core: u32) -> u32 {
+        let product = core.wrapping_mul(if EXTENDED { self.golden } else { GOLDEN });
+        product ^ (product >> 16)
+    }
+
+    /// Returns an odd number below the number of buckets. Sums below a power of two save a multiplication, and cost load
+    /// only in filters of a few buckets (`plan`).
+    #[inline(always)]
+    fn sum_of<const EXTENDED: bool>(&self, drawn: u32) -> u32 {
+        drawn & self.sums | if EXTENDED { self.ones } else { 1 }
+    }
+
+    #[inline(always)]
+    fn extended<const EXTENDED: bool>(&self, bucket: u32, drawn: u32) -> Bucket {
+        Bucket(if EXTENDED { bucket ^ drawn & self.extensions } else { bucket })
     }
 }
 

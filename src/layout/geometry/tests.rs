@@ -93,14 +93,14 @@ proptest! {
         prop_assert_eq!(cell >> cell_bits, geometry.shard(mixed));
         prop_assert_eq!(cell & ((1 << cell_bits) - 1), (class.fingerprint.get() >> core) as usize & ((1 << cell_bits) - 1));
         let whole = |place: CellPlace| CellPlace { class: geometry.whole(place.class), ..place };
-        prop_assert_eq!(whole(geometry.cell_place_in_any(mixed)), place);
-        prop_assert!(shards > 1 || whole(geometry.cell_place_extended(mixed)) == place);
-        prop_assert!(shards > 1 || whole(geometry.cell_place_narrow_extended(mixed)) == place);
+        prop_assert_eq!(whole(geometry.cell_place_as::<false, true>(mixed)), place);
+        prop_assert!(shards > 1 || whole(geometry.cell_place_as::<true, true>(mixed)) == place);
+        prop_assert!(shards > 1 || whole(geometry.cell_place_narrow::<true, true>(mixed)) == place);
         prop_assert_eq!(geometry.locate(mixed).1.first, class.first);
         if extension_bits == 0 {
-            prop_assert!(!geometry.is_narrow() || geometry.cell_place_narrow::<false>(mixed) == place);
-            prop_assert!(shards > 1 || geometry.cell_place_in_one(mixed) == place);
-            prop_assert!(shards > 1 || geometry.cell_place_narrow::<true>(mixed) == place);
+            prop_assert!(!geometry.is_narrow() || geometry.cell_place_narrow::<false, false>(mixed) == place);
+            prop_assert!(shards > 1 || geometry.cell_place_as::<true, false>(mixed) == place);
+            prop_assert!(shards > 1 || geometry.cell_place_narrow::<true, false>(mixed) == place);
         }
         prop_assert!(class.first.get() < buckets && class.second.get() < buckets && !class.coincides());
         prop_assert!(shards > 1 || geometry.leading_to(class).is_some_and(|mixed| geometry.cell_place(mixed).class == class));

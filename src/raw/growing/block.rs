@@ -210,11 +210,11 @@ impl<K: SlotKind> Growing<K> {
         // A copy, so that the compiler can see that the loops do not write it, and vectorizes them.
         let (geometry, mut cells) = (self.geometry, Aligned([0; BLOCK]));
         if self.plan.extension_bits > 0 {
-            block.cell_place(&mut cells, |mixed| geometry.cell_place_narrow_extended(mixed));
+            block.cell_place(&mut cells, |mixed| geometry.cell_place_narrow::<true, true>(mixed));
         } else if geometry.shards() == 1 {
-            block.cell_place(&mut cells, |mixed| geometry.cell_place_narrow::<true>(mixed));
+            block.cell_place(&mut cells, |mixed| geometry.cell_place_narrow::<true, false>(mixed));
         } else if geometry.is_narrow() {
-            block.cell_place(&mut cells, |mixed| geometry.cell_place_narrow::<false>(mixed));
+            block.cell_place(&mut cells, |mixed| geometry.cell_place_narrow::<false, false>(mixed));
         } else {
             block.cell_place(&mut cells, |mixed| geometry.cell_place(mixed));
         }

@@ -12,41 +12,31 @@ use crate::sys::isa::{Compiled, Function};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
 
-/// A lookup, compiled per layout and per way to find the table.
-struct ContainsAs<L, const FORM: u8>(PhantomData<L>);
-
-/// For all filters.
-const ANY: u8 = 0;
-/// For filters that begin with one shard (most of up to 250,000 keys) or with several, without refills; and for those
-/// with refills.
-const ONE: u8 = 1;
-const MANY: u8 = 2;
-const REFILLED: u8 = 3;
+/// A lookup, compiled per layout, for filters that begin with one shard (most of up to 250,000 keys) or any number, and
+/// with refills (`EXTENDED`) or without.
+struct ContainsAs<L, const ONE: bool, const EXTENDED: bool>(PhantomData<L>);
 
 /// The lookup for growing filters of this plan on this processor.
 pub(super) fn contains_in<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing<K>>> {
     with_layout!(layout_of(plan), L => match plan.shards {
-        1 if plan.extension_bits > 0 || !K::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, REFILLED>>(),
-        1 => Compiled::for_scalars::<ContainsAs<L, ONE>>(),
-        _ if K::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, MANY>>(),
-        _ => Compiled::for_scalars::<ContainsAs<L, ANY>>(),
+        1 if plan.extension_bits > 0 || !K::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, true, true>>(),
+        1 => Compiled::for_scalars::<ContainsAs<L, true, false>>(),
+        _ if K::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, false, false>>(),
+        _ => Compiled::for_scalars::<ContainsAs<L, false, true>>(),
     })
 }
 
-impl<K: SlotKind, L: BucketLayout, const FORM: u8> Function<Contains<Growing<K>>> for ContainsAs<L, FORM> {
+impl<K: SlotKind, L: BucketLayout, const ONE: bool, const EXTENDED: bool> Function<Contains<Growing<K>>>
+    for ContainsAs<L, ONE, EXTENDED>
+{
     #[inline(always)]
     fn run(growing: &Growing<K>, mixed: Mixed) -> bool {
-        let CellPlace { cell, class } = match FORM {
-            ONE => growing.geometry.cell_place_in_one(mixed),
-            MANY => growing.geometry.cell_place_in_many(mixed),
-            REFILLED => growing.geometry.cell_place_extended(mixed),
-            _ => growing.geometry.cell_place_in_any(mixed),
-        };
+        let CellPlace { cell, class } = growing.geometry.cell_place_as::<ONE, EXTENDED>(mixed);
         let cell = growing.directory.cell(cell);
         let leaf = growing.directory.member_at(cell);
         // This branch is predictable, except during one of many doublings. One function for both would leave each too
         // few registers.
-        let is_one_kind = L::Runs::SLOTS == 4 && (FORM == ONE || FORM == MANY);
+        let is_one_kind = L::Runs::SLOTS == 4 && !EXTENDED;
         if !is_one_kind && leaf.constants.shape.is_other() {
             let buckets = u64::from(class.first.get()) << 32 | u64::from(class.second.get());
             return growing.contains_in_other::<L>(mixed, cell, leaf, class.fingerprint.get(), buckets);
@@ -70,7 +60,7 @@ impl<K: SlotKind> Lookup for Growing<K> {
 }
 
 impl<K: SlotKind> Growing<K> {
-    /// Looks up a class that [`Geometry::cell_place_extended`](crate::layout::Geometry::cell_place_extended) located.
+    /// Looks up a class that [`Geometry::cell_place_as`](crate::layout::Geometry::cell_place_as) located.
     /// Takes both buckets in one number, so that all arguments are in registers.
     #[inline(never)]
     fn contains_in_other<'a, L: BucketLayout>(
