@@ -5,7 +5,7 @@ use super::kind::{Kind, Timed};
 use crate::builder::Builder;
 use crate::error::BuildError;
 use crate::raw::{RawFilter, Tagging};
-use crate::sys::sync::SharedCounter;
+use crate::sys::sync::RelaxedCounter;
 use core::time::Duration;
 
 /// The life of keys or counts.
@@ -58,12 +58,12 @@ pub(crate) struct Clock {
     /// The nanoseconds that had passed of its tick: 0, unless the filter was loaded.
     passed: u64,
     /// Nanoseconds since the tick of `begun`.
-    told: SharedCounter,
+    told: RelaxedCounter,
 }
 
 impl Clock {
     pub(crate) fn new(life: Life, begun: u64, passed: u64) -> Self {
-        let clock = Clock { life, begun, passed, told: SharedCounter::default() };
+        let clock = Clock { life, begun, passed, told: RelaxedCounter::default() };
         clock.told.raise(passed);
         clock
     }

@@ -4,11 +4,9 @@
 
 use core::sync::atomic::Ordering;
 
-#[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
-pub(crate) use shim::AllGuards;
 #[cfg(all(feature = "shared", target_os = "linux"))]
 pub(crate) use shim::release_abandoned;
-pub(crate) use shim::{AtomicPtr, AtomicU64, Mutex, MutexGuard, load_locked, lock};
+pub(crate) use shim::{AllGuards, AtomicPtr, AtomicU64, Mutex, MutexGuard, load_locked, lock};
 
 /// Declared before the guards of a critical section and dropped after them: then every store under the guards is visible to every
 /// thread.
@@ -49,7 +47,7 @@ pub(crate) fn fence_acquire() {
     shim::fence(Ordering::Acquire);
 }
 
-/// A number for statistics, which orders nothing. Models do not see it, so they do not explore its changes.
+/// A number that orders nothing. Models do not see it, so they do not explore its changes.
 #[derive(Default)]
 pub(crate) struct RelaxedCounter(core::sync::atomic::AtomicU64);
 
@@ -61,16 +59,7 @@ impl RelaxedCounter {
         self.0.store(change(self.0.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
 
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// A number that many threads add to, or raise, and that orders nothing.
-#[derive(Default)]
-pub(crate) struct SharedCounter(core::sync::atomic::AtomicU64);
-
-impl SharedCounter {
+    /// Adds to the number. Any thread may call this, and `raise`.
     pub(crate) fn add(&self, number: u64) -> u64 {
         // Relaxed: each addition counts, in some order.
         self.0.fetch_add(number, Ordering::Relaxed)
@@ -111,17 +100,6 @@ pub(crate) fn in_order<T>(clock: impl FnOnce() -> T) -> T {
     let time = clock();
     fence(Ordering::SeqCst);
     time
-}
-
-/// The guards of any number of mutexes: those of models cannot be unlocked without a guard.
-#[cfg(all(test, any(cuckoo_loom, cuckoo_shuttle)))]
-pub(crate) struct AllGuards<'a, T>(Vec<MutexGuard<'a>>, core::marker::PhantomData<&'a T>);
-
-#[cfg(all(test, any(cuckoo_loom, cuckoo_shuttle)))]
-impl<'a, T> AllGuards<'a, T> {
-    pub(crate) fn lock(of: &'a [T], mutex: fn(&T) -> &Mutex) -> Self {
-        AllGuards(of.iter().map(|value| lock(mutex(value))).collect(), core::marker::PhantomData)
-    }
 }
 
 #[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]
@@ -198,51 +176,52 @@ mod shim {
     }
 }
 
-#[cfg(all(test, cuckoo_loom))]
+#[cfg(all(test, any(cuckoo_loom, cuckoo_shuttle)))]
 mod shim {
-    use core::sync::atomic::Ordering;
+    use core::marker::PhantomData;
+    #[cfg(cuckoo_loom)]
+    use loom::sync as checker;
+    #[cfg(cuckoo_shuttle)]
+    use shuttle::sync as checker;
 
-    pub(super) use loom::sync::atomic::fence;
-    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64};
-    pub(crate) type Mutex = loom::sync::Mutex<()>;
-    pub(crate) type MutexGuard<'a> = loom::sync::MutexGuard<'a, ()>;
+    pub(super) use checker::atomic::fence;
+    pub(crate) use checker::atomic::{AtomicPtr, AtomicU64};
+    pub(crate) type Mutex = checker::Mutex<()>;
+    pub(crate) type MutexGuard<'a> = checker::MutexGuard<'a, ()>;
+
+    /// The guards of any number of mutexes, which cannot be unlocked without a guard.
+    pub(crate) struct AllGuards<'a, T>(Vec<MutexGuard<'a>>, PhantomData<&'a T>);
+
+    impl<'a, T> AllGuards<'a, T> {
+        pub(crate) fn lock(of: &'a [T], mutex: fn(&T) -> &Mutex) -> Self {
+            AllGuards(of.iter().map(|value| lock(mutex(value))).collect(), PhantomData)
+        }
+    }
 
     pub(crate) fn lock(mutex: &Mutex) -> MutexGuard<'_> {
         mutex.lock().expect("no thread panics while it holds a stripe")
     }
 
-    /// An ordinary load would hide the loads of other threads from this thread's next store to the same word, and a model would
-    /// explore a single interleaving (tokio-rs/loom #166). This load is invisible to loom's reduction.
+    /// Loom: an ordinary load would hide the loads of other threads from this thread's next store to the same word, and
+    /// a model would explore a single interleaving (tokio-rs/loom #166). This load is invisible to loom's reduction.
+    ///
+    /// Shuttle: no switch of threads here. No other thread writes the word unless the locks are broken, and the store
+    /// that follows is a switch. Schedules are shorter, and the other switches are tried more often.
     #[allow(unsafe_code)]
     pub(crate) fn load_locked(word: &AtomicU64) -> u64 {
-        // SAFETY: only the holder of the stripe's lock stores to the word, and the caller holds it; otherwise loom panics here.
-        unsafe { word.unsync_load() }
-    }
-
-    pub(crate) fn fence_after_unlock() {
-        loom::sync::atomic::fence(Ordering::SeqCst);
-    }
-}
-
-#[cfg(all(test, cuckoo_shuttle))]
-mod shim {
-    pub(super) use shuttle::sync::atomic::fence;
-    pub(crate) use shuttle::sync::atomic::{AtomicPtr, AtomicU64};
-    pub(crate) type Mutex = shuttle::sync::Mutex<()>;
-    pub(crate) type MutexGuard<'a> = shuttle::sync::MutexGuard<'a, ()>;
-
-    pub(crate) fn lock(mutex: &Mutex) -> MutexGuard<'_> {
-        mutex.lock().expect("no thread panics while it holds a stripe")
-    }
-
-    /// No switch of threads here: no other thread writes the word unless the locks are broken, and the store that follows is a
-    /// switch. Schedules are shorter, and the other switches are tried more often.
-    #[allow(unsafe_code)]
-    pub(crate) fn load_locked(word: &AtomicU64) -> u64 {
-        // SAFETY: shuttle runs one thread at a time.
-        unsafe { word.raw_load() }
+        // SAFETY: only the holder of the stripe's lock stores to the word, and the caller holds it; otherwise loom
+        // panics here. Shuttle runs one thread at a time.
+        unsafe {
+            #[cfg(cuckoo_loom)]
+            return word.unsync_load();
+            #[cfg(cuckoo_shuttle)]
+            return word.raw_load();
+        }
     }
 
     /// Shuttle executes every access in order.
-    pub(crate) fn fence_after_unlock() {}
+    pub(crate) fn fence_after_unlock() {
+        #[cfg(cuckoo_loom)]
+        fence(core::sync::atomic::Ordering::SeqCst);
+    }
 }

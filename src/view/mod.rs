@@ -21,7 +21,7 @@ use crate::layout::Mixed;
 use crate::snapshot::open_regular;
 use crate::snapshot::{SnapshotHeader, Stored};
 use crate::sys::bytes::Bytes;
-use crate::sys::sync::SharedCounter;
+use crate::sys::sync::RelaxedCounter;
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -77,7 +77,7 @@ pub struct FilterView<'a, F: Viewed> {
     lookups: Lookups<'a>,
     stored: Stored,
     /// The epoch of lookups.
-    now: SharedCounter,
+    now: RelaxedCounter,
     hasher: F::Hasher,
 }
 
@@ -218,7 +218,7 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
         let (mut stored, tables) = Stored::new(&bytes, F::Kind::NAME)?;
         let hasher = hasher(&stored.header)?;
         stored.header.check_hashing::<F::Key, F::Hasher>(&hasher)?;
-        let now = SharedCounter::default();
+        let now = RelaxedCounter::default();
         now.raise(stored.epoch_after(Duration::ZERO));
         let lookups = Lookups::new(bytes, &stored, tables)?;
         stored.note_taken(lookups.bytes(), lookups.slots(stored.plan()));

@@ -40,7 +40,7 @@ use crate::sys::directory::{Directory, Member};
 use crate::sys::isa::Compiled;
 use crate::sys::memory::{Arena, Buffer, HugePages};
 use crate::sys::prefetch::CacheLevel;
-use crate::sys::sync::{AtomicU64, SharedCounter};
+use crate::sys::sync::{AtomicU64, RelaxedCounter};
 use leaf::Leaf;
 
 #[repr(C)]
@@ -57,10 +57,10 @@ pub(crate) struct Growing<K: SlotKind = Bare> {
     begun_at: u32,
     /// The memory of tables.
     arena: Arena,
-    clears: SharedCounter,
-    refills: SharedCounter,
-    splits: SharedCounter,
-    nanos_in_splits: SharedCounter,
+    clears: RelaxedCounter,
+    refills: RelaxedCounter,
+    splits: RelaxedCounter,
+    nanos_in_splits: RelaxedCounter,
 }
 
 /// From this number of bytes on, the initial memory is allocated at once as a trial.
@@ -113,10 +113,10 @@ impl<K: SlotKind> Growing<K> {
             begun_with,
             begun_at,
             arena,
-            clears: SharedCounter::default(),
-            refills: SharedCounter::default(),
-            splits: SharedCounter::default(),
-            nanos_in_splits: SharedCounter::default(),
+            clears: RelaxedCounter::default(),
+            refills: RelaxedCounter::default(),
+            splits: RelaxedCounter::default(),
+            nanos_in_splits: RelaxedCounter::default(),
         })
     }
 
