@@ -148,10 +148,9 @@ impl World {
 
     /// What a copy of all tables has of this class.
     fn copied(&self, key: Mixed) -> usize {
-        let growing = self.growing();
-        let (class, mut copies) = (growing.cell_place(key).class, 0);
+        let (class, mut copies) = (self.growing().cell_place(key).class, 0);
         let mut words = vec![0; self.raw.plan().words];
-        let each = growing.copy_each(0..1, &mut words, |copy, words| {
+        let each = self.raw.copy_each(0..1, &mut words, |copy, words| {
             let alike = |found: &Class| *found == class || *found == class.turned();
             copies += self.raw.contents(copy, words).filter(|(place, _)| alike(&place.class)).count();
             assert_eq!(self.raw.contents(copy, words).count() as u64, copy.count, "a copy is of as many as it says");

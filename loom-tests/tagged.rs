@@ -419,8 +419,10 @@ fn shards_copied_at_different_epochs_keep_their_deadlines() {
         }
         let read = assembly.finish().expect("memory");
         let [first, second] = [0, 1].map(|number| {
-            let live = read.flat().at(number).classes(Tags::new(&plan).moment(read.epoch()));
-            live.map(|(_, value)| value).collect::<Vec<_>>()
+            let (tags, slots) = (Tags::new(&plan), read.flat().at(number).contents());
+            let moment = tags.moment(read.epoch());
+            let live = slots.filter(|&(_, slot)| tags.fingerprint(slot, moment).is_some());
+            live.map(|(_, slot)| tags.value(slot, moment)).collect::<Vec<_>>()
         });
         let now = copied[1].2 as u32;
         assert_eq!(first, vec![1; usize::from(now == 0)], "what is dead lives in what was read");

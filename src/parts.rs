@@ -199,7 +199,7 @@ impl<K: ?Sized, S> FilterPart<K, S> {
             return Err(BuildError::NoSuchShards { requested: shards, shards: layout.plan.shards });
         }
         let plan = Plan { shards: shards.len(), ..layout.plan };
-        let bytes = RawFilter::<Bare>::bytes_of(&plan).unwrap_or(usize::MAX);
+        let bytes = RawFilter::<Bare>::bytes_at(&plan, 0).unwrap_or(usize::MAX);
         let raw = RawFilter::new(&plan, huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
         Ok(FilterPart { layout, raw, shards })
     }
@@ -275,7 +275,8 @@ impl<K: ?Sized, S> FilterPart<K, S> {
     /// Stores keys of this part.
     fn insert_each(&self, hashes: &[u64], put: Put, answers: Answers<'_>) -> BulkReport {
         let hashes = &mut hashes.iter().copied().map(Mixed::of);
-        self.raw.insert_each_of_part(&self.layout.geometry, self.shards.start, hashes, put, answers)
+        let (geometry, first) = (&self.layout.geometry, self.shards.start);
+        self.raw.insert_each_of_part(geometry, first, hashes, put, usize::MAX, answers)
     }
 }
 

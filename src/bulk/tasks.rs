@@ -136,7 +136,7 @@ impl<K: SlotKind> Flat<K> {
     fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget], put: Put) -> NotStored {
         block.for_each_shard(0, self.par_each().zip(budgets), |(shard, budget), runs| {
             let (mut not_stored, mut search) = (NotStored::default(), Search::new());
-            change(self.shards.geometry(), shard, runs, |shard, class, outcome| {
+            change(self.geometry(), shard, runs, |shard, class, outcome| {
                 let Ok(result) = shard.insert(Fixed, &mut search, budget, class, put);
                 not_stored.note(outcome, result);
             });
@@ -149,7 +149,7 @@ impl<K: SlotKind> Flat<K> {
     pub(super) fn remove_block(&self, block: &mut Block<bool>, value: Option<u32>) -> usize {
         block.for_each_shard(0, self.par_each(), |shard, runs| {
             let mut missing = 0;
-            change(self.shards.geometry(), shard, runs, |shard, class, removed| {
+            change(self.geometry(), shard, runs, |shard, class, removed| {
                 *removed = shard.remove(class, value) != 0;
                 missing += usize::from(!*removed);
             });
@@ -168,7 +168,7 @@ impl<K: SlotKind> Flat<K> {
     }
 
     fn par_each(&self) -> impl IndexedParallelIterator<Item = Shard<'_, K::Slots<'_>>> {
-        (0..self.shards.plan().shards).into_par_iter().map(|number| self.at(number))
+        (0..self.shards.plan.shards).into_par_iter().map(|number| self.at(number))
     }
 }
 

@@ -309,7 +309,7 @@ impl sealed::Sealed for Tagged {
     }
 
     fn show(raw: &RawFilter<Tagging>, shown: &mut fmt::DebugStruct<'_, '_>) {
-        shown.field("max_tag", &(raw.tags().most() - 1));
+        shown.field("max_tag", &(raw.tags().most - 1));
     }
 
     fn merged(_: &RawFilter<Tagging>, _: &Timing, value: u32) -> Put {

@@ -55,7 +55,7 @@ impl<K: ?Sized, S> Builder<K, S, Tagged> {
 impl<K: ?Sized, S> TaggedFilter<K, S> {
     /// The value of a tag: that of a dead slot is 0.
     pub(crate) fn value(&self, tag: u32) -> Result<u32, InsertError> {
-        if tag < self.raw.tags().most() { Ok(tag + 1) } else { Err(InsertError::TagTooLarge) }
+        if tag < self.raw.tags().most { Ok(tag + 1) } else { Err(InsertError::TagTooLarge) }
     }
 
     /// An insertion with this tag.

@@ -13,9 +13,9 @@ use core::hint::select_unpredictable;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format {
     pub(crate) lanes: Lanes,
-    slot_bits: u32,
-    bucket_bits: u64,
-    packing: Packing,
+    pub(crate) slot_bits: u32,
+    pub(crate) bucket_bits: u64,
+    pub(crate) packing: Packing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +38,10 @@ pub(crate) struct Slot {
 /// Slots of one bucket with some value, if any.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matches {
-    bucket: Bucket,
+    pub(crate) bucket: Bucket,
     /// Results of [`Lanes::equal`], for the lower run, and for the higher one if there are two.
-    low: u64,
-    high: u64,
+    pub(crate) low: u64,
+    pub(crate) high: u64,
 }
 
 impl Format {
@@ -54,24 +54,10 @@ impl Format {
         Format { lanes: Lanes::new(slot_bits), slot_bits, bucket_bits: SLOTS as u64 * u64::from(slot_bits), packing }
     }
 
-    #[inline(always)]
-    pub(crate) fn packing(&self) -> Packing {
-        self.packing
-    }
-
-    pub(crate) fn slot_bits(&self) -> u32 {
-        self.slot_bits
-    }
-
-    #[inline(always)]
-    pub(crate) fn bucket_bits(&self) -> u64 {
-        self.bucket_bits
-    }
-
     /// Returns the lowest bit of a bucket in its shard.
     #[inline]
     pub(crate) fn begin(&self, bucket: Bucket) -> u64 {
-        u64::from(bucket.get()) * self.bucket_bits()
+        u64::from(bucket.get()) * self.bucket_bits
     }
 
     /// Returns the bits of a run: a whole bucket up to 16 bits per slot, half a bucket above.
@@ -105,11 +91,6 @@ impl Format {
 }
 
 impl Matches {
-    #[inline(always)]
-    pub(crate) fn new(bucket: Bucket, low: u64, high: u64) -> Self {
-        Matches { bucket, low, high }
-    }
-
     #[inline]
     pub(crate) fn any(self) -> bool {
         self.low | self.high != 0

@@ -17,7 +17,6 @@ use super::geometry::{Bucket, Class, Fingerprint, Geometry};
 use super::lanes::SLOTS;
 use super::plan::{
     FINGERPRINT_BITS, LOAD, Plan, SHARD_BUCKETS, Unplannable, buckets_for, expected_false_positive_rate, spread,
-    words_for,
 };
 use super::tags::Tags;
 use core::ops::RangeInclusive;
@@ -245,19 +244,10 @@ impl Plan {
     }
 
     pub(crate) fn leaf(&self, extent: &Extent) -> Plan {
-        let (slot_bits, level) = (self.slot_bits - extent.dropped, self.level(extent));
-        let buckets = self.buckets >> (self.extension_bits - level);
-        Plan {
-            shards: 1,
-            buckets,
-            fingerprint_bits: self.fingerprint_bits - extent.dropped,
-            slot_bits,
-            reserve_bits: self.reserve_bits - extent.dropped,
-            extension_bits: level,
-            words: words_for(buckets.into(), slot_bits) as usize,
-            stripes: buckets.div_ceil(1 << self.stripe_shift) as usize,
-            ..*self
-        }
+        let (level, bits) = (self.level(extent), |bits| bits - extent.dropped);
+        let (buckets, slot_bits) = (self.buckets >> (self.extension_bits - level), bits(self.slot_bits));
+        let leaf = Plan::of(1, buckets, bits(self.fingerprint_bits), slot_bits, self.stripe_shift);
+        Plan { count_bits: self.count_bits, reserve_bits: bits(self.reserve_bits), extension_bits: level, ..leaf }
     }
 
     pub(crate) fn extent_after(&self, doublings: u32, first_cell: usize) -> Extent {

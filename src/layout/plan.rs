@@ -96,7 +96,7 @@ impl Plan {
         Ok(Plan::of(shards, buckets as u32, width, width, stripe_shift))
     }
 
-    fn of(shards: usize, buckets: u32, fingerprint_bits: u32, slot_bits: u32, stripe_shift: u32) -> Self {
+    pub(super) fn of(shards: usize, buckets: u32, fingerprint_bits: u32, slot_bits: u32, stripe_shift: u32) -> Self {
         Plan {
             shards,
             buckets,
@@ -221,7 +221,7 @@ pub(super) fn spread(capacity: usize) -> f64 {
     (2.5 * (capacity as f64).sqrt()).min(2000.0)
 }
 
-pub(super) fn words_for(buckets: u64, width: u32) -> u64 {
+fn words_for(buckets: u64, width: u32) -> u64 {
     (buckets * SLOTS as u64 * u64::from(width)).div_ceil(64)
 }
 

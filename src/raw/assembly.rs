@@ -2,11 +2,12 @@
 
 use super::filter::RawFilter;
 use super::flat::Flat;
-use super::growing::{Growing, NewTable};
+use super::growing::{Growing, Leaf};
 use super::shard::Shard;
 use super::shards::Shards;
 use super::slots::{Bare, SlotKind};
 use crate::layout::{Extent, Fingerprint, Geometry, Plan};
+use crate::sys::directory::New;
 use crate::sys::memory::{Arena, HugePages};
 use std::sync::{Mutex, PoisonError};
 
@@ -20,7 +21,7 @@ pub(crate) struct Assembly<K: SlotKind> {
 
 enum Tables<K: SlotKind> {
     Flat(Box<Flat<K>>),
-    Growing(Arena, Mutex<Vec<NewTable>>),
+    Growing(Arena, Mutex<Vec<New<Leaf>>>),
 }
 
 /// The reason for which a table cannot be filled.
@@ -54,7 +55,7 @@ impl<K: SlotKind> Assembly<K> {
                 fill_checked(flat.shards.at(extent.first_cell, Bare), &self.plan, extent, fill)?;
             }
             Tables::Growing(arena, tables) => {
-                let table = NewTable::new(&self.plan, extent, arena).ok_or(Unfilled::OutOfMemory)?;
+                let table = Leaf::new(&self.plan, extent, arena).ok_or(Unfilled::OutOfMemory)?;
                 fill_checked(table.shard(), &self.plan, extent, fill)?;
                 tables.lock().unwrap_or_else(PoisonError::into_inner).push(table);
             }
@@ -112,7 +113,7 @@ pub(crate) fn fill_alone<E>(
     fill: impl FnOnce(Shard<'_>) -> Result<(), E>,
 ) -> Result<(), Unfilled<E>> {
     if plan.grows() {
-        let table = NewTable::new(plan, extent, &Arena::new(HugePages::Unadvised)).ok_or(Unfilled::OutOfMemory)?;
+        let table = Leaf::new(plan, extent, &Arena::new(HugePages::Unadvised)).ok_or(Unfilled::OutOfMemory)?;
         return fill_checked(table.shard(), plan, extent, fill);
     }
     let (plan, extent) = (Plan { shards: 1, ..*plan }, Extent { first_cell: 0, ..*extent });

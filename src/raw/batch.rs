@@ -110,10 +110,7 @@ impl<K: SlotKind> RawFilter<K> {
         max_listed: usize,
         answers: Answers<'_>,
     ) -> BulkReport {
-        match self {
-            RawFilter::Flat(flat) => flat.places().insert_each(hashes, put, max_listed, answers),
-            RawFilter::Growing(growing) => growing.insert_each(hashes, put, max_listed, answers),
-        }
+        self.insert_each_of_part(self.geometry(), 0, hashes, put, max_listed, answers)
     }
 
     /// Like [`insert_each`](Self::insert_each), but the shards are those of a larger filter with this geometry, from
@@ -124,12 +121,13 @@ impl<K: SlotKind> RawFilter<K> {
         first: usize,
         hashes: Hashes<'_>,
         put: Put,
+        max_listed: usize,
         answers: Answers<'_>,
     ) -> BulkReport {
         match self {
-            RawFilter::Flat(flat) => Places { flat, geometry, first }.insert_each(hashes, put, usize::MAX, answers),
+            RawFilter::Flat(flat) => Places { flat, geometry, first }.insert_each(hashes, put, max_listed, answers),
             // A growing filter has no parts.
-            RawFilter::Growing(growing) => growing.insert_each(hashes, put, usize::MAX, answers),
+            RawFilter::Growing(growing) => growing.insert_each(hashes, put, max_listed, answers),
         }
     }
 
@@ -149,18 +147,6 @@ impl<K: SlotKind> RawFilter<K> {
             RawFilter::Flat(flat) => flat.places().remove_in_order::<FAR_AHEAD>(hashes, value, note),
         }
         report
-    }
-
-    /// Prefetches everything that a lookup of this class reads.
-    #[inline]
-    pub(crate) fn prefetch(&self, mixed: Mixed) {
-        match self {
-            RawFilter::Flat(flat) => {
-                let (shard, class) = flat.locate(mixed);
-                shard.fetch_for_lookup(class);
-            }
-            RawFilter::Growing(growing) => growing.prefetch(mixed),
-        }
     }
 
     /// Calls `work` with each key and its companion, some keys after its buckets were prefetched.
@@ -261,7 +247,7 @@ impl<K: SlotKind> Growing<K> {
     /// may be in another table.
     #[inline(always)]
     fn in_order(&self, hashes: Hashes<'_>, work: impl FnMut(CellPlace)) {
-        let fetched = hashes.map(|mixed| self.cell_place(mixed)).inspect(|&place| self.fetch(place, CacheLevel::L1));
+        let fetched = hashes.map(|mixed| self.cell_place(mixed)).inspect(|&place| self.fetch(place));
         rolling::<FAR_AHEAD, _>(fetched, |_| {}, work);
     }
 }

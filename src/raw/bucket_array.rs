@@ -3,7 +3,7 @@
 use super::intent::{self, Intent};
 use super::locks::{Locked, LockedAll};
 use super::shards::Shards;
-use crate::layout::{Bucket, Format, Matches, Packing, SLOTS, Slot, occupied_in};
+use crate::layout::{Bucket, Format, Matches, Packing, SLOTS, Slot};
 use crate::sys::prefetch::{CacheLevel, prefetch};
 use crate::sys::steps::{Step, reached};
 use crate::sys::sync::{AtomicU64, load_locked};
@@ -21,7 +21,7 @@ pub(crate) struct BucketArray<'a> {
 impl<'a> BucketArray<'a> {
     #[inline(always)]
     pub(super) fn of(shards: &'a Shards, shard: usize) -> Self {
-        BucketArray { shards, first: shard * shards.plan().words }
+        BucketArray { shards, first: shard * shards.plan.words }
     }
 
     #[inline(always)]
@@ -30,7 +30,7 @@ impl<'a> BucketArray<'a> {
     }
 
     fn count(self) -> usize {
-        self.shards.plan().words
+        self.shards.plan.words
     }
 
     pub(super) fn words(self) -> &'a [AtomicU64] {
@@ -41,10 +41,6 @@ impl<'a> BucketArray<'a> {
     pub(super) fn word(self, number: u64) -> &'a AtomicU64 {
         debug_assert!(number < self.count() as u64, "word {number} of {}", self.count());
         self.shards.words.at(self.first + number as usize)
-    }
-
-    pub(crate) fn bytes(self) -> usize {
-        self.count() * size_of::<AtomicU64>()
     }
 
     /// Returns a function that writes the words of a shard that no other thread knows, one after the other.
@@ -83,25 +79,17 @@ impl<'a> BucketArray<'a> {
     /// Counts the occupied slots of these buckets in a shard without writers. Returns `None` if any bit behind the last
     /// bucket is set.
     pub(crate) fn occupied(self, buckets: impl ExactSizeIterator<Item = Bucket>) -> Option<u64> {
-        /// At every width, a block begins at a word and has at most `BYTES` bytes.
-        const BLOCK: usize = 256;
-        const BYTES: usize = BLOCK * SLOTS * 4;
-        let (width, mut left, mut taken) = (self.format().slot_bits(), buckets.len(), 0);
-        let mut bytes = [0; BYTES];
-        for words in self.words().chunks(BLOCK * SLOTS * width as usize / 64) {
-            let to = bytes.as_chunks_mut().0.iter_mut();
-            words.iter().zip(to).for_each(|(word, to)| *to = Optimistic.load(word).to_le_bytes());
-            taken += occupied_in(&bytes[..size_of::<u64>() * words.len()], width, left.min(BLOCK))?;
-            left = left.saturating_sub(BLOCK);
-        }
-        Some(taken)
+        let end = buckets.len() as u64 * self.format().bucket_bits;
+        let is_set_behind = !end.is_multiple_of(64) && Optimistic.load(self.word(end / 64)) >> (end % 64) != 0;
+        let occupied = |bucket| self.slots(bucket, Optimistic).into_iter().filter(|&slot| slot != 0).count() as u64;
+        (!is_set_behind).then(|| buckets.map(occupied).sum())
     }
 
     /// The runs of a bucket, each below other bits; the second is meaningless where a bucket has one run. `format` is
     /// that of the filter, or a copy of it.
     #[inline(always)]
     pub(super) fn runs(self, format: &Format, bucket: Bucket, reading: impl Reading) -> [u64; 2] {
-        if let Packing::Word = format.packing() {
+        if let Packing::Word = format.packing {
             return [reading.load(self.word(u64::from(bucket.get()))), 0];
         }
         let begin = format.begin(bucket);
@@ -134,11 +122,6 @@ impl<'a> BucketArray<'a> {
         self.format().slots(self.runs(self.format(), bucket, reading))
     }
 
-    pub(crate) fn prefetch_all(self) {
-        // Most machines have cache lines of 8 words.
-        self.words().chunks(8).for_each(|line| prefetch(&line[0], CacheLevel::L2));
-    }
-
     #[inline]
     pub(crate) fn prefetch(self, bucket: Bucket, level: CacheLevel) {
         prefetch(self.word(self.format().begin(bucket) / 64), level);
@@ -148,7 +131,7 @@ impl<'a> BucketArray<'a> {
     #[inline(always)]
     pub(super) fn matching(self, bucket: Bucket, reading: impl Reading, is: impl Fn(u64) -> u64) -> Matches {
         let [low, high] = self.runs(self.format(), bucket, reading);
-        Matches::new(bucket, is(low), if self.format().has_two_runs() { is(high) } else { 0 })
+        Matches { bucket, low: is(low), high: if self.format().has_two_runs() { is(high) } else { 0 } }
     }
 
     /// The lowest slot with room of two buckets, in the bucket where its position is lower: buckets fill from their
@@ -177,7 +160,7 @@ impl<'a> BucketArray<'a> {
     #[inline]
     pub(super) fn value(self, locked: &Locked<'_, impl Sized>, slot: Slot) -> u32 {
         locked.assert_holds(slot.bucket);
-        let width = self.format().slot_bits();
+        let width = self.format().slot_bits;
         let (word, shift) = (slot.begin / 64, slot.begin % 64);
         let spilled = (shift + u64::from(width)).saturating_sub(64);
         let low = load_locked(self.word(word)) >> shift;
@@ -197,7 +180,7 @@ impl<'a> BucketArray<'a> {
 
     #[inline(always)]
     fn is_in_two_words(self, slot: Slot) -> bool {
-        (slot.begin % 64) as u32 + self.format().slot_bits() > 64
+        (slot.begin % 64) as u32 + self.format().slot_bits > 64
     }
 
     /// Notes a store to two words before it, unless it is a part of a noted change.
@@ -239,7 +222,7 @@ impl<'a> BucketArray<'a> {
     /// dead_while_it_is_swept).
     #[inline]
     pub(super) fn write(self, slot: Slot, value: u32) {
-        let width = self.format().slot_bits();
+        let width = self.format().slot_bits;
         let mask = u64::from(u32::MAX >> (32 - width));
         let (word, shift) = (slot.begin / 64, (slot.begin % 64) as u32);
         if shift + width > 64 {

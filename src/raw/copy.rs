@@ -3,13 +3,14 @@
 use super::assembly::Assembly;
 use super::bucket_array::Optimistic;
 use super::exclusive::KEYS_UNDER_LOCKS;
-use super::filter::RawFilter;
+use super::filter::{RawFilter, with_directory};
+use super::flat::Flat;
 use super::owner::Fixed;
 use super::pair::Put;
 use super::shard::Shard;
 use super::slots::{Compare, SlotKind, Slots, Tagged};
 use crate::error::InsertError;
-use crate::layout::{Bucket, CellPlace, Class, Extent, SLOTS, Search, SearchBudget, occupied_in, unpack};
+use crate::layout::{Bucket, CellPlace, Class, Extent, Search, SearchBudget, occupied_in, unpack};
 use crate::sys::memory::HugePages;
 use core::convert::Infallible;
 use core::ops::Range;
@@ -32,14 +33,12 @@ impl<K: SlotKind> RawFilter<K> {
         words: &mut [u64],
         mut take: impl FnMut(&TableCopy, &[u64]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let flat = match self {
-            RawFilter::Flat(flat) => flat,
-            RawFilter::Growing(growing) => return growing.copy_each(shards, words, take),
-        };
-        for first_cell in shards {
-            let (count, epoch) = flat.at(first_cell).copy_to(words);
-            let extent = self.plan().extent_after(0, first_cell);
-            take(&TableCopy { extent, count, epoch, words: words.len() }, words)?;
+        let cells_at = |depth| self.plan().cells_at(depth);
+        let [mut cell, end] = [shards.start, shards.end].map(|shard| shard * cells_at(0));
+        while cell < end {
+            let copy = with_directory!(self, directory => directory.copy_table(cell, words));
+            cell += cells_at(copy.extent.depth);
+            take(&copy, &words[..copy.words])?;
         }
         Ok(())
     }
@@ -55,13 +54,24 @@ impl<K: SlotKind> RawFilter<K> {
     /// Calls `work` with each copy of each class, with its whole fingerprint and the shard in which it began, in a
     /// filter without writers.
     pub(crate) fn each_class(&self, mut work: impl FnMut(usize, Class)) {
-        let moment = self.kind().slots().moment(self.kind().slots().now());
+        let (slots, cells) = (self.kind().slots(), self.plan().cells_at(0));
+        let moment = slots.moment(slots.now());
         match self {
             RawFilter::Flat(flat) => {
-                let shards = flat.each().enumerate();
-                shards.for_each(|(number, shard)| shard.classes(moment).for_each(|(class, _)| work(number, class)));
+                for (number, shard) in flat.each().enumerate() {
+                    for (first, slot) in shard.contents() {
+                        let Some(fingerprint) = slots.fingerprint(slot, moment) else { continue };
+                        let second = flat.geometry().alternate(fingerprint, first);
+                        work(number, Class { fingerprint, first, second });
+                    }
+                }
             }
-            RawFilter::Growing(growing) => growing.classes(moment).for_each(|(number, class)| work(number, class)),
+            RawFilter::Growing(growing) => {
+                for (extent, shard) in growing.extents().zip(growing.each()) {
+                    let live = self.live(extent, moment, shard.contents());
+                    live.for_each(|(place, _)| work(place.cell / cells, place.class));
+                }
+            }
         }
     }
 
@@ -83,14 +93,23 @@ impl<K: SlotKind> RawFilter<K> {
         copy: &TableCopy,
         words: &'a [u64],
     ) -> impl Iterator<Item = (CellPlace, u32)> + use<'a, K> {
-        let (plan, geometry, slots) = (self.plan(), self.geometry(), self.kind().slots());
-        let (moment, extent, table) = (slots.moment_at(copy.epoch), copy.extent, plan.leaf(&copy.extent));
+        let table = self.plan().leaf(&copy.extent);
         let buckets = table.all_buckets().zip(unpack(words, table.slot_bits, table.buckets as usize));
-        buckets.flat_map(move |(bucket, contents): (Bucket, [u32; SLOTS])| {
-            contents.into_iter().filter_map(move |slot| {
-                let stored = slots.fingerprint(slot, moment)?;
-                Some((geometry.cell_place_of(plan, &extent, stored, bucket), slots.value(slot, moment)))
-            })
+        let slots = buckets.flat_map(|(bucket, slots)| slots.map(move |slot| (bucket, slot)));
+        self.live(copy.extent, self.kind().slots().moment_at(copy.epoch), slots)
+    }
+
+    /// The places and the values of the live slots of a table.
+    fn live<'a>(
+        &'a self,
+        extent: Extent,
+        moment: K::Moment,
+        slots: impl Iterator<Item = (Bucket, u32)> + 'a,
+    ) -> impl Iterator<Item = (CellPlace, u32)> + 'a {
+        let (plan, geometry, kind) = (self.plan(), self.geometry(), self.kind().slots());
+        slots.filter_map(move |(bucket, slot)| {
+            let stored = kind.fingerprint(slot, moment)?;
+            Some((geometry.cell_place_of(plan, &extent, stored, bucket), kind.value(slot, moment)))
         })
     }
 
@@ -126,6 +145,13 @@ impl<K: SlotKind> RawFilter<K> {
     }
 }
 
+impl<K: SlotKind> Flat<K> {
+    fn copy_table(&self, shard: usize, words: &mut [u64]) -> TableCopy {
+        let (count, epoch) = self.at(shard).copy_to(words);
+        TableCopy { extent: self.plan().extent_after(0, shard), count, epoch, words: self.plan().words }
+    }
+}
+
 impl<'a, T: Slots> Shard<'a, T> {
     /// Copies as many words as `words` holds, and returns the number of occupied slots and the epoch. All stripes are
     /// locked: stripe by stripe, a fingerprint could move from one not yet copied to one already copied (H7, models
@@ -153,7 +179,7 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     /// Like [`occupied`](Self::occupied), but counts in bytes that are to become the words of this shard.
     pub(crate) fn occupied_in(self, bytes: &[u8]) -> Option<u64> {
-        occupied_in(bytes, self.format().slot_bits(), self.geometry().all_buckets().len())
+        occupied_in(bytes, self.format().slot_bits, self.geometry().all_buckets().len())
     }
 
     /// The bucket and the content of each occupied slot, in a shard without writers.
@@ -162,17 +188,6 @@ impl<'a, T: Slots> Shard<'a, T> {
             self.bucket_array().slots(bucket, Optimistic).into_iter().map(move |slot| (bucket, slot))
         });
         slots.filter(|&(_, slot)| slot != 0)
-    }
-
-    /// Each live copy of each class with its value, in a shard without writers.
-    pub(crate) fn classes(self, moment: T::Moment) -> impl Iterator<Item = (Class, u32)> + use<'a, T> {
-        self.geometry().all_buckets().flat_map(move |first| {
-            self.bucket_array().slots(first, Optimistic).into_iter().filter_map(move |slot| {
-                let fingerprint = self.slots.fingerprint(slot, moment)?;
-                let second = self.geometry().alternate(fingerprint, first);
-                Some((Class { fingerprint, first, second }, self.slots.value(slot, moment)))
-            })
-        })
     }
 }
 
@@ -184,7 +199,7 @@ impl Shard<'_, Tagged<'_>> {
         let (moment, locked) = (tags.moment(copied), self.stripes().lock_all());
         for bucket in self.geometry().all_buckets() {
             let dies = |slot| u64::from(tags.epochs(tags.value(slot, moment))) <= now - copied;
-            self.clear_where(&locked, bucket, |run| !lanes.equal(run, 0) & lanes.high(), dies);
+            self.clear_where(&locked, bucket, |run| !lanes.equal(run, 0) & lanes.high, dies);
         }
     }
 }

@@ -3,13 +3,16 @@
 use crate::sys::sync::RelaxedCounter;
 
 /// The counters of a stripe, changed under its lock.
-#[derive(Default)]
-pub(crate) struct Counters {
-    relocations: RelaxedCounter,
-    longest_path: RelaxedCounter,
-    refused_full: RelaxedCounter,
-    refused_copies: RelaxedCounter,
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters<N = RelaxedCounter> {
+    pub(crate) relocations: N,
+    pub(crate) longest_path: N,
+    pub(crate) refused_full: N,
+    pub(crate) refused_copies: N,
 }
+
+/// The sums of the counters of many stripes.
+pub(crate) type Totals = Counters<u64>;
 
 /// An event that is counted.
 #[derive(Clone, Copy, Debug)]
@@ -22,15 +25,6 @@ pub(crate) enum Event {
     RefusedFull,
     /// A key was refused because its class occupies all slots of its pair.
     RefusedCopies,
-}
-
-/// The sums of the counters of many stripes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) relocations: u64,
-    pub(crate) longest_path: u64,
-    pub(crate) refused_full: u64,
-    pub(crate) refused_copies: u64,
 }
 
 impl Counters {

@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 
 /// The number of ticks of a filter, and the lock for them.
+#[derive(Default)]
 pub(super) struct Epoch {
     /// On a cache line that changes at a tick only.
     now: CachePadded<AtomicU64>,
@@ -29,14 +30,6 @@ impl UnwindSafe for Epoch {}
 impl RefUnwindSafe for Epoch {}
 
 impl Epoch {
-    pub(super) fn new(epoch: u64) -> Self {
-        Epoch {
-            now: CachePadded::new(AtomicU64::new(epoch)),
-            ticking: Mutex::default(),
-            swept: RelaxedCounter::default(),
-        }
-    }
-
     /// The first read of a lookup, and that of a writer under its locks.
     #[inline(always)]
     pub(super) fn now(&self) -> u64 {

@@ -29,9 +29,7 @@ impl<'a, T: Slots> Shard<'a, T> {
     /// Removes everything. All stripes are locked and bumped first: for each class that a lookup misses, there was a
     /// moment without any copy of it (H7, models clear_*).
     pub(crate) fn clear(self) {
-        let change = self.begin_change();
-        self.clear_locked(&self.stripes().lock_all());
-        change.end();
+        self.change(|| self.clear_locked(&self.stripes().lock_all()));
     }
 
     /// Like [`clear`](Self::clear), under locks that the caller holds.
@@ -53,7 +51,7 @@ impl<T: Slots> Drop for Exclusive<'_, T> {
     /// flag.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.shard.stripes().note_interrupted();
+            self.shard.stripes().interrupted().set(true);
         }
     }
 }
@@ -100,7 +98,7 @@ impl<T: Slots> Exclusive<'_, T> {
         let path = shard.find_path(search, *budget, class, held.moment, locked);
         budget.learn(path.is_some());
         let Some(path) = path else {
-            owner.refuses(|doubled| shard.fits(doubled, search, *budget, class, held))?;
+            owner.refuses(|doubled| shard.fits(doubled, *budget, class, held))?;
             locked.note(class.first, Event::RefusedFull);
             return Ok(Err(InsertError::Full));
         };

@@ -25,11 +25,12 @@ pub(crate) enum RawFilter<K: SlotKind = Bare> {
 macro_rules! with_directory {
     ($filter:expr, $directory:ident => $body:expr) => {
         match $filter {
-            RawFilter::Flat($directory) => $body,
-            RawFilter::Growing($directory) => $body,
+            $crate::raw::RawFilter::Flat($directory) => $body,
+            $crate::raw::RawFilter::Growing($directory) => $body,
         }
     };
 }
+pub(super) use with_directory;
 
 // See `Shards`.
 impl<K: SlotKind> UnwindSafe for RawFilter<K> {}
@@ -51,12 +52,8 @@ impl<K: SlotKind> RawFilter<K> {
         Flat::take_over(shards).map(|(flat, redone)| (RawFilter::Flat(flat), redone))
     }
 
-    /// The memory of a new filter in bytes, or `None` if it exceeds the address space.
-    pub(crate) fn bytes_of(plan: &Plan) -> Option<usize> {
-        Self::bytes_at(plan, 0)
-    }
-
-    /// Like [`bytes_of`](Self::bytes_of), but after this number of doublings of all tables.
+    /// The memory of a filter after this number of doublings of all tables in bytes, or `None` if it exceeds the address
+    /// space.
     pub(crate) fn bytes_at(plan: &Plan, doublings: u32) -> Option<usize> {
         if plan.grows() { Growing::<K>::bytes_of(plan, doublings) } else { Shards::bytes_of(plan) }
     }
@@ -107,7 +104,14 @@ impl<K: SlotKind> RawFilter<K> {
     /// Whether the class of the key is present.
     #[inline]
     pub(crate) fn contains(&self, mixed: Mixed) -> bool {
-        with_directory!(self, directory => directory.contains(mixed))
+        with_directory!(self, directory => directory.contains.call(directory, mixed))
+    }
+
+    /// Prefetches everything that a lookup of this class reads, except for the cell and the record of a table.
+    #[inline]
+    pub(crate) fn prefetch(&self, mixed: Mixed) {
+        let (shard, class) = with_directory!(self, directory => directory.locate(mixed));
+        shard.fetch_for_lookup(class);
     }
 
     /// Stores for each key whether its class is present.
@@ -118,13 +122,13 @@ impl<K: SlotKind> RawFilter<K> {
     /// Stores a copy of the class.
     #[inline]
     pub(crate) fn insert(&self, mixed: Mixed) -> Result<(), InsertError> {
-        with_directory!(self, directory => directory.writers.insert(directory, mixed)).map(|_| ())
+        with_directory!(self, directory => directory.writers.insert.call(directory, mixed)).map(|_| ())
     }
 
     /// Stores the class if it is absent, and returns whether it was.
     #[inline]
     pub(crate) fn insert_unique(&self, mixed: Mixed) -> Result<bool, InsertError> {
-        with_directory!(self, directory => directory.writers.insert_unique(directory, mixed)).map(|had| had == 0)
+        with_directory!(self, directory => directory.writers.insert_unique.call(directory, mixed)).map(|had| had == 0)
     }
 
     /// Stores the class or updates a copy of it ([`Put`]). Returns the previous value, or 0.
@@ -141,7 +145,7 @@ impl<K: SlotKind> RawFilter<K> {
     /// Removes a copy of the class, and returns whether there was one.
     #[inline]
     pub(crate) fn remove(&self, mixed: Mixed) -> bool {
-        with_directory!(self, directory => directory.writers.remove(directory, mixed)) != 0
+        with_directory!(self, directory => directory.writers.remove.call(directory, mixed)) != 0
     }
 
     /// Removes all copies of the class, and returns their number.

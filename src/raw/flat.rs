@@ -17,7 +17,7 @@ use core::convert::Infallible;
 #[repr(C)]
 pub(crate) struct Flat<K: SlotKind = Bare> {
     /// The first field of both directories: a lookup loads it from one offset without a branch.
-    contains: Compiled<Contains<Flat<K>>>,
+    pub(super) contains: Compiled<Contains<Flat<K>>>,
     pub(crate) shards: Shards,
     pub(super) kind: K,
     pub(super) writers: Writers<Flat<K>>,
@@ -46,16 +46,16 @@ impl<K: SlotKind> Flat<K> {
     }
 
     pub(super) fn of(shards: Shards) -> Self {
-        let plan = shards.plan();
+        let plan = &shards.plan;
         Flat { contains: contains_in(plan), kind: K::new(plan), shards, writers: Writers::new() }
     }
 
     pub(super) fn plan(&self) -> &Plan {
-        self.shards.plan()
+        &self.shards.plan
     }
 
-    pub(super) fn geometry(&self) -> &Geometry {
-        self.shards.geometry()
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.shards.shape.geometry
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
@@ -92,11 +92,6 @@ impl<K: SlotKind> Flat<K> {
         let (shard, class) = self.locate(mixed);
         let Ok(done) = work(shard, Fixed, class);
         done
-    }
-
-    #[inline]
-    pub(super) fn contains(&self, mixed: Mixed) -> bool {
-        self.contains.call(self, mixed)
     }
 
     pub(crate) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {

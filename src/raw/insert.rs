@@ -64,12 +64,11 @@ impl<T: Slots> Shard<'_, T> {
     /// Reads both buckets without locks. The result may be out of date, so it only selects the next step.
     #[inline(always)]
     fn look_for_room(self, class: Class) -> PairState {
-        let (lanes, moment) = (&self.format().lanes, self.moment());
-        let room = move |run| self.slots.lowest_room(*lanes, run, moment);
-        if let Some(slot) = self.bucket_array().lower([class.first, class.second], Optimistic, room) {
+        let moment = self.moment();
+        if let Some(slot) = self.bucket_array().lower([class.first, class.second], Optimistic, self.room(moment)) {
             return PairState { with_room: Some(slot.bucket), saturated: false };
         }
-        let live = move |run| self.slots.live(*lanes, run, class.fingerprint, moment);
+        let live = self.live(class.fingerprint, moment);
         let copies = |bucket| self.bucket_array().matching(bucket, Optimistic, live);
         let (first, second) = (copies(class.first), copies(class.second));
         PairState { with_room: None, saturated: first.count(second, self.format()) as usize == 2 * SLOTS }

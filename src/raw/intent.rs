@@ -53,14 +53,14 @@ impl Intent {
 
 /// The number of a slot in its shard.
 pub(super) fn number(format: &Format, slot: Slot) -> u32 {
-    (slot.begin / u64::from(format.slot_bits())) as u32
+    (slot.begin / u64::from(format.slot_bits)) as u32
 }
 
 impl<G> Locked<'_, G> {
     /// Whether changes of several stores must be noted.
     #[inline(always)]
     pub(super) fn is_noted(&self) -> bool {
-        self.stripes.is_noted()
+        self.stripes.shards.is_noted()
     }
 
     /// Notes a change in the stripe of this bucket.

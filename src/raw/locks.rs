@@ -13,7 +13,7 @@ use crossbeam_utils::CachePadded;
 /// counts may wrap below zero, and only their sum has a meaning.
 #[derive(Clone, Copy)]
 pub(crate) struct Stripes<'a> {
-    shards: &'a Shards,
+    pub(super) shards: &'a Shards,
     /// The number of the shard, and the index of its first stripe.
     shard: usize,
     first: usize,
@@ -40,9 +40,6 @@ pub(crate) struct Held<'a, G, M> {
 /// The locked stripe of a bucket.
 pub(crate) type LockedOne<'a> = Locked<'a, MutexGuard<'a>>;
 
-/// The locked stripes of two buckets, with one guard if they coincide.
-pub(crate) type LockedPair<'a> = Locked<'a, (MutexGuard<'a>, Option<MutexGuard<'a>>)>;
-
 /// All stripes of a shard, locked.
 pub(crate) type LockedAll<'a> = Locked<'a, AllOfShard<'a>>;
 
@@ -51,12 +48,12 @@ pub(crate) type AllOfShard<'a> = AllGuards<'a, CachePadded<Stripe>>;
 impl<'a> Stripes<'a> {
     #[inline(always)]
     pub(super) fn new(shards: &'a Shards, shard: usize) -> Self {
-        Stripes { shards, shard, first: shard * shards.plan().stripes }
+        Stripes { shards, shard, first: shard * shards.plan.stripes }
     }
 
     #[inline(always)]
     pub(super) fn count(self) -> usize {
-        self.shards.plan().stripes
+        self.shards.plan.stripes
     }
 
     #[inline(always)]
@@ -68,12 +65,6 @@ impl<'a> Stripes<'a> {
     #[inline(always)]
     pub(super) fn interrupted(self) -> &'a Flag {
         self.shards.interrupted.at(self.shard)
-    }
-
-    /// Whether changes of several stores are noted first (`intent`).
-    #[inline(always)]
-    pub(super) fn is_noted(self) -> bool {
-        self.shards.is_noted()
     }
 
     #[inline]
@@ -116,7 +107,7 @@ impl<'a> Stripes<'a> {
     ///
     /// Always inlined: with a call, which returns the guards in memory, batches of writes are 7 to 20 % slower.
     #[inline(always)]
-    pub(crate) fn lock_pair(self, first: Bucket, second: Bucket) -> LockedPair<'a> {
+    pub(crate) fn lock_pair(self, first: Bucket, second: Bucket) -> Locked<'a, impl Sized + use<'a>> {
         let (low, high) = if first < second { (first, second) } else { (second, first) };
         let (low, high) = (self.number(low), self.number(high));
         let guards = (self.lock(low), self.lock_other(high, low));
@@ -149,16 +140,6 @@ impl<'a> Stripes<'a> {
     #[inline]
     fn lock_other(self, number: usize, before: usize) -> Option<MutexGuard<'a>> {
         (number != before).then(|| self.lock(number))
-    }
-
-    /// Notes that a panic interrupted a change. A copy between the panic and this note has the counts as they are.
-    pub(crate) fn note_interrupted(self) {
-        self.interrupted().set(true);
-    }
-
-    #[cfg(test)]
-    pub(crate) fn counts(self) -> Vec<u64> {
-        self.each().iter().map(|stripe| occupied(stripe.count())).collect()
     }
 
     #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The lookup, without locks.
 
 use super::flat::Flat;
-use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, with_layout};
+use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, Shape, with_layout};
 use super::shards::Shards;
 use super::slots::{Compare, SlotKind, Slots, Tagging};
 use super::stripe::Watch;
@@ -91,7 +91,7 @@ impl<P: Probed> Lookup for P {
 
     #[inline(always)]
     fn attempt_once(&self, mixed: Mixed) -> Option<bool> {
-        with_layout!(BucketLayoutKind::of(self.format().slot_bits()), L => {
+        with_layout!(BucketLayoutKind::of(self.shape().format.slot_bits), L => {
             let (found, is_still) = attempt::<P, L, false>(self, mixed);
             (found || is_still()).then_some(found)
         })
@@ -110,13 +110,13 @@ impl<P: Probed> Lookup for P {
 /// Acquire.
 #[inline(always)]
 fn attempt<P: Probed, L: BucketLayout, const ONE: bool>(probed: &P, mixed: Mixed) -> (bool, impl FnOnce() -> bool) {
-    let place = probed.geometry().locate_flat::<ONE>(mixed);
-    let (lanes, run_bits) = (&probed.format().lanes, 2 * probed.format().slot_bits());
-    let slots = probed.slots();
-    let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(slots.unit(lanes.low()));
-    let minus = if <P::Slots<'_> as Compare>::TAGGED { slots.minus(lanes.low()) } else { lanes.minus_low() };
-    let [first, second] = probed.positions().begins::<L>(place);
-    let version = probed.version(probed.positions().stripe_offset(place));
+    let Shape { geometry, positions, format } = probed.shape();
+    let place = geometry.locate_flat::<ONE>(mixed);
+    let (lanes, run_bits, slots) = (&format.lanes, 2 * format.slot_bits, probed.slots());
+    let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(slots.unit(lanes.low));
+    let minus = if <P::Slots<'_> as Compare>::TAGGED { slots.minus(lanes.low) } else { lanes.minus_low };
+    let [first, second] = positions.begins::<L>(place);
+    let version = probed.version(positions.stripe_offset(place));
     let words = probed.source();
     let now = slots.now();
     let begun = version.begin();
@@ -124,9 +124,9 @@ fn attempt<P: Probed, L: BucketLayout, const ONE: bool>(probed: &P, mixed: Mixed
     reached(Step::BucketRead);
     let second = L::read_aligned(words, second, run_bits);
     reached(Step::BucketRead);
-    let pattern = pattern | slots.alive(lanes.low(), slots.moment(now));
+    let pattern = pattern | slots.alive(lanes.low, slots.moment(now));
     let hits = |run| hits_less(run, pattern, minus);
-    let found = (first.any_of(hits) | second.any_of(hits)) & lanes.high() != 0;
+    let found = (first.any_of(hits) | second.any_of(hits)) & lanes.high != 0;
     (found, move || version.is_still(begun) & slots.is_still(now))
 }
 
@@ -147,14 +147,14 @@ impl Flat<Tagging> {
 /// The values of the copies of a class that are alive at this epoch, or `None` if a relocation intervened. Unlike a
 /// lookup, it needs the second read of the version for hits, too: it returns all copies.
 pub(super) fn values_in<T: Slots>(shards: &Shards, slots: T, place: Place, now: T::Now) -> Option<Values> {
-    with_layout!(BucketLayoutKind::of(shards.shape.format.slot_bits()), L => values_as::<L, T>(shards, slots, place, now))
+    with_layout!(BucketLayoutKind::of(shards.shape.format.slot_bits), L => values_as::<L, T>(shards, slots, place, now))
 }
 
 #[inline(always)]
 fn values_as<L: BucketLayout, T: Slots>(shards: &Shards, slots: T, place: Place, now: T::Now) -> Option<Values> {
     let (version, format) = (shards.version(shards.shape.positions.stripe_offset(place)), &shards.shape.format);
     let (begins, moment) = (shards.shape.positions.begins::<L>(place), slots.moment(now));
-    let run_bits = 2 * format.slot_bits();
+    let run_bits = 2 * format.slot_bits;
     let begun = version.begin();
     let mut values = ArrayVec::new();
     for begin in if place.class.coincides() { &begins[..1] } else { &begins } {
@@ -165,7 +165,7 @@ fn values_as<L: BucketLayout, T: Slots>(shards: &Shards, slots: T, place: Place,
             let found = format.slots(runs.both());
             // A slot in two words may combine the tag of a key that has left it with the fingerprint of a key whose
             // relocation has not ended (model values_in_two_words_are_of_one_key).
-            if 64 % format.slot_bits() != 0 && format.slots(read().both()) != found {
+            if 64 % format.slot_bits != 0 && format.slots(read().both()) != found {
                 return None;
             }
             let is_copy = |slot: &u32| slots.fingerprint(*slot, moment) == Some(place.class.fingerprint);

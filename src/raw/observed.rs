@@ -118,6 +118,6 @@ impl Versions for &Shards {
 impl<'a> Observed<Bare, &'a ReadOnly, &'a Shards> {
     /// Reads the shards of this process as another process reads them.
     pub(crate) fn of(shards: &'a Shards) -> Self {
-        Observed::new(shards.plan(), ReadOnly::over(&shards.words), shards)
+        Observed::new(&shards.plan, ReadOnly::over(&shards.words), shards)
     }
 }

@@ -84,18 +84,14 @@ impl<'a, T: Slots> Shard<'a, T> {
     #[inline(always)]
     pub(super) fn find_in(self, held: &Held<'_, impl Sized, T::Moment>, class: Class, bucket: Bucket) -> Matches {
         held.locked.assert_holds(bucket);
-        let lanes = &self.format().lanes;
-        let live = move |run| self.slots.live(*lanes, run, class.fingerprint, held.moment);
-        self.bucket_array().matching(bucket, UnderLock, live)
+        self.bucket_array().matching(bucket, UnderLock, self.live(class.fingerprint, held.moment))
     }
 
     /// The lowest slot of a locked bucket that is empty or dead.
     #[inline(always)]
     pub(super) fn room_in(self, held: &Held<'_, impl Sized, T::Moment>, bucket: Bucket) -> Option<Slot> {
         held.locked.assert_holds(bucket);
-        let lanes = &self.format().lanes;
-        let room = move |run| self.slots.lowest_room(*lanes, run, held.moment);
-        self.bucket_array().matching(bucket, UnderLock, room).lowest(self.format())
+        self.bucket_array().matching(bucket, UnderLock, self.room(held.moment)).lowest(self.format())
     }
 
     /// These copies of a class with their values.
@@ -156,9 +152,7 @@ impl<'a, T: Slots> Shard<'a, T> {
         }
         held.locked.assert_holds(class.first);
         held.locked.assert_holds(class.second);
-        let lanes = &self.format().lanes;
-        let room = move |run| self.slots.lowest_room(*lanes, run, held.moment);
-        let slot = self.bucket_array().lower([class.first, class.second], UnderLock, room)?;
+        let slot = self.bucket_array().lower([class.first, class.second], UnderLock, self.room(held.moment))?;
         self.fill(held, slot, class, put.value);
         Some(0)
     }
@@ -250,12 +244,11 @@ impl<'a, T: Slots> Shard<'a, T> {
         value: Option<u32>,
         becomes: impl Fn(u32) -> u32,
     ) -> Result<u32, H::Again> {
-        let change = self.begin_change();
-        let held = self.hold(self.stripes().lock_pair(class.first, class.second));
-        let checked = owner.check();
-        let found = self.find(&held, class);
-        let chosen = if checked.is_ok() { self.choose(&held, found, value) } else { None };
-        if let Some((slot, had)) = chosen {
+        self.change(|| {
+            let held = self.hold(self.stripes().lock_pair(class.first, class.second));
+            owner.check()?;
+            let found = self.find(&held, class);
+            let Some((slot, had)) = self.choose(&held, found, value) else { return Ok(0) };
             let others_stay = found[0].count(found[1], self.format()) > 1;
             match becomes(had) {
                 0 => self.take(&held.locked, slot, class, others_stay),
@@ -268,10 +261,8 @@ impl<'a, T: Slots> Shard<'a, T> {
                     self.revalue(&held, slot, class, had, becomes);
                 }
             }
-        }
-        drop(held);
-        change.end();
-        checked.map(|()| chosen.map_or(0, |(_, had)| had))
+            Ok(had)
+        })
     }
 
     /// Removes all copies of the class and returns their number.
@@ -279,10 +270,7 @@ impl<'a, T: Slots> Shard<'a, T> {
     pub(crate) fn remove_all<H: Owner>(self, owner: H, class: Class) -> Result<usize, H::Again> {
         let held = self.hold(self.stripes().lock_pair(class.first, class.second));
         owner.check()?;
-        let change = self.begin_change();
-        let copies = self.remove_all_locked(&held, class);
-        change.end();
-        Ok(copies)
+        Ok(self.change(|| self.remove_all_locked(&held, class)))
     }
 
     /// The intent stands in the stripe of the lower bucket, whichever comes first, and names each slot before it is

@@ -19,12 +19,12 @@ use core::{mem, slice};
 /// A change of shards in progress. Dropped only on unwind.
 ///
 /// It covers whole operations: one per store and its count would cost up to 10 % of a batch of insertions, querying
-/// `thread::panicking` at each unlock 10 to 15 % of an insertion in cache, and a recount at each copy 54 to 196 us per
-/// shard.
+/// `thread::panicking` at each unlock 10 to 15 % of an insertion in cache, and a recount at each copy several times the
+/// copy.
 #[must_use = "a change that is dropped was interrupted"]
 pub(crate) struct PoisonOnUnwind<'a>(&'a [Flag]);
 
-impl<'a> PoisonOnUnwind<'a> {
+impl PoisonOnUnwind<'_> {
     #[inline(always)]
     pub(crate) fn end(self) {
         mem::forget(self);
@@ -43,13 +43,22 @@ impl Drop for PoisonOnUnwind<'_> {
 impl Shards {
     #[inline(always)]
     pub(crate) fn begin_change(&self) -> PoisonOnUnwind<'_> {
-        PoisonOnUnwind(self.interrupted.part(0, self.plan().shards))
+        PoisonOnUnwind(self.interrupted.part(0, self.plan.shards))
     }
 }
 
 impl<'a, T: Slots> Shard<'a, T> {
+    /// For insertions and removals: a closure would keep what it captures in memory.
     #[inline(always)]
     pub(super) fn begin_change(self) -> PoisonOnUnwind<'a> {
         PoisonOnUnwind(slice::from_ref(self.stripes().interrupted()))
+    }
+
+    /// Makes a change.
+    pub(super) fn change<R>(self, work: impl FnOnce() -> R) -> R {
+        let change = self.begin_change();
+        let result = work();
+        change.end();
+        result
     }
 }

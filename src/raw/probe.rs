@@ -25,7 +25,7 @@ pub(crate) enum BucketLayoutKind {
 
 impl BucketLayoutKind {
     pub(crate) fn of(slot_bits: u32) -> Self {
-        match Format::new(slot_bits).packing() {
+        match Format::new(slot_bits).packing {
             Packing::Word => BucketLayoutKind::Word,
             Packing::Run if unaligned::AVAILABLE => BucketLayoutKind::Bytes,
             Packing::Run => BucketLayoutKind::Words,
@@ -72,21 +72,6 @@ pub(crate) trait Probed {
     fn slots(&self) -> Self::Slots<'_>;
 
     fn shape(&self) -> &Shape<Self::Positions>;
-
-    #[inline(always)]
-    fn geometry(&self) -> &Geometry {
-        &self.shape().geometry
-    }
-
-    #[inline(always)]
-    fn format(&self) -> &Format {
-        &self.shape().format
-    }
-
-    #[inline(always)]
-    fn positions(&self) -> &Self::Positions {
-        &self.shape().positions
-    }
 
     /// The words of all shards.
     fn source(&self) -> &Self::Source;

@@ -61,14 +61,14 @@ impl<T: Slots> Shard<'_, T> {
     /// Whether an intent names slots of this shard and contents that they can hold.
     fn is_possible(self, intent: Intent) -> bool {
         let holds =
-            |slot: u32, holds: u32| self.slot(slot).is_some() && u64::from(holds) < 1 << self.format().slot_bits();
+            |slot: u32, holds: u32| self.slot(slot).is_some() && u64::from(holds) < 1 << self.format().slot_bits;
         match intent {
             Intent::Write { slot, holds: value } => holds(slot, value),
             Intent::Relocate { from, holds: value, .. } => holds(from, value) && self.stored(value).is_some(),
             Intent::RemoveAll { slot, fingerprint } => {
                 holds(slot, fingerprint)
                     && Fingerprint::from_slot(fingerprint).is_some()
-                    && u64::from(fingerprint) < 1 << (self.format().slot_bits() - self.tag_bits())
+                    && u64::from(fingerprint) < 1 << (self.format().slot_bits - self.tag_bits())
             }
             Intent::Clear => true,
         }
@@ -103,7 +103,7 @@ impl<T: Slots> Shard<'_, T> {
     /// The slot with this number in the shard.
     fn slot(self, number: u32) -> Option<Slot> {
         let bucket = self.geometry().buckets_from(number / SLOTS as u32, 1).next()?;
-        Some(Slot { bucket, begin: u64::from(number) * u64::from(self.format().slot_bits()) })
+        Some(Slot { bucket, begin: u64::from(number) * u64::from(self.format().slot_bits) })
     }
 
     /// The fingerprint in this content of a slot, dead or alive.

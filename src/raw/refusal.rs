@@ -38,7 +38,6 @@ impl<T: Slots> Shard<'_, T> {
         now: T::Now,
     ) -> Result<Option<bool>, H::Again> {
         let (stripes, moment) = (self.stripes(), self.slots.moment(now));
-        let room = move |run| self.slots.lowest_room(self.format().lanes, run, moment);
         let slots_of = |runs| self.fingerprints(self.format().slots(runs), moment);
         let copies = search.looked_at().take(2).filter(|&(bucket, _)| bucket == class.first || bucket == class.second);
         let copies =
@@ -66,7 +65,7 @@ impl<T: Slots> Shard<'_, T> {
                 Some(held) => {
                     !held.contains(&0) && slots_of(self.bucket_array().runs(self.format(), bucket, Optimistic)) == held
                 }
-                None => !self.bucket_array().matching(bucket, Optimistic, room).any(),
+                None => !self.bucket_array().matching(bucket, Optimistic, self.room(moment)).any(),
             };
             let mut changed = search.looked_at().filter(|&(bucket, _)| states[stripes.number(bucket)].1);
             if !changed.all(stands) || self.find_short_path(class, moment, Optimistic).is_some() {
@@ -92,34 +91,38 @@ impl<T: Slots> Shard<'_, T> {
 mod tests {
     use super::*;
     use crate::error::InsertError;
-    use crate::layout::{Hop, Mixed, Plan, SearchBudget};
+    use crate::layout::{Mixed, Plan, SearchBudget};
     use crate::raw::flat::Flat;
     use crate::raw::owner::Fixed;
     use crate::raw::slots::Bare;
     use crate::sys::memory::HugePages;
-    use crate::sys::steps::{Step, with_hook};
-    use std::cell::Cell;
-    use std::rc::Rc;
+    use crate::sys::steps::{Step, number_of};
+
+    /// Inserts keys into a shard, most of them when it is full, and passes each refused class and the number of these
+    /// steps to `refused`.
+    fn refusals(shard: Shard<'_>, step: Step, mut refused: impl FnMut(Class, usize)) {
+        let mut refusals = 0;
+        for hash in 0..5000 {
+            let class = shard.geometry().locate(Mixed::of(hash)).1;
+            let (steps, Ok(result)) = number_of(step, || shard.insert(Fixed, class, Put::COPY));
+            if result == Err(InsertError::Full) {
+                refusals += 1;
+                refused(class, steps);
+            }
+        }
+        assert!(refusals > 500, "{refusals} refused");
+    }
 
     #[test]
     fn a_refusal_is_one_under_all_locks_too() {
         let flat = Flat::<Bare>::new(&Plan::one_shard(13, 256, 4), HugePages::Unadvised).unwrap();
-        let (shard, mut refused) = (flat.at(0), 0);
-        for hash in 0..2000 {
-            let class = flat.locate(Mixed::of(hash)).1;
-            let locked = Rc::new(Cell::new(0));
-            let noted = Rc::clone(&locked);
-            let hook = move |step| noted.set(noted.get() + usize::from(step == Step::Locked));
-            let Ok(result) = with_hook(hook, || shard.insert(Fixed, class, Put::COPY));
-            if result == Err(InsertError::Full) {
-                refused += 1;
-                assert_eq!(locked.get(), 2 * shard.stripes().count() + 1, "each stripe twice, and one to count it");
-                let (mut search, mut budget) = (Search::new(), SearchBudget::full());
-                let again = shard.exclusive().insert(Fixed, &mut search, &mut budget, class, Put::COPY);
-                assert_eq!(again, Ok(Err(InsertError::Full)));
-            }
-        }
-        assert!(refused > 500, "{refused} refused");
+        let shard = flat.at(0);
+        refusals(shard, Step::Locked, |class, locked| {
+            assert_eq!(locked, 2 * shard.stripes().count() + 1, "each stripe twice, and one to count it");
+            let (mut search, mut budget) = (Search::new(), SearchBudget::full());
+            let again = shard.exclusive().insert(Fixed, &mut search, &mut budget, class, Put::COPY);
+            assert_eq!(again, Ok(Err(InsertError::Full)));
+        });
         assert_eq!(shard.len(), 1024, "no slot is left");
     }
 
@@ -127,44 +130,7 @@ mod tests {
     #[test]
     fn a_shard_of_many_stripes_is_searched_once_before_all_locks() {
         let flat = Flat::<Bare>::new(&Plan::one_shard(13, 1024, 1), HugePages::Unadvised).unwrap();
-        let (shard, mut refused) = (flat.at(0), 0);
-        assert!(shard.stripes().count() > MAX_STRIPES);
-        for hash in 0..5000 {
-            let class = flat.locate(Mixed::of(hash)).1;
-            let searched = Rc::new(Cell::new(0));
-            let noted = Rc::clone(&searched);
-            let hook = move |step| noted.set(noted.get() + usize::from(step == Step::Searched));
-            let Ok(result) = with_hook(hook, || shard.insert(Fixed, class, Put::COPY));
-            if result == Err(InsertError::Full) {
-                refused += 1;
-                assert_eq!(searched.get(), 1);
-            }
-        }
-        assert!(refused > 500, "{refused} refused");
-    }
-
-    /// Including changes that leave the number of a stripe's slots or its version as they were.
-    #[test]
-    fn each_change_of_a_stripe_is_seen_in_its_state() {
-        let flat = Flat::<Bare>::new(&Plan::one_shard(13, 64, 4), HugePages::Unadvised).unwrap();
-        let shard = flat.at(0);
-        let changed = |work: &dyn Fn()| {
-            let before = shard.stripes().states();
-            work();
-            let after = shard.stripes().states();
-            before.iter().zip(&after).filter(|(before, after)| before != after).count()
-        };
-        let stripes = shard.stripes();
-        let in_one_stripe = |class: &Class| stripes.number(class.first) == stripes.number(class.second);
-        let mut classes = (0..).map(|hash| flat.locate(Mixed::of(hash)).1).filter(in_one_stripe);
-        let [key, other] = [(); 2].map(|()| classes.next().unwrap());
-        let insert = |class| assert_eq!(shard.insert(Fixed, class, Put::COPY), Ok(Ok(0)));
-        let remove = |class| assert_eq!(shard.remove(Fixed, class, None), Ok(1));
-        assert_eq!(changed(&|| insert(key)), 1);
-        let hop = Hop { fingerprint: key.fingerprint, from: key.first, to: key.second };
-        assert_eq!(changed(&|| assert!(shard.hop(hop) || shard.hop(Hop { from: hop.to, to: hop.from, ..hop }))), 1);
-        assert_eq!(changed(&|| (remove(key), insert(other), remove(other), insert(key)).3), 1);
-        assert_eq!(changed(&|| shard.clear()), shard.stripes().count());
-        assert_eq!(changed(&|| assert_eq!(shard.count(Fixed, key), Ok(0))), 0);
+        assert!(flat.at(0).stripes().count() > MAX_STRIPES);
+        refusals(flat.at(0), Step::Searched, |_, searched| assert_eq!(searched, 1));
     }
 }

@@ -31,7 +31,7 @@ impl<'a, T: Slots, R: Reading> Function<Of<Shard<'a, T>, (Class, T::Moment, R), 
         let (roots, alternate) =
             ([class.first, class.second], |fingerprint, bucket| geometry.alternate(fingerprint, bucket));
         let slots_of = |runs| shard.fingerprints(format.slots(runs), moment);
-        if unaligned::AVAILABLE && format.packing() == Packing::Run {
+        if unaligned::AVAILABLE && format.packing == Packing::Run {
             let read = |bucket| array.run_at_once(format.begin(bucket));
             find_short(roots, read, |run| slots_of([run, 0]), room, alternate)
         } else {
@@ -46,9 +46,8 @@ impl<T: Slots> Shard<'_, T> {
     /// Prefetches the buckets that a search for this key would read first, if its pair is full.
     #[inline]
     pub(crate) fn fetch_path(self, class: Class) {
-        let (lanes, moment) = (&self.format().lanes, self.moment());
-        let room = move |run| self.slots.lowest_room(*lanes, run, moment);
-        let full = |bucket| !self.bucket_array().matching(bucket, Optimistic, room).any();
+        let moment = self.moment();
+        let full = |bucket| !self.bucket_array().matching(bucket, Optimistic, self.room(moment)).any();
         if full(class.first) && full(class.second) {
             self.fetch_alternates(class.first, moment);
             self.fetch_alternates(class.second, moment);
@@ -104,23 +103,18 @@ impl<T: Slots> Shard<'_, T> {
     pub(super) fn fits(
         self,
         doubled: &Doubled,
-        search: &mut Search,
         budget: SearchBudget,
         class: Class,
         held: &Held<'_, AllOfShard<'_>, T::Moment>,
     ) -> bool {
         let now = |bucket| self.fingerprints(self.bucket_array().slots(bucket, &held.locked), held.moment);
-        let halves = |[low, high]: [u32; 2]| u64::from(high) << 32 | u64::from(low);
-        let slots_of = |[low, high]: [u64; 2]| [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32];
+        let mut search = Search::new();
         let path = search.find(
             budget,
             doubled.buckets(class),
-            |bucket| {
-                let [a, b, c, d] = doubled.contents(class, bucket, now);
-                [halves([a, b]), halves([c, d])]
-            },
-            slots_of,
-            |runs| slots_of(runs).contains(&0),
+            |bucket| doubled.contents(class, bucket, now),
+            |slots| slots,
+            |slots| slots.contains(&0),
             |fingerprint, bucket| doubled.alternate(fingerprint, bucket),
         );
         path.is_some()
@@ -238,10 +232,8 @@ mod tests {
     use crate::CuckooFilter;
     use crate::layout::Mixed;
     use crate::raw::owner::Fixed;
-    use crate::sys::steps::with_hook;
-    use std::cell::RefCell;
+    use crate::sys::steps::steps_of;
     use std::collections::BTreeMap;
-    use std::rc::Rc;
 
     /// Without other writers, each path is carried out as it was found: in one critical section per hop, of which the
     /// last stores the key, or in one for all of them with the shard locked. Either is counted.
@@ -260,11 +252,9 @@ mod tests {
                     let Ok(result) = shard.exclusive().insert(Fixed, &mut search, &mut budget, class, Put::COPY);
                     result.map(|_| ())
                 };
-                let steps = Rc::new(RefCell::new(Vec::new()));
-                let noted = Rc::clone(&steps);
                 let before = filter.stats();
-                let result = with_hook(move |step| noted.borrow_mut().push(step), insert);
-                let times = |wanted| steps.borrow().iter().filter(|&&step| step == wanted).count();
+                let (steps, result) = steps_of(insert);
+                let times = |wanted| steps.iter().filter(|&&step| step == wanted).count();
                 let (hops, after) = (times(Step::Copied), filter.stats());
                 if result.is_err() {
                     assert_eq!((hops, filter.len()), (0, before.len));
@@ -272,7 +262,7 @@ mod tests {
                     break;
                 }
                 let sections = if alone { 1 } else { hops.max(1) };
-                assert_eq!((times(Step::Locked), times(Step::Cleared)), (sections, hops), "{:?}", steps.borrow());
+                assert_eq!((times(Step::Locked), times(Step::Cleared)), (sections, hops), "{steps:?}");
                 assert_eq!(after.relocations - before.relocations, hops as u64);
                 assert_eq!(after.longest_path, before.longest_path.max(hops as u64));
                 *lengths.entry(hops).or_insert(0) += 1;

@@ -4,8 +4,8 @@ use super::bucket_array::BucketArray;
 use super::locks::{Held, Locked, Stripes};
 use super::shards::Shards;
 use super::slots::{Bare, Slots};
-use crate::layout::{Class, Format, Geometry};
-use crate::sys::prefetch::CacheLevel;
+use crate::layout::{Class, Fingerprint, Format, Geometry};
+use crate::sys::prefetch::{CacheLevel, prefetch};
 
 /// The words and stripes of a shard, and the kind of its slots.
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ pub(crate) struct Shard<'a, T: Slots = Bare> {
 impl Shards {
     #[inline(always)]
     pub(crate) fn at<T: Slots>(&self, number: usize, slots: T) -> Shard<'_, T> {
-        debug_assert!(number < self.plan().shards);
+        debug_assert!(number < self.plan.shards);
         Shard { shards: self, number, slots }
     }
 }
@@ -41,7 +41,7 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     #[cfg(all(feature = "shared", target_os = "linux"))]
     pub(super) fn tag_bits(self) -> u32 {
-        self.shards.plan().tag_bits()
+        self.shards.plan.tag_bits()
     }
 
     #[inline(always)]
@@ -61,6 +61,20 @@ impl<'a, T: Slots> Shard<'a, T> {
         self.slots.moment(self.slots.now())
     }
 
+    /// A function that returns the slots of a run that are empty or dead, of which only the lowest is exact.
+    #[inline(always)]
+    pub(super) fn room(self, moment: T::Moment) -> impl Fn(u64) -> u64 + Copy {
+        let lanes = &self.format().lanes;
+        move |run| self.slots.lowest_room(*lanes, run, moment)
+    }
+
+    /// A function that returns the slots of a run with this fingerprint that are alive.
+    #[inline(always)]
+    pub(super) fn live(self, fingerprint: Fingerprint, moment: T::Moment) -> impl Fn(u64) -> u64 + Copy {
+        let lanes = &self.format().lanes;
+        move |run| self.slots.live(*lanes, run, fingerprint, moment)
+    }
+
     /// Prefetches the buckets of a key.
     #[inline(always)]
     pub(crate) fn fetch(self, class: Class, level: CacheLevel) {
@@ -76,11 +90,12 @@ impl<'a, T: Slots> Shard<'a, T> {
     }
 
     pub(crate) fn fetch_all(self) {
-        self.bucket_array().prefetch_all();
+        // Most machines have cache lines of 8 words.
+        self.bucket_array().words().chunks(8).for_each(|line| prefetch(&line[0], CacheLevel::L2));
     }
 
     pub(crate) fn word_bytes(self) -> usize {
-        self.bucket_array().bytes()
+        self.shards.plan.words * size_of::<u64>()
     }
 
     /// The number of occupied slots. Stripes are read one after the other.
@@ -90,152 +105,40 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     /// Asserts that each copy is counted in the stripe of its slot, in a shard without writers that was never loaded or
     /// cleared.
-    #[cfg(test)]
+    #[cfg(all(test, cuckoo_loom))]
     pub(crate) fn assert_counted_where_they_belong(self) {
-        let moment = self.moment();
-        let mut expected = vec![0; self.stripes().count()];
-        self.classes(moment).for_each(|(class, _)| expected[self.stripes().number(class.first)] += 1);
-        assert_eq!(self.stripes().counts(), expected, "each copy is counted in the stripe of its slot");
+        let (moment, mut expected) = (self.moment(), vec![0; self.stripes().count()]);
+        let live = self.contents().filter(|&(_, slot)| self.slots.fingerprint(slot, moment).is_some());
+        live.for_each(|(bucket, _)| expected[self.stripes().number(bucket)] += 1);
+        let counts: Vec<_> = self.stripes().each().iter().map(|stripe| stripe.count()).collect();
+        assert_eq!(counts, expected, "each copy is counted in the stripe of its slot");
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::error::InsertError;
-    use crate::layout::{Bucket, Hop, Mixed, Plan};
-    use crate::raw::counters::Totals;
+    use crate::layout::{Mixed, Plan};
     use crate::raw::flat::Flat;
     use crate::raw::owner::Fixed;
     use crate::raw::pair::Put;
-    use crate::raw::probe::Positions;
-    use crate::raw::stripe::Watch;
     use crate::sys::memory::HugePages;
-
-    fn shards() -> Flat {
-        Flat::new(&Plan::new(200, 13, Some(4)).unwrap(), HugePages::Unadvised).unwrap()
-    }
-
-    fn insert(shards: &Flat, class: Class) -> Result<u32, InsertError> {
-        let Ok(result) = shards.at(0).insert(Fixed, class, Put::COPY);
-        result
-    }
-
-    fn classes(shards: &Flat) -> impl Iterator<Item = Class> + use<'_> {
-        (0..).map(|hash| shards.locate(Mixed::of(hash)).1)
-    }
-
-    /// Lookups of a class read the version of either of its buckets, depending on the hash of the key.
-    #[test]
-    fn versions_advance_where_a_copy_moves_or_stays_behind_a_cleared_slot() {
-        let shards = shards();
-        let shard = shards.at(0);
-        let stripe_of = |bucket: Bucket| bucket.get() >> shards.shards.plan().stripe_shift;
-        let key = classes(&shards).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
-        let advanced = |work: &dyn Fn()| {
-            let watched = [key, key.turned()].map(|key| {
-                let place = shards
-                    .shards
-                    .shape
-                    .geometry
-                    .locate_flat::<false>(shards.shards.shape.geometry.leading_to(key).unwrap());
-                let version = shards.shards.version(shards.shards.shape.positions.stripe_offset(place));
-                (version, version.begin())
-            });
-            assert!(watched.iter().all(|(watch, version)| watch.is_still(*version)));
-            work();
-            watched.map(|(watch, version)| !watch.is_still(version))
-        };
-        let store = || assert_eq!(insert(&shards, key), Ok(0));
-        let remove = || assert_eq!(shard.remove(Fixed, key, None), Ok(1));
-        assert_eq!(advanced(&store), [false; 2]);
-        assert_eq!(advanced(&remove), [false; 2], "the only copy");
-        store();
-        let hop = Hop { fingerprint: key.fingerprint, from: key.first, to: key.second };
-        assert_eq!(advanced(&|| assert!(shard.hop(hop))), [true; 2]);
-        assert_eq!(advanced(&|| assert!(!shard.hop(hop))), [false; 2], "it is no longer there");
-        store();
-        assert_eq!(advanced(&remove), [true; 2], "one of two copies");
-        assert_eq!(advanced(&|| assert_eq!(shard.remove_all(Fixed, key), Ok(1))), [false; 2]);
-        store();
-        store();
-        assert_eq!(advanced(&|| assert_eq!(shard.remove_all(Fixed, key), Ok(2))), [true; 2]);
-        assert_eq!(advanced(&|| shard.clear()), [true; 2]);
-        assert_eq!(shard.len(), 0);
-    }
-
-    /// `len` beside churn depends on it.
-    #[test]
-    fn copies_are_counted_in_the_stripe_of_their_slot() {
-        let shards = shards();
-        let shard = shards.at(0);
-        let check = || shard.assert_counted_where_they_belong();
-        let mut keys = Vec::new();
-        // Up to the first refusal, with relocations.
-        for key in classes(&shards) {
-            check();
-            if insert(&shards, key).is_err() {
-                break;
-            }
-            keys.push(key);
-        }
-        let mut totals = Totals::default();
-        shard.stripes().add_totals_to(&mut totals);
-        assert!(totals.relocations > 10, "{totals:?}");
-        for (number, &key) in keys.iter().enumerate() {
-            if number % 2 == 0 {
-                assert_eq!(shard.remove(Fixed, key, None), Ok(1));
-            } else if number % 3 == 0 {
-                assert!(shard.remove_all(Fixed, key).is_ok());
-            } else {
-                shard.exclusive().remove(key, None);
-            }
-            check();
-        }
-    }
 
     #[test]
     fn counts_are_mended_after_an_interrupted_change_and_after_no_other() {
-        let shards = shards();
-        let shard = shards.at(0);
-        let mend = |taken: u64| {
-            let mut mended = false;
-            shard.stripes().lock_all().mend_counts(|| {
-                mended = true;
-                Some(taken)
-            });
-            mended
+        let flat: Flat = Flat::new(&Plan::new(200, 13, Some(4)).unwrap(), HugePages::Unadvised).unwrap();
+        let shard = flat.at(0);
+        let interrupted = shard.stripes().interrupted();
+        let mend = |taken| {
+            shard.stripes().lock_all().mend_counts(|| taken);
+            shard.len()
         };
-        let keys: Vec<_> = classes(&shards).take(150).collect();
-        keys.iter().for_each(|&key| assert!(insert(&shards, key).is_ok()));
-        assert_eq!(shard.remove(Fixed, keys[0], None), Ok(1));
-        assert_eq!(shard.remove_all(Fixed, keys[1]), Ok(1));
-        assert!(!mend(1000));
-        assert_eq!(shard.len(), 148);
-        shard.stripes().note_interrupted();
-        assert!(mend(147));
-        assert_eq!(shard.len(), 147);
-        assert!(!mend(1000));
-        shard.stripes().note_interrupted();
-        shard.stripes().lock_all().mend_counts(|| None);
-        assert_eq!(shard.len(), 147);
-        shard.clear();
-        assert!(!mend(1000));
-        assert_eq!(shard.len(), 0);
-    }
-
-    #[test]
-    fn a_store_where_there_is_room_leaves_the_other_stripe_to_other_writers() {
-        let shards = shards();
-        let shard = shards.at(0);
-        let stripe_of = |bucket: Bucket| bucket.get() >> shards.shards.plan().stripe_shift;
-        let key = classes(&shards).find(|key| stripe_of(key.first) != stripe_of(key.second)).unwrap();
-        let other = shard.stripes().lock_one(key.second);
-        for _ in 0..4 {
-            assert_eq!(shard.insert_into(Fixed, key.first, key, 1), Ok(true));
+        for hash in 0..150 {
+            assert_eq!(shard.insert(Fixed, flat.locate(Mixed::of(hash)).1, Put::COPY), Ok(Ok(0)));
         }
-        assert_eq!(shard.insert_into(Fixed, key.first, key, 1), Ok(false), "the bucket is full");
-        drop(other);
-        assert_eq!((shard.count(Fixed, key), shard.len()), (Ok(4), 4));
+        assert_eq!(mend(Some(1000)), 150);
+        interrupted.set(true);
+        assert_eq!([Some(147), Some(1000)].map(mend), [147; 2]);
+        interrupted.set(true);
+        assert_eq!(mend(None), 147);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::probe::Shape;
 use super::stripe::{STRIPE_BYTES, Stripe, VersionRef};
-use crate::layout::{Format, Geometry, Plan};
+use crate::layout::{Format, Plan};
 use crate::sys::memory::{Buffer, Source};
 use crate::sys::sync::{AtomicU64, Flag};
 use crate::sys::unaligned;
@@ -22,7 +22,7 @@ pub(crate) struct Shards {
     pub(super) shape: Shape<ShardStrides>,
     /// Per shard, whether a panic interrupted a change.
     pub(super) interrupted: Buffer<Flag>,
-    plan: Plan,
+    pub(crate) plan: Plan,
     /// Whether words and stripes outlive this process.
     noted: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) struct ShardStrides {
 impl ShardStrides {
     pub(super) fn new(plan: &Plan, format: &Format) -> Self {
         ShardStrides {
-            bucket_bits: format.bucket_bits(),
+            bucket_bits: format.bucket_bits,
             stripes: (plan.stripes * STRIPE_BYTES) as u64,
             stripe_shift: plan.stripe_shift,
         }
@@ -57,7 +57,7 @@ impl Shards {
     pub(crate) fn new(plan: &Plan, source: Source<'_>) -> Option<Self> {
         let words = Buffer::new(Self::words_of(plan)?, source)?;
         let stripes = Buffer::new(Self::stripes_of(plan)?, source)?;
-        Shards::of_memory(plan, words, stripes, source)
+        Shards::of_memory(plan, words, stripes, source, false)
     }
 
     fn of_memory(
@@ -65,6 +65,7 @@ impl Shards {
         words: Buffer<AtomicU64>,
         stripes: Buffer<CachePadded<Stripe>>,
         source: Source<'_>,
+        noted: bool,
     ) -> Option<Self> {
         Some(Shards {
             shape: Shape::new(plan, |format| ShardStrides::new(plan, format)),
@@ -72,7 +73,7 @@ impl Shards {
             stripes,
             interrupted: Buffer::new(plan.shards, source)?,
             plan: *plan,
-            noted: false,
+            noted,
         })
     }
 
@@ -80,8 +81,7 @@ impl Shards {
     /// allocation of private memory fails.
     #[cfg(all(feature = "shared", target_os = "linux"))]
     pub(crate) fn shared(plan: &Plan, words: Buffer<AtomicU64>, stripes: Buffer<CachePadded<Stripe>>) -> Option<Self> {
-        let shards = Shards::of_memory(plan, words, stripes, crate::sys::memory::HugePages::Unadvised.into())?;
-        Some(Shards { noted: true, ..shards })
+        Shards::of_memory(plan, words, stripes, crate::sys::memory::HugePages::Unadvised.into(), true)
     }
 
     /// Whether changes of several stores are noted first (`intent`).
@@ -122,15 +122,6 @@ impl Shards {
     pub(crate) fn is_near(&self) -> bool {
         const NEAR_TABLE: usize = 8 << 20;
         self.word_bytes() <= NEAR_TABLE
-    }
-
-    #[inline(always)]
-    pub(crate) fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    pub(crate) fn geometry(&self) -> &Geometry {
-        &self.shape.geometry
     }
 
     #[inline(always)]

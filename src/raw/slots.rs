@@ -161,7 +161,7 @@ impl Slots for Bare {
         fn live(self, lanes: Lanes, run: u64, fingerprint: Fingerprint, _: ()) -> u64 =
             lanes.equal(run, lanes.repeat(fingerprint.get()));
         fn dead(self, _: Lanes, _: u64, _: ()) -> u64 = 0;
-        fn lowest_room(self, lanes: Lanes, run: u64, _: ()) -> u64 = hits(run, 0, lanes.low()) & lanes.high();
+        fn lowest_room(self, lanes: Lanes, run: u64, _: ()) -> u64 = hits(run, 0, lanes.low) & lanes.high;
         fn largest(self) -> u32 = 1;
         fn fingerprint(self, slot: u32, _: ()) -> Option<Fingerprint> = Fingerprint::from_slot(slot);
         fn slot(self, fingerprint: Fingerprint, _: u32, _: ()) -> u32 = fingerprint.get();
@@ -213,7 +213,7 @@ impl SlotKind for Tagging {
     const TIMED: bool = true;
 
     fn new(plan: &Plan) -> Self {
-        Tagging { epoch: Epoch::new(0), tags: Tags::new(plan) }
+        Tagging { epoch: Epoch::default(), tags: Tags::new(plan) }
     }
 
     fn catch_up(filter: &RawFilter<Self>, epochs: &[u64]) {
@@ -260,7 +260,7 @@ impl Slots for Tagged<'_> {
             self.tags().live(lanes, run, fingerprint, moment);
         fn dead(self, lanes: Lanes, run: u64, moment: Moment) -> u64 = self.tags().dead(lanes, run, moment);
         fn lowest_room(self, lanes: Lanes, run: u64, moment: Moment) -> u64 = self.tags().room(lanes, run, moment);
-        fn largest(self) -> u32 = self.tags().most();
+        fn largest(self) -> u32 = self.tags().most;
         fn fingerprint(self, slot: u32, moment: Moment) -> Option<Fingerprint> = self.tags().fingerprint(slot, moment);
         fn slot(self, fingerprint: Fingerprint, value: u32, moment: Moment) -> u32 =
             self.tags().slot(fingerprint, value, moment);

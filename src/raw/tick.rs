@@ -99,14 +99,12 @@ impl Shard<'_, Tagged<'_>> {
     fn sweep(self, pass: &Pass<'_>, first: u32, count: u32) -> usize {
         let mut buckets = self.geometry().buckets_from(first, count).peekable();
         let Some(&any) = buckets.peek() else { return 0 };
-        let change = self.begin_change();
-        let locked = self.stripes().lock_one(any);
-        // The pass holds the epoch, so it is the one before the lock, too.
-        let moment = self.slots.tags().moment(pass.now());
-        let cleared = buckets.map(|bucket| self.sweep_bucket(&locked, moment, bucket)).sum();
-        drop(locked);
-        change.end();
-        cleared
+        self.change(|| {
+            let locked = self.stripes().lock_one(any);
+            // The pass holds the epoch, so it is the one before the lock, too.
+            let moment = self.slots.tags().moment(pass.now());
+            buckets.map(|bucket| self.sweep_bucket(&locked, moment, bucket)).sum()
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use super::slots::Tagging;
 use crate::error::InsertError;
 use crate::layout::{Class, Mixed, Plan, Tags};
 use crate::sys::memory::HugePages;
-use crate::sys::steps::{Step, with_hook};
+use crate::sys::steps::{Step, number_of, with_hook};
 use fastrand::Rng;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
         let count_bits = if random.bool() { random.u32(..bits) } else { 0 };
         let plan = Plan { count_bits, ..Plan::one_shard(width, 34, 4).with_tags(bits) };
         let filter = RawFilter::<Tagging>::new(&plan, HugePages::Unadvised).unwrap();
-        let most = filter.tags().most();
+        let most = filter.tags().most;
         let mut oracle = Oracle { most: most.into(), count_bits, ..Oracle::default() };
         let hashes: Vec<Mixed> = (0..200).map(Mixed::of).collect();
         let mut refused = 0;
@@ -234,19 +234,14 @@ fn a_sweep_ahead_takes_work_from_the_tick() {
     let filter = RawFilter::<Tagging>::new(&plan, HugePages::Unadvised).unwrap();
     let buckets = plan.shards * plan.buckets as usize;
     assert!(plan.shards > 1);
-    let locked = |work: &dyn Fn()| {
-        let locked = Rc::new(Cell::new(0));
-        let noted = Rc::clone(&locked);
-        with_hook(move |step| noted.set(noted.get() + usize::from(step == Step::Locked)), work);
-        locked.get()
-    };
-    let whole = locked(&|| _ = filter.advance());
+    let locks_of_a_tick = || number_of(Step::Locked, || filter.advance()).0;
+    let whole = locks_of_a_tick();
     assert!(whole >= buckets / 512 && whole <= buckets.div_ceil(256) + plan.shards);
     assert!(filter.sweep(buckets / 2));
-    let half = locked(&|| _ = filter.advance());
+    let half = locks_of_a_tick();
     assert!(half < whole * 6 / 10 && half > whole * 4 / 10, "{half} of {whole}");
     while filter.sweep(1000) {}
     assert!(!filter.sweep(1000));
-    assert_eq!(locked(&|| _ = filter.advance()), 0);
-    assert_eq!(locked(&|| _ = filter.advance()), whole, "the next epoch begins from the start");
+    assert_eq!(locks_of_a_tick(), 0);
+    assert_eq!(locks_of_a_tick(), whole, "the next epoch begins from the start");
 }

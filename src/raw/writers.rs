@@ -19,9 +19,9 @@ type Remove<D> = Of<D, Mixed, u32>;
 
 /// The compiled writers of a directory.
 pub(super) struct Writers<D> {
-    insert: Compiled<Insert<D>>,
-    insert_unique: Compiled<Insert<D>>,
-    remove: Compiled<Remove<D>>,
+    pub(super) insert: Compiled<Insert<D>>,
+    pub(super) insert_unique: Compiled<Insert<D>>,
+    pub(super) remove: Compiled<Remove<D>>,
 }
 
 struct Writer<const UNIQUE: bool = false>;
@@ -47,20 +47,5 @@ impl<D: Writes> Writers<D> {
             insert_unique: Compiled::for_scalars::<Writer<true>>(),
             remove: Compiled::for_scalars::<Writer>(),
         }
-    }
-
-    #[inline]
-    pub(super) fn insert(&self, directory: &D, mixed: Mixed) -> Result<u32, InsertError> {
-        self.insert.call(directory, mixed)
-    }
-
-    #[inline]
-    pub(super) fn insert_unique(&self, directory: &D, mixed: Mixed) -> Result<u32, InsertError> {
-        self.insert_unique.call(directory, mixed)
-    }
-
-    #[inline]
-    pub(super) fn remove(&self, directory: &D, mixed: Mixed) -> u32 {
-        self.remove.call(directory, mixed)
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Store<K: SlotKind> {
 impl<K: SlotKind> Store<K> {
     /// Creates a store for a snapshot of which `arrived` bytes have arrived.
     fn new(plan: &Plan, arrived: usize) -> Result<Self, SnapshotError> {
-        let bytes = RawFilter::<K>::bytes_of(plan).unwrap_or(usize::MAX);
+        let bytes = RawFilter::<K>::bytes_at(plan, 0).unwrap_or(usize::MAX);
         // Untouched pages of the system cost nothing, whatever the header announces.
         let huge_pages = if bytes / ARRIVED_PART <= arrived { HugePages::Reused } else { HugePages::Advised };
         let assembly = Assembly::new(plan, huge_pages).ok_or(SnapshotError::OutOfMemory { bytes })?;

@@ -321,20 +321,6 @@ mod tests {
         assert_eq!(dropped.load(Ordering::Relaxed), 4);
     }
 
-    #[test]
-    fn an_iteration_includes_values_that_are_added_during_it() {
-        let directory = Directory::new(vec![New::of(0).unwrap()], |_| 1).unwrap();
-        let (mut met, mut members) = (0, directory.each());
-        for member in members.by_ref() {
-            assert_eq!(*member, met);
-            met += 1;
-            if met < 10 {
-                directory.add(New::of(met).unwrap(), |_| ());
-            }
-        }
-        assert!(met == 10 && members.next().is_none());
-    }
-
     /// AddressSanitizer would detect an entry that is freed early or twice.
     #[test]
     fn many_threads_add_and_follow() {

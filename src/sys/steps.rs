@@ -25,14 +25,13 @@ pub(crate) enum Step {
 pub(crate) fn reached(_: Step) {}
 
 #[cfg(test)]
-pub(crate) use hooked::reached;
-#[cfg(test)]
-pub(crate) use hooked::with_hook;
+pub(crate) use hooked::{number_of, reached, steps_of, with_hook};
 
 #[cfg(test)]
 mod hooked {
     use super::Step;
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
+    use std::rc::Rc;
 
     type Hook = Box<dyn FnMut(Step)>;
 
@@ -54,6 +53,20 @@ mod hooked {
         // The thread may be used again after a panic.
         let _unset = Unset;
         work()
+    }
+
+    /// Runs `work`, and returns the steps of this thread in it, too.
+    pub(crate) fn steps_of<T>(work: impl FnOnce() -> T) -> (Vec<Step>, T) {
+        let steps = Rc::new(RefCell::new(Vec::new()));
+        let noted = Rc::clone(&steps);
+        let result = with_hook(move |step| noted.borrow_mut().push(step), work);
+        (steps.take(), result)
+    }
+
+    /// Runs `work`, and returns the number of steps of this kind in it, too.
+    pub(crate) fn number_of<T>(wanted: Step, work: impl FnOnce() -> T) -> (usize, T) {
+        let (steps, result) = steps_of(work);
+        (steps.into_iter().filter(|&step| step == wanted).count(), result)
     }
 
     struct Unset;

@@ -30,7 +30,7 @@ impl<'a, T> Records<'a, T> {
         let end = first + (plan.shards - 1) * stride + plan.words * size_of::<u64>();
         assert!(end + SPARE <= bytes.len(), "a trailer follows the last record");
         let (first, shard) = (8 * first as u64, 8 * stride as u64);
-        let strides = |format: &Format| RecordStrides { first, shard, bucket: format.bucket_bits() };
+        let strides = |format: &Format| RecordStrides { first, shard, bucket: format.bucket_bits };
         Records { bytes, slots, shape: Shape::new(plan, strides) }
     }
 }

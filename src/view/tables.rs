@@ -143,12 +143,12 @@ impl Tables {
             let format = Format::new(plan.slot_bits);
             tables.push(Table {
                 begin: 8 * first as u64,
-                bucket_bits: format.bucket_bits() as u32,
+                bucket_bits: format.bucket_bits as u32,
                 refills_left,
                 mask: u32::MAX >> (u32::BITS - plan.fingerprint_bits),
-                high: format.lanes.high(),
-                unit: slots.unit(format.lanes.low()),
-                minus: slots.minus(format.lanes.low()),
+                high: format.lanes.high,
+                unit: slots.unit(format.lanes.low),
+                minus: slots.minus(format.lanes.low),
                 format,
                 epoch,
             });
@@ -221,7 +221,7 @@ impl Tables {
             tags.fingerprint(*slot, moment) == Some(fingerprint)
                 && u64::from(tags.epochs(tags.value(*slot, moment))) > age
         };
-        let slot_bits = table.format.slot_bits();
+        let slot_bits = table.format.slot_bits;
         let runs = runs_at(BucketLayoutKind::of(slot_bits), bytes, begins, 2 * slot_bits);
         let slots = runs.into_iter().flat_map(|runs| table.format.slots(runs));
         slots.filter(|slot| is_alive(slot, moment)).map(|slot| tags.value(slot, moment)).collect()

@@ -8,13 +8,11 @@ use crate::hashing::DefaultHashBuilder;
 use crate::layout::Plan;
 use crate::raw::RawFilter;
 use crate::sys::memory::HugePages;
-use crate::sys::steps::{Step, with_hook};
+use crate::sys::steps::{Step, steps_of, with_hook};
 use crate::{CuckooFilter, InsertError};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -68,14 +66,6 @@ pub(super) fn filled(empty: Empty, width: u32, hashes: &[u64]) -> Filter {
 fn holds_all(width: u32, hashes: &[u64]) -> bool {
     let filter = empty(width);
     hashes.iter().all(|&hash| filter.hashed().insert(&hash).is_ok())
-}
-
-/// The steps that this thread passes in the work.
-fn steps_of<T>(work: impl FnOnce() -> T) -> (Vec<Step>, T) {
-    let steps = Rc::new(RefCell::new(Vec::new()));
-    let noted = Rc::clone(&steps);
-    let result = with_hook(move |step| noted.borrow_mut().push(step), work);
-    (steps.take(), result)
 }
 
 fn times(wanted: Step, steps: &[Step]) -> usize {

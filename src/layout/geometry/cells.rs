@@ -85,8 +85,8 @@ impl Geometry {
     #[inline(always)]
     fn extension_at(&self, fingerprint: u32, level: u32, bucket: Bucket) -> u32 {
         let is_odd = 0_u32.wrapping_sub(bucket.0 >> level & 1);
-        let apart =
-            (!self.drawn_from::<true>(fingerprint & self.fingerprints) & self.extensions) >> (self.extension_bits - level);
+        let apart = (!self.drawn_from::<true>(fingerprint & self.fingerprints) & self.extensions)
+            >> (self.extension_bits - level);
         bucket.0 & (self.extensions >> (self.extension_bits - level)) ^ is_odd & apart
     }
 

@@ -47,24 +47,24 @@ pub(crate) struct Hop {
 }
 
 #[derive(Clone, Copy)]
-struct Node {
+struct Node<B> {
     bucket: Bucket,
-    runs: [u64; 2],
+    contents: B,
     /// The fingerprint that moves here from the bucket of the node `parent`; 0 at the roots.
     moved: u32,
     parent: u16,
 }
 
 /// The memory of a search, some tens of kilobytes that are not written before they are used. It stays with the caller, so that it is
-/// never moved.
-pub(crate) struct Search {
-    nodes: ArrayVec<Node, MAX_NODES>,
+/// never moved. `B` is what is read of a bucket: its runs, unless these are not yet written.
+pub(crate) struct Search<B = [u64; 2]> {
+    nodes: ArrayVec<Node<B>, MAX_NODES>,
     /// The number of expanded nodes, which are the first ones.
     expanded: usize,
     visited: Visited,
 }
 
-impl Search {
+impl<B: Copy> Search<B> {
     #[inline]
     pub(crate) fn new() -> Self {
         Search { nodes: ArrayVec::new(), expanded: 0, visited: Visited([0; MARKS / 64]) }
@@ -74,45 +74,44 @@ impl Search {
         self.nodes.len()
     }
 
-    /// Returns the buckets that the last search read, the roots first, with the runs of those that were expanded.
-    pub(crate) fn looked_at(&self) -> impl Iterator<Item = (Bucket, Option<[u64; 2]>)> {
-        let runs = |(at, node): (usize, &Node)| (node.bucket, (at < self.expanded).then_some(node.runs));
-        self.nodes.iter().enumerate().map(runs)
+    /// Returns the buckets that the last search read, the roots first, with the contents of those that were expanded.
+    pub(crate) fn looked_at(&self) -> impl Iterator<Item = (Bucket, Option<B>)> {
+        let contents = |(at, node): (usize, &Node<B>)| (node.bucket, (at < self.expanded).then_some(node.contents));
+        self.nodes.iter().enumerate().map(contents)
     }
 
-    /// Searches from the two `roots`. The path is empty if a root has room, and `None` if no bucket in reach has any. `read` returns
-    /// the runs of a bucket. The four buckets to which a bucket leads are read before any is checked for room, so that their lines
+    /// Searches from the two `roots`. The path is empty if a root has room, and `None` if no bucket in reach has any. The four buckets to which a bucket leads are read before any is checked for room, so that their lines
     /// are fetched together.
     #[inline(always)]
     pub(crate) fn find(
         &mut self,
         budget: SearchBudget,
         roots: [Bucket; 2],
-        read: impl Fn(Bucket) -> [u64; 2],
-        slots_of: impl Fn([u64; 2]) -> [u32; SLOTS],
-        has_room: impl Fn([u64; 2]) -> bool,
+        read: impl Fn(Bucket) -> B,
+        slots_of: impl Fn(B) -> [u32; SLOTS],
+        has_room: impl Fn(B) -> bool,
         alternate: impl Fn(Fingerprint, Bucket) -> Bucket,
-    ) -> Option<Path<'_>> {
+    ) -> Option<Path<'_, B>> {
         self.nodes.clear();
         self.expanded = 0;
         self.visited.0.fill(0);
         for root in &roots[..if roots[0] == roots[1] { 1 } else { 2 }] {
             // Both are read, even if they share a mark.
             self.visited.set_first(*root);
-            let runs = read(*root);
-            self.nodes.push(Node { bucket: *root, runs, moved: 0, parent: 0 });
-            if has_room(runs) {
+            let contents = read(*root);
+            self.nodes.push(Node { bucket: *root, contents, moved: 0, parent: 0 });
+            if has_room(contents) {
                 return Some(self.path());
             }
         }
         let max_nodes = usize::from(budget.0);
-        while let Some(&Node { bucket: from, runs, .. }) = self.nodes.get(self.expanded) {
+        while let Some(&Node { bucket: from, contents, .. }) = self.nodes.get(self.expanded) {
             let parent = self.expanded as u16;
             self.expanded += 1;
-            let step = Step::out_of(from, slots_of(runs), &read, &has_room, &alternate)?;
+            let step = Step::out_of(from, slots_of(contents), &read, &has_room, &alternate)?;
             let node = |at: usize| {
                 let moved = step.fingerprints[at].get();
-                Node { bucket: step.to[at], runs: step.reached[at], moved, parent }
+                Node { bucket: step.to[at], contents: step.reached[at], moved, parent }
             };
             if self.nodes.len() + SLOTS > max_nodes {
                 return None;
@@ -132,19 +131,19 @@ impl Search {
     }
 
     #[inline]
-    fn path(&self) -> Path<'_> {
+    fn path(&self) -> Path<'_, B> {
         Path { nodes: &self.nodes, at: self.nodes.len() - 1 }
     }
 }
 
 /// The relocations that make room, beginning at the free end: in this order each has room at its destination, and every fingerprint is
 /// in the table at all times.
-pub(crate) struct Path<'a> {
-    nodes: &'a [Node],
+pub(crate) struct Path<'a, B = [u64; 2]> {
+    nodes: &'a [Node<B>],
     at: usize,
 }
 
-impl Iterator for Path<'_> {
+impl<B: Copy> Iterator for Path<'_, B> {
     type Item = Hop;
 
     #[inline]

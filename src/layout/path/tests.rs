@@ -11,13 +11,7 @@ fn buckets(count: usize) -> Vec<Bucket> {
     (0..count as u32).map(Bucket::new).collect()
 }
 
-fn packed([a, b, c, d]: [u32; SLOTS]) -> [u64; 2] {
-    [[a, b], [c, d]].map(|[low, high]| u64::from(high) << 32 | u64::from(low))
-}
-
-fn unpacked([low, high]: [u64; 2]) -> [u32; SLOTS] {
-    [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32]
-}
+type Slots = [u32; SLOTS];
 
 /// A table without concurrency. The two buckets of a fingerprint add up to its sum, modulo any number of buckets, and may coincide, as
 /// in a shard.
@@ -39,13 +33,13 @@ impl Model {
         self.slots[bucket].contains(&0)
     }
 
-    fn search<'a>(&self, search: &'a mut Search, roots: [usize; 2]) -> Option<Path<'a>> {
+    fn search<'a>(&self, search: &'a mut Search<Slots>, roots: [usize; 2]) -> Option<Path<'a, Slots>> {
         search.find(
             SearchBudget::full(),
             roots.map(|root| self.buckets[root]),
-            |bucket| packed(self.slots[bucket.index()]),
-            unpacked,
-            |runs| unpacked(runs).contains(&0),
+            |bucket| self.slots[bucket.index()],
+            |slots| slots,
+            |slots| slots.contains(&0),
             |fingerprint, bucket| self.buckets[self.alternate(fingerprint.get(), bucket.index())],
         )
     }
@@ -138,32 +132,28 @@ fn models() -> impl Strategy<Value = Model> {
     })
 }
 
-/// For every pair of roots, equal ones included: a path is found exactly if there is one, is a shortest one, and can be executed.
-fn agrees_with_a_naive_search(model: &Model) -> Result<(), TestCaseError> {
-    let count = model.slots.len();
-    let mut search = Search::new();
-    for roots in (0..count * count).map(|pair| [pair / count, pair % count]) {
-        let path: Option<Vec<Hop>> = model.search(&mut search, roots).map(Iterator::collect);
-        prop_assert_eq!(path.as_ref().map(Vec::len), model.distance(roots), "roots {:?}", roots);
-        if let Some(path) = path {
-            model.apply(roots, &path)?;
-        }
-        if roots.iter().any(|&root| model.has_room(root)) {
-            continue;
-        }
-        let short: Option<Vec<Hop>> = model.search_short(roots).map(|path| path.hops.to_vec());
-        prop_assert_eq!(short.as_ref().map(Vec::len), model.distance(roots).filter(|hops| (1..=4).contains(hops)));
-        if let Some(short) = short {
-            model.apply(roots, &short)?;
-        }
-    }
-    Ok(())
-}
-
 proptest! {
+    /// For every pair of roots, equal ones included: a path is found exactly if there is one, is a shortest one, and can
+    /// be executed.
     #[test]
     fn searches_agree_with_naive_ones(model in models()) {
-        agrees_with_a_naive_search(&model)?;
+        let count = model.slots.len();
+        let mut search = Search::new();
+        for roots in (0..count * count).map(|pair| [pair / count, pair % count]) {
+            let path: Option<Vec<Hop>> = model.search(&mut search, roots).map(Iterator::collect);
+            prop_assert_eq!(path.as_ref().map(Vec::len), model.distance(roots), "roots {:?}", roots);
+            if let Some(path) = path {
+                model.apply(roots, &path)?;
+            }
+            if roots.iter().any(|&root| model.has_room(root)) {
+                continue;
+            }
+            let short: Option<Vec<Hop>> = model.search_short(roots).map(|path| path.hops.to_vec());
+            prop_assert_eq!(short.as_ref().map(Vec::len), model.distance(roots).filter(|hops| (1..=4).contains(hops)));
+            if let Some(short) = short {
+                model.apply(roots, &short)?;
+            }
+        }
     }
 }
 
@@ -220,9 +210,9 @@ impl Large {
         let path = search.find(
             SearchBudget::full(),
             roots.map(|root| self.buckets[root as usize]),
-            |bucket| packed(if has_room(bucket) { [0; SLOTS] } else { self.slots[bucket.index()] }),
-            unpacked,
-            |runs| unpacked(runs).contains(&0),
+            |bucket| if has_room(bucket) { [0; SLOTS] } else { self.slots[bucket.index()] },
+            |slots| slots,
+            |slots| slots.contains(&0),
             |fingerprint, bucket| self.geometry.alternate(fingerprint, bucket),
         );
         let path = path.map(Iterator::collect);

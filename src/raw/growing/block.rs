@@ -170,8 +170,9 @@ impl LookupBlock<'_> {
 
     #[inline(always)]
     fn fetch<L: BucketLayout>(&self, at: usize, level: CacheLevel) {
-        let fetch =
-            |level| self.begins.iter().for_each(|begins| L::fetch(self.leaves[at].words(), begins[at].into(), level));
+        let fetch = |level| {
+            self.begins.iter().for_each(|begins| L::fetch(&self.leaves[at].shards.words, begins[at].into(), level))
+        };
         match level {
             CacheLevel::L1 => fetch(CacheLevel::L1),
             CacheLevel::L2 => fetch(CacheLevel::L2),
@@ -182,9 +183,9 @@ impl LookupBlock<'_> {
     #[inline(always)]
     fn lookup_one<L: BucketLayout, T: Slots>(&self, at: usize, slots: T, moment: T::Moment, found: &mut bool) -> u64 {
         let leaf = self.leaves[at].get();
-        let (look, words) = (leaf.constants, leaf.words().view());
-        let (run_bits, version) = (look.shape.bucket_bits() / 2, leaf.version(self.stripes[at].into()));
-        let slot = slots.unit((self.fingerprints[at] & leaf.mask()).into()) | slots.alive(1, moment);
+        let (look, words) = (leaf.constants, leaf.shards.words.view());
+        let (run_bits, version) = (look.shape.bucket_bits() / 2, leaf.shards.version(self.stripes[at].into()));
+        let slot = slots.unit((self.fingerprints[at] & leaf.constants.mask).into()) | slots.alive(1, moment);
         let (pattern, minus) = (slot.wrapping_mul(look.low), look.minus);
         let begun = version.begin();
         let hits = [self.begins[0][at], self.begins[1][at]].map(u64::from).map(|begin| {
@@ -252,7 +253,7 @@ impl<K: SlotKind> Growing<K> {
         let mut changed = 0;
         let mut read = |at: usize| {
             let (leaf, run_bits) = (block.leaves[at], block.shapes[at].bucket_bits() / 2);
-            let (version, words) = (leaf.version(block.stripes[at].into()), leaf.words().view());
+            let (version, words) = (leaf.shards.version(block.stripes[at].into()), leaf.shards.words.view());
             let begun = version.begin();
             first.0[at] = N::read(&*words, block.addresses[0][at].into(), run_bits);
             reached(Step::BucketRead);

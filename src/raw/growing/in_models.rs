@@ -31,7 +31,8 @@ impl<K: SlotKind> Growing<K> {
 
     /// Relocates a key from its first bucket in its present table.
     pub(crate) fn hop(&self, key: Mixed) -> bool {
-        self.shard(self.owner(self.cell_place(key)).0).hop(out_of_first(self.owner(self.cell_place(key)).1))
+        let (shard, class) = self.locate(key);
+        shard.hop(out_of_first(class))
     }
 
     /// Relocates a key from its first bucket in this table of the list, if both are there.
@@ -60,8 +61,8 @@ impl<K: SlotKind> Growing<K> {
 
     /// A search in vain for room for this key.
     pub(crate) fn searched(&self, key: Mixed) -> Box<Search> {
-        let (leaf, class) = self.owner(self.cell_place(key));
-        self.shard(leaf).searched(class)
+        let (shard, class) = self.locate(key);
+        shard.searched(class)
     }
 
     /// Whether an insertion is refused after that search, or `None` if its key is in another table.

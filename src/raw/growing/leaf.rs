@@ -5,14 +5,13 @@ use crate::raw::probe::BucketLayoutKind;
 use crate::raw::shard::Shard;
 use crate::raw::shards::Shards;
 use crate::raw::slots::Bare;
-use crate::raw::stripe::VersionRef;
 use crate::sys::directory::New;
-use crate::sys::memory::{Arena, Buffer, Source};
-use crate::sys::sync::{AtomicU64, RelaxedCounter};
+use crate::sys::memory::{Arena, Source};
+use crate::sys::sync::RelaxedCounter;
 
 /// The fields that lookups read are in the first cache line.
 #[repr(C)]
-pub(super) struct Leaf {
+pub(in crate::raw) struct Leaf {
     pub(super) constants: LookupConstants,
     /// The table, one shard.
     pub(super) shards: Shards,
@@ -36,7 +35,7 @@ pub(super) struct LookupConstants {
     /// See [`Compare::minus`](crate::raw::slots::Compare::minus).
     pub(super) minus: u64,
     /// The stored bits of a fingerprint.
-    mask: u32,
+    pub(super) mask: u32,
     pub(super) shape: TableShape,
 }
 
@@ -116,14 +115,14 @@ impl LookupConstants {
 
 impl Leaf {
     /// Returns an empty table of the filter of this plan, or `None` if allocation fails.
-    pub(super) fn new(plan: &Plan, extent: &Extent, arena: &Arena) -> Option<Self> {
+    pub(in crate::raw) fn new(plan: &Plan, extent: &Extent, arena: &Arena) -> Option<New<Self>> {
         let leaf = plan.leaf(extent);
         let lanes = Lanes::new(leaf.slot_bits);
         let leaf = Leaf {
             constants: LookupConstants {
-                low: lanes.low(),
-                high: lanes.high(),
-                minus: if plan.tag_bits() > 0 { Tags::new(plan).minus(lanes.low()) } else { lanes.minus_low() },
+                low: lanes.low,
+                high: lanes.high,
+                minus: if plan.tag_bits() > 0 { Tags::new(plan).minus(lanes.low) } else { lanes.minus_low },
                 mask: u32::MAX >> (u32::BITS - leaf.fingerprint_bits),
                 shape: TableShape::of(plan, extent),
             },
@@ -134,41 +133,26 @@ impl Leaf {
             cleared: RelaxedCounter::default(),
         };
         leaf.doublings.change(|_| extent.depth.into());
-        Some(leaf)
+        New::of(leaf)
     }
 
     /// A hint, unless the whole table is locked.
     pub(super) fn extent(&self, plan: &Plan) -> Extent {
-        let dropped = plan.reserve_bits - self.shards.plan().reserve_bits;
+        let dropped = plan.reserve_bits - self.shards.plan.reserve_bits;
         Extent { first_cell: self.first_cell, depth: self.doublings(), dropped }
     }
 
     /// The table, for operations that do not depend on the content of its slots.
     #[inline(always)]
-    pub(super) fn shard(&self) -> Shard<'_> {
+    pub(in crate::raw) fn shard(&self) -> Shard<'_> {
         self.shards.at(0, Bare)
-    }
-
-    #[inline(always)]
-    pub(super) fn words(&self) -> &Buffer<AtomicU64> {
-        &self.shards.words
-    }
-
-    #[inline(always)]
-    pub(super) fn version(&self, stripe_offset: u64) -> VersionRef<'_> {
-        self.shards.version(stripe_offset)
-    }
-
-    #[inline(always)]
-    pub(super) fn mask(&self) -> u32 {
-        self.constants.mask
     }
 
     /// The class of a key in this table.
     #[inline(always)]
     pub(super) fn class(&self, class: Class) -> Class {
         let [first, second] = [class.first, class.second].map(|bucket| self.constants.bucket(bucket));
-        Class { fingerprint: class.fingerprint.lower(self.mask()), first, second }
+        Class { fingerprint: class.fingerprint.lower(self.constants.mask), first, second }
     }
 
     /// A hint, unless the whole table is locked.
@@ -191,27 +175,13 @@ impl Leaf {
 
     /// Removes everything, unless this clear or a later one has done so.
     pub(super) fn clear(&self, number: u64) {
-        let change = self.shard().begin_change();
-        let locked = self.shard().stripes().lock_all();
-        if self.cleared.get() < number {
-            self.shard().clear_locked(&locked);
-            self.moved.change(|_| 0);
-            self.cleared.change(|_| number);
-        }
-        change.end();
-    }
-}
-
-/// A table of a filter under construction.
-pub(crate) struct NewTable(pub(super) New<Leaf>);
-
-impl NewTable {
-    /// Returns an empty table, or `None` if allocation fails.
-    pub(crate) fn new(plan: &Plan, extent: &Extent, arena: &Arena) -> Option<Self> {
-        New::of(Leaf::new(plan, extent, arena)?).map(NewTable)
-    }
-
-    pub(crate) fn shard(&self) -> Shard<'_> {
-        self.0.shard()
+        self.shard().change(|| {
+            let locked = self.shard().stripes().lock_all();
+            if self.cleared.get() < number {
+                self.shard().clear_locked(&locked);
+                self.moved.change(|_| 0);
+                self.cleared.change(|_| number);
+            }
+        });
     }
 }

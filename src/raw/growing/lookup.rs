@@ -117,7 +117,7 @@ impl<K: SlotKind> Growing<K> {
         let bucket_bits = look.shape.bucket_bits();
         let [first, second] = buckets.map(|bucket| u64::from(bucket.get() * bucket_bits));
         let run_bits = bucket_bits / 2;
-        let (version, words) = (leaf.version(self.stripe_offset(buckets[0])), &*leaf.words().view());
+        let (version, words) = (leaf.shards.version(self.stripe_offset(buckets[0])), &*leaf.shards.words.view());
         let now = slots.now();
         let begun = version.begin();
         let first = L::read_aligned(words, first, run_bits);
@@ -125,7 +125,7 @@ impl<K: SlotKind> Growing<K> {
         let second = L::read_aligned(words, second, run_bits);
         reached(Step::BucketRead);
         // One slot, then all slots of a run.
-        let slot = slots.unit((fingerprint & leaf.mask()).into()) | slots.alive(1, slots.moment(now));
+        let slot = slots.unit((fingerprint & leaf.constants.mask).into()) | slots.alive(1, slots.moment(now));
         let pattern = slot.wrapping_mul(look.low);
         let hits = |run| hits_less(run, pattern, look.minus);
         if (first.any_of(hits) | second.any_of(hits)) & look.high != 0 {

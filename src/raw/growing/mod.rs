@@ -24,7 +24,7 @@ mod split;
 mod task;
 mod write;
 
-pub(crate) use leaf::NewTable;
+pub(in crate::raw) use leaf::Leaf;
 #[cfg(feature = "snapshot")]
 pub(crate) use leaf::layout_of;
 
@@ -35,18 +35,17 @@ use super::shards::Shards;
 use super::slots::{Bare, SlotKind};
 use super::stripe::STRIPE_BYTES;
 use super::writers::Writers;
-use crate::layout::{Bucket, CellPlace, Class, Geometry, Mixed, Plan};
-use crate::sys::directory::{Directory, Member};
+use crate::layout::{Bucket, CellPlace, Class, Extent, Geometry, Mixed, Plan};
+use crate::sys::directory::{Directory, Member, New};
 use crate::sys::isa::Compiled;
 use crate::sys::memory::{Arena, Buffer, HugePages};
 use crate::sys::prefetch::CacheLevel;
 use crate::sys::sync::{AtomicU64, RelaxedCounter};
-use leaf::Leaf;
 
 #[repr(C)]
 pub(crate) struct Growing<K: SlotKind = Bare> {
     /// The first field, like in `Flat`.
-    contains: Compiled<Contains<Growing<K>>>,
+    pub(super) contains: Compiled<Contains<Growing<K>>>,
     pub(super) geometry: Geometry,
     directory: Directory<Leaf>,
     pub(super) kind: K,
@@ -86,26 +85,25 @@ impl<K: SlotKind> Growing<K> {
         let (arena, mut tables) = (Arena::new(huge_pages), Vec::new());
         tables.try_reserve_exact(plan.shards).ok()?;
         for shard in 0..plan.shards {
-            tables.push(NewTable::new(plan, &plan.extent_after(0, shard * plan.cells_at(0)), &arena)?);
+            tables.push(Leaf::new(plan, &plan.extent_after(0, shard * plan.cells_at(0)), &arena)?);
         }
         Self::of_tables(plan, tables, arena)
     }
 
     /// A filter of tables that together hold every cell once, in this arena. Returns `None` if allocation fails.
-    pub(super) fn of_tables(plan: &Plan, mut tables: Vec<NewTable>, arena: Arena) -> Option<Self> {
-        tables.sort_unstable_by_key(|table| table.0.first_cell);
+    pub(super) fn of_tables(plan: &Plan, mut tables: Vec<New<Leaf>>, arena: Arena) -> Option<Self> {
+        tables.sort_unstable_by_key(|leaf| leaf.first_cell);
         // Cells are read without a check that they are there.
-        let cells = tables.iter().fold(0, |cell, NewTable(leaf)| {
+        let cells = tables.iter().fold(0, |cell, leaf| {
             assert_eq!(leaf.first_cell, cell, "tables side by side");
             cell + plan.cells_at(leaf.doublings())
         });
         assert_eq!(cells, plan.shards * plan.cells_at(0), "tables for every cell");
         let begun_with = tables.len();
-        let begun_at = tables.first().map_or(0, |NewTable(leaf)| leaf.doublings().min(plan.extension_bits));
-        let leaves = tables.into_iter().map(|table| table.0).collect();
+        let begun_at = tables.first().map_or(0, |leaf| leaf.doublings().min(plan.extension_bits));
         Some(Growing {
             geometry: Geometry::new(plan),
-            directory: Directory::new(leaves, |leaf| plan.cells_at(leaf.doublings()))?,
+            directory: Directory::new(tables, |leaf| plan.cells_at(leaf.doublings()))?,
             kind: K::new(plan),
             contains: lookup::contains_in(plan),
             writers: Writers::new(),
@@ -184,6 +182,13 @@ impl<K: SlotKind> Growing<K> {
         (leaf, leaf.class(place.class))
     }
 
+    /// The present table of a key, and its class there.
+    #[inline(always)]
+    pub(super) fn locate(&self, mixed: Mixed) -> (Shard<'_, K::Slots<'_>>, Class) {
+        let (leaf, class) = self.owner(self.cell_place(mixed));
+        (self.shard(leaf), class)
+    }
+
     #[inline(always)]
     fn shard<'a>(&'a self, leaf: Member<'a, Leaf>) -> Shard<'a, K::Slots<'a>> {
         leaf.get().shards.at(0, self.kind.slots())
@@ -194,9 +199,9 @@ impl<K: SlotKind> Growing<K> {
         self.directory.each().map(|leaf| self.shard(leaf))
     }
 
-    #[inline]
-    pub(super) fn contains(&self, mixed: Mixed) -> bool {
-        self.contains.call(self, mixed)
+    /// Hints, unless there are no writers.
+    pub(super) fn extents(&self) -> impl Iterator<Item = Extent> {
+        self.directory.each().map(|leaf| leaf.extent(&self.plan))
     }
 
     pub(super) fn contains_each(&self, next: Next<'_>, found: &mut [bool]) {
@@ -215,18 +220,11 @@ impl<K: SlotKind> Growing<K> {
         u64::from(bucket.get() >> self.plan.stripe_shift) * STRIPE_BYTES as u64
     }
 
-    /// Prefetches everything that a lookup reads after the cell and the record of the table.
-    #[inline]
-    pub(crate) fn prefetch(&self, mixed: Mixed) {
-        let (leaf, class) = self.owner(self.cell_place(mixed));
-        self.shard(leaf).fetch_for_lookup(class);
-    }
-
     /// Prefetches the buckets of a key.
     #[inline(always)]
-    pub(crate) fn fetch(&self, place: CellPlace, level: CacheLevel) {
+    pub(crate) fn fetch(&self, place: CellPlace) {
         let (leaf, class) = self.owner(place);
-        leaf.shard().fetch(class, level);
+        leaf.shard().fetch(class, CacheLevel::L1);
     }
 
     /// The number of fingerprints. Stripes are read one after the other.

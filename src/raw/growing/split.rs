@@ -10,14 +10,14 @@ use crate::error::InsertError;
 use crate::layout::{Lanes, Packer, Plan};
 use crate::raw::locks::LockedAll;
 use crate::raw::slots::SlotKind;
-use crate::sys::directory::{Member, New};
+use crate::sys::directory::Member;
 use crate::sys::steps::{Step, reached};
 use std::time::Instant;
 
 impl<K: SlotKind> Growing<K> {
     /// Whether the table may be doubled and has this load. A refilled table may not, because no cell points to it.
     pub(super) fn splits_from(&self, leaf: Member<'_, Leaf>, load: f64) -> bool {
-        let slots = leaf.shards.plan().slots() as f64;
+        let slots = leaf.shards.plan.slots() as f64;
         let may_be = leaf.doublings() < self.plan.reserve_bits && self.is_named(leaf);
         may_be && leaf.load() as f64 >= load * slots
     }
@@ -46,19 +46,19 @@ impl<K: SlotKind> Growing<K> {
         let extent = self.plan.extent_after(depth, leaf.first_cell + if refills { 0 } else { cells });
         // The position in a slot, above the tag.
         let bit = self.plan.slot_bits - doublings - 1;
-        let change = leaf.shard().begin_change();
-        let locked = leaf.shard().stripes().lock_all();
-        // Slots left by an interrupted split take room, and would become keys where they are copied to.
-        leaf.mend(&locked, &self.plan);
-        // The epoch is read under all locks of the table. Slots that are dead by it are neither copied nor counted
-        // (models tick_during_a_split_*).
-        self.shard(leaf).sweep_all(&locked);
-        if leaf.doublings() == doublings && self.splits_from(leaf, from) {
+        leaf.shard().change(|| {
+            let locked = leaf.shard().stripes().lock_all();
+            // Slots left by an interrupted split take room, and would become keys where they are copied to.
+            leaf.mend(&locked, &self.plan);
+            // The epoch is read under all locks of the table. Slots that are dead by it are neither copied nor counted
+            // (models tick_during_a_split_*).
+            self.shard(leaf).sweep_all(&locked);
+            if leaf.doublings() != doublings || !self.splits_from(leaf, from) {
+                return Ok(());
+            }
             // Allocated when the split is certain: of many threads that find the table full, one takes memory, which no
             // arena gives back.
-            let Some(child) = Leaf::new(&self.plan, &extent, &self.arena).and_then(New::of) else {
-                drop(locked);
-                change.end();
+            let Some(child) = Leaf::new(&self.plan, &extent, &self.arena) else {
                 return Err(InsertError::OutOfMemory);
             };
             let is_empty = leaf.load() == 0;
@@ -82,9 +82,8 @@ impl<K: SlotKind> Growing<K> {
             self.directory.publish(child.first_cell..child.first_cell + cells, child, || reached(Step::Published));
             drop(child_locked);
             drop(copied);
-        }
-        drop(locked);
-        change.end();
+            Ok(())
+        })?;
         self.nanos_in_splits.add(begun.elapsed().as_nanos() as u64);
         Ok(())
     }
@@ -100,8 +99,8 @@ impl<K: SlotKind> Growing<K> {
     /// bucket go to one of two, selected by `bit`, and for buckets of odd bases by a draw from the core, too.
     fn copy_all_to(&self, leaf: &Leaf, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
         let (table, tag_bits, level) =
-            (leaf.shard().bucket_array(), self.plan.tag_bits(), leaf.shards.plan().extension_bits);
-        let width = child.shards.plan().slot_bits;
+            (leaf.shard().bucket_array(), self.plan.tag_bits(), leaf.shards.plan.extension_bits);
+        let width = child.shards.plan.slot_bits;
         let mut words = Packer::new(width, child.shard().bucket_array().filled_by_each());
         for bucket in leaf.shard().geometry().all_buckets() {
             let slots = table.slots(bucket, locked).map(|slot| {
@@ -149,7 +148,7 @@ impl Leaf {
 
     /// Copies all slots with this bit to a table that no reader knows, and returns their number.
     fn copy_half_to(&self, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
-        let (lanes, width, mut moved) = (self.lanes(), child.shards.plan().slot_bits, 0);
+        let (lanes, width, mut moved) = (self.lanes(), child.shards.plan.slot_bits, 0);
         let mut words = Packer::new(self.slots_of_a_run() * width, child.shard().bucket_array().filled_by_each());
         self.each_run(locked, |run| {
             let goes = lanes.with_bit(run, bit);
@@ -166,14 +165,14 @@ impl Leaf {
         let ([known, _], mask) = (plan.known(&extent), plan.known_mask(&extent));
         let tag_bits = plan.tag_bits();
         let (known, mask) = (lanes.repeat((known & mask) << tag_bits), lanes.repeat(mask << tag_bits));
-        self.clear_where(locked, |run| lanes.high() & !lanes.equal(run & mask, known) & !lanes.equal(run, 0));
+        self.clear_where(locked, |run| lanes.high & !lanes.equal(run & mask, known) & !lanes.equal(run, 0));
     }
 
     /// Clears the slots whose highest bits `goes` returns, word by word. A bucket is read before any word of it is
     /// written.
     fn clear_where(&self, locked: &LockedAll<'_>, goes: impl Fn(u64) -> u64) {
         let (table, lanes) = (self.shard().bucket_array(), self.lanes());
-        let width = self.shards.plan().slot_bits;
+        let width = self.shards.plan.slot_bits;
         let mut words = Packer::new(self.slots_of_a_run() * width, table.emptied_by_each(locked));
         self.each_run(locked, |run| words.push(lanes.only(run) & !lanes.whole(goes(run))));
         words.end();

@@ -10,7 +10,6 @@ use crate::raw::shard::Shard;
 use crate::raw::slots::SlotKind;
 use crate::raw::writers::Writes;
 use crate::sys::directory::Member;
-use crate::sys::prefetch::CacheLevel;
 use core::cell::Cell;
 
 /// A search of more buckets than this indicates that the table is nearly full: half of all tables meet one by
@@ -68,7 +67,7 @@ impl<K: SlotKind> Owner for InLeaf<'_, K> {
     #[inline(always)]
     fn searched(self, buckets: usize) {
         // In a table of fewer buckets, the search has read some of them twice.
-        if buckets.min(self.leaf.shards.plan().buckets as usize) > LONG_SEARCH {
+        if buckets.min(self.leaf.shards.plan.buckets as usize) > LONG_SEARCH {
             self.searched_long.set(true);
         }
     }
@@ -89,7 +88,7 @@ impl<K: SlotKind> Owner for InLeaf<'_, K> {
 
 /// The load from which a table is split in place of a refusal.
 fn full_from(leaf: &Leaf) -> f64 {
-    match leaf.shards.plan().slots() {
+    match leaf.shards.plan.slots() {
         ..SMALLEST => SPLIT_SMALLEST_FROM,
         SMALLEST..SMALL => SPLIT_SMALL_FROM,
         _ => SPLIT_FULL_FROM,
@@ -100,13 +99,13 @@ impl<K: SlotKind> Writes for Growing<K> {
     #[inline(always)]
     fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
         let place = self.cell_place(mixed);
-        self.fetch(place, CacheLevel::L1);
+        self.fetch(place);
         self.insert_fetched(place, put, &mut SearchBudget::full())
     }
 
     fn remove(&self, mixed: Mixed, value: Option<u32>) -> u32 {
         let place = self.cell_place(mixed);
-        self.fetch(place, CacheLevel::L1);
+        self.fetch(place);
         self.remove_fetched(place, value)
     }
 }
@@ -224,40 +223,17 @@ impl<K: SlotKind> Growing<K> {
 mod tests {
     use super::*;
     use crate::layout::Plan;
-    use crate::raw::RawFilter;
+    use crate::raw::{Bare, RawFilter};
     use crate::sys::memory::HugePages;
     use crate::sys::steps::{Step, with_hook};
     use std::sync::Arc;
 
-    /// One table of 256 slots, which may double three times.
-    fn growing() -> RawFilter {
-        let plan = Plan { reserve_bits: 3, ..Plan::one_shard(16, 64, 4) };
-        RawFilter::new(&plan, HugePages::Unadvised).unwrap()
-    }
-
-    fn fill(raw: &RawFilter, keys: core::ops::Range<u64>) {
-        keys.for_each(|key| assert_eq!(raw.insert(Mixed::of(key)), Ok(())));
-    }
-
-    #[test]
-    fn a_table_is_split_for_what_it_holds_when_it_is_locked() {
-        let raw = growing();
-        let growing = raw.growing().unwrap();
-        let first = growing.directory.each().next().unwrap();
-        for (keys, from, tables) in [(0..128, SPLIT_FROM, 1), (128..232, SPLIT_FROM, 2), (232..232, 0.0, 2)] {
-            fill(&raw, keys);
-            growing.split(first, 0, from).unwrap();
-            assert_eq!(growing.tables(), tables);
-        }
-        growing.reserve(usize::MAX).unwrap();
-        assert_eq!(growing.tables(), 4);
-    }
-
     /// A clear resets the counts of a table before its `moved`.
     #[test]
     fn a_table_that_is_being_emptied_is_not_full() {
-        let raw = Arc::new(growing());
-        fill(&raw, 0..128);
+        let plan = Plan { reserve_bits: 3, ..Plan::one_shard(16, 64, 4) };
+        let raw = Arc::new(RawFilter::<Bare>::new(&plan, HugePages::Unadvised).unwrap());
+        (0..128).for_each(|key| assert_eq!(raw.insert(Mixed::of(key)), Ok(())));
         raw.growing().unwrap().reserve(256).unwrap();
         let during = Arc::clone(&raw);
         let hook = move |step| {

@@ -54,12 +54,12 @@ impl World {
     /// The copies of each class in a copy of all there is.
     fn copy(&self, scenario: &Scenario) -> Vec<u8> {
         let mut words = Words::new(&scenario.shape.plan);
-        let Some(growing) = self.raw.growing() else {
+        if self.raw.growing().is_none() {
             let (stored, _) = self.raw.flat().at(0).copy_to(&mut words.words);
             return counts(&words, scenario, stored);
-        };
+        }
         let mut counts = vec![0; scenario.classes.len()];
-        let Ok(()) = growing.copy_each(0..self.raw.plan().shards, &mut words.words, |copy, words| {
+        let Ok(()) = self.raw.copy_each(0..self.raw.plan().shards, &mut words.words, |copy, words| {
             for found in self.raw.contents(copy, words).map(|(place, _)| place.class) {
                 let is = |&(class, _): &(Class, u8)| class == found || class == found.turned();
                 counts[scenario.classes.iter().position(is).expect("all that is stored was inserted")] += 1;
