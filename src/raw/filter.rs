@@ -4,7 +4,6 @@ use super::block::Next;
 use super::counters::Totals;
 use super::flat::Flat;
 use super::growing::{Growing, Grown};
-use super::lookup::Values;
 use super::pair::Put;
 use super::shard::Shard;
 use super::shards::Shards;
@@ -182,11 +181,6 @@ impl<K: SlotKind> RawFilter<K> {
 impl RawFilter<Tagging> {
     pub(crate) fn tags(&self) -> Tags {
         self.kind().tags()
-    }
-
-    /// The values of the live copies of the class. A copy that is present during the whole call is among them.
-    pub(crate) fn values(&self, mixed: Mixed) -> Values {
-        with_directory!(self, directory => directory.values(mixed))
     }
 
     /// Changes the value of a copy to `becomes(value)`, or removes it if that is 0. The copy is one with this value, or

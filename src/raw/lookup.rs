@@ -1,6 +1,6 @@
 //! The lookup, without locks.
 
-use super::flat::Flat;
+use super::filter::RawFilter;
 use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, Shape, with_layout};
 use super::shards::Shards;
 use super::slots::{Compare, SlotKind, Slots, Tagging};
@@ -130,13 +130,19 @@ fn attempt<P: Probed, L: BucketLayout, const ONE: bool>(probed: &P, mixed: Mixed
     (found, move || version.is_still(begun) & slots.is_still(now))
 }
 
-impl Flat<Tagging> {
-    /// See [`RawFilter::values`](super::RawFilter::values).
-    pub(super) fn values(&self, mixed: Mixed) -> Values {
+impl RawFilter<Tagging> {
+    /// The values of the live copies of the class. A copy that is present during the whole call is among them.
+    pub(crate) fn values(&self, mixed: Mixed) -> Values {
+        let slots = self.kind().slots();
         loop {
-            let (place, slots) = (self.geometry().locate_flat::<false>(mixed), self.kind.slots());
             let now = slots.now();
-            if let Some(values) = values_in(&self.shards, slots, place, now).filter(|_| slots.is_still(now)) {
+            let values = match self {
+                RawFilter::Flat(flat) => {
+                    values_in(&flat.shards, slots, flat.geometry().locate_flat::<false>(mixed), now)
+                }
+                RawFilter::Growing(growing) => growing.values_once(mixed, now),
+            };
+            if let Some(values) = values.filter(|_| slots.is_still(now)) {
                 return values;
             }
             reached(Step::Repeated);

@@ -182,19 +182,11 @@ impl LookupBlock<'_> {
     /// Looks up one key by this moment. Returns nonzero if its version changed.
     #[inline(always)]
     fn lookup_one<L: BucketLayout, T: Slots>(&self, at: usize, slots: T, moment: T::Moment, found: &mut bool) -> u64 {
+        let (stripe, begins) = (self.stripes[at].into(), [self.begins[0][at], self.begins[1][at]].map(u64::from));
         let leaf = self.leaves[at].get();
-        let (look, words) = (leaf.constants, leaf.shards.words.view());
-        let (run_bits, version) = (look.shape.bucket_bits() / 2, leaf.shards.version(self.stripes[at].into()));
-        let slot = slots.unit((self.fingerprints[at] & leaf.constants.mask).into()) | slots.alive(1, moment);
-        let (pattern, minus) = (slot.wrapping_mul(look.low), look.minus);
-        let begun = version.begin();
-        let hits = [self.begins[0][at], self.begins[1][at]].map(u64::from).map(|begin| {
-            let runs = L::read(&*words, L::address(begin), run_bits);
-            reached(Step::BucketRead);
-            L::align(runs, begin, run_bits).hits(minus, pattern)
-        });
-        *found = (hits[0] | hits[1]) & look.high != 0;
-        version.change_since(begun)
+        let (is_found, change) = leaf.look::<L, T>(stripe, begins, self.fingerprints[at], slots, || moment);
+        *found = is_found;
+        change()
     }
 }
 

@@ -5,7 +5,7 @@ use super::leaf::{Leaf, layout_of};
 use crate::layout::{Bucket, CellPlace, Mixed, Place, Plan, hits_less};
 use crate::raw::lookup::{Contains, Lookup, Values, values_in};
 use crate::raw::probe::{BucketLayout, Runs, with_layout};
-use crate::raw::slots::{Compare, SlotKind, Tagging};
+use crate::raw::slots::{Compare, SlotKind, Slots, Tagging};
 use crate::raw::stripe::Watch;
 use crate::sys::directory::{Cell, Member};
 use crate::sys::isa::{Compiled, Function};
@@ -103,8 +103,6 @@ impl<K: SlotKind> Growing<K> {
     /// Unlike in a filter of fixed size, the cell is read first, and for a miss again at the end: a split clears a slot
     /// after it has changed the cell, so a lookup that reads the cleared slot reads the changed cell, too (models
     /// lookup_during_a_split_*).
-    ///
-    /// The pattern is computed behind the reads: before them, there are too few registers.
     #[inline(always)]
     fn look_in<'a, L: BucketLayout>(
         &'a self,
@@ -113,40 +111,54 @@ impl<K: SlotKind> Growing<K> {
         fingerprint: u32,
         buckets: [Bucket; 2],
     ) -> Option<bool> {
-        let (look, slots) = (&leaf.get().constants, self.kind.slots());
-        let bucket_bits = look.shape.bucket_bits();
-        let [first, second] = buckets.map(|bucket| u64::from(bucket.get() * bucket_bits));
-        let run_bits = bucket_bits / 2;
-        let (version, words) = (leaf.shards.version(self.stripe_offset(buckets[0])), &*leaf.shards.words.view());
-        let now = slots.now();
-        let begun = version.begin();
-        let first = L::read_aligned(words, first, run_bits);
-        reached(Step::BucketRead);
-        let second = L::read_aligned(words, second, run_bits);
-        reached(Step::BucketRead);
-        // One slot, then all slots of a run.
-        let slot = slots.unit((fingerprint & leaf.constants.mask).into()) | slots.alive(1, slots.moment(now));
-        let pattern = slot.wrapping_mul(look.low);
-        let hits = |run| hits_less(run, pattern, look.minus);
-        if (first.any_of(hits) | second.any_of(hits)) & look.high != 0 {
+        let (slots, bucket_bits) = (self.kind.slots(), leaf.constants.shape.bucket_bits());
+        let begins = buckets.map(|bucket| u64::from(bucket.get() * bucket_bits));
+        let (stripe, now) = (self.stripe_offset(buckets[0]), slots.now());
+        let (found, change) = leaf.get().look::<L, _>(stripe, begins, fingerprint, slots, || slots.moment(now));
+        if found {
             return Some(true);
         }
-        (version.is_still(begun) & slots.is_still(now) & cell.is_at(leaf)).then_some(false)
+        ((change() == 0) & slots.is_still(now) & cell.is_at(leaf)).then_some(false)
+    }
+}
+
+impl Leaf {
+    /// Reads the buckets that begin at these bits. Returns whether one holds the fingerprint, alive at this moment, and a
+    /// function that returns nonzero if the version has changed since.
+    ///
+    /// The pattern is computed behind the reads: before them, there are too few registers.
+    #[inline(always)]
+    pub(super) fn look<L: BucketLayout, T: Slots>(
+        &self,
+        stripe: u64,
+        begins: [u64; 2],
+        fingerprint: u32,
+        slots: T,
+        moment: impl FnOnce() -> T::Moment,
+    ) -> (bool, impl FnOnce() -> u64) {
+        let (look, run_bits) = (&self.constants, self.constants.shape.bucket_bits() / 2);
+        let (version, words) = (self.shards.version(stripe), &*self.shards.words.view());
+        let begun = version.begin();
+        let first = L::read_aligned(words, begins[0], run_bits);
+        reached(Step::BucketRead);
+        let second = L::read_aligned(words, begins[1], run_bits);
+        reached(Step::BucketRead);
+        // One slot, then all slots of a run.
+        let slot = slots.unit((fingerprint & look.mask).into()) | slots.alive(1, moment());
+        let pattern = slot.wrapping_mul(look.low);
+        let hits = |run| hits_less(run, pattern, look.minus);
+        let found = (first.any_of(hits) | second.any_of(hits)) & look.high != 0;
+        (found, move || version.change_since(begun))
     }
 }
 
 impl Growing<Tagging> {
-    /// See [`RawFilter::values`](crate::raw::RawFilter::values).
-    pub(in crate::raw) fn values(&self, mixed: Mixed) -> Values {
-        loop {
-            let (place, slots) = (self.cell_place(mixed), self.kind.slots());
-            let ((leaf, class), now) = (self.owner(place), slots.now());
-            let [first, second] = [class.first, class.second].map(|bucket| u64::from(bucket.get()));
-            let values = values_in(&leaf.get().shards, slots, Place { shard: 0, first, second, class }, now);
-            if let Some(values) = values.filter(|_| slots.is_still(now) && self.directory.is_at(place.cell, leaf)) {
-                return values;
-            }
-            reached(Step::Repeated);
-        }
+    /// The values of the copies of a class, as [`values_in`], or `None` if its table was split.
+    pub(in crate::raw) fn values_once(&self, mixed: Mixed, now: u64) -> Option<Values> {
+        let place = self.cell_place(mixed);
+        let (leaf, class) = self.owner(place);
+        let [first, second] = [class.first, class.second].map(|bucket| u64::from(bucket.get()));
+        let values = values_in(&leaf.shards, self.kind.slots(), Place { shard: 0, first, second, class }, now);
+        values.filter(|_| self.directory.is_at(place.cell, leaf))
     }
 }
