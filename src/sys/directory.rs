@@ -30,8 +30,6 @@ pub(crate) struct New<T>(Box<[Entry<T>; 1]>);
 
 pub(crate) struct Member<'a, T>(&'a Entry<T>);
 
-pub(crate) struct Cell<'a, T>(&'a AtomicPtr<Entry<T>>);
-
 #[allow(unsafe_code)]
 // SAFETY: a directory owns its values, as a `Vec<T>` does, and lends only `&T`.
 unsafe impl<T: Send> Send for Directory<T> {}
@@ -39,27 +37,6 @@ unsafe impl<T: Send> Send for Directory<T> {}
 #[allow(unsafe_code)]
 // SAFETY: as above. Values are added through `&self`, so they are sent, too.
 unsafe impl<T: Send + Sync> Sync for Directory<T> {}
-
-impl<T> Clone for Cell<'_, T> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Cell<'_, T> {}
-
-impl<T> Cell<'_, T> {
-    /// Returns whether the cell still points to this value.
-    ///
-    /// In a lookup, the Acquire loads of the words come first, so a lookup that saw a slot cleared after a publication sees the
-    /// publication, too. In a writer, its locks order this load after every change away from the value.
-    #[inline(always)]
-    pub(crate) fn is_at(self, member: Member<'_, T>) -> bool {
-        // Relaxed: see above. The pointer is compared, not followed.
-        ptr::eq(self.0.load(Ordering::Relaxed), member.0)
-    }
-}
 
 impl<T> Clone for Member<'_, T> {
     #[inline(always)]
@@ -139,25 +116,20 @@ impl<T> Directory<T> {
     pub(crate) const ENTRY_BYTES: usize = size_of::<Entry<T>>();
 
     #[inline(always)]
-    pub(crate) fn cell(&self, cell: usize) -> Cell<'_, T> {
-        Cell(self.cells.at(cell))
-    }
-
-    #[inline(always)]
     pub(crate) fn at(&self, cell: usize) -> Member<'_, T> {
-        self.member_at(self.cell(cell))
-    }
-
-    #[inline(always)]
-    pub(crate) fn member_at<'a>(&'a self, cell: Cell<'a, T>) -> Member<'a, T> {
         // Acquire: pairs with the Release in `publish_next`. A thread that finds a value here sees all that was written to it
         // before (models lookup_during_a_split_*).
-        self.member(cell.0.load(Ordering::Acquire))
+        self.member(self.cells.at(cell).load(Ordering::Acquire))
     }
 
+    /// Returns whether the cell still points to this value.
+    ///
+    /// In a lookup, the Acquire loads of the words come first, so a lookup that saw a slot cleared after a publication sees the
+    /// publication, too. In a writer, its locks order this load after every change away from the value.
     #[inline(always)]
     pub(crate) fn is_at(&self, cell: usize, member: Member<'_, T>) -> bool {
-        self.cell(cell).is_at(member)
+        // Relaxed: see above. The pointer is compared, not followed.
+        ptr::eq(self.cells.at(cell).load(Ordering::Relaxed), member.0)
     }
 
     /// As [`Directory::at`], for callers that read many cells.
@@ -250,7 +222,7 @@ struct Unpublished<'a, T> {
 
 impl<T> Unpublished<'_, T> {
     fn publish_next(&mut self) -> bool {
-        // Release: pairs with the Acquire in `member_at`.
+        // Release: pairs with the Acquire in `at`.
         let publish = |cell: &AtomicPtr<_>| cell.store(ptr::from_ref(self.member.0).cast_mut(), Ordering::Release);
         self.cells.next().map(publish).is_some()
     }

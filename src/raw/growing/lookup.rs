@@ -7,7 +7,7 @@ use crate::raw::lookup::{Contains, Lookup, Values, values_in};
 use crate::raw::probe::{BucketLayout, Runs, with_layout};
 use crate::raw::slots::{Compare, SlotKind, Slots, Tagging};
 use crate::raw::stripe::Watch;
-use crate::sys::directory::{Cell, Member};
+use crate::sys::directory::Member;
 use crate::sys::isa::{Compiled, Function};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
@@ -32,8 +32,7 @@ impl<K: SlotKind, L: BucketLayout, const ONE: bool, const EXTENDED: bool> Functi
     #[inline(always)]
     fn run(growing: &Growing<K>, mixed: Mixed) -> bool {
         let CellPlace { cell, class } = growing.geometry.cell_place_as::<ONE, EXTENDED>(mixed);
-        let cell = growing.directory.cell(cell);
-        let leaf = growing.directory.member_at(cell);
+        let leaf = growing.directory.at(cell);
         // This branch is predictable, except during one of many doublings. One function for both would leave each too
         // few registers.
         let is_one_kind = L::Runs::SLOTS == 4 && !EXTENDED;
@@ -50,8 +49,7 @@ impl<K: SlotKind> Lookup for Growing<K> {
     #[inline(always)]
     fn attempt_once(&self, mixed: Mixed) -> Option<bool> {
         let CellPlace { cell, class } = self.cell_place(mixed);
-        let cell = self.directory.cell(cell);
-        let leaf = self.directory.member_at(cell);
+        let leaf = self.directory.at(cell);
         let buckets = [class.first, class.second].map(|bucket| leaf.constants.bucket(bucket));
         with_layout!(layout_of(&self.plan), L => {
             self.attempt_in_any::<L>(cell, leaf, class.fingerprint.get(), buckets)
@@ -63,11 +61,11 @@ impl<K: SlotKind> Growing<K> {
     /// Looks up a class that [`Geometry::cell_place_as`](crate::layout::Geometry::cell_place_as) located.
     /// Takes both buckets in one number, so that all arguments are in registers.
     #[inline(never)]
-    fn contains_in_other<'a, L: BucketLayout>(
-        &'a self,
+    fn contains_in_other<L: BucketLayout>(
+        &self,
         mixed: Mixed,
-        cell: Cell<'a, Leaf>,
-        leaf: Member<'a, Leaf>,
+        cell: usize,
+        leaf: Member<'_, Leaf>,
         fingerprint: u32,
         buckets: u64,
     ) -> bool {
@@ -84,10 +82,10 @@ impl<K: SlotKind> Growing<K> {
 
     /// Looks up a class in a table of either number of runs.
     #[inline(always)]
-    fn attempt_in_any<'a, L: BucketLayout>(
-        &'a self,
-        cell: Cell<'a, Leaf>,
-        leaf: Member<'a, Leaf>,
+    fn attempt_in_any<L: BucketLayout>(
+        &self,
+        cell: usize,
+        leaf: Member<'_, Leaf>,
         fingerprint: u32,
         buckets: [Bucket; 2],
     ) -> Option<bool> {
@@ -104,10 +102,10 @@ impl<K: SlotKind> Growing<K> {
     /// after it has changed the cell, so a lookup that reads the cleared slot reads the changed cell, too (models
     /// lookup_during_a_split_*).
     #[inline(always)]
-    fn look_in<'a, L: BucketLayout>(
-        &'a self,
-        cell: Cell<'a, Leaf>,
-        leaf: Member<'a, Leaf>,
+    fn look_in<L: BucketLayout>(
+        &self,
+        cell: usize,
+        leaf: Member<'_, Leaf>,
         fingerprint: u32,
         buckets: [Bucket; 2],
     ) -> Option<bool> {
@@ -118,7 +116,7 @@ impl<K: SlotKind> Growing<K> {
         if found {
             return Some(true);
         }
-        ((change() == 0) & slots.is_still(now) & cell.is_at(leaf)).then_some(false)
+        ((change() == 0) & slots.is_still(now) & self.directory.is_at(cell, leaf)).then_some(false)
     }
 }
 
