@@ -208,12 +208,6 @@ impl<K: SlotKind> Growing<K> {
         block::contains_each_in(self, next, found);
     }
 
-    /// The oldest table, which is the only one before the first split.
-    #[cfg(test)]
-    pub(crate) fn first_table(&self) -> Shard<'_> {
-        self.directory.each().next().expect("a table").get().shard()
-    }
-
     /// The byte at which the stripe of a bucket begins, in any table.
     #[inline(always)]
     fn stripe_offset(&self, bucket: Bucket) -> u64 {

@@ -22,8 +22,6 @@ pub enum Answer {
     NotAdmitted,
     /// What a lookup returned.
     Found(bool),
-    /// A lookup said yes during a write, at a width at which a slot may lie in two words: it may have read half of a slot.
-    FoundDuringWrite,
     /// What a count returned.
     Counted(u8),
     /// What a removal returned.
@@ -55,7 +53,6 @@ impl Answer {
             Answer::NotAdmitted => (copies == 0, copies),
             Answer::Present => (copies > 0, copies),
             Answer::Found(found) => (found == (copies > 0), copies),
-            Answer::FoundDuringWrite => (true, copies),
             Answer::Counted(counted) => (counted == copies, copies),
             Answer::Removed(removed) => (removed == (copies > 0), copies.saturating_sub(1)),
             Answer::RemovedAll(removed) => (removed == copies, 0),
@@ -64,34 +61,8 @@ impl Answer {
         can_be.then_some(after)
     }
 
-    /// Whether the count of the class stays as it is.
-    pub fn only_tells(self) -> bool {
-        self.difference() == Some(0)
-    }
-
-    /// Whether words may have changed, if only because a fingerprint moved.
-    pub fn may_write(self) -> bool {
-        !matches!(self, Answer::Found(_) | Answer::FoundDuringWrite | Answer::Counted(_) | Answer::Present)
-    }
-
-    /// Whether this is an answer of insertions, which may relocate other fingerprints.
-    pub fn may_relocate(self) -> bool {
-        self.is_refusal() || matches!(self, Answer::Stored | Answer::Admitted | Answer::Present)
-    }
-
     /// Whether an insertion was refused.
     pub fn is_refusal(self) -> bool {
         matches!(self, Answer::Full | Answer::TooManyCopies | Answer::NotAdmitted)
-    }
-
-    /// How many copies the operation added or removed, whatever there were before; `None` for a clear.
-    pub fn difference(self) -> Option<i32> {
-        match self {
-            Answer::Stored | Answer::Admitted => Some(1),
-            Answer::Removed(true) => Some(-1),
-            Answer::RemovedAll(copies) => Some(-i32::from(copies)),
-            Answer::Cleared => None,
-            _ => Some(0),
-        }
     }
 }

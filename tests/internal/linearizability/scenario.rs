@@ -1,27 +1,37 @@
 //! A table with something in it, and a program for each thread, all drawn from one number.
 
+use super::said::{Values, sorted};
 use super::shape::{Shape, Words};
 use crate::layout::{Bucket, Class, Fingerprint, Geometry};
+use crate::raw::{IfPresent, Put};
+use fastrand::Rng;
 use std::collections::BTreeMap;
 
 /// What a thread does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    Insert,
-    InsertUnique,
+    Put(Put),
     LookUp,
     LookUpBatch,
     Count,
     Remove,
     RemoveAll,
     Clear,
-    /// A copy of the shard, as a snapshot takes it.
+    /// A copy of all tables, as a snapshot takes it.
     Copy,
     Len,
     /// With all stripes locked, as a bulk operation.
     Task,
     /// Of the table that the class is in, where tables are split.
     Split,
+    /// These are of tags: a longer life, one less of a count, ...
+    Raise(u32),
+    Subtract,
+    /// ... a count as it is looked up, ...
+    Largest,
+    /// ... and the time.
+    Tick,
+    Sweep,
 }
 
 /// An action, and a class by its number. The first candidate is the lower bucket or, if it is turned, the other one.
@@ -39,23 +49,16 @@ pub(super) const TASK_STEPS: usize = 3;
 pub(super) struct Scenario {
     pub(super) shape: Shape,
     pub(super) words: Words,
-    /// With the copies of each that the words hold.
-    pub(super) classes: Vec<(Class, u8)>,
+    /// With the values of the copies of each that the words hold.
+    pub(super) classes: Vec<(Class, Values)>,
+    /// Of the classes, by their names.
+    pub(super) numbers: BTreeMap<(u32, u32), usize>,
     pub(super) programs: Vec<Vec<Step>>,
 }
 
 impl Scenario {
-    pub(super) fn new(seed: u64, threads: usize, steps: usize) -> Self {
-        Self::of(Shape::any, seed, threads, steps)
-    }
-
-    /// The same in a filter that grows.
-    pub(super) fn growing(seed: u64, threads: usize, steps: usize) -> Self {
-        Self::of(Shape::growing, seed, threads, steps)
-    }
-
-    fn of(shape: fn(&mut fastrand::Rng) -> Shape, seed: u64, threads: usize, steps: usize) -> Self {
-        let mut rng = fastrand::Rng::with_seed(seed);
+    pub(super) fn new(shape: fn(&mut Rng) -> Shape, seed: u64, threads: usize, steps: usize) -> Self {
+        let mut rng = Rng::with_seed(seed);
         let mut draft = Draft::new(shape(&mut rng), &mut rng);
         let hot = draft.fill(&mut rng);
         let scenario = draft.finish();
@@ -63,15 +66,26 @@ impl Scenario {
         Scenario { programs, ..scenario }
     }
 
+    /// The number of a class, which is one of the scenario's.
+    pub(super) fn number(&self, class: Class) -> usize {
+        *self.numbers.get(&name(class)).expect("all that is stored was inserted")
+    }
+
+    pub(super) fn key_of(&self, step: Step) -> Class {
+        let class = self.classes[step.class].0;
+        if step.turned { class.turned() } else { class }
+    }
+
     /// A program that writes the hot classes and asks for all of them.
-    fn program(&self, hot: &[usize], steps: usize, rng: &mut fastrand::Rng) -> Vec<Step> {
-        let actions = Actions::any(self.shape, rng);
+    fn program(&self, hot: &[usize], steps: usize, rng: &mut Rng) -> Vec<Step> {
+        let tagged = self.shape.plan.tag_bits() > 0;
+        let actions = if tagged { Actions::tagged(self.shape, rng) } else { Actions::bare(self.shape, rng) };
         let mut tasks = 0;
         let steps = (0..steps).map(|_| {
-            let mut action = actions.next(rng);
-            tasks += usize::from(action == Action::Task);
+            let mut action = (actions.next)(rng);
+            tasks += usize::from(matches!(action, Action::Task));
             // So that no class has more events than the check takes.
-            if tasks > 1 && action == Action::Task {
+            if tasks > 1 && matches!(action, Action::Task) {
                 action = Action::LookUp;
             }
             let any = matches!(action, Action::LookUp | Action::LookUpBatch | Action::Count)
@@ -83,45 +97,73 @@ impl Scenario {
     }
 }
 
-/// How often each action comes, of a scenario.
+/// Which actions come, of a program.
 struct Actions {
-    insertion: Action,
-    /// With all of a table locked.
-    task: Action,
-    clears: bool,
+    next: Box<dyn Fn(&mut Rng) -> Action>,
     /// Of four lookups and counts, how many are of any class; the others are of those that are written.
     strange: u32,
-    /// Of a hundred.
-    writes: u32,
 }
 
 impl Actions {
-    fn any(shape: Shape, rng: &mut fastrand::Rng) -> Self {
+    fn bare(shape: Shape, rng: &mut Rng) -> Self {
         let task = if shape.plan.grows() && rng.bool() { Action::Split } else { Action::Task };
         // Only distinct keys are promised a place.
-        let insertion = if shape.promised > 0 { Action::InsertUnique } else { Action::Insert };
+        let insertion = if shape.promised > 0 { Put::UNIQUE } else { Put::COPY };
+        // Of a hundred.
         let writes = *rng.choice(&[0, 40, 90]).expect("some");
-        Actions { insertion, task, clears: rng.u32(..4) == 0, strange: rng.u32(..4), writes }
+        let (clears, strange) = (rng.u32(..4) == 0, rng.u32(..4));
+        let next = move |rng: &mut Rng| {
+            if rng.u32(..100) < writes {
+                return match rng.u32(..100) {
+                    0..32 => Action::Put(insertion),
+                    32..50 => Action::Put(Put::UNIQUE),
+                    50..62 => task,
+                    62..69 => Action::RemoveAll,
+                    69..75 if clears => Action::Clear,
+                    _ => Action::Remove,
+                };
+            }
+            match rng.u32(..100) {
+                0..50 => Action::LookUp,
+                50..80 => Action::LookUpBatch,
+                80..90 => Action::Count,
+                90..95 => Action::Copy,
+                _ => Action::Len,
+            }
+        };
+        Actions { next: Box::new(next), strange }
     }
 
-    fn next(&self, rng: &mut fastrand::Rng) -> Action {
-        if rng.u32(..100) < self.writes {
-            return match rng.u32(..100) {
-                0..32 => self.insertion,
-                32..50 => Action::InsertUnique,
-                50..62 => self.task,
-                62..69 => Action::RemoveAll,
-                69..75 if self.clears => Action::Clear,
-                _ => Action::Remove,
-            };
-        }
-        match rng.u32(..100) {
-            0..50 => Action::LookUp,
-            50..80 => Action::LookUpBatch,
-            80..90 => Action::Count,
-            90..95 => Action::Copy,
-            _ => Action::Len,
-        }
+    fn tagged(shape: Shape, rng: &mut Rng) -> Self {
+        let Shape { plan, counts, .. } = shape;
+        let (least, most) = shape.values();
+        let (in_windows, ticks) = (plan.count_bits > 0, *rng.choice(&[5, 15, 30]).expect("some"));
+        let next = move |rng: &mut Rng| {
+            let value = if rng.bool() { most } else { rng.u32(least..=most) };
+            let put = |value, if_present| Action::Put(Put { value, if_present });
+            // The count of 1 with any time.
+            let one = if in_windows { value / least * least } else { 1 };
+            match rng.u32(..100) {
+                kind if (!counts || in_windows) && kind < ticks => Action::Tick,
+                ..35 if counts && !in_windows => put(rng.u32(1..=2), IfPresent::Add { renews: false }),
+                ..35 if counts => put(one, IfPresent::Add { renews: rng.bool() }),
+                35..45 if counts => put(one, IfPresent::AddUpTo { renews: rng.bool(), most: rng.u16(..5) }),
+                45..50 if counts => Action::Remove,
+                50..60 if counts => Action::Subtract,
+                60..75 if counts => Action::Largest,
+                ..35 => put(value, IfPresent::Another),
+                35..42 => put(value, IfPresent::Keep),
+                42..52 => put(value, IfPresent::Raise),
+                52..60 => Action::Raise(value),
+                60..72 => Action::Remove,
+                72..75 => Action::Sweep,
+                75..94 => Action::LookUp,
+                94..96 => Action::Copy,
+                96..98 if plan.grows() => Action::Split,
+                _ => Action::Clear,
+            }
+        };
+        Actions { next: Box::new(next), strange: 0 }
     }
 }
 
@@ -133,14 +175,13 @@ pub(super) struct Draft {
     words: Words,
     /// The fingerprints that are in use: the fewer, the more often they are equal.
     alphabet: Vec<Fingerprint>,
-    classes: Vec<(Class, u8)>,
-    /// By fingerprint and lower bucket.
+    classes: Vec<(Class, Values)>,
     numbers: BTreeMap<(u32, u32), usize>,
 }
 
 impl Draft {
-    pub(super) fn new(shape: Shape, rng: &mut fastrand::Rng) -> Self {
-        let most = u32::MAX >> (32 - shape.plan.slot_bits);
+    pub(super) fn new(shape: Shape, rng: &mut Rng) -> Self {
+        let most = u32::MAX >> (32 - shape.plan.fingerprint_bits);
         let letters = if shape.promised > 0 { 4096 } else { *rng.choice(&[2, 4, 16, 64]).expect("some") };
         let (geometry, core) = (Geometry::new(&shape.plan), u32::MAX >> (32 - shape.plan.core_bits()));
         // The bits from which buckets are worked out are never 0.
@@ -157,19 +198,19 @@ impl Draft {
     }
 
     /// Some class, by its number, with or without a copy.
-    pub(super) fn class(&mut self, rng: &mut fastrand::Rng) -> usize {
+    pub(super) fn class(&mut self, rng: &mut Rng) -> usize {
         let fingerprint = *rng.choice(&self.alphabet).expect("some");
         let bucket = *rng.choice(&self.buckets).expect("some");
         let other = self.geometry.alternate(fingerprint, bucket);
-        let (first, second) = if bucket < other { (bucket, other) } else { (other, bucket) };
-        *self.numbers.entry((fingerprint.get(), first.get())).or_insert_with(|| {
-            self.classes.push((Class { fingerprint, first, second }, 0));
+        let class = Class { fingerprint, first: bucket.min(other), second: bucket.max(other) };
+        *self.numbers.entry(name(class)).or_insert_with(|| {
+            self.classes.push((class, Values::default()));
             self.classes.len() - 1
         })
     }
 
     /// Puts copies of random classes into random slots, and chooses the classes that programs write.
-    fn fill(&mut self, rng: &mut fastrand::Rng) -> Vec<usize> {
+    fn fill(&mut self, rng: &mut Rng) -> Vec<usize> {
         // Where all threads are after one class, they meet in its every step.
         let count = *rng.choice(&[1, 1, 2, 3, 5]).expect("some");
         let hot: Vec<usize> = (0..count).map(|_| self.class(rng)).collect();
@@ -184,26 +225,37 @@ impl Draft {
                 break;
             }
             let class = self.class(rng);
-            let distinct = self.classes[class].1 == 0 && !hot.contains(&class);
-            if (distinct || !promised) && self.put(class, rng) {
+            let distinct = self.classes[class].1 == Values::default() && !(promised && hot.contains(&class));
+            if (distinct || !promised && !self.shape.counts) && self.put(class, rng) {
                 stored += 1;
             }
         }
         hot
     }
 
-    pub(super) fn put(&mut self, class: usize, rng: &mut fastrand::Rng) -> bool {
-        let (key, copies) = &mut self.classes[class];
+    pub(super) fn put(&mut self, class: usize, rng: &mut Rng) -> bool {
+        let (key, values) = &mut self.classes[class];
         let pair = [key.first, key.second];
         let places = pair.into_iter().flat_map(|bucket| (0..4).map(move |slot| (bucket.index(), slot)));
-        let empty: Vec<_> = places.filter(|&(bucket, slot)| self.words.get(bucket, slot) == 0).collect();
+        let empty: Vec<_> = places.filter(|&(bucket, slot)| self.words.is_empty(bucket, slot)).collect();
         let Some(&(bucket, slot)) = rng.choice(&empty) else { return false };
-        self.words.set(bucket, slot, key.fingerprint.get());
-        *copies += 1;
+        let tag_bits = self.shape.plan.tag_bits();
+        let (least, most) = self.shape.values();
+        let value = if tag_bits == 0 { 1 } else { rng.u32(least..=most.min(6 * least)) };
+        // At the first epoch a tag is the value.
+        let tag = if tag_bits == 0 { 0 } else { value };
+        self.words.fill(bucket, slot, key.fingerprint.get() << tag_bits | tag);
+        *values = sorted(values.iter().copied().filter(|&value| value > 0).chain([value]));
         true
     }
 
     pub(super) fn finish(self) -> Scenario {
-        Scenario { shape: self.shape, words: self.words, classes: self.classes, programs: Vec::new() }
+        let Draft { shape, words, classes, numbers, .. } = self;
+        Scenario { shape, words, classes, numbers, programs: Vec::new() }
     }
+}
+
+/// The same of a class however it is turned.
+fn name(class: Class) -> (u32, u32) {
+    (class.fingerprint.get(), class.first.min(class.second).get())
 }

@@ -8,8 +8,8 @@
 use super::full_or;
 use super::scenario::{Action, Draft, Scenario, Step};
 use super::shape::{Shape, TINY};
-use super::tagged;
-use super::world::World;
+use super::world::{Kind, World};
+use crate::raw::{Bare, Put, Tagging};
 use crate::sys::sync::RelaxedCounter;
 use fastrand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
@@ -59,50 +59,36 @@ fn explore<S: Scheduler + 'static, H: Fn() + Send + Sync + 'static>(
     println!("\nschedules {name}: {schedules} of {scenarios} scenarios, every history explained");
 }
 
-/// Runs threads, each told its number and the time, and returns what they have seen.
-fn run<T: Send + 'static>(
-    threads: usize,
-    thread: impl Fn(usize, &dyn Fn() -> u64) -> T + Clone + Send + 'static,
-) -> Vec<T> {
-    // Not shuttle's: the time is no place to switch, and so one thread at a time changes it.
-    let clock = Arc::new(RelaxedCounter::default());
-    let threads = (0..threads).map(|number| {
-        let (thread, clock) = (thread.clone(), Arc::clone(&clock));
-        shuttle::thread::spawn(move || {
-            let now = || {
+/// Runs the programs of a scenario, and explains what they have seen.
+fn run<K: Kind>(scenario: Scenario) -> impl Fn() + Send + Sync + 'static {
+    let scenario = Arc::new(scenario);
+    move || {
+        let world = Arc::new(World::<K>::new(Arc::clone(&scenario)));
+        // Not shuttle's: the time is no place to switch, and so one thread at a time changes it.
+        let clock = Arc::new(RelaxedCounter::default());
+        let threads = (0..scenario.programs.len()).map(|number| {
+            let (world, clock) = (Arc::clone(&world), Arc::clone(&clock));
+            let now = move || {
                 clock.change(|time| time + 1);
                 clock.get()
             };
-            thread(number, &now)
-        })
-    });
-    let threads: Vec<_> = threads.collect();
-    threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
-}
-
-fn plain(scenario: Scenario) -> impl Fn() + Send + Sync + 'static {
-    let scenario = Arc::new(scenario);
-    move || {
-        let world = Arc::new(World::new(&scenario));
-        let (shared, program) = (Arc::clone(&world), Arc::clone(&scenario));
-        let seen =
-            run(scenario.programs.len(), move |thread, now| shared.run(&program, &program.programs[thread], now));
-        if let Err(wrong) = world.check(&scenario, &seen) {
+            shuttle::thread::spawn(move || world.run(number, &now))
+        });
+        let threads: Vec<_> = threads.collect();
+        let seen: Vec<_> = threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect();
+        if let Err(wrong) = world.check(&seen) {
             panic!("on {:?}: {wrong}", scenario.shape);
         }
     }
 }
 
-/// Of filters with tags.
-fn with_tags(seed: u64, threads: usize, steps: usize) -> impl Fn() + Send + Sync + 'static {
-    move || {
-        let world = Arc::new(tagged::World::new(tagged::Scenario::new(seed, threads, steps)));
-        let shared = Arc::clone(&world);
-        let seen = run(threads, move |thread, now| shared.run(thread, now));
-        if let Err(wrong) = world.check(&seen) {
-            panic!("{wrong}");
-        }
-    }
+/// Of a program for each of so many threads.
+fn bare(shape: fn(&mut Rng) -> Shape, seed: u64, threads: usize, steps: usize) -> impl Fn() + Send + Sync + 'static {
+    run::<Bare>(Scenario::new(shape, seed, threads, steps))
+}
+
+fn tagged(seed: u64) -> impl Fn() + Send + Sync + 'static {
+    run::<Tagging>(Scenario::new(Shape::tagged, seed, 3, 6))
 }
 
 /// One class with a copy or two, a thread that only looks for it, and two that write it.
@@ -115,8 +101,9 @@ fn drill(seed: u64, shape: impl Fn(&mut Rng) -> Shape, last: &[Action]) -> Scena
         draft.put(class, &mut rng);
     }
     let looks = &[Action::LookUp, Action::LookUpBatch][..];
-    let writes = [Action::Insert, Action::InsertUnique, Action::Remove, Action::RemoveAll, Action::Clear];
-    let writes = &[&writes, last].concat()[..];
+    let inserts = [Action::Put(Put::COPY), Action::Put(Put::UNIQUE)];
+    let writes = [&inserts[..], &[Action::Remove, Action::RemoveAll, Action::Clear]].concat();
+    let writes = &[&writes[..], last].concat()[..];
     let programs = [looks, writes, writes].map(|actions| {
         let step = |_| Step { action: *rng.choice(actions).expect("some"), class, turned: rng.bool() };
         (0..STEPS).map(step).collect()
@@ -152,23 +139,22 @@ macro_rules! schedules {
 
 schedules! {
     random_orders_of_4_threads_with_8_operations:
-        "at random, 4 x 8", |number| plain(Scenario::new(number, 4, 8)), programs(), random;
+        "at random, 4 x 8", |number| bare(Shape::any, number, 4, 8), programs(), random;
     random_orders_of_8_threads_with_12_operations:
-        "at random, 8 x 12", |number| plain(Scenario::new(number, 8, 12)), programs(), random;
+        "at random, 8 x 12", |number| bare(Shape::any, number, 8, 12), programs(), random;
     priority_orders_of_4_threads_with_8_operations:
-        "by priority, 4 x 8", |number| plain(Scenario::new(number, 4, 8)), programs(), by_priority;
+        "by priority, 4 x 8", |number| bare(Shape::any, number, 4, 8), programs(), by_priority;
     priority_orders_of_8_threads_with_12_operations:
-        "by priority, 8 x 12", |number| plain(Scenario::new(number, 8, 12)), programs(), by_priority;
+        "by priority, 8 x 12", |number| bare(Shape::any, number, 8, 12), programs(), by_priority;
     random_orders_of_4_threads_in_filters_that_grow:
-        "at random, growing, 4 x 8", |number| plain(Scenario::growing(number, 4, 8)), programs(), random;
+        "at random, growing, 4 x 8", |number| bare(Shape::growing, number, 4, 8), programs(), random;
     priority_orders_of_4_threads_in_filters_that_grow:
-        "by priority, growing, 4 x 8", |number| plain(Scenario::growing(number, 4, 8)), programs(), by_priority;
+        "by priority, growing, 4 x 8", |number| bare(Shape::growing, number, 4, 8), programs(), by_priority;
     drills_of_3_threads_in_filters_that_grow:
-        "by priority, growing drills", |number| plain(growing_drill(number)), drills() / 2, by_priority;
+        "by priority, growing drills", |number| run::<Bare>(growing_drill(number)), drills() / 2, by_priority;
     /// Where there is less to switch, the rare orders of three threads come up: a lookup that stands between its two reads while one
     /// thread inserts and another is in the middle of a removal.
-    drills_of_3_threads: "by priority, drills", |number| plain(pair_drill(number)), drills(), by_priority;
-    random_orders_beside_ticks: "with tags, at random, 3 x 6", |number| with_tags(number, 3, 6), programs(), random;
-    priority_orders_beside_ticks:
-        "with tags, by priority, 3 x 6", |number| with_tags(number, 3, 6), programs(), by_priority;
+    drills_of_3_threads: "by priority, drills", |number| run::<Bare>(pair_drill(number)), drills(), by_priority;
+    random_orders_beside_ticks: "with tags, at random, 3 x 6", tagged, programs(), random;
+    priority_orders_beside_ticks: "with tags, by priority, 3 x 6", tagged, programs(), by_priority;
 }

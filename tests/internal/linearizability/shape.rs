@@ -1,6 +1,7 @@
 //! The tables that histories are taken from.
 
-use crate::layout::Plan;
+use crate::layout::{Plan, Tags};
+use fastrand::Rng;
 
 /// The size of a table.
 #[derive(Clone, Copy, Debug)]
@@ -8,6 +9,8 @@ pub(super) struct Shape {
     pub(super) plan: Plan,
     /// The number of distinct keys that it must not refuse; 0 if nothing is promised.
     pub(super) promised: usize,
+    /// Whether tags are counts, of which a class has one.
+    pub(super) counts: bool,
 }
 
 /// Bits, buckets, and buckets of a stripe as a power of two: as few as make whole words. Two buckets are one pair, four
@@ -37,39 +40,82 @@ pub(super) const TINY: [(u32, u32, u32); 18] = [
 const GROWING: [(u32, u32, u32, u32); 6] =
     [(16, 2, 4, 2), (9, 8, 4, 1), (16, 32, 4, 2), (17, 32, 4, 3), (12, 8, 4, 2), (28, 8, 4, 3)];
 
+/// Bits of a slot and of its tag, buckets, buckets of a stripe as a power of two, and doublings. Slots of 12, 20 and 24 bits
+/// straddle words. Tables of slots of 20 bits with 4 of a tag are made 16 bits wide from the fourth doubling on, those of 18
+/// bits with 2 at the second.
+const TAGGED: [(u32, u32, u32, u32, u32); 14] = [
+    (16, 2, 2, 0, 0),
+    (16, 2, 2, 1, 0),
+    (16, 3, 4, 0, 0),
+    (16, 4, 8, 1, 0),
+    (8, 2, 2, 1, 0),
+    (8, 4, 4, 1, 0),
+    (32, 2, 4, 0, 0),
+    (12, 4, 4, 2, 0),
+    (24, 8, 4, 1, 0),
+    (16, 2, 2, 4, 2),
+    (18, 2, 4, 4, 3),
+    (20, 4, 2, 4, 5),
+    (24, 8, 4, 4, 2),
+    (12, 4, 34, 4, 2),
+];
+
 /// The capacity of the tables that a builder would make.
 const PROMISED: usize = 100;
 
 impl Shape {
-    pub(super) fn any(rng: &mut fastrand::Rng) -> Self {
+    pub(super) fn any(rng: &mut Rng) -> Self {
         if rng.u32(..8) == 0 {
             let width = rng.choice([8, 13, 16, 24]).expect("some");
             let plan = Plan::new(PROMISED, width, Some(8)).expect("a small table");
             assert_eq!(plan.shards, 1);
-            return Shape { plan, promised: PROMISED };
+            return Shape { plan, promised: PROMISED, counts: false };
         }
         Shape::of(rng.choice(TINY).expect("some"))
     }
 
     /// A filter that begins with one table.
-    pub(super) fn growing(rng: &mut fastrand::Rng) -> Self {
+    pub(super) fn growing(rng: &mut Rng) -> Self {
         let (width, buckets, stripe_shift, reserve_bits) = rng.choice(GROWING).expect("some");
         let shape = Shape::of((width, buckets, stripe_shift));
         Shape { plan: Plan { reserve_bits, ..shape.plan }, ..shape }
     }
 
+    /// A filter with tags. A quarter counts, and a quarter within windows.
+    pub(super) fn tagged(rng: &mut Rng) -> Self {
+        let (width, bits, buckets, stripe_shift, reserve_bits) = rng.choice(TAGGED).expect("some");
+        let (counts, count_bits) = match rng.u32(..4) {
+            0 => (true, 0),
+            1 if bits > 2 => (true, rng.u32(1..=bits - 2)),
+            _ => (false, 0),
+        };
+        let shape = Shape::of((width, buckets, stripe_shift));
+        Shape { plan: Plan { reserve_bits, count_bits, ..shape.plan.with_tags(bits) }, counts, ..shape }
+    }
+
     pub(super) fn of((width, buckets, stripe_shift): (u32, u32, u32)) -> Self {
-        Shape { plan: Plan::one_shard(width, buckets, stripe_shift), promised: 0 }
+        Shape { plan: Plan::one_shard(width, buckets, stripe_shift), promised: 0, counts: false }
+    }
+
+    /// The value with one epoch, and the largest.
+    pub(super) fn values(self) -> (u32, u32) {
+        (1 << self.plan.count_bits, tags_of(&self.plan).most())
     }
 
     /// Whether a slot may lie in two words.
     pub(super) fn straddles(self) -> bool {
-        self.plan.grows() || 64 % self.plan.slot_bits != 0
+        let narrows = self.plan.grows() && self.plan.tag_bits() == 0;
+        narrows || 64 % self.plan.slot_bits != 0
     }
 }
 
+/// The tags of a filter with this plan; of bare slots, ones whose value is always 1.
+pub(super) fn tags_of(plan: &Plan) -> Tags {
+    Tags::new(&if plan.tag_bits() == 0 { plan.with_tags(1) } else { *plan })
+}
+
 /// Slots side by side in words, as DESIGN.md, "The table", describes them, read and written by plain arithmetic.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Words {
     width: u32,
     pub(super) words: Vec<u64>,
@@ -80,20 +126,20 @@ impl Words {
         Words { width: plan.slot_bits, words: vec![0; plan.words] }
     }
 
-    pub(super) fn get(&self, bucket: usize, slot: usize) -> u32 {
-        let bits = (0..self.width).map(|bit| {
-            let at = (bucket * 4 + slot) * self.width as usize + bit as usize;
-            u32::from(self.words[at / 64] >> (at % 64) & 1 == 1) << bit
-        });
-        bits.sum()
+    /// The word and the bit in it at which each bit of a slot lies.
+    fn places(&self, bucket: usize, slot: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let first = (bucket * 4 + slot) * self.width as usize;
+        (first..first + self.width as usize).map(|bit| (bit / 64, bit % 64))
     }
 
-    pub(super) fn set(&mut self, bucket: usize, slot: usize, value: u32) {
-        for bit in 0..self.width {
-            let at = (bucket * 4 + slot) * self.width as usize + bit as usize;
-            let mask = 1 << (at % 64);
-            let word = &mut self.words[at / 64];
-            *word = if value >> bit & 1 == 1 { *word | mask } else { *word & !mask };
+    pub(super) fn is_empty(&self, bucket: usize, slot: usize) -> bool {
+        self.places(bucket, slot).all(|(word, bit)| self.words[word] >> bit & 1 == 0)
+    }
+
+    /// Fills an empty slot.
+    pub(super) fn fill(&mut self, bucket: usize, slot: usize, value: u32) {
+        for (at, (word, bit)) in self.places(bucket, slot).enumerate() {
+            self.words[word] |= u64::from(value >> at & 1) << bit;
         }
     }
 }
