@@ -1,7 +1,7 @@
-//! Load, rate and shards of a filter, and the parts of a layout.
+//! Load and rate of a filter, and the parts of a layout.
 
 use crate::layout::Plan;
-use crate::{Builder, CountingFilter, CuckooFilter, Layout};
+use crate::{Builder, CuckooFilter, Layout};
 use proptest::prelude::*;
 
 #[test]
@@ -21,32 +21,6 @@ fn load_and_rate_are_computed_from_slots() {
     let stats = filter.stats();
     assert!((stats.expected_false_positive_rate - 0.007_812_5).abs() < 1e-4);
     assert_eq!(stats.load_factor, filter.load_factor());
-}
-
-#[test]
-fn shard_of_returns_the_shard_that_an_insertion_changes() {
-    let filter = CuckooFilter::<u64>::builder().capacity(1_000_000).build().unwrap();
-    assert_eq!(filter.config().shards, 4);
-    for key in 0..100 {
-        let (shard, hash) = (filter.shard_of(&key), filter.hash(&key));
-        assert_eq!(filter.hashed().shard_of(&hash), shard);
-        let before: Vec<_> = filter.raw.flat().each().map(|shard| shard.len()).collect();
-        filter.insert(&key).unwrap();
-        for (number, before) in before.into_iter().enumerate() {
-            assert_eq!(filter.raw.flat().at(number).len() - before, u64::from(number == shard));
-        }
-    }
-}
-
-/// A filter and its view of hashes have all bytes but those of the hash function in common.
-#[test]
-fn hashed_is_the_same_filter() {
-    let filter = CountingFilter::<String>::builder().capacity(100).build().unwrap();
-    assert_eq!(filter.add("key"), Ok(1));
-    let hashed = filter.hashed();
-    assert_eq!((hashed.count(&filter.hash("key")), hashed.len()), (1, 1));
-    assert_eq!((hashed.config().capacity, hashed.config()), (100, filter.config()));
-    assert_eq!(hashed.hashed().hash(&7), 7);
 }
 
 /// A layout with this number of shards of the minimum size.

@@ -4,7 +4,6 @@
 //! All of it runs on one thread: the hook of [`Step::BucketRead`], which a lookup passes after each of its two buckets,
 //! makes the move by operations of the public face. In which order a batch reads its keys does not matter here.
 
-use crate::CuckooFilter;
 use crate::internal::panic_safety::{self, hooked_pool};
 use crate::internal::stalled_writer::GROWING_WIDTHS;
 use crate::layout::{Bucket, Mixed, Plan};
@@ -13,8 +12,8 @@ use crate::sys::memory::HugePages;
 use crate::sys::prefetch::{CacheLevel, choose_level};
 use crate::sys::steps::{Step, with_hook};
 use crate::sys::sync::RelaxedCounter;
+use crate::{CuckooFilter, Prehashed};
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher};
 use std::iter::repeat_n;
 use std::sync::Arc;
 
@@ -28,32 +27,7 @@ const SMALL: usize = 190;
 const LONGEST: usize = 100;
 
 /// Keys are their hashes.
-#[derive(Clone, Copy, Default)]
-struct Identity(u64);
-
-impl BuildHasher for Identity {
-    type Hasher = Self;
-
-    fn build_hasher(&self) -> Self {
-        Identity(0)
-    }
-}
-
-impl Hasher for Identity {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are numbers")
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-type Filter = CuckooFilter<u64, Identity>;
+type Filter = CuckooFilter<u64, Prehashed>;
 
 type Ask = fn(&Filter, &[u64], &mut [bool]);
 
@@ -76,13 +50,13 @@ fn place(filter: &Filter, hash: u64) -> (usize, u32, Bucket, Bucket) {
 type Empty = fn(u32, usize) -> Filter;
 
 fn one_shard(width: u32, capacity: usize) -> Filter {
-    CuckooFilter::builder().capacity(capacity).fingerprint_bits(width).hasher(Identity(0)).build().expect("memory")
+    CuckooFilter::builder().capacity(capacity).fingerprint_bits(width).hasher(Prehashed).build().expect("memory")
 }
 
 /// Shards of 64 buckets in four stripes, which may double so often.
 fn small(width: u32, shards: usize, reserve_bits: u32) -> Filter {
     let plan = Plan { shards, reserve_bits, ..Plan::one_shard(width, 64, 4) };
-    Filter::from_raw([SMALL; 2], None, RawFilter::new(&plan, HugePages::Unadvised).expect("memory"), (), Identity(0))
+    Filter::from_raw([SMALL; 2], None, RawFilter::new(&plan, HugePages::Unadvised).expect("memory"), (), Prehashed)
 }
 
 /// Lookups are compiled for each of these kinds by itself.
@@ -115,8 +89,6 @@ struct Race {
     /// Keeps the key out of the bucket that is read first, until it is removed.
     blocker: u64,
     moves: Move,
-    /// Keys that the move does not touch.
-    stable: Vec<u64>,
 }
 
 impl Race {
@@ -127,7 +99,7 @@ impl Race {
         // Fills the bucket of the key and its own other one, from which nothing but the key can move.
         let crowd = stranger(&filter, key, false);
         let (blocker, moves) = (stranger(&filter, key, true), Move::Relocation(crowd));
-        Race { empty, width, capacity, key, blocker, moves, stable: Vec::new() }
+        Race { empty, width, capacity, key, blocker, moves }
     }
 
     /// A key that is traded for another copy.
@@ -141,7 +113,7 @@ impl Race {
         });
         let (key, turned) = pair.expect("hashes do not end");
         let (blocker, moves) = (stranger(&filter, key, true), Move::Trade(turned));
-        Race { empty, width, capacity: SMALL, key, blocker, moves, stable: Vec::new() }
+        Race { empty, width, capacity: SMALL, key, blocker, moves }
     }
 
     /// A key that a split takes to another table.
@@ -157,7 +129,6 @@ impl Race {
         if let Move::Relocation(crowd) = self.moves {
             repeat_n(crowd, 7).for_each(|hash| filter.hashed().insert(&hash).expect("room"));
         }
-        self.stable.iter().for_each(|&hash| filter.hashed().insert(&hash).expect("room"));
         filter
     }
 
@@ -175,9 +146,9 @@ impl Race {
         }
     }
 
-    /// Asks for the keys, with `moves` moves of the key one after the other from read number `at` on. Says how many
-    /// lookups began again.
-    fn run(&self, ask: Ask, pooled: bool, asked: &[(u64, bool)], at: usize, moves: usize) -> usize {
+    /// Asks for the key this many times at once, with `moves` moves of it one after the other from read number `at` on. Says how
+    /// many lookups began again.
+    fn run(&self, ask: Ask, pooled: bool, copies: usize, at: usize, moves: usize) -> usize {
         let filter = Arc::new(self.filter());
         let counters = Arc::new([RelaxedCounter::default(), RelaxedCounter::default()]);
         let (race, shared, noted) = (self.clone(), Arc::clone(&filter), Arc::clone(&counters));
@@ -195,51 +166,36 @@ impl Race {
                 _ => {}
             }
         };
-        let (keys, answers): (Vec<u64>, Vec<bool>) = asked.iter().copied().unzip();
-        let mut found: Vec<bool> = answers.iter().map(|answer| !answer).collect();
+        // Behind several an absent key, so that an answer in another's place is seen.
+        let expected: Vec<bool> = (0..copies).map(|_| true).chain((copies > 1).then_some(false)).collect();
+        let absent = self.absent(&filter);
+        let keys: Vec<u64> = expected.iter().map(|&present| if present { self.key } else { absent }).collect();
+        let mut found: Vec<bool> = expected.iter().map(|present| !present).collect();
         if pooled {
             hooked_pool(1, hook).install(|| ask(&filter, &keys, &mut found));
         } else {
             with_hook(hook, || ask(&filter, &keys, &mut found));
         }
-        if let Some(wrong) = (0..keys.len()).find(|&number| found[number] != answers[number]) {
-            let (answer, keys) = (answers[wrong], keys.len());
-            panic!("{self:?}, moved after read {at}: number {wrong} of {keys} keys should have been {answer}");
-        }
+        let wrong = (0..keys.len()).find(|&number| found[number] != expected[number]);
+        assert_eq!(wrong, None, "{self:?}, moved after read {at}: the number of a wrong answer of {copies}");
         assert_eq!(filter.hashed().count(&self.key), 1);
         counters[1].get() as usize
     }
 
-    /// Asks for the key this many times at once, and moves it after each read in turn. Between its two reads each of them
-    /// misses it, and has to look again.
-    fn run_all(&self, ask: Ask, pooled: bool, copies: usize) {
-        let asked = vec![(self.key, true); copies];
-        let raced = (1..=2 * copies).filter(|&at| self.run(ask, pooled, &asked, at, 1) > 0).count();
-        assert!(raced >= copies, "{self:?}: {raced} of {copies} lookups missed the key at first");
-    }
-
-    /// Asks for the key at this position, among keys that are there and keys that are not.
-    fn run_among(&self, ask: Ask, others: &[(u64, bool)], position: usize) {
-        let mut asked = others.to_vec();
-        asked.insert(position, (self.key, true));
-        // Others of its stripe look again, too.
-        let raced = (1..=2 * asked.len()).filter(|&at| self.run(ask, false, &asked, at, 1) > 0).count();
-        assert!(raced > 0, "{self:?}: no lookup missed the key at first");
-    }
-
-    /// Keys whose buckets none of the others here touches.
-    fn bystanders(&self) -> impl Iterator<Item = u64> + use<> {
-        let filter = (self.empty)(self.width, self.capacity);
-        let buckets = |hash| {
-            let (_, _, first, second) = place(&filter, hash);
-            [first, second]
+    /// An absent key in neither of the key's buckets.
+    fn absent(&self, filter: &Filter) -> u64 {
+        let (_, _, first, second) = place(filter, self.key);
+        let is_apart = |&hash: &u64| {
+            let (_, _, one, two) = place(filter, hash);
+            ![first, second].contains(&one) && ![first, second].contains(&two)
         };
-        let crowd = if let Move::Relocation(crowd) = self.moves { crowd } else { self.key };
-        let touched = [self.key, self.blocker, crowd].map(buckets).concat();
-        (1 << 40..).filter(move |&hash| {
-            let (_, _, first, second) = place(&filter, hash);
-            !touched.contains(&first) && !touched.contains(&second)
-        })
+        (1 << 40..).filter(is_apart).find(|hash| !filter.hashed().contains(hash)).expect("hashes do not end")
+    }
+
+    /// The same with the move after each read in turn. Between its two reads each lookup misses the key, and has to look again.
+    fn run_all(&self, ask: Ask, pooled: bool, copies: usize) {
+        let raced = (1..=2 * copies).filter(|&at| self.run(ask, pooled, copies, at, 1) > 0).count();
+        assert!(raced >= copies, "{self:?}: {raced} of {copies} lookups missed the key at first");
     }
 }
 
@@ -310,22 +266,6 @@ fn a_key_that_moves_is_found_at_each_place_of_a_batch() {
     }
 }
 
-#[test]
-fn a_key_that_moves_is_found_among_others() {
-    for mut race in races() {
-        race.stable = race.bystanders().take(LONGEST / 2).collect();
-        let filter = race.filter();
-        let absent = race.bystanders().filter(|&hash| !filter.hashed().contains(&hash));
-        let pairs = race.stable.iter().zip(absent).flat_map(|(&stable, absent)| [(stable, true), (absent, false)]);
-        let others: Vec<_> = pairs.collect();
-        for count in (0..others.len()).step_by(3) {
-            for position in [0, count / 2, count] {
-                race.run_among(CONTAINS_BATCH_HASHED, &others[..count], position);
-            }
-        }
-    }
-}
-
 /// As long as its key moves, and no longer: nothing but the moves bounds how often a lookup looks again.
 #[test]
 fn a_key_is_looked_for_until_it_stays_where_it_is() {
@@ -335,10 +275,10 @@ fn a_key_is_looked_for_until_it_stays_where_it_is() {
             [(CONTAINS, false), (CONTAINS_HASHED, false), (CONTAINS_BATCH_HASHED, false), (PAR_CONTAINS_HASHED, true)];
         for (ask, pooled) in ways {
             // Away from the first bucket before each look at it, and away from the second before each look at that.
-            let repeats = race.run(ask, pooled, &[(race.key, true)], 1, 2 * TIMES);
+            let repeats = race.run(ask, pooled, 1, 1, 2 * TIMES);
             assert_eq!(repeats, TIMES, "{race:?}");
             for copies in [2, 4, 5, 40] {
-                race.run(ask, pooled, &vec![(race.key, true); copies], 1, 2 * TIMES);
+                race.run(ask, pooled, copies, 1, 2 * TIMES);
             }
         }
     }
@@ -356,9 +296,8 @@ fn a_key_that_moves_is_found_in_a_large_table() {
         assert!(shards > 1);
         // 2^14 for each shard, and some that do not fill a group.
         let copies = shards * (1 << 14) + 3;
-        let asked = vec![(race.key, true); copies];
         let places = [1, 2, 3, 100, 101, copies, copies + 1, 2 * copies - 1, 2 * copies];
-        let raced = places.into_iter().filter(|&at| race.run(PAR_CONTAINS_HASHED, true, &asked, at, 1) > 0).count();
+        let raced = places.into_iter().filter(|&at| race.run(PAR_CONTAINS_HASHED, true, copies, at, 1) > 0).count();
         assert!(raced >= 4, "{race:?}: {raced} times a lookup missed the key at first");
         for copies in [1, 2, 3, 4, 5, 33] {
             race.run_all(CONTAINS_BATCH_HASHED, false, copies);
