@@ -2,101 +2,73 @@
 //!
 //! A thread that splits has not read the cell before: that would blind the models.
 
+use super::growth::{self, split};
 use super::harness::{Op, Race, op};
-use crate::filter::hashing;
-use crate::layout::{Mixed, Plan};
-use crate::raw::{Growing, IfPresent, Put, RawFilter, Tagging};
-use crate::sys::memory::HugePages;
+use crate::layout::Plan;
+use crate::raw::{IfPresent, Put, Tagging};
 use std::sync::Arc;
 
 /// The longest life of tags of 2 bits.
 const MOST: u32 = 3;
 
 /// A filter of one table of two buckets, which splits once, with a key that goes to the new table.
-struct World {
-    raw: RawFilter<Tagging>,
-    key: Mixed,
-}
+type World = growth::World<Tagging>;
 
 impl World {
     /// Of the key so many ticks are left.
     fn holding(value: u32) -> Self {
-        World::of(2, 0, value)
+        World::with_tags(2, 0, value)
     }
 
     /// The same with tags of this many bits, some of them a count.
-    fn of(tag_bits: u32, count_bits: u32, value: u32) -> Self {
+    fn with_tags(tag_bits: u32, count_bits: u32, value: u32) -> Self {
         let plan = Plan { reserve_bits: 1, count_bits, ..Plan::one_shard(16, 2, 4).with_tags(tag_bits) };
-        World::of_plan(&plan, value)
+        World::of(&plan).key(1, 0).with(value)
     }
 
     /// Of a table that is refilled into one of four buckets, and then splits.
     fn refilling(value: u32) -> Self {
         let plan = Plan { reserve_bits: 2, extension_bits: 1, ..Plan::one_shard(16, 4, 4).with_tags(2) };
-        World::of_plan(&plan, value)
+        World::of(&plan).key(1, 0).with(value)
     }
 
-    fn of_plan(plan: &Plan, value: u32) -> Self {
-        let raw = RawFilter::new(plan, HugePages::Unadvised).expect("memory");
-        let mut world = World { raw, key: Mixed::of(0) };
-        let mut keys = (0..1000).map(Mixed::of);
-        let goes = keys.find(|&mixed| {
-            let place = world.growing().cell_place(mixed);
-            place.cell == 1 && place.class.first.get() == plan.extension_bits
-        });
-        world.key = goes.expect("a key");
-        assert_eq!(world.put(value, IfPresent::Another), 0);
-        world
+    fn with(self, value: u32) -> Self {
+        assert_eq!(self.put(value, IfPresent::Another), 0);
+        self
     }
 
     /// With its key as it is looked for from the other bucket.
-    fn turned(self) -> Self {
-        let class = self.growing().cell_place(self.key).class;
-        let mut keys = (0..1 << 24).map(Mixed::of);
-        let key = keys.find(|&mixed| self.growing().cell_place(mixed).class == class.turned()).expect("a key");
-        World { key, ..self }
-    }
-
-    fn growing(&self) -> &Growing<Tagging> {
-        self.raw.growing().expect("it grows")
+    fn from_the_other_side(mut self) -> Self {
+        self.keys = vec![self.turned(self.keys[0])];
+        self
     }
 
     /// Returns what the class had.
     fn put(&self, value: u32, if_present: IfPresent) -> u32 {
-        self.growing().insert_into_pair(self.key, Put { value, if_present }).expect("there is room")
-    }
-
-    fn contains(&self) -> bool {
-        self.raw.contains(self.key)
-    }
-
-    /// As a batch of one key.
-    fn contains_in_batch(&self) -> bool {
-        let mut found = [false];
-        self.raw.contains_each(&mut hashing(&[self.key], |&mixed| mixed), &mut found);
-        found[0]
+        self.growing().insert_into_pair(self.keys[0], Put { value, if_present }).expect("there is room")
     }
 
     /// Once all threads have ended: the time of each copy, and the tables.
     fn left(&self) -> Vec<usize> {
-        assert_eq!(self.raw.len(), self.raw.values(self.key).len(), "slots in use are counted");
+        assert_eq!(self.raw.len(), self.raw.values(self.keys[0]).len(), "slots in use are counted");
         self.left_alive()
     }
 
     /// The same where slots may hold what is dead.
     fn left_alive(&self) -> Vec<usize> {
-        let values = self.raw.values(self.key);
-        assert_eq!(self.contains(), !values.is_empty(), "a lookup agrees with the values");
+        let values = self.raw.values(self.keys[0]);
+        assert_eq!(FINDS(self), !values.is_empty(), "a lookup agrees with the values");
         values.iter().map(|&value| value as usize).chain([self.growing().tables()]).collect()
     }
 }
 
+type Look = fn(&World) -> bool;
+
+const FINDS: Look = |world| world.contains(world.keys[0]);
+const FINDS_IN_BATCH: Look = |world| world.contains_in_batch(world.keys[0]);
+
 fn race(rule: &'static str, world: impl Fn() -> World + Send + Sync + 'static) -> Race<World> {
     Race::new(rule, move || Arc::new(world()), World::left)
-}
-
-fn split() -> Op<World> {
-    op(|world: &World| world.growing().split_table(0, 0))
 }
 
 fn tick() -> Op<World> {
@@ -113,17 +85,15 @@ fn add(value: u32) -> Op<World> {
 }
 
 fn renew() -> Op<World> {
-    op(|world: &World| world.raw.update(world.key, None, |had| had.max(MOST)) as usize)
+    op(|world: &World| world.raw.update(world.keys[0], None, |had| had.max(MOST)) as usize)
 }
-
-type Look = fn(&World) -> bool;
 
 /// A lookup by each of its candidates first, beside a split and what another thread does; the class is never absent.
 fn never_missed(executions: [usize; 2], look: Look, world: fn() -> World, steps: impl Fn() -> Vec<Op<World>>) {
     for (turned, executions) in [false, true].into_iter().zip(executions) {
-        let world = move || if turned { world().turned() } else { world() };
+        let world = move || if turned { world().from_the_other_side() } else { world() };
         race("a key that lives was missed during a split", world)
-            .threads(op(look), split())
+            .threads(op(look), split(0, 0))
             .thread(steps())
             .at_most(2)
             .seen(&["repeated"])
@@ -135,20 +105,20 @@ fn never_missed(executions: [usize; 2], look: Look, world: fn() -> World, steps:
 #[test]
 fn renewed_during_a_refill_and_a_tick_is_never_missed() {
     let (world, renew_and_tick) = (|| World::refilling(1), || vec![put(MOST, IfPresent::Raise), tick()]);
-    never_missed([2870, 2870], World::contains, world, renew_and_tick);
-    never_missed([28_596, 28_596], World::contains_in_batch, world, renew_and_tick);
+    never_missed([2870, 2870], FINDS, world, renew_and_tick);
+    never_missed([28_596, 28_596], FINDS_IN_BATCH, world, renew_and_tick);
 }
 
 models! {
     /// The copy that is swept may be the one in the new table or the one in the old table.
     lookup_during_a_split_and_a_tick_finds_its_key =>
-        never_missed([1496, 1496], World::contains, || World::holding(2), || vec![tick()]);
+        never_missed([1496, 1496], FINDS, || World::holding(2), || vec![tick()]);
     /// After a tick a copy that is renewed for the longest time has the tag that was dead before it, in whichever table it is. A split
     /// that had read the epoch before its locks would drop it.
     renewed_during_a_split_and_a_tick_is_never_missed =>
-        never_missed([3265, 3265], World::contains, || World::holding(2), || vec![tick(), renew()]);
+        never_missed([3265, 3265], FINDS, || World::holding(2), || vec![tick(), renew()]);
     renewed_during_a_split_and_a_tick_is_never_missed_by_a_batch =>
-        never_missed([12_217, 12_217], World::contains_in_batch, || World::holding(2), || vec![tick(), renew()]);
+        never_missed([12_217, 12_217], FINDS_IN_BATCH, || World::holding(2), || vec![tick(), renew()]);
 }
 
 /// One copy dies and is swept in either table, at the second tick; another of the class was stored before that, where the lookup
@@ -156,20 +126,20 @@ models! {
 #[test]
 fn stored_again_during_a_split_is_never_missed() {
     let store_and_die = || vec![put(MOST, IfPresent::Another), tick(), tick()];
-    never_missed([12_668, 18_123], World::contains, || World::holding(1), store_and_die);
+    never_missed([12_668, 18_123], FINDS, || World::holding(1), store_and_die);
 }
 
 /// A key that expires is swept from the new table as well: a sweep follows the list of tables until it finds no next one.
 fn nothing_dead_is_left(world: fn() -> World, executions: [usize; 2]) {
     let left = |world: &World| {
         for _ in 0..4 {
-            assert!(!world.contains(), "a dead key lives again");
+            assert!(!FINDS(world), "a dead key lives again");
             world.raw.advance();
         }
         vec![world.raw.len()]
     };
     Race::new("a dead key lives again", move || Arc::new(world()), left)
-        .thread([split(), op(|world: &World| world.raw.epoch() as usize)])
+        .thread([split(0, 0), op(|world: &World| world.raw.epoch() as usize)])
         .thread([tick(), tick()])
         .explore(executions);
 }
@@ -181,22 +151,25 @@ models! {
 
 /// A change of the tag, told by what it finds: in the table where the class is when its locks are held.
 fn changed_during_a_split(executions: usize, change: Op<World>) {
-    race("each copy has its time", || World::holding(1)).thread([change]).thread([split()]).explore([executions; 2]);
+    race("each copy has its time", || World::holding(1))
+        .thread([change])
+        .thread([split(0, 0)])
+        .explore([executions; 2]);
 }
 
 models! {
     renewal_during_a_split_is_kept => changed_during_a_split(30, renew());
     addition_during_a_split_is_kept => changed_during_a_split(30, add(1));
     replacement_during_a_split_is_kept =>
-        changed_during_a_split(30, op(|world: &World| world.raw.update(world.key, Some(1), |_| 2) as usize));
+        changed_during_a_split(30, op(|world: &World| world.raw.update(world.keys[0], Some(1), |_| 2) as usize));
     removal_of_a_value_during_a_split_removes =>
-        changed_during_a_split(60, op(|world: &World| world.raw.remove_value(world.key, Some(1)) as usize));
+        changed_during_a_split(60, op(|world: &World| world.raw.remove_value(world.keys[0], Some(1)) as usize));
 }
 
 /// An addition beside a split and a tick, within a window of this value.
 fn added_during_a_split_and_a_tick(rule: &'static str, executions: usize, value: u32) {
-    Race::new(rule, move || Arc::new(World::of(4, 2, value)), World::left_alive)
-        .threads(add(MOST << 2), split())
+    Race::new(rule, move || Arc::new(World::with_tags(4, 2, value)), World::left_alive)
+        .threads(add(MOST << 2), split(0, 0))
         .thread([tick()])
         .at_most(2)
         .explore([executions]);
@@ -220,11 +193,11 @@ fn addition_beside_the_end_of_its_window_during_a_split() {
 fn successive_counts_never_fall_during_a_split() {
     let count = || {
         let count = |value: &u32| (value & 3) as usize + 1;
-        op(move |world: &World| world.raw.values(world.key).iter().map(count).max().unwrap_or(0))
+        op(move |world: &World| world.raw.values(world.keys[0]).iter().map(count).max().unwrap_or(0))
     };
-    race("a count fell", || World::of(4, 2, 2 << 2))
+    race("a count fell", || World::with_tags(4, 2, 2 << 2))
         .thread([count(), count()])
-        .thread([split()])
+        .thread([split(0, 0)])
         .thread([add(MOST << 2)])
         .at_most(2)
         .seen(&["repeated"])

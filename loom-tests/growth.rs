@@ -1,17 +1,16 @@
 //! Splits of tables, against all that may go on meanwhile (docs/design/growth.md).
 
-use super::harness::{Op, Race, op};
-use crate::filter::hashing;
+use super::harness::{Op, Race, contains_each, op};
 use crate::layout::{Class, Mixed, Plan, SearchBudget};
-use crate::raw::{Growing, Put, RawFilter};
+use crate::raw::{Bare, Growing, Put, RawFilter, SlotKind};
 use crate::sys::memory::HugePages;
 use std::sync::Arc;
 
 /// A growing filter of one shard, which begins with two buckets.
-struct World {
-    raw: RawFilter,
+pub(super) struct World<K: SlotKind = Bare> {
+    pub(super) raw: RawFilter<K>,
     /// Of different classes. Nothing else is stored.
-    keys: Vec<Mixed>,
+    pub(super) keys: Vec<Mixed>,
     /// The first of them as it is looked for from the bucket in which it lies, and from the other one.
     sides: Option<[Mixed; 2]>,
 }
@@ -67,29 +66,25 @@ const BUCKETS: [In; 2] = [In::First, In::Second];
 /// as two runs, and 4 bits are the core alone.
 const WIDTHS: [(u32, u32); 4] = [(16, 1), (9, 1), (17, 2), (5, 1)];
 
-impl World {
-    fn new(bits: u32, reserve: u32) -> Self {
-        World::of(&Plan { reserve_bits: reserve, ..Plan::one_shard(bits, 2, 4) })
-    }
-
-    fn of(plan: &Plan) -> Self {
+impl<K: SlotKind> World<K> {
+    pub(super) fn of(plan: &Plan) -> Self {
         let raw = RawFilter::new(plan, HugePages::Unadvised).expect("memory");
         World { raw, keys: Vec::new(), sides: None }
     }
 
-    fn growing(&self) -> &Growing {
+    pub(super) fn growing(&self) -> &Growing<K> {
         self.raw.growing().expect("it grows")
     }
 
     /// The same class, looked for from the other bucket.
-    fn turned(&self, key: Mixed) -> Mixed {
+    pub(super) fn turned(&self, key: Mixed) -> Mixed {
         let class = self.growing().cell_place(key).class;
         let mut keys = (0..1 << 24).map(Mixed::of);
         keys.find(|&mixed| self.growing().cell_place(mixed).class == class.turned()).expect("a key")
     }
 
     /// Knows key number `number` of those of this cell whose first bucket is 0, and after a refill 1.
-    fn key(mut self, cell: usize, number: usize) -> Self {
+    pub(super) fn key(mut self, cell: usize, number: usize) -> Self {
         let keys = (0..).map(Mixed::of).filter(|&mixed| {
             let place = self.growing().cell_place(mixed);
             place.cell == cell && place.class.first.get() == self.raw.plan().extension_bits
@@ -97,6 +92,25 @@ impl World {
         let key = keys.take(1000).nth(number).expect("a key");
         self.keys.push(key);
         self
+    }
+
+    pub(super) fn contains(&self, key: Mixed) -> bool {
+        self.raw.contains(key)
+    }
+
+    /// As a batch of one key.
+    pub(super) fn contains_in_batch(&self, key: Mixed) -> bool {
+        self.contains_each([key])
+    }
+
+    fn contains_each<const KEYS: usize>(&self, keys: [Mixed; KEYS]) -> bool {
+        contains_each(&self.raw, keys) == [true; KEYS]
+    }
+}
+
+impl World {
+    fn new(bits: u32, reserve: u32) -> Self {
+        World::of(&Plan { reserve_bits: reserve, ..Plan::one_shard(bits, 2, 4) })
     }
 
     /// Knows it, and holds it in this bucket of its pair.
@@ -120,21 +134,6 @@ impl World {
     fn split(self) -> Self {
         self.growing().split_table(0, 0);
         self
-    }
-
-    fn contains(&self, key: Mixed) -> bool {
-        self.raw.contains(key)
-    }
-
-    /// As a batch of one key.
-    fn contains_in_batch(&self, key: Mixed) -> bool {
-        self.contains_each([key])
-    }
-
-    fn contains_each<const KEYS: usize>(&self, keys: [Mixed; KEYS]) -> bool {
-        let mut found = [false; KEYS];
-        self.raw.contains_each(&mut hashing(&keys, |&mixed| mixed), &mut found);
-        found == [true; KEYS]
     }
 
     /// How many of these keys a bulk task has stored.
@@ -178,8 +177,8 @@ fn race(rule: &'static str, world: impl Fn() -> World + Send + Sync + 'static) -
 }
 
 /// Whether the table of this cell is split, which has come of so many doublings.
-fn split(cell: usize, doublings: u32) -> Op<World> {
-    op(move |world: &World| world.growing().split_table(cell, doublings))
+pub(super) fn split<K: SlotKind>(cell: usize, doublings: u32) -> Op<World<K>> {
+    op(move |world: &World<K>| world.growing().split_table(cell, doublings))
 }
 
 /// What is done with a key.

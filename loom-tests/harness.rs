@@ -3,7 +3,7 @@
 use crate::error::InsertError;
 use crate::filter::hashing;
 use crate::layout::{Bucket, Class, Fingerprint, Geometry, Hop, Mixed, Plan};
-use crate::raw::{Fixed, Observed, Put, RawFilter, Shard};
+use crate::raw::{Bare, Fixed, Observed, Put, RawFilter, Shard, SlotKind};
 use crate::sys::memory::HugePages;
 use crate::sys::steps::{Step, with_hook};
 use loom::thread::{Builder, JoinHandle};
@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A filter of one shard. `std`'s `Arc` shares it: three times fewer states than loom's.
-pub(super) struct World {
-    pub(super) raw: RawFilter,
+pub(super) struct World<K: SlotKind = Bare> {
+    pub(super) raw: RawFilter<K>,
 }
 
 /// A table of this many buckets, rounded up to an even number. A stripe is `1 << stripe_shift` buckets, which must be
@@ -23,23 +23,12 @@ pub(super) fn plan(width: u32, buckets: u32, stripe_shift: u32) -> Plan {
     Plan::one_shard(width, buckets.next_multiple_of(2), stripe_shift)
 }
 
-impl World {
-    pub(super) fn new(width: u32, buckets: u32, stripe_shift: u32) -> Arc<Self> {
-        Arc::new(World::from_plan(&plan(width, buckets, stripe_shift)))
+impl<K: SlotKind> World<K> {
+    pub(super) fn of(plan: &Plan) -> Arc<Self> {
+        Arc::new(World { raw: RawFilter::new(plan, HugePages::Unadvised).expect("memory") })
     }
 
-    fn from_plan(plan: &Plan) -> Self {
-        World { raw: RawFilter::new(plan, HugePages::Unadvised).expect("memory") }
-    }
-
-    /// With these words, in which `count` fingerprints are stored, as when a snapshot is loaded.
-    pub(super) fn loaded(plan: &Plan, words: impl Iterator<Item = u64>, count: u64) -> Arc<Self> {
-        let world = World::from_plan(plan);
-        world.shard().fill_with(words, count);
-        Arc::new(world)
-    }
-
-    pub(super) fn shard(&self) -> Shard<'_> {
+    pub(super) fn shard(&self) -> Shard<'_, K::Slots<'_>> {
         self.raw.flat().at(0)
     }
 
@@ -47,7 +36,7 @@ impl World {
         self.raw.plan()
     }
 
-    fn mixed(&self, key: Class) -> Mixed {
+    pub(super) fn mixed(&self, key: Class) -> Mixed {
         self.raw.geometry().leading_to(key).unwrap_or_else(|| panic!("no hash leads to {key:?}"))
     }
 
@@ -55,22 +44,45 @@ impl World {
         self.raw.contains(self.mixed(key))
     }
 
+    /// Looks the keys up in a batch.
+    pub(super) fn contains_each<const KEYS: usize>(&self, keys: [Class; KEYS]) -> [bool; KEYS] {
+        contains_each(&self.raw, keys.map(|key| self.mixed(key)))
+    }
+
+    /// Inserts under the locks of the pair; `None` if that is full. Returns what the class had.
+    pub(super) fn place(&self, key: Class, put: Put) -> Option<u32> {
+        let Ok(result) = self.shard().insert_into_pair(Fixed, key, put);
+        result.map(|result| result.expect("no refusal"))
+    }
+}
+
+/// Looks the keys up in a batch.
+pub(super) fn contains_each<K: SlotKind, const KEYS: usize>(raw: &RawFilter<K>, keys: [Mixed; KEYS]) -> [bool; KEYS] {
+    let mut found = [false; KEYS];
+    raw.contains_each(&mut hashing(&keys, |&mixed| mixed), &mut found);
+    found
+}
+
+impl World {
+    pub(super) fn new(width: u32, buckets: u32, stripe_shift: u32) -> Arc<Self> {
+        World::of(&plan(width, buckets, stripe_shift))
+    }
+
+    /// With these words, in which `count` fingerprints are stored, as when a snapshot is loaded.
+    pub(super) fn loaded(plan: &Plan, words: impl Iterator<Item = u64>, count: u64) -> Arc<Self> {
+        let world = World::of(plan);
+        world.shard().fill_with(words, count);
+        world
+    }
+
     /// As a process that may only read the memory.
     pub(super) fn contains_by_fences(&self, key: Class) -> bool {
         Observed::of(&self.raw.flat().shards).contains(self.mixed(key))
     }
 
-    /// Looks the keys up in a batch.
-    pub(super) fn contains_each<const KEYS: usize>(&self, keys: [Class; KEYS]) -> [bool; KEYS] {
-        let (keys, mut found) = (keys.map(|key| self.mixed(key)), [false; KEYS]);
-        self.raw.contains_each(&mut hashing(&keys, |&mixed| mixed), &mut found);
-        found
-    }
-
-    /// Inserts under the locks of the pair; `None` if that is full.
+    /// Whether the key is stored under the locks of its pair; `None` if that is full.
     pub(super) fn put(&self, key: Class, put: Put) -> Option<bool> {
-        let Ok(result) = self.shard().insert_into_pair(Fixed, key, put);
-        result.map(|result| result.expect("no refusal") == 0)
+        self.place(key, put).map(|had| had == 0)
     }
 
     /// Inserts into the first bucket of the key under the lock of its stripe, as insertions do that have seen room there;
@@ -171,8 +183,8 @@ impl Told for Option<bool> {
     }
 }
 
-pub(super) fn finds(key: Class) -> Op<World> {
-    op(move |world: &World| world.contains(key))
+pub(super) fn finds<K: SlotKind>(key: Class) -> Op<World<K>> {
+    op(move |world: &World<K>| world.contains(key))
 }
 
 /// Whether the key is found; 2 if it is found after it was missed.
@@ -208,8 +220,8 @@ pub(super) fn path<const HOPS: usize>(moved: [Class; HOPS], key: Class, put: Put
     })
 }
 
-pub(super) fn moves(key: Class) -> Op<World> {
-    op(move |world: &World| world.shard().hop(hop(key)))
+pub(super) fn moves<K: SlotKind>(key: Class) -> Op<World<K>> {
+    op(move |world: &World<K>| world.shard().hop(hop(key)))
 }
 
 pub(super) fn remove(key: Class) -> Op<World> {

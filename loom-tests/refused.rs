@@ -26,7 +26,7 @@ fn new() -> Class {
 fn full(stripe_shift: u32, searches: usize) -> Searched {
     let keys = [(0, 3, 1), (0, 1, 3), (1, 2, 1), (1, 0, 3), (2, 3, 4), (3, 2, 4)];
     let keys = keys.into_iter().flat_map(|(first, second, keys)| (0..keys).map(move |at| key(at, first, second)));
-    let world = keys.fold(World::new(16, 4, stripe_shift), World::with);
+    let world = keys.fold(World::new(16, 4, stripe_shift), |world, key| world.with(key));
     let searches = (0..searches).map(|_| on_a_large_stack(&world, |world| world.shard().searched(new()))).collect();
     Searched { world, searches }
 }

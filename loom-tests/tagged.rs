@@ -1,28 +1,21 @@
 //! Time in the slot: ticks during lookups and writes, on slots of 16 bits with tags of 2 (4 epochs come round), and of 12
 //! with 4, where a slot straddles two words and its tag does not.
 
-use super::harness::{Op, Race, hop, join, key, key_in, op, plan, spawn};
-use crate::filter::hashing;
+use super::harness::{self, Op, Race, finds, hop, join, key, key_in, moves, op, plan, spawn};
 use crate::layout::{Class, Extent, Plan, Tags};
-use crate::raw::{Assembly, Fixed, IfPresent, Put, RawFilter, Shard, Tagged, Tagging};
+use crate::raw::{Assembly, Fixed, IfPresent, Put, Tagging};
 use crate::sys::memory::HugePages;
 use std::sync::{Arc, Mutex};
 
 /// The longest life of tags of 2 bits.
 const MOST: u32 = 3;
 
-pub(super) struct World {
-    pub(super) raw: RawFilter<Tagging>,
-}
+pub(super) type World = harness::World<Tagging>;
 
 impl World {
-    pub(super) fn new(plan: &Plan) -> Arc<Self> {
-        Arc::new(World { raw: RawFilter::new(plan, HugePages::Unadvised).expect("memory") })
-    }
-
     /// Two buckets, each a word and a stripe.
     fn small() -> Arc<Self> {
-        World::new(&small())
+        World::of(&small())
     }
 
     /// The same with a class that is stored once. In bucket 0: the lower empty slot decides. The next copy goes to bucket 1.
@@ -30,14 +23,9 @@ impl World {
         World::small().with(class(0), value)
     }
 
-    pub(super) fn shard(&self) -> Shard<'_, Tagged<'_>> {
-        self.raw.flat().at(0)
-    }
-
     /// As an insertion, where there is room; `None` if there is none. Returns what the class had.
     pub(super) fn put(&self, class: Class, value: u32, if_present: IfPresent) -> Option<u32> {
-        let Ok(result) = self.shard().insert_into_pair(Fixed, class, Put { value, if_present });
-        result.map(|result| result.expect("no refusal"))
+        self.place(class, Put { value, if_present })
     }
 
     /// Stores a class that is absent in the lower empty slot of its pair.
@@ -60,12 +48,8 @@ impl World {
         self
     }
 
-    fn contains(&self, class: Class) -> bool {
-        self.raw.contains(self.raw.geometry().leading_to(class).expect("a hash"))
-    }
-
     pub(super) fn values(&self, class: Class) -> Vec<u32> {
-        let mut values = self.raw.values(self.raw.geometry().leading_to(class).expect("a hash")).to_vec();
+        let mut values = self.raw.values(self.mixed(class)).to_vec();
         values.sort_unstable();
         values
     }
@@ -126,10 +110,6 @@ fn race_of_the_dead<const CLASSES: usize>(
     })
 }
 
-fn finds(class: Class) -> Op<World> {
-    op(move |world: &World| world.contains(class))
-}
-
 /// Whether what a lookup finds is this.
 fn reads(class: Class, is: fn(&[u32]) -> usize) -> Op<World> {
     op(move |world: &World| is(&world.values(class)))
@@ -159,10 +139,6 @@ fn replace(class: Class, from: u32, to: u32) -> Op<World> {
 
 pub(super) fn tick() -> Op<World> {
     op(|world: &World| _ = world.raw.advance())
-}
-
-pub(super) fn moves(class: Class) -> Op<World> {
-    op(move |world: &World| world.shard().hop(hop(class)))
 }
 
 /// A lookup by each of its candidates first, concurrently with what a writer does; the class is never absent. `repeats` says of each
@@ -221,13 +197,8 @@ fn renewed_beside_a_tick_is_never_missed() {
 /// As before, in a block of a batch.
 #[test]
 fn renewed_beside_a_tick_is_never_missed_by_a_batch() {
-    let look = |world: &World| {
-        let (key, mut found) = (world.raw.geometry().leading_to(class(0)).expect("a hash"), [false]);
-        world.raw.contains_each(&mut hashing(&[key], |&mixed| mixed), &mut found);
-        found[0]
-    };
     race("a key that lives was missed", || World::holding(2), &[class(0)])
-        .thread([op(look)])
+        .thread([op(|world: &World| world.contains_each([class(0)])[0])])
         .thread([tick(), raise(class(0), MOST)])
         .seen(&["repeated"])
         .explore([174, 150]);
@@ -246,7 +217,7 @@ fn a_lookup_that_sleeps_while_epochs_come_round_misses_nothing() {
 fn renewed_in_a_straddling_slot_is_never_missed() {
     // Epoch 5. The tag goes from 6 to 9: by halves it would pass through 5, which is dead.
     let world = || {
-        let world = World::new(&straddling()).later(5).full(1, 1, 20, 15).full(2, 4, 30, 15);
+        let world = World::of(&straddling()).later(5).full(1, 1, 20, 15).full(2, 4, 30, 15);
         world.with(key_in(&straddling(), 0, 1, 2), 1)
     };
     let class = key_in(&straddling(), 0, 1, 2);
@@ -389,7 +360,7 @@ fn shards_copied_at_different_epochs_keep_their_deadlines() {
     let plan = Plan { shards: 2, ..plan(16, 2, 1).with_tags(2) };
     let (dies, stays) = (key_in(&plan, 0, 0, 1), key_in(&plan, 1, 0, 1));
     let world = move || {
-        let world = World::new(&plan);
+        let world = World::of(&plan);
         for (number, class, value) in [(0, dies, 1), (1, stays, MOST)] {
             let put = Put { value, if_present: IfPresent::Another };
             assert_eq!(world.raw.flat().at(number).insert_into_pair(Fixed, class, put), Ok(Some(Ok(0))));
@@ -474,7 +445,7 @@ fn a_tag_that_stays_is_read_while_a_copy_gets_another() {
 fn values_in_two_words_are_of_one_key() {
     let class = key_in(&straddling(), 0, 1, 2);
     // The sixth slot begins at bit 60: its tag is the end of one word, its fingerprint lies in the next.
-    let world = move || World::new(&straddling()).full(1, 4, 20, 15).with(class, 1);
+    let world = move || World::of(&straddling()).full(1, 4, 20, 15).with(class, 1);
     let leaves = |world: &World| world.shard().remove(Fixed, key(21, 1, 1), None) == Ok(15);
     race("the value of another key", world, &[class])
         .thread([reads(class, |values| (values.contains(&1) && !values.contains(&15)).into())])
@@ -487,7 +458,7 @@ fn values_in_two_words_are_of_one_key() {
 #[test]
 fn dead_while_it_is_swept() {
     let class = key_in(&straddling(), 0, 1, 2);
-    let world = move || World::new(&straddling()).full(1, 1, 20, 15).full(2, 4, 30, 15).with(class, 1).later(1);
+    let world = move || World::of(&straddling()).full(1, 1, 20, 15).full(2, 4, 30, 15).with(class, 1).later(1);
     race("a dead key lives again", world, &[class])
         .threads(finds(class), op(|world: &World| _ = world.raw.sweep(4)))
         .explore([69]);

@@ -1,8 +1,8 @@
 //! Counts within a window: additions, subtractions and lookups of counts beside ticks, relocations and each other, on slots of 16
 //! bits with 2 of a time (4 epochs come round) and 2 of a count.
 
-use super::harness::{Op, key_in, op, plan};
-use super::tagged::{World, adds, moves, race, tick};
+use super::harness::{Op, key_in, moves, op, plan};
+use super::tagged::{World, adds, race, tick};
 use crate::layout::{Class, Plan};
 use crate::raw::{Fixed, IfPresent};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn class() -> Class {
 
 /// With the class of this value, in bucket 0: there the lower empty slot decides.
 fn holding(value: u32) -> Arc<World> {
-    World::new(&in_windows()).with(class(), value)
+    World::of(&in_windows()).with(class(), value)
 }
 
 fn add() -> Op<World> {
