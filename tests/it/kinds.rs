@@ -376,11 +376,16 @@ fn merges<C: Case>(keys: u64, grows: bool) {
     (keys..2 * keys).for_each(|key| C::put(&other, key));
     assert_eq!(one.merge_from(&other).map(|report| (report.inserted, report.refused)), Ok((other.len(), 0)));
     assert_holds::<C>(&one, 2 * keys);
+    let merged = one.len();
     let other_size = build::<C>(4 * keys as usize, grows);
-    assert_eq!(one.merge_from(&other_size), Err(MergeError::SizesDiffer));
+    C::put(&other_size, 3 * keys);
+    let refused = one.merge_from(&other_size).unwrap_err();
+    assert!(refused == MergeError::SizesDiffer && refused.to_string().contains("the same capacity"), "{refused}");
+    assert_eq!(one.len(), merged, "nothing was stored");
     let like = || C::builder().capacity(2_000);
     let other_hasher = like().hasher(StableHashBuilder::with_seeds(1, 3)).build().unwrap();
-    assert_eq!(like().build().unwrap().merge_from(&other_hasher), Err(MergeError::HashersDiffer));
+    let refused = like().build().unwrap().merge_from(&other_hasher).unwrap_err();
+    assert!(refused == MergeError::HashersDiffer && refused.to_string().contains("the same seeds"), "{refused}");
 }
 
 fn reserves<C: Case>(keys: u64, grows: bool) {

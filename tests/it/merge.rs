@@ -1,7 +1,7 @@
 //! All that one filter holds, stored in another one. (Of every answer and every refusal: `model`; of every kind: `kinds`.)
 
-use crate::support::{Stable as Filter, bytes_of, stable};
-use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, StableHashBuilder};
+use crate::support::{Stable as Filter, stable};
+use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::{Done, watchdog};
@@ -10,23 +10,6 @@ fn of_keys(capacity: usize, bits: u32, keys: impl IntoIterator<Item = u64>) -> F
     let filter = stable(capacity, bits);
     keys.into_iter().for_each(|key| filter.insert(&key).unwrap());
     filter
-}
-
-#[test]
-fn merge_refuses_other_sizes_and_hashers_and_changes_nothing() {
-    let (a, before) = (of_keys(1000, 16, 0..1000), bytes_of(&of_keys(1000, 16, 0..1000), b""));
-    let other_seeds = CuckooFilter::builder().capacity(1000).fingerprint_bits(16);
-    let other_seeds = other_seeds.hasher(StableHashBuilder::with_seeds(1, 3)).build().unwrap();
-    let of_other_sizes = [of_keys(2000, 16, 0..10), of_keys(1000, 17, 0..10), of_keys(300_000, 16, 0..10)];
-    for (other, said) in
-        of_other_sizes.iter().map(|other| (other, "the same capacity")).chain([(&other_seeds, "the same seeds")])
-    {
-        let error = a.merge_from(other).unwrap_err();
-        assert!(error.to_string().contains(said), "{error}");
-    }
-    assert!(bytes_of(&a, b"") == before);
-    let seeded = || CuckooFilter::<u64, _>::with_capacity_and_hasher(100, DefaultHashBuilder::with_seeds(1, 2, 3, 4));
-    assert!(seeded().merge_from(&seeded()).is_ok());
 }
 
 /// The number of stripes moves no key.

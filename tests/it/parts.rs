@@ -15,16 +15,6 @@ fn builder() -> Builder<u64, StableHashBuilder> {
 const SHARDS: usize = 4;
 
 #[test]
-fn a_layout_places_keys_as_the_filter_does() {
-    let (layout, filter) = (builder().layout().unwrap(), builder().build().unwrap());
-    assert_eq!((layout.part(0, 1), filter.config().shards), (0..SHARDS, SHARDS));
-    for key in 0..1000 {
-        let hash = layout.hash(&key);
-        assert_eq!((hash, layout.shard_of_hash(hash)), (filter.hash(&key), filter.shard_of(&key)));
-    }
-}
-
-#[test]
 fn a_layout_of_what_cannot_be_built() {
     let error = || CuckooFilter::<u64>::builder().capacity(10).fingerprint_bits(40);
     assert_eq!(error().layout().unwrap_err(), error().build().unwrap_err());

@@ -1,36 +1,9 @@
 //! The false-positive rate, measured: poor hashes change neither it, 1 - exp(-8 load / (2^f - 1)), nor the load that a table takes.
 //! (At every width and load, and the requested one at full capacity: `crates/reliability`.)
 
-use concurrent_cuckoo_filter::CuckooFilter;
-use std::hash::{BuildHasher, Hasher};
+use concurrent_cuckoo_filter::{CuckooFilter, Prehashed};
 use testkit::rate::Rate;
 use testkit::slots;
-
-/// Hands integers through as they are.
-#[derive(Clone, Default)]
-struct Identity(u64);
-
-impl BuildHasher for Identity {
-    type Hasher = Identity;
-
-    fn build_hasher(&self) -> Identity {
-        Identity(0)
-    }
-}
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("the keys are u64");
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
-    }
-}
 
 type Sequence = (&'static str, fn(u64) -> u64);
 
@@ -58,7 +31,7 @@ fn poor_hashes_keep_the_capacity_the_load_and_the_rate() {
         // What a hash does to one size it need not do to another; the last has several shards.
         for (capacity, bits) in [(20_000, 13), (95_000, 8), (95_000, 13), (95_000, 16), (700_000, 13)] {
             let builder = CuckooFilter::<u64>::builder().capacity(capacity as usize).fingerprint_bits(bits);
-            let filter = builder.hasher(Identity::default()).build().unwrap();
+            let filter = builder.hasher(Prehashed).build().unwrap();
             let (mut refused, mut first) = (0, None);
             for i in 0..capacity {
                 if filter.insert(&key(i)).is_err() {

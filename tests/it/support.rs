@@ -4,6 +4,7 @@ use concurrent_cuckoo_filter::kind::Kind;
 use concurrent_cuckoo_filter::{CuckooFilter, Filter, SavedHasher, SnapshotError, SnapshotReader, StableHashBuilder};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::path::PathBuf;
@@ -36,6 +37,31 @@ pub(crate) fn stable_growing<K: ?Sized>(capacity: usize, max_capacity: usize, bi
 
 pub(crate) fn bytes_of<K: ?Sized + 'static, S: SavedHasher>(filter: &CuckooFilter<K, S>, metadata: &[u8]) -> Vec<u8> {
     written(|to| filter.snapshot().metadata(metadata).write_to(to))
+}
+
+/// A writer before each of whose pieces something happens, which is told how many bytes are written by then.
+struct Interrupted<F>(Vec<u8>, F);
+
+impl<F: FnMut(usize)> Write for Interrupted<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.1(self.0.len());
+        self.0.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The bytes of a snapshot during which something happens: before the header, three times in each shard, and before the trailer.
+pub(crate) fn written_while<T: Kind>(
+    filter: &Filter<u64, StableHashBuilder, T>,
+    happens: impl FnMut(usize),
+) -> Vec<u8> {
+    let mut writer = Interrupted(Vec::new(), happens);
+    filter.write_to(&mut writer).unwrap();
+    writer.0
 }
 
 /// Read on several threads.

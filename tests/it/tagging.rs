@@ -1,9 +1,8 @@
-//! Filters with tags: what is refused, and tags that change during lookups. (Every answer: `model`.)
+//! Filters with tags: what is refused, and what is merged. (Every answer: `model`.)
 
 use crate::support::hasher;
 use concurrent_cuckoo_filter::kind::Tagged;
 use concurrent_cuckoo_filter::{BuildError, Builder, InsertError, MergeError, StableHashBuilder, TaggedFilter};
-use std::thread;
 
 fn builder(capacity: usize) -> Builder<u64, StableHashBuilder, Tagged> {
     TaggedFilter::builder().capacity(capacity).hasher(hasher())
@@ -41,34 +40,6 @@ fn a_tag_beyond_the_largest_is_refused() {
         (filter.remove_batch(&[1, 2], 7).missing, filter.bulk().remove(&[1, 2], 7).missing),
         (vec![0, 1], vec![0, 1])
     );
-}
-
-/// A reader finds the tag that a key has, or the one that it gets.
-#[test]
-fn tags_are_read_while_they_change_and_others_move() {
-    let filter = builder(3_000).build().unwrap();
-    let keys = Vec::from_iter(0..1_000);
-    assert_eq!(filter.bulk().insert(&keys, 0).unwrap().inserted, 1_000);
-    thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            for round in 0..6 {
-                assert!(keys.iter().all(|key| filter.retag(key, round, round + 1) == Ok(true)));
-                // At the edge of the capacity, so that keys move.
-                assert_eq!(filter.insert_batch(&Vec::from_iter(10_000..12_000), 6).unwrap().inserted, 2_000);
-                assert!((10_000..12_000).all(|key| filter.remove(&key, 6)));
-            }
-        });
-        while !writer.is_finished() {
-            let mut last = 0;
-            for _ in 0..50 {
-                let most = filter.tags(&7).max().expect("a key that is there throughout");
-                assert!(most >= last, "a tag went back");
-                last = most;
-            }
-            assert!(keys.iter().all(|key| filter.tags(key).len() > 0));
-        }
-    });
-    assert!(keys.iter().all(|key| filter.tags(key).any(|tag| tag == 6)));
 }
 
 #[test]
