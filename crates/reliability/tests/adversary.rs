@@ -2,13 +2,13 @@
 
 use concurrent_cuckoo_filter::InsertError::{Full, TooManyCopies};
 use fastrand::Rng;
-use reliability::{Times, draws, figure, filled, insert};
+use reliability::{Times, draws, filled};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 use testkit::rate::{Rate, classes, most};
-use testkit::{ABSENT, Filter, Shape, broken, choose, each_on_all_cores, slots, thousands};
+use testkit::{ABSENT, Filter, Shape, choose, each_on_all_cores, slots, thousands};
 
 /// Keys chosen to collide in one filter: there they fill their class, elsewhere they are keys like all others.
 #[test]
@@ -20,19 +20,17 @@ fn chosen_keys_collide_under_one_seed_only() {
         let (keys, tried) = collisions(&target, wanted);
         // With the seeds known, the keys are all one class again.
         let again = target.build();
-        keys[..8].iter().for_each(|key| insert(&target, &again, *key, Ok(())));
-        keys[8..].iter().for_each(|key| insert(&target, &again, *key, Err(TooManyCopies)));
+        keys[..8].iter().for_each(|key| assert_eq!(again.insert(key), Ok(())));
+        keys[8..].iter().for_each(|key| assert_eq!(again.insert(key), Err(TooManyCopies)));
 
         // Half of the keys go into other filters, with as many ordinary ones as the capacity leaves room for; the other half is
         // looked up.
-        let others: Vec<Shape> = (0..choose(20_000, 1000)).map(|_| target.with_other_seeds(&mut rng)).collect();
+        let others: Vec<Shape> = (0..choose(20_000, 1000)).map(|_| Shape { seed: rng.u64(..), ..target }).collect();
         let behaviour = each_on_all_cores(&others, |other| {
             let (filter, (inserted, asked)) = (other.build(), keys.split_at(keys.len() / 2));
             let all: Vec<u64> = inserted.iter().copied().chain(ABSENT..).take(CAPACITY).collect();
             let refused = all.iter().filter(|key| filter.insert(key).is_err()).count();
-            if let Some(missed) = all.iter().find(|key| refused == 0 && !filter.contains(key)) {
-                broken(other, *missed, "contains missed it");
-            }
+            assert_eq!(all.iter().find(|key| refused == 0 && !filter.contains(key)), None, "missed in {other:?}");
             let found = asked.iter().filter(|key| filter.contains(key)).count();
             (refused > 0, Rate::of(asked.len() as u64, found as u64, slots(&filter), filter.load_factor(), bits))
         });
@@ -46,17 +44,14 @@ fn chosen_keys_collide_under_one_seed_only() {
             others.len()
         );
         assert!(rate.is_likely(), "a rate of {measured} for {expected} in other filters, off by {sigmas:+.1} sigma");
-        figure(
-            row,
-            format_args!(
-                "{} keys of one class of a filter of {bits} bits, found among {} tried: with its seeds 8 are stored and the others \
-                 refused as too many copies; of {} filters of other seeds, filled to their capacity with half of them and \
-                 ordinary keys, {refused} refused a key, and the other half is found at a rate of {measured:.4e} (formula \
-                 {expected:.4e}, off by {sigmas:+.1} sigma)",
-                thousands(keys.len()),
-                thousands(tried),
-                thousands(others.len()),
-            ),
+        println!(
+            "figure {row}: {} keys of one class of a filter of {bits} bits, found among {} tried: with its seeds 8 are \
+             stored and the others refused as too many copies; of {} filters of other seeds, filled to their capacity \
+             with half of them and ordinary keys, {refused} refused a key, and the other half is found at a rate of \
+             {measured:.4e} (formula {expected:.4e}, off by {sigmas:+.1} sigma)",
+            thousands(keys.len()),
+            thousands(tried),
+            thousands(others.len()),
         );
     }
 }
@@ -65,7 +60,7 @@ fn chosen_keys_collide_under_one_seed_only() {
 fn collisions(target: &Shape, wanted: usize) -> (Vec<u64>, u64) {
     const CHUNK: u64 = 1 << 14;
     let filter = target.build();
-    insert(target, &filter, 0, Ok(()));
+    assert_eq!(filter.insert(&0), Ok(()));
     let (mut keys, mut found, mut next) = (vec![0], vec![false; CHUNK as usize], 1);
     while keys.len() < wanted {
         let chunk: Vec<u64> = (next..next + CHUNK).collect();
@@ -88,53 +83,51 @@ fn floods_of_one_key_change_nothing_else() {
     let mut full = 0;
     for key in ABSENT..ABSENT + floods {
         let before = filter.count(&key);
-        let (copies, is_full) = flood(&shape, &filter, key);
+        let (copies, is_full) = flood(&filter, key);
         full += u64::from(is_full);
-        if !(0..copies).all(|_| filter.remove(&key)) || filter.count(&key) != before {
-            broken(&shape, key, format_args!("{copies} copies were not removed"));
-        }
+        assert!(
+            (0..copies).all(|_| filter.remove(&key)) && filter.count(&key) == before,
+            "{copies} copies of {key} stay"
+        );
     }
-    assert_eq!(filter.len() as u64, stored, "filter of {shape}");
-    assert_eq!((0..stored).find(|key| filter.count(key) == 0), None, "lost in a flood of another key: {shape}");
+    assert_eq!(filter.len() as u64, stored, "filter of {shape:?}");
+    assert_eq!((0..stored).find(|key| filter.count(key) == 0), None, "lost in a flood of another key: {shape:?}");
     // Keys of a pair of buckets cannot leave it to make room for a key with the same pair. A bucket makes a pair with half of the
     // others of its shard.
     let shards = filter.config().shards as f64;
     let buckets = slots(&filter) / 4.0 / shards;
     let expected = floods as f64 * stored as f64 / shards / (buckets * buckets / 4.0);
-    assert!(full <= most(expected), "{full} floods ended as full, {expected:.1} expected: filter of {shape}");
+    assert!(full <= most(expected), "{full} floods ended as full, {expected:.1} expected: filter of {shape:?}");
     let copies = thousands(floods - full);
     let floods = thousands(floods);
-    figure(
-        "7.3",
-        format_args!(
-            "of {floods} floods of one key into a filter at 90 % load {copies} ended as too many copies when all 8 slots held \
-             its class, and {full} sooner as full, where another key has the same two buckets ({expected:.1} expected); the other \
-             keys stayed as they were"
-        ),
+    println!(
+        "figure 7.3: of {floods} floods of one key into a filter at 90 % load {copies} ended as too many copies when all \
+         8 slots held its class, and {full} sooner as full, where another key has the same two buckets ({expected:.1} \
+         expected); the other keys stayed as they were"
     );
 
     // The time of each refusal, alone and concurrently with writers. Alone, not a byte of the filter changes.
     let mut keys = std::iter::repeat_with(|| ABSENT + rng.u64(..ABSENT / 2));
-    let key = keys.find(|key| !flood(&shape, &filter, *key).1).expect("endless");
+    let key = keys.find(|key| !flood(&filter, *key).1).expect("endless");
     let refuse = || {
-        let mut times = Times::in_runs_of(100_000);
+        let mut times = Times::default();
         for _ in 0..refusals {
             let refused = times.time(|| filter.insert(&key));
-            assert_eq!(refused, Err(TooManyCopies), "key {key} of 8 copies, filter of {shape}");
+            assert_eq!(refused, Err(TooManyCopies), "key {key} of 8 copies, filter of {shape:?}");
         }
         times
     };
     let before = testkit::written(|to| filter.write_to(to));
     let (alone, stop, barrier) = (refuse(), &AtomicBool::new(false), &Barrier::new(3));
-    assert!(testkit::written(|to| filter.write_to(to)) == before, "refusals changed a filter of {shape}");
+    assert!(testkit::written(|to| filter.write_to(to)) == before, "refusals changed a filter of {shape:?}");
     let contended = thread::scope(|scope| {
         for number in [2, 3] {
-            let (shape, filter, own) = (&shape, &filter, number * ABSENT..number * ABSENT + 1024);
+            let (filter, own) = (&filter, number * ABSENT..number * ABSENT + 1024);
             scope.spawn(move || {
                 barrier.wait();
                 while !stop.load(Ordering::Relaxed) {
-                    own.clone().for_each(|key| insert(shape, filter, key, Ok(())));
-                    own.clone().for_each(|key| assert!(filter.remove(&key), "{key} is missing in a filter of {shape}"));
+                    own.clone().for_each(|key| assert_eq!(filter.insert(&key), Ok(()), "{key}"));
+                    own.clone().for_each(|key| assert!(filter.remove(&key), "{key} is missing"));
                 }
             });
         }
@@ -143,22 +136,22 @@ fn floods_of_one_key_change_nothing_else() {
         stop.store(true, Ordering::Relaxed);
         times
     });
-    assert_eq!(filter.count(&key), 8, "filter of {shape}");
+    assert_eq!(filter.count(&key), 8, "filter of {shape:?}");
     let refusals = thousands(refusals);
-    figure("7.4", format_args!("{refusals} refusals as too many copies: alone {alone}; beside 2 writers {contended}"));
+    println!("figure 7.4: {refusals} refusals as too many copies: alone {alone}; beside 2 writers {contended}");
 }
 
 /// Inserts a key until it is refused. Returns how many copies were stored, and whether the last was refused for want of room.
-fn flood(shape: &Shape, filter: &Filter, key: u64) -> (usize, bool) {
+fn flood(filter: &Filter, key: u64) -> (usize, bool) {
     for copies in 0..=8 {
         match (filter.insert(&key), filter.count(&key)) {
             (Ok(()), _) => {}
             (Err(TooManyCopies), 8) => return (copies, false),
             (Err(Full), ..8) => return (copies, true),
-            (Err(error), there) => broken(shape, key, format_args!("{there} copies of its class, then: {error}")),
+            (Err(error), there) => panic!("{there} copies of the class of {key}, then: {error}"),
         }
     }
-    broken(shape, key, "a ninth copy was stored")
+    panic!("a ninth copy of {key} was stored")
 }
 
 /// A full filter: how long it takes to refuse a key, and what lookups notice of it.
@@ -183,16 +176,14 @@ fn a_full_filter_refuses_and_loses_nothing() {
             next += 1;
         }
         let look_up = |go_on: &dyn Fn(&Times) -> bool| {
-            let (mut times, mut rng) = (Times::in_runs_of(100_000), Rng::with_seed(shape.seed));
+            let (mut times, mut rng) = (Times::default(), Rng::with_seed(shape.seed));
             while go_on(&times) {
                 let key = present[rng.usize(..present.len())];
-                if !times.time(|| filter.contains(&key)) {
-                    broken(&shape, key, "contains missed it in a full filter");
-                }
+                assert!(times.time(|| filter.contains(&key)), "missed {key} in a full filter of {shape:?}");
             }
             times
         };
-        let alone = look_up(&|times| times.count < 1 << 20);
+        let alone = look_up(&|times| times.count() < 1 << 20);
         let (stop, barrier) = (AtomicBool::new(false), Barrier::new(2));
         let (refused, late, beside) = thread::scope(|scope| {
             let reader = scope.spawn(|| {
@@ -200,12 +191,12 @@ fn a_full_filter_refuses_and_loses_nothing() {
                 look_up(&|_| !stop.load(Ordering::Relaxed))
             });
             barrier.wait();
-            let (mut times, mut late) = (Times::in_runs_of(10_000), Vec::new());
+            let (mut times, mut late) = (Times::default(), Vec::new());
             let mut keys = next..;
-            while times.count < refusals {
+            while times.count() < refusals {
                 let key = keys.next().expect("endless");
                 // The least of three, which all do the same work: one that the system stopped in the middle says nothing.
-                let three: Option<Vec<u64>> = (0..3).map(|_| refusal(&shape, &filter, key)).collect();
+                let three: Option<Vec<u64>> = (0..3).map(|_| refusal(&filter, key)).collect();
                 match three.and_then(|three| three.into_iter().min()) {
                     Some(nanos) => times.note(nanos),
                     None => late.push(key),
@@ -216,29 +207,26 @@ fn a_full_filter_refuses_and_loses_nothing() {
         });
         // Refusals have changed nothing. Some keys found a place all the same.
         let lost = present.iter().chain(&late).find(|key| !filter.contains(key));
-        assert_eq!((lost, filter.len()), (None, present.len() + late.len()), "filter of {shape}");
-        figure(
-            row,
-            format_args!(
-                "2^{log2} slots of 16 bits at a load of {:.3}: {} distinct keys refused 3 times each, the least time of each: \
-                 {refused}; {} lookups of present keys beside them, {beside} (without them {alone})",
-                filter.load_factor(),
-                thousands(refused.count),
-                thousands(beside.count)
-            ),
+        assert_eq!((lost, filter.len()), (None, present.len() + late.len()), "filter of {shape:?}");
+        println!(
+            "figure {row}: 2^{log2} slots of 16 bits at a load of {:.3}: {} distinct keys refused 3 times each, the \
+             least time of each: {refused}; {} lookups of present keys beside them, {beside} (without them {alone})",
+            filter.load_factor(),
+            thousands(refused.count()),
+            thousands(beside.count())
         );
     }
 }
 
 /// The nanoseconds in which the key was refused; `None` if it was stored.
-fn refusal(shape: &Shape, filter: &Filter, key: u64) -> Option<u64> {
+fn refusal(filter: &Filter, key: u64) -> Option<u64> {
     let start = Instant::now();
     let refused = filter.insert(&key);
     let nanos = start.elapsed().as_nanos() as u64;
     match refused {
         Ok(()) => None,
         Err(Full) => Some(nanos),
-        Err(error) => broken(shape, key, format_args!("not full, but: {error}")),
+        Err(error) => panic!("{key} was refused not as full, but: {error}"),
     }
 }
 
@@ -254,7 +242,7 @@ fn removals_of_absent_keys_do_the_documented_harm() {
             let filter = filled(shape, LOAD);
             let stored = filter.len() as u64;
             let removed = (ABSENT..ABSENT + removals).filter(|key| filter.remove(key)).count() as u64;
-            assert_eq!(filter.len() as u64, stored - removed, "filter of {shape}");
+            assert_eq!(filter.len() as u64, stored - removed, "filter of {shape:?}");
             [removed, (0..stored).filter(|key| !filter.contains(key)).count() as u64]
         });
         let slots = shapes[0].slots() as f64;
@@ -268,12 +256,9 @@ fn removals_of_absent_keys_do_the_documented_harm() {
             format!("{} ({} expected)", thousands(measured.round() as u64), thousands(mean.round() as u64))
         });
         let removals = thousands(removals);
-        figure(
-            row,
-            format_args!(
-                "of {removals} removals of keys never inserted, {bits} bits at 90 % load, {removed} succeeded, and {missed} stored \
-                 keys were then missed, the means of {repeats} filters of 2^{log2} slots"
-            ),
+        println!(
+            "figure {row}: of {removals} removals of keys never inserted, {bits} bits at 90 % load, {removed} succeeded, \
+             and {missed} stored keys were then missed, the means of {repeats} filters of 2^{log2} slots"
         );
     }
 }

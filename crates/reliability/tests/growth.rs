@@ -4,12 +4,12 @@
 
 use concurrent_cuckoo_filter::Builder;
 use fastrand::Rng;
-use reliability::{Times, draws, figure, insert};
+use reliability::{Times, draws};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use testkit::{Filter, Shape, Width, broken, choose, random_seeds, thousands as count};
+use testkit::{Filter, Shape, Width, choose, random_seeds, thousands as count};
 
 const BEGIN: usize = 10_000;
 const RATE: f64 = 0.001;
@@ -37,49 +37,40 @@ fn a_filter_grows_a_thousandfold_while_everything_goes_on() {
     let pauses = pauses(growing, keys);
     let grown = growing().hasher(random_seeds(&mut rng)).build().expect("a modest filter");
     let told = |keys| growing().memory_usage_at(keys).expect("a modest filter");
-    let seen = Storm { shape: &shape, filter: &grown, pauses: &pauses, told: Some(&told) }.run();
+    let seen = Storm { filter: &grown, pauses: &pauses, told: Some(&told) }.run();
     let (filter, stats) = (&grown, grown.stats());
-    figure(
-        "10.1",
-        format_args!(
-            "from {} keys to {} in {} doublings and {} splits, under {WRITERS} writers and {READERS} readers: 0 of {} lookups of \
-             keys that were there missed, every one of {} removals found its key, {} copies and {} calls of len and stats; at \
-             {} pauses the count was exact, the memory within {:.2} % of memory_usage_at; at the end every key was found, \
-             {:.2} bits per key",
-            count(BEGIN),
-            count(filter.len()),
-            stats.doublings,
-            count(stats.splits),
-            count(seen.looked),
-            count(seen.removed),
-            count(seen.copies),
-            count(seen.asked),
-            pauses.len(),
-            100.0 * seen.memory,
-            filter.memory_usage() as f64 * 8.0 / filter.len() as f64,
-        ),
+    println!(
+        "figure 10.1: from {} keys to {} in {} doublings and {} splits, under {WRITERS} writers and {READERS} readers: 0 \
+         of {} lookups of keys that were there missed, every one of {} removals found its key, {} copies and {} calls of \
+         len and stats; at {} pauses the count was exact, the memory within {:.2} % of memory_usage_at; at the end every \
+         key was found, {:.2} bits per key",
+        count(BEGIN),
+        count(filter.len()),
+        stats.doublings,
+        count(stats.splits),
+        count(seen.looked),
+        count(seen.removed),
+        count(seen.copies),
+        count(seen.asked),
+        pauses.len(),
+        100.0 * seen.memory,
+        filter.memory_usage() as f64 * 8.0 / filter.len() as f64,
     );
     let fixed = shape.build();
-    let still = Storm { shape: &shape, filter: &fixed, pauses: &pauses, told: None }.run();
-    figure(
-        "10.2",
-        format_args!("one lookup while the filter grew: {}; in one of the final size: {}", seen.lookups, still.lookups),
+    let still = Storm { filter: &fixed, pauses: &pauses, told: None }.run();
+    println!(
+        "figure 10.2: one lookup while the filter grew: {}; in one of the final size: {}",
+        seen.lookups, still.lookups
     );
-    figure(
-        "10.3",
-        format_args!(
-            "one insertion, with splits and waits: {}; in a filter of the final size: {}",
-            seen.inserts, still.inserts
-        ),
+    println!(
+        "figure 10.3: one insertion, with splits and waits: {}; in a filter of the final size: {}",
+        seen.inserts, still.inserts
     );
-    figure(
-        "10.4",
-        format_args!(
-            "the {} splits took {:.1} us each, {:.1} ns for each key",
-            count(stats.splits),
-            stats.time_in_splits.as_secs_f64() * 1e6 / stats.splits.max(1) as f64,
-            stats.time_in_splits.as_secs_f64() * 1e9 / filter.len() as f64
-        ),
+    println!(
+        "figure 10.4: the {} splits took {:.1} us each, {:.1} ns for each key",
+        count(stats.splits),
+        stats.time_in_splits.as_secs_f64() * 1e6 / stats.splits.max(1) as f64,
+        stats.time_in_splits.as_secs_f64() * 1e9 / filter.len() as f64
     );
 }
 
@@ -102,7 +93,6 @@ fn pauses(builder: impl Fn() -> Builder<u64>, keys: usize) -> Vec<usize> {
 }
 
 struct Storm<'a> {
-    shape: &'a Shape,
     filter: &'a Filter,
     /// Numbers of keys at which the writers wait for each other.
     pauses: &'a [usize],
@@ -111,6 +101,7 @@ struct Storm<'a> {
 }
 
 /// What the threads of a storm did and saw.
+#[derive(Default)]
 struct Seen {
     inserts: Times,
     lookups: Times,
@@ -123,17 +114,10 @@ struct Seen {
     memory: f64,
 }
 
-impl Default for Seen {
-    fn default() -> Self {
-        let times = || Times::in_runs_of(1_000_000);
-        Seen { inserts: times(), lookups: times(), looked: 0, removed: 0, copies: 0, asked: 0, memory: 0.0 }
-    }
-}
-
 impl Seen {
     fn join(mut self, other: Seen) -> Seen {
-        self.inserts.add(other.inserts);
-        self.lookups.add(other.lookups);
+        self.inserts.add(&other.inserts);
+        self.lookups.add(&other.lookups);
         self.looked += other.looked;
         self.removed += other.removed;
         self.copies += other.copies;
@@ -174,9 +158,10 @@ impl Storm<'_> {
                 if key % ONE_GUEST_IN == 0 {
                     self.insert(own(1 << 39 | key), &mut seen.inserts);
                     self.look(own(key), "its writer", &mut seen);
-                    if !self.filter.remove(&own(1 << 39 | key)) {
-                        broken(self.shape, own(key), "a key that was stored was not found to be removed");
-                    }
+                    assert!(
+                        self.filter.remove(&own(1 << 39 | key)),
+                        "a key that was stored was not found to be removed"
+                    );
                     seen.removed += 1;
                 }
             }
@@ -191,27 +176,20 @@ impl Storm<'_> {
     }
 
     fn insert(&self, key: u64, times: &mut Times) {
-        times.time(|| insert(self.shape, self.filter, key, Ok(())));
+        assert_eq!(times.time(|| self.filter.insert(&key)), Ok(()), "{key}");
     }
 
     fn look(&self, key: u64, who: &str, seen: &mut Seen) {
         seen.looked += 1;
-        if !self.filter.contains(&key) {
-            broken(self.shape, key, format_args!("{who} missed it"));
-        }
+        assert!(self.filter.contains(&key), "{who} missed {key}");
     }
 
     /// While no writer goes on. Returns by which part of what was told the memory is another.
     fn check(&self, keys: u64) -> f64 {
-        if self.filter.len() as u64 != keys {
-            broken(self.shape, None, format_args!("len is {} of {keys} keys", self.filter.len()));
-        }
+        assert_eq!(self.filter.len() as u64, keys, "at a pause");
         let Some(told) = self.told.map(|told| told(keys as usize) as f64) else { return 0.0 };
         let differs = (self.filter.memory_usage() as f64 / told - 1.0).abs();
-        if differs > 0.03 {
-            let text = format_args!("{} bytes of {keys} keys, {told} were told", self.filter.memory_usage());
-            broken(self.shape, None, text);
-        }
+        assert!(differs <= 0.03, "{} bytes of {keys} keys, {told} were told", self.filter.memory_usage());
         differs
     }
 
@@ -228,9 +206,7 @@ impl Storm<'_> {
                 self.look(key, "a reader", &mut seen);
             }
             self.filter.contains_batch(&keys, &mut found);
-            if let Some(missed) = found.iter().position(|&found| !found) {
-                broken(self.shape, keys[missed], "a batch missed it");
-            }
+            assert_eq!(found.iter().position(|&found| !found), None, "a batch missed one of {keys:?}");
             seen.looked += keys.len() as u64;
         }
         seen
@@ -241,16 +217,12 @@ impl Storm<'_> {
         let (mut seen, mut splits) = (Seen::default(), 0);
         while !over.load(Ordering::Relaxed) {
             let (stats, len) = (self.filter.stats(), self.filter.len());
-            if stats.splits < splits || stats.refused_full > 0 {
-                broken(self.shape, None, format_args!("{stats:?} after {splits} splits"));
-            }
+            assert!(stats.splits >= splits && stats.refused_full == 0, "{stats:?} after {splits} splits");
             splits = stats.splits;
             seen.asked += 2;
             if len <= COPIED {
                 let copy = self.filter.clone();
-                if let Some(missed) = (0..STABLE).find(|key| !copy.contains(key)) {
-                    broken(self.shape, missed, "missing from a copy");
-                }
+                assert_eq!((0..STABLE).find(|key| !copy.contains(key)), None, "missing from a copy");
                 seen.copies += 1;
             }
             thread::sleep(Duration::from_millis(5));

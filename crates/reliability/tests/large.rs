@@ -1,7 +1,6 @@
 //! One filter of a long list: 10^9 addresses of web pages, each made from its number when it is needed. None is missed.
 
 use concurrent_cuckoo_filter::CuckooFilter;
-use reliability::figure;
 use std::fs;
 use std::ops::Range;
 use std::time::Instant;
@@ -31,35 +30,29 @@ fn no_address_of_a_long_list_is_missed() {
     let report = filter.bulk().max_listed(1).insert_iter((0..keys).map(address));
     let loaded = start.elapsed().as_secs_f64();
     assert_eq!(report.refused.first(), None, "a list within the capacity");
-    figure(
-        "4.5",
-        format_args!(
-            "{} keys of 64 bytes into one filter, from an iterator: {loaded:.1} s, {:.1} M/s, {:.0} MiB of filter, {:.2} bits a \
-             key, {} MiB at the peak of the process; load {:.3}, 0 refused",
-            count(keys),
-            keys as f64 / loaded / 1e6,
-            filter.memory_usage() as f64 / f64::from(1 << 20),
-            filter.memory_usage() as f64 * 8.0 / keys as f64,
-            peak().map_or("unknown".into(), |bytes| count(bytes >> 20).to_string()),
-            filter.load_factor(),
-        ),
+    println!(
+        "figure 4.5: {} keys of 64 bytes into one filter, from an iterator: {loaded:.1} s, {:.1} M/s, {:.0} MiB of \
+         filter, {:.2} bits a key, {} MiB at the peak of the process; load {:.3}, 0 refused",
+        count(keys),
+        keys as f64 / loaded / 1e6,
+        filter.memory_usage() as f64 / f64::from(1 << 20),
+        filter.memory_usage() as f64 * 8.0 / keys as f64,
+        peak().map_or("unknown".into(), |bytes| count(bytes >> 20).to_string()),
+        filter.load_factor(),
     );
 
     let start = Instant::now();
     let found = look_up(&filter, 0..keys);
     assert_eq!(found, keys, "keys of the list were missed");
     let (took, hits) = (start.elapsed().as_secs_f64(), look_up(&filter, keys..keys + absent));
-    figure(
-        "4.6",
-        format_args!(
-            "0 of {} missed, {:.1} M lookups/s on all cores; {} of {} absent keys found, {:.4} %, {:.4} % expected",
-            count(keys),
-            keys as f64 / took / 1e6,
-            count(hits),
-            count(absent),
-            hits as f64 / absent as f64 * 100.0,
-            filter.stats().expected_false_positive_rate * 100.0,
-        ),
+    println!(
+        "figure 4.6: 0 of {} missed, {:.1} M lookups/s on all cores; {} of {} absent keys found, {:.4} %, {:.4} % expected",
+        count(keys),
+        keys as f64 / took / 1e6,
+        count(hits),
+        count(absent),
+        hits as f64 / absent as f64 * 100.0,
+        filter.stats().expected_false_positive_rate * 100.0,
     );
 }
 

@@ -3,12 +3,12 @@
 
 use concurrent_cuckoo_filter::InsertError;
 use fastrand::Rng;
-use reliability::{draws, figure};
-use std::collections::BTreeMap;
+use reliability::draws;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use testkit::operations::{INSERTS, LOOKUPS, REMOVES};
 use testkit::rate::{Rate, formula, most};
-use testkit::{Filter, Shape, WIDTHS, Width, broken, choose, each_on_all_cores, on_all_cores, slots, thousands};
+use testkit::{Filter, Shape, WIDTHS, Width, choose, each_on_all_cores, on_all_cores, slots, thousands};
 
 /// Keys that were never inserted begin here.
 const ABSENT: u64 = 1 << 63;
@@ -58,18 +58,15 @@ fn no_present_key_is_missed_and_every_filter_holds_its_capacity() {
         Some(seen)
     });
     let sum = |part: fn(&Seen) -> u64| thousands(turns.iter().map(part).sum::<u64>());
-    figure(
-        "4.1",
-        format_args!(
-            "0 of {} lookups of present keys missed, in {} filters of {} shapes ({} widths, capacities up to {}), filled to the \
-             first refusal, before and after the removal of {} keys, and after a clear",
-            sum(|seen| seen.lookups),
-            sum(|seen| seen.filters),
-            shapes.len(),
-            WIDTHS.len(),
-            thousands(shapes.iter().map(|shape| shape.0).max().expect("a shape")),
-            sum(|seen| seen.removed),
-        ),
+    println!(
+        "figure 4.1: 0 of {} lookups of present keys missed, in {} filters of {} shapes ({} widths, capacities up to \
+         {}), filled to the first refusal, before and after the removal of {} keys, and after a clear",
+        sum(|seen| seen.lookups),
+        sum(|seen| seen.filters),
+        shapes.len(),
+        WIDTHS.len(),
+        thousands(shapes.iter().map(|shape| shape.0).max().expect("a shape")),
+        sum(|seen| seen.removed),
     );
     let mut capacities = BTreeMap::<usize, [u64; 2]>::new();
     for (capacity, [filters, refused]) in turns.into_iter().flat_map(|seen| seen.refused) {
@@ -83,9 +80,8 @@ fn no_present_key_is_missed_and_every_filter_holds_its_capacity() {
     }
     let sum = |number: usize| thousands(capacities.values().map(|one| one[number]).sum::<u64>());
     let (all, refused, sizes) = (sum(0), sum(1), capacities.len());
-    figure(
-        "4.4",
-        format_args!("{refused} of {all} filters of 6 bits and more, of {sizes} capacities, refused a key within it"),
+    println!(
+        "figure 4.4: {refused} of {all} filters of 6 bits and more, of {sizes} capacities, refused a key within it"
     );
 }
 
@@ -103,51 +99,35 @@ fn round(capacity: usize, bits: u32, rng: &mut Rng, seen: &mut Seen) {
     let (gone, left) = keys.split_at(rng.usize(..=keys.len()));
     let (name, remove) = REMOVES[rng.usize(..REMOVES.len())];
     let report = remove(&filter, gone);
-    if report.removed != gone.len() || !report.missing.is_empty() {
-        broken(&shape, None, format_args!("{name}: {} of {}", report.removed, gone.len()));
-    }
+    assert_eq!((report.removed, report.missing.len()), (gone.len(), 0), "{name}: {shape:?}");
     seen.removed += gone.len() as u64;
     look_up(&shape, &filter, left, seen);
-    if filter.len() != left.len() {
-        broken(&shape, None, format_args!("len is {}, not {}", filter.len(), left.len()));
-    }
+    assert_eq!(filter.len(), left.len(), "{shape:?}");
     filter.clear();
-    if let Some(&key) = keys.iter().find(|key| filter.contains(key)) {
-        broken(&shape, key, "found after a clear");
-    }
+    assert_eq!(keys.iter().find(|key| filter.contains(key)), None, "found after a clear: {shape:?}");
     let keys = fill(&shape, &filter, rng);
     look_up(&shape, &filter, &keys, seen);
 }
 
 /// Inserts keys, the first ones in one of all the ways, up to the first refusal. Returns those that were stored.
 fn fill(shape: &Shape, filter: &Filter, rng: &mut Rng) -> Vec<u64> {
-    let check = |key: u64, error: InsertError| {
-        if !matches!(error, InsertError::Full | InsertError::TooManyCopies) {
-            broken(shape, key, format_args!("refused with: {error}"));
-        }
-    };
     let first = rng.u64(..1 << 62);
     let (name, insert) = INSERTS[rng.usize(..INSERTS.len())];
     let mut keys: Vec<u64> = (first..).take(rng.usize(..=shape.capacity)).collect();
     let report = insert(filter, &keys);
-    if report.inserted + report.refused.len() != keys.len() {
-        broken(shape, None, format_args!("the report of {name} does not add up"));
-    }
-    if let [refusal, ..] = &report.refused[..] {
-        check(keys[refusal.index], refusal.error);
-        let mut refused = report.refused.iter().map(|refusal| refusal.index).peekable();
-        let mut index = 0..;
-        keys.retain(|_| refused.next_if_eq(&index.next().expect("endless")).is_none());
-        return keys;
-    }
-    let refused = (first + keys.len() as u64..).find_map(|key| match filter.insert(&key) {
-        Ok(()) => {
-            keys.push(key);
-            None
+    assert_eq!(report.inserted + report.refused.len(), keys.len(), "{name}: {shape:?}");
+    let mut refused: HashMap<u64, InsertError> =
+        report.refused.iter().map(|refusal| (keys[refusal.index], refusal.error)).collect();
+    keys.retain(|key| !refused.contains_key(key));
+    while refused.is_empty() {
+        let key = first + keys.len() as u64;
+        match filter.insert(&key) {
+            Ok(()) => keys.push(key),
+            Err(error) => _ = refused.insert(key, error),
         }
-        Err(error) => Some((key, error)),
-    });
-    refused.into_iter().for_each(|(key, error)| check(key, error));
+    }
+    let is_expected = |error: &InsertError| matches!(error, InsertError::Full | InsertError::TooManyCopies);
+    assert!(refused.values().all(is_expected), "{refused:?}: {shape:?}");
     keys
 }
 
@@ -157,9 +137,8 @@ fn look_up(shape: &Shape, filter: &Filter, keys: &[u64], seen: &mut Seen) {
     for (name, lookup) in LOOKUPS {
         found.fill(false);
         lookup(filter, keys, &mut found);
-        if let Some(missed) = found.iter().position(|&found| !found) {
-            broken(shape, keys[missed], format_args!("{name} missed it"));
-        }
+        let missed = found.iter().position(|&found| !found);
+        assert_eq!(missed.map(|missed| keys[missed]), None, "{name} missed it: {shape:?}");
         seen.lookups += keys.len() as u64;
     }
 }
@@ -198,13 +177,13 @@ fn the_rate_follows_the_formula_at_every_width() {
         if *removed {
             rng.shuffle(&mut keys);
             let gone = keys.drain(wanted.min(keys.len())..);
-            gone.for_each(|key| assert!(filter.remove(&key), "remove did not find {key} in a filter of {shape}"));
+            gone.for_each(|key| assert!(filter.remove(&key), "remove did not find {key} in a filter of {shape:?}"));
         }
         let load = filter.load_factor();
         let expected = filter.stats().expected_false_positive_rate;
         assert!(
             (expected - formula(load, *bits)).abs() < 1e-9,
-            "{expected} is not the formula for a filter of {shape}"
+            "{expected} is not the formula for a filter of {shape:?}"
         );
         (*bits, Rate::of(each, hits(&filter, each, &mut rng), slots(&filter), load, *bits))
     });
@@ -216,16 +195,13 @@ fn the_rate_follows_the_formula_at_every_width() {
         furthest = if rate.is_small() { furthest } else { furthest.max(sigmas.abs()) };
         all = Rate::pool([all, rate]);
     }
-    figure(
-        "4.2",
-        format_args!(
-            "of {} lookups of absent keys, in {} filters of {} widths, {} found one; each width is within {furthest:.1} sigma of \
-             1 - exp(-8 load / (2^f - 1)), those with fewer than 100 hits as likely",
-            thousands(all.lookups),
-            filters.len(),
-            WIDTHS.len(),
-            thousands(all.hits),
-        ),
+    println!(
+        "figure 4.2: of {} lookups of absent keys, in {} filters of {} widths, {} found one; each width is within \
+         {furthest:.1} sigma of 1 - exp(-8 load / (2^f - 1)), those with fewer than 100 hits as likely",
+        thousands(all.lookups),
+        filters.len(),
+        WIDTHS.len(),
+        thousands(all.hits),
     );
 }
 
@@ -260,7 +236,7 @@ fn the_requested_rate_is_kept_at_full_capacity() {
         let filter = shape.build();
         (0..shape.capacity as u64).for_each(|key| _ = filter.insert(&key));
         let expected = filter.stats().expected_false_positive_rate;
-        assert!(expected <= *requested, "{expected} is above the rate requested for a filter of {shape}");
+        assert!(expected <= *requested, "{expected} is above the rate requested for a filter of {shape:?}");
         let hits = hits(&filter, lookups, &mut rng.clone());
         (*requested, Rate::of(lookups, hits, slots(&filter), filter.load_factor(), filter.config().fingerprint_bits))
     });
@@ -270,15 +246,12 @@ fn the_requested_rate_is_kept_at_full_capacity() {
         assert!(rate.keeps(requested), "{} for {requested} requested", rate.measured());
         highest = highest.max(rate.measured() / requested);
     }
-    figure(
-        "4.3",
-        format_args!(
-            "at full capacity each of {} rates, from 0.000001 to 0.1, was kept, in {} filters of 21 to {} keys and {} lookups; \
-             the measured rates are at most {highest:.2} of those",
-            RATES.len(),
-            filters.len(),
-            thousands(capacities[3]),
-            thousands(lookups * filters.len() as u64),
-        ),
+    println!(
+        "figure 4.3: at full capacity each of {} rates, from 0.000001 to 0.1, was kept, in {} filters of 21 to {} keys \
+         and {} lookups; the measured rates are at most {highest:.2} of those",
+        RATES.len(),
+        filters.len(),
+        thousands(capacities[3]),
+        thousands(lookups * filters.len() as u64),
     );
 }

@@ -33,11 +33,6 @@ impl<'a> Input<'a> {
         self.0 = rest;
         taken
     }
-
-    /// Those that are left.
-    pub fn rest(self) -> &'a [u8] {
-        self.0
-    }
 }
 
 /// Whether these bytes are among the few with which something slow is tried. Their checksum decides, which no fuzzer

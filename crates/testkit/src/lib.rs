@@ -27,8 +27,8 @@ mod threads;
 
 pub use answer::{Answer, MAX_COPIES};
 pub use input::{Input, is_one_of};
-pub use model::{Model, Places, Refusal};
-pub use shape::{ABSENT, Filter, Shape, WIDTHS, Width, broken, builder, random_seeds, slots};
+pub use model::{Model, Places};
+pub use shape::{ABSENT, Filter, Shape, WIDTHS, Width, builder, random_seeds, slots};
 pub use thousands::thousands;
 pub use threads::{Done, each_on_all_cores, on_all_cores, watchdog};
 

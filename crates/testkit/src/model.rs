@@ -12,6 +12,7 @@
 use crate::MAX_COPIES;
 use crate::answer::Answer;
 use crate::format::fingerprints;
+use crate::written;
 use concurrent_cuckoo_filter::{CuckooFilter, InsertError, SavedHasher};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -22,32 +23,18 @@ const SLOTS: u8 = 4;
 /// A search under all the locks of a shard visits that many buckets at least.
 const ALWAYS_VISITED: usize = 32;
 
-/// Why an insertion is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// For want of room.
-    Full,
-    /// Because of 8 copies.
-    TooManyCopies,
-}
-
-impl From<InsertError> for Refusal {
-    fn from(error: InsertError) -> Self {
-        match error {
-            InsertError::Full => Refusal::Full,
-            InsertError::TooManyCopies => Refusal::TooManyCopies,
-            other => panic!("{other}"),
-        }
-    }
-}
-
 impl Answer {
     /// Of an insertion of a copy.
+    ///
+    /// # Panics
+    ///
+    /// If it failed for another reason than those of a filter with room for its table.
     pub fn of_insert(result: Result<(), InsertError>) -> Self {
-        match result.map_err(Refusal::from) {
+        match result {
             Ok(()) => Answer::Stored,
-            Err(Refusal::Full) => Answer::Full,
-            Err(Refusal::TooManyCopies) => Answer::TooManyCopies,
+            Err(InsertError::Full) => Answer::Full,
+            Err(InsertError::TooManyCopies) => Answer::TooManyCopies,
+            Err(other) => panic!("{other}"),
         }
     }
 
@@ -55,13 +42,13 @@ impl Answer {
     ///
     /// # Panics
     ///
-    /// If it was refused because of copies, which a unique insertion never is.
+    /// The same, and if it was refused because of copies, which a unique insertion never is.
     pub fn of_unique(result: Result<bool, InsertError>) -> Self {
-        match result.map_err(Refusal::from) {
+        match result {
             Ok(true) => Answer::Admitted,
             Ok(false) => Answer::Present,
-            Err(Refusal::Full) => Answer::NotAdmitted,
-            Err(Refusal::TooManyCopies) => panic!("a unique key has no second copy"),
+            Err(InsertError::Full) => Answer::NotAdmitted,
+            Err(other) => panic!("a unique insertion: {other}"),
         }
     }
 }
@@ -88,12 +75,10 @@ impl Places {
         let hashes: Vec<u64> = keys.into_iter().map(|key| filter.hash(&key)).collect();
         let (mut classes, mut numbers, mut buckets) = (Vec::new(), HashMap::new(), HashMap::new());
         let (mut pairs, mut in_bucket) = (Vec::new(), Vec::new());
-        let mut bytes = Vec::new();
         for &hash in &hashes {
             let report = filter.hashed().insert_batch(&[hash; MAX_COPIES as usize]);
             assert_eq!(report.inserted, MAX_COPIES.into());
-            bytes.clear();
-            filter.write_to(&mut bytes).expect("there is memory");
+            let bytes = written(|to| filter.write_to(to));
             assert_eq!(filter.hashed().remove_all(&hash), MAX_COPIES.into());
             let slots: Vec<_> = fingerprints(&bytes).expect("it was just written").collect();
             let (first, second) = (slots[0], slots[slots.len() - 1]);
@@ -155,12 +140,8 @@ impl Model {
     }
 
     /// Copies of a class.
-    pub fn count(&self, class: usize) -> usize {
-        usize::from(self.copies(class))
-    }
-
-    fn copies(&self, class: usize) -> u8 {
-        self.copies[class].iter().sum()
+    pub fn count(&self, class: usize) -> u32 {
+        self.copies[class].into_iter().map(u32::from).sum()
     }
 
     /// Does to the multiset what the filter says that it did.
@@ -170,13 +151,15 @@ impl Model {
     /// If the answer is wrong: its count is another one, or there is room where it says that there is none, or none where
     /// it found some.
     pub fn follow(&mut self, class: usize, answer: Answer) {
-        let before = self.copies(class);
+        let before = self.count(class) as u8;
         let Some(after) = answer.after(before) else { panic!("{answer:?} of a class of {before} copies") };
         match answer {
             Answer::Stored | Answer::Admitted => {
                 assert_eq!(self.insert(class), Ok(()), "there was no room: {answer:?}")
             }
-            Answer::Full | Answer::NotAdmitted => assert_eq!(self.insert(class), Err(Refusal::Full), "there was room"),
+            Answer::Full | Answer::NotAdmitted => {
+                assert_eq!(self.insert(class), Err(InsertError::Full), "there was room")
+            }
             _ => (after..before).for_each(|_| assert!(self.remove(class))),
         }
     }
@@ -187,13 +170,13 @@ impl Model {
     }
 
     /// Inserts a copy, if the class may have one more and there is room for it.
-    pub fn insert(&mut self, class: usize) -> Result<(), Refusal> {
-        if self.copies(class) == MAX_COPIES {
-            return Err(Refusal::TooManyCopies);
+    pub fn insert(&mut self, class: usize) -> Result<(), InsertError> {
+        if self.count(class) == MAX_COPIES.into() {
+            return Err(InsertError::TooManyCopies);
         }
         let pair = self.places.pairs[class];
         let side = [0, 1].into_iter().find(|&side| self.free[pair[side]] > 0);
-        let side = side.or_else(|| self.make_room(pair)).ok_or(Refusal::Full)?;
+        let side = side.or_else(|| self.make_room(pair)).ok_or(InsertError::Full)?;
         self.free[pair[side]] -= 1;
         self.copies[class][side] += 1;
         self.len += 1;

@@ -2,7 +2,6 @@
 
 use concurrent_cuckoo_filter::{Builder, CuckooFilter, DefaultHashBuilder};
 use fastrand::Rng;
-use std::fmt;
 
 /// The filter that most checks are about.
 pub type Filter = CuckooFilter<u64, DefaultHashBuilder>;
@@ -55,12 +54,6 @@ impl Shape {
         shape
     }
 
-    /// The same filter, but for its seeds.
-    #[must_use]
-    pub fn with_other_seeds(self, rng: &mut Rng) -> Self {
-        Shape { seed: rng.u64(..), ..self }
-    }
-
     /// All but the hasher.
     pub fn builder(&self) -> Builder<u64> {
         let builder = CuckooFilter::builder().capacity(self.capacity);
@@ -86,31 +79,6 @@ impl Shape {
         filter.insert(&0).expect("an empty filter");
         slots(&filter) as usize
     }
-}
-
-impl fmt::Display for Shape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "capacity {}, ", self.capacity)?;
-        match self.width {
-            Width::Bits(bits) => write!(f, "{bits} bits, ")?,
-            Width::Rate(rate) => write!(f, "a rate of {rate}, ")?,
-        }
-        if let Some(stripes) = self.stripes {
-            write!(f, "{stripes} stripes, ")?;
-        }
-        write!(f, "hasher drawn from seed {}", self.seed)
-    }
-}
-
-/// Panics with what is wrong, the key and the filter, which can be built again.
-///
-/// # Panics
-///
-/// Always.
-#[cold]
-#[track_caller]
-pub fn broken(shape: &Shape, key: impl Into<Option<u64>>, what: impl fmt::Display) -> ! {
-    panic!("{what} (key {:?}, filter of {shape})", key.into())
 }
 
 /// Filters that can be compared: those of one capacity have equal seeds.

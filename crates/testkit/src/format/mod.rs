@@ -157,20 +157,16 @@ pub fn seal(piece: &mut [u8], from: u32) -> u32 {
     sum
 }
 
-/// Gives a record its checksums: that of the words, and that of the head, which goes on from the header's.
-pub fn seal_record(record: &mut [u8], origin: u32) -> u32 {
-    let sum = crc32c(&record[HEAD..]);
-    record[WORDS_SUM..WORDS_SUM + CHECKSUM].copy_from_slice(&sum.to_le_bytes());
-    seal(&mut record[..HEAD], origin)
-}
-
-/// Makes all checksums right, of a header and records of these lengths and of a trailer, as far as they are there.
+/// Makes all checksums right, of a header and records of these lengths and of a trailer, as far as they are there. Those of the heads
+/// go on from the header's, and the trailer's from all of theirs.
 pub fn seal_all(bytes: &mut [u8], header: usize, records: &[usize]) {
     let origin = seal(&mut bytes[..header], 0);
     let (mut at, mut checksums) = (header, origin);
     for length in records {
         let record = &mut bytes[at..at + length];
-        checksums = crc32c_append(checksums, &seal_record(record, origin).to_le_bytes());
+        let words = crc32c(&record[HEAD..]);
+        record[WORDS_SUM..WORDS_SUM + CHECKSUM].copy_from_slice(&words.to_le_bytes());
+        checksums = crc32c_append(checksums, &seal(&mut record[..HEAD], origin).to_le_bytes());
         at += length;
     }
     if let Some(trailer) = bytes.get_mut(at..at + HEAD) {

@@ -3,13 +3,11 @@
 use super::Filter;
 use super::operation::Many;
 use super::setup::Setup;
-use crate::operations::{Insert, Lookup, Remove, Single, Ways, single};
-use crate::{Model, Refusal};
-use concurrent_cuckoo_filter::{BulkReport, RemoveReport, StableHashBuilder};
+use crate::Model;
+use crate::operations::{self, Single, single};
+use concurrent_cuckoo_filter::{BulkReport, InsertError, RemoveReport, StableHashBuilder};
 
-const LOOKUPS: [Lookup<StableHashBuilder>; 8] = Ways::LOOKUPS;
-const INSERTS: [Insert<StableHashBuilder>; 9] = Ways::INSERTS;
-const REMOVES: [Remove<StableHashBuilder>; 6] = Ways::REMOVES;
+type Ways = operations::Ways<StableHashBuilder>;
 
 pub(super) struct Subject {
     pub(super) setup: Setup,
@@ -34,11 +32,15 @@ impl Subject {
     pub(super) fn many(&mut self, what: Many, numbers: &[usize], on_threads: bool) {
         let keys: Vec<u64> = numbers.iter().map(|&number| number as u64).collect();
         match what {
-            Many::Insert(way) => self.inserted(numbers, &INSERTS[way % INSERTS.len()].1(&self.filter, &keys)),
-            Many::Remove(way) => self.removed(numbers, &REMOVES[way % REMOVES.len()].1(&self.filter, &keys)),
+            Many::Insert(way) => {
+                self.inserted(numbers, &Ways::INSERTS[way % Ways::INSERTS.len()].1(&self.filter, &keys))
+            }
+            Many::Remove(way) => {
+                self.removed(numbers, &Ways::REMOVES[way % Ways::REMOVES.len()].1(&self.filter, &keys))
+            }
             Many::Contains(way) => {
                 let mut found = vec![false; keys.len()];
-                LOOKUPS[way % if on_threads { 8 } else { 4 }].1(&self.filter, &keys, &mut found);
+                Ways::LOOKUPS[way % if on_threads { 8 } else { 4 }].1(&self.filter, &keys, &mut found);
                 self.found(numbers, &found);
             }
         }
@@ -58,14 +60,14 @@ impl Subject {
         for (index, &number) in numbers.iter().enumerate() {
             let class = self.model.places.classes[number];
             let refused = refused.next_if(|refusal| refusal.index == index);
-            let result = refused.map_or(Ok(()), |refusal| Err(Refusal::from(refusal.error)));
+            let result = refused.map_or(Ok(()), |refusal| Err(refusal.error));
             let possible = self.model.insert(class);
-            if result == Err(Refusal::Full) && possible.is_ok() && !every_search_is_whole {
+            if result == Err(InsertError::Full) && possible.is_ok() && !every_search_is_whole {
                 self.model.remove(class);
             } else {
                 assert_eq!(result, possible, "key {number}, the {index}th");
             }
-            every_search_is_whole &= result != Err(Refusal::Full) || self.model.every_search_is_whole();
+            every_search_is_whole &= result != Err(InsertError::Full) || self.model.every_search_is_whole();
         }
         assert_eq!(refused.next(), None);
         assert_eq!((report.inserted + report.refused.len(), report.refused_unlisted), (numbers.len(), 0));
@@ -96,7 +98,7 @@ impl Subject {
         for (number, &class) in model.places.classes.iter().enumerate() {
             let (hash, count) = (model.places.hashes[number], model.count(class));
             assert_eq!(filter.hashed().contains(&hash), count > 0, "key {number}");
-            assert_eq!(filter.hashed().count(&hash) as usize, count, "key {number}");
+            assert_eq!(filter.hashed().count(&hash), count, "key {number}");
         }
         let stats = filter.stats();
         assert_eq!((stats.refused_full + stats.refused_too_many_copies) as usize, self.refused);

@@ -4,7 +4,7 @@
 
 use crate::input::Input;
 use crate::written;
-use concurrent_cuckoo_filter::kind::{Counting, Expiring, Kind, Tagged};
+use concurrent_cuckoo_filter::kind::{Kind, Timed};
 use concurrent_cuckoo_filter::{
     BuildError, Builder, BulkReport, CountingFilter, ExpiringFilter, Filter, FilterView, InsertError, SnapshotReader,
     StableHashBuilder, TaggedFilter,
@@ -33,36 +33,83 @@ pub fn run(bytes: &[u8]) {
     };
 }
 
-fn hasher() -> StableHashBuilder {
-    StableHashBuilder::with_seeds(5, 6)
+/// A filter, fixed in size or growing.
+struct Subject<T: Kind> {
+    filter: Of<T>,
+    /// The number of the class of each key.
+    classes: Vec<usize>,
+    /// The time in ticks, and when the filter was built or read.
+    now: u64,
+    begun: u64,
 }
 
-/// The filter, fixed in size or growing, and the number of the class of each key; `None` if no slot is wide enough.
-fn built<T: Kind, S>(builder: Builder<u64, S, T>, input: &mut Input) -> Option<(Of<T>, Vec<usize>)> {
-    let (capacity, rate) = (input.pick(&CAPACITIES), input.pick(&RATES));
-    let builder = builder.capacity(capacity).false_positive_rate(rate).hasher(hasher());
-    let builder = if input.byte().is_multiple_of(2) { builder } else { builder.max_capacity(capacity + 1000) };
-    match builder.build() {
-        Ok(filter) => {
-            let mut numbers = HashMap::new();
-            let class = |key| {
-                let next = numbers.len();
-                *numbers.entry(filter.class_of(&key)).or_insert(next)
-            };
-            let classes = (0..KEYS).map(class).collect();
-            Some((filter, classes))
+impl<T: Kind> Subject<T> {
+    /// `None` if no slot is wide enough.
+    fn new<S>(builder: Builder<u64, S, T>, input: &mut Input) -> Option<Self> {
+        let (capacity, rate) = (input.pick(&CAPACITIES), input.pick(&RATES));
+        let hasher = StableHashBuilder::with_seeds(5, 6);
+        let builder = builder.capacity(capacity).false_positive_rate(rate).hasher(hasher);
+        let builder = if input.byte().is_multiple_of(2) { builder } else { builder.max_capacity(capacity + 1000) };
+        let filter = match builder.build() {
+            Err(BuildError::RateTooLow { .. }) => return None,
+            built => built.expect("every shape is possible"),
+        };
+        let mut numbers = HashMap::new();
+        let class = |key| {
+            let next = numbers.len();
+            *numbers.entry(filter.class_of(&key)).or_insert(next)
+        };
+        Some(Subject { classes: (0..KEYS).map(class).collect(), filter, now: 0, begun: 0 })
+    }
+
+    fn class(&self, key: u64) -> usize {
+        self.classes[key as usize]
+    }
+
+    /// Goes on with the filter that is read from a snapshot, whose bytes are valid, and compares all keys with a view of them.
+    fn reread(&mut self, check: impl Fn(&FilterView<'_, Of<T>>, &Self)) {
+        let bytes = written(|to| self.filter.write_to(to));
+        SnapshotReader::new(&bytes[..]).expect("it was just written").check().expect("it was just written");
+        self.filter = Filter::read_from(&bytes[..], self.filter.hasher().clone()).expect("it was just written");
+        self.begun = self.now;
+        check(&FilterView::from_bytes(&bytes).expect("it was just written"), self);
+    }
+
+    /// Looks all keys up, in a batch and one by one.
+    fn check_all(&self, is_present: impl Fn(usize) -> bool) {
+        let (keys, mut found) = (Vec::from_iter(0..KEYS), [false; KEYS as usize]);
+        self.filter.contains_batch(&keys, &mut found);
+        for (key, found) in keys.into_iter().zip(found) {
+            assert_eq!([found, self.filter.contains(&key)], [is_present(self.class(key)); 2], "{key}");
         }
-        Err(BuildError::RateTooLow { .. }) => None,
-        Err(error) => panic!("every shape is possible: {error}"),
     }
 }
 
-/// The bytes of a snapshot, which are valid, and the filter that is read from them.
-fn reread<T: Kind>(filter: &Of<T>) -> (Vec<u8>, Of<T>) {
-    let bytes = written(|to| filter.write_to(to));
-    SnapshotReader::new(&bytes[..]).expect("it was just written").check().expect("it was just written");
-    let read = Filter::read_from(&bytes[..], hasher()).expect("it was just written");
-    (bytes, read)
+impl<T: Timed> Subject<T> {
+    /// Does something with the time of the filter, or goes on with a copy. `check` compares a view with the model at a time.
+    fn other(&mut self, what: u8, number: u8, check: impl Fn(&FilterView<'_, Of<T>>, &Self, u64)) {
+        match what % 16 {
+            11 => {
+                self.filter.sweep(number.into());
+                self.filter.advance();
+                self.now += 1;
+            }
+            12 => {
+                let (ticks, dies) = (u64::from(number % 40), self.filter.config().tick.is_some());
+                self.now += ticks;
+                let passed = (self.now - self.begun) as u32 * TICK;
+                assert_eq!(self.filter.advance_to(passed), if dies { ticks } else { 0 });
+                assert!(!self.filter.sweep(usize::from(what >> 4)) || dies, "counts that stay are not swept");
+            }
+            13 => self.reread(|view, this| {
+                for ticks in [0, u64::from(what >> 4)] {
+                    view.advance_to(ticks as u32 * TICK);
+                    check(view, this, this.now + ticks);
+                }
+            }),
+            _ => self.filter = self.filter.clone(),
+        }
+    }
 }
 
 /// Whether a copy was stored beside this many of its class.
@@ -89,31 +136,16 @@ fn batch(input: &mut Input) -> Vec<u64> {
     input.take(length.into()).iter().map(|&key| u64::from(key) % KEYS).collect()
 }
 
-/// The time of a filter in ticks, and when it was built or read.
-#[derive(Default)]
-struct Clock {
-    now: u64,
-    begun: u64,
-}
-
-impl Clock {
-    /// The time since the filter was built or read, when this many ticks more have passed.
-    fn later(&mut self, ticks: u64) -> Duration {
-        self.now += ticks;
-        (self.now - self.begun) as u32 * TICK
-    }
-}
-
 fn expiring(input: &mut Input) -> Option<()> {
     let steps = input.pick(&[2, 6, 14, 30]);
-    let (mut filter, classes) = built(ExpiringFilter::builder().time_to_live(steps * TICK).steps(steps), input)?;
-    let (most, mut clock) = (u64::from(steps) + 1, Clock::default());
+    let mut subject = Subject::new(ExpiringFilter::builder().time_to_live(steps * TICK).steps(steps), input)?;
+    let most = u64::from(steps) + 1;
     // The ticks at which the copies of each class die, in order.
-    let mut deadlines = vec![Vec::<u64>::new(); classes.len()];
+    let mut deadlines = vec![Vec::<u64>::new(); KEYS as usize];
     while let (Some(what), Some(number)) = (input.next_byte(), input.next_byte()) {
-        let key = u64::from(number) % KEYS;
-        let mine = &mut deadlines[classes[key as usize]];
-        let (longest, copies) = (clock.now + most, mine.len());
+        let (filter, now, key) = (&subject.filter, subject.now, u64::from(number) % KEYS);
+        let mine = &mut deadlines[subject.class(key)];
+        let (longest, copies) = (now + most, mine.len());
         let see = |mine: &mut Vec<u64>| {
             mine.drain(..mine.len().min(1));
             mine.push(longest);
@@ -122,7 +154,7 @@ fn expiring(input: &mut Input) -> Option<()> {
             0..3 => {
                 let life = u64::from(what >> 4) % most;
                 let stored = is_stored(filter.insert_for(&key, life as u32 * TICK), copies);
-                mine.extend(stored.then_some(clock.now + life + 1));
+                mine.extend(stored.then_some(now + life + 1));
             }
             3 => mine.extend(is_stored(filter.insert(&key), copies).then_some(longest)),
             4..6 => {
@@ -152,7 +184,7 @@ fn expiring(input: &mut Input) -> Option<()> {
                 let mut seen = vec![false; keys.len()];
                 let report = filter.see_batch(&keys, &mut seen);
                 for ((&key, &seen), is_refused) in keys.iter().zip(&seen).zip(refused(&report, keys.len())) {
-                    let mine = &mut deadlines[classes[key as usize]];
+                    let mine = &mut deadlines[subject.class(key)];
                     assert_eq!(seen, !mine.is_empty(), "{key}");
                     if is_refused {
                         assert!(mine.is_empty(), "{key} has a slot");
@@ -161,40 +193,20 @@ fn expiring(input: &mut Input) -> Option<()> {
                     }
                 }
             }
-            10 => _ = filter.sweep(number.into()),
-            11 => {
-                filter.advance();
-                clock.now += 1;
-            }
-            12 => {
-                let ticks = u64::from(number % 40);
-                assert_eq!(filter.advance_to(clock.later(ticks)), ticks);
-            }
-            13 => {
-                let bytes;
-                (bytes, filter) = reread(&filter);
-                clock.begun = clock.now;
-                let view = FilterView::<Of<Expiring>>::from_bytes(&bytes).expect("it was just written");
-                for ticks in [0, u64::from(what >> 4)] {
-                    view.advance_to(ticks as u32 * TICK);
-                    let lives =
-                        |key: &u64| deadlines[classes[*key as usize]].iter().any(|end| *end > clock.now + ticks);
-                    assert!((0..KEYS).all(|key| view.contains(&key) == lives(&key)), "after {ticks} ticks");
-                }
-            }
-            14 => filter = filter.clone(),
-            _ => assert_eq!(filter.contains(&key), copies > 0, "{key}"),
+            10 | 15 => assert_eq!(filter.contains(&key), copies > 0, "{key}"),
+            _ => subject.other(what, number, |view, subject, now| {
+                let lives = |key: &u64| deadlines[subject.class(*key)].iter().any(|end| *end > now);
+                assert!((0..KEYS).all(|key| view.contains(&key) == lives(&key)), "at {now}");
+            }),
         }
         for mine in &mut deadlines {
-            mine.retain(|&deadline| deadline > clock.now);
+            mine.retain(|&deadline| deadline > subject.now);
             mine.sort_unstable();
         }
     }
-    let (keys, mut found) = (Vec::from_iter(0..KEYS), [false; KEYS as usize]);
-    filter.contains_batch(&keys, &mut found);
-    assert!(keys.iter().all(|&key| found[key as usize] != deadlines[classes[key as usize]].is_empty()), "{found:?}");
-    (0..=most).for_each(|_| _ = filter.advance());
-    assert!(filter.is_empty(), "everything dies");
+    subject.check_all(|class| !deadlines[class].is_empty());
+    (0..=most).for_each(|_| _ = subject.filter.advance());
+    assert!(subject.filter.is_empty(), "everything dies");
     Some(())
 }
 
@@ -214,15 +226,15 @@ impl Counts {
         if end > now { count } else { 0 }
     }
 
-    fn add(&mut self, class: usize, now: u64) -> u32 {
+    /// `None` if there is a limit that the count has reached.
+    fn add(&mut self, class: usize, now: u64, limit: Option<u32>) -> Option<u32> {
         let count = self.count(class, now);
+        if limit.is_some_and(|limit| count >= limit.min(self.most)) {
+            return None;
+        }
         let end = if count == 0 || self.renews { now + self.ticks } else { self.windows[class].0 };
         self.windows[class] = (end, (count + 1).min(self.most));
-        self.windows[class].1
-    }
-
-    fn try_add(&mut self, class: usize, now: u64, limit: u32) -> Option<u32> {
-        (self.count(class, now) < limit.min(self.most)).then(|| self.add(class, now))
+        Some(self.windows[class].1)
     }
 
     fn subtract(&mut self, class: usize, now: u64) -> Option<u32> {
@@ -241,25 +253,22 @@ fn counting(input: &mut Input) -> Option<()> {
         1 => builder.steps(steps).time_to_live(steps * TICK),
         _ => builder.steps(steps).time_to_idle(steps * TICK),
     };
-    let (mut filter, classes) = built(builder, input)?;
+    let mut subject = Subject::new(builder, input)?;
     // Where counts stay, 0 is no count.
     let (most, ticks) = if policy == 0 { ((1 << bits) - 1, 1 << 60) } else { (1 << bits, u64::from(steps) + 1) };
-    assert_eq!(filter.config().max_count, most);
-    let mut exact = Counts { most, ticks, renews: policy == 2, windows: vec![(0, 0); classes.len()] };
-    let mut clock = Clock::default();
+    assert_eq!(subject.filter.config().max_count, most);
+    let mut exact = Counts { most, ticks, renews: policy == 2, windows: vec![(0, 0); KEYS as usize] };
     while let (Some(what), Some(number)) = (input.next_byte(), input.next_byte()) {
-        let (key, now) = (u64::from(number) % KEYS, clock.now);
-        let (class, limit) = (classes[key as usize], u32::from(what >> 4) % 6);
+        let (filter, now, key) = (&subject.filter, subject.now, u64::from(number) % KEYS);
+        let class = subject.class(key);
         let is_absent = exact.count(class, now) == 0;
+        // Every second addition has one.
+        let limit = (what % 2 == 1).then_some(u32::from(what >> 4) % 6);
         match what % 16 {
-            0..4 => {
-                if let Some(count) = unless_full(filter.add(&key), is_absent) {
-                    assert_eq!(count, exact.add(class, now), "{key}");
-                }
-            }
-            4..6 => {
-                if let Some(count) = unless_full(filter.try_add(&key, limit), is_absent) {
-                    assert_eq!(count, exact.try_add(class, now, limit), "{key} up to {limit}");
+            0..6 => {
+                let added = limit.map_or_else(|| filter.add(&key).map(Some), |limit| filter.try_add(&key, limit));
+                if let Some(count) = unless_full(added, is_absent) {
+                    assert_eq!(count, exact.add(class, now, limit), "{key} up to {limit:?}");
                 }
             }
             6 => assert_eq!(filter.subtract(&key), exact.subtract(class, now), "{key}"),
@@ -267,21 +276,17 @@ fn counting(input: &mut Input) -> Option<()> {
                 assert_eq!(filter.remove(&key), !is_absent, "{key}");
                 exact.windows[class].1 = 0;
             }
-            what @ 8..10 => {
+            8..10 => {
                 let keys = batch(input);
                 let mut counts = vec![9; keys.len()];
-                let report = match what {
-                    8 => filter.add_batch(&keys, &mut counts),
-                    _ => filter.try_add_batch(&keys, limit, &mut counts),
+                let report = match limit {
+                    None => filter.add_batch(&keys, &mut counts),
+                    Some(limit) => filter.try_add_batch(&keys, limit, &mut counts),
                 };
                 for ((&key, &count), is_refused) in keys.iter().zip(&counts).zip(refused(&report, keys.len())) {
-                    let class = classes[key as usize];
+                    let class = subject.class(key);
                     assert!(!is_refused || exact.count(class, now) == 0, "{key} has a slot");
-                    let added = match what {
-                        _ if is_refused => None,
-                        8 => Some(exact.add(class, now)),
-                        _ => exact.try_add(class, now, limit),
-                    };
+                    let added = if is_refused { None } else { exact.add(class, now, limit) };
                     assert_eq!(count, added.unwrap_or(0), "{key}");
                 }
             }
@@ -289,56 +294,33 @@ fn counting(input: &mut Input) -> Option<()> {
                 let keys = batch(input);
                 let mut left = vec![Some(9); keys.len()];
                 filter.subtract_batch(&keys, &mut left);
-                let expected = keys.iter().map(|&key| exact.subtract(classes[key as usize], now));
+                let expected = keys.iter().map(|&key| exact.subtract(subject.class(key), now));
                 assert!(expected.eq(left.iter().copied()), "{left:?}");
             }
-            11 | 12 if policy == 0 => {
-                assert_eq!((filter.advance(), filter.advance_to(Duration::MAX), filter.stats().epoch), (0, 0, 0));
-                assert!(!filter.sweep(1));
-            }
-            11 => {
-                filter.advance();
-                clock.now += 1;
-            }
-            12 => {
-                let ticks = u64::from(number % 40);
-                assert_eq!(filter.advance_to(clock.later(ticks)), ticks);
-                filter.sweep(usize::from(what >> 4));
-            }
-            13 => {
-                let bytes;
-                (bytes, filter) = reread(&filter);
-                clock.begun = now;
-                let view = FilterView::<Of<Counting>>::from_bytes(&bytes).expect("it was just written");
-                for ticks in [0, u64::from(what >> 4)] {
-                    view.advance_to(ticks as u32 * TICK);
-                    for key in 0..KEYS {
-                        let count = exact.count(classes[key as usize], now + ticks);
-                        assert_eq!((view.count(&key), view.contains(&key)), (count, count > 0), "{key}");
-                    }
+            15 => assert_eq!(filter.count(&key), exact.count(class, now), "{key}"),
+            _ => subject.other(what, number, |view, subject, now| {
+                for key in 0..KEYS {
+                    let count = exact.count(subject.class(key), now);
+                    assert_eq!((view.count(&key), view.contains(&key)), (count, count > 0), "{key}");
                 }
-            }
-            14 => filter = filter.clone(),
-            _ => assert_eq!(filter.count(&key), exact.count(class, now), "{key}"),
+            }),
         }
     }
-    let (keys, mut counts, mut found) = (Vec::from_iter(0..KEYS), [9; KEYS as usize], [false; KEYS as usize]);
-    filter.count_batch(&keys, &mut counts);
-    filter.contains_batch(&keys, &mut found);
-    for key in keys {
-        let (at, count) = (key as usize, exact.count(classes[key as usize], clock.now));
-        assert_eq!((counts[at], found[at], filter.contains(&key)), (count, count > 0, count > 0), "{key}");
-    }
-    (0..=ticks.min(300)).for_each(|_| _ = filter.advance());
-    assert!(filter.is_empty() || policy == 0, "everything dies");
+    let (keys, mut counts) = (Vec::from_iter(0..KEYS), [9; KEYS as usize]);
+    subject.filter.count_batch(&keys, &mut counts);
+    assert!(keys.iter().all(|&key| counts[key as usize] == exact.count(subject.class(key), subject.now)), "{counts:?}");
+    subject.check_all(|class| exact.count(class, subject.now) > 0);
+    (0..=ticks.min(300)).for_each(|_| _ = subject.filter.advance());
+    assert!(subject.filter.is_empty() || policy == 0, "everything dies");
+    assert!(subject.filter.stats().epoch == 0 || policy > 0, "counts that stay have no time");
     Some(())
 }
 
 fn tagged(input: &mut Input) -> Option<()> {
     let tags = input.pick(&[1, 3, 15, 200, 65_535]);
-    let (mut filter, classes) = built(TaggedFilter::builder().tags(tags), input)?;
+    let mut subject = Subject::new(TaggedFilter::builder().tags(tags), input)?;
     // The tags of each class, in order.
-    let mut all = vec![Vec::<u32>::new(); classes.len()];
+    let mut all = vec![Vec::<u32>::new(); KEYS as usize];
     let sorted = |told: &mut dyn Iterator<Item = u32>| {
         let mut told = Vec::from_iter(told);
         told.sort_unstable();
@@ -346,41 +328,32 @@ fn tagged(input: &mut Input) -> Option<()> {
     };
     while let (Some(what), Some(number)) = (input.next_byte(), input.next_byte()) {
         let (key, tag) = (u64::from(number) % KEYS, u32::from(what >> 3) % tags);
-        let mine = &mut all[classes[key as usize]];
+        let mine = &mut all[subject.class(key)];
         let (last, place) = (mine.last().copied().unwrap_or(0), mine.iter().position(|&mine| mine == tag));
         match what % 8 {
             0 => {
-                assert_eq!(filter.remove(&key, tag), place.is_some(), "{tag} of {key}");
+                assert_eq!(subject.filter.remove(&key, tag), place.is_some(), "{tag} of {key}");
                 mine.drain(place.map_or(0..0, |place| place..place + 1));
             }
             1 => {
-                assert_eq!(filter.retag(&key, last, tag), Ok(!mine.is_empty()), "{last} of {key}");
+                assert_eq!(subject.filter.retag(&key, last, tag), Ok(!mine.is_empty()), "{last} of {key}");
                 mine.pop().into_iter().for_each(|_| mine.push(tag));
             }
-            2 => {
-                let bytes;
-                (bytes, filter) = reread(&filter);
-                let view = FilterView::<Of<Tagged>>::from_bytes(&bytes).expect("it was just written");
-                assert_eq!(view.header().stored, filter.len() as u64);
-                for key in 0..KEYS {
-                    let mine = &all[classes[key as usize]];
-                    assert_eq!(sorted(&mut view.tags(&key)), *mine);
-                }
-            }
-            3 => filter = filter.clone(),
-            _ => mine.extend(is_stored(filter.insert(&key, tag), mine.len()).then_some(tag)),
+            2 => subject.reread(|view, subject| {
+                assert_eq!(view.header().stored, subject.filter.len() as u64);
+                (0..KEYS).for_each(|key| assert_eq!(sorted(&mut view.tags(&key)), all[subject.class(key)]));
+            }),
+            3 => subject.filter = subject.filter.clone(),
+            _ => mine.extend(is_stored(subject.filter.insert(&key, tag), mine.len()).then_some(tag)),
         }
-        let mine = &mut all[classes[key as usize]];
+        let (filter, mine) = (&subject.filter, &mut all[subject.class(key)]);
         mine.sort_unstable();
         assert_eq!((sorted(&mut filter.tags(&key)), filter.tag(&key)), (mine.clone(), mine.first().copied()), "{key}");
     }
-    let (keys, mut found, mut told) = (Vec::from_iter(0..KEYS), [false; KEYS as usize], [None; KEYS as usize]);
-    filter.contains_batch(&keys, &mut found);
-    filter.tag_batch(&keys, &mut told);
-    for key in keys {
-        let (at, first) = (key as usize, all[classes[key as usize]].first().copied());
-        assert_eq!((told[at], found[at], filter.contains(&key)), (first, first.is_some(), first.is_some()), "{key}");
-    }
-    assert_eq!(filter.len(), all.iter().map(Vec::len).sum::<usize>());
+    let (keys, mut told) = (Vec::from_iter(0..KEYS), [None; KEYS as usize]);
+    subject.filter.tag_batch(&keys, &mut told);
+    assert!(keys.iter().all(|&key| told[key as usize] == all[subject.class(key)].first().copied()), "{told:?}");
+    subject.check_all(|class| !all[class].is_empty());
+    assert_eq!(subject.filter.len(), all.iter().map(Vec::len).sum::<usize>());
     Some(())
 }

@@ -2,25 +2,20 @@
 
 use super::Filter;
 use super::subject::Subject;
-use crate::Model;
+use crate::{Model, written};
 use concurrent_cuckoo_filter::MergeReport;
 
 impl Subject {
     /// Writes the filter and reads it again: that takes its place.
     pub(super) fn copy(&mut self) {
-        let mut bytes = Vec::new();
-        self.filter.write_to(&mut bytes).expect("there is memory");
+        let bytes = written(|to| self.filter.write_to(to));
         self.filter = Filter::read_from(&bytes[..], self.setup.hasher()).expect("it was just written");
         self.refused = 0;
     }
 
     /// The same by a part for each shard.
     pub(super) fn join(&mut self) {
-        let part = |shard| {
-            let mut bytes = Vec::new();
-            self.filter.snapshot().shards(shard..shard + 1).write_to(&mut bytes).expect("there is memory");
-            bytes
-        };
+        let part = |shard| written(|to| self.filter.snapshot().shards(shard..shard + 1).write_to(to));
         let parts: Vec<Vec<u8>> = (0..self.filter.config().shards).rev().map(part).collect();
         let parts = parts.iter().map(|part| &part[..]);
         self.filter = Filter::join(parts, self.setup.hasher()).expect("they were just written");
@@ -54,7 +49,7 @@ impl Subject {
         self.model.clear();
         for class in 0..before.classes() {
             let number = before.places.classes.iter().position(|&of| of == class).expect("a class has a key");
-            let count = self.filter.hashed().count(&before.places.hashes[number]) as usize;
+            let count = self.filter.hashed().count(&before.places.hashes[number]);
             let least = before.count(class);
             assert!((least..=least + other.count(class)).contains(&count), "{count} copies, {least} before");
             assert!((0..count).all(|_| self.model.insert(class).is_ok()), "the filter holds them");

@@ -29,9 +29,7 @@ impl Worker<'_> {
             let missing = report.missing.iter().map(|&index| (index, Answer::Removed(false)));
             (name, (report.removed, Answer::Removed(true)), missing.collect())
         };
-        if done.0 + listed.len() != keys.len() {
-            field.broken(None, format_args!("{name}: {} and {} of {} keys", done.0, listed.len(), keys.len()));
-        }
+        assert_eq!(done.0 + listed.len(), keys.len(), "{name}");
         let mut listed = listed.into_iter().peekable();
         for (index, (key, copies)) in flags.iter_mut().enumerate() {
             let answer = listed.next_if(|other| other.0 == index).map_or(done.1, |(_, answer)| answer);

@@ -11,7 +11,6 @@ mod readers;
 mod singles;
 mod snapshots;
 
-use crate::Done;
 use concurrent_cuckoo_filter::Stats;
 use fastrand::Rng;
 pub use field::Exact;
@@ -26,13 +25,6 @@ pub struct Tally {
     pub operations: u64,
     /// Lookups and counts.
     pub lookups: u64,
-}
-
-impl std::ops::AddAssign for Tally {
-    fn add_assign(&mut self, other: Tally) {
-        self.operations += other.operations;
-        self.lookups += other.lookups;
-    }
 }
 
 /// What came of an exact stress.
@@ -63,28 +55,23 @@ impl Exact {
     pub fn run(&self, workers: usize, readers: usize, operations: u64, rng: &mut Rng) -> Outcome {
         self.working.store(workers, Ordering::Relaxed);
         let mut outcome = thread::scope(|scope| {
-            let workers = (0..workers).map(|_| {
-                let rng = rng.fork();
-                scope.spawn(move || {
-                    let _done = Done(&self.working);
-                    singles::work(self, operations, rng)
-                })
-            });
-            let workers: Vec<_> = workers.collect();
-            let readers = (0..readers).map(|_| {
-                let rng = rng.fork();
-                scope.spawn(move || readers::ask(self, rng))
-            });
-            let readers: Vec<_> = readers.collect();
-            let copy = rng.fork();
-            let snapshots = scope.spawn(move || snapshots::take(self, copy));
-            let watch = scope.spawn(move || self.watch());
+            let mut rngs = std::iter::repeat_with(|| rng.fork());
+            let mut threads: Vec<_> = rngs
+                .by_ref()
+                .take(workers)
+                .map(|rng| scope.spawn(move || singles::work(self, operations, rng)))
+                .collect();
+            threads.extend(rngs.by_ref().take(readers).map(|rng| scope.spawn(move || readers::ask(self, rng))));
+            let rng = rngs.next().expect("endless");
+            let snapshots = scope.spawn(move || snapshots::take(self, rng));
+            let watch = scope.spawn(|| self.watch());
 
             let join = "a thread that found nothing wrong";
-            let mut tally = Tally::default();
-            workers.into_iter().chain(readers).for_each(|thread| tally += thread.join().expect(join));
+            let mut tallies: Vec<Tally> = threads.into_iter().map(|thread| thread.join().expect(join)).collect();
             let (of_snapshots, snapshots) = snapshots.join().expect(join);
-            tally += of_snapshots;
+            tallies.push(of_snapshots);
+            let sum = |part: fn(&Tally) -> u64| tallies.iter().map(part).sum();
+            let tally = Tally { operations: sum(|one| one.operations), lookups: sum(|one| one.lookups) };
             let (stats_calls, mean_load, stats) = watch.join().expect(join);
             Outcome { tally, snapshots, stats_calls, mean_load, stats, keys: 0 }
         });
@@ -101,12 +88,10 @@ impl Exact {
         let (mut calls, mut sum, mut last) = (0, 0.0, self.filter.stats());
         while calls == 0 || self.is_worked_on() {
             let stats = self.filter.stats();
-            if counters(&stats).iter().zip(counters(&last)).any(|(now, before)| *now < before) {
-                self.broken(None, format_args!("a counter fell: {stats:?} after {last:?}"));
-            }
-            if stats.len > slots || stats.load_factor != stats.len as f64 / slots as f64 {
-                self.broken(None, format_args!("{stats:?} of {slots} slots"));
-            }
+            let fell = counters(&stats).iter().zip(counters(&last)).any(|(now, before)| *now < before);
+            assert!(!fell, "a counter fell: {stats:?} after {last:?}");
+            let load = stats.len as f64 / slots as f64;
+            assert!(stats.len <= slots && stats.load_factor == load, "{stats:?} of {slots} slots");
             (calls, sum, last) = (calls + 1, sum + stats.load_factor, stats);
             thread::sleep(Duration::from_millis(5));
         }

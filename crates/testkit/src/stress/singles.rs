@@ -1,8 +1,8 @@
 //! One key at a time.
 
 use super::{Exact, Tally};
-use crate::Answer;
 use crate::operations::{Single, single};
+use crate::{Answer, Done};
 use fastrand::Rng;
 use std::sync::atomic::Ordering;
 
@@ -20,6 +20,7 @@ pub(super) struct Worker<'a> {
 }
 
 pub(super) fn work(field: &Exact, operations: u64, rng: Rng) -> Tally {
+    let _done = Done(&field.working);
     let mut worker = Worker { field, rng, done: Tally::default(), won: Vec::new(), fill: true };
     while worker.done.operations < operations && !field.is_stopped() {
         worker.fill = field.is_below_level();
@@ -56,9 +57,8 @@ impl Worker<'_> {
         match field.filter.insert_unique(&key) {
             Ok(true) => {
                 let count = field.filter.count(&key);
-                if field.owned(key).swap(true, Ordering::Relaxed) || count != 1 {
-                    field.broken(key, format_args!("new to two threads, {count} copies"));
-                }
+                let was_owned = field.owned(key).swap(true, Ordering::Relaxed);
+                assert!(!was_owned && count == 1, "{key} is new to two threads, {count} copies");
                 self.won.push(key);
             }
             Ok(false) => {}
@@ -74,9 +74,7 @@ impl Worker<'_> {
 
     fn give_back(&mut self, key: u64) {
         self.field.owned(key).store(false, Ordering::Relaxed);
-        if !self.field.filter.remove(&key) {
-            self.field.broken(key, "remove says false to the only owner");
-        }
+        assert!(self.field.filter.remove(&key), "remove says false to the only owner of {key}");
         self.done.operations += 1;
     }
 

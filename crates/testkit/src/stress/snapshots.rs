@@ -2,7 +2,7 @@
 
 use super::{Exact, Tally};
 use crate::operations::REMOVES;
-use crate::{Filter, MAX_COPIES};
+use crate::{Filter, MAX_COPIES, written};
 use concurrent_cuckoo_filter::{SnapshotError, SnapshotReader};
 use fastrand::Rng;
 use std::sync::MutexGuard;
@@ -14,17 +14,13 @@ const MAX_HELD: usize = 2048;
 pub(super) fn take(field: &Exact, mut rng: Rng) -> (Tally, u64) {
     let (mut done, mut snapshots) = (Tally::default(), 0);
     while snapshots == 0 || field.is_worked_on() {
-        let mut bytes = Vec::new();
         let most = MAX_HELD.min(field.copies.len() / 2);
         let first = rng.usize(..field.copies.len() - most);
         let held = (first..first + most).map(|number| field.try_flag(number));
         let held: Vec<Option<MutexGuard<'_, u8>>> = held.collect();
-        if let Err(error) = field.filter.snapshot().metadata(b"stress").write_to(&mut bytes) {
-            field.broken(None, format_args!("not written: {error}"));
-        }
+        let bytes = written(|to| field.filter.snapshot().metadata(b"stress").write_to(to));
         let still: Vec<Option<u8>> = held.into_iter().map(|copies| copies.map(|copies| *copies)).collect();
-        let copy = read(&bytes, field, rng.bool());
-        let copy = copy.unwrap_or_else(|error| field.broken(None, format_args!("not read back: {error}")));
+        let copy = read(&bytes, field, rng.bool()).expect("it was just written");
         let copies = |key: u64| (key as usize).checked_sub(first).and_then(|number| *still.get(number)?);
         done.lookups += field.check_all(&copy, "in a snapshot", |key| copies(key).map_or(0..=MAX_COPIES, |n| n..=n), 1);
         snapshots += 1;
@@ -57,23 +53,18 @@ impl Exact {
                 () => 0..=0,
             };
             let count = filter.count(&key) as usize;
-            if !expected.contains(&(count as u8)) || filter.contains(&key) != (count > 0) {
-                self.broken(key, format_args!("count is {count} {when}, {expected:?} expected"));
-            }
+            assert!(expected.contains(&(count as u8)), "count of {key} is {count} {when}, {expected:?} expected");
+            assert_eq!(filter.contains(&key), count > 0, "{key} {when}");
             sum += count;
         }
-        if filter.len() != sum {
-            self.broken(None, format_args!("len is {} {when}, the counts add up to {sum}", filter.len()));
-        }
+        assert_eq!(filter.len(), sum, "{when}");
         keys.absent.end
     }
 
     /// Compares every count with its flag when all threads have stopped. Returns the number of keys.
     pub(super) fn check_at_rest(&self) -> u64 {
         let stats = self.filter.stats();
-        if [stats.refused_full, stats.refused_too_many_copies] != self.refused() {
-            self.broken(None, format_args!("{stats:?}, but {:?} were refused", self.refused()));
-        }
+        assert_eq!([stats.refused_full, stats.refused_too_many_copies], self.refused());
         self.check_all(&self.filter, "at rest", |key| self.flag(key)..=self.flag(key), 0)
     }
 
@@ -91,15 +82,9 @@ impl Exact {
                 Some((name, remove)) => (*name, remove(filter, keys).removed),
                 None => ("remove", keys.iter().filter(|key| filter.remove(key)).count()),
             };
-            if removed != keys.len() {
-                self.broken(None, format_args!("{name} removed {removed} of {} at the end", keys.len()));
-            }
+            assert_eq!(removed, keys.len(), "{name} at the end");
         }
-        if !filter.is_empty() {
-            self.broken(None, format_args!("len is {} when all is removed", filter.len()));
-        }
-        if let Some(key) = (0..keys.absent.end).find(|key| filter.contains(key)) {
-            self.broken(key, "found in an empty filter");
-        }
+        assert!(filter.is_empty(), "len is {} when all is removed", filter.len());
+        assert_eq!((0..keys.absent.end).find(|key| filter.contains(key)), None, "found in an empty filter");
     }
 }
