@@ -1,6 +1,5 @@
 //! The operations of this crate by table size and width: `cargo bench -p compare --bench operations -- 'lookup/2^20'`. The groups
-//! are lookup, insert, remove, mixed and bulk; `--bench memory` is the sixth. Peers and earlier commits are compared by
-//! the command `compare`, in one process.
+//! are lookup, insert, remove, mixed and bulk. Peers and earlier commits are compared by the command `compare`, in one process.
 //!
 //! A size is built only if the filter on the command line leaves something to run at it. `BENCH_SLOTS=27,29` asks for
 //! tables of 2^27 and 2^29 slots in place of 2^16, 2^20 and 2^24. With `--test` only 2^16 is run.

@@ -50,11 +50,12 @@ pub fn main(earlier: Vec<Contestant>) -> ExitCode {
     let rounds = if options.quick { 2 } else { options.rounds.into() };
     let (plan, mut record) = (Plan::new(options.quick, rounds, earlier), Record::default());
     record.text(
-        "# Benchmarks\n\nOne run of `compare`, which writes this page. Absolute speeds wander from machine to machine and from \
-         hour to hour; the ratios are what to compare. All cases of a table run in turn in one process, in short slices, \
-         each after two that are not timed, and the 10th percentile of each one's slices counts: other work makes slices \
-         longer, never shorter. Speeds are millions of operations per second of `u64` keys. What limits each operation, and \
-         what was tried to make it faster, is in [limits](limits.md); earlier records are in git.",
+        "# Benchmarks\n\nFrom one run of `cargo run --release -p compare`, which rewrites this page in about 10 minutes \
+         on 2 cores. Absolute speeds vary between machines and hours, so compare the ratios. All cases of a table run in \
+         turn in one process, in short slices, each after two untimed ones. Each figure is the 10th percentile of the \
+         slices, because other work makes slices longer, never shorter. Speeds are millions of operations per second, of \
+         u64 keys. [limits.md](limits.md) has the limits of each operation, and the attempts to make it faster; \
+         `benches/against/run.sh COMMIT` compares with an earlier commit. Earlier records are in git.",
     );
     machine::describe(&mut record);
     for section in sections {

@@ -87,10 +87,10 @@ pub(crate) fn speed(nanos: f64) -> String {
     format!("{:.1}", 1e3 / nanos)
 }
 
-/// Millions of operations a second, and in brackets how many times as fast that is as `other`.
-pub(crate) fn against(nanos: f64, other: f64) -> String {
-    let ratio = other / nanos;
-    if ratio < 9.995 { format!("{} ({ratio:.2})", speed(nanos)) } else { format!("{} ({ratio:.1})", speed(nanos)) }
+/// The speed, and a ratio in brackets.
+pub(crate) fn against(nanos: f64, ratio: f64) -> String {
+    let digits = if ratio < 9.995 { 2 } else { 1 };
+    format!("{} ({ratio:.digits$})", speed(nanos))
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
         let slow = |round: usize| if round.is_multiple_of(4) { 5.0 } else { 500.0 };
         let cases = &mut [Case::new(|_| 7.0), Case::new(slow)];
         assert_eq!((take(40, cases), medians(40, cases)), (vec![7.0, 5.0], vec![7.0, 500.0]));
-        assert_eq!((against(10.0, 15.0), against(10.0, 150.0)), ("100.0 (1.50)".into(), "100.0 (15.0)".into()));
+        assert_eq!((against(10.0, 1.5), against(10.0, 15.0)), ("100.0 (1.50)".into(), "100.0 (15.0)".into()));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         let heads = versions.iter().map(|version| version.name.clone());
         let mut table = Table::new(std::iter::once(format!("2^{log2} slots")).chain(heads));
         for (row, (name, base)) in CASES.into_iter().enumerate() {
-            let cell = |of: &[f64]| if row == base { speed(of[row]) } else { against(of[row], of[base]) };
+            let cell = |of: &[f64]| if row == base { speed(of[row]) } else { against(of[row], of[base] / of[row]) };
             table.row(std::iter::once(name.to_owned()).chain(nanos.chunks(CASES.len()).map(cell)));
         }
         record.table(&table);

@@ -48,10 +48,11 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     let present = Field::new(log2, 0).present;
     record.heading("Latency");
     record.text(&format!(
-        "2^{log2} slots at 95 % load, each operation between two readings of the clock, which are part of all these figures. \
-         Lookups of one thread, half of them of present keys, alone and while {WRITERS} writers remove and insert keys of \
-         their own. *Only hash* is the baseline: lookups while as many threads touch no filter. *Missed* are present keys \
-         that were not found, and writes that failed."
+        "2^{log2} slots at 95 % load. All figures include two readings of the clock, before and after each operation. \
+         Lookups of one thread, half of them of present keys, alone and while {WRITERS} writers remove and insert keys \
+         of their own. *Writers only hash* is the baseline for the scheduler and the machine: this crate's lookups while \
+         the other threads touch no filter. *Missed* counts present keys that were not found, and failed writes. A \
+         lookup counts once, however long it waits, so compare the numbers of operations, too."
     ));
     let (own, stable) = present.split_at(present.len() / 4);
     let own: Vec<&[u64]> = own.chunks_exact(own.len() / WRITERS).collect();

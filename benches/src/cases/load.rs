@@ -6,7 +6,7 @@ use crate::contestants;
 use crate::field::Field;
 use crate::record::figure::{self, Axes, Line, Look};
 use crate::record::{Record, Table};
-use crate::slices::{self, Case, speed, tenth};
+use crate::slices::{self, Case, against, tenth};
 
 /// A step is 5 % of the slots; these are in the tables.
 const STEPS: usize = 19;
@@ -48,9 +48,9 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
 
     record.heading("Speed by load factor");
     record.text(&format!(
-        "One thread, 2^{log2} slots; in brackets how many times as fast as that row this crate is. Inserts are those of the last \
-         5 % of the slots before that load. Fewer contestants take turns than in the tables above, so more of each table \
-         stays in the cache."
+        "One thread, 2^{log2} slots; in brackets, the speed of this crate relative to the row. Inserts are those of the \
+         last 5 % of the slots before the load. Building is not timed, so the first inserts include the page faults of \
+         fresh memory. Fewer contestants take turns than in the tables above, so more of each table stays in the cache."
     ));
     for (nanos, (name, file)) in nanos.iter_mut().zip([("Absent keys", "load-misses"), ("Inserts", "load-inserts")]) {
         let heads = SHOWN.iter().map(|step| format!("{} %", step * 5 + 5));
@@ -61,7 +61,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
             let look = if number == 0 { Look::Main } else { Look::Coloured(number) };
             let points = SHOWN.iter().zip(row).map(|(step, nanos)| ((step * 5 + 5) as f64, 1e3 / nanos)).collect();
             lines.push(Line { name: contestant.name.clone(), look, points });
-            let cells = row.iter().zip(&costs[0]).map(|(own, ours)| format!("{} ({:.2})", speed(*own), own / ours));
+            let cells = row.iter().zip(&costs[0]).map(|(own, ours)| against(*own, own / ours));
             table.row(std::iter::once(contestant.name.clone()).chain(cells));
         }
         record.table(&table);

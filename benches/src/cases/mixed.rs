@@ -152,10 +152,10 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     let log2 = plan.log2(20);
     record.heading("Mixed operations");
     record.text(&format!(
-        "The harness of conc-map-bench (`bustle`), M operations/s, a capacity of 2^{log2} keys, threads with keys of their own; \
-         every answer is asserted, so filters have wide fingerprints. A mix names lookups, insertions, removals and updates \
-         (lookups here) in percent. In the first two the set is full, and half of the keys looked up are present; in the \
-         third it is filled from empty. *Wrong* has given a wrong answer."
+        "The harness of conc-map-bench (`bustle`), a capacity of 2^{log2} keys, threads with keys of their own. Every \
+         answer is asserted, so filters have wide fingerprints. A mix names lookups, insertions, removals and updates \
+         (lookups here) in percent. In the first two mixes the set is full, and half of the lookups are of present keys; \
+         in the third it is filled from empty. *Wrong* has given a wrong answer."
     ));
     let cases = MIXES.iter().flat_map(|mix| [1, 2].map(|threads| (*mix, threads)));
     let cases: Vec<_> = cases.collect();

@@ -30,11 +30,11 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     let (log2, tables) = if plan.quick { (10, 4) } else { (16, 32) };
     record.heading("Claims");
     record.text(&format!(
-        "What docs/claims.md is about. Load at the first refusal, by slots a bucket and choices of a bucket: {tables} tables of 2^{log2} buckets each, \
-         fingerprints of 16 bits, searches breadth first through {MOST_VISITED} buckets at the most. Bits are those that a \
-         fingerprint needs for a rate of 0.1 %, over the mean load."
+        "For docs/claims.md. Load at the first refusal, by slots per bucket and choices of a bucket: {tables} tables of \
+         2^{log2} buckets, fingerprints of 16 bits, breadth-first searches of up to {MOST_VISITED} buckets. Bits are \
+         those that a fingerprint needs for a rate of 0.1 %, over the mean load."
     ));
-    let mut rows = Rows::new(["slots, choices", "articles", "mean", "least", "bits a key at 0.1 %"]);
+    let mut rows = Rows::new(["slots, choices", "articles", "mean", "least", "bits per key at 0.1 %"]);
     for (slots, choices, said) in SHAPES {
         let of = if choices == Choices::Two { 2 } else { 4 };
         plan.step(&format!("occupancy, {slots} slots, {of} choices"));

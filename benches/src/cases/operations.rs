@@ -40,10 +40,10 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     let all = contestants::all(|_| true);
     let (rows, faults) = measure(plan, log2, &all.iter().collect::<Vec<_>>(), true);
     record.text(&format!(
-        "2^{log2} slots at 95 % load, one thread but for bulk loads ({} threads). *Mixed* keys are present or absent by chance, so \
-         that a branch on the answer cannot be predicted. *Insert* is the mean of filling an empty table, *remove* that of \
-         emptying it again, *churn* a removal and an insertion at 95 % load, each counted; *bulk load* is `par_insert` here \
-         and a parallel loop over pieces of 4096 keys elsewhere. `insert_unique` and `count` are of present keys.",
+        "2^{log2} slots at 95 % load, one thread ({} for bulk loads). *Mixed* keys are present or absent at random. \
+         *Insert* is the mean of inserts into an empty table up to that load, *remove* that of removals of all these \
+         keys, and *churn* is a removal and an insertion, each counted. *Bulk load* is `par_insert` here, and a parallel \
+         loop over pieces of 4096 keys elsewhere. The keys of `insert_unique` and `count` are present.",
         rayon::current_num_threads()
     ));
     let mut table = Table::new(std::iter::once("").chain(OPERATIONS));
@@ -53,7 +53,7 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
     }
     record.table(&table);
     if !faults.is_empty() {
-        record.text(&format!("Keys that were refused or lost while the tables were filled: {}.", faults.join(", ")));
+        record.text(&format!("Keys refused or lost while the tables were filled: {}.", faults.join(", ")));
     }
     by_size(plan, record);
 }
@@ -83,14 +83,14 @@ fn by_size(plan: &Plan, record: &mut Record) {
                 lines.push(Line { name, look, points: Vec::new() });
                 rows.len() - 1
             });
-            rows[place].1[column] = if nanos == single { speed(nanos) } else { against(nanos, single) };
+            rows[place].1[column] = if nanos == single { speed(nanos) } else { against(nanos, nanos / single) };
             lines[place].points.push(((1u64 << log2) as f64, 1e3 / nanos));
         }
     }
     record.text(&format!(
-        "Single lookups of absent keys by table size, exact sets up to 2^{EXACT} slots; in brackets the ratio to this crate's. \
-         *Two loads* is the limit: a loop that loads two random words per key from a table of this crate's size, rounded up \
-         to a power of two, and does nothing else."
+        "Single lookups of absent keys, one thread, 95 % load; exact sets up to 2^{EXACT} slots. *Two loads* is the \
+         limit: a loop that only loads two random words per key from a table of the size of this crate's, rounded up to \
+         a power of two. In brackets: the speed of this crate's single lookups, relative to the row."
     ));
     let mut table = Table::new(std::iter::once("slots".into()).chain(sizes.iter().map(|log2| format!("2^{log2}"))));
     rows.into_iter().for_each(|(name, cells)| _ = table.row(std::iter::once(name).chain(cells)));
@@ -102,7 +102,7 @@ fn by_size(plan: &Plan, record: &mut Record) {
 /// Every operation of this crate, with the ratio to an earlier commit.
 fn versions(plan: &Plan, record: &mut Record) {
     record.heading("Operations");
-    record.text("In brackets: how many times as fast as the earlier commit.");
+    record.text("In brackets: the speed relative to the earlier commit.");
     let ours = contestants::all(Contestant::is_ours);
     for log2 in [16, 20, 24] {
         let all: Vec<_> = ours.iter().chain(&plan.earlier).collect();
@@ -111,7 +111,7 @@ fn versions(plan: &Plan, record: &mut Record) {
         let mut table = Table::new(std::iter::once(format!("2^{log2} slots")).chain(OPERATIONS.map(String::from)));
         for (number, contestant) in ours.iter().enumerate() {
             let cell = |(own, earlier): (&Option<f64>, &Option<f64>)| match (own, earlier) {
-                (Some(own), Some(earlier)) => format!("{} ({:.2})", speed(*own), earlier / own),
+                (Some(own), Some(earlier)) => against(*own, earlier / own),
                 _ => "-".into(),
             };
             let cells = rows[number].iter().zip(&rows[ours.len() + number]).map(cell);
