@@ -7,7 +7,7 @@
 //!
 //! The output has each line once, in the order of the input. At the given rate, a new line is mistaken for a repeated
 //! one and is missing; an exact set would store the lines themselves. If there are more new lines than the filter has
-//! room for, refused lines are written unchecked, so none is lost, and the summary has their number.
+//! room for, refused lines are written unchecked, so none is lost. `RAYON_NUM_THREADS` sets the threads of the lookups.
 
 use clap::Parser;
 use concurrent_cuckoo_filter::CuckooFilter;
@@ -30,12 +30,6 @@ struct Arguments {
     /// Fraction of new lines that may be mistaken for repeated ones
     #[arg(long, default_value_t = 0.0001)]
     rate: f64,
-    /// Threads for lookups, up to 1024; 0 is one per core
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
-    threads: u16,
-    /// Print neither the memory nor a summary
-    #[arg(long)]
-    quiet: bool,
 }
 
 /// The maximum number of distinct lines of a growing filter.
@@ -56,7 +50,6 @@ fn lines(chunk: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[derive(Default)]
 struct Counts {
-    read: u64,
     new: u64,
     repeated: u64,
     refused: u64,
@@ -73,8 +66,6 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads.into()).build();
-    let pool = pool.map_err(|error| format!("{} threads cannot be started: {error}", arguments.threads))?;
     // Opened first, so that a wrong name is reported at once.
     let mut inputs: Vec<(String, Box<dyn Read + Send>)> = Vec::new();
     for path in &arguments.files {
@@ -96,12 +87,10 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if arguments.capacity.is_none() {
         memory += &format!(" ({} at 100,000,000 new lines)", memory_at(100_000_000)?);
     }
-    if !arguments.quiet {
-        // Chunks wait before and after the lookups, and each of the three stages has one: at most a byte and a result
-        // per line feed, and a slice per line in one stage.
-        let lines = ((2 * WAITING + 3) * 2 + size_of::<&[u8]>()) * CHUNK;
-        let _ = writeln!(io::stderr(), "memory: {memory}, up to {} for lines", HumanBytes(lines as u64));
-    }
+    // Chunks wait before and after the lookups, and each of the three stages has one: at most a byte and a result per line
+    // feed, and a slice per line in one stage.
+    let lines = ((2 * WAITING + 3) * 2 + size_of::<&[u8]>()) * CHUNK;
+    let _ = writeln!(io::stderr(), "memory: {memory}, up to {} for lines", HumanBytes(lines as u64));
     let filter = builder.build().map_err(|error| error.to_string())?;
 
     let (give, chunks) = sync_channel(WAITING);
@@ -110,15 +99,12 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         let reader = scope.spawn(move || read(inputs, &give));
         let writer = scope.spawn(move || write(&admitted));
         // Returning closes its ends of the channels, which ends the writer, and the reader if it still runs.
-        let filter = &filter;
-        let counts = pool.install(move || admit(filter, chunks, put));
+        let counts = admit(&filter, chunks, put);
         let written = writer.join().expect("the writer does not panic");
         let read = reader.join().expect("the reader does not panic");
         written.and(read).map(|()| counts)
     })?;
-    if !arguments.quiet {
-        summary(&counts, &filter);
-    }
+    summary(&counts, &filter);
     Ok(())
 }
 
@@ -154,7 +140,6 @@ fn admit(filter: &CuckooFilter<[u8]>, chunks: Receiver<Chunk>, put: SyncSender<(
         let report = filter.bulk().insert_unique(&keys, &mut admitted);
         // A refused line may be new, so it is written, possibly more than once.
         report.refused.iter().for_each(|refused| admitted[refused.index] = true);
-        counts.read += keys.len() as u64;
         drop(keys);
         counts.new += report.inserted as u64;
         counts.repeated += report.present as u64;
@@ -171,28 +156,26 @@ fn write(admitted: &Receiver<(Chunk, Vec<bool>)>) -> Result<(), String> {
     let failed = |error| format!("cannot write the lines: {error}");
     for (chunk, admitted) in admitted {
         for (line, _) in lines(&chunk).zip(admitted).filter(|&(_, admitted)| admitted) {
-            output.write_all(line).map_err(failed)?;
-            output.write_all(b"\n").map_err(failed)?;
+            output.write_all(line).and_then(|()| output.write_all(b"\n")).map_err(failed)?;
         }
     }
     output.flush().map_err(failed)
 }
 
 fn summary(counts: &Counts, filter: &CuckooFilter<[u8]>) {
-    let Counts { read, new, repeated, refused } = *counts;
+    let Counts { new, repeated, refused } = *counts;
     // A new line is compared with all earlier new lines: half of them, on average.
     let missing = filter.stats().expected_false_positive_rate / 2.0 * new as f64;
     let mut text = format!(
         "{} lines: {} new, {} repeated, of which about {missing:.0} are new lines mistaken for repeated ones",
-        HumanCount(read),
+        HumanCount(new + repeated + refused),
         HumanCount(new),
         HumanCount(repeated),
     );
     if refused > 0 {
+        let refused = HumanCount(refused);
         text += &format!(
-            "
-{} lines were refused by the full filter and written unchecked: use a larger --capacity",
-            HumanCount(refused)
+            "\n{refused} lines were refused by the full filter and written unchecked: use a larger --capacity"
         );
     }
     let _ = writeln!(io::stderr(), "{text}");

@@ -74,13 +74,10 @@ impl Arguments {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     match (arguments.worker, arguments.live) {
-        (true, false) => work(
-            &arguments,
-            |path| Ok(MappedFilter::<Filter>::open(path)?),
-            |mapped, keys, found| {
-                mapped.contains_batch(keys, found);
-            },
-        ),
+        (true, false) => {
+            let open = |path: &Path| Ok(MappedFilter::<Filter>::open(path)?);
+            work(&arguments, open, |mapped, keys, found| mapped.contains_batch(keys, found))
+        }
         (true, true) => live::work(&arguments),
         (false, true) => live::write(&arguments),
         (false, false) => {

@@ -31,30 +31,21 @@ struct Arguments {
     rate: f64,
 }
 
-#[derive(Default)]
-struct Counts {
-    admitted: u64,
-    repeated: u64,
-    new: u64,
-    wrong: u64,
-    late: u64,
-    forgotten: u64,
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
     let Arguments { events, repeated, window, windows, rate } = Arguments::parse();
     let time = Duration::from_secs(window.into());
     let each_window = events as usize * window as usize;
     let seen = ExpiringFilter::<u64>::builder();
     let seen = seen.capacity(each_window).false_positive_rate(rate).time_to_live(time).build()?;
+    let tick = seen.config().tick.expect("its keys expire");
 
     let mut random = Rng::with_seed(1);
     // The exact map that the filter replaces: the last time of each event.
     let mut exact = HashMap::<u64, Duration>::new();
-    let (mut counts, mut newest) = (Counts::default(), 0_u64);
-    let step = Duration::from_secs(1) / events.max(1);
+    let [mut admitted, mut new, mut wrong, mut late, mut forgotten, mut newest] = [0_u64; 6];
+    let (all, step) = (each_window as u64 * u64::from(windows), Duration::from_secs(1) / events.max(1));
     let mut now = Duration::ZERO;
-    for number in 0..each_window as u64 * u64::from(windows) {
+    for number in 0..all {
         now += step;
         // In a program with a clock, a timer does this several times per tick.
         if number.is_multiple_of(1_000) {
@@ -68,43 +59,30 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let found = seen.see(&event)?;
         let age = exact.insert(event, now).map(|last| now - last);
-        counts.admitted += u64::from(!found);
-        counts.repeated += u64::from(found);
+        admitted += u64::from(!found);
         // Calls of `advance_to` are up to a thousand events apart.
         match age {
-            Some(age) if age + 1_000 * step < time => counts.forgotten += u64::from(!found),
-            Some(age) if age <= time + seen.config().tick.expect("its keys expire") + 1_000 * step => {
-                counts.late += u64::from(found && age > time)
-            }
+            Some(age) if age + 1_000 * step < time => forgotten += u64::from(!found),
+            Some(age) if age <= time + tick + 1_000 * step => late += u64::from(found && age > time),
             _ => {
-                counts.new += 1;
-                counts.wrong += u64::from(found);
+                new += 1;
+                wrong += u64::from(found);
             }
         }
     }
 
-    let Counts { admitted, repeated, new, wrong, late, forgotten } = counts;
-    println!(
-        "{events} events per second, stored for {time:?} in steps of {:?}",
-        seen.config().tick.expect("its keys expire")
-    );
+    println!("{events} events per second, stored for {time:?} in steps of {tick:?}");
     println!("admitted as new       {admitted:>10}");
-    println!("found as repeated     {repeated:>10}");
+    println!("found as repeated     {:>10}", all - admitted);
     println!("  within a step more  {late:>10}");
-    println!(
-        "  false positives     {wrong:>10}   {:.5} of the new events; requested: {rate}",
-        wrong as f64 / new.max(1) as f64
-    );
+    let share = wrong as f64 / new.max(1) as f64;
+    println!("  false positives     {wrong:>10}   {share:.5} of the new events; requested: {rate}");
     println!("expired too early     {forgotten:>10}");
     let (bytes, remembered) = (seen.memory_usage() as f64, each_window as f64);
+    let (megabytes, bits) = (bytes / 1e6, 8.0 * bytes / remembered);
+    println!("memory                {megabytes:>10.1} MB   {bits:.1} bits per event of the window");
     // A key of 8 bytes, a time of 16, and a byte of the map, at a load of 7/16 to 7/8.
-    let exact_bytes = remembered * 25.0 * 8.0 / 7.0;
-    println!(
-        "memory                {:>10.1} MB   {:.1} bits per event of the window",
-        bytes / 1e6,
-        8.0 * bytes / remembered
-    );
-    println!("an exact map at least {:>10.1} MB", exact_bytes / 1e6);
+    println!("an exact map at least {:>10.1} MB", remembered * 25.0 * 8.0 / 7.0 / 1e6);
     assert_eq!(forgotten, 0, "an event expired too early");
     Ok(())
 }

@@ -117,14 +117,9 @@ fn report(outcome: &Outcome, filter: &CuckooFilter<String>, threads: usize, rate
     let [stays, _, absent] = outcome.tallies;
     let lookups: u64 = outcome.tallies.iter().map(|tally| tally.asked).sum();
     let millions = |count: u64| count as f64 / outcome.length.as_secs_f64() / 1e6;
-    let quantile = |quantile| outcome.times.value_at_quantile(quantile);
+    let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| outcome.times.value_at_quantile(quantile));
     println!("lookups          {:.1} M/s on {threads} threads; {} done", millions(lookups), HumanCount(lookups));
-    println!(
-        "one lookup       p50 {} ns, p99 {} ns, p99.9 {} ns, two readings of the clock included",
-        quantile(0.5),
-        quantile(0.99),
-        quantile(0.999)
-    );
+    println!("one lookup       p50 {p50} ns, p99 {p99} ns, p99.9 {p999} ns, two readings of the clock included");
     println!("missed           {} of {} lookups of listed keys", stays.asked - stays.found, HumanCount(stays.asked));
     println!(
         "false positives  {:.4} % of {} lookups; at most {:.4} % requested, {:.4} % expected at this load",
@@ -133,21 +128,15 @@ fn report(outcome: &Outcome, filter: &CuckooFilter<String>, threads: usize, rate
         100.0 * rate,
         100.0 * filter.stats().expected_false_positive_rate
     );
-    println!(
-        "writer           {:.1} M removals and insertions/s, {} refused",
-        millions(outcome.changes),
-        outcome.refused
-    );
+    let (changes, refused) = (millions(outcome.changes), outcome.refused);
+    println!("writer           {changes:.1} M removals and insertions/s, {refused} refused");
     if outcome.added > 0 {
         let stats = filter.stats();
         println!("growth           {} keys inserted, {} splits", HumanCount(outcome.added), stats.splits);
     }
     let bytes = filter.memory_usage();
-    println!(
-        "memory           {} bytes, {:.1} bits per key",
-        HumanCount(bytes as u64),
-        8.0 * bytes as f64 / filter.len() as f64
-    );
+    let bits = 8.0 * bytes as f64 / filter.len() as f64;
+    println!("memory           {} bytes, {bits:.1} bits per key", HumanCount(bytes as u64));
 }
 
 /// Returns an error if a lookup missed a key or if a key is absent at the end.

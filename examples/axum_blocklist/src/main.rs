@@ -90,6 +90,15 @@ fn read_snapshot(path: &std::path::Path) -> Result<BlockList, SnapshotError> {
     SnapshotReader::open(path)?.in_parallel().into_filter()
 }
 
+/// Opens a file; `None` if there is none.
+fn open(path: &path::Path) -> Result<Option<BufReader<File>>, Failure> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(BufReader::new(file))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{}: {error}", path.display()).into()),
+    }
+}
+
 /// Serves a list that is published to a folder. Nothing else changes the filter, since a delta requires the contents of
 /// its older snapshot.
 async fn follow(address: &str, folder: PathBuf) -> Result<(), Failure> {
@@ -100,11 +109,10 @@ async fn follow(address: &str, folder: PathBuf) -> Result<(), Failure> {
     let following = tokio::spawn(async move {
         loop {
             let (filter, folder) = (Arc::clone(&replica), folder.clone());
-            match spawn_blocking(move || take_over(&filter, &folder)).await {
-                Ok(Ok(())) => {}
-                // The filter is unchanged; a damaged delta may be written again.
-                Ok(Err(error)) => eprintln!("error: {error}"),
-                Err(error) => eprintln!("error: {error}"),
+            let taken_over = spawn_blocking(move || take_over(&filter, &folder)).await;
+            // The filter is unchanged; a damaged delta may be written again.
+            if let Err(error) = taken_over.unwrap_or_else(|panic| Err(panic.into())) {
+                eprintln!("error: {error}");
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
@@ -118,13 +126,8 @@ async fn follow(address: &str, folder: PathBuf) -> Result<(), Failure> {
 fn take_over(filter: &BlockList, folder: &path::Path) -> Result<(), Failure> {
     loop {
         let delta = delta_from(filter, folder);
-        let file = match File::open(&delta) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(format!("{}: {error}", delta.display()).into()),
-        };
-        let report =
-            filter.apply_delta(BufReader::new(file)).map_err(|error| format!("{}: {error}", delta.display()))?;
+        let Some(file) = open(&delta)? else { return Ok(()) };
+        let report = filter.apply_delta(file).map_err(|error| format!("{}: {error}", delta.display()))?;
         println!("{} keys inserted, {} removed", report.inserted, report.removed);
     }
 }
@@ -138,11 +141,7 @@ fn delta_from(filter: &BlockList, folder: &path::Path) -> PathBuf {
 fn publish(list: PathBuf, folder: PathBuf) -> Result<(), Failure> {
     let (current, next) = (folder.join(PUBLISHED), folder.join("next.filter"));
     let keys = read(&list)?;
-    let older = match File::open(&current) {
-        Ok(_) => Some(read_snapshot(&current)?),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => return Err(format!("{}: {error}", current.display()).into()),
-    };
+    let older = open(&current)?.map(|_| read_snapshot(&current)).transpose()?;
     let (capacity, hasher) = match &older {
         None => (keys.len() + ROOM, StableHashBuilder::default()),
         Some(older) => (older.capacity(), older.hasher().clone()),
@@ -199,11 +198,9 @@ async fn serve(listener: TcpListener, routes: Router<Arc<BlockList>>, filter: &A
 
 /// Loads the snapshot of the last run, or without one the list, with one key per line. Blocks.
 fn load(list: PathBuf, snapshot: PathBuf) -> Result<BlockList, Failure> {
-    match File::open(&snapshot) {
+    if open(&snapshot)?.is_some() {
         // Checked: a damaged snapshot is an error, not a filter that misses keys.
-        Ok(_) => return Ok(read_snapshot(&snapshot)?),
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(format!("{}: {error}", snapshot.display()).into()),
+        return Ok(read_snapshot(&snapshot)?);
     }
     let keys = read(&list)?;
     let filter = BlockList::with_capacity_and_hasher(keys.len() + ROOM, StableHashBuilder::default());
