@@ -1,6 +1,5 @@
 //! Mutation testing: operators, conditions and results of the library are changed, one at a time, and some test must fail.
 
-use crate::tools::Tool;
 use crate::{Args, run, tree, trees};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
@@ -53,13 +52,18 @@ pub(crate) fn until_failure(words: &Args) -> Result<()> {
 }
 
 pub(crate) fn check(args: &Args) -> Result<()> {
-    let tool = Tool::find("cargo-mutants", "27.1.0")?;
-    if args.has("--quick") { quick(&tool) } else { all(&tool, &args.names()) }
+    let Ok(path) = run::stdout(run::plain("xtask/checks.sh tool cargo-mutants 27.1.0")) else {
+        println!("skipped: cargo-mutants 27.1.0 cannot be installed");
+        return Ok(());
+    };
+    let path = path.trim();
+    if args.has("--quick") { quick(path) } else { all(path, &args.names()) }
 }
 
 /// A command that tries mutants with `cargo test` and these arguments. Copies of the tree are in the target directory.
-fn command(tool: &Tool, cargo: &str, out: &Path) -> Result<Command> {
-    let mut command = tool.command("cargo mutants --no-shuffle --all-features --cargo-arg=--locked --output");
+fn command(path: &str, cargo: &str, out: &Path) -> Result<Command> {
+    let mut command = run::plain("cargo mutants --no-shuffle --all-features --cargo-arg=--locked --output");
+    command.env("PATH", path);
     command.arg(out).args(cargo.split_whitespace().map(|argument| format!("--cargo-arg={argument}")));
     command.env("TMPDIR", tree::target("mutants")?);
     command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_TEST_DEBUG", "false");
@@ -68,9 +72,9 @@ fn command(tool: &Tool, cargo: &str, out: &Path) -> Result<Command> {
     Ok(command)
 }
 
-fn quick(tool: &Tool) -> Result<()> {
+fn quick(path: &str) -> Result<()> {
     let out = tree::target("mutants/quick")?;
-    let mut command = command(tool, "--lib", &out)?;
+    let mut command = command(path, "--lib", &out)?;
     // Tests that fail without a mutant are for others to find.
     command.args(["--baseline=skip", "--timeout=60", "--file=src/layout/lanes.rs", "--file=src/raw/*.rs"]);
     command.args(HEART.map(|name| format!("--re={name}"))).envs(UNOPTIMISED);
@@ -86,7 +90,7 @@ fn quick(tool: &Tool) -> Result<()> {
 
 /// All mutants of these files, or of all files. A run that was stopped goes on with what was not caught, until code or tests
 /// change.
-fn all(tool: &Tool, files: &[String]) -> Result<()> {
+fn all(path: &str, files: &[String]) -> Result<()> {
     let (out, index) = (tree::target("mutants/all")?, tree::target("mutants")?.join("index"));
     let state = trees::trees(&["src", "tests", "loom-tests", ".cargo"], &index).map_err(anyhow::Error::msg)?;
     if run::read(out.join("state")).ok().as_ref() != Some(&state) {
@@ -95,14 +99,14 @@ fn all(tool: &Tool, files: &[String]) -> Result<()> {
         fs::write(out.join("state"), state)?;
     }
     let files: Vec<_> = files.iter().map(|file| format!("--file={file}")).collect();
-    let mut list = tool.command("cargo mutants --list");
-    list.args(&files);
+    let mut list = run::plain("cargo mutants --list");
+    list.env("PATH", path).args(&files);
     let all = run::stdout(list)?.lines().count();
     let mut timeouts = BTreeSet::new();
     for (name, cargo, tests) in STAGES {
         println!("\n-- {name}");
         // What was caught, or does not compile, is not tried again.
-        let mut command = command(tool, cargo, &out)?;
+        let mut command = command(path, cargo, &out)?;
         command.args(["--iterate", "--timeout-multiplier=5", "--minimum-test-timeout=60"]).args(&files);
         command.arg(format!("--jobs={}", rayon::current_num_threads()));
         match name {

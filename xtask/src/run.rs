@@ -99,15 +99,6 @@ pub(crate) fn read(file: impl AsRef<Path>) -> Result<String> {
     std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.as_ref().display()))
 }
 
-/// How many tests passed, by what libtest printed; none is an error.
-pub(crate) fn passed_tests(output: &str) -> Result<usize> {
-    let counts = output.lines().filter_map(|line| line.strip_prefix("test result: ok. ")?.split(' ').next());
-    match counts.map(str::parse::<usize>).sum::<Result<_, _>>()? {
-        0 => bail!("{output}\nno test ran"),
-        passed => Ok(passed),
-    }
-}
-
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
