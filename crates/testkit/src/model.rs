@@ -1,8 +1,7 @@
 //! The multiset that a filter must be, exactly: which classes it holds, and which one more it can take.
 //!
-//! A filter is exact for *classes*: keys of equal fingerprint and equal bucket pair. Where a class lies is found from
-//! the outside: all eight copies of one key in an empty filter fill its two buckets, and the filter is written as a
-//! snapshot, where they can be seen.
+//! A filter is exact for *classes*: keys of equal fingerprint and equal bucket pair. Where a class lies says the description of the
+//! format, read a second time.
 //!
 //! Copies are placed in buckets of four as a filter does it, but by a search that leaves nothing out. A set of copies that
 //! has any placement can be turned into one with a free slot for another copy if and only if that larger set has one,
@@ -11,7 +10,7 @@
 
 use crate::MAX_COPIES;
 use crate::answer::Answer;
-use crate::format::fingerprints;
+use crate::format::place;
 use crate::written;
 use concurrent_cuckoo_filter::{CuckooFilter, InsertError, SavedHasher};
 use std::collections::HashMap;
@@ -66,29 +65,20 @@ pub struct Places {
 }
 
 impl Places {
-    /// Of these keys in this filter, which is empty before and afterwards.
-    ///
-    /// # Panics
-    ///
-    /// If eight copies of a key do not fill two buckets of one shard.
+    /// Of these keys in this filter, by the description of the format.
     pub fn in_empty<S: SavedHasher>(filter: &CuckooFilter<u64, S>, keys: impl IntoIterator<Item = u64>) -> Self {
         let hashes: Vec<u64> = keys.into_iter().map(|key| filter.hash(&key)).collect();
+        let snapshot = written(|to| filter.write_to(to));
         let (mut classes, mut numbers, mut buckets) = (Vec::new(), HashMap::new(), HashMap::new());
         let (mut pairs, mut in_bucket) = (Vec::new(), Vec::new());
         for &hash in &hashes {
-            let report = filter.hashed().insert_batch(&[hash; MAX_COPIES as usize]);
-            assert_eq!(report.inserted, MAX_COPIES.into());
-            let bytes = written(|to| filter.write_to(to));
-            assert_eq!(filter.hashed().remove_all(&hash), MAX_COPIES.into());
-            let slots: Vec<_> = fingerprints(&bytes).expect("it was just written").collect();
-            let (first, second) = (slots[0], slots[slots.len() - 1]);
-            assert_eq!(slots, [[first; 4], [second; 4]].concat(), "eight copies fill two buckets");
-            assert!(first.0 == second.0 && first.1 != second.1 && first.2 == second.2, "in one shard");
-            let class = *numbers.entry((first, second)).or_insert_with(|| {
+            let mut place = place(&snapshot, hash).expect("it was just written");
+            place.buckets.sort_unstable();
+            let class = *numbers.entry(place).or_insert_with(|| {
                 let number = pairs.len();
-                pairs.push([first, second].map(|(shard, bucket, _)| {
+                pairs.push(place.buckets.map(|bucket| {
                     let next = buckets.len();
-                    *buckets.entry((shard, bucket)).or_insert(next)
+                    *buckets.entry((place.shard, bucket)).or_insert(next)
                 }));
                 number
             });

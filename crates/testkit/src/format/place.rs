@@ -4,7 +4,7 @@ use super::{HEAD, Layout, SLOTS, records, u32_at, u64_at};
 use siphasher::sip::SipHasher13;
 
 /// The place of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The number of its shard.
     pub shard: u64,

@@ -2,6 +2,7 @@
 
 use crate::{Answer, Filter, Shape, slots};
 use fastrand::Rng;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -72,7 +73,7 @@ impl Exact {
         let mut shape = Shape { stripes, ..Shape::new(capacity, 32, rng) };
         // One draw of seeds in some hundred makes two of them share a class.
         let mut draws = 1;
-        while share_a_class(&shape, keys.all()) {
+        while share_a_class(&shape.build(), keys.all()) {
             assert!(draws < 4, "of four draws of seeds each made two keys share a class: {shape:?}");
             shape.seed = rng.u64(..);
             draws += 1;
@@ -141,22 +142,7 @@ impl Exact {
     }
 }
 
-/// Whether any two of the keys share a class: then one of them is found after the insertion of the other alone.
-fn share_a_class(shape: &Shape, keys: Range<u64>) -> bool {
-    let filter = shape.build();
-    let keys: Vec<u64> = keys.collect();
-    let mut found = vec![false; keys.len()];
-    let size = (shape.capacity * 9 / 10).max(1);
-    for (number, group) in keys.chunks(size).enumerate() {
-        if group.iter().any(|key| filter.insert_unique(key) != Ok(true)) {
-            return true;
-        }
-        let later = &keys[number * size + group.len()..];
-        filter.contains_batch(later, &mut found[..later.len()]);
-        if found[..later.len()].contains(&true) {
-            return true;
-        }
-        filter.clear();
-    }
-    false
+fn share_a_class(filter: &Filter, mut keys: Range<u64>) -> bool {
+    let mut classes = HashSet::new();
+    !keys.all(|key| classes.insert(filter.class_of(&key)))
 }
