@@ -9,14 +9,14 @@ use std::{env, fs};
 
 const CONFIG: &str = ".cargo/mutants.toml";
 
-/// Some at the heart, by name, and how many have these names: the first has two.
-const MUTANTS_OF_THE_HEART: usize = 8;
+/// Some at the heart, by name, and how many have these names: two have two.
+const MUTANTS_OF_THE_HEART: usize = 9;
 const HEART: [&str; 7] = [
     r"replace & with \^ in Lanes::equal$",
-    r"replace \+ with \* in Stripe::advance$",
+    r"replace Stripe::advance with \(\)$",
     r"delete ! in Locked.*::bump$",
-    r"replace == with != in VersionRef.*::is_still$",
-    r"replace \| with & in <impl Look for Shards>::look$",
+    r"replace == with != in Watch::is_still$",
+    r"replace \| with & in attempt$",
     r"replace > with >= in Shard.*::remove_locked$",
     r"replace Shard.*::relocate -> Option<Slot> with None$",
 ];
@@ -80,9 +80,11 @@ fn quick(path: &str) -> Result<()> {
     command.args(HEART.map(|name| format!("--re={name}"))).envs(UNOPTIMISED);
     command.args(["--", "--", "lanes::", "raw::", "stalled_writer::"]);
     let (status, _) = run::loudly(command)?;
-    // 3: a test ran too long, as the one does whose lookup never believes a miss.
-    ensure!(matches!(status.code(), Some(0 | 3)), "not all were caught");
-    let (caught, named) = (&lines(&out, "caught")? | &lines(&out, "timeout")?, MUTANTS_OF_THE_HEART);
+    // 2: some were missed, perhaps of those that delete the field of a struct, which no name leaves out; 3: a test ran too long, as
+    // the one does whose lookup never believes a miss.
+    ensure!(matches!(status.code(), Some(0 | 2 | 3)), "cargo-mutants ended with {status}");
+    let (mut caught, named) = (&lines(&out, "caught")? | &lines(&out, "timeout")?, MUTANTS_OF_THE_HEART);
+    caught.retain(|mutant| !mutant.contains(": delete field "));
     ensure!(caught.len() == named, "{} of {named} mutants were caught: a name has changed? {caught:#?}", caught.len());
     println!("figure 8.1: {named} of {named} mutants of the heart caught");
     Ok(())
