@@ -99,7 +99,7 @@ impl Shape {
 
     /// The value with one epoch, and the largest.
     pub(super) fn values(self) -> (u32, u32) {
-        (1 << self.plan.count_bits, tags_of(&self.plan).most())
+        (1 << self.plan.count_bits, tags_of(&self.plan).most)
     }
 
     /// Whether a slot may lie in two words.
