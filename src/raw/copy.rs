@@ -197,8 +197,9 @@ impl Shard<'_, Tagged<'_>> {
     pub(super) fn catch_up(self, copied: u64, now: u64) {
         let (tags, lanes) = (self.slots.tags(), self.format().lanes);
         let (moment, locked) = (tags.moment(copied), self.stripes().lock_all());
+        let age = tags.age(copied, now);
         for bucket in self.geometry().all_buckets() {
-            let dies = |slot| u64::from(tags.epochs(tags.value(slot, moment))) <= now - copied;
+            let dies = |slot| u64::from(tags.epochs(tags.value(slot, moment))) <= age;
             self.clear_where(&locked, bucket, |run| !lanes.equal(run, 0) & lanes.high, dies);
         }
     }

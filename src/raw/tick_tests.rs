@@ -1,8 +1,10 @@
 //! Random operations on one thread, compared with a multiset of deadlines per class.
 
+use super::assembly::Assembly;
 use super::filter::RawFilter;
 use super::owner::Fixed;
 use super::pair::{IfPresent, Put};
+use super::shard::Shard;
 use super::slots::Tagging;
 use crate::error::InsertError;
 use crate::layout::{Class, Mixed, Plan, Tags};
@@ -11,6 +13,7 @@ use crate::sys::steps::{Step, number_of, with_hook};
 use fastrand::Rng;
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::rc::Rc;
 
 /// The expected content: the sorted deadlines of each class. A deadline is an epoch times 2^c, plus a count less one.
@@ -183,15 +186,31 @@ fn what_is_stored_during_a_long_advance_lives_and_dies_by_its_tag() {
         let put = move |filter: &RawFilter<Tagging>| filter.put(key, Put { value, if_present: IfPresent::Keep });
         put(&filter).unwrap();
         let (shared, counted) = (Rc::clone(&filter), Cell::new(0));
+        let copy = Rc::new(Assembly::<Tagging>::new(&plan, HugePages::Unadvised).unwrap());
+        let add = move |filter: &RawFilter<Tagging>, copy: &Assembly<Tagging>, shard| {
+            let mut words = vec![0; plan.words];
+            let Ok(()) = filter.copy_each(shard..shard + 1, &mut words, |table, words| {
+                let fill = |shard: Shard<'_>| Ok::<_, Infallible>(shard.fill_with(words.iter().copied(), table.count));
+                assert!(copy.add(&table.extent, table.epoch, fill).is_ok());
+                Ok::<_, Infallible>(())
+            });
+        };
+        let copied = Rc::clone(&copy);
         let hook = move |step| {
             counted.set(counted.get() + usize::from(step == Step::Counted));
             if step == Step::Counted && counted.get() == 2 {
                 assert_eq!(put(&shared), Ok(0), "the shard was cleared");
+                add(&shared, &copied, 0);
             }
         };
         with_hook(hook, || assert_eq!(filter.advance_to(ticks), ticks));
         assert_eq!(filter.contains(key), ticks - cycle < u64::from(value), "{value} after {ticks} ticks");
         assert_eq!(filter.epoch(), ticks);
+        // A copy of which one shard is copied before the epochs are skipped, and the other one after it.
+        add(&filter, &copy, 1);
+        let copy = Rc::into_inner(copy).expect("the hook is gone").finish().unwrap();
+        assert_eq!(copy.contains(key), filter.contains(key), "{value} after {ticks} ticks, copied");
+        assert_eq!(copy.epoch(), ticks);
     }
 }
 
