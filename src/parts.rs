@@ -8,8 +8,7 @@ use crate::layout::{Geometry, Mixed, Plan};
 use crate::raw::{Answers, Bare, Put, RawFilter};
 use crate::report::BulkReport;
 #[cfg(feature = "snapshot")]
-use crate::snapshot::{Beside, Saved, Snapshot};
-use crate::sys::memory::HugePages;
+use crate::snapshot::{Header, Snapshot};
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -48,10 +47,6 @@ pub struct Layout<K: ?Sized, S> {
 }
 
 impl<K: ?Sized, S> Layout<K, S> {
-    pub(crate) fn new(capacity: usize, rate: Option<f64>, plan: Plan, hasher: S) -> Self {
-        Layout { capacity, rate, plan, hasher, geometry: Geometry::new(&plan), key: PhantomData }
-    }
-
     /// Returns the number of the shard of the key with this hash. See [`Filter::shard_of`](crate::Filter::shard_of).
     #[must_use]
     pub fn shard_of_hash(&self, hash: u64) -> usize {
@@ -136,7 +131,8 @@ impl<K: ?Sized, S> Builder<K, S> {
         if plan.grows() {
             return Err(BuildError::GrowingPart);
         }
-        Ok(Layout::new(capacity, rate, plan, self.hasher.make()))
+        let (hasher, geometry) = (self.hasher.make(), Geometry::new(&plan));
+        Ok(Layout { capacity, rate, plan, hasher, geometry, key: PhantomData })
     }
 
     /// Builds a part of the filter, empty: these shards, with their memory alone. [`Layout::part`] returns shards of even parts.
@@ -154,8 +150,14 @@ impl<K: ?Sized, S> Builder<K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn build_shards(self, shards: Range<usize>) -> Result<FilterPart<K, S>, BuildError> {
-        let huge_pages = self.huge_pages;
-        FilterPart::new(self.layout()?, shards, huge_pages)
+        let (huge_pages, layout) = (self.huge_pages, self.layout()?);
+        if shards.is_empty() || shards.end > layout.plan.shards {
+            return Err(BuildError::NoSuchShards { requested: shards, shards: layout.plan.shards });
+        }
+        let plan = Plan { shards: shards.len(), ..layout.plan };
+        let bytes = RawFilter::<Bare>::bytes_at(&plan, 0).unwrap_or(usize::MAX);
+        let raw = RawFilter::new(&plan, huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
+        Ok(FilterPart { layout, raw, shards })
     }
 }
 
@@ -194,16 +196,6 @@ pub struct FilterPart<K: ?Sized, S> {
 }
 
 impl<K: ?Sized, S> FilterPart<K, S> {
-    pub(crate) fn new(layout: Layout<K, S>, shards: Range<usize>, huge_pages: HugePages) -> Result<Self, BuildError> {
-        if shards.is_empty() || shards.end > layout.plan.shards {
-            return Err(BuildError::NoSuchShards { requested: shards, shards: layout.plan.shards });
-        }
-        let plan = Plan { shards: shards.len(), ..layout.plan };
-        let bytes = RawFilter::<Bare>::bytes_at(&plan, 0).unwrap_or(usize::MAX);
-        let raw = RawFilter::new(&plan, huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
-        Ok(FilterPart { layout, raw, shards })
-    }
-
     /// Returns the placement of keys in the whole filter.
     #[must_use]
     pub fn layout(&self) -> &Layout<K, S> {
@@ -284,18 +276,9 @@ impl<K: ?Sized, S> FilterPart<K, S> {
 impl<K: ?Sized + 'static, S: SavedHasher> FilterPart<K, S> {
     /// Returns an unwritten snapshot of the part, for [`join`](crate::Filter::join).
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
-        let Layout { capacity, rate, plan, ref hasher, .. } = self.layout;
-        let (beside, clock, capacities) = (Beside::default(), None, [capacity; 2]);
-        Snapshot::new(Saved {
-            raw: &self.raw,
-            beside,
-            clock,
-            shards: self.shards.clone(),
-            plan,
-            capacities,
-            rate,
-            hasher,
-        })
+        let Layout { capacity, rate, plan, hasher, .. } = &self.layout;
+        let header = Header::of::<K, S>("plain", plan, None, [*capacity; 2], *rate, hasher);
+        Snapshot::new(&self.raw, self.shards.clone(), None, header)
     }
 }
 

@@ -51,12 +51,8 @@ pub struct Config {
 }
 
 impl Config {
-    pub(crate) fn new<T: Kind>(plan: &Plan, capacities: [usize; 2], rate: Option<f64>, life: Option<&Life>) -> Self {
-        Config::of_kind(T::NAME, plan, capacities, rate, life)
-    }
-
     /// The kind is named as in snapshots.
-    pub(crate) fn of_kind(
+    pub(crate) fn new(
         kind: &str,
         plan: &Plan,
         [capacity, max_capacity]: [usize; 2],

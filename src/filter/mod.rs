@@ -206,7 +206,7 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     /// Returns the fixed properties of the filter: sizes, rate and width, times, the largest count and tag.
     #[must_use]
     pub fn config(&self) -> Config {
-        Config::new::<T>(self.plan(), [self.capacity, self.max_capacity], self.rate(), self.life())
+        Config::new(T::NAME, self.plan(), [self.capacity, self.max_capacity], self.rate(), self.life())
     }
 
     /// Returns [`len`](Filter::len) divided by the number of slots. At full capacity the load factor is about 0.96 for

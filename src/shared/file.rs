@@ -137,9 +137,14 @@ impl Places {
         mapping::allocate(file, self.first_word, self.len - self.first_word)
     }
 
-    pub(super) fn check_length(&self, file: &Metadata) -> Result<(), SharedError> {
-        let (expected, found) = (self.len as u64, file.len());
-        if expected == found { Ok(()) } else { Err(SharedError::WrongLength { expected, found }) }
+    /// Returns an error unless the file has the length of the filter, and contains every completed store.
+    pub(super) fn check(&self, file: &File) -> Result<(), SharedError> {
+        let metadata = file.metadata()?;
+        let (expected, found) = (self.len as u64, metadata.len());
+        if expected != found {
+            return Err(SharedError::WrongLength { expected, found });
+        }
+        State::read(file)?.check(&metadata)
     }
 
     pub(super) fn map(&self, file: &File, writable: bool) -> io::Result<Arc<FileMapping>> {
@@ -216,13 +221,6 @@ pub(super) fn open_and_lock(path: &Path) -> Result<File, SharedError> {
         }
     }
     Err(io::Error::from(ErrorKind::ResourceBusy).into())
-}
-
-/// Checks that the file contains every completed store, and returns its state.
-pub(super) fn checked_state(file: &File) -> Result<State, SharedError> {
-    let state = State::read(file)?;
-    state.check(&file.metadata()?)?;
-    Ok(state)
 }
 
 /// Marks a file as replaced, for its readers.

@@ -16,7 +16,8 @@ use crate::filter::{CuckooFilter, assert_same_length, hashing};
 use crate::hashing::{Prehashed, SavedHasher, hash_of};
 use crate::layout::{Mixed, Plan};
 use crate::raw::{Observed, RawFilter, Unrecoverable};
-use crate::snapshot::{Described, TempFile, folder_and_name, open_regular};
+use crate::snapshot::{Header, SnapshotHeader, SnapshotReader, TempFile, folder_and_name, open_regular};
+use crate::stats::Config;
 use crate::sys::mapping::FileMapping;
 use crate::sys::memory::ReadOnly;
 use crate::view::Viewed;
@@ -149,27 +150,21 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
     /// Creates a filter in a temporary file in the folder of the path.
     fn new(path: &Path, builder: Builder<K, S>) -> Result<(Self, TempFile), SharedError> {
         let (planned, hasher, huge_pages) = builder.planned().map_err(SharedError::Build)?;
-        let Planned { plan, capacities: [capacity, _], rate, .. } = planned;
+        let Planned { plan, capacities, rate, .. } = planned;
         if plan.grows() {
             return Err(SharedError::Growing);
         }
-        let too_large = BuildError::TooLarge { capacity, fingerprint_bits: plan.fingerprint_bits };
-        let places = Places::of(&plan).ok_or(SharedError::Build(too_large))?;
+        let header = Header::of::<K, S>("plain", &plan, None, capacities, rate, &hasher);
+        let places = places_of(&plan)?;
         let (folder, _) = folder_and_name(path)?;
         let (temporary, file) = TempFile::create(path)?;
         file::lock(&file)?;
         places.allocate(&file)?;
-        let mapping = places.map(&file, true)?;
-        if huge_pages {
-            mapping.collapse(places.first_word, places.word_bytes());
-        }
-        let filter = Self::of_memory(&places, &mapping, Described { plan, capacity, rate, hasher })?;
-        file::write_description(&file, &Described::to_bytes(&filter).map_err(SharedError::Header)?)?;
-        let state = State::live(&file.metadata()?);
-        state.write(&file)?;
-        file.sync_all()?;
+        file::write_description(&file, &header.to_bytes())?;
+        State::live(&file.metadata()?).closed().write(&file)?;
+        let created = Self::of_locked(file, huge_pages)?;
         File::open(folder)?.sync_all()?;
-        Ok((SharedFilter { filter, mapping, file, state }, temporary))
+        Ok((created, temporary))
     }
 
     /// Opens a filter for writing, completes the interrupted operations of a killed writer, and counts the stored fingerprints.
@@ -196,36 +191,31 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
     /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SharedError> {
         let path = path.as_ref();
-        Self::open_locked(path).map_err(|error| error.of_file(path))
+        let opened = file::open_and_lock(path).and_then(|file| Self::of_locked(file, false));
+        opened.map_err(|error| error.of_file(path))
     }
 
-    fn open_locked(path: &Path) -> Result<Self, SharedError> {
-        let file = file::open_and_lock(path)?;
-        let described = Described::from_bytes::<K>(&file::read_description(&file)?).map_err(SharedError::Header)?;
-        let places = places_in(&file, &described.plan)?;
-        file::checked_state(&file)?;
+    fn of_locked(file: File, huge_pages: bool) -> Result<Self, SharedError> {
+        let (header, hasher) = described::<K, S>(&file)?;
+        let places = places_of(header.plan())?;
+        places.check(&file)?;
         let state = State::live(&file.metadata()?);
         state.write(&file)?;
         // Before the first store: a file marked as closed must hold everything stored, even after a crash of the machine.
         file.sync_all()?;
         let mapping = places.map(&file, true)?;
-        let filter = Self::of_memory(&places, &mapping, described)?;
-        Ok(SharedFilter { filter, mapping, file, state })
-    }
-
-    fn of_memory(
-        places: &Places,
-        mapping: &Arc<FileMapping>,
-        described: Described<S>,
-    ) -> Result<CuckooFilter<K, S>, SharedError> {
-        let Described { plan, capacity, rate, hasher } = described;
+        if huge_pages {
+            mapping.collapse(places.first_word, places.word_bytes());
+        }
         let refused = || SharedError::Build(BuildError::OutOfMemory { bytes: mapping.len() });
-        let shards = places.shards(mapping, &plan).ok_or_else(refused)?;
+        let shards = places.shards(&mapping, header.plan()).ok_or_else(refused)?;
         let (raw, _) = RawFilter::take_over(shards).map_err(|unrecoverable| match unrecoverable {
             Unrecoverable::Intent { shard } => SharedError::Damaged { shard, what: "a note that no writer leaves" },
             Unrecoverable::BehindTheEnd { shard } => SharedError::Damaged { shard, what: "keys after its last bucket" },
         })?;
-        Ok(CuckooFilter::from_raw([capacity; 2], rate, raw, (), hasher))
+        let Config { capacity, false_positive_rate, .. } = header.config;
+        let filter = CuckooFilter::from_raw([capacity; 2], false_positive_rate, raw, (), hasher);
+        Ok(SharedFilter { filter, mapping, file, state })
     }
 }
 
@@ -270,12 +260,17 @@ impl<F> fmt::Debug for SharedFilter<F> {
     }
 }
 
-/// Returns the offsets in a file, after a check of its length.
-fn places_in(file: &File, plan: &Plan) -> Result<Places, SharedError> {
+/// Reads and checks the description of a filter, and returns its hash function, too.
+fn described<K: ?Sized + 'static, S: SavedHasher>(file: &File) -> Result<(SnapshotHeader, S), SharedError> {
+    let bytes = file::read_description(file)?;
+    let header = SnapshotReader::new(&bytes[..]).map_err(SharedError::Header)?.header().clone();
+    let hasher = header.check_plain::<K, S>().map_err(SharedError::Header)?;
+    Ok((header, hasher))
+}
+
+fn places_of(plan: &Plan) -> Result<Places, SharedError> {
     let too_large = || BuildError::TooLarge { capacity: plan.slots(), fingerprint_bits: plan.fingerprint_bits };
-    let places = Places::of(plan).ok_or_else(|| SharedError::Build(too_large()))?;
-    places.check_length(&file.metadata()?)?;
-    Ok(places)
+    Places::of(plan).ok_or_else(|| SharedError::Build(too_large()))
 }
 
 /// A read-only mapping of a shared filter, which another process may write. Lookups take no lock, write nothing, wait for no
@@ -311,14 +306,13 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedReader<CuckooFilter<K, S>> {
 
     fn map(path: &Path) -> Result<Self, SharedError> {
         let file = open_regular(path, OpenOptions::new().read(true))?;
-        let Described { plan, hasher, .. } =
-            Described::<S>::from_bytes::<K>(&file::read_description(&file)?).map_err(SharedError::Header)?;
-        let places = places_in(&file, &plan)?;
-        file::checked_state(&file)?;
+        let (header, hasher) = described::<K, S>(&file)?;
+        let places = places_of(header.plan())?;
+        places.check(&file)?;
         let (mapping, metadata) = (places.map(&file, false)?, file.metadata()?);
         let [state, stripes, words] = places.read_only(&mapping).expect("all places lie in the mapping");
         Ok(SharedReader {
-            lookups: Observed::new(&plan, words, stripes),
+            lookups: Observed::new(header.plan(), words, stripes),
             state,
             identity: (metadata.dev(), metadata.ino()),
             path: path.into(),

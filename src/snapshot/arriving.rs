@@ -1,6 +1,6 @@
 //! The records of a snapshot, one after another.
 
-use super::format::{self, Header, Kind, PIECE, Record, Sums};
+use super::format::{self, Header, PIECE, Record, Sums};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::layout::{Extent, Plan};
 use crate::raw::{Shard, Unfilled, fill_alone};
@@ -12,9 +12,8 @@ use std::io::{self, Read};
 const CHUNK: usize = 64 << 10;
 
 /// The heads of the records, and the sums of the heads so far.
-pub(super) struct Heads {
-    pub(super) plan: Plan,
-    kind: Kind,
+pub(super) struct Heads<'a> {
+    header: &'a Header,
     /// The cells whose records are outstanding; a filter of fixed size has one cell per shard.
     cells: Range<usize>,
     origin: u32,
@@ -22,17 +21,19 @@ pub(super) struct Heads {
 }
 
 pub(super) struct Head {
-    /// The number of the shard, or of the record in a growing filter.
-    pub(super) number: usize,
     pub(super) place: SnapshotPlace,
     pub(super) extent: Extent,
     pub(super) record: Record,
 }
 
-impl Heads {
-    pub(super) fn new(&Header { plan, kind, ref part, .. }: &Header, origin: u32) -> Self {
-        let cells = part.start * plan.cells_at(0)..part.end * plan.cells_at(0);
-        Heads { plan, kind, cells, origin, sums: Sums::new(origin) }
+impl<'a> Heads<'a> {
+    pub(super) fn new(header: &'a Header, origin: u32) -> Self {
+        let cells = header.part.start * header.plan.cells_at(0)..header.part.end * header.plan.cells_at(0);
+        Heads { header, cells, origin, sums: Sums::new(origin) }
+    }
+
+    pub(super) fn plan(&self) -> &'a Plan {
+        &self.header.plan
     }
 
     /// Reads the next head. Returns `None` after the last record, once the trailer has been read and checked.
@@ -43,23 +44,23 @@ impl Heads {
             let is_right = head == self.sums.trailer();
             return if is_right { Ok(None) } else { Err(SnapshotError::Damaged { place: SnapshotPlace::Trailer }) };
         }
-        let (number, place) = if self.plan.grows() {
-            (self.sums.records, SnapshotPlace::Table { number: self.sums.records })
+        let place = if self.plan().grows() {
+            SnapshotPlace::Table { number: self.sums.records }
         } else {
-            (self.cells.start, SnapshotPlace::Shard { number: self.cells.start })
+            SnapshotPlace::Shard { number: self.cells.start }
         };
         exact(reader, &mut head, place)?;
         let record = Record::parse(&head, self.origin, place)?;
-        let extent = record.check(&self.plan, &self.kind, self.cells.start, place)?;
-        self.cells.start += self.plan.cells_at(extent.depth);
+        let extent = record.check(self.header, self.cells.start, place)?;
+        self.cells.start += self.plan().cells_at(extent.depth);
         self.sums.add(&head, record.count);
-        Ok(Some(Head { number, place, extent, record }))
+        Ok(Some(Head { place, extent, record }))
     }
 }
 
-pub(super) struct Arriving<R> {
+pub(super) struct Arriving<'a, R> {
     pub(super) reader: R,
-    pub(super) heads: Heads,
+    pub(super) heads: Heads<'a>,
 }
 
 /// A record whose words are unchecked.
@@ -68,7 +69,7 @@ pub(super) struct Arrived {
     pub(super) bytes: Vec<u8>,
 }
 
-impl<R: Read> Arriving<R> {
+impl<R: Read> Arriving<'_, R> {
     /// Reads the next record into this memory; `None` after the last one.
     pub(super) fn next(&mut self, mut bytes: Vec<u8>) -> Result<Option<Arrived>, SnapshotError> {
         let Some(head) = self.heads.next(&mut self.reader)? else { return Ok(None) };

@@ -1,12 +1,11 @@
 //! Comparisons of a header with the requested filter, and with other headers.
 
-use super::format::{Expiring, Header, ensure};
+use super::format::{Header, ensure};
 use super::key_type::KeyType;
 use super::read::SnapshotHeader;
 use crate::error::SnapshotError;
-#[cfg(all(feature = "shared", target_os = "linux"))]
-use crate::filter::CuckooFilter;
 use crate::filter::kind::Kind;
+use crate::filter::nanos;
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::Tags;
 
@@ -16,8 +15,8 @@ impl SnapshotHeader {
         let (one, other) = (&self.parsed, &other.parsed);
         let probes = one.key_type.probes();
         [
-            (!one.plan.places_alike(&other.plan) || one.capacity != other.capacity, "size"),
-            (one.kind != other.kind, "kind"),
+            (!one.plan.places_alike(&other.plan) || one.capacities() != other.capacities(), "size"),
+            ((one.kind, one.life) != (other.kind, other.life), "kind"),
             (one.rate != other.rate, "false-positive rate"),
             (one.key_type != other.key_type, "type of the keys"),
             (one.hasher != other.hasher || one.probe[..probes] != other.probe[..probes], "hasher or its seeds"),
@@ -40,27 +39,23 @@ impl SnapshotHeader {
         keys.and_then(S::from_seeds).ok_or_else(|| SnapshotError::NoSeeds { hasher: hasher.clone() })
     }
 
-    /// Returns an error for another kind of filter. All but "plain" are kinds with slots that hold more than fingerprints.
+    /// Returns an error for another kind of filter.
     pub(super) fn check_kind(&self, requested: &'static str) -> Result<(), SnapshotError> {
-        let kind = self.parsed.kind;
-        if kind.filter() == requested {
+        if self.parsed.kind == requested {
             return Ok(());
         }
-        Err(SnapshotError::KindMismatch { saved: kind.name(), requested })
+        Err(SnapshotError::KindMismatch { saved: self.parsed.kind_in_words(), requested })
     }
 
-    /// Returns an error if a tag or counter straddles words, or if the ticks are too short for the time to live. Refuses kinds that
-    /// no version writes.
+    /// Returns an error if a tag or counter straddles words, or if the ticks are too short for the time to live.
     pub(super) fn check_slots(&self) -> Result<(), SnapshotError> {
-        let Header { plan, kind, .. } = &self.parsed;
-        if kind.tagged && kind.expiring.is_some() {
-            return Err(SnapshotError::KindMismatch { saved: kind.name(), requested: "plain" });
-        }
+        let (plan, [deadline_bits, _]) = (self.plan(), self.parsed.bits_beside());
         let fits = plan.tag_bits() <= Tags::most_bits(plan.slot_bits);
         ensure(fits, "bits beside a fingerprint", plan.tag_bits())?;
-        let Some(Expiring { tag_bits, time_to_live, tick, .. }) = kind.expiring else { return Ok(()) };
+        let Some(life) = self.parsed.life else { return Ok(()) };
         // One value is dead, and a part of the last tick may have passed.
-        ensure(tick.saturating_mul((1 << tag_bits) - 2) >= time_to_live, "tick", tick)
+        let [time, tick] = [life.time, life.tick].map(nanos);
+        ensure(tick.saturating_mul((1 << deadline_bits) - 2) >= time, "tick", tick)
     }
 
     /// Returns an error if the kind, the hash function or the type of keys differs.
@@ -87,37 +82,20 @@ impl SnapshotHeader {
         Ok(())
     }
 
+    /// Returns the hash function in the header of a whole plain filter of fixed size, such as describes a shared filter.
+    #[cfg(all(feature = "shared", target_os = "linux"))]
+    pub(crate) fn check_plain<K: ?Sized + 'static, S: SavedHasher>(&self) -> Result<S, SnapshotError> {
+        let hasher = self.hasher()?;
+        self.check_kind("plain")?;
+        self.check_hashing::<K, S>(&hasher)?;
+        if self.plan().grows() {
+            return Err(SnapshotError::KindMismatch { saved: self.parsed.kind_in_words(), requested: "plain" });
+        }
+        self.check_whole()?;
+        Ok(hasher)
+    }
+
     fn mismatch<S: SavedHasher>(&self) -> SnapshotError {
         SnapshotError::HasherMismatch { saved: self.parsed.hasher.clone(), given: S::NAME }
-    }
-}
-
-/// The description of a shared filter in its file: the header of a snapshot, without records.
-#[cfg(all(feature = "shared", target_os = "linux"))]
-pub(crate) struct Described<S> {
-    pub(crate) plan: crate::layout::Plan,
-    pub(crate) capacity: usize,
-    pub(crate) rate: Option<f64>,
-    pub(crate) hasher: S,
-}
-
-#[cfg(all(feature = "shared", target_os = "linux"))]
-impl<S: SavedHasher> Described<S> {
-    pub(crate) fn to_bytes<K: ?Sized + 'static>(filter: &CuckooFilter<K, S>) -> Result<Vec<u8>, SnapshotError> {
-        Ok(filter.snapshot().header()?.to_bytes())
-    }
-
-    /// Reads and checks the description of a plain filter of fixed size.
-    pub(crate) fn from_bytes<K: ?Sized + 'static>(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        let header = super::SnapshotReader::new(bytes)?.header;
-        let hasher = header.hasher()?;
-        header.check_kind("plain")?;
-        header.check_hashing::<K, S>(&hasher)?;
-        if header.parsed.plan.grows() {
-            return Err(SnapshotError::KindMismatch { saved: header.parsed.kind.name(), requested: "plain" });
-        }
-        header.check_whole()?;
-        let Header { plan, capacity, rate, .. } = header.parsed;
-        Ok(Described { plan, capacity, rate, hasher })
     }
 }

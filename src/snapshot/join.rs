@@ -2,18 +2,16 @@
 
 use super::arriving::Arrived;
 use super::file;
-use super::format::{Expiring, Header};
 use super::read::{SnapshotHeader, SnapshotReader};
 use super::write::Records;
 use crate::error::SnapshotError;
+use crate::filter::Filter;
 use crate::filter::kind::{Kind, sealed::Sealed};
-use crate::filter::{Filter, Life};
 use crate::hashing::SavedHasher;
 use crate::layout::Plan;
 use crate::raw::{Assembly, Bare, RawFilter, SlotKind};
 use crate::sys::memory::HugePages;
 use core::ops::Range;
-use core::time::Duration;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -103,17 +101,8 @@ impl<K: SlotKind> Parts<K> {
         let Store { assembly, bytes, latest } = self.store.ok_or(missing)?;
         let raw = assembly.finish().ok_or(SnapshotError::OutOfMemory { bytes })?;
         let (_, passed) = latest.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let time = T::time(&raw, header.life(), passed);
-        Ok(Filter::from_raw([header.capacity, header.max_capacity()], header.rate, raw, time, hasher))
-    }
-}
-
-impl Header {
-    /// Returns the time of a filter whose keys or counts die.
-    pub(super) fn life(&self) -> Option<Life> {
-        let Expiring { time_to_live, tick, renewed, .. } = self.kind.expiring?;
-        let [time, tick] = [time_to_live, tick].map(Duration::from_nanos);
-        Some(Life { time, tick, renews: renewed })
+        let time = T::time(&raw, header.life, passed);
+        Ok(Filter::from_raw(header.capacities(), header.rate, raw, time, hasher))
     }
 }
 

@@ -24,27 +24,24 @@ mod serde;
 mod stored;
 mod write;
 
-#[cfg(all(feature = "shared", target_os = "linux"))]
-pub(crate) use checks::Described;
 pub use delta::DeltaReport;
 #[cfg(feature = "mmap")]
 pub(crate) use file::open_regular;
 #[cfg(all(feature = "shared", target_os = "linux"))]
 pub(crate) use file::{TempFile, folder_and_name};
-use format::Expiring;
-pub(crate) use format::Kind as Beside;
+pub(crate) use format::Header;
 pub use read::{SnapshotHeader, SnapshotReader};
 pub(crate) use stored::{Placed, Stored};
 pub(crate) use write::Copied;
 
 use crate::error::SnapshotError;
 use crate::filter::kind::Kind;
-use crate::filter::{Clock, Filter, nanos};
+use crate::filter::{Clock, Filter};
 use crate::hashing::SavedHasher;
-use crate::layout::Plan;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Range;
+use key_type::KeyType;
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -64,36 +61,25 @@ use std::path::Path;
 /// ```
 #[must_use = "nothing is written before `write_to` or `save` is called"]
 pub struct Snapshot<'a, K: ?Sized, S> {
-    saved: Saved<'a, S>,
-    metadata: &'a [u8],
-    with_seeds: bool,
-    key_type: Option<&'a str>,
-    shards: Range<usize>,
-    key: PhantomData<fn(&K)>,
-}
-
-/// The source of a snapshot: a filter, or some of its shards.
-pub(crate) struct Saved<'a, S> {
-    /// The available shards, numbered from 0.
-    pub(crate) raw: &'a (dyn Copied + Sync),
-    /// The contents of slots beside fingerprints.
-    pub(crate) beside: Beside,
+    /// A filter, or some of its shards, numbered from 0.
+    raw: &'a (dyn Copied + Sync),
+    /// The numbers of these shards in the whole filter.
+    there: Range<usize>,
     /// The time of a filter whose keys or counts die.
-    pub(crate) clock: Option<&'a Clock>,
-    /// Their numbers in the whole filter.
-    pub(crate) shards: Range<usize>,
-    /// The plan of the whole filter, like all following fields.
-    pub(crate) plan: Plan,
-    /// The capacity and the largest capacity.
-    pub(crate) capacities: [usize; 2],
-    pub(crate) rate: Option<f64>,
-    pub(crate) hasher: &'a S,
+    clock: Option<&'a Clock>,
+    header: Header,
+    types: PhantomData<(fn(&K), &'a S)>,
 }
 
 impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
-    pub(crate) fn new(saved: Saved<'a, S>) -> Self {
-        let shards = saved.shards.clone();
-        Snapshot { saved, metadata: &[], with_seeds: true, key_type: None, shards, key: PhantomData }
+    pub(crate) fn new(
+        raw: &'a (dyn Copied + Sync),
+        there: Range<usize>,
+        clock: Option<&'a Clock>,
+        header: Header,
+    ) -> Self {
+        let header = Header { part: there.clone(), ..header };
+        Snapshot { raw, there, clock, header, types: PhantomData }
     }
 
     /// Stores up to 64 KiB of the caller's bytes in the snapshot, such as the position in a log of changes up to which
@@ -114,7 +100,7 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// found. Later removals are wrong, even of inserted keys: a key whose `insert_unique` returned `false` may rely on
     /// the copy of another key, and removing either of the two removes both.
     pub fn metadata(mut self, bytes: &'a [u8]) -> Self {
-        self.metadata = bytes;
+        self.header.metadata = bytes.into();
         self
     }
 
@@ -135,7 +121,7 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn without_seeds(mut self) -> Self {
-        self.with_seeds = false;
+        self.header.keys = None;
         self
     }
 
@@ -155,13 +141,13 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// # Ok::<(), concurrent_cuckoo_filter::SnapshotError>(())
     /// ```
     pub fn key_type(mut self, name: &'a str) -> Self {
-        self.key_type = Some(name);
+        self.header.key_type = KeyType::named(name);
         self
     }
 
     /// Writes only these shards, as a part for [`Filter::join`].
     pub fn shards(mut self, shards: Range<usize>) -> Self {
-        self.shards = shards;
+        self.header.part = shards;
         self
     }
 
@@ -171,7 +157,7 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// Those of [`Filter::write_to`]; if the metadata or the name of the key type is too long; if a requested shard
     /// does not exist.
     pub fn write_to(self, writer: impl Write) -> Result<(), SnapshotError> {
-        self.write(&self.header()?, writer)
+        self.checked()?.write(writer)
     }
 
     /// Writes the snapshot to a file. See [`Filter::save`].
@@ -179,8 +165,8 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
     /// # Errors
     /// Those of [`Snapshot::write_to`] and [`Filter::save`].
     pub fn save(self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
-        let header = self.header()?;
-        file::save(path.as_ref(), |file| self.write(&header, file))
+        let checked = self.checked()?;
+        file::save(path.as_ref(), |file| checked.write(file))
     }
 }
 
@@ -188,9 +174,9 @@ impl<K: ?Sized, S> fmt::Debug for Snapshot<'_, K, S> {
     /// Shows the options, not the metadata.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot")
-            .field("metadata", &format_args!("{} bytes", self.metadata.len()))
-            .field("with_seeds", &self.with_seeds)
-            .field("shards", &self.shards)
+            .field("metadata", &format_args!("{} bytes", self.header.metadata.len()))
+            .field("with_seeds", &self.header.keys.is_some())
+            .field("shards", &self.header.part)
             .finish_non_exhaustive()
     }
 }
@@ -208,17 +194,9 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
-        let (plan, rate) = (*self.plan(), self.rate());
-        let expiring = self.life().map(|life| Expiring {
-            tag_bits: plan.tag_bits() - plan.count_bits,
-            time_to_live: nanos(life.time),
-            tick: nanos(life.tick),
-            renewed: life.renews,
-        });
-        let counter_bits = if expiring.is_some() { plan.count_bits } else { plan.tag_bits() };
-        let beside = Beside { growing: None, expiring, counter_bits, tagged: T::NAME == "tagged" };
-        let (capacities, clock, shards) = ([self.capacity, self.max_capacity], T::clock(&self.time), 0..plan.shards);
-        Snapshot::new(Saved { raw: &self.raw, beside, clock, shards, plan, capacities, rate, hasher: &self.hasher })
+        let (plan, capacities) = (self.plan(), [self.capacity, self.max_capacity]);
+        let header = Header::of::<K, S>(T::NAME, plan, self.life().copied(), capacities, self.rate(), &self.hasher);
+        Snapshot::new(&self.raw, 0..plan.shards, T::clock(&self.time), header)
     }
 
     /// Writes the filter, while other threads use it.

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 /// Stores all records. As with one thread, the error is that of the first failing record.
 pub(super) fn read<K: SlotKind>(
     mut first: Option<Arrived>,
-    mut arriving: Arriving<impl Read>,
+    mut arriving: Arriving<'_, impl Read>,
     store: &Store<K>,
 ) -> Result<(), SnapshotError> {
     let add = |arrived: Arrived| {
@@ -22,7 +22,8 @@ pub(super) fn read<K: SlotKind>(
     let mut keep = |(arrived, result): (Arrived, Result<(), SnapshotError>), spare: &mut Vec<Vec<u8>>| {
         spare.push(arrived.bytes);
         let Err(error) = result else { return false };
-        failed = failed.take().into_iter().chain([(arrived.head.number, error)]).min_by_key(|&(number, _)| number);
+        failed =
+            failed.take().into_iter().chain([(arrived.head.extent.first_cell, error)]).min_by_key(|&(cell, _)| cell);
         true
     };
     let threads = rayon::current_num_threads();

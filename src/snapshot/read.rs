@@ -87,10 +87,9 @@ pub struct SnapshotHeader {
 
 impl SnapshotHeader {
     pub(super) fn new(mut parsed: Header) -> Self {
-        let capacities = [parsed.capacity, parsed.max_capacity()];
-        let (kind, life) = (parsed.kind.filter(), parsed.life());
+        let Header { plan, kind, rate, ref life, .. } = parsed;
         SnapshotHeader {
-            config: Config::of_kind(kind, &parsed.plan, capacities, parsed.rate, life.as_ref()),
+            config: Config::new(kind, &plan, parsed.capacities(), rate, life.as_ref()),
             metadata: mem::take(&mut parsed.metadata),
             hasher_name: parsed.hasher.clone(),
             has_seeds: parsed.keys.is_some(),
@@ -282,7 +281,7 @@ impl<R: Read> SnapshotReader<R> {
             let mut arriving = snapshot.arriving();
             let mut bytes = Vec::new();
             while let Some(arrived) = arriving.next(bytes)? {
-                arrived.check_alone(&arriving.heads.plan)?;
+                arrived.check_alone(arriving.heads.plan())?;
                 bytes = arrived.bytes;
             }
             Ok(())
@@ -290,7 +289,7 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     /// Returns a reader that yields the records one at a time.
-    pub(super) fn arriving(&mut self) -> Arriving<&mut R> {
+    pub(super) fn arriving(&mut self) -> Arriving<'_, &mut R> {
         Arriving { heads: Heads::new(&self.header.parsed, self.origin), reader: &mut self.reader }
     }
 

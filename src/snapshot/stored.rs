@@ -1,7 +1,7 @@
 //! A complete snapshot in memory or in a mapped file, queried without loading.
 
 use super::arriving::Heads;
-use super::format::{self, Expiring, Kind, PIECE};
+use super::format::{self, PIECE};
 use super::{SnapshotHeader, SnapshotReader};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::layout::{Extent, Plan};
@@ -35,7 +35,7 @@ impl Stored {
         header.check_slots()?;
         header.check_whole()?;
         let mut stored = Stored { header, first: reading.at + PIECE, latest: (0, 0) };
-        let tables = if stored.header.parsed.kind == Kind::default() {
+        let tables = if kind == "plain" && !stored.plan().grows() {
             let (shards, left) = (stored.plan().shards, bytes.len() - reading.at);
             if left / stored.stride() < shards {
                 let place = SnapshotPlace::Shard { number: left / stored.stride() };
@@ -71,10 +71,10 @@ impl Stored {
 
     /// Returns the epoch of an expiring filter after this much time since the last `advance_to` before the snapshot was written.
     pub(crate) fn epoch_after(&self, passed: Duration) -> u64 {
-        let Some(Expiring { tick, .. }) = self.header.parsed.kind.expiring else { return 0 };
-        let (epoch, part) = self.latest;
-        let nanos = ((u128::from(tick) * u128::from(part)) >> 32) + passed.as_nanos();
-        epoch.saturating_add(u64::try_from(nanos / u128::from(tick)).unwrap_or(u64::MAX))
+        let Some(life) = self.header.parsed.life else { return 0 };
+        let ((epoch, part), tick) = (self.latest, life.tick.as_nanos());
+        let nanos = ((tick * u128::from(part)) >> 32) + passed.as_nanos();
+        epoch.saturating_add(u64::try_from(nanos / tick).unwrap_or(u64::MAX))
     }
 
     /// Checks all records and the trailer.

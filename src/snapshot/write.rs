@@ -1,10 +1,10 @@
 //! Writing: each shard, or table of a growing filter, is copied under its locks, and written without locks.
 
-use super::format::{self, GrowingFields, Header, Kind, MAX_METADATA, MAX_NAME, Record, Sums};
+use super::Snapshot;
+use super::format::{self, Header, MAX_METADATA, MAX_NAME, Record, Sums};
 use super::key_type::KeyType;
-use super::{Saved, Snapshot};
 use crate::error::SnapshotError;
-use crate::filter::Clock;
+use crate::filter::{Clock, Life};
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::{Extent, Plan};
 use crate::raw::{RawFilter, SlotKind};
@@ -12,46 +12,56 @@ use core::ops::Range;
 use crc32c::crc32c;
 use std::io::Write;
 
-impl<K: ?Sized + 'static, S: SavedHasher> Snapshot<'_, K, S> {
-    pub(super) fn write(&self, header: &Header, writer: impl Write) -> Result<(), SnapshotError> {
-        let (mut writer, saved) = (writer, &self.saved);
-        saved.raw.write(header, saved.shards.start, &mut writer, saved.clock)
-    }
-
-    /// Checks the options and returns the header. All user code of a snapshot runs here.
-    pub(super) fn header(&self) -> Result<Header, SnapshotError> {
+impl Header {
+    /// Returns the header of a whole filter, with its seeds. All user code of a snapshot runs here.
+    pub(crate) fn of<K: ?Sized + 'static, S: SavedHasher>(
+        kind: &'static str,
+        plan: &Plan,
+        life: Option<Life>,
+        [capacity, max_capacity]: [usize; 2],
+        rate: Option<f64>,
+        hasher: &S,
+    ) -> Self {
         const { assert!(S::NAME.len() <= MAX_NAME, "the name of a hasher has at most 64 bytes") };
-        let Saved { raw, beside, ref shards, plan, capacities: [capacity, max_capacity], rate, hasher, .. } =
-            self.saved;
-        if self.shards.is_empty() || self.shards.start < shards.start || self.shards.end > shards.end {
-            return Err(SnapshotError::NoSuchShards { requested: self.shards.clone(), there: shards.clone() });
-        }
-        if let Some(name) = self.key_type.filter(|name| name.len() > MAX_NAME) {
-            return Err(SnapshotError::TooLong {
-                what: "name of the type of the keys",
-                len: name.len(),
-                most: MAX_NAME,
-            });
-        }
-        if self.metadata.len() > MAX_METADATA {
-            return Err(SnapshotError::TooLong { what: "metadata", len: self.metadata.len(), most: MAX_METADATA });
-        }
-        let (Plan { reserve_bits, extension_bits, .. }, max_capacity) = (plan, max_capacity as u64);
-        let growing = plan.grows().then_some(GrowingFields { reserve_bits, extension_bits, max_capacity });
-        let stored = raw.stored_in(self.shards.start - shards.start..self.shards.end - shards.start);
-        Ok(Header {
-            plan,
-            kind: Kind { growing, ..beside },
-            part: self.shards.clone(),
+        Header {
+            plan: *plan,
+            kind,
+            life,
+            part: 0..plan.shards,
             capacity,
+            max_capacity: max_capacity as u64,
             rate,
-            stored,
-            key_type: self.key_type.map_or_else(KeyType::of::<K>, KeyType::named),
+            stored: 0,
+            key_type: KeyType::of::<K>(),
             hasher: S::NAME.into(),
             probe: probe(hasher),
-            keys: if self.with_seeds { hasher.seeds() } else { None },
-            metadata: self.metadata.into(),
-        })
+            keys: hasher.seeds(),
+            metadata: Vec::new(),
+        }
+    }
+}
+
+impl<K: ?Sized, S> Snapshot<'_, K, S> {
+    /// Checks the options, and counts the slots in use.
+    pub(super) fn checked(mut self) -> Result<Self, SnapshotError> {
+        let (Header { part, key_type, metadata, .. }, there) = (&self.header, &self.there);
+        if part.is_empty() || part.start < there.start || part.end > there.end {
+            return Err(SnapshotError::NoSuchShards { requested: part.clone(), there: there.clone() });
+        }
+        for (what, len, most) in [
+            ("name of the type of the keys", key_type.name().len(), MAX_NAME),
+            ("metadata", metadata.len(), MAX_METADATA),
+        ] {
+            if len > most {
+                return Err(SnapshotError::TooLong { what, len, most });
+            }
+        }
+        self.header.stored = self.raw.stored_in(part.start - there.start..part.end - there.start);
+        Ok(self)
+    }
+
+    pub(super) fn write(&self, mut writer: impl Write) -> Result<(), SnapshotError> {
+        self.raw.write(&self.header, self.there.start, &mut writer, self.clock)
     }
 }
 
@@ -125,7 +135,7 @@ impl<K: SlotKind> Copied for RawFilter<K> {
         self.copy_each(shards, &mut words, |copy, words| {
             let first_cell = copy.extent.first_cell + first * header.plan.cells_at(0);
             let (extent, epoch) = (Extent { first_cell, ..copy.extent }, copy.epoch);
-            let record = Record::of(&header.plan, &header.kind, &extent, copy.count);
+            let record = Record::of(header, &extent, copy.count);
             let passed = clock.map_or(0, |clock| clock.passed_in(epoch));
             records.write_words(Record { epoch, passed, ..record }, words, &mut bytes)
         })?;

@@ -49,7 +49,7 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     holds(flags == 1 || flags == 0 && bytes[104..136] == [0; 32])?;
     let [max_capacity, time_to_live, tick] = [168, 176, 184].map(|at| u64_at(bytes, at).unwrap_or_default());
     let [growing, expiring, counting, tagged, renewed] = [1, 2, 4, 8, 16].map(|flag| kind & flag != 0);
-    holds(!(counting && tagged) && (!renewed || expiring && counting))?;
+    holds(!(tagged && (counting || expiring)) && (!renewed || expiring && counting))?;
     let cell = reserve.checked_sub(extension)?;
     let reserve_is_right = (1..=15).contains(&cell) && fingerprint >= reserve + 5 && fingerprint <= 30;
     holds(if growing { reserve_is_right } else { reserve == 0 })?;

@@ -102,16 +102,16 @@ impl<R: Read> SnapshotReader<R> {
 }
 
 /// The tables of a snapshot, one at a time.
-struct Tables<R> {
-    arriving: Arriving<R>,
+struct Tables<'a, R> {
+    arriving: Arriving<'a, R>,
     geometry: Geometry,
     now: Option<Arrived>,
     words: Vec<u64>,
 }
 
-impl<R: Read> Tables<R> {
-    fn of(arriving: Arriving<R>) -> Self {
-        let geometry = Geometry::new(&arriving.heads.plan);
+impl<'a, R: Read> Tables<'a, R> {
+    fn of(arriving: Arriving<'a, R>) -> Self {
+        let geometry = Geometry::new(arriving.heads.plan());
         Tables { arriving, geometry, now: None, words: Vec::new() }
     }
 
@@ -126,8 +126,8 @@ impl<R: Read> Tables<R> {
         Ok(true)
     }
 
-    fn plan(&self) -> &Plan {
-        &self.arriving.heads.plan
+    fn plan(&self) -> &'a Plan {
+        self.arriving.heads.plan()
     }
 
     fn table(&self) -> &Arrived {
@@ -147,7 +147,7 @@ impl<R: Read> Tables<R> {
         self.extent().first_cell + self.plan().cells_at(self.extent().depth)
     }
 
-    fn holds_the_same_words<O: Read>(&self, other: &Tables<O>) -> bool {
+    fn holds_the_same_words<O: Read>(&self, other: &Tables<'_, O>) -> bool {
         self.extent() == other.extent() && self.table().head.record.sum == other.table().head.record.sum
     }
 

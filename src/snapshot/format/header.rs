@@ -1,11 +1,12 @@
 //! The header, before the records.
 
-use super::kind::{self, GrowingFields, Kind};
 use super::{ALIGN, CHECKSUM, Fields, invalid as invalid_at, put_u32, put_u64};
 use crate::error::{SnapshotError, SnapshotPlace};
+use crate::filter::{Life, nanos};
 use crate::layout::{FINGERPRINT_BITS, Plan};
 use crate::snapshot::key_type::KeyType;
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
+use core::time::Duration;
 use crc32c::crc32c;
 
 /// The first bytes of every snapshot. The first byte is not valid in text, so a transfer in text mode is detected.
@@ -15,7 +16,7 @@ const MAGIC: [u8; 8] = *b"\xc0cuckoo\n";
 const VERSION: u32 = 2;
 
 /// Bytes of the header before the names.
-const FIXED: usize = 160 + kind::BYTES;
+const FIXED: usize = 192;
 
 /// The bytes of the magic, the version and the length of the header.
 pub(in crate::snapshot) const PREFIX: usize = 16;
@@ -28,15 +29,30 @@ pub(in crate::snapshot) const MAX_METADATA: usize = 64 << 10;
 /// The flag of a snapshot that contains the seeds of the hash function.
 const WITH_KEYS: u32 = 1;
 
+/// The flags of the kind of a filter. A plain filter of fixed size has none.
+const GROWING: u32 = 1;
+const EXPIRING: u32 = 2;
+const COUNTING: u32 = 4;
+const TAGGED: u32 = 8;
+const RENEWED: u32 = 16;
+
+/// With fewer bits a live tag and a dead one are indistinguishable.
+const DEADLINE_BITS: RangeInclusive<u32> = 2..=16;
+
 /// The fields of a header, including the seeds of the hash function: only tests print it.
 #[derive(Clone, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct Header {
     pub(in crate::snapshot) plan: Plan,
-    pub(in crate::snapshot) kind: Kind,
+    /// "plain", "expiring", "counting" or "tagged".
+    pub(in crate::snapshot) kind: &'static str,
+    /// The time of a filter whose keys or counts die.
+    pub(in crate::snapshot) life: Option<Life>,
     /// The shards whose records follow.
     pub(in crate::snapshot) part: Range<usize>,
     pub(in crate::snapshot) capacity: usize,
+    /// The number of keys up to which the filter grows; the capacity in a filter of fixed size.
+    pub(in crate::snapshot) max_capacity: u64,
     /// The requested rate, if any.
     pub(in crate::snapshot) rate: Option<f64>,
     /// The number of slots in use in these shards when the header was written. The trailer has the number that followed.
@@ -49,19 +65,44 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Returns the largest capacity, equal to the capacity for a filter of fixed size.
-    pub(in crate::snapshot) fn max_capacity(&self) -> usize {
-        self.kind.growing.map_or(self.capacity, |growing| usize::try_from(growing.max_capacity).unwrap_or(usize::MAX))
+    /// Returns the capacity and the largest capacity.
+    pub(in crate::snapshot) fn capacities(&self) -> [usize; 2] {
+        [self.capacity, usize::try_from(self.max_capacity).unwrap_or(usize::MAX)]
     }
 
-    pub(in crate::snapshot) fn to_bytes(&self) -> Vec<u8> {
+    /// Returns the bits of a deadline, and of a counter or of a tag of the user, in each slot.
+    pub(in crate::snapshot) fn bits_beside(&self) -> [u32; 2] {
+        let counter_bits = if self.life.is_some() { self.plan.count_bits } else { self.plan.tag_bits() };
+        [self.plan.tag_bits() - counter_bits, counter_bits]
+    }
+
+    fn flags(&self) -> u32 {
+        let flags = [
+            (GROWING, self.plan.grows()),
+            (EXPIRING, self.life.is_some()),
+            (COUNTING, self.kind == "counting"),
+            (TAGGED, self.kind == "tagged"),
+            (RENEWED, self.life.is_some_and(|life| life.renews)),
+        ];
+        flags.into_iter().filter_map(|(flag, is_set)| is_set.then_some(flag)).sum()
+    }
+
+    /// Returns the kind for errors: "growing", "growing and expiring".
+    pub(in crate::snapshot) fn kind_in_words(&self) -> String {
+        let names = [(GROWING, "growing"), (EXPIRING, "expiring"), (COUNTING, "counting"), (TAGGED, "tagged")];
+        let names: Vec<_> = names.iter().filter(|(flag, _)| self.flags() & flag != 0).map(|&(_, name)| name).collect();
+        if names.is_empty() { String::from("plain") } else { names.join(" and ") }
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let plan = &self.plan;
         let names = self.hasher.len() + self.key_type.name().len();
         let length = (FIXED + names + self.metadata.len() + CHECKSUM).next_multiple_of(ALIGN);
         let mut bytes = Vec::with_capacity(length);
         bytes.extend(MAGIC);
         put_u32(&mut bytes, [VERSION, length as u32]);
-        put_u64(&mut bytes, [self.plan.shards as u64, self.part.start as u64, self.part.len() as u64]);
-        put_u32(&mut bytes, [self.plan.buckets, self.plan.fingerprint_bits, self.plan.stripe_shift, self.kind.flags()]);
+        put_u64(&mut bytes, [plan.shards as u64, self.part.start as u64, self.part.len() as u64]);
+        put_u32(&mut bytes, [plan.buckets, plan.fingerprint_bits, plan.stripe_shift, self.flags()]);
         put_u64(&mut bytes, [self.capacity as u64, self.rate.map_or(0, f64::to_bits)]);
         put_u64(&mut bytes, self.probe);
         put_u64(&mut bytes, self.keys.unwrap_or_default());
@@ -70,7 +111,11 @@ impl Header {
         put_u32(&mut bytes, [flags]);
         put_u32(&mut bytes, lengths);
         put_u64(&mut bytes, [self.stored]);
-        self.kind.put(&mut bytes);
+        let [deadline_bits, counter_bits] = self.bits_beside();
+        bytes.extend([plan.reserve_bits, deadline_bits, counter_bits, plan.extension_bits].map(|bits| bits as u8));
+        bytes.extend([0; 4]);
+        let [time_to_live, tick] = self.life.map_or([0; 2], |life| [life.time, life.tick].map(nanos));
+        put_u64(&mut bytes, [if plan.grows() { self.max_capacity } else { 0 }, time_to_live, tick]);
         debug_assert_eq!(bytes.len(), FIXED);
         bytes.extend(self.hasher.bytes());
         bytes.extend(self.key_type.name().bytes());
@@ -98,7 +143,7 @@ impl Header {
         Ok(length)
     }
 
-    /// Reads a whole header, and checks each field.
+    /// Reads a whole header, and checks each field. The fields of other kinds must be 0.
     pub(in crate::snapshot) fn parse(bytes: &[u8]) -> Result<Self, SnapshotError> {
         let (bytes, checksum) = bytes.split_at(bytes.len() - CHECKSUM);
         if crc32c(bytes) != Fields(checksum).u32() {
@@ -112,17 +157,45 @@ impl Header {
         let keys = [(); 4].map(|()| fields.u64());
         let [flags, hasher, metadata, key_type] = [(); 4].map(|()| fields.u32());
         let stored = fields.u64();
+        let [reserve_bits, deadline_bits, counter_bits, extension_bits] = [(); 4].map(|()| u32::from(fields.u8()));
+        let reserved = fields.zeros(4);
+        let [max_capacity, time_to_live, tick] = [(); 3].map(|()| fields.u64());
 
-        ensure(FINGERPRINT_BITS.contains(&fingerprint_bits), "bits of a fingerprint", fingerprint_bits)?;
-        let kind = Kind::parse(&mut fields, kinds, asked_for, fingerprint_bits)?;
-        let slot_bits = kind.slot_bits(fingerprint_bits);
+        let is = |flag| kinds & flag != 0;
+        let (grows, expires, counts) = (is(GROWING), is(EXPIRING), is(COUNTING) || is(TAGGED));
+        let is_known = kinds < 2 * RENEWED && (!is(TAGGED) || !is(COUNTING) && !expires);
+        let or_zero = |has: bool, is_valid: bool, number: u64| if has { is_valid } else { number == 0 };
+        let reserve_is_valid = or_zero(grows, (1..fingerprint_bits).contains(&reserve_bits), reserve_bits.into());
+        let deadline_is_valid = or_zero(expires, DEADLINE_BITS.contains(&deadline_bits), deadline_bits.into());
+        for (is_valid, field, found) in [
+            (FINGERPRINT_BITS.contains(&fingerprint_bits), "bits of a fingerprint", fingerprint_bits.into()),
+            (is_known && (!is(RENEWED) || expires && is(COUNTING)), "kind of filter", kinds.into()),
+            (reserve_is_valid, "bits of the reserve", reserve_bits.into()),
+            (extension_bits < reserve_bits.max(1), "bits that extend buckets", extension_bits.into()),
+            (or_zero(grows, max_capacity >= asked_for, max_capacity), "largest capacity", max_capacity),
+            (deadline_is_valid, "bits of a tag", deadline_bits.into()),
+            (expires == (time_to_live > 0), "time to live", time_to_live),
+            (or_zero(expires, (1..=time_to_live).contains(&tick), tick), "tick", tick),
+            (counts == (counter_bits > 0), "bits of a counter", counter_bits.into()),
+        ] {
+            ensure(is_valid, field, found)?;
+        }
+        ensure(reserved, "reserved bytes", "not 0")?;
+        let kind = match kinds & (EXPIRING | COUNTING | TAGGED) {
+            0 => "plain",
+            EXPIRING => "expiring",
+            TAGGED => "tagged",
+            _ => "counting",
+        };
+        let [time, tick] = [time_to_live, tick].map(Duration::from_nanos);
+        let life = expires.then_some(Life { time, tick, renews: is(RENEWED) });
+
+        let slot_bits = fingerprint_bits + deadline_bits + counter_bits;
         ensure(FINGERPRINT_BITS.contains(&slot_bits), "bits of a slot", slot_bits)?;
         let mut plan = Plan::from_parts(shards, buckets, fingerprint_bits, slot_bits, stripe_shift)
             .map_err(|(field, found)| invalid(field, found))?;
-        if kind.expiring.is_some() {
-            plan.count_bits = kind.counter_bits;
-        }
-        if let Some(GrowingFields { reserve_bits, extension_bits, max_capacity }) = kind.growing {
+        plan.count_bits = if expires { counter_bits } else { 0 };
+        if grows {
             ensure(plan.extends(extension_bits), "bits that extend buckets", extension_bits)?;
             let with_reserve = plan.with_reserve(reserve_bits, extension_bits);
             plan = with_reserve.ok_or_else(|| invalid("bits of the reserve", reserve_bits))?;
@@ -151,8 +224,10 @@ impl Header {
         Ok(Header {
             plan,
             kind,
+            life,
             part,
             capacity,
+            max_capacity: if grows { max_capacity } else { asked_for },
             rate: (rate != 0).then_some(asked),
             stored,
             key_type: KeyType::named(key_type),
@@ -214,9 +289,11 @@ mod tests {
                 let [start, end] = ends.map(|end| end.index(plan.shards));
                 Header {
                     plan,
-                    kind: Kind::default(),
+                    kind: "plain",
+                    life: None,
                     part: start.min(end)..start.max(end) + 1,
                     capacity,
+                    max_capacity: capacity as u64,
                     rate,
                     stored,
                     key_type: KeyType::named(&key_type.into_iter().collect::<String>()),

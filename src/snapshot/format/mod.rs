@@ -9,12 +9,10 @@
 //! mapped. A head describes its words completely, so a reader knows their length and contents in advance.
 
 mod header;
-mod kind;
 mod record;
 
-pub(super) use header::{Header, MAX_METADATA, MAX_NAME, PREFIX, ensure, origin, too_short};
-pub(crate) use kind::Kind;
-pub(super) use kind::{Expiring, GrowingFields};
+pub(crate) use header::Header;
+pub(super) use header::{MAX_METADATA, MAX_NAME, PREFIX, ensure, origin, too_short};
 pub(super) use record::{Record, padded};
 
 use crate::error::{SnapshotError, SnapshotPlace};

@@ -1,9 +1,8 @@
 //! A record: a head, followed by the words of a shard, or of a table of a growing filter. Records are in the order of their cells.
 
-use super::kind::Kind;
-use super::{ALIGN, CHECKSUM, Fields, PIECE, invalid};
+use super::{ALIGN, CHECKSUM, Fields, Header, PIECE, invalid};
 use crate::error::{SnapshotError, SnapshotPlace};
-use crate::layout::{Extent, MAX_EPOCH, Plan};
+use crate::layout::{Extent, MAX_EPOCH};
 use crc32c::crc32c_append;
 
 /// The first bytes of every record.
@@ -32,9 +31,10 @@ pub(in crate::snapshot) struct Record {
 }
 
 impl Record {
-    /// Returns the head of these cells of a filter of this plan, at epoch 0 and without a checksum. A filter of fixed size has one
+    /// Returns the head of these cells of a filter with this header, at epoch 0 and without a checksum. A filter of fixed size has one
     /// cell per shard.
-    pub(in crate::snapshot) fn of(plan: &Plan, kind: &Kind, extent: &Extent, count: u64) -> Self {
+    pub(in crate::snapshot) fn of(header: &Header, extent: &Extent, count: u64) -> Self {
+        let (plan, [tag_bits, counter_bits]) = (&header.plan, header.bits_beside());
         let table = plan.leaf(extent);
         let reserve = extent.first_cell % plan.cells_at(0);
         Record {
@@ -43,8 +43,8 @@ impl Record {
             depth: extent.depth as u8,
             slot_bits: table.slot_bits as u8,
             fingerprint_bits: table.fingerprint_bits as u8,
-            tag_bits: kind.tag_bits() as u8,
-            counter_bits: kind.counter_bits as u8,
+            tag_bits: tag_bits as u8,
+            counter_bits: counter_bits as u8,
             epoch: 0,
             passed: 0,
             count,
@@ -109,8 +109,7 @@ impl Record {
     /// Returns the cells of this record if it may begin with this cell. Its count and words are checked later.
     pub(in crate::snapshot) fn check(
         &self,
-        plan: &Plan,
-        kind: &Kind,
+        header: &Header,
         first_cell: usize,
         place: SnapshotPlace,
     ) -> Result<Extent, SnapshotError> {
@@ -128,6 +127,7 @@ impl Record {
                 ("number of words", record.words),
             ]
         };
+        let plan = &header.plan;
         // The depth of the head, if cells of that depth can begin here.
         let depth = u32::from(self.depth);
         let depth_is_right = depth <= plan.reserve_bits && first_cell.is_multiple_of(plan.cells_at(depth));
@@ -137,8 +137,8 @@ impl Record {
         let is_possible = dropped <= depth && plan.dropped_after(dropped) == dropped;
         let extent = Extent { first_cell, depth, dropped: if is_possible { dropped } else { 0 } };
         // An expiring filter may be at any epoch that leaves room for later ones.
-        let (epoch, passed) = if kind.expiring.is_some() { (self.epoch.min(MAX_EPOCH), self.passed) } else { (0, 0) };
-        let expected = named(&Record { epoch, passed, ..Record::of(plan, kind, &extent, self.count) });
+        let (epoch, passed) = if header.life.is_some() { (self.epoch.min(MAX_EPOCH), self.passed) } else { (0, 0) };
+        let expected = named(&Record { epoch, passed, ..Record::of(header, &extent, self.count) });
         let differing = named(self).into_iter().zip(expected).find(|(found, expected)| found != expected);
         differing.map_or(Ok(extent), |((field, found), _)| Err(invalid(place, field, found)))
     }

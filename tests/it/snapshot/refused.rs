@@ -206,6 +206,8 @@ fn a_kind_that_no_filter_has() {
         ("kind of filter", 20, vec![of_u32(52, 20)]),
         ("kind of filter", 26, vec![of_u32(52, 26)]),
         ("kind of filter", 12, vec![of_u32(52, 12)]),
+        // Keys with tags do not expire.
+        ("kind of filter", 10, vec![of_u32(52, 10)]),
         ("kind of filter", 32, vec![of_u32(52, 32)]),
         ("kind of filter", u64::from(u32::MAX), vec![of_u32(52, u32::MAX)]),
         ("bits of the reserve", 0, vec![of_u32(52, 1)]),
