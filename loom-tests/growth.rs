@@ -202,7 +202,7 @@ const INSERT_ALONE: Act = |world, key| {
     0
 };
 const INSERT_IN_TASK: Act = |world, key| world.insert_in_task(&[key]);
-const INSERT_WHOLE: Act = |world, key| world.raw.insert(key).is_ok().into();
+const INSERT_WHOLE: Act = |world, key| world.raw.put(key, Put::COPY).is_ok().into();
 const REMOVE: Act = |world, key| world.raw.remove(key).into();
 const REMOVE_ALL: Act = |world, key| world.raw.remove_all(key);
 const COUNT: Act = |world, key| world.raw.count(key);

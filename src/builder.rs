@@ -1,12 +1,12 @@
 //! Sizes and options of a filter, checked and turned into a plan.
 
 use crate::error::BuildError;
-use crate::filter::Filter;
 use crate::filter::key::BatchKey;
-use crate::filter::kind::{Beside, Insert, Kind, Plain, Timeless};
+use crate::filter::kind::{Beside, Insert, Kind, Options, Plain, Timeless};
+use crate::filter::{Filter, Life, Time};
 use crate::hashing::DefaultHashBuilder;
 use crate::layout::{self, Accuracy, FINGERPRINT_BITS, Plan, Ungrowable};
-use crate::raw::RawFilter;
+use crate::raw::{IfPresent, RawFilter};
 use crate::sys::memory::HugePages;
 use core::fmt;
 use core::hash::BuildHasher;
@@ -37,9 +37,9 @@ pub struct Builder<K: ?Sized, S = DefaultHashBuilder, T: Kind = Plain> {
     bits: Option<u32>,
     stripes: Option<usize>,
     pub(crate) huge_pages: HugePages,
-    pub(crate) options: T::Options,
+    pub(crate) options: Options,
     pub(crate) hasher: Hasher<S>,
-    key: PhantomData<fn(&K)>,
+    types: PhantomData<fn(&K) -> T>,
 }
 
 #[derive(Clone)]
@@ -121,9 +121,9 @@ impl<K: ?Sized, T: Kind> Default for Builder<K, DefaultHashBuilder, T> {
             bits: None,
             stripes: None,
             huge_pages: HugePages::Advised,
-            options: T::OPTIONS,
+            options: Options::DEFAULT,
             hasher: Hasher::Made(DefaultHashBuilder::default),
-            key: PhantomData,
+            types: PhantomData,
         }
     }
 }
@@ -149,7 +149,8 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Builder<K, S, T> {
         self.capacity = self.capacity.or(Some(keys.len()));
         let filter = self.build()?;
         for (index, key) in keys.enumerate() {
-            filter.admit(&key).map_err(|error| BuildError::Refused { index, error })?;
+            let admitted = filter.raw.put(filter.mixed(&key), filter.put(IfPresent::Keep));
+            admitted.map_err(|error| BuildError::Refused { index, error })?;
         }
         Ok(filter)
     }
@@ -211,14 +212,6 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     /// Sets the fraction of absent keys for which [`contains`](Filter::contains) may return `true` at full capacity: above 0, below 1. The
     /// filter takes the narrowest fingerprint that keeps it, of at least 6 bits (0.11): narrower ones would put the capacity at risk. In
     /// filters with tags, fingerprints also take the bits that are left over in a slot.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<u32>::builder().capacity(1000).false_positive_rate(1e-6).build()?;
-    /// assert_eq!(filter.config().fingerprint_bits, 23);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.rate = Some(rate);
         self
@@ -278,31 +271,16 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     /// Hashes have 64 bits, and all of them count: two keys with the same hash are indistinguishable. A poor distribution is corrected
     /// (small integers through an identity hash are fine), missing bits are not. A function with well-distributed hashes may be marked as
     /// [`WellMixed`](crate::WellMixed), so that filters do not mix them again.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    /// use std::hash::RandomState;
-    ///
-    /// assert!(CuckooFilter::<String>::builder().capacity(10).hasher(RandomState::new()).build()?.insert("key").is_ok());
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn hasher<H>(self, hasher: H) -> Builder<K, H, T> {
-        let Builder { capacity, max_capacity, rate, bits, stripes, huge_pages, options, key, .. } = self;
+        let Builder { capacity, max_capacity, rate, bits, stripes, huge_pages, options, types, .. } = self;
         let hasher = Hasher::Given(hasher);
-        Builder { capacity, max_capacity, rate, bits, stripes, huge_pages, options, hasher, key }
+        Builder { capacity, max_capacity, rate, bits, stripes, huge_pages, options, hasher, types }
     }
 
     /// Returns the memory in bytes that the filter would take, everything included, without taking it.
     ///
     /// # Errors
     /// Those of [`build`](Builder::build), except [`BuildError::OutOfMemory`].
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// assert!(CuckooFilter::<String>::builder().capacity(1_000_000_000).memory_usage()? < 1_700_000_000);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn memory_usage(&self) -> Result<usize, BuildError> {
         Ok(self.plan()?.bytes)
     }
@@ -340,9 +318,9 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     /// assert_eq!(ExpiringFilter::<u64>::builder().capacity(100).build().unwrap_err(), BuildError::NoTimeToLive);
     /// ```
     pub fn build(self) -> Result<Filter<K, S, T>, BuildError> {
-        let Planned { plan, capacities, rate, bytes, beside } = self.plan()?;
+        let Planned { plan, capacities, rate, bytes, life } = self.plan()?;
         let raw = RawFilter::new(&plan, self.huge_pages).ok_or(BuildError::OutOfMemory { bytes })?;
-        let time = T::time(&raw, beside.and_then(|beside| beside.life), 0);
+        let time = T::Time::new(&raw, life, 0);
         Ok(Filter::from_raw(capacities, rate, raw, time, self.hasher.make()))
     }
 
@@ -362,8 +340,7 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
         if self.stripes == Some(0) {
             return Err(BuildError::NoStripes);
         }
-        let beside = T::beside(&self.options)?;
-        let (tag_bits, spare) = beside.as_ref().map_or((0, 0.0), |beside| (beside.bits, beside.spare));
+        let Beside { bits: tag_bits, count_bits, spare, life } = T::beside(&self.options)?;
         let with_spare = |keys: usize| keys.saturating_add((keys as f64 * spare).ceil() as usize);
         let grows = self.max_capacity.is_some();
         let possible = match grows {
@@ -403,9 +380,9 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
                 |layout::Unplannable| BuildError::TooLarge { capacity, fingerprint_bits: slot_bits - tag_bits };
             Plan::new(first, slot_bits, self.stripes).map_err(too_large)?.with_tags(tag_bits)
         };
-        let plan = Plan { count_bits: beside.as_ref().map_or(0, |beside| beside.count_bits), ..plan };
+        let plan = Plan { count_bits, ..plan };
         let rate = self.rate.or(self.bits.is_none().then_some(DEFAULT_RATE));
-        Ok(Planned { plan, capacities: [capacity, most], rate, bytes: Self::bytes_at(&plan, 0, most)?, beside })
+        Ok(Planned { plan, capacities: [capacity, most], rate, bytes: Self::bytes_at(&plan, 0, most)?, life })
     }
 }
 
@@ -417,15 +394,7 @@ pub(crate) struct Planned {
     /// `None` if a width was requested.
     pub(crate) rate: Option<f64>,
     bytes: usize,
-    beside: Option<Beside>,
-}
-
-#[cfg(all(feature = "shared", target_os = "linux"))]
-impl<K: ?Sized, S> Builder<K, S> {
-    /// The plan of a filter in memory of another kind, its hash function, and whether huge pages are advised.
-    pub(crate) fn planned(self) -> Result<(Planned, S, bool), BuildError> {
-        Ok((self.plan()?, self.hasher.make(), self.huge_pages == HugePages::Advised))
-    }
+    life: Option<Life>,
 }
 
 fn in_range(rate: f64) -> Result<f64, BuildError> {

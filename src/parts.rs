@@ -47,6 +47,10 @@ pub struct Layout<K: ?Sized, S> {
 }
 
 impl<K: ?Sized, S> Layout<K, S> {
+    pub(crate) fn new(capacity: usize, rate: Option<f64>, plan: Plan, hasher: S) -> Self {
+        Layout { capacity, rate, plan, hasher, geometry: Geometry::new(&plan), key: PhantomData }
+    }
+
     /// Returns the number of the shard of the key with this hash. See [`Filter::shard_of`](crate::Filter::shard_of).
     #[must_use]
     pub fn shard_of_hash(&self, hash: u64) -> usize {
@@ -117,38 +121,18 @@ impl<K: ?Sized, S> Builder<K, S> {
     ///
     /// # Errors
     /// Those of [`memory_usage`](Builder::memory_usage); [`BuildError::GrowingPart`] for a filter that grows.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
-    ///
-    /// let hasher = StableHashBuilder::with_seeds(1, 2);
-    /// let layout = CuckooFilter::<String>::builder().capacity(10_000_000_000).hasher(hasher).layout()?;
-    /// assert!(layout.part_of_hash(layout.hash("mailinator.com"), 1000) < 1000);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn layout(self) -> Result<Layout<K, S>, BuildError> {
         let Planned { plan, capacities: [capacity, _], rate, .. } = self.plan()?;
         if plan.grows() {
             return Err(BuildError::GrowingPart);
         }
-        let (hasher, geometry) = (self.hasher.make(), Geometry::new(&plan));
-        Ok(Layout { capacity, rate, plan, hasher, geometry, key: PhantomData })
+        Ok(Layout::new(capacity, rate, plan, self.hasher.make()))
     }
 
     /// Builds a part of the filter, empty: these shards, with their memory alone. [`Layout::part`] returns shards of even parts.
     ///
     /// # Errors
     /// Those of [`build`](Builder::build) and [`layout`](Builder::layout); [`BuildError::NoSuchShards`].
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
-    ///
-    /// let builder = || CuckooFilter::<String>::builder().capacity(10_000_000).hasher(StableHashBuilder::with_seeds(1, 2));
-    /// let shards = builder().layout()?.part(3, 10);
-    /// let part = builder().build_shards(shards)?;
-    /// assert!(part.memory_usage() < builder().memory_usage()? / 9);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn build_shards(self, shards: Range<usize>) -> Result<FilterPart<K, S>, BuildError> {
         let (huge_pages, layout) = (self.huge_pages, self.layout()?);
         if shards.is_empty() || shards.end > layout.plan.shards {
@@ -212,18 +196,6 @@ impl<K: ?Sized, S> FilterPart<K, S> {
     ///
     /// # Errors
     /// [`PartError`] if a key belongs to another part; nothing is stored then.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let part = CuckooFilter::<String>::builder().capacity(1_000_000).build_shards(0..2)?;
-    /// let hash = part.layout().hash("mailinator.com");
-    /// match part.insert_batch(&[hash]) {
-    ///     Ok(report) => assert_eq!(report.inserted, 1),
-    ///     Err(_) => assert!(part.layout().shard_of_hash(hash) >= 2),
-    /// }
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn insert_batch(&self, hashes: &[u64]) -> Result<BulkReport, PartError> {
         self.check(hashes)?;
         Ok(self.insert_each(hashes, Put::COPY, Answers::Nothing))

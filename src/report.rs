@@ -38,16 +38,6 @@ pub struct Refusal {
 }
 
 /// The result of a removal of many keys.
-///
-/// ```
-/// use concurrent_cuckoo_filter::CuckooFilter;
-///
-/// let filter = CuckooFilter::<String>::with_capacity(1_000);
-/// filter.insert("a")?;
-/// let report = filter.remove_batch(&["a", "b"]);
-/// assert_eq!((report.removed, report.missing), (1, vec![1]));
-/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "keys may have been missing"]
 #[non_exhaustive]
@@ -71,6 +61,12 @@ fn list<T>(listed: &mut Vec<T>, unlisted: &mut usize, item: T, most: usize) {
     }
 }
 
+/// The report of an operation in batches.
+pub(crate) trait Report: Default + Send {
+    /// Appends the report of the keys from `begin` on; lists at most `max_listed`.
+    fn append(&mut self, begin: usize, other: Self, max_listed: usize);
+}
+
 impl BulkReport {
     /// Records the result for the key at `index`; lists at most `max_listed`.
     #[inline(always)]
@@ -81,9 +77,10 @@ impl BulkReport {
             Err(error) => list(&mut self.refused, &mut self.refused_unlisted, Refusal { index, error }, max_listed),
         }
     }
+}
 
-    /// Appends the report of the keys from `begin` on.
-    pub(crate) fn append(&mut self, begin: usize, other: Self, max_listed: usize) {
+impl Report for BulkReport {
+    fn append(&mut self, begin: usize, other: Self, max_listed: usize) {
         self.inserted += other.inserted;
         self.present += other.present;
         self.refused_unlisted += other.refused_unlisted;
@@ -103,9 +100,10 @@ impl RemoveReport {
             list(&mut self.missing, &mut self.missing_unlisted, index, max_listed);
         }
     }
+}
 
-    /// Appends the report of the keys from `begin` on.
-    pub(crate) fn append(&mut self, begin: usize, other: Self, max_listed: usize) {
+impl Report for RemoveReport {
+    fn append(&mut self, begin: usize, other: Self, max_listed: usize) {
         self.removed += other.removed;
         self.missing_unlisted += other.missing_unlisted;
         other.missing.into_iter().for_each(|index| self.note(begin + index, false, max_listed));

@@ -1,9 +1,8 @@
 //! The fixed properties of a filter, its load and its counters.
 
 use crate::filter::Life;
-use crate::filter::kind::Kind;
 use crate::layout::{self, Plan};
-use crate::raw::RawFilter;
+use crate::raw::{RawFilter, SlotKind};
 use core::time::Duration;
 
 /// The fixed properties of a filter, requested or derived. Returned by
@@ -118,7 +117,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn of<T: Kind>(raw: &RawFilter<T::Slots>) -> Self {
+    pub(crate) fn of<K: SlotKind>(raw: &RawFilter<K>) -> Self {
         let (totals, len, slots, grown) = (raw.totals(), raw.len(), raw.slots(), raw.grown());
         // In a growing filter, an absent key is compared with the keys of one table only.
         let plan = raw.plan();
@@ -128,7 +127,7 @@ impl Stats {
             slots,
             load_factor: len as f64 / slots as f64,
             expected_false_positive_rate: layout::expected_false_positive_rate(final_load, plan.core_bits()),
-            epoch: T::epoch(raw),
+            epoch: raw.epoch(),
             relocations: totals.relocations,
             longest_path: totals.longest_path,
             refused_full: totals.refused_full,

@@ -8,6 +8,7 @@
 
 use crate::layout::{Geometry, Mixed};
 use crate::raw::{BLOCK, Next};
+use crate::sys::memory::{reserved, zeros};
 use core::mem;
 use core::ops::{Add, Range};
 use rayon::prelude::*;
@@ -100,7 +101,7 @@ impl Iterator for InBlocks<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct Sorter {
     geometry: Geometry,
-    shards: usize,
+    pub(super) shards: usize,
     /// The binary logarithm of the cells per shard in a growing filter.
     cell_bits: Option<u32>,
 }
@@ -113,10 +114,6 @@ impl Sorter {
     /// Sorts by groups of 2^`cell_bits` cells of a directory of `cells` cells.
     pub(super) fn by_cells(geometry: Geometry, cells: usize, cell_bits: u32) -> Self {
         Sorter { geometry, shards: cells >> cell_bits, cell_bits: Some(cell_bits) }
-    }
-
-    pub(super) fn shards(&self) -> usize {
-        self.shards
     }
 
     /// Returns the first cell of a shard.
@@ -149,7 +146,7 @@ struct Tile<O> {
 
 /// Keys of a bulk operation, each with an outcome of type `O`.
 pub(super) struct Block<O> {
-    sorter: Sorter,
+    pub(super) sorter: Sorter,
     tile_keys: usize,
     tiles: Vec<Tile<O>>,
     /// Memory for the hashes of the tiles that are filled at the same time.
@@ -208,10 +205,6 @@ impl<O: Copy + Default + Send + Sync> Block<O> {
     /// Returns whether blocks to process `keys` keys contain at least `a_shard` keys per shard.
     pub(super) fn is_dense(sorter: Sorter, keys: usize, a_shard: usize) -> bool {
         keys.min(max_keys(sorter.shards)) / sorter.shards >= a_shard
-    }
-
-    pub(super) fn sorter(&self) -> Sorter {
-        self.sorter
     }
 
     /// Returns the maximum number of keys in the block.
@@ -299,18 +292,10 @@ fn max_keys(shards: usize) -> usize {
     shards.saturating_mul(KEYS_PER_SHARD).min(MAX_KEYS)
 }
 
-/// Returns an empty vector with this capacity; `None` if allocation fails.
-fn reserved<T>(len: usize) -> Option<Vec<T>> {
-    let mut vec = Vec::new();
-    vec.try_reserve_exact(len).ok()?;
-    Some(vec)
-}
-
 impl<O: Copy + Default> Tile<O> {
     fn new(keys: usize, shards: usize) -> Option<Self> {
-        let mut ends = reserved(shards)?;
-        ends.resize(shards, 0);
-        Some(Tile { shards: reserved(keys)?, sorted: reserved(keys)?, outcomes: reserved(keys)?, ends })
+        let (shards, ends) = (reserved(keys)?, zeros(shards)?);
+        Some(Tile { shards, sorted: reserved(keys)?, outcomes: reserved(keys)?, ends })
     }
 
     /// Sorts up to `most` keys by counting: the first pass hashes and counts, the second moves keys into place.

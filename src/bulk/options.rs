@@ -4,7 +4,7 @@ use super::block::Keys;
 use super::work::Work;
 use crate::error::InsertError;
 use crate::filter::key::BatchKey;
-use crate::filter::kind::{Counting, Expiring, Insert, Kind, Plain, Remove, Tagged, sealed};
+use crate::filter::kind::{Counting, Expiring, Insert, Kind, Plain, Remove, Tagged};
 use crate::filter::{Filter, assert_same_length};
 use crate::layout::Mixed;
 use crate::raw::{Answers, IfPresent, Put};
@@ -14,8 +14,11 @@ use core::hash::BuildHasher;
 
 /// An operation on many keys, on all threads of the rayon pool that the caller is in, or of the global one, with
 /// options: the length of the list of refused keys, and a callback for progress. [`Filter::bulk`] returns one;
-/// [`par_insert`](Filter::par_insert) documents the common properties of all operations, among them the panic if the system provides no
-/// threads.
+/// [`par_insert`](Filter::par_insert) documents the common properties of all operations.
+///
+/// # Panics
+/// Operations panic if the system provides no threads, like `par_insert`, and if the keys and the places for their answers differ in
+/// number.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -35,13 +38,6 @@ pub struct Bulk<'a, K: ?Sized, S, T: Kind = Plain, P = fn(usize)> {
 
 impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     /// Returns a bulk operation for many keys on many threads, with options.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<u64>::with_capacity(10_000);
-    /// assert_eq!(filter.bulk().insert_iter(0..10_000_u64).inserted, 10_000);
-    /// ```
     pub fn bulk(&self) -> Bulk<'_, K, S, T> {
         Bulk { filter: self, max_listed: usize::MAX, progress: |_| {} }
     }
@@ -119,17 +115,6 @@ impl<K: ?Sized, S: BuildHasher, T: Kind, P: FnMut(usize)> Bulk<'_, K, S, T, P> {
 
 impl<K: ?Sized, S: BuildHasher + Sync, T: Kind, P: FnMut(usize)> Bulk<'_, K, S, T, P> {
     /// Looks up many keys, as [`par_contains`](Filter::par_contains) does.
-    ///
-    /// # Panics
-    /// If `keys` and `found` differ in length.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let (filter, mut found) = (CuckooFilter::<u64>::with_capacity(100), [true; 2]);
-    /// filter.bulk().contains(&[0, 1], &mut found);
-    /// assert_eq!(found, [false; 2]);
-    /// ```
     #[track_caller]
     pub fn contains<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], found: &mut [bool]) {
         assert_same_length(keys.len(), found.len());
@@ -139,18 +124,11 @@ impl<K: ?Sized, S: BuildHasher + Sync, T: Kind, P: FnMut(usize)> Bulk<'_, K, S, 
 
 impl<K: ?Sized, S: BuildHasher, T: Insert, P: FnMut(usize)> Bulk<'_, K, S, T, P> {
     /// Stores a copy of each key, as [`par_insert`](Filter::par_insert) does.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<u64>::with_capacity(100);
-    /// assert_eq!(filter.bulk().insert(&[1, 2]).inserted, 2);
-    /// ```
     pub fn insert<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q]) -> BulkReport
     where
         S: Sync,
     {
-        let put = T::put(&self.filter.time, IfPresent::Another);
+        let put = self.filter.put(IfPresent::Another);
         self.put(keys, put, Answers::Nothing)
     }
 
@@ -179,16 +157,13 @@ impl<K: ?Sized, S: BuildHasher, T: Insert, P: FnMut(usize)> Bulk<'_, K, S, T, P>
     /// assert_eq!(blocked.bulk().insert_iter(more.iter()).inserted, 1);
     /// ```
     pub fn insert_iter<Q: BatchKey<K, F>, F>(self, keys: impl IntoIterator<Item = Q>) -> BulkReport {
-        let put = T::put(&self.filter.time, IfPresent::Another);
+        let put = self.filter.put(IfPresent::Another);
         self.put_stream(keys, put)
     }
 
     /// Stores each absent key: `admitted[i]` is whether `keys[i]` was stored. Of equal keys exactly one is stored,
     /// across this call and the calls of all other threads; a false positive counts as present. `admitted` is `false`
     /// for refused and for present keys, which the report distinguishes.
-    ///
-    /// # Panics
-    /// If `keys` and `admitted` differ in length.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
@@ -205,7 +180,7 @@ impl<K: ?Sized, S: BuildHasher, T: Insert, P: FnMut(usize)> Bulk<'_, K, S, T, P>
         S: Sync,
     {
         assert_same_length(keys.len(), admitted.len());
-        let put = T::put(&self.filter.time, IfPresent::Keep);
+        let put = self.filter.put(IfPresent::Keep);
         self.put(keys, put, Answers::Stored(admitted))
     }
 
@@ -219,7 +194,7 @@ impl<K: ?Sized, S: BuildHasher, T: Insert, P: FnMut(usize)> Bulk<'_, K, S, T, P>
     /// assert_eq!((report.inserted, report.present), (100, 900));
     /// ```
     pub fn insert_unique_iter<Q: BatchKey<K, F>, F>(self, keys: impl IntoIterator<Item = Q>) -> BulkReport {
-        let put = T::put(&self.filter.time, IfPresent::Keep);
+        let put = self.filter.put(IfPresent::Keep);
         self.put_stream(keys, put)
     }
 }
@@ -245,9 +220,6 @@ impl<K: ?Sized, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, Expiring,
     /// Sees each key: `seen[i]` is the result of [`see`](crate::ExpiringFilter::see) for `keys[i]`, and `false` if it is refused. Of
     /// equal keys that are new, one gets `false`. The report counts new keys as inserted and the others as present.
     ///
-    /// # Panics
-    /// If `keys` and `seen` differ in length.
-    ///
     /// ```
     /// use concurrent_cuckoo_filter::ExpiringFilter;
     /// use std::time::Duration;
@@ -262,7 +234,7 @@ impl<K: ?Sized, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, Expiring,
     #[track_caller]
     pub fn see<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], seen: &mut [bool]) -> BulkReport {
         assert_same_length(keys.len(), seen.len());
-        let put = <Expiring as sealed::Insert>::put(&self.filter.time, IfPresent::Raise);
+        let put = self.filter.put(IfPresent::Raise);
         self.put(keys, put, Answers::Present(seen))
     }
 }
@@ -306,16 +278,6 @@ impl<K: ?Sized, S: BuildHasher + Sync, P: FnMut(usize)> Bulk<'_, K, S, Tagged, P
     }
 
     /// Removes a copy of each key with this tag, and lists absent keys.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::TaggedFilter;
-    ///
-    /// let lists = TaggedFilter::<u64>::with_capacity(100);
-    /// lists.insert(&1, 3)?;
-    /// let report = lists.bulk().remove(&[0, 1], 3);
-    /// assert_eq!((report.removed, report.missing), (1, vec![0]));
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-    /// ```
     pub fn remove<Q: BatchKey<K, F> + Sync, F>(self, keys: &[Q], tag: u32) -> RemoveReport {
         let value = self.filter.value(tag);
         self.on(keys, |work, keys| match value {

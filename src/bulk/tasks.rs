@@ -18,6 +18,10 @@ const FEW_KEYS_PER_SHARD: usize = 1 << 8;
 /// The number of keys of such a batch.
 pub(super) const BATCH_KEYS: usize = 1 << 12;
 
+/// The number of keys per shard from which lookups are sorted by shard: then each line is used often enough to repay
+/// the sorting.
+const LOOKUPS_PER_SHARD: usize = 1 << 14;
+
 /// The number of keys in batches between two calls for progress. Their outcomes take a byte or two per key.
 pub(super) const GROUP_KEYS: usize = 1 << 22;
 
@@ -92,24 +96,22 @@ impl<K: SlotKind> RawFilter<K> {
     /// Returns a block to sort `keys` keys by shard; `None` for too few keys, or if allocation fails.
     pub(super) fn block<O: Copy + Default + Send + Sync>(&self, keys: usize) -> Option<Block<O>> {
         let sorter = self.sorter(keys);
-        let many = keys >= FEW_KEYS && keys / sorter.shards() >= FEW_KEYS_PER_SHARD;
+        let many = keys >= FEW_KEYS && keys / sorter.shards >= FEW_KEYS_PER_SHARD;
         if many { Block::new(sorter, keys) } else { None }
     }
 
     /// Returns a block of a filter of fixed size; `None` also for a growing filter.
     pub(super) fn flat_block(&self, keys: usize) -> Option<(&Flat<K>, Block<bool>)> {
-        match self {
-            RawFilter::Flat(flat) => Some((flat, self.block(keys)?)),
-            RawFilter::Growing(_) => None,
-        }
+        let RawFilter::Flat(flat) = self else { return None };
+        Some((flat, self.block(keys)?))
     }
 
-    /// Returns a block to look up `keys` keys with at least `a_shard` keys per shard; `None` if there are fewer, if the
-    /// table fits the caches, if allocation fails, or if the filter grows.
-    pub(super) fn lookup_block(&self, keys: usize, a_shard: usize) -> Option<(&Flat<K>, Block<bool>)> {
+    /// Returns a block to look up `keys` keys; `None` for too few keys, or if the table fits the caches, if allocation
+    /// fails, or if the filter grows.
+    pub(super) fn lookup_block(&self, keys: usize) -> Option<(&Flat<K>, Block<bool>)> {
         let RawFilter::Flat(flat) = self else { return None };
         let sorter = Sorter::by_shard(*self.geometry());
-        let many = !flat.shards.is_near() && Block::<bool>::is_dense(sorter, keys, a_shard);
+        let many = !flat.shards.is_near() && Block::<bool>::is_dense(sorter, keys, LOOKUPS_PER_SHARD);
         if many { Some((flat, Block::new(sorter, keys)?)) } else { None }
     }
 
@@ -176,8 +178,8 @@ impl<K: SlotKind> Growing<K> {
     /// Stores the keys of the block. The number of new keys in the first shards predicts the number in the others:
     /// tables are split in advance for new keys, while they are nearly empty, and not for repeated keys.
     fn insert_block(&self, block: &mut Block<Outcome>, budgets: &mut [SearchBudget], put: Put) -> NotStored {
-        let (plan, sorter, before) = (self.plan(), block.sorter(), self.len());
-        let shards = sorter.shards();
+        let (plan, sorter, before) = (self.plan(), block.sorter, self.len());
+        let shards = sorter.shards;
         let grows = self.tables() < plan.tables_at(plan.doublings_for(before + block.keys()));
         let asked = if grows && shards >= SHARDS_TO_ASK { shards.div_ceil(SHARDS_TO_ASK) } else { shards };
         let sampled = block.keys_of(asked);
@@ -207,7 +209,7 @@ impl<K: SlotKind> Growing<K> {
 
 /// Returns one budget per shard of the block.
 pub(super) fn budgets(block: &Block<Outcome>) -> Vec<SearchBudget> {
-    vec![SearchBudget::full(); block.sorter().shards()]
+    vec![SearchBudget::full(); block.sorter.shards]
 }
 
 /// Processes the keys of a shard under all its locks, which are released briefly after every [`KEYS_UNDER_LOCKS`] keys.

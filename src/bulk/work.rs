@@ -4,12 +4,8 @@ use super::block::{Block, InBlocks, Keys};
 use super::tasks::{BATCH_KEYS, FEW_KEYS, GROUP_KEYS, NotStored, Outcome, batches, budgets, ranges};
 use crate::layout::Mixed;
 use crate::raw::{Answers, Next, Put, RawFilter, SlotKind};
-use crate::report::{BulkReport, RemoveReport};
+use crate::report::{BulkReport, RemoveReport, Report};
 use rayon::prelude::*;
-
-/// The number of keys per shard from which lookups are sorted by shard: then each line is used often enough to repay
-/// the sorting.
-const LOOKUPS_PER_SHARD: usize = 1 << 14;
 
 /// The number of unsorted lookups per job of a thread, and between two calls for progress.
 const LOOKUPS_PER_JOB: usize = 1 << 14;
@@ -24,33 +20,24 @@ pub(super) struct Work<'a, T: SlotKind> {
 
 impl<T: SlotKind> Work<'_, T> {
     pub(super) fn insert(self, keys: Keys<'_>, put: Put, answers: Answers<'_>) -> BulkReport {
-        let raw = self.raw;
+        let Work { raw, max_listed, .. } = self;
         let (mut places, wanted) = match answers {
             Answers::Stored(places) => (Some(places), Outcome::Inserted),
             Answers::Present(places) => (Some(places), Outcome::Present),
             // Counts differ with the order of equal keys, which threads do not keep.
             Answers::Nothing | Answers::Counts(..) => (None, Outcome::Inserted),
         };
-        let mut report = BulkReport::default();
         let Some(mut block) = raw.block(keys.count) else {
-            for group in ranges(keys.count, GROUP_KEYS) {
-                let places = places.as_mut().map(|places| &mut places[group.clone()]);
-                let reports = batches(group.clone(), places, |batch, places| {
-                    let answers = match places {
-                        None => Answers::Nothing,
-                        Some(places) if wanted == Outcome::Present => Answers::Present(places),
-                        Some(places) => Answers::Stored(places),
-                    };
-                    raw.insert_each(&mut InBlocks::new(&mut keys.hashing(batch)), put, self.max_listed, answers)
-                });
-                for (batch, keys) in reports.into_iter().enumerate() {
-                    report.append(group.start + batch * BATCH_KEYS, keys, self.max_listed);
-                }
-                (self.progress)(group.end);
-            }
-            return report;
+            return self.in_batches(keys, places, |hashes, places| {
+                let answers = match places {
+                    None => Answers::Nothing,
+                    Some(places) if wanted == Outcome::Present => Answers::Present(places),
+                    Some(places) => Answers::Stored(places),
+                };
+                raw.insert_each(hashes, put, max_listed, answers)
+            });
         };
-        let mut budgets = budgets(&block);
+        let (mut report, mut budgets) = (BulkReport::default(), budgets(&block));
         for range in ranges(keys.count, block.max_keys()) {
             block.fill(keys, range.clone());
             let not_stored = raw.insert_block(&mut block, &mut budgets, put);
@@ -59,6 +46,27 @@ impl<T: SlotKind> Work<'_, T> {
                 block.read(&mut places[range.clone()], |outcome| outcome == wanted);
             }
             (self.progress)(range.end);
+        }
+        report
+    }
+
+    /// Processes too few keys for a block: in batches, with their places for answers.
+    fn in_batches<R: Report>(
+        self,
+        keys: Keys<'_>,
+        mut places: Option<&mut [bool]>,
+        work: impl Fn(&mut InBlocks<'_>, Option<&mut [bool]>) -> R + Sync,
+    ) -> R {
+        let mut report = R::default();
+        for group in ranges(keys.count, GROUP_KEYS) {
+            let places = places.as_mut().map(|places| &mut places[group.clone()]);
+            let reports = batches(group.clone(), places, |batch, places| {
+                work(&mut InBlocks::new(&mut keys.hashing(batch)), places)
+            });
+            for (batch, reported) in reports.into_iter().enumerate() {
+                report.append(group.start + batch * BATCH_KEYS, reported, self.max_listed);
+            }
+            (self.progress)(group.end);
         }
         report
     }
@@ -114,27 +122,17 @@ impl<T: SlotKind> Work<'_, T> {
     }
 
     pub(super) fn remove(self, keys: Keys<'_>, value: Option<u32>) -> RemoveReport {
-        let raw = self.raw;
-        let mut report = RemoveReport::default();
-        let block = raw.flat_block(keys.count);
-        let Some((flat, mut block)) = block else {
-            for group in ranges(keys.count, GROUP_KEYS) {
-                let reports = batches(group.clone(), None, |batch, _| {
-                    raw.remove_each(&mut InBlocks::new(&mut keys.hashing(batch)), value, self.max_listed)
-                });
-                for (batch, keys) in reports.into_iter().enumerate() {
-                    report.append(group.start + batch * BATCH_KEYS, keys, self.max_listed);
-                }
-                (self.progress)(group.end);
-            }
-            return report;
+        let Work { raw, max_listed, .. } = self;
+        let Some((flat, mut block)) = raw.flat_block(keys.count) else {
+            return self.in_batches(keys, None, |hashes, _| raw.remove_each(hashes, value, max_listed));
         };
+        let mut report = RemoveReport::default();
         for range in ranges(keys.count, block.max_keys()) {
             block.fill(keys, range.clone());
             if flat.remove_block(&mut block, value) == 0 {
                 report.removed += range.len();
             } else {
-                block.for_each(|index, removed| report.note(range.start + index, removed, self.max_listed));
+                block.for_each(|index, removed| report.note(range.start + index, removed, max_listed));
             }
             (self.progress)(range.end);
         }
@@ -151,7 +149,7 @@ impl<T: SlotKind> Work<'_, T> {
 
     pub(super) fn contains(self, keys: Keys<'_>, found: &mut [bool]) {
         let raw = self.raw;
-        let mut block = raw.lookup_block(keys.count, LOOKUPS_PER_SHARD);
+        let mut block = raw.lookup_block(keys.count);
         let at_a_time = block.as_ref().map_or(LOOKUPS_PER_BLOCK, |(_, block)| block.max_keys());
         for range in ranges(keys.count, at_a_time) {
             let found = &mut found[range.clone()];

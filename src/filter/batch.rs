@@ -54,7 +54,19 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
         self.raw.contains_each(&mut hashing(keys, |key| self.mixed(key)), found);
     }
 
-    pub(super) fn mixed_each<Q: BatchKey<K, F>, F>(&self, keys: &[Q]) -> impl Iterator<Item = Mixed> {
+    /// Stores the answer for each key, some keys after its buckets were prefetched.
+    #[track_caller]
+    pub(super) fn answer_each<Q: BatchKey<K, F>, F, A>(
+        &self,
+        keys: &[Q],
+        answers: &mut [A],
+        answer: impl Fn(Mixed) -> A,
+    ) {
+        assert_same_length(keys.len(), answers.len());
+        self.raw.fetch_each(self.mixed_each(keys).zip(answers), |mixed, to| *to = answer(mixed));
+    }
+
+    fn mixed_each<Q: BatchKey<K, F>, F>(&self, keys: &[Q]) -> impl Iterator<Item = Mixed> {
         keys.iter().map(|key| self.mixed(key))
     }
 
@@ -87,7 +99,7 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     /// assert!(report.refused.is_empty());
     /// ```
     pub fn insert_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q]) -> BulkReport {
-        self.put_batch(keys, T::put(&self.time, IfPresent::Another), Answers::Nothing)
+        self.put_batch(keys, self.put(IfPresent::Another), Answers::Nothing)
     }
 
     /// Stores each absent key, as a loop of [`insert_unique`](Filter::insert_unique) would: `admitted[i]` is whether `keys[i]` was stored.
@@ -114,7 +126,7 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     #[track_caller]
     pub fn insert_unique_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q], admitted: &mut [bool]) -> BulkReport {
         assert_same_length(keys.len(), admitted.len());
-        self.put_batch(keys, T::put(&self.time, IfPresent::Keep), Answers::Stored(admitted))
+        self.put_batch(keys, self.put(IfPresent::Keep), Answers::Stored(admitted))
     }
 }
 

@@ -1,11 +1,13 @@
 //! Clones and merges of filters.
 
 use super::kind::Kind;
+use super::time::Time;
 use super::{CuckooFilter, Filter};
 use crate::error::{BuildError, MergeError};
 use crate::hashing::probe;
 use crate::raw::{IfPresent, Put};
 use crate::report::MergeReport;
+use crate::sys::memory::zeros;
 use core::hash::BuildHasher;
 
 impl<K: ?Sized, S: Clone, T: Kind> Clone for Filter<K, S, T> {
@@ -43,10 +45,8 @@ impl<K: ?Sized, S: Clone, T: Kind> Filter<K, S, T> {
     /// ```
     pub fn try_clone(&self) -> Result<Self, BuildError> {
         let refused = BuildError::OutOfMemory { bytes: self.memory_usage() };
-        let (words, mut room) = (self.plan().words, Vec::new());
-        room.try_reserve_exact(words).map_err(|_| refused.clone())?;
-        room.resize(words, 0);
-        let raw = self.raw.try_clone(&mut room).ok_or(refused)?;
+        let room = zeros(self.plan().words);
+        let raw = room.and_then(|mut room| self.raw.try_clone(&mut room)).ok_or(refused)?;
         let (capacities, time) = ([self.capacity, self.max_capacity], self.time.clone());
         Ok(Filter::from_raw(capacities, self.rate(), raw, time, self.hasher.clone()))
     }
@@ -88,7 +88,7 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn merge_from(&self, other: &Self) -> Result<MergeReport, MergeError> {
-        self.merge(other, |value| T::merged(&self.raw, &self.time, value))
+        self.merge(other, |value| Put { value: self.time.one_tick_later(value), if_present: T::MERGED })
     }
 
     fn merge(&self, other: &Self, put: impl Fn(u32) -> Put) -> Result<MergeReport, MergeError> {
@@ -98,10 +98,8 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
         if probe(&self.hasher) != probe(&other.hasher) {
             return Err(MergeError::HashersDiffer);
         }
-        let (words, mut room) = (self.plan().words, Vec::new());
-        let bytes = words * size_of::<u64>();
-        room.try_reserve_exact(words).map_err(|_| MergeError::OutOfMemory { bytes })?;
-        room.resize(words, 0);
+        let words = self.plan().words;
+        let mut room = zeros(words).ok_or(MergeError::OutOfMemory { bytes: words * size_of::<u64>() })?;
         let (mut report, unique) = (MergeReport::default(), put(1).if_present == IfPresent::Keep);
         self.raw.merge_from(&other.raw, &mut room, put, |result| match result {
             Ok(had) if unique && had != 0 => report.present += 1,

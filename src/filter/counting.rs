@@ -125,7 +125,7 @@ impl<K: ?Sized, S> CountingFilter<K, S> {
     /// An addition of one.
     #[inline]
     pub(crate) fn one(&self) -> Put {
-        Put { value: self.time.whole, if_present: IfPresent::Add { renews: self.renews() } }
+        self.put(IfPresent::Add { renews: self.renews() })
     }
 
     /// An addition of one below this limit, and its result; `None` if nothing is below the limit.
@@ -298,8 +298,7 @@ impl<K: ?Sized, S: BuildHasher> CountingFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn subtract_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q], left: &mut [Option<u32>]) {
-        assert_same_length(keys.len(), left.len());
-        self.raw.fetch_each(self.mixed_each(keys).zip(left), |mixed, left| *left = self.subtract_from(mixed));
+        self.answer_each(keys, left, |mixed| self.subtract_from(mixed));
     }
 
     /// Returns the count of each key: `counts[i]` is the result of [`count`](CountingFilter::count) for `keys[i]`.
@@ -319,8 +318,6 @@ impl<K: ?Sized, S: BuildHasher> CountingFilter<K, S> {
     /// ```
     #[track_caller]
     pub fn count_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q], counts: &mut [u32]) {
-        assert_same_length(keys.len(), counts.len());
-        let counted = |mixed, count: &mut u32| *count = Counting::count(&self.raw, mixed);
-        self.raw.fetch_each(self.mixed_each(keys).zip(counts), counted);
+        self.answer_each(keys, counts, |mixed| Counting::count(&self.raw, mixed));
     }
 }

@@ -3,7 +3,7 @@
 use super::Filter;
 use super::batch::assert_same_length;
 use super::key::BatchKey;
-use super::kind::{Expiring, sealed::Insert};
+use super::kind::Expiring;
 use crate::error::InsertError;
 use crate::hashing::DefaultHashBuilder;
 use crate::raw::{Answers, IfPresent, Put};
@@ -113,25 +113,12 @@ impl<K: ?Sized, S: BuildHasher> ExpiringFilter<K, S> {
     /// # Errors
     /// [`InsertError::Full`] and, in a growing filter, [`InsertError::OutOfMemory`]: the key was not seen, and there is no room to
     /// record it.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::ExpiringFilter;
-    /// use std::time::Duration;
-    ///
-    /// let seen = ExpiringFilter::<u64>::builder().capacity(100).time_to_live(Duration::from_secs(60)).build()?;
-    /// assert!(!seen.see(&7)?);
-    /// seen.advance_to(Duration::from_secs(50));
-    /// assert!(seen.see(&7)?);
-    /// seen.advance_to(Duration::from_secs(100));
-    /// assert!(seen.see(&7)?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     pub fn see<Q: ?Sized + Hash>(&self, key: &Q) -> Result<bool, InsertError>
     where
         K: Borrow<Q>,
     {
-        self.raw.put(self.mixed(key), Expiring::put(&self.time, IfPresent::Raise)).map(|had| had != 0)
+        self.raw.put(self.mixed(key), self.put(IfPresent::Raise)).map(|had| had != 0)
     }
 
     /// Sees each key, in order: `seen[i]` is the result of [`see`](ExpiringFilter::see) for `keys[i]`, and `false` if it is refused. The
@@ -154,6 +141,6 @@ impl<K: ?Sized, S: BuildHasher> ExpiringFilter<K, S> {
     #[track_caller]
     pub fn see_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q], seen: &mut [bool]) -> BulkReport {
         assert_same_length(keys.len(), seen.len());
-        self.put_batch(keys, Expiring::put(&self.time, IfPresent::Raise), Answers::Present(seen))
+        self.put_batch(keys, self.put(IfPresent::Raise), Answers::Present(seen))
     }
 }

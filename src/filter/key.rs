@@ -58,12 +58,6 @@ use std::sync::Arc;
 /// # use concurrent_cuckoo_filter::ExpiringFilter;
 /// let _ = ExpiringFilter::<u64>::with_capacity(100);
 /// ```
-/// Admission in bulk is `bulk().insert_unique(..)`; `unique` is not a method of [`Bulk`](crate::Bulk):
-#[cfg_attr(feature = "rayon", doc = "```compile_fail,E0599")]
-#[cfg_attr(not(feature = "rayon"), doc = "```ignore")]
-/// # use concurrent_cuckoo_filter::CuckooFilter;
-/// let _ = CuckooFilter::<u64>::with_capacity(100).bulk().unique();
-/// ```
 /// A filter of `str` takes a `&String`, which coerces to `&str`:
 /// ```
 /// # use concurrent_cuckoo_filter::CuckooFilter;

@@ -25,7 +25,7 @@ pub(crate) use batch::{assert_same_length, hashing};
 pub use counting::CountingFilter;
 pub use expiring::ExpiringFilter;
 pub use tagged::TaggedFilter;
-pub(crate) use time::{Clock, Life, nanos};
+pub(crate) use time::{Clock, Life, Time, nanos};
 
 use crate::error::InsertError;
 use crate::hashing::{DefaultHashBuilder, Prehashed};
@@ -180,24 +180,12 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     }
 
     /// Returns whether [`len`](Filter::len) is 0.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// assert!(CuckooFilter::<String>::with_capacity(100).is_empty());
-    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the requested number of keys. The table usually has room for a few more, but this is not guaranteed.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// assert_eq!(CuckooFilter::<String>::with_capacity(100).capacity(), 100);
-    /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -283,7 +271,7 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of::<T>(&self.raw)
+        Stats::of(&self.raw)
     }
 
     /// Removes everything, one shard at a time.
@@ -380,9 +368,13 @@ impl<K: ?Sized, S, T: Kind> fmt::Debug for Filter<K, S, T> {
         let mut shown = f.debug_struct(T::TYPE);
         shown.field("len", &stats.len).field("capacity", &self.capacity).field("load_factor", &stats.load_factor);
         shown.field("max_capacity", &self.max_capacity).field("fingerprint_bits", &self.plan().told_bits());
-        T::show(&self.raw, &mut shown);
-        if let Some(clock) = T::clock(&self.time) {
-            shown.field("time", &clock.life.time).field("tick", &clock.life.tick);
+        match T::NAME {
+            "counting" => _ = shown.field("max_count", &self.config().max_count),
+            "tagged" => _ = shown.field("max_tag", &self.config().max_tag),
+            _ => {}
+        }
+        if let Some(life) = self.life() {
+            shown.field("time", &life.time).field("tick", &life.tick);
         }
         shown.field("expected_false_positive_rate", &stats.expected_false_positive_rate).finish_non_exhaustive()
     }

@@ -5,6 +5,7 @@ use super::kind::{Insert, Kind, Remove};
 use crate::error::InsertError;
 use crate::hashing::hash_of;
 use crate::layout::Mixed;
+use crate::raw::IfPresent;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 
@@ -73,7 +74,8 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     ///
     /// Nothing is read yet: the answer is as of the second step. A prefetch that is not followed by a lookup costs a few nanoseconds.
     /// Where the filter fits the caches, [`contains`](Filter::contains) alone is faster; where several keys are known at the same time,
-    /// [`contains_batch`](Filter::contains_batch) is. A growing filter reads its directory in the first step.
+    /// [`contains_batch`](Filter::contains_batch) is. A growing filter reads its directory in the first step. The hash may be kept across
+    /// an `await`: a handler starts the lookup when a request arrives, and reads the answer after it has waited for something else.
     ///
     /// A loop that starts eight lookups, then reads their answers:
     /// ```
@@ -91,23 +93,6 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     ///     found += hashes[..keys.len()].iter().filter(|hash| filter.hashed().contains(*hash)).count();
     /// }
     /// assert!(found >= 100);
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-    /// ```
-    ///
-    /// A handler that starts the lookup when a request arrives, and reads the answer after it has waited for something else:
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooFilter;
-    /// # async fn authenticate(_: &str) -> bool { true }
-    /// async fn is_blocked(filter: &CuckooFilter<String>, user: &str, domain: &str) -> bool {
-    ///     let hash = filter.prefetch(domain);
-    ///     authenticate(user).await && filter.hashed().contains(&hash)
-    /// }
-    /// # let filter = CuckooFilter::<String>::with_capacity(100);
-    /// # filter.insert("spam.example")?;
-    /// # let mut blocked = std::pin::pin!(is_blocked(&filter, "user", "spam.example"));
-    /// # let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
-    /// # assert_eq!(blocked.as_mut().poll(context), std::task::Poll::Ready(true));
-    /// # use std::future::Future;
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     #[inline]
@@ -175,13 +160,6 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     }
 
     /// Returns the number of the shard of the key, present or not; it is below [`shards`](crate::Config::shards).
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<u64>::with_capacity(1_000_000);
-    /// assert!(filter.shard_of(&7) < filter.config().shards);
-    /// ```
     #[must_use]
     pub fn shard_of<Q: ?Sized + Hash>(&self, key: &Q) -> usize
     where
@@ -249,7 +227,7 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     where
         K: Borrow<Q>,
     {
-        T::insert(&self.raw, &self.time, self.mixed(key))
+        self.raw.put(self.mixed(key), self.put(IfPresent::Another)).map(|_| ())
     }
 
     /// Stores the key if it is absent, and returns whether it was. In an expiring filter a dead key is absent, so that `true` is
@@ -281,14 +259,7 @@ impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
     where
         K: Borrow<Q>,
     {
-        T::insert_unique(&self.raw, &self.time, self.mixed(key))
-    }
-}
-
-impl<K: ?Sized, S: BuildHasher, T: Insert> Filter<K, S, T> {
-    /// Stores a key of a list if it is absent.
-    pub(crate) fn admit<Q: Hash>(&self, key: &Q) -> Result<bool, InsertError> {
-        T::insert_unique(&self.raw, &self.time, self.mixed(key))
+        self.raw.put(self.mixed(key), self.put(IfPresent::Keep)).map(|had| had == 0)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Tagged filters: a tag beside each fingerprint.
 
 use super::Filter;
-use super::batch::assert_same_length;
 use super::key::BatchKey;
 use super::kind::Tagged;
 use crate::builder::Builder;
@@ -99,15 +98,6 @@ impl<K: ?Sized, S: BuildHasher> TaggedFilter<K, S> {
     ///
     /// # Complexity
     /// That of [`contains`](TaggedFilter::contains), which is faster where the tag does not matter.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::TaggedFilter;
-    ///
-    /// let filter = TaggedFilter::<String>::with_capacity(100);
-    /// filter.insert("key", 0)?;
-    /// assert_eq!((filter.tag("key"), filter.tag("another")), (Some(0), None));
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-    /// ```
     #[must_use]
     pub fn tag<Q: ?Sized + Hash>(&self, key: &Q) -> Option<u32>
     where
@@ -164,16 +154,6 @@ impl<K: ?Sized, S: BuildHasher> TaggedFilter<K, S> {
 
     /// Removes a copy of the key with this tag, and returns whether there was one. Remove only pairs that were inserted: removing another
     /// one may remove the copy of another key of the class, with the probability of a false positive.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::TaggedFilter;
-    ///
-    /// let filter = TaggedFilter::<String>::with_capacity(100);
-    /// filter.insert("key", 3)?;
-    /// assert!(!filter.remove("key", 2) && filter.remove("key", 3));
-    /// assert!(filter.is_empty());
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-    /// ```
     pub fn remove<Q: ?Sized + Hash>(&self, key: &Q, tag: u32) -> bool
     where
         K: Borrow<Q>,
@@ -222,20 +202,8 @@ impl<K: ?Sized, S: BuildHasher> TaggedFilter<K, S> {
     ///
     /// # Panics
     /// If `keys` and `tags` differ in length.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::TaggedFilter;
-    ///
-    /// let filter = TaggedFilter::<String>::with_capacity(100);
-    /// filter.insert("a", 2)?;
-    /// let mut tags = [None; 2];
-    /// filter.tag_batch(&["a", "b"], &mut tags);
-    /// assert_eq!(tags, [Some(2), None]);
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-    /// ```
     #[track_caller]
     pub fn tag_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q], tags: &mut [Option<u32>]) {
-        assert_same_length(keys.len(), tags.len());
-        self.raw.fetch_each(self.mixed_each(keys).zip(tags), |mixed, tag| *tag = self.least_tag(mixed));
+        self.answer_each(keys, tags, |mixed| self.least_tag(mixed));
     }
 }

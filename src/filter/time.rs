@@ -4,7 +4,7 @@ use super::Filter;
 use super::kind::{Kind, Timed};
 use crate::builder::Builder;
 use crate::error::BuildError;
-use crate::raw::{RawFilter, Tagging};
+use crate::raw::{Bare, IfPresent, Put, RawFilter, SlotKind, Tagging};
 use crate::sys::sync::RelaxedCounter;
 use core::time::Duration;
 
@@ -103,34 +103,72 @@ pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The time of a filter with tags. A clone goes on from the same moment.
-#[derive(Clone)]
-pub(crate) struct Timing {
-    /// `None` if nothing dies.
-    pub(crate) clock: Option<Clock>,
-    /// The value of an insertion for the whole time to live; 1 if there is none.
-    pub(crate) whole: u32,
-}
+/// The time of a filter with these slots. A clone goes on from the same moment.
+pub(crate) trait Time<K: SlotKind>: Clone + Send + Sync + 'static {
+    /// Time is counted from now. This part of a tick has passed already, in parts of 2^32: 0, unless the filter was read.
+    fn new(raw: &RawFilter<K>, life: Option<Life>, part: u32) -> Self;
 
-impl Timing {
-    /// Time is counted from now. This part of a tick has passed already, in parts of 2^32.
-    pub(crate) fn new(raw: &RawFilter<Tagging>, life: Option<Life>, part: u32) -> Self {
-        let whole = life.map_or(1, |life| raw.tags().value_for(life.all_ticks()));
-        let passed = |life: Life| ((life.tick.as_nanos() * u128::from(part)) >> 32) as u64;
-        Timing { clock: life.map(|life| Clock::new(life, raw.epoch(), passed(life))), whole }
+    /// Returns the clock; `None` if nothing dies.
+    fn clock(&self) -> Option<&Clock> {
+        None
     }
 
-    /// The value of a merged copy, whose ticks do not come at the moments of the ticks of this filter: it lives a tick longer, or for
-    /// the whole time.
-    pub(super) fn one_tick_later(&self, raw: &RawFilter<Tagging>, value: u32) -> u32 {
-        let Some(Clock { life, .. }) = &self.clock else { return value };
-        if raw.tags().epochs(value) < life.all_ticks() { value + raw.tags().value_for(1) } else { value }
+    /// Returns the value of an insertion for the whole time to live.
+    #[inline(always)]
+    fn whole(&self) -> u32 {
+        1
+    }
+
+    /// Returns the value of a merged copy, whose ticks do not come at the moments of the ticks of this filter: it lives a tick
+    /// longer, or for the whole time.
+    fn one_tick_later(&self, value: u32) -> u32 {
+        value
+    }
+}
+
+impl Time<Bare> for () {
+    fn new(_: &RawFilter, _: Option<Life>, _: u32) {}
+}
+
+#[derive(Clone)]
+pub(crate) struct Timing {
+    pub(super) clock: Option<Clock>,
+    pub(super) whole: u32,
+    /// The value of one tick; 0 if nothing dies.
+    tick: u32,
+}
+
+impl Time<Tagging> for Timing {
+    fn new(raw: &RawFilter<Tagging>, life: Option<Life>, part: u32) -> Self {
+        let Some(life) = life else { return Timing { clock: None, whole: 1, tick: 0 } };
+        let passed = ((life.tick.as_nanos() * u128::from(part)) >> 32) as u64;
+        let [whole, tick] = [life.all_ticks(), 1].map(|ticks| raw.tags().value_for(ticks));
+        Timing { clock: Some(Clock::new(life, raw.epoch(), passed)), whole, tick }
+    }
+
+    fn clock(&self) -> Option<&Clock> {
+        self.clock.as_ref()
+    }
+
+    #[inline(always)]
+    fn whole(&self) -> u32 {
+        self.whole
+    }
+
+    fn one_tick_later(&self, value: u32) -> u32 {
+        if value < self.whole { value + self.tick } else { value }
     }
 }
 
 impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     pub(crate) fn life(&self) -> Option<&Life> {
-        T::clock(&self.time).map(|clock| &clock.life)
+        self.time.clock().map(|clock| &clock.life)
+    }
+
+    /// An insertion for the whole time to live.
+    #[inline(always)]
+    pub(crate) fn put(&self, if_present: IfPresent) -> Put {
+        Put { value: self.time.whole(), if_present }
     }
 }
 

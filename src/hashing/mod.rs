@@ -67,15 +67,6 @@ pub struct DefaultHashBuilder {
 impl DefaultHashBuilder {
     /// Creates a hash function with these seeds, for reproducible results. Collisions can be computed from known or
     /// guessed seeds.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::DefaultHashBuilder;
-    /// use std::hash::BuildHasher;
-    ///
-    /// let hash = |d| DefaultHashBuilder::with_seeds(1, 2, 3, d).hash_one("key");
-    /// assert_eq!(hash(4), hash(4));
-    /// assert_ne!(hash(4), hash(5));
-    /// ```
     #[must_use]
     pub fn with_seeds(a: u64, b: u64, c: u64, d: u64) -> Self {
         DefaultHashBuilder { state: ahash::RandomState::with_seeds(a, b, c, d), seeds: [a, b, c, d] }
@@ -96,7 +87,7 @@ impl BuildHasher for DefaultHashBuilder {
 
     #[inline]
     fn build_hasher(&self) -> DefaultHasher {
-        DefaultHasher(WellMixedHasher::new(self.state.build_hasher()))
+        DefaultHasher(WellMixedHasher(self.state.build_hasher()))
     }
 }
 

@@ -35,15 +35,6 @@ pub struct StableHashBuilder([u64; 2]);
 
 impl StableHashBuilder {
     /// Creates a hash function with these seeds. Collisions can be computed from known or guessed seeds.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::StableHashBuilder;
-    /// use std::hash::BuildHasher;
-    ///
-    /// let hash = |key| StableHashBuilder::with_seeds(1, key).hash_one("key");
-    /// assert_eq!(hash(2), hash(2));
-    /// assert_ne!(hash(2), hash(3));
-    /// ```
     #[must_use]
     pub fn with_seeds(first: u64, second: u64) -> Self {
         StableHashBuilder([first, second])

@@ -44,13 +44,7 @@ impl<S: BuildHasher> BuildHasher for WellMixed<S> {
 /// assert_ne!(WellMixed(state.clone()).hash_one(number), state.hash_one(number));
 /// ```
 #[derive(Clone)]
-pub struct WellMixedHasher<H>(H);
-
-impl<H> WellMixedHasher<H> {
-    pub(super) fn new(hasher: H) -> Self {
-        WellMixedHasher(hasher)
-    }
-}
+pub struct WellMixedHasher<H>(pub(super) H);
 
 macro_rules! forward {
     ($($method:ident: $type:ty),* $(,)?) => {

@@ -7,7 +7,7 @@ use super::growing::{Growing, Grown};
 use super::pair::Put;
 use super::shard::Shard;
 use super::shards::Shards;
-use super::slots::{Bare, SlotKind, Tagging};
+use super::slots::{Bare, Compare, SlotKind, Slots, Tagging};
 use super::writers::Writes;
 use crate::error::InsertError;
 use crate::layout::{Geometry, Mixed, Plan, Tags};
@@ -69,6 +69,11 @@ impl<K: SlotKind> RawFilter<K> {
         with_directory!(self, directory => &directory.kind)
     }
 
+    /// The number of ticks; 0 where slots are bare.
+    pub(crate) fn epoch(&self) -> u64 {
+        K::Slots::number(self.kind().slots().now())
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         with_directory!(self, directory => directory.heap_bytes())
     }
@@ -118,22 +123,10 @@ impl<K: SlotKind> RawFilter<K> {
         with_directory!(self, directory => directory.contains_each(next, found));
     }
 
-    /// Stores a copy of the class.
-    #[inline]
-    pub(crate) fn insert(&self, mixed: Mixed) -> Result<(), InsertError> {
-        with_directory!(self, directory => directory.writers.insert.call(directory, mixed)).map(|_| ())
-    }
-
-    /// Stores the class if it is absent, and returns whether it was.
-    #[inline]
-    pub(crate) fn insert_unique(&self, mixed: Mixed) -> Result<bool, InsertError> {
-        with_directory!(self, directory => directory.writers.insert_unique.call(directory, mixed)).map(|had| had == 0)
-    }
-
     /// Stores the class or updates a copy of it ([`Put`]). Returns the previous value, or 0.
     #[inline]
     pub(crate) fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
-        with_directory!(self, directory => directory.put(mixed, put))
+        with_directory!(self, directory => directory.writers.put(directory, mixed, put))
     }
 
     /// The number of copies of the class.

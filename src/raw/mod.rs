@@ -62,7 +62,6 @@ pub(crate) use self::{
     growing::layout_of,
     lookup::{Contains, contains_in},
     probe::{Positions, Probed, Shape},
-    slots::{Compare, Fingerprints},
 };
 #[cfg(all(feature = "shared", target_os = "linux"))]
 pub(crate) use self::{recovery::Unrecoverable, stripe::Stripe};

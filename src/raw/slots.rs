@@ -103,21 +103,6 @@ macro_rules! inlined {
     };
 }
 
-/// The part of [`Compare`] that concerns time, for slots without.
-macro_rules! timeless {
-    () => {
-        type Now = ();
-        type Moment = ();
-
-        inlined! {
-            fn now(self) = ();
-            fn is_still(self, _: ()) -> bool = true;
-            fn moment(self, _: ()) = ();
-            fn alive(self, _: u64, _: ()) -> u64 = 0;
-        }
-    };
-}
-
 /// Slots that hold a fingerprint and nothing else.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bare;
@@ -142,10 +127,16 @@ impl SlotKind for Bare {
 }
 
 impl Compare for Bare {
+    type Now = ();
+    type Moment = ();
+
     const TAGGED: bool = false;
 
-    timeless!();
     inlined! {
+        fn now(self) = ();
+        fn is_still(self, _: ()) -> bool = true;
+        fn moment(self, _: ()) = ();
+        fn alive(self, _: u64, _: ()) -> u64 = 0;
         fn unit(self, low: u64) -> u64 = low;
         fn minus(self, low: u64) -> u64 = low.wrapping_neg();
     }
@@ -168,24 +159,6 @@ impl Slots for Bare {
         fn value(self, _: u32, _: ()) -> u32 = 1;
         fn count(self, value: u32) -> u32 = value;
         fn sum(self, had: u32, _: u32, _: bool) -> u32 = had;
-    }
-}
-
-/// Slots of a snapshot with tags that are ignored: lookups compare the fingerprints alone, and find dead slots, too.
-#[cfg(feature = "snapshot")]
-#[derive(Clone, Copy)]
-pub(crate) struct Fingerprints {
-    pub(crate) tag_bits: u32,
-}
-
-#[cfg(feature = "snapshot")]
-impl Compare for Fingerprints {
-    const TAGGED: bool = true;
-
-    timeless!();
-    inlined! {
-        fn unit(self, low: u64) -> u64 = low << self.tag_bits;
-        fn minus(self, low: u64) -> u64 = self.unit(low).wrapping_neg();
     }
 }
 

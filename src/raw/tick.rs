@@ -14,10 +14,6 @@ use crate::layout::{Bucket, MAX_EPOCH};
 const CHUNK: u32 = 512;
 
 impl RawFilter<Tagging> {
-    pub(crate) fn epoch(&self) -> u64 {
-        self.kind().epoch.now()
-    }
-
     /// Sweeps the remaining chunks and ends the epoch: slots with one tick left are dead on return. Returns the number
     /// of cleared slots.
     pub(crate) fn advance(&self) -> usize {

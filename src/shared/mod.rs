@@ -19,7 +19,7 @@ use crate::raw::{Observed, RawFilter, Unrecoverable};
 use crate::snapshot::{Header, SnapshotHeader, SnapshotReader, TempFile, folder_and_name, open_regular};
 use crate::stats::Config;
 use crate::sys::mapping::FileMapping;
-use crate::sys::memory::ReadOnly;
+use crate::sys::memory::{HugePages, ReadOnly};
 use crate::view::Viewed;
 use core::borrow::Borrow;
 use core::fmt;
@@ -60,7 +60,7 @@ use std::sync::Arc;
 /// [`DefaultHashBuilder`](crate::DefaultHashBuilder) and [`StableHashBuilder`](crate::StableHashBuilder).
 ///
 /// ```
-/// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader};
+/// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader, SharedState};
 ///
 /// let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.example-shared-{}", std::process::id()));
 /// let blocked = SharedFilter::create(&path, CuckooFilter::<String>::builder().capacity(100_000))?;
@@ -68,11 +68,15 @@ use std::sync::Arc;
 ///
 /// // In other processes:
 /// let reader = SharedReader::<CuckooFilter<String>>::open(&path)?;
-/// assert!(reader.contains("mailinator.com"));
+/// assert!(reader.contains("mailinator.com") && reader.try_contains("mailinator.com")?);
+/// assert!(reader.hashed().contains(&blocked.writer()?.hash("mailinator.com")));
 /// blocked.writer()?.remove("mailinator.com");
-/// assert!(!reader.contains("mailinator.com"));
+/// let mut found = [true; 2];
+/// reader.contains_batch(&["mailinator.com", "example.com"], &mut found);
+/// assert_eq!((found, reader.state()), ([false; 2], SharedState::Live));
 ///
 /// blocked.close()?;
+/// assert_eq!(reader.state(), SharedState::Closed);
 /// let again = SharedFilter::<CuckooFilter<String>>::open(&path)?;
 /// assert!(again.writer()?.is_empty());
 /// # std::fs::remove_file(&path)?;
@@ -149,12 +153,12 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
 
     /// Creates a filter in a temporary file in the folder of the path.
     fn new(path: &Path, builder: Builder<K, S>) -> Result<(Self, TempFile), SharedError> {
-        let (planned, hasher, huge_pages) = builder.planned().map_err(SharedError::Build)?;
-        let Planned { plan, capacities, rate, .. } = planned;
+        let Planned { plan, capacities, rate, .. } = builder.plan().map_err(SharedError::Build)?;
         if plan.grows() {
             return Err(SharedError::Growing);
         }
-        let header = Header::of::<K, S>("plain", &plan, None, capacities, rate, &hasher);
+        let huge_pages = builder.huge_pages == HugePages::Advised;
+        let header = Header::of::<K, S>("plain", &plan, None, capacities, rate, &builder.hasher.make());
         let places = places_of(&plan)?;
         let (folder, _) = folder_and_name(path)?;
         let (temporary, file) = TempFile::create(path)?;
@@ -339,19 +343,6 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedReader<CuckooFilter<K, S>> {
 
 impl<K: ?Sized, S> SharedReader<CuckooFilter<K, S>> {
     /// Returns the state recorded in the file.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader, SharedState};
-    ///
-    /// let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.example-state-{}", std::process::id()));
-    /// let shared = SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100))?;
-    /// let reader = SharedReader::<CuckooFilter<u64>>::open(&path)?;
-    /// assert_eq!(reader.state(), SharedState::Live);
-    /// shared.close()?;
-    /// assert_eq!(reader.state(), SharedState::Closed);
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn state(&self) -> SharedState {
         let state = State::seen(&self.state);
@@ -414,22 +405,6 @@ impl<K: ?Sized, S: BuildHasher> SharedReader<CuckooFilter<K, S>> {
     ///
     /// # Panics
     /// If `keys` and `found` differ in length.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, SharedFilter, SharedReader};
-    ///
-    /// let path = std::env::temp_dir().join(format!("concurrent-cuckoo-filter.example-batch-{}", std::process::id()));
-    /// let shared = SharedFilter::create(&path, CuckooFilter::<u64>::builder().capacity(100))?;
-    /// shared.writer()?.insert(&7)?;
-    /// let reader = SharedReader::<CuckooFilter<u64>>::open(&path)?;
-    /// let mut found = [false; 2];
-    /// reader.contains_batch(&[6, 7], &mut found);
-    /// assert_eq!(found, [false, true]);
-    /// assert!(reader.contains(&7) && reader.try_contains(&7)?);
-    /// assert!(reader.hashed().contains(&shared.writer()?.hash(&7)));
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[track_caller]
     pub fn contains_batch<Q: BatchKey<K, F>, F>(&self, keys: &[Q], found: &mut [bool]) {
         assert_same_length(keys.len(), found.len());

@@ -76,6 +76,19 @@ impl<R: Read> Arriving<'_, R> {
         take(&mut self.reader, head.len(), &mut bytes, head.place)?;
         Ok(Some(Arrived { head, bytes }))
     }
+
+    /// Calls `work` with each record, one at a time in the same memory.
+    pub(super) fn each(
+        mut self,
+        mut work: impl FnMut(&Arrived) -> Result<(), SnapshotError>,
+    ) -> Result<(), SnapshotError> {
+        let mut bytes = Vec::new();
+        while let Some(arrived) = self.next(bytes)? {
+            work(&arrived)?;
+            bytes = arrived.bytes;
+        }
+        Ok(())
+    }
 }
 
 impl Head {

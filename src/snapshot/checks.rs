@@ -5,6 +5,8 @@ use super::key_type::KeyType;
 use super::read::SnapshotHeader;
 use crate::error::SnapshotError;
 use crate::filter::kind::Kind;
+#[cfg(all(feature = "shared", target_os = "linux"))]
+use crate::filter::kind::Plain;
 use crate::filter::nanos;
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::Tags;
@@ -59,17 +61,12 @@ impl SnapshotHeader {
     }
 
     /// Returns an error if the kind, the hash function or the type of keys differs.
-    pub(super) fn check_filter<K: ?Sized + 'static, S: SavedHasher, T: Kind>(
+    pub(crate) fn check_filter<K: ?Sized + 'static, S: SavedHasher, T: Kind>(
         &self,
-        by: &S,
+        hasher: &S,
     ) -> Result<(), SnapshotError> {
         self.check_kind(T::NAME)?;
         self.check_slots()?;
-        self.check_hashing::<K, S>(by)
-    }
-
-    /// Returns an error if the hash function or the type of keys differs.
-    pub(crate) fn check_hashing<K: ?Sized + 'static, S: SavedHasher>(&self, hasher: &S) -> Result<(), SnapshotError> {
         let (header, requested) = (&self.parsed, KeyType::of::<K>());
         if !header.key_type.may_be(&requested) {
             let saved = header.key_type.clone();
@@ -86,8 +83,7 @@ impl SnapshotHeader {
     #[cfg(all(feature = "shared", target_os = "linux"))]
     pub(crate) fn check_plain<K: ?Sized + 'static, S: SavedHasher>(&self) -> Result<S, SnapshotError> {
         let hasher = self.hasher()?;
-        self.check_kind("plain")?;
-        self.check_hashing::<K, S>(&hasher)?;
+        self.check_filter::<K, S, Plain>(&hasher)?;
         if self.plan().grows() {
             return Err(SnapshotError::KindMismatch { saved: self.parsed.kind_in_words(), requested: "plain" });
         }

@@ -5,8 +5,8 @@ use super::file;
 use super::read::{SnapshotHeader, SnapshotReader};
 use super::write::Records;
 use crate::error::SnapshotError;
-use crate::filter::Filter;
 use crate::filter::kind::{Kind, sealed::Sealed};
+use crate::filter::{Filter, Time};
 use crate::hashing::SavedHasher;
 use crate::layout::Plan;
 use crate::raw::{Assembly, Bare, RawFilter, SlotKind};
@@ -60,7 +60,8 @@ impl<K: SlotKind> Parts<K> {
         Parts { header: header.clone(), store: None, arrived: Vec::new() }
     }
 
-    /// Returns the place of the records. The first record has `arrived` bytes.
+    /// Returns the place of the records, the first of which has `arrived` bytes. The size in the header may be false, so memory for
+    /// the filter is allocated only after a record has been read.
     pub(super) fn store(&mut self, arrived: usize) -> Result<&Store<K>, SnapshotError> {
         let store = self.store.take().map_or_else(|| Store::new(self.header.plan(), arrived), Ok)?;
         Ok(self.store.insert(store))
@@ -101,7 +102,7 @@ impl<K: SlotKind> Parts<K> {
         let Store { assembly, bytes, latest } = self.store.ok_or(missing)?;
         let raw = assembly.finish().ok_or(SnapshotError::OutOfMemory { bytes })?;
         let (_, passed) = latest.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let time = T::time(&raw, header.life, passed);
+        let time = T::Time::new(&raw, header.life, passed);
         Ok(Filter::from_raw(header.capacities(), header.rate, raw, time, hasher))
     }
 }
@@ -165,23 +166,6 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// # Errors
     /// Those of [`join_to`](SnapshotReader::join_to) and [`Filter::save`].
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
-    ///
-    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-join");
-    /// let filter = CuckooFilter::<u64>::with_capacity(600_000);
-    /// filter.insert(&7)?;
-    /// let parts = [0..1, 1..filter.config().shards].map(|shards| {
-    ///     let mut part = Vec::new();
-    ///     filter.snapshot().shards(shards).write_to(&mut part).map(|()| part)
-    /// });
-    /// let [first, second] = parts;
-    /// SnapshotReader::join_to_file([&first?[..], &second?[..]], &path)?;
-    /// assert!(CuckooFilter::<u64>::load(&path)?.contains(&7));
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn join_to_file(
         parts: impl IntoIterator<Item = R>,
         path: impl AsRef<Path>,
@@ -220,15 +204,11 @@ fn write<R: Read>(
     writer: impl Write,
 ) -> Result<(), SnapshotError> {
     let mut records = Records::begin(&header.parsed, writer)?;
-    let mut bytes = Vec::new();
     for mut reader in readers {
-        let mut arriving = reader.arriving();
-        while let Some(arrived) = arriving.next(bytes)? {
+        reader.arriving().each(|arrived| {
             arrived.check()?;
-            records.write(&arrived.head.record, &arrived.bytes)?;
-            bytes = arrived.bytes;
-        }
-        bytes = Vec::new();
+            records.write(&arrived.head.record, &arrived.bytes)
+        })?;
     }
     records.end()
 }

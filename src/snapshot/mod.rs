@@ -36,7 +36,7 @@ pub(crate) use write::Copied;
 
 use crate::error::SnapshotError;
 use crate::filter::kind::Kind;
-use crate::filter::{Clock, Filter};
+use crate::filter::{Clock, Filter, Time};
 use crate::hashing::SavedHasher;
 use core::fmt;
 use core::marker::PhantomData;
@@ -68,7 +68,7 @@ pub struct Snapshot<'a, K: ?Sized, S> {
     /// The time of a filter whose keys or counts die.
     clock: Option<&'a Clock>,
     header: Header,
-    types: PhantomData<(fn(&K), &'a S)>,
+    types: PhantomData<fn(&K, &S)>,
 }
 
 impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
@@ -184,19 +184,10 @@ impl<K: ?Sized, S> fmt::Debug for Snapshot<'_, K, S> {
 impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     /// Returns an unwritten snapshot, for options. [`write_to`](Filter::write_to) and [`save`](Filter::save) write a
     /// snapshot without options.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
-    ///
-    /// let mut bytes = Vec::new();
-    /// CuckooFilter::<String>::with_capacity(100).snapshot().without_seeds().write_to(&mut bytes)?;
-    /// assert!(!SnapshotReader::new(&bytes[..])?.header().has_seeds);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn snapshot(&self) -> Snapshot<'_, K, S> {
         let (plan, capacities) = (self.plan(), [self.capacity, self.max_capacity]);
         let header = Header::of::<K, S>(T::NAME, plan, self.life().copied(), capacities, self.rate(), &self.hasher);
-        Snapshot::new(&self.raw, 0..plan.shards, T::clock(&self.time), header)
+        Snapshot::new(&self.raw, 0..plan.shards, self.time.clock(), header)
     }
 
     /// Writes the filter, while other threads use it.
@@ -213,18 +204,6 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     ///
     /// # Complexity
     /// Each word once. Memory: twice that of a shard.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::CuckooFilter;
-    ///
-    /// let filter = CuckooFilter::<String>::with_capacity(100);
-    /// filter.insert("key")?;
-    /// let mut bytes = Vec::new();
-    /// filter.write_to(&mut bytes)?;
-    /// let loaded = CuckooFilter::<String>::read_from(&bytes[..], filter.hasher().clone())?;
-    /// assert!(loaded.contains("key"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn write_to(&self, writer: impl Write) -> Result<(), SnapshotError> {
         self.snapshot().write_to(writer)
     }

@@ -218,20 +218,6 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// # Errors
     /// Those of [`Filter::read_from`].
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
-    ///
-    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-without-keys");
-    /// let hasher = StableHashBuilder::with_seeds(1, 2);
-    /// let filter = CuckooFilter::<String, _>::with_capacity_and_hasher(100, hasher.clone());
-    /// filter.insert("key")?;
-    /// filter.snapshot().without_seeds().save(&path)?;
-    /// let loaded: CuckooFilter<String, _> = SnapshotReader::open(&path)?.into_filter_with_hasher(hasher)?;
-    /// assert!(loaded.contains("key"));
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn into_filter_with_hasher<K, S, T>(self, hasher: S) -> Result<Filter<K, S, T>, SnapshotError>
     where
         K: ?Sized + 'static,
@@ -278,13 +264,8 @@ impl<R: Read> SnapshotReader<R> {
     pub fn check(self) -> Result<(), SnapshotError> {
         self.read_whole(|snapshot| {
             snapshot.header.check_slots()?;
-            let mut arriving = snapshot.arriving();
-            let mut bytes = Vec::new();
-            while let Some(arrived) = arriving.next(bytes)? {
-                arrived.check_alone(arriving.heads.plan())?;
-                bytes = arrived.bytes;
-            }
-            Ok(())
+            let plan = *snapshot.header.plan();
+            snapshot.arriving().each(|arrived| arrived.check_alone(&plan))
         })
     }
 
@@ -296,20 +277,13 @@ impl<R: Read> SnapshotReader<R> {
     /// Adds the shards of this snapshot to `parts`. [`Parts::begin`] must have been called with this header.
     pub(super) fn read_into<K: SlotKind>(&mut self, parts: &mut Parts<K>) -> Result<(), SnapshotError> {
         #[cfg(feature = "rayon")]
-        let in_parallel = self.in_parallel;
-        let mut arriving = self.arriving();
-        let mut next = arriving.next(Vec::new())?;
-        // The size in the header may be false, so memory for the filter is allocated only after a shard has been read.
-        let store = parts.store(next.as_ref().map_or(0, |first| first.bytes.len()))?;
-        #[cfg(feature = "rayon")]
-        if in_parallel {
-            return par_read::read(next, arriving, store);
+        if self.in_parallel {
+            let mut arriving = self.arriving();
+            let first = arriving.next(Vec::new())?;
+            let store = parts.store(first.as_ref().map_or(0, |first| first.bytes.len()))?;
+            return par_read::read(first, arriving, store);
         }
-        while let Some(arrived) = next {
-            store.add(&arrived)?;
-            next = arriving.next(arrived.bytes)?;
-        }
-        Ok(())
+        self.arriving().each(|arrived| parts.store(arrived.bytes.len())?.add(arrived))
     }
 }
 

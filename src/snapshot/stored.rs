@@ -26,16 +26,18 @@ pub(crate) struct Placed {
 }
 
 impl Stored {
-    /// Reads the header of a filter of this kind, and checks the length that it announces. If records differ, reads each head and
-    /// the trailer, and returns the tables in the order of their cells; reads no record otherwise.
-    pub(crate) fn new(bytes: &Bytes<'_>, kind: &'static str) -> Result<(Self, Option<Vec<Placed>>), SnapshotError> {
+    /// Reads the header, whose filter `check` accepts, and checks the length that it announces. If records differ, reads each head
+    /// and the trailer, and returns the tables in the order of their cells; reads no record otherwise.
+    pub(crate) fn new<H>(
+        bytes: &Bytes<'_>,
+        check: impl FnOnce(&SnapshotHeader) -> Result<H, SnapshotError>,
+    ) -> Result<(Self, Option<Vec<Placed>>, H), SnapshotError> {
         let mut reading = Reading { bytes, at: 0 };
         let SnapshotReader { header, origin, .. } = SnapshotReader::new(&mut reading)?;
-        header.check_kind(kind)?;
-        header.check_slots()?;
+        let checked = check(&header)?;
         header.check_whole()?;
         let mut stored = Stored { header, first: reading.at + PIECE, latest: (0, 0) };
-        let tables = if kind == "plain" && !stored.plan().grows() {
+        let tables = if stored.header.parsed.kind == "plain" && !stored.plan().grows() {
             let (shards, left) = (stored.plan().shards, bytes.len() - reading.at);
             if left / stored.stride() < shards {
                 let place = SnapshotPlace::Shard { number: left / stored.stride() };
@@ -52,7 +54,7 @@ impl Stored {
             }
             Some(tables)
         };
-        if reading.at == bytes.len() { Ok((stored, tables)) } else { Err(SnapshotError::TrailingBytes) }
+        if reading.at == bytes.len() { Ok((stored, tables, checked)) } else { Err(SnapshotError::TrailingBytes) }
     }
 
     pub(crate) fn plan(&self) -> &Plan {

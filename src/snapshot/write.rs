@@ -8,6 +8,7 @@ use crate::filter::{Clock, Life};
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::{Extent, Plan};
 use crate::raw::{RawFilter, SlotKind};
+use crate::sys::memory::zeros;
 use core::ops::Range;
 use crc32c::crc32c;
 use std::io::Write;
@@ -129,7 +130,9 @@ impl<K: SlotKind> Copied for RawFilter<K> {
         to: &mut dyn Write,
         clock: Option<&Clock>,
     ) -> Result<(), SnapshotError> {
-        let (mut words, mut bytes) = (zeros(header.plan.words)?, zeros(format::padded(header.plan.words))?);
+        let (words, bytes) = (header.plan.words, format::padded(header.plan.words));
+        let room = zeros(words).zip(zeros(bytes));
+        let (mut words, mut bytes) = room.ok_or(SnapshotError::OutOfMemory { bytes })?;
         let mut records = Records::begin(header, to)?;
         let shards = header.part.start - first..header.part.end - first;
         self.copy_each(shards, &mut words, |copy, words| {
@@ -145,12 +148,4 @@ impl<K: SlotKind> Copied for RawFilter<K> {
     fn stored_in(&self, shards: Range<usize>) -> u64 {
         self.stored_in(shards)
     }
-}
-
-/// Returns `len` zeros, or an error if allocation fails.
-fn zeros<T: Default + Clone>(len: usize) -> Result<Vec<T>, SnapshotError> {
-    let mut vec = Vec::new();
-    vec.try_reserve_exact(len).map_err(|_| SnapshotError::OutOfMemory { bytes: len * size_of::<T>() })?;
-    vec.resize(len, T::default());
-    Ok(vec)
 }

@@ -53,6 +53,20 @@ impl From<HugePages> for Source<'_> {
 
 pub(crate) use backing::{Arena, Buffer};
 
+/// Returns an empty vector with this capacity; `None` if allocation fails.
+pub(crate) fn reserved<T>(len: usize) -> Option<Vec<T>> {
+    let mut vec = Vec::new();
+    vec.try_reserve_exact(len).ok()?;
+    Some(vec)
+}
+
+/// Returns `len` zeros; `None` if allocation fails.
+pub(crate) fn zeros<T: Clone + Default>(len: usize) -> Option<Vec<T>> {
+    let mut vec = reserved(len)?;
+    vec.resize(len, T::default());
+    Some(vec)
+}
+
 /// Words that are only read: this process may be unable to write their pages.
 #[repr(transparent)]
 pub(crate) struct ReadOnly(Buffer<AtomicU64>);

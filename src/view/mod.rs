@@ -3,7 +3,7 @@
 //! ```text
 //! mod       the API: opening, checks and lookups
 //! lookups   the lookups of each kind of filter
-//! records   the records of a filter of fixed size, as its shards
+//! records   the records of a plain filter of fixed size, as its shards
 //! tables    tables that differ: of growing filters, and of filters with values beside fingerprints
 //! ```
 
@@ -13,7 +13,7 @@ mod tables;
 
 use crate::error::SnapshotError;
 use crate::filter::key::BatchKey;
-use crate::filter::kind::{Kind, Timed, sealed::Sealed as _};
+use crate::filter::kind::{Kind, Timed};
 use crate::filter::{CountingFilter, Filter, TaggedFilter};
 use crate::hashing::{Prehashed, SavedHasher, hash_of};
 use crate::layout::Mixed;
@@ -68,7 +68,10 @@ impl<K: ?Sized, S, T: Kind> Viewed for Filter<K, S, T> {
 /// // Or `include_bytes!("list.filter")`.
 /// let view = FilterView::<CuckooFilter<String, StableHashBuilder>>::from_bytes(&bytes)?;
 /// assert!(view.contains("key"));
-/// assert!(!view.contains("another key"));
+/// assert_eq!((view.header().stored, &view.header().key_type[..]), (1, "str"));
+/// let mut found = [true; 2];
+/// view.contains_batch(&["key", "another key"], &mut found);
+/// assert_eq!(found, [true, false]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 // The order of the fields is that of `hashed`: the hash function is last.
@@ -133,20 +136,6 @@ impl<F: Viewed<Key: 'static, Hasher: SavedHasher>> MappedFilter<F> {
     ///
     /// # Errors
     /// Those of [`open`](FilterView::open) and [`Filter::read_from`](crate::Filter::read_from).
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, MappedFilter, StableHashBuilder};
-    ///
-    /// type Numbers = CuckooFilter<u64, StableHashBuilder>;
-    /// let path = std::env::temp_dir().join("concurrent-cuckoo-filter.example-open-with-hasher");
-    /// let hasher = StableHashBuilder::with_seeds(1, 2);
-    /// let filter = Numbers::with_capacity_and_hasher(100, hasher.clone());
-    /// filter.insert(&7)?;
-    /// filter.snapshot().without_seeds().save(&path)?;
-    /// assert!(MappedFilter::<Numbers>::open_with_hasher(&path, hasher)?.contains(&7));
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn open_with_hasher(path: impl AsRef<Path>, hasher: F::Hasher) -> Result<Self, SnapshotError> {
         Self::map(path.as_ref(), |_| Ok(hasher))
     }
@@ -193,18 +182,6 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
     ///
     /// # Errors
     /// Those of [`Filter::read_from`](crate::Filter::read_from), and if anything follows the snapshot.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView, StableHashBuilder};
-    ///
-    /// type Numbers = CuckooFilter<u64, StableHashBuilder>;
-    /// let hasher = StableHashBuilder::with_seeds(1, 2);
-    /// let mut bytes = Vec::new();
-    /// Numbers::with_capacity_and_hasher(100, hasher.clone()).snapshot().without_seeds().write_to(&mut bytes)?;
-    /// assert!(FilterView::<Numbers>::from_bytes(&bytes).is_err());
-    /// assert_eq!(FilterView::<Numbers>::from_bytes_with_hasher(&bytes, hasher)?.header().stored, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn from_bytes_with_hasher(bytes: &'a [u8], hasher: F::Hasher) -> Result<Self, SnapshotError> {
         let view = FilterView::new(bytes.into(), |_| Ok(hasher))?;
         view.check()?;
@@ -215,9 +192,10 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
         bytes: Bytes<'a>,
         hasher: impl FnOnce(&SnapshotHeader) -> Result<F::Hasher, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
-        let (mut stored, tables) = Stored::new(&bytes, F::Kind::NAME)?;
-        let hasher = hasher(&stored.header)?;
-        stored.header.check_hashing::<F::Key, F::Hasher>(&hasher)?;
+        let (mut stored, tables, hasher) = Stored::new(&bytes, |header| {
+            let hasher = hasher(header)?;
+            header.check_filter::<F::Key, F::Hasher, F::Kind>(&hasher).map(|()| hasher)
+        })?;
         let now = RelaxedCounter::default();
         now.raise(stored.epoch_after(Duration::ZERO));
         let lookups = Lookups::new(bytes, &stored, tables)?;
@@ -239,18 +217,6 @@ impl<F: Viewed> FilterView<'_, F> {
     }
 
     /// Returns the header of the snapshot.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView};
-    ///
-    /// let filter = CuckooFilter::<u64>::with_capacity(100);
-    /// filter.insert(&7)?;
-    /// let mut bytes = Vec::new();
-    /// filter.write_to(&mut bytes)?;
-    /// let view = FilterView::<CuckooFilter<u64>>::from_bytes(&bytes)?;
-    /// assert_eq!((view.header().config.capacity, view.header().stored, &view.header().key_type[..]), (100, 1, "u64"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn header(&self) -> &SnapshotHeader {
         &self.stored.header
@@ -302,20 +268,6 @@ impl<F: Viewed<Hasher: BuildHasher>> FilterView<'_, F> {
     ///
     /// # Panics
     /// If `keys` and `found` differ in length.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView};
-    ///
-    /// let filter = CuckooFilter::<u64>::with_capacity(100);
-    /// filter.insert(&7)?;
-    /// let mut bytes = Vec::new();
-    /// filter.write_to(&mut bytes)?;
-    /// let view = FilterView::<CuckooFilter<u64>>::from_bytes(&bytes)?;
-    /// let mut found = [false; 2];
-    /// view.contains_batch(&[6, 7], &mut found);
-    /// assert_eq!(found, [false, true]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[track_caller]
     pub fn contains_batch<Q: BatchKey<F::Key, Form>, Form>(&self, keys: &[Q], found: &mut [bool]) {
         self.lookups.contains_each(keys, |key| self.mixed(key), self.now.get(), found);
@@ -371,8 +323,7 @@ impl<K: ?Sized, S: BuildHasher> FilterView<'_, CountingFilter<K, S>> {
     where
         K: Borrow<Q>,
     {
-        let values = self.lookups.values(self.mixed(key), self.now.get());
-        values.map(|value| self.lookups.of_tags(|tags| tags.count(value))).max().unwrap_or(0)
+        self.lookups.tables().map_or(0, |tables| tables.count(self.mixed(key), self.now.get()))
     }
 }
 
@@ -394,7 +345,8 @@ impl<K: ?Sized, S: BuildHasher> FilterView<'_, TaggedFilter<K, S>> {
     where
         K: Borrow<Q>,
     {
-        self.lookups.values(self.mixed(key), 0).map(|value| value - 1)
+        let values = self.lookups.tables().map(|tables| tables.values(self.mixed(key), 0));
+        values.unwrap_or_default().into_iter().map(|value| value - 1)
     }
 }
 

@@ -2,16 +2,17 @@
 
 use crate::layout::{Format, Place};
 use crate::raw::probe::BucketLayout;
-use crate::raw::{Compare, Positions, Probed, Shape};
+use crate::raw::{Bare, Contains, Positions, Probed, Shape, contains_in};
 use crate::snapshot::Stored;
 use crate::sys::bytes::Bytes;
+use crate::sys::isa::Compiled;
 
 /// Bytes after a bucket that lookups may read. The trailer follows the last record.
 pub(super) const SPARE: usize = 3 * size_of::<u64>();
 
-pub(super) struct Records<'a, T> {
+pub(super) struct Records<'a> {
     pub(super) bytes: Bytes<'a>,
-    slots: T,
+    pub(super) contains: Compiled<Contains<Records<'a>>>,
     shape: Shape<RecordStrides>,
 }
 
@@ -23,19 +24,19 @@ pub(super) struct RecordStrides {
     bucket: u64,
 }
 
-impl<'a, T> Records<'a, T> {
+impl<'a> Records<'a> {
     /// Creates the shards of a snapshot whose records have equal length.
-    pub(super) fn new(bytes: Bytes<'a>, slots: T, stored: &Stored) -> Self {
+    pub(super) fn new(bytes: Bytes<'a>, stored: &Stored) -> Self {
         let (plan, first, stride) = (stored.plan(), stored.first, stored.stride());
         let end = first + (plan.shards - 1) * stride + plan.words * size_of::<u64>();
         assert!(end + SPARE <= bytes.len(), "a trailer follows the last record");
         let (first, shard) = (8 * first as u64, 8 * stride as u64);
         let strides = |format: &Format| RecordStrides { first, shard, bucket: format.bucket_bits };
-        Records { bytes, slots, shape: Shape::new(plan, strides) }
+        Records { bytes, contains: contains_in(plan), shape: Shape::new(plan, strides) }
     }
 }
 
-impl<'a, T: Compare> Probed for Records<'a, T> {
+impl<'a> Probed for Records<'a> {
     type Positions = RecordStrides;
     type Source = Bytes<'a>;
     type Version<'b>
@@ -43,15 +44,15 @@ impl<'a, T: Compare> Probed for Records<'a, T> {
     where
         Self: 'b;
     type Slots<'b>
-        = T
+        = Bare
     where
         Self: 'b;
 
-    const SPECIALIZED: bool = !T::TAGGED;
+    const SPECIALIZED: bool = true;
 
     #[inline(always)]
-    fn slots(&self) -> T {
-        self.slots
+    fn slots(&self) -> Bare {
+        Bare
     }
 
     #[inline(always)]

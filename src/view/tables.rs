@@ -2,18 +2,20 @@
 //! in filters with values beside fingerprints.
 
 use super::records::SPARE;
+use crate::filter::hashing;
 use crate::layout::{Bucket, CellPlace, Fingerprint, Format, Geometry, Mixed, Moment, Plan, SLOTS, Tags, hits_less};
 use crate::raw::probe::{BucketLayout, BucketLayoutKind, Runs, runs_at, with_layout};
-use crate::raw::{BLOCK, Compare, Fingerprints, Next, layout_of};
+use crate::raw::{BLOCK, Next, layout_of};
 use crate::snapshot::Placed;
 use crate::sys::bytes::Bytes;
-use crate::sys::isa::{Compiled, Function, Signature};
+use crate::sys::isa::{Compiled, Function, Of, Signature};
 use crate::sys::prefetch::{CacheLevel, level_for};
 use arrayvec::ArrayVec;
 use core::marker::PhantomData;
 use std::collections::TryReserveError;
 
-pub(super) struct Tables {
+pub(super) struct Tables<'a> {
+    pub(super) bytes: Bytes<'a>,
     geometry: Geometry,
     plan: Plan,
     tables: Vec<Table>,
@@ -21,7 +23,7 @@ pub(super) struct Tables {
     cells: Vec<u32>,
     /// The tags beside fingerprints, if any.
     tags: Option<Tags>,
-    find: Compiled<Find>,
+    find: Compiled<Find<'a>>,
 }
 
 struct Table {
@@ -32,7 +34,7 @@ struct Table {
     /// The stored bits of a fingerprint.
     mask: u32,
     high: u64,
-    /// See [`Compare`].
+    /// The factor that repeats a fingerprint in every slot of a run, and the number that [`hits_less`] adds.
     unit: u64,
     minus: u64,
     format: Format,
@@ -47,38 +49,32 @@ struct Site<'t> {
     begins: [u64; 2],
 }
 
-/// The signature of the search for the fingerprint of a key, with any tag.
-struct Find;
+/// The search for the fingerprint of a key, with any tag.
+type Find<'t> = Of<Tables<'t>, Mixed, bool>;
 
-impl Signature for Find {
-    type Context = Tables;
-    type Input<'a> = (&'a Bytes<'a>, Mixed);
-    type Output = bool;
-}
+struct FindEach<'t>(PhantomData<Tables<'t>>);
 
-struct FindEach;
-
-impl Signature for FindEach {
-    type Context = Tables;
-    type Input<'a> = (&'a Bytes<'a>, Next<'a>, &'a mut [bool]);
+impl<'t> Signature for FindEach<'t> {
+    type Context = Tables<'t>;
+    type Input<'a> = (Next<'a>, &'a mut [bool]);
     type Output = ();
 }
 
 /// The two searches, compiled for the layout of the widest tables.
 struct FindAs<L>(PhantomData<L>);
 
-impl<L: BucketLayout> Function<Find> for FindAs<L> {
+impl<'t, L: BucketLayout> Function<Find<'t>> for FindAs<L> {
     #[inline(always)]
-    fn run(tables: &Tables, (bytes, mixed): (&Bytes<'_>, Mixed)) -> bool {
-        tables.site(mixed).finds::<L>(bytes)
+    fn run(tables: &Tables<'t>, mixed: Mixed) -> bool {
+        tables.site(mixed).finds::<L>(&tables.bytes)
     }
 }
 
-impl<L: BucketLayout> Function<FindEach> for FindAs<L> {
+impl<'t, L: BucketLayout> Function<FindEach<'t>> for FindAs<L> {
     /// Processes one block at a time, and fetches the lines of the next block meanwhile.
     #[inline(always)]
-    fn run(tables: &Tables, (bytes, next, found): (&Bytes<'_>, Next<'_>, &mut [bool])) {
-        let level = level_for(bytes.len());
+    fn run(tables: &Tables<'t>, (next, found): (Next<'_>, &mut [bool])) {
+        let (bytes, level) = (&tables.bytes, level_for(tables.bytes.len()));
         let mut place = || {
             let mut mixed = [Mixed::default(); BLOCK];
             let count = next(&mut mixed);
@@ -128,27 +124,27 @@ impl Site<'_> {
     }
 }
 
-impl Tables {
+impl<'a> Tables<'a> {
     /// Creates the tables, in the order of their cells, which cover the directory.
-    pub(super) fn new(bytes: &Bytes<'_>, plan: &Plan, placed: &[Placed]) -> Result<Self, TryReserveError> {
+    pub(super) fn new(bytes: Bytes<'a>, plan: &Plan, placed: &[Placed]) -> Result<Self, TryReserveError> {
         let (mut tables, mut cells) = (Vec::new(), Vec::new());
         tables.try_reserve_exact(placed.len())?;
         cells.try_reserve_exact(plan.shards * plan.cells_at(0))?;
-        let slots = Fingerprints { tag_bits: plan.tag_bits() };
         for (number, &Placed { first, extent, epoch }) in placed.iter().enumerate() {
             cells.resize(extent.first_cell + plan.cells_at(extent.depth), number as u32);
             let refills_left = plan.extension_bits - plan.level(&extent);
             let plan = plan.leaf(&extent);
             assert!(first + plan.words * size_of::<u64>() + SPARE <= bytes.len(), "a trailer follows the last table");
             let format = Format::new(plan.slot_bits);
+            let unit = format.lanes.low << plan.tag_bits();
             tables.push(Table {
                 begin: 8 * first as u64,
                 bucket_bits: format.bucket_bits as u32,
                 refills_left,
                 mask: u32::MAX >> (u32::BITS - plan.fingerprint_bits),
                 high: format.lanes.high,
-                unit: slots.unit(format.lanes.low),
-                minus: slots.minus(format.lanes.low),
+                unit,
+                minus: unit.wrapping_neg(),
                 format,
                 epoch,
             });
@@ -156,16 +152,12 @@ impl Tables {
         assert_eq!(cells.len(), plan.shards * plan.cells_at(0), "a table for each cell");
         let find = with_layout!(layout_of(plan), L => Compiled::for_scalars::<FindAs<L>>());
         let tags = (plan.tag_bits() > 0).then(|| Tags::new(plan));
-        Ok(Tables { geometry: Geometry::new(plan), plan: *plan, tables, cells, tags, find })
+        Ok(Tables { bytes, geometry: Geometry::new(plan), plan: *plan, tables, cells, tags, find })
     }
 
     pub(super) fn slots(&self) -> usize {
         let of_a_shard = self.plan.slots() / self.plan.shards;
         self.tables.iter().map(|table| of_a_shard >> table.refills_left).sum()
-    }
-
-    pub(super) fn tags(&self) -> Option<Tags> {
-        self.tags
     }
 
     #[inline(always)]
@@ -180,40 +172,35 @@ impl Tables {
 
     /// Returns whether the key is present at this epoch.
     #[inline]
-    pub(super) fn contains(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> bool {
-        self.find.call(self, (bytes, mixed)) && self.is_alive(bytes, mixed, now)
+    pub(super) fn contains(&self, mixed: Mixed, now: u64) -> bool {
+        self.find.call(self, mixed) && self.is_alive(mixed, now)
     }
 
     /// Returns whether a copy of a key whose fingerprint was found is alive at this epoch.
-    pub(super) fn is_alive(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> bool {
-        self.tags.is_none() || !self.values(bytes, mixed, now).is_empty()
+    fn is_alive(&self, mixed: Mixed, now: u64) -> bool {
+        self.tags.is_none() || !self.values(mixed, now).is_empty()
     }
 
-    /// Sets for each key whether its fingerprint was found.
-    pub(super) fn find_each(&self, bytes: &Bytes<'_>, next: Next<'_>, found: &mut [bool]) {
-        let compiled: Compiled<FindEach> =
+    /// Sets for each key whether it is present at this epoch.
+    pub(super) fn contains_each<T>(&self, keys: &[T], mixed: impl Fn(&T) -> Mixed, now: u64, found: &mut [bool]) {
+        let find: Compiled<FindEach<'_>> =
             with_layout!(layout_of(&self.plan), L => Compiled::for_vectors::<FindAs<L>>());
-        compiled.call(self, (bytes, next, found));
-    }
-
-    /// Clears `found` for the keys that are dead at this epoch.
-    pub(super) fn keep_alive<T>(
-        &self,
-        bytes: &Bytes<'_>,
-        keys: &[T],
-        mixed: impl Fn(&T) -> Mixed,
-        now: u64,
-        found: &mut [bool],
-    ) {
+        find.call(self, (&mut hashing(keys, &mixed), found));
         if self.tags.is_some() {
             for (key, found) in keys.iter().zip(found).filter(|(_, found)| **found) {
-                *found = self.is_alive(bytes, mixed(key), now);
+                *found = self.is_alive(mixed(key), now);
             }
         }
     }
 
+    /// Returns the count of the key at this epoch.
+    pub(super) fn count(&self, mixed: Mixed, now: u64) -> u32 {
+        let count = |value| self.tags.map_or(1, |tags| tags.count(value));
+        self.values(mixed, now).into_iter().map(count).max().unwrap_or(0)
+    }
+
     /// Returns the values of the copies of the key that are alive at this epoch, in the state in which their table was written.
-    pub(super) fn values(&self, bytes: &Bytes<'_>, mixed: Mixed, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
+    pub(super) fn values(&self, mixed: Mixed, now: u64) -> ArrayVec<u32, { 2 * SLOTS }> {
         let Some(tags) = self.tags else { return ArrayVec::new() };
         let Site { table, fingerprint, begins } = self.site(mixed);
         let (moment, age) = (tags.moment(table.epoch), now.saturating_sub(table.epoch));
@@ -222,7 +209,7 @@ impl Tables {
                 && u64::from(tags.epochs(tags.value(*slot, moment))) > age
         };
         let slot_bits = table.format.slot_bits;
-        let runs = runs_at(BucketLayoutKind::of(slot_bits), bytes, begins, 2 * slot_bits);
+        let runs = runs_at(BucketLayoutKind::of(slot_bits), &self.bytes, begins, 2 * slot_bits);
         let slots = runs.into_iter().flat_map(|runs| table.format.slots(runs));
         slots.filter(|slot| is_alive(slot, moment)).map(|slot| tags.value(slot, moment)).collect()
     }

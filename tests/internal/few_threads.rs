@@ -3,7 +3,7 @@
 
 use crate::filter::hashing;
 use crate::layout::{Hop, Mixed, Plan};
-use crate::raw::RawFilter;
+use crate::raw::{Put, RawFilter};
 use crate::sys::memory::HugePages;
 use std::thread;
 
@@ -16,11 +16,11 @@ const OTHERS: u64 = 24;
 fn raced(plan: &Plan) {
     let raw: &RawFilter = &RawFilter::new(plan, HugePages::Unadvised).expect("memory");
     let staying: Vec<Mixed> = (0..STAYING).map(Mixed::of).collect();
-    staying.iter().for_each(|&key| assert_eq!(raw.insert(key), Ok(())));
+    staying.iter().for_each(|&key| assert_eq!(raw.put(key, Put::COPY), Ok(0)));
     thread::scope(|scope| {
         scope.spawn(|| {
             for key in (STAYING..STAYING + OTHERS).map(Mixed::of) {
-                if raw.insert(key).is_ok() && !plan.grows() {
+                if raw.put(key, Put::COPY).is_ok() && !plan.grows() {
                     assert!(raw.remove(key), "a key that was just inserted");
                 }
             }
@@ -53,7 +53,7 @@ fn a_key_that_is_relocated_without_pause_is_found() {
     for bits in [8, 13, 16, 24] {
         let raw: &RawFilter = &RawFilter::new(&Plan::one_shard(bits, 8, 4), HugePages::Unadvised).expect("memory");
         let key = Mixed::of(7);
-        assert_eq!(raw.insert(key), Ok(()));
+        assert_eq!(raw.put(key, Put::COPY), Ok(0));
         let (shard, class) = raw.flat().locate(key);
         let (there, back) = (class.first, class.second);
         let hop = |from, to| Hop { fingerprint: class.fingerprint, from, to };

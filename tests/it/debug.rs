@@ -28,7 +28,7 @@ fn hash_functions_show_none_of_their_keys() {
 #[test]
 fn what_is_under_way_shows_what_was_asked_for() {
     let builder = CuckooFilter::<String>::builder().capacity(10).stripes(3);
-    let shown = "Builder { capacity: Some(10), max_capacity: None, false_positive_rate: None, fingerprint_bits: None, stripes: Some(3), options: (), .. }";
+    let shown = "Builder { capacity: Some(10), max_capacity: None, false_positive_rate: None, fingerprint_bits: None, stripes: Some(3), options: Options { life: None, steps: 6, counter_bits: 4, tags: 7 }, .. }";
     check(&builder, shown);
     let filter = builder.build().unwrap();
     check(&filter.bulk().max_listed(7), "Bulk { max_listed: 7, .. }");

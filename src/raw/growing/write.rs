@@ -96,6 +96,8 @@ fn full_from(leaf: &Leaf) -> f64 {
 }
 
 impl<K: SlotKind> Writes for Growing<K> {
+    const TAGGED: bool = K::TIMED;
+
     #[inline(always)]
     fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
         let place = self.cell_place(mixed);
@@ -233,7 +235,7 @@ mod tests {
     fn a_table_that_is_being_emptied_is_not_full() {
         let plan = Plan { reserve_bits: 3, ..Plan::one_shard(16, 64, 4) };
         let raw = Arc::new(RawFilter::<Bare>::new(&plan, HugePages::Unadvised).unwrap());
-        (0..128).for_each(|key| assert_eq!(raw.insert(Mixed::of(key)), Ok(())));
+        (0..128).for_each(|key| assert_eq!(raw.put(Mixed::of(key), Put::COPY), Ok(0)));
         raw.growing().unwrap().reserve(256).unwrap();
         let during = Arc::clone(&raw);
         let hook = move |step| {

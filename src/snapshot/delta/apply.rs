@@ -4,6 +4,7 @@ use super::Name;
 use super::format::{self, Change, End, NAME, Next};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::CuckooFilter;
+use crate::filter::kind::Plain;
 use crate::hashing::SavedHasher;
 use crate::layout::{CellPlace, Geometry, Plan, SLOTS, Search, SearchBudget};
 use crate::raw::{Bare, Exclusive, Fixed, Growing, Put, RawFilter};
@@ -103,8 +104,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> CuckooFilter<K, S> {
     pub fn apply_delta(&self, delta: impl Read) -> Result<DeltaReport, SnapshotError> {
         let delta = Delta::read(delta)?;
         delta.header.check_whole()?;
-        delta.header.check_kind("plain")?;
-        delta.header.check_hashing::<K, S>(self.hasher())?;
+        delta.header.check_filter::<K, S, Plain>(self.hasher())?;
         if !delta.header.plan().places_alike(self.plan()) {
             return Err(SnapshotError::DeltaOfAnother { what: "size" });
         }

@@ -23,27 +23,6 @@ impl<R: Read> SnapshotReader<R> {
     /// Reads each slot of both, and sorts the slots of changed shards. The delta has 6 bytes per inserted or removed fingerprint,
     /// and up to 127 per changed shard, or in a growing filter per changed table of the smaller snapshot. Memory: eight times that
     /// of a shard, or of all tables that a table was split into in the meantime.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
-    ///
-    /// type List = CuckooFilter<String, StableHashBuilder>;
-    /// let list = List::with_capacity_and_hasher(100_000, StableHashBuilder::default());
-    /// let (mut yesterday, mut today, mut delta) = (Vec::new(), Vec::new(), Vec::new());
-    /// list.insert("a.com")?;
-    /// list.write_to(&mut yesterday)?;
-    /// list.remove("a.com");
-    /// list.insert("b.com")?;
-    /// list.write_to(&mut today)?;
-    /// SnapshotReader::new(&today[..])?.write_delta_since(SnapshotReader::new(&yesterday[..])?, &mut delta)?;
-    /// assert!(delta.len() < 1000);
-    ///
-    /// // Elsewhere:
-    /// let replica: List = SnapshotReader::new(&yesterday[..])?.into_filter()?;
-    /// replica.apply_delta(&delta[..])?;
-    /// assert!(replica.contains("b.com") && !replica.contains("a.com"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn write_delta_since<O: Read>(
         mut self,
         mut older: SnapshotReader<O>,

@@ -160,14 +160,8 @@ impl<K: Kind> World<K> {
         seen
     }
 
-    /// As the faces of the kinds insert.
     fn put(&self, key: Mixed, put: Put) -> Said {
-        let had = match (K::tagged(&self.raw), put.if_present) {
-            (Some(raw), _) => raw.put(key, put),
-            (None, IfPresent::Another) => self.raw.insert(key).map(|()| 0),
-            (None, _) => self.raw.insert_unique(key).map(|stored| (!stored).into()),
-        };
-        Said::put(put, had)
+        Said::put(put, self.raw.put(key, put))
     }
 
     /// What a bulk operation does to a shard: these insertions and removals, each seen by others as soon as it is done. In a
