@@ -190,7 +190,10 @@ fn what_is_stored_during_a_long_advance_lives_and_dies_by_its_tag() {
         let add = move |filter: &RawFilter<Tagging>, copy: &Assembly<Tagging>, shard| {
             let mut words = vec![0; plan.words];
             let Ok(()) = filter.copy_each(shard..shard + 1, &mut words, |table, words| {
-                let fill = |shard: Shard<'_>| Ok::<_, Infallible>(shard.fill_with(words.iter().copied(), table.count));
+                let fill = |shard: Shard<'_>| {
+                    shard.fill_with(words.iter().copied(), table.count);
+                    Ok::<_, Infallible>(())
+                };
                 assert!(copy.add(&table.extent, table.epoch, fill).is_ok());
                 Ok::<_, Infallible>(())
             });

@@ -235,6 +235,7 @@ impl Folder {
         self.0.join("filter")
     }
 
+    #[cfg(all(feature = "shared", target_os = "linux"))]
     pub(crate) fn files(&self) -> usize {
         fs::read_dir(&self.0).unwrap().count()
     }
