@@ -131,6 +131,11 @@ impl Tags {
         slot.wrapping_sub(moment.dead) & self.most
     }
 
+    /// Returns a slot that has its value at another moment.
+    pub(crate) fn moved(self, slot: u32, from: Moment, to: Moment) -> u32 {
+        slot & !self.most | (self.value(slot, from) + to.dead) & self.most
+    }
+
     /// Returns the fingerprint of a slot; `None` if it is empty or dead.
     #[inline]
     pub(crate) fn fingerprint(self, slot: u32, moment: Moment) -> Option<Fingerprint> {

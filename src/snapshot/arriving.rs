@@ -2,7 +2,7 @@
 
 use super::format::{self, Header, PIECE, Record, Sums};
 use crate::error::{SnapshotError, SnapshotPlace};
-use crate::layout::{Extent, Plan};
+use crate::layout::{Extent, Packer, Plan, Tags, unpack};
 use crate::raw::{Shard, Unfilled, fill_alone};
 use core::ops::Range;
 use crc32c::crc32c;
@@ -80,11 +80,11 @@ impl<R: Read> Arriving<'_, R> {
     /// Calls `work` with each record, one at a time in the same memory.
     pub(super) fn each(
         mut self,
-        mut work: impl FnMut(&Arrived) -> Result<(), SnapshotError>,
+        mut work: impl FnMut(&mut Arrived) -> Result<(), SnapshotError>,
     ) -> Result<(), SnapshotError> {
         let mut bytes = Vec::new();
-        while let Some(arrived) = self.next(bytes)? {
-            work(&arrived)?;
+        while let Some(mut arrived) = self.next(bytes)? {
+            work(&mut arrived)?;
             bytes = arrived.bytes;
         }
         Ok(())
@@ -104,6 +104,33 @@ impl Arrived {
             return Ok(());
         }
         Err(SnapshotError::Damaged { place: self.head.place })
+    }
+
+    /// Moves the time of a checked record to the beginning of epoch 0, where each slot has the epochs that it has left: parts
+    /// come from filters whose clocks began at different times.
+    pub(super) fn restart(&mut self, header: &Header) -> Result<(), SnapshotError> {
+        self.check()?;
+        if header.life.is_none() {
+            return Ok(());
+        }
+        let (table, record) = (header.plan.leaf(&self.head.extent), &mut self.head.record);
+        let (tags, slot_bits) = (Tags::new(&table), table.slot_bits);
+        let (then, zero) = (tags.moment(record.epoch), tags.moment(0));
+        let words: Vec<u64> = self.bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
+        let mut at = self.bytes.as_chunks_mut().0.iter_mut();
+        let mut packer = Packer::new(slot_bits, |word: u64| {
+            if let Some(at) = at.next() {
+                *at = word.to_le_bytes();
+            }
+        });
+        for slot in unpack(&words, slot_bits, table.buckets as usize).flatten() {
+            // A dead slot stays one until it is counted.
+            let moved = if slot == 0 { 0 } else { tags.moved(slot, then, zero) };
+            packer.push(moved.into());
+        }
+        packer.end();
+        (record.epoch, record.passed, record.sum) = (0, 0, crc32c(&self.bytes));
+        Ok(())
     }
 
     /// Stores the words if they match their head.

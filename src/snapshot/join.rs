@@ -122,7 +122,11 @@ pub(super) fn join<K: ?Sized + 'static, S: SavedHasher, T: Kind>(
             Some(joined) => joined,
         };
         joined.begin(&reader.header)?;
-        reader.read_into(joined)?;
+        let header = reader.header.parsed.clone();
+        reader.arriving().each(|arrived| {
+            arrived.restart(&header)?;
+            joined.store(arrived.bytes.len())?.add(arrived)
+        })?;
     }
     joined.ok_or(SnapshotError::NoParts)?.into_filter(hasher)
 }
@@ -138,7 +142,7 @@ impl<R: Read> SnapshotReader<R> {
     /// Those of [`Filter::join`]. Missing, repeated and foreign parts are detected by their headers, before anything is written.
     ///
     /// # Complexity
-    /// Memory: the bytes of one shard. All readers are open at the same time.
+    /// Memory: the bytes of one shard, or twice that of a filter with a time to live. All readers are open at the same time.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
@@ -206,7 +210,7 @@ fn write<R: Read>(
     let mut records = Records::begin(&header.parsed, writer)?;
     for mut reader in readers {
         reader.arriving().each(|arrived| {
-            arrived.check()?;
+            arrived.restart(&header.parsed)?;
             records.write(&arrived.head.record, &arrived.bytes)
         })?;
     }

@@ -4,7 +4,8 @@
 use crate::support::hasher;
 use concurrent_cuckoo_filter::kind::Expiring;
 use concurrent_cuckoo_filter::{
-    BuildError, Builder, ExpiringFilter, InsertError, MergeError, SnapshotError, SnapshotReader, StableHashBuilder,
+    BuildError, Builder, ExpiringFilter, FilterView, InsertError, MergeError, SnapshotError, SnapshotReader,
+    StableHashBuilder,
 };
 use fastrand::Rng;
 use std::collections::HashMap;
@@ -362,4 +363,40 @@ fn what_is_written_at_the_end_of_time_is_read() {
     assert!(build(longest).is_ok());
     let error = build(longest + second).unwrap_err();
     assert!(matches!(error, BuildError::TimeToLiveTooLong { .. }), "{error}");
+}
+
+/// Parts of filters that were built at different moments, and of one filter that was saved at different ones.
+#[test]
+fn joined_keys_keep_the_time_that_they_had_left() {
+    for grows in [false, true] {
+        let builder = || if grows { builder(600_000).max_capacity(1_200_000) } else { builder(600_000) };
+        let build = || builder().steps(6).build().unwrap();
+        let (old, young) = (build(), build());
+        let shards = old.config().shards;
+        // Six steps and half of one more: tags of eight epochs have come round nearly once.
+        old.advance_to(65 * SECOND);
+        let life = |key: u64| SECOND * (10 + key % 50) as u32;
+        let keys = 0..20_000_u64;
+        for (filter, key) in [&old, &young].into_iter().flat_map(|filter| keys.clone().map(move |key| (filter, key))) {
+            filter.insert_for(&key, life(key)).unwrap();
+        }
+        let part = |filter: &Seen, shards| written(|to| filter.snapshot().shards(shards).write_to(to));
+        let parts = [part(&old, 0..1), part(&young, 1..shards)];
+        let parts = || parts.iter().map(|part| &part[..]);
+        let mut whole = Vec::new();
+        SnapshotReader::join_to(parts(), &mut whole).unwrap();
+        let view = FilterView::<Seen>::from_bytes(&whole).unwrap();
+        let (joined, read) = (Seen::join(parts(), hasher()).unwrap(), read(&whole, Duration::ZERO).unwrap());
+        for passed in [0, 9, 29, 49, 59, 100].map(|seconds| SECOND * seconds) {
+            joined.advance_to(passed);
+            read.advance_to(passed);
+            view.advance_to(passed);
+            for key in keys.clone() {
+                let found = [joined.contains(&key), read.contains(&key), view.contains(&key)];
+                assert!(found == [true; 3] || passed >= life(key), "{key} after {passed:?}: {found:?}");
+                assert!(found[0] == found[1] && found[0] == found[2], "{key} after {passed:?}: {found:?}");
+            }
+        }
+        assert!(keys.clone().all(|key| !joined.contains(&key)), "nothing lives for ever");
+    }
 }

@@ -39,6 +39,9 @@ const RENEWED: u32 = 16;
 /// With fewer bits a live tag and a dead one are indistinguishable.
 const DEADLINE_BITS: RangeInclusive<u32> = 2..=16;
 
+/// Of a counter, or of the tag of a tagged filter.
+const COUNTER_BITS: RangeInclusive<u32> = 1..=16;
+
 /// The fields of a header, including the seeds of the hash function: only tests print it.
 #[derive(Clone, PartialEq)]
 #[cfg_attr(test, derive(Debug))]
@@ -167,6 +170,7 @@ impl Header {
         let or_zero = |has: bool, is_valid: bool, number: u64| if has { is_valid } else { number == 0 };
         let reserve_is_valid = or_zero(grows, (1..fingerprint_bits).contains(&reserve_bits), reserve_bits.into());
         let deadline_is_valid = or_zero(expires, DEADLINE_BITS.contains(&deadline_bits), deadline_bits.into());
+        let counter_is_valid = or_zero(counts, COUNTER_BITS.contains(&counter_bits), counter_bits.into());
         for (is_valid, field, found) in [
             (FINGERPRINT_BITS.contains(&fingerprint_bits), "bits of a fingerprint", fingerprint_bits.into()),
             (is_known && (!is(RENEWED) || expires && is(COUNTING)), "kind of filter", kinds.into()),
@@ -176,7 +180,7 @@ impl Header {
             (deadline_is_valid, "bits of a tag", deadline_bits.into()),
             (expires == (time_to_live > 0), "time to live", time_to_live),
             (or_zero(expires, (1..=time_to_live).contains(&tick), tick), "tick", tick),
-            (counts == (counter_bits > 0), "bits of a counter", counter_bits.into()),
+            (counter_is_valid, "bits of a counter", counter_bits.into()),
         ] {
             ensure(is_valid, field, found)?;
         }

@@ -227,7 +227,8 @@ fn a_kind_that_no_filter_has() {
         ("bits that extend buckets", 1, vec![(163, vec![1])]),
         ("bits of a counter", 0, vec![of_u32(52, 4)]),
         ("bits of a counter", 4, vec![(162, vec![4])]),
-        ("bits of a slot", 33, vec![of_u32(52, 4), (162, vec![20])]),
+        ("bits of a counter", 17, vec![of_u32(52, 4), (162, vec![17])]),
+        ("bits of a slot", 45, vec![of_u32(52, 6), (161, vec![16]), (162, vec![16]), of_u64(176, 6), of_u64(184, 1)]),
     ]);
     check_header_fields([
         ("reserved bytes", "not 0", vec![(164, vec![1])]),
