@@ -130,9 +130,10 @@ impl<K: SlotKind> Copied for RawFilter<K> {
         to: &mut dyn Write,
         clock: Option<&Clock>,
     ) -> Result<(), SnapshotError> {
-        let (words, bytes) = (header.plan.words, format::padded(header.plan.words));
-        let room = zeros(words).zip(zeros(bytes));
-        let (mut words, mut bytes) = room.ok_or(SnapshotError::OutOfMemory { bytes })?;
+        let (words, padded) = (header.plan.words, format::padded(header.plan.words));
+        let refused = |bytes| SnapshotError::OutOfMemory { bytes };
+        let mut bytes = zeros(padded).ok_or(refused(padded))?;
+        let mut words = zeros(words).ok_or(refused(words * size_of::<u64>()))?;
         let mut records = Records::begin(header, to)?;
         let shards = header.part.start - first..header.part.end - first;
         self.copy_each(shards, &mut words, |copy, words| {
