@@ -53,9 +53,9 @@ const WRITER: usize = 6;
 
 impl State {
     /// Returns the state of a file written by this process.
-    pub(super) fn live(file: &Metadata) -> Self {
-        let [high, low] = boot();
-        State([LIVE, 0, high, low, file.dev(), file.ino(), std::process::id().into()])
+    pub(super) fn live(file: &Metadata) -> io::Result<Self> {
+        let [high, low] = boot()?;
+        Ok(State([LIVE, 0, high, low, file.dev(), file.ino(), std::process::id().into()]))
     }
 
     fn read(file: &File) -> io::Result<Self> {
@@ -93,7 +93,7 @@ impl State {
         if self.is_closed() {
             return Ok(());
         }
-        if status != LIVE || [high, low] == [0; 2] || [high, low] != boot() {
+        if status != LIVE || [high, low] == [0; 2] || [high, low] != boot()? {
             return Err(SharedError::NotClosed);
         }
         if (device, inode) != (file.dev(), file.ino()) {
@@ -103,11 +103,13 @@ impl State {
     }
 }
 
-/// Returns the boot id of the machine; 0 where the system has none.
-fn boot() -> [u64; 2] {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let id = u128::from_str_radix(&text.trim().replace('-', ""), 16).unwrap_or(0);
-    [(id >> 64) as u64, id as u64]
+/// Returns the boot id of the machine, without which nobody could tell a file in use from one that a stop of the machine left.
+fn boot() -> io::Result<[u64; 2]> {
+    const FILE: &str = "/proc/sys/kernel/random/boot_id";
+    let text = fs::read_to_string(FILE).map_err(|error| io::Error::new(error.kind(), format!("{FILE}: {error}")))?;
+    let id = u128::from_str_radix(&text.trim().replace('-', ""), 16);
+    let id = id.map_err(|_| io::Error::new(ErrorKind::InvalidData, format!("{FILE} has no boot id")))?;
+    Ok([(id >> 64) as u64, id as u64])
 }
 
 /// The offsets of the parts of a filter.

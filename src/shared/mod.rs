@@ -26,6 +26,7 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use file::{Places, State};
 use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,13 +141,23 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         let path = path.as_ref();
         let replace = || {
             let (created, temporary) = Self::new(path, builder)?;
-            let old = match file::open_and_lock(path) {
-                Err(SharedError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => None,
-                old => Some(old?),
-            };
-            old.as_ref().map_or(Ok(()), file::mark_replaced)?;
-            fs::rename(&temporary.0, path)?;
-            Ok(created)
+            loop {
+                match file::open_and_lock(path) {
+                    // A link, since it fails if another process has created a file in the meantime: that is to be replaced.
+                    Err(SharedError::Io(error)) if error.kind() == ErrorKind::NotFound => {
+                        match fs::hard_link(&temporary.0, path) {
+                            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                            linked => linked?,
+                        }
+                    }
+                    old => {
+                        let locked = old?;
+                        file::mark_replaced(&locked)?;
+                        fs::rename(&temporary.0, path)?;
+                    }
+                }
+                return Ok(created);
+            }
         };
         replace().map_err(|error: SharedError| error.of_file(path))
     }
@@ -165,7 +176,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         file::lock(&file)?;
         places.allocate(&file)?;
         file::write_description(&file, &header.to_bytes())?;
-        State::live(&file.metadata()?).closed().write(&file)?;
+        State::live(&file.metadata()?)?.closed().write(&file)?;
         let created = Self::of_locked(file, huge_pages)?;
         File::open(folder)?.sync_all()?;
         Ok((created, temporary))
@@ -203,16 +214,17 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         let (header, hasher) = described::<K, S>(&file)?;
         let places = places_of(header.plan())?;
         places.check(&file)?;
-        let state = State::live(&file.metadata()?);
-        state.write(&file)?;
-        // Before the first store: a file marked as closed must hold everything stored, even after a crash of the machine.
-        file.sync_all()?;
+        let state = State::live(&file.metadata()?)?;
         let mapping = places.map(&file, true)?;
         if huge_pages {
             mapping.collapse(places.first_word, places.word_bytes());
         }
         let refused = || SharedError::Build(BuildError::OutOfMemory { bytes: mapping.len() });
         let shards = places.shards(&mapping, header.plan()).ok_or_else(refused)?;
+        // Before the first store: a file marked as closed must hold everything stored, even after a crash of the machine. Behind
+        // all that may fail without a store: the file stays closed then.
+        state.write(&file)?;
+        file.sync_all()?;
         let (raw, _) = RawFilter::take_over(shards).map_err(|unrecoverable| match unrecoverable {
             Unrecoverable::Intent { shard } => SharedError::Damaged { shard, what: "a note that no writer leaves" },
             Unrecoverable::BehindTheEnd { shard } => SharedError::Damaged { shard, what: "keys after its last bucket" },

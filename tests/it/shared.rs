@@ -11,6 +11,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Barrier;
+use std::thread;
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
@@ -92,6 +94,31 @@ fn a_filter_is_replaced_under_its_readers() {
     assert!(seen.reopen_if_replaced().unwrap());
     assert!(seen.contains(&2) && !seen.contains(&1));
     assert_eq!((seen.state(), folder.files()), (SharedState::Live, 1));
+}
+
+/// Of several that find no file there, one becomes the writer, and no other one takes its file from under its readers.
+#[test]
+fn one_of_several_that_create_or_replace_a_file_is_its_writer() {
+    let folder = Folder::new("shared-race");
+    let path = folder.path();
+    for round in 0..50 {
+        let ready = Barrier::new(4);
+        let create = || {
+            ready.wait();
+            SharedFilter::create_or_replace(&path, builder(10))
+        };
+        let created: Vec<_> = thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(create));
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(created.iter().filter(|created| created.is_ok()).count(), 1, "round {round}");
+        for error in created.iter().filter_map(|created| created.as_ref().err()) {
+            assert!(matches!(error, SharedError::WriterPresent { .. }), "{error}");
+        }
+        assert_eq!((reader(&path).unwrap().state(), folder.files()), (SharedState::Live, 1));
+        drop(created);
+        fs::remove_file(&path).unwrap();
+    }
 }
 
 #[test]
