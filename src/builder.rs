@@ -300,8 +300,9 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn memory_usage_at(&self, keys: usize) -> Result<usize, BuildError> {
-        let Planned { plan, capacities: [_, most], .. } = self.plan()?;
-        Self::bytes_at(&plan, plan.doublings_for(keys), most)
+        let Planned { plan, capacities: [_, most], life, .. } = self.plan()?;
+        let slots = life.map_or(keys, |life| life.slots_for(keys));
+        Self::bytes_at(&plan, plan.doublings_for(slots), most)
     }
 
     /// Builds the empty filter. Its memory is reserved, not written: the system supplies zeroed pages as keys arrive.
@@ -340,8 +341,8 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
         if self.stripes == Some(0) {
             return Err(BuildError::NoStripes);
         }
-        let Beside { bits: tag_bits, count_bits, spare, life } = T::beside(&self.options)?;
-        let with_spare = |keys: usize| keys.saturating_add((keys as f64 * spare).ceil() as usize);
+        let Beside { bits: tag_bits, count_bits, life } = T::beside(&self.options)?;
+        let slots_for = |keys: usize| life.map_or(keys, |life| life.slots_for(keys));
         let grows = self.max_capacity.is_some();
         let possible = match grows {
             true => layout::growing_fingerprint_bits(tag_bits),
@@ -355,7 +356,7 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
             }
             (rate, None) => Accuracy::Rate(in_range(rate.unwrap_or(DEFAULT_RATE))?),
         };
-        let (first, last) = (with_spare(capacity), with_spare(most));
+        let (first, last) = (slots_for(capacity), slots_for(most));
         let plan = if grows {
             let plan = Plan::growing(first, last, ask, self.stripes, tag_bits);
             plan.map_err(|error| match error {

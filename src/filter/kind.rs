@@ -62,8 +62,6 @@ pub(crate) struct Beside {
     pub(crate) bits: u32,
     /// Those of a counter beside a deadline.
     pub(crate) count_bits: u32,
-    /// The slots beyond the capacity, as a fraction of it: those of keys that live longer than requested.
-    pub(crate) spare: f64,
     pub(crate) life: Option<Life>,
 }
 
@@ -129,8 +127,8 @@ impl sealed::Sealed for Expiring {
 
     fn beside(options: &Options) -> Result<Beside, BuildError> {
         let (time, renews) = options.life.ok_or(BuildError::NoTimeToLive)?;
-        let (life, bits, steps) = Life::plan(time, options.steps, renews)?;
-        Ok(Beside { bits, count_bits: 0, spare: 1.0 / f64::from(steps), life: Some(life) })
+        let (life, bits) = Life::plan(time, options.steps, renews)?;
+        Ok(Beside { bits, count_bits: 0, life: Some(life) })
     }
 }
 

@@ -324,11 +324,13 @@ impl<K: ?Sized, S, T: Kind> Filter<K, S, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reserve(&self, additional: usize) -> Result<(), InsertError> {
-        let keys = self.len().saturating_add(additional);
-        if keys > self.max_capacity {
+        let slots_for = |keys| self.life().map_or(keys, |life| life.slots_for(keys));
+        // Dead keys take a slot until they are swept.
+        let slots = self.len().saturating_add(slots_for(additional));
+        if slots > slots_for(self.max_capacity) {
             return Err(InsertError::Full);
         }
-        self.raw.growing().map_or(Ok(()), |growing| growing.reserve(keys))
+        self.raw.growing().map_or(Ok(()), |growing| growing.reserve(slots))
     }
 
     /// Returns this filter as a filter whose keys are hashes returned by [`hash`](Filter::hash). Use it to hash a key

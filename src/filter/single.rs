@@ -74,8 +74,7 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     ///
     /// Nothing is read yet: the answer is as of the second step. A prefetch that is not followed by a lookup costs a few nanoseconds.
     /// Where the filter fits the caches, [`contains`](Filter::contains) alone is faster; where several keys are known at the same time,
-    /// [`contains_batch`](Filter::contains_batch) is. A growing filter reads its directory in the first step. The hash may be kept across
-    /// an `await`: a handler starts the lookup when a request arrives, and reads the answer after it has waited for something else.
+    /// [`contains_batch`](Filter::contains_batch) is. A growing filter reads its directory in the first step.
     ///
     /// A loop that starts eight lookups, then reads their answers:
     /// ```
@@ -93,6 +92,23 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     ///     found += hashes[..keys.len()].iter().filter(|hash| filter.hashed().contains(*hash)).count();
     /// }
     /// assert!(found >= 100);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    ///
+    /// A handler that starts the lookup when a request arrives, and reads the answer after it has waited for something else:
+    /// ```
+    /// # use concurrent_cuckoo_filter::CuckooFilter;
+    /// # async fn authenticate(_: &str) -> bool { true }
+    /// async fn is_blocked(filter: &CuckooFilter<String>, user: &str, domain: &str) -> bool {
+    ///     let hash = filter.prefetch(domain);
+    ///     authenticate(user).await && filter.hashed().contains(&hash)
+    /// }
+    /// # let filter = CuckooFilter::<String>::with_capacity(100);
+    /// # filter.insert("spam.example")?;
+    /// # let mut blocked = std::pin::pin!(is_blocked(&filter, "user", "spam.example"));
+    /// # let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
+    /// # assert_eq!(blocked.as_mut().poll(context), std::task::Poll::Ready(true));
+    /// # use std::future::Future;
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     #[inline]

@@ -19,8 +19,8 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// The requested life, the bits of a deadline, and the number of steps that fit them.
-    pub(crate) fn plan(time: Duration, steps: u32, renews: bool) -> Result<(Self, u32, u32), BuildError> {
+    /// The requested life, and the bits of a deadline. As many steps are taken as fit them.
+    pub(crate) fn plan(time: Duration, steps: u32, renews: bool) -> Result<(Self, u32), BuildError> {
         if time.is_zero() {
             return Err(BuildError::NoTimeToLive);
         }
@@ -36,12 +36,18 @@ impl Life {
         // Rounded up: all steps together are at least the time.
         let nanos = time.as_nanos().div_ceil(steps.into());
         let tick = Duration::new((nanos / 1_000_000_000) as u64, (nanos % 1_000_000_000) as u32);
-        Ok((Life { time, tick, renews }, bits, steps))
+        Ok((Life { time, tick, renews }, bits))
     }
 
     /// The ticks of a life that is at least this long: a part of one may have passed already when it begins.
     pub(super) fn ticks_for(&self, time: Duration) -> u32 {
         time.as_nanos().div_ceil(self.tick.as_nanos()) as u32 + 1
+    }
+
+    /// The slots of this many keys: some live for up to a tick longer than requested.
+    pub(crate) fn slots_for(&self, keys: usize) -> usize {
+        let steps = self.all_ticks() - 1;
+        keys.saturating_add((keys as f64 / f64::from(steps)).ceil() as usize)
     }
 
     /// The longest life, in ticks.

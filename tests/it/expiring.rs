@@ -400,3 +400,17 @@ fn joined_keys_keep_the_time_that_they_had_left() {
         assert!(keys.clone().all(|key| !joined.contains(&key)), "nothing lives for ever");
     }
 }
+
+/// A key may live for a step longer than requested, so that half as many slots again are in use with two steps.
+#[test]
+fn room_is_reserved_for_keys_that_live_on_for_a_step() {
+    let builder = || builder(20_000).max_capacity(1_000_000).steps(2);
+    let filter = builder().build().unwrap();
+    filter.reserve(700_000).unwrap();
+    let reserved = filter.memory_usage();
+    assert!(builder().memory_usage_at(700_000).unwrap().abs_diff(reserved) < reserved / 20);
+    (0..1_050_000).for_each(|key| filter.insert(&key).unwrap());
+    assert_eq!(filter.memory_usage(), reserved);
+    // 700,000 of them are alive, and there is room for 300,000 more.
+    assert_eq!((filter.reserve(300_000), filter.reserve(310_000)), (Ok(()), Err(InsertError::Full)));
+}
