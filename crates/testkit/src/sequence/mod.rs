@@ -101,6 +101,11 @@ impl<'a> Session<'a> {
                 }
             }
             Whole::MergeItself => now.merge_with_itself(),
+            Whole::Delta => {
+                if let Some(other) = other {
+                    now.make_from(other);
+                }
+            }
         }
         self.on_whole += usize::from(!matches!(what, Whole::Swap | Whole::CheckAll));
     }

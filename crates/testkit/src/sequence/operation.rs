@@ -42,6 +42,8 @@ pub(super) enum Whole {
     /// All that is in the other filter.
     Merge,
     MergeItself,
+    /// Turns a copy of the other filter into one of this by the difference of their snapshots.
+    Delta,
     /// Goes on with the other filter.
     Swap,
     CheckAll,
@@ -81,7 +83,8 @@ impl Operation {
                 112 => Whole::Clear,
                 113..116 => Whole::Copy,
                 116 => Whole::Join,
-                117..120 => Whole::Merge,
+                117..119 => Whole::Merge,
+                119 => Whole::Delta,
                 120 => Whole::MergeItself,
                 121..126 => Whole::Swap,
                 _ => Whole::CheckAll,

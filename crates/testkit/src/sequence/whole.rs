@@ -3,7 +3,7 @@
 use super::Filter;
 use super::subject::Subject;
 use crate::{Model, written};
-use concurrent_cuckoo_filter::MergeReport;
+use concurrent_cuckoo_filter::{MergeReport, SnapshotReader};
 
 impl Subject {
     /// Writes the filter and reads it again: that takes its place.
@@ -20,6 +20,17 @@ impl Subject {
         let parts = parts.iter().map(|part| &part[..]);
         self.filter = Filter::join(parts, self.setup.hasher()).expect("they were just written");
         self.refused = 0;
+    }
+
+    /// Applies the changes since another state, as a client does that has a copy of that.
+    pub(super) fn make_from(&self, base: &Subject) {
+        let [from, to] = [base, self].map(|subject| written(|to| subject.filter.write_to(to)));
+        let [older, newer] = [&from, &to].map(|bytes| SnapshotReader::new(&bytes[..]).expect("it was just written"));
+        let delta = written(|to| newer.write_delta_since(older, to));
+        let copy = Filter::read_from(&from[..], self.setup.hasher()).expect("it was just written");
+        let changed = copy.apply_delta(&delta[..]).expect("it is of this copy");
+        assert_eq!(base.model.len + changed.inserted - changed.removed, self.model.len);
+        assert_eq!(copy.digest(), self.filter.digest());
     }
 
     pub(super) fn merge(&mut self, other: &Subject) {
