@@ -110,7 +110,8 @@ impl<'a, T: Slots> Shard<'a, T> {
         let (moment, mut expected) = (self.moment(), vec![0; self.stripes().count()]);
         let live = self.contents().filter(|&(_, slot)| self.slots.fingerprint(slot, moment).is_some());
         live.for_each(|(bucket, _)| expected[self.stripes().number(bucket)] += 1);
-        let counts: Vec<_> = self.stripes().each().iter().map(|stripe| stripe.count()).collect();
+        let counts: Vec<_> =
+            self.stripes().each().iter().map(|stripe| super::stripe::occupied(stripe.count())).collect();
         assert_eq!(counts, expected, "each copy is counted in the stripe of its slot");
     }
 }
