@@ -40,7 +40,7 @@ pub struct SnapshotReader<R> {
     /// The checksum of the header, from which all other checksums of the snapshot start.
     pub(super) origin: u32,
     /// The path of the file, for errors, if the reader was created by `open`. The file must then end with the snapshot.
-    file: Option<PathBuf>,
+    pub(super) file: Option<PathBuf>,
     #[cfg(feature = "rayon")]
     in_parallel: bool,
 }

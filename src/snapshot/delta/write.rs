@@ -7,8 +7,10 @@ use crate::layout::{Extent, Fingerprint, Geometry, Plan, unpack};
 use crate::snapshot::SnapshotReader;
 use crate::snapshot::arriving::{Arrived, Arriving};
 use crate::snapshot::format::with_sum_of;
+use crate::snapshot::read::at_end;
 use core::cmp::Ordering;
 use std::io::{Read, Write};
+use std::path::PathBuf;
 
 impl<R: Read> SnapshotReader<R> {
     /// Writes the changes from an older snapshot of the filter to this one: a delta, which
@@ -39,9 +41,9 @@ impl<R: Read> SnapshotReader<R> {
         writer.write_all(&format::head())?;
         writer.write_all(&header)?;
         let origin = self.origin;
-        let (mut old, mut new) = (Tables::of(older.arriving()), Tables::of(self.arriving()));
+        let (mut old, mut new) = (Tables::of(&mut older), Tables::of(&mut self));
         let (mut checksums, mut end) = (origin, End { changes: 0, from: 0, to: 0 });
-        // Reading past the last tables checks the trailers of both.
+        // Reading past the last tables checks the trailers of both, and the ends of their files.
         while old.next()? & new.next()? {
             let (piece, mut before) = (old.piece().or(new.piece()), old.names());
             let digest = |names: &[Name]| names.iter().map(|name| name.digest(piece.shard)).fold(0, u64::wrapping_add);
@@ -82,19 +84,35 @@ impl<R: Read> SnapshotReader<R> {
 
 /// The tables of a snapshot, one at a time.
 struct Tables<'a, R> {
-    arriving: Arriving<'a, R>,
+    arriving: Arriving<'a, &'a mut R>,
+    file: Option<PathBuf>,
     geometry: Geometry,
     now: Option<Arrived>,
     words: Vec<u64>,
 }
 
 impl<'a, R: Read> Tables<'a, R> {
-    fn of(arriving: Arriving<'a, R>) -> Self {
+    fn of(snapshot: &'a mut SnapshotReader<R>) -> Self {
+        let file = snapshot.file.clone();
+        let arriving = snapshot.arriving();
         let geometry = Geometry::new(arriving.heads.plan());
-        Tables { arriving, geometry, now: None, words: Vec::new() }
+        Tables { arriving, file, geometry, now: None, words: Vec::new() }
     }
 
+    /// Reads and checks the next table; `false` after the last one, with which a file must end.
     fn next(&mut self) -> Result<bool, SnapshotError> {
+        let next = self.advance();
+        let Some(file) = &self.file else { return next };
+        let ended = next.and_then(|has_arrived| {
+            if !has_arrived {
+                at_end(&mut self.arriving.reader)?;
+            }
+            Ok(has_arrived)
+        });
+        ended.map_err(|error| error.of_file(file))
+    }
+
+    fn advance(&mut self) -> Result<bool, SnapshotError> {
         let bytes = self.now.take().map_or_else(Vec::new, |arrived| arrived.bytes);
         let Some(arrived) = self.arriving.next(bytes)? else { return Ok(false) };
         arrived.check_alone(self.plan())?;
@@ -127,7 +145,7 @@ impl<'a, R: Read> Tables<'a, R> {
     }
 
     fn holds_the_same_words<O: Read>(&self, other: &Tables<'_, O>) -> bool {
-        self.extent() == other.extent() && self.table().head.record.sum == other.table().head.record.sum
+        self.extent() == other.extent() && self.words == other.words
     }
 
     /// Returns the classes of the table, once per copy.
@@ -159,4 +177,49 @@ fn difference(mut before: Vec<Name>, mut after: Vec<Name>) -> [Vec<Name>; 2] {
     gone.extend(before);
     come.extend(after);
     [gone, come]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CuckooFilter;
+    use std::io::{self, ErrorKind};
+    use std::path::Path;
+
+    struct Failing;
+
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(ErrorKind::ConnectionReset.into())
+        }
+    }
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// An error of the writer names neither of the two files.
+    #[test]
+    fn an_error_of_the_system_names_the_file_it_is_of() {
+        let mut bytes = Vec::new();
+        CuckooFilter::<u64>::with_capacity(100).write_to(&mut bytes).unwrap();
+        let open = |name: &str, len: usize| {
+            let mut reader = SnapshotReader::new(bytes[..len].chain(Failing).take(bytes.len() as u64)).unwrap();
+            reader.file = Some(Path::new(name).into());
+            reader
+        };
+        let (whole, cut) = (bytes.len(), bytes.len() - 1);
+        for (newer, older, named) in [(cut, whole, "\"newer\": "), (whole, cut, "\"older\": ")] {
+            let error = open("newer", newer).write_delta_since(open("older", older), Vec::new()).unwrap_err();
+            assert!(error.to_string().starts_with(named), "{error}");
+        }
+        let error = open("newer", whole).write_delta_since(open("older", whole), Failing).unwrap_err();
+        assert_eq!(error.to_string(), io::Error::from(ErrorKind::BrokenPipe).to_string());
+    }
 }

@@ -195,6 +195,8 @@ fn every_way_of_loading_takes_the_whole_file() {
         let loaded = load(path).unwrap();
         assert!(loaded.contains(&7) && loaded.len() == 1);
     }
+    let whole = &folder.0.join("whole");
+    fs::copy(path, whole).unwrap();
     let mut longer = fs::read(path).unwrap();
     longer.push(0);
     fs::write(path, longer).unwrap();
@@ -203,4 +205,10 @@ fn every_way_of_loading_takes_the_whole_file() {
         assert!(matches!(error, SnapshotError::TrailingBytes), "{error}");
         assert!(error.to_string().contains("follows"), "{error}");
     }
+    let open = |path| SnapshotReader::open(path).unwrap();
+    for [newer, older] in [[path, whole], [whole, path]] {
+        let error = open(newer).write_delta_since(open(older), Vec::new()).unwrap_err();
+        assert!(matches!(error, SnapshotError::TrailingBytes), "{error}");
+    }
+    open(whole).write_delta_since(open(whole), Vec::new()).unwrap();
 }
