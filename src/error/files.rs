@@ -27,6 +27,12 @@ errors! {
             /// Its position in the snapshot, from 0.
             number: usize,
         } => ("table {number}"),
+        /// A change of a delta.
+        #[non_exhaustive]
+        Change {
+            /// Its position in the delta, from 0.
+            number: usize,
+        } => ("change {number}"),
         /// The trailer, after the shards.
         Trailer => ("the trailer"),
     }

@@ -187,16 +187,26 @@ impl Plan {
         self.reserve_bits > 0
     }
 
-    /// Returns the plan of a growing filter with this reserve, whose uppermost bits extend buckets; `None` if there is none.
-    pub(crate) fn with_reserve(self, bits: u32, extension_bits: u32) -> Option<Self> {
-        let (core, cell_bits) = (self.fingerprint_bits.checked_sub(bits)?, bits.checked_sub(extension_bits)?);
-        let is_read = self.fingerprint_bits <= MAX_BITS && self.slot_bits != UNGROWABLE_BITS;
-        let possible = (1..=MAX_DOUBLINGS + 1).contains(&cell_bits) && core >= MIN_CORE && is_read;
-        (possible && self.extends(extension_bits)).then_some(Plan { reserve_bits: bits, extension_bits, ..self })
+    /// Returns the plan of a growing filter with this reserve, whose uppermost bits extend buckets, or the field that prevents it.
+    pub(crate) fn with_reserve(self, bits: u32, extension_bits: u32) -> Result<Self, (&'static str, u32)> {
+        let core = self.fingerprint_bits.saturating_sub(bits);
+        let cell_bits = bits.saturating_sub(extension_bits);
+        let is_reserve = core >= MIN_CORE && (1..=MAX_DOUBLINGS + 1).contains(&cell_bits);
+        for (is_possible, field, found) in [
+            (self.fingerprint_bits <= MAX_BITS, "bits of a fingerprint", self.fingerprint_bits),
+            (self.slot_bits != UNGROWABLE_BITS, "bits of a slot", self.slot_bits),
+            (self.extends(extension_bits), "bits that extend buckets", extension_bits),
+            (is_reserve, "bits of the reserve", bits),
+        ] {
+            if !is_possible {
+                return Err((field, found));
+            }
+        }
+        Ok(Plan { reserve_bits: bits, extension_bits, ..self })
     }
 
     /// Returns whether the numbers of buckets may contain this many bits of an extension.
-    pub(crate) fn extends(&self, extension_bits: u32) -> bool {
+    fn extends(&self, extension_bits: u32) -> bool {
         let bases = self.buckets.checked_shr(extension_bits).unwrap_or(0);
         let are_whole = bases >= 2 && bases.is_multiple_of(2) && bases << extension_bits == self.buckets;
         extension_bits == 0 || self.shards == 1 && are_whole
@@ -364,7 +374,7 @@ mod tests {
             let Plan { shards, buckets, fingerprint_bits, slot_bits, stripe_shift, .. } = plan;
             prop_assert_eq!(plan.tag_bits(), tag_bits);
             let read = Plan::from_parts(shards as u64, buckets, fingerprint_bits, slot_bits, stripe_shift).unwrap();
-            prop_assert_eq!(read.with_reserve(plan.reserve_bits, plan.extension_bits), Some(plan));
+            prop_assert_eq!(read.with_reserve(plan.reserve_bits, plan.extension_bits), Ok(plan));
             for doublings in 0..=plan.reserve_bits {
                 prop_assert_ne!(plan.leaf(&plan.extent_after(doublings, 0)).slot_bits, UNGROWABLE_BITS);
             }

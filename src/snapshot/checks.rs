@@ -3,11 +3,11 @@
 use super::format::{Header, ensure};
 use super::key_type::KeyType;
 use super::read::SnapshotHeader;
-use crate::error::SnapshotError;
+use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::kind::Kind;
 #[cfg(all(feature = "shared", target_os = "linux"))]
 use crate::filter::kind::Plain;
-use crate::filter::nanos;
+use crate::filter::{Life, nanos};
 use crate::hashing::{SavedHasher, probe};
 use crate::layout::Tags;
 
@@ -15,10 +15,15 @@ impl SnapshotHeader {
     /// Returns the first difference between the filters of two headers, if any.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let (one, other) = (&self.parsed, &other.parsed);
+        let kind = |header: &Header| (header.kind, header.life.map(|life| life.renews));
+        let [time, tick] = [|life: Life| life.time, |life: Life| life.tick];
         let probes = one.key_type.probes();
         [
-            (!one.plan.places_alike(&other.plan) || one.capacities() != other.capacities(), "size"),
-            ((one.kind, one.life) != (other.kind, other.life), "kind"),
+            (kind(one) != kind(other), "kind"),
+            (one.life.map(time) != other.life.map(time), "time to live"),
+            (one.life.map(tick) != other.life.map(tick), "tick"),
+            (!one.plan.places_alike(&other.plan) || one.capacity != other.capacity, "size"),
+            (one.max_capacity != other.max_capacity, "largest capacity"),
             (one.rate != other.rate, "false-positive rate"),
             (one.key_type != other.key_type, "type of the keys"),
             (one.hasher != other.hasher || one.probe[..probes] != other.probe[..probes], "hasher or its seeds"),
@@ -38,7 +43,11 @@ impl SnapshotHeader {
         if hasher != S::NAME {
             return Err(self.mismatch::<S>());
         }
-        keys.and_then(S::from_seeds).ok_or_else(|| SnapshotError::NoSeeds { hasher: hasher.clone() })
+        let keys = keys.ok_or_else(|| SnapshotError::NoSeeds { hasher: hasher.clone() })?;
+        S::from_seeds(keys).ok_or_else(|| {
+            let found = String::from("one that the hasher refuses");
+            SnapshotError::Invalid { place: SnapshotPlace::Header, field: "set of seeds", found }
+        })
     }
 
     /// Returns an error for another kind of filter.

@@ -1,7 +1,7 @@
 //! Applying a delta to a filter in use.
 
 use super::Name;
-use super::format::{self, Change, End, NAME, Next};
+use super::format::{self, Change, End, MAGIC_LEN, NAME, Next};
 use crate::error::{SnapshotError, SnapshotPlace};
 use crate::filter::CuckooFilter;
 use crate::filter::kind::Plain;
@@ -197,10 +197,14 @@ impl Delta {
         let (mut changes, mut checksums) = (Vec::<Changed>::new(), origin);
         loop {
             let mut head = [0; PIECE];
-            exact(&mut reader, &mut head, SnapshotPlace::Trailer)?;
-            let change = match Next::parse(&head, origin, checksums)? {
+            let (magic, rest) = head.split_at_mut(MAGIC_LEN);
+            // Without a magic, all that is known is that the trailer is missing.
+            exact(&mut reader, magic, SnapshotPlace::Trailer)?;
+            let place = Next::place(magic, changes.len());
+            exact(&mut reader, rest, place)?;
+            let change = match Next::parse(&head, place, origin, checksums)? {
                 Next::End(end) if end.changes == changes.len() as u64 => return Ok(Delta { header, changes, end }),
-                Next::End(_) => return Err(SnapshotError::Damaged { place: SnapshotPlace::Trailer }),
+                Next::End(_) => return Err(SnapshotError::Damaged { place }),
                 Next::Change(change) => change,
             };
             let ended = changes.last().map_or(0, |before| before.cells[1]);

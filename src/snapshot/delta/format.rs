@@ -7,9 +7,11 @@ use crc32c::crc32c;
 
 pub(super) const NAME: usize = 6;
 
-const MAGIC: [u8; 8] = *b"\xc0delta.\n";
-const CHANGE: [u8; 8] = *b"\xc0change\n";
-const TRAILER: [u8; 8] = *b"\xc0/delta\n";
+pub(super) const MAGIC_LEN: usize = 8;
+
+const MAGIC: [u8; MAGIC_LEN] = *b"\xc0delta.\n";
+const CHANGE: [u8; MAGIC_LEN] = *b"\xc0change\n";
+const TRAILER: [u8; MAGIC_LEN] = *b"\xc0/delta\n";
 const VERSION: u64 = 2;
 
 pub(super) fn head() -> [u8; PIECE] {
@@ -18,13 +20,16 @@ pub(super) fn head() -> [u8; PIECE] {
 
 /// Returns an error unless the bytes begin a delta of the known version.
 pub(super) fn check_head(bytes: &[u8; PIECE]) -> Result<(), SnapshotError> {
-    if bytes[..8] != MAGIC {
+    if bytes[..MAGIC_LEN] != MAGIC {
         return Err(SnapshotError::NotADelta);
     }
     match number(bytes, 0) {
         VERSION if *bytes == head() => Ok(()),
         VERSION => Err(SnapshotError::Damaged { place: SnapshotPlace::Header }),
-        found => Err(SnapshotError::UnknownVersion { found: found as u32, known: VERSION as u32 }),
+        found => Err(SnapshotError::UnknownVersion {
+            found: u32::try_from(found).unwrap_or(u32::MAX),
+            known: VERSION as u32,
+        }),
     }
 }
 
@@ -75,8 +80,18 @@ impl End {
 }
 
 impl Next {
-    pub(super) fn parse(bytes: &[u8; PIECE], origin: u32, checksums: u32) -> Result<Self, SnapshotError> {
-        let (next, written) = if bytes[..8] == TRAILER {
+    /// Returns the place of a piece after so many changes, by its magic.
+    pub(super) fn place(magic: &[u8], number: usize) -> SnapshotPlace {
+        if magic == TRAILER { SnapshotPlace::Trailer } else { SnapshotPlace::Change { number } }
+    }
+
+    pub(super) fn parse(
+        bytes: &[u8; PIECE],
+        place: SnapshotPlace,
+        origin: u32,
+        checksums: u32,
+    ) -> Result<Self, SnapshotError> {
+        let (next, written) = if place == SnapshotPlace::Trailer {
             let [changes, from, to] = [0, 1, 2].map(|index| number(bytes, index));
             let end = End { changes, from, to };
             let written = end.to_bytes(checksums);
@@ -90,7 +105,7 @@ impl Next {
             (Next::Change(change), written)
         };
         // A piece that would be written differently is damaged, including its zeros, magic and checksum.
-        if written == *bytes { Ok(next) } else { Err(SnapshotError::Damaged { place: SnapshotPlace::Trailer }) }
+        if written == *bytes { Ok(next) } else { Err(SnapshotError::Damaged { place }) }
     }
 }
 

@@ -200,9 +200,8 @@ impl Header {
             .map_err(|(field, found)| invalid(field, found))?;
         plan.count_bits = if expires { counter_bits } else { 0 };
         if grows {
-            ensure(plan.extends(extension_bits), "bits that extend buckets", extension_bits)?;
             let with_reserve = plan.with_reserve(reserve_bits, extension_bits);
-            plan = with_reserve.ok_or_else(|| invalid("bits of the reserve", reserve_bits))?;
+            plan = with_reserve.map_err(|(field, found)| invalid(field, found))?;
             let most = (plan.first_slots() as u128) << reserve_bits;
             ensure(u128::from(max_capacity) <= most, "largest capacity", max_capacity)?;
         }

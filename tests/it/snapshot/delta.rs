@@ -224,6 +224,18 @@ fn cut_off_or_changed([old, new]: [Vec<u8>; 2]) {
     }
     assert!(bytes_of(&replica, b"old") == before);
     assert!(matches!(replica.apply_delta(&old[..]), Err(SnapshotError::NotADelta)));
+    // The place that is told.
+    for (at, place) in [(CHANGE + 8, "change 0"), (CHANGE + 64, "shard 0"), (delta.len() - 1, "the trailer")] {
+        let cut = replica.apply_delta(&delta[..at]).unwrap_err().to_string();
+        changed[at] ^= 1;
+        let damaged = replica.apply_delta(&changed[..]).unwrap_err().to_string();
+        changed[at] ^= 1;
+        assert!(cut.ends_with(place) && damaged.starts_with(place), "{place}: {cut}; {damaged}");
+    }
+    // A version of more than 32 bits.
+    changed[12] ^= 1;
+    let error = replica.apply_delta(&changed[..]).unwrap_err();
+    assert!(matches!(error, SnapshotError::UnknownVersion { found: u32::MAX, known: 2, .. }), "{error}");
     assert_eq!(replica.apply_delta(&delta[..]).unwrap().metadata, b"new");
     assert_eq!(replica.digest(), read(&new).digest());
 }
@@ -293,6 +305,24 @@ fn a_damaged_snapshot_gives_no_delta() {
         second[at] ^= 1;
         assert!(delta(&first, &new).is_err() && delta(&old, &second).is_err(), "{at}");
     }
+}
+
+/// The generator of the checksum added to two slots of 32 bits changes both, and not the checksum.
+#[test]
+fn changed_words_of_an_equal_checksum_are_changes() {
+    let filter = stable(20, 32);
+    (0..20).for_each(|key| filter.insert(&key).unwrap());
+    let old = bytes_of(&filter, b"");
+    let mut new = old.clone();
+    let (words, _) = new[256 + 64..].as_chunks_mut::<8>();
+    let is_full = |word: &&mut [u8; 8]| word[..4] != [0; 4] && word[4..] != [0; 4];
+    let word = words.iter_mut().find(is_full).unwrap();
+    *word = (u64::from_le_bytes(*word) ^ 0x1_05ec_76f1).to_le_bytes();
+    let delta = delta(&old, &new).unwrap();
+    let replica = read(&old);
+    let report = replica.apply_delta(&delta[..]).unwrap();
+    assert_eq!((report.removed, report.inserted), (2, 2));
+    assert_eq!(replica.digest(), read(&new).digest());
 }
 
 /// Under checksums that match: no class that the filter does not have, no digest that does not follow.

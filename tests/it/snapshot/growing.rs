@@ -99,7 +99,7 @@ fn numbers_that_no_writer_puts_there_are_named() {
     for (place, expected, (at, value)) in [
         (HEADER, "bits of the reserve is 0", field(160, 0, 1)),
         (HEADER, "bits of the reserve is 9", field(160, 9, 1)),
-        (HEADER, "bits of the reserve is 1", field(44, 31, 4)),
+        (HEADER, "bits of a fingerprint is 31", field(44, 31, 4)),
         (HEADER, "largest capacity is 9", field(168, 9, 8)),
         (HEADER, "largest capacity is 18446744073709551615", field(168, u64::MAX, 8)),
         // One half twice; all, and a half.

@@ -1,12 +1,15 @@
 //! One filter, built in parts and joined.
 
-use crate::support::{Folder, Stable as Filter, hasher};
-use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder};
+use crate::support::{Folder, Stable as Filter, bytes_of, hasher, stable_growing};
+use concurrent_cuckoo_filter::{
+    Builder, CountingFilter, CuckooFilter, SnapshotError, SnapshotPlace, SnapshotReader, StableHashBuilder,
+};
 use std::fs::File;
 use std::hash::Hash;
 use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use std::{env, io};
 use testkit::{watchdog, written};
 
@@ -224,6 +227,28 @@ fn parts_of_filters_that_were_built_differently() {
             SnapshotError::PartsDiffer { what, part: 1, .. } => assert_eq!(what, difference),
             error => panic!("{difference}: {error:?}"),
         }
+    }
+}
+
+/// What follows from the option, such as the bits of a tag, is not named.
+#[test]
+fn parts_of_filters_that_differ_in_one_option() {
+    let day = Duration::from_secs(24 * 3600);
+    let counting = || CountingFilter::<u64>::builder().capacity(100).hasher(hasher());
+    let counted = |builder: Builder<_, _, _>| written(|to| builder.build().unwrap().write_to(to));
+    let first = counted(counting().time_to_live(day));
+    let grows = |most| bytes_of(&stable_growing::<u64>(100, most, 13), b"");
+    for (parts, difference) in [
+        ([first.clone(), counted(counting().time_to_idle(day))], "kind"),
+        ([first.clone(), counted(counting().time_to_live(2 * day))], "time to live"),
+        ([first, counted(counting().time_to_live(day).steps(14))], "tick"),
+        ([grows(1000), grows(1001)], "largest capacity"),
+    ] {
+        let error = SnapshotReader::join_to(parts.iter().map(|part| &part[..]), Vec::new()).unwrap_err();
+        assert!(
+            matches!(error, SnapshotError::PartsDiffer { what, part: 1, .. } if what == difference),
+            "{difference}: {error}"
+        );
     }
 }
 

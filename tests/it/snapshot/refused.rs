@@ -229,6 +229,8 @@ fn a_kind_that_no_filter_has() {
         ("bits of a counter", 4, vec![(162, vec![4])]),
         ("bits of a counter", 17, vec![of_u32(52, 4), (162, vec![17])]),
         ("bits of a slot", 45, vec![of_u32(52, 6), (161, vec![16]), (162, vec![16]), of_u64(176, 6), of_u64(184, 1)]),
+        // A growing filter with tags of one bit.
+        ("bits of a slot", 31, vec![of_u32(52, 9), of_u32(44, 30), (160, vec![1]), (162, vec![1]), of_u64(168, 72)]),
     ]);
     check_header_fields([
         ("reserved bytes", "not 0", vec![(164, vec![1])]),
@@ -349,6 +351,10 @@ fn other_keys_of_the_hasher() {
     let result: Result<CuckooFilter<String, StableHashBuilder>, _> = reader.into_filter();
     assert!(matches!(result, Err(SnapshotError::HasherMismatch { .. })));
     assert!(Filter::read_from(&changed[..], hasher()).is_ok());
+    // Seeds that are there, and that this hash function has not.
+    let refused = sealed().with(120, 7_u64.to_le_bytes()).bytes;
+    let result: Result<Filter, _> = SnapshotReader::new(&refused[..]).unwrap().into_filter();
+    assert!(matches!(result, Err(SnapshotError::Invalid { field: "set of seeds", .. })), "{result:?}");
 }
 
 #[test]
@@ -430,6 +436,10 @@ fn keys_of_a_type_with_a_name_of_its_own() {
     assert_eq!(SnapshotReader::new(&bytes[..]).unwrap().header().key_type, "order-1");
     assert!(Orders::read_from(&bytes[..], hasher()).is_ok(), "nothing is known of this type");
     assert!(matches!(error(load_as::<u64>(&bytes)), SnapshotError::KeyTypeMismatch { .. }));
+    // A type that has a name is another type under a name that was chosen.
+    let numbers = CuckooFilter::<u64, _>::with_capacity_and_hasher(100, hasher());
+    let renamed = written(|to| numbers.snapshot().key_type("id").write_to(to));
+    assert!(matches!(error(load_as::<u64>(&renamed)), SnapshotError::KeyTypeMismatch { .. }));
     let unnamed = saved("").unwrap();
     assert_eq!(SnapshotReader::new(&unnamed[..]).unwrap().header().key_type, "");
     assert!(saved(&"n".repeat(64)).is_ok());
