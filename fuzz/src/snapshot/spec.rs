@@ -51,8 +51,9 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     let [growing, expiring, counting, tagged, renewed] = [1, 2, 4, 8, 16].map(|flag| kind & flag != 0);
     holds(!(tagged && (counting || expiring)) && (!renewed || expiring && counting))?;
     let cell = reserve.checked_sub(extension)?;
-    let reserve_is_right = (1..=15).contains(&cell) && fingerprint >= reserve + 5 && fingerprint <= 30;
-    holds(if growing { reserve_is_right } else { reserve == 0 })?;
+    let reserve_is_right = (1..=15).contains(&cell) && fingerprint >= reserve + 5;
+    let is_narrow = fingerprint <= 30 && fingerprint + tag + counter != 31;
+    holds(if growing { reserve_is_right && is_narrow } else { reserve == 0 })?;
     let bases = buckets >> extension;
     holds(extension == 0 || shards == 1 && bases >= 2 && bases % 2 == 0 && bases << extension == buckets)?;
     let largest = slots << reserve;
@@ -60,7 +61,8 @@ fn header(bytes: &[u8]) -> Option<Layout> {
     holds(if growing { grows_to } else { max_capacity == 0 })?;
     holds(if expiring { (2..=16).contains(&tag) } else { tag == 0 })?;
     holds(if expiring { (1..=time_to_live).contains(&tick) } else { tick == 0 && time_to_live == 0 })?;
-    holds((counting || tagged) == (counter > 0) && bytes[164..168] == [0; 4])?;
+    holds(if counting || tagged { (1..=16).contains(&counter) } else { counter == 0 })?;
+    holds(bytes[164..168] == [0; 4])?;
     let [name, metadata, key_type] = [140, 144, 148].map(|at| u32_at(bytes, at).unwrap_or_default() as usize);
     holds(name <= 64 && key_type <= 64 && metadata <= 1 << 16)?;
     let end = FIXED + name + key_type + metadata;
