@@ -43,11 +43,6 @@ use core::hash::BuildHasher;
 pub trait SavedHasher: BuildHasher + Sized {
     /// The name in the snapshot, at most 64 bytes. Functions with the same name may differ only in their seeds. A new
     /// version with another output needs another name, such as "mine-2" after "mine-1".
-    ///
-    /// **Do not use the name of a hash function of this crate**, not even for a wrapper with the same output. Filters
-    /// mix the hashes of other types, but not those of [`DefaultHashBuilder`](crate::DefaultHashBuilder) and
-    /// [`StableHashBuilder`](crate::StableHashBuilder), so the two place keys differently. Only the name distinguishes
-    /// them: under an equal name the snapshot loads, and the filter returns `false` for stored keys.
     const NAME: &'static str;
 
     /// Returns the seeds to store in the snapshot, which then loads without passing the hash function. `None`, the

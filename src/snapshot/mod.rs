@@ -127,6 +127,7 @@ impl<'a, K: ?Sized + 'static, S: SavedHasher> Snapshot<'a, K, S> {
 
     /// Sets the name of the type of the keys, of at most 64 bytes, for user types, which have no name otherwise. Compare it with the
     /// [`key_type`](SnapshotHeader::key_type) of the header before loading, and choose a new name whenever the `Hash` of the type changes.
+    /// It replaces the name of [a named type](Filter::read_from): filters of that type do not load the snapshot under another name.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
@@ -240,7 +241,8 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     ///
     /// Everything is checked before it is used: the header, the checksum and the count of each shard, the hash function
     /// and the type of the keys. Memory is allocated as bytes arrive, so a false length causes an error, not a large
-    /// allocation. Where keys or counts die, time continues from the last [`advance_to`](Filter::advance_to) before the
+    /// allocation; without the feature `mmap`, a filter of fixed size is allocated whole once its first shard has been
+    /// read. Where keys or counts die, time continues from the last [`advance_to`](Filter::advance_to) before the
     /// snapshot was written.
     ///
     /// These checks can miss damage to more than 32 bits, with probability 2^-32; a hash function whose output has

@@ -160,7 +160,7 @@ impl<'a, F: Viewed<Key: 'static, Hasher: SavedHasher>> FilterView<'a, F> {
     /// Those of [`Filter::load`](crate::Filter::load).
     ///
     /// # Complexity
-    /// Each byte once, in the memory of two shards, 2 MiB at the most.
+    /// Each byte once, in the memory of two shards, 2.5 MiB at the most.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{CuckooFilter, FilterView, SnapshotError};
@@ -211,7 +211,7 @@ impl<F: Viewed> FilterView<'_, F> {
     /// Those of [`Filter::read_from`](crate::Filter::read_from).
     ///
     /// # Complexity
-    /// Each byte once, in the memory of two shards, 2 MiB at the most.
+    /// Each byte once, in the memory of two shards, 2.5 MiB at the most.
     pub fn check(&self) -> Result<(), SnapshotError> {
         self.stored.check(self.lookups.bytes())
     }
