@@ -232,9 +232,10 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
         self
     }
 
-    /// Sets the least number of stripes: one lock and one version each. The default, up to 1024 within 1 % of the memory, serves dozens of
-    /// writing threads; more help only where more threads write at the same time. A stripe spans at least 16 buckets, so small
-    /// filters may have fewer.
+    /// Sets the least number of stripes: one lock and one version each, in 128 bytes. The default is up to 1024 within 1 % of the memory,
+    /// and 8 in small filters. More help where several threads write to a small filter without pause: with 8 stripes, two of them
+    /// do half as much together as one alone, and with 512 four fifths (docs/benchmarks/limits.md has the table, and a model of 64
+    /// threads). A stripe spans at least 16 buckets, so small filters may have fewer.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

@@ -11,7 +11,7 @@ use super::slots::{Bare, SlotKind};
 use super::stripe::{FencedRef, VERSION_AT};
 use crate::layout::{Mixed, Plan};
 use crate::sys::isa::Compiled;
-use crate::sys::memory::ReadOnly;
+use crate::sys::read_only::ReadOnly;
 use core::borrow::Borrow;
 
 /// The bound of attempts. Each retry takes a relocation in the key's stripe within some 20 ns.

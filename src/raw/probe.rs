@@ -8,8 +8,9 @@ use super::stripe::{STRIPE_BYTES, VersionRef, Watch};
 use crate::layout::{Format, Geometry, Packing, Place, Plan, hits_less};
 #[cfg(feature = "snapshot")]
 use crate::sys::bytes;
-use crate::sys::memory::{Buffer, ReadOnly};
+use crate::sys::memory::Buffer;
 use crate::sys::prefetch::{CacheLevel, prefetch};
+use crate::sys::read_only::ReadOnly;
 use crate::sys::sync::AtomicU64;
 use crate::sys::unaligned;
 

@@ -14,7 +14,7 @@ use crate::layout::Plan;
 use crate::raw::{Shards, Stripe};
 use crate::snapshot::open_regular;
 use crate::sys::mapping::{self, FileMapping, HUGE};
-use crate::sys::memory::ReadOnly;
+use crate::sys::read_only::ReadOnly;
 use crossbeam_utils::CachePadded;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};

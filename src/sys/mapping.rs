@@ -3,7 +3,8 @@
 //! Other processes may store any bytes into it at any time, so its contents are accessible as atomic numbers only, of which every
 //! value is valid. If the file is truncated, the system kills a process that reads beyond its end.
 
-use super::memory::{Buffer, ReadOnly, Zeroed};
+use super::memory::{Buffer, Zeroed};
+use super::read_only::ReadOnly;
 use super::sync::Flag;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;

@@ -3,9 +3,7 @@
 //! build as the first, and all its memory at once. The buffers of a growing filter's tables, each too small for a huge page, lie
 //! side by side in an [`Arena`].
 
-use crate::sys::prefetch::{CacheLevel, prefetch};
-use crate::sys::sync::{AtomicPtr, AtomicU64, Flag, ReadWord};
-use crate::sys::unaligned;
+use crate::sys::sync::{AtomicPtr, AtomicU64, Flag};
 
 /// Types whose default value has only zero bytes.
 ///
@@ -65,40 +63,6 @@ pub(crate) fn zeros<T: Clone + Default>(len: usize) -> Option<Vec<T>> {
     let mut vec = reserved(len)?;
     vec.resize(len, T::default());
     Some(vec)
-}
-
-/// Words that are only read: this process may be unable to write their pages.
-#[repr(transparent)]
-pub(crate) struct ReadOnly(Buffer<AtomicU64>);
-
-impl ReadOnly {
-    #[cfg(all(feature = "shared", target_os = "linux"))]
-    pub(super) fn new(words: Buffer<AtomicU64>) -> Self {
-        ReadOnly(words)
-    }
-
-    #[cfg(all(test, cuckoo_loom))]
-    #[allow(unsafe_code)]
-    pub(crate) fn over(words: &Buffer<AtomicU64>) -> &Self {
-        // SAFETY: `ReadOnly` has the layout of its field, and its methods are a subset.
-        unsafe { &*core::ptr::from_ref(words).cast() }
-    }
-
-    #[inline(always)]
-    pub(crate) fn at(&self, number: usize) -> ReadWord<'_> {
-        ReadWord::of(self.0.at(number))
-    }
-
-    /// Reads the eight bytes from this one on, where [`unaligned::AVAILABLE`].
-    #[inline(always)]
-    pub(crate) fn eight(&self, byte: usize) -> u64 {
-        unaligned::load(&self.0, byte)
-    }
-
-    #[inline(always)]
-    pub(crate) fn fetch(&self, number: usize, level: CacheLevel) {
-        prefetch(self.0.at(number), level);
-    }
 }
 
 #[cfg(not(all(test, any(cuckoo_loom, cuckoo_shuttle))))]

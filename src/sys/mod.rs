@@ -13,6 +13,7 @@ pub(crate) mod mapping;
 pub(crate) mod memory;
 pub(crate) mod prefetch;
 pub(crate) mod prefix;
+pub(crate) mod read_only;
 pub(crate) mod steps;
 #[allow(clippy::disallowed_types)]
 pub(crate) mod sync;
