@@ -398,10 +398,11 @@ fn checksum(bytes: &[u8]) -> u64 {
 }
 
 impl Value {
-    /// Reads a filter up to the end of the reader; more bytes are an error.
-    pub(crate) fn read(head: &[u8], mut reader: impl Read) -> io::Result<Self> {
+    /// Reads a filter within the limit, up to the end of the reader; more bytes are an error.
+    pub(crate) fn read(head: &[u8], limit: Limit, mut reader: impl Read) -> io::Result<Self> {
+        // Not within the limit: a refused allocation of its table would abort the server. Its size is that of the bytes that are here.
         let (expires, mut head) = Head::parse(head)?;
-        let filter = Filter::read_from(&mut reader, expires).map_err(|error| match error {
+        let filter = limited(limit, || Filter::read_from(&mut reader, expires)).map_err(|error| match error {
             SnapshotError::Io(error) => error,
             error => damaged(&error.to_string()),
         })?;
@@ -481,22 +482,17 @@ impl Arriving {
         if self.ends(bytes) {
             let mut chunks = self.chunks.iter().map(|chunk| &chunk[..]);
             let limit = Limit::Bytes(8 * bytes + (1 << 20));
-            let read = limited(limit, || Value::read(&self.head, Joined::new(|| chunks.next())));
-            match read {
-                Ok(value) => return Ok(Some(value)),
-                // The bytes of a table happened to look like a trailer.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
-                Err(error) => {
-                    self.chunks.pop();
-                    return Err(format!("ERR Couldn't load chunk! {error}"));
-                }
-            }
+            let read = Value::read(&self.head, limit, Joined::new(|| chunks.next()));
+            return read.map(Some).map_err(|error| {
+                self.chunks.pop();
+                format!("ERR Couldn't load chunk! {error}")
+            });
         }
         self.bytes = bytes;
         Ok(None)
     }
 
-    /// Whether the first `bytes` bytes may end with a trailer.
+    /// Whether the first `bytes` bytes end with a trailer. The words of a table do with a probability of 2^-64.
     fn ends(&self, bytes: usize) -> bool {
         let Some(mut skipped) = bytes.checked_sub(TRAILER_BYTES) else { return false };
         let mut chunks = self.chunks.iter().map(|chunk| {

@@ -79,6 +79,33 @@ def test_copies_dumps_and_restored_values_are_equal(server):
     assert server.digest("grown") == was["grown"] != server.digest("grown.copy")
 
 
+def test_counts_of_many_items_come_back(start):
+    """Their table is larger than the filter."""
+    server = start("--appendonly", "yes", "--aof-use-rdb-preamble", "no")
+    server.cf("RESERVE", "f", 80_000, "EXPANSION", 0)
+    for _ in range(3):
+        server.insert("f", 0, 40_000)
+    beside = server.info()["Copies beside the filter"]
+    assert beside >= 40_000
+    server.client.restore("restored", 0, server.client.dump("f"))
+    (position, head), *chunks = dump(server, "f")
+    server.cf("LOADCHUNK", "loaded", position, head)
+    for position, chunk in chunks:
+        server.cf("LOADCHUNK", "loaded", position, chunk)
+    was = server.digest("f")
+    assert digests(server, ["restored", "loaded"]) == {"restored": was, "loaded": was}
+    server.client.bgrewriteaof()
+    server.wait(lambda: not server.client.info("persistence")["aof_rewrite_in_progress"])
+    server.restart()
+    assert server.digest("f") == was
+    # The same table before a small filter.
+    server.cf("RESERVE", "small", 20, "EXPANSION", 0)
+    (position, _), (end, data) = dump(server, "small")
+    server.cf("LOADCHUNK", "strange", position, head)
+    server.cf("LOADCHUNK", "strange", end, data)
+    assert server.info("strange")["Copies beside the filter"] == beside
+
+
 def operations(seed):
     """Commands of every kind, some of which are refused."""
     chance = random.Random(seed)

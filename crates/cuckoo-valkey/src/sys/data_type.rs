@@ -1,6 +1,6 @@
 //! The data type: callbacks of the server for values.
 
-use super::alloc::{Limit, limited};
+use super::alloc::Limit;
 use super::{Context, api, guarded};
 use crate::pieces::{Joined, damaged};
 use crate::value::{CHUNK, HEAD, Value};
@@ -89,7 +89,7 @@ unsafe extern "C" fn load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c
         };
         if super::is_loading() && !arriving {
             // From a file or a primary: streamed, without a second copy.
-            return Value::read(head.as_ref(), Joined::new(next));
+            return Value::read(head.as_ref(), Limit::None, Joined::new(next));
         }
         // From a client (`RESTORE`): the announced sizes are not trusted, so all bytes arrive before the filter is
         // allocated.
@@ -103,7 +103,7 @@ unsafe extern "C" fn load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c
         }
         let mut pieces = pieces.into_iter();
         let limit = Limit::Bytes(bytes * GROWN + PIECE);
-        limited(limit, || Value::read(head.as_ref(), Joined::new(|| pieces.next())))
+        Value::read(head.as_ref(), limit, Joined::new(|| pieces.next()))
     });
     match loaded {
         Ok(value) => Box::into_raw(Box::new(value)).cast(),
