@@ -79,6 +79,11 @@ fn capacity(text: Text<'_>) -> Result<usize, Failure> {
     number(text, "ERR Bad capacity").and_then(|keys| if keys == 0 { Err("ERR Bad capacity".into()) } else { Ok(keys) })
 }
 
+/// A number of items for a reply.
+fn signed(items: u64) -> i64 {
+    items.try_into().unwrap_or(i64::MAX)
+}
+
 fn unknown(option: Text<'_>) -> Failure {
     format!("ERR unknown option '{}'", option.bytes().escape_ascii()).into()
 }
@@ -293,7 +298,7 @@ pub(crate) fn contains_batch(context: Context<'_>, arguments: &[Text<'_>]) -> Ou
 pub(crate) fn count(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name, item] = arguments else { return Err(Failure::WrongArity) };
     let count = filter(&mut context.open(name))?.map_or(0, |stored| stored.count(item.bytes()));
-    context.reply_integer(count as i64);
+    context.reply_integer(signed(count));
     Ok(())
 }
 
@@ -319,14 +324,14 @@ pub(crate) fn info(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
         ("Size", stored.memory_usage() as i64),
         ("Number of buckets", (stats.slots / SLOTS) as i64),
         ("Number of filters", 1),
-        ("Number of items inserted", stored.items() as i64),
-        ("Number of items deleted", stored.head.deleted as i64),
+        ("Number of items inserted", signed(stored.items())),
+        ("Number of items deleted", signed(stored.head.deleted)),
         ("Bucket size", bucket_size.into()),
         ("Expansion rate", expansion.into()),
         ("Max iterations", max_iterations.into()),
         ("Capacity", config.capacity as i64),
         ("Max capacity", config.max_capacity as i64),
-        ("Copies beside the filter", stored.overflow() as i64),
+        ("Copies beside the filter", signed(stored.overflow())),
         ("Time to live", config.time_to_live.map_or(0, |time| time.as_secs() as i64)),
     ];
     context.reply_map(numbers.len() + 3);

@@ -240,7 +240,7 @@ impl Stored {
         });
         match &*self.filter {
             _ if stored => {}
-            Filter::Plain(filter) => *self.head.overflow.entry(filter.hashed().class_of(&hash)).or_default() += 1,
+            Filter::Plain(filter) => add_to(self.head.overflow.entry(filter.hashed().class_of(&hash)).or_default(), 1),
             Filter::Expiring(filter) => {
                 filter.hashed().renew(&hash);
             }
@@ -256,7 +256,7 @@ impl Stored {
 
     pub(crate) fn remove(&mut self, item: &[u8]) -> bool {
         let removed = self.remove_further(item) || either!(self.changing(), filter => filter.remove(item));
-        self.head.deleted += u64::from(removed);
+        add_to(&mut self.head.deleted, removed.into());
         removed
     }
 
@@ -285,7 +285,7 @@ impl Stored {
             Filter::Plain(filter) => {
                 let overflow =
                     if self.head.overflow.is_empty() { None } else { self.head.overflow.get(&filter.class_of(item)) };
-                u64::from(filter.count(item)) + overflow.copied().unwrap_or(0)
+                overflow.copied().unwrap_or(0).saturating_add(filter.count(item).into())
             }
             Filter::Expiring(filter) => filter.contains(item).into(),
         }
@@ -293,12 +293,12 @@ impl Stored {
 
     /// The total number of copies.
     pub(crate) fn items(&self) -> u64 {
-        either!(&*self.filter, filter => filter.len()) as u64 + self.overflow()
+        self.overflow().saturating_add(either!(&*self.filter, filter => filter.len()) as u64)
     }
 
     /// The total number of copies that the filter does not hold.
     pub(crate) fn overflow(&self) -> u64 {
-        self.head.overflow.values().sum()
+        self.head.overflow.values().copied().fold(0, u64::saturating_add)
     }
 
     pub(crate) fn memory_usage(&self) -> usize {
@@ -330,10 +330,10 @@ impl Stored {
             let refused = report.refused;
             return Err(format!("ERR no room for {refused} items, or more than 8 copies of one; nothing was merged"));
         }
-        for (&class, copies) in &other.head.overflow {
-            *self.head.overflow.entry(class).or_default() += copies;
+        for (&class, &copies) in &other.head.overflow {
+            add_to(self.head.overflow.entry(class).or_default(), copies);
         }
-        self.head.deleted += other.head.deleted;
+        add_to(&mut self.head.deleted, other.head.deleted);
         Ok(())
     }
 
@@ -391,6 +391,11 @@ const INVALID_POSITION: &str = "ERR Invalid position";
 /// A random number, from the keys of the standard library's hash maps.
 pub(crate) fn random() -> u64 {
     std::hash::RandomState::new().hash_one(0_u8)
+}
+
+/// Adds to a number that may come from a file.
+fn add_to(number: &mut u64, more: u64) {
+    *number = number.saturating_add(more);
 }
 
 fn checksum(bytes: &[u8]) -> u64 {
@@ -541,7 +546,7 @@ impl Head {
                     bucket_size: bucket_size.try_into().ok()?,
                     max_iterations: max_iterations.try_into().ok()?,
                 },
-                next_tick: next_tick as i64,
+                next_tick: next_tick.try_into().ok()?,
                 deleted,
                 overflow: overflow.filter(|&(_, copies)| copies > 0).collect(),
             };

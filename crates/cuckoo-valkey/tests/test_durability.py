@@ -278,6 +278,63 @@ def crc32c(data, crc=0):
     return crc ^ 0xFFFFFFFF
 
 
+def siphash13(data):
+    """That of a head, with keys of 0."""
+    mask = 2**64 - 1
+    turn = lambda value, by: (value << by | value >> 64 - by) & mask
+    v0, v1, v2, v3 = 0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573
+
+    def rounds(count):
+        nonlocal v0, v1, v2, v3
+        for _ in range(count):
+            v0, v2 = (v0 + v1) & mask, (v2 + v3) & mask
+            v1, v3 = turn(v1, 13) ^ v0, turn(v3, 16) ^ v2
+            v0, v2 = (turn(v0, 32) + v3) & mask, (v2 + v1) & mask
+            v1, v3, v2 = turn(v1, 17) ^ v2, turn(v3, 21) ^ v0, turn(v2, 32)
+
+    whole = len(data) // 8 * 8
+    words = [word for (word,) in struct.iter_unpack("<Q", data[:whole])]
+    words.append(int.from_bytes(data[whole:], "little") | (len(data) & 255) << 56)
+    for word in words:
+        v3 ^= word
+        rounds(1)
+        v0 ^= word
+    v2 ^= 255
+    rounds(3)
+    return v0 ^ v1 ^ v2 ^ v3
+
+
+def head_of(numbers):
+    """A head: kind, four parameters, next tick, deleted, and per item two numbers of its class and the copies."""
+    head = b"cf-head1" + struct.pack(f"<{len(numbers)}Q", *numbers)
+    return head + struct.pack("<Q", siphash13(struct.pack("<Q", len(head)) + head))
+
+
+def test_numbers_of_hostile_heads_do_not_wrap(server):
+    server.cf("INSERT", "f", "ITEMS", *"aaa")
+    (position, head), (end, data) = dump(server, "f")
+    numbers = list(struct.unpack(f"<{len(head) // 8 - 2}Q", head[8:-8]))
+    assert head == head_of(numbers) and numbers[5:7] == [0, 0] and numbers[9:] == [1]
+    early = numbers.copy()
+    early[5] = 2**64 - 1
+    with pytest.raises(redis.ResponseError, match="Invalid header"):
+        server.cf("LOADCHUNK", "g", position, head_of(early))
+    most = 2**63 - 1
+    numbers[6] = numbers[9] = 2**64 - 1
+    for other in [[], [7, 7, 2**64 - 1]]:
+        server.client.delete("g")
+        server.cf("LOADCHUNK", "g", position, head_of(numbers + other))
+        server.cf("LOADCHUNK", "g", end, data)
+        assert server.cf("ADD", "g", "a") == 1
+        assert server.cf("COUNT", "g", "a") == most
+        info = server.info("g")
+        assert info["Number of items inserted"] == info["Number of items deleted"] == info["Copies beside the filter"] == most
+        server.client.copy("g", "h", replace=True)
+        server.cf("MERGE", "g", "h")
+        assert server.cf("DEL", "g", "a") == 1
+        assert server.cf("COUNT", "g", "a") == server.info("g")["Number of items deleted"] == most
+
+
 def test_hostile_values_are_refused_and_allocate_nothing(server):
     server.cf("RESERVE", "f", 20, "EXPANSION", 0)
     server.cf("INSERT", "f", "ITEMS", *range(20))
