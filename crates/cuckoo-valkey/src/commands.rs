@@ -55,6 +55,7 @@ const SLOTS: usize = 4;
 
 const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 const NOT_FOUND: &str = "ERR not found";
+const EXISTS: &str = "ERR item exists";
 const ARRIVING: &str = "ERR the filter is being loaded: CF.LOADCHUNK has not reached its end";
 
 /// The filter of a key, if it has one.
@@ -119,7 +120,7 @@ pub(crate) fn reserve(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     }
     let mut key = context.open_to_write(*name);
     if key.get()?.is_some() {
-        return Err("ERR item exists".into());
+        return Err(EXISTS.into());
     }
     reservation.create(context, *name, &mut key)?;
     context.reply_ok();
@@ -396,6 +397,9 @@ pub(crate) fn load_chunk(context: Context<'_>, arguments: &[Text<'_>]) -> Outcom
     let (mut key, chunk) = (context.open_to_write(name), chunk.bytes());
     let value = key.get()?;
     if Value::is_head(position) {
+        if value.is_some_and(|value| !value.is_arriving()) {
+            return Err(EXISTS.into());
+        }
         let value = Value::arriving(chunk, core::iter::empty()).map_err(|error| format!("ERR {error}"))?;
         key.set(value);
     } else {

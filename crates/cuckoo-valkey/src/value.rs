@@ -373,18 +373,21 @@ impl Stored {
     }
 
     fn begin_dump(&mut self) -> (u64, Vec<u8>) {
-        let dump = Dump { number: random() >> (POSITION_BITS + 1) | 1, copy: None, bytes: None, used: now() };
         if self.dumps.len() == DUMPS {
             self.dumps.remove(0);
         }
-        let position = dump.number << POSITION_BITS | HEAD as u64;
-        self.dumps.push(dump);
+        let is_new = |&number: &u64| self.dumps.iter().all(|dump| dump.number != number);
+        let number = core::iter::repeat_with(|| random() >> (64 - NUMBER_BITS)).find(is_new).unwrap_or_default();
+        self.dumps.push(Dump { number, copy: None, bytes: None, used: now() });
+        let position = number << POSITION_BITS | HEAD as u64;
         (position, self.head.bytes(self.filter.expiring().is_some()))
     }
 }
 
-/// The low bits of a position hold an offset in bytes, the others the number of the dump.
+/// The low bits of a position hold an offset in bytes, the others the number of the dump. A double, which is the number of Lua and of
+/// JavaScript, holds all 53.
 const POSITION_BITS: u32 = 40;
+const NUMBER_BITS: u32 = 13;
 const POSITION: u64 = (1 << POSITION_BITS) - 1;
 const INVALID_POSITION: &str = "ERR Invalid position";
 

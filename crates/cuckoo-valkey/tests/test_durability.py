@@ -250,6 +250,59 @@ def test_chunks_out_of_order_or_damaged_are_refused(server):
             server.cf("SCANDUMP", "f", position)
 
 
+def test_positions_are_numbers_of_lua_and_javascript(server):
+    server.cf("INSERT", "f", "ITEMS", *range(1000))
+    copy = """
+        local position = 0
+        repeat
+            local reply = redis.call('CF.SCANDUMP', KEYS[1], position)
+            position = reply[1]
+            if position > 0 then redis.call('CF.LOADCHUNK', KEYS[2], string.format('%.0f', position), reply[2]) end
+        until position == 0
+    """
+    for _ in range(20):
+        server.client.delete("g")
+        server.client.eval(copy, 2, "f", "g")
+        assert server.digest("g") == server.digest("f")
+        # One that stays.
+        assert server.cf("SCANDUMP", "f", 0)[0] < 2**53
+
+
+def test_chunks_replace_no_filter(server):
+    server.cf("INSERT", "f", "ITEMS", *range(1000))
+    server.cf("ADD", "g", "a")
+    was = server.digest("g")
+    (position, head), (end, data) = dump(server, "f")
+    with pytest.raises(redis.ResponseError, match="item exists"):
+        server.cf("LOADCHUNK", "g", position, head)
+    assert server.digest("g") == was
+    # A dump that has not arrived may begin anew.
+    for sent in (head, head):
+        server.cf("LOADCHUNK", "h", position, sent)
+    server.cf("LOADCHUNK", "h", position + 1000, data[:1000])
+    server.cf("LOADCHUNK", "h", position, head)
+    server.cf("LOADCHUNK", "h", end, data)
+    assert server.digest("h") == server.digest("f")
+
+
+def test_a_replaced_filter_keeps_its_time_limit(start):
+    primary, replica = start(), start()
+    replica.follow(primary)
+    primary.cf("RESERVE", "a", 100, "SEED", 1)
+    primary.cf("RESERVE", "b", 100, "SEED", 1)
+    primary.cf("ADD", "b", "x")
+    primary.client.expire("a", 1000)
+    primary.cf("MERGE", "a", "b")
+    (position, head), (end, data) = dump(primary, "b")
+    primary.cf("LOADCHUNK", "c", position, head)
+    primary.client.expire("c", 1000)
+    primary.cf("LOADCHUNK", "c", end, data)
+    primary.in_step(replica)
+    for server in (primary, replica):
+        assert server.cf("EXISTS", "a", "x") == server.cf("EXISTS", "c", "x") == 1
+        assert 0 < server.client.ttl("a") <= 1000 and 0 < server.client.ttl("c") <= 1000
+
+
 def table(polynomial):
     def entry(value):
         for _ in range(8):

@@ -278,8 +278,12 @@ impl Key<'_> {
         }
     }
 
-    /// Replaces the value of the key.
+    /// Replaces the value of the key, which keeps its time limit.
     pub(crate) fn set(&mut self, value: Value) {
+        if let Ok(Some(replaced)) = self.get() {
+            *replaced = value;
+            return;
+        }
         let value = Box::into_raw(Box::new(value));
         // SAFETY: 1. the key is open for writing; 2. the server now owns the value, and the type's `free` drops it.
         let set = unsafe { api!(RedisModule_ModuleTypeSetValue(self.key, data_type::this(), value.cast())) };
