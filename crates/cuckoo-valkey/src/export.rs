@@ -13,6 +13,21 @@ use std::sync::MutexGuard;
 /// Set while an export runs: the module has at most one export thread.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
+/// Ends an export when it is dropped.
+struct Running;
+
+impl Running {
+    fn begin() -> Option<Self> {
+        (!RUNNING.swap(true, Ordering::Acquire)).then_some(Running)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.store(false, Ordering::Release);
+    }
+}
+
 pub(crate) fn export(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     let &[_, name, file] = arguments else { return Err(Failure::WrongArity) };
     let folder = settings::export_dir().ok_or("ERR no folder for exports: load the module with 'export-dir FOLDER'")?;
@@ -25,21 +40,12 @@ pub(crate) fn export(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
         return Err("ERR no export in a transaction or a script".into());
     }
     let filter = existing(&mut context.open(name), "ERR not found")?.filter.clone();
-    if RUNNING.swap(true, Ordering::Acquire) {
-        return Err("ERR an export is running".into());
-    }
+    let running = Running::begin().ok_or("ERR an export is running")?;
     let path = folder.join(file);
     blocked::reply_later(context, move || {
-        struct Ended;
-        impl Drop for Ended {
-            fn drop(&mut self) {
-                RUNNING.store(false, Ordering::Release);
-            }
-        }
-        let _ended = Ended;
+        let _running = running;
         save(&filter, &path).map_err(|error| format!("ERR {}: {error}", path.display()))
-    });
-    Ok(())
+    })
 }
 
 /// Writes to a temporary file beside `path`, then renames it.

@@ -3,9 +3,11 @@
 import hashlib
 import os
 import random
+import resource
 import signal
 import struct
 import time
+from pathlib import Path
 
 import pytest
 import redis
@@ -447,6 +449,39 @@ def test_an_export_is_a_file_of_the_crate_and_the_server_serves(start):
             server.cf("EXPORT", "f", name)
     with pytest.raises(redis.ResponseError, match="not found"):
         server.cf("EXPORT", "missing", "x")
+
+
+def memory(server):
+    """Its address space, and what of it is in memory, in bytes."""
+    pages = Path(f"/proc/{server.process.pid}/statm").read_text().split()
+    return [int(number) * resource.getpagesize() for number in pages[:2]]
+
+
+def test_an_export_without_a_thread_is_an_error(server):
+    server.cf("ADD", "f", "a")
+    # The stack of a thread does not fit.
+    limit = memory(server)[0] + (1 << 20)
+    resource.prlimit(server.process.pid, resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+    with pytest.raises(redis.ResponseError, match="thread"):
+        server.cf("EXPORT", "f", "e")
+    resource.prlimit(server.process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert server.cf("EXPORT", "f", "e") == b"OK"
+
+
+def test_reserved_memory_is_not_touched(server):
+    """Not even by zeros, so the system provides it when it is used."""
+    _, begun = memory(server)
+    server.cf("RESERVE", "f", 150_000_000, "EXPANSION", 0)
+    assert server.client.info("memory")["used_memory"] > 250 << 20
+    assert memory(server)[1] < begun + (64 << 20)
+    server.insert("f", 0, 10_000)
+    assert server.cf("MEXISTS", "f", *range(20_000)).count(1) < 10_100
+    # Nor is memory that was used before taken for zeros.
+    for _ in range(3):
+        server.client.delete("f")
+        server.client.execute_command("CF.RESERVE", "f", 1_000_000, "EXPANSION", 0)
+        assert server.cf("MEXISTS", "f", *range(10_000)) == [0] * 10_000
+        server.insert("f", 0, 900_000)
 
 
 def test_clients_map_an_export_and_apply_deltas(start):

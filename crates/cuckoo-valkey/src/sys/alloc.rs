@@ -112,6 +112,33 @@ struct ServerAllocator;
 static ALLOCATOR: ServerAllocator = ServerAllocator;
 
 impl ServerAllocator {
+    /// Allocates zeros, or returns null. Pages of a large block take no memory before they are used.
+    fn zeros(size: usize) -> *mut u8 {
+        let calloc = TRY_CALLOC.load(Ordering::Relaxed);
+        if !calloc.is_null() {
+            // SAFETY: the server returned this pointer for a function of this type.
+            let calloc: unsafe extern "C" fn(usize, usize) -> *mut c_void = unsafe { core::mem::transmute(calloc) };
+            // SAFETY: any size is valid.
+            return unsafe { calloc(1, size) }.cast();
+        }
+        // SAFETY: any size is valid.
+        let start: *mut u8 = unsafe { api!(RedisModule_TryAlloc(size)) }.cast();
+        if start.is_null() {
+            return start;
+        }
+        if size < LARGE {
+            // SAFETY: `size` bytes were allocated.
+            unsafe { start.write_bytes(0, size) };
+            return start;
+        }
+        // The server ends where `Calloc` fails. The block shows that there is room.
+        // SAFETY: 1. the block is freed once; 2. any size is valid.
+        unsafe {
+            api!(RedisModule_Free(start.cast()));
+            api!(RedisModule_Calloc(1, size)).cast()
+        }
+    }
+
     /// Allocates memory with this layout, or returns null.
     ///
     /// # Safety
@@ -125,21 +152,8 @@ impl ServerAllocator {
         let (Some(alloc), Some(size)) = (unsafe { raw::RedisModule_TryAlloc }, layout.size().checked_add(align)) else {
             return core::ptr::null_mut();
         };
-        let calloc = TRY_CALLOC.load(Ordering::Relaxed);
-        let start: *mut u8 = if zeroed && !calloc.is_null() {
-            // SAFETY: the server returned this pointer for a function of this type.
-            let calloc: unsafe extern "C" fn(usize, usize) -> *mut c_void = unsafe { core::mem::transmute(calloc) };
-            // SAFETY: any size is valid.
-            unsafe { calloc(1, size) }.cast()
-        } else {
-            // SAFETY: any size is valid.
-            let start: *mut u8 = unsafe { alloc(size) }.cast();
-            if zeroed && !start.is_null() {
-                // SAFETY: `size` bytes were allocated.
-                unsafe { start.write_bytes(0, size) };
-            }
-            start
-        };
+        // SAFETY: any size is valid.
+        let start = if zeroed { Self::zeros(size) } else { unsafe { alloc(size) }.cast() };
         if start.is_null() {
             REFUSED.set(true);
         }

@@ -4,9 +4,13 @@ use super::{Context, Failure, api};
 use std::os::raw::{c_int, c_void};
 use valkey_module::raw;
 
-/// Runs `work` on a new thread. The client waits for the reply, "OK" or an error, while the server continues.
-pub(crate) fn reply_later(context: Context<'_>, work: impl FnOnce() -> Result<(), String> + Send + 'static) {
+/// Runs `work` on a new thread. The client waits for the reply, "OK" or an error, while the server continues. Fails without a thread.
+pub(crate) fn reply_later(
+    context: Context<'_>,
+    work: impl FnOnce() -> Result<(), String> + Send + 'static,
+) -> Result<(), Failure> {
     type Done = Result<(), String>;
+    #[derive(Clone, Copy)]
     struct Client(*mut raw::RedisModuleBlockedClient);
     // SAFETY: the server lets any thread unblock a client.
     unsafe impl Send for Client {}
@@ -28,10 +32,15 @@ pub(crate) fn reply_later(context: Context<'_>, work: impl FnOnce() -> Result<()
 
     // SAFETY: the context lives, and the client may block.
     let client = Client(unsafe { api!(RedisModule_BlockClient(context.0, Some(reply), None, Some(free), 0)) });
-    std::thread::spawn(move || {
+    let spawned = std::thread::Builder::new().spawn(move || {
         let client = client;
         let done = super::guarded(Err(String::from("ERR the module failed; see the log of the server")), work);
         // SAFETY: the client is unblocked once, with data that `free` frees.
         unsafe { api!(RedisModule_UnblockClient(client.0, Box::into_raw(Box::new(done)).cast())) };
     });
+    spawned.map(drop).map_err(|error| {
+        // SAFETY: the client is unblocked once: there is no thread that would do it.
+        unsafe { api!(RedisModule_AbortBlock(client.0)) };
+        format!("ERR no thread for the export: {error}").into()
+    })
 }
