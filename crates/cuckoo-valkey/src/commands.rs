@@ -33,7 +33,7 @@ impl Reservation {
                 self.next_tick = now() + ticks::milliseconds(tick);
             }
             stored.head.next_tick = self.next_tick;
-            ticks::EXPIRING.add(context, name);
+            ticks::note(context.database(), name.bytes());
         }
         let Parameters { rate, expansion, bucket_size, max_iterations } = self.parameters;
         let Reservation { capacity, seed, next_tick, .. } = self;
@@ -114,7 +114,7 @@ pub(crate) fn reserve(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
                 reservation.time_to_live = Some(number(value, "ERR Bad time to live: a number of seconds is possible")?)
             }
             // Replicated by a primary; not for users.
-            b"TICK" => reservation.next_tick = number(value, "ERR Bad tick")?,
+            b"TICK" => reservation.next_tick = ticks::time(value, "ERR Bad tick")?,
             _ => return Err(unknown(option)),
         }
     }
@@ -379,7 +379,7 @@ pub(crate) fn scan_dump(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome
     let key = &mut context.open(name);
     let stored = existing(key, NOT_FOUND)?;
     if position == 0 {
-        ticks::DUMPED.add(context, name);
+        ticks::note(context.database(), name.bytes());
     }
     let next = stored.dump(position)?;
     context.reply_array(2);
@@ -406,7 +406,7 @@ pub(crate) fn load_chunk(context: Context<'_>, arguments: &[Text<'_>]) -> Outcom
         let Some(Value::Arriving(arriving)) = value else { return Err("ERR Invalid position".into()) };
         if let Some(value) = arriving.take(position, chunk)? {
             key.set(value);
-            ticks::EXPIRING.add(context, name);
+            ticks::note(context.database(), name.bytes());
         }
     }
     context.replicate_verbatim();
@@ -428,7 +428,7 @@ pub(crate) fn merge(context: Context<'_>, arguments: &[Text<'_>]) -> Outcome {
     }
     let merged = merged.ok_or(NOT_FOUND)?;
     if merged.filter.expiring().is_some() {
-        ticks::EXPIRING.add(context, *to);
+        ticks::note(context.database(), to.bytes());
     }
     context.open_to_write(*to).set(Value::Filter(merged));
     context.replicate_verbatim();

@@ -436,6 +436,11 @@ impl Value {
         Ok(Value::Arriving(Arriving { head: head.into(), chunks, bytes }))
     }
 
+    /// Whether this is a filter whose items expire.
+    pub(crate) fn expires(&self) -> bool {
+        matches!(self, Value::Filter(stored) if stored.filter.expiring().is_some())
+    }
+
     pub(crate) fn is_arriving(&self) -> bool {
         matches!(self, Value::Arriving(_))
     }

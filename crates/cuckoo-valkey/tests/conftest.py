@@ -64,9 +64,11 @@ class Server:
         return redis.Redis(port=self.port, protocol=protocol, socket_timeout=120)
 
     def wait(self, ready):
-        """Waits until it is so. A server that has ended fails the test."""
+        """Waits until it is so. A server that has ended fails the test, as does one that never gets there."""
+        begun = time.monotonic()
         while True:
             assert self.process.poll() is None, self.log()
+            assert time.monotonic() < begun + 120
             try:
                 if ready():
                     return

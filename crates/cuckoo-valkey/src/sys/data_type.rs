@@ -1,9 +1,10 @@
 //! The data type: callbacks of the server for values.
 
 use super::alloc::Limit;
-use super::{Context, api, guarded};
+use super::{Context, Text, api, guarded};
 use crate::pieces::{Joined, damaged};
 use crate::value::{CHUNK, HEAD, Value};
+use core::marker::PhantomData;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::ffi::CString;
@@ -72,6 +73,15 @@ fn warn(io: *mut raw::RedisModuleIO, error: &io::Error) {
     unsafe { api!(RedisModule_LogIOError(io, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr())) };
 }
 
+/// Notes the key that is being loaded. The notification `loaded` would come without the database: a replica may load to the side.
+fn note(io: *mut raw::RedisModuleIO) {
+    // SAFETY: the reader lives as long as its callback, and the name as long as the reader.
+    let (name, database) = unsafe { (api!(RedisModule_GetKeyNameFromIO(io)), api!(RedisModule_GetDbIdFromIO(io))) };
+    if !name.is_null() {
+        crate::ticks::loaded(database, Text(name.cast_mut(), PhantomData).bytes());
+    }
+}
+
 /// A value is stored as a number, its head, the pieces of a snapshot, and an empty piece. The number is 1 while chunks are
 /// arriving.
 unsafe extern "C" fn load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
@@ -106,7 +116,12 @@ unsafe extern "C" fn load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c
         Value::read(head.as_ref(), limit, Joined::new(|| pieces.next()))
     });
     match loaded {
-        Ok(value) => Box::into_raw(Box::new(value)).cast(),
+        Ok(value) => {
+            if value.expires() {
+                guarded((), || note(io));
+            }
+            Box::into_raw(Box::new(value)).cast()
+        }
         Err(error) => {
             warn(io, &error);
             null_mut()

@@ -59,6 +59,12 @@ pub(crate) fn is_loading() -> bool {
     flags() & (raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING) != 0
 }
 
+/// Whether nothing may be replicated: clients or replicas are paused.
+pub(crate) fn is_paused() -> bool {
+    // SAFETY: the function has no requirements.
+    unsafe { api!(RedisModule_AvoidReplicaTraffic()) != 0 }
+}
+
 /// Milliseconds since 1970.
 pub(crate) fn now() -> i64 {
     // SAFETY: the function has no requirements.
@@ -98,6 +104,9 @@ impl<T: ToString> From<&T> for Argument<'_> {
         Argument::Made(value.to_string())
     }
 }
+
+/// Modes of keys. A server ignores those that it does not have.
+const UNUSED: u32 = raw::REDISMODULE_OPEN_KEY_NOTOUCH | raw::REDISMODULE_OPEN_KEY_NOSTATS;
 
 /// The context of a command or a callback.
 #[derive(Clone, Copy)]
@@ -144,6 +153,16 @@ impl<'a> Context<'a> {
     /// Opens a key for writing.
     pub(crate) fn open_to_write(self, name: Text<'_>) -> Key<'a> {
         self.opened(name, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE)
+    }
+
+    /// Opens a key for reading, which does not count as a use of it: neither for eviction nor, from Redis 7.2 on, in statistics.
+    pub(crate) fn look_at(self, name: Text<'_>) -> Key<'a> {
+        self.opened(name, raw::REDISMODULE_READ | UNUSED)
+    }
+
+    /// Opens a key for writing, which does not count as a use of it.
+    pub(crate) fn open_to_tick(self, name: Text<'_>) -> Key<'a> {
+        self.opened(name, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE | UNUSED)
     }
 
     fn opened(self, name: Text<'_>, mode: u32) -> Key<'a> {

@@ -18,7 +18,7 @@ pub(crate) fn call_in(context: Context<'_>, milliseconds: i64) {
     unsafe { api!(RedisModule_CreateTimer(context.0, milliseconds, Some(call), core::ptr::null_mut())) };
 }
 
-/// Calls `ticks::note` for each key that appears under a new name: renamed, copied, restored, moved or loaded.
+/// Calls `ticks::appeared` for each key that gets another name: renamed, copied or moved.
 pub(crate) fn watch_names(context: Context<'_>) {
     unsafe extern "C" fn call(
         ctx: *mut raw::RedisModuleCtx,
@@ -26,19 +26,15 @@ pub(crate) fn watch_names(context: Context<'_>) {
         event: *const c_char,
         key: *mut raw::RedisModuleString,
     ) -> c_int {
-        // SAFETY: both live as long as the call, and the event ends in 0.
+        // SAFETY: all live as long as the call, and the event ends in 0.
         let (context, event) = unsafe { (Context::new(ctx), CStr::from_ptr(event)) };
-        let named = [c"rename_to", c"copy_to", c"restore", c"move_to", c"loaded"];
-        if named.contains(&event) {
-            // The server's string of a loaded key must not be retained, and an open key retains it.
-            let name = Text(key, PhantomData).bytes();
-            guarded((), || context.with_text(name, |name| crate::ticks::note(context, name)));
+        if [c"rename_to", c"copy_to", c"move_to"].contains(&event) {
+            guarded((), || crate::ticks::appeared(context, Text(key, PhantomData)));
         }
         raw::REDISMODULE_OK as c_int
     }
-    let events = raw::REDISMODULE_NOTIFY_GENERIC | raw::REDISMODULE_NOTIFY_LOADED;
     // SAFETY: the context lives.
-    unsafe { api!(RedisModule_SubscribeToKeyspaceEvents(context.0, events, Some(call))) };
+    unsafe { api!(RedisModule_SubscribeToKeyspaceEvents(context.0, raw::REDISMODULE_NOTIFY_GENERIC, Some(call))) };
 }
 
 /// Calls `ticks::swapped` after `SWAPDB`.
