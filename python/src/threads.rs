@@ -64,13 +64,16 @@ const A_MOMENT: Duration = Duration::from_micros(50);
 
 /// Python calls it before each fork; and one of the others after it.
 #[pyfunction]
-pub(crate) fn before_fork() {
+pub(crate) fn before_fork(py: Python<'_>) {
     // Both sides write first and read then, so one of them sees the other. Calls that do not let go of the interpreter are over when it
     // forks: it has its lock then, or has stopped all other threads where they run its code.
     FORKING.fetch_add(1, Ordering::SeqCst);
-    while AT_WORK.load(Ordering::SeqCst) > 0 {
-        std::thread::sleep(A_MOMENT);
-    }
+    // A call at work may take the lock to look for an interruption: see `Interruptible`.
+    py.detach(|| {
+        while AT_WORK.load(Ordering::SeqCst) > 0 {
+            std::thread::sleep(A_MOMENT);
+        }
+    });
 }
 
 #[pyfunction]

@@ -200,6 +200,43 @@ def test_a_process_that_was_forked_while_threads_write_can_write(tmp_path):
     assert not failed
 
 
+def test_a_fork_waits_for_a_call_that_waits_for_the_interpreter(tmp_path):
+    """A delta is read by a call at work, which looks for an interruption from time to time."""
+    code = """
+import os, signal, subprocess, threading
+import numpy as np
+from concurrent_cuckoo_filter import CuckooFilter, _glue, delta
+
+filter = CuckooFilter(4_000_000, key="u64", keys=(1, 2))
+empty = filter.to_bytes()
+filter.insert(np.arange(4_000_000, dtype=np.uint64))
+change = delta(empty, filter.to_bytes())
+replica = CuckooFilter.from_bytes(empty)
+assert len(change) > 20_000_000
+# By a pipe, so that the process forks when the first bytes are read, and the last ones are not.
+os.mkfifo("pipe")
+_glue.regular = os.fspath
+with open("rest", "wb") as rest:
+    rest.write(change[1_000_000:])
+# A fork that waits for ever is not to be interrupted.
+signal.alarm(60)
+pipe = os.open("pipe", os.O_RDWR)
+reader = threading.Thread(target=replica.apply_delta, args=["pipe"])
+reader.start()
+os.write(pipe, change[:1_000_000])
+writer = subprocess.Popen(["cat", "rest"], stdout=pipe)
+os.close(pipe)
+child = os.fork()
+if child == 0:
+    os._exit(len(replica) != len(filter))
+assert os.waitpid(child, 0)[1] == writer.wait() == 0
+reader.join()
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_threads_fork_at_the_same_time(tmp_path):
     filter = new(400_000, key="u64")
     keys = np.arange(50_000, dtype=np.uint64)
