@@ -148,10 +148,11 @@ enum Values {
     Numbers(ScalarBuffer<u64>),
     /// Values that are hashed already.
     Hashed(Vec<u64>),
-    /// Values of a dictionary, each of which was hashed once.
+    /// Values of a dictionary, each of which was hashed once. Those that are not UTF-8 are noted, if it was checked.
     Dictionary {
         indices: ScalarBuffer<u32>,
         hashes: Vec<u64>,
+        not_text: Vec<usize>,
     },
 }
 
@@ -278,13 +279,24 @@ impl<'a> Column<'a> {
             return Ok(());
         };
         let mut distinct = Column::empty(self.hashing, self.check_text, false);
-        let mut hashes = Vec::with_capacity(data.len());
+        let (mut hashes, mut not_text) = (Vec::with_capacity(data.len()), vec![]);
         distinct.valid.append_n(data.len(), true);
         distinct.add(to_values(data));
-        array.py().detach(|| distinct.for_each(0..distinct.len(), |hash| hashes.push(hash)))?;
+        array.py().detach(|| {
+            let all = 0..distinct.len();
+            let hashed = distinct.for_each(all.clone(), |hash| hashes.push(hash));
+            if hashed.is_err() && distinct.check_text {
+                // It is an error of the first key with such a value, if there is one.
+                not_text = all.clone().filter(|&one| distinct.for_each(one..one + 1, |_| ()).is_err()).collect();
+                hashes.clear();
+                distinct.check_text = false;
+                return distinct.for_each(all, |hash| hashes.push(hash));
+            }
+            hashed
+        })?;
         let data = sys::import(&indices)?;
         self.add_validity(&data);
-        self.add(Values::Dictionary { indices: of_numbers(&data), hashes });
+        self.add(Values::Dictionary { indices: of_numbers(&data), hashes, not_text });
         Ok(())
     }
 
@@ -355,9 +367,13 @@ impl<'a> Column<'a> {
                 hashes[range].iter().for_each(|&hash| work(hash));
                 Ok(())
             }
-            Values::Dictionary { indices, hashes } => {
+            Values::Dictionary { indices, hashes, not_text: broken } => {
                 for index in range {
-                    match hashes.get(indices[index] as usize) {
+                    let value = indices[index] as usize;
+                    match hashes.get(value) {
+                        Some(_) if broken.binary_search(&value).is_ok() && !is_null(index) => {
+                            return Err(not_text(before + index));
+                        }
                         Some(&hash) => work(hash),
                         None if is_null(index) => work(0),
                         None => {

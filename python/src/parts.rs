@@ -50,7 +50,7 @@ impl Layout {
         let column = Column::new(&self.hashing, keys, check_utf8, false)?;
         let mut all = vec![0; column.len()];
         in_slices(py, column.len(), |slice| hashes(&column, slice.start, &mut all[slice]))?;
-        answers(keys, &UInt64Array::new(all.into(), column.validity(0..column.len())))
+        answers(py.None().bind(py), &UInt64Array::new(all.into(), column.validity(0..column.len())))
     }
 
     /// The part of each hash in an array, which is given as its capsules.

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from concurrent_cuckoo_filter import CuckooFilter, RefusedError, SnapshotError
+from concurrent_cuckoo_filter import CuckooFilter, Layout, RefusedError, SnapshotError, _glue
 
 # The same hash function in every run, so that no test depends on chance.
 new = partial(CuckooFilter, keys=(1, 2))
@@ -448,6 +448,32 @@ def test_masks_are_of_the_library_of_the_keys():
     series = pl.DataFrame({"url": ["b", "a", None]})
     assert series.filter(~filter.contains(series["url"]))["url"].to_list() == ["b"]
     assert filter.contains(["b", "a", None]) == pa.array([False, True, None])
+
+
+def test_a_pandas_frame_of_one_column_may_have_any_index():
+    filter = new(100, 1e-8)
+    frame = pd.DataFrame({"url": ["a", "b", None, "c"], "size": range(4)})
+    assert filter.insert(frame[["url"]][frame["size"] != 1]).inserted == 2
+    found = filter.contains(frame[["url"]][::-1])
+    assert found.index.tolist() == [3, 2, 1, 0] and found.tolist() == [True, pd.NA, False, True]
+    with pytest.raises(TypeError, match="a table with the columns url, size was given"):
+        filter.contains(frame[::2])
+    assert filter.contains(pd.DataFrame({0: ["a"]}, dtype=object)).tolist() == [True]
+
+
+@pytest.mark.parametrize("mask,index", [(None, 2), ([False, True, False, False, False], 5)])
+def test_an_invalid_text_of_a_dictionary_is_told_by_the_key_that_has_it(mask, index):
+    indices = pa.array([0, 1, 2, 0, 1], pa.int32(), mask=mask and np.array(mask))
+    keys = pa.chunked_array([pa.array(["a"]).dictionary_encode(), pa.DictionaryArray.from_arrays(indices, broken_texts())])
+    filter = new(100, 1e-8)
+    for call in [filter.insert, filter.contains, Layout(100).hash]:
+        with pytest.raises(ValueError, match=f"key {index} is not valid UTF-8"):
+            call(keys)
+    assert len(filter) == 0
+    # In no key's place.
+    unused = pa.DictionaryArray.from_arrays(pa.array([0, 2, None, 0], pa.int32()), broken_texts())
+    assert filter.insert(unused).inserted == 3
+    assert filter.contains(keys, check_utf8=False).to_pylist() == [False, True, False if mask is None else None, True, True, False]
 
 
 def test_a_dictionary_is_hashed_once_for_each_value():

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from concurrent_cuckoo_filter import CuckooFilter, Layout, RefusedError, build_part, deduplicate, join
@@ -76,6 +77,28 @@ def test_dask_sends_a_filter_along(listed, scheduler):
     with dask.config.set(**{"multiprocessing.context": "fork"}):
         kept = frame.map_partitions(lambda part: part[listed.contains(part["url"])]).compute(scheduler=scheduler)
     assert kept["number"].tolist() == [0, 3, 4]
+
+
+@pytest.mark.parametrize("make", [list, pd.Series, pl.Series], ids=lambda make: make.__module__)
+def test_hashes_are_an_array_of_arrow_whatever_the_keys_are(make):
+    layout = Layout(1_000_000, keys=(1, 2))
+    hashes = layout.hash(make(ROWS["url"]))
+    assert isinstance(hashes, pa.UInt64Array) and hashes == layout.hash(pa.array(ROWS["url"]))
+    assert len(layout.part_of(hashes.drop_null(), 3)) == 4
+
+
+def test_the_functions_for_ray_build_a_filter_in_parts(tmp_path):
+    """The recipe of docs/spark.md, but for Ray itself."""
+    document = (Path(__file__).parents[2] / "docs/spark.md").read_text()
+    recipe = next(code for code in re.findall("```python\n(.*?)```", document, re.DOTALL) if "ray.data" in code)
+    names = {"pa": pa, "Layout": Layout, "build_part": build_part}
+    exec(recipe.partition("placed =")[0].replace("10**10), 126", "1_000_000), 3").replace("/shared", str(tmp_path)), names)
+    urls = [f"site-{number}.example" for number in range(10_000)]
+    placed = pa.concat_tables(names["place"](pa.table({"url": pa.chunked_array([urls[:10], urls[10:]])})) for _ in range(2))
+    for part in range(3):
+        names["build"](placed.filter(pc.equal(placed["part"], part)))
+    join([tmp_path / f"part-{part}" for part in range(3)], tmp_path / "seen")
+    assert CuckooFilter.load(tmp_path / "seen").contains(urls).true_count == 10_000
 
 
 def test_dask_builds_a_filter_in_parts(tmp_path):

@@ -6,8 +6,9 @@ It is here so that no thread is inside Rust code where it may be unwound: see `c
 import operator
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -35,8 +36,16 @@ def _is(type: pa.DataType, name: str) -> bool:
     return known(type)
 
 
-def _is_of(value: Any, library: str) -> bool:
-    return type(value).__module__.partition(".")[0] == library
+def library(value: Any) -> str | None:
+    """The library that the class of a value is of, or a class that this one inherits from."""
+    kind: Any = type(value)
+    return _library(kind)
+
+
+@lru_cache
+def _library(kind: Any) -> str | None:
+    found = {base.__module__.partition(".")[0] for base in kind.__mro__}
+    return next((name for name in ("pandas", "polars", "pyarrow", "numpy") if name in found), None)
 
 
 def arrays(keys: Any, key: str) -> list[Any] | Callable[[], list[Any]]:
@@ -46,9 +55,13 @@ def arrays(keys: Any, key: str) -> list[Any] | Callable[[], list[Any]]:
     """
     if isinstance(keys, str | bytes):
         raise TypeError("one key was given where a list of keys is needed: write [key]")
+    if library(keys) == "pandas" and hasattr(keys, "columns"):
+        # Its index would be a column of the table that pandas makes of it.
+        _check_one(keys.columns)
+        keys = keys.iloc[:, 0]
     if hasattr(keys, "dtype") and keys.dtype == object:
         # pyarrow would take text for bytes. What pandas takes for missing is null.
-        values = keys.astype(object).where(keys.notna(), None) if _is_of(keys, "pandas") else keys
+        values = keys.astype(object).where(keys.notna(), None) if library(keys) == "pandas" else keys
         return _batches(values.tolist())
     if type(keys).__name__ == "ndarray" and keys.dtype.str in ("<i8", "<u8") and keys.ndim == 1 and keys.flags.c_contiguous:
         # `pa.array` imports pandas when it is called first, under a lock that a forked process would never see opened.
@@ -78,10 +91,14 @@ def _column(array: pa.Array) -> pa.Array:
     """The column, if it is a table of one."""
     if not t.is_struct(array.type):
         return array
-    if array.type.num_fields != 1:
-        names = ", ".join(field.name for field in array.type)
-        raise TypeError(f"a table with the columns {names} was given: choose one of them")
+    _check_one(field.name for field in array.type)
     return array.flatten()[0]
+
+
+def _check_one(columns: Iterable[Any]) -> None:
+    names = [str(name) for name in columns]
+    if len(names) != 1:
+        raise TypeError(f"a table with the columns {', '.join(names)} was given: choose one of them")
 
 
 def _capsules(array: pa.Array, key: str) -> tuple[Any, Any]:
@@ -137,12 +154,13 @@ def tags(keys: Any, tags: Any, largest: int) -> Any:
 def answers(keys: Any, array: int, schema: int) -> Any:
     """Takes an array from the extension module: as a Series if the keys are one, else as it is."""
     answers = pa.Array._import_from_c(array, schema)
-    if _is_of(keys, "pandas") and hasattr(keys, "index"):
+    source = library(keys)
+    if source == "pandas" and hasattr(keys, "index"):
         import pandas as pd
 
         # Of a frame, whose one column the keys are, as of a series.
         return pd.Series(_pandas_type(answers.type).__from_arrow__(answers), index=keys.index)
-    if _is_of(keys, "polars"):
+    if source == "polars":
         import polars as pl
 
         return pl.Series(answers)
@@ -152,7 +170,7 @@ def answers(keys: Any, array: int, schema: int) -> Any:
 def _pandas_type(type: pa.DataType) -> Any:
     import pandas as pd
 
-    return {pa.bool_(): pd.BooleanDtype(), pa.uint32(): pd.UInt32Dtype(), pa.uint64(): pd.UInt64Dtype()}[type]
+    return {pa.bool_(): pd.BooleanDtype(), pa.uint32(): pd.UInt32Dtype()}[type]
 
 
 def write(filter: Any, target: Any) -> None:
