@@ -131,15 +131,17 @@ impl Reader {
         Ok(of_each_kind!(self.memory()?, filter => filter.stats()).expected_false_positive_rate)
     }
 
-    #[pyo3(signature = (keys, unique = false, limit = None, tags = None))]
+    /// With `in_order`, the first of equal keys is the stored one.
+    #[pyo3(signature = (keys, unique = false, limit = None, tags = None, in_order = false))]
     fn _insert(
         &self,
         keys: &Bound<'_, PyAny>,
         unique: bool,
         limit: Option<u32>,
         tags: Option<&Bound<'_, PyAny>>,
+        in_order: bool,
     ) -> PyResult<Report> {
-        let (memory, how) = (self.memory()?, (unique, limit, &Tags::new(tags)?));
+        let (memory, how) = (self.memory()?, (unique, in_order, limit, &Tags::new(tags)?));
         many::insert(&self.0.hashing, keys, |keys, stored, pool, at| memory.insert(how, keys, stored, pool, at))
     }
 

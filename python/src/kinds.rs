@@ -77,10 +77,10 @@ impl Memory {
     }
 
     /// Stores keys, and notes which of them. With `unique`, only those that are absent, or were not seen; with a limit, those whose count
-    /// is below.
+    /// is below. Threads store equal keys in any order, unless it is asked for.
     pub(crate) fn insert(
         &self,
-        (unique, limit, tags): (bool, Option<u32>, &Tags),
+        (unique, in_order, limit, tags): (bool, bool, Option<u32>, &Tags),
         keys: &[u64],
         stored: &mut [bool],
         pool: Option<&ThreadPool>,
@@ -93,7 +93,10 @@ impl Memory {
                     return noted(stored, bulk().insert(keys));
                 }
                 let look_up = |keys: &[u64], found: &mut [bool]| bulk().contains(keys, found);
-                insert_absent(keys, stored, look_up, |keys, stored| bulk().insert_unique(keys, stored))
+                insert_absent(keys, stored, look_up, |keys, stored| match in_order {
+                    true => filter.hashed().insert_unique_batch(keys, stored),
+                    false => bulk().insert_unique(keys, stored),
+                })
             }),
             (Memory::Plain(filter), None) if unique => {
                 let look_up = |keys: &[u64], found: &mut [bool]| filter.hashed().contains_batch(keys, found);

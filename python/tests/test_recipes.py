@@ -40,6 +40,66 @@ def test_keys_are_deduplicated(make):
     assert type(kept) is type(keys) and pa.array(kept).to_pylist() == ["a", "b", None]
 
 
+@pytest.mark.parametrize(
+    "make",
+    [tuple, iter, dict.fromkeys, np.array, pd.Index, pd.array, pd.Categorical, lambda keys: pd.Series(keys, index=[5, 5, 7]),
+     lambda keys: pd.array(keys, dtype=object), lambda keys: pd.Index(keys, dtype=object)],
+)  # fmt: skip
+def test_keys_of_all_forms_are_deduplicated(make):
+    seen = new(100, 1e-8)
+    given = make(["a", "b", "a"])
+    keys = given.keys() if isinstance(given, dict) else given
+    distinct = ["a", "b"]
+    kept = deduplicate(keys, seen)
+    assert list(kept) == distinct and len(seen) == 2
+    assert type(kept) is (type(keys) if hasattr(keys, "dtype") else list)
+
+
+def test_frames_of_classes_that_inherit_are_deduplicated():
+    class Frame(pd.DataFrame):
+        @property
+        def _constructor(self):
+            return Frame
+
+    class Series(pd.Series):
+        pass
+
+    seen = new(100, 1e-8)
+    kept = deduplicate(Frame(ROWS, index=[3, 4, 5, 3, 4]), seen, "url")
+    assert type(kept) is Frame and kept["number"].tolist() == [0, 1, 2, 4]
+    series = Series(["a", None, "x"], dtype=object)
+    assert seen.contains(series).tolist() == [True, pd.NA, False] and deduplicate(series, seen).tolist() == [None, "x"]
+
+
+@pytest.mark.parametrize(
+    "make,column",
+    [
+        (lambda: duckdb.from_arrow(pa.table({"url": ["a"]})), "url"),
+        (lambda: duckdb.from_arrow(pa.table({"url": ["a"]})), None),
+        (lambda: pa.table({"url": ["a"]}).to_reader(), None),
+        (lambda: pl.LazyFrame({"url": ["a"]}), "url"),
+        (lambda: dask.dataframe.from_pandas(pd.DataFrame({"url": ["a"]}), npartitions=1), "url"),
+        (lambda: {"url": ["a"]}, "url"),
+        (lambda: {"url": ["a"]}, None),
+        (lambda: ["a"], "url"),
+        (lambda: "a", None),
+    ],
+)
+def test_rows_that_cannot_be_chosen_from_are_refused_before_a_key_is_stored(make, column):
+    seen = new(100)
+    with pytest.raises(TypeError):
+        deduplicate(make(), seen, column)
+    assert len(seen) == 0
+
+
+def test_of_equal_keys_the_first_row_is_kept():
+    """Also where there are few for each shard, so that threads would store them in any order."""
+    seen = new(40_000_000, 1e-6, key="i64")
+    rows = pa.table({"key": [*range(19_000)] * 2, "row": range(38_000)})
+    assert 32_768 <= len(rows) < 256 * Layout(40_000_000, 1e-6).shards
+    assert deduplicate(rows, seen, "key")["row"].to_pylist() == [*range(19_000)]
+
+
 def test_rows_that_find_no_room():
     with pytest.raises(RefusedError) as raised:
         deduplicate(np.arange(5000, dtype=np.uint64), new(1000, key="u64"))
