@@ -11,12 +11,7 @@ create_exception!(
     PyValueError,
     "A file is not a saved filter, is damaged, or is of another kind than requested."
 );
-create_exception!(
-    concurrent_cuckoo_filter,
-    RefusedError,
-    PyException,
-    "Some keys found no room. All others are stored; `report` lists the refused ones."
-);
+create_exception!(concurrent_cuckoo_filter, RefusedError, PyException, "Some keys found no room; `report` lists them.");
 
 /// An error of memory, or one of this class.
 macro_rules! told {

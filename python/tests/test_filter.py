@@ -303,6 +303,9 @@ def test_refused_keys_are_told_and_the_others_are_stored():
     report = raised.value.report
     assert (report.inserted, report.nulls, report.refused, report.refused_at) == (10, 2, 1, [10])
     assert "third" in filter
+    # To another process, too.
+    sent = pickle.loads(pickle.dumps(raised.value))
+    assert str(sent) == str(raised.value) and sent.report.stored == report.stored and sent.report.refused_at == [10]
 
     numbers = new(1000, key="u64")
     with pytest.raises(RefusedError) as raised:
@@ -578,3 +581,9 @@ def test_filters_are_united_and_cleared():
     assert (len(one), len(other), len(both)) == (300, 300, 600) and all(both.contains(TEXTS[:600]).to_pylist())
     both.clear()
     assert len(both) == 0 and not any(both.contains(TEXTS).to_pylist())
+    one, other = new(100), new(100)
+    one.insert(TEXTS[:100])
+    other.insert(TEXTS[100:200])
+    with pytest.raises(RefusedError, match=r"keys were refused: .*, or a key was stored 8 times already$"):
+        one | other
+    assert len(one) == len(other) == 100

@@ -8,7 +8,7 @@ from typing import IO, Any, Literal, final
 
 from . import _glue, _native
 from ._native import Kind
-from ._reports import RemoveReport, Report, reported
+from ._reports import RemoveReport, Report, removed, reported
 from ._types import Answers, Key, Keys, KeyType, Path, Self, Source, Tags
 
 __all__ = [
@@ -88,7 +88,9 @@ class Filter(Reader):
         return reported(self._merge(other, unique))
 
     def __or__(self, other: Self) -> Self:
-        """Returns a new filter that holds the keys of both: a `copy` of this one after a `merge`."""
+        """Returns a new filter that holds the keys of both: a `copy` of this one after a `merge`.
+
+        Raises `RefusedError` if they do not fit into one."""
         if not isinstance(other, Filter):
             return NotImplemented
         both = self.copy()
@@ -278,7 +280,7 @@ class CuckooFilter(Filter):
         >>> report.removed, report.missing_at
         (1, [1])
         """
-        return RemoveReport(**self._remove(keys))
+        return removed(self._remove(keys))
 
     @staticmethod
     def open(path: Path) -> MappedFilter:
@@ -381,7 +383,7 @@ class ExpiringFilter(Timed):
 
     def remove(self, keys: Keys) -> RemoveReport:
         """Removes a copy of each key. Remove only keys that were stored."""
-        return RemoveReport(**self._remove(keys))
+        return removed(self._remove(keys))
 
 
 @final
@@ -453,7 +455,7 @@ class CountingFilter(Timed):
 
     def remove(self, keys: Keys) -> RemoveReport:
         """Removes keys with their counts."""
-        return RemoveReport(**self._remove(keys))
+        return removed(self._remove(keys))
 
     @property
     def max_count(self) -> int:
@@ -512,7 +514,7 @@ class TaggedFilter(Filter):
 
     def remove(self, keys: Keys, tag: int | Tags) -> RemoveReport:
         """Removes a copy of each key with its tag, which is given as for `insert`."""
-        return RemoveReport(**self._remove(keys, _glue.tags(keys, tag, self.max_tag)))
+        return removed(self._remove(keys, _glue.tags(keys, tag, self.max_tag)))
 
     @property
     def max_tag(self) -> int:
