@@ -1,6 +1,8 @@
 """One filter: what it takes, what it answers, what it refuses."""
 
 import copy
+import io
+import os
 import pickle
 from functools import partial
 
@@ -571,6 +573,61 @@ def test_a_filter_is_kept_as_bytes_and_in_files_of_every_kind(tmp_path):
         CuckooFilter.from_bytes(filter.to_bytes() + b"a")
     with pytest.raises(FileNotFoundError):
         CuckooFilter.load("memory://missing")
+
+
+@pytest.mark.parametrize("target", ["memory://object", "file://{}/object", "local://{}/object"])
+def test_an_object_is_replaced_at_once(tmp_path, target):
+    class Interrupted(Exception):
+        pass
+
+    class Unsaved:
+        def to_bytes(self):
+            raise Interrupted
+
+        def _save(self, path):
+            raise Interrupted
+
+    target = target.format(tmp_path / "new")
+    filter = new(100)
+    filter.save(target)
+    with pytest.raises(Interrupted):
+        _glue.write(Unsaved(), target)
+    assert len(CuckooFilter.load(target)) == 0
+
+
+def test_a_file_may_take_fewer_bytes_than_it_is_given():
+    class Slow(io.RawIOBase):
+        written = b""
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            self.written += bytes(data[:1000])
+            return len(data[:1000])
+
+    class Silent:
+        written = b""
+
+        def write(self, data):
+            self.written += data
+
+    filter = new(10_000)
+    for target in [Slow(), Silent()]:
+        filter.save(target)
+        assert target.written == filter.to_bytes()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with open(reader, "rb"), open(writer, "wb", buffering=0) as pipe, pytest.raises(BlockingIOError):
+        new(1_000_000).save(pipe)
+
+
+def test_a_file_of_text_holds_no_filter(tmp_path):
+    new(100).save(tmp_path / "filter")
+    (tmp_path / "path").write_text(str(tmp_path / "filter"))
+    for name in ["filter", "path"]:
+        with (tmp_path / name).open() as file, pytest.raises(TypeError, match='open it with the mode "rb"'):
+            CuckooFilter.load(file)
 
 
 def test_filters_are_united_and_cleared():

@@ -3,6 +3,7 @@
 It is here so that no thread is inside Rust code where it may be unwound: see `call` in `sys.rs`.
 """
 
+import io
 import operator
 import os
 import stat
@@ -176,12 +177,25 @@ def _pandas_type(type: pa.DataType) -> Any:
 def write(filter: Any, target: Any) -> None:
     """Saves a filter to a path, a URL or an open file."""
     if hasattr(target, "write"):
-        target.write(filter.to_bytes())
+        rest = filter.to_bytes()
+        while rest:
+            written = target.write(rest)
+            if written is None and isinstance(target, io.RawIOBase):
+                raise BlockingIOError("the file does not wait until it can be written")
+            # Only files without a buffer write less than all. Some return nothing.
+            rest = memoryview(rest)[len(rest) if written is None else written :]
     elif "://" in os.fspath(target):
-        import fsspec
+        from fsspec.core import url_to_fs
+        from fsspec.implementations.local import LocalFileSystem
 
-        with fsspec.open(target, "wb") as file:
-            file.write(filter.to_bytes())
+        store, path = url_to_fs(target)
+        with suppress(PermissionError):
+            store.makedirs(store._parent(path), exist_ok=True)
+        if isinstance(store, LocalFileSystem):
+            filter._save(path)
+        else:
+            # At once: fsspec commits an open file also if an exception leaves it, and the object would be its beginning.
+            store.pipe_file(path, filter.to_bytes())
     else:
         filter._save(os.fspath(target))
 
@@ -191,7 +205,10 @@ def readable(source: Any) -> Any:
     if isinstance(source, bytes):
         return source
     if hasattr(source, "read"):
-        return source.read()
+        data = None if isinstance(source, io.TextIOBase) else source.read()
+        if not isinstance(data, bytes | bytearray):
+            raise TypeError('a filter is read from a binary file: open it with the mode "rb"')
+        return data
     path = os.fspath(source)
     if "://" not in path:
         return regular(path)
