@@ -15,7 +15,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,10 @@ from . import join as join_files
 __all__ = ["FilterInfo", "build_filter", "contains", "filter_info", "join_filter", "might_contain"]
 
 MANIFEST = "manifest.json"
+
+# The names of the files of builds, whole or not yet: `save` writes under the first 32 characters of a name.
+BUILD = r"(part-\d{5,}-of-\d{5,}|filter)\.[0-9a-f]{12}"
+OWN = re.compile(rf"{BUILD}\.cuckoo|\.{BUILD}(\.cuckoo)?\.[0-9a-f]{{16}}\.tmp|\.manifest\.json\.[0-9a-f]{{32}}\.tmp")
 
 # A part of a large filter: small enough that many tasks share the work, and large enough for a file.
 PART_BYTES = 128 << 20
@@ -172,8 +176,9 @@ def build_filter(
         )
         _publish(folder, info)
     except BaseException:
-        folder.remove(file for file in folder.names() if build in file)
+        _clean(folder, build)
         raise
+    _clean(folder)
     return info
 
 
@@ -183,6 +188,7 @@ def join_filter(path: str | os.PathLike[str]) -> FilterInfo:
     folder = _Folder(path)
     info = FilterInfo(**{**asdict(info), "joined": _join(folder, info.parts)})
     _publish(folder, info)
+    _clean(folder)
     return info
 
 
@@ -367,16 +373,11 @@ class _Folder:
         store.invalidate_cache()
         return [os.path.basename(name) for name in store.ls(path, detail=False)]
 
-    def remove(self, names: Any) -> None:
-        for name in names:
-            try:
-                if self.remote:
-                    store, path = self._store()
-                    store.rm_file(f"{path}/{name}")
-                else:
-                    os.unlink(self.at(name))
-            except FileNotFoundError:
-                pass
+    def remove(self, name: str) -> None:
+        if not self.remote:
+            return os.unlink(self.at(name))
+        store, path = self._store()
+        store.rm_file(f"{path}/{name}")
 
     def read(self, name: str) -> bytes:
         if not self.remote:
@@ -419,7 +420,7 @@ def _join(folder: _Folder, parts: list[str]) -> str:
 
 
 def _publish(folder: _Folder, info: FilterInfo) -> None:
-    """Writes the manifest, and removes the files of builds before."""
+    """Replaces the manifest."""
     fields = asdict(info)
     del fields["path"]
     temporary = f".{MANIFEST}.{uuid.uuid4().hex}.tmp"
@@ -427,5 +428,18 @@ def _publish(folder: _Folder, info: FilterInfo) -> None:
         Path(path).write_text(json.dumps(fields, indent=1) + "\n")
     if not folder.remote:
         os.replace(folder.at(temporary), folder.at(MANIFEST))
-    kept = {*info.parts, info.joined}
-    folder.remove(name for name in folder.names() if ".cuckoo" in name and name not in kept)
+
+
+def _clean(folder: _Folder, build: str = "") -> None:
+    """Removes the files of one build or of all builds that the manifest does not name. No error of it counts: what cannot be removed
+    stays, and all files stay if the manifest cannot be read."""
+    with suppress(Exception):
+        try:
+            info = filter_info(folder.path)
+            kept = {*info.parts, info.joined}
+        except FileNotFoundError:
+            kept = set()
+        for name in folder.names():
+            if OWN.fullmatch(name) and build in name and name not in kept:
+                with suppress(Exception):
+                    folder.remove(name)

@@ -233,6 +233,39 @@ def test_a_build_that_fails_leaves_nothing(spark, tmp_path):
     assert len(built) >= 1 and os.listdir(tmp_path) == []
 
 
+def test_a_build_removes_what_builds_have_left_and_nothing_else(urls, tmp_path):
+    from concurrent_cuckoo_filter.spark import build_filter, contains
+
+    build = "0123456789ab.cuckoo"
+    left = [f"filter.{build}", f"part-00000-of-00002.{build}", ".part-00000-of-00002.0123456789ab.0123456789abcdef.tmp",
+            f".filter.{build}.0123456789abcdef.tmp", f".manifest.json.{'0123456789abcdef' * 2}.tmp"]  # fmt: skip
+    kept = ["today.cuckoo", "filter.cuckoo", f"filter.{build}.old", f"my-filter.{build}", "part-1-of-2.cuckoo"]
+    for name in [*left, *kept]:
+        (tmp_path / name).write_text("")
+    # Of the exact name, but what cannot be removed.
+    (tmp_path / "filter.abcdefabcdef.cuckoo").mkdir()
+    info = build_filter(urls.limit(10), "url", tmp_path, expected_items=100, join=True)
+    own = ["manifest.json", *info.parts, os.path.basename(info.file)]
+    assert sorted(os.listdir(tmp_path)) == sorted([*own, *kept, "filter.abcdefabcdef.cuckoo"])
+    assert urls.limit(10).where(contains(tmp_path)("url")).count() == 10
+
+
+def test_a_build_that_is_cancelled_when_it_is_published_stays(urls, tmp_path):
+    from concurrent_cuckoo_filter import spark as module
+
+    module.build_filter(urls.limit(5), "url", tmp_path, expected_items=100, join=True)
+    publish = module._publish
+
+    def cancelled(*arguments):
+        publish(*arguments)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(module, "_publish", cancelled)
+        module.build_filter(urls.limit(10), "url", tmp_path, expected_items=100, join=True)
+    assert urls.limit(10).where(module.contains(tmp_path)("url")).count() == 10
+
+
 def test_a_stream_goes_on_with_the_next_build(spark, tmp_path):
     """Each batch keeps the keys that no earlier batch had: the recipe of docs/spark.md."""
     from concurrent_cuckoo_filter import spark as module
