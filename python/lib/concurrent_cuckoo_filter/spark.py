@@ -224,8 +224,8 @@ def contains(filter: str | os.PathLike[str] | CuckooFilter) -> Callable[[str | C
         def ask(keys: Any) -> Any:
             return held.contains(keys, check_utf8=False)
     else:
-        path = os.fspath(filter)
-        if _scheme(path) or os.path.isdir(path):
+        path = _mounted(os.fspath(filter))
+        if _is_folder(path):
             info = filter_info(path)
             key, type = info.key, info.type
             info.file
@@ -303,7 +303,7 @@ def _opened(path: str) -> MappedFilter:
 
 
 def _opened_now(path: str) -> MappedFilter:
-    file = filter_info(path).file if _scheme(path) or os.path.isdir(path) else path
+    file = filter_info(path).file if _is_folder(path) else path
     if _scheme(file):
         seen: Any = file
     else:
@@ -336,6 +336,15 @@ def _scheme(path: str) -> str | None:
     return found[1] if found and found[1] != "file" else None
 
 
+def _mounted(path: str) -> str:
+    """The path in a URL of a mounted file system."""
+    return re.sub("^file:(//)?(?=/)", "", path)
+
+
+def _is_folder(path: str) -> bool:
+    return not path.endswith(".cuckoo") if _scheme(path) else os.path.isdir(path)
+
+
 class _Folder:
     """A folder that is mounted, or one of an object store."""
 
@@ -343,7 +352,7 @@ class _Folder:
         path = os.fspath(path)
         self.remote = _scheme(path) is not None
         if not self.remote:
-            self.path = os.path.abspath(re.sub("^file:(//)?(?=/)", "", path))
+            self.path = os.path.abspath(_mounted(path))
         elif "://" in path:
             self.path = path.rstrip("/")
         else:

@@ -190,7 +190,8 @@ def test_a_folder_of_an_object_store(urls, tmp_path, ask):
     for count in [ITEMS // 2, ITEMS]:
         info = build_filter(urls.where(f"id < {count}"), "url", path, expected_items=ITEMS, join=True)
         assert sorted(os.listdir(tmp_path / "seen")) == sorted(["manifest.json", *info.parts, os.path.basename(info.file)])
-    assert urls.where(contains(path)("url")).count() == ITEMS
+    for given in [path, info.file]:
+        assert urls.where(contains(given)("url")).count() == ITEMS
     assert ask(info.file.removeprefix("local://"), [url(1)]) == (1, 0, info.inserted)
 
 
@@ -204,7 +205,8 @@ def test_paths_of_files(urls, tmp_path, path, monkeypatch):
     assert os.listdir(tmp_path) == ["seen"] and info.path == str(tmp_path / "seen")
     # Executors may run as another user.
     assert {os.stat(tmp_path / "seen" / name).st_mode & 0o777 for name in os.listdir(info.path)} == {0o644}
-    assert contains(folder)
+    for given in [folder, path.format(info.file)]:
+        assert urls.limit(10).where(contains(given)("url")).count() == 10
 
 
 def test_a_build_that_fails_leaves_nothing(spark, tmp_path):
