@@ -229,6 +229,10 @@ def contains(filter: str | os.PathLike[str] | CuckooFilter) -> Callable[[str | C
             info = filter_info(path)
             key, type = info.key, info.type
             info.file
+        else:
+            # The driver may have no such file.
+            with suppress(Exception):
+                key = CuckooFilter.open(_sent(path)).key
 
         def ask(keys: Any) -> Any:
             return _opened(path).contains(keys, check_utf8=False)
@@ -252,6 +256,9 @@ def contains(filter: str | os.PathLike[str] | CuckooFilter) -> Callable[[str | C
         udf = F.pandas_udf(contains, "boolean")  # type: ignore[attr-defined]
 
         def function(values: Column) -> Column:
+            if key in ("i64", "u64"):
+                # Of integers with a null pandas would make floating-point numbers.
+                return F.when(values.isNotNull(), udf(F.coalesce(values, F.lit(0))))
             return udf(values.cast("binary") if text else values)  # type: ignore[no-any-return]
 
     if type is None:
@@ -283,7 +290,8 @@ def _normal(values: Column, type: str | None) -> Column:
     if type == "timestamp":
         return F.unix_micros(values)
     if type and type.startswith("decimal"):
-        return values.cast(type).cast("string")
+        # A cast to a string would write small numbers in another way with ANSI than without.
+        return F.when(values.isNotNull(), F.format_string("%s", values.cast(type)))
     return values.cast("long") if re.fullmatch(INTEGERS, type or "") else values
 
 
@@ -307,8 +315,7 @@ def _opened_now(path: str) -> MappedFilter:
     if _scheme(file):
         seen: Any = file
     else:
-        if not os.path.exists(file):
-            file = SparkFiles.get(os.path.basename(file))
+        file = _sent(file)
         status = os.stat(file)
         seen = (file, status.st_ino, status.st_mtime_ns, status.st_size)
     if path not in _open_filters or _open_filters[path][0] != seen:
@@ -317,6 +324,11 @@ def _opened_now(path: str) -> MappedFilter:
         mapped.check()
         _open_filters[path] = (seen, mapped)
     return _open_filters[path][1]
+
+
+def _sent(path: str) -> str:
+    """The path of a file, which may be one that was passed to `SparkContext.addFile`."""
+    return path if os.path.exists(path) else SparkFiles.get(os.path.basename(path))
 
 
 def _parts(df: DataFrame, layout: Layout) -> int:

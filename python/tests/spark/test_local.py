@@ -157,6 +157,44 @@ def test_what_was_built_of_dates_and_the_like_is_asked_for_the_same(spark, tmp_p
             times.where(contains(tmp_path / path)(column)).count()
 
 
+def test_nulls_in_columns_of_numbers(spark, tmp_path):
+    from pyspark.sql import functions as F
+
+    from concurrent_cuckoo_filter.spark import build_filter, contains
+
+    # Large ones, which as floating-point numbers would be others.
+    rows = spark.range(3).selectExpr("if(id < 2, id + 9007199254740992, null) as id")
+    for name, values in [
+        ("date", F.expr("date_from_unix_date(cast(id - 9007199254740992 as int))")),
+        ("timestamp", F.timestamp_micros("id")),
+        ("long", F.col("id")),
+    ]:
+        info = build_filter(rows, values, tmp_path / name, expected_items=10, fpp=1e-8, parts=1, join=True)
+        for given in [info.path, info.file, CuckooFilter.load(info.file)][: 3 if name == "long" else 1]:
+            found = rows.select(contains(given)(values).alias("found"))
+            assert [row.found for row in found.collect()] == [True, True, None]
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_decimals_have_one_text_with_ansi_and_without(spark, tmp_path, ansi):
+    from concurrent_cuckoo_filter.spark import build_filter, contains
+
+    texts = ["0E-10", "1.2E-9", "-1.5000000000", "1234567890.0000000001"]
+    rows = spark.createDataFrame([(text,) for text in [*texts, None]], "text string").selectExpr("cast(text as decimal(20, 10)) as value")
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    try:
+        spark.conf.set("spark.sql.ansi.enabled", ansi)
+        info = build_filter(rows, "value", tmp_path, expected_items=10, fpp=1e-8, join=True)
+        for other in ["true", "false"]:
+            spark.conf.set("spark.sql.ansi.enabled", other)
+            found = rows.select(contains(tmp_path)("value").alias("found")).collect()
+            assert [row.found for row in found] == [True, True, True, True, None]
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
+    # As Python and Java write decimals.
+    assert CuckooFilter.load(info.file).contains(texts).to_pylist() == [True] * 4
+
+
 def test_strings_with_a_collation_are_refused(spark, tmp_path):
     """`Alice` and `alice` are equal there, and have different bytes."""
     from concurrent_cuckoo_filter.spark import build_filter, contains
