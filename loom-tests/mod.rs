@@ -28,7 +28,7 @@
 //! | exclusive         | H1, H2, H3, H4, H9 | tasks under all locks; lookups, single writers                        |
 //! | tagged            | H10 to H13         | ticks and sweeps; lookups, insertions, renewals, relocations          |
 //! | growing_tags      | (I), H10 to H13    | splits of tables with tags; ticks, lookups, batches, changes of tags  |
-//! | windows           | H10 to H12, (A)    | additions, subtractions, lookups of counts; ticks, relocations        |
+//! | windows           | H10 to H12         | additions, subtractions, lookups of counts; ticks, relocations        |
 //!
 //! The tables in `teeth` are faults: each entry breaks the code, and names the models that must then fail and with what
 //! message.
