@@ -185,12 +185,13 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     /// # Cost
     /// At the largest size about 1.2 bits per key more than a filter that was built for `keys`, and lookups that read the directory
     /// first. Before, one bit per slot for each doubling to come, and twice the memory just after a doubling:
-    /// [`memory_usage_at`](Builder::memory_usage_at) returns the bytes, and docs/guide.md has a table. So choose a maximum that is expected,
-    /// 16 to 64 times the capacity: at 64 times, the filter takes 20 bits per key when its first tables are full and 39 just after they
-    /// have doubled, where a filter of fixed size takes 13.6. A filter begins with room for its [`capacity`](Builder::capacity), and with
-    /// at least `keys` / 2^17 (more for rates below 0.1 %). Its fingerprints have 6 to 30 bits, counted as in a filter of fixed
-    /// size. Where its only table is too small to be split (below 12,000 keys, in some ranges up to 125,000), it is copied into
-    /// another of twice the size, and the old ones are kept until the filter is dropped.
+    /// [`memory_usage_at`](Builder::memory_usage_at) returns the bytes, and docs/guide.md has a table. So choose a maximum that is
+    /// expected, 16 to 64 times the capacity: at 64 times, the filter takes 20 bits per key when its first tables are full and 39
+    /// just after they have doubled, where a filter of fixed size takes 13.6. A filter begins with room for its
+    /// [`capacity`](Builder::capacity), and with at least `keys` / 2^17 (more for rates below 0.1 %). Its fingerprints have 6 to 30
+    /// bits (less beside deadlines, counters and tags), counted as in a filter of fixed size. Where its only table is too small to be
+    /// split (below 12,000 keys, in some ranges up to 125,000), it is copied into another of twice the size, and the old ones are
+    /// kept until the filter is dropped.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

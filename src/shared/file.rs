@@ -39,10 +39,10 @@ const LIVE: u64 = 1;
 const CLOSED: u64 = 2;
 
 /// The number of attempts at a path whose file is replaced before it is locked.
-const ATTEMPTS: usize = 16;
+pub(super) const ATTEMPTS: usize = 16;
 
-/// The state in the order of the file: [`LIVE`] or [`CLOSED`]; not 0 if another file replaced this one; the boot id of the machine,
-/// 0 where it is unknown; device and inode of the file; the process that writes it.
+/// The state in the order of the file: [`LIVE`] or [`CLOSED`]; not 0 if another file replaced this one; the boot id of the machine;
+/// device and inode of the file; the process that writes it.
 #[derive(Clone, Copy)]
 pub(super) struct State([u64; 7]);
 

@@ -109,7 +109,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
     /// Creates an empty filter in a new file, and opens it for writing. The file appears under its name when it is complete.
     ///
     /// # Errors
-    /// If the path exists; if the file system has no room for the whole file; those of [`Builder::build`].
+    /// If the path exists; if the file system has no room for the whole file; if the hash function has no seeds to store; those of
+    /// [`Builder::build`].
     pub fn create(path: impl AsRef<Path>, builder: Builder<K, S>) -> Result<Self, SharedError> {
         let path = path.as_ref();
         let linked = Self::new(path, builder).and_then(|(created, temporary)| {
@@ -142,7 +143,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         let path = path.as_ref();
         let replace = || {
             let (created, temporary) = Self::new(path, builder)?;
-            loop {
+            for _ in 0..file::ATTEMPTS {
                 match file::open_and_lock(path) {
                     // A link, since it fails if another process has created a file in the meantime: that is to be replaced.
                     Err(SharedError::Io(error)) if error.kind() == ErrorKind::NotFound => {
@@ -159,6 +160,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
                 }
                 return Ok(created);
             }
+            // Such as a link to a file that does not exist.
+            Err(std::io::Error::from(ErrorKind::AlreadyExists).into())
         };
         replace().map_err(|error: SharedError| error.of_file(path))
     }

@@ -303,8 +303,8 @@ impl<K: ?Sized + 'static, S: SavedHasher, T: Kind> Filter<K, S, T> {
     /// them at once.
     ///
     /// The metadata of the parts, which may differ, is dropped: read it with [`SnapshotReader`]. Bytes that follow a part in its reader are
-    /// left unread. In a filter with a time to live, each key keeps the time, in ticks, that it had left when its part was written,
-    /// whenever that was: the clock of the joined filter begins anew.
+    /// left unread. In a filter with a time to live, each key keeps the ticks that it had left when its part was written,
+    /// whenever that was: the clock of the joined filter begins anew, with a whole tick.
     ///
     /// # Errors
     /// Those of [`read_from`](Filter::read_from); if the parts are of different filters, if a shard is missing, or if a

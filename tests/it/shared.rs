@@ -8,7 +8,7 @@ use concurrent_cuckoo_filter::{
 };
 use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
@@ -119,6 +119,15 @@ fn one_of_several_that_create_or_replace_a_file_is_its_writer() {
         drop(created);
         fs::remove_file(&path).unwrap();
     }
+}
+
+#[test]
+fn a_link_to_nothing_is_not_replaced() {
+    let folder = Folder::new("shared-link");
+    symlink(folder.0.join("nothing"), folder.path()).unwrap();
+    let error = SharedFilter::create_or_replace(folder.path(), builder(10)).unwrap_err();
+    assert!(matches!(&error, SharedError::Io(error) if error.kind() == ErrorKind::AlreadyExists), "{error}");
+    assert_eq!(folder.files(), 1);
 }
 
 #[test]
