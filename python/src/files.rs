@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::PathBuf;
 
-/// What the helper module makes of a path, a URL, an open file or bytes.
+/// A readable source of bytes. The helper module turns a URL or an open file into bytes.
 #[derive(FromPyObject)]
 pub(crate) enum Source {
     Bytes(PyBackedBytes),

@@ -48,11 +48,11 @@ macro_rules! of_each {
     };
 }
 
-/// What answers lookups. A class of Python calls the methods that its filters have.
+/// A source of lookups: a filter, a mapped file or a shared one. Each Python class calls the methods of its kind.
 #[pyclass(frozen, subclass)]
 pub(crate) struct Reader(Arc<Hashed>);
 
-/// What is known of a filter besides its keys.
+/// The configuration of a filter.
 #[pyclass(frozen, get_all)]
 pub(crate) struct Config {
     capacity: usize,

@@ -118,7 +118,7 @@ impl Events {
     }
 }
 
-/// What a contestant shows.
+/// The measurements of a contestant.
 struct Shown {
     /// Nanoseconds per event on one thread and on two.
     nanos: [f64; 2],

@@ -99,8 +99,8 @@ struct Dump {
     used: i64,
 }
 
-/// What an insertion came to: whether the item went in, or was found by a unique insertion; and whether the filter would have grown, had
-/// there been memory. A replica must not grow either.
+/// The result of an insertion (`false` if a unique insertion found the item), and whether the filter failed to grow for lack of memory:
+/// a replica must not grow then, either.
 pub(crate) type Put = (Result<bool, InsertError>, bool);
 
 /// A snapshot received in chunks.

@@ -141,6 +141,22 @@ impl<K: SlotKind> Growing<K> {
         }
     }
 
+    /// Inserts a copy that another filter had room for after its tables had doubled: in place of a refusal, the table of the key is
+    /// doubled at any load.
+    #[cfg(any(feature = "snapshot", test))]
+    pub(crate) fn insert_doubling(&self, place: CellPlace, budget: &mut SearchBudget) -> Result<u32, InsertError> {
+        loop {
+            let result = self.insert_fetched(place, Put::COPY, budget);
+            let (leaf, _) = self.owner(place);
+            let doublings = leaf.doublings();
+            if result != Err(InsertError::Full) || doublings >= self.plan.reserve_bits {
+                return result;
+            }
+            self.split(leaf, doublings, 0.0)?;
+            *budget = SearchBudget::full();
+        }
+    }
+
     /// Splits a table that is nearly full, before a search in vain.
     #[cold]
     #[inline(never)]
@@ -229,6 +245,29 @@ mod tests {
     use crate::sys::memory::HugePages;
     use crate::sys::steps::{Step, with_hook};
     use std::sync::Arc;
+
+    /// More classes than two buckets hold, in a table that is too empty to be doubled in place of a refusal.
+    #[test]
+    fn a_copy_that_another_filter_had_room_for_is_stored_at_any_load() {
+        let plan = Plan { reserve_bits: 3, ..Plan::one_shard(16, 64, 4) };
+        let raw = RawFilter::<Bare>::new(&plan, HugePages::Unadvised).unwrap();
+        let growing = raw.growing().unwrap();
+        let places = (0..).map(|hash| growing.cell_place(Mixed::of(hash)));
+        let pair = |place: &CellPlace| {
+            let Class { first, second, .. } = place.class;
+            [first.min(second), first.max(second)]
+        };
+        let wanted = pair(&growing.cell_place(Mixed::of(0)));
+        let mut budget = SearchBudget::full();
+        for (number, place) in places.filter(|place| pair(place) == wanted).take(9).enumerate() {
+            let stored = growing.insert_fetched(place, Put::COPY, &mut budget);
+            assert_eq!(stored, if number < 8 { Ok(0) } else { Err(InsertError::Full) });
+            if stored.is_err() {
+                assert_eq!((growing.tables(), growing.insert_doubling(place, &mut budget)), (1, Ok(0)));
+                assert_eq!((growing.tables(), growing.len()), (2, 9));
+            }
+        }
+    }
 
     /// A clear resets the counts of a table before its `moved`.
     #[test]

@@ -167,7 +167,7 @@ impl<'a> Writer<'a> {
                 let Ok(stored) = exclusive.insert(Fixed, search, budget, place.class, Put::COPY);
                 stored
             }
-            Writer::Tables(growing, budget) => growing.insert_fetched(place, Put::COPY, budget),
+            Writer::Tables(growing, budget) => growing.insert_doubling(place, budget),
         };
         stored.ok().map(|_| ())
     }
