@@ -65,12 +65,6 @@ impl Tags {
         u64::from(self.most >> self.count_bits) + 1
     }
 
-    /// Returns the epochs between the copies of two tables of one filter, without whole cycles: a long advance skips them,
-    /// perhaps between the two copies, and what was stored behind its clear lives on.
-    pub(crate) fn age(self, copied: u64, now: u64) -> u64 {
-        now.saturating_sub(copied) % self.cycle()
-    }
-
     #[inline(always)]
     pub(crate) fn epochs(self, value: u32) -> u32 {
         value >> self.count_bits

@@ -77,14 +77,17 @@ impl<K: SlotKind> RawFilter<K> {
 
     /// Copies this filter while it serves; `words` must hold any of its tables. Returns `None` if allocation fails.
     pub(crate) fn try_clone(&self, words: &mut [u64]) -> Option<Self> {
-        let copy = Assembly::new(self.plan(), HugePages::Reused)?;
+        let copy = Assembly::<K>::new(self.plan(), HugePages::Reused)?;
         let copied = self.copy_each(0..self.plan().shards, words, |table, words| {
             copy.add(&table.extent, table.epoch, |shard| {
                 shard.fill_with(words.iter().copied(), table.count);
                 Ok::<_, Infallible>(())
             })
         });
-        copied.ok().and_then(|()| copy.finish())
+        let copy = copied.ok().and_then(|()| copy.finish())?;
+        // Read after the tables: one that was copied behind the clear of a long advance has its skipped ticks in its past.
+        copy.kind().epoch().inspect(|epoch| epoch.pass().skip(self.skipped()));
+        Some(copy)
     }
 
     /// The live contents of a copy at its epoch, with their values.
@@ -197,9 +200,8 @@ impl Shard<'_, Tagged<'_>> {
     pub(super) fn catch_up(self, copied: u64, now: u64) {
         let (tags, lanes) = (self.slots.tags(), self.format().lanes);
         let (moment, locked) = (tags.moment(copied), self.stripes().lock_all());
-        let age = tags.age(copied, now);
         for bucket in self.geometry().all_buckets() {
-            let dies = |slot| u64::from(tags.epochs(tags.value(slot, moment))) <= age;
+            let dies = |slot| u64::from(tags.epochs(tags.value(slot, moment))) <= now - copied;
             self.clear_where(&locked, bucket, |run| !lanes.equal(run, 0) & lanes.high, dies);
         }
     }

@@ -8,12 +8,15 @@ use crossbeam_utils::CachePadded;
 
 /// The number of ticks of a filter, and the lock for them.
 #[derive(Default)]
-pub(super) struct Epoch {
+pub(crate) struct Epoch {
     /// On a cache line that changes at a tick only.
     now: CachePadded<AtomicU64>,
     ticking: Mutex,
     /// The number of chunks swept since the last tick, changed under `ticking`.
     swept: RelaxedCounter,
+    /// The ticks of whole cycles that were skipped instead of made, changed under `ticking`. Tags are blind to them, so they are no
+    /// part of `now`: the epochs of two tables of a copy differ by the ticks that were made between them.
+    skipped: RelaxedCounter,
 }
 
 /// The right to sweep and to advance the epoch, which does not change in the meantime.
@@ -46,6 +49,10 @@ impl Epoch {
         self.now.load(Ordering::Relaxed) == epoch
     }
 
+    pub(super) fn skipped(&self) -> u64 {
+        self.skipped.get()
+    }
+
     /// Waits until no other thread sweeps or advances.
     pub(super) fn pass(&self) -> Pass<'_> {
         Pass { epoch: self, _guard: lock(&self.ticking), _visible: VisibleOnDrop }
@@ -63,6 +70,11 @@ impl Pass<'_> {
         // Release: pairs with the Acquire in `Epoch::now`. The sweep precedes it (models stored_again_*).
         self.epoch.now.store(self.now().wrapping_add(ticks), Ordering::Release);
         reached(Step::Ticked);
+    }
+
+    /// Counts ticks of whole cycles as made. Everything stored before is cleared next.
+    pub(super) fn skip(&self, ticks: u64) {
+        self.epoch.skipped.change(|skipped| skipped + ticks);
     }
 
     pub(super) fn swept(&self) -> u64 {

@@ -2,12 +2,13 @@
 
 use super::block::Next;
 use super::counters::Totals;
+use super::epoch::Epoch;
 use super::flat::Flat;
 use super::growing::{Growing, Grown};
 use super::pair::Put;
 use super::shard::Shard;
 use super::shards::Shards;
-use super::slots::{Bare, Compare, SlotKind, Slots, Tagging};
+use super::slots::{Bare, SlotKind, Tagging};
 use super::writers::Writes;
 use crate::error::InsertError;
 use crate::layout::{Geometry, Mixed, Plan, Tags};
@@ -69,9 +70,14 @@ impl<K: SlotKind> RawFilter<K> {
         with_directory!(self, directory => &directory.kind)
     }
 
-    /// The number of ticks; 0 where slots are bare.
+    /// The number of ticks, the skipped ones included; 0 where slots are bare.
     pub(crate) fn epoch(&self) -> u64 {
-        K::Slots::number(self.kind().slots().now())
+        self.kind().epoch().map_or(0, |epoch| epoch.now() + epoch.skipped())
+    }
+
+    /// The number of ticks that were skipped: whole cycles, to which tags are blind.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.kind().epoch().map_or(0, Epoch::skipped)
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

@@ -31,6 +31,11 @@ pub(crate) trait SlotKind: Send + Sync + 'static {
         Self: Sized;
 
     fn slots(&self) -> Self::Slots<'_>;
+
+    /// The epoch of tags.
+    fn epoch(&self) -> Option<&Epoch> {
+        None
+    }
 }
 
 /// How lookups compare the slots of a run. `low` is the lowest bit of each slot.
@@ -196,6 +201,10 @@ impl SlotKind for Tagging {
     #[inline(always)]
     fn slots(&self) -> Tagged<'_> {
         Tagged(self)
+    }
+
+    fn epoch(&self) -> Option<&Epoch> {
+        Some(&self.epoch)
     }
 }
 

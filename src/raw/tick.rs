@@ -19,7 +19,7 @@ impl RawFilter<Tagging> {
     pub(crate) fn advance(&self) -> usize {
         let pass = self.kind().epoch.pass();
         let (cleared, _) = self.sweep_up_to(&pass, u64::MAX);
-        pass.advance(u64::from(pass.now() < MAX_EPOCH));
+        pass.advance(u64::from(self.epoch() < MAX_EPOCH));
         cleared
     }
 
@@ -27,14 +27,15 @@ impl RawFilter<Tagging> {
     /// the way, clears the filter and makes only the remaining ticks of the last cycle.
     pub(crate) fn advance_to(&self, epoch: u64) -> u64 {
         let pass = self.kind().epoch.pass();
-        let mut due = epoch.min(MAX_EPOCH).saturating_sub(pass.now());
+        let mut due = epoch.min(MAX_EPOCH).saturating_sub(self.epoch());
         let all = due;
         let cycle = self.tags().cycle();
         if due >= cycle {
-            self.clear();
-            // Slots stored in the meantime have their time from now on: tags repeat after a whole number of cycles.
-            pass.advance(due - due % cycle);
+            // Before the clear: whoever sees what was stored behind it, such as a clone, knows of the skipped ticks. What is stored in
+            // the meantime has its time from now on.
+            pass.skip(due - due % cycle);
             due %= cycle;
+            self.clear();
         }
         for _ in 0..due {
             self.sweep_up_to(&pass, u64::MAX);

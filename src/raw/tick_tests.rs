@@ -175,6 +175,18 @@ fn a_filter_agrees_with_a_multiset_of_deadlines_at_every_width() {
     }
 }
 
+fn copy_shard(filter: &RawFilter<Tagging>, shard: usize, copy: &Assembly<Tagging>) {
+    let mut words = vec![0; filter.plan().words];
+    let Ok(()) = filter.copy_each(shard..shard + 1, &mut words, |table, words| {
+        let fill = |shard: Shard<'_>| {
+            shard.fill_with(words.iter().copied(), table.count);
+            Ok::<_, Infallible>(())
+        };
+        assert!(copy.add(&table.extent, table.epoch, fill).is_ok());
+        Ok::<_, Infallible>(())
+    });
+}
+
 /// Over so many ticks that everything dies: a slot stored after the clear of its shard has its time from then on.
 #[test]
 fn what_is_stored_during_a_long_advance_lives_and_dies_by_its_tag() {
@@ -187,33 +199,42 @@ fn what_is_stored_during_a_long_advance_lives_and_dies_by_its_tag() {
         put(&filter).unwrap();
         let (shared, counted) = (Rc::clone(&filter), Cell::new(0));
         let copy = Rc::new(Assembly::<Tagging>::new(&plan, HugePages::Unadvised).unwrap());
-        let add = move |filter: &RawFilter<Tagging>, copy: &Assembly<Tagging>, shard| {
-            let mut words = vec![0; plan.words];
-            let Ok(()) = filter.copy_each(shard..shard + 1, &mut words, |table, words| {
-                let fill = |shard: Shard<'_>| {
-                    shard.fill_with(words.iter().copied(), table.count);
-                    Ok::<_, Infallible>(())
-                };
-                assert!(copy.add(&table.extent, table.epoch, fill).is_ok());
-                Ok::<_, Infallible>(())
-            });
-        };
         let copied = Rc::clone(&copy);
         let hook = move |step| {
             counted.set(counted.get() + usize::from(step == Step::Counted));
             if step == Step::Counted && counted.get() == 2 {
                 assert_eq!(put(&shared), Ok(0), "the shard was cleared");
-                add(&shared, &copied, 0);
+                copy_shard(&shared, 0, &copied);
             }
         };
         with_hook(hook, || assert_eq!(filter.advance_to(ticks), ticks));
         assert_eq!(filter.contains(key), ticks - cycle < u64::from(value), "{value} after {ticks} ticks");
         assert_eq!(filter.epoch(), ticks);
         // A copy of which one shard is copied before the epochs are skipped, and the other one after it.
-        add(&filter, &copy, 1);
+        copy_shard(&filter, 1, &copy);
         let copy = Rc::into_inner(copy).expect("the hook is gone").finish().unwrap();
         assert_eq!(copy.contains(key), filter.contains(key), "{value} after {ticks} ticks, copied");
-        assert_eq!(copy.epoch(), ticks);
+        assert_eq!(copy.epoch(), ticks % cycle, "skipped ticks are none of a table's");
+        // A clone is as old as the filter, so it does not advance again.
+        let clone = filter.try_clone(&mut vec![0; plan.words]).unwrap();
+        assert_eq!((clone.epoch(), clone.advance_to(ticks)), (ticks, 0));
+        assert_eq!(clone.contains(key), filter.contains(key));
+    }
+}
+
+/// As many ticks that are made between the copies of two shards have aged the first one, whole cycles or not.
+#[test]
+fn what_died_between_the_copies_of_two_shards_is_dead_in_the_copy() {
+    let plan = Plan { shards: 2, ..Plan::one_shard(16, 64, 4) }.with_tags(3);
+    for (value, ticks) in (1..=7).flat_map(|value| (0..20).map(move |ticks| (value, ticks))) {
+        let filter = RawFilter::<Tagging>::new(&plan, HugePages::Unadvised).unwrap();
+        let key = (0..).map(Mixed::of).find(|&mixed| filter.geometry().shard(mixed) == 0).unwrap();
+        filter.put(key, Put { value, if_present: IfPresent::Keep }).unwrap();
+        let copy = Assembly::new(&plan, HugePages::Unadvised).unwrap();
+        copy_shard(&filter, 0, &copy);
+        (0..ticks).for_each(|_| _ = filter.advance());
+        copy_shard(&filter, 1, &copy);
+        assert_eq!(copy.finish().unwrap().contains(key), ticks < u64::from(value), "{value} after {ticks} ticks");
     }
 }
 

@@ -128,8 +128,6 @@ impl<'a> Tables<'a> {
     /// Creates the tables, in the order of their cells, which cover the directory.
     pub(super) fn new(bytes: Bytes<'a>, plan: &Plan, placed: &[Placed]) -> Result<Self, TryReserveError> {
         let (mut tables, mut cells) = (Vec::new(), Vec::new());
-        let tags = (plan.tag_bits() > 0).then(|| Tags::new(plan));
-        let latest = placed.iter().map(|placed| placed.epoch).max().unwrap_or(0);
         tables.try_reserve_exact(placed.len())?;
         cells.try_reserve_exact(plan.shards * plan.cells_at(0))?;
         for (number, &Placed { first, extent, epoch }) in placed.iter().enumerate() {
@@ -148,11 +146,12 @@ impl<'a> Tables<'a> {
                 unit,
                 minus: unit.wrapping_neg(),
                 format,
-                epoch: tags.map_or(epoch, |tags| latest - tags.age(epoch, latest)),
+                epoch,
             });
         }
         assert_eq!(cells.len(), plan.shards * plan.cells_at(0), "a table for each cell");
         let find = with_layout!(layout_of(plan), L => Compiled::for_scalars::<FindAs<L>>());
+        let tags = (plan.tag_bits() > 0).then(|| Tags::new(plan));
         Ok(Tables { bytes, geometry: Geometry::new(plan), plan: *plan, tables, cells, tags, find })
     }
 

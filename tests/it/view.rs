@@ -255,8 +255,7 @@ fn a_view_of_an_expiring_filter_answers_as_one_that_was_loaded_then() {
             }
             filter.insert_for(&key, HOUR * (1 + key % 24) as u32).unwrap();
         }
-        // Ticks between two records, so that their epochs differ: after the header and the head of the first. More than a cycle of
-        // 8 may be skipped behind a clear, so whole cycles do not age what was copied before.
+        // Ticks between two records, so that their epochs differ: after the header and the head of the first.
         let mut pieces = 0;
         let bytes = written_while(&filter, |_| {
             pieces += 1;
