@@ -351,6 +351,22 @@ fn ticks_are_visible_when_they_return() {
         .explore([204]);
 }
 
+/// Four epochs are a whole cycle, which a long advance skips. A clone takes with it what is stored behind the clear, and
+/// advances like the filter.
+#[test]
+fn a_clone_beside_a_long_advance_is_as_old_as_the_filter() {
+    let advance = op(|world: &World| world.raw.advance_to(4) as usize);
+    let stored_and_lost = op(|world: &World| {
+        let is_stored = world.put(class(0), MOST, IfPresent::Keep) == Some(0);
+        let clone = world.raw.try_clone(&mut vec![0; world.raw.plan().words]).expect("memory");
+        clone.advance_to(4);
+        is_stored && !clone.contains(world.mixed(class(0)))
+    });
+    race("a clone lost a key that the filter keeps", || World::holding(1), &[class(0)])
+        .threads(advance, stored_and_lost)
+        .explore([21, 30]);
+}
+
 /// A snapshot copies one shard after the other, with ticks in between: the tags of each are meant by the epoch at which it was
 /// copied, and what is read goes on at the latest.
 #[test]

@@ -189,7 +189,7 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     /// expected, 16 to 64 times the capacity: at 64 times, the filter takes 20 bits per key when its first tables are full and 39
     /// just after they have doubled, where a filter of fixed size takes 13.6. A filter begins with room for its
     /// [`capacity`](Builder::capacity), and with at least `keys` / 2^17 (more for rates below 0.1 %). Its fingerprints have 6 to 30
-    /// bits (less beside deadlines, counters and tags), counted as in a filter of fixed size. Where its only table is too small to be
+    /// bits (fewer beside deadlines, counters and tags), counted as in a filter of fixed size. Where its only table is too small to be
     /// split (below 12,000 keys, in some ranges up to 125,000), it is copied into another of twice the size, and the old ones are
     /// kept until the filter is dropped.
     ///
@@ -234,9 +234,9 @@ impl<K: ?Sized, S, T: Kind> Builder<K, S, T> {
     }
 
     /// Sets the least number of stripes: one lock and one version each, in 128 bytes. The default is up to 1024 within 1 % of the memory,
-    /// and 8 in small filters. More help where several threads write to a small filter without pause: with 8 stripes, two of them
-    /// do half as much together as one alone, and with 512 four fifths (docs/benchmarks/limits.md has the table, and a model of 64
-    /// threads). A stripe spans at least 16 buckets, so small filters may have fewer.
+    /// and 8 in small filters. More help where several threads write to a small filter without pause: two threads together make
+    /// half as many changes as one alone with 8 stripes, and four fifths as many with 512 (docs/benchmarks/limits.md has the table,
+    /// and a model of 64 threads). A stripe spans at least 16 buckets, so small filters may have fewer.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;

@@ -96,7 +96,7 @@ pub struct Stats {
     pub load_factor: f64,
     /// The probability that a lookup of an absent key returns `true`.
     pub expected_false_positive_rate: f64,
-    /// The number of ticks that were made, since the filter was first built, or joined from parts; 0 where nothing dies.
+    /// The number of ticks since the filter was first built or joined from parts; 0 where nothing dies.
     pub epoch: u64,
     /// The number of fingerprints that were moved to their other bucket to make room.
     pub relocations: u64,

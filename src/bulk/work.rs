@@ -50,7 +50,7 @@ impl<T: SlotKind> Work<'_, T> {
         report
     }
 
-    /// Processes too few keys for a block: in batches, with their places for answers.
+    /// Processes keys that are too few for a block, in batches, each with its part of `places`.
     fn in_batches<R: Report>(
         self,
         keys: Keys<'_>,

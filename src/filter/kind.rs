@@ -18,8 +18,7 @@ pub trait Timeless: Kind {}
 pub trait Timed: Kind + sealed::Timed {}
 
 /// A kind whose insertions take a key alone: [`Plain`] and [`Expiring`]. Sealed.
-#[expect(private_bounds, reason = "sealed")]
-pub trait Insert: Kind + sealed::Insert {}
+pub trait Insert: Kind {}
 
 /// A kind whose removals take a key alone: [`Plain`], [`Expiring`] and [`Counting`]. Sealed.
 pub trait Remove: Kind {}
@@ -51,7 +50,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// 6 steps and 7 tags have 3 bits, which leaves 13 to a fingerprint in slots of 16.
+    /// 6 steps or 7 tags take 3 bits, which leaves 13 to a fingerprint in slots of 16.
     pub(crate) const DEFAULT: Self = Options { life: None, steps: 6, counter_bits: 4, tags: 7 };
 }
 
@@ -89,15 +88,12 @@ pub(crate) mod sealed {
     }
 
     pub(crate) trait Timed: Sealed<Slots = Tagging, Time = Timing> {}
-
-    pub(crate) trait Insert: Sealed {}
 }
 
 impl Kind for Plain {}
 impl Timeless for Plain {}
 impl Insert for Plain {}
 impl Remove for Plain {}
-impl sealed::Insert for Plain {}
 
 impl sealed::Sealed for Plain {
     type Slots = Bare;
@@ -116,7 +112,6 @@ impl Timed for Expiring {}
 impl Insert for Expiring {}
 impl Remove for Expiring {}
 impl sealed::Timed for Expiring {}
-impl sealed::Insert for Expiring {}
 
 impl sealed::Sealed for Expiring {
     type Slots = Tagging;
@@ -147,9 +142,9 @@ impl sealed::Sealed for Counting {
     const MERGED: IfPresent = IfPresent::Add { renews: true };
 
     fn beside(options: &Options) -> Result<Beside, BuildError> {
-        let count_bits = options.counter_bits;
-        if !(1..=16).contains(&count_bits) {
-            return Err(BuildError::OutOfRange { what: "bits per counter", requested: count_bits, possible: 1..=16 });
+        let (count_bits, possible) = (options.counter_bits, 1..=16);
+        if !possible.contains(&count_bits) {
+            return Err(BuildError::OutOfRange { what: "bits per counter", requested: count_bits, possible });
         }
         if options.life.is_none() {
             return Ok(Beside { bits: count_bits, ..Beside::default() });

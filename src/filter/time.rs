@@ -19,7 +19,7 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// The requested life, and the bits of a deadline. As many steps are taken as fit them.
+    /// Returns the requested life and the bits of a deadline. The life is divided into as many steps as these bits can express.
     pub(crate) fn plan(time: Duration, steps: u32, renews: bool) -> Result<(Self, u32), BuildError> {
         if time.is_zero() {
             return Err(BuildError::NoTimeToLive);
@@ -44,7 +44,7 @@ impl Life {
         time.as_nanos().div_ceil(self.tick.as_nanos()) as u32 + 1
     }
 
-    /// The slots of this many keys: some live for up to a tick longer than requested.
+    /// Returns the number of slots that this many keys take: some keys live up to a tick longer than requested.
     pub(crate) fn slots_for(&self, keys: usize) -> usize {
         let steps = self.all_ticks() - 1;
         keys.saturating_add((keys as f64 / f64::from(steps)).ceil() as usize)

@@ -359,7 +359,7 @@ mod tests {
             }
         }
 
-        /// What the builder makes, a loader accepts, and lookups read at each level by the layout of the widest table.
+        /// A loader accepts each plan of the builder, and lookups read its tables at every level by the layout of the widest one.
         #[test]
         fn a_plan_with_any_tag_is_read_back_and_has_readable_widths(
             capacity in prop_oneof![1usize..10_000, 126_000usize..134_000],

@@ -6,7 +6,7 @@
 
 use super::lookup::Lookup;
 use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, with_layout};
-use super::slots::Compare;
+use super::slots::Slots;
 use super::stripe::Watch;
 use crate::layout::{Mixed, Place};
 use crate::sys::IS_MODEL;

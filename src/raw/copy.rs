@@ -8,7 +8,7 @@ use super::flat::Flat;
 use super::owner::Fixed;
 use super::pair::Put;
 use super::shard::Shard;
-use super::slots::{Compare, SlotKind, Slots, Tagged};
+use super::slots::{SlotKind, Slots, Tagged};
 use crate::error::InsertError;
 use crate::layout::{Bucket, CellPlace, Class, Extent, Search, SearchBudget, occupied_in, unpack};
 use crate::sys::memory::HugePages;
@@ -22,7 +22,6 @@ pub(crate) struct TableCopy {
     pub(crate) count: u64,
     /// The epoch to which its tags refer.
     pub(crate) epoch: u64,
-    pub(super) words: usize,
 }
 
 impl<K: SlotKind> RawFilter<K> {
@@ -38,7 +37,7 @@ impl<K: SlotKind> RawFilter<K> {
         while cell < end {
             let copy = with_directory!(self, directory => directory.copy_table(cell, words));
             cell += cells_at(copy.extent.depth);
-            take(&copy, &words[..copy.words])?;
+            take(&copy, &words[..self.plan().leaf(&copy.extent).words])?;
         }
         Ok(())
     }
@@ -151,7 +150,7 @@ impl<K: SlotKind> RawFilter<K> {
 impl<K: SlotKind> Flat<K> {
     fn copy_table(&self, shard: usize, words: &mut [u64]) -> TableCopy {
         let (count, epoch) = self.at(shard).copy_to(words);
-        TableCopy { extent: self.plan().extent_after(0, shard), count, epoch, words: self.plan().words }
+        TableCopy { extent: self.plan().extent_after(0, shard), count, epoch }
     }
 }
 

@@ -5,7 +5,7 @@ use super::counters::Totals;
 use super::epoch::Epoch;
 use super::flat::Flat;
 use super::growing::{Growing, Grown};
-use super::pair::Put;
+use super::pair::{IfPresent, Put};
 use super::shard::Shard;
 use super::shards::Shards;
 use super::slots::{Bare, SlotKind, Tagging};
@@ -52,7 +52,7 @@ impl<K: SlotKind> RawFilter<K> {
         Flat::take_over(shards).map(|(flat, redone)| (RawFilter::Flat(flat), redone))
     }
 
-    /// The memory of a filter after this number of doublings of all tables in bytes, or `None` if it exceeds the address
+    /// The memory in bytes of a filter after this number of doublings of all tables, or `None` if it exceeds the address
     /// space.
     pub(crate) fn bytes_at(plan: &Plan, doublings: u32) -> Option<usize> {
         if plan.grows() { Growing::<K>::bytes_of(plan, doublings) } else { Shards::bytes_of(plan) }
@@ -132,7 +132,12 @@ impl<K: SlotKind> RawFilter<K> {
     /// Stores the class or updates a copy of it ([`Put`]). Returns the previous value, or 0.
     #[inline]
     pub(crate) fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
-        with_directory!(self, directory => directory.writers.put(directory, mixed, put))
+        with_directory!(self, directory => match put.if_present {
+            _ if K::TIMED => Writes::put(directory, mixed, put),
+            // Bare slots have two insertions, and no values.
+            IfPresent::Another => directory.writers.insert.call(directory, mixed),
+            _ => directory.writers.insert_unique.call(directory, mixed),
+        })
     }
 
     /// The number of copies of the class.

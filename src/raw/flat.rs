@@ -24,8 +24,6 @@ pub(crate) struct Flat<K: SlotKind = Bare> {
 }
 
 impl<K: SlotKind> Writes for Flat<K> {
-    const TAGGED: bool = K::TIMED;
-
     #[inline(always)]
     fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
         let (shard, class) = self.locate(mixed);

@@ -3,7 +3,7 @@
 use super::filter::RawFilter;
 use super::probe::{BucketLayout, BucketLayoutKind, Positions, Probed, Runs, Shape, with_layout};
 use super::shards::Shards;
-use super::slots::{Compare, SlotKind, Slots, Tagging};
+use super::slots::{SlotKind, Slots, Tagging};
 use super::stripe::Watch;
 use crate::layout::{Mixed, Place, Plan, SLOTS, hits_less};
 use crate::sys::isa::{Compiled, Function, Of};
@@ -67,7 +67,7 @@ pub(crate) type Contains<F> = Of<F, Mixed, bool>;
 /// The lookup for filters of this plan on this processor.
 pub(crate) fn contains_in<P: Probed>(plan: &Plan) -> Compiled<Contains<P>> {
     with_layout!(BucketLayoutKind::of(plan.slot_bits), L => match (plan.shards, plan.fingerprint_bits) {
-        _ if !P::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, false, true>>(),
+        _ if <P::Slots<'_> as Slots>::TAGGED => Compiled::for_scalars::<ContainsAs<L, false, true>>(),
         (1, ..NARROW) => Compiled::for_scalars::<ContainsAs<L, true, false>>(),
         (1, _) => Compiled::for_scalars::<ContainsAs<L, true, true>>(),
         (_, ..NARROW) => Compiled::for_scalars::<ContainsAs<L, false, false>>(),
@@ -114,7 +114,7 @@ fn attempt<P: Probed, L: BucketLayout, const ONE: bool>(probed: &P, mixed: Mixed
     let place = geometry.locate_flat::<ONE>(mixed);
     let (lanes, run_bits, slots) = (&format.lanes, 2 * format.slot_bits, probed.slots());
     let pattern = u64::from(place.class.fingerprint.get()).wrapping_mul(slots.unit(lanes.low));
-    let minus = if <P::Slots<'_> as Compare>::TAGGED { slots.minus(lanes.low) } else { lanes.minus_low };
+    let minus = if <P::Slots<'_> as Slots>::TAGGED { slots.minus(lanes.low) } else { lanes.minus_low };
     let [first, second] = positions.begins::<L>(place);
     let version = probed.version(positions.stripe_offset(place));
     let words = probed.source();

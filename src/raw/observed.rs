@@ -82,7 +82,6 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Probed for Observed<K, W, V>
     where
         Self: 'a;
 
-    const SPECIALIZED: bool = K::SPECIALIZED;
     const REPEATS: Option<u32> = Some(REPEATS);
 
     #[inline(always)]

@@ -48,13 +48,14 @@ impl Shards {
 }
 
 impl<'a, T: Slots> Shard<'a, T> {
-    /// For insertions and removals: a closure would keep what it captures in memory.
+    /// [`change`](Self::change) without a closure, for insertions and removals: a closure would keep its captured variables
+    /// in memory.
     #[inline(always)]
     pub(super) fn begin_change(self) -> PoisonOnUnwind<'a> {
         PoisonOnUnwind(slice::from_ref(self.stripes().interrupted()))
     }
 
-    /// Makes a change.
+    /// Runs `work` as one change: if it panics, the shard is marked as interrupted.
     pub(super) fn change<R>(self, work: impl FnOnce() -> R) -> R {
         let change = self.begin_change();
         let result = work();

@@ -3,7 +3,7 @@
 use super::bucket_array::acquire;
 use super::flat::Flat;
 use super::shards::ShardStrides;
-use super::slots::{Compare, SlotKind};
+use super::slots::{SlotKind, Slots};
 use super::stripe::{STRIPE_BYTES, VersionRef, Watch};
 use crate::layout::{Format, Geometry, Packing, Place, Plan, hits_less};
 #[cfg(feature = "snapshot")]
@@ -60,12 +60,9 @@ pub(crate) trait Probed {
     type Version<'a>: Watch
     where
         Self: 'a;
-    type Slots<'a>: Compare
+    type Slots<'a>: Slots
     where
         Self: 'a;
-
-    /// Whether lookups are also compiled for filters of one shard and for narrow fingerprints.
-    const SPECIALIZED: bool;
 
     /// See [`Lookup::REPEATS`](super::lookup::Lookup::REPEATS).
     const REPEATS: Option<u32> = None;
@@ -365,8 +362,6 @@ impl<K: SlotKind> Probed for Flat<K> {
     type Source = Buffer<AtomicU64>;
     type Version<'a> = VersionRef<'a>;
     type Slots<'a> = K::Slots<'a>;
-
-    const SPECIALIZED: bool = K::SPECIALIZED;
 
     #[inline(always)]
     fn slots(&self) -> K::Slots<'_> {

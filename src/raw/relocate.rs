@@ -7,7 +7,7 @@ use super::locks::{AllOfShard, Held};
 use super::owner::Owner;
 use super::pair::{IfPresent, Put};
 use super::shard::Shard;
-use super::slots::{Compare, Slots};
+use super::slots::Slots;
 use super::stripe::EMPTIED;
 use crate::error::InsertError;
 use crate::layout::{
@@ -66,7 +66,7 @@ impl<T: Slots> Shard<'_, T> {
     /// Searches a path of up to four hops.
     #[inline(always)]
     pub(super) fn find_short_path<R: Reading>(self, class: Class, moment: T::Moment, reading: R) -> Option<ShortPath> {
-        type Find<'a, T, R> = Of<Shard<'a, T>, (Class, <T as Compare>::Moment, R), Option<ShortPath>>;
+        type Find<'a, T, R> = Of<Shard<'a, T>, (Class, <T as Slots>::Moment, R), Option<ShortPath>>;
         Compiled::<Find<'_, T, R>>::for_vectors::<FindShort>().call(&self, (class, moment, reading))
     }
 

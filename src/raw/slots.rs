@@ -15,9 +15,6 @@ pub(crate) trait SlotKind: Send + Sync + 'static {
     /// The view of this state that shards carry.
     type Slots<'a>: Slots<Moment = Self::Moment>;
 
-    /// Whether lookups are also compiled for filters of one shard and for narrow fingerprints.
-    const SPECIALIZED: bool;
-
     /// Whether tags have epochs.
     const TIMED: bool;
 
@@ -38,8 +35,9 @@ pub(crate) trait SlotKind: Send + Sync + 'static {
     }
 }
 
-/// How lookups compare the slots of a run. `low` is the lowest bit of each slot.
-pub(crate) trait Compare: Copy + Send + Sync {
+/// How slots are compared by lookups, and read and written under locks. `low` is the lowest bit of each slot of a run; functions of a
+/// run return the highest bit of each slot.
+pub(crate) trait Slots: Copy + Send + Sync {
     /// The epoch.
     type Now: Copy;
     /// The epoch as tags represent it.
@@ -63,10 +61,7 @@ pub(crate) trait Compare: Copy + Send + Sync {
 
     /// The number that [`hits_less`](crate::layout::hits_less) adds in a lookup.
     fn minus(self, low: u64) -> u64;
-}
 
-/// How slots are read and written under locks. Functions of a run return the highest bit of each slot.
-pub(crate) trait Slots: Compare {
     /// The number of an epoch.
     fn number(now: Self::Now) -> u64;
 
@@ -116,7 +111,6 @@ impl SlotKind for Bare {
     type Moment = ();
     type Slots<'a> = Bare;
 
-    const SPECIALIZED: bool = true;
     const TIMED: bool = false;
 
     fn new(_: &Plan) -> Self {
@@ -131,11 +125,15 @@ impl SlotKind for Bare {
     }
 }
 
-impl Compare for Bare {
+impl Slots for Bare {
     type Now = ();
     type Moment = ();
 
     const TAGGED: bool = false;
+
+    fn number((): ()) -> u64 {
+        0
+    }
 
     inlined! {
         fn now(self) = ();
@@ -144,15 +142,6 @@ impl Compare for Bare {
         fn alive(self, _: u64, _: ()) -> u64 = 0;
         fn unit(self, low: u64) -> u64 = low;
         fn minus(self, low: u64) -> u64 = low.wrapping_neg();
-    }
-}
-
-impl Slots for Bare {
-    fn number((): ()) -> u64 {
-        0
-    }
-
-    inlined! {
         fn moment_at(self, _: u64) = ();
         fn live(self, lanes: Lanes, run: u64, fingerprint: Fingerprint, _: ()) -> u64 =
             lanes.equal(run, lanes.repeat(fingerprint.get()));
@@ -187,7 +176,6 @@ impl SlotKind for Tagging {
     type Moment = Moment;
     type Slots<'a> = Tagged<'a>;
 
-    const SPECIALIZED: bool = false;
     const TIMED: bool = true;
 
     fn new(plan: &Plan) -> Self {
@@ -215,11 +203,15 @@ impl Tagged<'_> {
     }
 }
 
-impl Compare for Tagged<'_> {
+impl Slots for Tagged<'_> {
     type Now = u64;
     type Moment = Moment;
 
     const TAGGED: bool = true;
+
+    fn number(now: u64) -> u64 {
+        now
+    }
 
     inlined! {
         fn now(self) -> u64 = self.0.epoch.now();
@@ -228,15 +220,6 @@ impl Compare for Tagged<'_> {
         fn unit(self, low: u64) -> u64 = self.tags().unit(low);
         fn alive(self, low: u64, moment: Moment) -> u64 = self.tags().alive(low, moment);
         fn minus(self, low: u64) -> u64 = self.tags().minus(low);
-    }
-}
-
-impl Slots for Tagged<'_> {
-    fn number(now: u64) -> u64 {
-        now
-    }
-
-    inlined! {
         fn moment_at(self, epoch: u64) -> Moment = self.tags().moment(epoch);
         fn live(self, lanes: Lanes, run: u64, fingerprint: Fingerprint, moment: Moment) -> u64 =
             self.tags().live(lanes, run, fingerprint, moment);

@@ -97,7 +97,8 @@ impl Stripe {
         self.counters.reset();
     }
 
-    /// The count, of which [`occupied`] takes the slots once all counts of a shard are added.
+    /// The count with the number of emptied slots, for any thread. [`occupied`] returns the number of slots from the sum
+    /// over a shard.
     pub(super) fn count(&self) -> u64 {
         // Relaxed: a number on its own, which orders nothing.
         self.count.load(Ordering::Relaxed)

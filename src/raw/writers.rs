@@ -1,14 +1,12 @@
 //! Single insertions and removals, compiled per instruction set.
 
-use super::pair::{IfPresent, Put};
+use super::pair::Put;
 use crate::error::InsertError;
 use crate::layout::Mixed;
 use crate::sys::isa::{Compiled, Function, Of};
 
 /// The single changes of a directory.
 pub(super) trait Writes: Sized {
-    const TAGGED: bool;
-
     /// See [`RawFilter::put`](super::RawFilter::put).
     fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError>;
 
@@ -48,16 +46,6 @@ impl<D: Writes> Writers<D> {
             insert: Compiled::for_scalars::<Writer>(),
             insert_unique: Compiled::for_scalars::<Writer<true>>(),
             remove: Compiled::for_scalars::<Writer>(),
-        }
-    }
-
-    /// Bare slots have two insertions, and no values.
-    #[inline]
-    pub(super) fn put(&self, directory: &D, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
-        match put.if_present {
-            _ if D::TAGGED => directory.put(mixed, put),
-            IfPresent::Another => self.insert.call(directory, mixed),
-            _ => self.insert_unique.call(directory, mixed),
         }
     }
 }

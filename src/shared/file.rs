@@ -93,7 +93,7 @@ impl State {
         if self.is_closed() {
             return Ok(());
         }
-        if status != LIVE || [high, low] == [0; 2] || [high, low] != boot()? {
+        if status != LIVE || [high, low] != boot()? {
             return Err(SharedError::NotClosed);
         }
         if (device, inode) != (file.dev(), file.ino()) {
@@ -103,7 +103,7 @@ impl State {
     }
 }
 
-/// Returns the boot id of the machine, without which nobody could tell a file in use from one that a stop of the machine left.
+/// Returns the boot id of the machine, which distinguishes a file in use from one left open when the machine stopped.
 fn boot() -> io::Result<[u64; 2]> {
     const FILE: &str = "/proc/sys/kernel/random/boot_id";
     let text = fs::read_to_string(FILE).map_err(|error| io::Error::new(error.kind(), format!("{FILE}: {error}")))?;

@@ -144,21 +144,21 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         let replace = || {
             let (created, temporary) = Self::new(path, builder)?;
             for _ in 0..file::ATTEMPTS {
-                match file::open_and_lock(path) {
-                    // A link, since it fails if another process has created a file in the meantime: that is to be replaced.
+                let placed = match file::open_and_lock(path) {
+                    // A link fails if another process has created a file in the meantime, which is then replaced.
                     Err(SharedError::Io(error)) if error.kind() == ErrorKind::NotFound => {
-                        match fs::hard_link(&temporary.0, path) {
-                            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
-                            linked => linked?,
-                        }
+                        fs::hard_link(&temporary.0, path)
                     }
                     old => {
                         let locked = old?;
                         file::mark_replaced(&locked)?;
-                        fs::rename(&temporary.0, path)?;
+                        fs::rename(&temporary.0, path)
                     }
+                };
+                match placed {
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                    placed => return Ok(placed.map(|()| created)?),
                 }
-                return Ok(created);
             }
             // Such as a link to a file that does not exist.
             Err(std::io::Error::from(ErrorKind::AlreadyExists).into())
@@ -225,8 +225,8 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedFilter<CuckooFilter<K, S>> {
         }
         let refused = || SharedError::Build(BuildError::OutOfMemory { bytes: mapping.len() });
         let shards = places.shards(&mapping, header.plan()).ok_or_else(refused)?;
-        // Before the first store: a file marked as closed must hold everything stored, even after a crash of the machine. Behind
-        // all that may fail without a store: the file stays closed then.
+        // Before the first store: a file marked as closed must hold everything stored, even after a crash of the machine. It
+        // follows everything that can fail without a store, so the file stays closed after such a failure.
         state.write(&file)?;
         file.sync_all()?;
         let (raw, _) = RawFilter::take_over(shards).map_err(|unrecoverable| match unrecoverable {

@@ -106,13 +106,10 @@ impl Arrived {
         Err(SnapshotError::Damaged { place: self.head.place })
     }
 
-    /// Moves the time of a checked record to the beginning of epoch 0, where each slot has the epochs that it has left: parts
-    /// come from filters whose clocks began at different times.
+    /// Checks the words, and moves their time to the beginning of epoch 0, where each slot has the epochs that it has left:
+    /// parts come from filters whose clocks began at different times.
     pub(super) fn restart(&mut self, header: &Header) -> Result<(), SnapshotError> {
         self.check()?;
-        if header.life.is_none() {
-            return Ok(());
-        }
         let (table, record) = (header.plan.leaf(&self.head.extent), &mut self.head.record);
         let (tags, slot_bits) = (Tags::new(&table), table.slot_bits);
         let (then, zero) = (tags.moment(record.epoch), tags.moment(0));
@@ -124,7 +121,7 @@ impl Arrived {
             }
         });
         for slot in unpack(&words, slot_bits, table.buckets as usize).flatten() {
-            // A dead slot stays one until it is counted.
+            // Dead slots stay: the count of the record includes them.
             let moved = if slot == 0 { 0 } else { tags.moved(slot, then, zero) };
             packer.push(moved.into());
         }

@@ -88,7 +88,7 @@ impl SnapshotHeader {
         Ok(())
     }
 
-    /// Returns the hash function in the header of a whole plain filter of fixed size, such as describes a shared filter.
+    /// Returns the hash function, if the header is that of a whole plain filter of fixed size, as in the file of a shared filter.
     #[cfg(all(feature = "shared", target_os = "linux"))]
     pub(crate) fn check_plain<K: ?Sized + 'static, S: SavedHasher>(&self) -> Result<S, SnapshotError> {
         let hasher = self.hasher()?;

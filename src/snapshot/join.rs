@@ -122,9 +122,10 @@ pub(super) fn join<K: ?Sized + 'static, S: SavedHasher, T: Kind>(
             Some(joined) => joined,
         };
         joined.begin(&reader.header)?;
-        let header = reader.header.parsed.clone();
         reader.arriving().each(|arrived| {
-            arrived.restart(&header)?;
+            if joined.header.parsed.life.is_some() {
+                arrived.restart(&joined.header.parsed)?;
+            }
             joined.store(arrived.bytes.len())?.add(arrived)
         })?;
     }
@@ -210,7 +211,10 @@ fn write<R: Read>(
     let mut records = Records::begin(&header.parsed, writer)?;
     for mut reader in readers {
         reader.arriving().each(|arrived| {
-            arrived.restart(&header.parsed)?;
+            match header.parsed.life {
+                None => arrived.check()?,
+                Some(_) => arrived.restart(&header.parsed)?,
+            }
             records.write(&arrived.head.record, &arrived.bytes)
         })?;
     }

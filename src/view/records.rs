@@ -48,8 +48,6 @@ impl<'a> Probed for Records<'a> {
     where
         Self: 'b;
 
-    const SPECIALIZED: bool = true;
-
     #[inline(always)]
     fn slots(&self) -> Bare {
         Bare

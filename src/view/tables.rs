@@ -3,12 +3,12 @@
 
 use super::records::SPARE;
 use crate::filter::hashing;
-use crate::layout::{Bucket, CellPlace, Fingerprint, Format, Geometry, Mixed, Moment, Plan, SLOTS, Tags, hits_less};
+use crate::layout::{Bucket, CellPlace, Fingerprint, Format, Geometry, Mixed, Plan, SLOTS, Tags, hits_less};
 use crate::raw::probe::{BucketLayout, BucketLayoutKind, Runs, runs_at, with_layout};
-use crate::raw::{BLOCK, Next, layout_of};
+use crate::raw::{BLOCK, Contains, ContainsEach, Next, layout_of};
 use crate::snapshot::Placed;
 use crate::sys::bytes::Bytes;
-use crate::sys::isa::{Compiled, Function, Of, Signature};
+use crate::sys::isa::{Compiled, Function};
 use crate::sys::prefetch::{CacheLevel, level_for};
 use arrayvec::ArrayVec;
 use core::marker::PhantomData;
@@ -23,7 +23,7 @@ pub(super) struct Tables<'a> {
     cells: Vec<u32>,
     /// The tags beside fingerprints, if any.
     tags: Option<Tags>,
-    find: Compiled<Find<'a>>,
+    find: Compiled<Contains<Tables<'a>>>,
 }
 
 struct Table {
@@ -49,28 +49,17 @@ struct Site<'t> {
     begins: [u64; 2],
 }
 
-/// The search for the fingerprint of a key, with any tag.
-type Find<'t> = Of<Tables<'t>, Mixed, bool>;
-
-struct FindEach<'t>(PhantomData<Tables<'t>>);
-
-impl<'t> Signature for FindEach<'t> {
-    type Context = Tables<'t>;
-    type Input<'a> = (Next<'a>, &'a mut [bool]);
-    type Output = ();
-}
-
-/// The two searches, compiled for the layout of the widest tables.
+/// The searches for the fingerprint of a key or of a block of keys, with any tag, compiled for the layout of the widest tables.
 struct FindAs<L>(PhantomData<L>);
 
-impl<'t, L: BucketLayout> Function<Find<'t>> for FindAs<L> {
+impl<'t, L: BucketLayout> Function<Contains<Tables<'t>>> for FindAs<L> {
     #[inline(always)]
     fn run(tables: &Tables<'t>, mixed: Mixed) -> bool {
         tables.site(mixed).finds::<L>(&tables.bytes)
     }
 }
 
-impl<'t, L: BucketLayout> Function<FindEach<'t>> for FindAs<L> {
+impl<'t, L: BucketLayout> Function<ContainsEach<Tables<'t>>> for FindAs<L> {
     /// Processes one block at a time, and fetches the lines of the next block meanwhile.
     #[inline(always)]
     fn run(tables: &Tables<'t>, (next, found): (Next<'_>, &mut [bool])) {
@@ -183,7 +172,7 @@ impl<'a> Tables<'a> {
 
     /// Sets for each key whether it is present at this epoch.
     pub(super) fn contains_each<T>(&self, keys: &[T], mixed: impl Fn(&T) -> Mixed, now: u64, found: &mut [bool]) {
-        let find: Compiled<FindEach<'_>> =
+        let find: Compiled<ContainsEach<Tables<'_>>> =
             with_layout!(layout_of(&self.plan), L => Compiled::for_vectors::<FindAs<L>>());
         find.call(self, (&mut hashing(keys, &mixed), found));
         if self.tags.is_some() {
@@ -195,8 +184,8 @@ impl<'a> Tables<'a> {
 
     /// Returns the count of the key at this epoch.
     pub(super) fn count(&self, mixed: Mixed, now: u64) -> u32 {
-        let count = |value| self.tags.map_or(1, |tags| tags.count(value));
-        self.values(mixed, now).into_iter().map(count).max().unwrap_or(0)
+        let Some(tags) = self.tags else { return 0 };
+        self.values(mixed, now).into_iter().map(|value| tags.count(value)).max().unwrap_or(0)
     }
 
     /// Returns the values of the copies of the key that are alive at this epoch, in the state in which their table was written.
@@ -204,13 +193,13 @@ impl<'a> Tables<'a> {
         let Some(tags) = self.tags else { return ArrayVec::new() };
         let Site { table, fingerprint, begins } = self.site(mixed);
         let (moment, age) = (tags.moment(table.epoch), now.saturating_sub(table.epoch));
-        let is_alive = |slot: &u32, moment: Moment| {
-            tags.fingerprint(*slot, moment) == Some(fingerprint)
-                && u64::from(tags.epochs(tags.value(*slot, moment))) > age
+        let alive = |slot: u32| {
+            let value = tags.value(slot, moment);
+            let is_alive = tags.fingerprint(slot, moment) == Some(fingerprint) && u64::from(tags.epochs(value)) > age;
+            is_alive.then_some(value)
         };
         let slot_bits = table.format.slot_bits;
         let runs = runs_at(BucketLayoutKind::of(slot_bits), &self.bytes, begins, 2 * slot_bits);
-        let slots = runs.into_iter().flat_map(|runs| table.format.slots(runs));
-        slots.filter(|slot| is_alive(slot, moment)).map(|slot| tags.value(slot, moment)).collect()
+        runs.into_iter().flat_map(|runs| table.format.slots(runs)).filter_map(alive).collect()
     }
 }

@@ -37,9 +37,8 @@ impl Geometry {
         Class { fingerprint: Fingerprint(self.with_extension(class.fingerprint.0, class.first)), ..class }
     }
 
-    /// Returns the place in a filter of one shard (`ONE`) or any number, and of buckets that are `EXTENDED` or perhaps
-    /// are. In the latter case the fingerprint lacks the extension: most tables that are no longer refilled do not
-    /// store it.
+    /// Returns the place of a key. `ONE`: the filter has one shard. `EXTENDED`: buckets may be extended, and the fingerprint lacks
+    /// the extension, because most tables that are no longer refilled do not store it.
     ///
     /// Draws as `numbers` does, with fewer instructions: the fraction of a product is the place in the shard. The core
     /// is drawn like a fingerprint. The fraction of that draw is independent of it: the part of the reserve that

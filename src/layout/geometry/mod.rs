@@ -301,7 +301,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the alternate of a bucket that is `EXTENDED` or perhaps is. The sum is that of the bases, above bits
+    /// Returns the alternate of a bucket, which may be extended if `EXTENDED`. The sum is that of the bases, above bits
     /// that are all 1: the extension is subtracted from them without a carry into the base.
     #[inline(always)]
     fn opposite<const EXTENDED: bool>(&self, core: u32, bucket: Bucket) -> Bucket {

@@ -56,7 +56,8 @@ struct Node<B> {
 }
 
 /// The memory of a search, some tens of kilobytes that are not written before they are used. It stays with the caller, so that it is
-/// never moved. `B` is what is read of a bucket: its runs, unless these are not yet written.
+/// never moved. `B` is the content of a bucket as it is read: its runs, or the slots of a table that is not written
+/// yet.
 pub(crate) struct Search<B = [u64; 2]> {
     nodes: ArrayVec<Node<B>, MAX_NODES>,
     /// The number of expanded nodes, which are the first ones.
@@ -80,8 +81,8 @@ impl<B: Copy> Search<B> {
         self.nodes.iter().enumerate().map(contents)
     }
 
-    /// Searches from the two `roots`. The path is empty if a root has room, and `None` if no bucket in reach has any. The four buckets to which a bucket leads are read before any is checked for room, so that their lines
-    /// are fetched together.
+    /// Searches from the two `roots`. The path is empty if a root has room, and `None` if no bucket in reach has any. The
+    /// four buckets to which a bucket leads are read before any is checked for room, so that their lines are fetched together.
     #[inline(always)]
     pub(crate) fn find(
         &mut self,

@@ -9,7 +9,7 @@ use crate::layout::{Bucket, CellPlace, Geometry, Mixed, repeated};
 use crate::raw::block::{BLOCK, ContainsEach, Next};
 use crate::raw::lookup::Lookup;
 use crate::raw::probe::{BucketLayout, Runs, with_layout};
-use crate::raw::slots::{Compare, SlotKind, Slots};
+use crate::raw::slots::{SlotKind, Slots};
 use crate::raw::stripe::{STRIPE_BYTES, Watch};
 use crate::sys::directory::Member;
 use crate::sys::isa::{Compiled, Function};

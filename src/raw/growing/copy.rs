@@ -2,7 +2,7 @@
 
 use super::Growing;
 use crate::raw::copy::TableCopy;
-use crate::raw::slots::{Compare, SlotKind, Slots};
+use crate::raw::slots::{SlotKind, Slots};
 use core::ops::Range;
 
 impl<K: SlotKind> Growing<K> {
@@ -30,7 +30,7 @@ impl<K: SlotKind> Growing<K> {
             leaf.mend(&locked, &self.plan);
             let copied = leaf.shards.plan.words;
             leaf.shard().bucket_array().copy_to(&locked, &mut words[..copied]);
-            return TableCopy { extent: leaf.extent(&self.plan), count: leaf.load(), epoch, words: copied };
+            return TableCopy { extent: leaf.extent(&self.plan), count: leaf.load(), epoch };
         }
     }
 }

@@ -5,7 +5,7 @@ use super::write::InLeaf;
 use crate::layout::{Class, Hop, Mixed, Search, SearchBudget};
 use crate::raw::owner::Fixed;
 use crate::raw::pair::Put;
-use crate::raw::slots::{Compare, SlotKind};
+use crate::raw::slots::{SlotKind, Slots};
 use core::cell::Cell;
 
 impl<K: SlotKind> Growing<K> {

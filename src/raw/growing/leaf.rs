@@ -32,7 +32,7 @@ pub(super) struct LookupConstants {
     /// The lowest and the highest bit of each slot of a run.
     pub(super) low: u64,
     pub(super) high: u64,
-    /// See [`Compare::minus`](crate::raw::slots::Compare::minus).
+    /// See [`Slots::minus`](crate::raw::slots::Slots::minus).
     pub(super) minus: u64,
     /// The stored bits of a fingerprint.
     pub(super) mask: u32,

@@ -5,23 +5,23 @@ use super::leaf::{Leaf, layout_of};
 use crate::layout::{Bucket, CellPlace, Mixed, Place, Plan, hits_less};
 use crate::raw::lookup::{Contains, Lookup, Values, values_in};
 use crate::raw::probe::{BucketLayout, Runs, with_layout};
-use crate::raw::slots::{Compare, SlotKind, Slots, Tagging};
+use crate::raw::slots::{SlotKind, Slots, Tagging};
 use crate::raw::stripe::Watch;
 use crate::sys::directory::Member;
 use crate::sys::isa::{Compiled, Function};
 use crate::sys::steps::{Step, reached};
 use core::marker::PhantomData;
 
-/// A lookup, compiled per layout, for filters that begin with one shard (most of up to 250,000 keys) or any number, and
-/// with refills (`EXTENDED`) or without.
+/// A lookup, compiled per layout: for filters that begin with one shard (`ONE`, most of up to 250,000 keys) or with any
+/// number, and for filters without refills, or (`EXTENDED`) with or without them.
 struct ContainsAs<L, const ONE: bool, const EXTENDED: bool>(PhantomData<L>);
 
 /// The lookup for growing filters of this plan on this processor.
 pub(super) fn contains_in<K: SlotKind>(plan: &Plan) -> Compiled<Contains<Growing<K>>> {
     with_layout!(layout_of(plan), L => match plan.shards {
-        1 if plan.extension_bits > 0 || !K::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, true, true>>(),
+        1 if plan.extension_bits > 0 || K::TIMED => Compiled::for_scalars::<ContainsAs<L, true, true>>(),
         1 => Compiled::for_scalars::<ContainsAs<L, true, false>>(),
-        _ if K::SPECIALIZED => Compiled::for_scalars::<ContainsAs<L, false, false>>(),
+        _ if !K::TIMED => Compiled::for_scalars::<ContainsAs<L, false, false>>(),
         _ => Compiled::for_scalars::<ContainsAs<L, false, true>>(),
     })
 }

@@ -96,8 +96,6 @@ fn full_from(leaf: &Leaf) -> f64 {
 }
 
 impl<K: SlotKind> Writes for Growing<K> {
-    const TAGGED: bool = K::TIMED;
-
     #[inline(always)]
     fn put(&self, mixed: Mixed, put: Put) -> Result<u32, InsertError> {
         let place = self.cell_place(mixed);
@@ -143,13 +141,13 @@ impl<K: SlotKind> Growing<K> {
 
     /// Inserts a copy that another filter had room for after its tables had doubled: in place of a refusal, the table of the key is
     /// doubled at any load.
-    #[cfg(any(feature = "snapshot", test))]
     pub(crate) fn insert_doubling(&self, place: CellPlace, budget: &mut SearchBudget) -> Result<u32, InsertError> {
         loop {
             let result = self.insert_fetched(place, Put::COPY, budget);
+            let Err(InsertError::Full) = result else { return result };
             let (leaf, _) = self.owner(place);
             let doublings = leaf.doublings();
-            if result != Err(InsertError::Full) || doublings >= self.plan.reserve_bits {
+            if doublings >= self.plan.reserve_bits {
                 return result;
             }
             self.split(leaf, doublings, 0.0)?;

@@ -198,7 +198,7 @@ impl Delta {
         loop {
             let mut head = [0; PIECE];
             let (magic, rest) = head.split_at_mut(MAGIC_LEN);
-            // Without a magic, all that is known is that the trailer is missing.
+            // If the file ends before the magic, the error names the trailer.
             exact(&mut reader, magic, SnapshotPlace::Trailer)?;
             let place = Next::place(magic, changes.len());
             exact(&mut reader, rest, place)?;

@@ -80,7 +80,7 @@ impl End {
 }
 
 impl Next {
-    /// Returns the place of a piece after so many changes, by its magic.
+    /// Returns the place of the piece with this magic that follows `number` changes.
     pub(super) fn place(magic: &[u8], number: usize) -> SnapshotPlace {
         if magic == TRAILER { SnapshotPlace::Trailer } else { SnapshotPlace::Change { number } }
     }

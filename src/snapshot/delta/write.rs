@@ -103,12 +103,10 @@ impl<'a, R: Read> Tables<'a, R> {
     fn next(&mut self) -> Result<bool, SnapshotError> {
         let next = self.advance();
         let Some(file) = &self.file else { return next };
-        let ended = next.and_then(|has_arrived| {
-            if !has_arrived {
-                at_end(&mut self.arriving.reader)?;
-            }
-            Ok(has_arrived)
-        });
+        let ended = match next {
+            Ok(false) => at_end(&mut self.arriving.reader).map(|()| false),
+            next => next,
+        };
         ended.map_err(|error| error.of_file(file))
     }
 
