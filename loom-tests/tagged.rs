@@ -364,7 +364,7 @@ fn a_clone_beside_a_long_advance_is_as_old_as_the_filter() {
     });
     race("a clone lost a key that the filter keeps", || World::holding(1), &[class(0)])
         .threads(advance, stored_and_lost)
-        .explore([21, 30]);
+        .explore([75, 168]);
 }
 
 /// A snapshot copies one shard after the other, with ticks in between: the tags of each are meant by the epoch at which it was

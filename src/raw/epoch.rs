@@ -74,6 +74,11 @@ impl Pass<'_> {
         reached(Step::Ticked);
     }
 
+    /// The number of ticks, the skipped ones included.
+    pub(super) fn ticks(&self) -> u64 {
+        self.now() + load_locked(&self.epoch.skipped)
+    }
+
     /// Counts ticks of whole cycles as made. Everything stored before is cleared next.
     pub(super) fn skip(&self, ticks: u64) {
         // Relaxed: the locks of the clear order it.

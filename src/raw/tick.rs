@@ -19,7 +19,7 @@ impl RawFilter<Tagging> {
     pub(crate) fn advance(&self) -> usize {
         let pass = self.kind().epoch.pass();
         let (cleared, _) = self.sweep_up_to(&pass, u64::MAX);
-        pass.advance(u64::from(self.epoch() < MAX_EPOCH));
+        pass.advance(u64::from(pass.ticks() < MAX_EPOCH));
         cleared
     }
 
@@ -27,7 +27,7 @@ impl RawFilter<Tagging> {
     /// the way, clears the filter and makes only the remaining ticks of the last cycle.
     pub(crate) fn advance_to(&self, epoch: u64) -> u64 {
         let pass = self.kind().epoch.pass();
-        let mut due = epoch.min(MAX_EPOCH).saturating_sub(self.epoch());
+        let mut due = epoch.min(MAX_EPOCH).saturating_sub(pass.ticks());
         let all = due;
         let cycle = self.tags().cycle();
         if due >= cycle {
