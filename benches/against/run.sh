@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The comparison with an earlier commit of the crate in the place of the peers: benches/against/run.sh COMMIT [OPTIONS], for example
-#   benches/against/run.sh 8c5fd6d operations beside
+#   benches/against/run.sh HEAD~20 operations beside
 # for ratios of every operation of every kind of filter, and of one thread beside another. --help names the options. There is no
-# record of it.
+# record of it. The commit must have the methods of today, as those from 64331c8 on have.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 commit=$(git rev-parse --verify --quiet "${1:?name a commit}^{commit}") || { echo "error: there is no commit $1" >&2; exit 2; }

@@ -15,7 +15,7 @@ const WARM: usize = 2;
 
 /// Something that is timed.
 pub(crate) struct Case<'a> {
-    /// Runs a slice, given its number, and returns nanoseconds per operation.
+    /// Runs a slice, given a number of its own among those of all cases, and returns nanoseconds per operation.
     slice: Box<dyn FnMut(usize) -> f64 + 'a>,
 }
 
@@ -31,12 +31,12 @@ impl<'a> Case<'a> {
         mut pass: impl FnMut(&[u64]) -> usize + 'a,
         mut check: impl FnMut(usize, usize) + 'a,
     ) -> Self {
-        Case::new(move |round| {
+        Case::new(move |number| {
             for warm in 0..WARM {
-                let warm = part(keys, (WARM + 1) * round + warm);
+                let warm = part(keys, (WARM + 1) * number + warm);
                 check(pass(warm), warm.len());
             }
-            let keys = part(keys, (WARM + 1) * round + WARM);
+            let keys = part(keys, (WARM + 1) * number + WARM);
             // The keys themselves are in the cache, whatever the table left there.
             keys.iter().for_each(|&key| _ = black_box(key));
             let (nanos, found) = timed(keys.len(), || pass(keys));
@@ -57,10 +57,11 @@ pub(crate) fn medians(rounds: usize, cases: &mut [Case]) -> Vec<f64> {
 }
 
 fn run(rounds: usize, cases: &mut [Case]) -> Vec<Vec<f64>> {
-    let mut slices = vec![Vec::new(); cases.len()];
+    let (turn, mut slices) = (cases.len(), vec![Vec::new(); cases.len()]);
     for round in 0..rounds {
-        for (case, slices) in cases.iter_mut().zip(&mut slices) {
-            slices.push((case.slice)(round));
+        for (number, (case, slices)) in cases.iter_mut().zip(&mut slices).enumerate() {
+            // A case must not find in the cache what a case before it read of the same table for the same keys.
+            slices.push((case.slice)(round * turn + number));
         }
     }
     slices
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_tenth_percentile_of_all_slices_counts() {
-        let slow = |round: usize| if round.is_multiple_of(4) { 5.0 } else { 500.0 };
+        let slow = |number: usize| if number % 8 == 1 { 5.0 } else { 500.0 };
         let cases = &mut [Case::new(|_| 7.0), Case::new(slow)];
         assert_eq!((take(40, cases), medians(40, cases)), (vec![7.0, 5.0], vec![7.0, 500.0]));
         assert_eq!((against(10.0, 1.5), against(10.0, 15.0)), ("100.0 (1.50)".into(), "100.0 (15.0)".into()));

@@ -76,7 +76,7 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     /// Where the filter fits the caches, [`contains`](Filter::contains) alone is faster; where several keys are known at the same time,
     /// [`contains_batch`](Filter::contains_batch) is. A growing filter reads its directory in the first step.
     ///
-    /// A loop that starts eight lookups, then reads their answers:
+    /// A loop that starts each lookup sixteen keys ahead:
     /// ```
     /// use concurrent_cuckoo_filter::CuckooFilter;
     ///
@@ -84,13 +84,16 @@ impl<K: ?Sized, S: BuildHasher, T: Kind> Filter<K, S, T> {
     /// (0..500).try_for_each(|key| filter.insert(&key))?;
     ///
     /// let keys = Vec::from_iter(400..600_u64);
-    /// let (mut hashes, mut found) = ([0; 8], 0);
-    /// for keys in keys.chunks(8) {
-    ///     for (hash, key) in hashes.iter_mut().zip(keys) {
-    ///         *hash = filter.prefetch(key);
+    /// let mut started = [0; 16];
+    /// let mut found = 0;
+    /// for (number, key) in keys.iter().enumerate() {
+    ///     let hash = &mut started[number % 16];
+    ///     if number >= 16 {
+    ///         found += usize::from(filter.hashed().contains(hash));
     ///     }
-    ///     found += hashes[..keys.len()].iter().filter(|hash| filter.hashed().contains(*hash)).count();
+    ///     *hash = filter.prefetch(key);
     /// }
+    /// found += started.iter().filter(|hash| filter.hashed().contains(*hash)).count();
     /// assert!(found >= 100);
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```

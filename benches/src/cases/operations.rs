@@ -10,7 +10,7 @@ use crate::slices::{self, Case, against, part, speed};
 use rayon::prelude::*;
 use std::cell::{Cell, RefCell};
 
-const OPERATIONS: [&str; 11] = [
+const OPERATIONS: [&str; 12] = [
     "absent",
     "present",
     "mixed",
@@ -22,6 +22,7 @@ const OPERATIONS: [&str; 11] = [
     "remove",
     "churn",
     "bulk load",
+    "two steps",
 ];
 
 /// Exact sets of more slots than this take too much memory.
@@ -43,7 +44,8 @@ pub(super) fn run(plan: &Plan, record: &mut Record) {
         "2^{log2} slots at 95 % load, one thread ({} for bulk loads). *Mixed* keys are present or absent at random. \
          *Insert* is the mean of inserts into an empty table up to that load, *remove* that of removals of all these \
          keys, and *churn* is a removal and an insertion, each counted. *Bulk load* is `par_insert` here, and a parallel \
-         loop over pieces of 4096 keys elsewhere. The keys of `insert_unique` and `count` are present.",
+         loop over pieces of 4096 keys elsewhere. The keys of `insert_unique` and `count` are present. *Two steps* are \
+         lookups of absent keys, each begun by `prefetch` sixteen keys before its answer is read.",
         rayon::current_num_threads()
     ));
     let mut table = Table::new(std::iter::once("").chain(OPERATIONS));
@@ -69,7 +71,8 @@ fn by_size(plan: &Plan, record: &mut Record) {
         plan.step(&format!("lookups, 2^{log2} slots"));
         let here: Vec<_> = all.iter().filter(|one| log2 <= EXACT || one.family != Family::Exact).collect();
         let (measured, _) = measure(plan, log2, &here, false);
-        let ours = [(String::from("this crate, batch, 13 bits"), Look::Ours, measured[0][3])];
+        let ours = [("batch", Look::Ours, 3), ("in two steps", Look::Coloured(here.len()), 11)]
+            .map(|(how, look, operation)| (format!("this crate, {how}, 13 bits"), look, measured[0][operation]));
         let singles = here.iter().zip(&measured).enumerate().map(|(number, (contestant, row))| {
             let look = if contestant.is_ours() { Look::Main } else { Look::Coloured(number) };
             (contestant.name.clone(), look, row[0])
@@ -169,6 +172,7 @@ fn measure(plan: &Plan, log2: u32, all: &[&Contestant], everything: bool) -> (Ve
                         add(3, Case::pass(&field.misses, pass, few));
                         add(4, Case::pass(&field.hits, pass, whole));
                     }
+                    "two steps" => add(11, Case::pass(&field.misses, pass, few)),
                     "insert_unique" if everything => add(5, Case::pass(&field.hits, pass, none)),
                     "count" if everything => add(6, Case::pass(&field.hits, pass, whole)),
                     _ => {}

@@ -1,10 +1,9 @@
 //! This crate, and earlier commits of it.
 
-/// Defines, for a commit of the crate under the name of its package, `build` and `contestants`. Commits differ in the names of the bulk
-/// insertions into counting and tagged filters.
+/// Defines, for a commit of the crate under the name of its package, `build` and `contestants`.
 #[macro_export]
 macro_rules! version {
-    ($package:ident, $name:literal, counting |$c:ident, $ck:ident| $add:expr, tagged |$t:ident, $tk:ident| $tag:expr) => {
+    ($package:ident, $name:literal) => {
         use $crate::{Contestant, Family, Pass, Set, Size};
         use $package::{CountingFilter, CuckooFilter, ExpiringFilter, TaggedFilter};
 
@@ -68,13 +67,30 @@ macro_rules! version {
         $crate::version!(of CuckooFilter<u64>,
             |set, key| set.insert(key).is_ok(), set.remove(key), |keys| set.par_insert(keys);
             "insert_unique" => |keys| keys.iter().filter(|&key| set.insert_unique(key) == Ok(true)).count(),
-            "count" => |keys| keys.iter().filter(|&key| set.count(key) > 0).count());
+            "count" => |keys| keys.iter().filter(|&key| set.count(key) > 0).count(),
+            "two steps" => |keys| in_two_steps(set, keys));
         $crate::version!(of ExpiringFilter<u64>,
             |set, key| set.insert(key).is_ok(), set.remove(key), |keys| set.par_insert(keys););
         $crate::version!(of CountingFilter<u64>,
-            |$c, key| $c.add(key).is_ok(), $c.subtract(key).is_some(), |$ck| $add;);
+            |set, key| set.add(key).is_ok(), set.subtract(key).is_some(), |keys| set.bulk().add(keys););
         $crate::version!(of TaggedFilter<u64>,
-            |$t, key| $t.insert(key, 1).is_ok(), $t.remove(key, 1), |$tk| $tag;);
+            |set, key| set.insert(key, 1).is_ok(), set.remove(key, 1), |keys| {
+                set.bulk().insert(keys, 1).expect("a tag that fits")
+            };);
+
+        /// Looks up the keys, each one started sixteen keys ahead, and returns how many were found.
+        fn in_two_steps(filter: &CuckooFilter<u64>, keys: &[u64]) -> usize {
+            const AHEAD: usize = 16;
+            let (mut started, mut found) = ([0; AHEAD], 0);
+            let (first, later) = keys.split_at(AHEAD.min(keys.len()));
+            started.iter_mut().zip(first).for_each(|(hash, key)| *hash = filter.prefetch(key));
+            for (number, key) in later.iter().enumerate() {
+                let hash = &mut started[number % AHEAD];
+                found += usize::from(filter.hashed().contains(hash));
+                *hash = filter.prefetch(key);
+            }
+            found + started[..first.len()].iter().filter(|hash| filter.hashed().contains(*hash)).count()
+        }
     };
     (of $filter:ty, |$set:ident, $key:ident| $insert:expr, $remove:expr, |$keys:ident| $load:expr;
         $($name:literal => |$asked:ident| $more:expr),*) => {
@@ -118,11 +134,4 @@ macro_rules! version {
     };
 }
 
-version!(
-    concurrent_cuckoo_filter,
-    "this crate",
-    counting | set,
-    keys | set.bulk().add(keys),
-    tagged | set,
-    keys | set.bulk().insert(keys, 1).expect("a tag that fits")
-);
+version!(concurrent_cuckoo_filter, "this crate");
