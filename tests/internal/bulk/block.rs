@@ -81,6 +81,30 @@ fn the_memory_of_a_block_is_bounded() {
     }
 }
 
+/// The memory of a block is that of its shape, before, during and after filling.
+#[test]
+fn a_block_takes_the_memory_of_its_shape() {
+    for (shards, keys, threads) in [(1, 10_000, 2), (40, 1_000_000, 2), (10_000, 2_000_000, 3), (300, 300_000, 5)] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut block = Block::<u8>::new(by_shards(shards), keys).unwrap();
+            let hashes: Vec<u64> = (0..block.max_keys() as u64).collect();
+            let shape = Shape::new(shards, keys.min(max_keys(shards)), threads).unwrap();
+            for _ in 0..2 {
+                let mut taken = 0;
+                for tile in &block.tiles {
+                    taken += 4 * tile.shards.capacity() + 8 * tile.sorted.capacity() + tile.outcomes.capacity();
+                    taken += 4 * tile.ends.capacity();
+                }
+                taken += block.scratch.lock().unwrap().iter().map(|scratch| 8 * scratch.capacity()).sum::<usize>();
+                let runs = shards * block.tiles.len() * size_of::<SortedRange<'_, u8>>();
+                assert_eq!(taken + runs, bytes(shape, shards, threads), "{shards} shards, {threads} threads");
+                fill(&mut block, &hashes);
+            }
+        });
+    }
+}
+
 #[test]
 fn a_block_is_dense_if_it_has_so_many_keys_for_each_shard() {
     let dense = |shards, keys, a_shard| Block::<bool>::is_dense(by_shards(shards), keys, a_shard);
