@@ -34,7 +34,13 @@ shown() { tee -a /dev/stderr; }
 sum() { shown | awk -v field="$2" "/$1/ { n += \$field } END { print n + 0; exit !n }" | thousands; }
 passed() { sum '^test result: ok\.' 4; }
 host() { rustc "$@" -vV | sed -n 's/^host: //p'; }
-nightly() { rustup toolchain list | grep -q ^nightly- || skip "no toolchain nightly-* is installed"; }
+needs_x86() {
+    local host
+    host=$(host "$@")
+    [ "$host" = "$x86" ] || skip "this takes $x86"
+}
+# Reads the whole list: a pipe whose reader stops early has failed.
+nightly() { rustup toolchain list | grep ^nightly- || skip "no toolchain nightly-* is installed"; }
 add_target() { rustup target add "$1" || skip "rustup cannot add the target $1"; }
 
 # Puts a cargo subcommand of this version on the PATH, from target/tools, where it stays, unless it is there. It is built without
@@ -53,7 +59,8 @@ tool() {
 # Of packages that are not published, too.
 sources() {
     # shellcheck disable=SC2046
-    ! grep '^source = ' $(git ls-files '*Cargo.lock') | grep -vF '"registry+https://github.com/rust-lang/crates.io-index"'
+    sources=$(grep '^source = ' $(git ls-files '*Cargo.lock'))
+    ! grep -vF '"registry+https://github.com/rust-lang/crates.io-index"' <<<"$sources"
 }
 
 licences() {
@@ -102,15 +109,15 @@ package() {
     packed=$(ls "$target"/package/*.crate)
     tar -xzf "$packed" -C "$target/package"
     cd "${packed%.crate}"
-    files=$(find . -type f | wc -l) links=0
+    files=$(find . -type f | wc -l)
+    targets=$(grep -roP --include='*.md' '\]\(\K(?!#|[^)]*://)[^)#]+' .)
     while IFS=: read -r page link; do
         [ -f "$(dirname "$page")/$link" ] || { echo "$page leads to $link, which is not in the package"; exit 1; }
-        links=$((links + 1))
-    done < <(grep -roP --include='*.md' '\]\(\K(?!#|[^)]*://)[^)#]+' .)
+    done <<<"$targets"
     # In a workspace of its own: it lies in the folder of this one.
     echo '[workspace]' >>Cargo.toml
     CARGO_TARGET_DIR=$target/package-tests cargo test --no-run --all-features --profile dev --config profile.dev.debug=false
-    figure "9.9: the package has $files files, its tests compile; $links links of its pages lead to files in it"
+    figure "9.9: the package has $files files, its tests compile; $(wc -l <<<"$targets") links of its pages lead to files in it"
 }
 
 # The public API without blanket and automatic implementations: hundreds of lines that no reviewer reads. It is listed in a file so
@@ -136,7 +143,7 @@ write_public_api() {
 # What the listing of the branch `main` has, and this one has not, breaks users' code: a line of the changelog must say so.
 semver() {
     before=$(git show "main:$api") && changes=$(git show main:CHANGELOG.md) || skip "there is no branch main with a listing"
-    gone=$(grep -vxFf "$api" <<<"$before") || true
+    gone=$(grep -vxFf "$api" <<<"$before") || [ $? -eq 1 ]
     if [ -n "$gone" ] && ! grep -vxFf <(echo "$changes") CHANGELOG.md | grep '^- (BREAKING'; then
         echo "$gone"
         echo "These lines are gone, and no new line of CHANGELOG.md begins with (BREAKING)"
@@ -148,8 +155,9 @@ semver() {
 # Where that is not installed, clippy (incompatible_msrv) has checked what is used of std.
 oldest_rust() {
     version=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-    toolchain=$(rustup toolchain list | grep -om 1 "^$version[-.][^ ]*") || skip "no toolchain $version* is installed"
-    cargo "+$toolchain" check --locked --all-features
+    [ -n "$version" ]
+    toolchains=$(rustup toolchain list | grep -o "^$version[-.][^ ]*") || skip "no toolchain $version* is installed"
+    cargo "+${toolchains%%$'\n'*}" check --locked --all-features
     figure "9.5: Rust $version builds the library with all features"
 }
 
@@ -170,7 +178,7 @@ coverage() {
 # they lie.
 asan() {
     nightly
-    [ "$(host +nightly)" = "$x86" ] || skip "this takes $x86"
+    needs_x86 +nightly
     # The library of the sanitizer comes with the toolchain, and std is used as it is, not built anew.
     [ -e "$(rustc +nightly --print target-libdir)/librustc-nightly_rt.asan.a" ] || skip "the toolchain has no AddressSanitizer"
     export CARGO_TARGET_DIR=$target/asan RUSTFLAGS=-Zsanitizer=address CARGO_PROFILE_TEST_DEBUG=line-tables-only
@@ -205,7 +213,7 @@ not_under_qemu=(
 # The row, the processor, what it is, the program that runs what is built for it, the tests, and which of them are left out.
 machine() {
     local row=$1 processor=$2 name=$3 runner=$4 tests=$5 without=("${@:6}")
-    [ "$(host)" = "$x86" ] || skip "this takes Linux on x86-64"
+    needs_x86
     for program in "$processor-linux-gnu-gcc" ${runner%% *}; do
         "$program" --version || skip "no $program; in Debian: apt-get install gcc-$processor-linux-gnu" \
             "libc6-dev-$processor-cross libc6-i386 lib32gcc-s1 qemu-user-static"
