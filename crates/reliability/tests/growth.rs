@@ -189,7 +189,9 @@ impl Storm<'_> {
         assert_eq!(self.filter.len() as u64, keys, "at a pause");
         let Some(told) = self.told.map(|told| told(keys as usize) as f64) else { return 0.0 };
         let differs = (self.filter.memory_usage() as f64 / told - 1.0).abs();
-        assert!(differs <= 0.03, "{} bytes of {keys} keys, {told} were told", self.filter.memory_usage());
+        // All keys are not between two doublings: a table may have been split once more for a search that was long.
+        let most = if self.pauses.last().is_some_and(|&all| keys + WRITERS <= all as u64) { 0.03 } else { 0.1 };
+        assert!(differs <= most, "{} bytes of {keys} keys, {told} were told", self.filter.memory_usage());
         differs
     }
 
