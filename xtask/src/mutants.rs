@@ -8,6 +8,8 @@ use std::process::Command;
 use std::{env, fs};
 
 const CONFIG: &str = ".cargo/mutants.toml";
+/// The exit code of `skip` in checks.sh.
+const SKIPPED: i32 = 77;
 
 /// Some at the heart, by name, and how many have these names: two have two.
 const MUTANTS_OF_THE_HEART: usize = 9;
@@ -52,10 +54,14 @@ pub(crate) fn until_failure(words: &Args) -> Result<()> {
 }
 
 pub(crate) fn check(args: &Args) -> Result<()> {
-    let Ok(path) = run::stdout(run::plain("xtask/checks.sh tool cargo-mutants 27.1.0")) else {
-        println!("skipped: cargo-mutants 27.1.0 cannot be installed");
+    let output = run::plain("xtask/checks.sh tool cargo-mutants 27.1.0").output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(SKIPPED) {
+        println!("skipped: {}", said.lines().last().unwrap_or_default());
         return Ok(());
-    };
+    }
+    ensure!(output.status.success(), "{said}\nchecks.sh tool: {}", output.status);
+    let path = String::from_utf8(output.stdout)?;
     let path = path.trim();
     if args.has("--quick") { quick(path) } else { all(path, &args.names()) }
 }
