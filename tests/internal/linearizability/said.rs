@@ -125,7 +125,9 @@ impl Said {
             Said::Put { if_present, had: Err(InsertError::Full), .. } => {
                 live == 0 || if_present == IfPresent::Another && live < 8
             }
-            Said::Put { had: Err(error), .. } => error == InsertError::TooManyCopies && live == 8,
+            Said::Put { if_present, had: Err(error), .. } => {
+                error == InsertError::TooManyCopies && if_present == IfPresent::Another && live == 8
+            }
             Said::Raised { value, had: told } => {
                 becomes(had.max(value));
                 told == had
