@@ -30,6 +30,11 @@ told!(build, BuildError, PyValueError);
 told!(merge, MergeError, PyValueError);
 told!(damaged, SnapshotError, SnapshotError);
 
+/// Of a whole call: keys that found no room are in its report.
+pub(crate) fn insert(error: ccf::InsertError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
 pub(crate) fn snapshot(error: ccf::SnapshotError) -> PyErr {
     match error {
         // An interruption is an error of Python's own, on its way through a reader.
@@ -49,6 +54,13 @@ pub(crate) fn shared(error: ccf::SharedError) -> PyErr {
 /// Of a filter that has no such method. Python's classes do not ask for it.
 pub(crate) fn other_filter() -> PyErr {
     PyTypeError::new_err("a filter of another kind is needed")
+}
+
+/// Of a base class, or one whose instances are opened.
+pub(crate) fn no_constructor() -> PyErr {
+    PyTypeError::new_err(
+        "this class has no constructor: create a CuckooFilter, ExpiringFilter, CountingFilter or TaggedFilter, or open a file",
+    )
 }
 
 /// Of keys that the package has no type for.

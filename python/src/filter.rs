@@ -7,13 +7,12 @@ use crate::keys::{Hashing, Key, KeyType};
 use crate::kinds::{Builder, Kind, Memory, Tags, builder, of_each_kind};
 use crate::many::{self, RemoveReport, Report};
 use crate::threads::detached;
-use concurrent_cuckoo_filter::{self as ccf, SnapshotError, SnapshotReader, StableHashBuilder};
 #[cfg(target_os = "linux")]
-use concurrent_cuckoo_filter::{SharedError, SharedState};
+use concurrent_cuckoo_filter::SharedState;
+use concurrent_cuckoo_filter::{self as ccf, SnapshotError, SnapshotReader, StableHashBuilder};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,8 +68,9 @@ pub(crate) struct Config {
 impl Reader {
     /// The same filter as an instance of a class.
     #[new]
-    fn new(of: &Self) -> Self {
-        Reader(Arc::clone(&of.0))
+    fn new(of: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Ok(of) = of.cast::<Self>() else { return Err(error::no_constructor()) };
+        Ok(Reader(Arc::clone(&of.get().0)))
     }
 
     fn _contains<'py>(
@@ -106,14 +106,16 @@ impl Reader {
     }
 
     #[getter]
-    fn _config(&self) -> PyResult<Config> {
+    fn _config(&self) -> Config {
         let config = match &self.0.filter {
+            Filter::Memory(memory) => of_each_kind!(memory, filter => filter.config()),
             Filter::Mapped(filter) => filter.header().config,
-            _ => of_each_kind!(self.memory()?, filter => filter.config()),
+            #[cfg(target_os = "linux")]
+            Filter::Shared(filter) => filter.header().config,
         };
         let ccf::Config { capacity, max_capacity, false_positive_rate, max_count, max_tag, .. } = config;
         let ccf::Config { time_to_live, time_to_idle, tick, .. } = config;
-        Ok(Config { capacity, max_capacity, false_positive_rate, time_to_live, time_to_idle, tick, max_count, max_tag })
+        Config { capacity, max_capacity, false_positive_rate, time_to_live, time_to_idle, tick, max_count, max_tag }
     }
 
     fn _len(&self) -> PyResult<usize> {
@@ -321,26 +323,21 @@ pub(crate) fn load(py: Python<'_>, kind: Kind, source: Source) -> PyResult<Reade
 #[pyfunction]
 pub(crate) fn open_mapped(py: Python<'_>, path: PathBuf) -> PyResult<Reader> {
     py.detach(|| {
-        let reader = SnapshotReader::new(BufReader::new(File::open(&path)?)).map_err(error::snapshot)?;
-        let key_type = KeyType::saved_as(&reader.header().key_type)?;
         let filter = ccf::MappedFilter::open(&path).map_err(error::snapshot)?;
+        let key_type = KeyType::saved_as(&filter.header().key_type)?;
         let hasher = StableHashBuilder::clone(filter.hasher());
         Ok(Reader::of(Hashing { key_type, hasher }, Filter::Mapped(filter)))
     })
 }
 
-/// Opens a filter that another process writes. The type of its keys is in the error of whoever takes them for another one.
+/// Opens a filter that another process writes.
 #[cfg(target_os = "linux")]
 #[pyfunction]
 pub(crate) fn open_shared(py: Python<'_>, path: PathBuf) -> PyResult<Reader> {
     py.detach(|| {
-        let saved = match ccf::SharedReader::<ccf::CuckooFilter<u8, StableHashBuilder>>::open(&path) {
-            Err(SharedError::Header(SnapshotError::KeyTypeMismatch { saved, .. })) => saved,
-            Err(error) => return Err(error::shared(error)),
-            Ok(_) => return Err(error::other_keys("u8, or without a name")),
-        };
         let filter = ccf::SharedReader::<Plain>::open(&path).map_err(error::shared)?;
-        let hashing = Hashing { key_type: KeyType::saved_as(&saved)?, hasher: filter.hasher().clone() };
+        let key_type = KeyType::saved_as(&filter.header().key_type)?;
+        let hashing = Hashing { key_type, hasher: filter.hasher().clone() };
         Ok(Reader::of(hashing, Filter::Shared(filter)))
     })
 }

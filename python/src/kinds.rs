@@ -85,8 +85,8 @@ impl Memory {
         stored: &mut [bool],
         pool: Option<&ThreadPool>,
         at: Place<'_>,
-    ) -> BulkReport {
-        match (self, pool) {
+    ) -> PyResult<BulkReport> {
+        Ok(match (self, pool) {
             (Memory::Plain(filter), Some(pool)) => pool.install(|| {
                 let bulk = || filter.hashed().bulk().max_listed(KEYS_IN_A_SLICE);
                 if !unique {
@@ -124,19 +124,20 @@ impl Memory {
             (Memory::Tagged(filter), _) => {
                 let mut report = BulkReport::default();
                 tags.each(keys, at, |tag, keys, index| {
-                    let Ok(mut of_tag) = filter.hashed().insert_batch(keys, tag) else { return };
+                    let mut of_tag = filter.hashed().insert_batch(keys, tag).map_err(error::insert)?;
                     report.inserted += of_tag.inserted;
                     of_tag.refused.iter_mut().for_each(|refusal| refusal.index = index(refusal.index));
                     report.refused.append(&mut of_tag.refused);
-                });
+                    Ok(())
+                })?;
                 report.refused.sort_by_key(|refusal| refusal.index);
                 noted(stored, report)
             }
-        }
+        })
     }
 
-    pub(crate) fn remove(&self, tags: &Tags, keys: &[u64], at: Place<'_>) -> RemoveReport {
-        match self {
+    pub(crate) fn remove(&self, tags: &Tags, keys: &[u64], at: Place<'_>) -> PyResult<RemoveReport> {
+        Ok(match self {
             Memory::Plain(filter) => filter.hashed().remove_batch(keys),
             Memory::Expiring(filter) => filter.hashed().remove_batch(keys),
             Memory::Counting(filter) => filter.hashed().remove_batch(keys),
@@ -146,11 +147,12 @@ impl Memory {
                     let of_tag = filter.hashed().remove_batch(keys, tag);
                     report.removed += of_tag.removed;
                     report.missing.extend(of_tag.missing.into_iter().map(index));
-                });
+                    Ok(())
+                })?;
                 report.missing.sort_unstable();
                 report
             }
-        }
+        })
     }
 
     /// The numbers of keys, if there are any: their tags, their counts, or with `subtract` the counts that are left.
@@ -186,7 +188,12 @@ impl Tags {
 
     /// Calls `work` with each tag, the keys that have it, and a function from their indices to those of all keys. `at` returns the index
     /// in the input.
-    fn each(&self, keys: &[u64], at: Place<'_>, mut work: impl FnMut(u32, &[u64], Place<'_>)) {
+    fn each(
+        &self,
+        keys: &[u64],
+        at: Place<'_>,
+        mut work: impl FnMut(u32, &[u64], Place<'_>) -> PyResult<()>,
+    ) -> PyResult<()> {
         let tags = match self {
             Tags::OfAll(tag) => return work(*tag, keys, &|index| index),
             Tags::OfEach(tags) => tags,
@@ -195,8 +202,9 @@ impl Tags {
         order.sort_by_key(|&index| tags[at(index)]);
         for of_tag in order.chunk_by(|&one, &other| tags[at(one)] == tags[at(other)]) {
             let keys: Vec<u64> = of_tag.iter().map(|&index| keys[index]).collect();
-            work(tags[at(of_tag[0])], &keys, &|index| of_tag[index]);
+            work(tags[at(of_tag[0])], &keys, &|index| of_tag[index])?;
         }
+        Ok(())
     }
 }
 

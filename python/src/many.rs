@@ -98,15 +98,16 @@ pub(crate) fn contains<'py>(
 pub(crate) fn insert(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
-    mut store: impl FnMut(&[u64], &mut [bool], Option<&ThreadPool>, Place<'_>) -> BulkReport + Send,
+    mut store: impl FnMut(&[u64], &mut [bool], Option<&ThreadPool>, Place<'_>) -> PyResult<BulkReport> + Send,
 ) -> PyResult<Report> {
     let column = checked(hashing, keys, true)?;
     let pool = if column.len() < MANY_KEYS { None } else { Some(pool(keys.py())?) };
     let (mut report, mut stored) = (Report::default(), vec![false; column.len()]);
     report.nulls = change(keys.py(), &column, pool.as_deref(), |hashes, at| {
         let mut of_these = vec![false; hashes.len()];
-        report.add(store(hashes, &mut of_these, pool.as_deref(), at), at);
+        report.add(store(hashes, &mut of_these, pool.as_deref(), at)?, at);
         of_these.iter().enumerate().for_each(|(index, &is)| stored[at(index)] = is);
+        Ok(())
     })?;
     let stored = BooleanArray::new(stored.into(), column.validity(0..column.len()));
     report.stored = Some(answers(keys, &stored)?.unbind());
@@ -117,16 +118,17 @@ pub(crate) fn insert(
 pub(crate) fn remove(
     hashing: &Hashing,
     keys: &Bound<'_, PyAny>,
-    mut remove: impl FnMut(&[u64], Place<'_>) -> ccf::RemoveReport + Send,
+    mut remove: impl FnMut(&[u64], Place<'_>) -> PyResult<ccf::RemoveReport> + Send,
 ) -> PyResult<RemoveReport> {
     let column = checked(hashing, keys, false)?;
     let mut report = RemoveReport::default();
     report.nulls = change(keys.py(), &column, None, |hashes, at| {
-        let removed = remove(hashes, at);
+        let removed = remove(hashes, at)?;
         report.removed += removed.removed;
         report.missing += removed.missing.len();
         let room = LISTED - report.missing_at.len();
         report.missing_at.extend(removed.missing.iter().take(room).map(|&index| at(index)));
+        Ok(())
     })?;
     Ok(report)
 }
@@ -143,6 +145,7 @@ pub(crate) fn numbers<'py>(
         let mut numbers = vec![None; hashes.len()];
         ask(hashes, &mut numbers);
         numbers.iter().enumerate().for_each(|(index, &number)| all[at(index)] = number);
+        Ok(())
     })?;
     answers(keys, &UInt32Array::from(all))
 }
@@ -162,7 +165,7 @@ fn change(
     py: Python<'_>,
     column: &Column<'_>,
     pool: Option<&ThreadPool>,
-    mut work: impl FnMut(&[u64], Place<'_>) + Send,
+    mut work: impl FnMut(&[u64], Place<'_>) -> PyResult<()> + Send,
 ) -> PyResult<usize> {
     let mut nulls = 0;
     in_slices(py, column.len(), |slice| {
@@ -175,14 +178,12 @@ fn change(
             })?,
         }
         let Some(valid) = column.validity(slice.clone()) else {
-            work(&all, &|index| slice.start + index);
-            return Ok(());
+            return work(&all, &|index| slice.start + index);
         };
         let positions: Vec<_> = valid.valid_indices().map(|index| slice.start + index).collect();
         let present: Vec<_> = positions.iter().map(|&at| all[at - slice.start]).collect();
         nulls += slice.len() - present.len();
-        work(&present, &|index| positions[index]);
-        Ok(())
+        work(&present, &|index| positions[index])
     })?;
     Ok(nulls)
 }

@@ -160,6 +160,9 @@ def test_tags_that_do_not_fit_the_keys():
                 call([10, 20, 30], tag)
     with pytest.raises(TypeError, match="a tag is an integer, or an array"):
         lists.insert(iter([10]), iter([1]))
+    for tag, told in [("123", "a tag is an integer, or an array"), (["1"] * 3, "not string"), ([1.0] * 3, "not double")]:
+        with pytest.raises(TypeError, match=told):
+            lists.insert([10, 20, 30], tag)
     assert len(lists) == 0
     with pytest.raises(RefusedError) as raised:
         refusing.insert([None] + [5] * 12, [0] + [3, 1, 2] * 4)
@@ -200,6 +203,10 @@ def test_kinds_are_saved_loaded_and_copied(tmp_path, kind, key, keys):
             other.load(path)
     with pytest.raises(TypeError, match="load is a method of CuckooFilter, "):
         Filter.load(path)
+    with pytest.raises(TypeError, match="this class has no constructor: create a CuckooFilter, "):
+        Filter(100)
+    with pytest.raises(TypeError, match="read from bytes, not from int"):
+        CuckooFilter.from_bytes(5)
 
 
 def test_time_goes_on_in_files_and_copies():
@@ -324,7 +331,8 @@ def test_a_filter_is_read_while_a_rust_program_writes_it(tmp_path):
     with subprocess.Popen([program, "--share", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout.readline() == "created\n"
         reader = SharedReader(path)
-        assert (reader.state, reader.key, repr(reader)) == ("live", "str", '<SharedReader of a filter that is live, key="str">')
+        assert (reader.state, reader.key, reader.false_positive_rate) == ("live", "str", 1e-7)
+        assert repr(reader) == '<SharedReader of a filter that is live, key="str">'
         for key in TEXTS[:100]:
             assert key not in reader
             print(key, file=writer.stdin, flush=True)

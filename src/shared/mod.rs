@@ -303,6 +303,7 @@ fn places_of(plan: &Plan) -> Result<Places, SharedError> {
 #[repr(C)]
 pub struct SharedReader<F: Viewed> {
     lookups: Observed,
+    header: SnapshotHeader,
     state: ReadOnly,
     /// Device and inode of the file.
     identity: (u64, u64),
@@ -333,6 +334,7 @@ impl<K: ?Sized + 'static, S: SavedHasher> SharedReader<CuckooFilter<K, S>> {
         let [state, stripes, words] = places.read_only(&mapping).expect("all places lie in the mapping");
         Ok(SharedReader {
             lookups: Observed::new(header.plan(), words, stripes),
+            header,
             state,
             identity: (metadata.dev(), metadata.ino()),
             path: path.into(),
@@ -367,6 +369,13 @@ impl<K: ?Sized, S> SharedReader<CuckooFilter<K, S>> {
             _ if state.is_closed() => SharedState::Closed,
             _ => SharedState::Live,
         }
+    }
+
+    /// Returns what the filter was created with, such as its configuration and the type of its keys. `stored` is 0, whatever the filter
+    /// holds.
+    #[must_use]
+    pub fn header(&self) -> &SnapshotHeader {
+        &self.header
     }
 
     /// Returns the hash function.

@@ -50,6 +50,8 @@ fn what_is_stored_is_seen_at_once_and_there_again() {
         let filter = open(&path).unwrap();
         assert_eq!(filter.writer().unwrap().len(), keys.len());
         assert_eq!((filter.writer().unwrap().capacity(), seen.state()), (capacity, SharedState::Live));
+        let header = seen.header();
+        assert_eq!((header.config.capacity, &header.key_type[..], header.stored), (capacity, "u64", 0));
         filter.close().unwrap();
         assert_eq!(seen.state(), SharedState::Closed);
         let filter = open(&path).unwrap();

@@ -52,6 +52,11 @@ class Reader(_native.Reader):
         """`contains` without its options, for libraries that count a function's parameters, such as DuckDB's `create_function`."""
         return self._contains(keys, True, False)
 
+    @property
+    def false_positive_rate(self) -> float | None:
+        """The requested rate of false positives, or None if a Rust program requested a width of fingerprints."""
+        return self._config.false_positive_rate
+
 
 class Filter(Reader):
     """The base class of the filters in memory."""
@@ -158,8 +163,10 @@ class Filter(Reader):
         return filter
 
     @classmethod
-    def from_bytes(cls, data: bytes | bytearray, *, passed: timedelta = ZERO) -> Self:
+    def from_bytes(cls, data: bytes | bytearray | memoryview, *, passed: timedelta = ZERO) -> Self:
         """Loads a filter from the bytes of a file; see `load`."""
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise TypeError(f"a filter is read from bytes, not from {type(data).__name__}: `load` reads files")
         return cls.load(bytes(data), passed=passed)
 
     @property
@@ -178,11 +185,6 @@ class Filter(Reader):
         (0, True, 1000000)
         """
         return self._config.max_capacity
-
-    @property
-    def false_positive_rate(self) -> float | None:
-        """The requested rate of false positives, or None if a Rust program requested a width of fingerprints."""
-        return self._config.false_positive_rate
 
     @property
     def nbytes(self) -> int:
@@ -550,11 +552,6 @@ class MappedFilter(Reader):
 
     def __len__(self) -> int:
         return self._len()
-
-    @property
-    def false_positive_rate(self) -> float | None:
-        """The requested rate of false positives, or None if a Rust program requested a width of fingerprints."""
-        return self._config.false_positive_rate
 
     def __repr__(self) -> str:
         return f'<MappedFilter of {len(self)} keys, key="{self.key}">'

@@ -138,11 +138,13 @@ def tags(keys: Any, tags: Any, largest: int) -> Any:
     with suppress(TypeError):
         found = given = operator.index(tags)
     if given is None:
-        if not hasattr(tags, "__len__") or not hasattr(keys, "__len__"):
+        if isinstance(tags, str | bytes) or not hasattr(tags, "__len__") or not hasattr(keys, "__len__"):
             raise TypeError("a tag is an integer, or an array that has one for each of the keys")
         array = pa.chunked_array(tags).combine_chunks() if hasattr(tags, "__arrow_c_stream__") else pa.array(tags)
         if len(array) != len(keys):
             raise ValueError(f"{len(array)} tags were given for {len(keys)} keys")
+        if not (t.is_integer(array.type) or t.is_null(array.type)):
+            raise TypeError(f"tags are integers, not {array.type}")
         if array.null_count:
             raise ValueError("one of the tags is null")
         array = array.cast(pa.uint32())
