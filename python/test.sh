@@ -21,9 +21,8 @@ environment() {
     echo "${*:2}" >"$1/packages"
 }
 
-tested='pyarrow>=15 pytest>=8 numpy>=1.26 pandas>=2.2 polars>=1 duckdb>=1 dask[dataframe] fsspec'
 python=target/venv/bin/python
-environment target/venv python3 'maturin>=1.9,<2' ziglang 'mypy>=1.11' $tested
+environment target/venv python3 'maturin>=1.9,<2' ziglang 'mypy>=1.11' 'pyarrow>=15' 'numpy>=1.26'
 export PATH=$PWD/target/venv/bin:$PATH
 
 if [ "${1:-}" = free-threaded ]; then
@@ -85,13 +84,13 @@ versions)
     cargo clippy -q --locked --workspace --all-targets -- -D warnings
     mypy
     PYTHONPATH=target/site stubtest --mypy-config-file pyproject.toml concurrent_cuckoo_filter._native
-    target/venv/bin/pytest --ignore tests/spark "$@"
 
-    # The oldest and the newest Python of this machine.
+    # On the oldest and the newest Python of this machine.
     for each in python3.{10..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
         version=$("$each" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && [ "$version" -ge 10 ] && echo "$version $each" || true
     done | sort -n | sed -n '1p;$p' | while read -r version each; do
-        environment target/venv-3."$version" "$each" $tested
+        environment target/venv-3."$version" "$each" \
+            'pyarrow>=15' 'pytest>=8' 'numpy>=1.26' 'pandas>=2.2' 'polars>=1' 'duckdb>=1' 'dask[dataframe]' fsspec
         echo "Python 3.$version"
         target/venv-3."$version"/bin/pytest --ignore tests/spark "$@" </dev/null
     done

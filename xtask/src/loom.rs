@@ -8,6 +8,8 @@ use std::path::Path;
 use std::time::Instant;
 
 const MIN_MODELS: usize = 90;
+/// Commits after which each tooth was pulled by one of them.
+const TURNS: usize = 8;
 const SECONDS_TO_RUN: u64 = 3600;
 const SECONDS_TO_CATCH: u64 = 120;
 
@@ -16,7 +18,7 @@ const UNOPTIMISED: &[&str] = &["profile.loom.package.concurrent-cuckoo-filter.op
 
 pub(crate) fn check(args: &Args) -> Result<()> {
     let (began, names) = (Instant::now(), args.names());
-    let teeth = teeth::choose(&names)?;
+    let mut teeth = teeth::choose(&names)?;
     let build = Build { cfg: "cuckoo_loom", target: tree::target("loom")?, config: &[] };
     let tests = build.tests(Path::new("."))?;
     let models = list(&tests)?;
@@ -39,16 +41,23 @@ pub(crate) fn check(args: &Args) -> Result<()> {
         return Ok(());
     }
 
+    if names.is_empty() {
+        let mut toothless = models.clone();
+        teeth.iter().flat_map(Tooth::caught_by).for_each(|(model, _)| _ = toothless.remove(model));
+        let names: Vec<_> = toothless.into_keys().collect();
+        ensure!(names.is_empty(), "no tooth names these models: {}", names.join(" "));
+    }
+    if args.has("--eighth") {
+        let commits: usize = run::stdout(run::plain("git rev-list --count HEAD"))?.trim().parse()?;
+        teeth = teeth.into_iter().skip(commits % TURNS).step_by(TURNS).collect();
+    }
+
     let build = Build { config: UNOPTIMISED, ..build };
     teeth::pull(&teeth, &build, |tooth, tests| Ok((catch(tooth, tests, &models)?, ())))?;
-    if !names.is_empty() {
+    if !names.is_empty() || args.has("--eighth") {
         println!("{} teeth bit", teeth.len());
         return Ok(());
     }
-    let mut toothless = models.clone();
-    teeth.iter().flat_map(Tooth::caught_by).for_each(|(model, _)| _ = toothless.remove(model));
-    let names: Vec<_> = toothless.into_keys().collect();
-    ensure!(names.is_empty(), "no tooth names these models: {}", names.join(" "));
     let (models, teeth, seconds) = (models.len(), teeth.len(), began.elapsed().as_secs());
     let bounded = format!("{} of them with at most 2 or 3 preemptions", bounded.len());
     println!("figure 1.1: {models} models passed, {bounded}, {teeth} teeth bit, none missed; {seconds} s");
