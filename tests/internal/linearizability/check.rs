@@ -77,7 +77,7 @@ impl<'a> Attempt<'a> {
 
 mod tests {
     use super::super::answer::Answer;
-    use super::super::said::{Said, sorted};
+    use super::super::said::{Said, ones, sorted};
     use super::super::shape::tags_of;
     use super::*;
     use crate::InsertError;
@@ -112,6 +112,12 @@ mod tests {
         }
     }
 
+    /// Of bare slots, of which the class has so many before.
+    fn is_explained(copies: u8, events: impl IntoIterator<Item = Event>) -> bool {
+        let tags = tags_of(&Plan::one_shard(16, 2, 4));
+        History::new(tags, ones(copies.into()), events.into_iter().collect()).is_linearizable()
+    }
+
     fn answers() -> impl Strategy<Value = Answer> {
         prop_oneof![
             3 => Just(Answer::Stored),
@@ -138,11 +144,42 @@ mod tests {
             events in prop::collection::vec((answers(), 0u64..12, 0u64..6), 1..=6),
         ) {
             let events: Vec<_> = events.into_iter().map(|(answer, begin, length)| (answer, begin, begin + length)).collect();
-            let all = events.iter().map(|&(answer, begin, end)| Event::new(said(answer), begin, end)).collect();
-            let values = sorted((0..copies).map(|_| 1));
-            let history = History::new(tags_of(&Plan::one_shard(16, 2, 4)), values, all);
-            prop_assert_eq!(history.is_linearizable(), naive(copies, &events));
+            let all = events.iter().map(|&(answer, begin, end)| Event::new(said(answer), begin, end));
+            prop_assert_eq!(is_explained(copies, all), naive(copies, &events));
         }
+    }
+
+    #[test]
+    fn a_key_that_was_never_absent_is_not_missed() {
+        // Another copy comes and goes, whichever goes.
+        let writes = [Event::new(Said::put(Put::COPY, Ok(0)), 0, 10), Event::new(Said::Removed(1), 11, 20)];
+        let with = |copies, told| is_explained(copies, writes.into_iter().chain([told]));
+        let found = |found| Event::new(Said::Found(found), 5, 15);
+        assert!(with(1, found(true)) && !with(1, found(false)));
+        assert!(with(0, found(true)) && with(0, found(false)));
+        // Half of a slot is no other key, but may be taken for one; and what is missed was not half read.
+        let half = |found| Event { half_read: true, ..Event::new(Said::Found(found), 21, 22) };
+        assert!(with(0, half(true)) && with(0, half(false)) && with(1, half(true)) && !with(1, half(false)));
+        assert!(!with(0, Event::new(Said::Found(true), 21, 22)));
+        let copied = |copies| Event::new(Said::Copied(ones(copies)), 5, 15);
+        assert!([0, 1].into_iter().all(|copies| with(0, copied(copies))) && !with(0, copied(2)));
+        assert!([1, 2].into_iter().all(|copies| with(1, copied(copies))) && !with(1, copied(0)) && !with(1, copied(3)));
+    }
+
+    #[test]
+    fn one_key_is_not_admitted_twice() {
+        let admitted = |begin, end| Event::new(Said::put(Put::UNIQUE, Ok(0)), begin, end);
+        let twice = |begin| [admitted(0, 10), admitted(begin, 20)];
+        assert!(!is_explained(0, twice(0)) && !is_explained(0, twice(15)));
+        let with_a_removal =
+            |begin, end| is_explained(0, [twice(5)[0], twice(5)[1], Event::new(Said::Removed(1), begin, end)]);
+        assert!(with_a_removal(8, 9) && !with_a_removal(21, 22));
+    }
+
+    #[test]
+    fn what_ended_before_another_began_comes_before_it() {
+        let order = |end| [Event::new(Said::put(Put::COPY, Ok(0)), 0, end), Event::new(Said::Found(false), 10, 20)];
+        assert!(is_explained(0, order(10)) && !is_explained(0, order(9)));
     }
 
     /// Answers with one fault each, which no order explains.

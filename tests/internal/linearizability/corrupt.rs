@@ -2,7 +2,7 @@
 //! one of them for right is no check.
 
 use super::check::History;
-use super::said::{Event, Said};
+use super::said::{Event, Said, Values, ones};
 use crate::InsertError;
 use crate::raw::{IfPresent, Put};
 
@@ -37,6 +37,12 @@ pub(super) fn corrupted(history: &History) -> Vec<(&'static str, History)> {
             Said::Counted(_) => Some(("more are counted than there can be", Said::Counted(most as usize + 1))),
             Said::Found(true) if least > 0 => Some(("a key that is there is missed", Said::Found(false))),
             Said::Found(false) if most == 0 => Some(("a key that is not there is found", Said::Found(true))),
+            Said::Copied(_) if least > 0 => {
+                Some(("a copy of the table has none of them", Said::Copied(Values::default())))
+            }
+            Said::Copied(_) if most < 8 => {
+                Some(("more are copied than there can be", Said::Copied(ones(most as u32 + 1))))
+            }
             _ => None,
         };
         if let Some((name, said)) = says {

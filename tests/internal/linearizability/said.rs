@@ -162,6 +162,11 @@ impl Said {
     }
 }
 
+/// Of so many copies in bare slots.
+pub(super) fn ones(copies: u32) -> Values {
+    sorted((0..copies).map(|_| 1))
+}
+
 /// Up to eight values, in order.
 pub(super) fn sorted(values: impl IntoIterator<Item = u32>) -> Values {
     let mut sorted = Values::default();

@@ -188,7 +188,7 @@ fn corrupted_histories_are_refused() {
             }
         }
     }
-    assert_eq!(refused.len(), 11, "every fault was tried: {refused:?}");
+    assert_eq!(refused.len(), 13, "every fault was tried: {refused:?}");
     let all: u64 = refused.values().sum();
     let least = refused.values().min().map_or(0, |&least| least);
     let (kinds, all, least) = (refused.len(), thousands(all), thousands(least));
