@@ -146,10 +146,12 @@ impl Race {
         }
     }
 
-    /// Asks for the key this many times at once, with `moves` moves of it one after the other from read number `at` on. Says how
-    /// many lookups began again.
-    fn run(&self, ask: Ask, pooled: bool, copies: usize, at: usize, moves: usize) -> usize {
+    /// Asks at once for these keys, of which some are there, with `moves` moves of the key one after the other from read number `at`
+    /// on. Says how many lookups began again.
+    fn run(&self, ask: Ask, pooled: bool, asked: &[(u64, bool)], at: usize, moves: usize) -> usize {
         let filter = Arc::new(self.filter());
+        let others = asked.iter().filter(|&&(key, is_there)| is_there && key != self.key);
+        others.for_each(|(key, _)| filter.hashed().insert(key).expect("room"));
         let counters = Arc::new([RelaxedCounter::default(), RelaxedCounter::default()]);
         let (race, shared, noted) = (self.clone(), Arc::clone(&filter), Arc::clone(&counters));
         let hook = move |step| {
@@ -166,35 +168,45 @@ impl Race {
                 _ => {}
             }
         };
-        // Behind several an absent key, so that an answer in another's place is seen.
-        let expected: Vec<bool> = (0..copies).map(|_| true).chain((copies > 1).then_some(false)).collect();
-        let absent = self.absent(&filter);
-        let keys: Vec<u64> = expected.iter().map(|&present| if present { self.key } else { absent }).collect();
-        let mut found: Vec<bool> = expected.iter().map(|present| !present).collect();
+        let (keys, expected): (Vec<u64>, Vec<bool>) = asked.iter().copied().unzip();
+        let mut found: Vec<bool> = expected.iter().map(|is_there| !is_there).collect();
         if pooled {
             hooked_pool(1, hook).install(|| ask(&filter, &keys, &mut found));
         } else {
             with_hook(hook, || ask(&filter, &keys, &mut found));
         }
         let wrong = (0..keys.len()).find(|&number| found[number] != expected[number]);
-        assert_eq!(wrong, None, "{self:?}, moved after read {at}: the number of a wrong answer of {copies}");
+        assert_eq!(wrong, None, "{self:?}, moved after read {at}: the number of a wrong answer of {}", keys.len());
         assert_eq!(filter.hashed().count(&self.key), 1);
         counters[1].get() as usize
     }
 
-    /// An absent key in neither of the key's buckets.
-    fn absent(&self, filter: &Filter) -> u64 {
-        let (_, _, first, second) = place(filter, self.key);
-        let is_apart = |&hash: &u64| {
-            let (_, _, one, two) = place(filter, hash);
-            ![first, second].contains(&one) && ![first, second].contains(&two)
+    /// Keys whose buckets none of the keys here touches: they are absent.
+    fn bystanders(&self) -> impl Iterator<Item = u64> + use<> {
+        let filter = (self.empty)(self.width, self.capacity);
+        let buckets = move |hash| {
+            let (_, _, first, second) = place(&filter, hash);
+            [first, second]
         };
-        (1 << 40..).filter(is_apart).find(|hash| !filter.hashed().contains(hash)).expect("hashes do not end")
+        let crowd = if let Move::Relocation(crowd) = self.moves { crowd } else { self.key };
+        let touched = [self.key, self.blocker, crowd].map(&buckets).concat();
+        (1 << 40..).filter(move |&hash| !buckets(hash).iter().any(|bucket| touched.contains(bucket)))
     }
 
-    /// The same with the move after each read in turn. Between its two reads each lookup misses the key, and has to look again.
+    /// The key this many times. Behind several an absent one, so that an answer in another's place is seen.
+    fn copies(&self, copies: usize) -> Vec<(u64, bool)> {
+        let absent = (copies > 1).then(|| self.bystanders().next().expect("hashes do not end"));
+        repeat_n((self.key, true), copies).chain(absent.map(|key| (key, false))).collect()
+    }
+
+    /// How often a lookup began again, with the move after each read in turn.
+    fn run_each(&self, ask: Ask, pooled: bool, asked: &[(u64, bool)], reads: usize) -> usize {
+        (1..=reads).filter(|&at| self.run(ask, pooled, asked, at, 1) > 0).count()
+    }
+
+    /// Between its two reads each lookup misses the key, and has to look again.
     fn run_all(&self, ask: Ask, pooled: bool, copies: usize) {
-        let raced = (1..=2 * copies).filter(|&at| self.run(ask, pooled, copies, at, 1) > 0).count();
+        let raced = self.run_each(ask, pooled, &self.copies(copies), 2 * copies);
         assert!(raced >= copies, "{self:?}: {raced} of {copies} lookups missed the key at first");
     }
 }
@@ -266,6 +278,26 @@ fn a_key_that_moves_is_found_at_each_place_of_a_batch() {
     }
 }
 
+/// In a batch of keys that are there and keys that are not, in turn.
+#[test]
+fn a_key_that_moves_is_found_among_others() {
+    for race in races() {
+        let (filter, there) = (race.filter(), Vec::from_iter(race.bystanders().take(LONGEST / 2)));
+        there.iter().for_each(|hash| filter.hashed().insert(hash).expect("room"));
+        let absent = race.bystanders().filter(|hash| !filter.hashed().contains(hash));
+        let pairs = there.iter().zip(absent).flat_map(|(&there, absent)| [(there, true), (absent, false)]);
+        let others = Vec::from_iter(pairs);
+        for count in (1..others.len()).step_by(7) {
+            for position in [0, count / 2, count] {
+                let mut asked = others[..count].to_vec();
+                asked.insert(position, (race.key, true));
+                let raced = race.run_each(CONTAINS_BATCH_HASHED, false, &asked, 2 * asked.len());
+                assert!(raced > 0, "{race:?}: no lookup missed the key at first");
+            }
+        }
+    }
+}
+
 /// As long as its key moves, and no longer: nothing but the moves bounds how often a lookup looks again.
 #[test]
 fn a_key_is_looked_for_until_it_stays_where_it_is() {
@@ -275,10 +307,10 @@ fn a_key_is_looked_for_until_it_stays_where_it_is() {
             [(CONTAINS, false), (CONTAINS_HASHED, false), (CONTAINS_BATCH_HASHED, false), (PAR_CONTAINS_HASHED, true)];
         for (ask, pooled) in ways {
             // Away from the first bucket before each look at it, and away from the second before each look at that.
-            let repeats = race.run(ask, pooled, 1, 1, 2 * TIMES);
+            let repeats = race.run(ask, pooled, &race.copies(1), 1, 2 * TIMES);
             assert_eq!(repeats, TIMES, "{race:?}");
             for copies in [2, 4, 5, 40] {
-                race.run(ask, pooled, copies, 1, 2 * TIMES);
+                race.run(ask, pooled, &race.copies(copies), 1, 2 * TIMES);
             }
         }
     }
@@ -296,8 +328,9 @@ fn a_key_that_moves_is_found_in_a_large_table() {
         assert!(shards > 1);
         // 2^14 for each shard, and some that do not fill a group.
         let copies = shards * (1 << 14) + 3;
+        let asked = race.copies(copies);
         let places = [1, 2, 3, 100, 101, copies, copies + 1, 2 * copies - 1, 2 * copies];
-        let raced = places.into_iter().filter(|&at| race.run(PAR_CONTAINS_HASHED, true, copies, at, 1) > 0).count();
+        let raced = places.into_iter().filter(|&at| race.run(PAR_CONTAINS_HASHED, true, &asked, at, 1) > 0).count();
         assert!(raced >= 4, "{race:?}: {raced} times a lookup missed the key at first");
         for copies in [1, 2, 3, 4, 5, 33] {
             race.run_all(CONTAINS_BATCH_HASHED, false, copies);
