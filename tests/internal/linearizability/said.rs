@@ -76,6 +76,13 @@ impl Said {
         matches!(self, Said::Found(_) | Said::Counted(_) | Said::Largest(_) | Said::Copied(_))
     }
 
+    /// Whether words may have changed. An insertion that finds its key, or no room, may have moved others or split a table before.
+    pub(super) fn may_write(self) -> bool {
+        let found_none =
+            matches!(self, Said::Raised { had: 0, .. } | Said::Removed(0) | Said::RemovedAll(0) | Said::Subtracted(0));
+        !found_none && !self.only_tells()
+    }
+
     /// Whether an older epoch than that of the moment may explain it. A lookup that says no has looked at the epoch twice.
     fn goes_by_the_epoch(self) -> bool {
         !matches!(self, Said::Found(false) | Said::Largest(_) | Said::Ticked | Said::Cleared)

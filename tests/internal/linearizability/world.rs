@@ -211,8 +211,11 @@ impl<K: Kind> World<K> {
         }
         let mut histories = self.histories(seen);
         for ((history, &(class, _)), values) in histories.iter_mut().zip(&self.scenario.classes).zip(self.copy()) {
-            let found = [class, class.turned()].map(|key| Said::Found(self.raw.contains(self.mixed(key))));
-            let last = found.into_iter().chain([Said::Copied(values)]);
+            let read = [class, class.turned()].map(|key| self.mixed(key)).into_iter().flat_map(|key| {
+                let values = K::tagged(&self.raw).map(|raw| Said::Copied(sorted(raw.values(key))));
+                [Said::Found(self.raw.contains(key))].into_iter().chain(values)
+            });
+            let last = read.chain([Said::Copied(values)]);
             history.events.extend(last.map(|said| Event::new(said, AT_REST, AT_REST)));
             if !history.is_linearizable() {
                 history.events.sort_by_key(|event| event.begin);
@@ -230,7 +233,7 @@ impl<K: Kind> World<K> {
             events.map(|(_, event)| (event.begin, event.end)).collect::<Vec<_>>()
         };
         let splits = seen.iter().flat_map(|seen| seen.splits.iter().copied());
-        let writes: Vec<_> = times(|said| !said.only_tells()).into_iter().chain(splits).collect();
+        let writes: Vec<_> = times(Said::may_write).into_iter().chain(splits).collect();
         let ticks = times(|said| said == Said::Ticked);
         let empty = self.scenario.classes.iter().map(|&(_, values)| History::new(self.tags, values, Vec::new()));
         let mut histories: Vec<History> = empty.collect();
