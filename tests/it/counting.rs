@@ -4,6 +4,7 @@ use crate::support::hasher;
 use concurrent_cuckoo_filter::kind::Counting;
 use concurrent_cuckoo_filter::{BuildError, Builder, CountingFilter, MergeError, StableHashBuilder};
 use fastrand::Rng;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -67,6 +68,37 @@ fn build_refuses_impossible_counters_times_and_rates() {
     assert_eq!(made(1, 2), (2, 9, steps(2))); // slots of 12 bits
     assert_eq!(made(4, 6), (16, 9, steps(6))); // of 16
     assert_eq!(made(8, 6), (256, 21, steps(6))); // of 32
+}
+
+/// Of any sequence of attempts, in which keys share classes, no key gets more through within its time than was promised.
+#[test]
+fn a_limiter_lets_no_more_through_than_promised() {
+    const STEPS: u64 = 6;
+    for (renews, seed) in (0..40).flat_map(|seed| [(false, seed), (true, seed)]) {
+        let asked = builder(60).false_positive_rate(0.11).counter_bits(2).steps(STEPS as u32);
+        let filter = if renews { Idle } else { Live }.of(asked, STEPS as u32 * SECOND).build().unwrap();
+        let mut random = Rng::with_seed(seed);
+        let limit = random.u32(1..=4);
+        let most = if renews { limit } else { 2 * limit - 1 } as usize;
+        let mut through = vec![VecDeque::<u64>::new(); 60];
+        let (mut now, mut fullest) = (0, 0);
+        for _ in 0..20_000 {
+            now += random.u64(..2);
+            filter.advance_to(now as u32 * SECOND / 10);
+            let key = (0..3).map(|_| random.u64(..60)).min().expect("three");
+            if filter.try_add(&key, limit).unwrap().is_some() {
+                let mine = &mut through[key as usize];
+                mine.push_back(now);
+                while mine[0] + STEPS * 10 <= now {
+                    mine.pop_front();
+                }
+                fullest = fullest.max(mine.len());
+                assert!(mine.len() <= most, "{} of {limit} within {STEPS} s", mine.len());
+            }
+        }
+        assert!(renews || limit == 1 || fullest > limit as usize, "the bound is not only that of a window: {fullest}");
+        assert!(!renews || fullest == limit as usize, "{fullest} of {limit}");
+    }
 }
 
 /// No addition is lost and none is too much, on threads beside ticks, splits and lookups: each window of each key lets exactly

@@ -157,11 +157,13 @@ of_each_kind! {
     reserve_makes_room_ahead => reserves(200_000);
 }
 
-/// A filter for this many keys, or for 2,000 that may grow to as many.
+/// For this many keys, or for 2,000 that may grow to as many.
+fn asked<C: Case>(keys: usize, grows: bool) -> Builder<u64, StableHashBuilder, C::Kind> {
+    if grows { C::builder().capacity(2_000).max_capacity(keys) } else { C::builder().capacity(keys) }
+}
+
 fn build<C: Case>(keys: usize, grows: bool) -> Of<C> {
-    let builder = C::builder();
-    let builder = if grows { builder.capacity(2_000).max_capacity(keys) } else { builder.capacity(keys) };
-    builder.build().unwrap()
+    asked::<C>(keys, grows).build().unwrap()
 }
 
 /// Filled to its capacity, by all three ways.
@@ -391,9 +393,12 @@ fn merges<C: Case>(keys: u64, grows: bool) {
 fn reserves<C: Case>(keys: u64, grows: bool) {
     let filter = build::<C>(keys as usize, grows);
     let before = filter.memory_usage();
+    assert_eq!(asked::<C>(keys as usize, grows).memory_usage().unwrap(), before);
     assert!(filter.reserve(keys as usize).is_ok() && filter.reserve(keys as usize + 1).is_err());
     let ready = filter.memory_usage();
     assert_eq!(ready > before, grows);
+    let told = asked::<C>(keys as usize, grows).memory_usage_at(keys as usize).unwrap();
+    assert!(told.abs_diff(ready) <= told / 20, "{told} bytes were told, {ready} are taken");
     (0..keys * 9 / 10).for_each(|key| C::put(&filter, key));
     let memory = filter.memory_usage();
     assert!(memory <= ready + ready / 20, "{memory} bytes, {ready} were made ready");

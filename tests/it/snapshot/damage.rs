@@ -108,6 +108,24 @@ fn use_it(filter: &Filter) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
+    #[test]
+    fn bytes_of_nothing(bytes in prop::collection::vec(any::<u8>(), 0..400), begins_well: bool) {
+        let beginning = if begins_well { &small()[..16] } else { &[] };
+        let bytes = [beginning, &bytes].concat();
+        prop_assert!(Filter::read_from(&bytes[..], hasher()).is_err());
+    }
+
+    #[test]
+    fn bytes_left_out_or_doubled(ends: [prop::sample::Index; 2], double: bool) {
+        let good = small();
+        let [a, b] = ends.map(|end| end.index(good.len()));
+        let (from, to) = (a.min(b), a.max(b));
+        let rest = if double { from } else { to };
+        let bytes = [&good[..if double { to } else { from }], &good[rest..]].concat();
+        // A reader may hold more than the snapshot: what is doubled may be as what stood there.
+        prop_assert_eq!(Filter::read_from(&bytes[..], hasher()).is_ok(), bytes.starts_with(&good));
+    }
+
     /// With checksums that match, so that each field is looked at. What is loaded works.
     #[test]
     fn fields_made_up(
@@ -129,5 +147,27 @@ proptest! {
             && let Ok(filter) = reader.into_filter() {
                 use_it(&filter);
             }
+    }
+
+    /// Any contents at all, counted rightly.
+    #[test]
+    fn fingerprints_made_up(words in prop::collection::vec(any::<u64>(), 9), gaps: u64) {
+        let mut sealed = Sealed::new(snapshot(10, 13, 0));
+        for (number, word) in words.iter().enumerate() {
+            // Some slots are left empty. 10 buckets of 52 bits end after 8 bits of the ninth word.
+            let mask = if gaps >> number & 1 == 1 { !gaps } else { u64::MAX };
+            let behind = if number == 8 { 0xff } else { u64::MAX };
+            sealed = sealed.with(HEADER + 64 + 8 * number, (word & mask & behind).to_le_bytes());
+        }
+        let count = match Filter::read_from(&sealed.bytes[..], hasher()) {
+            Ok(filter) => filter.len() as u64,
+            Err(SnapshotError::Invalid { field: "number of fingerprints", found, .. }) => found.parse().unwrap(),
+            Err(error) => panic!("{error:?}"),
+        };
+        let (in_shard, in_all) = (HEADER + 40, sealed.bytes.len() - TRAILER + 16);
+        let counted = sealed.with(in_shard, count.to_le_bytes()).with(in_all, count.to_le_bytes());
+        let filter = Filter::read_from(&counted.bytes[..], hasher()).unwrap();
+        prop_assert_eq!(filter.len() as u64, count);
+        use_it(&filter);
     }
 }
