@@ -61,7 +61,7 @@ proptest! {
     fn hardly_any_two_keys_share_a_class_of_32_bits(capacity in 0usize..=300, seed: u64) {
         let builder = CuckooFilter::<u64>::builder().capacity(capacity).fingerprint_bits(32);
         let filter = builder.hasher(random_seeds(&mut fastrand::Rng::with_seed(seed))).build().unwrap();
-        let places = Places::in_empty(&filter, 0..100);
+        let places = Places::of(&filter, 0..100);
         prop_assert!(places.classes.iter().max() >= Some(&98));
     }
 }

@@ -1,7 +1,7 @@
 //! The multiset that a filter must be, exactly: which classes it holds, and which one more it can take.
 //!
-//! A filter is exact for *classes*: keys of equal fingerprint and equal bucket pair. Where a class lies says the description of the
-//! format, read a second time.
+//! Keys with the same fingerprint and the same two buckets are one *class*. A filter cannot tell them apart, so the model holds copies
+//! of classes, not keys. It computes the place of a key by `format::place`, a second implementation of docs/format.md.
 //!
 //! Copies are placed in buckets of four as a filter does it, but by a search that leaves nothing out. A set of copies that
 //! has any placement can be turned into one with a free slot for another copy if and only if that larger set has one,
@@ -66,10 +66,15 @@ pub struct Places {
 
 impl Places {
     /// Of these keys in this filter, by the description of the format.
-    pub fn in_empty<S: SavedHasher>(filter: &CuckooFilter<u64, S>, keys: impl IntoIterator<Item = u64>) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// If other keys are one class by that than by [`CuckooFilter::class_of`].
+    pub fn of<S: SavedHasher>(filter: &CuckooFilter<u64, S>, keys: impl IntoIterator<Item = u64>) -> Self {
         let hashes: Vec<u64> = keys.into_iter().map(|key| filter.hash(&key)).collect();
         let snapshot = written(|to| filter.write_to(to));
         let (mut classes, mut numbers, mut buckets) = (Vec::new(), HashMap::new(), HashMap::new());
+        let mut told = HashMap::new();
         let (mut pairs, mut in_bucket) = (Vec::new(), Vec::new());
         for &hash in &hashes {
             let mut place = place(&snapshot, hash).expect("it was just written");
@@ -82,8 +87,14 @@ impl Places {
                 }));
                 number
             });
+            assert_eq!(
+                *told.entry(filter.hashed().class_of(&hash)).or_insert(class),
+                class,
+                "two classes are told as one"
+            );
             classes.push(class);
         }
+        assert_eq!(told.len(), pairs.len(), "one class is told as two");
         in_bucket.resize(buckets.len(), Vec::new());
         for (class, pair) in pairs.iter().enumerate() {
             for (side, &bucket) in pair.iter().enumerate() {

@@ -53,7 +53,7 @@ impl Setup {
         }
         let filter = self.build();
         let known = (self.shape.capacity, filter.config().fingerprint_bits, self.shape.seed, self.keys);
-        let find = || Rc::new(Places::in_empty(&filter, 0..self.keys as u64));
+        let find = || Rc::new(Places::of(&filter, 0..self.keys as u64));
         KNOWN.with_borrow_mut(|all| all.entry(known).or_insert_with(find).clone())
     }
 }

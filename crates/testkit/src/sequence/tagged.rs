@@ -17,6 +17,9 @@ const RATES: [f64; 4] = [0.3, 0.05, 0.001, 1e-5];
 const KEYS: u64 = 64;
 const TICK: Duration = Duration::from_secs(10);
 
+/// From this tick on, the longest time does not pass once more: epochs end at 2^63.
+const LATE: u64 = 1 << 62;
+
 type Of<T> = Filter<u64, StableHashBuilder, T>;
 
 /// Draws a filter of one of the three kinds and a sequence of operations from the bytes.
@@ -95,10 +98,15 @@ impl<T: Timed> Subject<T> {
                 self.now += 1;
             }
             12 => {
-                let (ticks, dies) = (u64::from(number % 40), self.filter.config().tick.is_some());
+                let (later, dies) =
+                    (self.now - self.begun + u64::from(number % 40), self.filter.config().tick.is_some());
+                let is_last = number >= 250 && self.now < LATE;
+                let passed =
+                    if is_last { Duration::MAX } else { Duration::from_secs(later.saturating_mul(TICK.as_secs())) };
+                let due = (self.begun + passed.as_secs() / TICK.as_secs()).saturating_sub(self.now);
+                let ticks = if dies { due } else { 0 };
                 self.now += ticks;
-                let passed = (self.now - self.begun) as u32 * TICK;
-                assert_eq!(self.filter.advance_to(passed), if dies { ticks } else { 0 });
+                assert_eq!(self.filter.advance_to(passed), ticks);
                 assert!(!self.filter.sweep(usize::from(what >> 4)) || dies, "counts that stay are not swept");
             }
             13 => self.reread(|view, this| {
