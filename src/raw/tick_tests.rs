@@ -27,7 +27,7 @@ struct Oracle {
 }
 
 fn name(class: Class) -> (u32, u32) {
-    (class.fingerprint.get(), class.first.min(class.second).get())
+    (class.fingerprint.get(), class.lower_first().first.get())
 }
 
 impl Oracle {

@@ -81,6 +81,12 @@ impl Class {
     pub(crate) fn turned(self) -> Class {
         Class { first: self.second, second: self.first, ..self }
     }
+
+    /// Returns the same class with its lower bucket first.
+    #[cfg(test)]
+    pub(crate) fn lower_first(self) -> Class {
+        if self.first < self.second { self } else { self.turned() }
+    }
 }
 
 /// A hash spread over the whole word, so that poor hashes (an identity hash of small integers, pointers) also give even and

@@ -252,8 +252,8 @@ mod tests {
         let growing = raw.growing().unwrap();
         let places = (0..).map(|hash| growing.cell_place(Mixed::of(hash)));
         let pair = |place: &CellPlace| {
-            let Class { first, second, .. } = place.class;
-            [first.min(second), first.max(second)]
+            let Class { first, second, .. } = place.class.lower_first();
+            [first, second]
         };
         let wanted = pair(&growing.cell_place(Mixed::of(0)));
         let mut budget = SearchBudget::full();

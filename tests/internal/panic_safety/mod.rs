@@ -58,9 +58,10 @@ struct Scenario {
 /// Shard, fingerprint and bucket pair.
 pub(super) type Class = (usize, u32, u32, u32);
 
-pub(super) fn class(filter: &Filter, hash: u64) -> Class {
+pub(super) fn class<S>(filter: &CuckooFilter<u64, S>, hash: u64) -> Class {
     let (shard, key) = place(filter, hash);
-    (shard, key.fingerprint.get(), key.first.min(key.second).get(), key.first.max(key.second).get())
+    let layout::Class { fingerprint, first, second } = key.lower_first();
+    (shard, fingerprint.get(), first.get(), second.get())
 }
 
 /// The shard of a hash, or its cell in a filter that grows, and its class there.

@@ -30,11 +30,7 @@ fn builder() -> crate::Builder<u64, StableHashBuilder> {
 /// Hashes of different classes.
 fn hashes(filter: &Filter) -> Vec<u64> {
     let mut classes = HashSet::new();
-    let is_new = |hash: &u64| {
-        let (shard, class) = crate::internal::panic_safety::place(filter, *hash);
-        let pair = [class.first.min(class.second), class.first.max(class.second)].map(crate::layout::Bucket::get);
-        classes.insert((shard, class.fingerprint.get(), pair))
-    };
+    let is_new = |hash: &u64| classes.insert(crate::internal::panic_safety::class(filter, *hash));
     (0..)
         .map(|number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
         .filter(is_new)

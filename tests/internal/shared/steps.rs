@@ -75,11 +75,14 @@ fn contents<K: SlotKind>(raw: &RawFilter<K>) -> Contents {
             }
         }
     });
-    raw.each_class(|_, Class { fingerprint, first, second }| {
-        let [low, high] = [first.min(second).get(), first.max(second).get()];
-        *contents.entry((fingerprint.get(), low, high, u32::MAX)).or_insert(0) += 1;
-    });
+    raw.each_class(|_, class| *contents.entry(name(class)).or_insert(0) += 1);
     contents
+}
+
+/// A class among the contents.
+fn name(class: Class) -> (u32, u32, u32, u32) {
+    let Class { fingerprint, first, second } = class.lower_first();
+    (fingerprint.get(), first.get(), second.get(), u32::MAX)
 }
 
 fn classes<K: SlotKind>(raw: &RawFilter<K>) -> Vec<Class> {
@@ -120,11 +123,8 @@ struct Tally {
 /// The keys that stay, of each both orders of reading.
 fn staying(plan: &Plan, before: &[Class], after: &Contents) -> Vec<Mixed> {
     let geometry = crate::layout::Geometry::new(plan);
-    let stays = |class: &&Class| {
-        let [low, high] = [class.first.min(class.second).get(), class.first.max(class.second).get()];
-        after.contains_key(&(class.fingerprint.get(), low, high, u32::MAX))
-    };
-    let turned = before.iter().filter(stays).flat_map(|class| [*class, class.turned()]);
+    let turned =
+        before.iter().filter(|&&class| after.contains_key(&name(class))).flat_map(|class| [*class, class.turned()]);
     turned.filter_map(|class| geometry.leading_to(class)).collect()
 }
 
