@@ -71,6 +71,17 @@ impl Scenario {
         *self.numbers.get(&name(class)).expect("all that is stored was inserted")
     }
 
+    /// The number of the class of each copy in these words of bare slots, where no table is split.
+    pub(super) fn numbers_in(&self, words: &[u64]) -> impl Iterator<Item = usize> {
+        self.words.in_use(words, self.shape.plan.buckets).map(|(bucket, fingerprint)| {
+            let is_of = |&(class, _): &(Class, Values)| {
+                let pair = [class.first, class.second].map(Bucket::index);
+                class.fingerprint.get() == fingerprint && pair.contains(&bucket)
+            };
+            self.classes.iter().position(is_of).expect("all that is stored was inserted")
+        })
+    }
+
     pub(super) fn key_of(&self, step: Step) -> Class {
         let class = self.classes[step.class].0;
         if step.turned { class.turned() } else { class }
@@ -157,7 +168,8 @@ impl Actions {
                 52..60 => Action::Raise(value),
                 60..72 => Action::Remove,
                 72..75 => Action::Sweep,
-                75..94 => Action::LookUp,
+                75..86 => Action::LookUp,
+                86..94 => Action::LookUpBatch,
                 94..96 => Action::Copy,
                 96..98 if plan.grows() => Action::Split,
                 _ => Action::Clear,
@@ -201,8 +213,8 @@ impl Draft {
     pub(super) fn class(&mut self, rng: &mut Rng) -> usize {
         let fingerprint = *rng.choice(&self.alphabet).expect("some");
         let bucket = *rng.choice(&self.buckets).expect("some");
-        let other = self.geometry.alternate(fingerprint, bucket);
-        let class = Class { fingerprint, first: bucket.min(other), second: bucket.max(other) };
+        let second = self.geometry.alternate(fingerprint, bucket);
+        let class = Class { fingerprint, first: bucket, second }.lower_first();
         *self.numbers.entry(name(class)).or_insert_with(|| {
             self.classes.push((class, Values::default()));
             self.classes.len() - 1
@@ -257,5 +269,5 @@ impl Draft {
 
 /// The same of a class however it is turned.
 fn name(class: Class) -> (u32, u32) {
-    (class.fingerprint.get(), class.first.min(class.second).get())
+    (class.fingerprint.get(), class.lower_first().first.get())
 }

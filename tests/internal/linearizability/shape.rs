@@ -132,8 +132,20 @@ impl Words {
         (first..first + self.width as usize).map(|bit| (bit / 64, bit % 64))
     }
 
+    fn get(&self, words: &[u64], bucket: usize, slot: usize) -> u32 {
+        let bits = self.places(bucket, slot).enumerate();
+        bits.map(|(at, (word, bit))| ((words[word] >> bit & 1) as u32) << at).sum()
+    }
+
     pub(super) fn is_empty(&self, bucket: usize, slot: usize) -> bool {
-        self.places(bucket, slot).all(|(word, bit)| self.words[word] >> bit & 1 == 0)
+        self.get(&self.words, bucket, slot) == 0
+    }
+
+    /// In a copy of so many buckets, the bucket and the content of each slot in use.
+    pub(super) fn in_use(&self, words: &[u64], buckets: u32) -> impl Iterator<Item = (usize, u32)> {
+        let slots = (0..buckets as usize).flat_map(|bucket| (0..4).map(move |slot| (bucket, slot)));
+        let contents = slots.map(|(bucket, slot)| (bucket, self.get(words, bucket, slot)));
+        contents.filter(|&(_, content)| content != 0)
     }
 
     /// Fills an empty slot.

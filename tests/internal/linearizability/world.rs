@@ -77,9 +77,14 @@ impl<K: Kind> World<K> {
         let mut found = vec![Vec::new(); self.scenario.classes.len()];
         let mut words = vec![0; self.scenario.shape.plan.words];
         let Ok(()) = self.raw.copy_each(0..1, &mut words, |copy, words| {
-            let live = self.raw.contents(copy, words);
-            let live = live.map(|(place, value)| found[self.scenario.number(place.class)].push(value)).count();
-            assert!(K::TIMED || live as u64 == copy.count, "a copy of a table counts what is in it");
+            let live: Vec<(usize, u32)> = if K::TIMED || self.raw.growing().is_some() {
+                let live = self.raw.contents(copy, words);
+                live.map(|(place, value)| (self.scenario.number(place.class), value)).collect()
+            } else {
+                self.scenario.numbers_in(words).map(|number| (number, 1)).collect()
+            };
+            assert!(K::TIMED || live.len() as u64 == copy.count, "a copy of a table counts what is in it");
+            live.into_iter().for_each(|(number, value)| found[number].push(value));
             Ok::<_, Infallible>(())
         });
         found.into_iter().map(sorted).collect()
