@@ -25,7 +25,7 @@ const PIECES: [Piece; 19] = [
         "5",
         &["tests"],
         "test --lib panic_safety && test --features shared --lib shared:: && test --test it faults:: && \
-         test --test refused_memory operations::",
+         test --test refused_memory operations::refused",
     ),
     ("contention", "6", &["tests"], "test --lib contention"),
     ("adversary", "7", LONG, "test -p reliability --test adversary"),
