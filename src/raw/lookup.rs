@@ -25,21 +25,23 @@ pub(crate) trait Lookup {
 
     /// Repeats a lookup until an attempt succeeds. Takes the hash alone, so that the fast path need not keep the place
     /// of the class in memory.
+    ///
+    /// It pauses longer after each attempt. Without pauses, a writer that advances one version without end met tens of thousands of
+    /// attempts in a row: each fetched the line of the version from the writer, which was about to take it back (`contention`).
     #[cold]
     #[inline(never)]
     fn retry(&self, mixed: Mixed) -> bool {
-        let mut repeats = 0;
+        let mut repeats = 0_u32;
         loop {
             reached(Step::Repeated);
             if let Some(found) = self.attempt_once(mixed) {
                 return found;
             }
-            if let Some(most) = Self::REPEATS {
-                repeats += 1;
-                if repeats >= most {
-                    return true;
-                }
+            repeats = repeats.saturating_add(1);
+            if Self::REPEATS.is_some_and(|most| repeats >= most) {
+                return true;
             }
+            (1..repeats.min(MOST_PAUSES)).for_each(|_| core::hint::spin_loop());
         }
     }
 
@@ -52,6 +54,9 @@ pub(crate) trait Lookup {
         }
     }
 }
+
+/// The most pauses between two attempts: a microsecond or two.
+const MOST_PAUSES: u32 = 32;
 
 /// The values of the copies of a class.
 pub(crate) type Values = ArrayVec<u32, { 2 * SLOTS }>;
