@@ -23,26 +23,25 @@ pub(crate) trait Lookup {
     /// Looks up a class once. Returns `None` if it was not seen and a relocation, split or tick may have hidden it.
     fn attempt_once(&self, mixed: Mixed) -> Option<bool>;
 
-    /// Repeats a lookup until an attempt succeeds. Takes the hash alone, so that the fast path need not keep the place
-    /// of the class in memory.
-    ///
-    /// It pauses longer after each attempt. Without pauses, a writer that advances one version without end met tens of thousands of
-    /// attempts in a row: each fetched the line of the version from the writer, which was about to take it back (`contention`).
+    /// Repeats a lookup until an attempt succeeds, or [`REPEATS`](Self::REPEATS) have failed: then the class counts as present.
+    /// Takes the hash alone, so that the fast path need not keep the place of the class in memory.
     #[cold]
     #[inline(never)]
     fn retry(&self, mixed: Mixed) -> bool {
-        let mut repeats = 0_u32;
-        loop {
+        self.try_retry(mixed).unwrap_or(true)
+    }
+
+    /// Like [`retry`](Self::retry), but returns `None` if all attempts failed.
+    fn try_retry(&self, mixed: Mixed) -> Option<bool> {
+        let mut pauses = Pauses::default();
+        while Self::REPEATS.is_none_or(|most| pauses.taken < most) {
             reached(Step::Repeated);
             if let Some(found) = self.attempt_once(mixed) {
-                return found;
+                return Some(found);
             }
-            repeats = repeats.saturating_add(1);
-            if Self::REPEATS.is_some_and(|most| repeats >= most) {
-                return true;
-            }
-            (1..repeats.min(MOST_PAUSES)).for_each(|_| core::hint::spin_loop());
+            pauses.pause();
         }
+        None
     }
 
     /// Looks up the keys of a block one by one.
@@ -55,8 +54,23 @@ pub(crate) trait Lookup {
     }
 }
 
-/// The most pauses between two attempts: a microsecond or two.
-const MOST_PAUSES: u32 = 32;
+/// Pauses between the attempts of a lookup, each longer than the one before, up to a microsecond or two.
+///
+/// Without them, a writer that advances one version without end met tens of thousands of attempts in a row: each fetched the line
+/// of the version from the writer, which was about to take it back (`contention`).
+#[derive(Default)]
+struct Pauses {
+    taken: u32,
+}
+
+impl Pauses {
+    const LONGEST: u32 = 32;
+
+    fn pause(&mut self) {
+        (0..self.taken.min(Pauses::LONGEST)).for_each(|_| core::hint::spin_loop());
+        self.taken = self.taken.saturating_add(1);
+    }
+}
 
 /// The values of the copies of a class.
 pub(crate) type Values = ArrayVec<u32, { 2 * SLOTS }>;
@@ -138,7 +152,7 @@ fn attempt<P: Probed, L: BucketLayout, const ONE: bool>(probed: &P, mixed: Mixed
 impl RawFilter<Tagging> {
     /// The values of the live copies of the class. A copy that is present during the whole call is among them.
     pub(crate) fn values(&self, mixed: Mixed) -> Values {
-        let slots = self.kind().slots();
+        let (slots, mut pauses) = (self.kind().slots(), Pauses::default());
         loop {
             let now = slots.now();
             let values = match self {
@@ -150,6 +164,7 @@ impl RawFilter<Tagging> {
             if let Some(values) = values.filter(|_| slots.is_still(now)) {
                 return values;
             }
+            pauses.pause();
             reached(Step::Repeated);
         }
     }

@@ -14,7 +14,7 @@ use crate::sys::isa::Compiled;
 use crate::sys::read_only::ReadOnly;
 use core::borrow::Borrow;
 
-/// The bound of attempts. Each retry takes a relocation in the key's stripe within some 20 ns.
+/// The bound of attempts, each of which fails only if a relocation in the key's stripe ends during it.
 const REPEATS: u32 = 1024;
 
 /// The versions of all stripes.
@@ -61,7 +61,7 @@ impl<K: SlotKind, W: Borrow<ReadOnly>, V: Versions> Observed<K, W, V> {
 
     /// Like [`contains`](Self::contains), but returns `None` if every attempt failed.
     pub(crate) fn try_contains(&self, mixed: Mixed) -> Option<bool> {
-        (0..REPEATS).find_map(|_| self.attempt_once(mixed))
+        self.try_retry(mixed)
     }
 
     /// Stores for each key whether its class is present.
