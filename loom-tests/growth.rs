@@ -76,10 +76,10 @@ impl<K: SlotKind> World<K> {
         self.raw.growing().expect("it grows")
     }
 
-    /// The same class, looked for from the other bucket.
+    /// The same class, looked for from the other bucket. Only the upper half of a hash, which chooses the bucket, differs.
     pub(super) fn turned(&self, key: Mixed) -> Mixed {
-        let class = self.growing().cell_place(key).class;
-        let mut keys = (0..1 << 24).map(Mixed::of);
+        let (class, lower) = (self.growing().cell_place(key).class, u64::from(key.get() as u32));
+        let mut keys = (0..1 << 8).map(|upper| Mixed::of(Mixed::unmix(upper << 56 | lower)));
         keys.find(|&mixed| self.growing().cell_place(mixed).class == class.turned()).expect("a key")
     }
 
