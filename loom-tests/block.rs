@@ -1,20 +1,20 @@
-//! H1: lookups in blocks of two keys, during the relocation of either or of both.
+//! H1: lookups in blocks of two keys, concurrent with the relocation of one key or both.
 
 use super::harness::*;
 use super::relocation::relocation_is_never_missed;
 use crate::layout::Class;
 
-/// A lookup of the first key of a block.
+/// Looks up the first key of a block.
 fn first_of_a_block(world: &World, key: Class) -> bool {
     world.contains_each([key, bystander(world)])[0]
 }
 
-/// A lookup of the second key of a block.
+/// Looks up the second key of a block.
 fn second_of_a_block(world: &World, key: Class) -> bool {
     world.contains_each([bystander(world), key])[1]
 }
 
-/// A lookup of the only key of a block, the second one of a batch.
+/// Looks up the only key of the second block of a batch.
 fn short_block(world: &World, key: Class) -> bool {
     world.contains_each([bystander(world), bystander(world), key])[2]
 }
@@ -42,8 +42,8 @@ models! {
         relocation_is_never_missed(16, 0, 0, short_block, [744, 738, 744, 738, 696, 639, 696, 639]);
 }
 
-/// Both keys of a block are present throughout while some of them move, each from where it is read last, one after the other:
-/// the block that met a move is looked at again, both keys of it.
+/// Both keys of a block are present throughout. Some of them move, one after the other, each out of the bucket that the lookup
+/// reads last. A block that met a move looks up both of its keys again.
 fn neither_key_of_a_block_is_missed<const MOVED: usize>(
     stripe_shift: u32,
     preemptions: Option<usize>,
@@ -64,8 +64,8 @@ fn neither_key_of_a_block_is_missed<const MOVED: usize>(
 models! {
     block_during_a_move_of_its_first_key_misses_neither => neither_key_of_a_block_is_missed(0, None, [0], [744, 696]);
     block_during_a_move_of_its_second_key_misses_neither => neither_key_of_a_block_is_missed(0, None, [1], [744, 696]);
-    /// The second first: each may move after the block has read the other.
+    /// The second key first: each may move after the block has read the other.
     block_during_moves_of_both_keys_misses_neither => neither_key_of_a_block_is_missed(0, Some(3), [1, 0], [9508; 2]);
-    /// Both keys watch one version.
+    /// Both keys have the same version.
     block_during_moves_in_one_stripe_misses_neither => neither_key_of_a_block_is_missed(2, Some(3), [0, 1], [30348; 2]);
 }

@@ -1,16 +1,17 @@
-//! H7: clear against lookups and insertions.
+//! H7: `clear`, concurrent with lookups and insertions.
 
 use super::equal_fingerprint::removal_is_one_event;
 use super::harness::*;
 
-/// A class with a copy that the lookup has passed by and one that it has not read: cleared, it is gone for good.
+/// The lookup has passed one copy of the class and not yet read the other. Once it has missed the cleared class, it must not find
+/// it.
 #[test]
 fn clear_is_one_event_for_each_class() {
     removal_is_one_event(key(7, 0, 1), 1, clear(), 498);
     removal_is_one_event(key(7, 1, 0), 1, clear(), 453);
 }
 
-/// An insertion comes before the clear or after it, and the count tells which.
+/// An insertion takes effect before the clear or after it, and the count agrees.
 #[test]
 fn clear_against_insert_keeps_the_count_exact() {
     let (old, new) = (key(7, 1, 0), key(8, 0, 1));
@@ -20,8 +21,9 @@ fn clear_against_insert_keeps_the_count_exact() {
         .explore([15, 18]);
 }
 
-/// H9: a loaded shard has what it began with in the count of its first stripe, and a removal in another one stands below
-/// zero there. A reader that adds up the counts during a clear must not find one of them gone and the other not yet.
+/// H9: the count of the first stripe of a loaded shard includes all keys that were loaded, so a removal in another stripe makes
+/// that stripe's count negative. A reader that adds up the counts during a clear must not see one of the two reset and the other
+/// not.
 #[test]
 fn clear_of_a_loaded_shard_is_counted_at_once() {
     let world = || {

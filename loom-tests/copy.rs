@@ -1,5 +1,4 @@
-//! H7: a copy of a shard, as a snapshot takes it, while others change the shard. Each copy is made a shard
-//! again, as when a snapshot is loaded.
+//! H7: a copy of a shard, made for a snapshot while other threads change the shard. Each copy is loaded into a shard again.
 
 use super::exclusive::Change::{Insert, Remove};
 use super::exclusive::{FullPair, task};
@@ -7,7 +6,7 @@ use super::harness::*;
 use crate::layout::Class;
 use std::sync::{Arc, Mutex};
 
-/// A shard, and a copy of it: its words, and the number of fingerprints that it gives for them.
+/// A shard and its copy: the words, and the number of fingerprints in them.
 struct Copied {
     world: Arc<World>,
     copy: Mutex<(Vec<u64>, u64)>,
@@ -25,8 +24,8 @@ fn of(step: Op<World>) -> Op<Copied> {
     op(move |Copied { world, .. }: &Copied| step(world))
 }
 
-/// What is left in a copy: of each class, the copies, and those in the first of its buckets. The first class was in the shard all
-/// the time.
+/// The number of copies of each class in the copied shard, in both buckets and in the first. The first class was present
+/// throughout.
 fn race(world: impl Fn() -> Arc<World> + Send + Sync + 'static, classes: &[Class], others: usize) -> Race<Copied> {
     let classes = classes.to_vec();
     let left = move |Copied { world, copy }: &Copied| {
@@ -42,12 +41,12 @@ fn race(world: impl Fn() -> Arc<World> + Send + Sync + 'static, classes: &[Class
     Race::new("a copy is that of no moment", copied, left)
 }
 
-/// A key moves between the first and the last bucket, which are in different stripes. There it has `below` slots below
-/// it.
+/// A key moves between the first and the last bucket, which are in different stripes. In either bucket, `below` slots below it are
+/// in use.
 fn copy_during_a_move_has_the_key((width, buckets, stripe_shift): (u32, u32, u32), below: u32) {
     let last = buckets - 1;
     let up = key_in(&plan(width, buckets, stripe_shift), 0, 0, last);
-    // Copied from the first bucket on, the key that moves down could be lost, and the one that moves up be there twice.
+    // A copy that reads the buckets in order could lose the key that moves down, and have the key that moves up twice.
     for (moved, executions) in [(up.turned(), 18), (up, 15)] {
         let world =
             move || World::new(width, buckets, stripe_shift).full(0, below, 20).full(last, below, 30).with(moved);
@@ -84,12 +83,12 @@ fn insertion_is_in_the_copy_or_not(insert: fn(Class) -> Op<World>, executions: u
 
 models! {
     copy_during_an_insertion_counts_right => insertion_is_in_the_copy_or_not(insert, 15);
-    /// The same under the lock of its upper bucket alone.
+    /// The same under the lock of the upper bucket alone.
     copy_during_a_one_lock_insertion_counts_right => insertion_is_in_the_copy_or_not(insert_into_first, 12);
 }
 
-/// As the models of equal_fingerprint: another key of the class is inserted into the other bucket, and its removal takes
-/// the old copy.
+/// As in the models of equal_fingerprint: another key of the class is inserted into the other bucket, and its removal takes the
+/// old copy.
 #[test]
 fn copy_during_the_removal_of_a_copy_has_the_class() {
     for (stays, executions) in [(key(7, 1, 0), [21, 36]), (key(7, 0, 1), [18, 36])] {
@@ -100,7 +99,7 @@ fn copy_during_the_removal_of_a_copy_has_the_class() {
     }
 }
 
-/// A task of a bulk operation is in the copy as a whole or not at all: it has the locks until it ends.
+/// A copy has all changes of a bulk task or none, because the task holds the locks until it ends.
 #[test]
 fn copy_during_a_task_has_all_of_it_or_nothing() {
     for (from, executions) in [(3, 24), (0, 21)] {

@@ -1,10 +1,10 @@
-//! H2: to the keys of one class, the removal of a copy is a move.
+//! H2: for the keys of one class, the removal of a copy is a move.
 
 use super::harness::*;
 use crate::layout::Class;
 
-/// One copy lies in `stays`'s first bucket, where the lookup reads last. Another key of the class is inserted where
-/// the lookup reads first, and its removal takes the old copy: `exchange` does both. The class is present all the time.
+/// One copy is in the first bucket of `stays`, which the lookup reads last. `exchange` inserts another key of the class into the
+/// bucket that the lookup reads first, and removes that key again, which takes the old copy. The class is present throughout.
 pub(super) fn removal_of_a_copy_is_never_missed(
     width: u32,
     stripe_shift: u32,
@@ -34,11 +34,11 @@ models! {
     equal_fingerprint_removal_at_24_bits => removal_of_a_copy_is_never_missed(24, 1, [249, 339, 291, 447], one_by_one);
 }
 
-/// The copies lie in the two words of one bucket: slot 0 of bucket 1 in one, slot 2 in the other.
+/// The copies are in the two words of bucket 1: slot 0 in one word, slot 2 in the other.
 #[test]
 fn equal_fingerprint_removal_in_one_bucket() {
     let (stays, other) = (key_in(&plan(12, 4, 2), 0, 1, 0), key(8, 1, 1));
-    // Bucket 0 is full, so that they go to bucket 1, of which coinciding candidates are one.
+    // Bucket 0 is full, so the copies go to bucket 1, which is both candidates of `other`.
     let world = move || World::new(12, 4, 2).full(0, 4, 20).with_copies(2, other).with(stays).without(other);
     race("a class that was never absent was missed", world, &[stays, other], 4)
         .thread([finds(stays)])
@@ -46,8 +46,8 @@ fn equal_fingerprint_removal_in_one_bucket() {
         .explore([303]);
 }
 
-/// A copy of the class that the lookup has not read yet, and then `more` of them, the first of them where it has read
-/// already; `take` takes all. A reader that missed the class does not find it again.
+/// The lookup has not read the only copy of the class. `more` copies are inserted, the first of them into the bucket that the
+/// lookup has read, and `take` removes all. A reader that has missed the class must not find it again.
 pub(super) fn removal_is_one_event(class: Class, more: usize, take: Op<World>, executions: usize) {
     let left = move |world: &World| world.sums(&[class], 0);
     Race::new("a class that was gone was found again", move || World::new(16, 2, 0).with(class), left)
@@ -64,7 +64,7 @@ fn equal_fingerprint_removal_of_all_copies_is_one_event() {
     removal_is_one_event(class, 1, remove_all(class), 498);
 }
 
-/// The same with two copies in one bucket and one in the other, whichever is emptied first.
+/// The same with two copies in one bucket and one in the other, where either bucket is emptied first.
 #[test]
 fn equal_fingerprint_removal_of_three_copies_is_one_event() {
     let class = key(7, 0, 1);

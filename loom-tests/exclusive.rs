@@ -1,5 +1,5 @@
-//! H1, H2, H3, H4, H9: a task of a bulk operation, which changes a shard many times under all its locks, against
-//! lookups and single writers. The search for a path runs inside: under all locks it reads as a writer does, which does not blind
+//! H1, H2, H3, H4, H9: a bulk task, which changes a shard several times under all of its locks, concurrent with lookups and single
+//! writers. The task searches for its paths under the locks, where it reads as a writer does, which hides no interleavings from
 //! loom.
 
 use super::equal_fingerprint::removal_of_a_copy_is_never_missed;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const BUCKETS: u32 = 4;
 
-/// One change of a task's.
+/// One change of a task.
 #[derive(Clone, Copy)]
 pub(super) enum Change {
     Insert(Class),
@@ -20,7 +20,7 @@ pub(super) enum Change {
 }
 use Change::{Insert, InsertUnique, Remove};
 
-/// Changes under one lock, as of a task of a bulk operation. What each was told is a digit to the base of 3.
+/// Changes under all locks, as by a bulk task. The results are the digits of a number in base 3.
 pub(super) fn task<const CHANGES: usize>(changes: [Change; CHANGES]) -> Op<World> {
     op(move |world: &World| {
         let (mut search, mut budget) = (Search::new(), SearchBudget::full());
@@ -42,12 +42,12 @@ pub(super) fn task<const CHANGES: usize>(changes: [Change; CHANGES]) -> Op<World
     })
 }
 
-/// Keys of buckets 0 and 1, 2 and 3, 0 and 3, or 1 and 2, so that a search finds its way.
+/// Keys of buckets 0 and 1, 2 and 3, 0 and 3, or 1 and 2, so that a search finds a path.
 fn keys(count: usize, first: u32, second: u32) -> Vec<Class> {
     (0..count).map(|number| key_in(&plan(16, BUCKETS, 0), number, first, second)).collect()
 }
 
-/// With keys of these buckets, from number `from` on, in the first of them.
+/// Stores keys of these buckets, from number `from` on, in the first bucket.
 fn filled(world: Arc<World>, first: u32, second: u32, slots: usize, from: usize) -> Arc<World> {
     (from..from + slots).fold(world, |world, number| {
         let key = key_in(world.plan(), number, first, second);
@@ -55,8 +55,8 @@ fn filled(world: Arc<World>, first: u32, second: u32, slots: usize, from: usize)
     })
 }
 
-/// A full pair: `from` and its neighbour. One of its keys, which has `below` slots below it, may move to
-/// `3 - from`, where as many are filled. Keys of the pair from number 7 on are not there yet.
+/// A full pair of buckets, `from` and its neighbour. One of its keys, with `below` slots below it in use, can move to bucket `3 -
+/// from`, where as many slots are in use. Keys of the pair from number 7 on are not stored.
 #[derive(Clone, Copy)]
 pub(super) struct FullPair {
     plan: Plan,
@@ -73,7 +73,7 @@ impl FullPair {
         key_in(&self.plan, number, first, second)
     }
 
-    /// Keys of the pair that are not there yet.
+    /// Keys of the pair that are not stored.
     pub(super) fn absent(&self) -> [Class; 2] {
         [7, 8].map(|number| self.key(number, self.from, self.from ^ 1))
     }
@@ -91,7 +91,7 @@ impl FullPair {
     }
 }
 
-/// The task inserts into a full pair, so that a key must move; if `twice`, it then takes the slot for another key.
+/// The task inserts into a full pair, so that a key must move. With `twice`, it then removes the new key and stores another one.
 fn exclusive_moves_are_never_missed(width: u32, stripe_shift: u32, below: usize, twice: bool, executions: [usize; 8]) {
     let pairs = [0, 3].map(|from| FullPair::new(width, stripe_shift, from, below));
     let cases = pairs.into_iter().flat_map(|pair| [(pair, pair.moved().turned()), (pair, pair.moved())]);
@@ -117,7 +117,7 @@ models! {
         exclusive_moves_are_never_missed(24, 1, 2, false, [8490, 1167, 1473, 402, 10104, 2388, 1923, 792]);
 }
 
-/// Both roots are full, and the bucket to which a key of theirs may move is full, too: two hops, the farther one first.
+/// Both buckets are full, and so is the bucket to which one of their keys can move: a path of two hops, the farther one first.
 #[test]
 fn exclusive_path_of_two_hops_is_never_missed() {
     let pair = FullPair::new(16, 0, 0, 0);
@@ -134,7 +134,7 @@ fn exclusive_path_of_two_hops_is_never_missed() {
     }
 }
 
-/// As the models of equal_fingerprint, by a task.
+/// As in the models of equal_fingerprint, by a task.
 #[test]
 fn exclusive_removal_of_a_copy_is_never_missed() {
     removal_of_a_copy_is_never_missed(16, 0, [165, 165, 225, 225], |stays| {
@@ -149,7 +149,7 @@ fn exclusive_and_single_insert_for_the_last_slot_have_one_winner() {
     race("there was one slot", world, &[one, other], 7).threads(insert(one), task([Insert(other)])).explore([12, 12]);
 }
 
-/// Insertions and removals in the same stripes add up. The single pair is named upper bucket first: no deadlock.
+/// Insertions and removals in the same stripes add up. The single insertion names its upper bucket first: no deadlock.
 #[test]
 fn exclusive_and_single_changes_add_up() {
     let [old, one, two, other] = keys(4, 3, 2)[..] else { unreachable!("four") };
@@ -158,8 +158,8 @@ fn exclusive_and_single_changes_add_up() {
         .explore([12, 18]);
 }
 
-/// A single insertion has found the path that the task finds too. There is one hole: the path is spoiled, or the task is
-/// told that the shard is full.
+/// A single insertion and the task have found the same path to the only hole: either the path is spoiled, or the task is told that
+/// the shard is full.
 #[test]
 fn exclusive_and_a_path_for_one_hole_have_one_winner() {
     let pair = FullPair::new(16, 0, 0, 3);
@@ -169,8 +169,8 @@ fn exclusive_and_a_path_for_one_hole_have_one_winner() {
         .explore([12, 12]);
 }
 
-/// A present key is removed, whether the task has moved it yet or not. If it has, there is room for one new key, else
-/// for two.
+/// A present key is removed, whether the task has moved it yet or not. If it has, there is room for one new key, otherwise for
+/// two.
 #[test]
 fn exclusive_move_against_removal_always_removes() {
     let pair = FullPair::new(16, 0, 0, 3);
@@ -180,7 +180,7 @@ fn exclusive_move_against_removal_always_removes() {
         .explore([18, 18]);
 }
 
-/// The key that one thread inserts uniquely is inserted by the task, too.
+/// The task inserts the key that another thread inserts uniquely.
 #[test]
 fn exclusive_against_unique_counts_right() {
     let [class, other] = keys(2, 0, 1)[..] else { unreachable!("two") };
@@ -189,11 +189,11 @@ fn exclusive_against_unique_counts_right() {
         .explore([12, 12]);
 }
 
-/// `insert_unique` in its last resort, under all locks, against another by a path: the second one sees the key.
+/// `insert_unique` under all locks, its last resort, concurrent with a unique insertion by a path: the second one sees the key.
 #[test]
 fn exclusive_unique_against_a_path_admits_one() {
     let pair = FullPair::new(16, 0, 0, 0);
-    // Two may move, so that there would be room for a second copy.
+    // Two keys can move, so that there would be room for a second copy.
     let (class, also, instead_of) = (pair.key(7, 0, 1), pair.key(0, 1, 2), pair.key(6, 1, 0));
     let instead_of = Class { second: instead_of.first, ..instead_of };
     let world = move || pair.world().without(instead_of).with(also);

@@ -1,6 +1,6 @@
-//! Time in the slots of tables that split: ticks beside splits, on slots of 16 bits with tags of 2 (4 epochs come round).
+//! Expiring keys in tables that split: ticks concurrent with splits, on 16-bit slots with tags of 2 bits (a cycle of 4 epochs).
 //!
-//! A thread that splits has not read the cell before: that would blind the models.
+//! A thread that splits has not read the cell before, which would hide interleavings from loom.
 
 use super::growth::{self, split};
 use super::harness::{Op, Race, op};
@@ -8,14 +8,14 @@ use crate::layout::Plan;
 use crate::raw::{IfPresent, Put, Tagging};
 use std::sync::Arc;
 
-/// The longest life of tags of 2 bits.
+/// The longest life with tags of 2 bits.
 const MOST: u32 = 3;
 
-/// A filter of one table of two buckets, which splits once, with a key that goes to the new table.
+/// A filter that begins with one table of two buckets, splits once, and holds a key that moves to the new table.
 type World = growth::World<Tagging>;
 
 impl World {
-    /// Of the key so many ticks are left.
+    /// The key has this number of ticks left.
     fn holding(value: u32) -> Self {
         World::with_tags(2, 0, value)
     }
@@ -26,7 +26,7 @@ impl World {
         World::of(&plan).key(1, 0).with(value)
     }
 
-    /// Of a table that is refilled into one of four buckets, and then splits.
+    /// A filter whose table is refilled into one of four buckets, which is then split.
     fn refilling(value: u32) -> Self {
         let plan = Plan { reserve_bits: 2, extension_bits: 1, ..Plan::one_shard(16, 4, 4).with_tags(2) };
         World::of(&plan).key(1, 0).with(value)
@@ -37,24 +37,24 @@ impl World {
         self
     }
 
-    /// With its key as it is looked for from the other bucket.
+    /// The same world, in which lookups of the key read its other bucket first.
     fn from_the_other_side(mut self) -> Self {
         self.keys = vec![self.turned(self.keys[0])];
         self
     }
 
-    /// Returns what the class had.
+    /// Returns the previous value of the class.
     fn put(&self, value: u32, if_present: IfPresent) -> u32 {
         self.growing().insert_into_pair(self.keys[0], Put { value, if_present }).expect("there is room")
     }
 
-    /// Once all threads have ended: the time of each copy, and the tables.
+    /// The value of each copy and the number of tables, once all threads have ended.
     fn left(&self) -> Vec<usize> {
         assert_eq!(self.raw.len(), self.raw.values(self.keys[0]).len(), "slots in use are counted");
         self.left_alive()
     }
 
-    /// The same where slots may hold what is dead.
+    /// The same where slots may hold dead copies.
     fn left_alive(&self) -> Vec<usize> {
         let values = self.raw.values(self.keys[0]);
         assert_eq!(FINDS(self), !values.is_empty(), "a lookup agrees with the values");
@@ -75,7 +75,7 @@ fn tick() -> Op<World> {
     op(|world: &World| _ = world.raw.advance())
 }
 
-/// What the class had.
+/// Returns the previous value of the class.
 fn put(value: u32, if_present: IfPresent) -> Op<World> {
     op(move |world: &World| world.put(value, if_present) as usize)
 }
@@ -88,7 +88,8 @@ fn renew() -> Op<World> {
     op(|world: &World| world.raw.update(world.keys[0], None, |had| had.max(MOST)) as usize)
 }
 
-/// A lookup by each of its candidates first, beside a split and what another thread does; the class is never absent.
+/// Lookups that read either bucket first, concurrent with a split and the steps of a third thread. The class is present
+/// throughout.
 fn never_missed(executions: [usize; 2], look: Look, world: fn() -> World, steps: impl Fn() -> Vec<Op<World>>) {
     for (turned, executions) in [false, true].into_iter().zip(executions) {
         let world = move || if turned { world().from_the_other_side() } else { world() };
@@ -101,7 +102,8 @@ fn never_missed(executions: [usize; 2], look: Look, world: fn() -> World, steps:
     }
 }
 
-/// Slots of the new table are as wide as those of the old one, for a tag lies in one word: it stores what the buckets say, too.
+/// With tags, which must lie in one word, the slots of the new table are as wide as those of the old one, so they also store the
+/// bits that the bucket implies.
 #[test]
 fn renewed_during_a_refill_and_a_tick_is_never_missed() {
     let (world, renew_and_tick) = (|| World::refilling(1), || vec![put(MOST, IfPresent::Raise), tick()]);
@@ -110,26 +112,26 @@ fn renewed_during_a_refill_and_a_tick_is_never_missed() {
 }
 
 models! {
-    /// The copy that is swept may be the one in the new table or the one in the old table.
+    /// A tick may sweep the copy in the new table or the one in the old table.
     lookup_during_a_split_and_a_tick_finds_its_key =>
         never_missed([1496, 1496], FINDS, || World::holding(2), || vec![tick()]);
-    /// After a tick a copy that is renewed for the longest time has the tag that was dead before it, in whichever table it is. A split
-    /// that had read the epoch before its locks would drop it.
+    /// A copy that is renewed for the longest time after a tick has the tag that was dead before the tick, in whichever table it
+    /// is. A split that had read the epoch before it locked the table would drop that copy.
     renewed_during_a_split_and_a_tick_is_never_missed =>
         never_missed([3265, 3265], FINDS, || World::holding(2), || vec![tick(), renew()]);
     renewed_during_a_split_and_a_tick_is_never_missed_by_a_batch =>
         never_missed([12_217, 12_217], FINDS_IN_BATCH, || World::holding(2), || vec![tick(), renew()]);
 }
 
-/// One copy dies and is swept in either table, at the second tick; another of the class was stored before that, where the lookup
-/// may have read already.
+/// One copy dies at the second tick, and is swept in either table. Another copy of the class is stored before that, in the bucket
+/// that the lookup may already have read.
 #[test]
 fn stored_again_during_a_split_is_never_missed() {
     let store_and_die = || vec![put(MOST, IfPresent::Another), tick(), tick()];
     never_missed([12_668, 18_123], FINDS, || World::holding(1), store_and_die);
 }
 
-/// A key that expires is swept from the new table as well: a sweep follows the list of tables until it finds no next one.
+/// An expired key is swept from the new table, too: a sweep follows the list of tables to its end.
 fn nothing_dead_is_left(world: fn() -> World, executions: [usize; 2]) {
     let left = |world: &World| {
         for _ in 0..4 {
@@ -149,7 +151,7 @@ models! {
     tick_during_a_refill_leaves_nothing_dead => nothing_dead_is_left(|| World::refilling(1), [339, 963]);
 }
 
-/// A change of the tag, told by what it finds: in the table where the class is when its locks are held.
+/// A change of the tag happens in the table that holds the class at the moment when its locks are taken.
 fn changed_during_a_split(executions: usize, change: Op<World>) {
     race("each copy has its time", || World::holding(1))
         .thread([change])
@@ -166,7 +168,7 @@ models! {
         changed_during_a_split(60, op(|world: &World| world.raw.remove_value(world.keys[0], Some(1)) as usize));
 }
 
-/// An addition beside a split and a tick, within a window of this value.
+/// An addition within a window of this value, concurrent with a split and a tick.
 fn added_during_a_split_and_a_tick(rule: &'static str, executions: usize, value: u32) {
     Race::new(rule, move || Arc::new(World::with_tags(4, 2, value)), World::left_alive)
         .threads(add(MOST << 2), split(0, 0))
@@ -175,20 +177,20 @@ fn added_during_a_split_and_a_tick(rule: &'static str, executions: usize, value:
         .explore([executions]);
 }
 
-/// The window that has 2 ticks left when a table is split and a tick is made: it ends with the next one, and has counted all.
+/// The window has 2 ticks left, so it outlives the tick and ends with the next one. The addition counts in it.
 #[test]
 fn addition_within_a_window_during_a_split_and_a_tick_is_kept() {
     added_during_a_split_and_a_tick("each copy has its time", 1088, 2 << 2);
 }
 
-/// The window ends with the tick: the addition is counted there, or begins the next one, in the table where the class is.
+/// The window ends with the tick: the addition counts in it, or begins the next window, in the table that holds the class.
 #[test]
 fn addition_beside_the_end_of_its_window_during_a_split() {
     let rule = "an addition counts in the window that ends or begins the next";
     added_during_a_split_and_a_tick(rule, 1083, 1 << 2 | 1);
 }
 
-/// Beside a split and additions.
+/// Two reads of a count, concurrent with a split and an addition.
 #[test]
 fn successive_counts_never_fall_during_a_split() {
     let count = || {

@@ -1,4 +1,4 @@
-//! Splits of tables, against all that may go on meanwhile (docs/design/growth.md).
+//! Models of table splits, concurrent with every other operation (docs/design/growth.md).
 
 use super::harness::{Op, Race, contains_each, op};
 use crate::layout::{Class, Mixed, Plan, SearchBudget};
@@ -6,23 +6,23 @@ use crate::raw::{Bare, Growing, Put, RawFilter, SlotKind};
 use crate::sys::memory::HugePages;
 use std::sync::Arc;
 
-/// A growing filter of one shard, which begins with two buckets.
+/// A growing filter of one shard that starts with a table of two buckets.
 pub(super) struct World<K: SlotKind = Bare> {
     pub(super) raw: RawFilter<K>,
-    /// Of different classes. Nothing else is stored.
+    /// The keys of the model, of different classes. Nothing else is stored.
     pub(super) keys: Vec<Mixed>,
-    /// The first of them as it is looked for from the bucket in which it lies, and from the other one.
+    /// The first key, as a hash whose lookup reads first the bucket that holds it, and as one whose lookup reads the other first.
     sides: Option<[Mixed; 2]>,
 }
 
 /// How the table of a key is doubled.
 #[derive(Clone, Copy)]
 enum Doublings {
-    /// So many splits.
+    /// By this number of splits.
     Splits(u32),
-    /// All goes to a table of four buckets, ...
+    /// By a refill into a table of four buckets.
     Refill,
-    /// ... which is split.
+    /// By a refill, and a split of the new table.
     RefillAndSplit,
 }
 use Doublings::{Refill, RefillAndSplit, Splits};
@@ -37,7 +37,7 @@ impl Doublings {
         }
     }
 
-    /// The cell of a key that goes through all of them.
+    /// The cell of a key that moves to another table in each doubling.
     fn cell(self) -> usize {
         if let Splits(splits) = self { (1 << splits) - 1 } else { 1 }
     }
@@ -52,18 +52,18 @@ impl Doublings {
     }
 }
 
-/// The class of the key, in its first bucket or in its second one.
+/// A candidate bucket of a class.
 #[derive(Clone, Copy, PartialEq)]
 enum In {
     First,
     Second,
 }
 
-/// What is looked up of two buckets: the one that is read first, or the one that is read second.
+/// The bucket of the key under test: the one that a lookup reads first, or the one that it reads second.
 const BUCKETS: [In; 2] = [In::First, In::Second];
 
-/// Widths of the table that is split: of its child's slots, 15 bits straddle words, 8 bits are parts of one, 16 bits are read
-/// as two runs, and 4 bits are the core alone.
+/// Widths of the table that is split, chosen for the slots of its child: slots of 15 bits straddle words, 8 of 8 bits share a
+/// word, 16 bits are read as two runs, and 4 bits hold the core alone.
 const WIDTHS: [(u32, u32); 4] = [(16, 1), (9, 1), (17, 2), (5, 1)];
 
 impl<K: SlotKind> World<K> {
@@ -76,14 +76,16 @@ impl<K: SlotKind> World<K> {
         self.raw.growing().expect("it grows")
     }
 
-    /// The same class, looked for from the other bucket. Only the upper half of a hash, which chooses the bucket, differs.
+    /// The same class as a hash that selects its other bucket first. The bucket comes from the upper half of a hash, so only that
+    /// half differs.
     pub(super) fn turned(&self, key: Mixed) -> Mixed {
         let (class, lower) = (self.growing().cell_place(key).class, u64::from(key.get() as u32));
         let mut keys = (0..1 << 8).map(|upper| Mixed::of(Mixed::unmix(upper << 56 | lower)));
         keys.find(|&mixed| self.growing().cell_place(mixed).class == class.turned()).expect("a key")
     }
 
-    /// Knows key number `number` of those of this cell whose first bucket is 0, and after a refill 1.
+    /// Adds key number `number` among the keys of this cell whose first bucket is 0, or 1 in a filter with refills. The key is not
+    /// stored.
     pub(super) fn key(mut self, cell: usize, number: usize) -> Self {
         let keys = (0..).map(Mixed::of).filter(|&mixed| {
             let place = self.growing().cell_place(mixed);
@@ -98,7 +100,7 @@ impl<K: SlotKind> World<K> {
         self.raw.contains(key)
     }
 
-    /// As a batch of one key.
+    /// Looks up the key in a batch of one.
     pub(super) fn contains_in_batch(&self, key: Mixed) -> bool {
         self.contains_each([key])
     }
@@ -113,7 +115,7 @@ impl World {
         World::of(&Plan { reserve_bits: reserve, ..Plan::one_shard(bits, 2, 4) })
     }
 
-    /// Knows it, and holds it in this bucket of its pair.
+    /// Adds a key and stores it in this bucket of its pair.
     fn put(self, cell: usize, number: usize, bucket: In) -> Self {
         let world = self.key(cell, number);
         let key = world.keys[world.keys.len() - 1];
@@ -122,7 +124,7 @@ impl World {
         world
     }
 
-    /// The same, by a key that is looked for from there.
+    /// Adds a key and stores it in this bucket, with the hashes that select either bucket first.
     fn put_as_side(self, cell: usize, bucket: In) -> Self {
         let world = self.key(cell, 0);
         let (key, turned) = (world.keys[0], world.turned(world.keys[0]));
@@ -136,7 +138,7 @@ impl World {
         self
     }
 
-    /// How many of these keys a bulk task has stored.
+    /// Inserts the keys by a bulk task, and returns how many it stored.
     fn insert_in_task(&self, keys: &[Mixed]) -> usize {
         let mut stored = vec![false; keys.len()];
         let note = |stored: &mut bool, result| *stored = result == Ok(0);
@@ -145,7 +147,7 @@ impl World {
         stored.into_iter().filter(|&stored| stored).count()
     }
 
-    /// What a copy of all tables has of this class.
+    /// The number of copies of the class in a copy of all tables.
     fn copied(&self, key: Mixed) -> usize {
         let (class, mut copies) = (self.growing().cell_place(key).class, 0);
         let mut words = vec![0; self.raw.plan().words];
@@ -158,7 +160,7 @@ impl World {
         each.map(|()| copies).expect("no copy is refused")
     }
 
-    /// Once all threads have ended: the copies of each key, and the tables.
+    /// The number of copies of each key and the number of tables, once all threads have ended.
     fn left(&self) -> Vec<usize> {
         let copies = self.keys.iter().map(|&key| {
             let copies = self.raw.count(key);
@@ -176,12 +178,12 @@ fn race(rule: &'static str, world: impl Fn() -> World + Send + Sync + 'static) -
     Race::new(rule, move || Arc::new(world()), World::left)
 }
 
-/// Whether the table of this cell is split, which has come of so many doublings.
+/// Splits the table of this cell if it comes from this number of doublings, and returns whether it did.
 pub(super) fn split<K: SlotKind>(cell: usize, doublings: u32) -> Op<World<K>> {
     op(move |world: &World<K>| world.growing().split_table(cell, doublings))
 }
 
-/// What is done with a key.
+/// An operation on a key.
 type Act = fn(&World, Mixed) -> usize;
 
 fn on(key: usize, act: Act) -> Op<World> {
@@ -213,10 +215,11 @@ fn clear() -> Op<World> {
     op(|world: &World| world.raw.clear())
 }
 
-/// In the first table, without a look at the cell, which this thread changes afterwards: that would blind the model.
+/// Moves the key within the first table without reading the cell: a thread that reads the cell and changes it later would hide
+/// interleavings from loom.
 const HOP_IN_FIRST_TABLE: Act = |world, key| world.growing().hop_in_table(0, key).into();
 
-/// A key that goes to the new table, in either bucket; and one that stays, whose lookup by itself never repeats.
+/// Looks up a key that moves to the new table, from either bucket, and one that stays, whose lookup must not repeat.
 fn lookup_during_a_split_finds(look: Act, executions: &[[usize; 3]]) {
     for ((bits, reserve), executions) in WIDTHS.into_iter().zip(executions) {
         let goes = BUCKETS.map(|bucket| ((1 << reserve) - 1, bucket));
@@ -234,7 +237,8 @@ fn lookup_during_a_split_finds_its_key() {
     lookup_during_a_split_finds(FINDS, &[[45, 93, 3], [93, 93, 3], [45, 93, 3], [93, 93, 3]]);
 }
 
-/// The cells are read two blocks ahead, and asked for together by the turn: of two keys, and of one at each width.
+/// A batch reads its cells two blocks ahead, and checks them together by the turn. Batches of two keys, and of one key at each
+/// width.
 #[test]
 fn batch_during_a_split_finds_its_keys() {
     lookup_during_a_split_finds(|world, key| world.contains_each([key; 2]).into(), &[[3345, 12195, 30]]);
@@ -242,13 +246,13 @@ fn batch_during_a_split_finds_its_keys() {
     lookup_during_a_split_finds(FINDS_IN_BATCH, &of_one);
 }
 
-/// A lookup, and the most preemptions of an execution of it.
+/// A lookup, and the largest number of preemptions per execution.
 type Look = (Act, usize);
 
 const LOOK: Look = (FINDS, 3);
 const LOOK_IN_BATCH: Look = (FINDS_IN_BATCH, 2);
 
-/// A lookup of a key that goes through these doublings, beside a thread that does that and more. The class is there all the time.
+/// A lookup of a key whose table is doubled by another thread, with further steps. The class is present throughout.
 fn lookup_beside(
     rule: &'static str,
     doublings: Doublings,
@@ -265,7 +269,7 @@ fn lookup_beside(
         .explore([executions]);
 }
 
-/// A move in the table before it is split, or in the new one afterwards.
+/// The key moves in the first table before the split, or in the new table after it.
 fn lookup_during_a_split_and_a_move(look: Look, executions: [usize; 4]) {
     let cases = [true, false].into_iter().flat_map(|before| BUCKETS.map(|bucket| (before, bucket)));
     for ((before, bucket), executions) in cases.zip(executions) {
@@ -281,7 +285,8 @@ models! {
         lookup_during_a_split_and_a_move(LOOK_IN_BATCH, [5988, 4400, 5376, 10813]);
 }
 
-/// A copy where the lookup has read already, and the removal of the one that it has not.
+/// A split, an insertion of a copy into the bucket that the lookup has read, and the removal of the copy in the bucket that it has
+/// not.
 fn split_and_trade() -> [Op<World>; 3] {
     [split(0, 0), on_side(1, INSERT_INTO_FIRST), on_side(0, REMOVE)]
 }
@@ -297,7 +302,7 @@ fn lookup_during_a_split_finds_an_equal_fingerprint() {
     }
 }
 
-/// Of two tables that are split at the same time, one is that of the key. Each publication ends a turn of its own.
+/// Two tables are split concurrently, and one of them is that of the key. Each publication ends a turn of its own.
 #[test]
 fn batch_during_splits_of_two_tables_finds_its_key() {
     let world = || World::new(16, 2).put(3, 0, In::First).put(1, 0, In::First).split();
@@ -309,10 +314,11 @@ fn batch_during_splits_of_two_tables_finds_its_key() {
         .explore([4570]);
 }
 
-/// Of the keys of a block, one is in a table of 17 bits, which is read as two runs, and one in its child of 16.
+/// A block with one key in a table of 17-bit slots, which are read as two runs, and one key in its child of 16-bit slots.
 #[test]
 fn batch_of_two_widths_finds_a_key_that_moves() {
-    // Only out of the second bucket is a key missed; fewer executions of the other one would be said first.
+    // Only a key that moves out of the second bucket can be missed. That case comes first, so that a fault fails by a missed key
+    // and not by the number of executions.
     for (bucket, executions) in [(In::Second, 1194), (In::First, 1095)] {
         let world = move || World::new(17, 2).put_as_side(0, bucket).put(3, 0, In::First).split();
         race("a key of a block of two widths was missed", world)
@@ -323,7 +329,7 @@ fn batch_of_two_widths_finds_a_key_that_moves() {
     }
 }
 
-/// A lookup that began at the first of three tables; with or without a move in the second one, before that is split.
+/// A lookup that started at the first of three tables, with or without a move in the second table before that is split.
 #[test]
 fn lookup_during_two_splits_finds_its_key() {
     let cases = [false, true].into_iter().flat_map(|moves| BUCKETS.map(|bucket| (moves, bucket)));
@@ -335,7 +341,7 @@ fn lookup_during_two_splits_finds_its_key() {
     }
 }
 
-/// A writer beside these doublings of the table of its key, in both spawn orders.
+/// A writer concurrent with these doublings of the table of its key, with the threads spawned in both orders.
 fn writer_during(doublings: Doublings, executions: [usize; 2], present: bool, write: Act) {
     let world = move || match doublings.world(16) {
         world if present => world.put(doublings.cell(), 0, In::Second),
@@ -347,14 +353,14 @@ fn writer_during(doublings: Doublings, executions: [usize; 2], present: bool, wr
         .explore(executions);
 }
 
-/// A writer of a key that goes to the new table, and in a second model from there to a third one.
+/// A writer of a key that moves to the new table, and in a second model from there to a third table.
 fn writer_during_a_split(executions: [[usize; 2]; 2], present: bool, write: Act) {
     for (doublings, executions) in [Splits(1), Splits(2)].into_iter().zip(executions) {
         writer_during(doublings, executions, present, write);
     }
 }
 
-/// Every writer beside a refill, and beside one and the split of the table that it makes.
+/// Every writer concurrent with a refill, and with a refill and a split of the new table.
 #[test]
 fn writers_during_a_refill_are_told_what_is() {
     let all: [(Act, bool, [[usize; 2]; 2]); 7] = [
@@ -373,14 +379,14 @@ fn writers_during_a_refill_are_told_what_is() {
     }
 }
 
-/// No cell names the table any more that a copy has found.
+/// The copy has found a table that no cell names any more.
 #[test]
 fn copy_during_a_refill_has_the_key_once() {
     writer_during(Refill, [9, 21], true, World::copied);
     writer_during(RefillAndSplit, [18, 75], true, World::copied);
 }
 
-/// In the table that is refilled or in the new one, with a move in either, or a second copy and the removal of the first.
+/// The table is refilled, and the key moves in the old or the new table, or a second copy is inserted and the first removed.
 #[test]
 fn lookup_during_a_refill_finds_its_key() {
     type Steps = fn() -> Vec<Op<World>>;
@@ -400,8 +406,8 @@ fn lookup_during_a_refill_finds_its_key() {
     }
 }
 
-/// A thread that waited for the locks of a retired table finds that no cell names the table, and does not publish a second
-/// child of it.
+/// A thread that waited for the locks of a retired table finds that no cell names that table, and does not publish a second child
+/// of it.
 #[test]
 fn a_table_that_was_refilled_is_not_doubled_again() {
     let world = || RefillAndSplit.world(16).put(0, 0, In::First).put(1, 0, In::First);
@@ -422,7 +428,7 @@ models! {
     len_during_a_split_is_exact => writer_during_a_split([[3, 15], [3, 42]], true, LEN);
 }
 
-/// Knows so many keys, of each cell in turn. The first eight fill the table.
+/// A full table of eight keys, one per cell in turn, and further keys that are not stored.
 fn full_table(reserve: u32, keys: usize) -> World {
     let cells = 1 << reserve;
     let world = (0..keys).fold(World::new(16, reserve), |world, number| world.key(number % cells, number / cells));
@@ -430,7 +436,7 @@ fn full_table(reserve: u32, keys: usize) -> World {
     world
 }
 
-/// A bulk task that finds its table full splits it, and has the keys that are left in both tables.
+/// A bulk task that finds its table full splits it, and stores its remaining keys in both tables.
 fn during_a_task_that_splits(executions: usize, beside: Op<World>) {
     race("what a writer was told beside a task that splits", || full_table(1, 11))
         .threads(op(|world: &World| world.insert_in_task(&world.keys[8..10])), beside)
@@ -449,7 +455,7 @@ models! {
     removal_during_a_task_that_splits_removes => during_a_task_that_splits(2771, on(7, REMOVE));
 }
 
-/// Of two threads that find a table full, one splits it, and neither is refused.
+/// Two threads find a table full: one of them splits it, and neither insertion is refused.
 #[test]
 fn two_insertions_into_a_full_table_split_it_once() {
     race("a table is split once", || full_table(2, 10))
@@ -467,16 +473,16 @@ fn len_during_an_insertion_a_split_and_a_removal_is_that_of_some_moment() {
         .explore([12, 69]);
 }
 
-/// A hop of a path, whose fingerprint may have gone to the other table: then it is spoiled.
+/// A hop of a path is spoiled if its fingerprint has moved to another table.
 #[test]
 fn move_during_a_split_keeps_the_key() {
-    // Looked for in the table that is split, as by a path that was found before.
+    // Searched in the table that is split, like a path that was found before the split.
     race("a key that moves is kept", || World::new(16, 1).put(1, 0, In::First))
         .threads(on(0, HOP_IN_FIRST_TABLE), split(0, 0))
         .explore([12, 9]);
 }
 
-/// A key that makes room by the last hop of a path, out of a table that is being split.
+/// The last hop of a path moves a key out of a table that is being split, and stores the new key in its slot.
 #[test]
 fn last_hop_during_a_split_is_kept() {
     for put in [Put::COPY, Put::UNIQUE] {
@@ -505,7 +511,7 @@ fn two_splits_of_one_table_are_one() {
         .explore([9]);
 }
 
-/// The new table is found in the list before cells name it. Split at once, it would have cells of its child's overwritten.
+/// A new table is in the list before cells name it. A split of it at that moment would let its cells be overwritten.
 #[test]
 fn split_of_a_child_waits_for_the_split_that_makes_it() {
     let world = || (0..4).fold(World::new(16, 2), |world, cell| world.put(cell, 0, In::First));
@@ -525,7 +531,8 @@ models! {
     clear_during_a_refill_leaves_nothing => clear_leaves_nothing(Refill, [1191, 411]);
 }
 
-/// A clear takes a class once: not in the table that is doubled and, stored again, in the new one.
+/// A clear removes a class once: it must not remove the copy in the doubled table and, after the class was stored again, the one
+/// in the new table.
 fn clear_takes_a_class_once(doublings: Doublings) {
     let unique = || on(0, |world, key| world.growing().insert_unique_in_first_table(key) as usize);
     race("one clear has taken a class twice", move || doublings.world(16).key(1, 0))
@@ -539,7 +546,7 @@ models! {
     clear_during_a_refill_takes_a_class_once => clear_takes_a_class_once(Refill);
 }
 
-/// A lookup that finds its key in the table that is split, while it has gone from the new one.
+/// A lookup must not find its key in the table that is split after it has been removed from the new table.
 fn lookups_during_a_split_do_not_find_what_was_gone(executions: usize, take: Op<World>) {
     let finds_no_more = |world: &World, key| match FINDS(world, key) {
         0 => 2 * FINDS(world, key),
@@ -560,7 +567,7 @@ models! {
         lookups_during_a_split_do_not_find_what_was_gone(1966, on(0, REMOVE));
 }
 
-/// Store buffering where the split lets two threads have no lock in common (models *_are_visible_when_they_return).
+/// Store buffering, where the split leaves two threads without a common lock (models *_are_visible_when_they_return).
 #[test]
 fn insertions_during_a_split_are_visible_when_they_return() {
     race("neither of two insertions that had returned was seen", || World::new(16, 1).key(0, 0).key(1, 0))
@@ -571,7 +578,7 @@ fn insertions_during_a_split_are_visible_when_they_return() {
         .explore([1836]);
 }
 
-/// The load for which a split is asked for is read without locks.
+/// The load that calls for a split is read without locks.
 #[test]
 fn a_table_that_was_emptied_is_not_split() {
     let split_if_nearly_full = |world: &World| _ = world.growing().split_owner_if_nearly_full(world.keys[0]);

@@ -1,4 +1,4 @@
-//! What every model has: a tiny filter, keys by their place, steps, and the race that explores them.
+//! The parts of every model: a tiny filter, keys with chosen places, steps, and the race that explores them.
 
 use crate::error::InsertError;
 use crate::filter::hashing;
@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A filter of one shard. `std`'s `Arc` shares it: three times fewer states than loom's.
+/// A filter of one shard. It is shared by the `Arc` of `std`, which gives a third of the states of loom's.
 pub(super) struct World<K: SlotKind = Bare> {
     pub(super) raw: RawFilter<K>,
 }
 
-/// A table of this many buckets, rounded up to an even number. A stripe is `1 << stripe_shift` buckets, which must be
-/// whole words.
+/// A table of this many buckets, rounded up to an even number. A stripe covers `1 << stripe_shift` buckets, which must fill whole
+/// words.
 pub(super) fn plan(width: u32, buckets: u32, stripe_shift: u32) -> Plan {
     assert_eq!(((4 * width) << stripe_shift) % 64, 0, "a stripe must begin at a word");
     Plan::one_shard(width, buckets.next_multiple_of(2), stripe_shift)
@@ -44,19 +44,19 @@ impl<K: SlotKind> World<K> {
         self.raw.contains(self.mixed(key))
     }
 
-    /// Looks the keys up in a batch.
+    /// Looks up the keys in a batch.
     pub(super) fn contains_each<const KEYS: usize>(&self, keys: [Class; KEYS]) -> [bool; KEYS] {
         contains_each(&self.raw, keys.map(|key| self.mixed(key)))
     }
 
-    /// Inserts under the locks of the pair; `None` if that is full. Returns what the class had.
+    /// Inserts under the locks of the pair, and returns the previous value of the class; `None` if the pair is full.
     pub(super) fn place(&self, key: Class, put: Put) -> Option<u32> {
         let Ok(result) = self.shard().insert_into_pair(Fixed, key, put);
         result.map(|result| result.expect("no refusal"))
     }
 }
 
-/// Looks the keys up in a batch.
+/// Looks up the keys in a batch.
 pub(super) fn contains_each<K: SlotKind, const KEYS: usize>(raw: &RawFilter<K>, keys: [Mixed; KEYS]) -> [bool; KEYS] {
     let mut found = [false; KEYS];
     raw.contains_each(&mut hashing(&keys, |&mixed| mixed), &mut found);
@@ -68,25 +68,25 @@ impl World {
         World::of(&plan(width, buckets, stripe_shift))
     }
 
-    /// With these words, in which `count` fingerprints are stored, as when a snapshot is loaded.
+    /// A filter with these words, which hold `count` fingerprints, as loaded from a snapshot.
     pub(super) fn loaded(plan: &Plan, words: impl Iterator<Item = u64>, count: u64) -> Arc<Self> {
         let world = World::of(plan);
         world.shard().fill_with(words, count);
         world
     }
 
-    /// As a process that may only read the memory.
+    /// Looks up the key as a process that may only read the memory.
     pub(super) fn contains_by_fences(&self, key: Class) -> bool {
         Observed::of(&self.raw.flat().shards).contains(self.mixed(key))
     }
 
-    /// Whether the key is stored under the locks of its pair; `None` if that is full.
+    /// Inserts under the locks of the pair, and returns whether the key was stored; `None` if the pair is full.
     pub(super) fn put(&self, key: Class, put: Put) -> Option<bool> {
         self.place(key, put).map(|had| had == 0)
     }
 
-    /// Inserts into the first bucket of the key under the lock of its stripe, as insertions do that have seen room there;
-    /// returns whether there was.
+    /// Inserts into the first bucket of the key under the lock of its stripe, as an insertion does after it has seen room there.
+    /// Returns whether there was room.
     pub(super) fn insert_into_first(&self, key: Class) -> bool {
         let Ok(stored) = self.shard().insert_into(Fixed, key.first, key, 1);
         stored
@@ -97,18 +97,18 @@ impl World {
         copies
     }
 
-    /// Copies of the class in the first of its buckets.
+    /// The number of copies of the class in its first bucket.
     pub(super) fn in_first(&self, key: Class) -> usize {
         self.count(Class { second: key.first, ..key })
     }
 
-    /// With the key in its first bucket.
+    /// Stores the key in its first bucket.
     pub(super) fn with(self: Arc<Self>, key: Class) -> Arc<Self> {
         assert!(self.insert_into_first(key));
         self
     }
 
-    /// With so many copies of the key.
+    /// Stores this number of copies of the key.
     pub(super) fn with_copies(self: Arc<Self>, copies: usize, key: Class) -> Arc<Self> {
         (0..copies).for_each(|_| assert_eq!(self.put(key, Put::COPY), Some(true)));
         self
@@ -120,23 +120,23 @@ impl World {
         self
     }
 
-    /// With keys that have no other bucket in the lowest empty slots of this one, with fingerprints from `from` on.
+    /// Fills the lowest empty slots of this bucket with keys that have no other bucket, with fingerprints from `from` on.
     pub(super) fn full(self: Arc<Self>, bucket: u32, slots: u32, from: u32) -> Arc<Self> {
         (from..from + slots).fold(self, |world, fingerprint| world.with_copies(1, key(fingerprint, bucket, bucket)))
     }
 
-    /// What must hold once all threads have ended; returns the copies of each class.
+    /// Checks what must hold once all threads have ended, and returns the number of copies of each class.
     pub(super) fn left(&self, classes: &[Class], others: usize) -> Vec<usize> {
         let left = self.sums(classes, others);
         self.shard().assert_counted_where_they_belong();
         left
     }
 
-    /// The same of a shard that was loaded or cleared: of its counts, only the sum means anything.
+    /// The same for a shard that was loaded or cleared, where only the sum of the counts has a meaning.
     pub(super) fn sums(&self, classes: &[Class], others: usize) -> Vec<usize> {
         let copies: Vec<usize> = classes.iter().map(|&class| self.count(class)).collect();
         for (&class, &copies) in classes.iter().zip(&copies) {
-            // Some models are of classes that no key has.
+            // Some models have classes that no key has.
             if self.raw.geometry().leading_to(class).is_some() {
                 assert_eq!(self.contains(class), copies > 0, "the lookup of {class:?} agrees with its count");
             }
@@ -147,7 +147,7 @@ impl World {
     }
 }
 
-/// What a thread does in a world, and what it is told: 0 for "no" and 1 for "yes".
+/// A step of a thread, and its result as a number: 0 for `false` and 1 for `true`.
 pub(super) type Op<W> = Arc<dyn Fn(&W) -> usize + Send + Sync>;
 
 pub(super) fn op<W, T: Told>(act: impl Fn(&W) -> T + Send + Sync + 'static) -> Op<W> {
@@ -176,7 +176,7 @@ impl Told for bool {
     }
 }
 
-/// "Full", or spoiled, is neither.
+/// `None`, for full or spoiled, differs from both.
 impl Told for Option<bool> {
     fn told(self) -> usize {
         self.map_or(2, usize::from)
@@ -187,7 +187,7 @@ pub(super) fn finds<K: SlotKind>(key: Class) -> Op<World<K>> {
     op(move |world: &World<K>| world.contains(key))
 }
 
-/// Whether the key is found; 2 if it is found after it was missed.
+/// Whether the key is found; 2 if a second lookup finds it after the first missed it.
 pub(super) fn finds_no_more(key: Class) -> Op<World> {
     op(move |world: &World| if world.contains(key) { 1 } else { 2 * usize::from(world.contains(key)) })
 }
@@ -204,7 +204,8 @@ pub(super) fn insert_unique(key: Class) -> Op<World> {
     op(move |world: &World| world.put(key, Put::UNIQUE))
 }
 
-/// A whole insertion: its look, one lock, and the pair's if the bucket is full by then. 3 is "too many copies".
+/// A whole insertion: the look at its buckets, then one lock, and those of the pair if the bucket is full by then. 3 stands for
+/// too many copies.
 pub(super) fn insert_whole(key: Class) -> Op<World> {
     op(move |world: &World| {
         let Ok(result) = world.shard().insert(Fixed, key, Put::COPY);
@@ -212,7 +213,7 @@ pub(super) fn insert_whole(key: Class) -> Op<World> {
     })
 }
 
-/// Moves each key from its first candidate to its second, and puts this one into the slot that the last of them left.
+/// Moves each key from its first candidate to its second, and stores this key in the slot that the last of them left.
 pub(super) fn path<const HOPS: usize>(moved: [Class; HOPS], key: Class, put: Put) -> Op<World> {
     op(move |world: &World| {
         let Ok(result) = world.shard().relocate_along(Fixed, moved.map(hop), key, put);
@@ -244,19 +245,19 @@ pub(super) fn clear() -> Op<World> {
     op(|world: &World| world.raw.clear())
 }
 
-/// What the threads of a model were told, each one thing after the other, and what is left in the end.
+/// The result of each step of each thread, and the final state.
 type End = (Vec<Vec<usize>>, Vec<usize>);
 
-/// Whether an end is wrong in any case.
+/// Whether a result is wrong in every order.
 type Never = fn(&[Vec<usize>], &[usize]) -> bool;
 
-/// Threads that each do one thing after the other in a world that is made anew for each execution. What comes of it must be
-/// what comes of some order of the same steps without concurrency, and all of these ends must be seen.
+/// Threads whose steps run in a world that is built anew for each execution. The result of each execution must be that of some
+/// order of the same steps without concurrency, and each such result must occur.
 pub(super) struct Race<W> {
     world: Box<dyn Fn() -> Arc<W> + Send + Sync>,
     left: Box<dyn Fn(&W) -> Vec<usize> + Send + Sync>,
     threads: Vec<Vec<Op<W>>>,
-    /// What a fault breaks.
+    /// The property that a fault breaks.
     rule: &'static str,
     preemptions: Option<usize>,
     outcomes: &'static [&'static str],
@@ -265,7 +266,7 @@ pub(super) struct Race<W> {
 }
 
 impl<W: Send + Sync + 'static> Race<W> {
-    /// `left` says what is left when all threads have ended, of what must hold then.
+    /// `left` returns the final state, and checks what must hold then.
     pub(super) fn new(
         rule: &'static str,
         world: impl Fn() -> Arc<W> + Send + Sync + 'static,
@@ -294,28 +295,28 @@ impl<W: Send + Sync + 'static> Race<W> {
         self.thread([one]).thread([other])
     }
 
-    /// How many preemptions an execution may have, where all of them would take too long; the model says so as it ends.
+    /// Bounds the preemptions per execution, where exploring all of them would take too long. The model prints the bound.
     pub(super) fn at_most(self, preemptions: impl Into<Option<usize>>) -> Self {
         Race { preemptions: preemptions.into(), ..self }
     }
 
-    /// What lookups must be seen to do, such as "repeated".
+    /// Outcomes of lookups that must occur, such as "repeated".
     pub(super) fn seen(self, outcomes: &'static [&'static str]) -> Self {
         Race { outcomes, ..self }
     }
 
-    /// An end that is wrong even if some order leads to it: of a fault that every order shows.
+    /// A result that is wrong even if some order produces it, for faults that every order shows.
     pub(super) fn never(self, never: Never) -> Self {
         Race { never, ..self }
     }
 
-    /// An end that is right, too, and must be seen: of a step that others may come into.
+    /// A result that is right, too, and must occur, although no order produces it: of steps that consist of several events.
     pub(super) fn also(mut self, told: &[&[usize]], left: &[usize]) -> Self {
         self.also.push((told.iter().map(|told| told.to_vec()).collect(), left.to_vec()));
         self
     }
 
-    /// The ends of all orders of the steps.
+    /// The results of all orders of the steps.
     fn ends(self: &Arc<Self>) -> BTreeSet<End> {
         let ends = Arc::new(Mutex::new(self.also.iter().cloned().collect::<BTreeSet<_>>()));
         let mut steps: Vec<usize> = self.threads.iter().map(Vec::len).collect();
@@ -340,14 +341,14 @@ impl<W: Send + Sync + 'static> Race<W> {
         ends
     }
 
-    /// With the threads spawned in this order and, where there are two numbers of executions, the other way round: loom's
-    /// reduction depends on who is first. At least 90 % of these executions of the committed code must be explored.
+    /// Explores the threads, spawned in this order and, if two numbers are given, in the reverse order, since loom's reduction
+    /// depends on the first thread. Fails if fewer than nine tenths of the committed numbers of executions are explored.
     pub(super) fn explore<const ORDERS: usize>(self, executions: [usize; ORDERS]) {
         let race = Arc::new(self);
         let ends = Arc::new(race.ends());
         for (swapped, committed) in [false, true].into_iter().zip(executions) {
             let seen = Arc::new(Mutex::new(Explored::default()));
-            // Of the execution that runs.
+            // The repetitions in the present execution.
             let again = Arc::new(AtomicUsize::new(0));
             let repeated = {
                 let (seen, again) = (Arc::clone(&seen), Arc::clone(&again));
@@ -391,9 +392,9 @@ impl<W: Send + Sync + 'static> Race<W> {
         (told, (self.left)(&world))
     }
 
-    /// Whether enough was explored.
+    /// Checks that enough was explored.
     fn check(&self, ends: &BTreeSet<End>, seen: &Explored, committed: usize) {
-        // The runner of tests names the thread of each.
+        // The test runner names each thread after its test.
         let thread = std::thread::current();
         let name = thread.name().and_then(|path| path.rsplit("::").next()).expect("the thread of a test");
         let bound = self.preemptions.map(|most| format!(", at most {most} preemptions")).unwrap_or_default();
@@ -408,7 +409,7 @@ impl<W: Send + Sync + 'static> Race<W> {
     }
 }
 
-/// What was seen, over all executions.
+/// What occurred in all executions.
 #[derive(Default)]
 struct Explored {
     executions: usize,
@@ -416,7 +417,7 @@ struct Explored {
     repeated: BTreeSet<&'static str>,
 }
 
-/// Every order of threads that have so many steps left each.
+/// Calls `each` with every order of threads that have these numbers of steps left.
 fn each_order(left: &mut [usize], order: &mut Vec<usize>, each: &mut impl FnMut(&[usize])) {
     if left.iter().all(|&steps| steps == 0) {
         each(order);
@@ -444,7 +445,7 @@ fn explorer(preemptions: Option<usize>) -> loom::model::Builder {
 }
 
 pub(super) fn spawn<R: Send + 'static>(thread: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
-    // In words. A search in a build without optimisation, as that of a tooth is, takes more than loom gives.
+    // In words. A search compiled without optimisation, as for a tooth, needs more than loom's default.
     Builder::new().stack_size(1 << 17).spawn(thread).expect("a thread")
 }
 
@@ -452,7 +453,7 @@ pub(super) fn join<R>(thread: JoinHandle<R>) -> R {
     thread.join().expect("no thread panics")
 }
 
-/// Of a plain filter, in which these classes and so many others are left.
+/// A race on a plain filter that ends with these classes and this number of other keys.
 pub(super) fn race(
     rule: &'static str,
     world: impl Fn() -> Arc<World> + Send + Sync + 'static,
@@ -463,20 +464,20 @@ pub(super) fn race(
     Race::new(rule, world, move |world: &World| world.left(&classes, others))
 }
 
-/// A class by its place. `first` is where it is put and looked for first.
+/// A class with a chosen place. `first` is the bucket that a lookup reads first.
 pub(super) fn key(fingerprint: u32, first: u32, second: u32) -> Class {
     let fingerprint = Fingerprint::from_slot(fingerprint).expect("not 0");
     Class { fingerprint, first: Bucket::new(first), second: Bucket::new(second) }
 }
 
-/// Key number `number` of those that lie in these buckets of a table.
+/// Key number `number` among those with these two buckets.
 pub(super) fn key_in(plan: &Plan, number: usize, first: u32, second: u32) -> Class {
     let (geometry, fingerprints) = (Geometry::new(plan), u32::MAX >> (32 - plan.fingerprint_bits));
     let leads_there = |&fingerprint: &u32| {
         let fingerprint = Fingerprint::from_slot(fingerprint).expect("not 0");
         geometry.alternate(fingerprint, Bucket::new(first)).get() == second
     };
-    // With bits at both ends, so that both parts of a slot that straddles hold some.
+    // With bits set at both ends, so that both parts of a slot that straddles words hold some.
     let from = 0xa5ca_5ca5 >> (32 - plan.fingerprint_bits);
     let both_ends = (from..=fingerprints).filter(|fingerprint| fingerprint & 0xf != 0);
     let fingerprint = both_ends.chain(1..from).filter(leads_there).nth(number);
@@ -488,7 +489,7 @@ pub(super) fn hop(key: Class) -> Hop {
     Hop { fingerprint: key.fingerprint, from: key.first, to: key.second }
 }
 
-/// A lookup that reads the source of the move first never has to repeat: if it saw the slot cleared, it sees the copy.
+/// A lookup that reads the source of the move first never has to repeat: if it has seen the slot cleared, it sees the copy.
 pub(super) fn outcomes(looked_up: Class, moved: Class) -> &'static [&'static str] {
     if looked_up.first == moved.second { &["repeated"] } else { &[] }
 }

@@ -1,15 +1,15 @@
 //! Models of the protocol: loom explores the interleavings of a few threads in the code that ships. `cargo xtask loom`
 //! runs them all, and their teeth.
 //!
-//! Each is a `Race`: a world that is made anew for each execution, and what each thread does in it, step by step. What the
-//! threads are told, and what is left, must be what some order of the steps leads to without concurrency; the orders are run
-//! before, by the same code.
+//! Each model is a `Race`: a world that is built anew for each execution, and the steps of each thread in it. The results of the steps
+//! and the final state must be those of some order of the steps without concurrency; these orders run first, by the same code.
 //!
-//! Each model prints how many executions loom explored and asserts 90 % of the committed number, and that each of these
-//! ends was seen: a model that explores a single interleaving passes with every fault in it. Two things make them explore. Reads under locks go through `sys::sync::load_locked`. And the path search, which reads words that its thread
-//! writes later, stands outside: paths are data here, stale ones included. Only the search under all locks, which reads
-//! by `load_locked`, is inside (exclusive), and a few models run whole insertions, whose look is harmless there: what they
-//! find is decided by the order of the locks (one_lock).
+//! Each model prints the number of executions that loom explored, asserts nine tenths of the committed number, and asserts that each
+//! of those results occurred: a model that explores a single interleaving would pass with every fault. Two rules keep loom exploring.
+//! Reads under locks go through `sys::sync::load_locked`. And path searches, which read words that their thread writes later, are not
+//! part of a model: paths are data, stale ones included. The exceptions are the search under all locks, which reads by `load_locked`
+//! (exclusive), and a few models of whole insertions, where the order of the locks decides what the look without locks finds
+//! (one_lock).
 //!
 //! | file              | hazards            | which threads run concurrently                                        |
 //! |-------------------|--------------------|-----------------------------------------------------------------------|
@@ -30,8 +30,7 @@
 //! | growing_tags      | (I), H10 to H13    | splits of tables with tags; ticks, lookups, batches, changes of tags  |
 //! | windows           | H10 to H12         | additions, subtractions, lookups of counts; ticks, relocations        |
 //!
-//! The tables in `teeth` are faults: each entry breaks the code, and names the models that must then fail and with what
-//! message.
+//! The tables in `teeth` are faults: each entry breaks the code, and names the models that must then fail, and their message.
 
 /// A test of each model.
 macro_rules! models {

@@ -1,6 +1,6 @@
-//! H2, H3, H4, H9: insertions under the lock of one bucket, against lookups and every other writer. Which bucket that is,
-//! an insertion decides by a look without locks, which would blind loom: here it is the first of the class. Only the
-//! models of whole insertions look for themselves.
+//! H2, H3, H4, H9: insertions under the lock of one bucket, concurrent with lookups and every other writer. An insertion chooses
+//! that bucket by a look without locks, which would hide interleavings from loom, so here it is the first bucket of the class.
+//! Only the models of whole insertions include the look.
 
 use super::equal_fingerprint::removal_of_a_copy_is_never_missed;
 use super::exclusive::Change::{Insert, Remove};
@@ -21,7 +21,7 @@ fn one_lock_insertions_for_the_last_slot_have_one_winner() {
         .explore([9]);
 }
 
-/// The other insertion takes the locks of its pair, of which the bucket is the upper one or the lower one.
+/// The other insertion locks its pair, in which the shared bucket is the upper or the lower one.
 #[test]
 fn one_lock_and_pair_insertion_for_the_last_slot_have_one_winner() {
     for second in [0, 2] {
@@ -33,7 +33,7 @@ fn one_lock_and_pair_insertion_for_the_last_slot_have_one_winner() {
     }
 }
 
-/// The key is inserted where another one moves to, and there is one slot.
+/// The key is inserted into the bucket to which another key moves, and there is one slot.
 #[test]
 fn one_lock_insertion_and_a_move_for_the_last_slot_have_one_winner() {
     let (moved, new) = (key(7, 0, 1), key(8, 1, 2));
@@ -42,7 +42,8 @@ fn one_lock_insertion_and_a_move_for_the_last_slot_have_one_winner() {
         .explore([9, 9]);
 }
 
-/// The key is inserted where another one moves from. There is room once that is gone, and it is found all the time.
+/// The key is inserted into the bucket from which another key moves. There is room once that key has moved, and lookups always
+/// find it.
 #[test]
 fn one_lock_insertion_where_a_key_leaves_misses_neither() {
     let plan = plan(16, 4, 0);
@@ -58,7 +59,7 @@ fn one_lock_insertion_where_a_key_leaves_misses_neither() {
     }
 }
 
-/// The last hop of a path frees a slot in a full bucket and fills it: no other insertion gets it.
+/// The last hop of a path frees a slot in a full bucket and fills it: no other insertion gets that slot.
 #[test]
 fn one_lock_insertion_never_gets_the_hole_of_a_last_hop() {
     let (moved, by_path, new) = (key(7, 1, 3), key(8, 1, 0), key(9, 1, 2));
@@ -68,7 +69,7 @@ fn one_lock_insertion_never_gets_the_hole_of_a_last_hop() {
         .explore([9, 9]);
 }
 
-/// A hole that is on its way along a path may be filled: the path is then spoiled, and nothing is lost.
+/// The hole of a path may be filled before the path is complete: the path is then spoiled, and nothing is lost.
 #[test]
 fn one_lock_insertion_spoils_a_path_or_finds_no_room() {
     let (near, far) = (key(7, 0, 1), key(8, 1, 2));
@@ -80,11 +81,11 @@ fn one_lock_insertion_spoils_a_path_or_finds_no_room() {
         .explore([12, 30]);
 }
 
-/// Two keys of one class, one of them unique. If the other insertion has returned, the unique one sees its copy.
+/// Two insertions of one class, one of them unique. If the other one has returned, the unique one sees its copy.
 #[test]
 fn one_lock_against_unique_counts_right() {
     for (class, executions) in [(key(7, 0, 1), [24, 30]), (key(7, 1, 0), [24, 30])] {
-        // The flag says that the other insertion has returned. It orders nothing: what is seen is seen by way of the locks.
+        // The flag says that the other insertion has returned. It orders nothing: the copy is visible through the locks.
         type Flagged = (Arc<World>, AtomicBool);
         let world = || Arc::new((World::new(16, 4, 0), AtomicBool::new(false)));
         let left = move |(world, _): &Flagged| world.left(&[class], 0);
@@ -107,10 +108,10 @@ fn insert_and_remove(stays: Class) -> Vec<Op<World>> {
 }
 
 models! {
-    /// As the models of equal_fingerprint.
+    /// As in the models of equal_fingerprint.
     one_lock_removal_of_a_copy_is_never_missed_at_16_bits =>
         removal_of_a_copy_is_never_missed(16, 0, [165, 165, 225, 225], insert_and_remove);
-    /// Bucket 1 lies in two words, the first of them with bucket 0.
+    /// Bucket 1 is in two words, and shares the first of them with bucket 0.
     one_lock_removal_of_a_copy_is_never_missed_at_13_bits =>
         removal_of_a_copy_is_never_missed(13, 4, [1092, 4683, 1440, 5991], insert_and_remove);
 }
@@ -139,7 +140,7 @@ fn one_lock_insertion_against_a_removal_at_a_full_bucket() {
         .explore([9, 15]);
 }
 
-/// `count` returns 1 or 2, and what it has counted is in the sum of all.
+/// `count` returns 1 or 2, and what it has counted is in the sum of all counts.
 #[test]
 fn one_lock_against_count_is_exact() {
     for class in [key(7, 0, 1), key(7, 1, 0)] {
@@ -150,12 +151,12 @@ fn one_lock_against_count_is_exact() {
     }
 }
 
-/// The task has another bucket's lock, too, and the insertion the upper one.
+/// The task also holds the lock of another bucket, and the insertion needs the upper one.
 #[test]
 fn one_lock_insertion_and_a_task_for_the_last_slot_have_one_winner() {
     let plan = plan(16, 4, 0);
     let [one, other] = [key_in(&plan, 7, 1, 0), key_in(&plan, 8, 0, 1)];
-    // All buckets, so that no key can make room.
+    // All buckets are full, so that no key can make room.
     let world = || World::new(16, 4, 0).full(0, 4, 20).full(2, 4, 20).full(3, 4, 20).full(1, 3, 20);
     race("there was one slot", world, &[one, other], 15)
         .threads(insert_into_first(one), task([Insert(other)]))
@@ -180,7 +181,7 @@ fn one_lock_insertion_against_clear_keeps_the_count_exact() {
         .explore([9, 12]);
 }
 
-/// A bucket has one slot left and its pair has another: both keys get in, whether or not both have chosen the same slot.
+/// One slot is left in each bucket of the pair: both keys are stored, whether or not both have chosen the same slot.
 #[test]
 fn one_lock_whole_insertions_use_both_buckets() {
     let (one, other) = (key(7, 1, 0), key(8, 1, 0));
@@ -190,7 +191,7 @@ fn one_lock_whole_insertions_use_both_buckets() {
         .explore([30]);
 }
 
-/// A class has all slots of its pair but one: it is refused for its copies, not for lack of room.
+/// A class occupies all slots of its pair but one: the second insertion is refused for its copies, not for lack of room.
 #[test]
 fn one_lock_whole_insertions_of_one_class_too_many() {
     let class = key(7, 0, 1);
@@ -199,7 +200,7 @@ fn one_lock_whole_insertions_of_one_class_too_many() {
         .explore([30]);
 }
 
-/// The same while a copy is removed: refused or not, the count tells which.
+/// The same while a copy is removed: refused or not, the count agrees.
 #[test]
 fn one_lock_whole_insertion_against_a_removal_of_a_saturated_class() {
     let class = key(7, 0, 1);

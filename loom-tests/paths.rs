@@ -1,14 +1,14 @@
-//! H1, H4, H5: paths of several hops, whole and spoiled.
+//! H1, H4, H5: paths of several hops, complete and spoiled.
 
 use super::harness::*;
 use crate::layout::Class;
 use crate::raw::Put;
 use std::sync::Arc;
 
-/// A bucket of 32-bit slots, two words: the key in the upper one, an empty slot in the lower, the rest filled.
+/// A bucket of 32-bit slots, in two words: the key in the upper word, an empty slot in the lower one, the others full.
 ///
-/// The hole that a path leaves and the slot that its next hop fills are then in different words. A thread's second store
-/// to one word hides the loads between the two from loom, and with both in one word a model explores next to nothing.
+/// The hole that a path leaves and the slot that its next hop fills are then in different words. A thread's second store to a word
+/// hides the loads between the two from loom, so with both in one word a model explores next to nothing.
 fn key_above_a_hole(world: Arc<World>, key: Class, fillers: u32) -> Arc<World> {
     let bucket = key.first.get();
     world.full(bucket, 3, fillers).with(key).without(self::key(fillers, bucket, bucket))
@@ -16,7 +16,7 @@ fn key_above_a_hole(world: Arc<World>, key: Class, fillers: u32) -> Arc<World> {
 
 /// A path through buckets 0, 1, 2 and so on, carried out from its end while one of its keys is looked up.
 fn path_is_never_missed<const HOPS: usize>(stripe_shift: u32, executions: &[usize]) {
-    // The new key's pair is bucket 0 and one beyond the path, both full.
+    // The pair of the new key is bucket 0 and one beyond the path, both full.
     let beyond = (HOPS as u32 + 1) | 1;
     let buckets = (beyond + 1).next_power_of_two();
     let plan = plan(32, buckets, stripe_shift);
@@ -41,8 +41,8 @@ models! {
     path_of_three_hops_is_never_missed => path_is_never_missed::<3>(1, &[9123, 1932, 16707, 2367, 3273, 486]);
 }
 
-/// A key of the path is removed while the path is carried out: it is removed once, wherever it is, and the new key is
-/// in or not in, with the count to match.
+/// A key of the path is removed while the path is carried out: it is removed once, wherever it is; the new key is stored or not,
+/// and the count agrees.
 #[test]
 fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
     let (near, far, new) = (key(7, 0, 1), key(8, 1, 2), key(9, 0, 1));
@@ -52,8 +52,8 @@ fn path_spoiled_by_a_removal_leaves_the_counts_exact() {
         .explore([15, 36]);
 }
 
-/// Two insertions have found the same path: one carries it out, and the other sees that its hop is stale, though there
-/// would be room for another.
+/// Two insertions have found the same path: one carries it out, and the other sees that its hop is stale, although there would be
+/// room for another.
 #[test]
 fn path_found_twice_is_carried_out_once() {
     let (moved, one, other) = (key(7, 0, 1), key(8, 0, 2), key(9, 0, 2));
@@ -63,8 +63,8 @@ fn path_found_twice_is_carried_out_once() {
         .explore([12]);
 }
 
-/// Two keys of one class: a copy by a path, under the locks of its last hop alone, and a unique one that finds room in the
-/// other bucket. The bucket of both is the upper one of each pair of locks.
+/// Two insertions of one class: a copy by a path, under the locks of its last hop alone, and a unique one that finds room in the
+/// other bucket. Their common bucket is the upper one of each pair of locks.
 #[test]
 fn copy_by_path_against_unique_counts_right() {
     let (moved, class) = (key(7, 3, 1), key(9, 3, 2));
@@ -73,7 +73,7 @@ fn copy_by_path_against_unique_counts_right() {
         .explore([9, 9]);
 }
 
-/// Two paths end in the last empty slot of one bucket: one key moves there, and the other sees that there is no room.
+/// Two paths end in the last empty slot of one bucket: one key moves there, and the other insertion sees that there is no room.
 #[test]
 fn paths_that_meet_in_one_hole_move_one_key() {
     let (one, other) = (key(7, 0, 2), key(8, 1, 2));

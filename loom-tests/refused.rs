@@ -1,4 +1,4 @@
-//! H14: refusals without the locks of a whole shard. A search is data here, in vain in a table that was full.
+//! H14: refusals without the locks of a whole shard. A search is given as data, and was made in vain while the table was full.
 
 use super::harness::*;
 use crate::layout::{Class, Mixed, Plan, Search};
@@ -6,23 +6,23 @@ use crate::raw::{Bare, Fixed, Put, RawFilter};
 use crate::sys::memory::HugePages;
 use std::sync::Arc;
 
-/// A table of four buckets, and what searches found in it when it was full.
+/// A table of four buckets, and the results of searches in it while it was full.
 struct Searched {
     world: Arc<World>,
     searches: Vec<Box<Search>>,
 }
 
-/// Key number `number` of those that lie in these buckets.
+/// Key number `number` among those with these two buckets.
 fn key(number: usize, first: u32, second: u32) -> Class {
     key_in(&plan(16, 4, 0), number, first, second)
 }
 
-/// From its pair, 0 and 1, ways lead to 3 and, read later, to 2.
+/// Its pair is buckets 0 and 1, from which paths lead to bucket 3 and, read later, bucket 2.
 fn new() -> Class {
     key(7, 0, 1)
 }
 
-/// Four full buckets, in which so many threads have searched for room for the new key.
+/// Four full buckets, in which this number of threads have searched for room for the new key.
 fn full(stripe_shift: u32, searches: usize) -> Searched {
     let keys = [(0, 3, 1), (0, 1, 3), (1, 2, 1), (1, 0, 3), (2, 3, 4), (3, 2, 4)];
     let keys = keys.into_iter().flat_map(|(first, second, keys)| (0..keys).map(move |at| key(at, first, second)));
@@ -40,7 +40,7 @@ fn on_a_large_stack<W: Clone + Send + 'static, R: Send + 'static>(
     join(spawn(move || work(&world)))
 }
 
-/// Whether the new key is refused by what this search has found.
+/// Whether the new key is refused on the ground of this search.
 fn refuses(search: usize) -> Op<Searched> {
     op(move |Searched { world, searches }: &Searched| {
         let Ok(refused) = world.shard().was_full(Fixed, &searches[search], new(), Put::COPY, ());
@@ -52,12 +52,13 @@ fn of(step: Op<World>) -> Op<Searched> {
     op(move |Searched { world, .. }: &Searched| step(world))
 }
 
-/// There is a hole in bucket 2, and then in bucket 3: the steps fill the one with the copy of a class that is in the other, so that each
-/// bucket, when it is full, holds what it held.
+/// There is a hole in bucket 2, and then in bucket 3: the steps fill one with the copy of a class that was in the other, so that
+/// each bucket has its former content whenever it is full.
 fn is_never_refused<const STEPS: usize>(executions: [[usize; 2]; 2], steps: fn(Class) -> [Op<World>; STEPS]) {
-    // With a copy of it in bucket 3.
+    // One copy of it is in bucket 3.
     let class = key(3, 2, 3);
-    // In one stripe first, where counts do not tell: fewer executions of the other would be said first.
+    // In one stripe first, where the counts do not show the change, so that a fault fails by its rule and not by the number of
+    // executions.
     for (stripe_shift, executions) in executions.into_iter().enumerate().rev() {
         let world = move || {
             let full = full(stripe_shift as u32, 1);
@@ -73,12 +74,12 @@ fn is_never_refused<const STEPS: usize>(executions: [[usize; 2]; 2], steps: fn(C
 
 models! {
     refused_beside_a_hole_that_moves => is_never_refused([[2073, 1047], [1035, 525]], |class| [moves(class)]);
-    /// In one stripe, the number of slots is then what it was.
+    /// In one stripe, the number of slots in use is the same afterwards.
     refused_beside_a_removal_and_an_insertion =>
         is_never_refused([[576, 312], [288, 162]], |class| [remove(class), insert_into_first(class.turned())]);
 }
 
-/// A key is refused if there was no room at one moment, and not after a removal.
+/// A key is refused if there was no room at one moment, but not after a removal.
 #[test]
 fn refused_beside_a_removal() {
     Race::new("a key was refused after a removal", || Arc::new(full(1, 2)), |_| Vec::new())
@@ -88,7 +89,7 @@ fn refused_beside_a_removal() {
         .explore([16266, 3030]);
 }
 
-/// A table that may be split does not refuse, and after its last split there is room.
+/// A table that may still split does not refuse, and after its last split there is room.
 #[test]
 fn refused_during_the_last_split() {
     type Growing = (Arc<RawFilter<Bare>>, Mixed, Box<Search>);

@@ -1,11 +1,11 @@
-//! H1, H6: a lookup during the relocation of its key, or of its neighbour.
+//! H1, H6: a lookup, concurrent with the relocation of its key or of a neighbour.
 
 use super::harness::*;
 use crate::layout::Class;
 use crate::raw::Put;
 
-/// A lookup of a key that moves once, in both directions, in one stripe or two. In bucket 1 it has `below` slots below it.
-/// `look` is how it is looked up. Behind the stripes of the key there is one more.
+/// A lookup by `look` of a key that moves once, in either direction, within one stripe or between two. In bucket 1, `below` slots
+/// below it are in use. One more stripe follows those of the key.
 pub(super) fn relocation_is_never_missed(
     width: u32,
     stripe_shift: u32,
@@ -15,9 +15,9 @@ pub(super) fn relocation_is_never_missed(
 ) {
     let plan = plan(width, 2 * 2.max(1 << stripe_shift), stripe_shift);
     let up = key_in(&plan, 0, 0, 1);
-    // Not those of the key.
+    // Fingerprints other than that of the key.
     let fillers = if up.fingerprint.get() > below { 1 } else { up.fingerprint.get() + 1 };
-    // The order in which a miss is possible comes first: a fault is reported as one, not by the count of executions.
+    // The case in which a miss is possible comes first, so that a fault fails by a missed key and not by the number of executions.
     let cases = [up, up.turned()].into_iter().flat_map(|moved| [(moved, moved.turned()), (moved, moved)]);
     for (number, (moved, looked_up)) in cases.enumerate() {
         let world = move || World::new(width, plan.buckets, stripe_shift).full(1, below, fillers).with(moved);
@@ -39,17 +39,17 @@ models! {
     /// Bucket 1 of 12-bit slots begins at bit 48: its slot 1 straddles two words.
     relocation_is_never_missed_in_straddling_slots =>
         relocation_is_never_missed(12, 2, 1, World::contains, [1092, 1092, 4683, 2175, 1440, 1440, 5991, 3192]);
-    /// Slot 3 of bucket 1 is a part of a word that holds all buckets.
+    /// Slot 3 of bucket 1 shares a word with all buckets.
     relocation_is_never_missed_at_4_bits =>
         relocation_is_never_missed(4, 2, 3, World::contains, [303, 303, 303, 303, 471, 471, 471, 471]);
     relocation_is_never_missed_at_8_bits =>
         relocation_is_never_missed(8, 1, 1, World::contains, [303, 303, 303, 303, 471, 471, 471, 471]);
-    /// Bucket 1 of 28-bit slots lies in three words, and its slot 3 in the third of them.
+    /// Bucket 1 of 28-bit slots is in three words, and its slot 3 in the third of them.
     relocation_is_never_missed_in_a_bucket_of_three_words =>
         relocation_is_never_missed(28, 2, 3, World::contains, [165, 120, 165, 120, 225, 183, 225, 183]);
 }
 
-/// A lookup of a key that moves there and back, `HOPS` times in all.
+/// A lookup of a key that moves to its other bucket and back, `HOPS` times in all.
 fn moves_there_and_back<const HOPS: usize>(
     stripe_shift: u32,
     looked_up: Class,
@@ -67,20 +67,20 @@ fn moves_there_and_back<const HOPS: usize>(
         .explore([executions]);
 }
 
-/// The version of the first move must not pass for that of the second.
+/// The version of the first move must differ from that of the second.
 #[test]
 fn two_relocations_there_and_back_are_never_missed() {
     moves_there_and_back::<2>(0, key(7, 0, 1), 858, &["repeated"]);
     moves_there_and_back::<2>(0, key(7, 1, 0), 1597, &["repeated"]);
 }
 
-/// A lookup that misses the key twice looks a third time.
+/// A lookup that has missed its key twice tries a third time.
 #[test]
 fn three_relocations_are_never_missed() {
     moves_there_and_back::<3>(1, key(7, 1, 0), 7908, &["repeated", "repeated twice"]);
 }
 
-/// The last hop, which moves a key out of a full pair and puts the new key into the hole: neither is missed.
+/// The last hop moves a key out of a full pair and stores the new key in its slot: neither key is missed.
 #[test]
 fn last_hop_is_never_missed() {
     let plan = plan(16, 4, 0);
@@ -95,14 +95,14 @@ fn last_hop_is_never_missed() {
     }
 }
 
-/// H6: a slot that shares a word, and straddles into the next, is written while its neighbour stays where it is.
+/// H6: a slot that shares a word with its neighbour, and straddles into the next, is written while the neighbour stays.
 #[test]
 fn neighbours_in_the_same_words_stay_found() {
-    // Slot 1 of bucket 1 straddles, and both of its parts hold bits.
+    // Slot 1 of bucket 1 straddles two words, and both of its parts have bits set.
     let plan = plan(12, 4, 2);
     let [before, between, after] = [1, 0, 2].map(|number| key_in(&plan, number, 1, 0));
     for looked_up in [before, after] {
-        // So that they go to bucket 1.
+        // Bucket 0 is full, so that all keys go to bucket 1.
         let world = move || World::new(12, 4, 2).full(0, 4, 20).with(before).with(between).with(after).without(between);
         race("a neighbour that stayed where it is was missed", world, &[before, between, after], 4)
             .thread([finds(looked_up)])

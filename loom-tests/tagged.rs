@@ -1,5 +1,5 @@
-//! Time in the slot: ticks during lookups and writes, on slots of 16 bits with tags of 2 (4 epochs come round), and of 12
-//! with 4, where a slot straddles two words and its tag does not.
+//! Expiring keys: ticks concurrent with lookups and writers, on 16-bit slots with tags of 2 bits (a cycle of 4 epochs), and on
+//! 12-bit slots with tags of 4 bits, where a slot straddles two words and its tag does not.
 
 use super::harness::{self, Op, Race, finds, hop, join, key, key_in, moves, op, plan, spawn};
 use crate::layout::{Class, Extent, Plan, Tags};
@@ -7,28 +7,29 @@ use crate::raw::{Assembly, Fixed, IfPresent, Put, Tagging};
 use crate::sys::memory::HugePages;
 use std::sync::{Arc, Mutex};
 
-/// The longest life of tags of 2 bits.
+/// The longest life with tags of 2 bits.
 const MOST: u32 = 3;
 
 pub(super) type World = harness::World<Tagging>;
 
 impl World {
-    /// Two buckets, each a word and a stripe.
+    /// Two buckets, each of one word and one stripe.
     fn small() -> Arc<Self> {
         World::of(&small())
     }
 
-    /// The same with a class that is stored once. In bucket 0: the lower empty slot decides. The next copy goes to bucket 1.
+    /// The same with one copy of class 0, in bucket 0, since an insertion takes the lower empty slot. The next copy goes to bucket
+    /// 1.
     fn holding(value: u32) -> Arc<Self> {
         World::small().with(class(0), value)
     }
 
-    /// As an insertion, where there is room; `None` if there is none. Returns what the class had.
+    /// Inserts, and returns the previous value of the class; `None` if there is no room.
     pub(super) fn put(&self, class: Class, value: u32, if_present: IfPresent) -> Option<u32> {
         self.place(class, Put { value, if_present })
     }
 
-    /// Stores a class that is absent in the lower empty slot of its pair.
+    /// Stores an absent class in the lower empty slot of its pair.
     pub(super) fn store(&self, class: Class, value: u32) {
         assert_eq!(self.put(class, value, IfPresent::Another), Some(0));
     }
@@ -38,7 +39,7 @@ impl World {
         self
     }
 
-    /// With keys that have no other bucket in the lowest empty slots of this one.
+    /// Fills the lowest empty slots of this bucket with keys that have no other bucket.
     fn full(self: Arc<Self>, bucket: u32, slots: u32, from: u32, value: u32) -> Arc<Self> {
         (from..from + slots).fold(self, |world, fingerprint| world.with(key(fingerprint, bucket, bucket), value))
     }
@@ -59,17 +60,17 @@ fn small() -> Plan {
     plan(16, 2, 0).with_tags(2)
 }
 
-/// Slots of 12 bits, which straddle words, with tags of 4, which do not.
+/// 12-bit slots, which straddle words, with tags of 4 bits, which do not.
 fn straddling() -> Plan {
     plan(12, 4, 2).with_tags(4)
 }
 
-/// Of the small world.
+/// A class of the small world.
 fn class(number: usize) -> Class {
     key_in(&small(), number, 0, 1)
 }
 
-/// Of which the values of these classes are left, one after the other.
+/// A race that ends with the values of these classes and the number of slots in use.
 pub(super) fn race(
     rule: &'static str,
     world: impl Fn() -> Arc<World> + Send + Sync + 'static,
@@ -82,7 +83,7 @@ pub(super) fn race(
     })
 }
 
-/// Of which the numbers of copies are left.
+/// A race that ends with the numbers of copies.
 fn race_for_slots(
     rule: &'static str,
     world: impl Fn() -> Arc<World> + Send + Sync + 'static,
@@ -93,7 +94,7 @@ fn race_for_slots(
     })
 }
 
-/// What is dead in the end stays dead, and slots in use are counted. `left` says what is left before that.
+/// A race that ends with the numbers of copies, and checks that dead keys stay dead and that the count of slots in use is right.
 fn race_of_the_dead<const CLASSES: usize>(
     rule: &'static str,
     world: impl Fn() -> Arc<World> + Send + Sync + 'static,
@@ -110,7 +111,7 @@ fn race_of_the_dead<const CLASSES: usize>(
     })
 }
 
-/// Whether what a lookup finds is this.
+/// Applies `is` to the values that a reader finds.
 fn reads(class: Class, is: fn(&[u32]) -> usize) -> Op<World> {
     op(move |world: &World| is(&world.values(class)))
 }
@@ -119,12 +120,12 @@ fn store(class: Class, value: u32) -> Op<World> {
     op(move |world: &World| world.store(class, value))
 }
 
-/// Whether it is stored.
+/// Returns whether it was stored.
 fn put(class: Class, value: u32) -> Op<World> {
     op(move |world: &World| world.put(class, value, IfPresent::Another).is_some())
 }
 
-/// What the class had.
+/// Returns the previous value of the class.
 pub(super) fn adds(class: Class, value: u32, renews: bool) -> Op<World> {
     op(move |world: &World| world.put(class, value, IfPresent::Add { renews }).expect("there is room") as usize)
 }
@@ -141,8 +142,8 @@ pub(super) fn tick() -> Op<World> {
     op(|world: &World| _ = world.raw.advance())
 }
 
-/// A lookup by each of its candidates first, concurrently with what a writer does; the class is never absent. `repeats` says of each
-/// candidate whether lookups by it must have been seen to begin again.
+/// Lookups that read either bucket first, concurrent with a writer. The class is present throughout. `repeats` states for each of
+/// the two lookups whether a repetition must occur.
 fn never_missed(
     executions: [usize; 4],
     world: fn() -> Arc<World>,
@@ -159,16 +160,16 @@ fn never_missed(
     }
 }
 
-/// One copy dies and is swept, at the second tick; another of the class was stored before that, where the lookup may have read
-/// already: the copy of one tick lies in bucket 0, the next one in bucket 1.
+/// One copy dies at the second tick and is swept. Another copy of the class is stored before that, in bucket 1, which the lookup
+/// may already have read.
 #[test]
 fn stored_again_before_death_is_never_missed() {
     let writes = || vec![store(class(0), MOST), tick(), tick()];
     never_missed([36, 168, 288, 660], || World::holding(1), class(0), writes, [false, true]);
 }
 
-/// As before, but stored by one thread, and the tick made by another that waited for it and locks nothing, for all is swept:
-/// whoever sees the tick sees the copy.
+/// As before, but one thread stores, and another one waits for it and makes the tick, under no lock since all is swept: a thread
+/// that sees the tick sees the copy.
 #[test]
 fn stored_again_by_another_thread_is_never_missed() {
     let world = || {
@@ -187,14 +188,14 @@ fn stored_again_by_another_thread_is_never_missed() {
         .explore([30, 20]);
 }
 
-/// After a tick a copy that is renewed for the longest time has the tag that was dead before it.
+/// A copy that is renewed for the longest time after a tick has the tag that was dead before the tick.
 #[test]
 fn renewed_beside_a_tick_is_never_missed() {
     let writes = || vec![tick(), raise(class(0), MOST)];
     never_missed([54, 54, 72, 72], || World::holding(2), class(0), writes, [true, true]);
 }
 
-/// As before, in a block of a batch.
+/// As before, for a block of a batch.
 #[test]
 fn renewed_beside_a_tick_is_never_missed_by_a_batch() {
     race("a key that lives was missed", || World::holding(2), &[class(0)])
@@ -204,7 +205,7 @@ fn renewed_beside_a_tick_is_never_missed_by_a_batch() {
         .explore([174, 150]);
 }
 
-/// The tag that was dead when the lookup began comes round while it is under way.
+/// The tag that is dead when the lookup begins is in use again before it ends.
 #[test]
 fn a_lookup_that_sleeps_while_epochs_come_round_misses_nothing() {
     let raise = || raise(class(0), MOST);
@@ -212,10 +213,10 @@ fn a_lookup_that_sleeps_while_epochs_come_round_misses_nothing() {
     never_missed([11661, 11661, 25239, 25239], || World::holding(2), class(0), writes, [true, true]);
 }
 
-/// The slot straddles two words, its tag lies in one: a lookup sees the old deadline or the new one, both alive.
+/// The slot straddles two words, and its tag is in one: a lookup sees the old deadline or the new one, both alive.
 #[test]
 fn renewed_in_a_straddling_slot_is_never_missed() {
-    // Epoch 5. The tag goes from 6 to 9: by halves it would pass through 5, which is dead.
+    // Epoch 5. The tag changes from 6 to 9; written in halves, it would pass through 5, which is dead.
     let world = || {
         let world = World::of(&straddling()).later(5).full(1, 1, 20, 15).full(2, 4, 30, 15);
         world.with(key_in(&straddling(), 0, 1, 2), 1)
@@ -235,8 +236,8 @@ fn renewed_beside_a_relocation_is_never_missed() {
         .explore([7680]);
 }
 
-/// A writer that waited for its lock while time went on judges by the new epoch: what looks dead by the old one may be a
-/// key that was stored a moment ago.
+/// A writer that waited for its lock during a tick must judge by the new epoch: a slot that is dead by the old one may hold a key
+/// that was just stored.
 #[test]
 fn overwriting_takes_no_live_slot() {
     let world = || World::small().full(0, 3, 20, MOST).full(1, 4, 30, MOST);
@@ -246,7 +247,7 @@ fn overwriting_takes_no_live_slot() {
         .explore([54, 126]);
 }
 
-/// Where one lock, or the two of a hop, are enough for a writer, it reads the epoch under them, too.
+/// A writer that takes only one lock, or the two of a hop, reads the epoch under them, too.
 fn overwriting_without_the_pair_takes_no_live_slot(executions: [usize; 2], store: Op<World>) {
     let world = || World::small().full(0, 3, 20, MOST).full(1, 3, 30, MOST).with(class(2), MOST);
     race_for_slots("one slot takes one key", world, [0, 1, 2].map(class))
@@ -271,7 +272,7 @@ fn overwriting_by_a_last_hop_takes_no_live_slot() {
     overwriting_without_the_pair_takes_no_live_slot([54, 126], op(store));
 }
 
-/// Whatever epoch the insertion has read, the key has its time, less the tick at the most.
+/// Whichever epoch the insertion has read, the key has its time, less at most the tick.
 #[test]
 fn tick_and_insertion_for_the_longest_time() {
     race("a key that lives was swept", World::small, &[class(0)])
@@ -279,8 +280,8 @@ fn tick_and_insertion_for_the_longest_time() {
         .explore([45, 69]);
 }
 
-/// A pass waits for the writer that holds a stripe: nothing is stored by an epoch before the last one. Else what should be
-/// long dead would live again.
+/// A tick waits for the writer that holds a stripe, so no key is stored with the tag of an epoch before the last one; such a key
+/// could live again after its death.
 fn stalled_writer_stores_by_the_last_epoch(executions: [usize; 2], store: Op<World>) {
     race_of_the_dead("a dead key lives again", World::small, [class(0)])
         .thread([store])
@@ -299,7 +300,7 @@ fn stalled_one_lock_writer_stores_by_the_last_epoch_or_this_one() {
     stalled_writer_stores_by_the_last_epoch([51, 111], op(store));
 }
 
-/// From a stripe that is not yet swept to one that is, only what lives is moved.
+/// A relocation from a stripe that has not been swept to one that has moves live copies only.
 #[test]
 fn relocation_beside_a_sweep_brings_nothing_back() {
     // The fillers make room in bucket 0, which is swept first.
@@ -311,7 +312,7 @@ fn relocation_beside_a_sweep_brings_nothing_back() {
         .explore([378, 474]);
 }
 
-/// Of two that see a key at the same time, one is told that it is new.
+/// Of two threads that see a key at the same time, one is told that it is new.
 #[test]
 fn seen_twice_is_new_once() {
     let sees = |class| op(move |world: &World| world.put(class, MOST, IfPresent::Raise) == Some(0));
@@ -331,7 +332,7 @@ fn counted_beside_a_relocation_adds_up() {
         .explore([1714]);
 }
 
-/// A value that is there throughout is read, though another of the class is found too.
+/// A value that is present throughout is read, even if the reader finds another copy of the class.
 #[test]
 fn values_beside_a_relocation_are_all_read() {
     race("a value was missed", || World::holding(1).with(class(0), 2), &[class(0)])
@@ -341,7 +342,7 @@ fn values_beside_a_relocation_are_all_read() {
         .explore([744, 696]);
 }
 
-/// Store buffering between the epoch and a word: a tick and an insertion have both returned, so one of the two threads
+/// Store buffering between the epoch and a word: once a tick and an insertion have both returned, at least one of the two threads
 /// sees what the other did.
 #[test]
 fn ticks_are_visible_when_they_return() {
@@ -351,7 +352,7 @@ fn ticks_are_visible_when_they_return() {
         .explore([204]);
 }
 
-/// Four epochs are a whole cycle, which a long advance skips. A clone takes with it what is stored behind the clear, and
+/// Four epochs are a whole cycle, which a long advance skips. A clone includes the keys that are stored after the clear, and
 /// advances like the filter.
 #[test]
 fn a_clone_beside_a_long_advance_is_as_old_as_the_filter() {
@@ -367,11 +368,11 @@ fn a_clone_beside_a_long_advance_is_as_old_as_the_filter() {
         .explore([75, 168]);
 }
 
-/// A snapshot copies one shard after the other, with ticks in between: the tags of each are meant by the epoch at which it was
-/// copied, and what is read goes on at the latest.
+/// A snapshot copies one shard after the other, with ticks in between. The tags of each shard refer to the epoch at which it was
+/// copied, and the loaded filter continues from the latest of them.
 #[test]
 fn shards_copied_at_different_epochs_keep_their_deadlines() {
-    /// With the words, the count and the epoch of each shard that was copied.
+    /// The world, and the words, the count and the epoch of each shard that was copied.
     type Copied = (Arc<World>, Mutex<Vec<(Vec<u64>, u64, u64)>>);
     let plan = Plan { shards: 2, ..plan(16, 2, 1).with_tags(2) };
     let (dies, stays) = (key_in(&plan, 0, 0, 1), key_in(&plan, 1, 0, 1));
@@ -444,11 +445,10 @@ fn a_tag_changed_beside_a_relocation_is_read() {
         .explore([15_999]);
 }
 
-/// A class mate comes with the tag of a key, and gets another one: of two copies with one tag, either may be the one that
-/// gets it.
+/// Another copy of the class is stored with the same tag, and one of the two gets a new tag; either may.
 #[test]
 fn a_tag_that_stays_is_read_while_a_copy_gets_another() {
-    // In bucket 1, the first of its mate.
+    // In bucket 1, the first bucket of `mate`.
     let mate = class(0).turned();
     race("a tag that stays is left out", move || World::small().with(mate, 1), &[class(0)])
         .thread([reads(class(0), |values| values.contains(&1).into())])
@@ -456,11 +456,11 @@ fn a_tag_that_stays_is_read_while_a_copy_gets_another() {
         .explore([744]);
 }
 
-/// A key moves into the slot that another one has left, while the slot's two words are read.
+/// A key moves into the slot that another key has left, while a reader reads the two words of that slot.
 #[test]
 fn values_in_two_words_are_of_one_key() {
     let class = key_in(&straddling(), 0, 1, 2);
-    // The sixth slot begins at bit 60: its tag is the end of one word, its fingerprint lies in the next.
+    // The sixth slot begins at bit 60: its tag is at the end of one word, its fingerprint in the next.
     let world = move || World::of(&straddling()).full(1, 4, 20, 15).with(class, 1);
     let leaves = |world: &World| world.shard().remove(Fixed, key(21, 1, 1), None) == Ok(15);
     race("the value of another key", world, &[class])
@@ -470,7 +470,7 @@ fn values_in_two_words_are_of_one_key() {
         .explore([5681]);
 }
 
-/// A slot in two words is cleared: its tag turns into one that lives, when its fingerprint is gone.
+/// A slot in two words is swept. Its tag becomes one that is alive only when its fingerprint is gone.
 #[test]
 fn dead_while_it_is_swept() {
     let class = key_in(&straddling(), 0, 1, 2);

@@ -20,8 +20,8 @@ fn unique_against_insert_counts_right() {
         .explore([12, 12]);
 }
 
-/// Both have found the pair full and searched; one frees a slot for itself. The other must look for the key again, not
-/// only for room.
+/// Both threads have found the pair full and a path. One frees a slot and stores the key; the other must look for the key again,
+/// not only for room.
 #[test]
 fn unique_by_path_twice_admits_one() {
     let (class, here, there) = (key(7, 0, 1), key(8, 0, 2), key(9, 1, 3));

@@ -1,5 +1,5 @@
-//! Store buffering: a write is visible to every thread when it returns, so of two threads that each write one key and then
-//! look up the other's, at least one sees what the other has done. No model of a single class shows it.
+//! Store buffering: a write is visible to every thread when it returns, so of two threads that each write one key and then look up
+//! the other's, at least one finds it. No model of a single class shows this.
 
 use super::exclusive::Change::Insert;
 use super::exclusive::{FullPair, task};
@@ -8,8 +8,8 @@ use crate::layout::Class;
 use crate::raw::Put;
 use std::sync::Arc;
 
-/// Each thread makes the change in a world of its own and then asks the other world for it, so that the threads have no
-/// lock in common.
+/// Each thread changes a world of its own and then looks up the key in the other world, so that the threads have no lock in
+/// common.
 fn is_visible_when_it_returns(
     executions: usize,
     world: impl Fn() -> Arc<World> + Copy + Send + Sync + 'static,
@@ -37,7 +37,7 @@ models! {
     unique_insertions_are_visible_when_they_return => pair(30, 0, insert_unique);
 }
 
-/// The key comes into the slot that a last hop has freed.
+/// The key is stored in the slot that a last hop has freed.
 #[test]
 fn insertions_by_a_path_are_visible_when_they_return() {
     let full = FullPair::new(16, 0, 0, 0);

@@ -1,5 +1,5 @@
-//! Counts within a window: additions, subtractions and lookups of counts beside ticks, relocations and each other, on slots of 16
-//! bits with 2 of a time (4 epochs come round) and 2 of a count.
+//! Counts within a window: additions, subtractions and reads of counts, concurrent with ticks, relocations and each other, on
+//! 16-bit slots with 2 bits for the time (a cycle of 4 epochs) and 2 bits for the count.
 
 use super::harness::{Op, key_in, moves, op, plan};
 use super::tagged::{World, adds, race, tick};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The longest life.
 const MOST: u32 = 3;
 
-/// The value of a count with so many epochs left.
+/// The value of a count with this number of epochs left.
 const fn value(epochs: u32, count: u32) -> u32 {
     epochs << 2 | (count - 1)
 }
@@ -23,7 +23,7 @@ fn class() -> Class {
     key_in(&in_windows(), 0, 0, 1)
 }
 
-/// With the class of this value, in bucket 0: there the lower empty slot decides.
+/// A world with one copy of the class, in bucket 0, since an insertion takes the lower empty slot.
 fn holding(value: u32) -> Arc<World> {
     World::of(&in_windows()).with(class(), value)
 }
@@ -32,7 +32,7 @@ fn add() -> Op<World> {
     adds(class(), value(MOST, 1), false)
 }
 
-/// The count that a reader sees: none, one, or 9 for more than one.
+/// The count that a reader sees: 0 without a copy, 9 with more than one.
 fn counts() -> Op<World> {
     op(|world: &World| match world.values(class())[..] {
         [] => 0,
@@ -41,12 +41,13 @@ fn counts() -> Op<World> {
     })
 }
 
-/// The largest one.
+/// The largest count that a reader sees.
 fn count_of_any(class: Class) -> Op<World> {
     op(move |world: &World| world.values(class).iter().map(|value| (value & 3) as usize + 1).max().unwrap_or(0))
 }
 
-/// Counts in the window that ends, or in the next one; by an epoch of before its locks, it would take the next window for dead.
+/// Each addition counts in the window that ends or in the next one. By the epoch from before it took its locks, a writer would
+/// take the next window for dead.
 #[test]
 fn added_beside_the_tick_that_ends_the_window() {
     race("an addition is lost", || holding(value(1, 2)), &[class()])
@@ -55,7 +56,7 @@ fn added_beside_the_tick_that_ends_the_window() {
         .explore([63, 144]);
 }
 
-/// The window that ends leaves no room below the limit, and the next one leaves room for one of two.
+/// The window that ends is at its limit, and the next one has room for one of two additions.
 #[test]
 fn a_limit_holds_beside_the_tick_that_ends_the_window() {
     let try_add = || {
@@ -68,7 +69,7 @@ fn a_limit_holds_beside_the_tick_that_ends_the_window() {
         .explore([54, 126]);
 }
 
-/// No addition is lost during a relocation, whichever copy it finds, and a subtraction takes one.
+/// During a relocation, no addition is lost, whichever copy it finds, and the subtraction takes one.
 #[test]
 fn added_and_subtracted_beside_a_relocation() {
     let subtract = |world: &World| {
@@ -83,7 +84,7 @@ fn added_and_subtracted_beside_a_relocation() {
         .explore([1714]);
 }
 
-/// Beside additions and a relocation.
+/// Two reads of a count, concurrent with an addition and a relocation.
 #[test]
 fn successive_counts_never_fall() {
     race("a count fell", || holding(value(2, 1)), &[class()])
@@ -93,7 +94,7 @@ fn successive_counts_never_fall() {
         .explore([33_792, 23_790]);
 }
 
-/// A slot changes hands between two loads of it: time and count are of one load.
+/// A slot is reused between two loads: the time and the count must come from one load.
 #[test]
 fn a_count_is_of_the_key_that_was_alive() {
     let other = key_in(&in_windows(), 1, 0, 1);
@@ -104,7 +105,8 @@ fn a_count_is_of_the_key_that_was_alive() {
         .explore([21, 42]);
 }
 
-/// The next window of a key begins in the slot of the last one: by one store, so that no reader sees the old count within it.
+/// The next window of a key begins in the slot of the last one, by one store, so that no reader sees the old count in the new
+/// window.
 #[test]
 fn a_window_that_begins_anew_begins_at_one() {
     race("the count of a window that has ended", || holding(value(1, 3)).later(1), &[class()])

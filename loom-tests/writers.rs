@@ -1,4 +1,4 @@
-//! H3, H4, H9: writers against writers, and the counts after each.
+//! H3, H4, H9: writers concurrent with writers, and the counts after each.
 
 use super::harness::*;
 use crate::raw::Put;
@@ -11,7 +11,7 @@ fn inserts_for_the_last_slot_have_one_winner() {
         .explore([12]);
 }
 
-/// A full pair: one thread frees a slot and takes it back, another wants it. The one that loses is told.
+/// A full pair: one thread frees a slot and takes it again, and another one wants it. The thread that loses gets a refusal.
 #[test]
 fn insert_against_remove_and_insert_at_a_full_pair() {
     let (wanted, churned) = (key(7, 0, 1), key(8, 1, 0));
@@ -39,7 +39,7 @@ fn removals_of_one_copy_have_one_winner() {
         .explore([12]);
 }
 
-/// `count` takes the locks: in the middle of a relocation both copies stand in the table.
+/// `count` takes the locks, since during a relocation both copies are in the table.
 #[test]
 fn count_against_a_move_is_exact() {
     let moved = key(7, 0, 1);
@@ -67,8 +67,8 @@ fn crossing_pairs_do_not_deadlock() {
         .explore([12]);
 }
 
-/// Two last hops out of the same full pair, named in opposite order, into the same third stripe: no deadlock, and both
-/// keys get in. Copies lock two stripes each, unique keys three.
+/// Two last hops out of the same full pair, named in opposite order, into the same third stripe: no deadlock, and both keys are
+/// stored. Copies lock two stripes each, unique keys three.
 #[test]
 fn crossing_last_hops_do_not_deadlock() {
     let (near, far) = (key(7, 0, 3), key(8, 1, 3));

@@ -1,6 +1,6 @@
-//! Memory that is taken: a length that lies costs an error and not memory, for what a reader takes is a small multiple of
-//! what has arrived; and a bulk load takes what its documentation says. The memory of the whole program is counted, so
-//! its tests run one after the other.
+//! The memory of operations: a wrong length costs an error and no memory, since a reader takes a small multiple of what has
+//! arrived; and a bulk load takes the documented memory. The memory of the whole program is counted, so its tests run one after
+//! the other.
 
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
 use peak_alloc::PeakAlloc;
@@ -26,7 +26,7 @@ fn snapshot(capacity: usize, bits: u32, stripes: usize, metadata: &[u8]) -> Vec<
     written(|to| filter.snapshot().metadata(metadata).write_to(to))
 }
 
-/// What the work returns, and how much memory it took at most at one time, what it returns included.
+/// Returns the result of the work, and its peak memory, the result included.
 fn taken<R>(work: impl FnOnce() -> R) -> (R, usize) {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();
@@ -34,11 +34,12 @@ fn taken<R>(work: impl FnOnce() -> R) -> (R, usize) {
     (result, MEMORY.peak_usage() - before)
 }
 
-/// Reads, and checks how much memory that took at most at one time.
+/// Reads a snapshot, and checks the peak memory.
 #[track_caller]
 fn read(name: &str, bytes: &[u8]) -> Result<Filter, SnapshotError> {
-    // Words, their stripes, four times as large in the worst case, and the bytes of a shard. And as much as is asked
-    // for before it has arrived: 64 KiB to read into, and as much for words and for stripes that are not mapped. With several threads, the bytes of as many shards, and theirs for a task.
+    // Words, their stripes, which are at most four times as large, and the bytes of a shard. In addition, the memory allocated
+    // before anything has arrived: a buffer of 64 KiB, and as much each for words and for stripes that are not mapped. With
+    // several threads, the bytes of as many shards, and those of the tasks.
     let allowed = 6 * bytes.len() + (194 << 10);
     let par_allowed = allowed + bytes.len() + (4 << 10);
     let read_from = || Filter::read_from(bytes, hasher());
@@ -52,11 +53,11 @@ fn read(name: &str, bytes: &[u8]) -> Result<Filter, SnapshotError> {
     result
 }
 
-/// Bytes of a header without metadata, and of what stands before the words of a shard.
+/// The bytes of a header without metadata, and of the head of a shard.
 const HEADER: usize = 256;
 const HEAD: usize = 64;
 
-/// The header of a large filter, and a shard that begins as all do.
+/// The header of a large filter, and a shard that begins correctly.
 fn large_header(shards: u64, here: u64, reserve: u8) -> Vec<u8> {
     let (width, grows) = if reserve > 0 { (30_u8, 1_u8) } else { (32, 0) };
     let sealed = Sealed::new(snapshot(10, 8, 1, b""))
@@ -72,7 +73,7 @@ fn large_header(shards: u64, here: u64, reserve: u8) -> Vec<u8> {
     sealed.bytes[..HEADER + HEAD].to_vec()
 }
 
-/// Of 13 bytes a key in a block, 3 more at the most for its runs, and 1 MiB for each thread.
+/// 13 bytes per key of a block, at most 3 more for its runs, and 1 MiB per thread.
 #[test]
 fn a_bulk_load_takes_what_it_says() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +82,7 @@ fn a_bulk_load_takes_what_it_says() {
     let keys: Vec<u64> = (0..2_000_000).collect();
     let block = filter.config().shards << 15;
     assert!(block < keys.len());
-    // The pool's own memory is taken once.
+    // The memory of the pool itself is allocated once.
     pool.install(|| rayon::join(|| (), || ()));
     let load = || assert_eq!(filter.par_insert(&keys).refused, []);
     let stream = || assert_eq!(filter.bulk().insert_iter(&keys).refused, []);
@@ -95,7 +96,7 @@ fn a_bulk_load_takes_what_it_says() {
 #[test]
 fn a_length_that_lies_costs_no_memory() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    // The pool's own memory is taken once.
+    // The memory of the pool itself is allocated once.
     rayon::join(|| (), || ());
     let cut_off = |result| matches!(result, Err(SnapshotError::Truncated { .. }));
 
@@ -138,7 +139,7 @@ fn a_length_that_lies_costs_no_memory() {
     assert!(cut_off(read("nothing but a length", &promised.bytes[..16])));
 }
 
-/// Of a size that the allocator has: what the system maps is not counted here.
+/// Of a size that comes from the allocator, since mappings of the system are not counted here.
 #[test]
 fn a_filter_that_is_dropped_gives_its_memory_back() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,10 @@
-//! Contention: misses while writers relocate, and remove one of several copies, without pause. Each of these
-//! advances the version that a miss checks, so a miss may have to begin again; how often it did is counted here.
+//! Contention: lookups of absent keys while writers relocate keys, or remove one of several copies, without pause. Each such
+//! change advances the version that a miss checks, so the lookup may have to start again. The tests count the attempts.
 //!
-//! `CUCKOO_FULL=1 cargo test --release --lib contention -- --nocapture --test-threads=1` takes the figures; without the
-//! variable each case is short. Attempts are counted by the lookup's own thread, in the hook of `Step::Repeated`, which
-//! a lookup that does not repeat never passes. Writers of unit tests read one thread-local at each of their steps,
-//! which a release does not, and are slower by that. Latencies include the clock, whose own are printed.
+//! `CUCKOO_FULL=1 cargo test --release --lib contention -- --nocapture --test-threads=1` takes the figures; without the variable
+//! each case is short. Attempts are counted by the thread of the lookup, in the hook of `Step::Repeated`, which a lookup that does
+//! not repeat never reaches. Writers of unit tests read a thread-local at each of their steps, which makes them slower than those
+//! of a release. Latencies include the readings of the clock, whose own latency is printed.
 
 use crate::internal::panic_safety::{Class, class};
 use crate::internal::stalled_writer::Filter;
@@ -21,31 +21,32 @@ use std::time::Instant;
 
 const WRITERS: [usize; 4] = [1, 2, 4, 8];
 
-/// Of one shard.
+/// In one shard.
 const CAPACITY: usize = 240_000;
 
-/// Lookups of present keys, among those of absent ones.
+/// One lookup of a present key per this many of absent ones.
 const ONE_PRESENT_IN: usize = 16;
 
-/// Of the writers, during the lookups: the system may have all of these done before the first writer runs.
+/// The least number of rounds of the writers during the lookups. Without it, the system may finish all lookups before the first
+/// writer runs.
 const MIN_ROUNDS: u64 = 1000;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Storm {
-    /// Keys come and go at 95 % load, by relocations, and every fourth one is stored and removed a second time.
+    /// Keys are replaced at 95 % load, by relocations, and every fourth one is inserted and removed a second time.
     Churn,
-    /// Each writer has a class of four copies of its own, removes one and stores it again: a bump each time.
+    /// Each writer has a class of four copies of its own, removes one and inserts it again. Each time a version is bumped.
     Trade,
 }
 
-/// What a storm runs on.
+/// The filter and the keys of a storm.
 struct Scene {
     filter: Filter,
-    /// In the filter all the time.
+    /// Present throughout.
     stable: Vec<u64>,
-    /// Classes that are never in the filter.
+    /// Keys of classes that are never in the filter.
     absent: Vec<u64>,
-    /// In the filter, and not, for each writer.
+    /// For each writer, the keys in the filter and those in reserve.
     own: Vec<(Vec<u64>, Vec<u64>)>,
 }
 
@@ -60,7 +61,7 @@ impl Scene {
         for hash in 0..keys {
             filter.hashed().insert(&hash).unwrap();
         }
-        // A quarter stays; the rest is shared by the writers, who have as many keys in reserve.
+        // A quarter of the keys stays. The writers share the rest, and have as many in reserve.
         let share = keys * 3 / 4 / writers as u64;
         let own = |writer| {
             let first = keys / 4 + writer * share;
@@ -72,7 +73,7 @@ impl Scene {
     }
 }
 
-/// What a writer does until it is told to stop. Counts its rounds, and the copies that it removed.
+/// Writes until it is told to stop, and counts its rounds.
 fn write(storm: Storm, filter: &Filter, own: (Vec<u64>, Vec<u64>), stop: &Flag, rounds: &RelaxedCounter) {
     let (mut stored, mut spare) = own;
     if storm == Storm::Trade {
@@ -92,7 +93,7 @@ fn write(storm: Storm, filter: &Filter, own: (Vec<u64>, Vec<u64>), stop: &Flag, 
         if filter.hashed().insert(&spare[other]).is_ok() {
             std::mem::swap(&mut stored[at], &mut spare[other]);
         } else if filter.hashed().insert(&stored[at]).is_err() {
-            // The room was taken: by keys that find none themselves sooner or later.
+            // Other writers have taken the room; their keys in turn find none sooner or later.
             spare.push(stored.swap_remove(at));
             continue;
         }
@@ -102,14 +103,14 @@ fn write(storm: Storm, filter: &Filter, own: (Vec<u64>, Vec<u64>), stop: &Flag, 
     }
 }
 
-/// What was seen of the misses.
+/// The results of the lookups of absent keys.
 struct Seen {
     attempts: Histogram<u64>,
     nanoseconds: Histogram<u64>,
     seconds: f64,
 }
 
-/// Looks up absent keys, and now and then a present one: this many, and more until `enough`.
+/// Looks up absent keys and, now and then, a present one: this many, and more until `enough`.
 fn read(scene: &Scene, lookups: usize, enough: impl Fn() -> bool) -> Seen {
     let repeats = Rc::new(Cell::new(0));
     let counter = Rc::clone(&repeats);
@@ -141,7 +142,7 @@ fn read(scene: &Scene, lookups: usize, enough: impl Fn() -> bool) -> Seen {
     Seen { attempts, nanoseconds, seconds: begun.elapsed().as_secs_f64() }
 }
 
-/// Runs with this many writers.
+/// Runs a storm with this number of writers.
 fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
     let mut scene = Scene::new(stripes, writers);
     let stop = Flag::default();
@@ -151,7 +152,7 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
     let own = std::mem::take(&mut scene.own);
     let done = || rounds.iter().map(RelaxedCounter::get).sum::<u64>();
     let (seen, relocations, done) = thread::scope(|scope| {
-        // Also when an answer was wrong, which is then told.
+        // Also after a wrong answer, so that it is reported.
         let _stop = Stop(&stop);
         let spawn = |(own, rounds)| {
             let (filter, stop) = (&scene.filter, &stop);
@@ -170,7 +171,7 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
     });
     assert!(scene.stable.iter().all(|&hash| scene.filter.hashed().contains(&hash)));
     let Seen { attempts, nanoseconds, seconds } = seen;
-    // Far above all that was seen (docs/reliability.md), and far below a lookup that waits for writers.
+    // Far above all results (docs/reliability.md), and far below a lookup that waits for writers.
     assert!(attempts.mean() < 2.0 && attempts.max() < 100, "{:.3}, {} attempts", attempts.mean(), attempts.max());
     assert!(storm == Storm::Trade || relocations > 0, "the writers move nothing");
     let what = match storm {

@@ -1,5 +1,5 @@
-//! Lookups beside writers, on so few keys and threads that an interpreter of the memory model (`cargo xtask miri`) gets through
-//! them with many seeds: the code that ships, with the atomics of `core`.
+//! Lookups concurrent with writers, on so few keys and threads that an interpreter of the memory model (`cargo xtask miri`) can
+//! run them with many seeds: the shipped code, with the atomics of `core`.
 
 use crate::filter::hashing;
 use crate::layout::{Hop, Mixed, Plan};
@@ -7,10 +7,10 @@ use crate::raw::{Put, RawFilter};
 use crate::sys::memory::HugePages;
 use std::thread;
 
-/// Keys that stay, of a table of 32 slots.
+/// Keys that stay, in a table of 32 slots.
 const STAYING: u64 = 24;
 
-/// Keys that come and go.
+/// Keys that are inserted and removed.
 const OTHERS: u64 = 24;
 
 fn raced(plan: &Plan) {
@@ -47,7 +47,7 @@ fn keys_that_stay_are_found_while_tables_are_split() {
     });
 }
 
-/// A key that is moved to and fro between its buckets, by the step of a path.
+/// A key that moves back and forth between its buckets, by the step of a path.
 #[test]
 fn a_key_that_is_relocated_without_pause_is_found() {
     for bits in [8, 13, 16, 24] {

@@ -1,15 +1,15 @@
 //! Tests of the protocol from inside, with hooks at the steps of an operation (`sys::steps`).
 //!
-//! | folder or file  | what it shows                                                                            |
-//! |-----------------|------------------------------------------------------------------------------------------|
-//! | stalled_writer  | a writer that is stopped at any step delays no lookup                                    |
-//! | panic_safety    | a thread that dies at any step leaves the filter usable                                  |
-//! | raced_lookup    | every kind of lookup finds a key that moves at each of its steps                         |
-//! | few_threads     | keys that stay are found beside a writer, few enough for Miri                            |
-//! | contention      | how often lookups repeat where keys move without pause                                   |
-//! | shared          | a process that is killed at any step leaves a shared filter that is right, and so does its successor |
-//! | face, bulk, stable_hash | unit tests of the faces, of the blocks of bulk operations, and of the stable hash function |
-//! | linearizability | histories of real threads and of shuttle's schedules, each explained by some exact order |
+//! | folder or file          | property                                                                                       |
+//! |-------------------------|------------------------------------------------------------------------------------------------|
+//! | stalled_writer          | a writer that is stopped at any step delays no lookup                                          |
+//! | panic_safety            | a thread that dies at any step leaves the filter usable                                        |
+//! | raced_lookup            | every kind of lookup finds a key that moves at each of its steps                               |
+//! | few_threads             | keys that stay are found beside a writer, few enough for Miri                                  |
+//! | contention              | how often lookups repeat where keys move without pause                                         |
+//! | shared                  | a process killed at any step, or its successor, leaves a correct shared filter                 |
+//! | face, bulk, stable_hash | unit tests of the faces, of the blocks of bulk operations, and of the stable hash function     |
+//! | linearizability         | histories of real threads and of shuttle's schedules, each explained by some order             |
 
 mod linearizability;
 

@@ -1,8 +1,8 @@
-//! Lookups whose key moves while they look, from the bucket that they have not read yet to the one that they have. The key
-//! is there all the time, so the answer is "yes": for every way to ask a filter, and with the move at each step.
+//! Lookups whose key moves while they run, from the bucket that they have not read yet to the one that they have read. The key is
+//! present throughout, so every kind of lookup must find it, with the move at each of its steps.
 //!
-//! All of it runs on one thread: the hook of [`Step::BucketRead`], which a lookup passes after each of its two buckets,
-//! makes the move by operations of the public face. In which order a batch reads its keys does not matter here.
+//! All of this runs on one thread: the hook of [`Step::BucketRead`], which a lookup reaches after each of its two buckets, makes
+//! the move by operations of the public API. The order in which a batch reads its keys does not matter.
 
 use crate::internal::panic_safety::{self, hooked_pool};
 use crate::internal::stalled_writer::GROWING_WIDTHS;
@@ -17,13 +17,13 @@ use std::collections::HashMap;
 use std::iter::repeat_n;
 use std::sync::Arc;
 
-/// Part of a word; a run in one or two words; a word; two runs.
+/// Part of a word, a run in one or two words, a word, two runs.
 const WIDTHS: [u32; 6] = [4, 8, 13, 16, 20, 32];
 
-/// Takes one shard of some 60 buckets.
+/// The capacity of one shard of some 60 buckets.
 const SMALL: usize = 190;
 
-/// The longest batch: several blocks and windows, and what is left over.
+/// The longest batch: several blocks and windows, and a remainder.
 const LONGEST: usize = 100;
 
 /// Keys are their hashes.
@@ -41,7 +41,7 @@ const CONTAINS_BATCH_HASHED: Ask = |filter, keys, found| filter.hashed().contain
 const PAR_CONTAINS: Ask = |filter, keys, found| filter.par_contains(keys, found);
 const PAR_CONTAINS_HASHED: Ask = |filter, keys, found| filter.hashed().par_contains(keys, found);
 
-/// Shard and fingerprint of a hash, and its buckets in the order in which a lookup reads them.
+/// The shard and the fingerprint of a hash, and its buckets in the order in which a lookup reads them.
 fn place(filter: &Filter, hash: u64) -> (usize, u32, Bucket, Bucket) {
     let (shard, key) = panic_safety::place(filter, hash);
     (shard, key.fingerprint.get(), key.first, key.second)
@@ -53,13 +53,13 @@ fn one_shard(width: u32, capacity: usize) -> Filter {
     CuckooFilter::builder().capacity(capacity).fingerprint_bits(width).hasher(Prehashed).build().expect("memory")
 }
 
-/// Shards of 64 buckets in four stripes, which may double so often.
+/// A filter of shards of 64 buckets in four stripes, which may double this many times.
 fn small(width: u32, shards: usize, reserve_bits: u32) -> Filter {
     let plan = Plan { shards, reserve_bits, ..Plan::one_shard(width, 64, 4) };
     Filter::from_raw([SMALL; 2], None, RawFilter::new(&plan, HugePages::Unadvised).expect("memory"), (), Prehashed)
 }
 
-/// Lookups are compiled for each of these kinds by itself.
+/// Each of these kinds has its own compiled lookups.
 const KINDS: [(Empty, &[u32]); 4] = [
     (|width, _| small(width, 1, 0), &WIDTHS),
     (|width, _| small(width, 3, 0), &WIDTHS),
@@ -67,13 +67,13 @@ const KINDS: [(Empty, &[u32]); 4] = [
     (|width, _| small(width, 3, 2), &GROWING_WIDTHS),
 ];
 
-/// What moves the key to its other bucket.
+/// The change that moves the key to its other bucket.
 #[derive(Clone, Copy, Debug)]
 enum Move {
     /// The insertion of this key, which relocates it.
     Relocation(u64),
-    /// The insertion of another copy, into the other bucket, and a removal that takes the old one (H2), by this key of the same
-    /// class, whose lookups read its buckets the other way round.
+    /// The insertion of another copy into the other bucket, and a removal that takes the old copy (H2), by this key of the same
+    /// class, whose lookups read its buckets in the other order.
     Trade(u64),
     /// A split of the table of the key.
     Split,
@@ -96,13 +96,13 @@ impl Race {
     fn by_relocation(empty: Empty, width: u32, capacity: usize) -> Self {
         let filter = empty(width, capacity);
         let key = key_behind_the_first_stripe(&filter);
-        // Fills the bucket of the key and its own other one, from which nothing but the key can move.
+        // Fills the bucket of the key and the other bucket of `crowd`, from which nothing but the key can move.
         let crowd = stranger(&filter, key, false);
         let (blocker, moves) = (stranger(&filter, key, true), Move::Relocation(crowd));
         Race { empty, width, capacity, key, blocker, moves }
     }
 
-    /// A key that is traded for another copy.
+    /// A key that is replaced by another copy.
     fn by_trade(width: u32) -> Self {
         let (empty, filter) = (one_shard as Empty, one_shard(width, SMALL));
         let mut known = HashMap::new();
@@ -116,7 +116,7 @@ impl Race {
         Race { empty, width, capacity: SMALL, key, blocker, moves }
     }
 
-    /// A key that a split takes to another table.
+    /// A key that a split moves to another table.
     fn by_split(empty: Empty, width: u32) -> Self {
         Race { moves: Move::Split, ..Race::by_relocation(empty, width, SMALL) }
     }
@@ -132,7 +132,7 @@ impl Race {
         filter
     }
 
-    /// Moves the key out of the bucket that its lookups read last or, once it is there, out of the other one.
+    /// Moves the key out of the bucket that its lookups read last or, with `back`, out of the other one.
     fn make(&self, filter: &Filter, back: bool) {
         if let (Move::Split, Some(growing)) = (self.moves, filter.raw.growing()) {
             return growing.split_owner(Mixed::of(self.key));
@@ -146,8 +146,8 @@ impl Race {
         }
     }
 
-    /// Asks at once for these keys, of which some are there, with `moves` moves of the key one after the other from read number `at`
-    /// on. Says how many lookups began again.
+    /// Looks up these keys in one call, with `moves` moves of the key from read number `at` on. Returns the number of lookups that
+    /// repeated.
     fn run(&self, ask: Ask, pooled: bool, asked: &[(u64, bool)], at: usize, moves: usize) -> usize {
         let filter = Arc::new(self.filter());
         let others = asked.iter().filter(|&&(key, is_there)| is_there && key != self.key);
@@ -181,7 +181,7 @@ impl Race {
         counters[1].get() as usize
     }
 
-    /// Keys whose buckets none of the keys here touches: they are absent.
+    /// Absent keys that share no bucket with the keys here.
     fn bystanders(&self) -> impl Iterator<Item = u64> + use<> {
         let filter = (self.empty)(self.width, self.capacity);
         let buckets = move |hash| {
@@ -193,26 +193,26 @@ impl Race {
         (1 << 40..).filter(move |&hash| !buckets(hash).iter().any(|bucket| touched.contains(bucket)))
     }
 
-    /// The key this many times. Behind several an absent one, so that an answer in another's place is seen.
+    /// The key this many times. An absent key follows several, to detect an answer in another key's place.
     fn copies(&self, copies: usize) -> Vec<(u64, bool)> {
         let absent = (copies > 1).then(|| self.bystanders().next().expect("hashes do not end"));
         repeat_n((self.key, true), copies).chain(absent.map(|key| (key, false))).collect()
     }
 
-    /// How often a lookup began again, with the move after each read in turn.
+    /// The number of repetitions, with the move after each read in turn.
     fn run_each(&self, ask: Ask, pooled: bool, asked: &[(u64, bool)], reads: usize) -> usize {
         (1..=reads).filter(|&at| self.run(ask, pooled, asked, at, 1) > 0).count()
     }
 
-    /// Between its two reads each lookup misses the key, and has to look again.
+    /// Between its two reads each lookup misses the key, and must repeat.
     fn run_all(&self, ask: Ask, pooled: bool, copies: usize) {
         let raced = self.run_each(ask, pooled, &self.copies(copies), 2 * copies);
         assert!(raced >= copies, "{self:?}: {raced} of {copies} lookups missed the key at first");
     }
 }
 
-/// A key of which neither bucket is watched by the first version; in a filter that grows, one that the first split takes to
-/// another table, and in one of several shards, of another shard than the first.
+/// A key whose buckets do not belong to the first version. In a growing filter, the first split moves it to another table; with
+/// several shards, it is not in the first.
 fn key_behind_the_first_stripe(filter: &Filter) -> u64 {
     let plan = filter.plan();
     let fits = |&hash: &u64| {
@@ -225,7 +225,7 @@ fn key_behind_the_first_stripe(filter: &Filter) -> u64 {
     (1..).find(fits).expect("hashes do not end")
 }
 
-/// A key that shares one bucket with this one, the one that lookups of it read first or the one that they read last.
+/// A key that shares one bucket with this one: the bucket that lookups of it read first or, without `in_first`, last.
 fn stranger(filter: &Filter, key: u64, in_first: bool) -> u64 {
     let (shard, _, first, second) = place(filter, key);
     let [shared, other] = if in_first { [first, second] } else { [second, first] };
@@ -240,7 +240,7 @@ fn races() -> impl Iterator<Item = Race> {
     WIDTHS.into_iter().flat_map(|width| [Race::by_relocation(one_shard, width, SMALL), Race::by_trade(width)])
 }
 
-/// In the other kinds of filters, and wherever lines are fetched to.
+/// In the other kinds of filters, and with prefetches into either cache level.
 #[test]
 fn a_key_that_moves_is_found_in_every_kind_of_filter() {
     for (empty, widths) in KINDS {
@@ -261,7 +261,7 @@ fn a_key_that_moves_is_found_in_every_kind_of_filter() {
     }
 }
 
-/// By itself, at each place of a batch, and on other threads.
+/// Alone, at each place of a batch, and on other threads.
 #[test]
 fn a_key_that_moves_is_found_at_each_place_of_a_batch() {
     for race in races() {
@@ -278,7 +278,7 @@ fn a_key_that_moves_is_found_at_each_place_of_a_batch() {
     }
 }
 
-/// In a batch of keys that are there and keys that are not, in turn.
+/// In a batch of present and absent keys in turn.
 #[test]
 fn a_key_that_moves_is_found_among_others() {
     for race in races() {
@@ -298,7 +298,7 @@ fn a_key_that_moves_is_found_among_others() {
     }
 }
 
-/// As long as its key moves, and no longer: nothing but the moves bounds how often a lookup looks again.
+/// A lookup repeats as long as its key moves, and no longer.
 #[test]
 fn a_key_is_looked_for_until_it_stays_where_it_is() {
     const TIMES: usize = 50;
@@ -306,7 +306,7 @@ fn a_key_is_looked_for_until_it_stays_where_it_is() {
         let ways: [(Ask, bool); 4] =
             [(CONTAINS, false), (CONTAINS_HASHED, false), (CONTAINS_BATCH_HASHED, false), (PAR_CONTAINS_HASHED, true)];
         for (ask, pooled) in ways {
-            // Away from the first bucket before each look at it, and away from the second before each look at that.
+            // Out of the first bucket before each read of it, and out of the second before each read of that.
             let repeats = race.run(ask, pooled, &race.copies(1), 1, 2 * TIMES);
             assert_eq!(repeats, TIMES, "{race:?}");
             for copies in [2, 4, 5, 40] {
@@ -316,17 +316,16 @@ fn a_key_is_looked_for_until_it_stays_where_it_is() {
     }
 }
 
-/// Enough keys in a table large enough that each shard is asked for those that lie in it; and a batch in a table beyond the
-/// cache.
+/// Enough keys in a large table that the keys of each shard are looked up together, and a batch in a table beyond the cache.
 #[test]
 fn a_key_that_moves_is_found_in_a_large_table() {
     for width in WIDTHS {
-        // 9 MiB of them.
+        // 9 MiB of slots.
         let slots = (9 << 23) / width as usize;
         let race = Race::by_relocation(one_shard, width, slots / 20 * 19);
         let shards = one_shard(width, race.capacity).config().shards;
         assert!(shards > 1);
-        // 2^14 for each shard, and some that do not fill a group.
+        // 2^14 keys per shard, and some that do not fill a group.
         let copies = shards * (1 << 14) + 3;
         let asked = race.copies(copies);
         let places = [1, 2, 3, 100, 101, copies, copies + 1, 2 * copies - 1, 2 * copies];

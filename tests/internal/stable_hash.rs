@@ -20,7 +20,7 @@ fn each_instance_has_its_own_seeds() {
     assert_ne!(StableHashBuilder::default().seeds(), StableHashBuilder::default().seeds());
 }
 
-/// The messages are 00 01 02 .., of these lengths. From the tests of the standard library's SipHash-1-3.
+/// The messages are 00 01 02 .., of these lengths. From the tests of SipHash-1-3 in the standard library.
 #[test]
 fn the_function_is_siphash_1_3() {
     let vectors = [

@@ -1,8 +1,8 @@
-//! A writer that the system stops delays no lookup: writers are frozen at each of their steps, locks in hand, while
-//! lookups of every key go on.
+//! A writer that the system stops delays no lookup: writers are frozen at each of their steps, while they hold locks, and every
+//! key is looked up meanwhile.
 //!
-//! Each operation runs first without a stop, and its steps are written down. Then it runs again on a filter built in
-//! the same way, frozen at its first step, and again at its second, until it ends unfrozen.
+//! Each operation runs first without a stop, and its steps are recorded. Then it runs again on a filter built in the same way,
+//! frozen at its first step, again at its second, and so on until it ends without a stop.
 
 use crate::hashing::DefaultHashBuilder;
 use crate::layout::Plan;
@@ -18,35 +18,35 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// One word a bucket, parts of a word, straddling slots and buckets, two words a bucket.
+/// A bucket per word, buckets that share words, slots and buckets that straddle words, two words per bucket.
 pub(super) const WIDTHS: [u32; 6] = [8, 12, 13, 16, 24, 32];
 
-/// Of these widths some slots are in two words.
+/// The widths with slots in two words.
 const STRADDLING: [u32; 3] = [12, 13, 24];
 
-/// Of filters that grow. Of two widths in a row at least one has slots in two words.
+/// The widths of growing filters. Of two successive widths at least one has slots in two words.
 pub(super) const GROWING_WIDTHS: [u32; 5] = [9, 13, 16, 17, 30];
 
-/// Takes 64 buckets, 16 for each stripe.
+/// The capacity of 64 buckets, 16 per stripe.
 const CAPACITY: usize = 190;
 const STRIPES: usize = 4;
 
 /// Hashes that are never inserted.
 pub(super) const ABSENT: Range<u64> = 1 << 40..(1 << 40) + 300;
 
-/// A failure after this long is a lookup that waits. No test passes by time.
+/// A test fails after this time, because a lookup waits. No test passes by time.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) type Filter = CuckooFilter<u64>;
 
-/// How a filter is built.
+/// A function that builds an empty filter.
 type Empty = fn(u32) -> Filter;
 
 pub(super) fn empty(width: u32) -> Filter {
     Filter::builder().capacity(CAPACITY).fingerprint_bits(width).stripes(STRIPES).build().unwrap()
 }
 
-/// A filter of one such table, which may double twice: by its first split two cells come to name another table.
+/// A filter of one such table, which may double twice: its first split gives two cells another table.
 pub(super) fn growing(width: u32) -> Filter {
     let plan = Plan { reserve_bits: 2, ..*empty(width).plan() };
     let raw = RawFilter::new(&plan, HugePages::Unadvised).unwrap();
@@ -62,7 +62,7 @@ pub(super) fn filled(empty: Empty, width: u32, hashes: &[u64]) -> Filter {
     filter
 }
 
-/// Whether a filter can be filled with these.
+/// Whether a filter can hold all of these.
 fn holds_all(width: u32, hashes: &[u64]) -> bool {
     let filter = empty(width);
     hashes.iter().all(|&hash| filter.hashed().insert(&hash).is_ok())
@@ -107,8 +107,8 @@ impl Operation {
         }
     }
 
-    /// What a lookup of this key must say while the operation stands after these steps; `None` if both answers are
-    /// right. `copies` of the key were there before, and `outcome` comes of it.
+    /// The right answer of a lookup of this key while the operation is stopped after these steps; `None` if both answers are
+    /// right. `copies` is the number of copies before the operation.
     fn answer(self, hash: u64, copies: usize, outcome: &Outcome, passed: &[Step]) -> Option<bool> {
         let (before, after) = (copies > 0, self.copies_after(hash, copies, outcome) > 0);
         let (untouched, done) = if matches!(self, Operation::Remove(_) | Operation::RemoveAll(_)) {
@@ -123,7 +123,7 @@ impl Operation {
         if before == after || done { Some(after) } else { untouched.then_some(before) }
     }
 
-    /// The copies of this key when all is done.
+    /// The number of copies of this key after the operation.
     fn copies_after(self, hash: u64, copies: usize, outcome: &Outcome) -> usize {
         match (self, outcome) {
             (Operation::Insert(own) | Operation::InsertUnique(own), Outcome::Inserted(Ok(true))) if own == hash => {
@@ -138,7 +138,7 @@ impl Operation {
     }
 }
 
-/// An operation on a filter that holds these hashes. No other key has the class of the operation's own.
+/// An operation on a filter that holds these hashes. No other key has the class of the operation's key.
 #[derive(Clone)]
 pub(super) struct Scenario {
     pub(super) empty: fn(u32) -> Filter,
@@ -158,13 +158,13 @@ impl Scenario {
         filled(self.empty, self.width, &self.stored)
     }
 
-    /// The steps of the operation, and what comes of it, without a stop.
+    /// Runs the operation without a stop, and returns its steps and its result.
     fn rehearse(&self) -> (Vec<Step>, Outcome) {
         let filter = self.filter();
         steps_of(|| self.operation.run(&filter))
     }
 
-    /// Freezes the operation at each step, and returns them.
+    /// Freezes the operation at each step, and returns the steps.
     fn stop_everywhere(&self, expected: &Outcome) -> Vec<Step> {
         let (steps, outcome) = self.rehearse();
         assert_eq!(outcome, *expected, "{self:?}");
@@ -174,7 +174,7 @@ impl Scenario {
         steps
     }
 
-    /// Freezes the operation after step number `at`, or not at all if it has no more than `at` steps.
+    /// Freezes the operation after step number `at`, or not at all if it has at most `at` steps.
     fn stop_at(&self, at: usize, steps: &[Step], outcome: &Outcome) {
         let filter = Arc::new(self.filter());
         let own = match self.operation {
@@ -200,7 +200,7 @@ impl Scenario {
                 passed += 1;
                 if passed == at + 1 {
                     frozen.send(step).unwrap();
-                    // Ends with an error, too, when the test has failed.
+                    // Also returns, with an error, when the test has failed.
                     let _ = released.recv();
                 }
             };
@@ -214,7 +214,7 @@ impl Scenario {
                 if step == Step::Published {
                     assert_eq!(filter.stats().tables, 2, "a table that a cell names is counted");
                 }
-                // A slot half written may look like any fingerprint, where slots straddle words.
+                // Where slots straddle words, a slot that is half written may look like any fingerprint.
                 let torn = (step == Step::WordWritten || operation == Operation::Clear)
                     && (filter.raw.growing().is_some() || !matches!(self.width, 4 | 8 | 16 | 32));
                 let questions = copies.iter().map(|(&hash, &copies)| {
@@ -250,8 +250,8 @@ impl Scenario {
         assert_eq!(filter.len(), len_after, "{self:?}");
     }
 
-    /// Asks from a thread of its own, which must end, without having repeated a lookup: while the writer stands
-    /// still, no version changes. Returns how many keys there are.
+    /// Looks up the keys on a thread of its own, which must end without having repeated a lookup, since no version changes while
+    /// the writer is stopped. Returns the number of present keys.
     fn lookup(&self, filter: &Arc<Filter>, questions: Vec<(u64, Option<bool>)>, when: &str) -> usize {
         let (done, answers): (Sender<(Vec<_>, usize)>, _) = channel();
         let shared = Arc::clone(filter);
@@ -265,7 +265,7 @@ impl Scenario {
             });
             let only_reads = steps.iter().all(|&step| step == Step::BucketRead);
             assert!(only_reads, "a lookup passes no step of a writer and begins once: {steps:?}");
-            // If the answers are not taken, the test has failed already.
+            // If the answers are not received, the test has failed already.
             let _ = done.send(answers);
         });
         let (wrong, len) = self.wait(&answers, when).expect("the lookups do not panic");
@@ -273,7 +273,7 @@ impl Scenario {
         len
     }
 
-    /// What the other thread sends; `None` if it ended instead.
+    /// Returns what the other thread sends; `None` if it ended instead.
     fn wait<T>(&self, from: &Receiver<T>, what: &str) -> Option<T> {
         use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
         match from.recv_timeout(PATIENCE) {
@@ -284,7 +284,7 @@ impl Scenario {
     }
 }
 
-/// The steps that change what others see. The versions of some stripes that are bumped one after the other count as one.
+/// The steps that change what other threads see. Successive bumps of several stripes count as one.
 fn changes(steps: &[Step]) -> Vec<Step> {
     let mut changes: Vec<_> = steps
         .iter()
@@ -295,8 +295,8 @@ fn changes(steps: &[Step]) -> Vec<Step> {
     changes
 }
 
-/// Inserts one hash after the other, into one filter after the other, until one is a class of its own and its insertion
-/// `fits`. Returns what was stored before it, and the hash.
+/// Inserts hashes into filters until one has a class of its own and its insertion `fits`. Returns the hashes stored before it, and
+/// the hash.
 fn insertion(empty: Empty, width: u32, fits: impl Fn(&[Step], &Result<(), InsertError>) -> bool) -> (Vec<u64>, u64) {
     for start in (0..100).map(|filter| filter << 20) {
         let filter = empty(width);
@@ -315,12 +315,12 @@ fn insertion(empty: Empty, width: u32, fits: impl Fn(&[Step], &Result<(), Insert
     panic!("no such insertion at {width} bits");
 }
 
-/// The same of one that splits the table and is then stored.
+/// The same for an insertion that splits the table before it stores its key.
 pub(super) fn insertion_that_splits(width: u32) -> (Vec<u64>, u64) {
     insertion(growing, width, |steps, result| steps.contains(&Step::Published) && result.is_ok())
 }
 
-/// 180 hashes, of which the last stands for a class of its own.
+/// 180 hashes, the last of which has a class of its own.
 pub(super) fn stored_for_removal(width: u32) -> (Vec<u64>, u64) {
     let mut stored: Vec<u64> = (0..180).collect();
     let filter = filled(empty, width, &stored);
@@ -330,7 +330,7 @@ pub(super) fn stored_for_removal(width: u32) -> (Vec<u64>, u64) {
     (stored, own)
 }
 
-/// An operation that takes steps of its own, and those of them that change what others see.
+/// An operation whose steps differ from those of the others, and those of its steps that change what other threads see.
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) scenario: Scenario,
@@ -338,7 +338,7 @@ pub(super) struct Case {
     pub(super) changes: Vec<Step>,
 }
 
-/// Every kind of operation on one key, and a clear, on filters in which it takes all the steps that it can take.
+/// Every kind of operation on one key, and a clear, on filters in which it takes all of its possible steps.
 pub(super) fn cases(width: u32) -> Vec<Case> {
     use Operation::{Clear, Insert, InsertUnique, Remove, RemoveAll};
     use Step::{Bumped, Cleared, Copied, Counted};
@@ -383,7 +383,7 @@ pub(super) fn cases(width: u32) -> Vec<Case> {
     let few = [&stored[..50], &[own]].concat();
     case("insertion of another copy", &few, Insert(own), Outcome::Inserted(Ok(true)), vec![Counted]);
 
-    // Of several copies, each but the last stays behind a cleared slot. Of 5, both buckets hold some.
+    // Of several copies, each but the last is behind a cleared slot. With 5 copies, both buckets hold some.
     for copies in [1, 2, 5] {
         let stored = [&stored[..], &vec![own; copies - 1]].concat();
         let bumped = [Bumped, Cleared, Counted];
@@ -397,7 +397,7 @@ pub(super) fn cases(width: u32) -> Vec<Case> {
         let stored = [&stored[..], &[hash]].concat();
         case("removal out of a slot in two words", &stored, Remove(hash), Outcome::Removed(1), vec![Cleared, Counted]);
     }
-    // As many words as there are.
+    // As many steps as there are words.
     case("clear", &stored, Clear, Outcome::Removed(stored.len()), vec![Bumped, Cleared, Counted]);
     cases
 }
@@ -444,7 +444,7 @@ fn a_writer_that_stands_still_in_a_split_delays_no_lookup() {
     }
 }
 
-/// What is found full without locks is searched again under all of them.
+/// A search without locks that found the filter full is repeated under all locks.
 #[test]
 fn insertion_into_a_filter_that_is_cleared_during_its_search() {
     for width in WIDTHS {

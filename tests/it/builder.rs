@@ -1,4 +1,4 @@
-//! What cannot be built is an error that says why, and what can be built has the size that was requested.
+//! Impossible filters fail with an error that states the reason, and possible ones have the requested size.
 
 use concurrent_cuckoo_filter::{BuildError, Builder, CuckooFilter, InsertError};
 
@@ -6,7 +6,7 @@ fn builder() -> Builder<u64> {
     CuckooFilter::builder().capacity(1000)
 }
 
-/// The error of a wish, the same from `build` and from `memory_usage`.
+/// The error of impossible options, the same from `build` and from `memory_usage`.
 fn refusal(builder: Builder<u64>) -> BuildError {
     let error = builder.memory_usage().unwrap_err();
     let again = builder.build().unwrap_err();
@@ -36,7 +36,7 @@ fn a_rate_too_low_is_refused_with_the_lowest_that_is_possible() {
         assert_eq!(requested, rate);
         assert!(rate < lowest && lowest < 2e-9);
         assert!(error.to_string().contains("32 bits"), "{error}");
-        // What the error calls possible is possible.
+        // The limit that the error names is possible.
         assert_eq!(builder().false_positive_rate(lowest).build().unwrap().config().fingerprint_bits, 32);
     }
     assert!(refusal(builder().false_positive_rate(1e-12)).to_string().contains("1e-12"));
@@ -73,7 +73,7 @@ fn other_wishes_that_cannot_be_are_refused() {
     assert!(error == BuildError::NoCapacity && error.to_string().contains("capacity"), "{error}");
 }
 
-/// The words alone would fit; what would not are the stripes, one for each 16 buckets.
+/// The words alone would fit, but not the stripes, of 16 buckets each.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn stripes_that_do_not_fit_the_address_space_are_an_error() {
@@ -97,7 +97,7 @@ fn a_capacity_beyond_the_address_space_is_refused() {
     }
 }
 
-/// More than any machine's page tables reach, but not more than an `isize`: only the system can say no.
+/// More than the page tables of any machine address, but less than an `isize`: only the system can refuse it.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn memory_that_the_system_refuses_is_an_error_and_not_an_abort() {
@@ -133,7 +133,7 @@ fn the_first_impossible_wish_does_not_hide_a_panic_in_the_next() {
                     let possible = capacity < 2
                         && matches!((rate, bits), (None, None | Some(16)) | (Some(0.5), None))
                         && stripes != Some(0);
-                    // An empty table meets any rate.
+                    // An empty table has any rate.
                     let possible = possible || (capacity, rate, bits) == (0, Some(1e-300), None) && stripes != Some(0);
                     assert_eq!(builder.build().is_ok(), possible, "{capacity} {rate:?} {bits:?} {stripes:?}");
                 }
@@ -157,10 +157,10 @@ fn a_builder_can_be_used_twice() {
 fn memory_is_reserved_not_written() {
     let resident = || {
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-        // In pages; 4 KiB at the least.
+        // In pages, of at least 4 KiB.
         statm.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 4096
     };
-    // The first filter of a process and those that follow one.
+    // The first filter of a process, and those after it.
     for built in 1..=3 {
         let before = resident();
         let filter = match CuckooFilter::<u64>::builder().capacity(1_050_000_000).fingerprint_bits(32).build() {
@@ -174,13 +174,13 @@ fn memory_is_reserved_not_written() {
         filter.clear();
         let growth = resident().saturating_sub(before);
         println!("filter {built}: {} bytes, {growth} more resident", filter.memory_usage());
-        // The other tests of this file run at the same time and take a few MiB.
+        // The other tests of this program run concurrently, and take a few MiB.
         assert!(growth < 256 << 20, "filter {built}: {growth} bytes became resident, of {}", filter.memory_usage());
     }
 }
 
-/// In a process of its own, whose memory nothing else takes: of what a growing filter begins with, nothing is allocated unless the
-/// system grants all of it.
+/// In a process of its own, whose memory nothing else takes: a growing filter allocates nothing unless the system grants all of
+/// its initial memory.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn a_growing_filter_that_begins_too_large_is_refused_at_once() {
@@ -190,7 +190,7 @@ fn a_growing_filter_that_begins_too_large_is_refused_at_once() {
         let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     };
-    // About 300 GB of tables and 64 GB of cells. Where the system grants that without having it, they would be written.
+    // About 300 GB of tables and 64 GB of cells. A system that grants memory it does not have would let them be written.
     let has_them = kilobytes(&read("/proc/meminfo"), "MemTotal:") > 200_000_000;
     if has_them || read("/proc/sys/vm/overcommit_memory").trim() == "1" {
         return println!("not tried: this system grants hundreds of gigabytes");

@@ -1,8 +1,8 @@
-//! The promises about size: as many keys go in as were asked for, the table takes little more before it refuses one,
-//! the memory is what the builder said, and a refusal changes nothing.
+//! The promises about size: the requested number of keys fits, a table takes only a few more, the memory is the one that the
+//! builder returns, and a refusal changes nothing.
 //!
-//! Each test does a part of the builds by default. `CUCKOO_FULL=1 cargo test --test it capacity -- --include-ignored --nocapture` does all of them
-//! (about a minute on two cores) and prints what it counted.
+//! Each test does a part of the builds by default. `CUCKOO_FULL=1 cargo test --test it capacity -- --include-ignored --nocapture`
+//! does all of them (about a minute on two cores) and prints the counts.
 
 use concurrent_cuckoo_filter::{Builder, CuckooFilter};
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ fn finish(builder: Builder<u64>, rng: &mut fastrand::Rng) -> CuckooFilter<u64> {
     builder.hasher(random_seeds(rng)).build().unwrap()
 }
 
-/// Random keys without end, no two alike: a counter from a random start, through a mix that is its own bijection.
+/// An endless sequence of distinct random keys: a counter from a random start, through a mix that is a bijection.
 fn distinct_keys(rng: &mut fastrand::Rng) -> impl Iterator<Item = u64> + use<> {
     // splitmix64, by Sebastiano Vigna.
     let mix = |mut z: u64| {
@@ -33,7 +33,7 @@ fn distinct_keys(rng: &mut fastrand::Rng) -> impl Iterator<Item = u64> + use<> {
     (0..).map(move |i: u64| mix(start.wrapping_add(i.wrapping_mul(0x9e37_79b9_7f4a_7c15))))
 }
 
-/// Builds filters of this capacity and fills each with as many distinct keys as were asked for.
+/// Builds filters of this capacity, and inserts the requested number of distinct keys into each.
 fn fill_to_capacity(
     build: fn(usize, u32, &mut fastrand::Rng) -> CuckooFilter<u64>,
     capacity: usize,
@@ -63,8 +63,8 @@ fn fill_to_capacity(
     }
 }
 
-/// 27 and 79 are the largest capacities whose filters have two buckets less than 16, and than 32: few sums lead to their
-/// alternates, and of all sizes these come nearest to the one refused build in 10,000 that the promise leaves.
+/// 27 and 79 are the largest capacities whose filters have two buckets less than 16, and than 32. Few sums lead to their
+/// alternates, so of all sizes these come nearest to the one refused build in 10,000 that the promise allows.
 #[test]
 fn filters_take_all_keys_that_were_asked_for() {
     for capacity in [1, 2, 5, 10] {
@@ -82,8 +82,8 @@ fn filters_take_all_keys_that_were_asked_for() {
     }
 }
 
-/// Up to 77 keys they hold what was asked for below the load from which a table is split in place of a refusal. The promise is
-/// that of filters of fixed size.
+/// Up to 77 keys, the requested keys fit below the load from which a table is split in place of a refusal, so the promise is that
+/// of filters of fixed size.
 #[test]
 fn small_filters_that_grow_take_all_keys_that_were_asked_for() {
     for capacity in [0, 1, 27, 36, 43, 63, 64, 78] {
@@ -91,8 +91,9 @@ fn small_filters_that_grow_take_all_keys_that_were_asked_for() {
     }
 }
 
-/// The chance that a large filter refuses a key follows from the first refusals of single shards (docs/design/sizes.md): at most a
-/// tenth of them at or below a load of 0.9728, e times fewer for each 0.0006 less. No test builds enough large filters to see it.
+/// The probability that a large filter refuses a key follows from the first refusals of single shards (docs/design/sizes.md): at
+/// most a tenth of them at or below a load of 0.9728, and e times fewer for each 0.0006 less. No test builds enough large filters
+/// to observe it.
 #[test]
 #[ignore = "long: .ci/run runs it"]
 fn shards_refuse_their_first_key_where_the_plan_expects_it() {
@@ -105,7 +106,7 @@ fn shards_refuse_their_first_key_where_the_plan_expects_it() {
     });
     let loads = loads.into_inner().unwrap();
     let below = |load: f64| loads.iter().filter(|&&found| found <= load).count();
-    // 40 and 5.4 expected at the most: three standard deviations more.
+    // At most 40 and 5.4 expected: three standard deviations more.
     assert!(below(0.9728) <= 58, "{} of 400", below(0.9728));
     assert!(below(0.9716) <= 12, "{} of 400", below(0.9716));
 }
@@ -130,7 +131,7 @@ fn an_overfilled_table_of_a_million_slots_refuses_no_key_below_a_load_of_0_965()
         let loads = Mutex::new(Vec::new());
         each_on_all_cores(&(0..builds).collect::<Vec<_>>(), |&i| {
             let mut rng = fastrand::Rng::with_seed(u64::from(bits) << 32 | i as u64);
-            // 1,000,000 slots or a few more.
+            // 1,000,000 slots, or a few more.
             let filter = build(953_000, bits, &mut rng);
             distinct_keys(&mut rng).find(|key| filter.insert(key).is_err());
             loads.lock().unwrap().push(filter.load_factor());
@@ -165,7 +166,7 @@ fn memory_stays_within_1_5_percent_of_bits_by_0_95() {
     println!("memory is {least:.4} to {most:.4} of bits / 0.95 a key");
 }
 
-/// Also beside powers of two, where the memory of others doubles.
+/// Also near powers of two, where the memory of other filters doubles.
 #[test]
 fn memory_follows_the_capacity() {
     for log2 in 14..26 {
@@ -193,7 +194,7 @@ fn the_memory_of_a_filter_is_what_the_builder_said() {
     }
 }
 
-/// No key is lost while a table is filled and after that, and what was refused is refused again. (Of every answer: `model`.)
+/// No key is lost while a table is filled and afterwards, and refused keys are refused again. (`model` checks every answer.)
 #[test]
 fn a_refused_insertion_changes_nothing() {
     for bits in [4, 5, 8, 12, 13, 16, 17, 24, 32] {

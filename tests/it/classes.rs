@@ -1,11 +1,11 @@
-//! Classes: keys of one class are treated as one key, and keys of two classes never.
+//! Classes: keys of one class are treated as one key, and keys of two classes are not.
 
 use concurrent_cuckoo_filter::{Builder, CuckooFilter, InsertError};
 use std::collections::HashMap;
 
 type Filter = CuckooFilter<u64>;
 
-/// Copies of each class, kept beside a filter.
+/// The copies of each class, kept beside a filter.
 #[derive(Default)]
 struct Copies(HashMap<u128, usize>);
 
@@ -34,7 +34,7 @@ impl Copies {
     }
 }
 
-/// So few bits that some of the absent keys are of present classes, at each size.
+/// With so few bits that some absent keys belong to present classes, at each size.
 fn check(builder: Builder<u64>, keys: u64) {
     let (filter, mut copies) = (builder.fingerprint_bits(6).build().unwrap(), Copies::default());
     let classes: Vec<_> = (0..keys).map(|hash| filter.hashed().class_of(&hash)).collect();
@@ -53,7 +53,7 @@ fn check(builder: Builder<u64>, keys: u64) {
         let copies = &mut Copies(copies.0.clone());
         assert!((0..keys).map(|hash| filter.hashed().class_of(&hash)).eq(classes.iter().copied()));
         copies.assert_are_those_of(filter, 0..2 * keys);
-        // Also by keys that were never inserted, of which a class is present.
+        // Also with keys that were never inserted and whose class is present.
         for hash in (0..2 * keys).filter(|hash| hash % 3 != 0) {
             let had = copies.of(filter, hash);
             assert_eq!(filter.hashed().remove(&hash), had > 0, "{hash}");
@@ -71,11 +71,11 @@ fn keys_are_treated_alike_exactly_if_they_are_of_one_class() {
     check(Filter::builder().capacity(1_000).max_capacity(120_000), 60_000);
 }
 
-/// A removal of what was never inserted can take another key's copy. Whoever asks first and remembers
-/// what was admitted removes no other key's.
+/// The removal of a key that was never inserted can remove another key's copy. A caller who removes only keys that were admitted
+/// removes no other key's copy.
 #[test]
 fn what_was_admitted_can_be_removed_and_nothing_else_is_lost() {
-    // Narrow, so that many keys share a class.
+    // Narrow fingerprints, so that many keys share a class.
     let filter = CuckooFilter::<u64>::builder().capacity(20_000).fingerprint_bits(8).build().unwrap();
     let (admitted, taken_for_present): (Vec<u64>, Vec<u64>) =
         (0..20_000).partition(|key| filter.insert_unique(key).unwrap());
@@ -85,7 +85,7 @@ fn what_was_admitted_can_be_removed_and_nothing_else_is_lost() {
     assert!(staying.iter().all(|key| filter.contains(key)), "no other key lost a copy");
     assert_eq!(filter.len(), staying.len());
 
-    // The mistake: removals of keys that were told "present", which have no copy of their own.
+    // The mistake: removals of keys that were reported as present, which have no copy of their own.
     let mistaken = taken_for_present.iter().filter(|key| filter.remove(key)).count();
     assert!(mistaken > 0 && staying.iter().any(|key| !filter.contains(key)), "{mistaken} copies of others are gone");
 }

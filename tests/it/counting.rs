@@ -1,4 +1,4 @@
-//! Counts that stay and counts that die: what is promised to a limiter, on one thread and on several. (Every answer: `model`.)
+//! Counts that stay and counts that die: the promises to a limiter, on one thread and on several. (`model` checks every answer.)
 
 use crate::support::hasher;
 use concurrent_cuckoo_filter::kind::Counting;
@@ -46,7 +46,7 @@ fn build_refuses_impossible_counters_times_and_rates() {
     assert!(matches!(error(minute().steps(255)), BuildError::OutOfRange { requested: 255, .. }));
     assert!(matches!(error(minute().counter_bits(17)), BuildError::OutOfRange { requested: 17, .. }));
     assert!(matches!(error(minute().counter_bits(16).steps(254)), BuildError::RateTooLow { widest: 8, .. }));
-    // The last that is asked for replaces the other.
+    // The last of the two options replaces the other.
     let filter = minute().time_to_idle(SECOND).build().unwrap();
     assert_eq!((filter.config().time_to_live, filter.config().time_to_idle), (None, Some(SECOND)));
     let made = |bits, steps| {
@@ -70,7 +70,7 @@ fn build_refuses_impossible_counters_times_and_rates() {
     assert_eq!(made(8, 6), (256, 21, steps(6))); // of 32
 }
 
-/// Of any sequence of attempts, in which keys share classes, no key gets more through within its time than was promised.
+/// In any sequence of attempts, with keys that share classes, no key gets more attempts through within its time than promised.
 #[test]
 fn a_limiter_lets_no_more_through_than_promised() {
     const STEPS: u64 = 6;
@@ -101,8 +101,8 @@ fn a_limiter_lets_no_more_through_than_promised() {
     }
 }
 
-/// No addition is lost and none is too much, on threads beside ticks, splits and lookups: each window of each key lets exactly
-/// the limit through.
+/// No addition is lost and none counts twice, on threads concurrent with ticks, splits and lookups: each window of each key lets
+/// exactly the limit through.
 #[test]
 fn threads_are_let_through_up_to_the_limit() {
     const KEYS: u64 = 3_000;
@@ -121,7 +121,7 @@ fn threads_are_let_through_up_to_the_limit() {
                         let mut keys: Vec<u64> = (0..KEYS).flat_map(|key| [key; 3]).collect();
                         random.shuffle(&mut keys);
                         for key in keys {
-                            // What was added before this lookup began counts, and a count never falls within a window.
+                            // Additions before this lookup began count, and a count never falls within a window.
                             let before = passed[key as usize].load(Ordering::Acquire);
                             assert!(filter.count(&key) >= before, "{key}");
                             if filter.try_add(&key, LIMIT).unwrap().is_some() {
@@ -131,7 +131,7 @@ fn threads_are_let_through_up_to_the_limit() {
                     });
                 }
                 scope.spawn(|| {
-                    // Windows do not end by these: they begin when none is left of the one before.
+                    // These ticks end no window: one begins only when the one before has ended.
                     (0..3).for_each(|_| _ = filter.advance());
                     if grows {
                         filter.reserve(KEYS as usize * 10 * window as usize).unwrap();
@@ -139,7 +139,7 @@ fn threads_are_let_through_up_to_the_limit() {
                 });
             });
             let wrong = passed.iter().filter(|passed| passed.load(Ordering::Relaxed) != LIMIT).count();
-            // Keys that share a class: 3,000 keys at 1e-5 and less.
+            // Keys that share a class: 3,000 keys at a rate of at most 1e-5.
             assert!(wrong <= 2, "{wrong} keys were not let through {LIMIT} times");
             passed.iter().for_each(|passed| passed.store(0, Ordering::Relaxed));
             (0..8).for_each(|_| _ = filter.advance());
@@ -169,7 +169,7 @@ fn merged_counts_add_up_and_live_as_long_as_the_later() {
             one.advance_to(seconds * SECOND);
             assert!((0..150).all(|key| (one.count(&key) > 0) == (counts == Stay || key >= first)), "{seconds} s");
         }
-        // Built otherwise: the counter, the policy.
+        // Built with other options: the counter, the policy.
         let others = [Stay, Live, Idle].into_iter().filter(|&other| other != counts);
         let others = others.map(|other| other.of(asked(3), 60 * SECOND).build().unwrap());
         for different in others.chain([build(4)]) {

@@ -1,4 +1,4 @@
-//! What `Debug` prints of values: names and sizes, nothing of keys, of metadata or of the keys of hash functions.
+//! The output of `Debug`: names and sizes, but no keys, metadata or seeds.
 
 use concurrent_cuckoo_filter::{
     CountingFilter, CuckooFilter, DefaultHashBuilder, ExpiringFilter, FilterView, Prehashed, SavedHasher,
@@ -52,7 +52,7 @@ fn a_header_shows_sizes_and_names() {
     check(&reader, &format!("SnapshotReader {{ header: {shown}, .. }}"));
 }
 
-/// What is shown of each type, on one line and on several, and the names of the types.
+/// The outputs of each type, on one line and on several, and the names of the types.
 #[derive(Default)]
 struct Shown {
     types: BTreeSet<String>,
@@ -67,7 +67,7 @@ impl Shown {
     }
 }
 
-/// Shows all that comes into contact with this hasher. Returns the probe, too: what was hashed with its keys.
+/// Shows every type that contains this hash function. Also returns the probe, which was hashed with its seeds.
 fn show_all<S: SavedHasher + Clone + Debug + Sync>(hasher: &S, shown: &mut Shown) -> Vec<u64>
 where
     S::Hasher: Debug,
@@ -137,7 +137,7 @@ where
     bytes[72..104].chunks_exact(8).map(|number| u64::from_le_bytes(number.try_into().unwrap())).collect()
 }
 
-/// The same of what the feature `shared` has.
+/// The same for the types of the feature `shared`.
 #[cfg(all(feature = "shared", target_os = "linux"))]
 fn show_shared(hasher: StableHashBuilder, shown: &mut Shown) {
     use concurrent_cuckoo_filter::{SharedFilter, SharedReader};
@@ -169,7 +169,7 @@ fn no_public_type_shows_keys_of_a_hash_function_or_metadata() {
         .filter_map(|line| line.split_once("core::fmt::Debug for concurrent_cuckoo_filter::"))
         .map(|(_, name)| name.split('<').next().unwrap().into())
         .filter(|name: &String| has_shared || !name.starts_with("Shared"))
-        // Kinds and forms, of which there are no values.
+        // Kinds and forms have no values.
         .filter(|name: &String| !name.starts_with("kind::"))
         .collect();
     assert_eq!(shown.types, public, "each public type that can be shown");

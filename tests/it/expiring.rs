@@ -1,5 +1,5 @@
-//! Filters that forget: at times between ticks, at full load, with concurrent readers, in files and merged. (Every answer, at
-//! ticks: `model`.)
+//! Expiring filters: at times between ticks, at full load, with concurrent readers, in files and merged. (`model` checks every
+//! answer at ticks.)
 
 use crate::support::hasher;
 use concurrent_cuckoo_filter::kind::Expiring;
@@ -49,7 +49,7 @@ fn build_refuses_impossible_times_steps_and_rates() {
     assert!(matches!(error(builder(usize::MAX)), BuildError::TooLarge { .. }));
     let beyond = builder(10).build().unwrap().insert_for(&3, 61 * SECOND);
     assert_eq!(beyond, Err(InsertError::BeyondTimeToLive));
-    // 28 bits are the widest beside 4, and 24 beside 8; the rate that is named can be had.
+    // 28 bits are the widest fingerprint beside 4 bits, and 24 beside 8; the rate that the error names is possible.
     for (steps, widest) in [(2, 30), (14, 28), (254, 24)] {
         let refused = error(builder(1_000_000).steps(steps).false_positive_rate(1e-11));
         let said = refused.to_string();
@@ -66,7 +66,7 @@ fn build_refuses_impossible_times_steps_and_rates() {
 
 #[test]
 fn steps_and_rates_choose_the_narrowest_slot() {
-    // Steps and rate requested; steps and fingerprint that come of it.
+    // Requested steps and rate; resulting steps and fingerprint.
     for (steps, rate, made, bits) in [
         (1, 0.001, 2, 14),
         (2, 0.01, 2, 10),
@@ -79,7 +79,7 @@ fn steps_and_rates_choose_the_narrowest_slot() {
         (254, 0.001, 254, 16),
     ] {
         let filter = builder(100_000).steps(steps).false_positive_rate(rate).build().unwrap();
-        // Rounded up, to the nanosecond.
+        // Rounded up to the nanosecond.
         let tick = (filter.config().tick.unwrap().as_nanos(), filter.config().time_to_live.unwrap().as_nanos());
         assert_eq!((tick.0, filter.config().fingerprint_bits), (tick.1.div_ceil(made), bits), "{steps}");
     }
@@ -108,19 +108,19 @@ fn any_time_to_live_has_ticks() {
     }
 }
 
-/// Each operation against the time at which each key was last stored or seen: a key lives as long as was asked, and a step
-/// longer at the most, or two if it has a time of its own, but for false positives.
+/// Each operation against the time at which each key was last stored or seen: a key lives as long as requested, and at most one
+/// step longer, or two if it has a time of its own, except for false positives.
 #[test]
 fn keys_live_their_time_and_at_most_a_step_longer() {
     for (steps, seed) in [(2, 1), (6, 2), (14, 3), (30, 4), (254, 5)] {
         let filter = builder(20_000).steps(steps).false_positive_rate(1e-4).build().unwrap();
         let (time, tick) = (filter.config().time_to_live.unwrap(), filter.config().tick.unwrap());
         let mut random = Rng::with_seed(seed);
-        // When each key dies, at the earliest and at the latest.
+        // The earliest and the latest time of death of each key.
         let mut deadlines = HashMap::<u64, [Duration; 2]>::new();
         let (mut now, mut wrong, mut asked) = (Duration::ZERO, 0, 0);
         for _ in 0..100_000 {
-            // 1.3 ms each: some 46,000 operations are a window.
+            // 1.3 ms each: some 46,000 operations per window.
             now += Duration::from_micros(random.u64(0..2600));
             if random.u32(..1000) == 0 {
                 now += random.u32(..4) * tick / 3;
@@ -167,8 +167,8 @@ fn keys_live_their_time_and_at_most_a_step_longer() {
     }
 }
 
-/// A thousand windows at full load, all keys of a window stored in it and none refused, with concurrent readers of which each answer
-/// is checked.
+/// A thousand windows at full load, where all keys of a window are stored and none is refused, with concurrent readers whose every
+/// answer is checked.
 #[test]
 fn churn_at_full_load() {
     const CAPACITY: u64 = 1_800;
@@ -185,7 +185,7 @@ fn churn_at_full_load() {
                 let mut random = Rng::with_seed(seed);
                 while !done.load(Ordering::Relaxed) {
                     let newest = stored.load(Ordering::Acquire);
-                    // Some that live, some that are dead, some between.
+                    // Some live keys, some dead ones, and some between.
                     let key = random.u64(newest.saturating_sub(3 * CAPACITY)..newest.max(1));
                     let begun = filter.stats().epoch;
                     let found = filter.contains(&key);
@@ -200,7 +200,7 @@ fn churn_at_full_load() {
         }
         for tick in 0..WINDOWS * STEPS {
             for key in tick * each_tick..(tick + 1) * each_tick {
-                // As a way in that asks first and one that does not.
+                // By an operation that asks first and by one that does not.
                 let result = if key % 2 == 0 { filter.see(&key).map(|_| ()) } else { filter.insert(&key) };
                 result.unwrap_or_else(|error| panic!("{key} at {} of {CAPACITY} keys: {error}", filter.len()));
                 stored.store(key + 1, Ordering::Release);
@@ -214,11 +214,11 @@ fn churn_at_full_load() {
     });
     assert_eq!(filter.stats().refused_full, 0);
     let (asked, wrong) = (asked.into_inner(), wrong.into_inner());
-    // At a load below 1 the rate of 13 bits is 0.00098.
+    // At a load below 1, the rate of 13 bits is 0.00098.
     assert!(wrong as f64 <= 0.00098 * asked as f64 * 1.2 + 30.0, "{wrong} of {asked} dead keys live");
 }
 
-/// A service that is restarted more often than its filter ticks: time goes on all the same.
+/// A service that is restarted more often than its filter ticks: time continues nevertheless.
 #[test]
 fn no_part_of_a_tick_is_lost_at_a_restart() {
     for (up, down) in [(9, 0), (0, 9), (3, 4), (10, 7)] {
@@ -229,7 +229,7 @@ fn no_part_of_a_tick_is_lost_at_a_restart() {
             filter.advance_to(before + up * SECOND);
             before = down * SECOND;
             filter = read(&bytes_of(&filter), before).unwrap();
-            // A file has parts of 2^32 of a tick, rounded down.
+            // A file stores the elapsed part of a tick in units of 2^-32, rounded down.
             assert!(
                 filter.stats().epoch == u64::from(seconds) / 10 || seconds % 10 == 0,
                 "{seconds} s, {up} and {down}"
@@ -240,10 +240,10 @@ fn no_part_of_a_tick_is_lost_at_a_restart() {
     }
 }
 
-/// After any pause everything is dead, and time goes on.
+/// After any pause everything is dead, and time continues.
 #[test]
 fn a_pause_of_any_length_uses_no_epochs_up() {
-    // The shortest tick there is, and an ordinary one.
+    // The shortest possible tick, and an ordinary one.
     for tick in [Duration::from_nanos(1), 10 * SECOND] {
         let bytes = bytes_of(&builder(1_000).time_to_live(6 * tick).steps(6).build().unwrap());
         for pause in [1_000_000 * SECOND, Duration::from_secs(1 << 32)] {
@@ -286,7 +286,8 @@ fn what_is_read_goes_on_as_what_was_written() {
                 (loaded.capacity(), loaded.config().time_to_live.unwrap(), loaded.config().tick.unwrap()),
                 (capacity, 60 * SECOND, filter.config().tick.unwrap())
             );
-            // A file stores the elapsed part of a tick in units of 2^-32, rounded down. A filter without live keys may have skipped ticks.
+            // A file stores the elapsed part of a tick in units of 2^-32, rounded down. A filter without live keys may have
+            // skipped ticks.
             let tick = filter.config().tick.unwrap().as_nanos();
             let due = ((100 * SECOND).as_nanos() % tick + (passed * SECOND).as_nanos()) / tick;
             let made = u128::from(loaded.stats().epoch - epoch);
@@ -305,7 +306,7 @@ fn what_is_read_goes_on_as_what_was_written() {
             loaded.advance_to(passed + filter.config().tick.unwrap() + 59 * SECOND);
             assert!(loaded.contains(&7_000));
         }
-        // Time goes on alike in both.
+        // Time continues alike in both.
         let loaded = read(&bytes, Duration::ZERO).unwrap();
         for _ in 0..steps + 3 {
             filter.advance();
@@ -315,7 +316,7 @@ fn what_is_read_goes_on_as_what_was_written() {
     }
 }
 
-/// Shards are copied at different epochs: each is written with its own, and the reader brings all to the latest.
+/// Shards are copied at different epochs. Each is written with its own, and the reader advances all to the latest.
 #[test]
 fn a_snapshot_beside_ticks_loses_nothing_that_lives() {
     let filter = builder(400_000).steps(2).build().unwrap();
@@ -323,7 +324,7 @@ fn a_snapshot_beside_ticks_loses_nothing_that_lives() {
     let mut ticks_seen = 0;
     for _ in 0..8 {
         assert!(filter.insert_batch(&keys).refused.is_empty());
-        // Three ticks are left to each key. Two of them may be made before the shard of a key is copied, and not more.
+        // Each key has three ticks left. At most two of them may be made before the shard of a key is copied.
         let (before, bytes) = thread::scope(|scope| {
             let before = filter.stats().epoch;
             let ticks = scope.spawn(|| (0..2).for_each(|_| _ = filter.advance()));
@@ -334,7 +335,7 @@ fn a_snapshot_beside_ticks_loses_nothing_that_lives() {
         let loaded = read(&bytes, Duration::ZERO).unwrap();
         ticks_seen += loaded.stats().epoch - before;
         assert!(keys.iter().all(|key| loaded.contains(key)), "{} ticks", loaded.stats().epoch - before);
-        // What dies there dies here, and no tag of another epoch is left.
+        // Keys that die there die here, and no tag of another epoch is left.
         while loaded.stats().epoch < before + 4 {
             loaded.advance();
         }
@@ -344,7 +345,7 @@ fn a_snapshot_beside_ticks_loses_nothing_that_lives() {
     assert!(ticks_seen <= 16);
 }
 
-/// Under checksums that match.
+/// With matching checksums.
 #[test]
 fn a_time_that_no_filter_has_is_refused() {
     let filter = builder(100).build().unwrap();
@@ -355,7 +356,7 @@ fn a_time_that_no_filter_has_is_refused() {
     for (at, value, named) in [
         (184, tick, "tick"),
         (256 + 32, epoch, "epoch"),
-        // A bit more of a fingerprint, and tags would lie in two words.
+        // With a fingerprint one bit wider, tags would be in two words.
         (44, u64::from_le_bytes(sealed.bytes[44..52].try_into().unwrap()) + 1, "bits beside a fingerprint"),
     ] {
         match read(&sealed.clone().with(at, value.to_le_bytes()).bytes, SECOND) {
@@ -367,7 +368,7 @@ fn a_time_that_no_filter_has_is_refused() {
 
 #[test]
 fn merged_keys_have_the_time_that_was_left_to_them() {
-    // What has passed of their ticks when they are merged, and of the other's when its keys were stored.
+    // The elapsed parts of their ticks when they are merged, and of the other's when its keys were stored.
     for (mine, theirs, stored) in [(0, 0, 0), (9, 10, 9), (0, 9, 0), (9, 30, 2)] {
         let [one, other] = [(); 2].map(|()| builder(2_000).build().unwrap());
         one.advance_to((1_000 + mine) * SECOND);
@@ -411,7 +412,7 @@ fn what_is_written_at_the_end_of_time_is_read() {
     assert!(matches!(error, BuildError::TimeToLiveTooLong { .. }), "{error}");
 }
 
-/// Parts of filters that were built at different moments, and of one filter that was saved at different ones.
+/// Parts of filters that were built at different moments, and of one filter that was saved at different moments.
 #[test]
 fn joined_keys_keep_the_time_that_they_had_left() {
     for grows in [false, true] {
@@ -419,7 +420,7 @@ fn joined_keys_keep_the_time_that_they_had_left() {
         let build = || builder().steps(6).build().unwrap();
         let (old, young) = (build(), build());
         let shards = old.config().shards;
-        // Six steps and half of one more: tags of eight epochs have come round nearly once.
+        // Six steps and a half: the eight epochs of the tags have nearly completed a cycle.
         old.advance_to(65 * SECOND);
         let life = |key: u64| SECOND * (10 + key % 50) as u32;
         let keys = 0..20_000_u64;
@@ -447,7 +448,7 @@ fn joined_keys_keep_the_time_that_they_had_left() {
     }
 }
 
-/// A key may live for a step longer than requested, so that half as many slots again are in use with two steps.
+/// A key may live a step longer than requested, so with two steps half as many slots again are in use.
 #[test]
 fn room_is_reserved_for_keys_that_live_on_for_a_step() {
     let builder = || builder(20_000).max_capacity(1_000_000).steps(2);
@@ -457,6 +458,6 @@ fn room_is_reserved_for_keys_that_live_on_for_a_step() {
     assert!(builder().memory_usage_at(700_000).unwrap().abs_diff(reserved) < reserved / 20);
     (0..1_050_000).for_each(|key| filter.insert(&key).unwrap());
     assert_eq!(filter.memory_usage(), reserved);
-    // 700,000 of them are alive, and there is room for 300,000 more.
+    // 700,000 keys are alive, and there is room for 300,000 more.
     assert_eq!((filter.reserve(300_000), filter.reserve(310_000)), (Ok(()), Err(InsertError::Full)));
 }

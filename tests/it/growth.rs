@@ -1,4 +1,4 @@
-//! Filters that grow: what they hold, what they say of absent keys, what they take, and what they refuse.
+//! Growing filters: their contents, their rate, their memory, and their refusals.
 
 use crate::support::{hasher, pool};
 use concurrent_cuckoo_filter::{
@@ -11,7 +11,7 @@ fn growing(capacity: usize, max_capacity: usize) -> CuckooFilter<u64> {
     CuckooFilter::builder().capacity(capacity).max_capacity(max_capacity).build().unwrap()
 }
 
-/// The part of these absent hashes that is taken for present, one by one and in a batch.
+/// The share of these absent hashes that is found, one by one and in a batch.
 fn measured_rate(filter: &CuckooFilter<u64>, from: u64) -> f64 {
     let absent: Vec<u64> = (from..from + 1_000_000).collect();
     let mut found = vec![false; absent.len()];
@@ -22,7 +22,7 @@ fn measured_rate(filter: &CuckooFilter<u64>, from: u64) -> f64 {
     found.iter().filter(|&&found| found).count() as f64 / absent.len() as f64
 }
 
-/// At every half doubling: all keys are there, absent ones as rarely as is said and more rarely than was requested.
+/// At every half doubling, all keys are present, and the rate is the reported one and below the requested one.
 #[test]
 fn a_filter_grows_to_what_was_asked_for_and_keeps_every_key() {
     for (capacity, max_capacity, rate) in
@@ -59,7 +59,7 @@ fn a_filter_grows_to_what_was_asked_for_and_keeps_every_key() {
     }
 }
 
-/// Tables become narrower by a bit with each doubling, and lookups read all of them by the layout of the widest.
+/// Each doubling makes tables narrower by a bit, and lookups read all of them by the layout of the widest.
 #[test]
 fn tables_with_tags_of_one_bit_are_read_at_each_width() {
     for (max_capacity, bits) in [(30_000, 29), (100_000, 23), (100_000, 28)] {
@@ -84,7 +84,7 @@ fn tables_with_tags_of_one_bit_are_read_at_each_width() {
     }
 }
 
-/// More than was asked for: one doubling is in reserve, and then it is full.
+/// More keys than requested: one doubling is in reserve, then the filter is full.
 #[test]
 fn at_the_end_of_its_reserve_a_filter_refuses() {
     let filter = growing(30_000, 60_000);
@@ -95,7 +95,7 @@ fn at_the_end_of_its_reserve_a_filter_refuses() {
     assert!((0..stored).all(|hash| filter.hashed().contains(&hash)));
 }
 
-/// Copies of one key fill its buckets and not the filter: that is no reason to grow.
+/// Copies of one key fill its buckets and not the filter, which is no reason to grow.
 #[test]
 fn copies_of_one_key_do_not_make_a_filter_grow() {
     let filter = growing(30_000, 1_000_000);
@@ -108,7 +108,7 @@ fn copies_of_one_key_do_not_make_a_filter_grow() {
     assert_eq!((filter.stats().tables, filter.stats().refused_too_many_copies), (1, 100));
 }
 
-/// (Of filters of every rate, while they grow beside readers: `crates/reliability`.)
+/// (`crates/reliability` tests filters that grow concurrently with readers.)
 #[test]
 fn memory_is_what_was_said_and_grows_with_the_keys() {
     let builder = || CuckooFilter::<u64>::builder().capacity(20_000).max_capacity(1_000_000);
@@ -141,7 +141,7 @@ fn reserve_makes_room_ahead() {
     assert_eq!(filter.stats().tables, before.tables);
     assert_eq!(filter.reserve(280_001), Err(InsertError::Full));
     filter.reserve(200_000).unwrap();
-    // As many keys as have room without another doubling, and not all tables get as many of them.
+    // As many keys as fit without another doubling; not all tables get as many of them.
     let reserved = |keys| {
         let filter = growing(1_000, 480_000);
         filter.reserve(keys).unwrap();
@@ -158,7 +158,7 @@ fn reserve_makes_room_ahead() {
     assert_eq!(CuckooFilter::<u64>::with_capacity(10).reserve(11), Err(InsertError::Full));
 }
 
-/// From a slice and from an iterator, all new or each many times: tables are made ahead for those that are new alone.
+/// From a slice and from an iterator, all new or each many times: only new keys make tables ahead.
 #[test]
 fn a_bulk_load_grows_as_far_as_its_keys_need_it() {
     // Well between two doublings of 31,250 keys.
@@ -252,8 +252,9 @@ fn what_cannot_be_is_refused_by_name() {
     }
 }
 
-/// Copies of a few keys fill each other's buckets, also at loads from which a small table is doubled in place of a refusal. A doubling
-/// that would not make room does not take place, so a replica that repeats the successful insertions has the same bytes.
+/// Copies of a few keys fill each other's buckets, also at loads from which a small table is doubled in place of a refusal. A
+/// doubling that would not make room does not happen, so that a replica which repeats the successful insertions has the same
+/// bytes.
 #[test]
 fn a_refused_insertion_leaves_the_filter_as_it_is() {
     macro_rules! check {

@@ -1,4 +1,4 @@
-//! What filters of every kind have in common, fixed in size and growing: one suite over all of them.
+//! Properties of all kinds of filters, fixed in size and growing: one suite over all of them.
 
 use crate::support::{Folder, hasher, par_read, pool};
 use concurrent_cuckoo_filter::kind::{Counting, Expiring, Kind, Plain, Tagged};
@@ -18,12 +18,12 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// The operations of a kind that take or return more than keys, for a filter of numbers.
 trait Case: Sized {
     type Kind: Kind;
-    /// The kind in snapshots, and in errors about a filter that was requested.
+    /// The names of the kind in snapshots, and in errors about the requested filter.
     const NAMES: [&'static str; 2];
     /// Whether each key has a copy of its own.
     const OWN_COPIES: bool;
-    /// The hashes of the snapshots of `determinism`, fixed in size and growing. Another one is another version of the format, or
-    /// keys that lie elsewhere.
+    /// The hashes of the snapshots of `determinism`, fixed in size and growing. Another hash means another version of the format,
+    /// or other places of keys.
     const DIGESTS: [u64; 2];
 
     fn builder() -> Builder<u64, StableHashBuilder, Self::Kind>;
@@ -157,7 +157,7 @@ of_each_kind! {
     reserve_makes_room_ahead => reserves(200_000);
 }
 
-/// For this many keys, or for 2,000 that may grow to as many.
+/// A builder for this many keys, or for 2,000 keys that may grow to this many.
 fn asked<C: Case>(keys: usize, grows: bool) -> Builder<u64, StableHashBuilder, C::Kind> {
     if grows { C::builder().capacity(2_000).max_capacity(keys) } else { C::builder().capacity(keys) }
 }
@@ -166,7 +166,7 @@ fn build<C: Case>(keys: usize, grows: bool) -> Of<C> {
     asked::<C>(keys, grows).build().unwrap()
 }
 
-/// Filled to its capacity, by all three ways.
+/// A filter filled to its capacity, in all three ways.
 fn filled<C: Case>(keys: u64, grows: bool) -> Of<C> {
     let filter = build::<C>(keys as usize, grows);
     (0..keys / 4).for_each(|key| C::put(&filter, key));
@@ -187,7 +187,7 @@ fn small<C: Case>(grows: bool) -> Vec<u8> {
     written(|to| filter.write_to(to))
 }
 
-/// Every present key is found by every kind of lookup, and few others are.
+/// Every kind of lookup finds every present key, and few others.
 fn assert_holds<C: Case>(filter: &Of<C>, keys: u64) {
     let asked: Vec<u64> = (0..2 * keys).collect();
     let (mut batch, mut bulk) = (vec![false; asked.len()], vec![false; asked.len()]);
@@ -199,7 +199,7 @@ fn assert_holds<C: Case>(filter: &Of<C>, keys: u64) {
         assert_eq!((batch[at], bulk[at]), (found, found), "of {key}");
     }
     let wrong = batch[keys as usize..].iter().filter(|&&found| found).count() as f64;
-    // 0.1 % is requested.
+    // The requested rate is 0.1 %.
     assert!(wrong < 0.0016 * keys as f64, "{wrong} of {keys} absent keys found");
 }
 
@@ -213,7 +213,7 @@ fn ways<C: Case>(keys: u64, grows: bool) {
         one_by_one.iter().filter(|key| C::take(&filter, **key)).count() + C::take_batch(&filter, batch).removed;
     let lost = (0..keys).filter(|key| key % 3 != 0 && !filter.contains(key)).count() as u64;
     let missing = keys.div_ceil(3) - removed as u64 + lost;
-    // Keys that are counted together are removed together.
+    // Keys that share a count are removed together.
     let shared = if C::OWN_COPIES { 0 } else { keys / 2_000 };
     assert!(missing <= shared, "{missing} keys are missing after removals of others");
     filter.clear();
@@ -261,7 +261,7 @@ fn snapshots<C: Case>(keys: u64, grows: bool) {
     assert!(viewed == loaded && mapped == loaded, "a snapshot that is queried in place");
 }
 
-/// The error of each way of reading bytes and, for some of them, a file of them or on several threads.
+/// The error of each way to read the bytes and, with `in_all_ways`, of a file and of several threads.
 fn errors<C: Case>(bytes: &[u8], in_all_ways: bool, file: &Folder) -> Vec<Option<SnapshotError>> {
     let mut errors = vec![
         SnapshotReader::new(bytes).and_then(SnapshotReader::check).err(),
@@ -335,14 +335,14 @@ fn mismatch<C: Case>(grows: bool) {
     assert!(matches!(other_hasher, SnapshotError::HasherMismatch { .. }), "{other_hasher}");
     let other_keys = Filter::<String, StableHashBuilder, C::Kind>::read_from(&bytes[..], hasher()).unwrap_err();
     assert!(matches!(other_keys, SnapshotError::KeyTypeMismatch { .. }), "{other_keys}");
-    // A delta has classes, no deadlines, counts or tags.
+    // A delta has classes, but no deadlines, counts or tags.
     let [new, old] = [(); 2].map(|()| SnapshotReader::new(&bytes[..]).unwrap());
     let delta = new.write_delta_since(old, Vec::new());
     assert_eq!(delta.is_ok(), C::NAMES[0] == "plain");
     assert!(matches!(delta, Ok(_) | Err(SnapshotError::KindMismatch { requested: "plain", .. })));
 }
 
-/// Also when a filter goes on from a snapshot.
+/// Also for a filter that continues from a snapshot.
 fn determinism<C: Case>(keys: u64, grows: bool) {
     let changes = |filter: &Of<C>, keys: core::ops::Range<u64>| {
         for key in keys {
@@ -363,14 +363,14 @@ fn determinism<C: Case>(keys: u64, grows: bool) {
     }
     assert_eq!(bytes(&one), bytes(&other));
     assert_eq!(bytes(&one), bytes(&read), "after a snapshot");
-    // The probe of the hash function is of arrays as they lie in memory.
+    // The probe of the hash function depends on the layout of arrays in memory.
     if cfg!(all(target_pointer_width = "64", target_endian = "little")) {
         let digest = StableHashBuilder::with_seeds(0, 0).hash_one(&bytes(&one)[..]);
         assert_eq!(digest, C::DIGESTS[usize::from(grows)], "the bytes are those of format 2: {digest:#x}");
     }
 }
 
-/// Filters of two shards and more, or of many tables.
+/// Filters of two shards or more, or of many tables.
 fn merges<C: Case>(keys: u64, grows: bool) {
     let [one, other] = [(); 2].map(|()| build::<C>(2 * keys as usize, grows));
     assert!(grows || one.config().shards > 1);

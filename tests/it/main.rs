@@ -1,5 +1,5 @@
-//! Tests of the public face, in one program. A test that needs a process of its own has a program of its own next to
-//! this folder: `memory` and `refused_memory` replace the allocator, `serde` is built only with that feature.
+//! Tests of the public API, in one program. A test that needs a process of its own has a program of its own next to this folder:
+//! `memory` and `refused_memory` replace the allocator, `serde` is built only with that feature.
 
 mod builder;
 mod bulk;

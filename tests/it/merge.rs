@@ -1,4 +1,4 @@
-//! All that one filter holds, stored in another one. (Of every answer and every refusal: `model`; of every kind: `kinds`.)
+//! Merges: all contents of one filter stored in another. (`model` checks every answer and refusal, `kinds` every kind.)
 
 use crate::support::{Stable as Filter, stable};
 use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
@@ -12,7 +12,7 @@ fn of_keys(capacity: usize, bits: u32, keys: impl IntoIterator<Item = u64>) -> F
     filter
 }
 
-/// The number of stripes moves no key.
+/// Keys have the same places with any number of stripes.
 #[test]
 fn merge_takes_filters_of_other_stripes() {
     let striped = |stripes| {
@@ -25,7 +25,7 @@ fn merge_takes_filters_of_other_stripes() {
     assert!((0..1000).all(|key| a.contains(&key)));
 }
 
-/// Each of two filters with itself and with the other one, all four at the same time, while both are asked.
+/// Two filters, each merged with itself and with the other, all four at the same time, while both are queried.
 #[test]
 fn two_filters_are_merged_with_themselves_and_each_other_at_once() {
     let _alive = watchdog();
@@ -63,7 +63,7 @@ fn merge_all_ways(capacity: usize, keys: u64) {
         assert!(own.clone().all(|key| filter.contains(&key)));
         let inserted: usize = reports.iter().map(|report| report.inserted).sum();
         assert_eq!(filter.len(), keys as usize + inserted);
-        // Of a key there may be six copies in the end, so that two buckets may have no room for one of some other key.
+        // A key may end with six copies, so that two buckets may have no room for a copy of another key.
         let refused: usize = reports.iter().map(|report| report.refused).sum();
         assert!(inserted + refused >= 2 * keys as usize, "{reports:?}");
         let not_merged = |key: &u64| filter.count(key) < if own.contains(key) { 2 } else { 1 };

@@ -1,5 +1,5 @@
-//! Random sequences of operations, each answer compared with an exact multiset (`testkit::sequence`): at every width, past
-//! the capacity and when full, by keys and by hashes, one at a time and many, with snapshots, merges and clears between.
+//! Random sequences of operations, with each answer compared with an exact multiset (`testkit::sequence`): at every width, beyond
+//! the capacity and when full, by keys and by hashes, single and many, with snapshots, merges and clears in between.
 
 use concurrent_cuckoo_filter::CuckooFilter;
 use proptest::prelude::*;
@@ -37,26 +37,25 @@ proptest! {
         sequence::run(&[shape, steps.concat()].concat());
     }
 
-    /// Far more insertions than the table can take.
+    /// Far more insertions than fit.
     #[test]
     fn a_full_table_answers_as_a_multiset(shape in shape(), steps in prop::collection::vec(single(500), 600..1500)) {
         sequence::run(&[shape, steps.concat()].concat());
     }
 
-    /// Batches, bulk operations, snapshots and merges too.
+    /// With batches, bulk operations, snapshots and merges.
     #[test]
     fn any_operation_answers_as_a_multiset(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         sequence::run(&bytes);
     }
 
-    /// Filters that forget, count or have tags.
+    /// Expiring, counting and tagged filters.
     #[test]
     fn any_sequence_keeps_what_keys_were_promised(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
         sequence::tagged::run(&bytes);
     }
 
-    /// With 32 bits, keys that share a class are next to unheard of: what the model takes for classes are not simply
-    /// false answers.
+    /// With 32 bits, keys almost never share a class, so what the model takes for a class is not simply a wrong answer.
     #[test]
     fn hardly_any_two_keys_share_a_class_of_32_bits(capacity in 0usize..=300, seed: u64) {
         let builder = CuckooFilter::<u64>::builder().capacity(capacity).fingerprint_bits(32);
@@ -66,14 +65,14 @@ proptest! {
     }
 }
 
-/// Sequences like those above do reach both refusals, at every width.
+/// Sequences like those above reach both kinds of refusals, at every width.
 #[test]
 fn both_refusals_are_reached() {
     for bits in 4..=32 {
         let mut rng = fastrand::Rng::with_seed(u64::from(bits));
         // Capacity 10, this width, 128 keys.
         let mut bytes = vec![4, bits - 4, 0xc0];
-        // First copies of one key, then one of each.
+        // First copies of one key, then one copy of each.
         for key in [0; 10].into_iter().chain(0..100) {
             bytes.extend([u8::from(rng.bool()) << 7, key]);
         }

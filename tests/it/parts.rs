@@ -1,4 +1,4 @@
-//! Parts of a filter, each with its own memory, and where keys lie without any.
+//! Parts of a filter, each with its own memory, and the places of keys without any memory.
 
 use concurrent_cuckoo_filter::{
     BuildError, Builder, CuckooFilter, DefaultHashBuilder, FilterPart, PartError, SnapshotError, StableHashBuilder,
@@ -24,20 +24,20 @@ fn a_layout_of_what_cannot_be_built() {
     assert_eq!(error().build_shards(0..1).unwrap_err(), error().build().unwrap_err());
 }
 
-/// Hashes of keys in these shards, in order.
+/// The hashes of keys in these shards, in order.
 fn hashes(shards: Range<usize>) -> Vec<u64> {
     let layout = builder().layout().unwrap();
     (0..20_000).map(|key| layout.hash(&key)).filter(|&hash| shards.contains(&layout.shard_of_hash(hash))).collect()
 }
 
-/// Lies across the shards 1 and 2, and holds the keys of both, some of them twice in the list.
+/// A part of the shards 1 and 2 with the keys of both, some of them twice.
 fn filled(insert: impl Fn(&FilterPart<u64, StableHashBuilder>, &[u64])) -> Vec<u8> {
     let part = builder().build_shards(1..3).unwrap();
     insert(&part, &hashes(1..3));
     written(|to| part.snapshot().write_to(to))
 }
 
-/// As if the whole filter had written these shards.
+/// A part is written as the whole filter would write these shards.
 #[test]
 fn a_part_is_written_as_the_filter_would_write_it() {
     let whole = builder().build().unwrap();
@@ -94,7 +94,7 @@ fn a_part_takes_its_part_of_the_memory() {
     assert!((whole / SHARDS).abs_diff(part.memory_usage()) < 1000, "{} of {whole}", part.memory_usage());
     let (all, filter) = (builder().build_shards(0..SHARDS).unwrap(), builder().build().unwrap());
     assert_eq!(all.memory_usage() - size_of_val(&all), filter.memory_usage() - size_of_val(&filter));
-    // The whole of this one does not fit any memory.
+    // The whole filter would exceed the memory of any machine.
     let large = CuckooFilter::<u64>::builder().capacity(1 << 45);
     assert!(large.build_shards(7..9).unwrap().memory_usage() < 2 << 20);
 }
@@ -118,7 +118,7 @@ fn shards_that_a_filter_does_not_have() {
         }
         assert!(error.to_string().contains(&format!("shards {start}..{end} ")), "{error}");
     }
-    // Nor has a part those of another one, nor a filter of one shard a second.
+    // A part has no shards of another part, and a filter of one shard has no second.
     let (part, filter) = (builder().build_shards(1..3).unwrap(), CuckooFilter::<u64>::with_capacity(10));
     for (start, end) in [(0, 2), (2, 4), (0, 1), (1, 1), (1, 2), (7, usize::MAX)] {
         let (asked, mut bytes) = (Range { start, end }, Vec::new());
@@ -140,7 +140,7 @@ fn shards_that_a_filter_does_not_have() {
     assert!(part.snapshot().shards(2..3).write_to(Vec::new()).is_ok());
 }
 
-/// As the documentation of `hash` says.
+/// As the documentation of `hash` states.
 fn hash_of_text(hasher: &impl BuildHasher, text: &[u8]) -> u64 {
     let mut state = hasher.build_hasher();
     state.write(text);

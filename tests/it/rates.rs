@@ -1,5 +1,5 @@
-//! The false-positive rate, measured: poor hashes change neither it, 1 - exp(-8 load / (2^f - 1)), nor the load that a table takes.
-//! (At every width and load, and the requested one at full capacity: `crates/reliability`.)
+//! The measured false-positive rate: poor hashes change neither the rate, 1 - exp(-8 load / (2^f - 1)), nor the load that a table
+//! takes. (`crates/reliability` measures every width and load, and the requested rate at full capacity.)
 
 use concurrent_cuckoo_filter::{CuckooFilter, Prehashed};
 use testkit::rate::Rate;
@@ -7,7 +7,7 @@ use testkit::slots;
 
 type Sequence = (&'static str, fn(u64) -> u64);
 
-/// Keys as programs number them. As many as are used here stay different up to multiples of 2^40.
+/// Keys as programs number them. Those used here differ even modulo 2^40.
 const SEQUENCES: [Sequence; 12] = [
     ("0..n", |i| i),
     ("multiples of 3", |i| i * 3),
@@ -28,7 +28,7 @@ fn poor_hashes_keep_the_capacity_the_load_and_the_rate() {
     const LOOKUPS: u64 = 1_000_000;
     let mut failed = Vec::new();
     for (name, key) in SEQUENCES {
-        // What a hash does to one size it need not do to another; the last has several shards.
+        // An effect of a hash function on one size may not occur at another; the last size has several shards.
         for (capacity, bits) in [(20_000, 13), (95_000, 8), (95_000, 13), (95_000, 16), (700_000, 13)] {
             let builder = CuckooFilter::<u64>::builder().capacity(capacity as usize).fingerprint_bits(bits);
             let filter = builder.hasher(Prehashed).build().unwrap();
@@ -39,7 +39,7 @@ fn poor_hashes_keep_the_capacity_the_load_and_the_rate() {
                     first.get_or_insert(filter.load_factor());
                 }
             }
-            // The sequence goes on, and so do random numbers.
+            // The sequence continues, and so do random numbers.
             let found = (capacity..capacity + LOOKUPS).filter(|&i| filter.contains(&key(i))).count();
             let mut rng = fastrand::Rng::with_seed(1);
             let random = (0..LOOKUPS).filter(|_| filter.contains(&rng.u64(..))).count();

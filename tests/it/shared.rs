@@ -1,5 +1,5 @@
-//! One filter shared by processes: who may open what, and what readers make of any bytes. What a killed process leaves is tested
-//! from inside (`tests/internal/shared`).
+//! One filter shared by processes: who may open what, and the effect of any bytes on readers. (`tests/internal/shared` tests
+//! killed processes.)
 
 use crate::support::Folder;
 use concurrent_cuckoo_filter::{
@@ -98,7 +98,7 @@ fn a_filter_is_replaced_under_its_readers() {
     assert_eq!((seen.state(), folder.files()), (SharedState::Live, 1));
 }
 
-/// Of several that find no file there, one becomes the writer, and no other one takes its file from under its readers.
+/// Of several processes that find no file, one becomes the writer, and none takes the file away from its readers.
 #[test]
 fn one_of_several_that_create_or_replace_a_file_is_its_writer() {
     let folder = Folder::new("shared-race");
@@ -141,13 +141,13 @@ fn files_that_may_lack_something_are_refused() {
     fs::copy(&path, &copy).unwrap();
     assert!(matches!(reader(&copy).unwrap_err(), SharedError::CopyOfLive));
     assert!(matches!(open(&copy).unwrap_err(), SharedError::CopyOfLive));
-    // As after another start of the machine.
+    // As after a restart of the machine.
     let file = File::options().write(true).open(&path).unwrap();
     file.write_all_at(&[7; 16], 2064).unwrap();
     drop(filter);
     assert!(matches!(reader(&path).unwrap_err(), SharedError::NotClosed));
     assert!(matches!(open(&path).unwrap_err(), SharedError::NotClosed));
-    // Closed, it outlives that, and can be copied.
+    // A closed filter survives that, and can be copied.
     file.write_all_at(&2_u64.to_ne_bytes(), 2048).unwrap();
     fs::copy(&path, &copy).unwrap();
     assert!(reader(&path).unwrap().contains(&1) && reader(&copy).unwrap().contains(&1));
@@ -188,7 +188,7 @@ fn other_filters_are_refused_by_name() {
     assert_eq!(folder.files(), 2);
 }
 
-/// Random changes of the description and of the state, half of the bytes of a word or one bit.
+/// Random changes of the description and of the state: half of the bytes of a word, or one bit.
 #[test]
 fn no_header_makes_a_reader_or_a_writer_panic() {
     let folder = Folder::new("shared-header");
@@ -210,7 +210,7 @@ fn no_header_makes_a_reader_or_a_writer_panic() {
     assert!((1..8000).contains(&opened), "{opened} were accepted");
 }
 
-/// Another process stores random words all over stripes and words: lookups end, whatever they say.
+/// Another process stores random words in all stripes and words: lookups end, with any answer.
 #[test]
 fn no_contents_keep_a_lookup_from_its_end() {
     const SCRIBBLED: &str = "CUCKOO_SCRIBBLED";
@@ -242,7 +242,7 @@ fn no_contents_keep_a_lookup_from_its_end() {
         scribbler.kill().unwrap();
         scribbler.wait().unwrap();
         drop(filter);
-        // A note that no writer makes, or keys where none are.
+        // A note that no writer makes, or keys where none can be.
         let refused = open(&path);
         assert!(matches!(refused, Ok(_) | Err(SharedError::Damaged { .. })), "{refused:?}");
         if let Ok(filter) = refused {
@@ -258,7 +258,7 @@ fn scribble(path: &Path) -> ! {
     let len = file.metadata().unwrap().len();
     while path.exists() {
         for _ in 0..1000 {
-            // The versions change most, as they decide which lookups repeat.
+            // Versions change most often, since they decide which lookups repeat.
             let at = if random.bool() { 4096 + 64 + 128 * random.u64(..8) } else { random.u64(512..len / 8) * 8 };
             file.write_all_at(&random.u64(..).to_ne_bytes(), at).unwrap();
         }
@@ -266,7 +266,7 @@ fn scribble(path: &Path) -> ! {
     std::process::exit(1)
 }
 
-/// A file system of memory has less room than this filter takes.
+/// A file system in memory has less room than this filter takes.
 #[test]
 fn a_file_system_without_room_refuses_the_whole_file() {
     let name = format!("concurrent-cuckoo-filter.full-{}", std::process::id());

@@ -1,4 +1,4 @@
-//! What a filter tells of itself is what happened.
+//! The counters of a filter agree with its operations.
 
 use concurrent_cuckoo_filter::InsertError;
 use testkit::{ABSENT, Filter, builder};
@@ -7,7 +7,7 @@ fn filter(capacity: usize, bits: u32) -> Filter {
     builder(capacity, bits).build().unwrap()
 }
 
-/// Inserts all keys, and returns how many were refused.
+/// Inserts all keys, and returns the number of refusals.
 fn overfill(filter: &Filter, keys: std::ops::Range<u64>) -> u64 {
     keys.filter(|key| matches!(filter.insert(key), Err(InsertError::Full))).count() as u64
 }
@@ -27,7 +27,7 @@ fn room_is_made_by_relocations_only_when_pairs_are_full() {
     assert_eq!(stats.expected_false_positive_rate, filter.stats().expected_false_positive_rate);
 }
 
-/// A path of some length is as many relocations, so one insertion moves at most as many as the longest has.
+/// A path has as many relocations as hops, so one insertion moves at most as many keys as the longest path has.
 #[test]
 fn relocations_of_one_insertion_are_its_path() {
     let filter = filter(5_000, 16);
@@ -64,7 +64,7 @@ fn refusals_are_counted_by_their_reason() {
     assert_eq!((cleared.refused_full, cleared.relocations), (stats.refused_full, stats.relocations));
 }
 
-/// A clear corrects the sum of the counts in one stripe, so those of the others add up over thousands of clears.
+/// A clear corrects the sum of the counts in one stripe, so those of the others accumulate over thousands of clears.
 #[test]
 fn the_count_stays_exact_over_thousands_of_clears() {
     let filter = builder(3_000, 8).stripes(8).build().unwrap();

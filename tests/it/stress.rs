@@ -1,5 +1,5 @@
-//! Threads that change and ask at the same time, each answer checked. The work is bounded by numbers of operations, not
-//! by time.
+//! Threads that change and query a filter concurrently, with each answer checked. The work is bounded by numbers of operations,
+//! not by time.
 
 use fastrand::Rng;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use testkit::{builder, choose, thousands, watchdog};
 const WRITERS: usize = 4;
 const READERS: usize = 2;
 
-/// Of filters of these capacities and stripes, with 32 bits.
+/// For filters of these capacities and stripes, with 32 bits.
 fn every_answer_is_exact(shapes: &[(usize, usize)]) {
     let _alive = watchdog();
     let mut rng = Rng::with_seed(1);
@@ -67,9 +67,9 @@ fn every_answer_under_lasting_stress_is_exact() {
     );
 }
 
-/// A write is visible to every thread when it returns: of two threads that each write one key and then look up the
-/// other's, at least one sees what the other has done. On x86-64 that rests on the unlock of a stripe being a locked
-/// instruction. With a lock that is released by a plain store, one round in some tens of thousands fails on two cores.
+/// A write is visible to every thread when it returns: of two threads that each write one key and then look up the other's, at
+/// least one finds it. On x86-64 this relies on the unlock of a stripe being a locked instruction. With a lock that is released by
+/// a plain store, one round in some tens of thousands fails on two cores.
 #[test]
 fn of_two_threads_that_write_and_then_ask_one_sees_the_other() {
     const ROUNDS: u64 = 200_000;
@@ -85,7 +85,7 @@ fn of_two_threads_that_write_and_then_ask_one_sees_the_other() {
                 if arrived[other].load(Ordering::Acquire) >= phase {
                     break;
                 }
-                // There may be one core for both.
+                // Both threads may share one core.
                 if spins % 100 == 0 {
                     std::thread::yield_now();
                 }
@@ -101,7 +101,7 @@ fn of_two_threads_that_write_and_then_ask_one_sees_the_other() {
                 meet(2 * round + 2);
                 let removed = filter.remove(&key(own));
                 let saw_removal = !filter.contains(&key(other));
-                // Told at the end: a thread that panics here would leave the other one waiting.
+                // Reported at the end: a thread that panics here would leave the other one waiting.
                 (inserted && removed, [saw_insertion, saw_removal])
             });
             rounds.collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! A hasher, pools, user code that panics, what must hold afterwards, and folders for files.
+//! A hash function, pools, user code that panics and the checks after it, and folders for files.
 
 use concurrent_cuckoo_filter::kind::Kind;
 use concurrent_cuckoo_filter::{CuckooFilter, Filter, SavedHasher, SnapshotError, SnapshotReader, StableHashBuilder};
@@ -18,7 +18,7 @@ pub(crate) fn hasher() -> StableHashBuilder {
     StableHashBuilder::with_seeds(1, 2)
 }
 
-/// A filter whose keys lie at the same places each time.
+/// A filter whose keys have the same places each time.
 pub(crate) type StableOf<K> = CuckooFilter<K, StableHashBuilder>;
 pub(crate) type Stable = StableOf<u64>;
 
@@ -39,7 +39,7 @@ pub(crate) fn bytes_of<K: ?Sized + 'static, S: SavedHasher>(filter: &CuckooFilte
     written(|to| filter.snapshot().metadata(metadata).write_to(to))
 }
 
-/// A writer before each of whose pieces something happens, which is told how many bytes are written by then.
+/// A writer that calls a function before each piece, with the number of bytes written so far.
 struct Interrupted<F>(Vec<u8>, F);
 
 impl<F: FnMut(usize)> Write for Interrupted<F> {
@@ -54,7 +54,7 @@ impl<F: FnMut(usize)> Write for Interrupted<F> {
     }
 }
 
-/// The bytes of a snapshot during which something happens: before the header, three times in each shard, and before the trailer.
+/// The bytes of a snapshot during which `work` is called: before the header, three times in each shard, and before the trailer.
 pub(crate) fn written_while<T: Kind>(
     filter: &Filter<u64, StableHashBuilder, T>,
     happens: impl FnMut(usize),
@@ -64,15 +64,15 @@ pub(crate) fn written_while<T: Kind>(
     writer.0
 }
 
-/// Read on several threads.
+/// Reads a filter on several threads.
 pub(crate) fn par_read<K: ?Sized + 'static, T: Kind>(
     bytes: &[u8],
 ) -> Result<Filter<K, StableHashBuilder, T>, SnapshotError> {
     SnapshotReader::new(bytes)?.in_parallel().into_filter_with_hasher(hasher())
 }
 
-/// Asserts that a loaded or copied filter has the sizes, the rates and the digest of the saved filter, and the same answers for the
-/// keys below `keys`.
+/// Asserts that a loaded or copied filter has the sizes, the rates and the digest of the saved filter, and the same answers for
+/// the keys below `keys`.
 #[track_caller]
 pub(crate) fn check_equal<S: BuildHasher>(loaded: &CuckooFilter<u64, S>, saved: &CuckooFilter<u64, S>, keys: u64) {
     let [of_loaded, of_saved] = [loaded, saved].map(|filter| {
@@ -99,7 +99,7 @@ pub(crate) fn pool(threads: usize) -> ThreadPool {
     ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
-/// A key whose `Hash` panics halfway through when it is armed.
+/// A key whose `Hash` panics halfway when it is armed.
 #[derive(Clone)]
 pub(crate) struct Bomb {
     pub(crate) number: u64,
@@ -119,10 +119,10 @@ pub(crate) fn bombs(numbers: Range<u64>) -> Vec<Bomb> {
     numbers.map(|number| Bomb { number, armed: false }).collect()
 }
 
-/// What a fuse says when it has burnt down.
+/// The message of a fuse that has burnt down.
 pub(crate) const BURNT: &str = "the fuse has burnt";
 
-/// User code that panics at a given call: each call burns the fuse a little, and the last one panics.
+/// User code that panics at a chosen call: each call burns the fuse a little, and the last one panics.
 #[derive(Clone)]
 pub(crate) struct Fuse(Arc<AtomicUsize>);
 
@@ -140,8 +140,8 @@ impl Fuse {
         self.0.store(calls, Ordering::Relaxed);
     }
 
-    /// Runs the work once to count its calls, then once for each call that panics, each time followed by `after`.
-    /// Returns the number of calls.
+    /// Runs the work once to count its calls, then once for each call that panics, each time followed by `after`. Returns the
+    /// number of calls.
     pub(crate) fn burn_at_each_call(&self, work: impl Fn(), after: impl Fn()) -> usize {
         self.set(usize::MAX);
         work();
@@ -166,7 +166,7 @@ pub(crate) fn panics<R>(work: impl FnOnce() -> R) -> String {
     }
 }
 
-/// Silences the panics whose message contains one of these: tests cause thousands of them.
+/// Silences panics with one of these texts in their message, which tests cause by the thousand.
 pub(crate) fn silence_panics(expected: &'static [&'static str]) {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -183,7 +183,7 @@ fn message<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
         .map_or_else(|| payload.downcast_ref::<&str>().copied().unwrap_or(""), String::as_str)
 }
 
-/// Every operation on keys of which a filter of 32 bits holds one copy each, from another thread: a stripe left locked
+/// Runs every operation on keys of which a filter of 32 bits holds one copy each, from another thread: a stripe that stays locked
 /// would block it for ever.
 pub(crate) fn is_usable<K, S>(filter: &CuckooFilter<K, S>, keys: &[K])
 where
@@ -216,21 +216,21 @@ where
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    /// Each test has a name of its own.
+    /// Each test uses a name of its own.
     pub(crate) fn new(name: &str) -> Self {
         let path = env::temp_dir().join(format!("concurrent-cuckoo-filter.{name}.{}", process::id()));
         fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
 
-    /// With a file of these bytes in it, for the test of this thread.
+    /// A folder with a file of these bytes, for the test of this thread.
     pub(crate) fn file_of(bytes: &[u8]) -> Self {
         let folder = Folder::new(&format!("{:?}", thread::current().id()));
         fs::write(folder.path(), bytes).unwrap();
         folder
     }
 
-    /// Of the file that most tests need.
+    /// The path of the file that most tests need.
     pub(crate) fn path(&self) -> PathBuf {
         self.0.join("filter")
     }
@@ -243,7 +243,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The failure of a test matters more than a folder left behind.
+        // The failure of a test matters more than a folder that stays.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

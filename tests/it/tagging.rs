@@ -1,4 +1,4 @@
-//! Filters with tags: what is refused, and what is merged. (Every answer: `model`.)
+//! Tagged filters: refusals and merges. (`model` checks every answer.)
 
 use crate::support::hasher;
 use concurrent_cuckoo_filter::kind::Tagged;

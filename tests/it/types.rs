@@ -1,4 +1,4 @@
-//! What the types promise: who may share a filter, what an error is, what a key may be given as.
+//! The promises of the types: which filters can be shared, what errors implement, and the forms of a key.
 
 use concurrent_cuckoo_filter::kind::{Counting, Expiring};
 use concurrent_cuckoo_filter::{
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 fn shared<T: Send + Sync + UnwindSafe + RefUnwindSafe + 'static>() {}
 
-/// Keys are hashed, not kept, so nothing that a key cannot do holds a filter back.
+/// Keys are hashed, not kept, so a filter is `Send` and `Sync` even if its keys are not.
 #[test]
 fn a_filter_of_any_key_can_be_shared() {
     shared::<CuckooFilter<u64>>();
@@ -44,7 +44,7 @@ fn a_filter_of_any_key_can_be_shared() {
     shared::<FilterView<CuckooFilter<Rc<u8>>>>();
 }
 
-/// Nothing can be hashed here, but hashes are taken.
+/// This key cannot be hashed, but its hashes can be given.
 #[test]
 fn a_filter_of_keys_without_a_hash_takes_hashes() {
     let filter = CuckooFilter::<dyn Any>::with_capacity(10);

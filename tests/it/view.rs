@@ -1,4 +1,4 @@
-//! Filters that are asked where their bytes lie: the answers of the filter that was saved, and its errors.
+//! Filters queried in place: the answers of the saved filter, and its errors.
 
 use crate::support::{self, Folder, Stable as Filter, hasher, written_while};
 use concurrent_cuckoo_filter::{
@@ -12,7 +12,7 @@ use testkit::format::Sealed;
 type Mapped = MappedFilter<Filter>;
 type View<'a> = FilterView<'a, Filter>;
 
-/// With keys from 0 on; of few bits, some classes may be full.
+/// With keys from 0 on; with few bits, some classes may be full.
 fn filled(builder: Builder<u64>, keys: u64) -> Filter {
     let filter: Filter = builder.hasher(hasher()).build().unwrap();
     (0..keys).for_each(|key| _ = filter.insert(&key));
@@ -31,7 +31,7 @@ fn bytes_of(filter: &Filter) -> Vec<u8> {
     support::bytes_of(filter, b"today")
 }
 
-/// Of keys that are there and others, one by one and in batches of all lengths.
+/// Present keys and others, one by one and in batches of all lengths.
 macro_rules! check_answers {
     ($view:expr, $filter:expr, $asked:expr) => {{
         let (view, filter) = (&$view, $filter);
@@ -55,7 +55,7 @@ macro_rules! check_answers {
     }};
 }
 
-/// In place at any address, and in a file.
+/// In memory at any address, and in a file.
 fn answers_as_the_filter(filter: &Filter, asked: u64, offset: usize) {
     let moved = [vec![0xff; offset], bytes_of(filter)].concat();
     check_answers!(View::from_bytes(&moved[offset..]).unwrap(), filter, asked);
@@ -72,7 +72,7 @@ fn views_and_mapped_files_answer_as_the_filter_at_every_width_and_address() {
             answers_as_the_filter(&filter(capacity, bits, keys), 3 * keys + 100, bits as usize % 9);
         }
     }
-    // Two shards and more, and sizes on both sides of those from which lines are fetched.
+    // Two shards or more, and sizes on both sides of those from which lines are prefetched.
     for (capacity, bits) in [(300_000, 4), (300_000, 13), (600_000, 17), (2_500_000, 32)] {
         answers_as_the_filter(&filter(capacity, bits, capacity as u64), 2000, 0);
     }
@@ -100,7 +100,7 @@ fn a_snapshot_in_the_program_itself() {
     assert!(FilterView::<CuckooFilter<String, _>>::from_bytes_with_hasher(LIST, given).unwrap().contains("key 7"));
 }
 
-/// In more than 2^26 buckets, which are drawn from all bits of a hash.
+/// More than 2^26 buckets, which are drawn from all bits of a hash.
 #[test]
 #[ignore = "long: .ci/run runs it"]
 fn filters_of_300_million_keys_answer_alike_in_every_way() {
@@ -122,7 +122,7 @@ fn filters_of_300_million_keys_answer_alike_in_every_way() {
     }
 }
 
-/// (What `open` refuses: `kinds`.)
+/// (`kinds` tests the errors of `open`.)
 #[test]
 fn open_checks_header_and_length_and_check_the_rest() {
     let folder = Folder::new("mapped-damaged");
@@ -144,7 +144,7 @@ fn open_checks_header_and_length_and_check_the_rest() {
             other => panic!("{place}: {other:?}"),
         }
     }
-    // The trailer says how many are stored.
+    // The trailer has the number of stored keys.
     let mut bytes = good.clone();
     let end = bytes.len();
     bytes[end - 64..].fill(0xff);
@@ -155,7 +155,7 @@ fn open_checks_header_and_length_and_check_the_rest() {
     assert!(matches!(Mapped::open(&path), Err(SnapshotError::TrailingBytes)));
 }
 
-/// A length that lies: what is there decides.
+/// A wrong length: the actual one counts.
 #[test]
 fn a_header_that_announces_more_than_an_address_space() {
     let bytes = Sealed::new(bytes_of(&filter(300_000, 4, 10)))
@@ -201,7 +201,7 @@ fn open_refuses_other_hashers_key_types_parts_and_no_files() {
     }
 }
 
-/// The new file takes the place of the old one, which stays as it was for those who have mapped it.
+/// The new file replaces the old one, which stays unchanged for those who have mapped it.
 #[test]
 fn a_mapped_filter_stays_what_it_was_when_another_is_saved() {
     let folder = Folder::new("mapped-replaced");
@@ -218,7 +218,7 @@ fn a_mapped_filter_stays_what_it_was_when_another_is_saved() {
     old.check().unwrap();
 }
 
-/// Whatever is written into it: other answers, and no more than that.
+/// Writes to a mapped file change answers, and nothing else.
 #[test]
 fn a_file_that_is_changed_under_it_gives_other_answers() {
     use std::os::unix::fs::FileExt;
@@ -244,7 +244,7 @@ fn seen(capacity: usize, steps: u32) -> Seen {
     builder.hasher(hasher()).build().unwrap()
 }
 
-/// At any time, as a filter that is loaded at that time.
+/// At any time, like a filter that is loaded at that time.
 #[test]
 fn a_view_of_an_expiring_filter_answers_as_one_that_was_loaded_then() {
     for (capacity, steps, ticks) in [(1000, 2, 1), (1000, 6, 1), (300_000, 6, 1), (300_000, 6, 9), (1000, 254, 1)] {

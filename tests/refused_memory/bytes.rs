@@ -1,4 +1,4 @@
-//! An error about memory names the bytes that were refused.
+//! An error about memory names the number of bytes that were refused.
 
 use crate::refusing::{ARMED, LARGE, LEFT, REFUSED, TAKES_PART};
 use concurrent_cuckoo_filter::{CuckooFilter, MergeError, SnapshotError, StableHashBuilder};
@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 /// A shard of 2658 buckets of 128 bits.
 const SHARD: usize = 2658 * 16;
 
-/// Does the work while no allocation as large as a shard is granted.
+/// Runs the work while all allocations of at least the size of a shard fail.
 fn refused<T>(work: impl FnOnce() -> T) -> T {
     ARMED.store(true, Ordering::Relaxed);
     let result = work();

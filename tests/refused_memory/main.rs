@@ -1,4 +1,4 @@
-//! Memory that the system refuses. A program of its own, because its allocator refuses memory on demand.
+//! Allocations that fail. A program of its own, because its allocator fails on demand.
 
 mod bytes;
 mod meanwhile;

@@ -1,4 +1,4 @@
-//! What other writers do to a growing filter while an operation allocates.
+//! Changes of a growing filter by other writers while an operation allocates.
 
 use crate::refusing::MEANWHILE;
 use concurrent_cuckoo_filter::CuckooFilter;
@@ -35,11 +35,11 @@ fn a_bulk_insertion_is_overtaken_by_doublings() {
     }
 }
 
-/// A refused allocation of a list of guards would end the process.
+/// A failed allocation of a list of guards would end the process.
 #[test]
 fn locking_all_stripes_of_a_shard_allocates_nothing() {
     let filter = CuckooFilter::<u64>::builder().capacity(1_000).stripes(1_000).build().unwrap();
-    // Refused once, it is refused again: another key may have room.
+    // A key that is refused once is refused again; another key may have room.
     let without_room = (0..).find(|key| filter.insert(key).is_err()).expect("more keys than slots");
     MEANWHILE.set(Some((0, || {})));
     let refused = filter.insert(&without_room).is_err();

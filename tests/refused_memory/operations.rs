@@ -1,6 +1,6 @@
-//! Memory that the system refuses: one allocation after the other, and all that are large. What comes of it is an error
-//! that says so, or a slower way; no key is lost. Each is tried in a process of its own, for some small allocations are
-//! std's or rayon's or a list of a few bytes for each shard, and std ends the process when one of those is refused.
+//! Allocations that fail: one after the other, and all large ones. The operation returns an error that says so, or takes a slower
+//! way; no key is lost. Each case runs in a process of its own, because some small allocations are those of std or rayon or lists
+//! of a few bytes per shard, and std ends the process when one of those fails.
 
 use crate::refusing::{ARMED, LARGE, LEFT, REFUSED, TAKES_PART};
 use concurrent_cuckoo_filter::{
@@ -26,21 +26,21 @@ fn build() -> Result<Filter, BuildError> {
     CuckooFilter::builder().capacity(CAPACITY).fingerprint_bits(32).hasher(hasher()).build()
 }
 
-/// One table, which may be split once, when an insertion finds no room.
+/// A filter of one table, which may be split once, when an insertion finds no room.
 fn build_growing() -> Filter {
     CuckooFilter::builder().capacity(1000).max_capacity(1000).hasher(hasher()).build().unwrap()
 }
 
-/// What a refusal led to.
+/// The effect of a failed allocation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Led {
-    /// An error that says that there is no memory.
+    /// An error that reports the lack of memory.
     Error,
-    /// All was done, or what could be read tells what was not.
+    /// Everything was done, or the result shows what was not.
     Done,
 }
 
-/// What an operation works on, made while memory is to be had.
+/// The subjects of an operation, built while memory is available.
 struct Scene {
     /// Holds all keys.
     filter: Filter,
@@ -49,11 +49,11 @@ struct Scene {
     /// The second half.
     keys: Vec<u64>,
     copies: Vec<u64>,
-    /// One key from being split, which is this one.
+    /// One key away from a split, and this key.
     growing: Filter,
     splits_it: u64,
     bytes: Vec<u8>,
-    /// For what is written, and for answers.
+    /// For written bytes, and for answers.
     written: Vec<u8>,
     found: Vec<bool>,
 }
@@ -75,7 +75,7 @@ impl Scene {
         Scene { filter, other, keys, copies, growing, splits_it, bytes, written, found }
     }
 
-    /// Puts what is read in the place of the other filter.
+    /// Replaces the other filter by the one that is read.
     fn read<'a>(&'a mut self, open: fn(&'a [u8]) -> Opened<'a>) -> Led {
         match of_snapshot(open(&self.bytes).and_then(|reader| reader.into_filter_with_hasher(hasher()))) {
             Ok(read) => {
@@ -102,8 +102,8 @@ fn of_snapshot<T>(result: Result<T, SnapshotError>) -> Result<T, Led> {
     })
 }
 
-/// The list of refused keys is of any length, 16 bytes each, unless `Bulk::max_listed` bounds it. It is a `Vec` of the
-/// caller's, which ends the process when it may not grow.
+/// The list of refused keys has any length, 16 bytes each, unless `Bulk::max_listed` bounds it. It is a `Vec` for the caller,
+/// which ends the process when it cannot grow.
 const LISTS: &str = "insert_batch that lists 4,992 refused keys";
 
 const OPERATIONS: [Operation; 12] = [
@@ -170,10 +170,10 @@ const OPERATIONS: [Operation; 12] = [
     }),
 ];
 
-/// For the process that works without memory: the operation, the allocation that is refused, the size that is large.
+/// The variable for the process without memory: the operation, the allocation that fails, the size of large ones.
 const ASKED: &str = "FAULTS_MEMORY_ASKED";
 
-/// What the process does, and says.
+/// The work of the process, and its report.
 fn work(asked: &str) {
     let _watchdog = watchdog();
     let numbers: Vec<usize> = asked.split(' ').map(|number| number.parse().unwrap()).collect();
@@ -193,7 +193,7 @@ fn work(asked: &str) {
     scene.holds_old(&scene.filter);
     scene.holds_old(&scene.other);
     let len = scene.filter.len();
-    // Afterwards all goes on as ever.
+    // Afterwards everything works as before.
     let (growing, splits_it) = (&scene.growing, scene.splits_it);
     assert!((0..splits_it).all(|key| growing.contains(&key)), "a key is lost");
     assert!(growing.stats().splits == 1 || growing.insert(&splits_it).is_ok(), "memory is back");
@@ -221,7 +221,7 @@ fn some_refused_memory_is_an_error_or_a_slower_way() {
     }
 }
 
-/// Each allocation and its caller, or every third one.
+/// Each allocation, or every third one, and its caller.
 #[test]
 #[ignore = "long: .ci/run runs it"]
 fn refused_memory_is_an_error_or_a_slower_way() {
@@ -249,7 +249,7 @@ fn refuse_one_by_one(step: usize, chosen: &str) {
             }
             left += step;
         }
-        // No process ends for want of anything large but a list.
+        // No process ends for lack of anything large but a list.
         for large in [1 << 20, 40 << 10] {
             let (succeeded, [said, complained]) = run(operation, usize::MAX, large);
             let ended = *name == LISTS && complained.contains("memory allocation of");

@@ -1,30 +1,30 @@
-//! An allocator that refuses memory on demand, or does something else before it returns some.
+//! An allocator that fails on demand, or calls a function before it returns memory.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Passes everything on to the system, but what it refuses.
+/// Forwards everything to the system's allocator, except the allocations that fail.
 struct Refusing;
 
-/// After how many allocations to do what.
+/// A number of allocations, and the function that is called after them.
 type Meanwhile = (usize, fn());
 
 pub(crate) static ARMED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// Whether this thread is one of those that are refused anything.
+    /// Whether allocations of this thread can fail.
     pub(crate) static TAKES_PART: Cell<bool> = const { Cell::new(false) };
-    /// What this thread does, once, when it allocates after so many allocations.
+    /// The function that this thread calls once, at an allocation.
     pub(crate) static MEANWHILE: Cell<Option<Meanwhile>> = const { Cell::new(None) };
 }
 
-/// Allocations before the one that is refused.
+/// The number of allocations before the one that fails.
 pub(crate) static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Allocations of this many bytes and more are all refused.
+/// All allocations of at least this many bytes fail.
 pub(crate) static LARGE: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// How many were.
+/// The number of failed allocations.
 pub(crate) static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
 impl Refusing {
@@ -47,20 +47,19 @@ impl Refusing {
     }
 }
 
-/// Passes on to the system's allocator what is not refused.
+/// Forwards a call to the system's allocator, unless it is to fail.
 macro_rules! unless_refused {
     ($size:expr, $call:expr) => {
         if Refusing::refuses($size) {
             std::ptr::null_mut()
         } else {
-            // SAFETY: the call is the caller's, with the caller's promises.
+            // SAFETY: the caller's promises hold for this call, too.
             unsafe { $call }
         }
     };
 }
 
-// SAFETY: 1. every call is passed on to the system's allocator as it came; 2. or it returns null, which is how an
-// allocator says no.
+// SAFETY: 1. every call is forwarded unchanged to the system's allocator; 2. or it returns null, which reports a failure.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         unless_refused!(layout.size(), System.alloc(layout))

@@ -1,5 +1,5 @@
-//! What the long checks of this package share. Each is a test, with small numbers; with `CUCKOO_FULL=1` it takes the large ones, and
-//! prints a line `figure ROW: TEXT` for each row of `docs/reliability.md` that it fills.
+//! The parts that the long checks share. Each check is a test with small numbers; with `CUCKOO_FULL=1` it takes the large numbers,
+//! and prints a line `figure ROW: TEXT` for each row of `docs/reliability.md` that it fills.
 
 use fastrand::Rng;
 use hdrhistogram::Histogram;

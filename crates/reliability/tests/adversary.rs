@@ -1,4 +1,4 @@
-//! Harm, meant or by mistake: chosen keys, floods of one key, full filters, removals of keys that were never inserted.
+//! Harm, by intent or by mistake: chosen keys, floods of one key, full filters, removals of keys that were never inserted.
 
 use concurrent_cuckoo_filter::InsertError::{Full, TooManyCopies};
 use fastrand::Rng;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use testkit::rate::{Rate, classes, most};
 use testkit::{ABSENT, Filter, Shape, choose, each_on_all_cores, slots, thousands};
 
-/// Keys chosen to collide in one filter: there they fill their class, elsewhere they are keys like all others.
+/// Keys that were chosen to collide in one filter fill their class there, and are ordinary keys in every other filter.
 #[test]
 fn chosen_keys_collide_under_one_seed_only() {
     const CAPACITY: usize = 1000;
@@ -21,13 +21,13 @@ fn chosen_keys_collide_under_one_seed_only() {
         let class = filter.class_of(&0);
         let keys: Vec<u64> = (0..).filter(|key| filter.class_of(key) == class).take(wanted).collect();
         let tried = keys[wanted - 1] + 1;
-        // With the seeds known, the keys are all one class again.
+        // In another filter with the same seeds, the keys are all one class, too.
         let again = target.build();
         keys[..8].iter().for_each(|key| assert_eq!(again.insert(key), Ok(())));
         keys[8..].iter().for_each(|key| assert_eq!(again.insert(key), Err(TooManyCopies)));
 
-        // Half of the keys go into other filters, with as many ordinary ones as the capacity leaves room for; the other half is
-        // looked up.
+        // Half of the keys are inserted into other filters, with as many ordinary keys as the capacity leaves room for; the other
+        // half is looked up.
         let others: Vec<Shape> = (0..choose(20_000, 1000)).map(|_| Shape { seed: rng.u64(..), ..target }).collect();
         let behaviour = each_on_all_cores(&others, |other| {
             let (filter, (inserted, asked)) = (other.build(), keys.split_at(keys.len() / 2));
@@ -79,8 +79,8 @@ fn floods_of_one_key_change_nothing_else() {
     }
     assert_eq!(filter.len() as u64, stored, "filter of {shape:?}");
     assert_eq!((0..stored).find(|key| filter.count(key) == 0), None, "lost in a flood of another key: {shape:?}");
-    // Keys of a pair of buckets cannot leave it to make room for a key with the same pair. A bucket makes a pair with half of the
-    // others of its shard.
+    // A key cannot leave its two buckets to make room for a key with the same two. A bucket forms pairs with half of the others of
+    // its shard.
     let shards = filter.config().shards as f64;
     let buckets = slots(&filter) / 4.0 / shards;
     let expected = floods as f64 * stored as f64 / shards / (buckets * buckets / 4.0);
@@ -93,7 +93,7 @@ fn floods_of_one_key_change_nothing_else() {
          expected); the other keys stayed as they were"
     );
 
-    // The time of each refusal, alone and concurrently with writers. Alone, not a byte of the filter changes.
+    // The time of each refusal, alone and concurrently with writers. Without writers, not a byte of the filter changes.
     let mut keys = std::iter::repeat_with(|| ABSENT + rng.u64(..ABSENT / 2));
     let key = keys.find(|key| !flood(&filter, *key).1).expect("endless");
     let refuse = || {
@@ -128,7 +128,7 @@ fn floods_of_one_key_change_nothing_else() {
     println!("figure 7.4: {refusals} refusals as too many copies: alone {alone}; beside 2 writers {contended}");
 }
 
-/// Inserts a key until it is refused. Returns how many copies were stored, and whether the last was refused for want of room.
+/// Inserts a key until it is refused. Returns the number of copies that were stored, and whether the refusal was for lack of room.
 fn flood(filter: &Filter, key: u64) -> (usize, bool) {
     for copies in 0..=8 {
         match (filter.insert(&key), filter.count(&key)) {
@@ -141,7 +141,7 @@ fn flood(filter: &Filter, key: u64) -> (usize, bool) {
     panic!("a ninth copy of {key} was stored")
 }
 
-/// A full filter: how long it takes to refuse a key, and what lookups notice of it.
+/// A full filter: the time of a refusal, and of lookups meanwhile.
 #[test]
 fn a_full_filter_refuses_and_loses_nothing() {
     let mut rng = draws();
@@ -150,7 +150,7 @@ fn a_full_filter_refuses_and_loses_nothing() {
         let shape = Shape::of_slots(1 << log2, 16, &mut rng);
         let filter = filled(&shape, 0.94);
         let mut present: Vec<u64> = (0..filter.len() as u64).collect();
-        // Full: 20 keys in a row were refused.
+        // Full means that 20 keys in a row were refused.
         let (mut next, mut in_a_row) = (present.len() as u64, 0);
         while in_a_row < 20 {
             match filter.insert(&next) {
@@ -182,7 +182,7 @@ fn a_full_filter_refuses_and_loses_nothing() {
             let mut keys = next..;
             while times.count() < refusals {
                 let key = keys.next().expect("endless");
-                // The least of three, which all do the same work: one that the system stopped in the middle says nothing.
+                // The least of three attempts, which all do the same work: the system may interrupt one of them.
                 let three: Option<Vec<u64>> = (0..3).map(|_| refusal(&filter, key)).collect();
                 match three.and_then(|three| three.into_iter().min()) {
                     Some(nanos) => times.note(nanos),
@@ -192,7 +192,7 @@ fn a_full_filter_refuses_and_loses_nothing() {
             stop.store(true, Ordering::Relaxed);
             (times, late, reader.join().expect("a thread that found nothing wrong"))
         });
-        // Refusals have changed nothing. Some keys found a place all the same.
+        // Refusals have changed nothing, and the keys that found a place after all are stored.
         let lost = present.iter().chain(&late).find(|key| !filter.contains(key));
         assert_eq!((lost, filter.len()), (None, present.len() + late.len()), "filter of {shape:?}");
         println!(
@@ -205,7 +205,7 @@ fn a_full_filter_refuses_and_loses_nothing() {
     }
 }
 
-/// The nanoseconds in which the key was refused; `None` if it was stored.
+/// Returns the nanoseconds in which the key was refused; `None` if it was stored.
 fn refusal(filter: &Filter, key: u64) -> Option<u64> {
     let start = Instant::now();
     let refused = filter.insert(&key);
@@ -217,7 +217,7 @@ fn refusal(filter: &Filter, key: u64) -> Option<u64> {
     }
 }
 
-/// Removals of keys that were never inserted: how many succeed, and how many stored keys are then missed.
+/// Removals of keys that were never inserted: how many succeed, and how many stored keys are missed afterwards.
 #[test]
 fn removals_of_absent_keys_do_the_documented_harm() {
     const LOAD: f64 = 0.9;
@@ -250,15 +250,16 @@ fn removals_of_absent_keys_do_the_documented_harm() {
     }
 }
 
-/// Mean and variance of the removals of one class that succeed, and of its keys that are then missed.
+/// The mean and the variance of the number of successful removals of one class, and of the number of its keys that are missed
+/// afterwards.
 ///
-/// Absent keys are spread over the classes as the stored keys are. So a class has some number of keys `x` and of removals
-/// `y`, Poisson variables with means of keys and removals for each class, all but independent of each other and of other
-/// classes. In whatever order the removals come, `min(x, y)` of them succeed: this is where the load that falls meanwhile is
-/// accounted for. The keys of a class are all found as long as one copy is left, and all missed when none is: `x` of them, if
-/// `y >= x`. The numbers of all keys and of all removals are fixed, which only makes the true variance a little smaller.
+/// Absent keys are spread over the classes as the stored keys are. So a class has a number `x` of keys and a number `y` of
+/// removals, Poisson variables with the means of keys and removals per class, almost independent of each other and of those of
+/// other classes. In any order, `min(x, y)` of the removals succeed, which accounts for the load that falls meanwhile. All keys of
+/// a class are found while one copy is left, and all `x` are missed when none is left, if `y >= x`. The numbers of all keys and of
+/// all removals are fixed, which makes the true variance slightly smaller.
 ///
-/// For few keys and removals in each class this is about removals times 1 - exp(-8 load / (2^f - 1)), and as many missed.
+/// With few keys and removals per class, about removals times 1 - exp(-8 load / (2^f - 1)) succeed, and as many keys are missed.
 fn harms(keys: f64, removals: f64) -> [(f64, f64); 2] {
     let poisson = |mean: f64| {
         let next = move |&(value, part): &(u32, f64)| Some((value + 1, part * mean / f64::from(value + 1)));

@@ -1,6 +1,6 @@
-//! A growth storm: a filter that begins with ten thousand keys and ends with a hundred million, while writers, readers, removals,
-//! copies and `len` go on. No key is missed, the counts are exact wherever the writers pause, and the memory is what was
-//! told. The same is done with a filter that was built for all of them, for comparison.
+//! A growth storm: a filter grows from ten thousand keys to a hundred million, concurrently with writers, readers, removals,
+//! copies and `len`. No key is missed, the counts are exact whenever the writers pause, and the memory is as predicted. For
+//! comparison, the same runs on a filter of the final size.
 
 use concurrent_cuckoo_filter::Builder;
 use fastrand::Rng;
@@ -16,16 +16,16 @@ const RATE: f64 = 0.001;
 const WRITERS: u64 = 4;
 const READERS: usize = 2;
 
-/// Keys that are there from the beginning to the end.
+/// The number of keys that are present throughout.
 const STABLE: u64 = 8_000;
 
-/// A writer stores one more key with this many of its own, and removes it again.
+/// A writer inserts one extra key per this many of its own, and removes it again.
 const ONE_GUEST_IN: u64 = 8;
 
 /// One lookup in this many is timed.
 const TIMED_ONE_IN: usize = 16;
 
-/// Filters of more keys are not copied: it takes as long as to insert them.
+/// Filters of more keys are not copied, since a copy takes as long as inserting the keys.
 const COPIED: usize = 1_000_000;
 
 #[test]
@@ -74,7 +74,7 @@ fn a_filter_grows_a_thousandfold_while_everything_goes_on() {
     );
 }
 
-/// Numbers of keys well between two doublings, at which the memory is known, and at last all keys.
+/// Numbers of keys well between two doublings, where the memory is known, and finally all keys.
 fn pauses(builder: impl Fn() -> Builder<u64>, keys: usize) -> Vec<usize> {
     let told = |keys| builder().memory_usage_at(keys).expect("a modest filter");
     let (mut pauses, mut from) = (Vec::new(), 0);
@@ -94,13 +94,13 @@ fn pauses(builder: impl Fn() -> Builder<u64>, keys: usize) -> Vec<usize> {
 
 struct Storm<'a> {
     filter: &'a Filter,
-    /// Numbers of keys at which the writers wait for each other.
+    /// The numbers of keys at which the writers wait for each other.
     pauses: &'a [usize],
-    /// The memory that was told of a number of keys, if the filter grows.
+    /// The predicted memory of a number of keys, if the filter grows.
     told: Option<&'a (dyn Fn(usize) -> usize + Sync)>,
 }
 
-/// What the threads of a storm did and saw.
+/// The results of the threads of a storm.
 #[derive(Default)]
 struct Seen {
     inserts: Times,
@@ -108,9 +108,9 @@ struct Seen {
     looked: u64,
     removed: u64,
     copies: u64,
-    /// Calls of `len` and `stats`.
+    /// The number of calls of `len` and `stats`.
     asked: u64,
-    /// The part of the memory that was told by which it was another, at the most.
+    /// The largest relative deviation of the memory from the predicted one.
     memory: f64,
 }
 
@@ -144,7 +144,7 @@ impl Storm<'_> {
         })
     }
 
-    /// How many keys each writer has stored at this pause.
+    /// Returns the number of keys that each writer has stored at this pause.
     fn share(pause: usize) -> u64 {
         (pause as u64 - STABLE) / WRITERS
     }
@@ -184,18 +184,18 @@ impl Storm<'_> {
         assert!(self.filter.contains(&key), "{who} missed {key}");
     }
 
-    /// While no writer goes on. Returns by which part of what was told the memory is another.
+    /// Checks the filter while the writers pause. Returns the relative deviation of the memory from the predicted one.
     fn check(&self, keys: u64) -> f64 {
         assert_eq!(self.filter.len() as u64, keys, "at a pause");
         let Some(told) = self.told.map(|told| told(keys as usize) as f64) else { return 0.0 };
         let differs = (self.filter.memory_usage() as f64 / told - 1.0).abs();
-        // All keys are not between two doublings: a table may have been split once more for a search that was long.
+        // The last pause is not between two doublings, so a table may have been split once more after a long search.
         let most = if self.pauses.last().is_some_and(|&all| keys + WRITERS <= all as u64) { 0.03 } else { 0.1 };
         assert!(differs <= most, "{} bytes of {keys} keys, {told} were told", self.filter.memory_usage());
         differs
     }
 
-    /// Lookups of keys that stay, one by one and in batches.
+    /// Looks up stable keys, one by one and in batches.
     fn read(&self, seed: u64, over: &AtomicBool) -> Seen {
         let (mut seen, mut rng) = (Seen::default(), Rng::with_seed(seed));
         let mut found = [false; 256];
@@ -214,7 +214,7 @@ impl Storm<'_> {
         seen
     }
 
-    /// Copies of the filter, as long as it is small, and what it says of itself.
+    /// Copies the filter while it is small, and calls `len` and `stats`.
     fn watch(&self, over: &AtomicBool) -> Seen {
         let (mut seen, mut splits) = (Seen::default(), 0);
         while !over.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! One filter of a long list: 10^9 addresses of web pages, each made from its number when it is needed. None is missed.
+//! One filter of a long list: 10^9 addresses of web pages, each computed from its number when it is needed. None is missed.
 
 use concurrent_cuckoo_filter::CuckooFilter;
 use std::fs;
@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::time::Instant;
 use testkit::{choose, on_all_cores, thousands as count};
 
-/// Keys looked up in one call.
+/// The number of keys per call.
 const BATCH: u64 = 1 << 12;
 
-/// Batches of a piece of work.
+/// The number of batches per piece of work.
 const JOB: u64 = 1 << 8;
 
 /// An address of 64 bytes, such as `https://www.example.com/articles/000000003b9ac9ff/comments.html?`.
@@ -56,7 +56,7 @@ fn no_address_of_a_long_list_is_missed() {
     );
 }
 
-/// How many of these are found.
+/// Returns how many of these are found.
 fn look_up(filter: &CuckooFilter<Vec<u8>>, numbers: Range<u64>) -> u64 {
     let found = on_all_cores(|job| {
         let first = numbers.start + job as u64 * JOB * BATCH;
@@ -72,7 +72,7 @@ fn look_up(filter: &CuckooFilter<Vec<u8>>, numbers: Range<u64>) -> u64 {
     found.into_iter().sum()
 }
 
-/// The most memory that the process has had, in bytes, where the system tells.
+/// Returns the peak memory of the process in bytes, if the system reports it.
 fn peak() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

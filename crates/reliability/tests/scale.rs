@@ -1,5 +1,5 @@
-//! Large numbers of lookups over filters of all widths: no present key is missed, absent ones are taken for present as often as
-//! the formula says and as was requested, and filters hold the requested capacity.
+//! Large numbers of lookups in filters of all widths: no present key is missed, the rate of false positives is that of the formula
+//! and the requested one, and filters hold the requested capacity.
 
 use concurrent_cuckoo_filter::InsertError;
 use fastrand::Rng;
@@ -10,42 +10,42 @@ use testkit::operations::{INSERTS, LOOKUPS, REMOVES};
 use testkit::rate::{Rate, formula, most};
 use testkit::{Filter, Shape, WIDTHS, Width, choose, each_on_all_cores, on_all_cores, slots, thousands};
 
-/// Keys that were never inserted begin here.
+/// Keys from here on are never inserted.
 const ABSENT: u64 = 1 << 63;
 
-/// Absent keys that are looked up at once.
+/// The number of absent keys that are looked up in one call.
 const CHUNK: u64 = 1 << 19;
 
-/// Odd, from a single key to tables of a dozen shards.
+/// Odd sizes, from a single key to tables of a dozen shards.
 const CAPACITIES: [usize; 30] = [
     1, 3, 5, 7, 11, 17, 25, 33, 51, 77, 101, 155, 225, 333, 517, 777, 1155, 2049, 4095, 8193, 15_873, 30_001, 65_537,
     99_999, 200_003, 262_143, 400_001, 750_003, 1_500_001, 3_000_003,
 ];
 
-/// What came of some rounds.
+/// The results of some rounds.
 #[derive(Default)]
 struct Seen {
     lookups: u64,
     filters: u64,
     removed: u64,
-    /// Filters of 6 bits and more by capacity, and how many of them refused a key before they held it.
+    /// The numbers of filters of 6 bits or more by capacity, and of those that refused a key before they held it.
     refused: BTreeMap<usize, [u64; 2]>,
 }
 
-/// Fills filters in one of all the ways until they refuse a key, looks every key up in each of the ways, removes a random part,
-/// looks the others up, clears the filter and fills it again.
+/// Fills filters until they refuse a key, looks up every key in every way, removes a random part, looks up the others, clears the
+/// filter and fills it again.
 #[test]
 fn no_present_key_is_missed_and_every_filter_holds_its_capacity() {
     let mut rng = draws();
     let (target, largest) = choose((1_000_000_000, usize::MAX), (20_000_000, 100_000));
-    // Tables of a few keys are built anew, with other seeds, until they have had this many lookups in a row.
+    // Tables of a few keys are built again, with other seeds, until they have had this many lookups in a row.
     let turn = choose(1_000_000, 100_000);
     let mut shapes: Vec<_> = CAPACITIES.into_iter().flat_map(|capacity| WIDTHS.map(|bits| (capacity, bits))).collect();
     shapes.retain(|&(capacity, _)| capacity <= largest);
     rng.shuffle(&mut shapes);
     let (done, seed) = (AtomicU64::new(0), rng.u64(..));
     let turns = on_all_cores(|number| {
-        // Each shape has its turn at least.
+        // Each shape has at least one turn.
         if number >= shapes.len() && done.load(Ordering::Relaxed) >= target {
             return None;
         }
@@ -109,7 +109,7 @@ fn round(capacity: usize, bits: u32, rng: &mut Rng, seen: &mut Seen) {
     look_up(&shape, &filter, &keys, seen);
 }
 
-/// Inserts keys, the first ones in one of all the ways, up to the first refusal. Returns those that were stored.
+/// Inserts keys up to the first refusal, the first of them in a random way. Returns the stored keys.
 fn fill(shape: &Shape, filter: &Filter, rng: &mut Rng) -> Vec<u64> {
     let first = rng.u64(..1 << 62);
     let (name, insert) = INSERTS[rng.usize(..INSERTS.len())];
@@ -131,7 +131,7 @@ fn fill(shape: &Shape, filter: &Filter, rng: &mut Rng) -> Vec<u64> {
     keys
 }
 
-/// In each of the ways.
+/// Looks up the keys in every way.
 fn look_up(shape: &Shape, filter: &Filter, keys: &[u64], seen: &mut Seen) {
     let mut found = vec![false; keys.len()];
     for (name, lookup) in LOOKUPS {
@@ -143,8 +143,8 @@ fn look_up(shape: &Shape, filter: &Filter, keys: &[u64], seen: &mut Seen) {
     }
 }
 
-/// Of each width: capacities, the load at which it is measured, and whether that is reached by removals. A load of 1 is
-/// that of the first refusal.
+/// The capacities of each width, the load at which the rate is measured, and whether that load is reached by removals. A load of 1
+/// stands for that of the first refusal.
 const FILTERS: [(usize, f64, bool); 10] = [
     (30_011, 0.9, false),
     (65_539, 1.0, false),
@@ -165,7 +165,7 @@ fn the_rate_follows_the_formula_at_every_width() {
     let mut filters = Vec::new();
     for bits in WIDTHS {
         for (capacity, load, removed) in FILTERS {
-            // A short run is for small tables.
+            // A short run takes small tables only.
             filters.push((bits, load, removed, Shape::new(capacity / choose(1, 10), bits, &mut rng), rng.fork()));
         }
     }
@@ -205,7 +205,7 @@ fn the_rate_follows_the_formula_at_every_width() {
     );
 }
 
-/// How many of this many absent keys are found, in one way after the other.
+/// Returns how many of this many absent keys are found, in one way after the other.
 fn hits(filter: &Filter, lookups: u64, rng: &mut Rng) -> u64 {
     let first = ABSENT + rng.u64(..ABSENT / 2);
     let chunks = (0..lookups).step_by(CHUNK as usize).zip(LOOKUPS.into_iter().cycle());

@@ -32,12 +32,12 @@ pub use shape::{ABSENT, Filter, Shape, WIDTHS, Width, builder, random_seeds, slo
 pub use thousands::thousands;
 pub use threads::{Done, each_on_all_cores, on_all_cores, watchdog};
 
-/// A number of the long form of a check, which `CUCKOO_FULL=1` asks for, or else of the short one.
+/// Returns the number for the long form of a check if `CUCKOO_FULL` is set, else the one for the short form.
 pub fn choose<T>(full: T, short: T) -> T {
     if std::env::var_os("CUCKOO_FULL").is_some() { full } else { short }
 }
 
-/// What `write` writes, where nothing can go wrong.
+/// Returns the bytes that `write` writes.
 pub fn written<E: std::fmt::Debug>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Vec<u8> {
     let mut bytes = Vec::new();
     write(&mut bytes).expect("memory takes whatever is written");

@@ -1,12 +1,12 @@
-//! The multiset that a filter must be, exactly: which classes it holds, and which one more it can take.
+//! The exact multiset that a filter must equal: the classes it holds, and whether it has room for another copy.
 //!
-//! Keys with the same fingerprint and the same two buckets are one *class*. A filter cannot tell them apart, so the model holds copies
-//! of classes, not keys. It computes the place of a key by `format::place`, a second implementation of docs/format.md.
+//! Keys with the same fingerprint and the same two buckets are one *class*. A filter cannot tell them apart, so the model holds
+//! copies of classes, not keys. It computes the place of a key by `format::place`, a second implementation of docs/format.md.
 //!
-//! Copies are placed in buckets of four as a filter does it, but by a search that leaves nothing out. A set of copies that
-//! has any placement can be turned into one with a free slot for another copy if and only if that larger set has one,
-//! whatever the placement: it is a matching of copies with slots, and the search is for an augmenting path. So "full" is
-//! a property of the set, and the model answers for the filter, though it places copies otherwise.
+//! The model places copies in buckets of four slots as a filter does, but by an exhaustive search. A placement is a matching of
+//! copies with slots, and the search looks for an augmenting path. So, whatever the present placement, another copy can be stored
+//! exactly if the larger set has any placement. "Full" is therefore a property of the set, and the model predicts it for the
+//! filter, although it places copies elsewhere.
 
 use crate::MAX_COPIES;
 use crate::answer::Answer;
@@ -16,18 +16,18 @@ use concurrent_cuckoo_filter::{CuckooFilter, InsertError, SavedHasher};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Slots of a bucket.
+/// The number of slots in a bucket.
 const SLOTS: u8 = 4;
 
-/// A search under all the locks of a shard visits that many buckets at least.
+/// The least number of buckets that a search under all locks of a shard visits.
 const ALWAYS_VISITED: usize = 32;
 
 impl Answer {
-    /// Of an insertion of a copy.
+    /// The answer of an insertion of a copy.
     ///
     /// # Panics
     ///
-    /// If it failed for another reason than those of a filter with room for its table.
+    /// If the insertion failed for a reason that a filter with enough memory never has.
     pub fn of_insert(result: Result<(), InsertError>) -> Self {
         match result {
             Ok(()) => Answer::Stored,
@@ -37,11 +37,11 @@ impl Answer {
         }
     }
 
-    /// Of a unique insertion.
+    /// The answer of a unique insertion.
     ///
     /// # Panics
     ///
-    /// The same, and if it was refused because of copies, which a unique insertion never is.
+    /// Like [`Answer::of_insert`], and if the insertion was refused for too many copies, which a unique insertion never is.
     pub fn of_unique(result: Result<bool, InsertError>) -> Self {
         match result {
             Ok(true) => Answer::Admitted,
@@ -52,24 +52,24 @@ impl Answer {
     }
 }
 
-/// Where the keys of a filter lie.
+/// The classes and buckets of the keys of a filter.
 pub struct Places {
-    /// By key.
+    /// The hash of each key.
     pub hashes: Vec<u64>,
-    /// By key: the number of its class.
+    /// The number of the class of each key.
     pub classes: Vec<usize>,
-    /// The two buckets of each class. Buckets that no key has are not counted.
+    /// The two buckets of each class. Buckets of no key are not counted.
     pairs: Vec<[usize; 2]>,
-    /// By bucket: the classes that have it, and as which of their two.
+    /// The classes of each bucket, and which of their two buckets it is.
     in_bucket: Vec<Vec<(usize, usize)>>,
 }
 
 impl Places {
-    /// Of these keys in this filter, by the description of the format.
+    /// Computes the places of these keys in this filter from the description of the format.
     ///
     /// # Panics
     ///
-    /// If other keys are one class by that than by [`CuckooFilter::class_of`].
+    /// If these classes are not those of [`CuckooFilter::class_of`].
     pub fn of<S: SavedHasher>(filter: &CuckooFilter<u64, S>, keys: impl IntoIterator<Item = u64>) -> Self {
         let hashes: Vec<u64> = keys.into_iter().map(|key| filter.hash(&key)).collect();
         let snapshot = written(|to| filter.write_to(to));
@@ -108,21 +108,21 @@ impl Places {
 /// The multiset.
 #[derive(Clone)]
 pub struct Model {
-    /// Where its keys lie.
+    /// The places of its keys.
     pub places: Rc<Places>,
-    /// Of each class: how many lie in its first and in its second bucket.
+    /// The number of copies of each class in its first and in its second bucket.
     copies: Vec<[u8; 2]>,
-    /// Free slots of each bucket.
+    /// The number of free slots of each bucket.
     free: Vec<u8>,
-    /// Copies of all classes.
+    /// The number of copies of all classes.
     pub len: usize,
-    /// What a search has reached: the bucket, and which class moves into it, from where in this list.
+    /// The buckets that a search has reached, each with the class that moves into it and the index of the bucket it comes from.
     reached: Vec<(usize, Option<(usize, usize)>)>,
     visited: Vec<bool>,
 }
 
 impl Model {
-    /// An empty one.
+    /// Creates an empty multiset.
     pub fn new(places: Rc<Places>) -> Self {
         let (classes, buckets) = (places.pairs.len(), places.in_bucket.len());
         Model {
@@ -135,22 +135,21 @@ impl Model {
         }
     }
 
-    /// How many classes the keys are.
+    /// Returns the number of classes of the keys.
     pub fn classes(&self) -> usize {
         self.copies.len()
     }
 
-    /// Copies of a class.
+    /// Returns the number of copies of a class.
     pub fn count(&self, class: usize) -> u32 {
         self.copies[class].into_iter().map(u32::from).sum()
     }
 
-    /// Does to the multiset what the filter says that it did.
+    /// Applies the change that the filter reports.
     ///
     /// # Panics
     ///
-    /// If the answer is wrong: its count is another one, or there is room where it says that there is none, or none where
-    /// it found some.
+    /// If the answer is wrong: it implies another count, a refusal where there is room, or a success where there is none.
     pub fn follow(&mut self, class: usize, answer: Answer) {
         let before = self.count(class) as u8;
         let Some(after) = answer.after(before) else { panic!("{answer:?} of a class of {before} copies") };
@@ -165,12 +164,12 @@ impl Model {
         }
     }
 
-    /// Whether even a search that was cut short after searches in vain sees every bucket.
+    /// Returns whether every search visits all buckets, even one that was shortened after searches in vain.
     pub fn every_search_is_whole(&self) -> bool {
         self.free.len() <= ALWAYS_VISITED
     }
 
-    /// Inserts a copy, if the class may have one more and there is room for it.
+    /// Inserts a copy, unless the class has all its copies or there is no room.
     pub fn insert(&mut self, class: usize) -> Result<(), InsertError> {
         if self.count(class) == MAX_COPIES.into() {
             return Err(InsertError::TooManyCopies);
@@ -184,7 +183,7 @@ impl Model {
         Ok(())
     }
 
-    /// Removes a copy, and says whether there was one.
+    /// Removes a copy, and returns whether there was one.
     pub fn remove(&mut self, class: usize) -> bool {
         let Some(side) = [0, 1].into_iter().find(|&side| self.copies[class][side] > 0) else { return false };
         self.free[self.places.pairs[class][side]] += 1;
@@ -200,7 +199,7 @@ impl Model {
         self.len = 0;
     }
 
-    /// Moves copies until one of two full buckets has a free slot, and says which.
+    /// Moves copies until one of two full buckets has a free slot, and returns which.
     fn make_room(&mut self, pair: [usize; 2]) -> Option<usize> {
         let Model { places, copies, free, reached, visited, .. } = self;
         reached.clear();
@@ -227,7 +226,7 @@ impl Model {
         None
     }
 
-    /// Moves along the path to the bucket that was reached last; says from which of the two roots it led.
+    /// Moves copies along the path to the bucket that was reached last, and returns which of the two roots it starts at.
     fn apply(&mut self) -> usize {
         let mut at = self.reached.len() - 1;
         while let (bucket, Some((class, from))) = self.reached[at] {

@@ -1,11 +1,11 @@
-//! What can be done to one key, and every way to do one thing to many keys, by name.
+//! Operations on one key, and every way to insert, look up or remove many keys, by name.
 
 use crate::Answer;
 use concurrent_cuckoo_filter::{BulkReport, CuckooFilter, DefaultHashBuilder, RemoveReport};
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
 
-/// What can be done to one key.
+/// An operation on one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Single {
@@ -17,7 +17,7 @@ pub enum Single {
     RemoveAll,
 }
 
-/// Does it to a key, directly or by its hash.
+/// Runs the operation on a key, given as itself or by its hash.
 pub fn single<S: BuildHasher>(filter: &CuckooFilter<u64, S>, what: Single, key: u64, by_hash: bool) -> Answer {
     let hash = filter.hash(&key);
     match (what, by_hash) {
@@ -43,11 +43,11 @@ pub type Insert<S> = (&'static str, fn(&CuckooFilter<u64, S>, &[u64]) -> BulkRep
 /// A way to remove keys.
 pub type Remove<S> = (&'static str, fn(&CuckooFilter<u64, S>, &[u64]) -> RemoveReport);
 
-/// Those of filters with this hasher.
+/// The ways for filters with this hash function.
 pub struct Ways<S>(PhantomData<S>);
 
 impl<S: BuildHasher + Sync> Ways<S> {
-    /// Every way to look keys up; only the last four hand them over to other threads.
+    /// Every way to look keys up. Only the last four use other threads.
     pub const LOOKUPS: [Lookup<S>; 8] = [
         ("contains", |filter, keys, found| answer(keys, found, |key| filter.contains(key))),
         ("contains_batch", |filter, keys, found| filter.contains_batch(keys, found)),
@@ -64,35 +64,31 @@ impl<S: BuildHasher + Sync> Ways<S> {
     ];
 
     /// Every way to insert keys.
-    pub const INSERTS: [Insert<S>; 9] = [
+    pub const INSERTS: [Insert<S>; 7] = [
         ("insert_batch", |filter, keys| filter.insert_batch(keys)),
         ("par_insert", |filter, keys| filter.par_insert(keys)),
-        ("par_insert_iter", |filter, keys| filter.bulk().insert_iter(keys.iter().copied())),
-        ("hashed().insert_batch", |filter, keys| filter.hashed().insert_batch(&hashes(filter, keys))),
-        ("hashed().par_insert", |filter, keys| filter.hashed().par_insert(&hashes(filter, keys))),
-        ("hashed().par_insert_iter", |filter, keys| filter.hashed().bulk().insert_iter(hashes(filter, keys))),
         ("bulk().insert", |filter, keys| filter.bulk().progress(|_| {}).insert(keys)),
         ("bulk().insert_iter", |filter, keys| filter.bulk().insert_iter(keys.iter().copied())),
-        ("hashed().bulk().insert", |filter, keys| filter.hashed().bulk().insert(&hashes(filter, keys))),
+        ("hashed().insert_batch", |filter, keys| filter.hashed().insert_batch(&hashes(filter, keys))),
+        ("hashed().par_insert", |filter, keys| filter.hashed().par_insert(&hashes(filter, keys))),
+        ("hashed().bulk().insert_iter", |filter, keys| filter.hashed().bulk().insert_iter(hashes(filter, keys))),
     ];
 
     /// Every way to remove keys.
-    pub const REMOVES: [Remove<S>; 6] = [
+    pub const REMOVES: [Remove<S>; 4] = [
         ("remove_batch", |filter, keys| filter.remove_batch(keys)),
-        ("bulk().remove", |filter, keys| filter.bulk().remove(keys)),
-        ("hashed().remove_batch", |filter, keys| filter.hashed().remove_batch(&hashes(filter, keys))),
-        ("hashed().par_remove", |filter, keys| filter.hashed().bulk().remove(&hashes(filter, keys))),
         ("bulk().remove", |filter, keys| filter.bulk().progress(|_| {}).remove(keys)),
+        ("hashed().remove_batch", |filter, keys| filter.hashed().remove_batch(&hashes(filter, keys))),
         ("hashed().bulk().remove", |filter, keys| filter.hashed().bulk().remove(&hashes(filter, keys))),
     ];
 }
 
-/// [`Ways::LOOKUPS`] of most filters.
+/// [`Ways::LOOKUPS`] for the default hash function.
 pub const LOOKUPS: [Lookup<DefaultHashBuilder>; 8] = Ways::LOOKUPS;
-/// [`Ways::INSERTS`] of most filters.
-pub const INSERTS: [Insert<DefaultHashBuilder>; 9] = Ways::INSERTS;
-/// [`Ways::REMOVES`] of most filters.
-pub const REMOVES: [Remove<DefaultHashBuilder>; 6] = Ways::REMOVES;
+/// [`Ways::INSERTS`] for the default hash function.
+pub const INSERTS: [Insert<DefaultHashBuilder>; 7] = Ways::INSERTS;
+/// [`Ways::REMOVES`] for the default hash function.
+pub const REMOVES: [Remove<DefaultHashBuilder>; 4] = Ways::REMOVES;
 
 fn hashes<S: BuildHasher>(filter: &CuckooFilter<u64, S>, keys: &[u64]) -> Vec<u64> {
     keys.iter().map(|key| filter.hash(key)).collect()

@@ -1,54 +1,54 @@
-//! How many lookups of absent keys should say "yes", and how far chance may lead away from that.
+//! The expected number of false positives, and the deviation that chance explains.
 
 use std::ops::RangeInclusive;
 
-/// What a normal variable leaves on either side beyond 6 standard deviations.
+/// The probability of a normal variable to be more than 6 standard deviations above its mean, or below it.
 const TAIL: f64 = 1e-9;
 
-/// Fewer hits than this are compared with a Poisson distribution, more with a normal one.
+/// Numbers of hits below this are compared with a Poisson distribution, larger ones with a normal distribution.
 const FEW: f64 = 100.0;
 
-/// Fingerprints that there are.
+/// The number of fingerprints.
 pub fn fingerprints(bits: u32) -> f64 {
     2f64.powi(bits as i32) - 1.0
 }
 
-/// The formula, 1 - exp(-8 load / (2^f - 1)), written down once more.
+/// The formula of the library, 1 - exp(-8 load / (2^f - 1)), written down independently.
 pub fn formula(load: f64, bits: u32) -> f64 {
     -(-8.0 * load / fingerprints(bits)).exp_m1()
 }
 
-/// Classes that there are: a fingerprint and one of its pairs, of which each bucket is in one.
+/// The number of classes: a fingerprint and a pair of buckets, where each fingerprint assigns each bucket to one pair.
 pub fn classes(slots: f64, bits: u32) -> f64 {
     slots / 8.0 * fingerprints(bits)
 }
 
-/// Measured lookups of absent keys, of one filter or pooled over several.
+/// Measured lookups of absent keys, in one filter or pooled over several.
 ///
-/// An absent key is found if its class is taken. Two chances are at work. The first is that of the lookups: with a part
-/// `p` of the classes taken, each of `n` keys falls into one of them with probability `p`, which gives the number of hits
-/// the variance `n p (1 - p)`. It shrinks relative to the hits as `n` grows. The second is that of the classes: the stored keys
-/// happen to take more or fewer of them, and all lookups of one filter see the same. `N` keys in `M` classes, `l = N / M`
-/// in each on average, leave a part `e^-l` of the classes empty, which is where the formula comes from; the number of empty
-/// ones has the variance `M e^-l (1 - (1 + l) e^-l)` (the occupancy problem: that of `M` independent classes, less what the
-/// fixed number of keys takes from it). For the hits this is times `(n / M)^2`. Keys and seeds of several filters are
-/// independent, so expectations and variances add up; the second part falls with the number of filters only, so there are
-/// several for each width.
+/// An absent key is found if its class is in use. The number of hits varies for two reasons. The first is the choice of the keys
+/// that are looked up: if a part `p` of the classes is in use, each of `n` keys is in one of them with probability `p`, so that
+/// the number of hits has the variance `n p (1 - p)`. Relative to the hits, it shrinks as `n` grows. The second is the choice of
+/// the stored keys, which use more or fewer classes, and which all lookups of one filter share. With `N` keys in `M` classes, `l =
+/// N / M` per class on average, a part `e^-l` of the classes is unused, which gives the formula; the number of unused classes has
+/// the variance `M e^-l (1 - (1 + l) e^-l)` (the occupancy problem: the variance for `M` independent classes, less the reduction
+/// because the number of keys is fixed). For the hits, it is multiplied by `(n / M)^2`. Keys and seeds of several filters are
+/// independent, so expectations and variances add up. The second part falls with the number of filters only, so each width is
+/// measured in several filters.
 ///
-/// Where a class may overflow (4 and 5 bits), refused keys would make the formula a little too low; filters are filled up
-/// to the first refusal only.
+/// Where a class may overflow (4 and 5 bits), refused keys would make the formula slightly too low; such filters are filled up to
+/// the first refusal only.
 #[derive(Clone, Copy, Default)]
 pub struct Rate {
-    /// Of absent keys.
+    /// The number of lookups of absent keys.
     pub lookups: u64,
-    /// Those that said yes.
+    /// The number of these that returned `true`.
     pub hits: u64,
     expected: f64,
     variance: f64,
 }
 
 impl Rate {
-    /// Of one filter.
+    /// The rate of one filter.
     pub fn of(lookups: u64, hits: u64, slots: f64, load: f64, bits: u32) -> Self {
         let (n, p, classes) = (lookups as f64, formula(load, bits), classes(slots, bits));
         let each = load * slots / classes;
@@ -56,7 +56,7 @@ impl Rate {
         Rate { lookups, hits, expected: n * p, variance: n * p * (1.0 - p) + n * n * taken }
     }
 
-    /// Of several filters together.
+    /// Pools the rates of several filters.
     pub fn pool(rates: impl IntoIterator<Item = Rate>) -> Self {
         rates.into_iter().fold(Rate::default(), |a, b| Rate {
             lookups: a.lookups + b.lookups,
@@ -66,40 +66,41 @@ impl Rate {
         })
     }
 
-    /// The measured rate.
+    /// Returns the measured rate.
     pub fn measured(&self) -> f64 {
         self.hits as f64 / self.lookups as f64
     }
 
-    /// The rate of the formula.
+    /// Returns the rate of the formula.
     pub fn expected(&self) -> f64 {
         self.expected / self.lookups as f64
     }
 
-    /// How far the hits are from what is expected, in standard deviations.
+    /// Returns the difference of the hits from the expected number, in standard deviations.
     pub fn sigmas(&self) -> f64 {
         (self.hits as f64 - self.expected) / self.variance.sqrt()
     }
 
-    /// Whether the hits are within 6 standard deviations, or, where these are few, within what is as likely.
+    /// Returns whether the hits are within 6 standard deviations or, where few are expected, within bounds of the same
+    /// probability.
     pub fn is_likely(&self) -> bool {
         if self.is_small() { likely(self.expected).contains(&self.hits) } else { self.sigmas().abs() <= 6.0 }
     }
 
-    /// Whether so few hits are expected that standard deviations say little.
+    /// Returns whether so few hits are expected that standard deviations say little.
     pub fn is_small(&self) -> bool {
         self.expected < FEW
     }
 
-    /// Whether the hits are at most those of this rate, by the same measure.
+    /// Returns whether the hits are at most those of this rate, by the same bounds.
     pub fn keeps(&self, rate: f64) -> bool {
         let asked = Rate { expected: rate * self.lookups as f64, ..*self };
         self.hits as f64 <= asked.expected || asked.is_likely()
     }
 }
 
-/// The values of a Poisson variable of this mean, but for a tail on either side that is as unlikely as 6 standard deviations
-/// of a normal one. For means up to some hundred.
+/// Returns the values of a Poisson variable of this mean, without tails that are as unlikely as 6 standard deviations of a normal
+/// variable. For means up to some hundred.
 fn likely(mean: f64) -> RangeInclusive<u64> {
     let (mut value, mut probability, mut up_to) = (0, (-mean).exp(), 0.0);
     let mut least = None;
@@ -116,7 +117,7 @@ fn likely(mean: f64) -> RangeInclusive<u64> {
     }
 }
 
-/// The most events that chance brings about where this many are expected.
+/// Returns the largest number of events that chance explains where this number is expected.
 pub fn most(mean: f64) -> u64 {
     if mean < FEW { *likely(mean).end() } else { (mean + 6.0 * mean.sqrt()) as u64 }
 }
@@ -138,7 +139,7 @@ mod tests {
         assert!((280..=290).contains(range.start()) && (520..=535).contains(range.end()), "{range:?}");
     }
 
-    /// Keys thrown into classes: their spread is what [`Rate`] says of it, for few and for many keys a class.
+    /// The spread of keys over classes is the one that [`Rate`] computes, with few and with many keys per class.
     #[test]
     fn classes_are_taken_with_the_variance_of_the_occupancy_problem() {
         let mut rng = fastrand::Rng::with_seed(1);
@@ -158,7 +159,7 @@ mod tests {
             }
             let mean = sum / f64::from(trials);
             let variance = squares / f64::from(trials) - mean * mean;
-            // Enough lookups that their own chance is negligible.
+            // So many lookups that their own variance is negligible.
             let rate = Rate::of(u64::MAX, 0, slots, load, bits);
             let expected = rate.variance / (u64::MAX as f64).powi(2);
             assert!((mean / rate.expected() - 1.0).abs() < 0.01, "load {load}: {mean}");

@@ -3,25 +3,25 @@
 use concurrent_cuckoo_filter::{Builder, CuckooFilter, DefaultHashBuilder};
 use fastrand::Rng;
 
-/// The filter that most checks are about.
+/// The filter that most checks use.
 pub type Filter = CuckooFilter<u64, DefaultHashBuilder>;
 
-/// Widths of fingerprints: each way in which slots lie in words.
+/// Widths of fingerprints, with each way in which slots lie in words.
 pub const WIDTHS: [u32; 18] = [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 20, 24, 31, 32];
 
-/// Keys that are never inserted, or that must not be mistaken for others, begin here.
+/// Keys from here on are never inserted, or must differ from others.
 pub const ABSENT: u64 = 1 << 40;
 
-/// All that makes a filter.
+/// Everything that determines a filter.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Keys asked for.
+    /// The requested number of keys.
     pub capacity: usize,
-    /// Bits of a fingerprint, or the rate asked for.
+    /// The bits of a fingerprint, or the requested rate.
     pub width: Width,
-    /// Stripes asked for, if any.
+    /// The requested number of stripes, if any.
     pub stripes: Option<usize>,
-    /// The seeds of the hasher are drawn from it.
+    /// The seeds of the hash function are drawn from it.
     pub seed: u64,
 }
 
@@ -35,12 +35,12 @@ pub enum Width {
 }
 
 impl Shape {
-    /// With seeds drawn from `rng`.
+    /// A shape with seeds drawn from `rng`.
     pub fn new(capacity: usize, bits: u32, rng: &mut Rng) -> Self {
         Shape { capacity, width: Width::Bits(bits), stripes: None, seed: rng.u64(..) }
     }
 
-    /// The largest capacity that takes this many slots at most: exactly as many, if that is a power of two from 2^4 up.
+    /// The largest capacity with at most this many slots: exactly as many for a power of two from 2^4 on.
     pub fn of_slots(wanted: usize, bits: u32, rng: &mut Rng) -> Self {
         let mut shape = Shape::new(0, bits, rng);
         let mut step = wanted.next_power_of_two();
@@ -54,7 +54,7 @@ impl Shape {
         shape
     }
 
-    /// All but the hasher.
+    /// Returns a builder with everything but the hash function.
     pub fn builder(&self) -> Builder<u64> {
         let builder = CuckooFilter::builder().capacity(self.capacity);
         let builder = match self.width {
@@ -67,34 +67,32 @@ impl Shape {
         }
     }
 
-    /// An empty filter.
+    /// Builds an empty filter.
     pub fn build(&self) -> Filter {
         let hasher = random_seeds(&mut Rng::with_seed(self.seed));
         self.builder().hasher(hasher).build().expect("a modest filter")
     }
 
-    /// The slots of its table.
+    /// Returns the number of slots of its table.
     pub fn slots(&self) -> usize {
-        let filter = self.build();
-        filter.insert(&0).expect("an empty filter");
-        slots(&filter) as usize
+        self.build().stats().slots
     }
 }
 
-/// Filters that can be compared: those of one capacity have equal seeds.
+/// Returns a builder of filters that can be compared: those of one capacity have equal seeds.
 pub fn builder(capacity: usize, bits: u32) -> Builder<u64> {
     let hasher = DefaultHashBuilder::with_seeds(1, 2, 3, capacity as u64);
     CuckooFilter::builder().capacity(capacity).fingerprint_bits(bits).hasher(hasher)
 }
 
-/// Seeds drawn from `rng`, so that a failure can be repeated.
+/// Draws seeds from `rng`, so that a failure can be repeated.
 pub fn random_seeds(rng: &mut Rng) -> DefaultHashBuilder {
     DefaultHashBuilder::with_seeds(rng.u64(..), rng.u64(..), rng.u64(..), rng.u64(..))
 }
 
-/// The slots of the table of a filter that holds something, which it does not say itself.
+/// Returns the number of slots of the filter.
 pub fn slots<K: ?Sized, S>(filter: &CuckooFilter<K, S>) -> f64 {
-    (filter.len() as f64 / filter.load_factor()).round()
+    filter.stats().slots as f64
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Threads that work, and those that watch them.
+//! Threads that work, and threads that watch them.
 
 use std::env;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Counts a worker out when it is dropped, even by a failed assertion, so that no thread waits for it.
+/// Decrements the number of workers when it is dropped, even by a failed assertion, so that no thread waits for that worker.
 pub struct Done<'a>(pub &'a AtomicUsize);
 
 impl Drop for Done<'_> {
@@ -15,8 +15,8 @@ impl Drop for Done<'_> {
     }
 }
 
-/// Ends the process if the result is not dropped within a minute: a stripe left locked blocks every thread for ever. A
-/// slower machine asks for more seconds with `CUCKOO_PATIENCE`.
+/// Ends the process if the result is not dropped within a minute, because a stripe that stays locked blocks every thread for ever.
+/// `CUCKOO_PATIENCE` sets more seconds for slow machines.
 pub fn watchdog() -> mpsc::Sender<()> {
     let patience = env::var("CUCKOO_PATIENCE").map_or(60, |seconds| seconds.parse().expect("a number of seconds"));
     let (alive, dropped) = mpsc::channel();
@@ -29,11 +29,11 @@ pub fn watchdog() -> mpsc::Sender<()> {
     alive
 }
 
-/// Does pieces of work, by their numbers in order, on as many threads as there are cores, until `work` returns `None` on
-/// each of them. The results are in no order.
+/// Runs pieces of work, numbered in order, on as many threads as there are cores, until `work` has returned `None` on each of
+/// them. The results are in no order.
 ///
-/// Not on rayon's threads: one that waits for a bulk operation there may be given a further piece of work meanwhile, and
-/// that one the next, with the memory of them all.
+/// It does not use rayon's threads: a thread of rayon that waits for a bulk operation may start another piece of work, and that
+/// one the next, each with its memory.
 pub fn on_all_cores<T: Send>(work: impl Fn(usize) -> Option<T> + Sync) -> Vec<T> {
     let (next, work) = (&AtomicUsize::new(0), &work);
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -44,7 +44,7 @@ pub fn on_all_cores<T: Send>(work: impl Fn(usize) -> Option<T> + Sync) -> Vec<T>
     })
 }
 
-/// The same for each piece of a list.
+/// Runs `work` on each piece of a list in the same way.
 pub fn each_on_all_cores<W: Sync, T: Send>(pieces: &[W], work: impl Fn(&W) -> T + Sync) -> Vec<T> {
     on_all_cores(|number| pieces.get(number).map(&work))
 }

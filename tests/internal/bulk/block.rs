@@ -1,4 +1,4 @@
-//! Of `src/bulk/block.rs`: a block takes the memory of its shape, and each key finds its shard and its outcome the key.
+//! Of `src/bulk/block.rs`: a block takes the memory of its shape, each key reaches its shard, and each result its key.
 
 use super::*;
 use crate::layout::Plan;
@@ -13,7 +13,7 @@ fn on_two_threads<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn a_block_has_bounded_tiles_and_room_for_all_keys_or_its_most() {
-    // Shards and keys; tiles, and keys of each.
+    // Shards and keys; tiles, and keys per tile.
     for (shards, keys, tiles, tile_keys) in [
         (1, 0, 1, 1),
         (1, 100, 6, 17),
@@ -113,7 +113,7 @@ fn a_block_is_dense_if_it_has_so_many_keys_for_each_shard() {
     assert!(dense(1, usize::MAX, 32_768) && !dense(1, usize::MAX, 32_769));
 }
 
-/// A load fails to allocate before it begins.
+/// A load whose memory cannot be allocated fails before it begins.
 #[test]
 fn memory_is_reserved_before_keys_arrive() {
     assert!(reserved::<u64>(100).unwrap().capacity() >= 100);
@@ -122,8 +122,8 @@ fn memory_is_reserved_before_keys_arrive() {
     assert!(block.scratch().unwrap().capacity() >= block.tile_keys);
 }
 
-/// With keys for all tiles, for a part of one, for some and for none, each key reaches its shard once, and its
-/// outcome the index of the key.
+/// With keys for all tiles, for a part of one, for some and for none, each key reaches its shard once, and its result the index of
+/// the key.
 #[test]
 fn each_key_comes_to_its_shard_and_its_outcome_back() {
     let sorter = by_shards(3);

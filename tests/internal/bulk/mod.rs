@@ -74,8 +74,8 @@ fn progress_is_reported_after_each_block() {
     }
 }
 
-/// A task lets other writers of its shard proceed. On one thread a block has four tiles, each with a run of keys
-/// for the only shard.
+/// A task lets other writers of its shard proceed. On one thread a block has four tiles, each with a run of keys for the only
+/// shard.
 #[test]
 fn a_task_locks_its_shard_anew_after_at_most_4096_keys() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();

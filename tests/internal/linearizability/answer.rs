@@ -1,49 +1,49 @@
-//! The oracle of classes: what an operation answered about one class, and which counts of copies explain it.
+//! The oracle of classes: the answer of an operation on one class, and the numbers of copies that explain it.
 //!
-//! Names nothing of the library, because the testkit includes this file, too.
+//! It uses nothing of the library, because the testkit includes this file, too.
 
-/// Copies of a class that its two buckets hold.
+/// The number of copies of a class that its two buckets hold.
 pub const MAX_COPIES: u8 = 8;
 
-/// What an operation answered about one class.
+/// The answer of an operation on one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// An insertion stored a copy.
     Stored,
-    /// An insertion found no room, though the pair of buckets also holds other classes.
+    /// An insertion found no room, because its two buckets also hold other classes.
     Full,
     /// An insertion found 8 copies.
     TooManyCopies,
     /// A unique insertion stored the class.
     Admitted,
-    /// A unique insertion found the class there.
+    /// A unique insertion found the class.
     Present,
     /// A unique insertion found no room.
     NotAdmitted,
-    /// What a lookup returned.
+    /// The result of a lookup.
     Found(bool),
-    /// What a count returned.
+    /// The result of a count.
     Counted(u8),
-    /// What a removal returned.
+    /// The result of a removal.
     Removed(bool),
-    /// What a removal of all copies returned.
+    /// The result of a removal of all copies.
     RemovedAll(u8),
     /// The filter was cleared.
     Cleared,
 }
 
 impl Answer {
-    /// Of a count, which is wrong above 8.
+    /// The answer of a count, which is wrong above 8.
     pub fn counted(copies: usize) -> Self {
         Answer::Counted(copies.try_into().unwrap_or(u8::MAX))
     }
 
-    /// Of a removal of all copies, which is wrong above 8.
+    /// The answer of a removal of all copies, which is wrong above 8.
     pub fn removed_all(copies: usize) -> Self {
         Answer::RemovedAll(copies.try_into().unwrap_or(u8::MAX))
     }
 
-    /// The copies after the operation if there were this many before; `None` if the answer was wrong then.
+    /// Returns the number of copies after the operation, given the number before; `None` if the answer is wrong for that number.
     pub fn after(self, copies: u8) -> Option<u8> {
         let (can_be, after) = match self {
             Answer::Stored => (copies < MAX_COPIES, copies + 1),
@@ -61,7 +61,7 @@ impl Answer {
         can_be.then_some(after)
     }
 
-    /// Whether an insertion was refused.
+    /// Returns whether an insertion was refused.
     pub fn is_refusal(self) -> bool {
         matches!(self, Answer::Full | Answer::TooManyCopies | Answer::NotAdmitted)
     }

@@ -1,18 +1,18 @@
-//! Whether a history can be explained: after Wing and Gong, "Testing and Verifying Concurrent Objects" (1993), with
-//! the memory of failures that Lowe added ("Testing for linearizability", 2017).
+//! Whether some order explains a history, after Wing and Gong, "Testing and Verifying Concurrent Objects" (1993), with the cache
+//! of failures that Lowe added ("Testing for linearizability", 2017).
 
 use super::said::{Event, Left, Values};
 use crate::layout::Tags;
 use std::collections::HashSet;
 
-/// Operations that have been put in order.
+/// The operations that have been put in order.
 type Done = u128;
 
-/// All that was said of one class.
+/// All results about one class.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     pub(super) tags: Tags,
-    /// Before the first event.
+    /// The copies before the first event.
     left: Left,
     pub(super) events: Vec<Event>,
 }
@@ -23,13 +23,13 @@ impl History {
         History { tags, left, events }
     }
 
-    /// Copies before the first event.
+    /// The number of copies before the first event.
     pub(super) fn copies(&self) -> usize {
         self.left.iter().filter(|&&left| left > 0).count()
     }
 
-    /// Whether there is an order of the events in which each comes at a moment between its begin and its end, and in
-    /// which all that was said is true.
+    /// Returns whether there is an order of the events in which each event takes effect between its begin and its end, and in
+    /// which all results are right.
     pub(super) fn is_linearizable(&self) -> bool {
         assert!(self.events.len() <= Done::BITS as usize, "{} events", self.events.len());
         Attempt { history: self, failed: HashSet::new() }.explains(0, self.left)
@@ -38,14 +38,14 @@ impl History {
 
 struct Attempt<'a> {
     history: &'a History,
-    /// From here on there was no way.
+    /// States from which no order was found.
     failed: HashSet<(Done, Left)>,
 }
 
 impl<'a> Attempt<'a> {
     fn explains(&mut self, mut done: Done, left: Left) -> bool {
         let &History { tags, ref events, .. } = self.history;
-        // What only tells and is true may as well come now: it takes nothing from what follows.
+        // A read whose result is right now may come next: it changes nothing for the others.
         loop {
             let told = self.next(done).find(|&number| {
                 let event = events[number];
@@ -66,7 +66,7 @@ impl<'a> Attempt<'a> {
             .any(|number| events[number].left_after(left, tags).any(|left| self.explains(done | 1 << number, left)))
     }
 
-    /// The events that may come next: no other one that is still to come ended before they began.
+    /// The events that may come next: those that began before any remaining event ended.
     fn next(&self, done: Done) -> impl Iterator<Item = usize> + use<'a> {
         let open = move |number: &usize| done >> number & 1 == 0;
         let events = &self.history.events;
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// Of bare slots, of which the class has so many before.
+    /// Checks a history of bare slots, in which the class has this number of copies before.
     fn is_explained(copies: u8, events: impl IntoIterator<Item = Event>) -> bool {
         let tags = tags_of(&Plan::one_shard(16, 2, 4));
         History::new(tags, ones(copies.into()), events.into_iter().collect()).is_linearizable()
@@ -151,13 +151,13 @@ mod tests {
 
     #[test]
     fn a_key_that_was_never_absent_is_not_missed() {
-        // Another copy comes and goes, whichever goes.
+        // Another copy is stored and one copy is removed, either of the two.
         let writes = [Event::new(Said::put(Put::COPY, Ok(0)), 0, 10), Event::new(Said::Removed(1), 11, 20)];
         let with = |copies, told| is_explained(copies, writes.into_iter().chain([told]));
         let found = |found| Event::new(Said::Found(found), 5, 15);
         assert!(with(1, found(true)) && !with(1, found(false)));
         assert!(with(0, found(true)) && with(0, found(false)));
-        // Half of a slot is no other key, but may be taken for one; and what is missed was not half read.
+        // A lookup may find the class in half of a slot that another key is being written to, but half of a slot hides no class.
         let half = |found| Event { half_read: true, ..Event::new(Said::Found(found), 21, 22) };
         assert!(with(0, half(true)) && with(0, half(false)) && with(1, half(true)) && !with(1, half(false)));
         assert!(!with(0, Event::new(Said::Found(true), 21, 22)));
@@ -182,7 +182,7 @@ mod tests {
         assert!(is_explained(0, order(10)) && !is_explained(0, order(9)));
     }
 
-    /// Answers with one fault each, which no order explains.
+    /// Results with one fault each, which no order explains.
     #[test]
     fn wrong_answers_beside_ticks_are_refused() {
         let tags = tags_of(&Plan::one_shard(16, 2, 4).with_tags(2));
@@ -198,7 +198,8 @@ mod tests {
         assert!(!once(Said::put(Put::COPY, Err(InsertError::TooManyCopies))));
         let twice = |told| explained(&[ticked[0], ticked[1], Event::new(Said::Ticked, 4, 5), Event::new(told, 6, 7)]);
         assert!(twice(Said::Found(false)) && !twice(Said::Found(true)));
-        // Whatever ran concurrently with the second tick may have judged by the epoch before it, but one that saw nothing has looked twice.
+        // An operation concurrent with the second tick may go by the epoch before it, except a lookup that found nothing, which
+        // has read the epoch twice.
         let beside = |told| {
             let told = Event { beside_a_tick: true, ..Event::new(told, 5, 6) };
             [8, 4].iter().all(|&end| explained(&[ticked[0], ticked[1], Event::new(Said::Ticked, 4, end), told]))

@@ -1,17 +1,16 @@
-//! Histories with one fault each: what an operation said is changed so that no order can explain it. A check that takes
-//! one of them for right is no check.
+//! Histories with one fault each: a result is changed so that no order explains it. The check must refuse all of them.
 
 use super::check::History;
 use super::said::{Event, Said, Values, ones};
 use crate::InsertError;
 use crate::raw::{IfPresent, Put};
 
-/// The faults that this history of bare slots can be given, by name. Each is wrong whatever the order: either the sum of what
-/// was stored and taken away no longer leads to what is left, or an answer is outside what the copies may have been between its
-/// begin and its end.
+/// Every fault that this history of bare slots can be given, with its name. Each is wrong in every order: either the sum of
+/// insertions and removals no longer gives the final number of copies, or a result is outside the numbers of copies that were
+/// possible between its begin and its end.
 pub(super) fn corrupted(history: &History) -> Vec<(&'static str, History)> {
     let differences: Option<Vec<i32>> = history.events.iter().map(|event| event.said.difference()).collect();
-    // After a clear it is uncertain what an event adds or takes away.
+    // With a clear, the number of copies that it removes is unknown.
     let Some(differences) = differences else { return Vec::new() };
     let mut faults = Vec::new();
     for (number, event) in history.events.iter().enumerate() {
@@ -58,7 +57,7 @@ pub(super) fn corrupted(history: &History) -> Vec<(&'static str, History)> {
     faults
 }
 
-/// The fewest and the most copies that there may have been between the begin and the end of the event.
+/// The least and the largest possible number of copies between the begin and the end of the event.
 fn range(history: &History, differences: &[i32], event: &Event) -> (i32, i32) {
     let (mut least, mut most) = (history.copies() as i32, history.copies() as i32);
     for (other, &difference) in history.events.iter().zip(differences) {

@@ -1,16 +1,16 @@
-//! What operations said of one class, and what that means for its copies.
+//! The results of operations on one class, and their meaning for its copies.
 
 use crate::InsertError;
 use crate::layout::Tags;
 use crate::raw::{IfPresent, Put};
 
-/// The values of the copies of a class, in order; those that are not there are 0. Of a bare slot the value is 1.
+/// The values of the copies of a class, in order, with 0 for a missing copy. The value of a bare slot is 1.
 pub(super) type Values = [u32; 8];
 
-/// What each copy has left, and one epoch more, in order: one with a single epoch has died at the last tick, and 0 is no copy.
+/// The value of each copy plus one epoch, in order. A copy with a single epoch died at the last tick; 0 is no copy.
 pub(super) type Left = [u32; 8];
 
-/// What an operation said.
+/// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Said {
     Put {
@@ -24,27 +24,28 @@ pub(super) enum Said {
     },
     Removed(u32),
     RemovedAll(usize),
-    /// One of a count, which had this value.
+    /// A subtraction of one from a count with this value.
     Subtracted(u32),
     Found(bool),
     Counted(usize),
-    /// The largest value of a class that has one copy at the most.
+    /// The largest value of a class that has at most one copy.
     Largest(u32),
-    /// In a copy of the table.
+    /// The values in a copy of the table.
     Copied(Values),
     Ticked,
     Cleared,
 }
 
-/// Something said between two moments.
+/// A result between two moments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event {
     pub(super) said: Said,
     pub(super) begin: u64,
     pub(super) end: u64,
-    /// A tick came while it ran. A thread that has read the epoch before it may judge by that: for it everything has one tick more left.
+    /// Whether a tick was concurrent. A thread that has read the epoch before the tick may go by it: then each copy has one tick
+    /// more left.
     pub(super) beside_a_tick: bool,
-    /// A lookup that said yes may have read half of a slot.
+    /// Whether a lookup that returned `true` may have read half of a slot.
     pub(super) half_read: bool,
 }
 
@@ -53,12 +54,12 @@ impl Event {
         Event { said, begin, end, beside_a_tick: false, half_read: false }
     }
 
-    /// Whether one of the two may have come before the other.
+    /// Returns whether either of the two may have come first.
     pub(super) fn overlaps(&self, &(begin, end): &(u64, u64)) -> bool {
         begin <= self.end && self.begin <= end
     }
 
-    /// What is left after the operation if this was left before; nothing if what it said was wrong then.
+    /// Returns the possible states after the operation, given the state before; none if the result is wrong for it.
     pub(super) fn left_after(self, left: Left, tags: Tags) -> impl Iterator<Item = Left> {
         let late = u32::from(self.beside_a_tick && self.said.goes_by_the_epoch());
         let told = (self.half_read && self.said == Said::Found(true)).then_some(left);
@@ -71,24 +72,26 @@ impl Said {
         Said::Put { value: put.value, if_present: put.if_present, had }
     }
 
-    /// Whether all copies stay as they are.
+    /// Returns whether the operation leaves all copies as they are.
     pub(super) fn only_tells(self) -> bool {
         matches!(self, Said::Found(_) | Said::Counted(_) | Said::Largest(_) | Said::Copied(_))
     }
 
-    /// Whether words may have changed. An insertion that finds its key, or no room, may have moved others or split a table before.
+    /// Returns whether words may have changed. An insertion that finds its key or no room may have moved others or split a table
+    /// before.
     pub(super) fn may_write(self) -> bool {
         let found_none =
             matches!(self, Said::Raised { had: 0, .. } | Said::Removed(0) | Said::RemovedAll(0) | Said::Subtracted(0));
         !found_none && !self.only_tells()
     }
 
-    /// Whether an older epoch than that of the moment may explain it. A lookup that says no has looked at the epoch twice.
+    /// Returns whether an earlier epoch than the present one may explain the result. A lookup that returns `false` has read the
+    /// epoch twice.
     fn goes_by_the_epoch(self) -> bool {
         !matches!(self, Said::Found(false) | Said::Largest(_) | Said::Ticked | Said::Cleared)
     }
 
-    /// How many copies the operation added or removed, whatever there were before; `None` for a clear.
+    /// Returns the number of copies that the operation added or removed, in any state; `None` for a clear.
     pub(super) fn difference(self) -> Option<i32> {
         match self {
             Said::Put { had: Ok(0), .. } => Some(1),
@@ -106,7 +109,7 @@ impl Said {
         let first = (0..8).filter(|&copy| value(left[copy]) > 0).min_by_key(|&copy| left[copy]);
         let had = first.map_or(0, |first| value(left[first]));
         let live = left.iter().filter(|&&copy| value(copy) > 0).count();
-        // The copy that dies first gets this value, 0 if it goes.
+        // Gives the copy that dies first this value, or removes it if the value is 0.
         let mut becomes = |value: u32| {
             if let Some(first) = first {
                 left[first] = copy_of(value);
@@ -169,7 +172,7 @@ impl Said {
     }
 }
 
-/// Of so many copies in bare slots.
+/// The values of this number of copies in bare slots.
 pub(super) fn ones(copies: u32) -> Values {
     sorted((0..copies).map(|_| 1))
 }

@@ -1,4 +1,4 @@
-//! A table with something in it, and a program for each thread, all drawn from one number.
+//! A table with contents, and a program for each thread, all drawn from one number.
 
 use super::said::{Values, sorted};
 use super::shape::{Shape, Words};
@@ -7,7 +7,7 @@ use crate::raw::{IfPresent, Put};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
-/// What a thread does next.
+/// The next action of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
     Put(Put),
@@ -17,24 +17,24 @@ pub(super) enum Action {
     Remove,
     RemoveAll,
     Clear,
-    /// A copy of all tables, as a snapshot takes it.
+    /// Copies all tables, as a snapshot does.
     Copy,
     Len,
-    /// With all stripes locked, as a bulk operation.
+    /// Several changes with all stripes locked, as by a bulk operation.
     Task,
-    /// Of the table that the class is in, where tables are split.
+    /// Splits the table of the class, in a growing filter.
     Split,
-    /// These are of tags: a longer life, one less of a count, ...
+    /// With tags only: gives the copy a longer life.
     Raise(u32),
     Subtract,
-    /// ... a count as it is looked up, ...
+    /// With tags only: reads a count.
     Largest,
-    /// ... and the time.
+    /// With tags only: a tick.
     Tick,
     Sweep,
 }
 
-/// An action, and a class by its number. The first candidate is the lower bucket or, if it is turned, the other one.
+/// An action, and the number of a class. The first candidate is the lower bucket or, if `turned`, the other one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) action: Action,
@@ -42,16 +42,16 @@ pub(super) struct Step {
     pub(super) turned: bool,
 }
 
-/// Insertions and removals of a task.
+/// The number of insertions and removals of a task.
 pub(super) const TASK_STEPS: usize = 3;
 
 #[derive(Debug)]
 pub(super) struct Scenario {
     pub(super) shape: Shape,
     pub(super) words: Words,
-    /// With the values of the copies of each that the words hold.
+    /// With the values of the copies in the words.
     pub(super) classes: Vec<(Class, Values)>,
-    /// Of the classes, by their names.
+    /// The numbers of the classes, by their names.
     pub(super) numbers: BTreeMap<(u32, u32), usize>,
     pub(super) programs: Vec<Vec<Step>>,
 }
@@ -66,12 +66,12 @@ impl Scenario {
         Scenario { programs, ..scenario }
     }
 
-    /// The number of a class, which is one of the scenario's.
+    /// Returns the number of a class of the scenario.
     pub(super) fn number(&self, class: Class) -> usize {
         *self.numbers.get(&name(class)).expect("all that is stored was inserted")
     }
 
-    /// The number of the class of each copy in these words of bare slots, where no table is split.
+    /// Returns the number of the class of each copy in these words of bare slots of a fixed table.
     pub(super) fn numbers_in(&self, words: &[u64]) -> impl Iterator<Item = usize> {
         self.words.in_use(words, self.shape.plan.buckets).map(|(bucket, fingerprint)| {
             let is_of = |&(class, _): &(Class, Values)| {
@@ -87,7 +87,7 @@ impl Scenario {
         if step.turned { class.turned() } else { class }
     }
 
-    /// A program that writes the hot classes and asks for all of them.
+    /// Draws a program that writes the hot classes and reads any class.
     fn program(&self, hot: &[usize], steps: usize, rng: &mut Rng) -> Vec<Step> {
         let tagged = self.shape.plan.tag_bits() > 0;
         let actions = if tagged { Actions::tagged(self.shape, rng) } else { Actions::bare(self.shape, rng) };
@@ -95,7 +95,7 @@ impl Scenario {
         let steps = (0..steps).map(|_| {
             let mut action = (actions.next)(rng);
             tasks += usize::from(matches!(action, Action::Task));
-            // So that no class has more events than the check takes.
+            // With more tasks, a class could have more events than the check takes.
             if tasks > 1 && matches!(action, Action::Task) {
                 action = Action::LookUp;
             }
@@ -108,10 +108,10 @@ impl Scenario {
     }
 }
 
-/// Which actions come, of a program.
+/// The actions of a program.
 struct Actions {
     next: Box<dyn Fn(&mut Rng) -> Action>,
-    /// Of four lookups and counts, how many are of any class; the others are of those that are written.
+    /// Out of four lookups and counts, the number that may be of any class; the others are of hot classes.
     strange: u32,
 }
 
@@ -120,7 +120,7 @@ impl Actions {
         let task = if shape.plan.grows() && rng.bool() { Action::Split } else { Action::Task };
         // Only distinct keys are promised a place.
         let insertion = if shape.promised > 0 { Put::UNIQUE } else { Put::COPY };
-        // Of a hundred.
+        // In percent.
         let writes = *rng.choice(&[0, 40, 90]).expect("some");
         let (clears, strange) = (rng.u32(..4) == 0, rng.u32(..4));
         let next = move |rng: &mut Rng| {
@@ -152,7 +152,7 @@ impl Actions {
         let next = move |rng: &mut Rng| {
             let value = if rng.bool() { most } else { rng.u32(least..=most) };
             let put = |value, if_present| Action::Put(Put { value, if_present });
-            // The count of 1 with any time.
+            // A count of 1 with any time.
             let one = if in_windows { value / least * least } else { 1 };
             match rng.u32(..100) {
                 kind if (!counts || in_windows) && kind < ticks => Action::Tick,
@@ -185,7 +185,7 @@ pub(super) struct Draft {
     geometry: Geometry,
     buckets: Vec<Bucket>,
     words: Words,
-    /// The fingerprints that are in use: the fewer, the more often they are equal.
+    /// The fingerprints in use. With few of them, equal ones are frequent.
     alphabet: Vec<Fingerprint>,
     classes: Vec<(Class, Values)>,
     numbers: BTreeMap<(u32, u32), usize>,
@@ -196,7 +196,7 @@ impl Draft {
         let most = u32::MAX >> (32 - shape.plan.fingerprint_bits);
         let letters = if shape.promised > 0 { 4096 } else { *rng.choice(&[2, 4, 16, 64]).expect("some") };
         let (geometry, core) = (Geometry::new(&shape.plan), u32::MAX >> (32 - shape.plan.core_bits()));
-        // The bits from which buckets are worked out are never 0.
+        // The core, from which buckets are computed, is never 0.
         let letter = |drawn: u32| Fingerprint::from_slot(drawn | u32::from(drawn & core == 0));
         Draft {
             geometry,
@@ -209,7 +209,7 @@ impl Draft {
         }
     }
 
-    /// Some class, by its number, with or without a copy.
+    /// Draws a class, and returns its number. It may have copies or none.
     pub(super) fn class(&mut self, rng: &mut Rng) -> usize {
         let fingerprint = *rng.choice(&self.alphabet).expect("some");
         let bucket = *rng.choice(&self.buckets).expect("some");
@@ -221,14 +221,14 @@ impl Draft {
         })
     }
 
-    /// Puts copies of random classes into random slots, and chooses the classes that programs write.
+    /// Stores copies of random classes in random slots, and chooses the classes that programs write.
     fn fill(&mut self, rng: &mut Rng) -> Vec<usize> {
-        // Where all threads are after one class, they meet in its every step.
+        // With one class, all threads meet in its every step.
         let count = *rng.choice(&[1, 1, 2, 3, 5]).expect("some");
         let hot: Vec<usize> = (0..count).map(|_| self.class(rng)).collect();
         let slots = 4 * self.buckets.len();
         let promised = self.shape.promised > 0;
-        // Half of the tables are so full that an insertion moves others.
+        // Half of the tables are so full that insertions move other keys.
         let load = if rng.bool() { rng.usize(40..=90) } else { rng.usize(90..=100) };
         let copies = if promised { self.shape.promised - count } else { slots * load / 100 };
         let mut stored = 0;
@@ -254,7 +254,7 @@ impl Draft {
         let tag_bits = self.shape.plan.tag_bits();
         let (least, most) = self.shape.values();
         let value = if tag_bits == 0 { 1 } else { rng.u32(least..=most.min(6 * least)) };
-        // At the first epoch a tag is the value.
+        // At the first epoch a tag is equal to its value.
         let tag = if tag_bits == 0 { 0 } else { value };
         self.words.fill(bucket, slot, key.fingerprint.get() << tag_bits | tag);
         *values = sorted(values.iter().copied().filter(|&value| value > 0).chain([value]));
@@ -267,7 +267,7 @@ impl Draft {
     }
 }
 
-/// The same of a class however it is turned.
+/// The name of a class, the same in either order of its buckets.
 fn name(class: Class) -> (u32, u32) {
     (class.fingerprint.get(), class.lower_first().first.get())
 }

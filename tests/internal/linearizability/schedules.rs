@@ -1,9 +1,9 @@
-//! Histories of threads that shuttle switches at every access to shared memory and at every lock, in orders drawn at
-//! random and by priorities (Burckhardt and others, "A Randomized Scheduler with Probabilistic Guarantees of Finding
-//! Bugs", 2010). Every access is in order there, so this finds faults of logic; orderings are for the models of loom
-//! and for threads of the system.
+//! Histories of threads that shuttle switches at every access to shared memory and at every lock, in orders drawn at random and by
+//! priorities (Burckhardt and others, "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", 2010). All accesses
+//! are sequentially consistent there, so this finds faults of logic; the models of loom and the threads of the system test the
+//! memory orderings.
 //!
-//! A failure names its scenario; `CUCKOO_SCENARIO=N` begins with that one, in the same schedules.
+//! A failure names its scenario; `CUCKOO_SCENARIO=N` starts with that one, in the same schedules.
 
 use super::full_or;
 use super::scenario::{Action, Draft, Scenario, Step};
@@ -17,16 +17,16 @@ use shuttle::{Config, FailurePersistence, Runner};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Orders that are tried of each scenario.
+/// The number of orders that are tried per scenario.
 const SCHEDULES_PER_SCENARIO: usize = 25;
 
-/// Places at which priorities change.
+/// The number of places at which priorities change.
 const PCT_DEPTH: usize = 4;
 
-/// A search has some tens of kilobytes on its thread's stack.
+/// A search takes tens of kilobytes of its thread's stack.
 const STACK: usize = 1 << 18;
 
-/// Schedules of each of the tests of programs, and of the test of drills.
+/// The number of schedules of each test of programs, and of the test of drills.
 fn programs() -> u64 {
     full_or(250_000, 20_000) / 4
 }
@@ -59,12 +59,12 @@ fn explore<S: Scheduler + 'static, H: Fn() + Send + Sync + 'static>(
     println!("\nschedules {name}: {schedules} of {scenarios} scenarios, every history explained");
 }
 
-/// Runs the programs of a scenario, and explains what they have seen.
+/// Runs the programs of a scenario, and explains their results.
 fn run<K: Kind>(scenario: Scenario) -> impl Fn() + Send + Sync + 'static {
     let scenario = Arc::new(scenario);
     move || {
         let world = Arc::new(World::<K>::new(Arc::clone(&scenario)));
-        // Not shuttle's: the time is no place to switch, and so one thread at a time changes it.
+        // Not a counter of shuttle's, so that reading the time is no place to switch; one thread at a time changes it.
         let clock = Arc::new(RelaxedCounter::default());
         let threads = (0..scenario.programs.len()).map(|number| {
             let (world, clock) = (Arc::clone(&world), Arc::clone(&clock));
@@ -82,7 +82,7 @@ fn run<K: Kind>(scenario: Scenario) -> impl Fn() + Send + Sync + 'static {
     }
 }
 
-/// Of a program for each of so many threads.
+/// A scenario with this number of threads and steps.
 fn bare(shape: fn(&mut Rng) -> Shape, seed: u64, threads: usize, steps: usize) -> impl Fn() + Send + Sync + 'static {
     run::<Bare>(Scenario::new(shape, seed, threads, steps))
 }
@@ -91,7 +91,7 @@ fn tagged(seed: u64) -> impl Fn() + Send + Sync + 'static {
     run::<Tagging>(Scenario::new(Shape::tagged, seed, 3, 6))
 }
 
-/// One class with a copy or two, a thread that only looks for it, and two that write it.
+/// A class with up to two copies, a thread that only looks it up, and two threads that write it.
 fn drill(seed: u64, shape: impl Fn(&mut Rng) -> Shape, last: &[Action]) -> Scenario {
     const STEPS: usize = 2;
     let mut rng = Rng::with_seed(seed);
@@ -117,7 +117,7 @@ fn pair_drill(seed: u64) -> Scenario {
     drill(seed, |rng| Shape::of(*rng.choice(&pairs).expect("some")), &[Action::Task])
 }
 
-/// In a filter that grows, which the writers split.
+/// In a growing filter, which the writers split.
 fn growing_drill(seed: u64) -> Scenario {
     drill(seed, Shape::growing, &[Action::Split, Action::Split, Action::Copy, Action::Count])
 }
@@ -130,7 +130,7 @@ fn by_priority(seed: u64) -> PctScheduler {
     PctScheduler::new_from_seed(seed, PCT_DEPTH, SCHEDULES_PER_SCENARIO)
 }
 
-/// A test of each of these searches.
+/// Defines a test for each of these searches.
 macro_rules! schedules {
     ($($(#[$doc:meta])* $test:ident: $name:literal, $scenario:expr, $number:expr, $scheduler:ident;)+) => {
         $($(#[$doc])* #[test] fn $test() { explore($name, $scenario, $number, $scheduler); })+
@@ -152,8 +152,8 @@ schedules! {
         "by priority, growing, 4 x 8", |number| bare(Shape::growing, number, 4, 8), programs(), by_priority;
     drills_of_3_threads_in_filters_that_grow:
         "by priority, growing drills", |number| run::<Bare>(growing_drill(number)), drills() / 2, by_priority;
-    /// Where there is less to switch, the rare orders of three threads come up: a lookup that stands between its two reads while one
-    /// thread inserts and another is in the middle of a removal.
+    /// With fewer places to switch, the rare orders of three threads occur: a lookup between its two reads, while one thread
+    /// inserts and another is in the middle of a removal.
     drills_of_3_threads: "by priority, drills", |number| run::<Bare>(pair_drill(number)), drills(), by_priority;
     random_orders_beside_ticks: "with tags, at random, 3 x 6", tagged, programs(), random;
     priority_orders_beside_ticks: "with tags, by priority, 3 x 6", tagged, programs(), by_priority;

@@ -1,4 +1,4 @@
-//! The tables that histories are taken from.
+//! The tables of the histories.
 
 use crate::layout::{Plan, Tags};
 use fastrand::Rng;
@@ -7,14 +7,14 @@ use fastrand::Rng;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) plan: Plan,
-    /// The number of distinct keys that it must not refuse; 0 if nothing is promised.
+    /// The number of distinct keys that it must not refuse; 0 if none is promised.
     pub(super) promised: usize,
-    /// Whether tags are counts, of which a class has one.
+    /// Whether tags are counts, so that a class has one copy.
     pub(super) counts: bool,
 }
 
-/// Bits, buckets, and buckets of a stripe as a power of two: as few as make whole words. Two buckets are one pair, four
-/// and more have paths, and slots straddle words at 5, 12, 13, 17 and 24 bits.
+/// Bits, buckets, and the power of two of buckets per stripe: as few as fill whole words. Two buckets are one pair, four or more
+/// have paths, and slots straddle words at 5, 12, 13, 17 and 24 bits.
 pub(super) const TINY: [(u32, u32, u32); 18] = [
     (16, 2, 0),
     (16, 4, 0),
@@ -36,13 +36,13 @@ pub(super) const TINY: [(u32, u32, u32); 18] = [
     (17, 18, 4),
 ];
 
-/// The same, and the bits that are kept for doublings. Slots straddle words in the first table or in those that are split off.
+/// The same, and the bits reserved for doublings. Slots straddle words in the first table or in its children.
 const GROWING: [(u32, u32, u32, u32); 6] =
     [(16, 2, 4, 2), (9, 8, 4, 1), (16, 32, 4, 2), (17, 32, 4, 3), (12, 8, 4, 2), (28, 8, 4, 3)];
 
-/// Bits of a slot and of its tag, buckets, buckets of a stripe as a power of two, and doublings. Slots of 12, 20 and 24 bits
-/// straddle words. Tables of slots of 20 bits with 4 of a tag are made 16 bits wide from the fourth doubling on, those of 18
-/// bits with 2 at the second.
+/// Bits of a slot and of its tag, buckets, the power of two of buckets per stripe, and doublings. Slots of 12, 20 and 24 bits
+/// straddle words. Tables of 20-bit slots with tags of 4 bits have 16-bit slots from the fourth doubling on, and those of 18 bits
+/// with 2 from the second.
 const TAGGED: [(u32, u32, u32, u32, u32); 14] = [
     (16, 2, 2, 0, 0),
     (16, 2, 2, 1, 0),
@@ -60,7 +60,7 @@ const TAGGED: [(u32, u32, u32, u32, u32); 14] = [
     (12, 4, 34, 4, 2),
 ];
 
-/// The capacity of the tables that a builder would make.
+/// The capacity of the tables that a builder would plan.
 const PROMISED: usize = 100;
 
 impl Shape {
@@ -81,7 +81,7 @@ impl Shape {
         Shape { plan: Plan { reserve_bits, ..shape.plan }, ..shape }
     }
 
-    /// A filter with tags. A quarter counts, and a quarter within windows.
+    /// A filter with tags. A quarter of them count, and a quarter count within windows.
     pub(super) fn tagged(rng: &mut Rng) -> Self {
         let (width, bits, buckets, stripe_shift, reserve_bits) = rng.choice(TAGGED).expect("some");
         let (counts, count_bits) = match rng.u32(..4) {
@@ -97,24 +97,24 @@ impl Shape {
         Shape { plan: Plan::one_shard(width, buckets, stripe_shift), promised: 0, counts: false }
     }
 
-    /// The value with one epoch, and the largest.
+    /// The value with one epoch left, and the largest value.
     pub(super) fn values(self) -> (u32, u32) {
         (1 << self.plan.count_bits, tags_of(&self.plan).most)
     }
 
-    /// Whether a slot may lie in two words.
+    /// Whether a slot may be in two words.
     pub(super) fn straddles(self) -> bool {
         let narrows = self.plan.grows() && self.plan.tag_bits() == 0;
         narrows || 64 % self.plan.slot_bits != 0
     }
 }
 
-/// The tags of a filter with this plan; of bare slots, ones whose value is always 1.
+/// The tags of a filter with this plan; for bare slots, tags whose value is always 1.
 pub(super) fn tags_of(plan: &Plan) -> Tags {
     Tags::new(&if plan.tag_bits() == 0 { plan.with_tags(1) } else { *plan })
 }
 
-/// Slots side by side in words, as DESIGN.md, "The table", describes them, read and written by plain arithmetic.
+/// Slots side by side in words, as described in DESIGN.md, "The table", read and written by plain arithmetic.
 #[derive(Debug)]
 pub(super) struct Words {
     width: u32,
@@ -126,7 +126,7 @@ impl Words {
         Words { width: plan.slot_bits, words: vec![0; plan.words] }
     }
 
-    /// The word and the bit in it at which each bit of a slot lies.
+    /// The word and the bit position of each bit of a slot.
     fn places(&self, bucket: usize, slot: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let first = (bucket * 4 + slot) * self.width as usize;
         (first..first + self.width as usize).map(|bit| (bit / 64, bit % 64))
@@ -141,7 +141,7 @@ impl Words {
         self.get(&self.words, bucket, slot) == 0
     }
 
-    /// In a copy of so many buckets, the bucket and the content of each slot in use.
+    /// The bucket and the content of each slot in use, in a copy of this number of buckets.
     pub(super) fn in_use(&self, words: &[u64], buckets: u32) -> impl Iterator<Item = (usize, u32)> {
         let slots = (0..buckets as usize).flat_map(|bucket| (0..4).map(move |slot| (bucket, slot)));
         let contents = slots.map(|(bucket, slot)| (bucket, self.get(words, bucket, slot)));

@@ -1,6 +1,6 @@
-//! Histories of threads of the system. They run on stripes of a bucket or two, in pairs and in crowds, and begin each
-//! program at the same moment. In most of them a writer dawdles after some of its steps, locks in hand, so that others
-//! meet it there even where there are few cores.
+//! Histories of threads of the system. They run on stripes of a bucket or two, in pairs and in crowds, and start each program at
+//! the same moment. In most of them a writer pauses after some of its steps while it holds locks, so that others meet it there
+//! even where there are few cores.
 
 use super::check::History;
 use super::corrupt::corrupted;
@@ -21,8 +21,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Threads, the steps of each, and what a writer does after some of its steps. Pairs run at the same time even on two
-/// cores.
+/// The number of threads, the steps of each, and the pauses of a writer. Pairs run in parallel even on two cores.
 const CROWDS: [(usize, usize, Pause); 6] = [
     (2, 32, Pause::None),
     (2, 16, Pause::Spin),
@@ -42,7 +41,7 @@ enum Pause {
 }
 
 impl Pause {
-    /// Runs the work with such pauses.
+    /// Runs the work with these pauses.
     fn within<R>(self, seed: u64, work: impl FnOnce() -> R) -> R {
         if self == Pause::None {
             return work();
@@ -57,13 +56,13 @@ impl Pause {
     }
 }
 
-/// Filters that grow, among those of fixed size.
+/// One filter in this many grows.
 const GROWING_ONE_IN: u64 = 4;
 
-/// Histories that are taken before any is checked.
+/// The number of histories that are recorded before they are checked.
 const BATCH: u64 = 250;
 
-/// A scenario that was run, and what each of its threads saw.
+/// A scenario that was run, and the results of each of its threads.
 struct Taken<K: Kind> {
     seed: u64,
     world: World<K>,
@@ -71,7 +70,7 @@ struct Taken<K: Kind> {
 }
 
 impl<K: Kind> Taken<K> {
-    /// The history of each class, all of which can be explained.
+    /// Checks the history of each class, and returns all of them.
     fn check(&self) -> Vec<History> {
         self.world.check(&self.seen).unwrap_or_else(|wrong| {
             panic!("scenario {} on {:?}: {wrong}", self.seed, self.world.scenario.shape);
@@ -79,7 +78,7 @@ impl<K: Kind> Taken<K> {
     }
 }
 
-/// Takes a batch of histories.
+/// Records a batch of histories.
 fn take(batch: u64) -> Vec<Taken<Bare>> {
     let seeds = batch * BATCH..(batch + 1) * BATCH;
     run(CROWDS[batch as usize % CROWDS.len()], seeds, |seed| {
@@ -87,7 +86,7 @@ fn take(batch: u64) -> Vec<Taken<Bare>> {
     })
 }
 
-/// Runs a scenario of each of these seeds.
+/// Runs a scenario for each of these seeds.
 fn run<K: Kind>(
     (threads, steps, pause): (usize, usize, Pause),
     seeds: Range<u64>,
@@ -120,7 +119,8 @@ fn run<K: Kind>(
     taken.collect()
 }
 
-/// Begins when the others do: a barrier wakes them up one after the other. Not for long, for there may be fewer cores.
+/// Waits until the other threads start, too, because a barrier wakes them one after the other. Not for long, since there may be
+/// fewer cores.
 fn meet(arrived: &[RelaxedCounter], all: u64) {
     for _ in 0..1000 {
         if arrived.iter().all(|arrived| arrived.get() >= all) {
@@ -130,7 +130,7 @@ fn meet(arrived: &[RelaxedCounter], all: u64) {
     }
 }
 
-/// Whether something was asked while it changed.
+/// Returns whether a read was concurrent with a change.
 fn is_contested(history: &History) -> bool {
     let (asked, changed): (Vec<&Event>, _) = history.events.iter().partition(|event| event.said.only_tells());
     asked.iter().any(|asked| changed.iter().any(|changed| asked.overlaps(&(changed.begin, changed.end))))
@@ -178,7 +178,7 @@ fn what_threads_say_beside_ticks_can_be_explained() {
 fn corrupted_histories_are_refused() {
     let mut refused = BTreeMap::<&str, u64>::new();
     for batch in 0..full_or(400, 20) {
-        // Drawn apart from those of the test above.
+        // Other seeds than in the test above.
         for taken in take((1 << 32) + batch) {
             for history in taken.check() {
                 for (fault, corrupted) in corrupted(&history) {

@@ -1,4 +1,4 @@
-//! The filter that programs run on, and what must hold when they have ended.
+//! The filter that programs run on, and the checks after they have ended.
 
 use super::check::History;
 use super::said::{Event, Said, Values, sorted};
@@ -12,15 +12,15 @@ use crate::sys::memory::HugePages;
 use core::convert::Infallible;
 use std::sync::Arc;
 
-/// After all that threads do.
+/// A moment after all that threads do.
 const AT_REST: u64 = u64::MAX;
 
-/// Lookups of one key in a batch: two whole blocks, and one that is not full.
+/// The number of lookups of one key in a batch: two full blocks, and one that is not full.
 const BATCH: usize = 5;
 
 /// A kind of slot: bare, or with a tag.
 pub(super) trait Kind: SlotKind + Sized {
-    /// The filter as one with tags, for what only those have.
+    /// The filter as one with tags, for operations that only those have.
     fn tagged(raw: &RawFilter<Self>) -> Option<&RawFilter<Tagging>>;
 }
 
@@ -36,29 +36,29 @@ impl Kind for Tagging {
     }
 }
 
-/// A filter of one shard, or one that grows from a single table, with the words of a scenario.
+/// A filter of one shard, or a growing one of a single table, with the words of a scenario.
 pub(super) struct World<K: SlotKind = Bare> {
     pub(super) scenario: Arc<Scenario>,
     raw: RawFilter<K>,
     tags: Tags,
 }
 
-/// What one thread has seen.
+/// The results of one thread.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Each with the number of its class, or of all.
+    /// Each with the number of its class, or `None` for all classes.
     events: Vec<(Option<usize>, Event)>,
     lens: Vec<Len>,
-    /// The moments between which tables were split.
+    /// The begin and the end of each split.
     splits: Vec<(u64, u64)>,
 }
 
-/// A number of keys, told between two moments.
+/// A number of keys, returned between two moments.
 struct Len {
     len: i64,
     begin: u64,
     end: u64,
-    /// Relocations that were noted between the two.
+    /// The number of relocations counted between the two.
     moves: i64,
 }
 
@@ -72,7 +72,7 @@ impl<K: Kind> World<K> {
         World { tags: tags_of(plan), raw, scenario }
     }
 
-    /// The values of each class in a copy of all tables, of each at its epoch.
+    /// The values of each class in a copy of all tables, each at its epoch.
     fn copy(&self) -> Vec<Values> {
         let mut found = vec![Vec::new(); self.scenario.classes.len()];
         let mut words = vec![0; self.scenario.shape.plan.words];
@@ -94,7 +94,7 @@ impl<K: Kind> World<K> {
         self.raw.geometry().leading_to(key).expect("classes are drawn from the geometry")
     }
 
-    /// Runs the program of one thread. `now` is the time.
+    /// Runs the program of one thread. `now` returns the time.
     pub(super) fn run(&self, thread: usize, now: &dyn Fn() -> u64) -> Seen {
         let mut seen = Seen::default();
         let program = &self.scenario.programs[thread];
@@ -107,7 +107,7 @@ impl<K: Kind> World<K> {
                 Action::LookUpBatch => {
                     let (keys, mut found) = ([key; BATCH], [false; BATCH]);
                     self.raw.contains_each(&mut hashing(&keys, |&mixed| mixed), &mut found);
-                    // Answers that are the same say the same.
+                    // Equal answers are one event.
                     if found.contains(&true) && found.contains(&false) {
                         seen.events.push((Some(step.class), Event::new(Said::Found(true), begin, now())));
                     }
@@ -169,8 +169,8 @@ impl<K: Kind> World<K> {
         Said::put(put, self.raw.put(key, put))
     }
 
-    /// What a bulk operation does to a shard: these insertions and removals, each seen by others as soon as it is done. In a
-    /// filter that grows, insertions alone.
+    /// A bulk operation on a shard: these insertions and removals, of which each is visible to others as soon as it is done. In a
+    /// growing filter, insertions alone.
     fn task(&self, steps: &[Step], events: &mut Vec<(Option<usize>, Event)>, asked: u64, now: &dyn Fn() -> u64) {
         let mut note = |class, said, begin| events.push((Some(class), Event::new(said, begin, now())));
         if let Some(growing) = self.raw.growing() {
@@ -201,8 +201,8 @@ impl<K: Kind> World<K> {
         }
     }
 
-    /// Checks all that was seen, and what is there now that every thread has ended. Returns the history of each class; an error
-    /// says what is wrong.
+    /// Checks all results, and the contents now that every thread has ended. Returns the history of each class, or an error that
+    /// states what is wrong.
     pub(super) fn check(&self, seen: &[Seen]) -> Result<Vec<History>, String> {
         let occupied = self.raw.with_tables(|tables| tables.map(|table| table.occupied()).sum::<Option<u64>>());
         if occupied != Some(self.raw.len() as u64) {
@@ -230,7 +230,7 @@ impl<K: Kind> World<K> {
         Ok(histories)
     }
 
-    /// The history of each class, and what in it was beside writes and ticks.
+    /// Returns the history of each class, with the events that were concurrent with writes and ticks marked.
     fn histories(&self, seen: &[Seen]) -> Vec<History> {
         let events = || seen.iter().flat_map(|seen| seen.events.iter().copied());
         let times = |is: fn(Said) -> bool| {
@@ -252,15 +252,15 @@ impl<K: Kind> World<K> {
         histories
     }
 
-    /// The sum of the counts is at most what was there, and what had begun to be inserted when it was told, without what
-    /// had been removed before it was requested; and at least what was there, and what had been inserted before it was
-    /// asked for, without what had begun to be removed when it was told. A clear only makes it less. A fingerprint that
-    /// moves from stripe to stripe meanwhile may be counted twice or not at all.
+    /// A sum of counts is at most the copies that were there at the beginning, plus those whose insertion had begun when it was
+    /// returned, minus those whose removal had ended when it was requested. It is at least the copies at the beginning, plus those
+    /// whose insertion had ended when it was requested, minus those whose removal had begun when it was returned. A clear only
+    /// reduces it. A fingerprint that moves between stripes meanwhile may be counted twice or not at all.
     fn check_lens(&self, seen: &[Seen]) -> Result<(), String> {
         let copies = self.scenario.classes.iter().flat_map(|(_, values)| values).filter(|&&value| value > 0);
         let before = copies.count() as i64;
         let events = || seen.iter().flat_map(|seen| seen.events.iter().map(|(_, event)| event));
-        // Of a path, relocations are noted once it is carried out, or each at its end.
+        // The relocations of a path are counted when it is complete, or one by one at their end.
         let longest_path = (self.raw.totals().longest_path as i64).max(1);
         for &Len { len, begin, end, moves } in seen.iter().flat_map(|seen| &seen.lens) {
             let had_begun = |event: &&Event| event.begin <= end;

@@ -1,10 +1,9 @@
-//! A thread that dies in a critical section, by a panic, leaves the filter usable: nothing is locked, no other key is
-//! lost, and all that follows works. Threads are killed at each of their steps, by a panic in `sys::steps::reached`;
-//! nothing of the crate panics there otherwise.
+//! A thread that dies in a critical section, by a panic, leaves the filter usable: nothing stays locked, no other key is lost, and
+//! all further operations work. Threads are killed at each of their steps, by a panic in `sys::steps::reached`; the crate has no
+//! other reason to panic there.
 //!
-//! Each operation runs first to its end, and its steps are written down. Then it runs again on a filter built in the
-//! same way, killed at its first step, and again at its second. Of operations on thousands of keys, some steps are
-//! chosen.
+//! Each operation runs first to its end, and its steps are recorded. Then it runs again on a filter built in the same way, killed
+//! at its first step, again at its second, and so on. For operations on thousands of keys, some steps are chosen.
 
 mod operations;
 
@@ -21,10 +20,10 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What a killed thread dies of. Not by `panic!`, which would print each of them.
+/// The payload of the panic. Not by `panic!`, which would print each of them.
 struct Killed;
 
-/// What the operation may do to the keys that it is about.
+/// The possible effect of an operation on its keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Effect {
     Nothing,
@@ -32,12 +31,12 @@ enum Effect {
     Removes,
 }
 
-/// Which thread does the work.
+/// The threads that run the operation.
 #[derive(Clone, Copy, Debug)]
 enum By {
-    /// One of its own.
+    /// A thread of its own.
     Thread,
-    /// Those of a rayon pool of this size.
+    /// The threads of a rayon pool of this size.
     Pool(usize),
 }
 
@@ -48,14 +47,14 @@ struct Scenario {
     width: u32,
     build: fn(u32, &[u64]) -> Filter,
     stored: Vec<u64>,
-    /// The hashes that it is about.
+    /// The hashes that the operation inserts or removes.
     own: Vec<u64>,
     effect: Effect,
     by: By,
     work: fn(&Filter, &[u64]),
 }
 
-/// Shard, fingerprint and bucket pair.
+/// The shard, the fingerprint and the two buckets.
 pub(super) type Class = (usize, u32, u32, u32);
 
 pub(super) fn class<S>(filter: &CuckooFilter<u64, S>, hash: u64) -> Class {
@@ -64,7 +63,7 @@ pub(super) fn class<S>(filter: &CuckooFilter<u64, S>, hash: u64) -> Class {
     (shard, fingerprint.get(), first.get(), second.get())
 }
 
-/// The shard of a hash, or its cell in a filter that grows, and its class there.
+/// The shard of a hash, or its cell in a growing filter, and its class there.
 pub(super) fn place<S>(filter: &CuckooFilter<u64, S>, hash: u64) -> (usize, layout::Class) {
     let mixed = Mixed::of(hash);
     let in_growing = |growing: &Growing| (growing.cell_place(mixed).cell, growing.cell_place(mixed).class);
@@ -76,7 +75,7 @@ fn copies<'a>(filter: &Filter, hashes: impl IntoIterator<Item = &'a u64>) -> BTr
 }
 
 impl Scenario {
-    /// Runs the work with `hook` called at each step that any of its threads passes, and says whether it was killed.
+    /// Runs the operation with `hook` called at each step of any of its threads, and returns whether it was killed.
     fn run(&self, filter: &Arc<Filter>, hook: impl Fn(Step) + Clone + Send + 'static) -> bool {
         let (work, own, filter) = (self.work, self.own.clone(), Arc::clone(filter));
         let result = match self.by {
@@ -97,7 +96,7 @@ impl Scenario {
         Arc::new((self.build)(self.width, &self.stored))
     }
 
-    /// Kills the operation at each step, or at some of many, and returns the steps of which it was.
+    /// Kills the operation at each step, or at some of many, and returns the steps at which it was killed.
     fn kill_everywhere(&self) -> Vec<Step> {
         let noted = Arc::new(Mutex::new(Vec::new()));
         let note = Arc::clone(&noted);
@@ -145,10 +144,10 @@ impl Scenario {
             }
         };
         assert!(self.run(&filter, kill), "the panic reaches the caller");
-        // Others go on with their shards.
+        // Other threads continue with their shards.
         let passed = passed.lock().unwrap()[..=at].to_vec();
 
-        // A slot half written may look like any fingerprint, where slots straddle words.
+        // Where slots straddle words, a slot that is half written may look like any fingerprint.
         let grows = filter.raw.growing().is_some();
         let torn = passed[at] == Step::WordWritten && (grows || !matches!(self.width, 4 | 8 | 16 | 32));
         let after = self.check_copies(&filter, &hashes, &before, &passed);
@@ -163,7 +162,7 @@ impl Scenario {
         check_emptied(&filter, &self.stored);
     }
 
-    /// Every copy of every key but its own is there, and none of its own is gone that it did not remove.
+    /// Every copy of every other key is present, and no copy of the operation's keys is gone that it did not remove.
     fn check_copies(
         &self,
         filter: &Filter,
@@ -188,7 +187,7 @@ impl Scenario {
             assert!(*expected.start() <= now, "{now} copies of {class:?}, not {expected:?}");
             surplus += now.saturating_sub(*expected.end());
         }
-        // Of a relocation that was cut short, both copies stay.
+        // Both copies of an interrupted relocation stay.
         let amid_a_move = matches!(passed.last(), Some(Step::WordWritten | Step::Copied | Step::Bumped));
         assert!(surplus <= usize::from(amid_a_move), "{surplus} copies that no thread stored");
         if let ([own], Effect::Adds | Effect::Removes) = (&self.own[..], self.effect) {
@@ -202,7 +201,7 @@ impl Scenario {
     }
 }
 
-/// Threads that call the hook at each step.
+/// A pool whose threads call the hook at each step.
 pub(super) fn hooked_pool(threads: usize, hook: impl Fn(Step) + Clone + Send + 'static) -> ThreadPool {
     let spawn = |thread: rayon::ThreadBuilder| {
         let hook = hook.clone();
@@ -211,12 +210,12 @@ pub(super) fn hooked_pool(threads: usize, hook: impl Fn(Step) + Clone + Send + '
     ThreadPoolBuilder::new().num_threads(threads).spawn_handler(spawn).build().unwrap()
 }
 
-/// More of the steps of operations on thousands of keys: with `CUCKOO_FULL=1`.
+/// Whether more steps of operations on thousands of keys are tested: with `CUCKOO_FULL=1`.
 fn is_full() -> bool {
     env::var_os("CUCKOO_FULL").is_some()
 }
 
-/// All steps, or of many some, among them the first, the middle and the last of each kind.
+/// All steps, or some of many, among them the first, the middle and the last one of each kind.
 fn chosen(steps: &[Step]) -> Vec<usize> {
     let most = if is_full() { 400 } else { 40 };
     if steps.len() <= most {
@@ -233,8 +232,8 @@ fn chosen(steps: &[Step]) -> Vec<usize> {
     chosen
 }
 
-/// Inserts twice as many keys again, each of which goes where it belongs, by splits of tables of which one was interrupted; and
-/// removes them.
+/// Inserts as many keys again, by splits of tables of which one was interrupted, checks that each is where it belongs, and removes
+/// them.
 fn grows_on(filter: &Filter, hashes: &[u64]) {
     let tables = filter.stats().tables;
     let more: Vec<u64> = (1 << 50..).take(2 * hashes.len()).collect();
@@ -248,8 +247,8 @@ fn grows_on(filter: &Filter, hashes: &[u64]) {
     assert!(more.iter().all(|&hash| filter.hashed().remove(&hash)));
 }
 
-/// Every operation on every key, so on every stripe, by a thread that died nowhere. The room of a copy that is removed
-/// is there for it again. What is written can be read, and is all that is there.
+/// Runs every operation on every key, and so on every stripe, by a thread that was not killed. A removed copy can be inserted
+/// again, and the filter can be written and read, with the same contents.
 fn works(filter: &Filter, hashes: &[u64], copies: &BTreeMap<Class, usize>) {
     for &hash in hashes {
         let copies = copies[&class(filter, hash)];
@@ -274,7 +273,7 @@ fn works(filter: &Filter, hashes: &[u64], copies: &BTreeMap<Class, usize>) {
     assert_eq!(filter.len(), read.len(), "the count is mended");
 }
 
-/// What a crash left behind ends with a clear.
+/// A clear removes everything that a crash has left.
 fn check_emptied(filter: &Filter, stored: &[u64]) {
     filter.clear();
     assert!(filter.is_empty() && stored.iter().all(|&hash| !filter.hashed().contains(&hash)));
@@ -293,7 +292,7 @@ fn filter_of_thousands(width: u32, stored: &[u64]) -> Filter {
     filter
 }
 
-/// One in which threads work on several shards at a time.
+/// A filter in which threads work on several shards at the same time.
 fn filter_of_shards(width: u32, stored: &[u64]) -> Filter {
     let filter = CuckooFilter::builder().capacity(500_000).fingerprint_bits(width).build().unwrap();
     assert!(filter.config().shards > 1);

@@ -1,4 +1,4 @@
-//! The operations, on filters in which each takes all the steps that it can take.
+//! The operations, on filters in which each takes all of its possible steps.
 
 use super::{By, Effect, Scenario, filter_of_shards, filter_of_thousands, is_full};
 use crate::CuckooFilter;
@@ -9,7 +9,7 @@ use crate::internal::thousands::thousands;
 use crate::sys::steps::Step::{self, Bumped, Cleared, Copied, Counted, Locked, Published, WordWritten};
 use std::{env, thread};
 
-/// Kills the operation everywhere, and says at how many steps. Among them are these.
+/// Kills the operation at every step, and returns their number. These steps must be among them.
 fn kill(scenario: &Scenario, among: &[Step]) -> usize {
     let killed = scenario.kill_everywhere();
     for step in among {
@@ -29,7 +29,7 @@ fn on_small(
     Scenario { name, width, build, stored, own, effect, by: By::Thread, work }
 }
 
-/// The keys that an operation is about, a copy of one that is inserted and all that are removed, and the operation.
+/// The keys of an operation (a copy of each is inserted, or all are removed), its effect, and the operation.
 type Work = (Vec<u64>, Effect, fn(&Filter, &[u64]));
 
 fn of_operation(operation: Operation, stored: &[u64]) -> Work {
@@ -71,7 +71,7 @@ fn single_operations() {
     );
 }
 
-/// Another filter with these, filled by a thread that lives on.
+/// Another filter with these keys, filled by a thread that is not killed.
 fn other(filter: &Filter, hashes: &[u64]) -> Filter {
     let builder =
         CuckooFilter::builder().capacity(filter.capacity()).fingerprint_bits(filter.config().fingerprint_bits);
@@ -80,7 +80,7 @@ fn other(filter: &Filter, hashes: &[u64]) -> Filter {
     other
 }
 
-/// A thread dies in a split. A table that it had copied to, and had not published, is never freed: not for LeakSanitizer.
+/// A thread dies in a split. A table that it has filled and not published is never freed, so LeakSanitizer does not run this test.
 #[test]
 fn splits() {
     if env::var_os("ASAN_OPTIONS").is_some() {
@@ -148,7 +148,7 @@ fn bulk_scenarios(width: u32, by: By) -> [Scenario; 2] {
     [adds, removes]
 }
 
-/// No relocations, for these are far from full.
+/// Without relocations, since these filters are far from full.
 fn bulk_operations_of_shards(width: u32, by: By) -> usize {
     let [adds, removes] = bulk_scenarios(width, by);
     let build = filter_of_shards;

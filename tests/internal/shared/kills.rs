@@ -1,5 +1,5 @@
-//! The real thing: a process with two writing threads is killed by the system at a named step of one of them, while the
-//! other goes on, or at a step of its own take-over. What each thread has acknowledged stands in a file of its own.
+//! Processes killed by the system: a process with two writing threads is killed at a chosen step of one of them, while the other
+//! continues, or at a step of its own take-over. Each thread acknowledges its operations in a file of its own.
 
 use crate::sys::steps::{Step, with_hook};
 use crate::{CuckooFilter, SharedFilter, SharedReader, StableHashBuilder};
@@ -16,11 +16,11 @@ use std::{env, thread};
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
 const THREADS: u64 = 2;
-/// Keys of each thread.
+/// The number of keys of each thread.
 const OWN: u64 = 60;
-/// Keys that stay.
+/// The number of keys that stay.
 const STABLE: u64 = 700;
-/// Set to the path of the filter in the process that is killed.
+/// The variable with the path of the filter, in the process that is killed.
 const KILLED: &str = "CUCKOO_KILLED";
 
 fn builder() -> crate::Builder<u64, StableHashBuilder> {
@@ -42,7 +42,7 @@ fn own(hashes: &[u64], thread: u64) -> &[u64] {
     &hashes[(STABLE + thread * OWN) as usize..][..OWN as usize]
 }
 
-/// The change with this number, of a key that has so many copies: the key, and how many it has afterwards.
+/// The change with this number: the key, and its number of copies afterwards.
 fn change(seed: u64, thread: u64, number: u64, copies: &[usize]) -> (usize, usize) {
     let mut random = fastrand::Rng::with_seed(seed ^ thread << 32 ^ number << 40);
     let key = random.usize(..copies.len());
@@ -64,7 +64,7 @@ fn make(filter: &Filter, hash: u64, had: usize, then: usize) {
     }
 }
 
-/// Says that the step is reached, and waits to be killed.
+/// Reports that the step is reached, and waits for the kill.
 fn wait_for_the_kill() {
     println!("now");
     thread::sleep(Duration::from_secs(60));
@@ -115,7 +115,7 @@ fn write_until_killed(path: &str) {
             if thread == 0 {
                 scope.spawn(move || with_hook(hook, work));
             } else {
-                // Windows of other threads are widened, so that the kill meets them.
+                // The windows of other threads are widened, so that the kill meets them.
                 let widened = |step| {
                     if matches!(step, Step::Intended | Step::Copied | Step::Bumped | Step::WordWritten) {
                         thread::sleep(Duration::from_micros(20));
@@ -127,7 +127,7 @@ fn write_until_killed(path: &str) {
     });
 }
 
-/// Runs a process until it is killed, while a reader looks for what stays.
+/// Runs a process until it is killed, while a reader looks up the keys that stay.
 fn round(path: &Path, seed: u64, stays: &[u64]) -> u64 {
     let mut child = Command::new(env::current_exe().unwrap())
         .args([
@@ -203,7 +203,7 @@ fn killed_processes_leave_every_acknowledged_change() {
             let found: Vec<usize> =
                 own(&hashes, thread).iter().map(|hash| filter.hashed().count(hash) as usize).collect();
             if found != *copies {
-                // The one that was under way may be done.
+                // The operation under way may have been completed.
                 let (key, then) = change(seed, thread, made, copies);
                 copies[key] = then;
                 under_way += 1;

@@ -1,9 +1,9 @@
 //! A process that is killed at any step, in memory that outlives it.
 //!
-//! | file  | what it shows                                                                                          |
-//! |-------|--------------------------------------------------------------------------------------------------------|
-//! | steps | the memory as it stands after each step of each operation, taken over; and after each step of that     |
-//! | kills | processes that are killed where they stand, with their threads, and whatever the next one does of that |
+//! | file  | test                                                                                     |
+//! |-------|------------------------------------------------------------------------------------------|
+//! | steps | takes over copies of the memory after each step of each operation, and of the take-over  |
+//! | kills | kills processes and their threads, and starts their successors                           |
 
 mod kills;
 mod steps;

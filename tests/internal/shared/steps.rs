@@ -1,6 +1,6 @@
-//! An operation is run to its end, and after each of its steps the memory is copied, as a kill would leave it. Each copy is
-//! looked up in, taken over, and compared: the filter holds what it held before the operation or after it, and nothing else.
-//! Copies are made during the take-over, too, and taken over in their turn.
+//! Kills simulated by copies: an operation runs to its end, and after each of its steps the memory is copied, as a kill would
+//! leave it. Each copy is queried, taken over, and compared: the filter has its contents from before the operation or from after
+//! it. During the take-over, copies are made and taken over, too.
 
 use crate::layout::{Class, Mixed, Plan};
 use crate::raw::{IfPresent, Observed, Put, RawFilter, Shards, SlotKind, Stripe, Tagging};
@@ -16,14 +16,14 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Where words begin; stripes begin at 0.
+/// The offset of the words; stripes begin at 0.
 const WORDS: usize = 4096;
 const LEN: usize = 3 * 4096;
 
-/// Fingerprint, lower bucket, upper bucket, value: how often it is there.
+/// The number of copies by fingerprint, lower bucket, upper bucket and value.
 type Contents = BTreeMap<(u32, u32, u32, u32), usize>;
 
-/// Memory of one shard in a file.
+/// The memory of one shard in a file.
 struct Memory {
     plan: Plan,
     file: File,
@@ -69,7 +69,7 @@ fn contents<K: SlotKind>(raw: &RawFilter<K>) -> Contents {
     let bits = raw.plan().tag_bits();
     raw.with_tables(|shards| {
         for shard in shards {
-            // Of slots in use, the whole of each.
+            // The whole content of each slot in use.
             for (_, slot) in shard.contents() {
                 *contents.entry((slot >> bits, 0, 0, slot & ((1 << bits) - 1))).or_insert(0) += 1;
             }
@@ -79,7 +79,7 @@ fn contents<K: SlotKind>(raw: &RawFilter<K>) -> Contents {
     contents
 }
 
-/// A class among the contents.
+/// The key of a class in `Contents`.
 fn name(class: Class) -> (u32, u32, u32, u32) {
     let Class { fingerprint, first, second } = class.lower_first();
     (fingerprint.get(), first.get(), second.get(), u32::MAX)
@@ -91,12 +91,12 @@ fn classes<K: SlotKind>(raw: &RawFilter<K>) -> Vec<Class> {
     classes
 }
 
-/// Runs this, and copies the memory before it, after each step and at the end.
+/// Runs `work`, and copies the memory before it, after each step and at the end.
 fn images(memory: &Rc<Memory>, work: impl FnOnce()) -> Vec<Vec<u8>> {
     let images = Rc::new(RefCell::new(vec![memory.image()]));
     let (taken, of) = (Rc::clone(&images), Rc::clone(memory));
     let take = move |step| {
-        // Steps after which memory is as it was before them.
+        // Other steps leave the memory as it was.
         if !matches!(step, Step::Locked | Step::Searched | Step::BucketRead | Step::Repeated | Step::Ticked) {
             let image = of.image();
             if taken.borrow().last() != Some(&image) {
@@ -109,18 +109,18 @@ fn images(memory: &Rc<Memory>, work: impl FnOnce()) -> Vec<Vec<u8>> {
     images.take()
 }
 
-/// What was seen.
+/// What the copies have shown.
 #[derive(Default, Debug)]
 struct Tally {
     taken_over: usize,
-    /// Of these, ones in which a change was noted.
+    /// The number of copies in which a change was noted.
     noted: usize,
     looked_up: usize,
     before: usize,
     after: usize,
 }
 
-/// The keys that stay, of each both orders of reading.
+/// The keys that stay, each in both orders of reading.
 fn staying(plan: &Plan, before: &[Class], after: &Contents) -> Vec<Mixed> {
     let geometry = crate::layout::Geometry::new(plan);
     let turned =
@@ -143,7 +143,7 @@ fn check<K: SlotKind>(
         assert_eq!(observed.try_contains(key), Some(true), "a reader misses a key while its writer is dead");
         tally.looked_up += 1;
         if noted && deep {
-            // The successor comes when the first bucket was read.
+            // The successor starts when the first bucket has been read.
             let (taking, mut read) = (Rc::clone(memory), false);
             let hook = move |step| {
                 if step == Step::BucketRead && !read {
@@ -185,7 +185,7 @@ fn check<K: SlotKind>(
     }
 }
 
-/// Many operations on a filter that is nearly full.
+/// Runs many operations on a filter that is nearly full.
 fn explore<K: SlotKind>(
     plan: Plan,
     seed: u64,

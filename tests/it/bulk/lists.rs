@@ -1,4 +1,4 @@
-//! What lists and iterators may be made of.
+//! The forms of keys in lists and iterators.
 
 use super::{BLOCK, ONE_SHARD, build, indices, pools};
 use concurrent_cuckoo_filter::kind::BatchKey;
@@ -9,7 +9,7 @@ use std::hash::Hash;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What is stored under one form of a key is found under every other, by a batch and on many threads.
+/// A key stored in one form is found in every other form, by a batch and on many threads.
 fn every_form_is_one_key<K, A, B, F, G>(a: &[A], b: &[B])
 where
     K: ?Sized + Hash + Borrow<K>,
@@ -77,7 +77,7 @@ fn an_iterator_of_any_kind_is_loaded() {
         }
     };
     check(&|filter| filter.bulk().insert_iter(owned.clone()));
-    // No exact size, and keys that stay in one thread.
+    // Without an exact size, and with keys that stay in one thread.
     check(&|filter| filter.bulk().insert_iter((0..).take_while(|&i| i < count).map(|i| format!("word {i}"))));
     check(&|filter| {
         let number = Rc::new(Cell::new(0));
@@ -89,7 +89,7 @@ fn an_iterator_of_any_kind_is_loaded() {
     check(&|filter| filter.hashed().bulk().insert_iter(owned.iter().map(|word| filter.hash(word))));
 }
 
-/// An iterator without `fuse` may give more after it has said that there is no more.
+/// An iterator without `fuse` may return more items after `None`.
 #[test]
 fn an_iterator_is_not_asked_again_after_its_end() {
     for end in [0, 1, 15, 16, 100, BLOCK - 1, BLOCK, BLOCK + 1, 100_000] {

@@ -1,17 +1,17 @@
-//! The same answers, the same refusals at the same places, the same filter afterwards.
+//! The answers, the refusals and the final filter of a loop of single operations.
 
 use super::{BLOCK, MANY_SHARDS, ONE_SHARD, SOME_SHARDS, build, pools};
 use concurrent_cuckoo_filter::InsertError;
 use testkit::operations::{INSERTS, LOOKUPS, REMOVES};
 use testkit::{ABSENT, Filter};
 
-/// One at least of each way in which slots lie in words.
+/// At least one width of each way in which slots lie in words.
 const WIDTHS: [u32; 9] = [4, 6, 8, 12, 13, 16, 17, 24, 32];
 
 /// Around the groups of 4, the window of 16, and the 4096 from which a bulk operation is no batch.
 const LENGTHS: [usize; 12] = [0, 1, 3, 4, 15, 16, 17, 127, 129, 4095, 4096, 4097];
 
-/// Each key twice, and one again and again, which is far too often.
+/// Each key twice, and one key far too often.
 fn with_copies(length: usize, every: usize) -> Vec<u64> {
     (0..length).map(|index| if index % every == 0 { 0 } else { index as u64 / 2 + 1 }).collect()
 }
@@ -20,16 +20,16 @@ fn answers(filter: &Filter, keys: &[u64]) -> Vec<bool> {
     keys.iter().map(|key| filter.contains(key)).collect()
 }
 
-/// A loop of single operations, and what it leads to.
+/// A loop of single operations, and its results.
 struct Singles {
     capacity: usize,
     bits: u32,
     keys: Vec<u64>,
     refused: Vec<(usize, InsertError)>,
-    /// Half of the keys, and as many that are not there, mixed.
+    /// Half of the keys, mixed with as many absent ones.
     taken: Vec<u64>,
     missing: Vec<usize>,
-    /// Before and after these are removed.
+    /// Before and after the removals.
     states: [State; 2],
 }
 
@@ -37,7 +37,7 @@ struct Singles {
 struct State {
     len: usize,
     copies: Vec<u32>,
-    /// Of the keys that are removed.
+    /// Whether each of the removed keys was found.
     found: Vec<bool>,
 }
 
@@ -59,7 +59,7 @@ impl Singles {
         Singles { capacity, bits, keys, refused, taken, missing, states: [before, after] }
     }
 
-    /// Every way in, each with a way out, on pools of each size.
+    /// Every way to insert, each with a way to remove, on pools of each size.
     fn check(&self) {
         let pools = pools();
         for (number, (name, insert)) in INSERTS.iter().enumerate() {
@@ -81,7 +81,7 @@ impl Singles {
     fn check_state(&self, filter: &Filter, expected: &State, name: &str, number: usize) {
         assert!(State::of(filter, &self.keys, &self.taken) == *expected, "after {name} at {} bits", self.bits);
         let (name, look_up) = LOOKUPS[number % LOOKUPS.len()];
-        // No answer may be left out.
+        // Set to the wrong answers, so that each must be written.
         let mut found: Vec<bool> = expected.found.iter().map(|found| !found).collect();
         look_up(filter, &self.taken, &mut found);
         assert!(found == expected.found, "{name} at {} bits", self.bits);
@@ -96,13 +96,13 @@ fn few_keys_are_treated_as_by_a_loop_at_every_width() {
             let capacity = if bits == 4 { 2 * length } else { length };
             Singles::new(capacity, bits, with_copies(length, 11)).check();
         }
-        // In a table out of cache: 9 MiB.
+        // In a table beyond the cache: 9 MiB.
         Singles::new(9 * (8 << 20) / bits as usize, bits, with_copies(20_003, 1001)).check();
     }
 }
 
-/// Blocks that are exactly full, and those with one key more or less; a few keys for each of some shards, and so few for each
-/// of many that they are not sorted.
+/// Blocks that are exactly full, and those with one key more or less; a few keys for each of some shards, and so few for each of
+/// many that they are not sorted.
 #[test]
 fn keys_around_a_block_are_treated_as_by_a_loop() {
     for length in [BLOCK, 2 * BLOCK, 4 * BLOCK].into_iter().flat_map(|block| block - 1..=block + 1) {
@@ -128,7 +128,7 @@ fn sorted_lookups_are_answered_in_the_order_of_the_caller() {
     let keys: Vec<u64> = (0..MANY_SHARDS as u64 * 9 / 10).collect();
     assert_eq!(filter.par_insert(&keys).inserted, keys.len());
     let mut rng = fastrand::Rng::with_seed(1);
-    // From 13 * 16,384 on they are sorted. A block is twice that.
+    // Keys are sorted from 13 * 16,384 on. A block is twice that.
     for length in [212_991, 212_992, 212_993, 425_983, 425_984, 425_985, 1_000_000] {
         let asked: Vec<u64> = (0..length).map(|_| rng.u64(..2 * keys.len() as u64)).collect();
         let expected = answers(&filter, &asked);

@@ -1,8 +1,8 @@
-//! Operations on many keys do what a loop of single operations does, on pools of any size, concurrently with anything else
-//! that uses the filter.
+//! Operations on many keys have the results of a loop of single operations, on pools of any size, concurrently with any other use
+//! of the filter.
 //!
-//! What a bulk operation has in memory at a time is a block: up to 32,768 keys for each shard, of an iterator half as many.
-//! A filter of up to about 250,000 keys is one shard. (Panics of user code: `faults`. Concurrent loads: `stress`.)
+//! A bulk operation holds one block in memory at a time: up to 32,768 keys per shard, from an iterator half as many. A filter of
+//! up to about 250,000 keys is one shard. (`faults` tests panics of user code, `stress` concurrent loads.)
 
 mod lists;
 mod loops;
@@ -17,13 +17,13 @@ use testkit::{Filter, builder};
 
 const ONE_SHARD: usize = 240_000;
 const SOME_SHARDS: usize = 1_000_000;
-/// 13 shards. With 24 bits the table is out of cache.
+/// 13 shards. With 24 bits the table is beyond the cache.
 const MANY_SHARDS: usize = 3_200_000;
 
-/// Of an iterator, to a filter of one shard.
+/// The block of an iterator, for a filter of one shard.
 const BLOCK: usize = 1 << 14;
 
-/// Filters of one shape have equal seeds, so that false positives are equal too.
+/// Filters of one shape have equal seeds, and so equal false positives.
 fn build(capacity: usize, bits: u32) -> Filter {
     builder(capacity, bits).build().unwrap()
 }

@@ -1,4 +1,4 @@
-//! What is refused, what is missing, and how far an operation is.
+//! Reports: refused keys, missing keys, and progress.
 
 use super::{MANY_SHARDS, ONE_SHARD, build, indices, pools};
 use crate::support::pool;
@@ -7,11 +7,12 @@ use std::thread;
 use testkit::operations::INSERTS;
 use testkit::{ABSENT, Filter};
 
-/// Each way of loading is given a number of refused keys to list, of the first ones.
+/// A way to load keys, with the number of refused keys to list.
 #[test]
 fn refused_and_missing_keys_are_listed_up_to_a_number() {
     for (capacity, length) in [(ONE_SHARD, 200_000), (MANY_SHARDS, 500_000), (8_000_000, 8000)] {
-        // So few keys for each shard are not sorted: whichever threads store the others, copies in the middle keep their order.
+        // With so few keys per shard they are not sorted: whichever threads store the others, the copies in the middle keep their
+        // order.
         let is_copy =
             |index: usize| if length == 8000 { (4200..4230).contains(&index) } else { index.is_multiple_of(777) };
         let keys: Vec<u64> = (0..length).map(|index| if is_copy(index) { ABSENT } else { index as u64 }).collect();
@@ -41,7 +42,7 @@ fn refused_and_missing_keys_are_listed_up_to_a_number() {
     }
 }
 
-/// The report is complete and in order, the filter holds the keys that it does not name and is nearly as full as by a loop.
+/// The report is complete and in order, the filter holds the keys that it does not list, and is nearly as full as after a loop.
 fn check_overfull_loads(capacity: usize) {
     let keys: Vec<u64> = (0..(capacity * 6 / 5 + 40) as u64).collect();
     let singles = build(capacity, 32);
@@ -57,7 +58,7 @@ fn check_overfull_loads(capacity: usize) {
         assert!((0..keys.len()).all(|index| filter.count(&keys[index]) == u32::from(stored(index))));
         assert!(filter.len() * 100 >= singles.len() * 99, "{name}: {} of {}", filter.len(), singles.len());
 
-        // In a full filter there is no room to speak of, and what is there stays.
+        // A full filter has hardly any room, and its keys stay.
         let more: Vec<u64> = (ABSENT..).take(10_000).collect();
         let again = pool.install(|| insert(&filter, &more));
         assert_eq!(filter.len(), report.inserted + again.inserted);
@@ -87,7 +88,7 @@ fn an_overfull_load_fills_two_shards() {
 
 type Operation = fn(&Filter, &[u64], &mut dyn FnMut(usize));
 
-/// The operations on many keys that tell of their progress, lookups by hash last.
+/// The operations on many keys that report their progress, with lookups by hash last.
 const OPERATIONS: [Operation; 8] = [
     |filter, keys, tell| drop(filter.bulk().progress(tell).insert(keys)),
     |filter, keys, tell| drop(filter.bulk().progress(tell).insert_iter(keys)),
@@ -125,7 +126,7 @@ fn progress_is_told_on_the_calling_thread_up_to_the_last_key() {
     }
 }
 
-/// Lookups that are not sorted go longest without a word.
+/// Lookups that are not sorted have the longest interval between reports.
 #[test]
 fn progress_is_told_on_the_way() {
     let filter = build(1000, 16);
@@ -138,8 +139,8 @@ fn progress_is_told_on_the_way() {
     assert!(hashes.iter().zip(found).all(|(&hash, found)| found == filter.hashed().contains(&hash)));
 }
 
-/// Keys are taken in groups where there are fewer than 256 for each shard, and where a filter that grows removes them. Those of a
-/// later group are named by their places, too.
+/// Keys are processed in groups where there are fewer than 256 per shard, and in removals from a growing filter. Keys of later
+/// groups are also identified by their indices.
 #[test]
 fn keys_of_later_groups_are_named_by_their_places() {
     const GROUP: usize = 1 << 22;

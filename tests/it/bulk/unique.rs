@@ -1,5 +1,5 @@
-//! Admission of many keys at once is that of a loop: of equal keys one is stored, in one call, in several at the same time,
-//! and a second time none.
+//! Admission of many keys is that of a loop: of equal keys one is stored, in one call and in several concurrent ones, and none a
+//! second time.
 
 use super::{build, pools};
 use concurrent_cuckoo_filter::{BulkReport, InsertError, Refusal};
@@ -18,7 +18,7 @@ const ADMISSIONS: [Admit; 4] = [
 
 type Load = fn(&Filter, &[u64]) -> BulkReport;
 
-/// These say how many they have stored, and not which.
+/// These report the number of stored keys, but not which.
 const LOADS: [Load; 2] = [
     |filter, keys| filter.bulk().insert_unique_iter(keys),
     |filter, keys| filter.hashed().bulk().insert_unique_iter(hashes(filter, keys)),
@@ -32,12 +32,12 @@ fn count(answers: &[bool]) -> usize {
     answers.iter().filter(|&&answer| answer).count()
 }
 
-/// Few keys, one batch; many, batches on all threads; blocks, of one shard and of several, of which the last is not full.
+/// Few keys in one batch; many in batches on all threads; blocks, of one shard and of several, of which the last is not full.
 #[test]
 fn every_way_admits_one_of_equal_keys() {
     let shapes = [(10, 0), (10_000, 1), (10_000, 31), (4_000_000, 9_000), (100_000, 100_000), (600_000, 600_000)];
     for (capacity, length) in shapes {
-        // Every third key comes again later.
+        // Every third key occurs again later.
         let keys: Vec<u64> = (0..length).map(|number| if number % 3 == 2 { number / 2 } else { number }).collect();
         let mut seen = HashSet::new();
         let firsts: Vec<bool> = keys.iter().map(|key| seen.insert(key)).collect();
@@ -64,7 +64,7 @@ fn every_way_admits_one_of_equal_keys() {
     }
 }
 
-/// Threads that bring the same keys, each in another way: one of them is told of each key that it is new.
+/// Threads that insert the same keys in different ways: each key is reported as new to one of them.
 #[test]
 fn concurrent_calls_admit_each_key_once() {
     let (keys, filter, pools) = ((0..200_000).collect::<Vec<u64>>(), build(200_000, 32), pools());

@@ -1,4 +1,4 @@
-//! User code that uses the filter amid an operation of it, or has rayon do other work meanwhile.
+//! User code that uses the filter during an operation on it, or lets rayon do other work meanwhile.
 
 use super::{MANY_SHARDS, ONE_SHARD, build, pools};
 use concurrent_cuckoo_filter::CuckooFilter;
@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 use testkit::{ABSENT, Filter, watchdog};
 
-/// Every operation on keys that nobody else has.
+/// Runs every operation, on keys that no other thread uses.
 fn use_it(filter: &Filter, number: u64) {
     let key = 2 * ABSENT + number;
     assert_eq!(filter.insert_unique(&key), Ok(true));
@@ -76,7 +76,7 @@ fn a_hash_may_use_the_filter() {
     assert_eq!(filter.remove_batch(&keys).removed, 100);
 }
 
-/// A key whose `Hash` asks rayon for help, so that its thread takes other work amid the hash.
+/// A key whose `Hash` uses rayon, so that its thread takes other work during the hash.
 struct Helped(u64);
 
 impl Hash for Helped {
@@ -109,7 +109,7 @@ fn a_hash_that_has_rayon_do_other_work_does_not_deadlock() {
                 assert!(found.iter().all(|&found| found));
                 assert_eq!(filter.bulk().remove(&keys).removed, keys.len());
                 assert_eq!(filter.bulk().insert_iter(keys.iter()).inserted, keys.len());
-                // Two operations at a time, each of which may take tasks of the other amid a hash.
+                // Two operations at a time, each of which may take tasks of the other during a hash.
                 let (a, b) =
                     rayon::join(|| filter.bulk().remove(&keys[..90_000]), || filter.bulk().remove(&keys[90_000..]));
                 assert_eq!((a.removed, b.removed), (90_000, 130_000));

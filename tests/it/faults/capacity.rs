@@ -1,10 +1,10 @@
-//! Every operation on filters for no key and for one. (What asks for more than there is: `builder`.)
+//! Every operation on filters of capacity 0 and 1. (`builder` tests sizes beyond the memory.)
 
 use crate::support::{Stable as Filter, bytes_of, stable};
 use concurrent_cuckoo_filter::{InsertError, SnapshotReader};
 use testkit::watchdog;
 
-/// Stores keys until the filter refuses one, and returns what it holds.
+/// Inserts keys until the filter refuses one, and returns those that were stored.
 fn fill(filter: &Filter) -> Vec<u64> {
     let refused = |key: &u64| match filter.insert(key) {
         Ok(()) => false,
@@ -45,7 +45,7 @@ fn every_operation_on_filters_for_no_key_and_for_one() {
             holds(&filter, &keys);
             let stats = filter.stats();
             assert_eq!((stats.len, stats.refused_full + stats.refused_too_many_copies), (keys.len(), 1));
-            // Of many more, each is stored or refused, one by one and in blocks.
+            // Each of many more keys is stored or refused, one by one and in blocks.
             let more: Vec<u64> = (1000..7000).collect();
             for report in [filter.insert_batch(&more), filter.par_insert(&more), filter.bulk().insert_iter(&more)] {
                 assert_eq!(report.inserted + report.refused.len(), more.len());

@@ -1,4 +1,4 @@
-//! What goes wrong outside the filter leaves it whole.
+//! Faults outside the filter leave it intact.
 
 mod capacity;
 mod panics;

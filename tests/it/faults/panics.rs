@@ -1,5 +1,5 @@
-//! A `Hash` panics at each key of every operation, or an iterator at each of its calls: the panic reaches the caller,
-//! nothing stays locked, and no other key is lost. (What a snapshot calls: `snapshots`.)
+//! A `Hash` panics at each key of every operation, or an iterator at each of its calls: the panic reaches the caller, nothing
+//! stays locked, and no other key is lost. (`snapshots` tests the calls of a snapshot.)
 
 use crate::support::{Bomb, bombs, hasher, is_usable, panics, pool, silence_panics};
 use concurrent_cuckoo_filter::{CuckooFilter, StableHashBuilder};
@@ -7,16 +7,16 @@ use rayon::ThreadPool;
 use std::cell::Cell;
 use testkit::{thousands, watchdog};
 
-/// What those say that are no failures.
+/// The messages of intended panics.
 const MEANT: &[&str] = &["the bomb", "the iterator"];
 
-/// Always the same, for no two keys may be of one class.
+/// Always the same seeds, so that no two keys share a class.
 type Filter = CuckooFilter<Bomb, StableHashBuilder>;
 
 /// Keys that are in the filter before, and stay.
 const OLD: std::ops::Range<u64> = 1 << 40..(1 << 40) + 500;
 
-/// A single key, windows that are not full, full ones, and what is sorted by shard.
+/// A single key, windows that are not full, full ones, and keys that are sorted by shard.
 const LENGTHS: [usize; 5] = [1, 2, 17, 40, 5000];
 
 /// Each place of a few keys, and some of many.
@@ -29,7 +29,7 @@ const FEW: usize = 6000;
 const BLOCKS: usize = 240_000;
 const MANY_SHARDS: usize = 3_200_000;
 
-/// With these keys, which stay. One stripe for each shard: any lock left is in everybody's way.
+/// A filter with these keys, which stay. It has one stripe per shard, so that a lock that stays blocks everything.
 fn holding(capacity: usize, old: &[Bomb]) -> Filter {
     let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(32).stripes(1);
     let filter = builder.hasher(hasher()).build().unwrap();
@@ -61,13 +61,13 @@ const LOOKUPS: [Operation; 4] = [
     ("par_contains", |filter, keys| filter.par_contains(keys, &mut vec![false; keys.len()])),
 ];
 
-/// Whether the keys are there before, and whether they come or go.
+/// Whether the keys are present before, and whether they are afterwards.
 const ADDS: (bool, bool) = (false, true);
 const REMOVES: (bool, bool) = (true, true);
 const LOOKS: (bool, bool) = (true, false);
 
-/// Runs the operation on keys of which this one panics, in a filter that holds them or does not. Of those before it any
-/// may have been worked on, of the others none.
+/// Runs the operation on keys of which this one panics, in a filter that holds them or does not. Any of those before it may have
+/// been processed, and none of the others.
 fn check(
     pool: &ThreadPool,
     capacity: usize,
@@ -90,9 +90,9 @@ fn check(
         let done = changes && index < at && count == u32::from(!present);
         assert!(done || count == u32::from(present), "{name}: key {index} of {length}, {at} panicked");
     }
-    // What is there, and nothing else, is what can be taken away.
+    // Exactly the present keys can be removed.
     let there = filter.len() - old.len();
-    // What the documentation says of blocks.
+    // The bound that the documentation states for blocks.
     assert!(name != "par_insert" || at.saturating_sub(there) < 33_000, "{there} of {at}");
     assert_eq!(filter.remove_batch(&keys).removed, there);
     is_usable(&filter, &old);
@@ -121,7 +121,7 @@ fn the_hash_of_each_key() {
     );
 }
 
-/// Of many blocks, those before the one of the key may be stored; and lookups that are sorted.
+/// With many blocks, those before the block of the key may be stored; and with sorted lookups.
 #[test]
 fn the_hash_of_a_key_of_many_blocks() {
     let _watchdog = watchdog();
@@ -136,7 +136,7 @@ fn the_hash_of_a_key_of_many_blocks() {
     }
 }
 
-/// The first or the second time that it is told something, in an operation on some blocks.
+/// At the first or the second report of progress, in an operation on some blocks.
 #[test]
 fn a_progress_that_panics() {
     let _watchdog = watchdog();
@@ -144,7 +144,7 @@ fn a_progress_that_panics() {
     let (old, keys) = (bombs(OLD), bombs(0..100_000));
     for pool in &[1, 2, 7].map(pool) {
         for calls in [1, 2] {
-            // Lookups are told of at their end.
+            // Lookups report at their end.
             for way in 0..5 - calls {
                 let filter = holding(BLOCKS, &old);
                 if way > 1 {
@@ -174,7 +174,7 @@ fn a_progress_that_panics() {
     }
 }
 
-/// Keys from an iterator that panics when it is asked for this one, or how many there are.
+/// Keys from an iterator that panics when it is asked for this one, or for its length.
 struct Treacherous<'a> {
     keys: &'a [Bomb],
     at: usize,
@@ -204,7 +204,7 @@ fn each_call_of_an_iterator() {
     for pool in &[1, 2].map(pool) {
         for length in LENGTHS {
             let keys = &bombs(0..length as u64);
-            // Also where it is to say that it has ended, and where it is asked for its length first.
+            // Also where it should return `None`, and where it is asked for its length first.
             let places = places(length).into_iter().chain([length]).map(|at| (at, Some((0, None))));
             for (at, hint) in places.chain([(usize::MAX, None)]) {
                 let filter = holding(FEW, &old);
@@ -229,7 +229,7 @@ fn each_call_of_an_iterator() {
     println!("\nfigure 5.5: an iterator panicked at each of its calls, {} times, with the same end", thousands(times));
 }
 
-/// What an iterator says of its length is a hint.
+/// The length that an iterator claims is a hint.
 #[test]
 fn an_iterator_that_lies_about_its_length() {
     let _watchdog = watchdog();

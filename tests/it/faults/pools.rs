@@ -1,6 +1,6 @@
-//! Calls from inside of rayon's tasks, on pools of one thread and of two: nested, from one pool into another, next to a
-//! task that panics. A thread that waits for a task may be given any other one meanwhile, so nothing may be locked while
-//! it waits. (Tasks of `join` and `scope` that load one filter, and a `Hash` that asks rayon for help: `bulk`.)
+//! Calls from within rayon's tasks, on pools of one thread and of two: nested, from one pool into another, next to a task that
+//! panics. A thread that waits for a task may take any other one meanwhile, so nothing may be locked while it waits. (`bulk` tests
+//! tasks of `join` and `scope` that load one filter, and a `Hash` that uses rayon.)
 
 use crate::support::{hasher, is_usable, panics, pool};
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader, StableHashBuilder};
@@ -9,11 +9,11 @@ use testkit::{watchdog, written};
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
-/// Keys of a task: enough to be sorted by shard.
+/// The keys of a task: enough to be sorted by shard.
 const KEYS: u64 = 5000;
 const TASKS: u64 = 12;
 
-/// Of one shard and one stripe, or of three shards.
+/// Filters of one shard and one stripe, and of three shards.
 fn filters() -> [Filter; 2] {
     [(200_000, 1), (600_000, 64)].map(|(capacity, stripes)| {
         let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(32).stripes(stripes);
@@ -25,7 +25,7 @@ fn keys_of(task: u64) -> Vec<u64> {
     (task * KEYS..(task + 1) * KEYS).collect()
 }
 
-/// All that a task may ask of a filter, about keys of its own. They are in the filter afterwards.
+/// Every operation of a task on a filter, on keys of its own, which are in the filter afterwards.
 fn work(filter: &Filter, task: u64) {
     let keys = keys_of(task);
     assert_eq!(filter.par_insert(&keys).inserted, keys.len());
@@ -54,7 +54,7 @@ fn joined(filter: &Filter, tasks: std::ops::Range<u64>) {
     rayon::join(|| joined(filter, tasks.start..middle), || joined(filter, middle..tasks.end));
 }
 
-/// Each task has its own done by tasks of its own, three deep.
+/// Each task runs its work in tasks of its own, three deep.
 fn spawned<'a>(scope: &rayon::Scope<'a>, filter: &'a Filter, task: u64, depth: u64) {
     work(filter, task);
     if depth > 0 {
@@ -116,7 +116,7 @@ fn a_task_that_panics_among_others() {
             };
             let message = pool.install(|| panics(|| (0..TASKS).into_par_iter().for_each(fail)));
             assert!(message.contains("not this one"), "{message}");
-            // What was begun was done; what was not, was not.
+            // Tasks that were started are complete; the others did nothing.
             let stored = |task: u64| {
                 let keys = keys_of(task);
                 let stored = filter.contains(&keys[0]);

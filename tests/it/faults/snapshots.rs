@@ -1,4 +1,4 @@
-//! A writer, a reader, or the hasher that a snapshot probes, panics at each of its calls: the panic reaches the caller,
+//! A writer, a reader, or the hash function that a snapshot probes, panics at each of its calls: the panic reaches the caller,
 //! nothing stays locked, and no key is lost.
 
 use crate::support::{BURNT, Fuse, hasher, is_usable, pool, silence_panics};
@@ -10,7 +10,7 @@ use testkit::{thousands, watchdog, written};
 
 type Filter = CuckooFilter<u64, Fused>;
 
-/// A hasher on a fuse.
+/// A hash function on a fuse.
 #[derive(Clone)]
 struct Fused(StableHashBuilder, Fuse);
 
@@ -61,7 +61,7 @@ impl<W: Write> Write for Line<W> {
 
 fn filled() -> (Filter, Vec<u64>) {
     let hasher = Fused(hasher(), Fuse::long());
-    // One stripe: any lock left is in everybody's way.
+    // One stripe, so that a lock that stays blocks everything.
     let builder = CuckooFilter::builder().capacity(6000).fingerprint_bits(32).stripes(1);
     let (filter, keys) = (builder.hasher(hasher).build().unwrap(), (0..500).collect::<Vec<u64>>());
     assert_eq!(filter.insert_batch(&keys).inserted, keys.len());
@@ -92,7 +92,7 @@ fn each_call_of_a_writer_a_reader_or_a_hasher() {
     let write = || filter.write_to(io::sink()).unwrap();
     calls += fuse.burn_at_each_call(write, after);
     calls += fuse.burn_at_each_call(|| drop(Filter::read_from(&bytes[..], hasher()).unwrap()), after);
-    // A merge that panics has stored nothing: the hashers are compared first.
+    // A merge that panics has stored nothing, because hash functions are compared first.
     let merge = || {
         let merged = filter.merge_from(&other).unwrap();
         assert_eq!(merged.inserted, keys.len());

@@ -1,4 +1,4 @@
-//! Whom a panic blames.
+//! The location of panics that callers cause.
 
 use crate::support::panics;
 use concurrent_cuckoo_filter::CuckooFilter;
@@ -15,7 +15,7 @@ type Filter = CuckooFilter<u64>;
 
 type Call = (&'static str, fn(&Filter, &[u64], &mut [bool]));
 
-/// With answers that are not as many as the keys.
+/// With a number of answers that differs from that of the keys.
 const CALLS: [Call; 11] = [
     ("contains_batch", |filter, keys, found| filter.contains_batch(keys, found)),
     ("contains_batch_hash", |filter, keys, found| filter.hashed().contains_batch(keys, found)),
@@ -32,13 +32,13 @@ const CALLS: [Call; 11] = [
     }),
 ];
 
-/// A panic that a caller can cause by what is given names the caller's line, not one of the crate, and says what is wrong.
+/// A panic that a caller causes by its arguments names the caller's line, not one of the crate, and states what is wrong.
 #[test]
 fn panics_by_contract_name_the_line_of_the_caller() {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         let location = panic.location().expect("std gives it always");
-        // Leaked, a few bytes at each panic of this test program.
+        // Leaked, a few bytes per panic of this test program.
         BLAMED.set(location.file().to_string().leak());
         print(panic);
     }));

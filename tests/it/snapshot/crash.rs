@@ -1,8 +1,8 @@
-//! A process that is killed while it saves leaves a whole file: the one before, or the new one.
+//! A process that is killed while it saves leaves a complete file: the previous one or the new one.
 //!
-//! This does not test durability. What a killed process has written is with the system, which goes on and writes it to
-//! the disk; a power cut stops the system, too. That the file is synced before it is renamed, and the folder
-//! afterwards, is tested in `src/snapshot/file`.
+//! This does not test durability. What a killed process has written is with the system, which continues to write it to the disk; a
+//! power cut stops the system, too. Tests in `src/snapshot/file` check that the file is synced before it is renamed, and the
+//! folder afterwards.
 
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotReader};
 use std::fs::{self, File};
@@ -12,22 +12,22 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use std::{env, thread};
 
-/// The path, for the process that is to be killed.
+/// The variable with the path, for the process that is killed.
 const SAVED_TO: &str = "SNAPSHOT_CRASH_SAVED_TO";
 
 const ROUNDS: usize = 30;
 
-/// Microseconds. A process has saved some times by then, or never.
+/// In microseconds. By then a process has saved several times, or never.
 const LIFE: std::ops::Range<u64> = 0..150_000;
 
-/// How many keys each version has more than the one before: version `v` is the keys `0..v * MORE`.
+/// The number of keys that each version adds: version `v` has the keys `0..v * MORE`.
 const MORE: u64 = 10;
 
 fn save(filter: &CuckooFilter<u64>, version: u64, path: &Path) {
     filter.snapshot().metadata(&version.to_le_bytes()).save(path).unwrap();
 }
 
-/// Loads the file and checks that it is one version, whole.
+/// Loads the file and checks that it is one complete version.
 fn load(path: &Path) -> (u64, CuckooFilter<u64>) {
     let filter = CuckooFilter::<u64>::load(path).unwrap();
     let header = SnapshotReader::new(File::open(path).unwrap()).unwrap();
@@ -39,8 +39,7 @@ fn load(path: &Path) -> (u64, CuckooFilter<u64>) {
     (version, filter)
 }
 
-/// Goes on from the version that is there, and says which have been saved. Ends when the filter is full, or the pipe
-/// is closed.
+/// Continues from the present version, and reports each saved version. Ends when the filter is full, or the pipe is closed.
 fn save_for_ever(path: &Path) {
     let (mut version, filter) = load(path);
     loop {
@@ -53,7 +52,7 @@ fn save_for_ever(path: &Path) {
     }
 }
 
-/// This program, as the process that saves.
+/// Starts this program as the process that saves.
 fn start(test: &str, path: &Path) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(SAVED_TO, path);
@@ -87,7 +86,7 @@ fn a_process_killed_while_it_saves_leaves_a_whole_file() {
         before = version;
     }
 
-    // What a killed process left next to the file did no harm.
+    // Files that killed processes left next to this one did no harm.
     let left = fs::read_dir(&folder).unwrap().count() - 1;
     println!("{before} versions saved, {ROUNDS} processes killed, {left} of them while they wrote");
     assert!(before > 0 && left > 0, "no process was killed while it saved: this has shown nothing");

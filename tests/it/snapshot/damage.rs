@@ -1,4 +1,5 @@
-//! Snapshots that arrive badly or are made up: an error or a filter that works, never a panic. (Of damage to each byte: `kinds`.)
+//! Snapshots that arrive incomplete or are made up: an error or a filter that works, never a panic. (`kinds` tests damage to each
+//! byte.)
 
 use crate::support::{Stable as Filter, bytes_of, hasher, stable};
 use concurrent_cuckoo_filter::{SnapshotError, SnapshotPlace, SnapshotReader};
@@ -6,7 +7,7 @@ use proptest::prelude::*;
 use std::io::{self, ErrorKind, Read};
 use testkit::format::Sealed;
 
-/// Bytes of the header: its fields, the names of the hasher and of the type, the metadata, zeros, the checksum.
+/// The bytes of the header: its fields, the names of the hash function and of the key type, the metadata, zeros, the checksum.
 const HEADER: usize = 256;
 
 const TRAILER: usize = 64;
@@ -50,7 +51,7 @@ fn the_damaged_shard_is_named() {
     );
 }
 
-/// Gives a byte at a time and is interrupted before each.
+/// Returns one byte per read, and is interrupted before each.
 struct Halting<'a> {
     bytes: &'a [u8],
     interrupted: bool,
@@ -87,7 +88,7 @@ fn an_error_of_the_writer_is_returned() {
     }
 }
 
-/// Uses all of what has been loaded; what it answers is as wrong as what was loaded.
+/// Runs every operation on a loaded filter; its answers are as wrong as its contents.
 fn use_it(filter: &Filter) {
     let before = filter.len();
     for key in 0..50 {
@@ -122,11 +123,11 @@ proptest! {
         let (from, to) = (a.min(b), a.max(b));
         let rest = if double { from } else { to };
         let bytes = [&good[..if double { to } else { from }], &good[rest..]].concat();
-        // A reader may hold more than the snapshot: what is doubled may be as what stood there.
+        // A reader may have more than the snapshot, and a doubled part may equal what follows.
         prop_assert_eq!(Filter::read_from(&bytes[..], hasher()).is_ok(), bytes.starts_with(&good));
     }
 
-    /// With checksums that match, so that each field is looked at. What is loaded works.
+    /// With matching checksums, so that each field is checked. A filter that loads works.
     #[test]
     fn fields_made_up(
         header in prop::collection::vec((4..48_usize, any::<u64>(), 0..5_usize), 0..3),
@@ -149,7 +150,7 @@ proptest! {
             }
     }
 
-    /// Any contents at all, counted rightly.
+    /// Any contents, with the right count.
     #[test]
     fn fingerprints_made_up(words in prop::collection::vec(any::<u64>(), 9), gaps: u64) {
         let mut sealed = Sealed::new(snapshot(10, 13, 0));

@@ -1,4 +1,4 @@
-//! What has changed between two snapshots, taken over by a filter that was loaded from the first.
+//! The changes between two snapshots, applied to a filter that was loaded from the first.
 
 use crate::support::{Stable as Filter, bytes_of, hasher, stable, stable_growing};
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
@@ -24,8 +24,8 @@ enum Operation {
     Remove(usize),
 }
 
-/// Operations of some days on a filter of this capacity, which may grow to so many times as many. One of few bits has many keys of
-/// one class.
+/// The operations of several days on a filter of this capacity, which may grow by this factor. With few bits, many keys share a
+/// class.
 fn days() -> impl Strategy<Value = (usize, Option<usize>, u32, Vec<Vec<Operation>>)> {
     let operation = prop_oneof![
         3 => (0..400_u64).prop_map(Operation::Insert),
@@ -63,7 +63,7 @@ proptest! {
             let delta = delta(&old, &new).unwrap();
             let (before, loaded) = (replica.len(), read(&new));
             let report = match replica.apply_delta(&delta[..]) {
-                // Almost full, one of two arrangements has room where the other has none.
+                // In a nearly full filter, one of two arrangements has room where the other has none.
                 Err(SnapshotError::DeltaRefused { .. }) if filter.load_factor() > 0.8 => return Ok(()),
                 report => report.unwrap(),
             };
@@ -81,7 +81,7 @@ proptest! {
     }
 }
 
-/// The same changes as anywhere in a filter of 40 shards: 64 bytes for each that has changed, and the classes.
+/// The same changes, spread over a filter of 40 shards: 64 bytes per changed shard, and the classes.
 #[test]
 fn a_thousand_changes_are_some_kilobytes() {
     let filter = stable(1_000_000, 13);
@@ -102,7 +102,8 @@ fn a_thousand_changes_are_some_kilobytes() {
     assert!(found[500..].iter().all(|&found| found));
 }
 
-/// Snapshots of other sizes than the filter that takes the delta: of few tables and of many, either of which may be the newer one.
+/// Snapshots whose sizes differ from that of the filter that takes the delta: of few tables and of many, either of which may be
+/// the newer one.
 #[test]
 fn a_growing_filter_may_have_doubled_between_the_two() {
     for (capacity, max_capacity) in [(1_000, 250_000), (20_000, 250_000), (300_000, 2_400_000)] {
@@ -128,12 +129,12 @@ fn a_growing_filter_may_have_doubled_between_the_two() {
             assert_eq!((replica.digest(), replica.len()), (whole.digest(), whole.len()));
             assert!((0..stay).all(|key| replica.contains(&key)));
             assert!((0..2_000_000).step_by(97).all(|key| replica.count(&key) == whole.count(&key)));
-            // And both may take it back.
+            // Both can return to the earlier state.
             let back = self::delta(&bytes_of(&replica, b""), old).unwrap();
             let _ = replica.apply_delta(&back[..]).unwrap();
             assert_eq!(replica.digest(), read(old).digest());
         }
-        // Split, and of the same content.
+        // Split, with the same contents.
         let split = read(&small);
         split.reserve(max_capacity - split.len()).unwrap();
         let none = delta(&small, &bytes_of(&split, b"")).unwrap();
@@ -153,7 +154,7 @@ fn keys_that_stay_are_found_while_a_delta_is_applied_to_a_growing_filter() {
     keys_that_stay_are_found(stable_growing(18_500, 300_000, 8));
 }
 
-/// Keys that are in both snapshots are found at every moment, also where the table is almost full and keys move.
+/// Keys that are in both snapshots are found at every moment, also where the table is nearly full and keys move.
 fn keys_that_stay_are_found(filter: Filter) {
     let _alive = watchdog();
     (0..19_000).for_each(|key| filter.insert(&key).unwrap());
@@ -193,7 +194,7 @@ fn keys_that_stay_are_found(filter: Filter) {
     assert_eq!(replica.digest(), read(&snapshots[0]).digest());
 }
 
-/// Of a filter that does not grow, or to so many.
+/// Two snapshots of a filter that does not grow, or grows to this capacity.
 fn small(capacity: usize, most: Option<usize>) -> [Vec<u8>; 2] {
     let filter = most.map_or_else(|| stable(capacity, 13), |most| stable_growing(capacity, most, 13));
     (0..10).for_each(|key| filter.insert(&key).unwrap());
@@ -224,7 +225,7 @@ fn cut_off_or_changed([old, new]: [Vec<u8>; 2]) {
     }
     assert!(bytes_of(&replica, b"old") == before);
     assert!(matches!(replica.apply_delta(&old[..]), Err(SnapshotError::NotADelta)));
-    // The place that is told.
+    // The place that the error names.
     for (at, place) in [(CHANGE + 8, "change 0"), (CHANGE + 64, "shard 0"), (delta.len() - 1, "the trailer")] {
         let cut = replica.apply_delta(&delta[..at]).unwrap_err().to_string();
         changed[at] ^= 1;
@@ -258,7 +259,7 @@ fn a_delta_starts_from_what_it_starts_from() {
     let written = read(&old);
     written.insert(&100).unwrap();
     assert!(matches!(written.apply_delta(&delta[..]), Err(SnapshotError::DeltaMismatch { .. })));
-    // Of nothing.
+    // A delta without changes.
     let none = self::delta(&new, &new).unwrap();
     let report = replica.apply_delta(&none[..]).unwrap();
     assert_eq!((report.removed, report.inserted, none.len()), (0, 0, 64 + 256 + 64));
@@ -307,7 +308,7 @@ fn a_damaged_snapshot_gives_no_delta() {
     }
 }
 
-/// The generator of the checksum added to two slots of 32 bits changes both, and not the checksum.
+/// The generator polynomial of the checksum, added to two slots of 32 bits, changes both and not the checksum.
 #[test]
 fn changed_words_of_an_equal_checksum_are_changes() {
     let filter = stable(20, 32);
@@ -325,11 +326,11 @@ fn changed_words_of_an_equal_checksum_are_changes() {
     assert_eq!(replica.digest(), read(&new).digest());
 }
 
-/// Under checksums that match: no class that the filter does not have, no digest that does not follow.
+/// With matching checksums: no class that the filter does not have, and no other digest.
 #[test]
 fn changes_that_no_writer_makes_are_refused() {
     changes_of(small(20, None), &[(CHANGE + 40, 1), (CHANGE + 44, 1)]);
-    // It has one table, in a filter of which the cells are two, and of which a fingerprint has 13 bits and the core 12.
+    // It has one table, in a filter of two cells, where a fingerprint has 13 bits and its core 12.
     let of_growing = [
         (CHANGE + 40, 1),
         (CHANGE + 44, 1),
@@ -341,7 +342,7 @@ fn changes_that_no_writer_makes_are_refused() {
     changes_of(small(10, Some(10)), &of_growing);
 }
 
-/// Where the head of the change begins.
+/// The offset of the head of the change.
 const CHANGE: usize = 64 + 256;
 
 /// With these bytes changed by XOR, too.
@@ -370,7 +371,7 @@ fn changes_of([old, new]: [Vec<u8>; 2], flipped: &[(usize, u8)]) {
         (CHANGE + 16, &2_u64.to_le_bytes()),
         (CHANGE + 24, &6_u64.to_le_bytes()),
         (CHANGE + 24, &u64::MAX.to_le_bytes()),
-        // A bucket and a fingerprint that there are not, no fingerprint, and others than there were.
+        // A bucket and a fingerprint that do not exist, no fingerprint, and others than before.
         (CHANGE + 64, &[0xff, 0xff]),
         (CHANGE + 66, &(1_u32 << 13).to_le_bytes()),
         (CHANGE + 66, &[0; 4]),
@@ -389,7 +390,7 @@ fn changes_of([old, new]: [Vec<u8>; 2], flipped: &[(usize, u8)]) {
         let refused = replica.apply_delta(&made(at, &[good[at] ^ bits])[..]);
         assert!(matches!(refused, Err(SnapshotError::Invalid { .. })), "{bits:x} at {at}: {refused:?}");
     }
-    // A shard twice, with numbers that follow.
+    // A shard twice, with successive numbers.
     let mut twice = made(0, &[]);
     let change = twice[CHANGE..CHANGE + 128].to_vec();
     twice.splice(CHANGE..CHANGE, change);

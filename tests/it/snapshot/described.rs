@@ -1,5 +1,5 @@
-//! docs/format.md says what there is: its example is what is written, and a reader made from it alone answers as the
-//! filter does.
+//! docs/format.md describes the actual format: its example has the written bytes, and a reader made from the description alone
+//! gives the answers of the filter.
 
 use crate::support::{StableOf, bytes_of, stable_growing, stable_of};
 use std::fmt::Write;
@@ -17,7 +17,7 @@ fn growing(capacity: usize, max_capacity: usize, bits: u32, keys: usize) -> Filt
     filter
 }
 
-/// What the page says of these keys and of all bytes.
+/// The text of the page for these keys and all bytes.
 fn in_words(bytes: &[u8], keys: &[&str]) -> String {
     let mut said = String::new();
     for key in keys {
@@ -35,7 +35,7 @@ fn in_words(bytes: &[u8], keys: &[&str]) -> String {
     said
 }
 
-/// Written anew, the page would say this. The probe has a number of arrays as they lie in memory.
+/// The example, as it would be written now. The probe has a number that depends on the layout of arrays in memory.
 #[cfg(all(target_pointer_width = "64", target_endian = "little"))]
 #[test]
 fn the_examples_are_what_is_written() {

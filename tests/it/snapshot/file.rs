@@ -1,4 +1,4 @@
-//! What `save` leaves in a folder: one file, whole, and of whose permissions one can be sure.
+//! The result of `save` in a folder: one complete file, with the right permissions.
 
 use crate::support::Folder;
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
@@ -20,7 +20,7 @@ fn names(folder: &Path) -> Vec<OsString> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
-/// Two threads save versions to one path, and a third loads: each time one of them, whole.
+/// Two threads save versions to one path, and a third loads: each time one complete version.
 #[test]
 fn several_that_save_to_one_path_do_not_mix() {
     const ROUNDS: u64 = 50;
@@ -81,7 +81,7 @@ fn stable() -> StableHashBuilder {
     StableHashBuilder::with_seeds(1, 2)
 }
 
-/// The kind of an error of the system that names this file, and has the system's own as its source.
+/// The kind of a system error that names this file and has the system's own error as its source.
 #[track_caller]
 fn kind_of<T>(result: Result<T, SnapshotError>, path: &Path) -> ErrorKind {
     let Err(error) = result else { panic!("this was to fail") };
@@ -109,12 +109,12 @@ fn errors_of_the_system_name_the_file() {
         assert_eq!(kind_of(filter(7).save(&path), &path), kind);
         assert_eq!(kind_of(filter(7).snapshot().metadata(b"more").save(&path), &path), kind);
     }
-    // Other errors are what they were.
+    // Other errors are unchanged.
     fs::write(&missing, b"text").unwrap();
     assert!(matches!(Stable::load(&missing), Err(SnapshotError::NotASnapshot)));
 }
 
-/// It can be opened, and not be read.
+/// It can be opened, but not read.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_error_in_the_middle_of_a_file_names_it() {
@@ -124,7 +124,7 @@ fn an_error_in_the_middle_of_a_file_names_it() {
     }
 }
 
-/// A file system's longest name has 255 bytes.
+/// The longest name of a file has 255 bytes.
 #[test]
 fn names_may_be_as_long_as_the_system_takes_them() {
     let folder = Folder::new("file-long-names");
@@ -162,8 +162,8 @@ mod unix {
         assert_eq!(kind_of(filter(7).save(&pipe), &pipe), ErrorKind::InvalidInput);
     }
 
-    /// A file could be made there and renamed, but it would be unknown whether the name outlives a power cut. Root may
-    /// read every folder.
+    /// A file could be created there and renamed, but it would be unknown whether the name survives a power cut. Root may read
+    /// every folder.
     #[test]
     fn a_folder_that_cannot_be_read_keeps_the_old_file() {
         let folder = Folder::new("file-unreadable");

@@ -1,5 +1,5 @@
-//! Files of each format that there has been, which every later version reads. After a change of format,
-//! `CUCKOO_FILTER_TEST_WRITE=1 cargo test --test it same_bytes` writes those that are missing; those that are there stay.
+//! Files of each format so far, which every later version reads. After a change of format, `CUCKOO_FILTER_TEST_WRITE=1 cargo test
+//! --test it same_bytes` writes the missing files; existing ones stay.
 
 use concurrent_cuckoo_filter::{CuckooFilter, SnapshotError, SnapshotReader, StableHashBuilder};
 use std::env;
@@ -11,11 +11,11 @@ use testkit::written;
 
 type Filter = CuckooFilter<String, StableHashBuilder>;
 
-/// What a file is made of.
+/// The contents of a file.
 struct Golden {
     name: &'static str,
     capacity: usize,
-    /// Of a filter that grows.
+    /// For a growing filter.
     max_capacity: Option<usize>,
     width: Width,
     keys: Range<u32>,
@@ -49,7 +49,7 @@ const FORMAT_2: [Golden; 8] = [
     Golden { name: "rate-and-metadata", width: Width::Rate(0.001), metadata: b"log offset 17", ..PLAIN },
     // In two tables.
     Golden { name: "growing", capacity: 10, max_capacity: Some(10), width: Width::Bits(13), keys: 0..30, ..PLAIN },
-    // The second of two shards: none of a filter that has two is smaller than 64 KiB.
+    // The second of two shards: no filter of two shards is smaller than 64 KiB.
     Golden { name: "part", capacity: 260_000, width: Width::Bits(4), keys: 0..20, shards: 1..2, ..PLAIN },
 ];
 
@@ -145,7 +145,7 @@ fn the_same_filters_give_the_same_bytes_today() {
     }
 }
 
-/// The bytes, with the file's fourth number of the probe where that one is another: it is of arrays as they lie in memory.
+/// The bytes, with the fourth number of the probe from the file if it differs: it depends on the layout of arrays in memory.
 fn as_on_64_bits(bytes: Vec<u8>, file: &[u8]) -> Vec<u8> {
     const FOURTH_NUMBER: Range<usize> = 96..104;
     if cfg!(all(target_pointer_width = "64", target_endian = "little")) {

@@ -1,4 +1,4 @@
-//! Filters that grow: saved while they do, and loaded as they were.
+//! Growing filters: saved while they grow, and loaded.
 
 use crate::support::{Stable as Filter, bytes_of, check_equal, hasher, stable_growing};
 use concurrent_cuckoo_filter::{FilterView, SnapshotError, SnapshotPlace, SnapshotReader};
@@ -43,7 +43,7 @@ fn what_was_saved_is_what_is_loaded_and_it_goes_on_growing() {
         assert_eq!(fingerprints(&bytes).unwrap().count() as u64, keys);
         let loaded = read(&bytes).unwrap();
         check_equal(&loaded, &filter, 2 * keys);
-        // It splits, is removed from and cleared.
+        // The loaded filter splits, removes and clears.
         (keys..max_capacity as u64).for_each(|key| loaded.insert(&key).unwrap());
         assert!((0..max_capacity as u64).all(|key| loaded.contains(&key)));
         assert_eq!(loaded.len() as u64, keys.max(max_capacity as u64));
@@ -55,7 +55,7 @@ fn what_was_saved_is_what_is_loaded_and_it_goes_on_growing() {
     }
 }
 
-/// Keys that stay are in every snapshot, once, and every snapshot is one: its counts are those of its words.
+/// Keys that stay are in every snapshot once, and every snapshot is consistent: its counts are those of its words.
 #[test]
 fn snapshots_of_a_filter_that_splits_meanwhile_have_every_key() {
     const STABLE: u64 = 10_000;
@@ -131,7 +131,7 @@ fn numbers_that_no_writer_puts_there_are_named() {
         (HEADER, "bits of a fingerprint is 31", field(44, 31, 4)),
         (HEADER, "largest capacity is 9", field(168, 9, 8)),
         (HEADER, "largest capacity is 18446744073709551615", field(168, u64::MAX, 8)),
-        // One half twice; all, and a half.
+        // One half twice; all cells, and a half.
         ("table 1", "prefix of the shard is 0", field(second + 16, 0, 4)),
         ("the trailer", "", field(first + 20, 0, 1)),
         ("table 0", "prefix of the shard is 1", field(first + 16, 1, 4)),
@@ -158,7 +158,7 @@ fn numbers_that_no_writer_puts_there_are_named() {
     }
 }
 
-/// A later split would take what is not of a table into another one, and lose what has no core.
+/// A later split would move the keys of other cells to the wrong table, and lose keys without a core.
 #[test]
 fn fingerprints_that_a_table_cannot_hold_are_refused() {
     for (bytes, stranger) in [(small(), 1 << 12 | 1), (bytes_of(&filled(10, 10, 13, 5), b""), 1 << 12)] {

@@ -1,11 +1,11 @@
-//! What a snapshot says of itself before it is read.
+//! The header of a snapshot, before the rest is read.
 
 use concurrent_cuckoo_filter::{CuckooFilter, DefaultHashBuilder, SavedHasher, SnapshotReader};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use testkit::format::Sealed;
 use testkit::written;
 
-/// A user-defined hash function, without keys. Its name is short, or the longest that there may be.
+/// A user-defined hash function without seeds. Its name is short, or of the greatest length.
 #[derive(Clone, Default)]
 struct Own<const LONG: bool = false>(BuildHasherDefault<DefaultHasher>);
 
@@ -34,8 +34,8 @@ fn a_hash_function_has_no_keys_unless_it_says_so() {
     assert!(loaded.contains(&7));
 }
 
-/// The code path that is compiled: with other instructions it is another function. The version is left to the probe, so that
-/// Cargo may choose it.
+/// The compiled code path, since the function differs with other instructions. Its version is left to the probe, so that Cargo may
+/// choose it.
 #[test]
 fn the_name_of_the_default_hash_function_is_its_code_path() {
     let manifest = include_str!("../../../Cargo.toml");
@@ -51,8 +51,8 @@ fn the_name_of_the_default_hash_function_is_its_code_path() {
     let known =
         [("fallback", 0x9716_1657_c07a_c4ac), ("aes", 0xa9ba_e16d_d79a_e9cd), ("aes-sse2", 0x08b5_b01d_3465_88c9)];
     if let Some((_, hash)) = known.into_iter().find(|&(known, _)| known == path) {
-        // ahash's own, under the inverse of the filter's mix (`WellMixed`). If it changes with the locked version, files of
-        // the default hasher from before are refused by their probe: say so in the changelog.
+        // The output of ahash itself, under the inverse of the filter's mix (`WellMixed`). If it changes with the locked version,
+        // the probe refuses earlier files of the default hash function: note that in the changelog.
         let mix = |hash: u64| (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let mixed = mix(mix(DefaultHashBuilder::with_seeds(1, 2, 3, 4).hash_one(7_u64)));
         assert_eq!(mixed ^ (mixed >> 32), hash, "{name}");
@@ -68,7 +68,7 @@ fn the_name_of_a_hash_function_has_64_bytes_at_the_most() {
     let filter = CuckooFilter::<u32, Own<true>>::with_capacity_and_hasher(100, Own::default());
     filter.insert(&7).unwrap();
     let mut bytes = Vec::new();
-    // Some of it may be taken for a longer name.
+    // A part of it may be taken for a longer name.
     filter.snapshot().metadata(b"!!!").write_to(&mut bytes).unwrap();
     let reader = SnapshotReader::new(&bytes[..]).unwrap();
     assert_eq!(reader.header().hasher_name, Own::<true>::NAME);

@@ -13,7 +13,7 @@ fn snapshot(bits: u32, keys: u64) -> Vec<u8> {
     bytes_of(&filter, b"offset 17")
 }
 
-/// Reads with one thread and with pools of 1, 2 and 5, from within and from outside, and checks that all say the same.
+/// Reads with one thread and with pools of 1, 2 and 5, from within and from outside, and checks that all results agree.
 #[track_caller]
 fn read<R: Read + Send>(name: &str, reader: impl Fn() -> R + Sync) -> Result<Filter, SnapshotError> {
     let result = Filter::read_from(reader(), hasher());
@@ -32,7 +32,7 @@ fn read<R: Read + Send>(name: &str, reader: impl Fn() -> R + Sync) -> Result<Fil
     result
 }
 
-/// Every error that one thread would find first is the one that is told, whichever shard is checked first.
+/// The error is the one that one thread would find first, whichever shard is checked first.
 #[test]
 fn of_several_errors_the_first_is_told() {
     let bytes = snapshot(8, 1000);
@@ -54,7 +54,7 @@ fn of_several_errors_the_first_is_told() {
     assert!(found.len() > 4, "not every shard was named: {found:?}");
 }
 
-/// As many bytes as there are, and then an error.
+/// Returns these bytes, and then an error.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {

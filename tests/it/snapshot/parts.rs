@@ -15,11 +15,11 @@ use testkit::{watchdog, written};
 
 const PROCESSES: usize = 4;
 
-/// Tell a process its number, and the folder for its part.
+/// The variables with the number of a process, and the folder for its part.
 const NUMBER: &str = "CUCKOO_FILTER_TEST_NUMBER";
 const FOLDER: &str = "CUCKOO_FILTER_TEST_FOLDER";
 
-/// What all processes have agreed on: 5 shards, and keys for 95 % of its slots.
+/// The filter that all processes agree on: 5 shards, and keys for 95 % of its slots.
 fn empty() -> Filter {
     Filter::with_capacity_and_hasher(1_000_000, hasher())
 }
@@ -56,7 +56,7 @@ fn four_processes_build_one_filter() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }
 
-    // In whatever order they arrive.
+    // In any order of arrival.
     let parts = [2, 0, 3, 1].map(|number| File::open(part_path(&folder.0, number)).unwrap());
     let joined = Filter::join(parts, hasher()).unwrap();
     assert_eq!(joined.len(), KEYS.count());
@@ -74,7 +74,7 @@ fn four_processes_build_one_filter() {
     assert!(std::fs::read(path).unwrap() == bytes_of_whole);
 }
 
-/// What each of the processes does. Two have the memory of a part, and two that of the whole filter.
+/// The work of each process. Two have the memory of a part, and two that of the whole filter.
 fn build_part(number: usize, folder: &Path) {
     let filter = empty();
     let mine = quarter(number, filter.config().shards);
@@ -92,7 +92,7 @@ fn build_part(number: usize, folder: &Path) {
     }
 }
 
-/// Small shards of large filters: 4 bits, and next to no keys.
+/// Small shards of large filters: 4 bits, and almost no keys.
 struct Build {
     capacity: usize,
     bits: Option<u32>,
@@ -128,7 +128,7 @@ fn refusal_in_memory(parts: &[Vec<u8>]) -> SnapshotError {
     Filter::join(parts.iter().map(|part| &part[..]), hasher()).map(|_| ()).unwrap_err()
 }
 
-/// Both ways to join say the same, the one into a file before it writes anything.
+/// The error of both ways to join. The one into a file returns it before it writes anything.
 #[track_caller]
 fn refusal(parts: &[Vec<u8>]) -> SnapshotError {
     let mut written = Vec::new();
@@ -174,7 +174,7 @@ fn parts_that_are_no_whole() {
     }
 }
 
-/// However many parts follow, and however long they are: the second one is refused by its header.
+/// Any number of parts of any length may follow: the second part is refused by its header.
 #[test]
 fn a_part_that_comes_again_is_refused_before_it_is_read() {
     let (first, second) = (USUAL.part(&1_u64, 0..1), USUAL.part(&1_u64, 1..2));
@@ -191,7 +191,7 @@ fn a_part_that_comes_again_is_refused_before_it_is_read() {
     }
 }
 
-/// Known from its header: of its shards none is read.
+/// Detected by its header, before any of its shards is read.
 #[test]
 fn a_part_that_is_not_joined() {
     let build = Build { capacity: 700_000, ..USUAL };
@@ -212,7 +212,7 @@ fn a_part_that_is_not_joined() {
 fn parts_of_filters_that_were_built_differently() {
     let first = USUAL.part(&1_u64, 0..1);
     let of_strings = USUAL.part("key", 1..2);
-    // A rate that is met by as many bits as were given: nothing else differs.
+    // A rate that needs as many bits as were given: nothing else differs.
     let rate = Build { bits: None, rate: Some(0.2), ..USUAL };
     let bits = Build { bits: Some(rate.filter::<u64>().config().fingerprint_bits), ..USUAL };
     for (parts, difference) in [
@@ -230,7 +230,7 @@ fn parts_of_filters_that_were_built_differently() {
     }
 }
 
-/// What follows from the option, such as the bits of a tag, is not named.
+/// Numbers that follow from the option, such as the bits of a tag, are not named.
 #[test]
 fn parts_of_filters_that_differ_in_one_option() {
     let day = Duration::from_secs(24 * 3600);
@@ -261,7 +261,7 @@ fn parts_of_a_filter_of_another_hasher() {
     assert!(matches!(error, SnapshotError::KeyTypeMismatch { .. }), "{error:?}");
 }
 
-/// Each byte is one of a header, of a head, of words, of the zeros behind them or of the trailer.
+/// Each byte of a header, of a head, of words, of the zeros behind them and of the trailer.
 #[test]
 fn a_damaged_part_is_not_joined_to_a_file() {
     let (first, second) = (USUAL.part(&1_u64, 0..1), USUAL.part(&1_u64, 1..2));

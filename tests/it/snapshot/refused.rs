@@ -1,4 +1,4 @@
-//! What is not a snapshot, or not of the filter that is asked for, is refused, and the error says what and where. All
+//! Bytes that are no snapshot, or not one of the requested filter, are refused, and the error states what is wrong and where. All
 //! checksums match here.
 
 use crate::support::{StableOf, bytes_of, hasher, stable_of};
@@ -13,13 +13,13 @@ use testkit::written;
 
 type Filter = StableOf<str>;
 
-/// Bytes of a header without metadata: its fields, the names of the hasher and of the type, zeros, the checksum.
+/// The bytes of a header without metadata: its fields, the names of the hash function and of the key type, zeros, the checksum.
 const HEADER: usize = 256;
 
-/// Of what stands before the words of a shard, and of the trailer.
+/// The bytes before the words of a shard, and of the trailer.
 const HEAD: usize = 64;
 
-/// 18 buckets of 52 bits in 15 words: behind the last one there are 24 bits to spare.
+/// 18 buckets of 52 bits in 15 words, with 24 spare bits behind the last one.
 fn empty() -> Filter {
     stable_of(40, 13)
 }
@@ -87,7 +87,7 @@ fn a_version_that_is_not_known() {
     }
 }
 
-/// The field that the error must name, the number that it must tell, and changes.
+/// The field that the error must name, the number that it must contain, and changes.
 type Case<N> = (&'static str, N, Vec<(usize, Vec<u8>)>);
 
 fn check_header_fields<N: ToString>(cases: impl IntoIterator<Item = Case<N>>) {
@@ -120,7 +120,7 @@ fn a_size_that_no_filter_has() {
         ("number of buckets", 17, vec![of_u32(40, 17)]),
         ("number of buckets", (1 << 16) + 2, vec![of_u32(40, (1 << 16) + 2)]),
         ("number of buckets", u64::from(u32::MAX) - 1, vec![of_u32(40, u32::MAX - 1)]),
-        // Shards of so few buckets would have been one.
+        // A filter with so few buckets per shard would have one shard.
         ("number of buckets", 18, vec![of_u64(16, 2)]),
         ("number of buckets", 1 << 15, vec![of_u64(16, 2), of_u32(40, 1 << 15)]),
         ("number of shards", 0, vec![of_u64(16, 0), largest()]),
@@ -173,7 +173,7 @@ fn other_fields_that_no_writer_fills_so() {
         ("length of the header", 65_984, vec![of_u32(12, 65_984)]),
         ("flags", 2, vec![of_u32(136, 2)]),
         ("flags", 1 << 31 | 1, vec![of_u32(136, 1 << 31 | 1)]),
-        // The keys are there all the same.
+        // The seeds are present nevertheless.
         ("flags", 0, vec![of_u32(136, 0)]),
         ("length of the hasher's name", 65, vec![of_u32(140, 65)]),
         ("length of the hasher's name", u64::from(u32::MAX), vec![of_u32(140, u32::MAX), of_u32(144, 12)]),
@@ -181,26 +181,26 @@ fn other_fields_that_no_writer_fills_so() {
         ("length of the key type's name", u64::from(u32::MAX), vec![of_u32(148, u32::MAX)]),
         ("length of the metadata", 65_537, vec![of_u32(144, 65_537)]),
         ("length of the metadata", u64::from(u32::MAX), vec![of_u32(144, u32::MAX)]),
-        // More text than there is room for, and so much less that there is too much.
+        // Longer texts than the header has room for, and shorter ones that leave too much.
         ("length of the header", 256, vec![of_u32(144, 47)]),
         ("length of the header", 256, vec![of_u32(144, 1000)]),
     ]);
     check_header_fields([
         ("hasher's name", "\"\\xffiphash-1-3\", not UTF-8", vec![(192, b"\xff".into())]),
         ("key type's name", "\"\\xfftr\", not UTF-8", vec![(203, b"\xff".into())]),
-        // What stands behind the texts is 0.
+        // The bytes behind the texts are 0.
         ("end of the header", "not 0", vec![(206, vec![1])]),
         ("end of the header", "not 0", vec![(251, vec![1])]),
         ("end of the header", "not 0", vec![of_u32(148, 2)]),
     ]);
 }
 
-/// (Of whole filters of another kind: `kinds`.)
+/// (`kinds` tests whole filters of another kind.)
 #[test]
 fn a_kind_that_no_filter_has() {
     check_header_fields([
         ("bits of a counter", 0, vec![of_u32(52, 8)]),
-        // Deadlines that are renewed are of counts.
+        // Only counts have deadlines that are renewed.
         ("kind of filter", 16, vec![of_u32(52, 16)]),
         ("kind of filter", 18, vec![of_u32(52, 18)]),
         ("kind of filter", 20, vec![of_u32(52, 20)]),
@@ -252,7 +252,7 @@ fn a_header_of_another_length() {
 fn a_shard_that_no_writer_fills_so() {
     let stored = filter().len() as u64;
     let in_words = |number: u64| number.to_string();
-    // Depth, and bits of slots, fingerprints and tags, with a prefix of 0 before them.
+    // The depth, and the bits of slots, fingerprints and tags, above a prefix of 0.
     let of_slots = |bits: [u8; 4]| u64::from(u32::from_le_bytes(bits)) << 32;
     for (expected, number, at, value) in [
         ("number of the shard", in_words(1), 8, 1_u64),
@@ -275,7 +275,7 @@ fn a_shard_that_no_writer_fills_so() {
         ("bits of a tag", in_words(3), 16, of_slots([0, 13, 13, 3])),
         ("bits of a counter", in_words(4), 24, 4),
         ("epoch", in_words(1), 32, 1),
-        // The last word: the lowest spare bit, and the highest; and what fills up the line.
+        // The lowest and the highest spare bit of the last word, and the padding of the line.
         ("end of the last bucket", "not 0".into(), HEAD + 14 * 8, 1 << 40),
         ("end of the last bucket", "not 0".into(), HEAD + 14 * 8, 1 << 63),
         ("end of the last bucket", "not 0".into(), HEAD + 15 * 8, 1),
@@ -293,7 +293,7 @@ fn a_shard_that_no_writer_fills_so() {
 #[test]
 fn a_fingerprint_more_or_less_than_are_counted() {
     let bytes = written(|to| empty().write_to(to));
-    // Each slot in turn; most of them lie across bytes, some across words.
+    // Each slot in turn. Most of them straddle bytes, some straddle words.
     for slot in 0..18 * 4 {
         let (byte, bit) = (slot * 13 / 8, slot * 13 % 8);
         let sealed = Sealed::new(bytes.clone()).with(HEADER + HEAD + byte, (1_u16 << bit).to_le_bytes());
@@ -306,7 +306,7 @@ fn a_fingerprint_more_or_less_than_are_counted() {
     }
 }
 
-/// Filters that differ in nothing but the keys of their hashers: only the header tells whose the shards are.
+/// Filters that differ in the seeds of their hash functions only: only the header shows which filter the shards belong to.
 #[test]
 fn the_shards_or_the_trailer_of_another_snapshot() {
     let trailer = HEADER + HEAD + 128;
@@ -345,13 +345,13 @@ fn other_keys_of_the_hasher() {
         assert!(matches!(error, SnapshotError::HasherMismatch { .. }), "{error:?}");
         assert!(error.to_string().contains("and other seeds"), "{error}");
     }
-    // Other ones in the file than the filter was filled with: a caller with the right ones does not need them.
+    // The file has other seeds than those the filter was filled with. A caller with the right seeds does not need them.
     let changed = sealed().with(104, 7_u64.to_le_bytes()).bytes;
     let reader = SnapshotReader::new(&changed[..]).unwrap();
     let result: Result<CuckooFilter<String, StableHashBuilder>, _> = reader.into_filter();
     assert!(matches!(result, Err(SnapshotError::HasherMismatch { .. })));
     assert!(Filter::read_from(&changed[..], hasher()).is_ok());
-    // Seeds that are there, and that this hash function has not.
+    // A set of seeds that this hash function does not have.
     let refused = sealed().with(120, 7_u64.to_le_bytes()).bytes;
     let result: Result<Filter, _> = SnapshotReader::new(&refused[..]).unwrap().into_filter();
     assert!(matches!(result, Err(SnapshotError::Invalid { field: "set of seeds", .. })), "{result:?}");
@@ -371,9 +371,9 @@ fn another_output_of_the_hasher() {
     }
 }
 
-/// The last number is about arrays as they lie in memory, which no string is: a platform of another byte order may have written
-/// it. Unless it is read as a type of which nothing is known, or was written as one: what such a key feeds to a hasher may lie in
-/// memory too.
+/// The last number of the probe depends on the layout of arrays in memory, which no string uses, so another platform may have
+/// written it. It is checked if the snapshot is read as a type that the library does not know, or was written as one, whose hash
+/// may depend on memory, too.
 #[test]
 fn known_keys_come_from_every_platform() {
     let elsewhere = |bytes| Sealed::new(bytes).with(72 + 8 * 3, 7_u64.to_le_bytes()).bytes;
@@ -408,7 +408,7 @@ fn keys_of_another_type() {
     assert!(matches!(load_as::<usize>(&saved(&7_u64)), Err(SnapshotError::KeyTypeMismatch { .. })));
 }
 
-/// What hashes alike by the rules of `Borrow`, or is of a type that has no number, is nothing to refuse.
+/// Types with equal hashes by the rules of `Borrow`, and types that the library does not know, are accepted.
 #[test]
 fn keys_of_a_type_that_may_be_the_same() {
     #[derive(Hash)]
@@ -423,7 +423,7 @@ fn keys_of_a_type_that_may_be_the_same() {
     assert!(load_as::<Number>(&saved(&7_u64)).unwrap().contains(&Number(7)));
 }
 
-/// Types of one's own, which a snapshot cannot tell apart.
+/// Types of the user's, which a snapshot can only distinguish by name.
 #[test]
 fn keys_of_a_type_with_a_name_of_its_own() {
     type Orders = CuckooFilter<(u8, u32), StableHashBuilder>;
@@ -436,7 +436,7 @@ fn keys_of_a_type_with_a_name_of_its_own() {
     assert_eq!(SnapshotReader::new(&bytes[..]).unwrap().header().key_type, "order-1");
     assert!(Orders::read_from(&bytes[..], hasher()).is_ok(), "nothing is known of this type");
     assert!(matches!(error(load_as::<u64>(&bytes)), SnapshotError::KeyTypeMismatch { .. }));
-    // A type that has a name is another type under a name that was chosen.
+    // A type that the library knows differs from one with a chosen name.
     let numbers = CuckooFilter::<u64, _>::with_capacity_and_hasher(100, hasher());
     let renamed = written(|to| numbers.snapshot().key_type("id").write_to(to));
     assert!(matches!(error(load_as::<u64>(&renamed)), SnapshotError::KeyTypeMismatch { .. }));
@@ -474,7 +474,7 @@ fn metadata_of_more_than_64_kib_is_refused() {
     assert!(longer.to_string().contains("length of the metadata is 65537"), "{longer}");
 }
 
-/// Takes all that is written, and fails when that is to be where it belongs.
+/// Accepts all bytes, and fails when it is flushed.
 struct Unflushed;
 
 impl Write for Unflushed {

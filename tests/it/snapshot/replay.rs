@@ -1,5 +1,5 @@
-//! A log of changes replayed over a snapshot that was taken during them, as `Snapshot::metadata` says. (Over one that was taken at
-//! rest: `model`.)
+//! A log of changes replayed over a snapshot that was taken during them, as described at `Snapshot::metadata`. (`model` tests
+//! snapshots at rest.)
 
 use crate::support::{Stable as Filter, hasher, stable, written_while};
 

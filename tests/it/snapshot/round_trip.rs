@@ -1,4 +1,5 @@
-//! What was saved is what is loaded, at every width, size and load, whatever the hash function. (That it goes on working: `model`.)
+//! The loaded filter is the saved one, at every width, size and load, with any hash function. (`model` tests that it continues to
+//! work.)
 
 use crate::support::{bytes_of, check_equal};
 use concurrent_cuckoo_filter::kind::Plain;
@@ -9,7 +10,7 @@ use testkit::written;
 
 type Filter<S> = CuckooFilter<u64, S>;
 
-/// A user's own, which has a seed to keep. (Of one without: `header`.)
+/// A user-defined hash function with a seed. (`header` has one without.)
 #[derive(Clone)]
 struct Seeded(u64);
 
@@ -38,7 +39,7 @@ impl SavedHasher for Seeded {
 #[derive(Clone, Debug)]
 struct Shape {
     capacity: usize,
-    /// Bits of a fingerprint, or a rate.
+    /// The bits of a fingerprint, or a rate.
     bits: u32,
     rate: Option<f64>,
     stripes: usize,

@@ -1,5 +1,5 @@
-//! The snapshot format, read a second time: by its description (docs/format.md), and sharing nothing with the
-//! library, so that a mistake there is not repeated here.
+//! A second reader of the snapshot format, written from its description (docs/format.md) without the library's code, so that it
+//! does not repeat a mistake of the library.
 
 mod place;
 
@@ -8,40 +8,40 @@ pub use place::{Place, hash_of_text, may_hold, place};
 
 use std::ops::Range;
 
-/// Bytes of a header before its names.
+/// The number of bytes of a header before its names.
 pub const FIXED: usize = 192;
-/// What each piece of a snapshot begins at a multiple of, and ends at one.
+/// The alignment of the beginning and the end of each piece of a snapshot.
 pub const ALIGN: usize = 64;
-/// Bytes of a checksum.
+/// The number of bytes of a checksum.
 pub const CHECKSUM: usize = 4;
-/// Bytes of a record before its words, and of the trailer.
+/// The number of bytes of a record before its words, and of the trailer.
 pub const HEAD: usize = 64;
-/// Where a head has the checksum of the words.
+/// The place of the checksum of the words in the head of a record.
 pub const WORDS_SUM: usize = 56;
-/// Slots of a bucket.
+/// The number of slots in a bucket.
 pub const SLOTS: u64 = 4;
 
-/// What a header says of what follows it; of a table of a filter that grows, with its width.
+/// The sizes that follow from a header, or, in a growing filter, from a header and the width of a table.
 #[derive(Clone)]
 pub struct Layout {
-    /// Bytes of the header.
+    /// The number of bytes of the header.
     pub header: usize,
     /// The numbers of the shards.
     pub part: Range<u64>,
-    /// Bytes of the words of a record, without the zeros behind them.
+    /// The number of bytes of the words of a record, without the zeros behind them.
     pub words: usize,
-    /// Of a shard.
+    /// The number of buckets of a shard.
     pub buckets: u64,
-    /// Bits of a slot.
+    /// The number of bits of a slot.
     pub width: u64,
-    /// Bits of the reserve, in a filter that grows.
+    /// The number of bits of the reserve, in a growing filter.
     pub reserve: u64,
-    /// Those of them that extend a bucket; of a table, as far as they do.
+    /// The number of these bits that extend a bucket; in the layout of a table, those that it has used.
     pub extension: u64,
 }
 
 impl Layout {
-    /// `None` if the header is not all there, or no shard is like that.
+    /// Returns `None` if the header is incomplete, or if no shard has these sizes.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let header = header_length(bytes)?;
         let (first, count) = (u64_at(bytes, 24)?, u64_at(bytes, 32)?);
@@ -56,7 +56,7 @@ impl Layout {
         Some(Layout { header, part, words: 0, buckets, width, reserve, extension }.of_table(0, extension))
     }
 
-    /// That of a table of this depth, which does not store so many bits of a fingerprint.
+    /// Returns the layout of a table of this depth whose slots omit `dropped` bits of the fingerprint.
     #[must_use]
     pub fn of_table(&self, dropped: u64, depth: u64) -> Self {
         let (width, extension) = (self.width - dropped, self.extension.min(depth));
@@ -65,31 +65,31 @@ impl Layout {
         Layout { width, buckets, extension, words, ..self.clone() }
     }
 
-    /// That of the record with this head, `None` if there can be none.
+    /// Returns the layout of the record with this head; `None` if no record has it.
     pub fn of_record(&self, head: &[u8]) -> Option<Self> {
         let dropped = self.width.checked_sub((*head.get(22)?).into())?;
         (dropped <= self.reserve).then(|| self.of_table(dropped, head[20].into()))
     }
 
-    /// Bits of the reserve that choose a table, below those that extend a bucket.
+    /// The number of bits of the reserve that select a table, below those that extend a bucket.
     pub fn cell(&self) -> u64 {
         self.reserve - self.extension
     }
 
-    /// The uppermost bits of a whole fingerprint, of so many as this table extends a bucket by, of one with this core in this
-    /// bucket: `reserve` bits and those of the core are all that it has.
+    /// Returns the highest bits of a whole fingerprint, as many as this table extends a bucket by, for a fingerprint with this
+    /// core in this bucket. A whole fingerprint consists of the core and `reserve` bits above it.
     pub fn extended(&self, whole: &Layout, core: u64, bucket: u64) -> u64 {
         let (extension, is_odd) = (bucket % (1 << self.extension), bucket >> self.extension & 1 == 1);
         let extension = if is_odd { place::turned(core, self.extension, extension) } else { extension };
         extension << (whole.width - self.extension)
     }
 
-    /// Bytes of a record.
+    /// The number of bytes of a record.
     pub fn record(&self) -> usize {
         HEAD + self.words.next_multiple_of(ALIGN)
     }
 
-    /// The slots that are taken, by their numbers, of words that may not all be there.
+    /// Returns the slots in use, with their numbers. The words may be incomplete.
     pub fn taken<'a>(&self, words: &'a [u8]) -> impl Iterator<Item = (u64, u64)> + use<'a> {
         let (width, there) = (self.width, (words.len() as u64 * 8).div_ceil(self.width));
         let slots = there.min(self.buckets * SLOTS);
@@ -97,14 +97,14 @@ impl Layout {
         values.filter(|&(_, value)| value != 0)
     }
 
-    /// Whether anything stands behind the last slot.
+    /// Returns whether a bit behind the last slot is set.
     pub fn has_more_bits(&self, words: &[u8]) -> bool {
         let end = self.buckets * SLOTS * self.width;
         bits_at(words, end, self.words as u64 * 8 - end) != 0
     }
 }
 
-/// The records behind a header, with their layouts, as far as they are there.
+/// Returns the complete records behind a header, with their layouts.
 pub fn records<'a>(bytes: &'a [u8], whole: &Layout) -> impl Iterator<Item = (Layout, &'a [u8])> + use<'a> {
     let (whole, mut rest) = (whole.clone(), bytes.get(whole.header..).unwrap_or_default());
     let mut left = whole.part.end - whole.part.start;
@@ -121,13 +121,13 @@ pub fn records<'a>(bytes: &'a [u8], whole: &Layout) -> impl Iterator<Item = (Lay
     })
 }
 
-/// The length that a header gives, if the header is there.
+/// Returns the length of the header if the header is complete.
 pub fn header_length(bytes: &[u8]) -> Option<usize> {
     let length = u32_at(bytes, 12)? as usize;
     (length.is_multiple_of(ALIGN) && (FIXED + CHECKSUM..=bytes.len()).contains(&length)).then_some(length)
 }
 
-/// The fingerprints of a whole snapshot: shard, bucket, value, with the bits that a table does not store.
+/// Returns the fingerprints of a whole snapshot: shard, bucket and value, including the bits that a table does not store.
 pub fn fingerprints(bytes: &[u8]) -> Option<impl Iterator<Item = (u64, u64, u64)> + use<'_>> {
     let whole = Layout::of(bytes)?;
     let records = records(bytes, &whole);
@@ -144,12 +144,12 @@ pub fn fingerprints(bytes: &[u8]) -> Option<impl Iterator<Item = (u64, u64, u64)
     }))
 }
 
-/// The checksum that a piece ends with, going on from another one: from 0 for a header.
+/// Computes the checksum of a piece, without the checksum at its end, continued from another one, or from 0 for a header.
 pub fn checksum(piece: &[u8], from: u32) -> u32 {
     crc32c_append(from, &piece[..piece.len() - CHECKSUM])
 }
 
-/// Gives a piece its checksum, at its end, that goes on from another one.
+/// Writes the checksum to the end of a piece, continued from another one.
 pub fn seal(piece: &mut [u8], from: u32) -> u32 {
     let sum = checksum(piece, from);
     let end = piece.len() - CHECKSUM;
@@ -157,8 +157,8 @@ pub fn seal(piece: &mut [u8], from: u32) -> u32 {
     sum
 }
 
-/// Makes all checksums right, of a header and records of these lengths and of a trailer, as far as they are there. Those of the heads
-/// go on from the header's, and the trailer's from all of theirs.
+/// Corrects all checksums of a header, of records of these lengths and of a trailer, as far as they are complete. The checksum of
+/// a head continues that of the header, and the checksum of the trailer continues those of all heads.
 pub fn seal_all(bytes: &mut [u8], header: usize, records: &[usize]) {
     let origin = seal(&mut bytes[..header], 0);
     let (mut at, mut checksums) = (header, origin);
@@ -174,12 +174,12 @@ pub fn seal_all(bytes: &mut [u8], header: usize, records: &[usize]) {
     }
 }
 
-/// A snapshot that can be changed while its checksums stay right.
+/// A snapshot that can be changed while its checksums stay correct.
 #[derive(Clone)]
 pub struct Sealed {
     /// The snapshot.
     pub bytes: Vec<u8>,
-    /// The lengths of the header and of the records before the changes.
+    /// The lengths of the header and of the records before any change.
     header: usize,
     records: Vec<usize>,
 }
@@ -194,7 +194,7 @@ impl Sealed {
         Sealed { bytes, header: layout.header, records }
     }
 
-    /// With this at a place of the header, of a record or of the trailer.
+    /// Writes a value to this place in the header, a record or the trailer.
     #[must_use]
     pub fn with(mut self, at: usize, value: impl AsRef<[u8]>) -> Self {
         let value = value.as_ref();
@@ -204,17 +204,17 @@ impl Sealed {
     }
 }
 
-/// A number of 32 bits, if it is all there.
+/// Returns a number of 32 bits, if it is complete.
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// A number of 64 bits, if it is all there.
+/// Returns a number of 64 bits, if it is complete.
 pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// Up to 57 bits, counted from the lowest bit of the first byte. Those behind the end are 0.
+/// Returns up to 57 bits, counted from the lowest bit of the first byte. Bits behind the end are 0.
 fn bits_at(bytes: &[u8], at: u64, count: u64) -> u64 {
     let rest = bytes.get((at / 8) as usize..).unwrap_or_default();
     let mut eight = [0; 8];

@@ -1,4 +1,4 @@
-//! Where a key lies (docs/format.md).
+//! The place of a key, computed from docs/format.md.
 
 use super::{HEAD, Layout, SLOTS, records, u32_at, u64_at};
 use siphasher::sip::SipHasher13;
@@ -8,13 +8,13 @@ use siphasher::sip::SipHasher13;
 pub struct Place {
     /// The number of its shard.
     pub shard: u64,
-    /// What is stored of it: all of it in a plain filter, else the lower bits.
+    /// The stored fingerprint: the whole one in a plain filter, else its lower bits.
     pub fingerprint: u64,
-    /// Its two buckets in that shard, as they are numbered in tables that are refilled no more.
+    /// Its two buckets in the shard, with the numbers that they have in tables after the last refill.
     pub buckets: [u64; 2],
 }
 
-/// The place of a hash in the filter of this header.
+/// Returns the place of a hash in the filter with this header.
 pub fn place(header: &[u8], hash: u64) -> Option<Place> {
     let layout = Layout::of(header)?;
     let (shards, buckets) = (u64_at(header, 16)?, layout.buckets);
@@ -31,7 +31,7 @@ pub fn place(header: &[u8], hash: u64) -> Option<Place> {
     let drawn = mixed % (1 << 32) * ((1 << core_bits) - 1);
     let core = (drawn >> 32) + 1;
     let cell = (drawn % (1 << 32)) >> (32 - layout.cell());
-    // The others are extensions of these.
+    // All other buckets are extensions of these.
     let bases = buckets >> layout.extension;
     let product = core * 0x9e37_79b9 % (1 << 32);
     let power = (1..).map(|bits| 1 << bits).take_while(|&power| power <= bases).last()?;
@@ -45,13 +45,13 @@ pub fn place(header: &[u8], hash: u64) -> Option<Place> {
     Some(Place { shard, fingerprint, buckets: [first, second] })
 }
 
-/// The extension of the one bucket of a core, by that of the other.
+/// Returns the extension of one bucket of a core from that of the other.
 pub(super) fn turned(core: u64, bits: u64, extension: u64) -> u64 {
     let apart = (core * 0x9e37_79b9 % (1 << 16)) >> (16 - bits);
     ((1 << bits) - 1 - extension) ^ apart
 }
 
-/// Whether a filter in these bytes, which is plain or grows, may hold the key with this hash.
+/// Returns whether the filter in these bytes, plain or growing, may hold the key with this hash.
 pub fn may_hold(snapshot: &[u8], hash: u64) -> Option<bool> {
     let (whole, place) = (Layout::of(snapshot)?, place(snapshot, hash)?);
     let cell = place.fingerprint >> (whole.width - whole.reserve) & ((1 << whole.cell()) - 1);
@@ -65,7 +65,7 @@ pub fn may_hold(snapshot: &[u8], hash: u64) -> Option<bool> {
     Some(taken.any(|(slot, value)| buckets.contains(&(slot / SLOTS)) && value == stored))
 }
 
-/// SipHash-1-3 of what a key of this text is fed as.
+/// Computes SipHash-1-3 of a string as a key.
 pub fn hash_of_text([first, second]: [u64; 2], text: &str) -> u64 {
     SipHasher13::new_with_keys(first, second).hash(&[text.as_bytes(), &[0xff]].concat())
 }

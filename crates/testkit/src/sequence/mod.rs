@@ -15,16 +15,16 @@ use subject::Subject;
 
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
-/// One input in this many has a filter of two shards or loads as many keys as are sorted and stored by tasks, and looks
-/// keys up on several threads.
+/// One input in this many has a filter of two shards, or inserts enough keys to be sorted and stored by tasks, and looks keys up
+/// on several threads.
 const SELDOM: u32 = 512;
 const KEYS_FOR_TASKS: usize = 1 << 12;
 
-/// Operations on a whole filter that one input may have. They take a hundred times as long as others.
+/// The largest number of operations on a whole filter per input. They take a hundred times as long as others.
 const MAX_ON_WHOLE: usize = 4;
 
-/// Draws two filters and a sequence of operations from the bytes, and compares each answer with the model. Returns how
-/// often a filter was full, and how often it had too many copies.
+/// Draws two filters and a sequence of operations from the bytes, and compares each answer with the model. Returns the number of
+/// refusals as full and as too many copies.
 ///
 /// # Panics
 ///
@@ -35,7 +35,7 @@ pub fn run(bytes: &[u8]) -> [u64; 2] {
     session.end()
 }
 
-/// The same, with each step printed.
+/// Like [`run`], and prints each step.
 pub fn tell(bytes: &[u8]) {
     let mut session = Session::new(bytes);
     println!("{:?}", session.now.setup);
@@ -51,7 +51,7 @@ struct Session<'a> {
     seldom: bool,
     on_whole: usize,
     now: Subject,
-    /// Built when it is asked for.
+    /// Built when it is first used.
     other: Option<Subject>,
 }
 
@@ -63,14 +63,14 @@ impl<'a> Session<'a> {
         Session { input, seldom, on_whole: 0, now, other: None }
     }
 
-    /// `None` at the end.
+    /// Returns `None` at the end.
     fn step(&mut self) -> Option<()> {
         let keys = self.now.setup.keys;
         match Operation::read(&mut self.input)? {
             Operation::One(what, key, by_hash) => self.now.one(what, usize::from(key) % keys, by_hash),
             Operation::Many(what, range) => {
                 let mut numbers: Vec<usize> = range.of(keys).collect();
-                // A handover to other threads takes longer than all the rest.
+                // Work on other threads takes longer than everything else.
                 let by_tasks = !matches!(what, Many::Contains(_)) && mem::take(&mut self.seldom);
                 if by_tasks {
                     numbers.extend((0..KEYS_FOR_TASKS).map(|number| number % keys));

@@ -1,9 +1,9 @@
-//! What can be done to a filter, read from one to three bytes.
+//! Operations on a filter, read from one to three bytes.
 
 use crate::input::Input;
 use crate::operations::Single;
 
-/// Keys that follow each other, beginning again behind the last.
+/// Consecutive keys, which wrap around after the last one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keys {
     first: u8,
@@ -18,13 +18,13 @@ impl Keys {
 
     fn read(input: &mut Input) -> Option<Self> {
         let (first, count) = (input.next_byte()?, input.next_byte()?);
-        // Every fourth time copies of one key, up to one more than it can have.
+        // In every fourth case, copies of one key, up to one more than a filter takes.
         let (count, step) = if count & 3 == 0 { (count % 10, 0) } else { (count >> 3, 1) };
         Some(Keys { first, count, step })
     }
 }
 
-/// What can be done to many keys, in the way of this number.
+/// An operation on many keys, with the number of the way to do it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Many {
     Insert(usize),
@@ -35,30 +35,30 @@ pub(super) enum Many {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whole {
     Clear,
-    /// Written as a snapshot, and read again, which is what goes on.
+    /// Writes a snapshot, and continues with the filter that is read from it.
     Copy,
-    /// The same in parts.
+    /// The same by parts.
     Join,
-    /// All that is in the other filter.
+    /// Merges the other filter into this one.
     Merge,
     MergeItself,
-    /// Turns a copy of the other filter into one of this by the difference of their snapshots.
+    /// Turns a copy of the other filter into one of this filter by the difference of their snapshots.
     Delta,
-    /// Goes on with the other filter.
+    /// Continues with the other filter.
     Swap,
     CheckAll,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
-    /// By its hash or by itself.
+    /// With whether the key is given by its hash.
     One(Single, u8, bool),
     Many(Many, Keys),
     Whole(Whole),
 }
 
 impl Operation {
-    /// `None` at the end.
+    /// Returns `None` at the end.
     pub(super) fn read(input: &mut Input) -> Option<Self> {
         let kind = input.next_byte()?;
         let by_hash = kind & 0x80 > 0;

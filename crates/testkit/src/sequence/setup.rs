@@ -1,4 +1,4 @@
-//! The filters that are tried.
+//! The filters that are tested.
 
 use super::Filter;
 use crate::model::Places;
@@ -8,25 +8,25 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Tables of 4 to 66 buckets.
+/// The capacities of tables of 4 to 66 buckets.
 const CAPACITIES: [usize; 11] = [0, 1, 3, 6, 10, 17, 33, 50, 64, 80, 200];
 const TWO_SHARDS: usize = 260_000;
 
 const KEYS: [usize; 4] = [6, 24, 64, 128];
 
-/// A shape, with a hasher whose output is the same on every machine.
+/// A shape, with a hash function whose output is the same on every machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setup {
     shape: Shape,
-    /// The keys are 0, 1, ... up to this.
+    /// The number of keys: 0, 1 and so on.
     pub(super) keys: usize,
 }
 
 impl Setup {
-    /// A large one only where there is time for it.
+    /// Reads a setup. A large filter is chosen only if there is time for it.
     pub(super) fn read(input: &mut Input, may_be_large: bool) -> Self {
         let capacity = input.pick(&CAPACITIES);
-        // Narrow ones more often: there, keys meet in classes.
+        // Narrow fingerprints more often, because with them keys share classes.
         let bits = input.byte();
         let bits = u32::from(if bits & 0x80 > 0 { bits % 5 } else { bits % 29 }) + 4;
         let rest = input.byte();
@@ -45,7 +45,7 @@ impl Setup {
         StableHashBuilder::with_seeds(self.shape.seed, 0)
     }
 
-    /// Found once for each setup. Stripes change nothing about where keys lie.
+    /// Computed once for each setup. Stripes do not change the places of keys.
     pub(super) fn places(&self) -> Rc<Places> {
         type Known = HashMap<(usize, u32, u64, usize), Rc<Places>>;
         thread_local! {

@@ -1,4 +1,4 @@
-//! A filter and its model: after each operation they say the same.
+//! A filter and its model, whose answers are compared after each operation.
 
 use super::Filter;
 use super::operation::Many;
@@ -13,7 +13,7 @@ pub(super) struct Subject {
     pub(super) setup: Setup,
     pub(super) filter: Filter,
     pub(super) model: Model,
-    /// Refusals since the filter was built or read.
+    /// The number of refusals since the filter was built or read.
     pub(super) refused: usize,
 }
 
@@ -28,7 +28,7 @@ impl Subject {
         self.refused += usize::from(answer.is_refusal());
     }
 
-    /// Lookups on several threads only if they are wanted.
+    /// Runs an operation on many keys; lookups use several threads only if `on_threads` is set.
     pub(super) fn many(&mut self, what: Many, numbers: &[usize], on_threads: bool) {
         let keys: Vec<u64> = numbers.iter().map(|&number| number as u64).collect();
         match what {
@@ -53,7 +53,8 @@ impl Subject {
         }
     }
 
-    /// Only the first key that is refused as "full" has been tried with a whole search, unless every search is whole.
+    /// The insertion of the first key that is refused as full has searched everything. Later refusals may follow shortened
+    /// searches, unless every search visits all buckets.
     fn inserted(&mut self, numbers: &[usize], report: &BulkReport) {
         let mut refused = report.refused.iter().peekable();
         let mut every_search_is_whole = true;
@@ -88,7 +89,7 @@ impl Subject {
         assert_eq!(self.filter.len(), self.model.len);
     }
 
-    /// Checks every key and the counters. Returns how often the filter was full, and had too many copies.
+    /// Checks every key and the counters. Returns the number of refusals as full and as too many copies.
     pub(super) fn check_all(&self) -> [u64; 2] {
         let Subject { setup, filter, model, .. } = self;
         let numbers: Vec<usize> = (0..setup.keys).collect();

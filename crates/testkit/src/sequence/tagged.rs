@@ -1,6 +1,6 @@
-//! Sequences of operations on filters that keep a number beside each fingerprint, each answer compared with an exact model: for
-//! every class, such a filter holds a multiset of deadlines or tags, or one count. Only where there is no room may a copy be
-//! refused that the model takes.
+//! Sequences of operations on filters with a number beside each fingerprint, where each answer is compared with an exact model:
+//! for every class, such a filter holds a multiset of deadlines or tags, or one count. The filter may refuse a copy that the model
+//! takes only for lack of room.
 
 use crate::input::Input;
 use crate::written;
@@ -17,7 +17,7 @@ const RATES: [f64; 4] = [0.3, 0.05, 0.001, 1e-5];
 const KEYS: u64 = 64;
 const TICK: Duration = Duration::from_secs(10);
 
-/// From this tick on, the longest time does not pass once more: epochs end at 2^63.
+/// From this tick on, the clock does not advance by the longest time again: epochs end at 2^63.
 const LATE: u64 = 1 << 62;
 
 type Of<T> = Filter<u64, StableHashBuilder, T>;
@@ -41,13 +41,13 @@ struct Subject<T: Kind> {
     filter: Of<T>,
     /// The number of the class of each key.
     classes: Vec<usize>,
-    /// The time in ticks, and when the filter was built or read.
+    /// The present tick, and the tick at which the filter was built or read.
     now: u64,
     begun: u64,
 }
 
 impl<T: Kind> Subject<T> {
-    /// `None` if no slot is wide enough.
+    /// Returns `None` if no slot is wide enough.
     fn new<S>(builder: Builder<u64, S, T>, input: &mut Input) -> Option<Self> {
         let (capacity, rate) = (input.pick(&CAPACITIES), input.pick(&RATES));
         let hasher = StableHashBuilder::with_seeds(5, 6);
@@ -69,7 +69,7 @@ impl<T: Kind> Subject<T> {
         self.classes[key as usize]
     }
 
-    /// Goes on with the filter that is read from a snapshot, whose bytes are valid, and compares all keys with a view of them.
+    /// Continues with the filter that is read from a snapshot, checks the bytes, and compares all keys with a view of them.
     fn reread(&mut self, check: impl Fn(&FilterView<'_, Of<T>>, &Self)) {
         let bytes = written(|to| self.filter.write_to(to));
         SnapshotReader::new(&bytes[..]).expect("it was just written").check().expect("it was just written");
@@ -78,7 +78,7 @@ impl<T: Kind> Subject<T> {
         check(&FilterView::from_bytes(&bytes).expect("it was just written"), self);
     }
 
-    /// Looks all keys up, in a batch and one by one.
+    /// Looks up all keys, in a batch and one by one.
     fn check_all(&self, is_present: impl Fn(usize) -> bool) {
         let (keys, mut found) = (Vec::from_iter(0..KEYS), [false; KEYS as usize]);
         self.filter.contains_batch(&keys, &mut found);
@@ -89,7 +89,7 @@ impl<T: Kind> Subject<T> {
 }
 
 impl<T: Timed> Subject<T> {
-    /// Does something with the time of the filter, or goes on with a copy. `check` compares a view with the model at a time.
+    /// Advances the time of the filter, or continues with a copy. `check` compares a view with the model at a tick.
     fn other(&mut self, what: u8, number: u8, check: impl Fn(&FilterView<'_, Of<T>>, &Self, u64)) {
         match what % 16 {
             11 => {
@@ -120,25 +120,25 @@ impl<T: Timed> Subject<T> {
     }
 }
 
-/// Whether a copy was stored beside this many of its class.
+/// Returns whether a copy was stored beside this number of copies of its class.
 fn is_stored(result: Result<(), InsertError>, copies: usize) -> bool {
     assert_eq!(result == Err(InsertError::TooManyCopies), copies == 8, "{result:?} beside {copies} copies");
     result.is_ok()
 }
 
-/// Checks the result of an operation that stores a class only if the class is absent. Returns `None` if the operation was refused as
-/// full, which a present class never is.
+/// Checks the result of an operation that stores a class only if the class is absent. Returns `None` if the operation was refused
+/// as full, which never happens to a present class.
 fn unless_full<R>(result: Result<R, InsertError>, is_absent: bool) -> Option<R> {
     result.map_err(|error| assert_eq!((error, is_absent), (InsertError::Full, true), "it has a slot")).ok()
 }
 
-/// Of each key of a batch, whether it was refused.
+/// Returns for each key of a batch whether it was refused.
 fn refused(report: &BulkReport, keys: usize) -> Vec<bool> {
     assert_eq!(report.inserted + report.present + report.refused.len(), keys);
     (0..keys).map(|index| report.refused.iter().any(|refused| refused.index == index)).collect()
 }
 
-/// The keys of a batch, which may repeat.
+/// Reads the keys of a batch, which may repeat.
 fn batch(input: &mut Input) -> Vec<u64> {
     let length = input.byte() % 40;
     input.take(length.into()).iter().map(|&key| u64::from(key) % KEYS).collect()
@@ -218,11 +218,11 @@ fn expiring(input: &mut Input) -> Option<()> {
     Some(())
 }
 
-/// Counts by class: the end of each window, in ticks, and its count.
+/// The counts of all classes: the tick at which each window ends, and its count.
 struct Counts {
-    /// At which a count stays, as it may stand for a larger one.
+    /// The largest count, at which a counter stays, since it may stand for a larger one.
     most: u32,
-    /// Of a window.
+    /// The length of a window.
     ticks: u64,
     renews: bool,
     windows: Vec<(u64, u32)>,
@@ -234,7 +234,7 @@ impl Counts {
         if end > now { count } else { 0 }
     }
 
-    /// `None` if there is a limit that the count has reached.
+    /// Returns `None` if the count has reached the limit.
     fn add(&mut self, class: usize, now: u64, limit: Option<u32>) -> Option<u32> {
         let count = self.count(class, now);
         if limit.is_some_and(|limit| count >= limit.min(self.most)) {
@@ -252,7 +252,7 @@ impl Counts {
     }
 }
 
-/// Counts that stay, or die by either deadline.
+/// Counts that stay, or that die by either kind of deadline.
 fn counting(input: &mut Input) -> Option<()> {
     let (bits, steps) = input.pick(&[(1_u32, 2_u32), (4, 6), (5, 6), (8, 6), (3, 30), (2, 14)]);
     let (builder, policy) = (CountingFilter::builder().counter_bits(bits), input.byte() % 3);
@@ -270,7 +270,7 @@ fn counting(input: &mut Input) -> Option<()> {
         let (filter, now, key) = (&subject.filter, subject.now, u64::from(number) % KEYS);
         let class = subject.class(key);
         let is_absent = exact.count(class, now) == 0;
-        // Every second addition has one.
+        // Every second addition has a limit.
         let limit = (what % 2 == 1).then_some(u32::from(what >> 4) % 6);
         match what % 16 {
             0..6 => {

@@ -6,14 +6,14 @@ use crate::{Model, written};
 use concurrent_cuckoo_filter::{MergeReport, SnapshotReader};
 
 impl Subject {
-    /// Writes the filter and reads it again: that takes its place.
+    /// Writes the filter, and replaces it with the one that is read.
     pub(super) fn copy(&mut self) {
         let bytes = written(|to| self.filter.write_to(to));
         self.filter = Filter::read_from(&bytes[..], self.setup.hasher()).expect("it was just written");
         self.refused = 0;
     }
 
-    /// The same by a part for each shard.
+    /// The same by one part per shard.
     pub(super) fn join(&mut self) {
         let part = |shard| written(|to| self.filter.snapshot().shards(shard..shard + 1).write_to(to));
         let parts: Vec<Vec<u8>> = (0..self.filter.config().shards).rev().map(part).collect();
@@ -22,7 +22,7 @@ impl Subject {
         self.refused = 0;
     }
 
-    /// Applies the changes since another state, as a client does that has a copy of that.
+    /// Applies the changes since another state to a copy of that state, as a client does.
     pub(super) fn make_from(&self, base: &Subject) {
         let [from, to] = [base, self].map(|subject| written(|to| subject.filter.write_to(to)));
         let [older, newer] = [&from, &to].map(|bytes| SnapshotReader::new(&bytes[..]).expect("it was just written"));
@@ -43,8 +43,8 @@ impl Subject {
         self.merged(&self.model.clone(), &report);
     }
 
-    /// Which copies were refused is not told, so the filter is asked. How many there was room for does not depend on
-    /// their order: the sets of copies that have a placement are a matroid.
+    /// The report does not say which copies were refused, so the filter is queried. The number of copies with room does not depend
+    /// on their order, because the sets of copies that have a placement form a matroid.
     fn merged(&mut self, other: &Model, report: &MergeReport) {
         assert_eq!(report.inserted + report.refused, other.len);
         let before = self.model.clone();

@@ -1,4 +1,4 @@
-//! The filter, its keys, and what is true of them.
+//! The filter, its keys, and their numbers of copies.
 
 use crate::{Answer, Filter, Shape, slots};
 use fastrand::Rng;
@@ -7,34 +7,34 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Few enough that threads meet at one.
+/// Few enough that several threads work on the same key.
 const MAX_CONTESTED: u64 = 64;
 
-/// Fingerprints of 32 bits and no two keys of one class: every answer is known.
+/// A filter whose every answer is known: fingerprints have 32 bits, and no two keys share a class.
 pub struct Exact {
     pub(super) shape: Shape,
     /// The filter.
     pub filter: Filter,
     pub(super) keys: Keys,
-    /// Of each flagged key.
+    /// The number of copies of each flagged key.
     pub(super) copies: Vec<Mutex<u8>>,
-    /// Of each contested key, whether a thread has been told that it is new, and has not begun to remove it.
+    /// Whether a thread owns each contested key: it was told that the key is new, and has not begun to remove it.
     owned: Vec<AtomicBool>,
     /// The workers keep about this many copies in the filter.
     level: usize,
     stop: AtomicBool,
-    /// Workers that have not ended.
+    /// The number of workers that have not ended.
     pub(super) working: AtomicUsize,
-    /// Keys refused as full and as too many copies.
+    /// The numbers of keys refused as full and as too many copies.
     refused: [AtomicU64; 2],
 }
 
 /// Keys are numbers; the flagged ones begin at 0.
 pub(super) struct Keys {
     pub(super) flagged: Range<u64>,
-    /// Inserted once, before all else, and never removed.
+    /// Inserted once, before everything else, and never removed.
     pub(super) stable: Range<u64>,
-    /// Inserted by several threads at once, as unique ones, and removed by the one that was told that the key is new.
+    /// Inserted by several threads at the same time as unique keys, and removed by the thread that was told that the key is new.
     pub(super) contested: Range<u64>,
     /// Never inserted.
     pub(super) absent: Range<u64>,
@@ -62,23 +62,23 @@ impl Keys {
 }
 
 impl Exact {
-    /// A filter of this capacity, filled to 95 % of its slots: some 40 % by stable keys, the rest by others, of which there
-    /// are more than fit, so that most are there once or not at all.
+    /// A filter of this capacity, filled to 95 % of its slots: some 40 % by stable keys, the rest by flagged ones, of which there
+    /// are more than fit, so that most of them have one copy or none.
     ///
     /// # Panics
     ///
-    /// If keys share classes more often than chance allows.
+    /// If keys share classes more often than chance explains.
     pub fn new(capacity: usize, stripes: Option<usize>, rng: &mut Rng) -> Self {
         let keys = Keys::new((capacity as u64 * 4 / 5).max(16));
         let mut shape = Shape { stripes, ..Shape::new(capacity, 32, rng) };
-        // One draw of seeds in some hundred makes two of them share a class.
+        // One draw of seeds in some hundred lets two keys share a class.
         let mut draws = 1;
         while share_a_class(&shape.build(), keys.all()) {
             assert!(draws < 4, "of four draws of seeds each made two keys share a class: {shape:?}");
             shape.seed = rng.u64(..);
             draws += 1;
         }
-        // A test that fails shows it: the filter can be built again.
+        // Shown by a test that fails, so that the filter can be built again.
         println!("{shape:?}");
         let filter = shape.build();
         keys.stable.clone().for_each(|key| filter.insert(&key).expect("an empty filter"));
@@ -112,17 +112,17 @@ impl Exact {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether any worker is left: the other threads end with the last.
+    /// Returns whether any worker is left. The other threads end with the last worker.
     pub(super) fn is_worked_on(&self) -> bool {
         self.working.load(Ordering::Relaxed) > 0
     }
 
-    /// Keys refused as full and as too many copies, which `stats` must count too.
+    /// Returns the numbers of keys refused as full and as too many copies, which `stats` must return, too.
     pub fn refused(&self) -> [u64; 2] {
         self.refused.each_ref().map(|counter| counter.load(Ordering::Relaxed))
     }
 
-    /// The flag of the key of this number, unless another thread has it.
+    /// Returns the flag of the key with this number, unless another thread holds it.
     pub(super) fn try_flag(&self, number: usize) -> Option<MutexGuard<'_, u8>> {
         self.copies[number].try_lock().ok()
     }
@@ -131,7 +131,7 @@ impl Exact {
         &self.owned[(contested - self.keys.contested.start) as usize]
     }
 
-    /// Checks an answer about a key with this many copies, counts a refusal, and returns how many copies there are then.
+    /// Checks an answer about a key with this many copies, counts a refusal, and returns the resulting number of copies.
     pub(super) fn check(&self, key: u64, copies: u8, name: &str, answer: Answer) -> u8 {
         match answer {
             Answer::Full | Answer::NotAdmitted => self.refused[0].fetch_add(1, Ordering::Relaxed),

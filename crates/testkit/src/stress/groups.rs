@@ -1,4 +1,4 @@
-//! Many keys at a time: batches, and bulk operations on the threads of rayon.
+//! Many keys at a time: batches, and bulk operations on rayon's threads.
 
 use super::singles::Worker;
 use crate::Answer;
@@ -17,7 +17,7 @@ impl Worker<'_> {
         let keys: Vec<u64> = flags.iter().map(|(key, _)| *key).collect();
 
         self.lookup(&keys, &flags);
-        // The answers of a report are those of all keys, but for the listed ones.
+        // A report implies one answer for all keys but the listed ones.
         let (name, done, listed) = if self.wants_to_insert() {
             let (name, insert) = INSERTS[self.rng.usize(..INSERTS.len())];
             let report = insert(&field.filter, &keys);

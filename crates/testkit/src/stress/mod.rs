@@ -1,9 +1,9 @@
-//! Threads that change and ask at the same time, each answer checked.
+//! Threads that change a filter and query it concurrently, with every answer checked.
 //!
-//! After libcuckoo's checked stress test: each key has a flag that says what is true. Here it is the number of the key's
-//! copies behind a lock that is tried and not waited for, so threads meet inside the filter and not at the flags.
-//! Fingerprints have 32 bits and no two keys share a class, so every answer is known. (Keys that share classes: the histories of
-//! `tests/internal/linearizability`.)
+//! The test follows libcuckoo's checked stress test, in which each key has a flag that states its presence. Here the flag is the
+//! number of copies of the key behind a lock, which threads only try to take, so that they meet inside the filter and not at the
+//! flags. Fingerprints have 32 bits and no two keys share a class, so every answer is known. (The histories of
+//! `tests/internal/linearizability` cover keys that share classes.)
 
 mod field;
 mod groups;
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-/// What threads have done and checked.
+/// The operations that threads have done and checked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// Insertions and removals.
@@ -27,27 +27,27 @@ pub struct Tally {
     pub lookups: u64,
 }
 
-/// What came of an exact stress.
+/// The result of a stress test.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Of all threads.
+    /// The sum over all threads.
     pub tally: Tally,
-    /// Snapshots that were read back.
+    /// The number of snapshots that were read back.
     pub snapshots: u64,
-    /// Calls of `stats`.
+    /// The number of calls of `stats`.
     pub stats_calls: u64,
-    /// The load that they saw.
+    /// The mean load that these calls returned.
     pub mean_load: f64,
-    /// The last stats.
+    /// The last result of `stats`.
     pub stats: Stats,
-    /// Keys whose count was compared at the end.
+    /// The number of keys whose counts were compared at the end.
     pub keys: u64,
 }
 
 impl Exact {
-    /// Runs this many workers, each until it has done this many operations or until [`Exact::stop`], together with
-    /// `readers` lookup threads and one thread each for snapshots and `stats`. Then compares every count with
-    /// its flag, and removes everything.
+    /// Runs this many workers, each until it has done this many operations or until [`Exact::stop`], together with `readers`
+    /// lookup threads, one thread that takes snapshots and one that calls `stats`. Then compares every count with its flag, and
+    /// removes everything.
     ///
     /// # Panics
     ///
@@ -80,7 +80,7 @@ impl Exact {
         outcome
     }
 
-    /// What `stats` says during the work: how often it was called, the mean load, and the last answer.
+    /// Calls `stats` during the work. Returns the number of calls, the mean load, and the last result.
     fn watch(&self) -> (u64, f64, Stats) {
         let slots = self.shape.slots();
         let counters =

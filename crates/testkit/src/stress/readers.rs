@@ -1,17 +1,17 @@
-//! Readers, without flags: stable keys are found all the time, and absent ones never.
+//! Readers that hold no flags: they find stable keys at all times, and absent keys never.
 
 use super::{Exact, Tally};
 use crate::operations::LOOKUPS;
 use fastrand::Rng;
 
-/// Lookups of stable keys between two that take many keys.
+/// Single lookups of stable keys between two lookups of many keys.
 const SINGLES: u64 = 10_000;
 
 pub(super) fn ask(field: &Exact, mut rng: Rng) -> Tally {
     let mut done = Tally::default();
     let mut found = Vec::new();
     loop {
-        // One at a time, as often as possible: a key that moves is out of sight for a moment only.
+        // One at a time, as often as possible: a fault would hide a key that moves for a moment only.
         for _ in 0..SINGLES {
             let key = rng.u64(field.keys.stable.clone());
             assert!(field.filter.contains(&key), "contains missed a stable key, {key}");
@@ -19,7 +19,7 @@ pub(super) fn ask(field: &Exact, mut rng: Rng) -> Tally {
         done.lookups += SINGLES;
         for (all, present) in [(&field.keys.stable, true), (&field.keys.absent, false)] {
             let (name, lookup) = LOOKUPS[rng.usize(..LOOKUPS.len())];
-            // Some thousand keys are a bulk operation, some hundred a batch.
+            // Thousands of keys are a bulk operation, hundreds a batch.
             let keys: Vec<u64> =
                 (0..if rng.u32(..8) == 0 { 4096 } else { 256 }).map(|_| rng.u64(all.clone())).collect();
             found.clear();

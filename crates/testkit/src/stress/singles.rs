@@ -1,4 +1,4 @@
-//! One key at a time.
+//! Operations on one key at a time.
 
 use super::{Exact, Tally};
 use crate::operations::{Single, single};
@@ -6,7 +6,7 @@ use crate::{Answer, Done};
 use fastrand::Rng;
 use std::sync::atomic::Ordering;
 
-/// Keys that are worked on one at a time, before the load is looked at again and a group has its turn.
+/// The number of single operations before the load is read again and a group has its turn.
 const TURN: usize = 64;
 
 pub(super) struct Worker<'a> {
@@ -15,7 +15,7 @@ pub(super) struct Worker<'a> {
     pub(super) done: Tally,
     /// Contested keys that this thread owns.
     won: Vec<u64>,
-    /// Insert more than remove.
+    /// Whether to insert more than to remove.
     pub(super) fill: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) fn work(field: &Exact, operations: u64, rng: Rng) -> Tally {
         (0..TURN / 2).for_each(|_| worker.contest());
         match worker.rng.u32(..64) {
             0..8 => worker.group(TURN),
-            // Enough for each shard to have a task.
+            // Enough that each shard has a task.
             8 => worker.group(4096),
             _ => {}
         }
@@ -50,7 +50,7 @@ impl Worker<'_> {
         self.done.operations += 1;
     }
 
-    /// Inserts a key that other threads insert too: the one that is told that it is new owns it until it removes it.
+    /// Inserts a key that other threads insert, too. The thread that is told that the key is new owns it until it removes it.
     fn contest(&mut self) {
         let field = self.field;
         let key = self.rng.u64(field.keys.contested.clone());
@@ -65,7 +65,7 @@ impl Worker<'_> {
             Err(error) => _ = field.check(key, 0, "insert_unique", Answer::of_unique(Err(error))),
         }
         self.done.operations += 1;
-        // It is there for a while, so that those who have begun to insert it meet it.
+        // The key stays for a while, so that other threads that have begun to insert it find it.
         if !self.won.is_empty() && self.rng.bool() {
             let key = self.won.swap_remove(self.rng.usize(..self.won.len()));
             self.give_back(key);
@@ -78,12 +78,12 @@ impl Worker<'_> {
         self.done.operations += 1;
     }
 
-    /// Up to the level mostly insertions, above it mostly removals.
+    /// Mostly insertions up to the level, mostly removals above it.
     pub(super) fn wants_to_insert(&mut self) -> bool {
         self.rng.u32(..10) < if self.fill { 8 } else { 2 }
     }
 
-    /// Does something to a key with this many copies, checks the answer, and returns how many copies there are then.
+    /// Runs an operation on a key with this many copies, checks the answer, and returns the resulting number of copies.
     fn single(&mut self, what: Single, key: u64, copies: u8) -> u8 {
         let by_hash = self.rng.bool();
         let answer = single(&self.field.filter, what, key, by_hash);
@@ -104,8 +104,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Inserts copies until one is refused, and removes them again: what has 8 copies fills two buckets, in which nothing
-    /// can move, and many such keys would keep the table from its level.
+    /// Inserts copies until one is refused, and removes them again. A key of 8 copies fills two buckets in which nothing can move,
+    /// and many such keys would keep the table from its level.
     fn flood(&mut self, key: u64, copies: u8) -> u8 {
         let mut most = copies;
         loop {

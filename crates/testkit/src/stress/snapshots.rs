@@ -1,4 +1,5 @@
-//! What a filter holds: at rest exactly what the flags say, and in a snapshot what stood still while it was taken.
+//! The contents of a filter: at rest exactly those that the flags state, and in a snapshot those that did not change while it was
+//! taken.
 
 use super::{Exact, Tally};
 use crate::operations::REMOVES;
@@ -7,10 +8,10 @@ use concurrent_cuckoo_filter::{SnapshotError, SnapshotReader};
 use fastrand::Rng;
 use std::sync::MutexGuard;
 
-/// Flagged keys that are held still while a snapshot is taken.
+/// The number of flagged keys that no thread changes while a snapshot is taken.
 const MAX_HELD: usize = 2048;
 
-/// Returns also how many snapshots were taken.
+/// Also returns the number of snapshots.
 pub(super) fn take(field: &Exact, mut rng: Rng) -> (Tally, u64) {
     let (mut done, mut snapshots) = (Tally::default(), 0);
     while snapshots == 0 || field.is_worked_on() {
@@ -35,7 +36,7 @@ fn read(bytes: &[u8], field: &Exact, parallel: bool) -> Result<Filter, SnapshotE
 }
 
 impl Exact {
-    /// Compares every count with what it must be: that of a flagged key with `flagged`, and of contested ones at most this many.
+    /// Compares every count with the expected one: `flagged` for a flagged key, and at most `contested` for a contested one.
     /// Returns the number of keys.
     fn check_all(
         &self,
@@ -61,7 +62,7 @@ impl Exact {
         keys.absent.end
     }
 
-    /// Compares every count with its flag when all threads have stopped. Returns the number of keys.
+    /// Compares every count with its flag after all threads have ended. Returns the number of keys.
     pub(super) fn check_at_rest(&self) -> u64 {
         let stats = self.filter.stats();
         assert_eq!([stats.refused_full, stats.refused_too_many_copies], self.refused());
