@@ -140,7 +140,7 @@ fn is_contested(history: &History) -> bool {
 #[ignore = "long: .ci/run runs it"]
 fn what_real_threads_say_can_be_explained() {
     let start = Instant::now();
-    let histories = full_or(1_000_000, 50_000);
+    let histories = full_or(1_000_000, 20_000);
     let (mut classes, mut contested) = (0, 0);
     for batch in 0..histories / BATCH {
         let taken = take(batch);
