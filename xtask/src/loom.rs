@@ -31,9 +31,10 @@ pub(crate) fn check(args: &Args) -> Result<()> {
         let mut ran = said.lines().filter_map(|line| line.strip_prefix("test result: ok. ")?.split(' ').next());
         let ran: usize = ran.next().unwrap_or("0").parse()?;
         ensure!(ran == models.len(), "{ran} of {} models ran", models.len());
-        let lines = said.lines().filter(|line| line.starts_with("model ") && line.contains(" preemptions)"));
+        // On one thread, the first line of a test has its name before it.
+        let lines = said.lines().filter(|line| line.contains(" preemptions)"));
         bounded = lines
-            .filter_map(|line| models.get_key_value(line.split_whitespace().nth(1)?))
+            .filter_map(|line| models.get_key_value(line.split_once("model ")?.1.split_whitespace().next()?))
             .map(|(name, _)| name.as_str())
             .collect();
         println!("{} models are bounded: {}", bounded.len(), Vec::from_iter(bounded.iter().copied()).join(" "));

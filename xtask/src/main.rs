@@ -20,7 +20,7 @@ a line \"skipped: ...\" says what was not checked.
 loom [--models | --eighth | --teeth NAME...]
     Models of the protocol, and teeth: faults in a copy of src/ that the models they name must catch; --eighth: an eighth
     of the teeth, the next one with each commit
-    8 minutes; --models: 1; --eighth: 2; needs git
+    7 minutes; --models: 3; --eighth: 4; needs git
 schedules [--full | --teeth NAME...]
     Histories of threads that shuttle switches, each checked for an order that explains it. CUCKOO_SCENARIO=N repeats one
     10 seconds; --full: 15 minutes; needs git
