@@ -4,12 +4,10 @@ use super::harness::*;
 use super::relocation::relocation_is_never_missed;
 use crate::layout::Class;
 
-/// Looks up the first key of a block.
 fn first_of_a_block(world: &World, key: Class) -> bool {
     world.contains_each([key, bystander(world)])[0]
 }
 
-/// Looks up the second key of a block.
 fn second_of_a_block(world: &World, key: Class) -> bool {
     world.contains_each([bystander(world), key])[1]
 }
@@ -66,6 +64,5 @@ models! {
     block_during_a_move_of_its_second_key_misses_neither => neither_key_of_a_block_is_missed(0, None, [1], [744, 696]);
     /// The second key first: each may move after the block has read the other.
     block_during_moves_of_both_keys_misses_neither => neither_key_of_a_block_is_missed(0, Some(3), [1, 0], [9508; 2]);
-    /// Both keys have the same version.
     block_during_moves_in_one_stripe_misses_neither => neither_key_of_a_block_is_missed(2, Some(3), [0, 1], [30348; 2]);
 }

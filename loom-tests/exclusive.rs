@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 const BUCKETS: u32 = 4;
 
-/// One change of a task.
 #[derive(Clone, Copy)]
 pub(super) enum Change {
     Insert(Class),
@@ -73,7 +72,6 @@ impl FullPair {
         key_in(&self.plan, number, first, second)
     }
 
-    /// Keys of the pair that are not stored.
     pub(super) fn absent(&self) -> [Class; 2] {
         [7, 8].map(|number| self.key(number, self.from, self.from ^ 1))
     }

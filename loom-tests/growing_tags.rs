@@ -43,7 +43,6 @@ impl World {
         self
     }
 
-    /// Returns the previous value of the class.
     fn put(&self, value: u32, if_present: IfPresent) -> u32 {
         self.growing().insert_into_pair(self.keys[0], Put { value, if_present }).expect("there is room")
     }
@@ -75,7 +74,6 @@ fn tick() -> Op<World> {
     op(|world: &World| _ = world.raw.advance())
 }
 
-/// Returns the previous value of the class.
 fn put(value: u32, if_present: IfPresent) -> Op<World> {
     op(move |world: &World| world.put(value, if_present) as usize)
 }

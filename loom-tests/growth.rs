@@ -15,14 +15,11 @@ pub(super) struct World<K: SlotKind = Bare> {
     sides: Option<[Mixed; 2]>,
 }
 
-/// How the table of a key is doubled.
 #[derive(Clone, Copy)]
 enum Doublings {
-    /// By this number of splits.
     Splits(u32),
     /// By a refill into a table of four buckets.
     Refill,
-    /// By a refill, and a split of the new table.
     RefillAndSplit,
 }
 use Doublings::{Refill, RefillAndSplit, Splits};
@@ -52,7 +49,6 @@ impl Doublings {
     }
 }
 
-/// A candidate bucket of a class.
 #[derive(Clone, Copy, PartialEq)]
 enum In {
     First,
@@ -100,7 +96,6 @@ impl<K: SlotKind> World<K> {
         self.raw.contains(key)
     }
 
-    /// Looks up the key in a batch of one.
     pub(super) fn contains_in_batch(&self, key: Mixed) -> bool {
         self.contains_each([key])
     }
@@ -115,7 +110,6 @@ impl World {
         World::of(&Plan { reserve_bits: reserve, ..Plan::one_shard(bits, 2, 4) })
     }
 
-    /// Adds a key and stores it in this bucket of its pair.
     fn put(self, cell: usize, number: usize, bucket: In) -> Self {
         let world = self.key(cell, number);
         let key = world.keys[world.keys.len() - 1];
@@ -147,7 +141,6 @@ impl World {
         stored.into_iter().filter(|&stored| stored).count()
     }
 
-    /// The number of copies of the class in a copy of all tables.
     fn copied(&self, key: Mixed) -> usize {
         let (class, mut copies) = (self.growing().cell_place(key).class, 0);
         let mut words = vec![0; self.raw.plan().words];
@@ -183,7 +176,6 @@ pub(super) fn split<K: SlotKind>(cell: usize, doublings: u32) -> Op<World<K>> {
     op(move |world: &World<K>| world.growing().split_table(cell, doublings))
 }
 
-/// An operation on a key.
 type Act = fn(&World, Mixed) -> usize;
 
 fn on(key: usize, act: Act) -> Op<World> {

@@ -44,7 +44,6 @@ impl<K: SlotKind> World<K> {
         self.raw.contains(self.mixed(key))
     }
 
-    /// Looks up the keys in a batch.
     pub(super) fn contains_each<const KEYS: usize>(&self, keys: [Class; KEYS]) -> [bool; KEYS] {
         contains_each(&self.raw, keys.map(|key| self.mixed(key)))
     }
@@ -56,7 +55,6 @@ impl<K: SlotKind> World<K> {
     }
 }
 
-/// Looks up the keys in a batch.
 pub(super) fn contains_each<K: SlotKind, const KEYS: usize>(raw: &RawFilter<K>, keys: [Mixed; KEYS]) -> [bool; KEYS] {
     let mut found = [false; KEYS];
     raw.contains_each(&mut hashing(&keys, |&mixed| mixed), &mut found);
@@ -97,18 +95,15 @@ impl World {
         copies
     }
 
-    /// The number of copies of the class in its first bucket.
     pub(super) fn in_first(&self, key: Class) -> usize {
         self.count(Class { second: key.first, ..key })
     }
 
-    /// Stores the key in its first bucket.
     pub(super) fn with(self: Arc<Self>, key: Class) -> Arc<Self> {
         assert!(self.insert_into_first(key));
         self
     }
 
-    /// Stores this number of copies of the key.
     pub(super) fn with_copies(self: Arc<Self>, copies: usize, key: Class) -> Arc<Self> {
         (0..copies).for_each(|_| assert_eq!(self.put(key, Put::COPY), Some(true)));
         self
@@ -290,7 +285,6 @@ impl<W: Send + Sync + 'static> Race<W> {
         self
     }
 
-    /// Two threads of one step each.
     pub(super) fn threads(self, one: Op<W>, other: Op<W>) -> Self {
         self.thread([one]).thread([other])
     }
@@ -316,7 +310,6 @@ impl<W: Send + Sync + 'static> Race<W> {
         self
     }
 
-    /// The results of all orders of the steps.
     fn ends(self: &Arc<Self>) -> BTreeSet<End> {
         let ends = Arc::new(Mutex::new(self.also.iter().cloned().collect::<BTreeSet<_>>()));
         let mut steps: Vec<usize> = self.threads.iter().map(Vec::len).collect();
@@ -392,7 +385,6 @@ impl<W: Send + Sync + 'static> Race<W> {
         (told, (self.left)(&world))
     }
 
-    /// Checks that enough was explored.
     fn check(&self, ends: &BTreeSet<End>, seen: &Explored, committed: usize) {
         // The test runner names each thread after its test.
         let thread = std::thread::current();
@@ -409,7 +401,6 @@ impl<W: Send + Sync + 'static> Race<W> {
     }
 }
 
-/// What occurred in all executions.
 #[derive(Default)]
 struct Explored {
     executions: usize,

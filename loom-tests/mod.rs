@@ -32,7 +32,6 @@
 //!
 //! The tables in `teeth` are faults: each entry breaks the code, and names the models that must then fail, and their message.
 
-/// A test of each model.
 macro_rules! models {
     ($($(#[$doc:meta])* $name:ident => $model:expr;)+) => {
         $($(#[$doc])* #[test] fn $name() { $model; })+

@@ -40,7 +40,6 @@ fn on_a_large_stack<W: Clone + Send + 'static, R: Send + 'static>(
     join(spawn(move || work(&world)))
 }
 
-/// Whether the new key is refused on the ground of this search.
 fn refuses(search: usize) -> Op<Searched> {
     op(move |Searched { world, searches }: &Searched| {
         let Ok(refused) = world.shard().was_full(Fixed, &searches[search], new(), Put::COPY, ());

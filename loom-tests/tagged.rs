@@ -65,7 +65,6 @@ fn straddling() -> Plan {
     plan(12, 4, 2).with_tags(4)
 }
 
-/// A class of the small world.
 fn class(number: usize) -> Class {
     key_in(&small(), number, 0, 1)
 }
@@ -120,12 +119,10 @@ fn store(class: Class, value: u32) -> Op<World> {
     op(move |world: &World| world.store(class, value))
 }
 
-/// Returns whether it was stored.
 fn put(class: Class, value: u32) -> Op<World> {
     op(move |world: &World| world.put(class, value, IfPresent::Another).is_some())
 }
 
-/// Returns the previous value of the class.
 pub(super) fn adds(class: Class, value: u32, renews: bool) -> Op<World> {
     op(move |world: &World| world.put(class, value, IfPresent::Add { renews }).expect("there is room") as usize)
 }

@@ -7,7 +7,6 @@ use crate::layout::{Class, Plan};
 use crate::raw::{Fixed, IfPresent};
 use std::sync::Arc;
 
-/// The longest life.
 const MOST: u32 = 3;
 
 /// The value of a count with this number of epochs left.
@@ -41,7 +40,6 @@ fn counts() -> Op<World> {
     })
 }
 
-/// The largest count that a reader sees.
 fn count_of_any(class: Class) -> Op<World> {
     op(move |world: &World| world.values(class).iter().map(|value| (value & 3) as usize + 1).max().unwrap_or(0))
 }

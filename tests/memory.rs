@@ -34,7 +34,6 @@ fn taken<R>(work: impl FnOnce() -> R) -> (R, usize) {
     (result, MEMORY.peak_usage() - before)
 }
 
-/// Reads a snapshot, and checks the peak memory.
 #[track_caller]
 fn read(name: &str, bytes: &[u8]) -> Result<Filter, SnapshotError> {
     // Words, their stripes, which are at most four times as large, and the bytes of a shard. In addition, the memory allocated

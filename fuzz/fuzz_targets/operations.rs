@@ -2,10 +2,7 @@
 
 #![no_main]
 
+use concurrent_cuckoo_filter_fuzz::operations;
 use libfuzzer_sys::fuzz_target;
-use testkit::sequence;
 
-fuzz_target!(|bytes: &[u8]| {
-    sequence::run(bytes);
-    sequence::tagged::run(bytes);
-});
+fuzz_target!(|bytes: &[u8]| operations(bytes));

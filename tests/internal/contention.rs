@@ -39,19 +39,15 @@ enum Storm {
     Trade,
 }
 
-/// The filter and the keys of a storm.
 struct Scene {
     filter: Filter,
-    /// Present throughout.
     stable: Vec<u64>,
-    /// Keys of classes that are never in the filter.
     absent: Vec<u64>,
     /// For each writer, the keys in the filter and those in reserve.
     own: Vec<(Vec<u64>, Vec<u64>)>,
 }
 
 impl Scene {
-    /// A filter at 95 % load.
     fn new(stripes: Option<usize>, writers: usize) -> Self {
         let builder = Filter::builder().capacity(CAPACITY).fingerprint_bits(16);
         let filter = stripes.map_or(builder.clone(), |stripes| builder.stripes(stripes)).build().unwrap();
@@ -73,7 +69,6 @@ impl Scene {
     }
 }
 
-/// Writes until it is told to stop, and counts its rounds.
 fn write(storm: Storm, filter: &Filter, own: (Vec<u64>, Vec<u64>), stop: &Flag, rounds: &RelaxedCounter) {
     let (mut stored, mut spare) = own;
     if storm == Storm::Trade {
@@ -103,7 +98,6 @@ fn write(storm: Storm, filter: &Filter, own: (Vec<u64>, Vec<u64>), stop: &Flag, 
     }
 }
 
-/// The results of the lookups of absent keys.
 struct Seen {
     attempts: Histogram<u64>,
     nanoseconds: Histogram<u64>,
@@ -142,7 +136,6 @@ fn read(scene: &Scene, lookups: usize, enough: impl Fn() -> bool) -> Seen {
     Seen { attempts, nanoseconds, seconds: begun.elapsed().as_secs_f64() }
 }
 
-/// Runs a storm with this number of writers.
 fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
     let mut scene = Scene::new(stripes, writers);
     let stop = Flag::default();
@@ -203,7 +196,6 @@ fn run(number: u32, storm: Storm, stripes: Option<usize>, writers: usize) {
     }
 }
 
-/// Tells the writers to stop when it is dropped.
 struct Stop<'a>(&'a Flag);
 
 impl Drop for Stop<'_> {

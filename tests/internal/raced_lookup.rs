@@ -26,7 +26,6 @@ const SMALL: usize = 190;
 /// The longest batch: several blocks and windows, and a remainder.
 const LONGEST: usize = 100;
 
-/// Keys are their hashes.
 type Filter = CuckooFilter<u64, Prehashed>;
 
 type Ask = fn(&Filter, &[u64], &mut [bool]);
@@ -67,7 +66,6 @@ const KINDS: [(Empty, &[u32]); 4] = [
     (|width, _| small(width, 3, 2), &GROWING_WIDTHS),
 ];
 
-/// The change that moves the key to its other bucket.
 #[derive(Clone, Copy, Debug)]
 enum Move {
     /// The insertion of this key, which relocates it.
@@ -75,7 +73,6 @@ enum Move {
     /// The insertion of another copy into the other bucket, and a removal that takes the old copy (H2), by this key of the same
     /// class, whose lookups read its buckets in the other order.
     Trade(u64),
-    /// A split of the table of the key.
     Split,
 }
 
@@ -92,7 +89,6 @@ struct Race {
 }
 
 impl Race {
-    /// A key that another one relocates.
     fn by_relocation(empty: Empty, width: u32, capacity: usize) -> Self {
         let filter = empty(width, capacity);
         let key = key_behind_the_first_stripe(&filter);
@@ -102,7 +98,6 @@ impl Race {
         Race { empty, width, capacity, key, blocker, moves }
     }
 
-    /// A key that is replaced by another copy.
     fn by_trade(width: u32) -> Self {
         let (empty, filter) = (one_shard as Empty, one_shard(width, SMALL));
         let mut known = HashMap::new();
@@ -116,7 +111,6 @@ impl Race {
         Race { empty, width, capacity: SMALL, key, blocker, moves }
     }
 
-    /// A key that a split moves to another table.
     fn by_split(empty: Empty, width: u32) -> Self {
         Race { moves: Move::Split, ..Race::by_relocation(empty, width, SMALL) }
     }

@@ -31,7 +31,6 @@ pub(super) const GROWING_WIDTHS: [u32; 5] = [9, 13, 16, 17, 30];
 const CAPACITY: usize = 190;
 const STRIPES: usize = 4;
 
-/// Hashes that are never inserted.
 pub(super) const ABSENT: Range<u64> = 1 << 40..(1 << 40) + 300;
 
 /// A test fails after this time, because a lookup waits. No test passes by time.
@@ -39,7 +38,6 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) type Filter = CuckooFilter<u64>;
 
-/// A function that builds an empty filter.
 type Empty = fn(u32) -> Filter;
 
 pub(super) fn empty(width: u32) -> Filter {
@@ -62,7 +60,6 @@ pub(super) fn filled(empty: Empty, width: u32, hashes: &[u64]) -> Filter {
     filter
 }
 
-/// Whether a filter can hold all of these.
 fn holds_all(width: u32, hashes: &[u64]) -> bool {
     let filter = empty(width);
     hashes.iter().all(|&hash| filter.hashed().insert(&hash).is_ok())
@@ -72,7 +69,6 @@ fn times(wanted: Step, steps: &[Step]) -> usize {
     steps.iter().filter(|&&step| step == wanted).count()
 }
 
-/// Whether a slot in two words was written.
 fn straddles(steps: &[Step]) -> bool {
     steps.windows(2).any(|pair| pair == [Step::WordWritten; 2])
 }
@@ -123,7 +119,6 @@ impl Operation {
         if before == after || done { Some(after) } else { untouched.then_some(before) }
     }
 
-    /// The number of copies of this key after the operation.
     fn copies_after(self, hash: u64, copies: usize, outcome: &Outcome) -> usize {
         match (self, outcome) {
             (Operation::Insert(own) | Operation::InsertUnique(own), Outcome::Inserted(Ok(true))) if own == hash => {

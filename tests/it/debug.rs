@@ -137,7 +137,6 @@ where
     bytes[72..104].chunks_exact(8).map(|number| u64::from_le_bytes(number.try_into().unwrap())).collect()
 }
 
-/// The same for the types of the feature `shared`.
 #[cfg(all(feature = "shared", target_os = "linux"))]
 fn show_shared(hasher: StableHashBuilder, shown: &mut Shown) {
     use concurrent_cuckoo_filter::{SharedFilter, SharedReader};

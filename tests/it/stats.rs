@@ -7,7 +7,6 @@ fn filter(capacity: usize, bits: u32) -> Filter {
     builder(capacity, bits).build().unwrap()
 }
 
-/// Inserts all keys, and returns the number of refusals.
 fn overfill(filter: &Filter, keys: std::ops::Range<u64>) -> u64 {
     keys.filter(|key| matches!(filter.insert(key), Err(InsertError::Full))).count() as u64
 }

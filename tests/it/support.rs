@@ -64,7 +64,6 @@ pub(crate) fn written_while<T: Kind>(
     writer.0
 }
 
-/// Reads a filter on several threads.
 pub(crate) fn par_read<K: ?Sized + 'static, T: Kind>(
     bytes: &[u8],
 ) -> Result<Filter<K, StableHashBuilder, T>, SnapshotError> {
@@ -114,12 +113,10 @@ impl Hash for Bomb {
     }
 }
 
-/// Keys with these numbers, none of them armed.
 pub(crate) fn bombs(numbers: Range<u64>) -> Vec<Bomb> {
     numbers.map(|number| Bomb { number, armed: false }).collect()
 }
 
-/// The message of a fuse that has burnt down.
 pub(crate) const BURNT: &str = "the fuse has burnt";
 
 /// User code that panics at a chosen call: each call burns the fuse a little, and the last one panics.
@@ -157,7 +154,6 @@ impl Fuse {
     }
 }
 
-/// Runs work that must panic, and returns the message.
 pub(crate) fn panics<R>(work: impl FnOnce() -> R) -> String {
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(work()))) else { panic!("this should have panicked") };
     match panic.downcast::<String>() {

@@ -31,10 +31,8 @@ fn build_growing() -> Filter {
     CuckooFilter::builder().capacity(1000).max_capacity(1000).hasher(hasher()).build().unwrap()
 }
 
-/// The effect of a failed allocation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Led {
-    /// An error that reports the lack of memory.
     Error,
     /// Everything was done, or the result shows what was not.
     Done,
@@ -46,7 +44,6 @@ struct Scene {
     filter: Filter,
     /// Holds the first half.
     other: Filter,
-    /// The second half.
     keys: Vec<u64>,
     copies: Vec<u64>,
     /// One key away from a split, and this key.
@@ -173,7 +170,6 @@ const OPERATIONS: [Operation; 12] = [
 /// The variable for the process without memory: the operation, the allocation that fails, the size of large ones.
 const ASKED: &str = "FAULTS_MEMORY_ASKED";
 
-/// The work of the process, and its report.
 fn work(asked: &str) {
     let _watchdog = watchdog();
     let numbers: Vec<usize> = asked.split(' ').map(|number| number.parse().unwrap()).collect();

@@ -24,7 +24,6 @@ thread_local! {
 pub(crate) static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// All allocations of at least this many bytes fail.
 pub(crate) static LARGE: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// The number of failed allocations.
 pub(crate) static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
 impl Refusing {

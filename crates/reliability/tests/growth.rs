@@ -16,7 +16,6 @@ const RATE: f64 = 0.001;
 const WRITERS: u64 = 4;
 const READERS: usize = 2;
 
-/// The number of keys that are present throughout.
 const STABLE: u64 = 8_000;
 
 /// A writer inserts one extra key per this many of its own, and removes it again.
@@ -100,7 +99,6 @@ struct Storm<'a> {
     told: Option<&'a (dyn Fn(usize) -> usize + Sync)>,
 }
 
-/// The results of the threads of a storm.
 #[derive(Default)]
 struct Seen {
     inserts: Times,
@@ -195,7 +193,6 @@ impl Storm<'_> {
         differs
     }
 
-    /// Looks up stable keys, one by one and in batches.
     fn read(&self, seed: u64, over: &AtomicBool) -> Seen {
         let (mut seen, mut rng) = (Seen::default(), Rng::with_seed(seed));
         let mut found = [false; 256];
@@ -214,7 +211,6 @@ impl Storm<'_> {
         seen
     }
 
-    /// Copies the filter while it is small, and calls `len` and `stats`.
     fn watch(&self, over: &AtomicBool) -> Seen {
         let (mut seen, mut splits) = (Seen::default(), 0);
         while !over.load(Ordering::Relaxed) {

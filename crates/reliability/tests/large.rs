@@ -6,10 +6,8 @@ use std::ops::Range;
 use std::time::Instant;
 use testkit::{choose, on_all_cores, thousands as count};
 
-/// The number of keys per call.
 const BATCH: u64 = 1 << 12;
 
-/// The number of batches per piece of work.
 const JOB: u64 = 1 << 8;
 
 /// An address of 64 bytes, such as `https://www.example.com/articles/000000003b9ac9ff/comments.html?`.
@@ -56,7 +54,6 @@ fn no_address_of_a_long_list_is_missed() {
     );
 }
 
-/// Returns how many of these are found.
 fn look_up(filter: &CuckooFilter<Vec<u8>>, numbers: Range<u64>) -> u64 {
     let found = on_all_cores(|job| {
         let first = numbers.start + job as u64 * JOB * BATCH;

@@ -22,7 +22,6 @@ const CAPACITIES: [usize; 30] = [
     99_999, 200_003, 262_143, 400_001, 750_003, 1_500_001, 3_000_003,
 ];
 
-/// The results of some rounds.
 #[derive(Default)]
 struct Seen {
     lookups: u64,
@@ -131,7 +130,6 @@ fn fill(shape: &Shape, filter: &Filter, rng: &mut Rng) -> Vec<u64> {
     keys
 }
 
-/// Looks up the keys in every way.
 fn look_up(shape: &Shape, filter: &Filter, keys: &[u64], seen: &mut Seen) {
     let mut found = vec![false; keys.len()];
     for (name, lookup) in LOOKUPS {

@@ -16,7 +16,6 @@ use concurrent_cuckoo_filter::{CuckooFilter, InsertError, SavedHasher};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The number of slots in a bucket.
 const SLOTS: u8 = 4;
 
 /// The least number of buckets that a search under all locks of a shard visits.
@@ -112,7 +111,6 @@ pub struct Model {
     pub places: Rc<Places>,
     /// The number of copies of each class in its first and in its second bucket.
     copies: Vec<[u8; 2]>,
-    /// The number of free slots of each bucket.
     free: Vec<u8>,
     /// The number of copies of all classes.
     pub len: usize,

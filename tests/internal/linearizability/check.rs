@@ -5,14 +5,11 @@ use super::said::{Event, Left, Values};
 use crate::layout::Tags;
 use std::collections::HashSet;
 
-/// The operations that have been put in order.
 type Done = u128;
 
-/// All results about one class.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     pub(super) tags: Tags,
-    /// The copies before the first event.
     left: Left,
     pub(super) events: Vec<Event>,
 }
@@ -23,7 +20,6 @@ impl History {
         History { tags, left, events }
     }
 
-    /// The number of copies before the first event.
     pub(super) fn copies(&self) -> usize {
         self.left.iter().filter(|&&left| left > 0).count()
     }

@@ -10,7 +10,6 @@ pub(super) type Values = [u32; 8];
 /// The value of each copy plus one epoch, in order. A copy with a single epoch died at the last tick; 0 is no copy.
 pub(super) type Left = [u32; 8];
 
-/// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Said {
     Put {
@@ -30,7 +29,6 @@ pub(super) enum Said {
     Counted(usize),
     /// The largest value of a class that has at most one copy.
     Largest(u32),
-    /// The values in a copy of the table.
     Copied(Values),
     Ticked,
     Cleared,
@@ -72,7 +70,6 @@ impl Said {
         Said::Put { value: put.value, if_present: put.if_present, had }
     }
 
-    /// Returns whether the operation leaves all copies as they are.
     pub(super) fn only_tells(self) -> bool {
         matches!(self, Said::Found(_) | Said::Counted(_) | Said::Largest(_) | Said::Copied(_))
     }

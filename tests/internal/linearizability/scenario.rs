@@ -7,7 +7,6 @@ use crate::raw::{IfPresent, Put};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
-/// The next action of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
     Put(Put),
@@ -17,19 +16,14 @@ pub(super) enum Action {
     Remove,
     RemoveAll,
     Clear,
-    /// Copies all tables, as a snapshot does.
     Copy,
     Len,
     /// Several changes with all stripes locked, as by a bulk operation.
     Task,
-    /// Splits the table of the class, in a growing filter.
     Split,
-    /// With tags only: gives the copy a longer life.
     Raise(u32),
     Subtract,
-    /// With tags only: reads a count.
     Largest,
-    /// With tags only: a tick.
     Tick,
     Sweep,
 }
@@ -42,7 +36,6 @@ pub(super) struct Step {
     pub(super) turned: bool,
 }
 
-/// The number of insertions and removals of a task.
 pub(super) const TASK_STEPS: usize = 3;
 
 #[derive(Debug)]
@@ -66,7 +59,6 @@ impl Scenario {
         Scenario { programs, ..scenario }
     }
 
-    /// Returns the number of a class of the scenario.
     pub(super) fn number(&self, class: Class) -> usize {
         *self.numbers.get(&name(class)).expect("all that is stored was inserted")
     }
@@ -108,7 +100,6 @@ impl Scenario {
     }
 }
 
-/// The actions of a program.
 struct Actions {
     next: Box<dyn Fn(&mut Rng) -> Action>,
     /// Out of four lookups and counts, the number that may be of any class; the others are of hot classes.
@@ -179,7 +170,6 @@ impl Actions {
     }
 }
 
-/// A table that is being filled.
 pub(super) struct Draft {
     shape: Shape,
     geometry: Geometry,

@@ -17,7 +17,6 @@ use shuttle::{Config, FailurePersistence, Runner};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// The number of orders that are tried per scenario.
 const SCHEDULES_PER_SCENARIO: usize = 25;
 
 /// The number of places at which priorities change.
@@ -59,7 +58,6 @@ fn explore<S: Scheduler + 'static, H: Fn() + Send + Sync + 'static>(
     println!("\nschedules {name}: {schedules} of {scenarios} scenarios, every history explained");
 }
 
-/// Runs the programs of a scenario, and explains their results.
 fn run<K: Kind>(scenario: Scenario) -> impl Fn() + Send + Sync + 'static {
     let scenario = Arc::new(scenario);
     move || {
@@ -82,7 +80,6 @@ fn run<K: Kind>(scenario: Scenario) -> impl Fn() + Send + Sync + 'static {
     }
 }
 
-/// A scenario with this number of threads and steps.
 fn bare(shape: fn(&mut Rng) -> Shape, seed: u64, threads: usize, steps: usize) -> impl Fn() + Send + Sync + 'static {
     run::<Bare>(Scenario::new(shape, seed, threads, steps))
 }
@@ -111,7 +108,6 @@ fn drill(seed: u64, shape: impl Fn(&mut Rng) -> Shape, last: &[Action]) -> Scena
     Scenario { programs: programs.into(), ..draft.finish() }
 }
 
-/// In a table of two buckets.
 fn pair_drill(seed: u64) -> Scenario {
     let pairs: Vec<_> = TINY.into_iter().filter(|&(_, buckets, _)| buckets == 2).collect();
     drill(seed, |rng| Shape::of(*rng.choice(&pairs).expect("some")), &[Action::Task])
@@ -130,7 +126,6 @@ fn by_priority(seed: u64) -> PctScheduler {
     PctScheduler::new_from_seed(seed, PCT_DEPTH, SCHEDULES_PER_SCENARIO)
 }
 
-/// Defines a test for each of these searches.
 macro_rules! schedules {
     ($($(#[$doc:meta])* $test:ident: $name:literal, $scenario:expr, $number:expr, $scheduler:ident;)+) => {
         $($(#[$doc])* #[test] fn $test() { explore($name, $scenario, $number, $scheduler); })+

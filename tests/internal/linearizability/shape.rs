@@ -3,7 +3,6 @@
 use crate::layout::{Plan, Tags};
 use fastrand::Rng;
 
-/// The size of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) plan: Plan,
@@ -74,7 +73,6 @@ impl Shape {
         Shape::of(rng.choice(TINY).expect("some"))
     }
 
-    /// A filter that begins with one table.
     pub(super) fn growing(rng: &mut Rng) -> Self {
         let (width, buckets, stripe_shift, reserve_bits) = rng.choice(GROWING).expect("some");
         let shape = Shape::of((width, buckets, stripe_shift));
@@ -148,7 +146,6 @@ impl Words {
         contents.filter(|&(_, content)| content != 0)
     }
 
-    /// Fills an empty slot.
     pub(super) fn fill(&mut self, bucket: usize, slot: usize, value: u32) {
         for (at, (word, bit)) in self.places(bucket, slot).enumerate() {
             self.words[word] |= u64::from(value >> at & 1) << bit;

@@ -41,7 +41,6 @@ enum Pause {
 }
 
 impl Pause {
-    /// Runs the work with these pauses.
     fn within<R>(self, seed: u64, work: impl FnOnce() -> R) -> R {
         if self == Pause::None {
             return work();
@@ -56,7 +55,6 @@ impl Pause {
     }
 }
 
-/// One filter in this many grows.
 const GROWING_ONE_IN: u64 = 4;
 
 /// The number of histories that are recorded before they are checked.
@@ -78,7 +76,6 @@ impl<K: Kind> Taken<K> {
     }
 }
 
-/// Records a batch of histories.
 fn take(batch: u64) -> Vec<Taken<Bare>> {
     let seeds = batch * BATCH..(batch + 1) * BATCH;
     run(CROWDS[batch as usize % CROWDS.len()], seeds, |seed| {
@@ -86,7 +83,6 @@ fn take(batch: u64) -> Vec<Taken<Bare>> {
     })
 }
 
-/// Runs a scenario for each of these seeds.
 fn run<K: Kind>(
     (threads, steps, pause): (usize, usize, Pause),
     seeds: Range<u64>,
@@ -130,7 +126,6 @@ fn meet(arrived: &[RelaxedCounter], all: u64) {
     }
 }
 
-/// Returns whether a read was concurrent with a change.
 fn is_contested(history: &History) -> bool {
     let (asked, changed): (Vec<&Event>, _) = history.events.iter().partition(|event| event.said.only_tells());
     asked.iter().any(|asked| changed.iter().any(|changed| asked.overlaps(&(changed.begin, changed.end))))

@@ -18,7 +18,6 @@ const AT_REST: u64 = u64::MAX;
 /// The number of lookups of one key in a batch: two full blocks, and one that is not full.
 const BATCH: usize = 5;
 
-/// A kind of slot: bare, or with a tag.
 pub(super) trait Kind: SlotKind + Sized {
     /// The filter as one with tags, for operations that only those have.
     fn tagged(raw: &RawFilter<Self>) -> Option<&RawFilter<Tagging>>;
@@ -43,13 +42,11 @@ pub(super) struct World<K: SlotKind = Bare> {
     tags: Tags,
 }
 
-/// The results of one thread.
 #[derive(Default)]
 pub(super) struct Seen {
     /// Each with the number of its class, or `None` for all classes.
     events: Vec<(Option<usize>, Event)>,
     lens: Vec<Len>,
-    /// The begin and the end of each split.
     splits: Vec<(u64, u64)>,
 }
 
@@ -94,7 +91,6 @@ impl<K: Kind> World<K> {
         self.raw.geometry().leading_to(key).expect("classes are drawn from the geometry")
     }
 
-    /// Runs the program of one thread. `now` returns the time.
     pub(super) fn run(&self, thread: usize, now: &dyn Fn() -> u64) -> Seen {
         let mut seen = Seen::default();
         let program = &self.scenario.programs[thread];

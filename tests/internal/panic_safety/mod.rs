@@ -23,7 +23,6 @@ use std::thread;
 /// The payload of the panic. Not by `panic!`, which would print each of them.
 struct Killed;
 
-/// The possible effect of an operation on its keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Effect {
     Nothing,
@@ -31,12 +30,9 @@ enum Effect {
     Removes,
 }
 
-/// The threads that run the operation.
 #[derive(Clone, Copy, Debug)]
 enum By {
-    /// A thread of its own.
     Thread,
-    /// The threads of a rayon pool of this size.
     Pool(usize),
 }
 

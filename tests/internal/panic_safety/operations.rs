@@ -136,7 +136,6 @@ fn batches_snapshots_and_merging() {
     );
 }
 
-/// `par_insert` and `par_remove` on a pool.
 fn bulk_scenarios(width: u32, by: By) -> [Scenario; 2] {
     let insert = |filter: &Filter, own: &[u64]| drop(filter.hashed().par_insert(own));
     let remove = |filter: &Filter, own: &[u64]| assert_eq!(filter.hashed().bulk().remove(own).removed, own.len());

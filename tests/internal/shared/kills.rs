@@ -16,9 +16,7 @@ use std::{env, thread};
 type Filter = CuckooFilter<u64, StableHashBuilder>;
 
 const THREADS: u64 = 2;
-/// The number of keys of each thread.
 const OWN: u64 = 60;
-/// The number of keys that stay.
 const STABLE: u64 = 700;
 /// The variable with the path of the filter, in the process that is killed.
 const KILLED: &str = "CUCKOO_KILLED";
@@ -27,7 +25,6 @@ fn builder() -> crate::Builder<u64, StableHashBuilder> {
     CuckooFilter::builder().capacity(950).hasher(StableHashBuilder::with_seeds(1, 2))
 }
 
-/// Hashes of different classes.
 fn hashes(filter: &Filter) -> Vec<u64> {
     let mut classes = HashSet::new();
     let is_new = |hash: &u64| classes.insert(crate::internal::panic_safety::class(filter, *hash));

@@ -23,7 +23,6 @@ const LEN: usize = 3 * 4096;
 /// The number of copies by fingerprint, lower bucket, upper bucket and value.
 type Contents = BTreeMap<(u32, u32, u32, u32), usize>;
 
-/// The memory of one shard in a file.
 struct Memory {
     plan: Plan,
     file: File,
@@ -109,7 +108,6 @@ fn images(memory: &Rc<Memory>, work: impl FnOnce()) -> Vec<Vec<u8>> {
     images.take()
 }
 
-/// What the copies have shown.
 #[derive(Default, Debug)]
 struct Tally {
     taken_over: usize,
@@ -185,7 +183,6 @@ fn check<K: SlotKind>(
     }
 }
 
-/// Runs many operations on a filter that is nearly full.
 fn explore<K: SlotKind>(
     plan: Plan,
     seed: u64,

@@ -20,7 +20,6 @@ fn answers(filter: &Filter, keys: &[u64]) -> Vec<bool> {
     keys.iter().map(|key| filter.contains(key)).collect()
 }
 
-/// A loop of single operations, and its results.
 struct Singles {
     capacity: usize,
     bits: u32,
@@ -37,7 +36,6 @@ struct Singles {
 struct State {
     len: usize,
     copies: Vec<u32>,
-    /// Whether each of the removed keys was found.
     found: Vec<bool>,
 }
 

@@ -174,11 +174,11 @@ fn a_progress_that_panics() {
     }
 }
 
-/// Keys from an iterator that panics when it is asked for this one, or for its length.
+/// An iterator over keys that panics in call number `at` of `next`, or in `size_hint` if there is no hint.
 struct Treacherous<'a> {
     keys: &'a [Bomb],
     at: usize,
-    asked: &'a Cell<usize>,
+    calls: &'a Cell<usize>,
     hint: Option<(usize, Option<usize>)>,
 }
 
@@ -186,9 +186,9 @@ impl<'a> Iterator for Treacherous<'a> {
     type Item = &'a Bomb;
 
     fn next(&mut self) -> Option<&'a Bomb> {
-        let asked = self.asked.replace(self.asked.get() + 1);
-        assert_ne!(asked, self.at, "the iterator");
-        self.keys.get(asked)
+        let call = self.calls.replace(self.calls.get() + 1);
+        assert_ne!(call, self.at, "the iterator");
+        self.keys.get(call)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -204,17 +204,17 @@ fn each_call_of_an_iterator() {
     for pool in &[1, 2].map(pool) {
         for length in LENGTHS {
             let keys = &bombs(0..length as u64);
-            // Also where it should return `None`, and where it is asked for its length first.
+            // Each call of `next`, including the one that should return `None`, and then `size_hint` instead.
             let places = places(length).into_iter().chain([length]).map(|at| (at, Some((0, None))));
             for (at, hint) in places.chain([(usize::MAX, None)]) {
                 let filter = holding(FEW, &old);
-                let asked = Cell::new(0);
-                let load = || filter.bulk().insert_iter(Treacherous { keys, at, asked: &asked, hint });
+                let calls = Cell::new(0);
+                let load = || filter.bulk().insert_iter(Treacherous { keys, at, calls: &calls, hint });
                 let message = panics(load);
                 assert!(message.contains("the iterator"), "{message}");
                 let loaded = pool.install(|| {
-                    let asked = Cell::new(0);
-                    panics(|| filter.bulk().insert_iter(Treacherous { keys, at, asked: &asked, hint }))
+                    let calls = Cell::new(0);
+                    panics(|| filter.bulk().insert_iter(Treacherous { keys, at, calls: &calls, hint }))
                 });
                 assert!(loaded.contains("the iterator"), "{loaded}");
                 let stored = |index: usize| filter.count(&keys[index]) <= if index < at { 2 } else { 0 };
@@ -235,8 +235,8 @@ fn an_iterator_that_lies_about_its_length() {
     let _watchdog = watchdog();
     for hint in [(0, Some(0)), (usize::MAX, Some(usize::MAX)), (usize::MAX, None), (10, Some(1))] {
         let (filter, keys) = (holding(FEW, &[]), bombs(0..5500));
-        let asked = Cell::new(0);
-        let lies = Treacherous { keys: &keys, at: usize::MAX, asked: &asked, hint: Some(hint) };
+        let calls = Cell::new(0);
+        let lies = Treacherous { keys: &keys, at: usize::MAX, calls: &calls, hint: Some(hint) };
         assert_eq!(filter.bulk().insert_iter(lies).inserted, keys.len(), "{hint:?}");
         assert!(keys.iter().all(|key| filter.count(key) == 1));
     }

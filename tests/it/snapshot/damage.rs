@@ -18,7 +18,6 @@ fn snapshot(capacity: usize, bits: u32, keys: u64) -> Vec<u8> {
     bytes_of(&filter, b"offset 17")
 }
 
-/// Some hundred bytes.
 fn small() -> Vec<u8> {
     snapshot(10, 13, 10)
 }

@@ -70,7 +70,6 @@ type Stable = CuckooFilter<u64, StableHashBuilder>;
 
 type Way = fn(&Path) -> Result<Stable, SnapshotError>;
 
-/// Every way of loading a file.
 const WAYS: [Way; 3] = [
     |path| Stable::load(path),
     |path| SnapshotReader::open(path)?.in_parallel().into_filter(),

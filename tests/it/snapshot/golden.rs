@@ -11,7 +11,6 @@ use testkit::written;
 
 type Filter = CuckooFilter<String, StableHashBuilder>;
 
-/// The contents of a file.
 struct Golden {
     name: &'static str,
     capacity: usize,

@@ -5,7 +5,6 @@ use concurrent_cuckoo_filter::kind::Plain;
 use concurrent_cuckoo_filter::{SnapshotError, SnapshotReader};
 use std::io::{self, Read};
 
-/// A snapshot of some shards.
 fn snapshot(bits: u32, keys: u64) -> Vec<u8> {
     let filter = stable(900_000, bits);
     assert!(filter.config().shards > 3);
@@ -54,7 +53,6 @@ fn of_several_errors_the_first_is_told() {
     assert!(found.len() > 4, "not every shard was named: {found:?}");
 }
 
-/// Returns these bytes, and then an error.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {

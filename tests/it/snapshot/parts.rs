@@ -115,7 +115,6 @@ impl Build {
         builder.build().unwrap()
     }
 
-    /// A part of a filter that holds one key.
     fn part<K: ?Sized + Hash + 'static>(&self, key: &K, shards: Range<usize>) -> Vec<u8> {
         let filter = self.filter::<K>();
         filter.insert(key).unwrap();

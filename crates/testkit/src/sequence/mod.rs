@@ -63,7 +63,6 @@ impl<'a> Session<'a> {
         Session { input, seldom, on_whole: 0, now, other: None }
     }
 
-    /// Returns `None` at the end.
     fn step(&mut self) -> Option<()> {
         let keys = self.now.setup.keys;
         match Operation::read(&mut self.input)? {

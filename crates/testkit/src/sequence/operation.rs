@@ -58,7 +58,6 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// Returns `None` at the end.
     pub(super) fn read(input: &mut Input) -> Option<Self> {
         let kind = input.next_byte()?;
         let by_hash = kind & 0x80 > 0;

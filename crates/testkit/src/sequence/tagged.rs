@@ -36,10 +36,8 @@ pub fn run(bytes: &[u8]) {
     };
 }
 
-/// A filter, fixed in size or growing.
 struct Subject<T: Kind> {
     filter: Of<T>,
-    /// The number of the class of each key.
     classes: Vec<usize>,
     /// The present tick, and the tick at which the filter was built or read.
     now: u64,
@@ -78,7 +76,6 @@ impl<T: Kind> Subject<T> {
         check(&FilterView::from_bytes(&bytes).expect("it was just written"), self);
     }
 
-    /// Looks up all keys, in a batch and one by one.
     fn check_all(&self, is_present: impl Fn(usize) -> bool) {
         let (keys, mut found) = (Vec::from_iter(0..KEYS), [false; KEYS as usize]);
         self.filter.contains_batch(&keys, &mut found);
@@ -132,7 +129,6 @@ fn unless_full<R>(result: Result<R, InsertError>, is_absent: bool) -> Option<R> 
     result.map_err(|error| assert_eq!((error, is_absent), (InsertError::Full, true), "it has a slot")).ok()
 }
 
-/// Returns for each key of a batch whether it was refused.
 fn refused(report: &BulkReport, keys: usize) -> Vec<bool> {
     assert_eq!(report.inserted + report.present + report.refused.len(), keys);
     (0..keys).map(|index| report.refused.iter().any(|refused| refused.index == index)).collect()
@@ -234,7 +230,6 @@ impl Counts {
         if end > now { count } else { 0 }
     }
 
-    /// Returns `None` if the count has reached the limit.
     fn add(&mut self, class: usize, now: u64, limit: Option<u32>) -> Option<u32> {
         let count = self.count(class, now);
         if limit.is_some_and(|limit| count >= limit.min(self.most)) {

@@ -23,7 +23,6 @@ pub struct Exact {
     /// The workers keep about this many copies in the filter.
     level: usize,
     stop: AtomicBool,
-    /// The number of workers that have not ended.
     pub(super) working: AtomicUsize,
     /// The numbers of keys refused as full and as too many copies.
     refused: [AtomicU64; 2],
@@ -36,7 +35,6 @@ pub(super) struct Keys {
     pub(super) stable: Range<u64>,
     /// Inserted by several threads at the same time as unique keys, and removed by the thread that was told that the key is new.
     pub(super) contested: Range<u64>,
-    /// Never inserted.
     pub(super) absent: Range<u64>,
 }
 

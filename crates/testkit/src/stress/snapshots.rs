@@ -11,7 +11,6 @@ use std::sync::MutexGuard;
 /// The number of flagged keys that no thread changes while a snapshot is taken.
 const MAX_HELD: usize = 2048;
 
-/// Also returns the number of snapshots.
 pub(super) fn take(field: &Exact, mut rng: Rng) -> (Tally, u64) {
     let (mut done, mut snapshots) = (Tally::default(), 0);
     while snapshots == 0 || field.is_worked_on() {
@@ -73,7 +72,6 @@ impl Exact {
         *self.try_flag(key as usize).expect("no thread holds a flag at the end")
     }
 
-    /// Removes what is left, in every way, to the last copy.
     pub(super) fn remove_everything(&self) {
         let (filter, keys) = (&self.filter, &self.keys);
         let mut left: Vec<u64> = keys.stable.clone().collect();
