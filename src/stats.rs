@@ -71,11 +71,11 @@ impl Config {
             time_to_idle: dies_by(true),
             tick: life.map(|life| life.tick),
             max_count: match (kind, plan.count_bits) {
-                ("counting", 0) => largest(plan.tag_bits()),
+                ("counting", 0) => largest(plan.tag_bits),
                 ("counting", bits) => largest(bits).saturating_add(1),
                 _ => 2 * layout::SLOTS as u32,
             },
-            max_tag: if kind == "tagged" { largest(plan.tag_bits()).saturating_sub(1) } else { 0 },
+            max_tag: if kind == "tagged" { largest(plan.tag_bits).saturating_sub(1) } else { 0 },
         }
     }
 }

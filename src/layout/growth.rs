@@ -165,10 +165,11 @@ impl Plan {
         Plan::new(most, bits, None).map_err(too_large)?;
         let size = Size::new(capacity, most, widest - bits);
         let reserve_bits = size.refills + size.splits + 1;
-        let slot_bits = Plan::slot_bits_for(bits - 1 + reserve_bits, tag_bits).ok_or_else(|| too_large(Unplannable))?;
+        let fingerprint_bits = bits - 1 + reserve_bits;
+        let slot_bits = Plan::slot_bits_for(fingerprint_bits, tag_bits).ok_or_else(|| too_large(Unplannable))?;
         let plan = Plan::with_buckets(size.shards, size.buckets, slot_bits, stripes, at_last_load(size.keys));
-        let plan = plan.map_err(too_large)?.with_tags(tag_bits);
-        let plan = Plan { reserve_bits, extension_bits: size.refills, ..plan };
+        let plan = plan.map_err(too_large)?;
+        let plan = Plan { fingerprint_bits, tag_bits, reserve_bits, extension_bits: size.refills, ..plan };
         let narrowest = plan.leaf(&plan.extent_after(plan.reserve_bits, 0)).words * size_of::<u64>();
         let affordable = (narrowest / STRIPE_SHARE / super::plan::STRIPE_BYTES as usize).max(2);
         Ok(if stripes.is_none() && plan.stripes > affordable { plan.with_stripes(affordable) } else { plan })
@@ -235,10 +236,13 @@ impl Plan {
         [known & stored, known & !stored]
     }
 
-    /// Returns the mask of the stored bits that the fingerprints of a table have in common.
+    /// Returns the mask of the bits of a slot, without its tag, that all fingerprints of a table have in common: stored bits, and bits
+    /// above them that are 0.
     pub(crate) fn known_mask(&self, extent: &Extent) -> u32 {
         let after_refills = mask(self.fingerprint_bits - self.extension_bits);
-        mask(self.fingerprint_bits - extent.dropped) & after_refills & !mask(self.fingerprint_bits - extent.depth)
+        let stored = mask(self.fingerprint_bits - extent.dropped);
+        let above = mask(self.leaf(extent).slot_bits - self.tag_bits) & !stored;
+        above | stored & after_refills & !mask(self.fingerprint_bits - extent.depth)
     }
 
     /// Returns the mask of the stored bits that the extension of a bucket determines.
@@ -247,17 +251,19 @@ impl Plan {
     }
 
     /// Returns the number of bits of the reserve that a table created after this many doublings does not store: as many as leave
-    /// each tag in one word.
+    /// each tag in one word of slots without unused bits, or none.
     pub(crate) fn dropped_after(&self, doublings: u32) -> u32 {
-        let fits = |dropped: &u32| self.tag_bits() <= Tags::most_bits(self.slot_bits - dropped);
+        let fits = |dropped: &u32| self.tag_bits <= Tags::most_bits(self.fingerprint_bits + self.tag_bits - dropped);
         (0..=doublings).rev().find(fits).unwrap_or(0)
     }
 
     pub(crate) fn leaf(&self, extent: &Extent) -> Plan {
-        let (level, bits) = (self.level(extent), |bits| bits - extent.dropped);
-        let (buckets, slot_bits) = (self.buckets >> (self.extension_bits - level), bits(self.slot_bits));
-        let leaf = Plan::of(1, buckets, bits(self.fingerprint_bits), slot_bits, self.stripe_shift);
-        Plan { count_bits: self.count_bits, reserve_bits: bits(self.reserve_bits), extension_bits: level, ..leaf }
+        let (level, Plan { tag_bits, count_bits, .. }) = (self.level(extent), *self);
+        let buckets = self.buckets >> (self.extension_bits - level);
+        let fingerprint_bits = self.fingerprint_bits - extent.dropped;
+        let slot_bits = if extent.dropped == 0 { self.slot_bits } else { fingerprint_bits + tag_bits };
+        let leaf = Plan::of(1, buckets, fingerprint_bits, slot_bits, self.stripe_shift);
+        Plan { tag_bits, count_bits, reserve_bits: self.reserve_bits - extent.dropped, extension_bits: level, ..leaf }
     }
 
     pub(crate) fn extent_after(&self, doublings: u32, first_cell: usize) -> Extent {
@@ -372,11 +378,14 @@ mod tests {
             let plan = Plan::growing(capacity, (capacity as f64 * times) as usize, Accuracy::Bits(bits), None, tag_bits);
             let Ok(plan) = plan else { return Ok(()) };
             let Plan { shards, buckets, fingerprint_bits, slot_bits, stripe_shift, .. } = plan;
-            prop_assert_eq!(plan.tag_bits(), tag_bits);
             let read = Plan::from_parts(shards as u64, buckets, fingerprint_bits, slot_bits, stripe_shift).unwrap();
+            let read = Plan { tag_bits, ..read };
             prop_assert_eq!(read.with_reserve(plan.reserve_bits, plan.extension_bits), Ok(plan));
             for doublings in 0..=plan.reserve_bits {
-                prop_assert_ne!(plan.leaf(&plan.extent_after(doublings, 0)).slot_bits, UNGROWABLE_BITS);
+                let table = plan.leaf(&plan.extent_after(doublings, 0));
+                prop_assert_ne!(table.slot_bits, UNGROWABLE_BITS);
+                prop_assert_eq!(Plan::slot_bits_for(table.fingerprint_bits, tag_bits), Some(table.slot_bits));
+                prop_assert_eq!(table.core_bits(), plan.core_bits());
             }
         }
 

@@ -53,8 +53,10 @@ pub(crate) struct Plan {
     /// that is no longer refilled.
     pub(crate) buckets: u32,
     pub(crate) fingerprint_bits: u32,
-    /// Bits of a slot: a fingerprint and, in some filters, a tag (`tags`).
+    /// Bits of a slot: a tag, in some filters (`tags`), a fingerprint above it, and in the widest tables of a growing filter bits that
+    /// are always 0.
     pub(crate) slot_bits: u32,
+    pub(crate) tag_bits: u32,
     /// Bits of a count below the time of a tag; 0 where a tag is one number.
     pub(crate) count_bits: u32,
     /// Bits of a fingerprint that select a table, one per doubling; 0 in a filter of fixed size.
@@ -102,6 +104,7 @@ impl Plan {
             buckets,
             fingerprint_bits,
             slot_bits,
+            tag_bits: slot_bits - fingerprint_bits,
             count_bits: 0,
             reserve_bits: 0,
             extension_bits: 0,
@@ -116,13 +119,9 @@ impl Plan {
         (fingerprint_bits + tag_bits..=*FINGERPRINT_BITS.end()).find(|&width| tag_bits <= Tags::most_bits(width))
     }
 
-    pub(crate) fn tag_bits(&self) -> u32 {
-        self.slot_bits - self.fingerprint_bits
-    }
-
     /// Returns the plan with a tag in each slot, at the expense of the fingerprint.
     pub(crate) fn with_tags(self, tag_bits: u32) -> Self {
-        Plan { fingerprint_bits: self.slot_bits - tag_bits, ..self }
+        Plan { fingerprint_bits: self.slot_bits - tag_bits, tag_bits, ..self }
     }
 
     /// Returns the plan of a saved filter. The error is the name and the value of a number that no plan has.

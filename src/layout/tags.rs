@@ -48,7 +48,7 @@ impl Tags {
     }
 
     pub(crate) fn new(plan: &Plan) -> Self {
-        let bits = plan.tag_bits();
+        let bits = plan.tag_bits;
         debug_assert!(bits > 0 && bits <= Tags::most_bits(plan.slot_bits));
         let (most, count_bits) = (u32::MAX >> (32 - bits), plan.count_bits);
         debug_assert!(count_bits < bits);

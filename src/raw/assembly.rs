@@ -91,19 +91,19 @@ fn fill_checked<E>(
     fill: impl FnOnce(Shard<'_>) -> Result<(), E>,
 ) -> Result<(), Unfilled<E>> {
     fill(shard).map_err(Unfilled::Other)?;
-    if !plan.grows() && plan.tag_bits() == 0 {
+    if !plan.grows() && plan.tag_bits == 0 {
         return Ok(());
     }
     let ([known, _], mask) = (plan.known(extent), plan.known_mask(extent));
     let (geometry, extended) = (Geometry::new(plan), plan.extension_mask(extent));
     let is_stranger = |bucket, slot: u32| {
-        let stored = slot >> plan.tag_bits();
+        let stored = slot >> plan.tag_bits;
         let Some(fingerprint) = Fingerprint::from_slot(stored & geometry.core_mask()) else { return true };
         let by_bucket = geometry.known_by_bucket(plan, extent, fingerprint, bucket);
         stored & mask != known & mask || (stored ^ by_bucket) & extended != 0
     };
     let mut stored = shard.contents().filter(|&(bucket, slot)| is_stranger(bucket, slot));
-    stored.next().map_or(Ok(()), |(_, slot)| Err(Unfilled::Stranger(slot >> plan.tag_bits())))
+    stored.next().map_or(Ok(()), |(_, slot)| Err(Unfilled::Stranger(slot >> plan.tag_bits)))
 }
 
 /// Fills a copy of one table of a filter of this plan, which is only checked.

@@ -41,7 +41,7 @@ impl<'a, T: Slots> Shard<'a, T> {
 
     #[cfg(all(feature = "shared", target_os = "linux"))]
     pub(super) fn tag_bits(self) -> u32 {
-        self.shards.plan.tag_bits()
+        self.shards.plan.tag_bits
     }
 
     #[inline(always)]

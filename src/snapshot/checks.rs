@@ -61,8 +61,8 @@ impl SnapshotHeader {
     /// Returns an error if a tag or counter straddles words, or if the ticks are too short for the time to live.
     pub(super) fn check_slots(&self) -> Result<(), SnapshotError> {
         let (plan, [deadline_bits, _]) = (self.plan(), self.parsed.bits_beside());
-        let fits = plan.tag_bits() <= Tags::most_bits(plan.slot_bits);
-        ensure(fits, "bits beside a fingerprint", plan.tag_bits())?;
+        let fits = plan.tag_bits <= Tags::most_bits(plan.slot_bits);
+        ensure(fits, "bits beside a fingerprint", plan.tag_bits)?;
         let Some(life) = self.parsed.life else { return Ok(()) };
         // One value is dead, and a part of the last tick may have passed.
         let [time, tick] = [life.time, life.tick].map(nanos);

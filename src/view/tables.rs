@@ -125,7 +125,7 @@ impl<'a> Tables<'a> {
             let plan = plan.leaf(&extent);
             assert!(first + plan.words * size_of::<u64>() + SPARE <= bytes.len(), "a trailer follows the last table");
             let format = Format::new(plan.slot_bits);
-            let unit = format.lanes.low << plan.tag_bits();
+            let unit = format.lanes.low << plan.tag_bits;
             tables.push(Table {
                 begin: 8 * first as u64,
                 bucket_bits: format.bucket_bits as u32,
@@ -140,7 +140,7 @@ impl<'a> Tables<'a> {
         }
         assert_eq!(cells.len(), plan.shards * plan.cells_at(0), "a table for each cell");
         let find = with_layout!(layout_of(plan), L => Compiled::for_scalars::<FindAs<L>>());
-        let tags = (plan.tag_bits() > 0).then(|| Tags::new(plan));
+        let tags = (plan.tag_bits > 0).then(|| Tags::new(plan));
         Ok(Tables { bytes, geometry: Geometry::new(plan), plan: *plan, tables, cells, tags, find })
     }
 

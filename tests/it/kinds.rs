@@ -92,7 +92,7 @@ case!(
     Counts: Counting,
     ["counting", "counting"],
     false,
-    [0x7f94_0ab1_d2dd_f8ef, 0xf6c2_4da3_adaf_7f4c],
+    [0x7f94_0ab1_d2dd_f8ef, 0xbea9_69e8_e813_dc7c],
     |builder| builder,
     [
         |filter, key| _ = filter.add(&key).unwrap(),

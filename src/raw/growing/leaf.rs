@@ -122,7 +122,7 @@ impl Leaf {
             constants: LookupConstants {
                 low: lanes.low,
                 high: lanes.high,
-                minus: if plan.tag_bits() > 0 { Tags::new(plan).minus(lanes.low) } else { lanes.minus_low },
+                minus: if plan.tag_bits > 0 { Tags::new(plan).minus(lanes.low) } else { lanes.minus_low },
                 mask: u32::MAX >> (u32::BITS - leaf.fingerprint_bits),
                 shape: TableShape::of(plan, extent),
             },

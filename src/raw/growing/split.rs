@@ -45,7 +45,7 @@ impl<K: SlotKind> Growing<K> {
         let cells = self.plan.cells_at(depth);
         let extent = self.plan.extent_after(depth, leaf.first_cell + if refills { 0 } else { cells });
         // The position in a slot, above the tag.
-        let bit = self.plan.slot_bits - doublings - 1;
+        let bit = self.plan.tag_bits + self.plan.fingerprint_bits - doublings - 1;
         leaf.shard().change(|| {
             let locked = leaf.shard().stripes().lock_all();
             // Slots left by an interrupted split take room, and would become keys where they are copied to.
@@ -99,7 +99,7 @@ impl<K: SlotKind> Growing<K> {
     /// bucket go to one of two, selected by `bit`, and for buckets of odd bases by a draw from the core, too.
     fn copy_all_to(&self, leaf: &Leaf, locked: &LockedAll<'_>, child: Member<'_, Leaf>, bit: u32) -> u64 {
         let (table, tag_bits, level) =
-            (leaf.shard().bucket_array(), self.plan.tag_bits(), leaf.shards.plan.extension_bits);
+            (leaf.shard().bucket_array(), self.plan.tag_bits, leaf.shards.plan.extension_bits);
         let width = child.shards.plan.slot_bits;
         let mut words = Packer::new(width, child.shard().bucket_array().filled_by_each());
         for bucket in leaf.shard().geometry().all_buckets() {
@@ -163,7 +163,7 @@ impl Leaf {
     fn clear_strangers(&self, locked: &LockedAll<'_>, plan: &Plan) {
         let (extent, lanes) = (self.extent(plan), self.lanes());
         let ([known, _], mask) = (plan.known(&extent), plan.known_mask(&extent));
-        let tag_bits = plan.tag_bits();
+        let tag_bits = plan.tag_bits;
         let (known, mask) = (lanes.repeat((known & mask) << tag_bits), lanes.repeat(mask << tag_bits));
         self.clear_where(locked, |run| lanes.high & !lanes.equal(run & mask, known) & !lanes.equal(run, 0));
     }

@@ -75,8 +75,8 @@ impl Header {
 
     /// Returns the bits of a deadline, and of a counter or of a tag of the user, in each slot.
     pub(in crate::snapshot) fn bits_beside(&self) -> [u32; 2] {
-        let counter_bits = if self.life.is_some() { self.plan.count_bits } else { self.plan.tag_bits() };
-        [self.plan.tag_bits() - counter_bits, counter_bits]
+        let counter_bits = if self.life.is_some() { self.plan.count_bits } else { self.plan.tag_bits };
+        [self.plan.tag_bits - counter_bits, counter_bits]
     }
 
     fn flags(&self) -> u32 {
@@ -194,11 +194,13 @@ impl Header {
         let [time, tick] = [time_to_live, tick].map(Duration::from_nanos);
         let life = expires.then_some(Life { time, tick, renews: is(RENEWED) });
 
-        let slot_bits = fingerprint_bits + deadline_bits + counter_bits;
+        let tag_bits = deadline_bits + counter_bits;
+        let slot_bits = fingerprint_bits + tag_bits;
         ensure(FINGERPRINT_BITS.contains(&slot_bits), "bits of a slot", slot_bits)?;
-        let mut plan = Plan::from_parts(shards, buckets, fingerprint_bits, slot_bits, stripe_shift)
+        let fitting = Plan::slot_bits_for(fingerprint_bits, tag_bits).filter(|_| grows);
+        let plan = Plan::from_parts(shards, buckets, fingerprint_bits, fitting.unwrap_or(slot_bits), stripe_shift)
             .map_err(|(field, found)| invalid(field, found))?;
-        plan.count_bits = if expires { counter_bits } else { 0 };
+        let mut plan = Plan { tag_bits, count_bits: if expires { counter_bits } else { 0 }, ..plan };
         if grows {
             let with_reserve = plan.with_reserve(reserve_bits, extension_bits);
             plan = with_reserve.map_err(|(field, found)| invalid(field, found))?;

@@ -81,7 +81,7 @@ impl Scenario {
 
     /// Draws a program that writes the hot classes and reads any class.
     fn program(&self, hot: &[usize], steps: usize, rng: &mut Rng) -> Vec<Step> {
-        let tagged = self.shape.plan.tag_bits() > 0;
+        let tagged = self.shape.plan.tag_bits > 0;
         let actions = if tagged { Actions::tagged(self.shape, rng) } else { Actions::bare(self.shape, rng) };
         let mut tasks = 0;
         let steps = (0..steps).map(|_| {
@@ -241,7 +241,7 @@ impl Draft {
         let places = pair.into_iter().flat_map(|bucket| (0..4).map(move |slot| (bucket.index(), slot)));
         let empty: Vec<_> = places.filter(|&(bucket, slot)| self.words.is_empty(bucket, slot)).collect();
         let Some(&(bucket, slot)) = rng.choice(&empty) else { return false };
-        let tag_bits = self.shape.plan.tag_bits();
+        let tag_bits = self.shape.plan.tag_bits;
         let (least, most) = self.shape.values();
         let value = if tag_bits == 0 { 1 } else { rng.u32(least..=most.min(6 * least)) };
         // At the first epoch a tag is equal to its value.

@@ -102,14 +102,14 @@ impl Shape {
 
     /// Whether a slot may be in two words.
     pub(super) fn straddles(self) -> bool {
-        let narrows = self.plan.grows() && self.plan.tag_bits() == 0;
+        let narrows = self.plan.grows() && self.plan.tag_bits == 0;
         narrows || 64 % self.plan.slot_bits != 0
     }
 }
 
 /// The tags of a filter with this plan; for bare slots, tags whose value is always 1.
 pub(super) fn tags_of(plan: &Plan) -> Tags {
-    Tags::new(&if plan.tag_bits() == 0 { plan.with_tags(1) } else { *plan })
+    Tags::new(&if plan.tag_bits == 0 { plan.with_tags(1) } else { *plan })
 }
 
 /// Slots side by side in words, as described in DESIGN.md, "The table", read and written by plain arithmetic.

@@ -65,7 +65,7 @@ impl Memory {
 
 fn contents<K: SlotKind>(raw: &RawFilter<K>) -> Contents {
     let mut contents = BTreeMap::new();
-    let bits = raw.plan().tag_bits();
+    let bits = raw.plan().tag_bits;
     raw.with_tables(|shards| {
         for shard in shards {
             // The whole content of each slot in use.

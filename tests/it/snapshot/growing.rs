@@ -1,7 +1,7 @@
 //! Growing filters: saved while they grow, and loaded.
 
 use crate::support::{Stable as Filter, bytes_of, check_equal, hasher, stable_growing};
-use concurrent_cuckoo_filter::{FilterView, SnapshotError, SnapshotPlace, SnapshotReader};
+use concurrent_cuckoo_filter::{CountingFilter, FilterView, SnapshotError, SnapshotPlace, SnapshotReader};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use testkit::format::{Layout, Sealed, fingerprints, records};
@@ -181,4 +181,30 @@ fn fingerprints_that_a_table_cannot_hold_are_refused() {
             other => panic!("{stranger:x}: {other:?}"),
         }
     }
+}
+
+/// The widest slots have unused bits above the fingerprint where the tag would else lie in two words. A split would take them for
+/// bits of the fingerprint.
+#[test]
+fn unused_bits_of_a_slot_are_0() {
+    let mut widths = 0;
+    for bits in 8..16 {
+        let builder = CountingFilter::<u64>::builder().capacity(10).max_capacity(40).counter_bits(3);
+        let filter = builder.fingerprint_bits(bits).hasher(hasher()).build().unwrap();
+        (0..5).for_each(|key| _ = filter.add(&key).unwrap());
+        let bytes = written(|to| filter.write_to(to));
+        let whole = Layout::of(&bytes).unwrap();
+        let (layout, record) = records(&bytes, &whole).next().unwrap();
+        assert_eq!(u64::from(record[21]), layout.width);
+        let (slot, _) = layout.taken(&record[HEAD..HEAD + layout.words]).last().unwrap();
+        let unused = layout.fingerprint + layout.beside..layout.width;
+        widths += usize::from(!unused.is_empty());
+        for bit in unused.map(|bit| slot * layout.width + bit) {
+            let at = whole.header + HEAD + bit as usize / 8;
+            let sealed = Sealed::new(bytes.clone()).with(at, [bytes[at] ^ 1 << (bit % 8)]);
+            let error = CountingFilter::<u64, _>::read_from(&sealed.bytes[..], hasher()).unwrap_err().to_string();
+            assert!(error.contains("table 0 of the snapshot is not valid: fingerprint"), "{bits} bits: {error}");
+        }
+    }
+    assert!((2..8).contains(&widths), "{widths} widths");
 }

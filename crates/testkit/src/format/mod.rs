@@ -34,6 +34,10 @@ pub struct Layout {
     pub buckets: u64,
     /// The number of bits of a slot.
     pub width: u64,
+    /// The number of bits of a stored fingerprint.
+    pub fingerprint: u64,
+    /// The number of bits of the tag and the counter below it.
+    pub beside: u64,
     /// The number of bits of the reserve, in a growing filter.
     pub reserve: u64,
     /// The number of these bits that extend a bucket; in the layout of a table, those that it has used.
@@ -46,28 +50,35 @@ impl Layout {
         let header = header_length(bytes)?;
         let (first, count) = (u64_at(bytes, 24)?, u64_at(bytes, 32)?);
         let (buckets, fingerprint) = (u64::from(u32_at(bytes, 40)?), u64::from(u32_at(bytes, 44)?));
-        let width = fingerprint + u64::from(bytes[161]) + u64::from(bytes[162]);
+        let beside = u64::from(bytes[161]) + u64::from(bytes[162]);
+        let width = fingerprint + beside;
         let [reserve, extension] = [160, 163].map(|at| bytes[at].into());
         if buckets > 1 << 16 || !(4..=32).contains(&width) || reserve >= width || extension > reserve || extension > 15
         {
             return None;
         }
         let part = first..first.checked_add(count)?;
-        Some(Layout { header, part, words: 0, buckets, width, reserve, extension }.of_table(0, extension))
+        Some(
+            Layout { header, part, words: 0, buckets, width, fingerprint, beside, reserve, extension }
+                .of_table(0, extension),
+        )
     }
 
-    /// Returns the layout of a table of this depth whose slots omit `dropped` bits of the fingerprint.
+    /// Returns the layout of a table of this depth whose slots omit `dropped` bits of the fingerprint. They are as wide as keeps
+    /// tag and counter in one word.
     #[must_use]
     pub fn of_table(&self, dropped: u64, depth: u64) -> Self {
-        let (width, extension) = (self.width - dropped, self.extension.min(depth));
+        let fits = |width: &u64| self.beside <= 1 << width.trailing_zeros();
+        let (fingerprint, extension) = (self.fingerprint - dropped, self.extension.min(depth));
+        let width = (fingerprint + self.beside..).find(fits).expect("a power of two");
         let buckets = self.buckets >> (self.extension - extension);
         let words = (buckets * SLOTS * width).div_ceil(64) as usize * 8;
-        Layout { width, buckets, extension, words, ..self.clone() }
+        Layout { width, fingerprint, buckets, extension, words, ..self.clone() }
     }
 
     /// Returns the layout of the record with this head; `None` if no record has it.
     pub fn of_record(&self, head: &[u8]) -> Option<Self> {
-        let dropped = self.width.checked_sub((*head.get(22)?).into())?;
+        let dropped = self.fingerprint.checked_sub((*head.get(22)?).into())?;
         (dropped <= self.reserve).then(|| self.of_table(dropped, head[20].into()))
     }
 
